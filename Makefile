@@ -1,0 +1,54 @@
+# Each target sets up .venv by itself. `make test` and `make reproduce` are all a new user needs.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+export MPLBACKEND := Agg
+
+# Continuous integration also installs the other array libraries, so that no backend test is skipped there.
+ifdef CI
+TEST_SETUP := $(VENV)/.backends
+else
+TEST_SETUP := $(VENV)/.test
+endif
+
+.PHONY: test test-backends reproduce bench lint format clean
+
+test: $(TEST_SETUP) lint
+	$(BIN)/python -m pytest src tests
+
+test-backends: $(VENV)/.backends
+	$(BIN)/python -m pytest tests/test_backends.py
+
+reproduce: $(VENV)/.reproduce
+	$(BIN)/ell12 reproduce
+
+bench: $(VENV)/.test
+	$(BIN)/python benchmarks/run.py
+
+lint: $(VENV)/.test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(VENV)/.test
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+$(BIN)/python:
+	@$(PYTHON) -c "import sys; sys.exit('ell12 needs Python 3.11 or newer, found ' + sys.version.split()[0] + '; try: make PYTHON=python3.12 ...' if sys.version_info < (3, 11) else 0)"
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.reproduce: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable '.[all]'
+	touch $@
+
+$(VENV)/.test: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable '.[test]'
+	touch $@
+
+$(VENV)/.backends: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable '.[test,backends]'
+	touch $@ $(VENV)/.test
+
+clean:
+	rm -rf $(VENV) reproduction .pytest_cache .mypy_cache .ruff_cache .hypothesis
