@@ -1,0 +1,70 @@
+"""Learning with the nonconvex l1-2 regulariser ``||x||_1 - ||x||_2``.
+
+A loss and a penalty make a problem; a solver yields iterates; `minimize` turns them into a result.
+Names are loaded when they are first used, so that importing the package costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0.dev0"
+
+# Where each public name lives, in the order of the flow from data to results.
+_HOMES = {
+    "prox": ("prox_l12", "prox_l12_groups", "prox_l12_iterative", "prox_l12_spectral", "moreau_l12"),
+    "penalties": ("L12", "L1", "GroupL12", "SpectralL12", "LogSum", "CappedL1", "Lp", "MCP"),
+    "losses": ("SquaredLoss", "LogisticLoss", "HuberLoss"),
+    "solvers": ("ProximalGradient", "FISTA", "NonmonotoneAPG", "SequentialConvex", "DCA"),
+    "minimization": ("minimize", "Result", "Status", "stationarity"),
+}
+_MODULES = ("backend", "datasets", "experiments", "operators", "penalties", "losses", "prox", "solvers")
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
+
+if TYPE_CHECKING:
+    from ell12.losses import HuberLoss, LogisticLoss, SquaredLoss
+    from ell12.minimization import Result, Status, minimize, stationarity
+    from ell12.penalties import L1, L12, MCP, CappedL1, GroupL12, LogSum, Lp, SpectralL12
+    from ell12.prox import moreau_l12, prox_l12, prox_l12_groups, prox_l12_iterative, prox_l12_spectral
+    from ell12.solvers import DCA, FISTA, NonmonotoneAPG, ProximalGradient, SequentialConvex
+
+__all__ = [
+    "DCA",
+    "FISTA",
+    "L1",
+    "L12",
+    "MCP",
+    "CappedL1",
+    "GroupL12",
+    "HuberLoss",
+    "LogSum",
+    "LogisticLoss",
+    "Lp",
+    "NonmonotoneAPG",
+    "ProximalGradient",
+    "Result",
+    "SequentialConvex",
+    "SpectralL12",
+    "SquaredLoss",
+    "Status",
+    "minimize",
+    "moreau_l12",
+    "prox_l12",
+    "prox_l12_groups",
+    "prox_l12_iterative",
+    "prox_l12_spectral",
+    "stationarity",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME_OF:
+        return getattr(import_module(f"ell12.{_HOME_OF[name]}"), name)
+    if name in _MODULES:
+        return import_module(f"ell12.{name}")
+    raise AttributeError(f"module 'ell12' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, *_MODULES, "__version__"])

@@ -1,0 +1,241 @@
+"""The one loop: it runs a solver, times it, records it, stops it, and says how it ended."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from ell12.backend import all_finite, as_floating, max_abs, namespace
+from ell12.protocols import Array, Iterate, Loss, Penalty, Point, Solver
+from ell12.solvers import NonmonotoneAPG
+
+History = dict[str, list[float]]
+
+
+class Status(Enum):
+    """How a run ended; the value is a sentence for people."""
+
+    CONVERGED = "The stationarity fell to tol."
+    MAX_ITER = "The number of iterations reached max_iter before the stationarity fell to tol."
+    MAX_SECONDS = "The time reached max_seconds before the stationarity fell to tol."
+    STOPPED = "The run was stopped by its caller; x is the best iterate so far."
+    NOT_FINITE = "The objective became NaN or infinite; x is the best iterate before that."
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a run found.
+
+    Attributes
+    ----------
+    x : array
+        The solution: the certified iterate if the run converged, else the one with the lowest objective.
+    objective : float
+        Loss plus penalty at x.
+    stationarity : float
+        `stationarity` at x.
+    status : Status
+        How the run ended.
+    n_iter : int
+        Number of iterations.
+    history : dict of lists
+        One entry per iteration, the start included, in each of ``seconds`` (wall), ``cpu_seconds``, ``objective``,
+        ``optimality`` (the solver's own estimate, divided by alpha) and every name in ``measure``.
+    """
+
+    x: Array
+    objective: float
+    stationarity: float
+    status: Status
+    n_iter: int
+    history: History = field(repr=False)
+
+    @property
+    def converged(self) -> bool:
+        """Whether the stationarity fell to tol."""
+        return self.status is Status.CONVERGED
+
+
+def minimize(
+    loss: Loss,
+    penalty: Penalty,
+    x0: Array | None = None,
+    solver: Solver | None = None,
+    *,
+    tol: float = 1e-4,
+    max_iter: int = 10_000,
+    max_seconds: float = math.inf,
+    measure: Mapping[str, Callable[[Array], float]] | None = None,
+    stop: Callable[[History], bool] | None = None,
+) -> Result:
+    """Minimise ``loss(x) + penalty(x)``.
+
+    Parameters
+    ----------
+    loss : Loss
+        Such as `ell12.SquaredLoss`.
+    penalty : Penalty
+        Such as `ell12.L12`.
+    x0 : array, optional
+        Where to start; zero by default. It is not written to.
+    solver : Solver, optional
+        `ell12.NonmonotoneAPG` by default.
+    tol : float
+        Stop when `stationarity` is at most tol; 0 runs until another limit.
+    max_iter : int
+        Stop after so many iterations.
+    max_seconds : float
+        Stop after so much wall time, in which neither ``measure`` nor ``stop`` nor certificates count.
+    measure : dict of functions, optional
+        Each function of x becomes a column of the history.
+    stop : function, optional
+        Called with the history after each iteration; the run ends when it returns true. A progress display
+        hangs here too.
+
+    Returns
+    -------
+    Result
+        Never raises for want of convergence and never prints: see its ``status``. Ctrl-C returns the best
+        iterate so far.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ell12 import L12, SquaredLoss
+    >>> result = minimize(SquaredLoss(np.eye(3), [3.0, -4.0, 0.5]), L12(alpha=1.0))
+    >>> result.x.round(4), result.status.name
+    (array([ 2.5547, -3.8321,  0.    ]), 'CONVERGED')
+    """
+    _check_limits(tol, max_iter, max_seconds)
+    start = loss.point(_check_start(loss, x0))
+    recorder = _Recorder(loss, penalty, start, dict(measure or {}))
+    solver = NonmonotoneAPG() if solver is None else solver
+    status = Status.STOPPED
+    try:
+        status = _run(recorder, solver.iterates(loss, penalty, start), tol, max_iter, max_seconds, stop)
+    except KeyboardInterrupt:
+        pass
+    return recorder.result(status)
+
+
+def stationarity(loss: Loss, penalty: Penalty, x: Array | Point) -> float:
+    """The largest violation of the first-order condition at x, divided by the penalty's strength alpha.
+
+    The one measure by which all solvers are compared. For `ell12.L12` it is exact; for penalties without a
+    ``violation`` it is the largest entry of ``(x - prox(x - step gradient(x), step)) / step``, step being one over
+    the loss's Lipschitz constant. Where alpha is zero it is not divided.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ell12 import L12, SquaredLoss
+    >>> stationarity(SquaredLoss(np.eye(2), [3.0, 0.5]), L12(alpha=1.0), np.array([3.0, 0.0]))
+    0.0
+    """
+    point = x if isinstance(x, Point) else loss.point(as_floating(x, "x"))
+    gradient = loss.gradient(point)
+    if hasattr(penalty, "violation"):
+        return penalty.violation(point.x, gradient) / (penalty.alpha or 1.0)
+    step = 1 / (loss.lipschitz() or 1.0)
+    residual = point.x - penalty.prox(point.x - step * gradient, step)
+    return max_abs(residual) / (step * (penalty.alpha or 1.0))
+
+
+def _run(
+    recorder: _Recorder,
+    iterates: Iterator[Iterate],
+    tol: float,
+    max_iter: int,
+    max_seconds: float,
+    stop: Callable[[History], bool] | None,
+) -> Status:
+    """Advance the iterates until something ends the run."""
+    next_check, wait = 0, 1
+    for n_iter in range(1, max_iter + 1):
+        iterate = recorder.advance(iterates)
+        if not math.isfinite(iterate.objective):
+            return Status.NOT_FINITE
+        if recorder.last("optimality") <= tol and n_iter >= next_check:
+            if recorder.certify(iterate) <= tol:
+                return Status.CONVERGED
+            # The solver's estimate was too rosy: let it work a little longer before paying again.
+            next_check, wait = n_iter + wait, min(2 * wait, 64)
+        if stop is not None and stop(recorder.history):
+            return Status.STOPPED
+        if recorder.last("seconds") >= max_seconds:
+            return Status.MAX_SECONDS
+    return Status.MAX_ITER
+
+
+class _Recorder:
+    """The history of a run, its clocks, and its best iterate."""
+
+    def __init__(self, loss: Loss, penalty: Penalty, start: Point, measure: dict[str, Callable[[Array], float]]):
+        self.loss, self.penalty, self.measure = loss, penalty, measure
+        self.unit = penalty.alpha or 1.0
+        objective = loss.value(start) + penalty.value(start.x)
+        if not math.isfinite(objective):
+            raise ValueError("x0 has no finite objective: does it satisfy the penalty's constraints?")
+        names = ("seconds", "cpu_seconds", "objective", "optimality", *measure)
+        self.history: History = {name: [] for name in names}
+        self.best = self.certified = Iterate(start, objective, math.inf)
+        self.stationarity: float | None = None
+        self._record(self.best, 0.0, 0.0)
+
+    def advance(self, iterates: Iterator[Iterate]) -> Iterate:
+        """The next iterate; only what the solver does is timed."""
+        wall, cpu = time.perf_counter(), time.process_time()
+        iterate = next(iterates)
+        wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+        if iterate.objective < self.best.objective:
+            self.best = iterate
+        self._record(iterate, self.last("seconds") + wall, self.last("cpu_seconds") + cpu)
+        return iterate
+
+    def certify(self, iterate: Iterate) -> float:
+        """The stationarity of an iterate, kept for the result."""
+        self.certified, self.stationarity = iterate, stationarity(self.loss, self.penalty, iterate.point)
+        return self.stationarity
+
+    def last(self, name: str) -> float:
+        """The latest entry of a column."""
+        return self.history[name][-1]
+
+    def result(self, status: Status) -> Result:
+        """The certified iterate of a converged run, the best of any other."""
+        final = self.certified if status is Status.CONVERGED else self.best
+        reached = self.stationarity if self.certified is final else None
+        if reached is None:
+            reached = stationarity(self.loss, self.penalty, final.point)
+        n_iter = len(self.history["objective"]) - 1
+        return Result(final.point.x, final.objective, reached, status, n_iter, self.history)
+
+    def _record(self, iterate: Iterate, seconds: float, cpu_seconds: float) -> None:
+        values = {name: float(f(iterate.point.x)) for name, f in self.measure.items()}
+        values |= {"seconds": seconds, "cpu_seconds": cpu_seconds}
+        values |= {"objective": iterate.objective, "optimality": iterate.optimality / self.unit}
+        for name, value in values.items():
+            self.history[name].append(value)
+
+
+def _check_limits(tol: float, max_iter: int, max_seconds: float) -> None:
+    for name, value in (("tol", tol), ("max_iter", max_iter), ("max_seconds", max_seconds)):
+        if not value >= 0:
+            raise ValueError(f"{name} must be a number >= 0, got {value}")
+
+
+def _check_start(loss: Loss, x0: Array | None) -> Array:
+    zero = loss.start()
+    if x0 is None:
+        return zero
+    x0 = as_floating(x0, "x0")
+    if tuple(x0.shape) != tuple(zero.shape):
+        raise ValueError(f"x0 must have shape {tuple(zero.shape)}, got {tuple(x0.shape)}")
+    if not all_finite(x0):
+        raise ValueError("x0 holds NaN or infinity; every entry must be finite")
+    xp = namespace(zero, x0)
+    return x0 if x0.dtype == zero.dtype else xp.astype(x0, zero.dtype)

@@ -1,0 +1,478 @@
+"""Linear operators: what any of them can be asked for, and our own that act on images and arrays.
+
+An operator is a NumPy, PyTorch, CuPy or JAX matrix, a scipy.sparse matrix, a SciPy LinearOperator, a pylops
+operator or one of the classes below: objects with ``@`` and an adjoint. Nothing sparse is ever made dense
+unasked, and nothing is copied unless its numbers have to be converted.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import InitVar, dataclass, field
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from ell12 import backend
+from ell12.backend import all_finite, as_floating, is_complex, is_numpy, namespace, scatter
+from ell12.protocols import Array
+
+
+def as_operator(A: Any, name: str = "A") -> Any:
+    """Check A, and return it in a form whose products are fast.
+
+    Lists become NumPy arrays and integers floats; float32, float64 and complex numbers are kept. Sparse
+    matrices are kept as CSR or CSC, other formats become CSR. Operators come back as they are. Anything else,
+    masked arrays, matrices that are empty or hold NaN or infinity raise an error that names the argument.
+
+    Examples
+    --------
+    >>> as_operator([[1, 2], [3, 4]])
+    array([[1., 2.],
+           [3., 4.]])
+    """
+    if np.ma.isMaskedArray(A):
+        raise TypeError(f"{name} must not be a masked array: fill or drop what is masked first")
+    if not _is_matrix(A):
+        _check_operator(A, name)
+        return A
+    if scipy.sparse.issparse(A):
+        A = _as_floating_sparse(A, name)
+    else:
+        A = as_floating(np.asarray(A) if isinstance(A, np.ndarray) else A, name)
+    _check_shape(tuple(A.shape), name)
+    if not all_finite(_stored(A)):
+        raise ValueError(f"{name} holds NaN or infinity; every entry must be finite")
+    return A
+
+
+def adjoint(A: Any) -> Any:
+    """Return the operator ``A^H``, which is ``A^T`` where A is real; a copy of complex matrices, else a view.
+
+    Examples
+    --------
+    >>> adjoint(np.array([[1.0, 2.0]])) @ np.array([3.0])
+    array([3., 6.])
+    """
+    if not _is_matrix(A):
+        return A.H if hasattr(A, "H") else A.T
+    if scipy.sparse.issparse(A):
+        return A.conj().T if A.dtype.kind == "c" else A.T
+    return _conj(A).T
+
+
+def input_shape(A: Any) -> tuple[int, ...]:
+    """Return the shape of what A acts on: ``(n,)``, or that of an image for an operator on images."""
+    return tuple(A.input_shape) if hasattr(A, "input_shape") else (int(A.shape[1]),)
+
+
+def output_shape(A: Any) -> tuple[int, ...]:
+    """Return the shape of what A makes of one input."""
+    return tuple(A.output_shape) if hasattr(A, "output_shape") else (int(A.shape[0]),)
+
+
+def dtype_of(A: Any) -> Any:
+    """Return the dtype of A, or None for an operator that follows its input."""
+    return getattr(A, "dtype", None)
+
+
+def select_columns(A: Any, columns: Any) -> Any:
+    """Return the operator ``A_S`` made of the given columns of A.
+
+    Parameters
+    ----------
+    A : operator
+        One that acts on vectors.
+    columns : array of int
+        Different columns, counted from 0.
+
+    Returns
+    -------
+    operator
+        A matrix of the same kind for a matrix; for others one that embeds x and applies A.
+
+    Examples
+    --------
+    >>> select_columns(np.array([[1.0, 2.0, 3.0]]), [0, 2])
+    array([[1., 3.]])
+    """
+    columns = _as_columns(columns, input_shape(A))
+    if not _is_matrix(A):
+        return ColumnSelection(A, columns)
+    if scipy.sparse.issparse(A):
+        return A[:, columns]
+    if is_numpy(A):
+        return A.T[columns].T  # np.take would first copy the whole of a matrix that is not in C order
+    return namespace(A).take(A, _sent(columns, A), axis=1)
+
+
+def to_dense(A: Any) -> Array:
+    """Return A as a dense matrix, for small factorizations; its columns are flattened where A acts on images.
+
+    An array comes back as it is. An operator is applied to every unit vector of NumPy, n products and m n
+    numbers: for n up to a few thousand.
+
+    Examples
+    --------
+    >>> to_dense(scipy.sparse.csr_array([[0.0, 2.0]]))
+    array([[0., 2.]])
+    """
+    if scipy.sparse.issparse(A):
+        return A.toarray()
+    if _is_matrix(A):
+        return A.to_dense() if getattr(A, "is_sparse", False) else A
+    shape, units = input_shape(A), np.eye(math.prod(input_shape(A)), dtype=dtype_of(A))
+    if not hasattr(A, "input_shape"):
+        return np.asarray(A @ units)
+    return np.stack([np.reshape(A @ unit.reshape(shape), (-1,)) for unit in units], axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class ArrayOperator:
+    """An operator of ours: it acts on one array of its input shape and keeps its kind, dtype and device.
+
+    A subclass sets the attributes and defines ``_apply`` and ``_apply_adjoint``.
+    """
+
+    input_shape: tuple[int, ...] = field(init=False)
+    output_shape: tuple[int, ...] = field(init=False)
+    dtype: Any = field(init=False, default=None)  # None: that of the input
+    norm_squared: float | None = field(init=False, default=None)  # an upper bound on ||A||^2
+
+    __array_ufunc__ = None  # so that a NumPy array on the left of @ does not take this for an entry
+
+    def __matmul__(self, x: Any) -> Any:
+        if isinstance(x, ArrayOperator):
+            return Composition(self, x)
+        x = as_floating(x, "x")
+        if tuple(x.shape) != self.input_shape:
+            raise ValueError(f"x must have shape {self.input_shape} for this operator, got {tuple(x.shape)}")
+        return self._apply(x)
+
+    @property
+    def H(self) -> ArrayOperator:
+        """The adjoint."""
+        return Adjoint(self)
+
+    @property
+    def T(self) -> ArrayOperator:
+        """The transpose: the adjoint for a real operator."""
+        return Adjoint(self, conjugate=True)
+
+    def _apply(self, x: Array) -> Array:
+        raise NotImplementedError
+
+    def _apply_adjoint(self, y: Array) -> Array:
+        raise NotImplementedError
+
+    def _set(self, **attributes: Any) -> None:
+        for name, value in attributes.items():
+            object.__setattr__(self, name, value)
+
+
+@dataclass(frozen=True, eq=False)
+class Adjoint(ArrayOperator):
+    """``y -> A^H y``, or its conjugate, the transpose ``y -> A^T y``."""
+
+    A: ArrayOperator
+    conjugate: bool = False
+
+    def __post_init__(self) -> None:
+        A = self.A
+        self._set(input_shape=A.output_shape, output_shape=A.input_shape)
+        self._set(dtype=A.dtype, norm_squared=A.norm_squared)
+
+    @property
+    def H(self) -> ArrayOperator:
+        """The operator itself, or its conjugate."""
+        return Adjoint(self) if self.conjugate else self.A
+
+    def _apply(self, x: Array) -> Array:
+        return _conj(self.A._apply_adjoint(_conj(x))) if self.conjugate else self.A._apply_adjoint(x)
+
+    def _apply_adjoint(self, y: Array) -> Array:
+        return _conj(self.A._apply(_conj(y))) if self.conjugate else self.A._apply(y)
+
+
+@dataclass(frozen=True, eq=False)
+class Composition(ArrayOperator):
+    """``x -> A (B x)``, of any two operators whose shapes fit."""
+
+    A: Any
+    B: Any
+
+    def __post_init__(self) -> None:
+        if output_shape(self.B) != input_shape(self.A):
+            raise ValueError(f"A acts on shape {input_shape(self.A)}, but B returns {output_shape(self.B)}")
+        bounds = [getattr(operator, "norm_squared", None) for operator in (self.A, self.B)]
+        self._set(norm_squared=None if None in bounds else math.prod(bounds))
+        self._set(input_shape=input_shape(self.B), output_shape=output_shape(self.A))
+
+    def _apply(self, x: Array) -> Array:
+        return self.A @ (self.B @ x)
+
+    def _apply_adjoint(self, y: Array) -> Array:
+        return adjoint(self.B) @ (adjoint(self.A) @ y)
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnSelection(ArrayOperator):
+    """Some columns of an operator on vectors: ``x -> A E x``, where E puts x back at these columns."""
+
+    A: Any
+    columns: Array
+
+    def __post_init__(self) -> None:
+        self._set(input_shape=(int(self.columns.shape[0]),), output_shape=output_shape(self.A))
+        self._set(dtype=dtype_of(self.A), norm_squared=getattr(self.A, "norm_squared", None))
+
+    def _apply(self, x: Array) -> Array:
+        return self.A @ scatter(x, _sent(self.columns, x), input_shape(self.A)[0])
+
+    def _apply_adjoint(self, y: Array) -> Array:
+        x = adjoint(self.A) @ y
+        return namespace(x).take(x, _sent(self.columns, x), axis=0)
+
+
+@dataclass(frozen=True, eq=False)
+class FiniteDifference(ArrayOperator):
+    """Forward differences of an image: ``(D x)[i, d] = x[i + e_d] - x[i]``, the differences of a pixel in one row.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        The shape of the image.
+    boundary : {"neumann", "periodic"}
+        Past the end of an axis the difference is zero, or the image starts again.
+
+    Examples
+    --------
+    >>> (FiniteDifference((2, 2)) @ [[1, 2], [4, 8]]).tolist()
+    [[[3.0, 1.0], [6.0, 0.0]], [[0.0, 4.0], [0.0, 0.0]]]
+    """
+
+    shape: InitVar[Any]
+    boundary: str = "neumann"
+
+    def __post_init__(self, shape: Any) -> None:
+        shape = _as_shape(shape)
+        if self.boundary not in ("neumann", "periodic"):
+            raise ValueError(f"boundary must be 'neumann' or 'periodic', got {self.boundary!r}")
+        self._set(input_shape=shape, output_shape=(*shape, len(shape)), norm_squared=4.0 * len(shape))
+
+    def _apply(self, x: Array) -> Array:
+        xp = namespace(x)
+        parts = [self._inside(xp.roll(x, -1, axis=axis) - x, axis) for axis in range(x.ndim)]
+        return xp.stack(parts, axis=-1)
+
+    def _apply_adjoint(self, y: Array) -> Array:
+        xp = namespace(y)
+        parts = [self._inside(y[..., axis], axis) for axis in range(y.shape[-1])]
+        return sum(xp.roll(part, 1, axis=axis) - part for axis, part in enumerate(parts))
+
+    def _inside(self, part: Array, axis: int) -> Array:
+        """Set to zero what reaches past the end of the axis."""
+        if self.boundary == "periodic":
+            return part
+        xp, before = namespace(part), (slice(None),) * axis
+        kept, last = part[(*before, slice(0, -1), ...)], part[(*before, slice(-1, None), ...)]
+        return xp.concat([kept, xp.zeros_like(last)], axis=axis)
+
+
+@dataclass(frozen=True, eq=False)
+class Convolution(ArrayOperator):
+    """Periodic convolution ``F^H diag(spectrum) F x``; a real kernel keeps real images real.
+
+    Parameters
+    ----------
+    kernel : array
+        As many axes as the image, none longer; its centre is its entry ``size // 2``. Given in the kind and
+        precision of the images it is not converted at each product.
+    shape : tuple of int
+        The shape of the image.
+
+    Examples
+    --------
+    >>> (Convolution([1, 2, 3], (4,)) @ [1, 0, 0, 0]).round(12)
+    array([2., 3., 0., 1.])
+    """
+
+    kernel: Array
+    shape: InitVar[Any]
+    spectrum: Array = field(init=False, repr=False)  # the transfer function
+
+    def __post_init__(self, shape: Any) -> None:
+        kernel, shape = as_floating(self.kernel, "kernel"), _as_shape(shape)
+        if len(kernel.shape) != len(shape) or any(
+            not 0 < k <= n for k, n in zip(kernel.shape, shape, strict=True)
+        ):
+            raise ValueError(
+                f"kernel of shape {tuple(kernel.shape)} does not fit in an image of shape {shape}"
+            )
+        if not all_finite(kernel):
+            raise ValueError("kernel holds NaN or infinity; every entry must be finite")
+        spectrum = _transfer_function(kernel, shape)
+        self._set(kernel=kernel, spectrum=spectrum, norm_squared=backend.max_abs(spectrum) ** 2)
+        self._set(input_shape=shape, output_shape=shape)
+
+    def _apply(self, x: Array) -> Array:
+        return self._filter(x, _sent(self.spectrum, x))
+
+    def _apply_adjoint(self, y: Array) -> Array:
+        return self._filter(y, _conj(_sent(self.spectrum, y)))
+
+    def _filter(self, x: Array, spectrum: Array) -> Array:
+        xp, axes = namespace(x), tuple(range(x.ndim))
+        spectrum = xp.astype(spectrum, _complex_dtype(x), copy=False)
+        if is_complex(x) or is_complex(self.kernel):
+            return xp.fft.ifftn(xp.fft.fftn(_complex(x)) * spectrum)
+        half = spectrum[..., : x.shape[-1] // 2 + 1]
+        return xp.fft.irfftn(xp.fft.rfftn(x, axes=axes) * half, s=self.input_shape, axes=axes)
+
+
+@dataclass(frozen=True, eq=False)
+class Sampling(ArrayOperator):
+    """The entries of an array that a mask keeps, as a vector; the adjoint puts them back among zeros.
+
+    Parameters
+    ----------
+    mask : array of bool
+        True where an entry is observed.
+
+    Examples
+    --------
+    >>> Sampling([[True, False], [True, True]]) @ [[1, 2], [3, 4]]
+    array([1., 3., 4.])
+    """
+
+    mask: Array
+    indices: Array = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        mask = self.mask if hasattr(self.mask, "shape") else np.asarray(self.mask)
+        xp = namespace(mask)
+        if not xp.isdtype(mask.dtype, "bool"):
+            raise TypeError(f"mask must hold truth values, got dtype {mask.dtype}")
+        (indices,) = xp.nonzero(xp.reshape(mask, (-1,)))
+        if indices.shape[0] == 0:
+            raise ValueError(f"mask of shape {tuple(mask.shape)} keeps no entry")
+        self._set(mask=mask, indices=indices, norm_squared=1.0)
+        self._set(input_shape=tuple(mask.shape), output_shape=(int(indices.shape[0]),))
+
+    def _apply(self, x: Array) -> Array:
+        xp = namespace(x)
+        return xp.take(xp.reshape(x, (-1,)), _sent(self.indices, x), axis=0)
+
+    def _apply_adjoint(self, y: Array) -> Array:
+        entries = scatter(y, _sent(self.indices, y), math.prod(self.input_shape))
+        return namespace(y).reshape(entries, self.input_shape)
+
+
+@dataclass(frozen=True, eq=False)
+class FourierSampling(Sampling):
+    """The entries that a mask keeps of the orthonormal Fourier transform of an image, as a complex vector.
+
+    The adjoint puts zeros for the others and transforms back: a complex image, also where x was real.
+
+    Parameters
+    ----------
+    mask : array of bool
+        True where a coefficient is measured, the zero frequency first (``ifftshift`` of a centred mask).
+
+    Examples
+    --------
+    >>> FourierSampling([True, False, False, False]) @ [1, 2, 3, 4]
+    array([5.+0.j])
+    """
+
+    def _apply(self, x: Array) -> Array:
+        return super()._apply(namespace(x).fft.fftn(_complex(x), norm="ortho"))
+
+    def _apply_adjoint(self, y: Array) -> Array:
+        return namespace(y).fft.ifftn(super()._apply_adjoint(_complex(y)), norm="ortho")
+
+
+def _is_matrix(A: Any) -> bool:
+    """Whether A holds its entries, or is not an operator at all."""
+    return scipy.sparse.issparse(A) or not hasattr(A, "__matmul__") or hasattr(A, "__array__")
+
+
+def _check_operator(A: Any, name: str) -> None:
+    if (
+        not hasattr(A, "input_shape")
+        and len(getattr(A, "shape", ())) != 2
+        or not hasattr(A, "H") | hasattr(A, "T")
+    ):
+        raise TypeError(f"{name} must be a matrix or an operator with a shape and .H, got {type(A).__name__}")
+    _check_shape((math.prod(output_shape(A)), math.prod(input_shape(A))), name)
+
+
+def _check_shape(shape: tuple[int, ...], name: str) -> None:
+    if len(shape) != 2:
+        raise ValueError(f"{name} must be two-dimensional, got shape {shape}")
+    if 0 in shape:
+        raise ValueError(f"{name} is empty: its shape is {shape}")
+
+
+def _as_floating_sparse(A: Any, name: str) -> Any:
+    if A.dtype.kind not in "biufc":
+        raise TypeError(f"{name} must hold numbers, got dtype {A.dtype}")
+    if A.ndim == 2 and A.format not in ("csr", "csc"):
+        A = A.tocsr()
+    return A if A.dtype.kind in "fc" else A.astype(np.float64)
+
+
+def _stored(A: Any) -> Array:
+    """Return the entries that a matrix stores."""
+    if scipy.sparse.issparse(A):
+        return A.data
+    return A.coalesce().values() if getattr(A, "is_sparse", False) else A
+
+
+def _as_columns(columns: Any, shape: tuple[int, ...]) -> Array:
+    """Return the columns as an array of integers, checked where that costs no transfer."""
+    if len(shape) != 1:
+        raise ValueError(f"A must act on vectors to have columns, but acts on arrays of shape {shape}")
+    if not isinstance(columns, list | tuple | range | np.ndarray):
+        return columns
+    columns = np.asarray(columns, dtype=None if len(columns) else np.int64)
+    if columns.ndim != 1 or columns.dtype.kind not in "iu":
+        raise TypeError(f"columns must be a vector of integers, got dtype {columns.dtype}")
+    if columns.size and not 0 <= columns.min() <= columns.max() < shape[0]:
+        raise IndexError(f"columns must lie between 0 and {shape[0] - 1}")
+    return columns
+
+
+def _as_shape(shape: Any) -> tuple[int, ...]:
+    sizes = np.atleast_1d(np.asarray(shape))
+    if sizes.ndim != 1 or sizes.size == 0 or sizes.dtype.kind not in "iu" or sizes.min() < 1:
+        raise ValueError(f"shape must hold positive integers, got {shape}")
+    return tuple(sizes.tolist())
+
+
+def _sent(value: Array, x: Array) -> Array:
+    """Return a NumPy array as the kind of x; any other is of that kind already."""
+    return value if is_numpy(x) or not is_numpy(value) else backend.indices_like(value, x)
+
+
+def _conj(x: Array) -> Array:
+    return namespace(x).conj(x) if is_complex(x) else x
+
+
+def _complex_dtype(x: Array) -> Any:
+    xp = namespace(x)
+    return xp.complex128 if backend.real_dtype(x) == xp.float64 else xp.complex64
+
+
+def _complex(x: Array) -> Array:
+    return namespace(x).astype(x, _complex_dtype(x), copy=False)
+
+
+def _transfer_function(kernel: Array, shape: tuple[int, ...]) -> Array:
+    """Return the Fourier transform of the image that holds the kernel with its centre at the first entry."""
+    xp = namespace(kernel)
+    places = np.meshgrid(*(np.arange(k) - k // 2 for k in kernel.shape), indexing="ij")
+    indices = np.ravel_multi_index(places, shape, mode="wrap").reshape(-1)
+    image = scatter(xp.reshape(kernel, (-1,)), _sent(indices, kernel), math.prod(shape))
+    return xp.fft.fftn(_complex(xp.reshape(image, shape)))

@@ -1,0 +1,164 @@
+"""Proximal gradient, FISTA and nmAPG."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from ell12.backend import inner
+from ell12.protocols import Iterate, Loss, Penalty, Point
+from ell12.solvers.steps import ProximalStep, check_step, objective
+
+
+@dataclass(frozen=True)
+class ProximalGradient:
+    """``x <- prox(x - step gradient(x), step)``.
+
+    Parameters
+    ----------
+    step : float or {"lipschitz", "backtracking", "barzilai-borwein"}
+        A number; one over the loss's Lipschitz constant; the largest halving of a first guess that the loss
+        allows; or the spectral step of the last move, halved until the objective lies below the largest of
+        the last ten (Wright, Nowak & Figueiredo, doi:10.1109/TSP.2009.2016892).
+    """
+
+    step: float | str = "lipschitz"
+
+    def __post_init__(self) -> None:
+        check_step(self.step, "lipschitz", "backtracking", "barzilai-borwein")
+
+    def iterates(self, loss: Loss, penalty: Penalty, start: Point) -> Iterator[Iterate]:
+        """Yield one iterate a step."""
+        if self.step == "barzilai-borwein":
+            yield from self._spectral_iterates(loss, penalty, start)
+        take_step = ProximalStep(loss, penalty, self.step, start)
+        x = start
+        while True:
+            x, previous = take_step(x), x
+            yield take_step.iterate(x, previous)
+
+    def _spectral_iterates(self, loss: Loss, penalty: Penalty, x: Point) -> Iterator[Iterate]:
+        take_step = ProximalStep(loss, penalty, "backtracking", x)  # for its first guess
+        recent = deque([objective(loss, penalty, x)], maxlen=10)
+        gradient = loss.gradient(x)
+        while True:
+            step, smallest = take_step.step, take_step.step * 2.0**-60
+            while True:
+                new = loss.point(penalty.prox(x.x - step * gradient, step))
+                move, value = new - x, objective(loss, penalty, new)
+                square = inner(move.x, move.x)
+                if value <= max(recent) - 1e-4 / (2 * step) * square or step < smallest:
+                    break
+                step *= 0.5
+            take_step.step = step
+            yield take_step.iterate(new, x, value)
+            recent.append(value)
+            new_gradient = loss.gradient(new)
+            curvature = inner(move.x, new_gradient - gradient)
+            if curvature > 0:
+                take_step.step = min(max(square / curvature, 1e-8 * step), 1e8 * step)
+            x, gradient = new, new_gradient
+
+
+@dataclass(frozen=True)
+class FISTA:
+    """Accelerated proximal gradient for convex problems (Beck & Teboulle, doi:10.1137/080716542).
+
+    Parameters
+    ----------
+    step : float or {"lipschitz", "backtracking"}
+        As in `ProximalGradient`.
+
+    Notes
+    -----
+    Made for convex penalties (``l2_weight=0``). On others it often works, without a guarantee.
+    """
+
+    step: float | str = "lipschitz"
+
+    def __post_init__(self) -> None:
+        check_step(self.step, "lipschitz", "backtracking")
+
+    def iterates(self, loss: Loss, penalty: Penalty, start: Point) -> Iterator[Iterate]:
+        """Yield one iterate a step."""
+        take_step = ProximalStep(loss, penalty, self.step, start)
+        x = previous = start
+        t_previous, t = 0.0, 1.0
+        while True:
+            y = x + (t_previous - 1) / t * (x - previous)
+            x, previous = take_step(y), x
+            t_previous, t = t, _next_t(t)
+            yield take_step.iterate(x, y)
+
+
+@dataclass(frozen=True)
+class NonmonotoneAPG:
+    """Nonmonotone accelerated proximal gradient, nmAPG (Li & Lin, NIPS 2015): the paper's method.
+
+    An extrapolated step is taken if it lies enough below a running average of the objective; else a plain
+    proximal step is made too and the better of the two is kept. An accepted step costs one product with A
+    and one with its adjoint.
+
+    Parameters
+    ----------
+    step : float or {"lipschitz", "backtracking"}
+        As in `ProximalGradient`.
+    prox : {"closed-form", "numerical"}
+        Use the penalty's closed form, or the fixed-point iteration of its ``prox_iterative``; for comparison.
+    eta : float
+        Memory of the running average, between 0 (monotone) and 1.
+    delta : float
+        How far below the average an extrapolated step must lie, times the square of its length.
+    prox_tol : float
+        Relative accuracy of the numerical prox.
+    """
+
+    step: float | str = "lipschitz"
+    prox: str = "closed-form"
+    eta: float = 0.8
+    delta: float = 1e-4
+    prox_tol: float = 1e-8
+
+    def __post_init__(self) -> None:
+        check_step(self.step, "lipschitz", "backtracking")
+        if self.prox not in ("closed-form", "numerical"):
+            raise ValueError(f"prox must be 'closed-form' or 'numerical', got {self.prox!r}")
+        if not 0 <= self.eta < 1:
+            raise ValueError(f"eta must lie in [0, 1), got {self.eta}")
+        if not 0 < self.delta < math.inf:
+            raise ValueError(f"delta must be a finite number > 0, got {self.delta}")
+
+    def iterates(self, loss: Loss, penalty: Any, start: Point) -> Iterator[Iterate]:
+        """Yield one iterate a step."""
+        take_step = ProximalStep(loss, penalty, self.step, start, self._numerical_prox(penalty))
+        x = previous = z = start
+        t_previous, t = 0.0, 1.0
+        average, q = objective(loss, penalty, x), 1.0
+        while True:
+            y = x + t_previous / t * (z - x) + (t_previous - 1) / t * (x - previous)
+            z = take_step(y, near=x.x)
+            iterate = take_step.iterate(z, y)
+            move = z.x - y.x
+            if not iterate.objective <= average - self.delta * inner(move, move):
+                plain = take_step(x)
+                if not iterate.objective <= objective(loss, penalty, plain):
+                    iterate = take_step.iterate(plain, x)
+            x, previous = iterate.point, x
+            t_previous, t = t, _next_t(t)
+            q_previous, q = q, self.eta * q + 1
+            average = (self.eta * q_previous * average + iterate.objective) / q
+            yield iterate
+
+    def _numerical_prox(self, penalty: Any) -> Any:
+        if self.prox == "closed-form":
+            return None
+        if not hasattr(penalty, "prox_iterative"):
+            raise TypeError(f"prox='numerical' needs a penalty with prox_iterative, not {type(penalty).__name__}")
+        return lambda x, step, near: penalty.prox_iterative(x, step, near, self.prox_tol)
+
+
+def _next_t(t: float) -> float:
+    return (1 + math.sqrt(1 + 4 * t * t)) / 2
