@@ -1,4 +1,4 @@
-"""Run one benchmark in this process: `python child.py NAME FILE` writes its rows, and where they were measured."""
+"""Run one benchmark here: `python child.py NAME FILE` writes its rows and where they were measured."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def processor() -> str:
 
 
 def measure(name: str) -> dict:
-    """The whole result of a benchmark as plain data."""
+    """Return the whole result of a benchmark as plain data."""
     module = importlib.import_module(name)
     rows = []
     for row in module.rows():

@@ -1,10 +1,10 @@
 """The proximal operator of l1-2 against SPORCO and SCICO.
 
-`ell12.prox.prox_l12`, `sporco.prox.prox_dl1l2` and `scico.functional.L1MinusL2Norm().prox` on z ~ N(0, 1), for one
-vector and for a batch of rows (one problem along the last axis), beside a plain copy of the same array. SCICO is
-timed as called and jitted, on JAX arrays made beforehand; it has no axis argument, so its rows go through vmap.
-The objective is 1/2 ||x - z||^2 + t (||x||_1 - ||x||_2), summed over the problems in double precision; the note
-compares it with the minimum.
+`ell12.prox.prox_l12`, `sporco.prox.prox_dl1l2` and `scico.functional.L1MinusL2Norm().prox` on z ~ N(0, 1), for
+one vector and for a batch of rows (one problem along the last axis), beside a plain copy of the same array.
+SCICO is timed as called and jitted, on JAX arrays made beforehand; it has no axis argument, so its rows go
+through vmap. The objective is 1/2 ||x - z||^2 + t (||x||_1 - ||x||_2), summed over the problems in double
+precision; the note compares it with the minimum, which is known without x.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from timing import Row, load, median_seconds, version_of
 
 from ell12.prox import prox_l12
+from timing import Row, load, median_seconds, version_of
 
 BASELINE = "a copy"
 PROBLEMS = [((10**4,), 0.5), ((10**6,), 0.5), ((10**7,), 0.5), ((512, 512, 2), 0.5), ((512, 512, 2), 3.0)]
@@ -44,7 +44,7 @@ def compare(z: np.ndarray, t: float) -> Iterator[Row]:
         note = "the baseline" if method == "copy" else judge(x, z, value, minimum(z, t))
         if "vmap" in method:
             note = f"no axis argument, vmap instead; {note}"
-        package = "numpy" if method == "copy" else method.split()[0].lower()
+        package = "numpy" if method == "copy" else method.split(",")[0].lower()
         yield Row(
             problem,
             method,
@@ -97,7 +97,7 @@ def objective(x: np.ndarray, z: np.ndarray, t: float) -> float:
 
 
 def minimum(z: np.ndarray, t: float) -> float:
-    """The least value there is, without computing x: 1/2 ||z||^2 - 1/2 r^2 with r the length of the minimiser."""
+    """Return the least value there is, 1/2 ||z||^2 - 1/2 r^2 with r the minimiser's length."""
     z = as_problems(z)
     over = np.abs(z) - t
     top = np.max(over, axis=-1)
@@ -112,8 +112,6 @@ def as_problems(z: np.ndarray) -> np.ndarray:
 def judge(x: np.ndarray, z: np.ndarray, value: float, least: float) -> str:
     excess = (value - least) / abs(least)
     note = (
-        "minimum"
-        if abs(excess) <= TOLERANCE[str(z.dtype)]
-        else f"WRONG: {100 * excess:.2g} % above the minimum"
+        "minimum" if abs(excess) <= TOLERANCE[str(z.dtype)] else f"WRONG: {100 * excess:.2g} % above the minimum"
     )
     return note if x.dtype == z.dtype else f"{note}; returns {x.dtype}"

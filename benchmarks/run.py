@@ -1,4 +1,4 @@
-"""Measure ell12 side by side with its peers: `python benchmarks/run.py [names...]`, by default every benchmark.
+"""Measure ell12 side by side with its peers: `python benchmarks/run.py [names...]`, by default all.
 
 Builds the peers' environment if it is missing, runs each benchmark there in a process of its own with one
 thread, and writes results/NAME.json and, rendered from it, results/NAME.md.
@@ -47,9 +47,7 @@ def main(names: list[str]) -> int:
 
 def prepare_peers() -> None:
     """Build benchmarks/.peers; a peer that cannot be installed is left out, and tried again next time."""
-    wanted = hashlib.sha256(
-        REQUIREMENTS.read_bytes() + (HERE.parent / "pyproject.toml").read_bytes()
-    ).hexdigest()
+    wanted = hashlib.sha256(REQUIREMENTS.read_bytes() + (HERE.parent / "pyproject.toml").read_bytes()).hexdigest()
     stamp = PEERS / "installed"
     if PYTHON.exists() and stamp.exists() and stamp.read_text() == wanted:
         return
@@ -94,7 +92,7 @@ def write(path: Path, text: str) -> None:
 
 
 def render(result: dict) -> str:
-    """The Markdown page of a result."""
+    """Return the Markdown page of a result."""
     title, _, about = result["about"].partition("\n")
     header = [
         "problem",
@@ -110,7 +108,7 @@ def render(result: dict) -> str:
     where += ", ".join(
         f"{name} {versions[name]}" for name in ("numpy", "scipy", "scikit-learn") if name in versions
     )
-    lines = [f"# {title}", "", about.strip(), "", where + ".", "", table_line(header)]
+    lines = [f"# {title.rstrip('.')}", "", about.strip(), "", where + ".", "", table_line(header)]
     lines += [table_line(["---", "---", "---", "---:", "---:", "---:", "---"])]
     lines += [table_line(cells(row)) for row in result["rows"]]
     return "\n".join(lines) + "\n"

@@ -12,7 +12,8 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 SHORTEST_SAMPLE = 1e-3  # seconds; shorter calls are repeated within a sample, or the clock would be measured
-FEWEST_ROUNDS, MOST_ROUNDS = 7, 51
+FEWEST_ROUNDS, MOST_ROUNDS = 5, 51
+LONG_CALL = 0.1  # seconds; a longer call warms up by itself
 
 
 @dataclass(frozen=True)
@@ -29,21 +30,20 @@ class Row:
 
 
 def median_seconds(calls: Mapping[str, Callable[[], Any]], budget: float = 3.0) -> dict[str, float]:
-    """The median time of each call, in seconds, after one call to warm up.
+    """Return the median time of each call, in seconds.
 
-    A round takes one sample of every call, so that slow moments of the machine fall on all alike. A sample is
-    of calls that follow one another after one that is not timed, so that none pays for what its neighbour left
-    in the cache. About `budget` seconds in all.
+    A round takes one sample of every call, so that slow moments of the machine fall on all alike. Calls that
+    are not long follow one that is not timed, so that none pays for what its neighbour left in the cache. About
+    `budget` seconds in all, if five rounds fit in.
     """
-    for call in calls.values():
-        call()
-    first = {name: timeit.timeit(call, number=1) for name, call in calls.items()}
+    first = {name: min(timeit.repeat(call, number=1, repeat=3)) for name, call in calls.items()}
     number = {name: max(1, math.ceil(SHORTEST_SAMPLE / seconds)) for name, seconds in first.items()}
-    one_round = sum((number[name] + 1) * first[name] for name in calls)
+    one_round = sum((number[name] + (first[name] < LONG_CALL)) * first[name] for name in calls)
     samples: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(min(max(round(budget / one_round), FEWEST_ROUNDS), MOST_ROUNDS)):
         for name, call in calls.items():
-            call()
+            if first[name] < LONG_CALL:
+                call()
             samples[name].append(timeit.timeit(call, number=number[name]) / number[name])
     return {name: statistics.median(times) for name, times in samples.items()}
 
@@ -56,7 +56,7 @@ def version_of(package: str) -> str:
 
 
 def load(module: str) -> tuple[Any, str]:
-    """A peer's module, or None and the reason why there is none."""
+    """Return a peer's module, or None and the reason why there is none."""
     try:
         return importlib.import_module(module), ""
     except Exception as error:  # a peer may fail in any way; the table says how, and the rest goes on

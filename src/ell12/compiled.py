@@ -61,7 +61,7 @@ def _prox_short_rows(z, x, t, relief, growth, tiny, huge):  # type: ignore[no-un
             x[i, j] = zero
             if size > top:
                 top, largest = size, j
-            if not size == size:
+            if math.isnan(size):
                 return False
         if top > t:
             if not tiny < square < huge:

@@ -15,8 +15,26 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse
 
-from ell12.backend import all_finite, as_floating, device, inner, is_complex, is_numpy, like, max_abs, namespace
-from ell12.operators import adjoint, as_operator, dtype_of, input_shape, output_shape, select_columns, to_dense
+from ell12.backend import (
+    all_finite,
+    as_floating,
+    device,
+    inner,
+    is_complex,
+    is_numpy,
+    like,
+    max_abs,
+    namespace,
+)
+from ell12.operators import (
+    adjoint,
+    as_operator,
+    dtype_of,
+    input_shape,
+    output_shape,
+    select_columns,
+    to_dense,
+)
 from ell12.protocols import Array, Point
 from ell12.spectrum import largest_eigenvalue
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
 
 from ell12.backend import all_finite, as_floating, max_abs, namespace
 from ell12.protocols import Array, Iterate, Loss, Penalty, Point, Solver
@@ -115,10 +115,8 @@ def minimize(
     recorder = _Recorder(loss, penalty, start, dict(measure or {}))
     solver = NonmonotoneAPG() if solver is None else solver
     status = Status.STOPPED
-    try:
+    with contextlib.suppress(KeyboardInterrupt):
         status = _run(recorder, solver.iterates(loss, penalty, start), tol, max_iter, max_seconds, stop)
-    except KeyboardInterrupt:
-        pass
     return recorder.result(status)
 
 
@@ -191,9 +189,9 @@ class _Recorder:
         wall, cpu = time.perf_counter(), time.process_time()
         iterate = next(iterates)
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+        self._record(iterate, self.last("seconds") + wall, self.last("cpu_seconds") + cpu)
         if iterate.objective < self.best.objective:
             self.best = iterate
-        self._record(iterate, self.last("seconds") + wall, self.last("cpu_seconds") + cpu)
         return iterate
 
     def certify(self, iterate: Iterate) -> float:
@@ -211,8 +209,9 @@ class _Recorder:
         reached = self.stationarity if self.certified is final else None
         if reached is None:
             reached = stationarity(self.loss, self.penalty, final.point)
-        n_iter = len(self.history["objective"]) - 1
-        return Result(final.point.x, final.objective, reached, status, n_iter, self.history)
+        rows = min(map(len, self.history.values()))  # Ctrl-C may have cut a row short
+        history = {name: column[:rows] for name, column in self.history.items()}
+        return Result(final.point.x, final.objective, reached, status, rows - 1, history)
 
     def _record(self, iterate: Iterate, seconds: float, cpu_seconds: float) -> None:
         values = {name: float(f(iterate.point.x)) for name, f in self.measure.items()}

@@ -237,7 +237,7 @@ class ColumnSelection(ArrayOperator):
 
 @dataclass(frozen=True, eq=False)
 class FiniteDifference(ArrayOperator):
-    """Forward differences of an image: ``(D x)[i, d] = x[i + e_d] - x[i]``, the differences of a pixel in one row.
+    """Forward differences of an image: ``(D x)[i, d] = x[i + e_d] - x[i]``, those of a pixel in one row.
 
     Parameters
     ----------
@@ -262,22 +262,21 @@ class FiniteDifference(ArrayOperator):
         self._set(input_shape=shape, output_shape=(*shape, len(shape)), norm_squared=4.0 * len(shape))
 
     def _apply(self, x: Array) -> Array:
-        xp = namespace(x)
-        parts = [self._inside(xp.roll(x, -1, axis=axis) - x, axis) for axis in range(x.ndim)]
-        return xp.stack(parts, axis=-1)
+        parts = [self._forward(x, axis) for axis in range(x.ndim)]
+        return namespace(x).stack(parts, axis=-1)
 
     def _apply_adjoint(self, y: Array) -> Array:
-        xp = namespace(y)
-        parts = [self._inside(y[..., axis], axis) for axis in range(y.shape[-1])]
-        return sum(xp.roll(part, 1, axis=axis) - part for axis, part in enumerate(parts))
+        return sum(self._backward(y[..., axis], axis) for axis in range(y.shape[-1]))
 
-    def _inside(self, part: Array, axis: int) -> Array:
-        """Set to zero what reaches past the end of the axis."""
-        if self.boundary == "periodic":
-            return part
-        xp, before = namespace(part), (slice(None),) * axis
-        kept, last = part[(*before, slice(0, -1), ...)], part[(*before, slice(-1, None), ...)]
-        return xp.concat([kept, xp.zeros_like(last)], axis=axis)
+    def _forward(self, x: Array, axis: int) -> Array:
+        xp, last = namespace(x), _slice(x, axis, -1, None)
+        end = _slice(x, axis, 0, 1) - last if self.boundary == "periodic" else xp.zeros_like(last)
+        return xp.concat([_slice(x, axis, 1, None) - _slice(x, axis, 0, -1), end], axis=axis)
+
+    def _backward(self, part: Array, axis: int) -> Array:
+        xp, inside, last = namespace(part), _slice(part, axis, 0, -1), _slice(part, axis, -1, None)
+        end = last if self.boundary == "periodic" else xp.zeros_like(last)
+        return xp.concat([end, inside], axis=axis) - xp.concat([inside, end], axis=axis)
 
 
 @dataclass(frozen=True, eq=False)
@@ -307,9 +306,7 @@ class Convolution(ArrayOperator):
         if len(kernel.shape) != len(shape) or any(
             not 0 < k <= n for k, n in zip(kernel.shape, shape, strict=True)
         ):
-            raise ValueError(
-                f"kernel of shape {tuple(kernel.shape)} does not fit in an image of shape {shape}"
-            )
+            raise ValueError(f"kernel of shape {tuple(kernel.shape)} does not fit in an image of shape {shape}")
         if not all_finite(kernel):
             raise ValueError("kernel holds NaN or infinity; every entry must be finite")
         spectrum = _transfer_function(kernel, shape)
@@ -399,11 +396,8 @@ def _is_matrix(A: Any) -> bool:
 
 
 def _check_operator(A: Any, name: str) -> None:
-    if (
-        not hasattr(A, "input_shape")
-        and len(getattr(A, "shape", ())) != 2
-        or not hasattr(A, "H") | hasattr(A, "T")
-    ):
+    shaped = hasattr(A, "input_shape") or len(getattr(A, "shape", ())) == 2
+    if not shaped or not (hasattr(A, "H") or hasattr(A, "T")):
         raise TypeError(f"{name} must be a matrix or an operator with a shape and .H, got {type(A).__name__}")
     _check_shape((math.prod(output_shape(A)), math.prod(input_shape(A))), name)
 
@@ -454,6 +448,10 @@ def _as_shape(shape: Any) -> tuple[int, ...]:
 def _sent(value: Array, x: Array) -> Array:
     """Return a NumPy array as the kind of x; any other is of that kind already."""
     return value if is_numpy(x) or not is_numpy(value) else backend.indices_like(value, x)
+
+
+def _slice(x: Array, axis: int, start: int, stop: int | None) -> Array:
+    return x[(*(slice(None),) * axis, slice(start, stop), ...)]
 
 
 def _conj(x: Array) -> Array:

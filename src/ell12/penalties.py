@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ell12.backend import is_complex, is_number, is_numpy, like, max_abs, namespace, norm
+from ell12.backend import is_complex, is_number, like, max_abs, namespace, norm
 from ell12.protocols import Array
 from ell12.prox import (
     check_numbers,
@@ -87,13 +87,16 @@ class L12:
         """`ell12.prox.prox_l12` with threshold ``alpha * step``; entries of weight 0 pass."""
         if self.alpha * step == 0:
             return namespace(x).where(x < 0, 0, x) if self.nonnegative else x
-        return self._with_free(
-            x, prox_l12(x, self.alpha * step, l2_weight=self.l2_weight, **self._prox_options())
-        )
+        return self._with_free(x, prox_l12(x, self.alpha * step, l2_weight=self.l2_weight, **self._prox_options()))
 
     def prox_iterative(self, x: Array, step: float, start: Array, tol: float) -> Array:
         """The same point by the numerical method of the paper, warm-started."""
-        options = {"l2_weight": self.l2_weight, "start": self._penalised(start), "tol": tol, **self._prox_options()}
+        options = {
+            "l2_weight": self.l2_weight,
+            "start": self._penalised(start),
+            "tol": tol,
+            **self._prox_options(),
+        }
         return self._with_free(x, prox_l12_iterative(self._penalised(x), self.alpha * step, **options)[0])
 
     @property
@@ -123,7 +126,10 @@ class L12:
         return largest
 
     def _prox_options(self) -> dict[str, Any]:
-        return {"weights": self.weights if self._held is None else self._held, "nonnegative": self.nonnegative}
+        return {
+            "weights": self.weights if self._held is None else self._held,
+            "nonnegative": self.nonnegative,
+        }
 
     def _penalised(self, x: Array) -> Array:
         """X with the entries of weight 0 blanked out."""
@@ -180,9 +186,7 @@ class GroupL12:
 
     def prox(self, x: Array, step: float) -> Array:
         """`ell12.prox.prox_l12_groups` with threshold ``alpha * step``."""
-        return prox_l12_groups(
-            x, self.alpha * step, self.groups, l2_weight=self.l2_weight, weights=self.weights
-        )
+        return prox_l12_groups(x, self.alpha * step, self.groups, l2_weight=self.l2_weight, weights=self.weights)
 
     @property
     def convex(self) -> GroupL12:
@@ -437,7 +441,7 @@ def _on_moduli(x: Array, shrink: Callable[[Any, Array], Array]) -> Array:
 
 
 def _signs(xp: Any, x: Array) -> Array:
-    if is_numpy(x) or not is_complex(x):
+    if not is_complex(x):
         return xp.sign(x)
     size = xp.abs(x)
     return x / xp.where(size > 0, size, 1)

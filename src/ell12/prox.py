@@ -7,7 +7,6 @@ weights, non-negative and complex data, groups, singular values.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,8 @@ from ell12.backend import (
     check_numbers,
     check_weights,
     constant,
+    group_rows,
+    grouped,
     indices_like,
     is_complex,
     is_half,
@@ -153,9 +154,7 @@ def moreau_l12(
     return (0.5 * xp.sum(distance * distance, axis=-1, keepdims=True) + t_rows * difference)[..., 0]
 
 
-def prox_l12_groups(
-    z: Array, t: Any, groups: Any, *, l2_weight: float = 1.0, weights: Any = None
-) -> Array:
+def prox_l12_groups(z: Array, t: Any, groups: Any, *, l2_weight: float = 1.0, weights: Any = None) -> Array:
     """Global minimiser of ``1/2 ||x - z||^2 + t (sum_g w_g ||x_g||_2 - l2_weight ||x||_2)``.
 
     Parameters
@@ -188,7 +187,7 @@ def prox_l12_groups(
     if is_half(z):
         single = prox_l12_groups(xp.astype(z, xp.float32), t, layout, l2_weight=l2_weight, weights=weights)
         return xp.astype(single, z.dtype)
-    rows = _grouped(z, layout)
+    rows = grouped(z, layout)
     size = row_norms(rows)
     shrunk = prox_l12(size[:, 0], t, l2_weight=l2_weight, weights=weights, nonnegative=True)[:, None]
     # A group of zeros that must grow (l2_weight above its weight) grows along its first entry.
@@ -199,7 +198,9 @@ def prox_l12_groups(
 
 
 def prox_l12_spectral(Z: Array, t: Any, *, l2_weight: Any = 1.0) -> Array:
-    """Global minimiser of ``1/2 ||X - Z||_F^2 + t (||X||_* - l2_weight ||X||_F)``: `prox_l12` of the singular values.
+    """Global minimiser of ``1/2 ||X - Z||_F^2 + t (||X||_* - l2_weight ||X||_F)``.
+
+    It is `prox_l12` of the singular values.
 
     Parameters
     ----------
@@ -243,8 +244,9 @@ def prox_l12_iterative(
 ) -> tuple[Array, int]:
     """The numerical method that the closed form replaces, for comparison: a fixed point of soft-thresholding.
 
-    Repeats ``x <- soft(z + l2_weight t x / ||x||, t)`` (difference-of-convex steps). Where x is zero every unit
-    vector is a subgradient of the norm; the one along the largest entry of z is taken, so it does not rest there.
+    Repeats ``x <- soft(z + l2_weight t x / ||x||, t)`` (difference-of-convex steps). Where x is zero every
+    unit vector is a subgradient of the norm; the one along the largest entry of z is taken, so that it
+    does not rest there. From another start, or at ties, it may end in a stationary point that is no minimum.
 
     Parameters
     ----------
@@ -268,7 +270,7 @@ def prox_l12_iterative(
     --------
     >>> x, n_iter = prox_l12_iterative([3.0, -4.0, 0.5], 1.0)
     >>> x.round(6), n_iter > 1
-    (array([ 2.5547  , -3.83205 ,  0.      ]), True)
+    (array([ 2.5547 , -3.83205,  0.     ]), True)
     """
     z = as_floating(z, "z")
     check_numbers(t=t, l2_weight=l2_weight, weights=weights)
@@ -293,7 +295,7 @@ def prox_l12_iterative(
 
 @np.errstate(over="ignore", invalid="ignore")  # as silent as the other libraries; inf and NaN tell enough
 def _prox_rows(z: Array, t: Any, l2_weight: Any, weights: Array | None, nonnegative: bool) -> Array:
-    """The kernel: one problem along the last axis. Branch-free, so that it can be differentiated and traced."""
+    """The kernel: one problem along the last axis. Branch-free, to be differentiated and traced."""
     xp = namespace(z)
     size = z if nonnegative else _modulus(xp, z)
     if weights is not None:
@@ -316,13 +318,13 @@ def _prox_rows(z: Array, t: Any, l2_weight: Any, weights: Array | None, nonnegat
 
 
 def _modulus(xp: Any, z: Array) -> Array:
-    """``|z|``, for real z with derivative 1 at zero: entries of weight 0 pass, and so must their derivative."""
+    """``|z|``, where z is real with derivative 1 at zero: what has weight 0 passes, with its derivative."""
     return xp.abs(z) if is_numpy(z) or is_complex(z) else xp.where(z < 0, -z, z)
 
 
 def _without_infinite(xp: Any, size: Array, weights: Array) -> tuple[Array, Array]:
-    """Sizes and weights without the products 0 * inf: an entry of weight inf becomes one that never enters."""
-    held = xp.isinf(weights) & (size == size)  # a NaN stays
+    """Sizes and weights with no product 0 * inf: an entry of weight inf becomes one that never enters."""
+    held = xp.isinf(weights) & ~xp.isnan(size)
     return xp.where(held, -math.inf, size), xp.where(held, 0, weights)
 
 
@@ -341,19 +343,33 @@ def _prox_vector(z: Any, t: Any, l2_weight: Any, weights: Any, nonnegative: bool
         return None
     if z.ndim == 0 or (t == 0 and weights is not None):  # NumPy turns the first into a scalar; 0 * inf is NaN
         return None
-    threshold = float(t) if weights is None else float(t) * np.asarray(weights, dtype=z.dtype)
     if nonnegative:
-        x = np.subtract(z, threshold, order="C")
+        x = np.subtract(z, float(t) if weights is None else float(t) * np.asarray(weights, z.dtype), order="C")
         np.maximum(x, 0, out=x)
-    else:
-        x = np.clip(z, -threshold, threshold, order="C")
+    elif weights is None:
+        x = np.clip(z, -float(t), float(t), order="C")
         np.subtract(z, x, out=x)
+    else:
+        x = np.abs(z, order="C")
+        x -= float(t) * np.asarray(weights, z.dtype)
+        np.maximum(x, 0, out=x)
+        np.copysign(x, z, out=x)
     flat = x.reshape(-1)
     square = float(np.dot(flat, flat))
-    if not safe_square(square, x):
-        return None
-    x *= 1.0 + float(l2_weight * t) / math.sqrt(square)
-    return x
+    if safe_square(square, x):
+        x *= 1.0 + float(l2_weight * t) / math.sqrt(square)
+        return x
+    if weights is None and not nonnegative and not flat.any():
+        return _keep_largest(z, x, float(t) * (float(l2_weight) - 1.0))
+    return None
+
+
+def _keep_largest(z: Any, zeros: Any, growth: float) -> Any:
+    """Case two for a real NumPy array that is one problem, written into ``zeros``."""
+    place = np.unravel_index(np.argmax(np.abs(z, order="C")), z.shape)
+    kept = z.dtype.type(max(abs(float(z[place])) + growth, 0.0))
+    zeros[place] = -kept if z[place] < 0 else kept
+    return zeros
 
 
 def _prox_rows_compiled(rows: Any, t: float, l2_weight: float) -> Any:
@@ -379,46 +395,6 @@ def _largest_direction(z: Array, t: float, weights: Any, nonnegative: bool) -> A
     return restore(unit if nonnegative else with_signs(xp, unit, rows, size))
 
 
-@dataclass(frozen=True)
-class GroupRows:
-    """Groups laid out as rows, padded to the longest, so that group norms are row norms."""
-
-    members: Any  # for each group the indices of its entries
-    real: Any  # which of them are not padding
-    place: Any  # for each entry where it stands among the members, flattened
-
-
-def group_rows(groups: Any) -> GroupRows:
-    """The layout of groups numbered 0, 1, ...; computed once where one prox after the other uses it."""
-    if isinstance(groups, GroupRows):
-        return groups
-    labels = np.asarray(groups)
-    if labels.ndim != 1 or (labels.size and labels.dtype.kind not in "iu"):
-        raise ValueError("groups must hold one integer per entry")
-    labels = labels.astype(np.int64)
-    counts = np.bincount(labels) if labels.size and labels.min() >= 0 else np.zeros(labels.size, dtype=int)
-    if np.any(counts == 0):
-        raise ValueError("groups must be numbered 0, 1, ... without gaps")
-    width, order = int(counts.max(initial=0)), np.argsort(labels, kind="stable")
-    slot = np.arange(labels.size) - (np.cumsum(counts) - counts)[labels[order]]
-    members = np.zeros((counts.size, width), dtype=np.int64)
-    real = np.zeros((counts.size, width), dtype=bool)
-    members[labels[order], slot] = order
-    real[labels[order], slot] = True
-    place = np.empty(labels.size, dtype=np.int64)
-    place[order] = labels[order] * width + slot
-    return GroupRows(members, real, place)
-
-
 def group_norms(z: Array, groups: Any) -> Array:
     """The Euclidean norm of each group of entries of z."""
-    return row_norms(_grouped(z, group_rows(groups)))[:, 0]
-
-
-def _grouped(z: Array, groups: GroupRows) -> Array:
-    """The entries of z laid out one group per row, zeros as padding."""
-    if tuple(z.shape) != groups.place.shape:
-        raise ValueError(f"groups has {groups.place.size} entries, which does not fit an array of shape {z.shape}")
-    xp = namespace(z)
-    flat = xp.take(z, indices_like(groups.members.reshape(-1), z), axis=0)
-    return xp.where(indices_like(groups.real, z), xp.reshape(flat, groups.members.shape), 0)
+    return row_norms(grouped(z, group_rows(groups)))[:, 0]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ell12.backend import is_number, max_abs
-from ell12.protocols import Array, DifferencePenalty, Iterate, Loss, Point
+from ell12.protocols import Array, DifferencePenalty, Iterate, Point
 from ell12.solvers.sequential_convex import check_difference
 from ell12.solvers.steps import ProximalStep, objective
 
@@ -35,7 +35,9 @@ class DCA:
     inner_max_iter: int = 1000
 
     def __post_init__(self) -> None:
-        if self.penalty_weight != "auto" and not (is_number(self.penalty_weight) and float(self.penalty_weight) > 0):
+        if self.penalty_weight != "auto" and not (
+            is_number(self.penalty_weight) and float(self.penalty_weight) > 0
+        ):
             raise ValueError(f"penalty_weight must be a number > 0 or 'auto', got {self.penalty_weight!r}")
 
     def iterates(self, loss: Any, penalty: DifferencePenalty, start: Point) -> Iterator[Iterate]:

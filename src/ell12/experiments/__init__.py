@@ -1,0 +1,31 @@
+"""The paper's tables and figures: each experiment measures trials, `run` keeps them as rows, `report` shows them.
+
+An experiment is a module with ``NAME``, ``TITLE``, ``trials(preset, seed)`` (a list of settings) and
+``measure(settings)`` (a dictionary of results that JSON can hold). Measuring and reporting never mix.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+# Name on the command line -> module of this package, in the order of the page.
+EXPERIMENTS = {
+    "compressed-sensing": "compressed_sensing",
+    "level-curves": "level_curves",
+    "prox": "prox_study",
+}
+PRESETS = ("quick", "paper")
+
+
+def experiment(name: str) -> Any:
+    """The module of an experiment.
+
+    Examples
+    --------
+    >>> experiment("level-curves").NAME
+    'level-curves'
+    """
+    if name not in EXPERIMENTS:
+        raise ValueError(f"unknown experiment {name!r}; there are: {', '.join(EXPERIMENTS)}")
+    return import_module(f"{__name__}.{EXPERIMENTS[name]}")

@@ -1,0 +1,83 @@
+"""Fixtures that several test files share."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+
+class Backend(NamedTuple):
+    """A library of arrays under test."""
+
+    name: str
+    make_array: Callable[..., Any]  # a NumPy array, a list or a number, as an array of the library
+    to_numpy: Callable[[Any], np.ndarray]
+    float64: bool = True  # whether it holds double precision
+
+
+def _load(name: str) -> Any:
+    """The library, or a skip that says why it cannot be tested here."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        pytest.skip(f"{name} is not installed: {error}")
+
+
+def _strict() -> Iterator[Backend]:
+    library = _load("array_api_strict")
+    yield Backend("array_api_strict", library.asarray, np.asarray)
+
+
+def _torch(device: str = "cpu") -> Iterator[Backend]:
+    library = _load("torch")
+    if device == "cuda" and not library.cuda.is_available():
+        pytest.skip("torch finds no CUDA device")
+    yield Backend(
+        "torch",
+        lambda x, **dtype: library.as_tensor(np.asarray(x, **dtype), device=device),
+        lambda x: x.detach().cpu().resolve_conj().numpy(),
+    )
+
+
+def _jax(float64: bool) -> Iterator[Backend]:
+    library = _load("jax")
+    # Older versions keep the switch among the experiments.
+    enable = getattr(library, "enable_x64", None) or _load("jax.experimental").enable_x64
+    with enable(True) if float64 else contextlib.nullcontext():
+        yield Backend("jax", library.numpy.asarray, np.asarray, float64)
+
+
+def _cupy() -> Iterator[Backend]:
+    library = _load("cupy")
+    try:
+        library.zeros(1)
+    except Exception as error:  # whatever the driver says
+        pytest.skip(f"CuPy finds no device: {error}")
+    yield Backend("cupy", library.asarray, library.asnumpy)
+
+
+BACKENDS: dict[str, Callable[[], Iterator[Backend]]] = {
+    "array-api-strict": _strict,
+    "torch": _torch,
+    "torch-cuda": lambda: _torch("cuda"),
+    "jax-float32": lambda: _jax(False),
+    "jax-float64": lambda: _jax(True),
+    "cupy": _cupy,
+}
+
+
+@pytest.fixture(params=list(BACKENDS))
+def backend(request: pytest.FixtureRequest) -> Iterator[Backend]:
+    """Every library of arrays that is installed; a skip with its reason for the others."""
+    yield from BACKENDS[request.param]()
+
+
+@pytest.fixture(params=["torch", "jax-float64"])
+def autodiff(request: pytest.FixtureRequest) -> Iterator[Backend]:
+    """The libraries that differentiate, in double precision."""
+    yield from BACKENDS[request.param]()

@@ -1,0 +1,210 @@
+"""The one loop: limits, history, certificates, Ctrl-C, inputs untouched."""
+
+import math
+import time
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+import ell12
+from ell12 import DCA, FISTA, L12, NonmonotoneAPG, SquaredLoss, Status, minimize, stationarity
+from ell12.protocols import Iterate
+
+
+@pytest.fixture
+def problem():
+    return ell12.datasets.compressed_sensing(0, n_samples=50)
+
+
+@pytest.fixture
+def loss(problem):
+    return SquaredLoss(problem.A, problem.b)
+
+
+def test_history_has_one_row_per_iteration_and_the_start(loss):
+    result = minimize(loss, L12(1e-3), tol=0, max_iter=25, measure={"nonzero": np.count_nonzero})
+    assert result.n_iter == 25
+    assert set(result.history) == {"seconds", "cpu_seconds", "objective", "optimality", "nonzero"}
+    assert {len(column) for column in result.history.values()} == {26}
+    assert result.history["objective"][0] == loss.value(loss.point(np.zeros(200)))
+    assert result.history["nonzero"][0] == 0
+    assert np.all(np.diff(result.history["seconds"]) > 0)
+
+
+def test_converged_means_that_the_certificate_holds(loss):
+    for tol in (1e-1, 1e-3, 1e-5):
+        result = minimize(loss, L12(1e-3), tol=tol, max_iter=10**5)
+        assert result.status is Status.CONVERGED
+        assert result.converged
+        assert result.stationarity == stationarity(loss, L12(1e-3), result.x) <= tol
+
+
+def test_a_rosy_solver_is_not_believed(loss):
+    @dataclass(frozen=True)
+    class Rosy:
+        def iterates(self, loss, penalty, start):
+            for iterate in NonmonotoneAPG().iterates(loss, penalty, start):
+                yield Iterate(iterate.point, iterate.objective, 0.0)
+
+    result = minimize(loss, L12(1e-3), solver=Rosy(), tol=1e-4, max_iter=10**5)
+    assert result.converged
+    assert stationarity(loss, L12(1e-3), result.x) <= 1e-4
+    assert result.n_iter > 100
+
+
+def test_limits(loss):
+    assert minimize(loss, L12(1e-3), tol=0, max_iter=3).status is Status.MAX_ITER
+    result = minimize(loss, L12(1e-3), tol=0, max_iter=0)
+    assert result.n_iter == 0
+    assert not np.any(result.x)
+    result = minimize(loss, L12(1e-3), tol=0, max_iter=10**9, max_seconds=0.05)
+    assert result.status is Status.MAX_SECONDS
+    assert 0.05 <= result.history["seconds"][-1] < 1.0
+
+
+def test_measures_are_not_timed(loss):
+    result = minimize(loss, L12(1e-3), tol=0, max_iter=10, measure={"slow": lambda x: time.sleep(0.02) or 0.0})
+    assert result.history["seconds"][-1] < 0.1
+
+
+def test_stop_sees_the_history_and_ends_the_run(loss):
+    result = minimize(loss, L12(1e-3), tol=0, stop=lambda history: len(history["objective"]) == 8)
+    assert result.status is Status.STOPPED
+    assert result.n_iter == 7
+
+
+@pytest.mark.parametrize("where", ["solver", "measure"])
+def test_ctrl_c_returns_the_best_iterate(loss, where):
+    @dataclass(frozen=True)
+    class Interrupted:
+        def iterates(self, loss, penalty, start):
+            for k, iterate in enumerate(FISTA().iterates(loss, penalty, start)):
+                if k == 40 and where == "solver":
+                    raise KeyboardInterrupt
+                yield iterate
+
+    calls = []
+
+    def measure(x):
+        calls.append(x)
+        if len(calls) == 40 and where == "measure":
+            raise KeyboardInterrupt
+        return 0.0
+
+    result = minimize(loss, L12(1e-3), solver=Interrupted(), tol=0, measure={"m": measure})
+    assert result.status is Status.STOPPED
+    assert result.objective == min(result.history["objective"])
+    assert {len(column) for column in result.history.values()} == {result.n_iter + 1}
+    assert result.objective == pytest.approx(loss.value(loss.point(result.x)) + L12(1e-3).value(result.x))
+
+
+def test_an_objective_that_overflows_ends_the_run(loss):
+    with np.errstate(all="ignore"):
+        result = minimize(loss, L12(1e-3), solver=FISTA(step=1e8), tol=0)
+    assert result.status is Status.NOT_FINITE
+    assert math.isfinite(result.objective)
+    assert np.all(np.isfinite(result.x))
+
+
+def test_every_status_has_a_sentence():
+    for status in Status:
+        assert status.value.endswith(".")
+        assert len(status.value.split()) > 4
+
+
+@pytest.mark.parametrize("solver", [NonmonotoneAPG(), NonmonotoneAPG(step="backtracking"), FISTA(), DCA()])
+def test_inputs_are_left_alone(problem, solver):
+    A, b, x0 = problem.A.copy(), problem.b.copy(), np.full(200, 0.1)
+    for array in (A, b, x0):
+        array.setflags(write=False)
+    minimize(SquaredLoss(A, b), L12(1e-3), x0, solver, max_iter=20)
+    np.testing.assert_array_equal(x0, 0.1)
+    np.testing.assert_array_equal(A, problem.A)
+
+
+def test_a_warm_start_is_used(loss):
+    cold = minimize(loss, L12(1e-3), tol=1e-6, max_iter=10**5)
+    warm = minimize(loss, L12(1e-3), cold.x, tol=1e-6)
+    assert warm.n_iter < cold.n_iter / 10
+    assert warm.history["objective"][0] == pytest.approx(cold.objective, rel=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_dtype_is_kept(problem, dtype):
+    loss = SquaredLoss(problem.A.astype(dtype), problem.b.astype(dtype))
+    for solver in (NonmonotoneAPG(), NonmonotoneAPG(step="backtracking"), DCA()):
+        assert minimize(loss, L12(1e-2), solver=solver, tol=1e-2, max_iter=200).x.dtype == dtype
+    assert minimize(loss, L12(1e-2), np.zeros(200, dtype=int), tol=1e-2).x.dtype == dtype
+
+
+def test_float32_data_decide_the_precision(problem):
+    loss = SquaredLoss(problem.A.astype(np.float32), problem.b)
+    assert minimize(loss, L12(1e-2), max_iter=3).x.dtype == np.float32
+
+
+def test_alpha_zero_is_least_squares():
+    random = np.random.default_rng(0)
+    A, b = random.standard_normal((30, 8)), random.standard_normal(30)
+    result = minimize(SquaredLoss(A, b), L12(0.0), tol=1e-9)
+    assert result.converged
+    np.testing.assert_allclose(result.x, np.linalg.lstsq(A, b, rcond=None)[0], atol=1e-8)
+
+
+def test_zero_columns_and_a_zero_matrix():
+    A = np.random.default_rng(0).standard_normal((20, 10))
+    A[:, 3] = 0
+    result = minimize(SquaredLoss(A, np.ones(20)), L12(0.1), tol=1e-8)
+    assert result.converged
+    assert result.x[3] == 0
+    result = minimize(SquaredLoss(np.zeros((5, 4)), np.ones(5)), L12(0.1))
+    assert result.converged
+    assert not np.any(result.x)
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1e-8, 1e8, 1e150])
+def test_huge_and_tiny_scales(problem, scale):
+    expected = minimize(SquaredLoss(problem.A, problem.b), L12(1e-2), tol=1e-6)
+    result = minimize(SquaredLoss(problem.A, scale * problem.b), L12(1e-2 * scale), tol=1e-6)
+    assert result.converged
+    np.testing.assert_allclose(result.x / scale, expected.x, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"x0": np.zeros(7)}, "x0 must have shape"),
+        ({"x0": np.full(200, np.nan)}, "x0 holds NaN"),
+        ({"tol": -1.0}, "tol"),
+        ({"tol": math.nan}, "tol"),
+        ({"max_iter": -1}, "max_iter"),
+        ({"max_seconds": -0.5}, "max_seconds"),
+    ],
+)
+def test_bad_arguments_are_named(loss, change, message):
+    with pytest.raises(ValueError, match=message):
+        minimize(loss, L12(1e-3), **change)
+
+
+def test_a_start_outside_the_constraint_is_refused(loss):
+    with pytest.raises(ValueError, match="x0"):
+        minimize(loss, L12(1e-3, nonnegative=True), np.full(200, -1.0))
+
+
+def test_stationarity_without_a_formula_is_the_prox_gradient_residual(loss, problem):
+    penalty = ell12.LogSum(1e-2, theta=0.1)
+    x = np.random.default_rng(0).standard_normal(200)
+    step = 1 / loss.lipschitz()
+    move = x - penalty.prox(x - step * (problem.A.T @ (problem.A @ x - problem.b)), step)
+    assert stationarity(loss, penalty, x) == pytest.approx(np.max(np.abs(move)) / step / 1e-2)
+
+
+def test_the_papers_problem_at_full_size(capsys):
+    """nmAPG from zero on 500 x 2000 at alpha = 0.01; the figures are printed, the scale of them is checked."""
+    problem = ell12.datasets.compressed_sensing(0)
+    result = minimize(SquaredLoss(problem.A, problem.b), L12(0.01), tol=1e-4)
+    with capsys.disabled():
+        print(f"\n  objective {result.objective:.6f}, stationarity {result.stationarity:.1e}, {result.n_iter} steps", end=" ")
+    assert result.converged
+    assert 0.5 < result.objective < 1.0
+    assert problem.relative_error(result.x) < 0.1
