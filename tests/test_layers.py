@@ -18,6 +18,7 @@ ALLOWED = {
     "prox": {"protocols", "backend", "compiled"},
     "penalties": {"protocols", "backend", "prox"},
     "operators": {"protocols", "backend"},
+    "image_operators": {"protocols", "backend", "operators"},
     "losses": {"protocols", "backend", "operators", "spectrum"},
     "solvers": {"protocols", "backend"},
     "minimization": {"protocols", "backend", "solvers"},

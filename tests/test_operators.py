@@ -12,13 +12,10 @@ from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
 from ell12.backend import scatter
+from ell12.image_operators import Convolution, FiniteDifference, FourierSampling, Sampling
 from ell12.operators import (
     ArrayOperator,
     Composition,
-    Convolution,
-    FiniteDifference,
-    FourierSampling,
-    Sampling,
     adjoint,
     as_operator,
     dtype_of,
@@ -99,6 +96,7 @@ def ours(dtype=np.float64):
     """Our operators by name, with kernels in the precision of dtype."""
     real = np.finfo(dtype).dtype
     blur = Convolution(random((3, 2), real), (4, 5))
+    complex_blur = Convolution(random((2, 3), np.result_type(real, np.complex64)), (4, 5))
     return {
         "neumann": FiniteDifference((4, 5)),
         "periodic": FiniteDifference((4, 5), boundary="periodic"),
@@ -106,10 +104,11 @@ def ours(dtype=np.float64):
         "volume": FiniteDifference((3, 1, 4)),
         "blur": blur,
         "odd blur": Convolution(random((4, 5, 1), real), (6, 5, 3)),
-        "complex blur": Convolution(random((2, 3), np.result_type(real, np.complex64)), (4, 5)),
+        "complex blur": complex_blur,
         "sampling": Sampling(MASK),
         "fourier": FourierSampling(MASK),
         "composition": Sampling(MASK) @ blur,
+        "complex composition": FourierSampling(MASK) @ complex_blur,
         "mixed composition": Composition(random((3, MASK.sum()), real), Sampling(MASK)),
         "transpose": FourierSampling(MASK).T,
         "columns": select_columns(Convolution(random(3, real), (7,)), [4, 0, 3]),
@@ -136,7 +135,9 @@ def test_every_kind_acts_as_its_dense_matrix(kind, dtype):
         (adjoint(part), dense[:, columns].conj().T),
     ]:
         assert (output_shape(operator)[0], input_shape(operator)[0]) == expected.shape
-        np.testing.assert_allclose(np.asarray(to_dense(operator)), expected, rtol=tolerance(dtype))
+        entries = np.asarray(to_dense(operator))
+        np.testing.assert_allclose(entries, expected, rtol=tolerance(dtype))
+        assert entries.dtype == dtype
         x = random(expected.shape[1], dtype)
         product = np.asarray(operator @ array(x))
         np.testing.assert_allclose(product, expected @ x, rtol=tolerance(dtype), atol=tolerance(dtype))
@@ -182,6 +183,20 @@ def test_sparse_matrices_are_never_made_dense():
     assert part.shape == (n, 2)
     assert part[n - 1, 0] == 3
     np.testing.assert_array_equal(adjoint(part) @ np.ones(n), [3.0, 2.0])
+
+
+def test_torch_sparse_matrices_are_never_made_dense():
+    n = 10**6
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    A = as_operator(torch.sparse_coo_tensor([[0, n - 1], [1, n - 1]], [2.0, 3.0], (n, n), check_invariants=True))
+    part = select_columns(A, [n - 1, 1])
+    np.testing.assert_array_equal((adjoint(part) @ torch.ones(n)).numpy(), [3.0, 2.0])
+
+
+def test_a_matrix_on_disk_becomes_a_plain_view(tmp_path):
+    A = np.memmap(tmp_path / "A", dtype=np.float64, mode="w+", shape=(2, 3))
+    assert type(as_operator(A)) is np.ndarray
+    assert np.shares_memory(as_operator(A), A)
 
 
 @pytest.mark.parametrize("order", ["C", "F"])
@@ -301,9 +316,15 @@ def test_adjoint_satisfies_the_dot_product_test(xp, name, dtype):
 def test_precision_is_kept(name, dtype):
     A = ours(dtype)[name]
     image = A @ random(A.input_shape, dtype)
-    complex_valued = np.dtype(dtype).kind == "c" or name in ("complex blur", "fourier", "transpose")
+    always = ("complex blur", "complex composition", "fourier", "transpose")
+    complex_valued = np.dtype(dtype).kind == "c" or name in always
     assert image.dtype == (np.result_type(dtype, np.complex64) if complex_valued else dtype)
     assert (A.H @ image).dtype == image.dtype
+
+
+def test_a_kernel_in_double_precision_does_not_promote_the_image(xp):
+    A, x = Convolution(np.array([[0.25, 0.5]]), (4, 5)), xp.asarray(random((4, 5), np.float32))
+    assert (A @ x).dtype == (A.H @ x).dtype == x.dtype
 
 
 @pytest.mark.parametrize("name", ours())

@@ -1,14 +1,14 @@
-"""Linear operators: what any of them can be asked for, and our own that act on images and arrays.
+"""Linear operators: what any of them can be asked for, and how our own are made.
 
 An operator is a NumPy, PyTorch, CuPy or JAX matrix, a scipy.sparse matrix, a SciPy LinearOperator, a pylops
-operator or one of the classes below: objects with ``@`` and an adjoint. Nothing sparse is ever made dense
-unasked, and nothing is copied unless its numbers have to be converted.
+operator or one of ours (`ell12.image_operators`): objects with ``@`` and an adjoint. Nothing sparse is ever
+made dense unasked, and nothing is copied unless its numbers have to be converted.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import InitVar, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -59,7 +59,7 @@ def adjoint(A: Any) -> Any:
         return A.H if hasattr(A, "H") else A.T
     if scipy.sparse.issparse(A):
         return A.conj().T if A.dtype.kind == "c" else A.T
-    return _conj(A).T
+    return conjugate_of(A).T
 
 
 def input_shape(A: Any) -> tuple[int, ...]:
@@ -104,7 +104,7 @@ def select_columns(A: Any, columns: Any) -> Any:
         return A[:, columns]
     if is_numpy(A):
         return A.T[columns].T  # np.take would first copy the whole of a matrix that is not in C order
-    return namespace(A).take(A, _sent(columns, A), axis=1)
+    return namespace(A).take(A, sent_like(columns, A), axis=1)
 
 
 def to_dense(A: Any) -> Array:
@@ -189,10 +189,10 @@ class Adjoint(ArrayOperator):
         return Adjoint(self) if self.conjugate else self.A
 
     def _apply(self, x: Array) -> Array:
-        return _conj(self.A._apply_adjoint(_conj(x))) if self.conjugate else self.A._apply_adjoint(x)
+        return conjugate_of(self.A._apply_adjoint(conjugate_of(x))) if self.conjugate else self.A._apply_adjoint(x)
 
     def _apply_adjoint(self, y: Array) -> Array:
-        return _conj(self.A._apply(_conj(y))) if self.conjugate else self.A._apply(y)
+        return conjugate_of(self.A._apply(conjugate_of(y))) if self.conjugate else self.A._apply(y)
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,166 +228,11 @@ class ColumnSelection(ArrayOperator):
         self._set(dtype=dtype_of(self.A), norm_squared=getattr(self.A, "norm_squared", None))
 
     def _apply(self, x: Array) -> Array:
-        return self.A @ scatter(x, _sent(self.columns, x), input_shape(self.A)[0])
+        return self.A @ scatter(x, sent_like(self.columns, x), input_shape(self.A)[0])
 
     def _apply_adjoint(self, y: Array) -> Array:
         x = adjoint(self.A) @ y
-        return namespace(x).take(x, _sent(self.columns, x), axis=0)
-
-
-@dataclass(frozen=True, eq=False)
-class FiniteDifference(ArrayOperator):
-    """Forward differences of an image: ``(D x)[i, d] = x[i + e_d] - x[i]``, those of a pixel in one row.
-
-    Parameters
-    ----------
-    shape : tuple of int
-        The shape of the image.
-    boundary : {"neumann", "periodic"}
-        Past the end of an axis the difference is zero, or the image starts again.
-
-    Examples
-    --------
-    >>> (FiniteDifference((2, 2)) @ [[1, 2], [4, 8]]).tolist()
-    [[[3.0, 1.0], [6.0, 0.0]], [[0.0, 4.0], [0.0, 0.0]]]
-    """
-
-    shape: InitVar[Any]
-    boundary: str = "neumann"
-
-    def __post_init__(self, shape: Any) -> None:
-        shape = _as_shape(shape)
-        if self.boundary not in ("neumann", "periodic"):
-            raise ValueError(f"boundary must be 'neumann' or 'periodic', got {self.boundary!r}")
-        self._set(input_shape=shape, output_shape=(*shape, len(shape)), norm_squared=4.0 * len(shape))
-
-    def _apply(self, x: Array) -> Array:
-        parts = [self._forward(x, axis) for axis in range(x.ndim)]
-        return namespace(x).stack(parts, axis=-1)
-
-    def _apply_adjoint(self, y: Array) -> Array:
-        return sum(self._backward(y[..., axis], axis) for axis in range(y.shape[-1]))
-
-    def _forward(self, x: Array, axis: int) -> Array:
-        xp, last = namespace(x), _slice(x, axis, -1, None)
-        end = _slice(x, axis, 0, 1) - last if self.boundary == "periodic" else xp.zeros_like(last)
-        return xp.concat([_slice(x, axis, 1, None) - _slice(x, axis, 0, -1), end], axis=axis)
-
-    def _backward(self, part: Array, axis: int) -> Array:
-        xp, inside, last = namespace(part), _slice(part, axis, 0, -1), _slice(part, axis, -1, None)
-        end = last if self.boundary == "periodic" else xp.zeros_like(last)
-        return xp.concat([end, inside], axis=axis) - xp.concat([inside, end], axis=axis)
-
-
-@dataclass(frozen=True, eq=False)
-class Convolution(ArrayOperator):
-    """Periodic convolution ``F^H diag(spectrum) F x``; a real kernel keeps real images real.
-
-    Parameters
-    ----------
-    kernel : array
-        As many axes as the image, none longer; its centre is its entry ``size // 2``. Given in the kind and
-        precision of the images it is not converted at each product.
-    shape : tuple of int
-        The shape of the image.
-
-    Examples
-    --------
-    >>> (Convolution([1, 2, 3], (4,)) @ [1, 0, 0, 0]).round(12)
-    array([2., 3., 0., 1.])
-    """
-
-    kernel: Array
-    shape: InitVar[Any]
-    spectrum: Array = field(init=False, repr=False)  # the transfer function
-
-    def __post_init__(self, shape: Any) -> None:
-        kernel, shape = as_floating(self.kernel, "kernel"), _as_shape(shape)
-        if len(kernel.shape) != len(shape) or any(
-            not 0 < k <= n for k, n in zip(kernel.shape, shape, strict=True)
-        ):
-            raise ValueError(f"kernel of shape {tuple(kernel.shape)} does not fit in an image of shape {shape}")
-        if not all_finite(kernel):
-            raise ValueError("kernel holds NaN or infinity; every entry must be finite")
-        spectrum = _transfer_function(kernel, shape)
-        self._set(kernel=kernel, spectrum=spectrum, norm_squared=backend.max_abs(spectrum) ** 2)
-        self._set(input_shape=shape, output_shape=shape)
-
-    def _apply(self, x: Array) -> Array:
-        return self._filter(x, _sent(self.spectrum, x))
-
-    def _apply_adjoint(self, y: Array) -> Array:
-        return self._filter(y, _conj(_sent(self.spectrum, y)))
-
-    def _filter(self, x: Array, spectrum: Array) -> Array:
-        xp, axes = namespace(x), tuple(range(x.ndim))
-        spectrum = xp.astype(spectrum, _complex_dtype(x), copy=False)
-        if is_complex(x) or is_complex(self.kernel):
-            return xp.fft.ifftn(xp.fft.fftn(_complex(x)) * spectrum)
-        half = spectrum[..., : x.shape[-1] // 2 + 1]
-        return xp.fft.irfftn(xp.fft.rfftn(x, axes=axes) * half, s=self.input_shape, axes=axes)
-
-
-@dataclass(frozen=True, eq=False)
-class Sampling(ArrayOperator):
-    """The entries of an array that a mask keeps, as a vector; the adjoint puts them back among zeros.
-
-    Parameters
-    ----------
-    mask : array of bool
-        True where an entry is observed.
-
-    Examples
-    --------
-    >>> Sampling([[True, False], [True, True]]) @ [[1, 2], [3, 4]]
-    array([1., 3., 4.])
-    """
-
-    mask: Array
-    indices: Array = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        mask = self.mask if hasattr(self.mask, "shape") else np.asarray(self.mask)
-        xp = namespace(mask)
-        if not xp.isdtype(mask.dtype, "bool"):
-            raise TypeError(f"mask must hold truth values, got dtype {mask.dtype}")
-        (indices,) = xp.nonzero(xp.reshape(mask, (-1,)))
-        if indices.shape[0] == 0:
-            raise ValueError(f"mask of shape {tuple(mask.shape)} keeps no entry")
-        self._set(mask=mask, indices=indices, norm_squared=1.0)
-        self._set(input_shape=tuple(mask.shape), output_shape=(int(indices.shape[0]),))
-
-    def _apply(self, x: Array) -> Array:
-        xp = namespace(x)
-        return xp.take(xp.reshape(x, (-1,)), _sent(self.indices, x), axis=0)
-
-    def _apply_adjoint(self, y: Array) -> Array:
-        entries = scatter(y, _sent(self.indices, y), math.prod(self.input_shape))
-        return namespace(y).reshape(entries, self.input_shape)
-
-
-@dataclass(frozen=True, eq=False)
-class FourierSampling(Sampling):
-    """The entries that a mask keeps of the orthonormal Fourier transform of an image, as a complex vector.
-
-    The adjoint puts zeros for the others and transforms back: a complex image, also where x was real.
-
-    Parameters
-    ----------
-    mask : array of bool
-        True where a coefficient is measured, the zero frequency first (``ifftshift`` of a centred mask).
-
-    Examples
-    --------
-    >>> FourierSampling([True, False, False, False]) @ [1, 2, 3, 4]
-    array([5.+0.j])
-    """
-
-    def _apply(self, x: Array) -> Array:
-        return super()._apply(namespace(x).fft.fftn(_complex(x), norm="ortho"))
-
-    def _apply_adjoint(self, y: Array) -> Array:
-        return namespace(y).fft.ifftn(super()._apply_adjoint(_complex(y)), norm="ortho")
+        return namespace(x).take(x, sent_like(self.columns, x), axis=0)
 
 
 def _is_matrix(A: Any) -> bool:
@@ -438,39 +283,11 @@ def _as_columns(columns: Any, shape: tuple[int, ...]) -> Array:
     return columns
 
 
-def _as_shape(shape: Any) -> tuple[int, ...]:
-    sizes = np.atleast_1d(np.asarray(shape))
-    if sizes.ndim != 1 or sizes.size == 0 or sizes.dtype.kind not in "iu" or sizes.min() < 1:
-        raise ValueError(f"shape must hold positive integers, got {shape}")
-    return tuple(sizes.tolist())
-
-
-def _sent(value: Array, x: Array) -> Array:
+def sent_like(value: Array, x: Array) -> Array:
     """Return a NumPy array as the kind of x; any other is of that kind already."""
     return value if is_numpy(x) or not is_numpy(value) else backend.indices_like(value, x)
 
 
-def _slice(x: Array, axis: int, start: int, stop: int | None) -> Array:
-    return x[(*(slice(None),) * axis, slice(start, stop), ...)]
-
-
-def _conj(x: Array) -> Array:
+def conjugate_of(x: Array) -> Array:
+    """Return the complex conjugate of x, itself where x is real."""
     return namespace(x).conj(x) if is_complex(x) else x
-
-
-def _complex_dtype(x: Array) -> Any:
-    xp = namespace(x)
-    return xp.complex128 if backend.real_dtype(x) == xp.float64 else xp.complex64
-
-
-def _complex(x: Array) -> Array:
-    return namespace(x).astype(x, _complex_dtype(x), copy=False)
-
-
-def _transfer_function(kernel: Array, shape: tuple[int, ...]) -> Array:
-    """Return the Fourier transform of the image that holds the kernel with its centre at the first entry."""
-    xp = namespace(kernel)
-    places = np.meshgrid(*(np.arange(k) - k // 2 for k in kernel.shape), indexing="ij")
-    indices = np.ravel_multi_index(places, shape, mode="wrap").reshape(-1)
-    image = scatter(xp.reshape(kernel, (-1,)), _sent(indices, kernel), math.prod(shape))
-    return xp.fft.fftn(_complex(xp.reshape(image, shape)))
