@@ -29,6 +29,7 @@ def processor() -> str:
 def measure(name: str) -> dict:
     """Return the whole result of a benchmark as plain data."""
     module = importlib.import_module(name)
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
     rows = []
     for row in module.rows():
         print(f"  {row.problem}: {row.method}", flush=True)
@@ -39,6 +40,8 @@ def measure(name: str) -> dict:
         "baseline": module.BASELINE,
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "processor": processor(),
+        "processors": os.cpu_count(),
+        "load": load,  # how busy the machine was before: above a fraction of its processors, distrust the times
         "python": platform.python_version(),
         "versions": dict(sorted((d.name, d.version) for d in distributions())),
         "rows": rows,

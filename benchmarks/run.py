@@ -105,9 +105,10 @@ def render(result: dict) -> str:
     ]
     versions = result["versions"]
     where = f"Measured {result['date']} on {result['processor']}, one thread, Python {result['python']}, "
-    where += ", ".join(
-        f"{name} {versions[name]}" for name in ("numpy", "scipy", "scikit-learn") if name in versions
-    )
+    where += ", ".join(f"{name} {versions[name]}" for name in ("numpy", "scipy", "scikit-learn"))
+    if result["load"] is not None:
+        where += f"; load of the machine's {result['processors']} processors before: {result['load']:.1f}"
+    where += ". Times are medians of processor time"
     lines = [f"# {title.rstrip('.')}", "", about.strip(), "", where + ".", "", table_line(header)]
     lines += [table_line(["---", "---", "---", "---:", "---:", "---:", "---"])]
     lines += [table_line(cells(row)) for row in result["rows"]]

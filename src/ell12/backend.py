@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+import array_api_compat.numpy
 import numpy as np
 from array_api_compat import (
     array_namespace,
@@ -26,6 +27,8 @@ from ell12.protocols import Array
 
 def namespace(*arrays: Array) -> Any:
     """The array API namespace that the arrays share."""
+    if all(type(a) is np.ndarray for a in arrays):  # the common case, without the price of finding out
+        return array_api_compat.numpy
     return array_namespace(*(a for a in arrays if is_array_api_obj(a)))
 
 
@@ -145,7 +148,7 @@ def safe_square(square: float, x: Array) -> bool:
     return tiny < square < huge
 
 
-@lru_cache
+@lru_cache(typed=True)  # dtypes of different libraries must not be compared
 def _square_range(dtype: Any) -> tuple[float, float]:
     return (1e-270, 1e300) if str(dtype).endswith(("float64", "complex128")) else (1e-22, 1e37)
 
@@ -162,6 +165,8 @@ def row_norms(rows: Array) -> Array:
 
 def max_abs(x: Array) -> float:
     """The largest modulus of the entries; 0 for an empty array."""
+    if is_numpy(x):
+        return float(np.abs(x).max(initial=0.0))
     xp = namespace(x)
     return float(xp.max(xp.abs(x))) if math.prod(x.shape) else 0.0
 

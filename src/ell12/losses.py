@@ -15,15 +15,17 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse
 
+from ell12.active_columns import ActiveColumns
 from ell12.backend import (
     all_finite,
     as_floating,
+    check_numbers,
     device,
     inner,
     is_complex,
+    is_number,
     is_numpy,
     like,
-    max_abs,
     namespace,
 )
 from ell12.operators import (
@@ -37,9 +39,6 @@ from ell12.operators import (
 )
 from ell12.protocols import Array, Point
 from ell12.spectrum import largest_eigenvalue
-
-SPARSE_PREDICTION = 8  # a prediction from one column in so many is summed over those columns alone
-COLUMN_COPY_BYTES = 2**27  # the largest matrix of which a column-wise copy is kept for that purpose
 
 
 class LinearLoss:
@@ -67,9 +66,7 @@ class LinearLoss:
         self.A = as_operator(A)
         self.b = self._as_observations(b)
         self.sample_weight = None if sample_weight is None else self._as_weights(sample_weight)
-        self.scale = float(scale)
-        if not 0 < self.scale < math.inf:
-            raise ValueError(f"scale must be a finite number > 0, got {scale}")
+        self.scale = _as_positive(scale, "scale")
 
     def __repr__(self) -> str:
         shape = (*output_shape(self.A), *input_shape(self.A))
@@ -105,7 +102,7 @@ class LinearLoss:
         """``f(point) - f(base) - <gradient(base), point - base>``; no product. What rounding made counts as 0."""
         new, old = self.value(point), self.value(base)
         linear = inner(self.slope(base), point.prediction - base.prediction)
-        rounding = 8 * float(namespace(self.b).finfo(self.b.dtype).eps) * (abs(new) + abs(old) + abs(linear))
+        rounding = 8 * self._eps * (abs(new) + abs(old) + abs(linear))
         return max(new - old - linear - rounding, 0.0)
 
     def lipschitz(self) -> float:
@@ -116,32 +113,35 @@ class LinearLoss:
         """The same loss in the given entries of x alone, the others being zero."""
         other = copy.copy(self)
         other.A = select_columns(self.A, columns)
-        for name in ("_gram_norm", "_adjoint", "_columns"):
+        for name in ("_gram_norm", "_adjoint", "_active_columns"):
             other.__dict__.pop(name, None)
         return other
 
     def hessian(self, point: Point, columns: Array | None = None) -> Array:
         """The Hessian as a dense matrix, of the given entries of x or of all; for Newton's method."""
         A = self.A if columns is None else select_columns(self.A, columns)
-        return _weighted_gram(A, self.curvature(point))
+        return _weighted_gram(A, self._row_curvature(point))
 
     def proximal(self, weight: float) -> Callable[[Array, Array], Array]:
         """The map ``(q, start) -> argmin_v f(v) + weight/2 ||v - q||^2``; for ADMM.
 
-        Newton's method with halved steps, from the start given.
+        Newton's method with halved steps, from the start given. The last step is the one that promises a gain
+        below the rounding of the objective: convergence is quadratic, so that what remains is far smaller.
         """
 
         def solve(q: Array, start: Array) -> Array:
             point = self.point(start)
             for _ in range(50):
-                slope = self.gradient(point) + weight * (point.x - q)
-                if max_abs(slope) <= 1e-13 * (weight * max_abs(q) + max_abs(self.gradient(point))):
-                    break
-                move = self.point(-_ridge_solver(self.A, self.curvature(point), weight)(slope))
-                size, gain = 1.0, inner(slope, move.x)
-                while size > 1e-10 and self._rise(point, move, size, weight) > -0.5 * size * gain:
+                away = point.x - q
+                objective = self.value(point) + 0.5 * weight * inner(away, away)
+                slope = self.gradient(point) + weight * away
+                move = self.point(-_ridge_solver(self.A, self._row_curvature(point), weight)(slope))
+                size, gain = 1.0, -inner(slope, move.x)
+                while size > 1e-10 and self._rise(point, move, size, weight) > 0.5 * size * gain:
                     size *= 0.5
                 point = point + size * move
+                if gain <= self._eps * objective:
+                    break
             return point.x
 
         return solve
@@ -149,6 +149,15 @@ class LinearLoss:
     def _rise(self, point: Point, move: Point, size: float, weight: float) -> float:
         """What a step adds beyond its linear part."""
         return self.divergence(point + size * move, point) + 0.5 * weight * size**2 * inner(move.x, move.x)
+
+    def _row_curvature(self, point: Point) -> Array:
+        """The curvature as one number for each row of A."""
+        curvature = self.curvature(point)
+        xp = namespace(curvature)
+        rows = xp.reshape(curvature, (math.prod(output_shape(self.A)), -1))
+        if rows.shape[1] > 1 and bool(xp.any(rows != rows[:, :1])):
+            raise ValueError("each right-hand side b has a Hessian of its own here; solve for one at a time")
+        return rows[:, 0]
 
     # Data
 
@@ -163,13 +172,14 @@ class LinearLoss:
         complex_A = dtype is not None and "complex" in str(dtype)
         if (complex_A or is_complex(b)) and not self.takes_complex:
             raise TypeError(f"{type(self).__name__} needs real {'A' if complex_A else 'b'}, got complex numbers")
-        if "64" in str(b.dtype) and str(dtype).endswith(("float32", "complex64")):
+        if str(b.dtype).endswith(("float64", "complex128")) and str(dtype).endswith(("float32", "complex64")):
             # A's precision decides: a float64 residual would make every product convert all of A.
             xp = namespace(b)
             b = xp.astype(b, xp.complex64 if is_complex(b) else xp.float32)
         return b
 
     def _as_weights(self, sample_weight: Any) -> Array:
+        check_numbers(sample_weight=sample_weight)
         weight = like(sample_weight, self.b)
         if tuple(weight.shape) != output_shape(self.A):
             raise ValueError(f"sample_weight must have shape {output_shape(self.A)}, got {tuple(weight.shape)}")
@@ -182,6 +192,10 @@ class LinearLoss:
         xp, dtype = namespace(self.b), dtype_of(self.A)
         return self.b.dtype if dtype is None else xp.result_type(self.b.dtype, dtype)
 
+    @property
+    def _eps(self) -> float:
+        return float(namespace(self.b).finfo(self.b.dtype).eps)
+
     def _weighted(self, values: Array) -> Array:
         return values if self.sample_weight is None else self.sample_weight * values
 
@@ -192,21 +206,18 @@ class LinearLoss:
         return adjoint(self.A)
 
     def _predict(self, x: Array) -> Array:
-        if is_numpy(self.A) and x.ndim == 1 and self.A.size > 2**16:
-            support = np.flatnonzero(x)
-            if support.size * SPARSE_PREDICTION < x.size and self._columns is not None:
-                return x[support] @ self._columns[support]
-        return self.A @ x
+        sparse = is_numpy(self.A) and x.shape == self.A.shape[1:] and self.A.size > 2**16
+        return (self._active_columns if sparse else self.A) @ x
 
     @cached_property
-    def _columns(self) -> Any:
-        """The columns of A, each in one piece of memory; None where the copy would be too large."""
-        if self.A.flags.f_contiguous or self.A.nbytes <= COLUMN_COPY_BYTES:
-            return np.ascontiguousarray(self.A.T)
-        return None
+    def _active_columns(self) -> ActiveColumns:
+        return ActiveColumns(self.A)
 
     @cached_property
     def _gram_norm(self) -> float:
+        known = getattr(self.A, "norm_squared", None)
+        if known is not None and self.sample_weight is None:
+            return float(known)
         start = np.random.default_rng(0).standard_normal(input_shape(self.A))
         one_column = namespace(self.b).astype(like(start, self.b), self._x_dtype)
         weight = None if self.sample_weight is None else self.sample_weight.reshape(output_shape(self.A))
@@ -255,9 +266,9 @@ class SquaredLoss(LinearLoss):
     def proximal(self, weight: float) -> Callable[[Array, Array], Array]:
         """The map ``(q, start) -> argmin_v f(v) + weight/2 ||v - q||^2``: one factorization for all q."""
         origin = Point(self.start(), 0 * self.b)
-        invert = _ridge_solver(self.A, self.curvature(origin), weight)
+        invert = _ridge_solver(self.A, self._row_curvature(origin), weight)
         projection = -self.gradient(origin)
-        return lambda q, start: invert(projection + weight * q)
+        return lambda q, _start: invert(projection + weight * q)
 
     def _pointwise(self, prediction: Array) -> Array:
         return 0.5 * namespace(prediction).abs(prediction - self.b) ** 2
@@ -304,7 +315,7 @@ class LogisticLoss(LinearLoss):
 
 
 class HuberLoss(LinearLoss):
-    """``scale sum_i w_i h((A x)_i - b_i)``: ``h(r) = r^2/2`` up to ``|r| = delta``, ``delta |r| - delta^2/2`` beyond.
+    """``scale sum_i w_i h((A x)_i - b_i)``: ``h(r) = r^2/2`` for ``|r| <= delta``, else ``delta |r| - delta^2/2``.
 
     Examples
     --------
@@ -316,9 +327,7 @@ class HuberLoss(LinearLoss):
     def __init__(
         self, A: Any, b: Any, *, delta: float = 1.35, sample_weight: Any = None, scale: float = 1.0
     ) -> None:
-        if not 0 < delta < math.inf:
-            raise ValueError(f"delta must be a finite number > 0, got {delta}")
-        self.delta = float(delta)
+        self.delta = _as_positive(delta, "delta")
         super().__init__(A, b, sample_weight=sample_weight, scale=scale)
 
     def _pointwise(self, prediction: Array) -> Array:
@@ -334,6 +343,12 @@ class HuberLoss(LinearLoss):
     def _second(self, prediction: Array) -> Array:
         xp = namespace(prediction)
         return xp.astype(xp.abs(prediction - self.b) <= self.delta, prediction.dtype)
+
+
+def _as_positive(value: Any, name: str) -> float:
+    if not is_number(value) or not 0 < value < math.inf:
+        raise ValueError(f"{name} must be a finite number > 0, got {value!r}")
+    return float(value)
 
 
 def _sigmoid(m: Array) -> Array:
@@ -355,14 +370,20 @@ def _ridge_solver(A: Any, weight: Array, ridge: float) -> Callable[[Array], Arra
     """Apply ``(A' diag(weight) A + ridge I)^-1``: one factorization of the smaller of the two Gram matrices."""
     dense = to_dense(A) if not scipy.sparse.issparse(A) else A
     m, n = dense.shape
-    if n <= m:
-        return _inverse(_weighted_gram(dense, weight), ridge)
     xp = namespace(weight)
-    root = xp.sqrt(weight)
-    rows = dense.multiply(root[:, None]).tocsr() if scipy.sparse.issparse(dense) else root[:, None] * dense
-    gram = rows @ adjoint(rows)
-    invert = _inverse(gram.toarray() if scipy.sparse.issparse(gram) else gram, ridge)
-    return lambda r: (r - adjoint(rows) @ invert(rows @ r)) / ridge
+    if n <= m:
+        solve = _inverse(_weighted_gram(dense, weight), ridge)
+    else:
+        root = xp.sqrt(weight)
+        rows = dense.multiply(root[:, None]).tocsr() if scipy.sparse.issparse(dense) else root[:, None] * dense
+        gram = rows @ adjoint(rows)
+        invert = _inverse(gram.toarray() if scipy.sparse.issparse(gram) else gram, ridge)
+
+        def solve(r: Array) -> Array:
+            return (r - adjoint(rows) @ invert(rows @ r)) / ridge
+
+    # An image is a vector here; several right-hand sides are columns.
+    return lambda r: xp.reshape(solve(xp.reshape(r, (n, -1))), r.shape)
 
 
 def _inverse(gram: Array, ridge: float) -> Callable[[Array], Array]:

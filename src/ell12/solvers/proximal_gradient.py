@@ -138,7 +138,9 @@ class NonmonotoneAPG:
         t_previous, t = 0.0, 1.0
         average, q = objective(loss, penalty, x), 1.0
         while True:
-            y = x + t_previous / t * (z - x) + (t_previous - 1) / t * (x - previous)
+            y = x + (t_previous - 1) / t * (x - previous)
+            if z is not x:  # after an accepted step it is
+                y = y + t_previous / t * (z - x)
             z = take_step(y, near=x.x)
             iterate = take_step.iterate(z, y)
             move = z.x - y.x
