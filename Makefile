@@ -14,13 +14,13 @@ endif
 .PHONY: test test-backends reproduce bench lint format clean
 
 test: $(TEST_SETUP) lint
-	$(BIN)/python -m pytest src tests
+	$(BIN)/python -m pytest src tests README.md
 
 test-backends: $(VENV)/.backends
 	$(BIN)/python -m pytest tests/test_backends.py
 
 reproduce: $(VENV)/.reproduce
-	$(BIN)/ell12 reproduce
+	$(BIN)/ell12 reproduce --resume
 
 bench: $(VENV)/.test
 	$(BIN)/python benchmarks/run.py

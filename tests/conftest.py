@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -47,8 +46,8 @@ def _torch(device: str = "cpu") -> Iterator[Backend]:
 def _jax(float64: bool) -> Iterator[Backend]:
     library = _load("jax")
     # Older versions keep the switch among the experiments.
-    enable = getattr(library, "enable_x64", None) or _load("jax.experimental").enable_x64
-    with enable(True) if float64 else contextlib.nullcontext():
+    switch = library if hasattr(library, "enable_x64") else _load("jax.experimental")
+    with switch.enable_x64(float64):
         yield Backend("jax", library.numpy.asarray, np.asarray, float64)
 
 

@@ -15,12 +15,14 @@ ALLOWED = {
     "backend": {"protocols"},
     "spectrum": {"protocols", "backend"},
     "compiled": set(),
-    "prox": {"protocols", "backend", "compiled"},
-    "penalties": {"protocols", "backend", "prox"},
+    "checks": {"backend"},
+    "layout": {"protocols", "backend"},
+    "prox": {"protocols", "backend", "checks", "layout", "compiled"},
+    "penalties": {"protocols", "backend", "checks", "layout", "prox"},
     "operators": {"protocols", "backend"},
     "image_operators": {"protocols", "backend", "operators"},
     "active_columns": set(),
-    "losses": {"protocols", "backend", "operators", "spectrum", "active_columns"},
+    "losses": {"protocols", "backend", "checks", "operators", "spectrum", "active_columns"},
     "solvers": {"protocols", "backend"},
     "minimization": {"protocols", "backend", "solvers"},
     "datasets": set(),
@@ -81,14 +83,25 @@ def test_no_file_is_over_its_budget():
 
 def modules_after(code):
     listing = f"import sys\n{code}\nprint(' '.join(sys.modules))"
-    return set(subprocess.run([sys.executable, "-c", listing], capture_output=True, text=True, check=True).stdout.split())
+    return set(
+        subprocess.run([sys.executable, "-c", listing], capture_output=True, text=True, check=True).stdout.split()
+    )
 
 
 def test_importing_the_package_loads_nothing_heavy():
     loaded = modules_after("import ell12")
-    assert not {name.split(".")[0] for name in loaded} & {"numpy", "scipy", "sklearn", "numba", "matplotlib", "torch"}
+    assert not {name.split(".")[0] for name in loaded} & {
+        "numpy",
+        "scipy",
+        "sklearn",
+        "numba",
+        "matplotlib",
+        "torch",
+    }
 
 
 def test_a_small_fit_loads_no_compiler_and_no_plotting():
-    loaded = modules_after("import ell12, numpy as np; ell12.minimize(ell12.SquaredLoss(np.eye(3), [1., 2., 3.]), ell12.L12(1.))")
+    loaded = modules_after(
+        "import ell12, numpy as np; ell12.minimize(ell12.SquaredLoss(np.eye(3), [1., 2., 3.]), ell12.L12(1.))"
+    )
     assert not loaded & {"numba", "matplotlib", "torch", "jax", "sklearn", "pandas"}

@@ -204,7 +204,10 @@ def test_the_papers_problem_at_full_size(capsys):
     problem = ell12.datasets.compressed_sensing(0)
     result = minimize(SquaredLoss(problem.A, problem.b), L12(0.01), tol=1e-4)
     with capsys.disabled():
-        print(f"\n  objective {result.objective:.6f}, stationarity {result.stationarity:.1e}, {result.n_iter} steps", end=" ")
+        print(
+            f"\n  objective {result.objective:.6f}, stationarity {result.stationarity:.1e}, {result.n_iter} steps",
+            end=" ",
+        )
     assert result.converged
     assert 0.5 < result.objective < 1.0
     assert problem.relative_error(result.x) < 0.1

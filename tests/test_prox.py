@@ -38,7 +38,9 @@ def vectors(sizes, elements=entries):
 
 # The search. It knows only that the penalty P is homogeneous: along a unit vector d the objective is
 # 1/2 r^2 - r g(d) + 1/2 ||z||^2 with g(d) = <d, z> - t (P(d) - l2_weight), so that the best r is max(g(d), 0)
-# and the best d has the largest g. It looks for that d on every face (set of groups that may be nonzero).
+# and the best d has the largest g. It looks for that d on every face (set of groups that may be nonzero) by
+# random moves: of a size that shrinks, of every size for each group, and of every size relative to the group's;
+# and by turning groups towards z, without which the phase of a group that is nearly zero is found too slowly.
 
 
 def objective(x, z, t, l2_weight, penalty):
@@ -46,29 +48,39 @@ def objective(x, z, t, l2_weight, penalty):
 
 
 @lru_cache
-def faces_and_noise(labels):
+def faces_and_moves(labels):
     """A mask for each set of groups, and random vectors to look around with."""
-    labels = np.array(labels)
+    labels, rng = np.array(labels), np.random.default_rng(0)
     kinds = range(labels.max() + 1)
     chosen = [c for k in kinds for c in itertools.combinations(kinds, k + 1)]
-    noise = np.random.default_rng(0).standard_normal((26, len(chosen), 60, labels.size))
-    return np.array([np.isin(labels, c) for c in chosen], dtype=float)[:, None], noise
+    moves = rng.standard_normal((36, 3, len(chosen), 24, labels.size))
+    moves[:, 1:] *= 10.0 ** rng.uniform(-5, 0.5, (36, 2, len(chosen), 24, len(kinds)))[..., labels]
+    return np.array([np.isin(labels, c) for c in chosen], dtype=float)[:, None], moves
 
 
 def brute_force(z, t, l2_weight, penalty, *, labels=None, nonnegative=False):
     """The smallest objective found over all directions and lengths."""
-    faces, noise = faces_and_noise(tuple(range(z.size)) if labels is None else labels)
+    grouped, labels = labels is not None, labels or tuple(range(z.size))
+    faces, moves = faces_and_moves(labels)
+    same_group = np.equal.outer(labels, labels).astype(float)
 
     def unit(d):
         d = faces * (np.abs(d) if nonnegative else d)
         return d / np.maximum(np.linalg.norm(d, axis=-1, keepdims=True), 1e-300)
 
-    best, radius = unit(noise[0][:, :1]), 1e6  # the first round looks everywhere
-    for step in noise:
-        tried = unit(np.concatenate([best, best + radius * step], axis=1))
+    z_size = np.sqrt(z**2 @ same_group)
+    towards_z = z / np.where(z_size > 0, z_size, 1)
+    best, radius = unit(moves[0, 0, :, :1]), 1e6  # the first round looks everywhere
+    for shrinking, free, relative in moves:
+        group_size = np.sqrt(best**2 @ same_group)
+        around = [best + radius * shrinking, best + free, best + group_size * relative]
+        tried = unit(np.concatenate([best, *around], axis=1))
+        if grouped:
+            turned = np.where(z_size > 0, np.sqrt(tried**2 @ same_group) * towards_z, tried)
+            tried = np.concatenate([tried, unit(turned)], axis=1)
         gain = tried @ z - t * (penalty(tried) - l2_weight)
         best = np.take_along_axis(tried, np.argmax(gain, axis=1)[:, None, None], axis=1)
-        radius = min(radius, 1.0) * 0.56
+        radius = min(radius, 1.0) * 0.66
     length = np.maximum(best @ z - t * (penalty(best) - l2_weight), 0)
     return min(objective(x, z, t, l2_weight, penalty) for x in (length[..., None] * best)[:, 0])
 
@@ -112,7 +124,7 @@ def test_weighted_vectors_reach_the_brute_force_value(pairs, t, l2_weight, nonne
     assert_minimal(float(moreau_l12(z, t, **options)), best, scale_of(z, t, l2_weight, weights))
 
 
-@cases(500)
+@cases(400)
 @given(vectors(st.integers(1, 2), st.tuples(entries, entries, positive)), positive, l2_weights)
 def test_complex_vectors_reach_the_brute_force_value(parts, t, l2_weight):
     z, weights = parts[:, 0] + 1j * parts[:, 1], parts[:, 2].copy()
@@ -161,7 +173,8 @@ def test_batches_reach_the_brute_force_value_row_by_row(layout, values, threshol
     solutions = {-1: x, 0: x.T, (0, 1): x.reshape(1, -1), (): x.reshape(-1, 1)}[axis]
     for z_row, x_row, t_row, value in zip(problems, solutions, t.ravel(), values.ravel(), strict=True):
         if z_row.size > 4:  # beyond the search; the vector itself is searched in other tests
-            np.testing.assert_array_equal(x_row, prox_l12(z_row, float(t_row), l2_weight=l2_weight))
+            alone = prox_l12(z_row, float(t_row), l2_weight=l2_weight)
+            np.testing.assert_allclose(x_row, alone, rtol=1e-14)
             continue
         penalty = partial(l1, np.ones(z_row.size))
         best = brute_force(z_row, t_row, l2_weight, penalty)
@@ -186,16 +199,16 @@ def factored_search(Z, t, l2_weight, rng):
         value = 0.5 * np.sum((X - Z) ** 2) + t * (0.5 * np.sum(packed**2) - l2_weight * length)
         return value, np.concatenate([(residual @ B + t * A).ravel(), (residual.T @ A + t * B).ravel()])
 
-    for rank, _ in itertools.product(range(1, min(m, n) + 1), range(3)):
+    for rank, _ in itertools.product(range(1, min(m, n) + 1), range(2)):
         start = rng.standard_normal((m + n) * rank)
-        tight = {"ftol": 1e-16, "gtol": 1e-11, "maxiter": 2000, "maxfun": 4000}
+        tight = {"ftol": 1e-15, "gtol": 1e-10, "maxiter": 1000}
         found = minimize(value_and_gradient, start, (rank,), "L-BFGS-B", jac=True, options=tight)
         best = min(best, found.fun)
     return best
 
 
 @pytest.mark.parametrize("shape", [(2, 2), (2, 3), (3, 3), (1, 3)])
-@cases(25)
+@cases(12)
 @given(seed=st.integers(0, 2**31), t=st.floats(0.05, 3), l2_weight=l2_weights, rank_one=st.booleans())
 def test_matrices_reach_the_value_of_a_factored_search(shape, seed, t, l2_weight, rank_one):
     rng = np.random.default_rng(seed)

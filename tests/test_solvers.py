@@ -119,14 +119,18 @@ def test_equals_the_lasso_without_the_subtracted_norm(solver, nonnegative):
 def test_equals_logistic_regression_without_the_subtracted_norm(solver):
     A, b, _ = well_conditioned(3)
     labels = np.sign(b)
-    model = LogisticRegression(C=1 / 0.3, l1_ratio=1, solver="liblinear", fit_intercept=False, tol=1e-12, max_iter=10**5)
+    model = LogisticRegression(
+        C=1 / 0.3, l1_ratio=1, solver="liblinear", fit_intercept=False, tol=1e-12, max_iter=10**5
+    )
     expected = model.fit(A, labels).coef_[0]
     result = minimize(LogisticLoss(A, labels), L1(0.3), solver=solver, tol=1e-9, max_iter=10**5)
     assert result.converged
     np.testing.assert_allclose(result.x, expected, atol=1e-5)
 
 
-@pytest.mark.parametrize("as_A", [scipy.sparse.csr_array, scipy.sparse.csc_matrix, CountingOperator, np.asfortranarray])
+@pytest.mark.parametrize(
+    "as_A", [scipy.sparse.csr_array, scipy.sparse.csc_matrix, CountingOperator, np.asfortranarray]
+)
 @pytest.mark.parametrize("solver", named([NonmonotoneAPG(), SequentialConvex(), DCA()]))
 def test_every_kind_of_A_gives_the_same_solution(as_A, solver):
     A, b, _ = well_conditioned(4)
@@ -255,7 +259,9 @@ def test_any_penalty_with_any_proximal_solver(penalty, solver):
     assert result.objective < loss.value(loss.point(loss.start())) + penalty.value(loss.start())
 
 
-@pytest.mark.parametrize("penalty", [LogSum(0.05, 0.5), CappedL1(0.05), MCP(0.05), GroupL12(0.05, np.arange(30) // 3)])
+@pytest.mark.parametrize(
+    "penalty", [LogSum(0.05, 0.5), CappedL1(0.05), MCP(0.05), GroupL12(0.05, np.arange(30) // 3)]
+)
 @pytest.mark.parametrize("solver", named([SequentialConvex(), DCA()]))
 def test_difference_solvers_take_other_differences(penalty, solver):
     A, b, _ = well_conditioned(8)

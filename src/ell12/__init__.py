@@ -19,7 +19,17 @@ _HOMES = {
     "solvers": ("ProximalGradient", "FISTA", "NonmonotoneAPG", "SequentialConvex", "DCA"),
     "minimization": ("minimize", "Result", "Status", "stationarity"),
 }
-_MODULES = ("backend", "datasets", "experiments", "image_operators", "operators", "penalties", "losses", "prox", "solvers")
+_MODULES = (
+    "backend",
+    "datasets",
+    "experiments",
+    "image_operators",
+    "operators",
+    "penalties",
+    "losses",
+    "prox",
+    "solvers",
+)
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 if TYPE_CHECKING:

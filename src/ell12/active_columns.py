@@ -42,6 +42,6 @@ class ActiveColumns:
         return self.A @ x
 
     def _gather(self, columns: Any) -> tuple[Any, Any]:
-        """The columns side by side. (np.take would first copy the whole of a matrix that is not in C order.)"""
-        A = self.A
+        """The columns side by side."""
+        A = self.A  # np.take would first copy the whole of a matrix that is not in C order
         return columns, np.take(A, columns, axis=1) if A.flags.c_contiguous else A.T[columns].T

@@ -19,7 +19,6 @@ from ell12.active_columns import ActiveColumns
 from ell12.backend import (
     all_finite,
     as_floating,
-    check_numbers,
     device,
     inner,
     is_complex,
@@ -28,6 +27,7 @@ from ell12.backend import (
     like,
     namespace,
 )
+from ell12.checks import check_numbers
 from ell12.operators import (
     adjoint,
     as_operator,

@@ -14,12 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from ell12.backend import is_complex, is_number, like, max_abs, namespace, norm
+from ell12.backend import as_floating, indices_like, is_complex, is_number, like, max_abs, namespace, norm
+from ell12.checks import check_numbers
+from ell12.layout import group_norms, group_rows
 from ell12.protocols import Array
 from ell12.prox import (
-    check_numbers,
-    group_norms,
-    group_rows,
     prox_l12,
     prox_l12_groups,
     prox_l12_iterative,
@@ -61,17 +60,17 @@ class L12:
     _held: Any = field(init=False, repr=False, default=None)  # weights that keep those out of the prox
 
     def __post_init__(self) -> None:
-        check_strength(alpha=self.alpha, l2_weight=self.l2_weight)
+        _set_numbers(self, "alpha", "l2_weight")
         if self.weights is None:
             return
-        weights = np.asarray(self.weights, dtype=float) if isinstance(self.weights, list | tuple) else self.weights
+        weights = as_floating(self.weights, "weights")
         check_numbers(weights=weights)
         object.__setattr__(self, "weights", weights)
         xp = namespace(weights)
         free = weights == 0
         if bool(xp.any(free)):
             object.__setattr__(self, "_free", free)
-            object.__setattr__(self, "_held", xp.where(free, math.inf, xp.astype(weights, xp.float64)))
+            object.__setattr__(self, "_held", xp.where(free, math.inf, weights))
 
     def value(self, x: Array) -> float:
         """The penalty at x; infinite where a negative entry is not allowed."""
@@ -79,8 +78,7 @@ class L12:
             return math.inf
         x = self._penalised(x)
         xp = namespace(x)
-        size = xp.abs(x)
-        total = float(xp.sum(size if self.weights is None else like(self.weights, x) * size))
+        total = float(xp.sum(self._support_weights(x) * xp.abs(x)))
         return self.alpha * (total - self.l2_weight * norm(x))
 
     def prox(self, x: Array, step: float) -> Array:
@@ -107,7 +105,7 @@ class L12:
     def subtracted_gradient(self, x: Array) -> Array:
         """``alpha l2_weight x / ||x||``; zero at zero."""
         x = self._penalised(x)
-        return (self.alpha * self.l2_weight / (norm(x) or 1.0)) * x
+        return self.alpha * self.l2_weight * (x / (norm(x) or 1.0))
 
     def violation(self, x: Array, gradient: Array) -> float:
         """The largest violation of the first-order condition where the loss has this gradient.
@@ -118,7 +116,7 @@ class L12:
         xp = namespace(x)
         slope = gradient - self.subtracted_gradient(x)
         weights = 1.0 if self.weights is None else like(self.weights, x)
-        on = xp.abs(slope + self.alpha * weights * _signs(xp, x))
+        on = xp.abs(slope + self.alpha * self._support_weights(x) * _signs(xp, x))
         off = (-slope if self.nonnegative else xp.abs(slope)) - self.alpha * weights
         largest = max(float(xp.max(xp.where(x != 0, on, off))), 0.0)
         if self.l2_weight > 0 and max_abs(self._penalised(x)) == 0:
@@ -131,15 +129,22 @@ class L12:
             "nonnegative": self.nonnegative,
         }
 
+    def _support_weights(self, x: Array) -> Any:
+        """The weights where x is not zero: an infinite one holds its entry at zero, which costs nothing."""
+        return 1.0 if self.weights is None else namespace(x).where(x != 0, like(self.weights, x), 0)
+
     def _penalised(self, x: Array) -> Array:
         """X with the entries of weight 0 blanked out."""
-        return x if self._free is None else namespace(x).where(self._free, 0, x)
+        return x if self._free is None else namespace(x).where(self._free_like(x), 0, x)
+
+    def _free_like(self, x: Array) -> Array:
+        return indices_like(self._free, x) if isinstance(self._free, np.ndarray) else self._free
 
     def _with_free(self, x: Array, shrunk: Array) -> Array:
         if self._free is None:
             return shrunk
         xp = namespace(x)
-        return xp.where(self._free, xp.where(x < 0, 0, x) if self.nonnegative else x, shrunk)
+        return xp.where(self._free_like(x), xp.where(x < 0, 0, x) if self.nonnegative else x, shrunk)
 
 
 def L1(alpha: float, *, weights: Any = None, nonnegative: bool = False) -> L12:
@@ -174,9 +179,12 @@ class GroupL12:
     weights: Any = None
 
     def __post_init__(self) -> None:
-        check_strength(alpha=self.alpha, l2_weight=self.l2_weight)
+        _set_numbers(self, "alpha", "l2_weight")
         check_numbers(weights=self.weights)
         object.__setattr__(self, "groups", group_rows(self.groups))
+        count = self.groups.members.shape[0]
+        if self.weights is not None and np.shape(self.weights) not in ((), (count,)):
+            raise ValueError(f"weights must hold one number for each of the {count} groups")
 
     def value(self, x: Array) -> float:
         """The penalty at x."""
@@ -195,7 +203,7 @@ class GroupL12:
 
     def subtracted_gradient(self, x: Array) -> Array:
         """``alpha l2_weight x / ||x||``; zero at zero."""
-        return (self.alpha * self.l2_weight / (norm(x) or 1.0)) * x
+        return self.alpha * self.l2_weight * (x / (norm(x) or 1.0))
 
 
 @dataclass(frozen=True)
@@ -212,7 +220,7 @@ class SpectralL12:
     l2_weight: float = 1.0
 
     def __post_init__(self) -> None:
-        check_strength(alpha=self.alpha, l2_weight=self.l2_weight)
+        _set_numbers(self, "alpha", "l2_weight")
 
     def value(self, x: Array) -> float:
         """The penalty at the matrix x."""
@@ -230,7 +238,7 @@ class SpectralL12:
 
     def subtracted_gradient(self, x: Array) -> Array:
         """``alpha l2_weight x / ||x||_F``; zero at zero."""
-        return (self.alpha * self.l2_weight / (norm(x) or 1.0)) * x
+        return self.alpha * self.l2_weight * (x / (norm(x) or 1.0))
 
 
 @dataclass(frozen=True)
@@ -247,8 +255,7 @@ class LogSum:
     theta: float = 1.0
 
     def __post_init__(self) -> None:
-        check_strength(alpha=self.alpha)
-        check_positive(theta=self.theta)
+        _set_numbers(self, "alpha", positive="theta")
 
     def value(self, x: Array) -> float:
         """The penalty at x."""
@@ -257,16 +264,18 @@ class LogSum:
 
     def prox(self, x: Array, step: float) -> Array:
         """The larger root of a quadratic, where it beats zero."""
-        t, theta = self.alpha * step, self.theta
+        t, theta = self.alpha * float(step), self.theta
 
         def shrink(xp: Any, size: Array) -> Array:
-            discriminant = (size + theta) ** 2 - 4 * t
-            root = xp.sqrt(xp.where(discriminant > 0, discriminant, 0))
+            # Both factors of the discriminant apart, so that no square overflows.
+            low, high = size + theta - 2 * math.sqrt(t), size + theta + 2 * math.sqrt(t)
+            root = xp.sqrt(xp.where(low > 0, low, 0)) * xp.sqrt(high)
             gap = size - theta  # (gap + root) / 2 would cancel where the gap is negative
             stable = 2 * (size * theta - t) / xp.where(gap < 0, root - gap, 1)
             s = xp.where(gap < 0, stable, (gap + root) / 2)
-            s = xp.where((discriminant > 0) & (s > 0), s, 0)
-            return xp.where(0.5 * (s - size) ** 2 + t * xp.log1p(s / theta) < 0.5 * size**2, s, 0)
+            s = xp.where((low > 0) & (s > 0), s, 0)
+            saved = size - 0.5 * s - t * xp.log1p(s / theta) / xp.where(s > 0, s, 1)
+            return xp.where(saved > 0, s, 0)
 
         return _on_moduli(x, shrink)
 
@@ -294,8 +303,7 @@ class CappedL1:
     theta: float = 1.0
 
     def __post_init__(self) -> None:
-        check_strength(alpha=self.alpha)
-        check_positive(theta=self.theta)
+        _set_numbers(self, "alpha", positive="theta")
 
     def value(self, x: Array) -> float:
         """The penalty at x."""
@@ -304,15 +312,12 @@ class CappedL1:
         return self.alpha * float(xp.sum(xp.where(size < self.theta, size, self.theta)))
 
     def prox(self, x: Array, step: float) -> Array:
-        """The better of the two pieces' minimisers; the smaller where they tie."""
-        t, theta = self.alpha * step, self.theta
+        """Soft thresholding up to where both pieces' minimisers cost the same; beyond it nothing changes."""
+        t, theta = self.alpha * float(step), self.theta
+        even = theta + 0.5 * t if t <= 2 * theta else math.sqrt(2 * t) * math.sqrt(theta)
 
         def shrink(xp: Any, size: Array) -> Array:
-            low = xp.where(size > t, size - t, 0)
-            low = xp.where(low < theta, low, theta)
-            high = xp.where(size > theta, size, theta)
-            better = 0.5 * (high - size) ** 2 + t * theta < 0.5 * (low - size) ** 2 + t * low
-            return xp.where(better, high, low)
+            return xp.where(size > even, size, xp.where(size > t, size - t, 0))
 
         return _on_moduli(x, shrink)
 
@@ -340,8 +345,8 @@ class Lp:
     p: float = 0.5
 
     def __post_init__(self) -> None:
-        check_strength(alpha=self.alpha)
-        if not 0 < self.p < 1:
+        _set_numbers(self, "alpha", positive="p")
+        if self.p >= 1:
             raise ValueError(f"p must lie between 0 and 1, got {self.p}")
 
     def value(self, x: Array) -> float:
@@ -354,7 +359,7 @@ class Lp:
 
         That function is convex right of its minimum, so Newton's method from ``s = |x|`` falls on the root.
         """
-        t, p = self.alpha * step, self.p
+        t, p = self.alpha * float(step), self.p
         jump = (2 * t * (1 - p)) ** (1 / (2 - p))  # the smallest modulus that is not zero
         threshold = jump + t * p * jump ** (p - 1) if t > 0 else 0.0
 
@@ -385,26 +390,24 @@ class MCP:
     gamma: float = 3.0
 
     def __post_init__(self) -> None:
-        check_strength(alpha=self.alpha)
-        check_positive(gamma=self.gamma)
+        _set_numbers(self, "alpha", positive="gamma")
 
     def value(self, x: Array) -> float:
         """The penalty at x."""
         xp = namespace(x)
-        size = xp.abs(x)
-        inner_piece = self.alpha * size - size**2 / (2 * self.gamma)
-        flat = 0.5 * self.gamma * self.alpha**2
-        return float(xp.sum(xp.where(size < self.gamma * self.alpha, inner_piece, flat)))
+        size, limit = xp.abs(x), self.gamma * self.alpha
+        size = xp.where(size < limit, size, limit)
+        return float(xp.sum(self.alpha * size - size**2 / (2 * self.gamma)))
 
     def prox(self, x: Array, step: float) -> Array:
         """Firm thresholding; hard thresholding where the step makes the inner piece concave."""
-        alpha, gamma = self.alpha, self.gamma
+        alpha, gamma, t = self.alpha, self.gamma, self.alpha * float(step)
 
         def shrink(xp: Any, size: Array) -> Array:
             if step >= gamma:
-                return xp.where(size > alpha * math.sqrt(gamma * step), size, 0)
-            soft = xp.where(size > alpha * step, size - alpha * step, 0)
-            return xp.where(size > gamma * alpha, size, soft / (1 - step / gamma))
+                return xp.where(size > alpha * math.sqrt(gamma) * math.sqrt(step), size, 0)
+            firm = xp.where(size > t, size - t, 0) * (gamma / (gamma - float(step)))
+            return xp.where(firm < size, firm, size)  # the two meet at gamma alpha
 
         return _on_moduli(x, shrink)
 
@@ -419,25 +422,25 @@ class MCP:
         return _on_moduli(x, lambda xp, size: xp.where(size < limit, size, limit) / self.gamma)
 
 
-def check_strength(**arguments: Any) -> None:
-    """Raise unless each argument is a finite real number >= 0."""
-    for name, value in arguments.items():
-        if not is_number(value) or not 0 <= value < math.inf:
-            raise ValueError(f"{name} must be a finite number >= 0, got {value!r}")
+def _set_numbers(penalty: Any, *names: str, positive: str = "") -> None:
+    """Check that these attributes are finite real numbers, >= 0 or positive, and make them floats.
 
-
-def check_positive(**arguments: Any) -> None:
-    """Raise unless each argument is a finite real number > 0."""
-    for name, value in arguments.items():
-        if not is_number(value) or not 0 < value < math.inf:
-            raise ValueError(f"{name} must be a finite number > 0, got {value!r}")
+    A NumPy number would turn a product with a float32 array into float64.
+    """
+    for name in (*names, positive) if positive else names:
+        value = getattr(penalty, name)
+        if not is_number(value) or not 0 <= value < math.inf or (name == positive and value == 0):
+            sign = ">" if name == positive else ">="
+            raise ValueError(f"{name} must be a finite number {sign} 0, got {value!r}")
+        object.__setattr__(penalty, name, float(value))
 
 
 def _on_moduli(x: Array, shrink: Callable[[Any, Array], Array]) -> Array:
     """Apply a function of moduli and give the signs (phases) of x back."""
     xp = namespace(x)
     size = xp.abs(x)
-    return with_signs(xp, shrink(xp, size), x, size)
+    with np.errstate(over="ignore"):  # in branches that are not taken
+        return with_signs(xp, shrink(xp, size), x, size)
 
 
 def _signs(xp: Any, x: Array) -> Array:

@@ -13,12 +13,7 @@ import numpy as np
 
 from ell12.backend import (
     as_floating,
-    as_rows,
-    check_numbers,
-    check_weights,
     constant,
-    group_rows,
-    grouped,
     indices_like,
     is_complex,
     is_half,
@@ -28,9 +23,10 @@ from ell12.backend import (
     norm,
     number_like,
     positions,
-    row_norms,
     safe_square,
 )
+from ell12.checks import check_numbers, check_weights
+from ell12.layout import as_rows, group_rows, grouped, row_norms
 from ell12.protocols import Array
 
 COMPILED_FROM = 2**17  # entries from which a batch of short problems pays for loading the compiled loop
@@ -65,8 +61,7 @@ def prox_l12(
     Parameters
     ----------
     z : array
-        NumPy, PyTorch, CuPy or JAX; real or complex; integers count as floats. A problem that holds NaN or
-        an infinite entry comes out as NaN.
+        NumPy, PyTorch, CuPy or JAX; real or complex; integers count as floats. NaN or inf in, NaN out.
     t : float or array
         Threshold, at least 0. An array gives one per problem: its shape is that of z without `axis`
         (or with `axis` kept at length 1).
@@ -185,8 +180,8 @@ def prox_l12_groups(z: Array, t: Any, groups: Any, *, l2_weight: float = 1.0, we
     if math.prod(z.shape) == 0:
         return xp.asarray(z, copy=True)
     if is_half(z):
-        single = prox_l12_groups(xp.astype(z, xp.float32), t, layout, l2_weight=l2_weight, weights=weights)
-        return xp.astype(single, z.dtype)
+        x = prox_l12_groups(xp.astype(z, xp.float32), t, layout, l2_weight=l2_weight, weights=weights)
+        return xp.astype(x, z.dtype)
     rows = grouped(z, layout)
     size = row_norms(rows)
     shrunk = prox_l12(size[:, 0], t, l2_weight=l2_weight, weights=weights, nonnegative=True)[:, None]
@@ -242,7 +237,7 @@ def prox_l12_iterative(
     tol: float = 1e-10,
     max_iter: int = 1000,
 ) -> tuple[Array, int]:
-    """The numerical method that the closed form replaces, for comparison: a fixed point of soft-thresholding.
+    """The numerical method that the closed form replaces: a fixed point of soft-thresholding.
 
     Repeats ``x <- soft(z + l2_weight t x / ||x||, t)`` (difference-of-convex steps). Where x is zero every
     unit vector is a subgradient of the norm; the one along the largest entry of z is taken, so that it
@@ -338,10 +333,10 @@ def with_signs(xp: Any, x: Array, z: Array, size: Array) -> Array:
 
 @np.errstate(over="ignore", invalid="ignore")
 def _prox_vector(z: Any, t: Any, l2_weight: Any, weights: Any, nonnegative: bool) -> Any:
-    """Case one for a real NumPy array that is one problem, in four passes; None where that does not apply."""
-    if z.dtype not in (np.float32, np.float64) or not (is_number(t) and is_number(l2_weight)):
-        return None
-    if z.ndim == 0 or (t == 0 and weights is not None):  # NumPy turns the first into a scalar; 0 * inf is NaN
+    """One problem, a real NumPy array, in a few passes; None where only the kernel will do."""
+    plain = z.dtype in (np.float32, np.float64) and is_number(t) and is_number(l2_weight)
+    # NumPy makes scalars of arrays without axes, and NaN of 0 * inf.
+    if not plain or z.ndim == 0 or (t == 0 and weights is not None):
         return None
     if nonnegative:
         x = np.subtract(z, float(t) if weights is None else float(t) * np.asarray(weights, z.dtype), order="C")
@@ -355,7 +350,7 @@ def _prox_vector(z: Any, t: Any, l2_weight: Any, weights: Any, nonnegative: bool
         np.maximum(x, 0, out=x)
         np.copysign(x, z, out=x)
     flat = x.reshape(-1)
-    square = float(np.dot(flat, flat))
+    square = float(np.einsum("i,i->", flat, flat))  # np.dot waits for threads on a busy machine
     if safe_square(square, x):
         x *= 1.0 + float(l2_weight * t) / math.sqrt(square)
         return x
@@ -365,10 +360,9 @@ def _prox_vector(z: Any, t: Any, l2_weight: Any, weights: Any, nonnegative: bool
 
 
 def _keep_largest(z: Any, zeros: Any, growth: float) -> Any:
-    """Case two for a real NumPy array that is one problem, written into ``zeros``."""
+    """Case two of `_prox_vector`, written into ``zeros``."""
     place = np.unravel_index(np.argmax(np.abs(z, order="C")), z.shape)
-    kept = z.dtype.type(max(abs(float(z[place])) + growth, 0.0))
-    zeros[place] = -kept if z[place] < 0 else kept
+    zeros[place] = math.copysign(max(abs(float(z[place])) + growth, 0.0), z[place] + 0.0)
     return zeros
 
 
@@ -387,14 +381,10 @@ def _largest_direction(z: Array, t: float, weights: Any, nonnegative: bool) -> A
     """The signed unit vector along the first largest ``|z_i| - t w_i``."""
     xp = namespace(z)
     rows, t_rows, w_rows, restore = as_rows(z, t, weights, None)
-    size = rows if nonnegative else xp.abs(rows)
+    order = size = rows if nonnegative else xp.abs(rows)
     if w_rows is not None:
         size, w_rows = _without_infinite(xp, size, w_rows)
-    largest = xp.argmax(size if w_rows is None else size - t_rows * w_rows, axis=-1, keepdims=True)
+        order = size - t_rows * w_rows
+    largest = xp.argmax(order, axis=-1, keepdims=True)
     unit = xp.astype(positions(rows) == largest, size.dtype)
     return restore(unit if nonnegative else with_signs(xp, unit, rows, size))
-
-
-def group_norms(z: Array, groups: Any) -> Array:
-    """The Euclidean norm of each group of entries of z."""
-    return row_norms(grouped(z, group_rows(groups)))[:, 0]

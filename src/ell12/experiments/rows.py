@@ -1,7 +1,7 @@
 """Rows on disk: one finished trial is one line of JSON in ``rows.jsonl``, written whole or noticed as damaged.
 
-A row has ``key`` (which trial it is), ``experiment``, ``settings``, ``results``, ``environment`` and ``check``, a short
-hash of all the rest.
+A row has ``key`` (which trial it is), ``experiment``, ``settings``, ``results``, ``environment`` and ``check``, a
+short hash of all the rest.
 """
 
 from __future__ import annotations

@@ -1,0 +1,50 @@
+"""Checks of arguments: errors that name what is wrong."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ell12.backend import is_array_api_obj, is_number
+
+
+def check_numbers(**arguments: Any) -> None:
+    """Raise, with the argument's name, on anything but real numbers >= 0, finite ones except for weights.
+
+    Arrays of other libraries are trusted: looking would wait for the device, or break a trace.
+    """
+    for name, value in arguments.items():
+        if is_number(value) and 0 <= value < math.inf:
+            continue
+        if name == "l2_weight" and np.shape(value) != ():
+            raise ValueError(f"l2_weight must be one number, got shape {tuple(np.shape(value))}")
+        foreign = is_array_api_obj(value) and not isinstance(value, np.ndarray | np.generic)
+        if not (foreign or (value is None and name == "weights")):
+            _check_values(name, value)
+
+
+def _check_values(name: str, value: Any) -> None:
+    numbers = np.asarray(value)
+    if numbers.dtype.kind not in "biuf":
+        raise TypeError(f"{name} must hold real numbers, got {value!r}")
+    # One pass each; the initial value serves empty arrays, and a NaN fails both comparisons.
+    if numbers.min(initial=0) >= 0 and (name == "weights" or numbers.max(initial=0) < math.inf):
+        return
+    if numbers.ndim == 0:
+        raise ValueError(f"{name} must be a finite number >= 0, got {value}")
+    raise ValueError(f"{name} must hold {'' if name == 'weights' else 'finite '}numbers >= 0 only")
+
+
+def check_weights(weights: Any, shape: tuple[int, ...]) -> None:
+    """Raise if weights do not broadcast to the shape of z."""
+    if weights is None:
+        return
+    try:
+        fits = np.broadcast_shapes(np.shape(weights), shape) == shape
+    except ValueError:
+        fits = False
+    if not fits:
+        got = tuple(np.shape(weights))
+        raise ValueError(f"weights of shape {got} do not broadcast to z of shape {shape}")

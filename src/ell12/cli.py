@@ -1,0 +1,197 @@
+"""The command line: ``ell12 reproduce`` runs the paper's experiments, ``ell12 report`` shows their rows again."""
+
+import shlex
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from enum import StrEnum
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated, Any
+
+from ell12 import __version__
+from ell12.experiments import EXPERIMENTS
+from ell12.experiments.run import Outcome, Progress, RunError, State, run
+
+NEEDED = ("typer", "rich", "matplotlib", "jinja2")
+SECONDS_PER_LINE = 10.0  # between lines of progress where there is no terminal to draw a bar on
+
+
+class Preset(StrEnum):
+    """The size of a study."""
+
+    quick = "quick"
+    paper = "paper"
+
+
+def main() -> None:
+    """Entry point of the command ``ell12``."""
+    missing = [name for name in NEEDED if find_spec(name) is None]
+    if missing:
+        names = " and ".join(missing)
+        _fail(f"the command line needs {names}, which cannot be found: pip install 'ell12[report]'", 1)
+    try:
+        _application()(prog_name="ell12")
+    except RunError as error:
+        _fail(str(error), 2)
+    except OSError as error:
+        _fail(str(error), 1)
+
+
+def _fail(message: str, code: int) -> None:
+    print(f"ell12: {message}", file=sys.stderr)
+    raise SystemExit(code)
+
+
+def _application() -> Any:
+    """The commands; made here, because typer is optional."""
+    import typer
+
+    application = typer.Typer(
+        add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None
+    )
+
+    def show_version(wanted: bool) -> None:
+        if wanted:
+            print(f"ell12 {__version__}")
+            raise typer.Exit
+
+    @application.callback()
+    def ell12(
+        version: Annotated[
+            bool, typer.Option("--version", callback=show_version, is_eager=True, help="Show the version.")
+        ] = False,
+    ) -> None:
+        """Learning with the nonconvex l1-2 regulariser: reproduce the paper's experiments."""
+
+    @application.command()
+    def reproduce(
+        names: Annotated[
+            list[str] | None, typer.Argument(help=f"Experiments (default: all): {', '.join(EXPERIMENTS)}.")
+        ] = None,
+        preset: Annotated[Preset, typer.Option(help="Two minutes, or the paper's own size.")] = Preset.quick,
+        out: Annotated[Path, typer.Option(help="Folder of the rows and the page.")] = Path("reproduction"),
+        seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same problems.")] = 0,
+        jobs: Annotated[int, typer.Option(min=1, help="Trials at a time; at most the free cores.")] = 1,
+        resume: Annotated[bool, typer.Option("--resume", help="Go on with the rows in the folder.")] = False,
+    ) -> None:
+        """Measure the paper's experiments and make the page that shows them."""
+        with _display() as progress:
+            outcome = run(names or (), preset.value, out, seed, jobs, resume, progress)
+        if outcome.interrupted:
+            command = _resume_command(names or (), preset, out, seed, jobs)
+            print(f"Stopped: {outcome.kept + outcome.written} of {outcome.total} trials are on disk.")
+            print(f"To go on: {command}")
+            raise typer.Exit(130)
+        if outcome.kept + outcome.written:
+            _show_report(out)
+        _show_failures(outcome)
+        raise typer.Exit(1 if outcome.failures else 0)
+
+    @application.command()
+    def report(
+        folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the rows.")] = Path("reproduction"),
+    ) -> None:
+        """Make the page again from the rows in DIR."""
+        _show_report(folder)
+
+    return application
+
+
+def _show_report(folder: Path) -> None:
+    """Make the page, print what it finds, and name it."""
+    from ell12.experiments import report
+
+    page = report.report(folder)
+    print("\n".join(report.verdict_lines(folder)))
+    print(f"The page: {page.resolve()}")
+
+
+def _show_failures(outcome: Outcome) -> None:
+    """What raised, with its settings; the reason is the last line of the traceback."""
+    for trial, error in outcome.failures:
+        reason = error.strip().splitlines()[-1]
+        print(f"ell12: this trial failed: {trial.key}\n  {reason}", file=sys.stderr)
+    if outcome.failures:
+        count = len(outcome.failures)
+        print(f"ell12: {count} of {outcome.total} trials failed; --resume tries them again", file=sys.stderr)
+
+
+def _resume_command(names: Sequence[str], preset: Preset, out: Path, seed: int, jobs: int) -> str:
+    options = ("--preset", preset.value, "--out", str(out), "--seed", str(seed), "--jobs", str(jobs))
+    return shlex.join(["ell12", "reproduce", *names, *options, "--resume"])
+
+
+@contextmanager
+def _display() -> Iterator[Progress]:
+    """A bar on a terminal, else a line now and then."""
+    if not sys.stdout.isatty():
+        yield _Lines()
+        return
+    from rich import progress as parts
+    from rich.table import Column
+
+    what = parts.TextColumn("{task.description}", table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis"))
+    left = parts.TextColumn("{task.fields[left]}")
+    columns = (what, parts.BarColumn(), parts.MofNCompleteColumn(), parts.TimeElapsedColumn(), left)
+    with parts.Progress(*columns, expand=True, refresh_per_second=4) as bar:
+        yield _Bar(bar)
+
+
+class _Bar:
+    """A run as a bar of rich: what is running, how much is done, how long it took and will take."""
+
+    def __init__(self, bar: Any) -> None:
+        self.bar, self.task = bar, bar.add_task("starting", total=None, left="")
+
+    def note(self, text: str) -> None:
+        """A line above the bar."""
+        self.bar.console.print(text, markup=False, highlight=False)
+
+    def update(self, state: State) -> None:
+        """Redraw."""
+        what = " | ".join(map(str, state.running)) or "done"
+        left = _time_left(state)
+        self.bar.update(self.task, completed=state.done, total=state.total, description=what, left=left)
+
+
+class _Lines:
+    """A run as plain lines: the first, the last, and one every few seconds."""
+
+    def __init__(self) -> None:
+        self.begin = time.monotonic()
+        self.next = self.begin
+
+    def note(self, text: str) -> None:
+        """One line."""
+        print(text, flush=True)
+
+    def update(self, state: State) -> None:
+        """A line, if it is time for one."""
+        now = time.monotonic()
+        if now < self.next and state.running:
+            return
+        self.next = now + SECONDS_PER_LINE
+        words = [f"{state.done} of {state.total} trials done", f"{_clock(now - self.begin)} elapsed"]
+        running = " | ".join(map(str, state.running))
+        line = ", ".join(filter(None, (*words, _time_left(state))))
+        print(line + (f"; running {running}" if running else ""), flush=True)
+
+
+def _time_left(state: State) -> str:
+    known = state.running and state.seconds_left is not None
+    return f"about {_clock(state.seconds_left or 0.0)} left" if known else ""
+
+
+def _clock(seconds: float) -> str:
+    """Seconds as hours, minutes and seconds.
+
+    Examples
+    --------
+    >>> _clock(59.6), _clock(3725)
+    ('1:00', '1:02:05')
+    """
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"

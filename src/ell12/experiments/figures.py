@@ -1,0 +1,130 @@
+"""Figures as inline SVG: text stays text, and colours are variables of the page, so that light and dark fit."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+import matplotlib
+import numpy as np
+from matplotlib.figure import Figure as Canvas
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+from ell12.experiments.report import Panel
+from ell12.experiments.wording import number, power_of_ten
+
+# What matplotlib draws with -> what the page's style sheet calls it.
+INK, GRID, ACCENT = "#222222", "#d0d0d0", "#2166ac"
+SERIES = ("#0072b2", "#d55e00", "#009e73", "#aa3e98", "#8a6d00", "#4d4d66", "#c4314b")
+_NAMES = {INK: "currentColor", GRID: "var(--grid)", ACCENT: "var(--accent)"} | {
+    colour: f"var(--series-{number})" for number, colour in enumerate(SERIES, start=1)
+}
+DASHES: dict[str, Any] = {"solid": "-", "dashed": (0, (5, 2)), "dotted": (0, (1.2, 1.6))}
+_SIZE = (3.7, 2.75)
+
+
+@dataclass(frozen=True)
+class Line:
+    """A curve: its points, the number of its colour (from 1), how it is dashed and whether points are marked."""
+
+    label: str
+    x: Sequence[float]
+    y: Sequence[float]
+    series: int
+    dash: str = "solid"
+    marker: bool = False
+
+
+def line_panel(
+    name: str, title: str, lines: Sequence[Line], x_label: str, y_label: str, floor: float | None = None
+) -> Panel:
+    """Curves on two logarithmic axes; points that are not positive, or below the floor, are left out.
+
+    ``name`` must be unique on the page: it prefixes the ids inside the SVG.
+    """
+    canvas, axes = _axes(x_label, y_label)
+    for line in lines:
+        points = [(x, y) for x, y in zip(line.x, line.y, strict=True) if x > 0 and y > (floor or 0)]
+        if points:
+            x, y = zip(*points, strict=True)
+            width = 2.0 if line.dash == "solid" else 1.6
+            axes.plot(x, y, color=SERIES[line.series - 1], linestyle=DASHES[line.dash], linewidth=width)
+            if line.marker:
+                axes.plot(x, y, "o", color=SERIES[line.series - 1], markersize=3.2)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    _mark_ticks(axes.xaxis, axes.get_xlim())
+    _mark_ticks(axes.yaxis, axes.get_ylim())
+    axes.grid(True, color=GRID, linewidth=0.6)
+    labels = ", ".join(dict.fromkeys(line.label for line in lines))
+    return Panel(title, _svg(canvas, name, title, f"{title}: {y_label} against {x_label}, for {labels}."))
+
+
+def contour_panel(name: str, title: str, axis: Sequence[float], values: Sequence[Sequence[float]]) -> Panel:
+    """Level curves of a function on a square grid, eight levels from its lowest to its highest value."""
+    canvas, axes = _axes("x₁", "x₂", size=(2.2, 2.15))
+    heights = np.asarray(values)
+    levels = np.linspace(heights.min(), heights.max(), 10)
+    shades = [(*matplotlib.colors.to_rgb(ACCENT), 0.04 + 0.05 * k) for k in range(len(levels) - 1)]
+    axes.contourf(axis, axis, heights, levels=levels, colors=shades)
+    axes.contour(axis, axis, heights, levels=levels[1:-1], colors=[ACCENT], linewidths=0.9)
+    axes.axhline(0, color=INK, linewidth=0.5)
+    axes.axvline(0, color=INK, linewidth=0.5)
+    axes.set_aspect("equal")
+    axes.set_xticks([axis[0], 0, axis[-1]])
+    axes.set_yticks([axis[0], 0, axis[-1]])
+    description = f"Level curves of {title} in two dimensions, at {len(levels) - 2} equally spaced values."
+    return Panel(title, _svg(canvas, name, title, description))
+
+
+def _mark_ticks(axis: Any, limits: tuple[float, float]) -> None:
+    """Powers of ten, and 2 and 5 times them where the axis is short."""
+    short = limits[1] < 30 * limits[0]
+    axis.set_major_locator(LogLocator(10, subs=(1, 2, 5) if short else (1,), numticks=7))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda value, _: number(value) if short else power_of_ten(value)))
+
+
+def _axes(x_label: str, y_label: str, size: tuple[float, float] = _SIZE) -> tuple[Canvas, Any]:
+    canvas = Canvas(figsize=size, layout="constrained")
+    axes = canvas.add_subplot()
+    axes.set_xlabel(x_label, fontsize=8.5, color=INK)
+    axes.set_ylabel(y_label, fontsize=8.5, color=INK)
+    axes.tick_params(labelsize=8, color=GRID, labelcolor=INK, length=3)
+    for side, spine in axes.spines.items():
+        spine.set_color(GRID)
+        spine.set_visible(side in ("left", "bottom"))
+    return canvas, axes
+
+
+def _svg(canvas: Canvas, name: str, title: str, description: str) -> str:
+    text = io.StringIO()
+    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": name}):
+        canvas.savefig(text, format="svg", transparent=True, metadata={"Date": None})
+    return _embed(text.getvalue(), name, title, description)
+
+
+def _embed(svg: str, name: str, title: str, description: str) -> str:
+    """Matplotlib's file as an element of the page: own ids, the page's colours and font, short numbers."""
+    svg = svg[svg.index("<svg") :]
+    view_box = re.search(r'viewBox="[^"]*"', svg)
+    body = svg[svg.index(">") + 1 :]
+    body = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", body, flags=re.DOTALL)
+    body = re.sub(r'\bid="', f'id="{name}-', body)
+    body = re.sub(r"url\(#", f"url(#{name}-", body)
+    body = body.replace('xlink:href="#', f'href="#{name}-')
+    body = re.sub(r"font: ([\d.]+)px [^;\"]*", r"font-size: \1px", body)
+    body = re.sub(r'\bd="[^"]*"', lambda path: _shorten(path[0]), body)
+    for colour, variable in _NAMES.items():
+        body = body.replace(colour, variable)
+    head = f'<svg {view_box[0] if view_box else ""} role="img" aria-labelledby="{name}-title {name}-desc">'
+    words = f'<title id="{name}-title">{escape(title)}</title><desc id="{name}-desc">{escape(description)}</desc>'
+    return re.sub(r"\s*\n\s*", "\n", head + words + body).strip()
+
+
+def _shorten(path: str) -> str:
+    return re.sub(r"-?\d+\.\d+", lambda number: f"{float(number[0]):.2f}".rstrip("0").rstrip("."), path)

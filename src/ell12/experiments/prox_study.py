@@ -1,0 +1,78 @@
+"""The proximal step alone: closed form against the numerical method, over five or six powers of ten."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from ell12.penalties import L12
+from ell12.prox import prox_l12, prox_l12_iterative
+
+NAME = "prox"
+TITLE = "The proximal step"
+
+LARGEST_POWER = {"quick": 6, "paper": 7}
+N_REPEATS = 3
+METHODS = ("closed-form", "numerical")
+CASES = ("t = 1", "t near max|z|")
+
+
+def trials(preset: str, seed: int) -> list[dict[str, Any]]:
+    """The settings of every trial."""
+    powers = range(2, LARGEST_POWER[preset] + 1)
+    return [
+        {
+            "d": 10**power,
+            "method": method,
+            "case": case,
+            "threshold": threshold(case, 10**power),
+            "repeat": repeat,
+            "seed": seed + repeat,
+        }
+        for repeat, power, case, method in product(range(N_REPEATS), powers, CASES, METHODS)
+    ]
+
+
+def threshold(case: str, d: int) -> float:
+    """1, or what about ten of d normal entries exceed: where few remain the numerical method is slow."""
+    return 1.0 if case == "t = 1" else round(statistics.NormalDist().inv_cdf(1 - 5 / d), 4)
+
+
+def measure(settings: dict[str, Any]) -> dict[str, Any]:
+    """Time one method on one vector z of independent N(0, 1) entries, and a copy of z for comparison."""
+    t = settings["threshold"]
+    z = np.random.default_rng(settings["seed"]).standard_normal(settings["d"])
+    solve: Callable[[], tuple[Any, int]] = {
+        "closed-form": lambda: (prox_l12(z, t), 1),
+        "numerical": lambda: prox_l12_iterative(z, t),
+    }[settings["method"]]
+    x, n_iter = solve()
+    return {
+        "seconds": _median_seconds(solve),
+        "copy_seconds": _median_seconds(z.copy),
+        "n_iter": n_iter,
+        "n_nonzero": int(np.count_nonzero(x)),
+        "value": 0.5 * float(np.sum((x - z) ** 2)) + L12(t).value(x),
+    }
+
+
+def _median_seconds(call: Callable[[], Any], budget: float = 0.1, batches: int = 9) -> float:
+    """The median over batches of calls of the time of one call; of one call alone where that takes the budget."""
+    first = _seconds(call, 1)
+    n_calls = max(1, int(1e-3 / first))
+    times = [first] if first >= budget else []
+    while len(times) < batches and sum(times) * n_calls < budget:
+        times.append(_seconds(call, n_calls))
+    return statistics.median(times)
+
+
+def _seconds(call: Callable[[], Any], n_calls: int) -> float:
+    begin = time.perf_counter()
+    for _ in range(n_calls):
+        call()
+    return (time.perf_counter() - begin) / n_calls

@@ -1,0 +1,309 @@
+"""Run experiments: measure each trial and keep it as a row at once, so that nothing is lost.
+
+A run that was stopped or killed goes on where it was: a trial whose row is on disk is not repeated.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Protocol
+
+from ell12 import __version__
+from ell12.experiments import EXPERIMENTS, PRESETS, experiment
+from ell12.experiments.rows import (
+    FILE,
+    Row,
+    append_row,
+    make_row,
+    read_rows,
+    rewrite_rows,
+    write_atomically,
+)
+from ell12.experiments.workers import Running, Trial, measure_all
+
+RUN_FILE = "run.json"
+
+
+class RunError(Exception):
+    """Why a run cannot start, in one line for its user."""
+
+
+@dataclass(frozen=True)
+class State:
+    """How far a run is."""
+
+    done: int
+    total: int
+    running: tuple[Trial, ...]
+    seconds_left: float | None  # None: nothing to estimate it from yet
+
+
+class Progress(Protocol):
+    """Who shows a run to its user."""
+
+    def note(self, text: str) -> None:
+        """Something the user should know."""
+        ...
+
+    def update(self, state: State) -> None:
+        """A trial has begun or ended, or a second has passed."""
+        ...
+
+
+@dataclass
+class Outcome:
+    """What a run did."""
+
+    total: int
+    kept: int  # rows that were on disk before
+    written: int = 0
+    failures: list[tuple[Trial, str]] = field(default_factory=list)
+    interrupted: bool = False
+
+
+class _Silent:
+    def note(self, text: str) -> None:
+        pass
+
+    def update(self, state: State) -> None:
+        pass
+
+
+def run(
+    names: Sequence[str] = (),
+    preset: str = "quick",
+    out: str | os.PathLike[str] = "reproduction",
+    seed: int = 0,
+    jobs: int = 1,
+    resume: bool = False,
+    progress: Progress | None = None,
+) -> Outcome:
+    """Measure every trial of the experiments that has no row yet.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Experiments; all by default.
+    preset : {"quick", "paper"}
+        The size of the study.
+    out : path
+        The folder of the rows.
+    seed : int
+        The same seed gives the same problems.
+    jobs : int
+        Number of processes, each with one thread. Times are comparable when there are no more than free cores.
+    resume : bool
+        Go on with the rows that the folder holds. Without it a folder that holds rows is refused.
+    progress : Progress, optional
+        Told of every step; nothing is printed here.
+
+    Returns
+    -------
+    Outcome
+        A trial that raised has no row and is listed in its ``failures``; Ctrl-C ends the run early and is told by
+        ``interrupted``.
+
+    Raises
+    ------
+    RunError
+        If the run cannot start.
+    """
+    progress = progress or _Silent()
+    trials = _plan(names, preset, seed)
+    folder = Path(out)
+    with _reserved(folder):
+        rows = _rows_to_keep(folder, resume, progress)
+        _match_run(folder, preset, seed, rows, progress)
+        finished = {row["key"] for row in rows}
+        missing = [trial for trial in trials if trial.key not in finished]
+        outcome = Outcome(len(trials), len(trials) - len(missing))
+        with _appending(folder) as descriptor:
+            try:
+                _measure_missing(missing, rows, jobs, descriptor, outcome, progress)
+            except KeyboardInterrupt:  # which may have come between the last row and its counting
+                written = {row["key"] for row in read_rows(folder)[0]}
+                outcome.interrupted, outcome.written = True, sum(trial.key in written for trial in missing)
+    return outcome
+
+
+def _plan(names: Sequence[str], preset: str, seed: int) -> list[Trial]:
+    if preset not in PRESETS:
+        raise RunError(f"unknown preset {preset!r}; there are: {', '.join(PRESETS)}")
+    try:
+        modules = {name: experiment(name) for name in names or EXPERIMENTS}
+    except ValueError as error:
+        raise RunError(str(error)) from None
+    trials = [Trial(name, s) for name, module in modules.items() for s in module.trials(preset, seed)]
+    # Once every kind of trial has been seen the time left is well known: first repeats come first.
+    return sorted(trials, key=lambda trial: trial.settings.get("repeat", 0))
+
+
+# The folder
+
+
+@contextmanager
+def _reserved(folder: Path) -> Iterator[None]:
+    """Make the folder and keep other runs out of it; the operating system lifts a dead run's lock."""
+    with _explained(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    try:
+        import fcntl
+    except ImportError:  # Windows has no such lock
+        yield
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        raise RunError(f"another run is writing to {folder}: wait for it, or choose another --out") from None
+    except OSError:  # a file system without locks
+        pass
+    try:
+        yield
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _explained(folder: Path) -> Iterator[None]:
+    """Turn what the operating system refuses into one line."""
+    try:
+        yield
+    except OSError as error:
+        raise RunError(f"cannot write to {folder}: {error.strerror or error}; choose another --out") from error
+
+
+@contextmanager
+def _appending(folder: Path) -> Iterator[int]:
+    with _explained(folder):
+        descriptor = os.open(folder / FILE, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _rows_to_keep(folder: Path, resume: bool, progress: Progress) -> list[Row]:
+    """The rows of an earlier run, without damaged ones."""
+    with _explained(folder):
+        rows, damaged = read_rows(folder)
+        if (rows or damaged) and not resume:
+            count = len(rows) + len(damaged)
+            raise RunError(
+                f"{folder} holds {count} row{'s' * (count > 1)} of an earlier run: "
+                "add --resume to go on, or choose another --out"
+            )
+        if damaged:
+            rewrite_rows(folder, rows)
+    for sentence in damaged:
+        progress.note(f"{sentence}: its trial is done again")
+    return rows
+
+
+def _match_run(folder: Path, preset: str, seed: int, rows: list[Row], progress: Progress) -> None:
+    """See that the rows on disk are of the same run; note what this run is if there are none."""
+    path = folder / RUN_FILE
+    if not rows:
+        facts = {"preset": preset, "seed": seed, "started": _now(), "environment": environment()}
+        with _explained(folder):
+            write_atomically(path, json.dumps(facts, indent=2).encode() + b"\n")
+        return
+    try:
+        facts = json.loads(path.read_bytes())
+        earlier = {"preset": facts["preset"], "seed": facts["seed"]}
+    except (OSError, ValueError, KeyError, TypeError):
+        raise RunError(f"{path}, which says what the rows are of, cannot be read: choose another --out") from None
+    if earlier != {"preset": preset, "seed": seed}:
+        raise RunError(
+            f"{folder} holds rows of --preset {earlier['preset']} --seed {earlier['seed']}, "
+            f"not of --preset {preset} --seed {seed}: choose another --out"
+        )
+    others = {row["environment"].get("ell12") for row in rows} - {__version__}
+    if others:
+        names = ", ".join(sorted(map(str, others)))
+        progress.note(f"some rows in {folder} were measured by ell12 {names}; this is {__version__}")
+
+
+def environment() -> dict[str, str | None]:
+    """What a measurement depends on besides its settings."""
+    packages = {name: _version(name) for name in ("numpy", "scipy", "numba")}
+    machine = {"machine": platform.machine(), "system": platform.platform(), "cpu": _cpu()}
+    return {"python": platform.python_version(), **packages, "ell12": __version__, **machine}
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _cpu() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        lines = []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor()
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+# The trials
+
+
+def _measure_missing(
+    missing: list[Trial], rows: list[Row], jobs: int, descriptor: int, outcome: Outcome, progress: Progress
+) -> None:
+    estimate = _Estimate()
+    for row in rows:
+        estimate.add(Trial(row["experiment"], row["settings"]), row["environment"].get("trial_seconds") or 0.0)
+    where = environment()
+
+    def show(running: Running, waiting: Sequence[Trial]) -> None:
+        done = outcome.total - len(running) - len(waiting)
+        names = tuple(trial for trial, _ in running)
+        progress.update(State(done, outcome.total, names, estimate.left(running, waiting, jobs)))
+
+    with closing(measure_all(missing, jobs, show)) as answers:
+        for trial, answer in answers:
+            if answer.results is None:
+                outcome.failures.append((trial, answer.error))
+                continue
+            estimate.add(trial, answer.seconds)
+            taken = {"date": _now(), "trial_seconds": answer.seconds}
+            append_row(descriptor, make_row(trial.experiment, trial.settings, answer.results, where | taken))
+            outcome.written += 1
+
+
+class _Estimate:
+    """The time that trials will take, by those of the same kind, or experiment, or by all there were."""
+
+    def __init__(self) -> None:
+        self.times: dict[str, list[float]] = {}
+
+    def add(self, trial: Trial, seconds: float) -> None:
+        for group in (trial.kind, trial.experiment, ""):
+            self.times.setdefault(group, []).append(seconds)
+
+    def left(self, running: Running, waiting: Sequence[Trial], jobs: int) -> float | None:
+        """Seconds until all are done; None while no trial has ended."""
+        if not self.times:
+            return None
+        begun = sum(max(self._expected(trial) - seconds, 0.0) for trial, seconds in running)
+        return (begun + sum(map(self._expected, waiting))) / jobs
+
+    def _expected(self, trial: Trial) -> float:
+        times = next(self.times[g] for g in (trial.kind, trial.experiment, "") if g in self.times)
+        return sum(times) / len(times)

@@ -1,0 +1,378 @@
+"""Arrays of every library: the same values as NumPy, the same kind, dtype and device out, right derivatives."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import ell12
+from ell12.prox import (
+    moreau_l12,
+    prox_l12,
+    prox_l12_groups,
+    prox_l12_iterative,
+    prox_l12_spectral,
+    soft_threshold,
+)
+
+# The `backend` fixture yields (name, make_array, to_numpy, float64) for each library; see conftest.py.
+
+GROUPS = np.array([0, 1, 1, 0, 2, 2])
+WEIGHTS = np.array([1.0, 0.0, 2.0, np.inf, 0.5, 1.0])
+PROBLEMS = {
+    "several": np.array([3.0, -4.0, 0.5, 0.0, 1.5, -1.25]),
+    "single": np.array([0.2, -0.7, 0.1, 0.0, 0.3, -0.5]),
+    "zero": np.zeros(6),
+    "batch": np.array([[3.0, -4.0, 0.5, 0, 1.5, -1], [0.2, -0.7, 0, 0.1, 0.3, 0], [0, 0, 0, 0, 0, 0]]),
+}
+FUNCTIONS = {
+    "prox_l12": lambda z: prox_l12(z, 1.0),
+    "l2_weight": lambda z: prox_l12(z, 1.0, l2_weight=1.5),
+    "weights": lambda z: prox_l12(z, 1.0, weights=WEIGHTS),
+    "nonnegative": lambda z: prox_l12(z, 1.0, nonnegative=True),
+    "axis": lambda z: prox_l12(z, 1.0, axis=0),
+    "tuple": lambda z: prox_l12(z, 1.0, axis=tuple(range(len(z.shape)))),
+    "soft_threshold": lambda z: soft_threshold(z, 1.0),
+    "moreau_l12": lambda z: moreau_l12(z, 1.0, axis=-1),
+    "moreau weights": lambda z: moreau_l12(z, 1.0, weights=WEIGHTS, l2_weight=0.5),
+    "iterative": lambda z: prox_l12_iterative(z, 1.0)[0],
+}
+VECTOR_FUNCTIONS = {
+    "groups": lambda z: prox_l12_groups(z, 1.0, GROUPS),
+    "grown groups": lambda z: prox_l12_groups(z, 1.0, GROUPS, l2_weight=1.5, weights=[1.0, 2.0, 0.5]),
+    "spectral": lambda z: prox_l12_spectral(z[None, :], 1.0),
+}
+CALLS = [
+    *((f, p) for f in FUNCTIONS for p in PROBLEMS),
+    *((f, p) for f in VECTOR_FUNCTIONS for p in ("several", "single", "zero")),
+]
+
+
+def dtypes(backend, problem):
+    """The dtypes to test; half precision once, and jax in its two modes with what only that mode holds."""
+    if backend.name == "array_api_strict":
+        return ["float32", "complex64", "float64", "complex128"]
+    half = ["float16"] if problem == "several" else []
+    if backend.name == "jax":
+        return ["float64", "complex128"] if backend.float64 else ["float32", "complex64", *half]
+    return ["float32", "complex64", "float64", "complex128", *half]
+
+
+def assert_same_kind(x, z, dtype):
+    """``x`` is of the library, the device and the given dtype."""
+    assert type(x) is type(z)
+    assert x.device == z.device
+    assert str(x.dtype).rpartition(".")[2] == dtype
+
+
+@pytest.mark.parametrize(("function", "problem"), CALLS)
+def test_values_and_kind_are_those_of_numpy(backend, function, problem):
+    call = {**FUNCTIONS, **VECTOR_FUNCTIONS}[function]
+    for dtype in dtypes(backend, problem):
+        if "complex" in dtype and function == "nonnegative":
+            continue
+        z_numpy = PROBLEMS[problem].astype(dtype)
+        z = backend.make_array(z_numpy)
+        x, expected = call(z), call(z_numpy)
+        assert_same_kind(x, z, expected.dtype.name)
+        epsilon = np.finfo(dtype).eps
+        np.testing.assert_allclose(backend.to_numpy(x), expected, rtol=20 * epsilon, atol=20 * epsilon)
+        np.testing.assert_array_equal(backend.to_numpy(z), z_numpy)  # not written to
+
+
+def test_arguments_may_be_arrays_of_the_library(backend):
+    z_numpy = PROBLEMS["batch"].astype("float32")
+    z, t, weights = map(backend.make_array, (z_numpy, np.float32([0.5, 1, 2]), WEIGHTS.astype("float32")))
+    l2_weight = backend.make_array(np.float32(0.75))
+    x = prox_l12(z, t, weights=weights, l2_weight=l2_weight, axis=1)
+    expected = prox_l12(z_numpy, np.float32([0.5, 1, 2]), weights=WEIGHTS, l2_weight=0.75, axis=1)
+    assert_same_kind(x, z, "float32")
+    np.testing.assert_allclose(backend.to_numpy(x), expected, rtol=1e-6)
+    mixed = prox_l12(z, [0.5, 1.0, 2.0], weights=WEIGHTS, l2_weight=np.float64(0.75), axis=1)
+    assert_same_kind(mixed, z, "float32")
+    np.testing.assert_allclose(backend.to_numpy(mixed), expected, rtol=1e-6)
+    grouped = prox_l12_groups(z[0, ...], 1.0, backend.make_array(GROUPS))
+    np.testing.assert_allclose(backend.to_numpy(grouped), prox_l12_groups(z_numpy[0], 1.0, GROUPS), rtol=1e-6)
+
+
+def test_integers_and_nothing_are_accepted(backend):
+    whole = backend.make_array(np.array([3, 0, -4]))
+    x = prox_l12(whole, 1)
+    assert type(x) is type(whole)
+    np.testing.assert_allclose(backend.to_numpy(x), prox_l12([3, 0, -4], 1), rtol=1e-6)
+    for function in (prox_l12, soft_threshold, lambda z, t: prox_l12_iterative(z, t)[0]):
+        nothing = backend.make_array(np.zeros(0, dtype="float32"))
+        assert_same_kind(function(nothing, 1.0), nothing, "float32")
+    assert float(moreau_l12(nothing, 1.0)) == 0
+    assert prox_l12_groups(nothing, 1.0, []).shape == (0,)
+
+
+@pytest.mark.parametrize("scale", [3e20, 1e-25])
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+def test_nothing_overflows_or_underflows(backend, scale, dtype):
+    z_numpy = (np.array([1.5, -1.25, 0.5, 0.0]) * scale).astype(dtype)
+    for t in (scale, 2 * scale):
+        x = backend.to_numpy(prox_l12(backend.make_array(z_numpy), t))
+        np.testing.assert_allclose(x, prox_l12(z_numpy, t), rtol=1e-6)
+        x = backend.to_numpy(prox_l12_groups(backend.make_array(z_numpy), t, [0, 0, 1, 2]))
+        np.testing.assert_allclose(x, prox_l12_groups(z_numpy, t, [0, 0, 1, 2]), rtol=1e-6)
+
+
+def test_nan_comes_out_as_nan(backend):
+    z = backend.make_array(np.array([[np.nan, 1.0], [3.0, 4.0]], dtype="float32"))
+    x = backend.to_numpy(prox_l12(z, 1.0, axis=1))
+    assert np.isnan(x[0]).all()
+    np.testing.assert_allclose(x[1], prox_l12([3.0, 4.0], 1.0), rtol=1e-6)
+    assert np.isnan(backend.to_numpy(prox_l12_groups(z[0, ...], 1.0, [0, 1]))).all()
+    assert np.isnan(backend.to_numpy(prox_l12_spectral(z, 1.0))).all()
+
+
+# Derivatives.
+
+
+def jacobians(autodiff, function, points):
+    """For each point the matrix of derivatives of a function of a real vector, by the library."""
+    points = np.asarray(points, dtype=float)
+    if autodiff.name == "torch":
+        import torch
+
+        return np.stack([torch.autograd.functional.jacobian(function, torch.tensor(p)).numpy() for p in points])
+    import jax
+
+    return np.asarray(jax.jit(jax.vmap(jax.jacrev(function)))(points))
+
+
+def differences(function, points):
+    """The same by central differences of NumPy."""
+    points, step = np.asarray(points, dtype=float), 1e-6
+    moves = step * np.eye(points.shape[1])
+    ends = [[(function(p + e) - function(p - e)) / (2 * step) for e in moves] for p in points]
+    return np.moveaxis(np.array(ends), 1, -1)
+
+
+def exact_jacobian(z, t, l2_weight):
+    """The derivative from the mathematics, branch by branch."""
+    shrunk = np.sign(z) * np.maximum(np.abs(z) - t, 0)
+    length, c = np.linalg.norm(shrunk), l2_weight * t
+    largest = np.argmax(np.abs(z))
+    if length > 0:
+        on_support = np.diag(shrunk != 0)
+        return (1 + c / length) * on_support - c * np.outer(shrunk, shrunk) / length**3
+    if np.abs(z[largest]) - t + c > 0:
+        return np.outer(*2 * [np.arange(z.size) == largest]).astype(float)
+    return np.zeros((z.size, z.size))
+
+
+def with_scalars(packed, **options):
+    """`prox_l12` as a function of z, t and l2_weight in one vector."""
+    return prox_l12(packed[:-2], packed[-2], l2_weight=packed[-1], **options)
+
+
+def test_the_jacobian_is_right_in_every_branch(autodiff):
+    points = np.array([
+        [3.0, -4.0, 0.5, 0.0, 1.0, 1.0],
+        [3.0, -4.0, 0.5, 0.0, 1.0, 0.0],
+        [3.0, -4.0, 0.5, 2.0, 0.3, 1.7],
+        [3.0, 3.0, -3.0, 1.0, 2.0, 1.0],  # ties
+        [5.0, 0.0, 0.0, 0.0, 1.0, 1.0],
+        [0.2, -0.7, 0.1, 0.0, 1.0, 1.0],
+        [0.2, -0.7, 0.1, 0.0, 1.0, 0.6],
+        [0.2, -0.7, 0.1, 0.0, 1.0, 1.4],
+        [0.2, -0.7, 0.1, 0.0, 1.0, 0.2],
+        [0.0, 0.0, 0.0, 0.0, 1.0, 0.5],
+    ])  # fmt: skip
+    found = jacobians(autodiff, with_scalars, points)
+    exact = [exact_jacobian(p[:4], p[4], p[5]) for p in points]
+    np.testing.assert_allclose(found[:, :, :4], exact, rtol=1e-12, atol=1e-14)
+    inside = points[:, -1] > 0  # the differences would need l2_weight < 0
+    np.testing.assert_allclose(found[inside], differences(with_scalars, points[inside]), atol=1e-8)
+
+
+def as_complex(x):
+    return x[: x.shape[0] // 2] + 1j * x[x.shape[0] // 2 :]
+
+
+SMOOTH = {  # functions of a vector, with points at which they have a derivative
+    "weights": (
+        lambda p: with_scalars(p, weights=[1.0, 0.0, np.inf, 0.5]),
+        [3.0, -4.0, 0.5, 0.0, 1.0, 0.8],
+        [3.0, 0.0, 0.5, 0.0, 1.0, 1.5],  # a zero of weight 0 passes, with its derivative
+    ),
+    "weights, one kept": (
+        lambda p: with_scalars(p, weights=[1.0, 0.7, np.inf]),
+        [0.2, -0.5, 0.1, 1.0, 0.9],
+        [0.2, -0.5, 0.1, 1.0, 0.1],
+    ),
+    "nonnegative": (
+        lambda p: with_scalars(p, nonnegative=True),
+        [3.0, -4.0, 2.0, 1.0, 0.8],
+        [-0.2, -0.7, -0.5, 1.0, 1.5],
+    ),
+    "batch": (
+        lambda p: prox_l12(p.reshape(3, 2), 1.0, l2_weight=0.5, axis=1).reshape(-1),
+        [3.0, -4.0, 0.2, -0.7, 0.0, 0.1],
+        [3.0, 0.0, 0.0, 0.0, -0.7, 0.0],
+    ),
+    "groups": (
+        lambda z: prox_l12_groups(z, 1.0, [0, 0, 1, 1, 2]),
+        [3.0, -4.0, 0.5, 0.1, 2.0],
+        [0.3, -0.4, 0.0, 0.0, 0.1],
+        [3.0, -4.0, 0.0, 0.0, 2.0],
+    ),
+    "spectral": (lambda z: prox_l12_spectral(z.reshape(2, 2), 0.5).reshape(-1), [2.0, 0.3, 0.1, 1.0]),
+    "moreau": (lambda z: moreau_l12(z, 1.0).reshape(1), [3.0, -4.0, 0.5, 0.0], [0.2, -0.7, 0.1, 0.0]),
+}
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+def test_derivatives_agree_with_differences(autodiff, name):
+    function, *points = SMOOTH[name]
+    found = jacobians(autodiff, function, points)
+    np.testing.assert_allclose(found, differences(function, points), rtol=1e-7, atol=1e-7)
+
+
+def test_derivatives_of_complex_vectors_agree_with_differences(autodiff):
+    branches = np.array([[3 + 1j, -4j, 0.5, 0j], [0.2 + 0.1j, 0.3 - 0.7j, 0.1, 0j], [0.05j, 0.1, 0j, 0j]])
+    points = np.concatenate([branches.real, branches.imag], axis=1)
+    for part in ("real", "imag"):
+
+        def function(p, part=part):
+            return getattr(prox_l12(as_complex(p), 1.0, l2_weight=0.8), part)
+
+        found = jacobians(autodiff, function, points)
+        np.testing.assert_allclose(found, differences(function, points), atol=1e-7)
+
+
+def test_moreau_has_the_derivative_of_an_envelope(autodiff):
+    z = np.array([3.0, -4.0, 0.5, 0.0])
+    found = jacobians(autodiff, lambda z: moreau_l12(z, 1.0), [z])
+    np.testing.assert_allclose(found, [z - prox_l12(z, 1.0)], rtol=1e-12, atol=1e-14)
+
+
+ANYWHERE = {  # functions of z, t and l2_weight in one vector
+    "prox_l12": with_scalars,
+    "weights": lambda p: with_scalars(p, weights=[0.0, 1.0, np.inf, 0.0]),
+    "nonnegative": lambda p: with_scalars(p, nonnegative=True),
+    "rows": lambda p: prox_l12(p[:-2].reshape(2, 2), p[-2], l2_weight=p[-1], axis=0).reshape(-1),
+    "groups": lambda p: prox_l12_groups(p[:-2], p[-2], [0, 1, 1, 2], l2_weight=p[-1]),
+    "complex": lambda p: abs(prox_l12(as_complex(p[:-2]), p[-2], l2_weight=p[-1])),
+}
+
+
+@pytest.mark.parametrize("name", ANYWHERE)
+def test_no_derivative_is_nan(autodiff, name):
+    """At zeros, ties, kinks and far from one; where it exists the derivative does not depend on the scale."""
+    where = [[3.0, -4.0, 0.5, 0.0], [0, 0, 0, 0], [1, 1, -1, 0], [1, 0.5, 0, 0], [2, 2, 2, 2], [0.2, 0.2, 0, 0]]
+    scales, l2_weights = [1e-170, 1e-25, 1.0, 1e25, 1e170], [0.0, 0.5, 1.0, 1.5]
+    points = [[*(s * np.array(z)), s, w] for s in scales for z in where for w in l2_weights]
+    found = jacobians(autodiff, ANYWHERE[name], points)
+    assert np.isfinite(found).all()
+    if name == "prox_l12":
+        smooth = found.reshape(len(scales), len(where), len(l2_weights), 4, 6)[:, 0, :, :, :4]
+        exact = [exact_jacobian(np.array(where[0]), 1.0, w) for w in l2_weights]
+        np.testing.assert_allclose(smooth, np.stack(len(scales) * [exact]), rtol=1e-12, atol=1e-14)
+
+
+def test_torch_gradcheck():
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    z = torch.tensor([[3.0, -4.0, 0.5], [0.2, -0.7, 0.1]], dtype=torch.float64, requires_grad=True)
+    t = torch.tensor([1.0, 0.9], dtype=torch.float64, requires_grad=True)
+    l2_weight = torch.tensor(0.8, dtype=torch.float64, requires_grad=True)
+    call = lambda z, t, l2_weight: prox_l12(z, t, l2_weight=l2_weight, axis=1)  # noqa: E731
+    assert torch.autograd.gradcheck(call, (z, t, l2_weight))
+    assert torch.autograd.gradcheck(lambda z: prox_l12(torch.complex(z, 0.5 * z), 1.0, axis=1), (z,))
+
+
+def test_torch_keeps_half_precisions():
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    for dtype in (torch.float16, torch.bfloat16):
+        z = torch.tensor([300.0, -200.0, 1.0], dtype=dtype)
+        x = prox_l12(z, 100.0)
+        assert x.dtype == dtype
+        exact = prox_l12(np.array([300.0, -200.0, 1.0]), 100.0)
+        np.testing.assert_allclose(x.float().numpy(), exact, rtol=torch.finfo(dtype).eps)
+
+
+@pytest.mark.parametrize("backend", ["jax-float32", "jax-float64"], indirect=True)
+def test_jax_transforms(backend):
+    import jax
+
+    z, t = backend.make_array(PROBLEMS["batch"]), backend.make_array(np.array([1.0, 1.0, 0.5]))
+    expected = prox_l12(PROBLEMS["batch"], np.array([1.0, 1.0, 0.5]), axis=1)
+    rtol = 1e-14 if backend.float64 else 1e-6
+    compiled = jax.jit(lambda z, t, l2_weight: prox_l12(z, t, l2_weight=l2_weight, axis=1))(z, t, 1.0)
+    for x in (compiled, jax.vmap(prox_l12)(z, t), jax.jit(jax.vmap(prox_l12))(z, t)):
+        assert x.dtype == z.dtype
+        np.testing.assert_allclose(x, expected, rtol=rtol)
+    grouped = jax.jit(lambda z: prox_l12_groups(z, 1.0, GROUPS))(z[0])
+    np.testing.assert_allclose(grouped, prox_l12_groups(PROBLEMS["batch"][0], 1.0, GROUPS), rtol=10 * rtol)
+    value = jax.jit(lambda z: moreau_l12(z, 1.0, axis=1))(z)
+    np.testing.assert_allclose(value, moreau_l12(PROBLEMS["batch"], 1.0, axis=1), rtol=10 * rtol)
+    gradient = jax.jit(jax.grad(lambda z: prox_l12(z, 1.0)[1]))(z[0])
+    exact = exact_jacobian(PROBLEMS["batch"][0], 1.0, 1.0)[1]
+    np.testing.assert_allclose(gradient, exact, rtol=10 * rtol, atol=rtol)
+
+
+# Solvers on arrays of every library.
+
+SOLVERS = [
+    ell12.NonmonotoneAPG(),
+    ell12.NonmonotoneAPG(step="backtracking"),
+    ell12.NonmonotoneAPG(prox="numerical"),
+    ell12.ProximalGradient(step="barzilai-borwein"),
+    ell12.FISTA(),
+    ell12.SequentialConvex(),
+    ell12.DCA(),
+]
+
+
+def small_problem():
+    random = np.random.default_rng(0)
+    A = random.standard_normal((40, 15)) / 6
+    x = np.zeros(15)
+    x[:3] = [3.0, -2.0, 2.5]
+    return A, A @ x + 0.01 * random.standard_normal(40)
+
+
+@pytest.mark.parametrize("solver", SOLVERS, ids=repr)
+@pytest.mark.parametrize("loss_type", [ell12.SquaredLoss, ell12.LogisticLoss, ell12.HuberLoss])
+def test_solvers_run_on_every_kind_of_array(backend, solver, loss_type):
+    if isinstance(solver, ell12.DCA) and loss_type is not ell12.SquaredLoss:
+        return  # thousands of small factorizations; tests/test_solvers.py has them on NumPy
+    A, b = small_problem()
+    b = np.sign(b) if loss_type is ell12.LogisticLoss else b
+    penalty = ell12.L12(0.2, l2_weight=0.5)
+    expected = ell12.minimize(loss_type(A, b), penalty, tol=1e-10, max_iter=50_000)
+    assert expected.converged
+    array = backend.make_array(A)
+    loss = loss_type(array, backend.make_array(b))
+    result = ell12.minimize(loss, penalty, solver=solver, tol=1e-7 if backend.float64 else 1e-3, max_iter=5000)
+    assert result.converged
+    assert type(result.x) is type(array)
+    assert result.x.dtype == array.dtype
+    assert getattr(result.x, "device", None) == getattr(array, "device", None)
+    assert result.objective == pytest.approx(expected.objective, rel=1e-9 if backend.float64 else 1e-5)
+    if backend.float64:
+        np.testing.assert_allclose(backend.to_numpy(result.x), expected.x, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "penalty",
+    [
+        ell12.L12(0.1, weights=np.arange(15) % 3),
+        ell12.L12(0.1, nonnegative=True),
+        ell12.GroupL12(0.1, np.arange(15) // 5),
+        ell12.LogSum(0.1),
+        ell12.CappedL1(0.1),
+        ell12.Lp(0.1),
+        ell12.MCP(0.1),
+    ],
+    ids=lambda p: type(p).__name__,
+)
+def test_penalties_run_on_every_kind_of_array(backend, penalty):
+    A, b = small_problem()
+    expected = ell12.minimize(ell12.SquaredLoss(A, b), penalty, tol=1e-9, max_iter=20_000)
+    loss = ell12.SquaredLoss(backend.make_array(A), backend.make_array(b))
+    result = ell12.minimize(loss, penalty, tol=1e-6 if backend.float64 else 1e-3, max_iter=20_000)
+    assert result.converged
+    assert result.objective == pytest.approx(expected.objective, rel=1e-8 if backend.float64 else 1e-4)

@@ -1,0 +1,371 @@
+"""Runs that go on where they were, whatever ended them, and what the experiments measure."""
+
+import json
+import os
+import sys
+from importlib import import_module
+
+import numpy as np
+import pytest
+
+from ell12 import L12, SquaredLoss, datasets, stationarity
+from ell12.experiments import (
+    EXPERIMENTS,
+    PRESETS,
+    compressed_sensing,
+    experiment,
+    level_curves,
+    prox_study,
+    workers,
+)
+from ell12.experiments import run as run_module
+from ell12.experiments.rows import FILE, key_of, read_rows
+from ell12.experiments.run import RunError, run
+from ell12.experiments.workers import Trial
+
+FAKE = """
+import os
+
+def trials(preset, seed):
+    return [{"i": i, "repeat": 0, "seed": seed, "mood": mood, "log": LOG} for i, mood in enumerate(MOODS)]
+
+def measure(settings):
+    with open(settings["log"], "a") as log:
+        print(settings["i"], file=log)
+    if settings["mood"] == "raises":
+        raise ZeroDivisionError("a fake trouble")
+    if settings["mood"] == "dies":
+        os._exit(3)
+    if settings["mood"] == "no JSON":
+        return {"value": object()}
+    threads = {name: value for name, value in os.environ.items() if name.endswith("_NUM_THREADS")}
+    return {"value": settings["i"] ** 2, "hole": float("nan"), "threads": threads}
+"""
+
+
+class Listener:
+    """A progress display that remembers."""
+
+    def __init__(self):
+        self.notes, self.states = [], []
+
+    def note(self, text):
+        self.notes.append(text)
+
+    def update(self, state):
+        self.states.append(state)
+
+
+@pytest.fixture
+def fake(tmp_path, monkeypatch):
+    """Register one fake experiment of some trials; returns a function that lists which were measured."""
+
+    def register(*moods, name="fake_trials"):
+        log = tmp_path / "log"
+        (tmp_path / f"{name}.py").write_text(f"LOG, MOODS = {str(log)!r}, {moods}\n{FAKE}")
+        monkeypatch.syspath_prepend(str(tmp_path))
+        monkeypatch.delitem(sys.modules, name, raising=False)
+        module = import_module(name)
+        for place in (run_module, workers):
+            monkeypatch.setattr(place, "experiment", lambda _: module)
+        monkeypatch.setattr(run_module, "EXPERIMENTS", {"fake": name})
+        return lambda: [int(line) for line in log.read_text().split()] if log.exists() else []
+
+    return register
+
+
+def values(folder):
+    rows, damaged = read_rows(folder)
+    assert not damaged
+    return {row["settings"]["i"]: row["results"]["value"] for row in rows}
+
+
+# Runs
+
+
+def test_a_run_measures_each_trial_once_with_one_thread(tmp_path, fake, monkeypatch):
+    measured = fake("well", "well", "well")
+    monkeypatch.setenv("OMP_NUM_THREADS", "7")
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
+    listener = Listener()
+    outcome = run(out=tmp_path / "out", progress=listener)
+    assert (outcome.total, outcome.kept, outcome.written, outcome.failures) == (3, 0, 3, [])
+    assert measured() == [0, 1, 2]
+    rows, _ = read_rows(tmp_path / "out")
+    assert values(tmp_path / "out") == {0: 0, 1: 1, 2: 4}
+    assert {row["results"]["threads"]["OMP_NUM_THREADS"] for row in rows} == {"1"}
+    assert {row["results"]["threads"]["OPENBLAS_NUM_THREADS"] for row in rows} == {"1"}
+    assert (os.environ["OMP_NUM_THREADS"], "OPENBLAS_NUM_THREADS" in os.environ) == ("7", False)
+    assert all(
+        row["environment"].keys() >= {"python", "numpy", "scipy", "ell12", "machine", "cpu", "date"}
+        for row in rows
+    )
+    assert [state.done for state in listener.states] == sorted(state.done for state in listener.states)
+    assert (listener.states[0].seconds_left, listener.states[0].running[0].settings["i"]) == (None, 0)
+    assert (listener.states[-1].done, listener.states[-1].seconds_left) == (3, 0.0)
+
+
+def test_a_resumed_run_repeats_nothing(tmp_path, fake):
+    measured = fake("well", "well")
+    run(out=tmp_path / "out")
+    before = (tmp_path / "out" / FILE).read_bytes()
+    outcome = run(out=tmp_path / "out", resume=True)
+    assert (outcome.kept, outcome.written) == (2, 0)
+    assert measured() == [0, 1]
+    assert (tmp_path / "out" / FILE).read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("damage", "kept", "redone"),
+    [
+        (lambda lines: [*lines[:-1], lines[-1][:40]], {0, 1}, 2),
+        (lambda lines: [lines[0], lines[1].replace(b'"value":1', b'"value":7'), lines[2]], {0, 2}, 1),
+    ],
+    ids=["half-written last row", "changed middle row"],
+)
+def test_a_damaged_row_is_noticed_and_redone(tmp_path, fake, damage, kept, redone):
+    measured = fake("well", "well", "well")
+    file = tmp_path / "out" / FILE
+    run(out=tmp_path / "out")
+    file.write_bytes(b"".join(damage(file.read_bytes().splitlines(keepends=True))))
+    listener = Listener()
+    outcome = run(out=tmp_path / "out", resume=True, progress=listener)
+    assert (outcome.kept, outcome.written) == (2, 1)
+    assert measured() == [0, 1, 2, redone]
+    assert values(tmp_path / "out") == {0: 0, 1: 1, 2: 4}
+    assert len(listener.notes) == 1
+    assert f"line {redone + 1} of {file}" in listener.notes[0]
+
+
+def test_a_trial_that_raises_has_no_row_and_is_tried_again(tmp_path, fake):
+    measured = fake("well", "raises", "dies", "no JSON", "well")
+    outcome = run(out=tmp_path / "out")
+    assert [trial.settings["i"] for trial, _ in outcome.failures] == [1, 2, 3]
+    errors = [error for _, error in outcome.failures]
+    assert "ZeroDivisionError: a fake trouble" in errors[0]
+    assert "exit code 3" in errors[1]
+    assert "not JSON serializable" in errors[2]
+    assert values(tmp_path / "out") == {0: 0, 4: 16}
+    run(out=tmp_path / "out", resume=True)
+    assert measured() == [0, 1, 2, 3, 4, 1, 2, 3]
+
+
+def test_rows_of_an_earlier_run_need_resume(tmp_path, fake):
+    measured = fake("well", "well")
+    run(out=tmp_path / "out")
+    with pytest.raises(RunError, match="holds 2 rows of an earlier run: add --resume to go on"):
+        run(out=tmp_path / "out")
+    assert measured() == [0, 1]
+
+
+@pytest.mark.parametrize("other", [{"preset": "paper"}, {"seed": 1}])
+def test_rows_of_another_preset_or_seed_are_refused(tmp_path, fake, other):
+    measured = fake("well")
+    run(out=tmp_path / "out")
+    with pytest.raises(RunError, match="--preset quick --seed 0, not of"):
+        run(out=tmp_path / "out", resume=True, **other)
+    assert measured() == [0]
+
+
+@pytest.mark.parametrize("content", [None, "{", "[]", '{"preset": "quick"}'])
+def test_rows_that_nobody_describes_are_refused(tmp_path, fake, content):
+    fake("well")
+    run(out=tmp_path / "out")
+    (tmp_path / "out" / "run.json").unlink()
+    if content is not None:
+        (tmp_path / "out" / "run.json").write_text(content)
+    with pytest.raises(RunError, match=r"run\.json.* cannot be read"):
+        run(out=tmp_path / "out", resume=True)
+
+
+def test_rows_of_another_version_are_told(tmp_path, fake, monkeypatch):
+    fake("well")
+    run(out=tmp_path / "out")
+    monkeypatch.setattr(run_module, "__version__", "9.9")
+    listener = Listener()
+    run(out=tmp_path / "out", resume=True, progress=listener)
+    assert len(listener.notes) == 1
+    assert listener.notes[0].endswith("this is 9.9")
+
+
+def test_resume_in_a_new_folder_starts_there(tmp_path, fake):
+    fake("well")
+    assert run(out=tmp_path / "a" / "b", resume=True, seed=5).written == 1
+    facts = json.loads((tmp_path / "a" / "b" / "run.json").read_text())
+    assert (facts["preset"], facts["seed"]) == ("quick", 5)
+
+
+def test_a_folder_that_cannot_be_written_is_told(tmp_path, fake):
+    measured = fake("well")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(RunError, match=r"cannot write to .*file/out: Not a directory; choose another --out"):
+        run(out=tmp_path / "file" / "out")
+    (tmp_path / "out" / FILE).mkdir(parents=True)
+    with pytest.raises(RunError, match=r"cannot write to .*out: Is a directory"):
+        run(out=tmp_path / "out")
+    assert measured() == []
+
+
+def test_two_runs_do_not_share_a_folder(tmp_path, fake):
+    fake("well")
+    with run_module._reserved(tmp_path / "out"), pytest.raises(RunError, match="another run is writing"):
+        run(out=tmp_path / "out")
+    assert run(out=tmp_path / "out").written == 1
+
+
+def test_unknown_names_are_answered_with_the_known_ones(tmp_path):
+    with pytest.raises(
+        RunError, match="unknown experiment 'nothing'; there are: compressed-sensing, level-curves"
+    ):
+        run(["nothing"], out=tmp_path / "out")
+    with pytest.raises(RunError, match="unknown preset 'huge'; there are: quick, paper"):
+        run(preset="huge", out=tmp_path / "out")
+    with pytest.raises(ValueError, match="level-curves"):
+        experiment("nothing")
+    assert not (tmp_path / "out").exists()
+
+
+def test_time_left_is_known_from_trials_of_the_same_kind():
+    estimate = run_module._Estimate()
+    a = [Trial("e", {"method": "a", "repeat": r, "seed": r}) for r in range(3)]
+    b, other = Trial("e", {"method": "b", "repeat": 0, "seed": 0}), Trial("f", {})
+    assert estimate.left([], a, 1) is None
+    estimate.add(a[0], 10.0)
+    estimate.add(b, 2.0)
+    assert estimate.left([(a[1], 4.0)], [a[2]], jobs=2) == (6.0 + 10.0) / 2
+    assert estimate.left([(a[1], 14.0)], [b], jobs=1) == 2.0
+    assert estimate.left([], [Trial("e", {"method": "new"}), other], jobs=1) == 6.0 + 6.0
+
+
+# Experiments
+
+
+def test_two_jobs_give_the_rows_of_one(tmp_path, monkeypatch):
+    tiny = compressed_sensing.Preset(20, n_repeats=1, max_seconds=60.0, max_iter=300, dca_max_iter=3, grid=(0, 2))
+    monkeypatch.setitem(compressed_sensing.PRESETS, "quick", tiny)
+    found = []
+    for jobs in (1, 2):
+        outcome = run(["compressed-sensing"], out=tmp_path / str(jobs), jobs=jobs)
+        assert (outcome.written, outcome.failures) == (28, [])
+        rows, _ = read_rows(tmp_path / str(jobs))
+        found.append({row["key"]: without_times(row["results"]) for row in rows})
+    assert found[0] == found[1]
+
+
+def without_times(value):
+    if isinstance(value, dict):
+        return {name: without_times(entry) for name, entry in value.items() if "seconds" not in name}
+    return value
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_trials_are_distinct_and_follow_the_seed(name, preset):
+    module = experiment(name)
+    keys = [key_of(name, settings) for settings in module.trials(preset, 3)]
+    assert name == module.NAME
+    assert len(set(keys)) == len(keys) > 0
+    assert keys == [key_of(name, settings) for settings in module.trials(preset, 3)]
+
+
+def test_the_paper_preset_has_the_size_of_the_paper():
+    trials = compressed_sensing.trials("paper", 5)
+    assert {settings["n_samples"] for settings in trials} == {500}
+    assert {settings["seed"] for settings in trials} == set(range(5, 15))
+    assert {settings["alpha"] for settings in trials} == {0.01, 0.0025, 0.000625, 0.00015625, 0.0000390625}
+    assert len(trials) == 2 * 5 * 10 * len(compressed_sensing.METHODS)
+    assert max(settings["d"] for settings in prox_study.trials("paper", 0)) == 10**7
+
+
+@pytest.mark.parametrize("method", compressed_sensing.METHODS)
+def test_compressed_sensing_measures_what_it_says(method):
+    settings = {"setup": "calibrated", "i": 1, "alpha": 0.0025, "repeat": 0, "method": method, "n_samples": 30}
+    settings |= {"seed": 4, "tol": 1e-3, "max_seconds": 60.0, "max_iter": None}
+    results = compressed_sensing.measure(settings)
+    assert results["status"] == "CONVERGED"
+    assert results["stationarity"] <= 1e-3
+    history = results["history"]
+    assert len(history["objective"]) == len(history["rmse"]) == len(history["cpu_seconds"]) <= 150
+    assert history["cpu_seconds"][-1] == pytest.approx(results["cpu_seconds"])
+    assert history["cpu_seconds"][0] == pytest.approx(results["setup_seconds"])
+    assert history["objective"][-1] == pytest.approx(results["objective"], rel=1e-9)
+    assert history["rmse"][-1] == pytest.approx(results["rmse"], rel=1e-9)
+    problem = datasets.compressed_sensing(4, setup="calibrated", n_samples=30)
+    assert history["objective"][0] == pytest.approx(0.5 * problem.b @ problem.b)
+    assert (history["rmse"][0], 0 < results["rmse"] < 1) == (1.0, True)
+    # Of two minimisers of different problems each must be no stationary point of the other problem.
+    l2_weight = 0.0 if method == "FISTA" else 1.0
+    twin = compressed_sensing.measure(settings | {"method": "FISTA" if l2_weight else "nmAPG(closed-form)"})
+    assert (results["objective"] > twin["objective"]) == (method == "FISTA")
+
+
+def test_a_method_ends_at_its_limits():
+    settings = compressed_sensing.trials("quick", 0)[-1] | {"n_samples": 20, "method": "SCP"}
+    by_steps = compressed_sensing.measure(settings | {"max_iter": 5})
+    assert (by_steps["status"], by_steps["n_iter"]) == ("MAX_ITER", 5)
+    assert len(by_steps["history"]["objective"]) == 6
+    by_time = compressed_sensing.measure(settings | {"max_iter": None, "max_seconds": 0.0})
+    assert (by_time["status"], by_time["n_iter"]) == ("MAX_SECONDS", 1)
+    assert by_time["stationarity"] > settings["tol"]
+
+
+def test_the_objective_and_stationarity_are_those_of_the_problem():
+    settings = compressed_sensing.trials("quick", 0)[0] | {"n_samples": 20, "method": "DCA", "max_iter": 1}
+    results = compressed_sensing.measure(settings)
+    problem = datasets.compressed_sensing(0, n_samples=20)
+    loss, penalty = SquaredLoss(problem.A, problem.b), L12(0.01)
+    x = penalty.prox(problem.A.T @ problem.b / loss.lipschitz(), 1 / loss.lipschitz())  # DCA's first step
+    assert results["objective"] == pytest.approx(loss.value(loss.point(x)) + penalty.value(x), rel=1e-12)
+    assert results["stationarity"] == pytest.approx(stationarity(loss, penalty, x), rel=1e-9)
+    assert results["n_nonzero"] == np.count_nonzero(x)
+    assert results["rmse"] == pytest.approx(np.linalg.norm(x - problem.x) / np.linalg.norm(problem.x))
+
+
+def test_early_is_the_first_small_relative_change():
+    objective = np.array([8.0, 4.0, 4.0 - 5e-6, 4.0 - 6e-6, 4.0 - 6e-6])
+    history = {"cpu_seconds": np.arange(5.0), "objective": objective, "rmse": 1 / (1 + np.arange(5.0))}
+    early = compressed_sensing._early(history)
+    assert early == {"n_iter": 3, "cpu_seconds": 3.0, "objective": 4.0 - 6e-6, "rmse": 0.25}
+    assert compressed_sensing._early({name: values[:3] for name, values in history.items()}) is None
+
+
+@pytest.mark.parametrize("n", [1, 2, 10, 149, 151, 5000, 200_000])
+def test_a_thinned_history_keeps_both_ends(n):
+    kept = list(compressed_sensing._log_spaced(n))
+    assert (kept[0], kept[-1]) == (0, n - 1)
+    assert kept == sorted(set(kept))
+    assert len(kept) <= 150
+    assert len(kept) >= min(n, 60)
+
+
+def test_level_curves_are_the_penalties_on_the_grid():
+    x, y = np.meshgrid(np.linspace(-1, 1, 81), np.linspace(-1, 1, 81))
+    expected = {
+        "l1": abs(x) + abs(y),
+        "capped l1": np.minimum(abs(x), 0.5) + np.minimum(abs(y), 0.5),
+        "l_p": np.sqrt(abs(x)) + np.sqrt(abs(y)),
+        "log-sum": np.log(1 + abs(x) / 0.1) + np.log(1 + abs(y) / 0.1),
+        "l1-2": abs(x) + abs(y) - np.hypot(x, y),
+    }
+    trials = level_curves.trials("quick", 0)
+    assert [settings["penalty"] for settings in trials] == list(expected)
+    for settings in trials:
+        results = level_curves.measure(settings)
+        np.testing.assert_allclose(results["axis"], x[0], atol=1e-12)
+        np.testing.assert_allclose(results["values"], expected[settings["penalty"]], atol=6e-7)
+
+
+@pytest.mark.parametrize("case", prox_study.CASES)
+def test_both_proximal_methods_reach_the_same_value(case):
+    t = prox_study.threshold(case, 1000)
+    settings = {"d": 1000, "case": case, "threshold": t, "repeat": 0, "seed": 2}
+    closed = prox_study.measure(settings | {"method": "closed-form"})
+    numerical = prox_study.measure(settings | {"method": "numerical"})
+    z = np.random.default_rng(2).standard_normal(1000)
+    assert closed["n_nonzero"] == np.count_nonzero(abs(z) > t)
+    assert closed["value"] == pytest.approx(numerical["value"], rel=1e-9)
+    # The minimum in closed form: 1/2 ||z||^2 - 1/2 (||soft(z, t)|| + t)^2.
+    radius = np.linalg.norm(np.maximum(abs(z) - t, 0)) + t
+    assert closed["value"] == pytest.approx(0.5 * z @ z - 0.5 * radius**2, rel=1e-9)
+    assert (closed["n_iter"], numerical["n_iter"] > 1) == (1, True)
+    assert 0 < closed["copy_seconds"] < closed["seconds"] < numerical["seconds"]
