@@ -369,3 +369,11 @@ def test_both_proximal_methods_reach_the_same_value(case):
     assert closed["value"] == pytest.approx(0.5 * z @ z - 0.5 * radius**2, rel=1e-9)
     assert (closed["n_iter"], numerical["n_iter"] > 1) == (1, True)
     assert 0 < closed["copy_seconds"] < closed["seconds"] < numerical["seconds"]
+
+
+def test_fewer_repeats_are_the_first_ones(tmp_path):
+    every = run_module._plan(["compressed-sensing"], "paper", 0, None)
+    some = run_module._plan(["compressed-sensing"], "paper", 0, 2)
+    assert some == every[: len(some)]
+    assert {trial.repeat for trial in some} == {0, 1}
+    assert len(every) == 5 * len(some)

@@ -74,13 +74,14 @@ def _application() -> Any:
         out: Annotated[Path, typer.Option(help="Folder of the rows and the page.")] = Path("reproduction"),
         seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same problems.")] = 0,
         jobs: Annotated[int, typer.Option(min=1, help="Trials at a time; at most the free cores.")] = 1,
+        repeats: Annotated[int | None, typer.Option(min=1, help="Fewer repeats than the preset's.")] = None,
         resume: Annotated[bool, typer.Option("--resume", help="Go on with the rows in the folder.")] = False,
     ) -> None:
         """Measure the paper's experiments and make the page that shows them."""
         with _display() as progress:
-            outcome = run(names or (), preset.value, out, seed, jobs, resume, progress)
+            outcome = run(names or (), preset.value, out, seed, jobs, resume, progress, repeats)
         if outcome.interrupted:
-            command = _resume_command(names or (), preset, out, seed, jobs)
+            command = _resume_command(names or (), preset, out, seed, jobs, repeats)
             print(f"Stopped: {outcome.kept + outcome.written} of {outcome.total} trials are on disk.")
             print(f"To go on: {command}")
             raise typer.Exit(130)
@@ -118,8 +119,11 @@ def _show_failures(outcome: Outcome) -> None:
         print(f"ell12: {count} of {outcome.total} trials failed; --resume tries them again", file=sys.stderr)
 
 
-def _resume_command(names: Sequence[str], preset: Preset, out: Path, seed: int, jobs: int) -> str:
-    options = ("--preset", preset.value, "--out", str(out), "--seed", str(seed), "--jobs", str(jobs))
+def _resume_command(
+    names: Sequence[str], preset: Preset, out: Path, seed: int, jobs: int, repeats: int | None
+) -> str:
+    options = ["--preset", preset.value, "--out", str(out), "--seed", str(seed), "--jobs", str(jobs)]
+    options += [] if repeats is None else ["--repeats", str(repeats)]
     return shlex.join(["ell12", "reproduce", *names, *options, "--resume"])
 
 

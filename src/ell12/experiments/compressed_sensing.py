@@ -57,8 +57,8 @@ class Preset:
 
 
 PRESETS = {
-    "quick": Preset(n_samples=100, n_repeats=3, max_seconds=60.0, max_iter=20_000, dca_max_iter=20),
-    "paper": Preset(n_samples=500, n_repeats=10, max_seconds=300.0),
+    "quick": Preset(n_samples=100, n_repeats=4, max_seconds=60.0, max_iter=20_000, dca_max_iter=20),
+    "paper": Preset(n_samples=500, n_repeats=10, max_seconds=120.0),
 }
 
 

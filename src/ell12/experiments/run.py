@@ -85,6 +85,7 @@ def run(
     jobs: int = 1,
     resume: bool = False,
     progress: Progress | None = None,
+    repeats: int | None = None,
 ) -> Outcome:
     """Measure every trial of the experiments that has no row yet.
 
@@ -104,6 +105,8 @@ def run(
         Go on with the rows that the folder holds. Without it a folder that holds rows is refused.
     progress : Progress, optional
         Told of every step; nothing is printed here.
+    repeats : int, optional
+        Only the first so many repeats of the preset's; a later run may add the others.
 
     Returns
     -------
@@ -117,7 +120,7 @@ def run(
         If the run cannot start.
     """
     progress = progress or _Silent()
-    trials = _plan(names, preset, seed)
+    trials = _plan(names, preset, seed, repeats)
     folder = Path(out)
     with _reserved(folder):
         rows = _rows_to_keep(folder, resume, progress)
@@ -134,7 +137,7 @@ def run(
     return outcome
 
 
-def _plan(names: Sequence[str], preset: str, seed: int) -> list[Trial]:
+def _plan(names: Sequence[str], preset: str, seed: int, repeats: int | None) -> list[Trial]:
     if preset not in PRESETS:
         raise RunError(f"unknown preset {preset!r}; there are: {', '.join(PRESETS)}")
     try:
@@ -142,8 +145,10 @@ def _plan(names: Sequence[str], preset: str, seed: int) -> list[Trial]:
     except ValueError as error:
         raise RunError(str(error)) from None
     trials = [Trial(name, s) for name, module in modules.items() for s in module.trials(preset, seed)]
+    if repeats is not None:
+        trials = [trial for trial in trials if trial.repeat < repeats]
     # Once every kind of trial has been seen the time left is well known: first repeats come first.
-    return sorted(trials, key=lambda trial: trial.settings.get("repeat", 0))
+    return sorted(trials, key=lambda trial: trial.repeat)
 
 
 # The folder

@@ -49,6 +49,11 @@ class Trial:
         return key_of(self.experiment, self.settings)
 
     @property
+    def repeat(self) -> int:
+        """Which repeat it is, counted from 0."""
+        return self.settings.get("repeat", 0)
+
+    @property
     def kind(self) -> str:
         """What trials share that differ by chance alone, and so take about the same time."""
         alike = {name: value for name, value in self.settings.items() if name not in ("repeat", "seed")}
