@@ -48,3 +48,16 @@ def check_weights(weights: Any, shape: tuple[int, ...]) -> None:
     if not fits:
         got = tuple(np.shape(weights))
         raise ValueError(f"weights of shape {got} do not broadcast to z of shape {shape}")
+
+
+def set_numbers(thing: Any, *names: str, positive: str = "") -> None:
+    """Check that these attributes are finite real numbers, >= 0 or positive, and make them floats.
+
+    A NumPy number would turn a product with a float32 array into float64.
+    """
+    for name in (*names, positive) if positive else names:
+        value = getattr(thing, name)
+        if not is_number(value) or not 0 <= value < math.inf or (name == positive and value == 0):
+            sign = ">" if name == positive else ">="
+            raise ValueError(f"{name} must be a finite number {sign} 0, got {value!r}")
+        object.__setattr__(thing, name, float(value))

@@ -327,7 +327,8 @@ def with_signs(xp: Any, x: Array, z: Array, size: Array) -> Array:
     """The moduli x with the signs (phases) of z, + where z is zero."""
     if not is_complex(z):
         return xp.where(z < 0, -x, x)
-    unit = xp.where(size > 0, z / constant(xp.where(size > 0, size, 1)), 1)
+    large = xp.where(size < 1e-18, xp.full_like(size, 2.0**64), 1.0)  # dividing by a subnormal number overflows
+    unit = xp.where(size > 0, (large * z) / constant(xp.where(size > 0, large * size, 1)), 1)
     return x * (unit / xp.abs(unit))
 
 

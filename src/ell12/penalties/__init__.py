@@ -1,0 +1,11 @@
+"""Penalties: frozen dataclasses of numbers with a value and a closed-form proximal operator.
+
+`L12`, `GroupL12` and `SpectralL12` are the package's own; `LogSum`, `CappedL1`, `Lp` and `MCP` are there to
+compare with. Each prox is a global minimiser. A new penalty is one class with ``alpha``, ``value`` and ``prox``;
+``convex`` and ``subtracted_gradient`` open it to SCP and DCA, ``violation`` gives it an exact stationarity.
+"""
+
+from ell12.penalties.l12 import L1, L12, GroupL12, SpectralL12
+from ell12.penalties.separable import MCP, CappedL1, LogSum, Lp
+
+__all__ = ["L1", "L12", "MCP", "CappedL1", "GroupL12", "LogSum", "Lp", "SpectralL12"]
