@@ -19,6 +19,7 @@ from array_api_compat import (
     is_array_api_strict_namespace,
     is_jax_namespace,
     is_torch_namespace,
+    to_device,
 )
 
 from ell12.protocols import Array
@@ -88,6 +89,11 @@ def like(value: Any, x: Array) -> Array:
 def indices_like(value: np.ndarray, x: Array) -> Array:
     """A NumPy array of integers or truth values as an array of the kind and device of x."""
     return _send(value, x)
+
+
+def as_numpy(x: Any) -> np.ndarray:
+    """``x`` as a NumPy array, fetched from its device if it is not on this one."""
+    return np.asarray(to_device(x, "cpu") if is_array_api_obj(x) else x)
 
 
 def positions(x: Array) -> Array:

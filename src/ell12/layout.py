@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ell12.backend import (
+    as_numpy,
     constant,
     indices_like,
     is_half,
@@ -85,7 +86,7 @@ def group_rows(groups: Any) -> GroupRows:
     """The layout of groups numbered 0, 1, ...; computed once where one prox after the other uses it."""
     if isinstance(groups, GroupRows):
         return groups
-    labels = np.asarray(groups)
+    labels = as_numpy(groups)
     if labels.ndim != 1 or (labels.size and labels.dtype.kind not in "iu"):
         raise ValueError("groups must hold one integer per entry")
     labels = labels.astype(np.int64)
