@@ -93,7 +93,10 @@ def indices_like(value: np.ndarray, x: Array) -> Array:
 
 def as_numpy(x: Any) -> np.ndarray:
     """``x`` as a NumPy array, fetched from its device if it is not on this one."""
-    return np.asarray(to_device(x, "cpu") if is_array_api_obj(x) else x)
+    try:
+        return np.asarray(x)
+    except TypeError:  # how PyTorch and CuPy say that x is on a device
+        return np.asarray(to_device(x, "cpu"))
 
 
 def positions(x: Array) -> Array:
