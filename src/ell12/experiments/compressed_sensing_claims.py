@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ell12.experiments.compressed_sensing import EARLY_CHANGE, NAME
 from ell12.experiments.report import Outcome, Verdict, paper
 from ell12.experiments.rows import Row
-from ell12.experiments.statistics import Summary, Values, differs, summarize
+from ell12.experiments.statistics import Summary, Values, differs, logarithms, summarize
 from ell12.experiments.wording import listed, number, percent, scientific
 
 OURS, CONVEX = "nmAPG(closed-form)", "FISTA"
@@ -115,7 +115,8 @@ def _faster(trials: Trials, rival: str) -> Verdict:
 
 
 def _faster_at(trials: Trials, rival: str, i: int) -> Answer:
-    answer = _lower(i, trials.values(OURS, i, "cpu_seconds"), trials.values(rival, i, "cpu_seconds"))
+    ours, theirs = (logarithms(trials.values(method, i, "cpu_seconds")) for method in (OURS, rival))
+    answer = _lower(i, ours, theirs)
     # A run that hit the limit would have taken at least as long as it did.
     if answer.outcome is Outcome.HOLDS and trials.n_limited(OURS, i):
         return Answer(i, Outcome.OPEN, f"{OURS} ended at its limit")

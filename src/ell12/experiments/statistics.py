@@ -60,6 +60,19 @@ def paired_p_value(first: Values, second: Values) -> float | None:
     return float(2 * stdtr(len(shared) - 1, -t))
 
 
+def logarithms(values: Values) -> Values:
+    """The logarithm of each value: by it two methods are compared by their ratio in each repeat.
+
+    A hard problem slows every method by a factor, so that times differ from repeat to repeat by factors too.
+
+    Examples
+    --------
+    >>> logarithms({0: 1.0})
+    {0: 0.0}
+    """
+    return {repeat: math.log(value) for repeat, value in values.items() if value > 0}
+
+
 def differs(first: Values, second: Values) -> bool | None:
     """Whether the paired t-test tells two methods apart at 95 %; None where it cannot be made."""
     p_value = paired_p_value(first, second)
