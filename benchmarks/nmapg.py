@@ -20,7 +20,7 @@ from timing import Row, median_seconds, version_of
 BASELINE = "an iteration of ell12"
 # Rows of A (a quarter of its columns), alpha, iterations: the two largest alphas of the paper, far enough for x
 # to become sparse at the larger.
-PROBLEMS = [(500, 0.01, 1000), (500, 0.0025, 1000), (2000, 0.01, 100), (2000, 0.0025, 100)]
+PROBLEMS = [(500, 0.01, 1000), (500, 0.0025, 1000), (2000, 0.01, 300), (2000, 0.0025, 300)]
 DELTA, ETA = 1e-4, 0.8
 
 

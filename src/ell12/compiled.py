@@ -38,14 +38,15 @@ def _prox_pairs(z, x, t, relief, growth, tiny, huge):  # type: ignore[no-untyped
         p, q = zero if u <= zero else u, zero if v <= zero else v  # NaN goes on
         square = p * p + q * q
         factor = one + relief / math.sqrt(square)
-        grown = (a if a >= b else b) + growth
+        top = a if a >= b else b
+        grown = top + growth
         kept = grown if grown > zero else zero
         some = square > zero
         x0 = p * factor if some else (kept if a >= b else zero)
         x1 = q * factor if some else (zero if a >= b else kept)
         out[2 * i] = -x0 if z0 < zero else x0
         out[2 * i + 1] = -x1 if z1 < zero else x1
-        outside += (not (square < huge)) | (((p > zero) | (q > zero)) & (square < tiny))
+        outside += (not (square < huge)) | ((top > t) & (square < tiny))
     return outside == 0
 
 

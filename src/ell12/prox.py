@@ -29,6 +29,7 @@ from ell12.checks import check_numbers, check_weights
 from ell12.layout import as_rows, group_rows, grouped, row_norms
 from ell12.protocols import Array
 
+BLOCK = 10_000  # the longest vectors that BLAS does not split among threads
 COMPILED_FROM = 2**17  # entries from which a batch of short problems pays for loading the compiled loop
 
 
@@ -335,7 +336,7 @@ def with_signs(xp: Any, x: Array, z: Array, size: Array) -> Array:
 @np.errstate(over="ignore", invalid="ignore")
 def _prox_vector(z: Any, t: Any, l2_weight: Any, weights: Any, nonnegative: bool) -> Any:
     """One problem, a real NumPy array, in a few passes; None where only the kernel will do."""
-    plain = z.dtype in (np.float32, np.float64) and is_number(t) and is_number(l2_weight)
+    plain = z.dtype.char in "fd" and is_number(t) and is_number(l2_weight)
     # NumPy makes scalars of arrays without axes, and NaN of 0 * inf.
     if not plain or z.ndim == 0 or (t == 0 and weights is not None):
         return None
@@ -350,14 +351,20 @@ def _prox_vector(z: Any, t: Any, l2_weight: Any, weights: Any, nonnegative: bool
         x -= float(t) * np.asarray(weights, z.dtype)
         np.maximum(x, 0, out=x)
         np.copysign(x, z, out=x)
-    flat = x.reshape(-1)
-    square = float(np.einsum("i,i->", flat, flat))  # np.dot waits for threads on a busy machine
+    square = _sum_of_squares(x.reshape(-1))
     if safe_square(square, x):
         x *= 1.0 + float(l2_weight * t) / math.sqrt(square)
         return x
-    if weights is None and not nonnegative and not flat.any():
+    if weights is None and not nonnegative and not x.any():
         return _keep_largest(z, x, float(t) * (float(l2_weight) - 1.0))
     return None
+
+
+def _sum_of_squares(flat: Any) -> float:
+    """In blocks that BLAS sums with one thread: several would wait for each other on a busy machine."""
+    if flat.size <= BLOCK:
+        return float(flat.dot(flat))
+    return sum(_sum_of_squares(flat[i : i + BLOCK]) for i in range(0, flat.size, BLOCK))
 
 
 def _keep_largest(z: Any, zeros: Any, growth: float) -> Any:
@@ -369,7 +376,7 @@ def _keep_largest(z: Any, zeros: Any, growth: float) -> Any:
 
 def _prox_rows_compiled(rows: Any, t: float, l2_weight: float) -> Any:
     """`_prox_rows` as one compiled loop for many short real problems; None where that does not apply."""
-    if rows.size < COMPILED_FROM or rows.shape[-1] > 16 or rows.dtype not in (np.float32, np.float64):
+    if rows.size < COMPILED_FROM or rows.shape[-1] > 16 or rows.dtype.char not in "fd":
         return None
     try:
         from ell12 import compiled
