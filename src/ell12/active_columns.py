@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-SPARSE = 2  # a vector is sparse if less than one entry in so many is not zero
+SPARSE = 4  # a vector is sparse if less than one entry in so many is not zero
 FEW = 16  # new columns are read one by one while they are fewer than one in so many of those kept
 PATIENCE = 8  # gathering columns costs one or two products: after so many vectors with new ones it pays
 
@@ -22,7 +22,7 @@ class _Kept:
 class ActiveColumns:
     """``x -> A x`` that keeps a copy of the columns which the last sparse vectors used.
 
-    While x stays within those, or adds a few, its product reads them alone. The copy is at most half of A.
+    While x stays within those, or adds a few, its product reads them alone. The copy is at most a quarter of A.
 
     Examples
     --------
