@@ -21,6 +21,7 @@ STYLES = {
 
 
 def main(folder: str) -> None:
+    """Three strengths side by side, with one legend."""
     rows = [r for r in read_rows(folder)[0] if r["experiment"] == "compressed-sensing"]
     rows = [r for r in rows if r["settings"]["setup"] == SETUP and r["settings"]["repeat"] == 0]
     figure, panels = plt.subplots(1, len(GRID), figsize=(10, 3.2), layout="constrained")
@@ -33,7 +34,7 @@ def main(folder: str) -> None:
         figure.savefig(Path(__file__).parent / "compressed_sensing.svg", metadata={"Date": None})
 
 
-def draw(axes, i: int, histories: dict) -> None:  # noqa: ANN001
+def draw(axes, i: int, histories: dict) -> None:
     """One panel: how fast each method comes down to the lowest objective that any of them reached."""
     histories = {name: histories[name] for name in STYLES if name in histories}
     lowest = min(min(history["objective"]) for history in histories.values())
