@@ -229,3 +229,19 @@ def test_data_are_not_written_to(make):
 @pytest.mark.parametrize("make", ALL)
 def test_repr_says_what_it_is(make):
     assert repr(make(A, LABELS, scale=0.5)) == f"{make.__name__}(A of shape (3, 2), scale=0.5)"
+
+
+def test_observations_follow_the_matrix_to_its_library(backend):
+    A, b = np.random.default_rng(0).standard_normal((5, 3)).astype("float32"), [1.0, -1.0, 1.0, 1.0, -1.0]
+    array = backend.make_array(A)
+    for make in (SquaredLoss, LogisticLoss, HuberLoss):
+        loss = make(array, b, sample_weight=np.ones(5))
+        gradient = loss.gradient(loss.point(loss.start()))
+        assert type(gradient) is type(array)
+        assert gradient.dtype == array.dtype
+
+
+def test_foreign_observations_of_a_numpy_matrix_are_refused():
+    strict = pytest.importorskip("array_api_strict")
+    with pytest.raises(TypeError, match="b must be a NumPy array"):
+        SquaredLoss(np.eye(2), strict.asarray([1.0, 2.0]))

@@ -99,6 +99,15 @@ def as_numpy(x: Any) -> np.ndarray:
         return np.asarray(to_device(x, "cpu"))
 
 
+def beside(value: Array, A: Any, name: str) -> Array:
+    """``value`` as the kind of array that the matrix A is; NumPy arrays are sent to where A is."""
+    if isinstance(A, np.ndarray) or not is_array_api_obj(A):
+        if isinstance(A, np.ndarray) and not is_numpy(value):
+            raise TypeError(f"{name} must be a NumPy array like A, got {type(value).__name__}")
+        return value
+    return _send(value, A) if is_numpy(value) else value
+
+
 def positions(x: Array) -> Array:
     """``0, 1, ..., n - 1`` along the last axis of x, on its device."""
     xp = namespace(x)

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import copy
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.sparse
 
 from ell12.active_columns import ActiveColumns
 from ell12.backend import (
     all_finite,
     as_floating,
+    beside,
     device,
     inner,
     is_complex,
@@ -35,13 +36,13 @@ from ell12.operators import (
     input_shape,
     output_shape,
     select_columns,
-    to_dense,
 )
 from ell12.protocols import Array, Point
+from ell12.ridge import ridge_solver, weighted_gram
 from ell12.spectrum import largest_eigenvalue
 
 
-class LinearLoss:
+class LinearLoss(ABC):
     """``scale * sum_i w_i l((A x)_i, b_i)``, with a pointwise l that subclasses give.
 
     Subclasses define ``_pointwise``, ``_slope`` and ``_second`` (l and its derivatives in the prediction) and
@@ -120,7 +121,7 @@ class LinearLoss:
     def hessian(self, point: Point, columns: Array | None = None) -> Array:
         """The Hessian as a dense matrix, of the given entries of x or of all; for Newton's method."""
         A = self.A if columns is None else select_columns(self.A, columns)
-        return _weighted_gram(A, self._row_curvature(point))
+        return weighted_gram(A, self._row_curvature(point))
 
     def proximal(self, weight: float) -> Callable[[Array, Array], Array]:
         """The map ``(q, start) -> argmin_v f(v) + weight/2 ||v - q||^2``; for ADMM.
@@ -135,7 +136,7 @@ class LinearLoss:
                 away = point.x - q
                 objective = self.value(point) + 0.5 * weight * inner(away, away)
                 slope = self.gradient(point) + weight * away
-                move = self.point(-_ridge_solver(self.A, self._row_curvature(point), weight)(slope))
+                move = self.point(-ridge_solver(self.A, self._row_curvature(point), weight)(slope))
                 size, gain = 1.0, -inner(slope, move.x)
                 while size > 1e-10 and self._rise(point, move, size, weight) > 0.5 * size * gain:
                     size *= 0.5
@@ -162,7 +163,7 @@ class LinearLoss:
     # Data
 
     def _as_observations(self, b: Any) -> Array:
-        b = as_floating(b, "b")
+        b = beside(as_floating(b, "b"), self.A, "b")
         rows = output_shape(self.A)
         if tuple(b.shape[: len(rows)]) != rows:
             raise ValueError(f"b must have shape {rows} to fit A, got {tuple(b.shape)}")
@@ -230,14 +231,17 @@ class LinearLoss:
 
     # What a subclass gives
 
+    @abstractmethod
     def _pointwise(self, prediction: Array) -> Array:
-        raise NotImplementedError
+        """The loss of each prediction."""
 
+    @abstractmethod
     def _slope(self, prediction: Array) -> Array:
-        raise NotImplementedError
+        """Its first derivative."""
 
+    @abstractmethod
     def _second(self, prediction: Array) -> Array:
-        raise NotImplementedError
+        """Its second derivative."""
 
 
 class SquaredLoss(LinearLoss):
@@ -266,7 +270,7 @@ class SquaredLoss(LinearLoss):
     def proximal(self, weight: float) -> Callable[[Array, Array], Array]:
         """The map ``(q, start) -> argmin_v f(v) + weight/2 ||v - q||^2``: one factorization for all q."""
         origin = Point(self.start(), 0 * self.b)
-        invert = _ridge_solver(self.A, self._row_curvature(origin), weight)
+        invert = ridge_solver(self.A, self._row_curvature(origin), weight)
         projection = -self.gradient(origin)
         return lambda q, _start: invert(projection + weight * q)
 
@@ -356,44 +360,3 @@ def _sigmoid(m: Array) -> Array:
     xp = namespace(m)
     decay = xp.exp(-xp.abs(m))
     return xp.where(m >= 0, 1.0, decay) / (1 + decay)
-
-
-def _weighted_gram(A: Any, weight: Array) -> Array:
-    """``A' diag(weight) A`` as a dense matrix."""
-    if scipy.sparse.issparse(A):
-        return (adjoint(A) @ A.multiply(weight[:, None]).tocsr()).toarray()
-    dense = to_dense(A)
-    return adjoint(dense) @ (weight[:, None] * dense)
-
-
-def _ridge_solver(A: Any, weight: Array, ridge: float) -> Callable[[Array], Array]:
-    """Apply ``(A' diag(weight) A + ridge I)^-1``: one factorization of the smaller of the two Gram matrices."""
-    dense = to_dense(A) if not scipy.sparse.issparse(A) else A
-    m, n = dense.shape
-    xp = namespace(weight)
-    if n <= m:
-        solve = _inverse(_weighted_gram(dense, weight), ridge)
-    else:
-        root = xp.sqrt(weight)
-        rows = dense.multiply(root[:, None]).tocsr() if scipy.sparse.issparse(dense) else root[:, None] * dense
-        gram = rows @ adjoint(rows)
-        invert = _inverse(gram.toarray() if scipy.sparse.issparse(gram) else gram, ridge)
-
-        def solve(r: Array) -> Array:
-            return (r - adjoint(rows) @ invert(rows @ r)) / ridge
-
-    # An image is a vector here; several right-hand sides are columns.
-    return lambda r: xp.reshape(solve(xp.reshape(r, (n, -1))), r.shape)
-
-
-def _inverse(gram: Array, ridge: float) -> Callable[[Array], Array]:
-    """Apply ``(gram + ridge I)^-1``."""
-    xp = namespace(gram)
-    gram = gram + ridge * xp.eye(gram.shape[0], dtype=gram.dtype, device=device(gram))
-    if is_numpy(gram):
-        from scipy.linalg import cho_factor, cho_solve
-
-        factor = cho_factor(gram)
-        return lambda r: cho_solve(factor, r)
-    inverse = xp.linalg.inv(gram)
-    return lambda r: inverse @ r

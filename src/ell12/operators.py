@@ -8,6 +8,7 @@ made dense unasked, and nothing is copied unless its numbers have to be converte
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -129,7 +130,7 @@ def to_dense(A: Any) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class ArrayOperator:
+class ArrayOperator(ABC):
     """An operator of ours: it acts on one array of its input shape and keeps its kind, dtype and device.
 
     A subclass sets the attributes and defines ``_apply`` and ``_apply_adjoint``.
@@ -160,11 +161,13 @@ class ArrayOperator:
         """The transpose: the adjoint for a real operator."""
         return Adjoint(self, conjugate=True)
 
+    @abstractmethod
     def _apply(self, x: Array) -> Array:
-        raise NotImplementedError
+        """``A x``, the shape of x having been checked."""
 
+    @abstractmethod
     def _apply_adjoint(self, y: Array) -> Array:
-        raise NotImplementedError
+        """``A^H y``."""
 
     def _set(self, **attributes: Any) -> None:
         for name, value in attributes.items():
