@@ -221,6 +221,52 @@ def test_nmapg_falls_back_to_a_plain_step():
     assert np.all(np.diff(result.history["objective"]) <= 0)
 
 
+def plain_nmapg(A, b, alpha, eta, n_iter):
+    """The algorithm as it is printed, with a product wherever one is written."""
+    delta, step = 1e-4, 1 / SquaredLoss(A, b).lipschitz()
+
+    def F(x):
+        return 0.5 * np.sum((A @ x - b) ** 2) + alpha * (np.sum(np.abs(x)) - np.linalg.norm(x))
+
+    def prox_step(x):
+        v = x - step * A.T @ (A @ x - b)
+        w = np.sign(v) * np.maximum(np.abs(v) - step * alpha, 0)
+        return (1 + step * alpha / np.linalg.norm(w)) * w
+
+    x = x_before = z = np.zeros(A.shape[1])
+    t_before, t, c, q, objectives, fallbacks = 0.0, 1.0, F(x), 1.0, [F(x)], 0
+    for _ in range(n_iter):
+        y = x + t_before / t * (z - x) + (t_before - 1) / t * (x - x_before)
+        z = prox_step(y)
+        new = z
+        if F(z) > c - delta * np.sum((z - y) ** 2):
+            v = prox_step(x)
+            new = z if F(z) <= F(v) else v
+            fallbacks += new is v
+        x_before, x = x, new
+        t_before, t = t, (math.sqrt(4 * t * t + 1) + 1) / 2
+        q_before, q = q, eta * q + 1
+        c = (eta * q_before * c + F(x)) / q
+        objectives.append(F(x))
+    return np.array(objectives), fallbacks
+
+
+@pytest.mark.parametrize("eta", [0.0, 0.8])
+def test_nmapg_is_the_printed_algorithm(eta):
+    problem = ell12.datasets.compressed_sensing(0, n_samples=60)
+    expected, fallbacks = plain_nmapg(problem.A, problem.b, 1e-3, eta, 400)
+    loss = SquaredLoss(problem.A, problem.b)
+    result = minimize(loss, L12(1e-3), solver=NonmonotoneAPG(eta=eta), tol=0, max_iter=400)
+    np.testing.assert_allclose(result.history["objective"], expected, rtol=1e-9)
+    assert eta > 0 or fallbacks > 0  # so that z and x part, and every term of y counts
+
+
+def test_backtracking_soon_finds_its_step():
+    counts, _ = count_products(NonmonotoneAPG(step="backtracking"), 100)
+    fallbacks = counts["adjoint"] - 102  # beside the first guess and the certificate
+    assert counts["forward"] - 102 - fallbacks < 12  # halvings
+
+
 def test_nmapg_refuses_a_momentum_step_that_rises():
     # A loss that lies about its constant: with a step ten times too long the extrapolated point rises.
     A, b, _ = well_conditioned(7)
