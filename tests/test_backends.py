@@ -376,3 +376,10 @@ def test_penalties_run_on_every_kind_of_array(backend, penalty):
     result = ell12.minimize(loss, penalty, tol=1e-6 if backend.float64 else 1e-3, max_iter=20_000)
     assert result.converged
     assert result.objective == pytest.approx(expected.objective, rel=1e-8 if backend.float64 else 1e-4)
+
+
+def test_a_numpy_start_goes_where_the_problem_is(backend):
+    A, b = small_problem()
+    loss = ell12.SquaredLoss(backend.make_array(A), b)
+    result = ell12.minimize(loss, ell12.L12(0.1), np.ones(15), max_iter=2)
+    assert type(result.x) is type(loss.A)

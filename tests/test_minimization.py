@@ -186,6 +186,23 @@ def test_bad_arguments_are_named(loss, change, message):
         minimize(loss, L12(1e-3), **change)
 
 
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"penalty": 0.1}, "penalty must be"),
+        ({"penalty": L12}, "penalty must be"),
+        ({"loss": np.eye(3)}, "loss must be"),
+        ({"solver": NonmonotoneAPG}, "solver must be"),
+        ({"solver": "nmAPG"}, "solver must be"),
+        ({"x0": np.zeros(200, dtype=complex)}, "x0 holds complex"),
+        ({"x0": ["a"] * 200}, "x0 must hold numbers"),
+    ],
+)
+def test_arguments_of_the_wrong_kind_are_named(loss, change, message):
+    with pytest.raises(TypeError, match=message):
+        minimize(**{"loss": loss, "penalty": L12(1e-3), **change})
+
+
 def test_a_start_outside_the_constraint_is_refused(loss):
     with pytest.raises(ValueError, match="x0"):
         minimize(loss, L12(1e-3, nonnegative=True), np.full(200, -1.0))

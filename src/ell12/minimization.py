@@ -8,8 +8,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Any
 
-from ell12.backend import all_finite, as_floating, max_abs, namespace
+from ell12.backend import all_finite, as_floating, beside, is_complex, max_abs, namespace
 from ell12.protocols import Array, Iterate, Loss, Penalty, Point, Solver
 from ell12.solvers import NonmonotoneAPG
 
@@ -111,6 +112,7 @@ def minimize(
     (array([ 2.5547, -3.8321,  0.    ]), 'CONVERGED')
     """
     _check_limits(tol, max_iter, max_seconds)
+    _check_kinds(loss, penalty, solver)
     start = loss.point(_check_start(loss, x0))
     recorder = _Recorder(loss, penalty, start, dict(measure or {}))
     solver = NonmonotoneAPG() if solver is None else solver
@@ -221,6 +223,14 @@ class _Recorder:
             self.history[name].append(value)
 
 
+def _check_kinds(loss: Any, penalty: Any, solver: Any) -> None:
+    for name, value, kind in (("loss", loss, Loss), ("penalty", penalty, Penalty)):
+        if isinstance(value, type) or not isinstance(value, kind):
+            raise TypeError(f"{name} must be a {kind.__name__} such as those of ell12, got {value!r}")
+    if solver is not None and (isinstance(solver, type) or not hasattr(solver, "iterates")):
+        raise TypeError(f"solver must be a Solver such as NonmonotoneAPG(), got {solver!r}")
+
+
 def _check_limits(tol: float, max_iter: int, max_seconds: float) -> None:
     for name, value in (("tol", tol), ("max_iter", max_iter), ("max_seconds", max_seconds)):
         if not value >= 0:
@@ -231,10 +241,12 @@ def _check_start(loss: Loss, x0: Array | None) -> Array:
     zero = loss.start()
     if x0 is None:
         return zero
-    x0 = as_floating(x0, "x0")
+    x0 = beside(as_floating(x0, "x0"), zero, "x0")
     if tuple(x0.shape) != tuple(zero.shape):
         raise ValueError(f"x0 must have shape {tuple(zero.shape)}, got {tuple(x0.shape)}")
     if not all_finite(x0):
         raise ValueError("x0 holds NaN or infinity; every entry must be finite")
+    if is_complex(x0) and not is_complex(zero):
+        raise TypeError("x0 holds complex numbers, but the loss is one of real numbers")
     xp = namespace(zero, x0)
     return x0 if x0.dtype == zero.dtype else xp.astype(x0, zero.dtype)
