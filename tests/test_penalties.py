@@ -397,3 +397,8 @@ def test_errors_name_the_groups(groups):
 
 def test_one_number_is_a_weight_for_all():
     np.testing.assert_array_equal(L12(1.0, weights=2).prox(X, 0.2), L12(1.0, weights=np.full(6, 2.0)).prox(X, 0.2))
+
+
+def test_weights_of_another_length_are_named():
+    with pytest.raises(ValueError, match=r"weights of shape \(3,\) do not broadcast"):
+        L12(1.0, weights=np.ones(3)).value(np.ones(8))

@@ -47,7 +47,7 @@ def check_weights(weights: Any, shape: tuple[int, ...]) -> None:
         fits = False
     if not fits:
         got = tuple(np.shape(weights))
-        raise ValueError(f"weights of shape {got} do not broadcast to z of shape {shape}")
+        raise ValueError(f"weights of shape {got} do not broadcast to the shape {shape} of what they weigh")
 
 
 def set_numbers(thing: Any, *names: str, positive: str = "") -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ell12.backend import as_floating, indices_like, is_complex, like, max_abs, namespace, norm
-from ell12.checks import check_numbers, set_numbers
+from ell12.checks import check_numbers, check_weights, set_numbers
 from ell12.layout import group_norms, group_rows
 from ell12.protocols import Array
 from ell12.prox import prox_l12, prox_l12_groups, prox_l12_iterative, prox_l12_spectral
@@ -62,6 +62,7 @@ class L12:
 
     def value(self, x: Array) -> float:
         """The penalty at x; infinite where a negative entry is not allowed."""
+        check_weights(self.weights, tuple(x.shape))
         if self.nonnegative and float(namespace(x).min(x)) < 0:
             return math.inf
         x = self._penalised(x)
