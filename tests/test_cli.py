@@ -23,7 +23,7 @@ import sys, types
 from ell12.experiments import compressed_sensing, prox_study
 compressed_sensing.PRESETS["quick"] = compressed_sensing.Preset(
     40, n_repeats=2, max_seconds=60.0, max_iter=400, dca_max_iter=4, grid=(0, 2))
-prox_study.LARGEST_POWER["quick"], prox_study.N_REPEATS = 3, 1
+prox_study.LARGEST_POWER, prox_study.N_REPEATS = 3, 1
 """
 NO_PAGE = """
 from pathlib import Path
