@@ -38,10 +38,10 @@ def alpha_max(
 ) -> float:
     """The alpha at which a path begins: above it the sparsest solution there is stays a solution.
 
-    For ``l2_weight < 1`` that solution is zero, and ``alpha_max = max_j |gradient_j f(0)| / (w_j - l2_weight)``. For
-    ``l2_weight = 1`` a vector with one entry costs nothing, so zero is a solution for no alpha: the sparsest is then
-    the best fit by one column (`one_sparse_fit`), stationary from ``max_k |gradient_k f| / w_k`` over the other
-    columns k on.
+    For ``l2_weight < 1`` that solution is zero, and ``alpha_max = max_j |gradient_j f(0)| / (w_j - l2_weight)``.
+    For ``l2_weight = 1`` a vector with one entry costs nothing, so zero is a solution for no alpha: the sparsest is
+    then the best fit by one column (`one_sparse_fit`), stationary from ``max_k |gradient_k f| / w_k`` over the
+    other columns k on.
 
     Parameters
     ----------
@@ -82,8 +82,8 @@ def one_sparse_fit(
 ) -> Array:
     """The best fit by one penalised column, beside those that are not penalised; arguments as in `alpha_max`.
 
-    The column is the one that promises the largest fall of the loss by its gradient and curvature at the fit without
-    it, which for the squared loss is the largest fall there is if no entry has weight 0.
+    The column is the one that promises the largest fall of the loss by its gradient and curvature at the fit
+    without it, which for the squared loss is the largest fall there is if no entry has weight 0.
 
     Examples
     --------
@@ -180,9 +180,9 @@ def l12_path(
     Notes
     -----
     The grid is not that of scikit-learn's ``lasso_path``, which begins where all coefficients are zero. At
-    ``l2_weight=1`` there is no such alpha: this one begins where the best single column is a solution, so the first
-    of ``coefs`` has one entry. At ``l2_weight=0`` the grids are equal; between, ours begins ``1/(1 - l2_weight)`` times
-    higher.
+    ``l2_weight=1`` there is no such alpha: this one begins where the best single column is a solution, so the
+    first of ``coefs`` has one entry. At ``l2_weight=0`` the grids are equal; between, ours begins
+    ``1/(1 - l2_weight)`` times higher.
 
     Examples
     --------
@@ -247,10 +247,8 @@ def _fit_columns(loss: LinearLoss, columns: Array, intercept: bool, nonnegative:
         return x
     inner = loss.restrict(columns)
     has_intercept = intercept and columns[-1] == x.size - 1
-    if has_intercept and columns.size == 1:
-        penalty = L12(0.0)
-    else:
-        penalty = l12_penalty(0.0, nonnegative=nonnegative, intercept=has_intercept)
+    alone = has_intercept and columns.size == 1  # no entry is left for a sign to bind
+    penalty = l12_penalty(0.0, nonnegative=nonnegative and not alone, intercept=has_intercept and not alone)
     size = float(np.abs(inner.gradient(inner.point(inner.start()))).max())
     x[columns] = minimize(inner, penalty, tol=_accuracy(x) * size, max_iter=1000).x
     return x
