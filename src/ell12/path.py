@@ -39,8 +39,8 @@ def alpha_max(
     """The alpha at which a path begins: above it the sparsest solution there is stays a solution.
 
     For ``l2_weight < 1`` that solution is zero, and ``alpha_max = max_j |gradient_j f(0)| / (w_j - l2_weight)``.
-    For ``l2_weight = 1`` a vector with one entry costs nothing, so zero is a solution for no alpha: the sparsest is
-    then the best fit by one column (`one_sparse_fit`), stationary from ``max_k |gradient_k f| / w_k`` over the
+    For ``l2_weight = 1`` a vector with one entry costs nothing, so zero is a solution for no alpha: the sparsest
+    is then the best fit by one column (`one_sparse_fit`), stationary from ``max_k |gradient_k f| / w_k`` over the
     other columns k on.
 
     Parameters

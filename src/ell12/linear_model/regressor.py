@@ -29,8 +29,8 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
     alpha : float
         Strength of the penalty, at least 0.
     l2_weight : float
-        Weight of the subtracted norm: 1 is l1-2, 0 the Lasso. Large coefficients are shrunk the less, the closer it
-        is to 1.
+        Weight of the subtracted norm: 1 is l1-2, 0 the Lasso. The closer to 1, the less are large coefficients
+        shrunk.
     fit_intercept : bool
         Whether to fit c_0, which is not penalised.
     positive : bool

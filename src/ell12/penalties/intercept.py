@@ -13,7 +13,7 @@ from ell12.protocols import Array
 class WithIntercept:
     """``penalty(x without its last entry)``: the last entry is free, of the penalty and of its constraints.
 
-    A weight of 0 in `L12` frees an entry of the penalty but not of ``nonnegative``, which must not bind an intercept.
+    A weight of 0 in `L12` frees an entry of the penalty, but not of ``nonnegative``: an intercept is free of both.
 
     Examples
     --------
