@@ -71,7 +71,7 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
     Notes
     -----
     At ``l2_weight=1`` a single coefficient costs nothing: where one feature separates the classes there is no
-    finite solution, and the fit ends with a ConvergenceWarning. That is common in small data, hence the default 0.5.
+    finite solution, and the fit ends with a ConvergenceWarning. Small data are often like that: hence the default.
 
     Examples
     --------
