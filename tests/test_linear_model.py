@@ -209,7 +209,10 @@ def test_sparse_data_are_never_made_dense(model, monkeypatch):
 def test_large_sparse_data_take_little_memory():
     import tracemalloc
 
-    X = scipy.sparse.random_array((4000, 20_000), density=1e-3, format="csr", random_state=0)
+    random = np.random.default_rng(0)
+    places = random.integers(0, 20_000, 4000 * 20), np.arange(0, 4000 * 20 + 1, 20)
+    X = scipy.sparse.csr_array((random.standard_normal(4000 * 20), *places), shape=(4000, 20_000))
+    X.sum_duplicates()
     y = X @ np.where(np.arange(20_000) < 50, 1.0, 0.0)
     for model in (L12Regressor(1e-4, tol=1e-2), L12Classifier(1e-4, tol=1e-2)):
         tracemalloc.start()

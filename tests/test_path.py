@@ -123,9 +123,9 @@ def test_alphas_given_are_sorted_and_sparse_data_agree_with_dense():
 
 
 def test_what_warm_starts_lose_and_save(capsys):
-    """Continuation may end in worse minima than runs from zero: on these problems by how much is printed."""
+    """Continuation may end in other minima than runs from zero; on these problems the objectives agree."""
     for name, data in {"correlated": correlated_design(0), "paper": compressed_sensing(0, n_samples=125)}.items():
-        options = {"n_alphas": 10, "eps": 0.05, "tol": 1e-3}
+        options = {"n_alphas": 10, "eps": 0.01, "tol": 1e-3}
         _, _, warm = l12_path(data.A, data.b, **options)
         _, _, cold = l12_path(data.A, data.b, warm_start=False, **options)
         ratios = [w.objective / c.objective for w, c in zip(warm, cold, strict=True)]
@@ -133,9 +133,16 @@ def test_what_warm_starts_lose_and_save(capsys):
         with capsys.disabled():
             span = f"{min(ratios):.4f} to {max(ratios):.4f}"
             print(f"\n{name}: objective warm/cold {span}, steps cold/warm {saved:.1f}")
-
         assert saved > 1
-        assert max(ratios) < 1.05
+        assert max(ratios) < 1.005
+
+
+def test_a_path_in_single_precision_asks_for_no_more_than_rounding_allows():
+    A, b = problem()
+    alphas, _, results = l12_path(A.astype(np.float32), b, n_alphas=10, eps=1e-4, tol=1e-6, max_iter=1000)
+    assert all(result.converged for result in results)
+    assert results[-1].x.dtype == np.float32
+    assert results[-1].stationarity * alphas[-1] < 1e-5 * alphas[0]
 
 
 # The pieces

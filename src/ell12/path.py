@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ell12.backend import all_finite
+from ell12.backend import all_finite, max_abs
 from ell12.centering import column_squares
 from ell12.losses import LinearLoss, SquaredLoss
 from ell12.minimization import Result, minimize
@@ -117,16 +117,21 @@ def solution_path(
     x0: Array | None = None,
     *,
     warm_start: bool = True,
+    tol: float = 1e-4,
     **options: Any,
 ) -> list[Result]:
     """Minimise the loss plus ``make_penalty(alpha)`` for each alpha in turn; options go to `ell12.minimize`.
 
-    With ``warm_start`` each run begins where the last one ended, else all begin at ``x0``.
+    With ``warm_start`` each run begins where the last one ended, else all begin at ``x0``. No run asks for a
+    stationarity below the rounding of the gradient, which in float32 and at small alpha lies above the usual tol.
     """
+    origin = loss.gradient(loss.point(loss.start()))
+    rounding = 8 * float(np.finfo(origin.dtype).eps) * max_abs(origin)
     results: list[Result] = []
-    for alpha in alphas:
+    for alpha in map(float, alphas):
         start = results[-1].x if warm_start and results else x0
-        results.append(minimize(loss, make_penalty(float(alpha)), start, **options))
+        attainable = max(tol, rounding / (alpha or 1.0))
+        results.append(minimize(loss, make_penalty(alpha), start, tol=attainable, **options))
     return results
 
 
@@ -163,8 +168,8 @@ def l12_path(
     sample_weight : array of shape (n,), optional
         Weights of the squares, whose sum then stands for n.
     warm_start : bool
-        Begin each run where the last one ended. That is faster, but on hard problems the path can end at a higher
-        objective than runs that all begin at zero, since the problem is not convex.
+        Begin each run where the last one ended. That is faster; since the problem is not convex, the path may end
+        at another stationary point, of higher or lower objective, than a run that begins at zero.
     solver, tol, max_iter
         As in `ell12.minimize`.
 

@@ -52,7 +52,7 @@ class AlphaSearch(SparseLinearModel):
         scores = np.stack([score for score, _ in outcomes], axis=1)
         self.alpha_ = float(self.alphas_[_select(scores, self.selection)])
         warn_if_not_converged(self, [result for _, results in outcomes for result in results])
-        # From zero rather than along the path: where the two differ, zero ends lower.
+        # From zero, as a plain fit at this alpha would be, so that the result does not depend on the grid.
         self._fit_problems(problems, self.alpha_)
         return scores
 
