@@ -214,7 +214,7 @@ def test_large_sparse_data_take_little_memory():
     X = scipy.sparse.csr_array((random.standard_normal(4000 * 20), *places), shape=(4000, 20_000))
     X.sum_duplicates()
     y = X @ np.where(np.arange(20_000) < 50, 1.0, 0.0)
-    for model in (L12Regressor(1e-4, tol=1e-2), L12Classifier(1e-4, tol=1e-2)):
+    for model in (L12Regressor(2e-3, l2_weight=0.5, tol=1e-2), L12Classifier(2e-3, tol=1e-2)):
         tracemalloc.start()
         model.fit(X, target(model, y + 3))
         peak = tracemalloc.get_traced_memory()[1]

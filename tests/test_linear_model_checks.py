@@ -5,7 +5,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from ell12 import L12Classifier, L12ClassifierCV, L12Regressor, L12RegressorCV
 
-SHORT = {"n_alphas": 4, "eps": 0.2, "cv": 3}  # so that the checks are fast
+SHORT = {"n_alphas": 3, "eps": 0.2, "cv": 3}  # so that the checks are fast
 ESTIMATORS = [L12Regressor(), L12Classifier(), L12RegressorCV(**SHORT), L12ClassifierCV(**SHORT)]
 
 

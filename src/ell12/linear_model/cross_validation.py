@@ -93,7 +93,7 @@ class L12RegressorCV(AlphaSearch, L12Regressor):
     --------
     >>> from ell12.datasets import correlated_design
     >>> problem = correlated_design(0, n_samples=60, n_features=100, n_nonzero=3, noise=0.05)
-    >>> model = L12RegressorCV(n_alphas=20, selection="1se").fit(problem.A, problem.b)
+    >>> model = L12RegressorCV(n_alphas=20, eps=0.03, selection="1se").fit(problem.A, problem.b)
     >>> np.flatnonzero(problem.x), np.flatnonzero(model.coef_)
     (array([22, 43, 51]), array([22, 24, 43, 51]))
     """
@@ -180,7 +180,7 @@ class L12ClassifierCV(AlphaSearch, L12Classifier):
     >>> random = np.random.default_rng(0)
     >>> X = random.standard_normal((80, 30))
     >>> y = X[:, 3] - X[:, 7] + 0.5 * random.standard_normal(80) > 0
-    >>> model = L12ClassifierCV(n_alphas=10, eps=0.1).fit(X, y)
+    >>> model = L12ClassifierCV(l2_weight=1, n_alphas=10, eps=0.1).fit(X, y)
     >>> np.flatnonzero(model.coef_)
     array([3, 7])
     """
