@@ -18,13 +18,17 @@ _HOMES = {
     "losses": ("SquaredLoss", "LogisticLoss", "HuberLoss"),
     "solvers": ("ProximalGradient", "FISTA", "NonmonotoneAPG", "SequentialConvex", "DCA"),
     "minimization": ("minimize", "Result", "Status", "stationarity"),
+    "path": ("l12_path",),
+    "linear_model": ("L12Regressor", "L12RegressorCV", "L12Classifier", "L12ClassifierCV"),
 }
 _MODULES = (
     "backend",
     "datasets",
     "experiments",
     "image_operators",
+    "linear_model",
     "operators",
+    "path",
     "penalties",
     "losses",
     "prox",
@@ -33,8 +37,10 @@ _MODULES = (
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 if TYPE_CHECKING:
+    from ell12.linear_model import L12Classifier, L12ClassifierCV, L12Regressor, L12RegressorCV
     from ell12.losses import HuberLoss, LogisticLoss, SquaredLoss
     from ell12.minimization import Result, Status, minimize, stationarity
+    from ell12.path import l12_path
     from ell12.penalties import L1, L12, MCP, CappedL1, GroupL12, LogSum, Lp, SpectralL12
     from ell12.prox import moreau_l12, prox_l12, prox_l12_groups, prox_l12_iterative, prox_l12_spectral
     from ell12.solvers import DCA, FISTA, NonmonotoneAPG, ProximalGradient, SequentialConvex
@@ -48,6 +54,10 @@ __all__ = [
     "CappedL1",
     "GroupL12",
     "HuberLoss",
+    "L12Classifier",
+    "L12ClassifierCV",
+    "L12Regressor",
+    "L12RegressorCV",
     "LogSum",
     "LogisticLoss",
     "Lp",
@@ -58,6 +68,7 @@ __all__ = [
     "SpectralL12",
     "SquaredLoss",
     "Status",
+    "l12_path",
     "minimize",
     "moreau_l12",
     "prox_l12",

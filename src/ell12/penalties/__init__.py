@@ -5,7 +5,8 @@ compare with. Each prox is a global minimiser. A new penalty is one class with `
 ``convex`` and ``subtracted_gradient`` open it to SCP and DCA, ``violation`` gives it an exact stationarity.
 """
 
+from ell12.penalties.intercept import WithIntercept
 from ell12.penalties.l12 import L1, L12, GroupL12, SpectralL12
 from ell12.penalties.separable import MCP, CappedL1, LogSum, Lp
 
-__all__ = ["L1", "L12", "MCP", "CappedL1", "GroupL12", "LogSum", "Lp", "SpectralL12"]
+__all__ = ["L1", "L12", "MCP", "CappedL1", "GroupL12", "LogSum", "Lp", "SpectralL12", "WithIntercept"]

@@ -1,0 +1,81 @@
+"""The columns of a matrix less their means, without a centred copy of what is sparse."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from ell12.backend import is_numpy
+from ell12.operators import ArrayOperator, adjoint, dtype_of, input_shape, output_shape
+from ell12.protocols import Array
+
+
+@dataclass(frozen=True, eq=False)
+class CenteredColumns(ArrayOperator):
+    """``x -> A x - (means' x) 1``, and with ``constant`` a last column of ones: ``x -> ... + x_last 1``.
+
+    A itself is neither copied nor made dense.
+
+    Parameters
+    ----------
+    A : sparse matrix or operator of shape (m, n)
+        Anything with ``@`` and an adjoint.
+    means : array of shape (n,)
+        What is subtracted from each column, in the dtype of A.
+    constant : bool
+        Add a column of ones, for an intercept.
+
+    Examples
+    --------
+    >>> A = CenteredColumns(scipy.sparse.csr_array([[0.0, 2.0], [4.0, 0.0]]), np.array([2.0, 1.0]), constant=True)
+    >>> A @ np.array([1.0, 1.0, 10.0])
+    array([ 9., 11.])
+    """
+
+    A: Any
+    means: Any
+    constant: bool = False
+
+    def __post_init__(self) -> None:
+        (n,) = input_shape(self.A)
+        if np.shape(self.means) != (n,):
+            raise ValueError(f"means must have shape ({n},) to fit A, got {np.shape(self.means)}")
+        self._set(input_shape=(n + self.constant,), output_shape=output_shape(self.A), dtype=dtype_of(self.A))
+
+    def _apply(self, x: Array) -> Array:
+        inside = x[:-1] if self.constant else x
+        level = (x[-1] if self.constant else 0) - self.means @ inside
+        return self.A @ inside + level
+
+    def _apply_adjoint(self, y: Array) -> Array:
+        total = y.sum()
+        inside = adjoint(self.A) @ y - total * self.means
+        return np.append(inside, total) if self.constant else inside
+
+
+def column_squares(A: Any, weight: Array) -> Array:
+    """``sum_i weight_i A_ij^2`` for each column j of a NumPy array, a sparse matrix or `CenteredColumns`.
+
+    For any other operator, whose columns are not at hand, ones.
+
+    Examples
+    --------
+    >>> column_squares(np.array([[1.0, 2.0], [3.0, 0.0]]), np.array([1.0, 0.5]))
+    array([5.5, 4. ])
+    """
+    if is_numpy(A):
+        return np.einsum("i,ij,ij->j", weight, A, A)
+    if scipy.sparse.issparse(A):
+        return A.power(2).T @ weight
+    if not isinstance(A, CenteredColumns):
+        return np.ones(input_shape(A))
+    total = weight.sum()
+    raw = column_squares(A.A, weight)
+    squares = raw - 2 * A.means * (adjoint(A.A) @ weight) + total * A.means**2
+    # What the subtraction leaves of a constant column is rounding.
+    rounding = 100 * np.finfo(squares.dtype).eps * raw
+    squares = np.where(squares > rounding, squares, 0)
+    return np.append(squares, total) if A.constant else squares

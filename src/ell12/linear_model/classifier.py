@@ -1,0 +1,169 @@
+"""Sparse logistic regression."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.special import expit
+from sklearn.base import ClassifierMixin
+from sklearn.utils.extmath import safe_sparse_dot
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ell12.linear_model.problems import Design, Problem
+from ell12.linear_model.sparse_model import SparseLinearModel
+from ell12.losses import LogisticLoss
+from ell12.protocols import Array
+
+
+class L12Classifier(ClassifierMixin, SparseLinearModel):
+    """Logistic regression under the l1-2 penalty, one class against the rest.
+
+    Minimises over the coefficients c and the intercept c_0, with y_i = 1 for the class and -1 for the rest::
+
+        1/n sum_i w_i log(1 + exp(-y_i (x_i'c + c_0))) + alpha (||c||_1 - l2_weight ||c||_2)
+
+    where n is the number of samples and the sample weights w are scaled to the sum n. Two classes make one
+    problem, more make one for each class. For two classes and ``l2_weight=0`` this is scikit-learn's
+    LogisticRegression with ``l1_ratio=1`` and ``C = 1/(n alpha)``.
+
+    Parameters
+    ----------
+    alpha : float
+        Strength of the penalty, at least 0.
+    l2_weight : float
+        Weight of the subtracted norm: 1 is l1-2, 0 the l1 norm. See the notes for why 1 is not the default.
+    fit_intercept : bool
+        Whether to fit c_0, which is not penalised.
+    positive : bool
+        Allow coefficients ``c >= 0`` only; the intercept may have any sign.
+    penalty_factors : array of shape (n_features,), optional
+        As in `L12Regressor`.
+    warm_start : bool
+        Begin at the coefficients of the last fit rather than at zero.
+    tol : float
+        Stop when the largest violation of the first-order condition is at most ``tol * alpha``.
+    max_iter : int
+        Stop after so many iterations at the latest.
+    solver : Solver, optional
+        Such as `ell12.FISTA`; `ell12.NonmonotoneAPG` by default.
+    verbose : int
+        Print a line of progress now and then.
+
+    Attributes
+    ----------
+    classes_ : array of shape (n_classes,)
+        The labels.
+    coef_ : array of shape (1, n_features) or (n_classes, n_features)
+        Coefficients; of the second class where there are two.
+    sparse_coef_ : sparse array of the same shape
+        The same, sparse.
+    intercept_ : array of shape (1,) or (n_classes,)
+        Intercepts.
+    n_iter_ : array of shape (1,) or (n_classes,)
+        Iterations.
+    result_ : list of Result
+        How each run went. Its ``x`` is the solution for centred columns, the intercept last.
+    n_features_in_, feature_names_in_
+        What fit has seen.
+
+    Notes
+    -----
+    At ``l2_weight=1`` a single coefficient costs nothing: where one feature separates the classes there is no
+    finite solution, and the fit ends with a ConvergenceWarning. Small data are often like that: hence the default.
+
+    Examples
+    --------
+    >>> X = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 1.0], [3.0, 0.0], [2.0, 2.0], [4.0, 2.0]])
+    >>> model = L12Classifier(alpha=0.05).fit(X, ["a", "a", "b", "b", "a", "b"])
+    >>> model.predict([[4.0, 0.0], [0.0, 2.0]])
+    array(['b', 'a'], dtype='<U1')
+    """
+
+    def __init__(
+        self,
+        alpha: float = 0.01,
+        *,
+        l2_weight: float = 0.5,
+        fit_intercept: bool = True,
+        positive: bool = False,
+        penalty_factors: Any = None,
+        warm_start: bool = False,
+        tol: float = 1e-4,
+        max_iter: int = 10_000,
+        solver: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.alpha = alpha
+        self.l2_weight = l2_weight
+        self.fit_intercept = fit_intercept
+        self.positive = positive
+        self.penalty_factors = penalty_factors
+        self.warm_start = warm_start
+        self.tol = tol
+        self.max_iter = max_iter
+        self.solver = solver
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> L12Classifier:
+        """Fit the coefficients.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+            Samples. float32 stays float32; what is sparse is never made dense.
+        y : array of shape (n_samples,)
+            Labels of any kind.
+        sample_weight : array of shape (n_samples,), optional
+            Weights, at least 0.
+        """
+        X, codes, sample_weight = self._validate_labels(X, y, sample_weight)
+        self._fit_problems(self._problems(X, codes, sample_weight), self.alpha)
+        return self
+
+    def decision_function(self, X: Any) -> Array:
+        """The fitted linear functions at the rows of X: of the second class where there are two."""
+        check_is_fitted(self)
+        dtypes = (np.float64, np.float32)
+        X = validate_data(self, X, accept_sparse=("csr", "csc"), dtype=dtypes, reset=False)
+        scores = safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def predict(self, X: Any) -> Array:
+        """The label with the largest decision function."""
+        scores = self.decision_function(X)
+        return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
+
+    def predict_proba(self, X: Any) -> Array:
+        """The probability of each class; of more than two, each against the rest, scaled to the sum 1."""
+        return probabilities(self.decision_function(X))
+
+    def predict_log_proba(self, X: Any) -> Array:
+        """The logarithm of `predict_proba`."""
+        return np.log(self.predict_proba(X))
+
+    def _validate_labels(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Array, Any]:
+        """The data, with the number of its class in place of each label."""
+        X, y, sample_weight = self._validate(X, y, sample_weight)
+        check_classification_targets(y)
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        if np.unique(codes if sample_weight is None else codes[sample_weight > 0]).size < 2:
+            raise ValueError(f"y must hold at least 2 classes of positive weight, it holds one class: {y[0]!r}")
+        return X, codes, sample_weight
+
+    def _problems(self, X: Any, y: Array, sample_weight: Any) -> list[Problem]:
+        design = Design(X, sample_weight, center=self.fit_intercept, constant=self.fit_intercept)
+        classes = range(self.classes_.size) if self.classes_.size > 2 else [1]
+        return [design.problem(LogisticLoss, np.where(y == k, 1, -1).astype(X.dtype)) for k in classes]
+
+
+def probabilities(scores: Array) -> Array:
+    """One probability for each class, last axis, from the decision functions."""
+    if scores.ndim == 1 or scores.shape[1] == 1:
+        scores = scores.reshape(-1)
+        return np.stack([expit(-scores), expit(scores)], axis=1)
+    # The largest score is taken out first, so that a row of very negative scores does not become 0/0.
+    logs = -np.logaddexp(0, -scores)
+    shares = np.exp(logs - logs.max(axis=1, keepdims=True))
+    return shares / shares.sum(axis=1, keepdims=True)

@@ -1,0 +1,145 @@
+"""Sparse linear regression."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.utils.extmath import safe_sparse_dot
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ell12.linear_model.problems import Design, Problem, centered_target
+from ell12.linear_model.sparse_model import SparseLinearModel
+from ell12.losses import SquaredLoss
+from ell12.protocols import Array
+
+
+class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
+    """Linear regression under the l1-2 penalty.
+
+    Minimises over the coefficients c and the intercept c_0::
+
+        1/(2n) sum_i w_i (y_i - x_i'c - c_0)^2 + alpha (||c||_1 - l2_weight ||c||_2)
+
+    where n is the number of samples and the sample weights w are scaled to the sum n, as in scikit-learn's Lasso.
+
+    Parameters
+    ----------
+    alpha : float
+        Strength of the penalty, at least 0.
+    l2_weight : float
+        Weight of the subtracted norm: 1 is l1-2, 0 the Lasso. The closer to 1, the less are large coefficients
+        shrunk.
+    fit_intercept : bool
+        Whether to fit c_0, which is not penalised.
+    positive : bool
+        Allow coefficients ``c >= 0`` only.
+    penalty_factors : array of shape (n_features,), optional
+        Weights of the features in the l1 norm, used as they are given. A feature of factor 0 is not penalised, and
+        enters neither norm; a factor between 0 and l2_weight rewards a feature that stands alone.
+    warm_start : bool
+        Begin at the coefficients of the last fit rather than at zero.
+    tol : float
+        Stop when the largest violation of the first-order condition is at most ``tol * alpha``, or what the
+        rounding of float32 lets it be.
+    max_iter : int
+        Stop after so many iterations at the latest.
+    solver : Solver, optional
+        Such as `ell12.FISTA`; `ell12.NonmonotoneAPG` by default.
+    verbose : int
+        Print a line of progress now and then.
+
+    Attributes
+    ----------
+    coef_ : array of shape (n_features,) or (n_targets, n_features)
+        Coefficients. Several columns of y are separate problems, each with a support of its own.
+    sparse_coef_ : sparse array of shape (n_targets, n_features)
+        The same, sparse.
+    intercept_ : float or array of shape (n_targets,)
+        The intercept.
+    n_iter_ : int or array of shape (n_targets,)
+        Iterations.
+    result_ : Result or list of Result
+        How each run went. Its ``x`` is the solution for centred columns.
+    n_features_in_, feature_names_in_
+        What fit has seen.
+
+    Notes
+    -----
+    The problem is not convex for ``l2_weight > 0``: a fit is a stationary point, and with ``warm_start`` may be
+    another one. Features should have similar scales.
+
+    Examples
+    --------
+    >>> from ell12.datasets import correlated_design
+    >>> problem = correlated_design(0, n_samples=60, n_features=100, n_nonzero=3, noise=0.0)
+    >>> model = L12Regressor(alpha=0.01).fit(problem.A, problem.b)
+    >>> np.flatnonzero(problem.x), np.flatnonzero(model.coef_)
+    (array([22, 43, 51]), array([22, 43, 51]))
+    """
+
+    def __init__(
+        self,
+        alpha: float = 1.0,
+        *,
+        l2_weight: float = 1.0,
+        fit_intercept: bool = True,
+        positive: bool = False,
+        penalty_factors: Any = None,
+        warm_start: bool = False,
+        tol: float = 1e-4,
+        max_iter: int = 10_000,
+        solver: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.alpha = alpha
+        self.l2_weight = l2_weight
+        self.fit_intercept = fit_intercept
+        self.positive = positive
+        self.penalty_factors = penalty_factors
+        self.warm_start = warm_start
+        self.tol = tol
+        self.max_iter = max_iter
+        self.solver = solver
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> L12Regressor:
+        """Fit the coefficients.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+            Samples. float32 stays float32; what is sparse is never made dense.
+        y : array of shape (n_samples,) or (n_samples, n_targets)
+            Targets.
+        sample_weight : array of shape (n_samples,), optional
+            Weights, at least 0.
+        """
+        X, y, sample_weight = self._validate_regression(X, y, sample_weight)
+        self._fit_problems(self._problems(X, y, sample_weight), self.alpha)
+        self._squeeze(y)
+        return self
+
+    def predict(self, X: Any) -> Array:
+        """The fitted linear function at the rows of X."""
+        check_is_fitted(self)
+        dtypes = (np.float64, np.float32)
+        X = validate_data(self, X, accept_sparse=("csr", "csc"), dtype=dtypes, reset=False)
+        return safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
+
+    def _validate_regression(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Array, Any]:
+        X, y, sample_weight = self._validate(X, y, sample_weight, multi_output=True, y_numeric=True)
+        return X, np.asarray(y, dtype=X.dtype), sample_weight
+
+    def _problems(self, X: Any, y: Array, sample_weight: Any) -> list[Problem]:
+        design = Design(X, sample_weight, center=self.fit_intercept, constant=False)
+        columns = y.reshape(len(y), -1).T
+        targets = [centered_target(design, b) if self.fit_intercept else (b, 0.0) for b in columns]
+        return [design.problem(SquaredLoss, b, level) for b, level in targets]
+
+    def _squeeze(self, y: Array) -> None:
+        """Where y is a vector, coefficients are one, and the rest single values."""
+        if y.ndim == 1:
+            self.coef_, self.intercept_ = self.coef_[0], self.intercept_[0]
+            self.n_iter_, self.result_ = int(self.n_iter_[0]), self.result_[0]

@@ -1,0 +1,151 @@
+"""What the estimators share: one fit from problems to coefficients, and how it tells of its progress."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from ell12.linear_model.problems import Problem
+from ell12.minimization import History, Result
+from ell12.path import alpha_max, l12_penalty, solution_path
+from ell12.protocols import Array
+
+EVERY = 100  # iterations between two lines of progress
+
+
+class SparseLinearModel(BaseEstimator):
+    """A linear model under ``alpha (||c||_1 - l2_weight ||c||_2)``.
+
+    A subclass says in ``_problems`` which problems, one for each row of coefficients, a data set makes.
+    """
+
+    l2_weight: float
+    fit_intercept: bool
+    positive: bool
+    penalty_factors: Any
+    warm_start: bool
+    tol: float
+    max_iter: int
+    solver: Any
+    verbose: int
+
+    n_iter_: Any
+    result_: Any
+
+    @property
+    def penalty(self) -> str:
+        """The convex part of the penalty, "l1": how scikit-learn's SelectFromModel knows that zeros are exact."""
+        return "l1"
+
+    @property
+    def sparse_coef_(self) -> Any:
+        """The coefficients as a sparse array."""
+        check_is_fitted(self)
+        return scipy.sparse.csr_array(np.atleast_2d(self.coef_))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def _problems(self, X: Any, y: Array, sample_weight: Any) -> list[Problem]:
+        raise NotImplementedError
+
+    def _validate(self, X: Any, y: Any, sample_weight: Any, **checks: Any) -> tuple[Any, Any, Any]:
+        X, y = validate_data(self, X, y, accept_sparse=("csr", "csc"), dtype=(np.float64, np.float32), **checks)
+        if sample_weight is not None:
+            sample_weight = _check_sample_weight(sample_weight, X, dtype=X.dtype, ensure_non_negative=True)
+        return X, y, sample_weight
+
+    def _penalty_options(self) -> dict[str, Any]:
+        if self.penalty_factors is None:
+            return {"weights": None, "nonnegative": self.positive}
+        factors = np.asarray(self.penalty_factors)
+        if factors.shape != (self.n_features_in_,):
+            wanted = f"({self.n_features_in_},), one number for each feature"
+            raise ValueError(f"penalty_factors must have shape {wanted}; got {factors.shape}")
+        return {"weights": factors, "nonnegative": self.positive}
+
+    def _alpha_max(self, problems: list[Problem]) -> float:
+        options = self._penalty_options()
+        return max(
+            alpha_max(problem.loss, self.l2_weight, intercept=problem.design.constant, **options)
+            for problem in problems
+        )
+
+    def _solve(self, problem: Problem, alphas: Any, x0: Array | None = None) -> list[Result]:
+        """A result for each alpha, warm-started."""
+        options = self._penalty_options()
+        return solution_path(
+            problem.loss,
+            lambda alpha: l12_penalty(alpha, self.l2_weight, intercept=problem.design.constant, **options),
+            alphas,
+            x0,
+            solver=self.solver,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            stop=_progress(type(self).__name__) if self.verbose else None,
+        )
+
+    def _fit_problems(self, problems: list[Problem], alpha: float) -> None:
+        """Solve at one alpha and keep what was found: one row of coefficients for each problem."""
+        starts = self._starts(problems)
+        results = [
+            self._solve(problem, [alpha], start)[0] for problem, start in zip(problems, starts, strict=True)
+        ]
+        self._keep(problems, results)
+        warn_if_not_converged(self, results)
+
+    def _starts(self, problems: list[Problem]) -> list[Any]:
+        """Where to begin: at the last fit, if that is wanted and fits."""
+        coef = np.atleast_2d(getattr(self, "coef_", np.empty((0, 0))))
+        if not self.warm_start or coef.shape != (len(problems), self.n_features_in_):
+            return [None] * len(problems)
+        intercepts = np.broadcast_to(self.intercept_, len(problems))
+        return [
+            problem.unknown(row.astype(problem.loss.b.dtype), float(intercept))
+            for problem, row, intercept in zip(problems, coef, intercepts, strict=True)
+        ]
+
+    def _keep(self, problems: list[Problem], results: list[Result]) -> None:
+        pairs = [problem.coefficients(result.x) for problem, result in zip(problems, results, strict=True)]
+        self.coef_ = np.stack([coef for coef, _ in pairs])
+        self.intercept_ = np.array([intercept for _, intercept in pairs], dtype=self.coef_.dtype)
+        self.n_iter_ = np.array([result.n_iter for result in results])
+        self.result_ = results
+
+
+def warn_if_not_converged(model: SparseLinearModel, results: list[Result]) -> None:
+    """Issue one ConvergenceWarning for all the results that did not reach tol."""
+    failed = [result for result in results if not result.converged]
+    if not failed:
+        return
+    worst = max(failed, key=lambda result: result.stationarity)
+    share = "" if len(results) == 1 else f" in {len(failed)} of {len(results)} problems"
+    warnings.warn(
+        f"{type(model).__name__} did not converge{share}: it reached stationarity {worst.stationarity:.2g} in"
+        f" {worst.n_iter} iterations, tol={model.tol:g} was asked for. {worst.status.value} Raise max_iter or tol,"
+        " bring the columns of X to one scale (StandardScaler, MaxAbsScaler), or raise alpha.",
+        ConvergenceWarning,
+        stacklevel=4,
+    )
+
+
+def _progress(name: str) -> Callable[[History], bool]:
+    """A ``stop`` that never stops, and prints a line now and then."""
+
+    def show(history: History) -> bool:
+        n_iter = len(history["objective"]) - 1
+        if n_iter % EVERY == 0 or n_iter == 1:
+            objective, optimality = history["objective"][-1], history["optimality"][-1]
+            print(f"{name}: iteration {n_iter}, objective {objective:.6g}, stationarity about {optimality:.2g}")
+        return False
+
+    return show
