@@ -219,15 +219,18 @@ class LinearLoss(ABC):
         known = getattr(self.A, "norm_squared", None)
         if known is not None and self.sample_weight is None:
             return float(known)
-        start = np.random.default_rng(0).standard_normal(input_shape(self.A))
-        one_column = namespace(self.b).astype(like(start, self.b), self._x_dtype)
-        weight = None if self.sample_weight is None else self.sample_weight.reshape(output_shape(self.A))
+        rows, columns = output_shape(self.A), input_shape(self.A)
+        weight = 1.0 if self.sample_weight is None else self.sample_weight.reshape(rows)
+        wide = math.prod(rows) < math.prod(columns)
 
         def gram(v: Array) -> Array:
-            prediction = self.A @ v
-            return self._adjoint @ (prediction if weight is None else weight * prediction)
+            """``A' diag(w) A``, or the smaller matrix with the same eigenvalues."""
+            if wide:
+                return weight**0.5 * (self.A @ (self._adjoint @ (weight**0.5 * v)))
+            return self._adjoint @ (weight * (self.A @ v))
 
-        return largest_eigenvalue(gram, one_column)
+        start = np.random.default_rng(0).standard_normal(rows if wide else columns)
+        return largest_eigenvalue(gram, namespace(self.b).astype(like(start, self.b), self._x_dtype))
 
     # What a subclass gives
 
