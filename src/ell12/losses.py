@@ -16,27 +16,9 @@ import numpy as np
 import scipy.sparse
 
 from ell12.active_columns import ActiveColumns
-from ell12.backend import (
-    all_finite,
-    as_floating,
-    device,
-    inner,
-    is_complex,
-    is_number,
-    is_numpy,
-    like,
-    namespace,
-)
+from ell12.backend import all_finite, as_floating, device, inner, is_complex, is_number, is_numpy, like, namespace
 from ell12.checks import check_numbers
-from ell12.operators import (
-    adjoint,
-    as_operator,
-    dtype_of,
-    input_shape,
-    output_shape,
-    select_columns,
-    to_dense,
-)
+from ell12.operators import adjoint, as_operator, dtype_of, input_shape, output_shape, select_columns, to_dense
 from ell12.protocols import Array, Point
 from ell12.spectrum import largest_eigenvalue
 
@@ -117,10 +99,14 @@ class LinearLoss:
             other.__dict__.pop(name, None)
         return other
 
-    def hessian(self, point: Point, columns: Array | None = None) -> Array:
-        """The Hessian as a dense matrix, of the given entries of x or of all; for Newton's method."""
+    def hessian(self, point: Point, columns: Array | None = None, others: Array | None = None) -> Array:
+        """The Hessian as a dense matrix, of the given entries of x or of all; for Newton's method.
+
+        With ``others``, the block whose rows are the given entries and whose columns are these.
+        """
         A = self.A if columns is None else select_columns(self.A, columns)
-        return _weighted_gram(A, self._row_curvature(point))
+        B = A if others is None else select_columns(self.A, others)
+        return _weighted_gram(A, self._row_curvature(point), B)
 
     def proximal(self, weight: float) -> Callable[[Array, Array], Array]:
         """The map ``(q, start) -> argmin_v f(v) + weight/2 ||v - q||^2``; for ADMM.
@@ -358,12 +344,13 @@ def _sigmoid(m: Array) -> Array:
     return xp.where(m >= 0, 1.0, decay) / (1 + decay)
 
 
-def _weighted_gram(A: Any, weight: Array) -> Array:
-    """``A' diag(weight) A`` as a dense matrix."""
+def _weighted_gram(A: Any, weight: Array, B: Any = None) -> Array:
+    """``A' diag(weight) B`` as a dense matrix; B is A by default."""
+    B = A if B is None else B
     if scipy.sparse.issparse(A):
-        return (adjoint(A) @ A.multiply(weight[:, None]).tocsr()).toarray()
+        return (adjoint(A) @ B.multiply(weight[:, None]).tocsr()).toarray()
     dense = to_dense(A)
-    return adjoint(dense) @ (weight[:, None] * dense)
+    return adjoint(dense) @ (weight[:, None] * (dense if B is A else to_dense(B)))
 
 
 def _ridge_solver(A: Any, weight: Array, ridge: float) -> Callable[[Array], Array]:
