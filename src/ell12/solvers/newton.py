@@ -27,7 +27,7 @@ class SupportNewton:
     On a fixed support with fixed signs the objective is smooth. Each step solves with its Hessian there, shifted
     until it is positive definite (Levenberg, Marquardt); entries that would cross zero leave the support, and
     entries off it that violate the first-order condition enter, many at a time. A step that does not descend, or
-    only where cut short, is followed by a proximal one, so that the objective never rises after the start.
+    only where cut short, is followed by a proximal one. After the start the objective never rises beyond rounding.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class SupportNewton:
     array([ 2.5547, -3.8321,  0.    ])
     """
 
-    switch: float = 0.05
+    switch: float = 0.1
     step: float | str = "lipschitz"
 
     def __post_init__(self) -> None:
@@ -151,7 +151,7 @@ class _NewtonStep:
         columns, direction, unit = found
         new = self._search(here, columns, direction)
         if self.length < SHORT:
-            self.shift = max(4 * self.shift, unit)
+            self.shift = max(4 * self.shift, unit) if self.shift < 1e12 * unit else 0.0  # all tried: once more
         elif self.length == 1:
             self.shift = self.shift / 4 if self.shift > unit / 4 else 0.0
         return new
@@ -190,6 +190,7 @@ class _NewtonStep:
         problem, x, slope = self.problem, here.x[columns], here.slope[columns]
         signs = np.where(x != 0, np.sign(x), -np.sign(slope))
         kinks = as_numpy(problem.penalty.kinks(here.point.x))[columns]
+        rounding = 8 * float(np.finfo(here.x.dtype).eps) * abs(here.objective)
         self.length = 1.0
         for _ in range(HALVINGS):
             moved = x + self.length * direction
@@ -200,7 +201,7 @@ class _NewtonStep:
             value = objective(problem.loss, problem.penalty, point)
             if value < here.objective + 1e-4 * min(float(slope @ (moved - x)), 0.0):
                 return problem.place(point, value)
-            if self.length == 1 and value <= here.objective:  # as far as rounding shows
+            if self.length == 1 and value <= here.objective + rounding:  # near the end only the slope can tell
                 new = problem.place(point, value)
                 if new.violation < 0.5 * here.violation:
                     return new
