@@ -21,6 +21,7 @@ from ell12 import (
     minimize,
     stationarity,
 )
+from ell12.solvers.newton import _columns_to_change, _Place
 
 
 def signal_and_noise(seed=0, m=80, n=30):
@@ -269,10 +270,41 @@ def test_hessian_of_the_penalty_is_the_derivative_of_its_slope():
     np.testing.assert_array_equal(hessian[:2], 0)
 
 
+class NoSecondDerivatives:
+    """What the protocol of a loss asks for, and no more."""
+
+    def __init__(self, loss):
+        for name in ("point", "start", "value", "gradient", "divergence", "lipschitz", "restrict"):
+            setattr(self, name, getattr(loss, name))
+
+
+def test_a_support_too_large_for_a_dense_hessian_is_left_to_nmapg(monkeypatch):
+    A, b = signal_and_noise()
+    loss, penalty = SquaredLoss(A, b), L12(0.01)
+    expected = minimize(loss, penalty, solver=NonmonotoneAPG(), tol=1e-7)
+    monkeypatch.setattr("ell12.solvers.newton.LARGEST", np.count_nonzero(expected.x) - 1)
+    result = newton(loss, penalty, tol=1e-7)
+    assert result.n_iter == expected.n_iter
+    np.testing.assert_array_equal(result.x, expected.x)
+
+
+def test_only_the_worst_enter_where_nearly_all_violate():
+    x, slope = np.zeros(500), np.arange(500.0)
+    x[:100] = 1.0
+    columns = _columns_to_change(_Place(None, x, slope, 0.0, 499.0))
+    np.testing.assert_array_equal(columns, np.r_[:100, 400:500])
+    slope[:] = 0.0
+    slope[[7, 300, 200]] = [1.0, -2.0, 3.0]
+    columns = _columns_to_change(_Place(None, x, slope, 0.0, 3.0))
+    np.testing.assert_array_equal(columns, np.r_[:100, 200, 300])
+
+
 def test_says_what_it_cannot_do():
     A, b = signal_and_noise()
     with pytest.raises(TypeError, match="MCP does not tell its smooth pieces"):
         newton(SquaredLoss(A, b), MCP(0.1))
+    with pytest.raises(TypeError, match="NoSecondDerivatives has no second derivatives"):
+        newton(NoSecondDerivatives(SquaredLoss(A, b)), L12(0.1))
     with pytest.raises(TypeError, match="vector of real numbers"):
         newton(SquaredLoss(A.astype(complex), b), L12(0.1))
     with pytest.raises(ValueError, match="switch"):

@@ -18,6 +18,7 @@ from ell12.solvers.steps import ProximalStep, check_step, objective
 PATIENCE = 50  # steps without a change of signs after which the support counts as found
 HALVINGS = 12  # of a Newton step, before a proximal step is taken instead
 SHORT = 0.25  # a Newton step cut below this fraction asks for a larger shift
+LARGEST = 5000  # entries of a support whose Hessian is worth a dense matrix
 
 
 @dataclass(frozen=True)
@@ -60,11 +61,13 @@ class SupportNewton:
 
     def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate]:
         """Yield one iterate a step."""
-        _check_problem(penalty, start.x)
-        settled = _Settled(start.x)
+        _check_problem(loss, penalty, start.x)
+        signs = _Signs(start.x)
         for iterate in NonmonotoneAPG(self.step).iterates(loss, penalty, start):
             yield iterate
-            if iterate.optimality <= self.switch * penalty.alpha or settled(iterate.point.x):
+            signs.update(iterate.point.x)
+            near = iterate.optimality <= self.switch * penalty.alpha or signs.unchanged >= PATIENCE
+            if near and signs.support <= LARGEST:
                 break
         problem = _Problem(loss, penalty)
         here = problem.place(iterate.point)
@@ -77,24 +80,31 @@ class SupportNewton:
             yield Iterate(here.point, here.objective, here.violation)
 
 
-def _check_problem(penalty: Any, x: Array) -> None:
+def _check_problem(loss: Any, penalty: Any, x: Array) -> None:
     if not all(hasattr(penalty, name) for name in ("least_slope", "hessian", "kinks")):
         raise TypeError(f"{type(penalty).__name__} does not tell its smooth pieces; use a proximal solver")
+    if not all(hasattr(loss, name) for name in ("curvature", "hessian")):
+        raise TypeError(f"{type(loss).__name__} has no second derivatives; use a proximal solver")
     if x.ndim != 1 or is_complex(x):
         raise TypeError("Newton's method on the support needs a vector of real numbers; use a proximal solver")
 
 
-class _Settled:
-    """Whether the signs of x have stayed the same for a while."""
+class _Signs:
+    """The signs of x, and for how many steps they have stayed the same."""
 
     def __init__(self, x: Array) -> None:
-        self.signs, self.steps = np.sign(as_numpy(x)), 0
+        self.signs, self.unchanged = np.sign(as_numpy(x)), 0
 
-    def __call__(self, x: Array) -> bool:
+    def update(self, x: Array) -> None:
+        """Go on to the next x."""
         signs = np.sign(as_numpy(x))
-        self.steps = self.steps + 1 if np.array_equal(signs, self.signs) else 0
+        self.unchanged = self.unchanged + 1 if np.array_equal(signs, self.signs) else 0
         self.signs = signs
-        return self.steps >= PATIENCE
+
+    @property
+    def support(self) -> int:
+        """The number of entries that are not zero."""
+        return int(np.count_nonzero(self.signs))
 
 
 @dataclass(frozen=True)
@@ -110,6 +120,15 @@ class _Place:
 
 def _lower(new: _Place, old: _Place) -> _Place:
     return new if new.objective <= old.objective else old
+
+
+def _columns_to_change(place: _Place) -> Any:
+    """The support and the worst violators of the first-order condition, so many that it doubles at most."""
+    support, violating = np.flatnonzero(place.x), np.flatnonzero((place.x == 0) & (place.slope != 0))
+    most = max(support.size, 64)
+    if violating.size > most:
+        violating = violating[np.argsort(-np.abs(place.slope[violating]))[:most]]
+    return np.sort(np.concatenate([support, violating]))
 
 
 class _Problem:
@@ -158,7 +177,7 @@ class _NewtonStep:
 
     def _direction(self, here: _Place) -> tuple[Any, Any, float] | None:
         """The columns to change, Newton's direction in them, and the unit of the shift."""
-        columns = np.flatnonzero((here.x != 0) | (here.slope != 0))
+        columns = _columns_to_change(here)
         for _ in range(4):
             if not np.any(here.slope[columns]):
                 return None
