@@ -178,6 +178,15 @@ def test_degenerate_problems(case, l2_weight):
         assert stationarity(loss, penalty, result.x) <= 1e-8
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_saddles_between_duplicate_columns_do_not_hold_it(seed):
+    random = np.random.default_rng(seed)
+    A = np.tile(random.standard_normal((50, 8)), 2)  # two equal shares are stationary, and no minimum
+    loss, penalty = SquaredLoss(A, random.standard_normal(50)), L12(0.1, l2_weight=0.3)
+    for switch in (0.1, math.inf):
+        assert newton(loss, penalty, solver=SupportNewton(switch=switch)).converged
+
+
 def test_all_zero_solution():
     A, b = signal_and_noise()
     alpha = 2.5 * np.abs(A.T @ b).max()

@@ -118,8 +118,13 @@ class _Place:
     violation: float
 
 
+def _rounding(place: _Place) -> float:
+    """How far rounding can lift the objective."""
+    return 8 * float(np.finfo(place.x.dtype).eps) * abs(place.objective)
+
+
 def _lower(new: _Place, old: _Place) -> _Place:
-    return new if new.objective <= old.objective else old
+    return new if new.objective <= old.objective + _rounding(old) else old
 
 
 def _columns_to_change(place: _Place) -> Any:
@@ -209,7 +214,6 @@ class _NewtonStep:
         problem, x, slope = self.problem, here.x[columns], here.slope[columns]
         signs = np.where(x != 0, np.sign(x), -np.sign(slope))
         kinks = as_numpy(problem.penalty.kinks(here.point.x))[columns]
-        rounding = 8 * float(np.finfo(here.x.dtype).eps) * abs(here.objective)
         self.length = 1.0
         for _ in range(HALVINGS):
             moved = x + self.length * direction
@@ -220,7 +224,9 @@ class _NewtonStep:
             value = objective(problem.loss, problem.penalty, point)
             if value < here.objective + 1e-4 * min(float(slope @ (moved - x)), 0.0):
                 return problem.place(point, value)
-            if self.length == 1 and value <= here.objective + rounding:  # near the end only the slope can tell
+            if self.length == 1 and value <= here.objective + _rounding(
+                here
+            ):  # near the end only the slope can tell
                 new = problem.place(point, value)
                 if new.violation < 0.5 * here.violation:
                     return new
