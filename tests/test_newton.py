@@ -178,11 +178,11 @@ def test_degenerate_problems(case, l2_weight):
         assert stationarity(loss, penalty, result.x) <= 1e-8
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", [0, 6, 19])  # the last two once stood still just above 1e-8
 def test_saddles_between_duplicate_columns_do_not_hold_it(seed):
     random = np.random.default_rng(seed)
     A = np.tile(random.standard_normal((50, 8)), 2)  # two equal shares are stationary, and no minimum
-    loss, penalty = SquaredLoss(A, random.standard_normal(50)), L12(0.1, l2_weight=0.3)
+    loss, penalty = SquaredLoss(A, random.standard_normal(50)), L12(1.0)
     for switch in (0.1, math.inf):
         assert newton(loss, penalty, solver=SupportNewton(switch=switch)).converged
 
