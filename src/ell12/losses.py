@@ -118,10 +118,14 @@ class LinearLoss(ABC):
             other.__dict__.pop(name, None)
         return other
 
-    def hessian(self, point: Point, columns: Array | None = None) -> Array:
-        """The Hessian as a dense matrix, of the given entries of x or of all; for Newton's method."""
+    def hessian(self, point: Point, columns: Array | None = None, others: Array | None = None) -> Array:
+        """The Hessian as a dense matrix, of the given entries of x or of all; for Newton's method.
+
+        With ``others``, the block whose rows are the given entries and whose columns are these.
+        """
         A = self.A if columns is None else select_columns(self.A, columns)
-        return weighted_gram(A, self._row_curvature(point))
+        B = A if others is None else select_columns(self.A, others)
+        return weighted_gram(A, self._row_curvature(point), B)
 
     def proximal(self, weight: float) -> Callable[[Array, Array], Array]:
         """The map ``(q, start) -> argmin_v f(v) + weight/2 ||v - q||^2``; for ADMM.

@@ -12,12 +12,13 @@ from ell12.operators import adjoint, to_dense
 from ell12.protocols import Array
 
 
-def weighted_gram(A: Any, weight: Array) -> Array:
-    """``A' diag(weight) A`` as a dense matrix."""
+def weighted_gram(A: Any, weight: Array, B: Any = None) -> Array:
+    """``A' diag(weight) B`` as a dense matrix; B is A by default."""
+    B = A if B is None else B
     if scipy.sparse.issparse(A):
-        return (adjoint(A) @ A.multiply(weight[:, None]).tocsr()).toarray()
+        return (adjoint(A) @ B.multiply(weight[:, None]).tocsr()).toarray()
     dense = to_dense(A)
-    return adjoint(dense) @ (weight[:, None] * dense)
+    return adjoint(dense) @ (weight[:, None] * (dense if B is A else to_dense(B)))
 
 
 def ridge_solver(A: Any, weight: Array, ridge: float) -> Callable[[Array], Array]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ell12.backend import as_floating, indices_like, is_complex, like, max_abs, namespace, norm
+from ell12.backend import as_floating, device, indices_like, is_complex, like, max_abs, namespace, norm
 from ell12.checks import check_numbers, check_weights, set_numbers
 from ell12.layout import group_norms, group_rows
 from ell12.protocols import Array
@@ -102,15 +102,37 @@ class L12:
         On the support ``|gradient - alpha l2_weight x/||x|| + alpha w sign(x)|``, off it what ``|gradient|`` has
         above ``alpha w``. At zero, where the norm has no gradient, the largest entry of one proximal step.
         """
-        xp = namespace(x)
-        slope = gradient - self.subtracted_gradient(x)
-        weights = 1.0 if self.weights is None else like(self.weights, x)
-        on = xp.abs(slope + self.alpha * self._support_weights(x) * _signs(xp, x))
-        off = (-slope if self.nonnegative else xp.abs(slope)) - self.alpha * weights
-        largest = max(float(xp.max(xp.where(x != 0, on, off))), 0.0)
+        largest = max_abs(self.least_slope(x, gradient))
         if self.l2_weight > 0 and max_abs(self._penalised(x)) == 0:
             largest = max(largest, max_abs(self._penalised(self.prox(-gradient, 1.0))))
         return largest
+
+    def least_slope(self, x: Array, gradient: Array) -> Array:
+        """The subgradient of the objective that is smallest in each entry, where the loss has this gradient."""
+        xp = namespace(x)
+        slope = gradient - self.subtracted_gradient(x)
+        weights = 1.0 if self.weights is None else like(self.weights, x)
+        on = slope + self.alpha * self._support_weights(x) * _signs(xp, x)
+        off = (-slope if self.nonnegative else xp.abs(slope)) - self.alpha * weights
+        return xp.where(x != 0, on, _signs(xp, slope) * xp.where(off > 0, off, 0))
+
+    def hessian(self, x: Array, columns: Array) -> Array:
+        """The Hessian ``-alpha l2_weight (I - x x'/||x||^2)/||x||``, in the given entries."""
+        xp = namespace(x)
+        x = self._penalised(x)
+        length = norm(x) or math.inf
+        unit = xp.take(x / length, indices_like(columns, x), axis=0)
+        diagonal = xp.ones_like(unit)
+        if self._free is not None:
+            diagonal = xp.astype(~xp.take(self._free_like(x), indices_like(columns, x), axis=0), x.dtype)
+        identity = xp.eye(unit.shape[0], dtype=x.dtype, device=device(x)) * diagonal
+        return (self.alpha * self.l2_weight / length) * (unit[:, None] * unit[None, :] - identity)
+
+    def kinks(self, x: Array) -> Array:
+        """Which entries have a kink, or their bound, at zero: all but those of weight 0 that may be negative."""
+        if self._free is None or self.nonnegative:
+            return namespace(x).ones_like(x) > 0
+        return ~self._free_like(x)
 
     def _prox_options(self) -> dict[str, Any]:
         return {
