@@ -12,6 +12,8 @@ from ell12 import (
     L12,
     MCP,
     HuberLoss,
+    L12Classifier,
+    L12Regressor,
     LogisticLoss,
     NonmonotoneAPG,
     SquaredLoss,
@@ -21,6 +23,7 @@ from ell12 import (
     minimize,
     stationarity,
 )
+from ell12.penalties import WithIntercept
 from ell12.solvers.newton import _columns_to_change, _Place
 
 
@@ -320,3 +323,29 @@ def test_says_what_it_cannot_do():
         SupportNewton(switch=-1.0)
     with pytest.raises(ValueError, match="step"):
         SupportNewton(step="none")
+
+
+@pytest.mark.parametrize("nonnegative", [False, True])
+def test_an_intercept_is_solved_for_with_the_support(nonnegative):
+    random = np.random.default_rng(0)
+    A = np.column_stack([random.standard_normal((80, 12)), np.ones(80)])
+    b = np.where(A @ np.r_[2.0, -1.5, 1.0, np.zeros(9), -0.7] + 0.3 * random.standard_normal(80) > 0, 1.0, -1.0)
+    penalty = WithIntercept(L12(1.0, l2_weight=0.5, nonnegative=nonnegative))
+    loss = LogisticLoss(A, b)
+    expected = minimize(loss, penalty, tol=1e-8, max_iter=10**5)
+    result = minimize(loss, penalty, solver=SupportNewton(), tol=1e-10)
+    assert result.converged
+    assert result.n_iter < expected.n_iter
+    np.testing.assert_allclose(result.x, expected.x, atol=1e-6)
+    assert result.x[-1] < 0
+
+
+def test_estimators_take_it_as_their_solver():
+    problem = datasets.correlated_design(0, n_samples=80, n_features=60, n_nonzero=5)
+    plain = L12Regressor(alpha=0.05, tol=1e-6, max_iter=10**5).fit(problem.A, problem.b)
+    fast = L12Regressor(alpha=0.05, tol=1e-8, solver=SupportNewton()).fit(problem.A, problem.b)
+    np.testing.assert_allclose(fast.coef_, plain.coef_, atol=1e-5)
+    labels = problem.b > 0
+    plain = L12Classifier(alpha=0.05, tol=1e-6, max_iter=10**5).fit(problem.A, labels)
+    fast = L12Classifier(alpha=0.05, tol=1e-8, solver=SupportNewton()).fit(problem.A, labels)
+    np.testing.assert_allclose(fast.coef_, plain.coef_, atol=1e-4)

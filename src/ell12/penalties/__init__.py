@@ -2,7 +2,8 @@
 
 `L12`, `GroupL12` and `SpectralL12` are the package's own; `LogSum`, `CappedL1`, `Lp` and `MCP` are there to
 compare with. Each prox is a global minimiser. A new penalty is one class with ``alpha``, ``value`` and ``prox``;
-``convex`` and ``subtracted_gradient`` open it to SCP and DCA, ``violation`` gives it an exact stationarity.
+``convex`` and ``subtracted_gradient`` open it to SCP and DCA, ``violation`` gives it an exact stationarity,
+``least_slope``, ``hessian`` and ``kinks`` open it to Newton's method on the support.
 """
 
 from ell12.penalties.intercept import WithIntercept

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ell12.backend import max_abs, namespace
+from ell12.backend import device, max_abs, namespace
 from ell12.protocols import Array
 
 
@@ -50,6 +50,26 @@ class WithIntercept:
     def violation(self, x: Array, gradient: Array) -> float:
         """The larger of the penalty's violation and the last entry of the gradient."""
         return max(self.penalty.violation(x[:-1], gradient[:-1]), max_abs(gradient[-1:]))
+
+    def least_slope(self, x: Array, gradient: Array) -> Array:
+        """That of the penalty, and the last entry of the gradient."""
+        return _append(self.penalty.least_slope(x[:-1], gradient[:-1]), gradient[-1:])
+
+    def hessian(self, x: Array, columns: Array) -> Array:
+        """That of the penalty in the given entries, which are sorted; zeros for the last."""
+        last = int(x.shape[0]) - 1
+        within = self.penalty.hessian(x[:-1], columns[columns < last])
+        missing = int(columns.shape[0] - within.shape[0])
+        if missing == 0:
+            return within
+        xp, size = namespace(within), within.shape[0]
+        wider = xp.concat([within, xp.zeros_like(within[:, :1]) if size else within[:, :0]], axis=1)
+        corner = xp.zeros((1, size + 1), dtype=within.dtype, device=device(within))
+        return xp.concat([wider, corner]) if size else corner
+
+    def kinks(self, x: Array) -> Array:
+        """Those of the penalty; the last entry has none."""
+        return _append(self.penalty.kinks(x[:-1]), x[-1:] != x[-1:])
 
 
 def _append(x: Array, last: Array) -> Array:
