@@ -7,9 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 from sklearn.base import ClassifierMixin
-from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ell12.linear_model.problems import Design, Problem
 from ell12.linear_model.sparse_model import SparseLinearModel
@@ -124,10 +122,7 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
 
     def decision_function(self, X: Any) -> Array:
         """The fitted linear functions at the rows of X: of the second class where there are two."""
-        check_is_fitted(self)
-        dtypes = (np.float64, np.float32)
-        X = validate_data(self, X, accept_sparse=("csr", "csc"), dtype=dtypes, reset=False)
-        scores = safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
+        scores = self._linear_functions(X)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def predict(self, X: Any) -> Array:

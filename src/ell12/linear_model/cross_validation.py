@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from abc import abstractmethod
 from dataclasses import replace
 from typing import Any
 
@@ -32,9 +33,9 @@ class AlphaSearch(SparseLinearModel):
     selection: str
     n_jobs: int | None
 
+    @abstractmethod
     def _score_path(self, coefs: Array, intercepts: Array, X: Any, y: Array, weight: Any) -> Array:
         """The score, the higher the better, for each alpha; coefs are (n_alphas, n_problems, n_features)."""
-        raise NotImplementedError
 
     def _search(self, X: Any, y: Array, sample_weight: Any) -> Array:
         """Set ``alphas_`` and ``alpha_``, fit at that, and return the scores, (n_alphas, n_folds)."""

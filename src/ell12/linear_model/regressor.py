@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
-from sklearn.utils.extmath import safe_sparse_dot
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ell12.linear_model.problems import Design, Problem, centered_target
 from ell12.linear_model.sparse_model import SparseLinearModel
@@ -123,10 +121,7 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
 
     def predict(self, X: Any) -> Array:
         """The fitted linear function at the rows of X."""
-        check_is_fitted(self)
-        dtypes = (np.float64, np.float32)
-        X = validate_data(self, X, accept_sparse=("csr", "csc"), dtype=dtypes, reset=False)
-        return safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
+        return self._linear_functions(X)
 
     def _validate_regression(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Array, Any]:
         X, y, sample_weight = self._validate(X, y, sample_weight, multi_output=True, y_numeric=True)

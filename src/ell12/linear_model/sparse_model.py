@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 import scipy.sparse
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from ell12.linear_model.problems import Problem
@@ -20,7 +22,7 @@ from ell12.protocols import Array
 EVERY = 100  # iterations between two lines of progress
 
 
-class SparseLinearModel(BaseEstimator):
+class SparseLinearModel(BaseEstimator, ABC):
     """A linear model under ``alpha (||c||_1 - l2_weight ||c||_2)``.
 
     A subclass says in ``_problems`` which problems, one for each row of coefficients, a data set makes.
@@ -55,8 +57,15 @@ class SparseLinearModel(BaseEstimator):
         tags.input_tags.sparse = True
         return tags
 
+    @abstractmethod
     def _problems(self, X: Any, y: Array, sample_weight: Any) -> list[Problem]:
-        raise NotImplementedError
+        """The problems that the data make, one for each row of coefficients."""
+
+    def _linear_functions(self, X: Any) -> Array:
+        """The fitted linear functions at the rows of X."""
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse=("csr", "csc"), dtype=(np.float64, np.float32), reset=False)
+        return safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
 
     def _validate(self, X: Any, y: Any, sample_weight: Any, **checks: Any) -> tuple[Any, Any, Any]:
         X, y = validate_data(self, X, y, accept_sparse=("csr", "csc"), dtype=(np.float64, np.float32), **checks)
