@@ -14,7 +14,6 @@ from ell12.experiments.rows import (
     make_row,
     read_rows,
     rewrite_rows,
-    write_atomically,
 )
 
 
@@ -96,15 +95,3 @@ def test_a_row_written_in_part_stops_the_run(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "write", lambda descriptor, line: len(line) - 1)
     with pytest.raises(OSError, match="disk full"):
         append_row(0, three_rows()[0])
-
-
-def test_a_failed_rewrite_leaves_the_old_file_alone(tmp_path, monkeypatch):
-    (tmp_path / "a").write_text("old")
-
-    def fail(*_):
-        raise OSError("no")
-
-    monkeypatch.setattr(os, "replace", fail)
-    with pytest.raises(OSError, match="no"):
-        write_atomically(tmp_path / "a", b"new")
-    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("a", "old")]

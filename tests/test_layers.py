@@ -15,6 +15,7 @@ ALLOWED = {
     "backend": {"protocols"},
     "spectrum": {"protocols", "backend"},
     "compiled": set(),
+    "files": set(),
     "checks": {"backend"},
     "layout": {"protocols", "backend"},
     "prox": {"protocols", "backend", "checks", "layout", "compiled"},

@@ -20,8 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from ell12.experiments import EXPERIMENTS
-from ell12.experiments.rows import Row, read_rows, write_atomically
+from ell12.experiments.rows import Row, read_rows
 from ell12.experiments.wording import duration
+from ell12.files import write_atomically
 
 PAGE, TABLE_OF_TRIALS, TABLES = "index.html", "results.csv", "tables.md"
 

@@ -10,10 +10,11 @@ import hashlib
 import json
 import math
 import os
-import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
+
+from ell12.files import write_atomically
 
 Row = dict[str, Any]
 
@@ -87,21 +88,6 @@ def append_row(descriptor: int, row: Row) -> None:
 def rewrite_rows(folder: str | os.PathLike[str], rows: Iterable[Row]) -> None:
     """Replace the file by one that holds these rows: all of it, or nothing."""
     write_atomically(Path(folder) / FILE, b"".join(_line(row) for row in rows))
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file so that a reader, or a run after a crash, sees the old content or the new, never a mixture."""
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)  # mkstemp lets nobody else read it
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
 
 
 def _lines(path: Path) -> list[bytes]:

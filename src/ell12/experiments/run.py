@@ -25,9 +25,9 @@ from ell12.experiments.rows import (
     make_row,
     read_rows,
     rewrite_rows,
-    write_atomically,
 )
 from ell12.experiments.workers import Running, Trial, measure_all
+from ell12.files import write_atomically
 
 RUN_FILE = "run.json"
 
