@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -11,6 +12,7 @@ from enum import Enum
 from typing import Any
 
 from ell12.backend import all_finite, as_floating, beside, is_complex, max_abs, namespace
+from ell12.checkpoints import Checkpoint, Saved
 from ell12.protocols import Array, Iterate, Loss, Penalty, Point, Solver
 from ell12.solvers import NonmonotoneAPG
 
@@ -72,6 +74,9 @@ def minimize(
     max_seconds: float = math.inf,
     measure: Mapping[str, Callable[[Array], float]] | None = None,
     stop: Callable[[History], bool] | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint_seconds: float = 60.0,
+    resume: bool = False,
 ) -> Result:
     """Minimise ``loss(x) + penalty(x)``.
 
@@ -96,6 +101,13 @@ def minimize(
     stop : function, optional
         Called with the history after each iteration; the run ends when it returns true. A progress display
         hangs here too.
+    checkpoint : path, optional
+        An ``.npz`` file that follows the run, so that a crash costs no more than ``checkpoint_seconds``.
+    checkpoint_seconds : float
+        How often to write it; it is also written when the run ends or is interrupted.
+    resume : bool
+        Go on from the checkpoint, if it is there: x, the history and its clocks continue; ``max_iter`` and
+        ``max_seconds`` count the earlier run too. A solver's momentum starts anew.
 
     Returns
     -------
@@ -113,12 +125,19 @@ def minimize(
     """
     _check_limits(tol, max_iter, max_seconds)
     _check_kinds(loss, penalty, solver)
-    start = loss.point(_check_start(loss, x0))
-    recorder = _Recorder(loss, penalty, start, dict(measure or {}))
+    if resume and checkpoint is None:
+        raise ValueError("resume=True needs a checkpoint to go on from")
+    follower = None if checkpoint is None else Checkpoint(checkpoint, checkpoint_seconds)
+    saved = follower.load(loss.start()) if follower is not None and resume else None
+    start = loss.point(_check_start(loss, x0 if saved is None else saved.x))
+    recorder = _Recorder(loss, penalty, start, dict(measure or {}), saved, follower)
     solver = NonmonotoneAPG() if solver is None else solver
     status = Status.STOPPED
-    with contextlib.suppress(KeyboardInterrupt):
-        status = _run(recorder, solver.iterates(loss, penalty, start), tol, max_iter, max_seconds, stop)
+    try:
+        with contextlib.suppress(KeyboardInterrupt):
+            status = _run(recorder, solver.iterates(loss, penalty, start), tol, max_iter, max_seconds, stop)
+    finally:
+        recorder.save()
     return recorder.result(status)
 
 
@@ -155,7 +174,7 @@ def _run(
 ) -> Status:
     """Advance the iterates until something ends the run."""
     next_check, wait = 0, 1
-    for n_iter in range(1, max_iter + 1):
+    for n_iter in range(recorder.n_iter + 1, max_iter + 1):
         iterate = recorder.advance(iterates)
         if not math.isfinite(iterate.objective):
             return Status.NOT_FINITE
@@ -174,17 +193,33 @@ def _run(
 class _Recorder:
     """The history of a run, its clocks, and its best iterate."""
 
-    def __init__(self, loss: Loss, penalty: Penalty, start: Point, measure: dict[str, Callable[[Array], float]]):
-        self.loss, self.penalty, self.measure = loss, penalty, measure
+    def __init__(
+        self,
+        loss: Loss,
+        penalty: Penalty,
+        start: Point,
+        measure: dict[str, Callable[[Array], float]],
+        saved: Saved | None = None,
+        follower: Checkpoint | None = None,
+    ) -> None:
+        self.loss, self.penalty, self.measure, self.follower = loss, penalty, measure, follower
         self.unit = penalty.alpha or 1.0
         objective = loss.value(start) + penalty.value(start.x)
         if not math.isfinite(objective):
             raise ValueError("x0 has no finite objective: does it satisfy the penalty's constraints?")
         names = ("seconds", "cpu_seconds", "objective", "optimality", *measure)
         self.history: History = {name: [] for name in names}
+        if saved is not None:
+            self._continue(saved, objective)
         self.best = self.certified = Iterate(start, objective, math.inf)
         self.stationarity: float | None = None
-        self._record(self.best, 0.0, 0.0)
+        if saved is None:
+            self._record(self.best, 0.0, 0.0)
+
+    @property
+    def n_iter(self) -> int:
+        """How many iterations the history holds: its first row is the start."""
+        return min(map(len, self.history.values())) - 1  # Ctrl-C may have cut a row short
 
     def advance(self, iterates: Iterator[Iterate]) -> Iterate:
         """The next iterate; only what the solver does is timed."""
@@ -194,7 +229,14 @@ class _Recorder:
         self._record(iterate, self.last("seconds") + wall, self.last("cpu_seconds") + cpu)
         if iterate.objective < self.best.objective:
             self.best = iterate
+        if self.follower is not None and self.follower.due:
+            self.save()
         return iterate
+
+    def save(self) -> None:
+        """Write the best iterate and the history to the checkpoint, if there is one."""
+        if self.follower is not None:
+            self.follower.save(self.best.point.x, self.best.objective, self._whole_rows())
 
     def certify(self, iterate: Iterate) -> float:
         """The stationarity of an iterate, kept for the result."""
@@ -211,9 +253,22 @@ class _Recorder:
         reached = self.stationarity if self.certified is final else None
         if reached is None:
             reached = stationarity(self.loss, self.penalty, final.point)
-        rows = min(map(len, self.history.values()))  # Ctrl-C may have cut a row short
-        history = {name: column[:rows] for name, column in self.history.items()}
-        return Result(final.point.x, final.objective, reached, status, rows - 1, history)
+        return Result(final.point.x, final.objective, reached, status, self.n_iter, self._whole_rows())
+
+    def _whole_rows(self) -> History:
+        return {name: column[: self.n_iter + 1] for name, column in self.history.items()}
+
+    def _continue(self, saved: Saved, objective: float) -> None:
+        """Take over the history of an earlier run, if x has the objective there that it has here."""
+        rounding = 1e-4 * (abs(objective) + abs(saved.objective))  # sums in float32 differ by machine
+        if not abs(objective - saved.objective) <= rounding:
+            raise ValueError(
+                f"the checkpoint is of another problem: its x has the objective {objective:g} here,"
+                f" but had {saved.objective:g} there"
+            )
+        rows = len(saved.history["objective"])
+        for name, column in self.history.items():
+            column.extend(saved.history.get(name, [math.nan] * rows))
 
     def _record(self, iterate: Iterate, seconds: float, cpu_seconds: float) -> None:
         values = {name: float(f(iterate.point.x)) for name, f in self.measure.items()}
