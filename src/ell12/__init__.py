@@ -14,9 +14,17 @@ __version__ = "0.1.0.dev0"
 # Where each public name lives, in the order of the flow from data to results.
 _HOMES = {
     "prox": ("prox_l12", "prox_l12_groups", "prox_l12_iterative", "prox_l12_spectral", "moreau_l12"),
-    "penalties": ("L12", "L1", "GroupL12", "SpectralL12", "LogSum", "CappedL1", "Lp", "MCP"),
+    "penalties": ("L12", "L1", "GroupL12", "ColumnsL12", "SpectralL12", "LogSum", "CappedL1", "Lp", "MCP"),
     "losses": ("SquaredLoss", "LogisticLoss", "HuberLoss"),
-    "solvers": ("ProximalGradient", "FISTA", "NonmonotoneAPG", "SequentialConvex", "DCA", "SupportNewton"),
+    "solvers": (
+        "ProximalGradient",
+        "FISTA",
+        "NonmonotoneAPG",
+        "SequentialConvex",
+        "DCA",
+        "SupportNewton",
+        "ColumnwiseAPG",
+    ),
     "minimization": ("minimize", "Result", "Status", "stationarity"),
     "path": ("l12_path",),
     "linear_model": ("L12Regressor", "L12RegressorCV", "L12Classifier", "L12ClassifierCV"),
@@ -41,9 +49,17 @@ if TYPE_CHECKING:
     from ell12.losses import HuberLoss, LogisticLoss, SquaredLoss
     from ell12.minimization import Result, Status, minimize, stationarity
     from ell12.path import l12_path
-    from ell12.penalties import L1, L12, MCP, CappedL1, GroupL12, LogSum, Lp, SpectralL12
+    from ell12.penalties import L1, L12, MCP, CappedL1, ColumnsL12, GroupL12, LogSum, Lp, SpectralL12
     from ell12.prox import moreau_l12, prox_l12, prox_l12_groups, prox_l12_iterative, prox_l12_spectral
-    from ell12.solvers import DCA, FISTA, NonmonotoneAPG, ProximalGradient, SequentialConvex, SupportNewton
+    from ell12.solvers import (
+        DCA,
+        FISTA,
+        ColumnwiseAPG,
+        NonmonotoneAPG,
+        ProximalGradient,
+        SequentialConvex,
+        SupportNewton,
+    )
 
 __all__ = [
     "DCA",
@@ -52,6 +68,8 @@ __all__ = [
     "L12",
     "MCP",
     "CappedL1",
+    "ColumnsL12",
+    "ColumnwiseAPG",
     "GroupL12",
     "HuberLoss",
     "L12Classifier",

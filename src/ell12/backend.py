@@ -17,7 +17,9 @@ from array_api_compat import (
     device,
     is_array_api_obj,
     is_array_api_strict_namespace,
+    is_cupy_array,
     is_jax_namespace,
+    is_torch_array,
     is_torch_namespace,
     to_device,
 )
@@ -35,6 +37,16 @@ def namespace(*arrays: Array) -> Any:
 def is_numpy(x: Array) -> bool:
     """Whether x is a NumPy array, for which a faster path may exist."""
     return type(x) is np.ndarray
+
+
+def is_torch(x: Array) -> bool:
+    """Whether x is a PyTorch tensor."""
+    return is_torch_array(x)
+
+
+def is_cupy(x: Array) -> bool:
+    """Whether x is a CuPy array."""
+    return is_cupy_array(x)
 
 
 def is_complex(x: Array) -> bool:
@@ -185,6 +197,27 @@ def all_finite(x: Array) -> bool:
         with np.errstate(over="ignore", invalid="ignore"):
             return bool(np.isfinite(np.sum(x))) or bool(np.isfinite(x).all())
     return bool(xp.all(xp.isfinite(x)))
+
+
+def total(x: Array) -> float:
+    """The sum of all entries."""
+    return float(namespace(x).sum(x))
+
+
+def all_true(mask: Array) -> bool:
+    """Whether every entry is true."""
+    return bool(namespace(mask).all(mask))
+
+
+def choose(mask: Array, x: Array, y: Array) -> Array:
+    """The entries of x where the mask, broadcast, is true, and those of y elsewhere."""
+    return namespace(x).where(mask, x, y)
+
+
+def column_squares(x: Array) -> Array:
+    """The sum of squares of each column."""
+    xp = namespace(x)
+    return xp.sum(xp.abs(x) ** 2, axis=0)
 
 
 def scatter(values: Array, indices: Array, size: int) -> Array:

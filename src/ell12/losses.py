@@ -54,8 +54,8 @@ class LinearLoss(ABC):
         NumPy, PyTorch, CuPy or JAX array, scipy.sparse, LinearOperator, pylops or one of `ell12.operators`.
     b : array of shape (m,) or (m, k)
         Observations; several columns are several right-hand sides for several columns of x.
-    sample_weight : array of shape (m,), optional
-        Weights w, at least 0. 1 by default.
+    sample_weight : array of shape (m,) or (m, k), optional
+        Weights w, at least 0, the same for all right-hand sides or each with its own. 1 by default.
     scale : float
         Factor of the whole loss: 1 for the sum, ``1 / m`` for the mean.
     """
@@ -86,6 +86,10 @@ class LinearLoss(ABC):
     def value(self, point: Point) -> float:
         """The loss; no product."""
         return self.scale * float(namespace(self.b).sum(self._weighted(self._pointwise(point.prediction))))
+
+    def values(self, point: Point) -> Array:
+        """The loss of each column of a prediction of several right-hand sides; no product."""
+        return self.scale * namespace(self.b).sum(self._weighted(self._pointwise(point.prediction)), axis=0)
 
     def gradient(self, point: Point) -> Array:
         """The gradient; one product with the adjoint of A."""
@@ -186,7 +190,7 @@ class LinearLoss(ABC):
     def _as_weights(self, sample_weight: Any) -> Array:
         check_numbers(sample_weight=sample_weight)
         weight = like(sample_weight, self.b)
-        if tuple(weight.shape) != output_shape(self.A):
+        if tuple(weight.shape) not in (output_shape(self.A), tuple(self.b.shape)):
             raise ValueError(f"sample_weight must have shape {output_shape(self.A)}, got {tuple(weight.shape)}")
         if not all_finite(weight) or bool(namespace(weight).any(weight < 0)):
             raise ValueError("sample_weight must hold finite numbers >= 0 only")
@@ -224,7 +228,10 @@ class LinearLoss(ABC):
         if known is not None and self.sample_weight is None:
             return float(known)
         rows, columns = output_shape(self.A), input_shape(self.A)
-        weight = 1.0 if self.sample_weight is None else self.sample_weight.reshape(rows)
+        weight: Any = 1.0
+        if self.sample_weight is not None:  # of several columns of weights the largest of each row
+            xp = namespace(self.sample_weight)
+            weight = xp.max(xp.reshape(self.sample_weight, (*rows, -1)), axis=-1)
         wide = math.prod(rows) < math.prod(columns)
 
         def gram(v: Array) -> Array:

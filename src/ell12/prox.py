@@ -23,13 +23,12 @@ from ell12.backend import (
     norm,
     number_like,
     positions,
-    safe_square,
 )
 from ell12.checks import check_numbers, check_weights
 from ell12.layout import as_rows, group_rows, grouped, row_norms
 from ell12.protocols import Array
+from ell12.vector_prox import prox_vector
 
-BLOCK = 10_000  # the longest vectors that BLAS does not split among threads
 COMPILED_FROM = 2**17  # entries from which a batch of short problems pays for loading the compiled loop
 
 
@@ -98,8 +97,8 @@ def prox_l12(
         raise TypeError("nonnegative=True needs real z, got complex numbers")
     if math.prod(z.shape) == 0:
         return namespace(z).asarray(z, copy=True)
-    if axis is None and is_numpy(z):
-        x = _prox_vector(z, t, l2_weight, weights, nonnegative)
+    if axis is None:
+        x = prox_vector(z, t, l2_weight, weights, nonnegative)
         if x is not None:
             return x
     rows, t_rows, w_rows, restore = as_rows(z, t, weights, axis)
@@ -297,13 +296,14 @@ def _prox_rows(z: Array, t: Any, l2_weight: Any, weights: Array | None, nonnegat
     if weights is not None:
         size, weights = _without_infinite(xp, size, weights)
     u = size - (t if weights is None else t * weights)
-    # Case one, some u is positive. Scaled by the largest, so that no square overflows or underflows. A NaN
-    # fails `top <= 0` and comes out of this case as NaN; elsewhere 1 stands in for what would divide by zero.
+    # Case one, some u is positive. Scaled by the largest, so that no square overflows or underflows; 1 stands in
+    # for what would divide by zero. A NaN is found by the sum (some libraries' max drops it) and comes out here.
     top = constant(xp.max(u, axis=-1, keepdims=True))
-    some = ~(top <= 0)
-    positive = xp.where(u >= 0, u, 0)
-    scaled = positive / xp.where(some, top, 1)
-    length = xp.sqrt(xp.where(some, xp.sum(scaled * scaled, axis=-1, keepdims=True), 1))
+    positive = xp.where(u < 0, 0, u)
+    scaled = positive / xp.where(top > 0, top, 1)
+    square = xp.sum(scaled * scaled, axis=-1, keepdims=True)
+    some = (top > 0) | xp.isnan(square)
+    length = xp.sqrt(xp.where(some, square, 1))
     several = positive + l2_weight * (t * (scaled / length))
     # Case two, none is: the first largest stays. (|z| and x order as u does, and round no more than x does.)
     grown = size + t * (l2_weight - (1.0 if weights is None else weights))
@@ -331,47 +331,6 @@ def with_signs(xp: Any, x: Array, z: Array, size: Array) -> Array:
     large = xp.where(size < 1e-18, xp.full_like(size, 2.0**64), 1.0)  # dividing by a subnormal number overflows
     unit = xp.where(size > 0, (large * z) / constant(xp.where(size > 0, large * size, 1)), 1)
     return x * (unit / xp.abs(unit))
-
-
-@np.errstate(over="ignore", invalid="ignore")
-def _prox_vector(z: Any, t: Any, l2_weight: Any, weights: Any, nonnegative: bool) -> Any:
-    """One problem, a real NumPy array, in a few passes; None where only the kernel will do."""
-    plain = z.dtype.char in "fd" and is_number(t) and is_number(l2_weight)
-    # NumPy makes scalars of arrays without axes, and NaN of 0 * inf.
-    if not plain or z.ndim == 0 or (t == 0 and weights is not None):
-        return None
-    if nonnegative:
-        x = np.subtract(z, float(t) if weights is None else float(t) * np.asarray(weights, z.dtype), order="C")
-        np.maximum(x, 0, out=x)
-    elif weights is None:
-        x = np.clip(z, -float(t), float(t), order="C")
-        np.subtract(z, x, out=x)
-    else:
-        x = np.abs(z, order="C")
-        x -= float(t) * np.asarray(weights, z.dtype)
-        np.maximum(x, 0, out=x)
-        np.copysign(x, z, out=x)
-    square = _sum_of_squares(x.reshape(-1))
-    if safe_square(square, x):
-        x *= 1.0 + float(l2_weight * t) / math.sqrt(square)
-        return x
-    if weights is None and not nonnegative and not x.any():
-        return _keep_largest(z, x, float(t) * (float(l2_weight) - 1.0))
-    return None
-
-
-def _sum_of_squares(flat: Any) -> float:
-    """In blocks that BLAS sums with one thread: several would wait for each other on a busy machine."""
-    if flat.size <= BLOCK:
-        return float(flat.dot(flat))
-    return sum(_sum_of_squares(flat[i : i + BLOCK]) for i in range(0, flat.size, BLOCK))
-
-
-def _keep_largest(z: Any, zeros: Any, growth: float) -> Any:
-    """Case two of `_prox_vector`, written into ``zeros``."""
-    place = np.unravel_index(np.argmax(np.abs(z, order="C")), z.shape)
-    zeros[place] = math.copysign(max(abs(float(z[place])) + growth, 0.0), z[place] + 0.0)
-    return zeros
 
 
 def _prox_rows_compiled(rows: Any, t: float, l2_weight: float) -> Any:

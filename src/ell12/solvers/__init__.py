@@ -1,8 +1,17 @@
 """Solvers: each a frozen dataclass of options with a generator of iterates."""
 
+from ell12.solvers.columnwise import ColumnwiseAPG
 from ell12.solvers.dca import DCA
 from ell12.solvers.newton import SupportNewton
 from ell12.solvers.proximal_gradient import FISTA, NonmonotoneAPG, ProximalGradient
 from ell12.solvers.sequential_convex import SequentialConvex
 
-__all__ = ["DCA", "FISTA", "NonmonotoneAPG", "ProximalGradient", "SequentialConvex", "SupportNewton"]
+__all__ = [
+    "DCA",
+    "FISTA",
+    "ColumnwiseAPG",
+    "NonmonotoneAPG",
+    "ProximalGradient",
+    "SequentialConvex",
+    "SupportNewton",
+]

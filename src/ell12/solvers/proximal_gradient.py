@@ -90,7 +90,7 @@ class FISTA:
         while True:
             y = x + (t_previous - 1) / t * (x - previous)
             x, previous = take_step(y), x
-            t_previous, t = t, _next_t(t)
+            t_previous, t = t, next_t(t)
             yield take_step.iterate(x, y)
 
 
@@ -149,7 +149,7 @@ class NonmonotoneAPG:
                 if not iterate.objective <= objective(loss, penalty, plain):
                     iterate = take_step.iterate(plain, x)
             x, previous = iterate.point, x
-            t_previous, t = t, _next_t(t)
+            t_previous, t = t, next_t(t)
             q_previous, q = q, self.eta * q + 1
             average = (self.eta * q_previous * average + iterate.objective) / q
             yield iterate
@@ -162,5 +162,6 @@ class NonmonotoneAPG:
         return lambda x, step, near: penalty.prox_iterative(x, step, near, self.prox_tol)
 
 
-def _next_t(t: float) -> float:
+def next_t(t: float) -> float:
+    """The next of the numbers by which momentum grows."""
     return (1 + math.sqrt(1 + 4 * t * t)) / 2

@@ -1,0 +1,118 @@
+"""The prox of one long vector in as few passes as its library allows.
+
+NumPy: in place. On a GPU: two kernels, that is two reads and a write, where plain operations take five passes;
+PyTorch compiles them by ``torch.compile``, CuPy from two lines of C. What these compute is the general kernel of
+`ell12.prox` where some entry lies above the threshold; everything else is left to that.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from ell12.backend import is_cupy, is_number, is_numpy, is_torch, safe_square
+from ell12.protocols import Array
+
+BLOCK = 10_000  # the longest vectors that BLAS does not split among threads
+FUSED_FROM = 2**20  # entries from which plain operations on a GPU cost more than the start of its kernels
+
+
+def prox_vector(z: Array, t: Any, l2_weight: Any, weights: Any, nonnegative: bool) -> Array | None:
+    """`ell12.prox.prox_l12` of all entries as one vector; None where only the general kernel will do."""
+    if not is_number(t) or not is_number(l2_weight):
+        return None
+    if is_numpy(z):
+        return _prox_numpy(z, t, l2_weight, weights, nonnegative)
+    if weights is not None or nonnegative or math.prod(z.shape) < FUSED_FROM:
+        return None
+    return _prox_fused(z, float(t), float(l2_weight))
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def _prox_numpy(z: Any, t: Any, l2_weight: Any, weights: Any, nonnegative: bool) -> Any:
+    """One problem, a real NumPy array, in a few passes; None where only the kernel will do."""
+    # NumPy makes scalars of arrays without axes, and NaN of 0 * inf.
+    if z.dtype.char not in "fd" or z.ndim == 0 or (t == 0 and weights is not None):
+        return None
+    if nonnegative:
+        x = np.subtract(z, float(t) if weights is None else float(t) * np.asarray(weights, z.dtype), order="C")
+        np.maximum(x, 0, out=x)
+    elif weights is None:
+        x = np.clip(z, -float(t), float(t), order="C")
+        np.subtract(z, x, out=x)
+    else:
+        x = np.abs(z, order="C")
+        x -= float(t) * np.asarray(weights, z.dtype)
+        np.maximum(x, 0, out=x)
+        np.copysign(x, z, out=x)
+    square = _sum_of_squares(x.reshape(-1))
+    if safe_square(square, x):
+        x *= 1.0 + float(l2_weight * t) / math.sqrt(square)
+        return x
+    if weights is None and not nonnegative and not x.any():
+        return _keep_largest(z, x, float(t) * (float(l2_weight) - 1.0))
+    return None
+
+
+def _sum_of_squares(flat: Any) -> float:
+    """In blocks that BLAS sums with one thread: several would wait for each other on a busy machine."""
+    if flat.size <= BLOCK:
+        return float(flat.dot(flat))
+    return sum(_sum_of_squares(flat[i : i + BLOCK]) for i in range(0, flat.size, BLOCK))
+
+
+def _keep_largest(z: Any, zeros: Any, growth: float) -> Any:
+    """Case two of `_prox_numpy`, written into ``zeros``."""
+    place = np.unravel_index(np.argmax(np.abs(z, order="C")), z.shape)
+    zeros[place] = math.copysign(max(abs(float(z[place])) + growth, 0.0), z[place] + 0.0)
+    return zeros
+
+
+def _prox_fused(z: Array, t: float, l2_weight: float) -> Array | None:
+    """One problem, a real array on a GPU."""
+    if not str(z.dtype).endswith(("float32", "float64")):
+        return None
+    if is_torch(z) and z.is_cuda and not z.requires_grad:
+        kernels, threshold = _torch_kernels(), z.new_tensor(t)  # a number would be compiled in
+    elif is_cupy(z):
+        kernels, threshold = _cupy_kernels(), z.dtype.type(t)
+    else:
+        return None
+    square_above, shrink = kernels
+    square = square_above(z, threshold)
+    if not safe_square(float(square), z):  # nothing above the threshold, NaN, or out of range
+        return None
+    return shrink(z, threshold, 1 + l2_weight * t / square**0.5)
+
+
+def _square_above(z: Array, t: Array) -> Array:
+    """The sum of squares of what lies above the threshold."""
+    above = z - z.clamp(-t, t)
+    return (above * above).sum()
+
+
+def _shrink(z: Array, t: Array, factor: Array) -> Array:
+    """What lies above the threshold, lengthened by a factor."""
+    return (z - z.clamp(-t, t)) * factor
+
+
+@cache
+def _torch_kernels() -> tuple[Any, Any]:
+    import torch
+
+    return torch.compile(_square_above, dynamic=True), torch.compile(_shrink, dynamic=True)
+
+
+@cache
+def _cupy_kernels() -> tuple[Any, Any]:
+    import cupy
+
+    above = "(z > t ? z - t : (z < -t ? z + t : (z == z ? T(0) : z)))"
+    square = f"{above} * {above}"
+    return (
+        cupy.ReductionKernel("T z, T t", "T total", square, "a + b", "total = a", "0", "square_above"),
+        cupy.ElementwiseKernel("T z, T t, T factor", "T x", f"x = {above} * factor", "shrink"),
+    )
