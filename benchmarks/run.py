@@ -17,7 +17,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 PEERS, RESULTS, REQUIREMENTS = HERE / ".peers", HERE / "results", HERE / "peers.txt"
 PYTHON = PEERS / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-NOT_BENCHMARKS = {"run", "child", "timing"}
+NOT_BENCHMARKS = {"run", "child", "timing", "gpu", "support_recovery"}
 ONE_THREAD = {
     **dict.fromkeys(
         (

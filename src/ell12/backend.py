@@ -193,10 +193,8 @@ def max_abs(x: Array) -> float:
 def all_finite(x: Array) -> bool:
     """Whether no entry is NaN or infinite; one pass without temporaries where the answer is yes."""
     xp = namespace(x)
-    if is_numpy(x):
-        with np.errstate(over="ignore", invalid="ignore"):
-            return bool(np.isfinite(np.sum(x))) or bool(np.isfinite(x).all())
-    return bool(xp.all(xp.isfinite(x)))
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(xp.isfinite(xp.sum(x))) or bool(xp.all(xp.isfinite(x)))
 
 
 def total(x: Array) -> float:
@@ -218,6 +216,15 @@ def column_squares(x: Array) -> Array:
     """The sum of squares of each column."""
     xp = namespace(x)
     return xp.sum(xp.abs(x) ** 2, axis=0)
+
+
+def without_span(x: Array, basis: list[Array]) -> Array:
+    """``x`` less its components along orthonormal arrays, in two products and without waiting for any number."""
+    xp = namespace(x)
+    rows = xp.stack([xp.reshape(b, (-1,)) for b in basis])
+    flat = xp.reshape(x, (-1,))
+    along = xp.conj(rows) @ flat if is_complex(x) else rows @ flat
+    return xp.reshape(flat - along @ rows, x.shape)
 
 
 def scatter(values: Array, indices: Array, size: int) -> Array:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy.linalg import eigh_tridiagonal
 
-from ell12.backend import inner, norm
+from ell12.backend import inner, norm, without_span
 from ell12.protocols import Array
 
 DOUBT = 1e-4  # the chance, over random starts, that the bound fails
@@ -59,8 +59,7 @@ def largest_eigenvalue(
         vector = apply(basis[-1])
         diagonal.append(inner(basis[-1], vector))
         for _ in range(2):
-            for b in basis:
-                vector = vector - inner(b, vector) * b
+            vector = without_span(vector, basis)
         length = norm(vector)
         theta = float(eigh_tridiagonal(np.array(diagonal), np.array(beside), eigvals_only=True)[-1])
         beside.append(length)

@@ -8,6 +8,7 @@ PyTorch compiles them by ``torch.compile``, CuPy from two lines of C. What these
 from __future__ import annotations
 
 import math
+import warnings
 from functools import cache
 from typing import Any
 
@@ -17,6 +18,7 @@ from ell12.backend import is_cupy, is_number, is_numpy, is_torch, safe_square
 from ell12.protocols import Array
 
 BLOCK = 10_000  # the longest vectors that BLAS does not split among threads
+ROW = 2**14  # entries that one block of threads sums on a GPU
 FUSED_FROM = 2**20  # entries from which plain operations on a GPU cost more than the start of its kernels
 
 
@@ -76,7 +78,7 @@ def _prox_fused(z: Array, t: float, l2_weight: float) -> Array | None:
     if not str(z.dtype).endswith(("float32", "float64")):
         return None
     if is_torch(z) and z.is_cuda and not z.requires_grad:
-        kernels, threshold = _torch_kernels(), z.new_tensor(t)  # a number would be compiled in
+        kernels, threshold = _torch_kernels(), z.new_full((), t)  # a number would be compiled in
     elif is_cupy(z):
         kernels, threshold = _cupy_kernels(), z.dtype.type(t)
     else:
@@ -103,7 +105,11 @@ def _shrink(z: Array, t: Array, factor: Array) -> Array:
 def _torch_kernels() -> tuple[Any, Any]:
     import torch
 
-    return torch.compile(_square_above, dynamic=True), torch.compile(_shrink, dynamic=True)
+    with warnings.catch_warnings():  # the compiler's own imports warn, which is not for our users
+        warnings.simplefilter("ignore")
+        torch.compile(lambda x: x + 1)(torch.ones(4, device="cuda"))
+    # By default a kernel is made for the first size alone, which is faster, and another for all others.
+    return torch.compile(_square_above), torch.compile(_shrink)
 
 
 @cache
@@ -112,7 +118,12 @@ def _cupy_kernels() -> tuple[Any, Any]:
 
     above = "(z > t ? z - t : (z < -t ? z + t : (z == z ? T(0) : z)))"
     square = f"{above} * {above}"
-    return (
-        cupy.ReductionKernel("T z, T t", "T total", square, "a + b", "total = a", "0", "square_above"),
-        cupy.ElementwiseKernel("T z, T t, T factor", "T x", f"x = {above} * factor", "shrink"),
-    )
+    add = cupy.ReductionKernel("T z, T t", "T total", square, "a + b", "total = a", "0", "square_above")
+
+    def square_above(z: Array, t: Any) -> Array:
+        """In rows, which are summed side by side: a whole array would be left to one block of threads."""
+        flat = z.reshape(-1)
+        whole = flat.size - flat.size % ROW
+        return add(flat[:whole].reshape(-1, ROW), t, axis=1).sum() + add(flat[whole:], t)
+
+    return square_above, cupy.ElementwiseKernel("T z, T t, T factor", "T x", f"x = {above} * factor", "shrink")

@@ -1,0 +1,171 @@
+"""ell12 on a GPU.
+
+`python benchmarks/gpu.py [FOLDER]` on a machine with PyTorch and a CUDA device (CuPy is measured where it is
+installed) writes gpu.json and gpu.md there, by default into benchmarks/results; `make bench` does not. Limit of
+an iteration is the time to read A twice, that of the prox two reads and a write, at the speed this device adds up
+a large array.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+import ell12
+from ell12 import L12, ColumnsL12, ColumnwiseAPG, NonmonotoneAPG, SquaredLoss, minimize
+
+SAMPLES, FEATURES, NONZERO = 20_000, 80_000, 200
+PROBLEMS = 50
+Row = dict[str, Any]
+
+
+def seconds(call: Callable[[], Any], repeats: int = 20) -> float:
+    """The median wall time of a call that ends on the device."""
+    times = []
+    for _ in range(repeats + 3):
+        torch.cuda.synchronize()
+        begin = time.perf_counter()
+        call()
+        torch.cuda.synchronize()
+        times.append(time.perf_counter() - begin)
+    return statistics.median(times[3:])
+
+
+def bytes_per_second() -> float:
+    """How fast the device reads: the sum of 8 GiB."""
+    x = torch.ones(2**31, device="cuda")
+    return x.numel() * 4 / seconds(x.sum)
+
+
+def problem() -> tuple[Any, Any, Any]:
+    """A Gaussian design and observations of a sparse x, on the device, in single precision."""
+    generator = torch.Generator("cuda").manual_seed(0)
+    A = torch.randn(SAMPLES, FEATURES, device="cuda", generator=generator)
+    A /= math.sqrt(SAMPLES)
+    x = torch.zeros(FEATURES, device="cuda")
+    x[torch.randperm(FEATURES, device="cuda", generator=generator)[:NONZERO]] = 1.0
+    b = A @ x
+    return A, b + 0.05 * torch.randn(SAMPLES, device="cuda", generator=generator), x
+
+
+def iteration(loss: Any, penalty: Any, solver: Any, count: int = 30) -> float:
+    """The median time of an iteration, the first few left out."""
+    start = loss.point(loss.start())
+    loss.lipschitz()
+    iterates = solver.iterates(loss, penalty, start)
+    return seconds(lambda: next(iterates), count)
+
+
+def row(what: str, value: float, limit: float | None = None, note: str = "") -> Row:
+    """One line; printed at once."""
+    ratio = None if limit is None else value / limit
+    line = {"what": what, "seconds": value, "limit": limit, "ratio": ratio, "note": note}
+    print("  ".join(str(part) for part in line.values()), flush=True)
+    return line
+
+
+def prox_rows(speed: float) -> list[Row]:
+    size = 2**28
+    z = torch.randn(size, device="cuda")
+    limit = 3 * 4 * size / speed
+    from ell12.prox import _prox_rows
+
+    rows = [
+        row("prox of 2^28 floats, PyTorch, fused", seconds(lambda: ell12.prox_l12(z, 1.0)), limit),
+        row("the same, plain operations", seconds(lambda: _prox_rows(z, 1.0, 1.0, None, False)), limit),
+    ]
+    try:
+        import cupy
+    except ImportError:
+        return rows
+    w = cupy.asarray(z)
+    return [*rows, row("prox of 2^28 floats, CuPy, fused", seconds(lambda: ell12.prox_l12(w, 1.0)), limit)]
+
+
+def iteration_rows(A: Any, b: Any, alpha: float, speed: float) -> list[Row]:
+    limit = 2 * 4 * A.numel() / speed
+    one = iteration(SquaredLoss(A, b), L12(alpha), NonmonotoneAPG())
+    rows = [row(f"nmAPG iteration, {SAMPLES} x {FEATURES}, PyTorch", one, limit)]
+    try:
+        import cupy
+
+        loss = SquaredLoss(cupy.asarray(A), cupy.asarray(b))
+        rows.append(row("the same, CuPy", iteration(loss, L12(alpha), NonmonotoneAPG()), limit))
+    except ImportError:
+        pass
+    B = torch.stack([b] * PROBLEMS, dim=1)
+    alphas = alpha * np.geomspace(1, 0.1, PROBLEMS)
+    many = iteration(SquaredLoss(A, B), ColumnsL12(alphas), ColumnwiseAPG(), 10)
+    gain = PROBLEMS * one / many
+    rows.append(
+        row(f"an iteration of {PROBLEMS} problems at once", many, None, f"{gain:.1f} times the throughput")
+    )
+    return rows
+
+
+def fit_rows(A: Any, b: Any, alpha: float) -> list[Row]:
+    """A whole fit from the data on, on the device and on the processors."""
+    rows, objectives = [], []
+    for where, data in (("GPU", (A, b)), ("CPU", (A.cpu().numpy(), b.cpu().numpy()))):
+        begin = time.perf_counter()
+        result = minimize(SquaredLoss(*data), L12(alpha), solver=NonmonotoneAPG(), tol=1e-3, max_iter=1000)
+        elapsed = time.perf_counter() - begin
+        objectives.append(result.objective)
+        note = f"{result.status.name}, {result.n_iter} steps, objective {result.objective:.9g}"
+        name = f"whole fit on the {where}" + (f", {os.cpu_count()} cores" if where == "CPU" else "")
+        rows.append(row(name, elapsed, None, note))
+    difference = abs(objectives[0] / objectives[1] - 1)
+    gain = rows[1]["seconds"] / rows[0]["seconds"]
+    rows.append(row("CPU time over GPU time", gain, None, f"objectives differ by {difference:.1e} relative"))
+    return rows
+
+
+def render(result: dict[str, Any]) -> str:
+    """The Markdown page."""
+    lines = [
+        "# ell12 on a GPU",
+        "",
+        f"Measured {result['date']} on {result['device']}: `python benchmarks/gpu.py`.",
+    ]
+    lines += [f"The device reads {result['bytes_per_second'] / 1e12:.2f} TB/s.", ""]
+    lines += ["| what | seconds | limit | times the limit | note |", "| --- | ---: | ---: | ---: | --- |"]
+    for line in result["rows"]:
+        numbers = ["" if line[name] is None else f"{line[name]:.3g}" for name in ("seconds", "limit", "ratio")]
+        lines.append("| " + " | ".join([line["what"], *numbers, line["note"]]) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent / "results"
+    speed = bytes_per_second()
+    rows = prox_rows(speed)
+    torch.cuda.empty_cache()
+    A, b, _ = problem()
+    alpha = 0.1 * float((A.T @ b).abs().max())
+    rows += iteration_rows(A, b, alpha, speed)
+    rows += fit_rows(A, b, alpha)
+    result = {
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "device": torch.cuda.get_device_name(),
+        "torch": torch.__version__,
+        "bytes_per_second": speed,
+        "rows": rows,
+    }
+    folder.mkdir(exist_ok=True)
+    (folder / "gpu.json").write_text(json.dumps(result, indent=1) + "\n")
+    (folder / "gpu.md").write_text(render(result))
+
+
+if __name__ == "__main__":
+    main()
