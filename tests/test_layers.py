@@ -26,6 +26,7 @@ ALLOWED = {
     "active_columns": set(),
     "ridge": {"protocols", "backend", "operators"},
     "losses": {"protocols", "backend", "checks", "operators", "spectrum", "active_columns", "ridge"},
+    "streaming": {"protocols", "backend", "spectrum", "losses"},
     "solvers": {"protocols", "backend"},
     "checkpoints": {"protocols", "backend", "files"},
     "minimization": {"protocols", "backend", "solvers", "checkpoints"},

@@ -16,6 +16,7 @@ _HOMES = {
     "prox": ("prox_l12", "prox_l12_groups", "prox_l12_iterative", "prox_l12_spectral", "moreau_l12"),
     "penalties": ("L12", "L1", "GroupL12", "ColumnsL12", "SpectralL12", "LogSum", "CappedL1", "Lp", "MCP"),
     "losses": ("SquaredLoss", "LogisticLoss", "HuberLoss"),
+    "streaming": ("StreamedLoss",),
     "solvers": (
         "ProximalGradient",
         "FISTA",
@@ -24,6 +25,8 @@ _HOMES = {
         "DCA",
         "SupportNewton",
         "ColumnwiseAPG",
+        "ProxSVRG",
+        "SAGA",
     ),
     "minimization": ("minimize", "Result", "Status", "stationarity"),
     "path": ("l12_path",),
@@ -41,6 +44,7 @@ _MODULES = (
     "losses",
     "prox",
     "solvers",
+    "streaming",
 )
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
@@ -54,12 +58,15 @@ if TYPE_CHECKING:
     from ell12.solvers import (
         DCA,
         FISTA,
+        SAGA,
         ColumnwiseAPG,
         NonmonotoneAPG,
         ProximalGradient,
+        ProxSVRG,
         SequentialConvex,
         SupportNewton,
     )
+    from ell12.streaming import StreamedLoss
 
 __all__ = [
     "DCA",
@@ -67,6 +74,7 @@ __all__ = [
     "L1",
     "L12",
     "MCP",
+    "SAGA",
     "CappedL1",
     "ColumnsL12",
     "ColumnwiseAPG",
@@ -80,12 +88,14 @@ __all__ = [
     "LogisticLoss",
     "Lp",
     "NonmonotoneAPG",
+    "ProxSVRG",
     "ProximalGradient",
     "Result",
     "SequentialConvex",
     "SpectralL12",
     "SquaredLoss",
     "Status",
+    "StreamedLoss",
     "SupportNewton",
     "l12_path",
     "minimize",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -37,7 +37,7 @@ from ell12.operators import (
     output_shape,
     select_columns,
 )
-from ell12.protocols import Array, Point
+from ell12.protocols import Array, Batch, Point
 from ell12.ridge import ridge_solver, weighted_gram
 from ell12.spectrum import largest_eigenvalue
 
@@ -93,7 +93,11 @@ class LinearLoss(ABC):
 
     def gradient(self, point: Point) -> Array:
         """The gradient; one product with the adjoint of A."""
-        return self._adjoint @ self.slope(point)
+        return self.gradient_of(self.slope(point))
+
+    def gradient_of(self, slope: Array) -> Array:
+        """The gradient that belongs to a slope; one product with the adjoint of A."""
+        return self._adjoint @ slope
 
     def slope(self, point: Point) -> Array:
         """The gradient with respect to the prediction."""
@@ -116,11 +120,21 @@ class LinearLoss(ABC):
 
     def restrict(self, columns: Array) -> LinearLoss:
         """The same loss in the given entries of x alone, the others being zero."""
-        other = copy.copy(self)
-        other.A = select_columns(self.A, columns)
-        for name in ("_gram_norm", "_adjoint", "_active_columns"):
-            other.__dict__.pop(name, None)
-        return other
+        return self._over(select_columns(self.A, columns))
+
+    def batches(self, size: int, random: Any = None) -> Iterator[Batch]:
+        """Losses of every k-th row, about ``size`` each, that sum to this one; shuffled if ``random`` is given."""
+        count = -(-int(self.b.shape[0]) // size)
+        for index in range(count) if random is None else random.permutation(count).tolist():
+            rows = slice(index, None, count)
+            batch = self._over(self.A[rows])
+            batch.b = self.b[rows]
+            batch.sample_weight = None if self.sample_weight is None else self.sample_weight[rows]
+            yield Batch(batch, index, count, rows)
+
+    def gram_product(self, v: Array) -> Array:
+        """``A' diag(w) A v`` times the largest curvature: its largest eigenvalue bounds that of all Hessians."""
+        return self.second_bound * self.gradient_of(self.scale * self._weighted(self.A @ v))
 
     def hessian(self, point: Point, columns: Array | None = None, others: Array | None = None) -> Array:
         """The Hessian as a dense matrix, of the given entries of x or of all; for Newton's method.
@@ -169,6 +183,14 @@ class LinearLoss(ABC):
         return rows[:, 0]
 
     # Data
+
+    def _over(self, A: Any) -> Any:
+        """The same loss with another matrix."""
+        other = copy.copy(self)
+        other.A = A
+        for name in ("_gram_norm", "_adjoint", "_active_columns"):
+            other.__dict__.pop(name, None)
+        return other
 
     def _as_observations(self, b: Any) -> Array:
         b = beside(as_floating(b, "b"), self.A, "b")

@@ -88,6 +88,20 @@ class Loss(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Some rows of a loss as a loss of their own, the ``index``-th of ``count``; for stochastic solvers."""
+
+    loss: Any
+    index: int
+    count: int
+    rows: slice | None = None  # where they are in a prediction, if predictions are kept
+
+    def point(self, point: Point) -> Point:
+        """The point with its prediction for these rows: no product, unless none is kept."""
+        return self.loss.point(point.x) if self.rows is None else Point(point.x, point.prediction[self.rows])
+
+
 @runtime_checkable
 class Penalty(Protocol):
     """A frozen dataclass of numbers: no data, no state."""

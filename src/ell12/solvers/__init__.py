@@ -5,12 +5,15 @@ from ell12.solvers.dca import DCA
 from ell12.solvers.newton import SupportNewton
 from ell12.solvers.proximal_gradient import FISTA, NonmonotoneAPG, ProximalGradient
 from ell12.solvers.sequential_convex import SequentialConvex
+from ell12.solvers.stochastic import SAGA, ProxSVRG
 
 __all__ = [
     "DCA",
     "FISTA",
+    "SAGA",
     "ColumnwiseAPG",
     "NonmonotoneAPG",
+    "ProxSVRG",
     "ProximalGradient",
     "SequentialConvex",
     "SupportNewton",

@@ -1,0 +1,179 @@
+import numpy as np
+import pytest
+import scipy.sparse
+
+from ell12 import (
+    L12,
+    SAGA,
+    HuberLoss,
+    LogisticLoss,
+    NonmonotoneAPG,
+    ProxSVRG,
+    SquaredLoss,
+    StreamedLoss,
+    SupportNewton,
+    datasets,
+    minimize,
+    stationarity,
+)
+
+SOLVERS = [ProxSVRG(batch_size=16), SAGA(batch_size=16)]
+
+
+def data(n=300, p=20, seed=0):
+    problem = datasets.correlated_design(seed, n_samples=n, n_features=p, n_nonzero=4, correlation=0.5)
+    return problem.A, problem.b
+
+
+def make(kind, A, b, **options):
+    target = np.where(b > 0, 1.0, -1.0) if kind is LogisticLoss else b
+    return kind(A, target, scale=1 / len(b), **options)
+
+
+@pytest.mark.parametrize("solver", SOLVERS, ids=lambda s: type(s).__name__)
+@pytest.mark.parametrize("kind", [SquaredLoss, LogisticLoss, HuberLoss])
+@pytest.mark.parametrize("l2_weight", [0.0, 1.0])
+def test_they_reach_a_stationary_point_as_low_as_nmapg(solver, kind, l2_weight):
+    loss, penalty = make(kind, *data()), L12(0.05, l2_weight=l2_weight)
+    result = minimize(loss, penalty, solver=solver, tol=1e-7, max_iter=500)
+    reference = minimize(loss, penalty, solver=NonmonotoneAPG(), tol=1e-7)
+    assert result.converged
+    assert stationarity(loss, penalty, result.x) <= 1e-7
+    assert result.objective <= reference.objective + 1e-9
+    assert np.all(np.diff(result.history["objective"]) <= 0)
+
+
+@pytest.mark.parametrize("solver", SOLVERS, ids=lambda s: type(s).__name__)
+def test_a_step_that_is_too_long_is_shortened(solver):
+    loss, penalty = make(SquaredLoss, *data()), L12(0.05)
+    wild = type(solver)(batch_size=16, step=100 / loss.lipschitz())
+    result = minimize(loss, penalty, solver=wild, tol=1e-6, max_iter=500)
+    assert result.converged
+    assert np.all(np.diff(result.history["objective"]) <= 0)
+
+
+@pytest.mark.parametrize("solver", SOLVERS, ids=lambda s: type(s).__name__)
+def test_the_seed_decides_the_steps(solver):
+    loss, penalty = make(SquaredLoss, *data()), L12(0.05)
+    first, again, other = (
+        minimize(loss, penalty, solver=type(solver)(batch_size=16, random_state=seed), tol=0, max_iter=3).x
+        for seed in (1, 1, 2)
+    )
+    assert np.array_equal(first, again)
+    assert not np.array_equal(first, other)
+
+
+@pytest.mark.parametrize("matrix", [np.asarray, np.asfortranarray, scipy.sparse.csr_array])
+@pytest.mark.parametrize("size", [1, 7, 64, 300, 1000])
+def test_batches_sum_to_the_loss(matrix, size):
+    A, b = data()
+    loss = SquaredLoss(matrix(A), b, sample_weight=np.arange(1.0, 301.0), scale=0.1)
+    x = np.random.default_rng(0).standard_normal(20)
+    point = loss.point(x)
+    batches = list(loss.batches(size, np.random.default_rng(0)))
+    assert sorted(batch.index for batch in batches) == list(range(-(-300 // size)))
+    total = sum(batch.loss.gradient(batch.point(point)) for batch in batches)
+    np.testing.assert_allclose(total, loss.gradient(point), rtol=1e-12, atol=1e-12)
+    assert sum(batch.loss.value(batch.loss.point(x)) for batch in batches) == pytest.approx(loss.value(point))
+
+
+def chunks_of(A, b, size, weight=None):
+    parts = [slice(i, i + size) for i in range(0, len(b), size)]
+    return [(A[p], b[p]) if weight is None else (A[p], b[p], weight[p]) for p in parts]
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_streamed_loss_is_the_loss_in_memory(weighted):
+    A, b = data()
+    weight = np.arange(1.0, 301.0) if weighted else None
+    whole = SquaredLoss(A, b, sample_weight=weight, scale=1 / (300 if weight is None else weight.sum()))
+    streamed = StreamedLoss(chunks_of(A, b, 70, weight))
+    random = np.random.default_rng(0)
+    x, y = streamed.point(random.standard_normal(20)), streamed.point(random.standard_normal(20))
+    assert streamed.value(x) == pytest.approx(whole.value(whole.point(x.x)), rel=1e-12)
+    np.testing.assert_allclose(streamed.gradient(x), whole.gradient(whole.point(x.x)), rtol=1e-10, atol=1e-12)
+    expected = whole.divergence(whole.point(y.x), whole.point(x.x))
+    assert streamed.divergence(y, x) == pytest.approx(expected, rel=1e-9)
+    largest = np.linalg.eigvalsh(A.T @ (A if weight is None else weight[:, None] * A))[-1] * whole.scale
+    assert largest <= streamed.lipschitz() <= 1.1 * largest
+    inner = streamed.restrict(np.array([0, 3]))
+    full = np.zeros(20)
+    full[[0, 3]] = x.x[:2]
+    assert inner.value(inner.point(x.x[:2])) == pytest.approx(whole.value(whole.point(full)), rel=1e-12)
+
+
+@pytest.mark.parametrize("solver", [ProxSVRG(batch_size=16), SAGA(batch_size=16), NonmonotoneAPG()])
+def test_streamed_data_give_the_solution_in_memory(solver):
+    A, b = data()
+    penalty, whole = L12(0.05), SquaredLoss(A, b, scale=1 / 300)
+    streamed = StreamedLoss(lambda: iter(chunks_of(A, b, 70)))
+    result = minimize(streamed, penalty, solver=solver, tol=1e-7, max_iter=2000)
+    assert result.converged
+    assert stationarity(whole, penalty, result.x) <= 1.01e-7
+    reference = minimize(whole, penalty, solver=SupportNewton(), tol=1e-8)
+    assert result.objective == pytest.approx(reference.objective, rel=1e-7)
+
+
+def test_a_value_and_a_gradient_are_one_pass():
+    A, b = data()
+    passes = []
+
+    def chunks():
+        passes.append(1)
+        return iter(chunks_of(A, b, 100))
+
+    loss = StreamedLoss(chunks)
+    point = loss.point(np.ones(20))
+    loss.value(point)
+    before = len(passes)
+    loss.gradient(point)
+    assert len(passes) == before
+
+
+def test_a_memory_map_is_read_where_it_lies(tmp_path):
+    A, b = data()
+    stored = np.lib.format.open_memmap(tmp_path / "A.npy", mode="w+", dtype=A.dtype, shape=A.shape)
+    stored[:] = A
+    stored.flush()
+    loss = SquaredLoss(np.load(tmp_path / "A.npy", mmap_mode="r"), b, scale=1 / 300)
+    assert np.shares_memory(next(loss.batches(16)).loss.A, loss.A)
+    result = minimize(loss, L12(0.05), solver=ProxSVRG(batch_size=16), tol=1e-6)
+    assert result.converged
+    assert stationarity(SquaredLoss(A, b, scale=1 / 300), L12(0.05), result.x) <= 1.01e-6
+
+
+def test_in_passes_over_the_data_svrg_needs_fewer_than_nmapg():
+    A, b = data(4000, 50, seed=1)
+    loss, penalty = SquaredLoss(A, b, scale=1 / 4000), L12(0.02)
+    best = minimize(loss, penalty, solver=SupportNewton(), tol=1e-9).objective
+
+    def iterations(solver):
+        history = minimize(loss, penalty, solver=solver, tol=1e-8, max_iter=2000).history["objective"]
+        return int(np.argmax(np.array(history) <= best + 1e-9))
+
+    assert 2 * iterations(ProxSVRG(batch_size=32)) < iterations(NonmonotoneAPG())
+
+
+@pytest.mark.parametrize(
+    ("chunks", "words"),
+    [
+        ([], "no rows"),
+        ([(np.ones((2, 3)), [1.0, 2.0]), (np.ones((2, 2)), [1.0, 2.0])], "chunk 1: it has 2 columns"),
+        ([(np.ones((2, 3)), [1.0, 2.0]), (np.full((2, 3), np.nan), [1.0, 2.0])], "chunk 1: A holds NaN"),
+        ([(np.ones((2, 3)), [1.0])], "chunk 0: b must have shape"),
+    ],
+)
+def test_a_bad_chunk_is_named(chunks, words):
+    with pytest.raises(ValueError, match=words):
+        minimize(StreamedLoss(chunks), L12(0.1), solver=ProxSVRG())
+
+
+def test_what_can_be_read_once_only_is_refused():
+    with pytest.raises(TypeError, match="once only"):
+        StreamedLoss(iter([(np.eye(2), [1.0, 2.0])]))
+
+
+@pytest.mark.parametrize("options", [{"batch_size": 0}, {"batch_size": 1.5}, {"step": -1.0}, {"passes": 0}])
+def test_bad_options_are_named(options):
+    with pytest.raises(ValueError, match=next(iter(options))):
+        ProxSVRG(**options)
