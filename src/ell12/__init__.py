@@ -14,7 +14,18 @@ __version__ = "0.1.0.dev0"
 # Where each public name lives, in the order of the flow from data to results.
 _HOMES = {
     "prox": ("prox_l12", "prox_l12_groups", "prox_l12_iterative", "prox_l12_spectral", "moreau_l12"),
-    "penalties": ("L12", "L1", "GroupL12", "ColumnsL12", "SpectralL12", "LogSum", "CappedL1", "Lp", "MCP"),
+    "penalties": (
+        "L12",
+        "L1",
+        "GroupL12",
+        "RowsL12",
+        "ColumnsL12",
+        "SpectralL12",
+        "LogSum",
+        "CappedL1",
+        "Lp",
+        "MCP",
+    ),
     "losses": ("SquaredLoss", "LogisticLoss", "HuberLoss"),
     "streaming": ("StreamedLoss",),
     "solvers": (
@@ -53,7 +64,7 @@ if TYPE_CHECKING:
     from ell12.losses import HuberLoss, LogisticLoss, SquaredLoss
     from ell12.minimization import Result, Status, minimize, stationarity
     from ell12.path import l12_path
-    from ell12.penalties import L1, L12, MCP, CappedL1, ColumnsL12, GroupL12, LogSum, Lp, SpectralL12
+    from ell12.penalties import L1, L12, MCP, CappedL1, ColumnsL12, GroupL12, LogSum, Lp, RowsL12, SpectralL12
     from ell12.prox import moreau_l12, prox_l12, prox_l12_groups, prox_l12_iterative, prox_l12_spectral
     from ell12.solvers import (
         DCA,
@@ -91,6 +102,7 @@ __all__ = [
     "ProxSVRG",
     "ProximalGradient",
     "Result",
+    "RowsL12",
     "SequentialConvex",
     "SpectralL12",
     "SquaredLoss",

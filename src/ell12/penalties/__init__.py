@@ -1,7 +1,7 @@
 """Penalties: frozen dataclasses of numbers with a value and a closed-form proximal operator.
 
-`L12`, `GroupL12`, `ColumnsL12` and `SpectralL12` are the package's own; `LogSum`, `CappedL1`, `Lp` and `MCP` are
-there to compare with. Each prox is a global minimiser.
+`L12`, `GroupL12`, `RowsL12`, `ColumnsL12` and `SpectralL12` are the package's own; `LogSum`, `CappedL1`, `Lp` and
+`MCP` are there to compare with. Each prox is a global minimiser.
 
 A new penalty is one class with ``alpha``, ``value`` and ``prox``;
 ``convex`` and ``subtracted_gradient`` open it to SCP and DCA, ``violation`` gives it an exact stationarity,
@@ -11,6 +11,7 @@ A new penalty is one class with ``alpha``, ``value`` and ``prox``;
 from ell12.penalties.columns import ColumnsL12
 from ell12.penalties.intercept import WithIntercept
 from ell12.penalties.l12 import L1, L12, GroupL12, SpectralL12
+from ell12.penalties.rows import RowsL12
 from ell12.penalties.separable import MCP, CappedL1, LogSum, Lp
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "GroupL12",
     "LogSum",
     "Lp",
+    "RowsL12",
     "SpectralL12",
     "WithIntercept",
 ]

@@ -1,0 +1,82 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.linear_model import MultiTaskLasso
+
+from ell12 import L12, NonmonotoneAPG, RowsL12, SquaredLoss, minimize, stationarity
+from ell12.prox import prox_l12
+
+
+@pytest.mark.parametrize("l2_weight", [0.0, 0.6, 1.0])
+def test_one_column_is_l12(l2_weight):
+    x = np.array([[1.0], [0.0], [-2.0]])
+    gradient = np.array([[0.3], [-1.4], [0.2]])
+    rows, vector = RowsL12(0.7, l2_weight), L12(0.7, l2_weight)
+    assert rows.value(x) == pytest.approx(vector.value(x[:, 0]))
+    np.testing.assert_allclose(rows.prox(x, 0.5)[:, 0], vector.prox(x[:, 0], 0.5))
+    for state in (x, 0 * x):
+        assert rows.violation(state, gradient) == pytest.approx(vector.violation(state[:, 0], gradient[:, 0]))
+
+
+@given(st.integers(0, 10**6), st.floats(0.01, 3.0), st.sampled_from([0.0, 0.5, 1.0]))
+def test_no_point_near_or_far_is_better_than_the_prox(seed, t, l2_weight):
+    random = np.random.default_rng(seed)
+    z, penalty = random.standard_normal((4, 3)), RowsL12(t, l2_weight)
+
+    def objective(x):
+        return 0.5 * np.sum((x - z) ** 2) + penalty.value(x)
+
+    best = objective(penalty.prox(z, 1.0))
+    directions = z / np.linalg.norm(z, axis=1, keepdims=True)
+    for _ in range(60):  # rows along z, as a minimiser has them, and any others
+        sizes = random.exponential(size=4) * (random.random(4) < 0.5) * np.linalg.norm(z, axis=1)
+        assert best <= objective(sizes[:, None] * directions) + 1e-12
+        assert best <= objective(random.standard_normal((4, 3)) * (random.random((4, 1)) < 0.5)) + 1e-12
+
+
+def test_without_the_subtracted_norm_it_is_the_multi_task_lasso():
+    random = np.random.default_rng(0)
+    A, X = random.standard_normal((40, 15)), np.zeros((15, 3))
+    X[[2, 7]] = random.standard_normal((2, 3))
+    B = A @ X + 0.1 * random.standard_normal((40, 3))
+    theirs = MultiTaskLasso(alpha=0.1, fit_intercept=False, tol=1e-12, max_iter=100_000).fit(A, B)
+    loss = SquaredLoss(A, B, scale=1 / 40)
+    ours = minimize(loss, RowsL12(0.1, l2_weight=0.0), solver=NonmonotoneAPG(), tol=1e-9)
+    np.testing.assert_allclose(ours.x, theirs.coef_.T, atol=1e-7)
+
+
+def test_l1_2_finds_the_rows_and_is_stationary():
+    random = np.random.default_rng(1)
+    A, X = random.standard_normal((60, 30)), np.zeros((30, 4))
+    X[[3, 11, 20]] = random.standard_normal((3, 4))
+    loss, penalty = SquaredLoss(A, A @ X, scale=1 / 60), RowsL12(0.1)
+    result = minimize(loss, penalty, solver=NonmonotoneAPG(), tol=1e-8)
+    assert result.converged
+    assert stationarity(loss, penalty, result.x) <= 1e-8
+    assert np.flatnonzero(np.any(result.x, axis=1)).tolist() == [3, 11, 20]
+
+
+def test_a_zero_matrix_grows_where_that_pays():
+    z, penalty = np.zeros((3, 2)), RowsL12(1.0, l2_weight=1.5)
+    assert 0.5 * np.sum(penalty.prox(z, 1.0) ** 2) + penalty.value(penalty.prox(z, 1.0)) == pytest.approx(-0.125)
+
+
+def test_weights_are_of_the_rows():
+    z = np.random.default_rng(0).standard_normal((3, 2))
+    x = RowsL12(0.5, weights=[1.0, 1.0, 10.0]).prox(z, 1.0)
+    sizes = prox_l12(np.linalg.norm(z, axis=1), 0.5, weights=[1.0, 1.0, 10.0])
+    np.testing.assert_allclose(np.linalg.norm(x, axis=1), sizes)
+    assert not x[2].any()
+    with pytest.raises(ValueError, match="weights must hold one number for each of 3 rows"):
+        RowsL12(0.5, weights=[1.0, 2.0]).value(z)
+
+
+def test_other_arrays(backend):
+    z = np.random.default_rng(0).standard_normal((5, 3))
+    penalty = RowsL12(0.5)
+    x = penalty.prox(backend.make_array(z), 1.0)
+    np.testing.assert_allclose(
+        backend.to_numpy(x), penalty.prox(z, 1.0), rtol=1e-5 if not backend.float64 else 1e-12
+    )
+    assert penalty.value(x) == pytest.approx(penalty.value(penalty.prox(z, 1.0)), rel=1e-5)
