@@ -7,17 +7,31 @@ thread, and writes results/NAME.json and, rendered from it, results/NAME.md.
 from __future__ import annotations
 
 import hashlib
+import importlib
 import json
 import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
+
+import page
 
 HERE = Path(__file__).resolve().parent
 PEERS, RESULTS, REQUIREMENTS = HERE / ".peers", HERE / "results", HERE / "peers.txt"
 PYTHON = PEERS / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-NOT_BENCHMARKS = {"run", "child", "timing", "gpu", "support_recovery"}
+NOT_BENCHMARKS = {
+    "run",
+    "child",
+    "timing",
+    "gpu",
+    "page",
+    "race_methods",
+    "race_problems",
+    "race_skglm",
+    "support_recovery",
+}
 ONE_THREAD = {
     **dict.fromkeys(
         (
@@ -40,6 +54,7 @@ def main(names: list[str]) -> int:
         sys.exit(f"no benchmark {', '.join(sorted(unknown))}; there are {', '.join(known)}")
     prepare_peers()
     failed = [name for name in names or known if not run(name)]
+    print(f"the page: {page.write(RESULTS)}")
     if failed:
         print(f"failed, results left as they were: {', '.join(failed)}", file=sys.stderr)
     return len(failed)
@@ -80,7 +95,7 @@ def run(name: str) -> bool:
         text = output.read_text()
     RESULTS.mkdir(exist_ok=True)
     write(RESULTS / f"{name}.json", text)
-    write(RESULTS / f"{name}.md", render(json.loads(text)))
+    write(RESULTS / f"{name}.md", renderer(name)(json.loads(text)))
     return True
 
 
@@ -89,6 +104,11 @@ def write(path: Path, text: str) -> None:
     part = path.with_suffix(path.suffix + ".part")
     part.write_text(text)
     part.replace(path)
+
+
+def renderer(name: str) -> Callable[[dict], str]:
+    """How a benchmark shows its rows, if it says so; else as the table below."""
+    return getattr(importlib.import_module(name), "render", render)
 
 
 def render(result: dict) -> str:

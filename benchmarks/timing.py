@@ -31,6 +31,8 @@ class Row:
     multiple: float | None = None  # of the time of the benchmark's BASELINE
     objective: float | None = None
     note: str = ""
+    accuracy: float | None = None  # stationarity or duality gap, where a benchmark measures it
+    measure: str = ""  # which of them
 
 
 def median_seconds(calls: Mapping[str, Callable[[], Any]], budget: float = 3.0) -> dict[str, float]:

@@ -1,0 +1,175 @@
+"""Time to a given accuracy, ell12 and every peer side by side.
+
+With l1-2 the accuracy is the stationarity, the largest violation of the first-order condition over alpha;
+for the Lasso, the convex twin, it is the duality gap relative to half the square of b. Every method starts
+from zero. Points are pairs of time and accuracy, each a run of its own from the start: the budget (steps, or a
+tolerance) rises until the run reaches 1e-8 or takes longer than the limit. Times are medians over rounds in
+which the methods take turns; a run of more than a second is timed once.
+"""
+
+from __future__ import annotations
+
+import statistics
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from race_methods import L12_METHODS, LASSO_METHODS, Method, methods, squared
+from race_problems import L12_PROBLEMS, LASSO_PROBLEMS, Problem
+from timing import CLOCK, Row, load, version_of
+
+BASELINE = "ell12"
+LIMIT = 10.0  # seconds of one run
+TARGETS = (1e-2, 1e-4, 1e-6, 1e-8)
+ROUNDS = 3
+
+
+@dataclass
+class Point:
+    """One budget of one method: its times, and where it ended."""
+
+    budget: Any
+    error: float
+    objective: float
+    times: list[float] = field(default_factory=list)
+
+
+def rows() -> Iterator[Row]:
+    for problems, makers, measure in (
+        (L12_PROBLEMS, L12_METHODS, "stationarity"),
+        (LASSO_PROBLEMS, LASSO_METHODS, "gap"),
+    ):
+        found = list(methods(makers))
+        for make in problems:
+            problem = make()
+            for entry in found:
+                if not isinstance(entry, Method):
+                    yield Row(problem.name, entry[0], "", note=entry[1], measure=measure)
+            runners = [m for m in found if isinstance(m, Method) and m.fits(problem)]
+            yield from race(problem, runners, measure)
+            if measure == "stationarity" and squared(problem):
+                yield nearest_rival(problem)
+
+
+def nearest_rival(problem: Problem) -> Row:
+    """Another nonconvex penalty by a working-set solver: another objective, so that only its time is shown."""
+    skglm, missing = load("skglm")
+    name = "skglm, MCP (another penalty)"
+    if skglm is None:
+        return Row(problem.name, name, "", note=missing, measure="stationarity")
+    sparse = scipy.sparse.issparse(problem.A)
+    A = scipy.sparse.csc_matrix(problem.A) if sparse else np.asfortranarray(problem.A)
+    alpha = problem.alpha / A.shape[0]
+
+    def fit() -> Any:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return skglm.MCPRegression(alpha, gamma=3.0, tol=1e-6 * alpha, fit_intercept=False).fit(A, problem.b)
+
+    fit()
+    begin = CLOCK()
+    model = fit()
+    seconds = CLOCK() - begin
+    note = f"{1e3 * seconds:.3g} ms to its own tolerance 1e-6 alpha, {np.count_nonzero(model.coef_)} nonzeros"
+    return Row(problem.name, name, version_of("skglm"), seconds, note=note, measure="stationarity")
+
+
+def race(problem: Problem, runners: list[Method], measure: str) -> Iterator[Row]:
+    """A row for every point of every method."""
+    points = {method.name: climb(problem, method) for method in runners}
+    for _ in range(ROUNDS - 1):
+        for method in runners:
+            for point in points[method.name]:
+                if point.times[0] < 1.0:
+                    point.times.append(timed(problem, method, point.budget)[0])
+    for method in runners:
+        for point in points[method.name]:
+            yield Row(
+                problem.name,
+                method.name,
+                version_of(method.package),
+                statistics.median(point.times),
+                objective=point.objective,
+                accuracy=point.error,
+                measure=measure,
+            )
+
+
+def climb(problem: Problem, method: Method) -> list[Point]:
+    """Rising budgets until the last target or the limit; the first run, which may compile, is not counted."""
+    method.solve(problem, method.budgets[0])
+    points: list[Point] = []
+    for budget in method.budgets:
+        seconds, x = timed(problem, method, budget)
+        points.append(Point(budget, problem.error(x), problem.objective(x), [seconds]))
+        if points[-1].error <= TARGETS[-1] or seconds > LIMIT:
+            break
+    return points
+
+
+def timed(problem: Problem, method: Method, budget: Any) -> tuple[float, np.ndarray]:
+    begin = CLOCK()
+    x = method.solve(problem, budget)
+    return CLOCK() - begin, x
+
+
+def render(result: dict) -> str:
+    """The Markdown page: for each problem the time to each accuracy, and the objective reached."""
+    title, _, about = result["about"].partition("\n")
+    lines = [f"# {title.rstrip('.')}", "", about.strip(), "", where(result), ""]
+    for problem in dict.fromkeys((row["problem"], row["measure"]) for row in result["rows"]):
+        lines += table(problem, [r for r in result["rows"] if (r["problem"], r["measure"]) == problem])
+    return "\n".join(lines) + "\n"
+
+
+def where(result: dict) -> str:
+    """Where and when it was measured."""
+    versions = result["versions"]
+    names = ", ".join(f"{name} {versions[name]}" for name in ("numpy", "scipy", "scikit-learn"))
+    load = "" if result["load"] is None else f"; load of the machine before: {result['load']:.1f}"
+    return (
+        f"Measured {result['date']} on {result['processor']}, one thread, Python {result['python']}, {names}"
+        f"{load}."
+        f" Times are processor time; a dash is an accuracy not reached by a run of {LIMIT:g} s."
+    )
+
+
+def table(problem: tuple[str, str], rows: list[dict]) -> list[str]:
+    """One problem: a line a method, the fastest time to each accuracy in bold."""
+    name, measure = problem
+    what = "stationarity" if measure == "stationarity" else "duality gap"
+    header = ["method", "version", *(f"to {what} {target:.0e}" for target in TARGETS), "best objective", "note"]
+    lines = [f"## {name}" + (" (Lasso)" if measure == "gap" else ""), "", line(header)]
+    lines.append(line(["---", "---", *["---:"] * (len(TARGETS) + 1), "---"]))
+    groups: dict[str, list[dict]] = {}
+    for row in rows:
+        groups.setdefault(row["method"], []).append(row)
+    times = {method: [time_to(target, points) for target in TARGETS] for method, points in groups.items()}
+    best = [min((t[k] for t in times.values() if t[k] is not None), default=None) for k in range(len(TARGETS))]
+    for method, points in groups.items():
+        cells = [shown(t, b) for t, b in zip(times[method], best, strict=True)]
+        values = [p["objective"] for p in points if p["objective"] is not None]
+        objective = f"{min(values):.9g}" if values else ""
+        lines.append(line([method, points[0]["version"], *cells, objective, points[0]["note"]]))
+    return [*lines, ""]
+
+
+def time_to(target: float, points: list[dict]) -> float | None:
+    """The least time of a run that reached the accuracy."""
+    reached = [p["seconds"] for p in points if p["accuracy"] is not None and p["accuracy"] <= target]
+    return min(reached, default=None)
+
+
+def shown(seconds: float | None, best: float | None) -> str:
+    if seconds is None:
+        return "-"
+    text = f"{seconds:.3g} s" if seconds >= 1 else f"{1e3 * seconds:.3g} ms"
+    return f"**{text}**" if seconds == best else text
+
+
+def line(cells: list[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
