@@ -32,12 +32,16 @@ ALLOWED = {
     "minimization": {"protocols", "backend", "solvers", "checkpoints"},
     "centering": {"protocols", "backend", "operators"},
     "path": {"protocols", "backend", "centering", "losses", "penalties", "minimization"},
-    "linear_model": {"protocols", "centering", "losses", "minimization", "path"},
+    "quadratic": {"protocols", "backend"},
+    "distributed": {"protocols", "backend", "operators", "spectrum", "ridge", "losses", "quadratic"},
+    "linear_model": {"protocols", "centering", "losses", "minimization", "path", "distributed"},
     "datasets": set(),
 }
 FREE = {"__init__", "cli", "experiments"}  # the package's front, and its thin users that nothing imports
 ONLY_IMPORTER = {
     "array_api_compat": {"backend"},
+    "dask": {"distributed"},
+    "distributed": {"distributed"},
     "numba": {"compiled"},
     "matplotlib": {"experiments"},
     "sklearn": {"linear_model"},
@@ -110,6 +114,7 @@ def test_importing_the_package_loads_nothing_heavy():
         "numba",
         "matplotlib",
         "torch",
+        "dask",
     }
 
 
@@ -117,4 +122,4 @@ def test_a_small_fit_loads_no_compiler_and_no_plotting():
     loaded = modules_after(
         "import ell12, numpy as np; ell12.minimize(ell12.SquaredLoss(np.eye(3), [1., 2., 3.]), ell12.L12(1.))"
     )
-    assert not loaded & {"numba", "matplotlib", "torch", "jax", "sklearn", "pandas"}
+    assert not loaded & {"numba", "matplotlib", "torch", "jax", "sklearn", "pandas", "dask"}

@@ -27,6 +27,7 @@ _HOMES = {
         "MCP",
     ),
     "losses": ("SquaredLoss", "LogisticLoss", "HuberLoss"),
+    "quadratic": ("QuadraticLoss",),
     "streaming": ("StreamedLoss",),
     "solvers": (
         "ProximalGradient",
@@ -39,6 +40,7 @@ _HOMES = {
         "ProxSVRG",
         "SAGA",
     ),
+    "protocols": ("DataUnavailable",),
     "minimization": ("minimize", "Result", "Status", "stationarity"),
     "path": ("l12_path",),
     "linear_model": ("L12Regressor", "L12RegressorCV", "L12Classifier", "L12ClassifierCV"),
@@ -46,6 +48,7 @@ _HOMES = {
 _MODULES = (
     "backend",
     "datasets",
+    "distributed",
     "experiments",
     "image_operators",
     "linear_model",
@@ -54,6 +57,7 @@ _MODULES = (
     "penalties",
     "losses",
     "prox",
+    "quadratic",
     "solvers",
     "streaming",
 )
@@ -65,7 +69,9 @@ if TYPE_CHECKING:
     from ell12.minimization import Result, Status, minimize, stationarity
     from ell12.path import l12_path
     from ell12.penalties import L1, L12, MCP, CappedL1, ColumnsL12, GroupL12, LogSum, Lp, RowsL12, SpectralL12
+    from ell12.protocols import DataUnavailable
     from ell12.prox import moreau_l12, prox_l12, prox_l12_groups, prox_l12_iterative, prox_l12_spectral
+    from ell12.quadratic import QuadraticLoss
     from ell12.solvers import (
         DCA,
         FISTA,
@@ -89,6 +95,7 @@ __all__ = [
     "CappedL1",
     "ColumnsL12",
     "ColumnwiseAPG",
+    "DataUnavailable",
     "GroupL12",
     "HuberLoss",
     "L12Classifier",
@@ -101,6 +108,7 @@ __all__ = [
     "NonmonotoneAPG",
     "ProxSVRG",
     "ProximalGradient",
+    "QuadraticLoss",
     "Result",
     "RowsL12",
     "SequentialConvex",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import os
 import time
@@ -13,7 +12,7 @@ from typing import Any
 
 from ell12.backend import all_finite, as_floating, beside, is_complex, max_abs, namespace
 from ell12.checkpoints import Checkpoint, Saved
-from ell12.protocols import Array, Iterate, Loss, Penalty, Point, Solver
+from ell12.protocols import Array, DataUnavailable, Iterate, Loss, Penalty, Point, Solver
 from ell12.solvers import NonmonotoneAPG
 
 History = dict[str, list[float]]
@@ -27,6 +26,7 @@ class Status(Enum):
     MAX_SECONDS = "The time reached max_seconds before the stationarity fell to tol."
     STOPPED = "The run was stopped by its caller; x is the best iterate so far."
     NOT_FINITE = "The objective became NaN or infinite; x is the best iterate before that."
+    DATA_LOST = "The data could not be reached any more; x is the best iterate before that."
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ def minimize(
     -------
     Result
         Never raises for want of convergence and never prints: see its ``status``. Ctrl-C returns the best
-        iterate so far.
+        iterate so far; where the data are lost, the error's ``result`` holds it.
 
     Examples
     --------
@@ -134,8 +134,12 @@ def minimize(
     solver = NonmonotoneAPG() if solver is None else solver
     status = Status.STOPPED
     try:
-        with contextlib.suppress(KeyboardInterrupt):
-            status = _run(recorder, solver.iterates(loss, penalty, start), tol, max_iter, max_seconds, stop)
+        status = _run(recorder, solver.iterates(loss, penalty, start), tol, max_iter, max_seconds, stop)
+    except KeyboardInterrupt:
+        pass
+    except DataUnavailable as error:
+        error.result = recorder.result(Status.DATA_LOST)
+        raise
     finally:
         recorder.save()
     return recorder.result(status)
@@ -252,7 +256,8 @@ class _Recorder:
         final = self.certified if status is Status.CONVERGED else self.best
         reached = self.stationarity if self.certified is final else None
         if reached is None:
-            reached = stationarity(self.loss, self.penalty, final.point)
+            lost = status is Status.DATA_LOST
+            reached = math.nan if lost else stationarity(self.loss, self.penalty, final.point)
         return Result(final.point.x, final.objective, reached, status, self.n_iter, self._whole_rows())
 
     def _whole_rows(self) -> History:

@@ -35,6 +35,8 @@ def as_operator(A: Any, name: str = "A") -> Any:
     """
     if np.ma.isMaskedArray(A):
         raise TypeError(f"{name} must not be a masked array: fill or drop what is masked first")
+    if hasattr(A, "__dask_graph__"):
+        raise TypeError(f"{name} is a Dask {type(A).__name__}: make its loss with ell12.distributed.sum_loss")
     if not _is_matrix(A):
         _check_operator(A, name)
         return A

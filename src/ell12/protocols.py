@@ -55,6 +55,22 @@ class Iterate:
     optimality: float
 
 
+class DataUnavailable(RuntimeError):
+    """The data of a loss cannot be reached any more, such as when a cluster is gone.
+
+    Attributes
+    ----------
+    result : Result or None
+        Where `ell12.minimize` had come to: its ``x`` is the best iterate. None before the first.
+    coef, intercept : array and float, or None
+        The same as an estimator's coefficients, where one was being fitted.
+    """
+
+    result: Any = None
+    coef: Any = None
+    intercept: Any = None
+
+
 @runtime_checkable
 class Loss(Protocol):
     """A smooth function of ``x`` that owns its data."""

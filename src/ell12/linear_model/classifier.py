@@ -9,6 +9,13 @@ from scipy.special import expit
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 
+from ell12.linear_model.chunked import (
+    accuracy,
+    classification_problems,
+    is_chunked,
+    map_rows,
+    note_features,
+)
 from ell12.linear_model.problems import Design, Problem
 from ell12.linear_model.sparse_model import SparseLinearModel
 from ell12.losses import LogisticLoss
@@ -110,33 +117,53 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
         Parameters
         ----------
         X : array or sparse matrix of shape (n_samples, n_features)
-            Samples. float32 stays float32; what is sparse is never made dense.
+            Samples. float32 stays float32; what is sparse is never made dense. A dask array or DataFrame stays
+            where it is; see `ell12.distributed.sum_loss`.
         y : array of shape (n_samples,)
             Labels of any kind.
         sample_weight : array of shape (n_samples,), optional
             Weights, at least 0.
         """
-        X, codes, sample_weight = self._validate_labels(X, y, sample_weight)
-        self._fit_problems(self._problems(X, codes, sample_weight), self.alpha)
+        if is_chunked(X):
+            note_features(self, X)
+            self.classes_, problems = classification_problems(X, y, sample_weight, self.fit_intercept)
+        else:
+            X, codes, sample_weight = self._validate_labels(X, y, sample_weight)
+            problems = self._problems(X, codes, sample_weight)
+        self._fit_problems(problems, self.alpha)
         return self
 
     def decision_function(self, X: Any) -> Array:
         """The fitted linear functions at the rows of X: of the second class where there are two."""
+        if is_chunked(X):
+            return map_rows(self.decision_function, X)
         scores = self._linear_functions(X)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def predict(self, X: Any) -> Array:
-        """The label with the largest decision function."""
+        """The label with the largest decision function; a dask array, not computed yet, where X is one."""
+        if is_chunked(X):
+            return map_rows(self.predict, X)
         scores = self.decision_function(X)
         return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
 
     def predict_proba(self, X: Any) -> Array:
         """The probability of each class; of more than two, each against the rest, scaled to the sum 1."""
+        if is_chunked(X):
+            return map_rows(self.predict_proba, X)
         return probabilities(self.decision_function(X))
 
     def predict_log_proba(self, X: Any) -> Array:
         """The logarithm of `predict_proba`."""
+        if is_chunked(X):
+            return map_rows(self.predict_log_proba, X)
         return np.log(self.predict_proba(X))
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The share of labels that are right; what is on workers is added up there."""
+        if is_chunked(X):
+            return accuracy(self.predict(X), X, y, sample_weight)
+        return super().score(X, y, sample_weight)
 
     def _validate_labels(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Array, Any]:
         """The data, with the number of its class in place of each label."""

@@ -48,28 +48,41 @@ class Design:
     def problem(self, kind: type[LinearLoss], target: Array, level: float = 0.0) -> Problem:
         """The mean loss of this kind on a target; ``level`` is what was subtracted from the target."""
         loss = kind(self.A, target, sample_weight=self.sample_weight, scale=1 / self.total)
-        return Problem(self, loss, level)
+        return Problem(loss, self.means, level, self.constant)
 
 
 @dataclass(frozen=True)
 class Problem:
-    """A loss, and how its unknown x makes coefficients and an intercept."""
+    """A loss, and how its unknown x makes coefficients and an intercept.
 
-    design: Design
-    loss: LinearLoss
+    Parameters
+    ----------
+    loss : Loss
+        Of columns less their means.
+    means : array of shape (n_features,)
+        The means, zeros where there is no intercept.
+    level : float
+        The intercept for centred columns, where x does not hold it.
+    constant : bool
+        Whether x holds it, as its last entry.
+    """
+
+    loss: Any
+    means: Array
     level: float
+    constant: bool
 
     def coefficients(self, x: Array) -> tuple[Array, float]:
         """The coefficients of the columns of X as they were given, and the intercept."""
-        coef = x[:-1] if self.design.constant else x
-        level = float(x[-1]) if self.design.constant else self.level
-        return coef, level - float(self.design.means @ coef)
+        coef = x[:-1] if self.constant else x
+        level = float(x[-1]) if self.constant else self.level
+        return coef, level - float(self.means @ coef)
 
     def unknown(self, coef: Array, intercept: float) -> Array:
         """The x that has these coefficients and this intercept: the inverse of `coefficients`."""
-        if not self.design.constant:
+        if not self.constant:
             return coef
-        return np.append(coef, np.asarray(intercept + self.design.means @ coef, dtype=coef.dtype))
+        return np.append(coef, np.asarray(intercept + self.means @ coef, dtype=coef.dtype))
 
 
 def centered_target(design: Design, y: Array) -> tuple[Array, float]:

@@ -7,6 +7,13 @@ from typing import Any
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 
+from ell12.linear_model.chunked import (
+    determination,
+    is_chunked,
+    map_rows,
+    note_features,
+    regression_problems,
+)
 from ell12.linear_model.problems import Design, Problem, centered_target
 from ell12.linear_model.sparse_model import SparseLinearModel
 from ell12.losses import SquaredLoss
@@ -108,20 +115,32 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
         Parameters
         ----------
         X : array or sparse matrix of shape (n_samples, n_features)
-            Samples. float32 stays float32; what is sparse is never made dense.
+            Samples. float32 stays float32; what is sparse is never made dense. A dask array or DataFrame stays
+            where it is; see `ell12.distributed.sum_loss`.
         y : array of shape (n_samples,) or (n_samples, n_targets)
             Targets.
         sample_weight : array of shape (n_samples,), optional
             Weights, at least 0.
         """
-        X, y, sample_weight = self._validate_regression(X, y, sample_weight)
-        self._fit_problems(self._problems(X, y, sample_weight), self.alpha)
+        if is_chunked(X):
+            note_features(self, X)
+            problems = regression_problems(X, y, sample_weight, self.fit_intercept)
+        else:
+            X, y, sample_weight = self._validate_regression(X, y, sample_weight)
+            problems = self._problems(X, y, sample_weight)
+        self._fit_problems(problems, self.alpha)
         self._squeeze(y)
         return self
 
     def predict(self, X: Any) -> Array:
-        """The fitted linear function at the rows of X."""
-        return self._linear_functions(X)
+        """The fitted linear function at the rows of X; a dask array, not computed yet, where X is one."""
+        return map_rows(self.predict, X) if is_chunked(X) else self._linear_functions(X)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The coefficient of determination; what is on workers is added up there."""
+        if is_chunked(X):
+            return determination(self.predict(X), X, y, sample_weight)
+        return super().score(X, y, sample_weight)
 
     def _validate_regression(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Array, Any]:
         X, y, sample_weight = self._validate(X, y, sample_weight, multi_output=True, y_numeric=True)

@@ -14,10 +14,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from ell12.linear_model.chunked import check_in_memory
 from ell12.linear_model.problems import Problem
 from ell12.minimization import History, Result
 from ell12.path import alpha_max, l12_penalty, solution_path
-from ell12.protocols import Array
+from ell12.protocols import Array, DataUnavailable
 
 EVERY = 100  # iterations between two lines of progress
 
@@ -64,10 +65,12 @@ class SparseLinearModel(BaseEstimator, ABC):
     def _linear_functions(self, X: Any) -> Array:
         """The fitted linear functions at the rows of X."""
         check_is_fitted(self)
+        check_in_memory(X, self)
         X = validate_data(self, X, accept_sparse=("csr", "csc"), dtype=(np.float64, np.float32), reset=False)
         return safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
 
     def _validate(self, X: Any, y: Any, sample_weight: Any, **checks: Any) -> tuple[Any, Any, Any]:
+        check_in_memory(X, self)
         X, y = validate_data(self, X, y, accept_sparse=("csr", "csc"), dtype=(np.float64, np.float32), **checks)
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, X, dtype=X.dtype, ensure_non_negative=True)
@@ -85,8 +88,7 @@ class SparseLinearModel(BaseEstimator, ABC):
     def _alpha_max(self, problems: list[Problem]) -> float:
         options = self._penalty_options()
         return max(
-            alpha_max(problem.loss, self.l2_weight, intercept=problem.design.constant, **options)
-            for problem in problems
+            alpha_max(problem.loss, self.l2_weight, intercept=problem.constant, **options) for problem in problems
         )
 
     def _solve(self, problem: Problem, alphas: Any, x0: Array | None = None) -> list[Result]:
@@ -94,7 +96,7 @@ class SparseLinearModel(BaseEstimator, ABC):
         options = self._penalty_options()
         return solution_path(
             problem.loss,
-            lambda alpha: l12_penalty(alpha, self.l2_weight, intercept=problem.design.constant, **options),
+            lambda alpha: l12_penalty(alpha, self.l2_weight, intercept=problem.constant, **options),
             alphas,
             x0,
             solver=self.solver,
@@ -106,9 +108,14 @@ class SparseLinearModel(BaseEstimator, ABC):
     def _fit_problems(self, problems: list[Problem], alpha: float) -> None:
         """Solve at one alpha and keep what was found: one row of coefficients for each problem."""
         starts = self._starts(problems)
-        results = [
-            self._solve(problem, [alpha], start)[0] for problem, start in zip(problems, starts, strict=True)
-        ]
+        results: list[Result] = []
+        for problem, start in zip(problems, starts, strict=True):
+            try:
+                results.extend(self._solve(problem, [alpha], start))
+            except DataUnavailable as error:
+                if error.result is not None:
+                    error.coef, error.intercept = problem.coefficients(error.result.x)
+                raise
         self._keep(problems, results)
         warn_if_not_converged(self, results)
 
@@ -119,7 +126,7 @@ class SparseLinearModel(BaseEstimator, ABC):
             return [None] * len(problems)
         intercepts = np.broadcast_to(self.intercept_, len(problems))
         return [
-            problem.unknown(row.astype(problem.loss.b.dtype), float(intercept))
+            problem.unknown(row.astype(problem.means.dtype), float(intercept))
             for problem, row, intercept in zip(problems, coef, intercepts, strict=True)
         ]
 

@@ -134,22 +134,25 @@ class NonmonotoneAPG:
     def iterates(self, loss: Loss, penalty: Any, start: Point) -> Iterator[Iterate]:
         """Yield one iterate a step."""
         take_step = ProximalStep(loss, penalty, self.step, start, self._numerical_prox(penalty))
+        foresee = getattr(
+            loss, "foresee", _ignore
+        )  # the next y is known beforehand: one pass over far data serves
         x = previous = z = start
         t_previous, t = 0.0, 1.0
         average, q = objective(loss, penalty, x), 1.0
         while True:
-            y = x + (t_previous - 1) / t * (x - previous)
-            if z is not x:  # after an accepted step it is
-                y = y + t_previous / t * (z - x)
+            y = _extrapolated(x, previous, z, t_previous, t)
             z = take_step(y, near=x.x)
+            previous, t_previous, t = x, t, next_t(t)
+            foresee(_extrapolated, z, previous, z, t_previous, t)
             iterate = take_step.iterate(z, y)
             move = z.x - y.x
             if not iterate.objective <= average - self.delta * inner(move, move):
                 plain = take_step(x)
+                foresee(_extrapolated, plain, previous, z, t_previous, t)
                 if not iterate.objective <= objective(loss, penalty, plain):
                     iterate = take_step.iterate(plain, x)
-            x, previous = iterate.point, x
-            t_previous, t = t, next_t(t)
+            x = iterate.point
             q_previous, q = q, self.eta * q + 1
             average = (self.eta * q_previous * average + iterate.objective) / q
             yield iterate
@@ -160,6 +163,16 @@ class NonmonotoneAPG:
         if not hasattr(penalty, "prox_iterative"):
             raise TypeError(f"prox='numerical' needs a penalty with prox_iterative, not {type(penalty).__name__}")
         return lambda x, step, near: penalty.prox_iterative(x, step, near, self.prox_tol)
+
+
+def _extrapolated(x: Point, previous: Point, z: Point, t_previous: float, t: float) -> Point:
+    """``x + (t_previous - 1)/t (x - previous) + t_previous/t (z - x)``."""
+    y = x + (t_previous - 1) / t * (x - previous)
+    return y if z is x else y + t_previous / t * (z - x)  # after an accepted step z is x
+
+
+def _ignore(*_: Any) -> None:
+    """What losses that do not look ahead do."""
 
 
 def next_t(t: float) -> float:

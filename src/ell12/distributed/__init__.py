@@ -1,0 +1,20 @@
+"""Data beyond one machine's memory, through Dask: losses over blocks of rows that stay on their workers.
+
+The only part of the package that imports Dask. It runs on whatever scheduler is active: threads, a LocalCluster, a
+cluster by its address.
+"""
+
+from ell12.distributed.estimation import classification_losses, regression_losses
+from ell12.distributed.loss import SumLoss
+from ell12.distributed.problems import sum_loss
+from ell12.distributed.rows import accuracy, determination, map_rows
+
+__all__ = [
+    "SumLoss",
+    "accuracy",
+    "classification_losses",
+    "determination",
+    "map_rows",
+    "regression_losses",
+    "sum_loss",
+]

@@ -1,0 +1,194 @@
+"""A block of rows on its worker, and what one pass asks of it. Nothing here imports Dask."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from ell12.losses import LinearLoss
+from ell12.operators import adjoint, as_operator
+from ell12.protocols import Array, Point
+
+SLICE_BYTES = 2**20  # so many bytes of a dense block stay in the cache while a loss and its gradient read them
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What the blocks of one data set share.
+
+    Parameters
+    ----------
+    loss : class
+        Such as `ell12.SquaredLoss`.
+    options : dict
+        Its keyword arguments, such as ``delta``.
+    width : int
+        The number of columns that every block must have.
+    intercept : bool
+        Whether the last entry of x is added to every prediction.
+    """
+
+    loss: type[LinearLoss]
+    options: dict[str, Any]
+    width: int
+    intercept: bool
+
+    @property
+    def size(self) -> int:
+        """The number of unknowns."""
+        return self.width + self.intercept
+
+
+@dataclass(frozen=True)
+class OneAgainstRest:
+    """Labels as 1, where they are this one, and -1."""
+
+    label: Any
+
+    def __call__(self, y: Array) -> Array:
+        """The observations."""
+        return np.where(y == self.label, 1.0, -1.0)
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of several targets."""
+
+    index: int
+
+    def __call__(self, y: Array) -> Array:
+        """The observations."""
+        return y[:, self.index]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The values and gradients of a loss at one or more points, one row each."""
+
+    values: Array
+    gradients: Array
+
+    def __add__(self, other: Evaluation) -> Evaluation:
+        return Evaluation(self.values + other.values, self.gradients + other.gradients)
+
+
+@dataclass(eq=False)
+class Block:
+    """Rows of A, y and the weights, checked, and the in-memory losses that they make.
+
+    A dense block is cut into slices, each a loss of its own over a view: a slice is still in the cache when its
+    gradient reads it again, so that an evaluation reads the block once.
+    """
+
+    kind: Kind
+    name: str
+    A: Any
+    y: Array
+    weight: Array | None
+    _target: Any = field(default=None, repr=False)
+    _losses: list[LinearLoss] | None = field(default=None, repr=False)
+
+    def __sizeof__(self) -> int:
+        """What Dask should count when it decides what to spill."""
+        A = self.A
+        stored = A.data.nbytes + A.indices.nbytes + A.indptr.nbytes if scipy.sparse.issparse(A) else A.nbytes
+        return stored + self.y.nbytes + (0 if self.weight is None else self.weight.nbytes)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The data alone: the losses are views that a pickle would copy."""
+        return self.__dict__ | {"_target": None, "_losses": None}
+
+    def losses(self, target: Any = None) -> Iterator[LinearLoss]:
+        """The loss of each slice; ``target`` makes the observations out of y. They are kept for the next pass."""
+        if self._losses is not None and self._target == target:
+            yield from self._losses
+            return
+        losses = []
+        for A, y, weight in self.slices():
+            with naming(self.name):
+                b = y if target is None else target(y)
+                losses.append(self.kind.loss(A, b, sample_weight=weight, **self.kind.options))
+            yield losses[-1]
+        self._target, self._losses = target, losses
+
+    def slices(self) -> Iterator[tuple[Any, Array, Array | None]]:
+        """Views of some rows at a time; a sparse block is one slice, since cutting it would copy."""
+        rows = self.A.shape[0]
+        step = rows if scipy.sparse.issparse(self.A) else max(SLICE_BYTES * rows // max(self.A.nbytes, 1), 1)
+        for start in range(0, rows, step):
+            part = slice(start, start + step)
+            yield (
+                (self.A if step >= rows else self.A[part]),
+                self.y[part],
+                None if self.weight is None else self.weight[part],
+            )
+
+
+def make_block(kind: Kind, number: int, A: Any, y: Any, weight: Any) -> Block:
+    """A block out of its chunks; what is wrong with them is an error that names it."""
+    name = f"block {number}"
+    with naming(name):
+        A = as_operator(_as_matrix(A), "X")
+        if A.shape[1] != kind.width:
+            raise ValueError(f"it has {A.shape[1]} columns, where X has {kind.width}")
+        y, weight = np.asarray(y), None if weight is None else np.asarray(weight, dtype=np.float64)
+        for label, rows in (("y", y), ("sample_weight", weight)):
+            if rows is None:
+                continue
+            if len(rows) != A.shape[0]:
+                raise ValueError(f"it has {A.shape[0]} rows of X and {len(rows)} of {label}; chunk them alike")
+            if rows.dtype.kind == "f" and not np.isfinite(rows).all():
+                raise ValueError(f"{label} holds NaN or infinity; every entry must be finite")
+        if weight is not None and weight.size and weight.min() < 0:
+            raise ValueError("sample_weight must hold finite numbers >= 0 only")
+    return Block(kind, name, A, y, weight)
+
+
+def evaluate(block: Block, points: Array, target: Any = None) -> Evaluation:
+    """The loss of a block and its gradient at each row of ``points``."""
+    kind = block.kind
+    values, gradients = np.zeros(len(points)), np.zeros((len(points), kind.size))
+    for loss in block.losses(target):
+        transposed = adjoint(loss.A)
+        for k, x in enumerate(points):
+            point = Point(x, loss.A @ x[: kind.width] + (x[-1] if kind.intercept else 0))
+            slope = loss.slope(point)
+            values[k] += loss.value(point)
+            gradients[k, : kind.width] += transposed @ slope
+            if kind.intercept:
+                gradients[k, -1] += slope.sum(dtype=np.float64)
+    return Evaluation(values, gradients)
+
+
+def gram_product(block: Block, v: Array, target: Any = None) -> Array:
+    """``A' diag(w) A v`` of a block, for the Lipschitz constant."""
+    kind, total = block.kind, np.zeros(block.kind.size)
+    for loss in block.losses(target):
+        product = loss.A @ v[: kind.width] + (v[-1] if kind.intercept else 0)
+        if loss.sample_weight is not None:
+            product = loss.sample_weight * product
+        total[: kind.width] += adjoint(loss.A) @ product
+        if kind.intercept:
+            total[-1] += product.sum(dtype=np.float64)
+    return total
+
+
+@contextlib.contextmanager
+def naming(name: str) -> Iterator[None]:
+    """Put the name of a block before what went wrong with it."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{name}: {error}") from error
+
+
+def _as_matrix(chunk: Any) -> Any:
+    """A chunk as NumPy or SciPy holds it; the arrays of the package sparse convert themselves."""
+    if hasattr(chunk, "to_scipy_sparse"):
+        return chunk.to_scipy_sparse()
+    return chunk if scipy.sparse.issparse(chunk) else np.asarray(chunk)

@@ -1,0 +1,110 @@
+"""The losses of the estimators: columns centred, the mean over rows, an intercept. One pass finds the means."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ell12.distributed.blocks import Column, Kind, OneAgainstRest
+from ell12.distributed.loss import GRAM_COLUMNS, SumLoss
+from ell12.distributed.moments import Moments, moments
+from ell12.distributed.passes import Blocks
+from ell12.distributed.problems import floating, quadratic_loss, use_gram
+from ell12.distributed.source import as_rows, beside_rows, make_blocks
+from ell12.distributed.substitution import Centering
+from ell12.losses import LinearLoss, LogisticLoss, SquaredLoss
+from ell12.protocols import Array
+from ell12.quadratic import QuadraticLoss
+
+Loss = SumLoss | QuadraticLoss
+
+
+def regression_losses(
+    X: Any, y: Any, *, sample_weight: Any = None, intercept: bool = True
+) -> list[tuple[Loss, Array, float]]:
+    """The mean squared loss of each column of y, with the columns' means and the intercept for centred columns.
+
+    Up to 1000 columns all is found in one pass; beyond, one pass for the means, and one for each evaluation.
+    """
+    data = _Data(SquaredLoss, X, y, sample_weight, intercept, role="target")
+    dtype = data.dtype
+    parts: list[tuple[Loss, Array, float]] = []
+    for k, level in enumerate(data.found.mean[data.width :]):
+        loss: Loss
+        if data.found.products is not None:
+            loss = _quadratic(data.found, data.width, k, intercept, dtype)
+        else:
+            target = Column(k) if data.several else None
+            center = Centering(data.means, float(level)) if intercept else None
+            loss = data.loss(target, center)
+        parts.append((loss, data.means, float(level) if intercept else 0.0))
+    return parts
+
+
+def classification_losses(
+    X: Any, y: Any, *, sample_weight: Any = None, intercept: bool = True
+) -> tuple[Array, list[SumLoss], Array]:
+    """The labels, the mean logistic loss of each against the rest (of two: the second), and the columns' means."""
+    data = _Data(LogisticLoss, X, y, sample_weight, intercept, role="labels")
+    labels, weights = data.found.labels, data.found.label_weights
+    assert labels is not None
+    assert weights is not None
+    if np.count_nonzero(weights) < 2:
+        raise ValueError(f"y must hold at least 2 classes of positive weight, it holds one class: {labels[0]!r}")
+    center = Centering(data.means) if intercept else None
+    chosen = labels if labels.size > 2 else labels[1:]
+    return labels, [data.loss(OneAgainstRest(label), center) for label in chosen], data.means
+
+
+class _Data:
+    """Blocks with their moments."""
+
+    blocks: Blocks
+
+    def __init__(
+        self, kind: type[LinearLoss], X: Any, y: Any, sample_weight: Any, intercept: bool, role: str
+    ) -> None:
+        X = as_rows(X)
+        y = beside_rows(y, X, "y")
+        weight = None if sample_weight is None else beside_rows(sample_weight, X, "sample_weight")
+        self.width, self.dtype, self.several = X.shape[1], floating(X.dtype), y.ndim == 2
+        self.kind = Kind(kind, {}, self.width, intercept)
+        final = use_gram("auto", kind, X)
+        # What one pass settles need not be kept.
+        self.blocks = make_blocks(self.kind, X, y, weight, persist=False if final else "auto")
+        products = final or (role == "labels" and self.width <= GRAM_COLUMNS)
+        self.found: Moments = self.blocks.total("moments", moments, products, role)
+        if self.found.total == 0:
+            raise ValueError("sample_weight sums to zero: no sample is left to fit")
+        means = self.found.mean[: self.width].astype(self.dtype)
+        self.means = means if intercept else np.zeros_like(means)
+
+    def loss(self, target: Any, center: Centering | None) -> SumLoss:
+        """The mean loss over all blocks."""
+        gram = None
+        if self.found.products is not None:
+            gram = self.found.gram(self.width, self.kind.intercept)
+        return SumLoss(
+            self.blocks,
+            self.kind,
+            dtype=self.dtype,
+            scale=1 / self.found.total,
+            target=target,
+            substitution=center,
+            gram=gram,
+        )
+
+
+def _quadratic(found: Moments, width: int, k: int, intercept: bool, dtype: Any) -> QuadraticLoss:
+    """The mean squared loss for the k-th target, of centred columns where there is an intercept."""
+    if not intercept:
+        return quadratic_loss(found, width, k, scale=1 / found.total, dtype=dtype)
+    assert found.products is not None
+    target, mean = width + k, found.mean[width + k]
+    spread = max(found.high[k] - mean, mean - found.low[k])
+    # What centring leaves of a constant target is rounding, and counts as nothing.
+    kept = 0.0 if spread <= 8 * np.finfo(dtype).eps * abs(mean) else 1.0
+    mean_products = found.products / found.total
+    cross, square = mean_products[:width, target], mean_products[target, target]
+    return QuadraticLoss(mean_products[:width, :width], kept * cross, kept * square / 2, dtype)

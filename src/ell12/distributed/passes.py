@@ -1,0 +1,63 @@
+"""Passes over blocks that stay on their workers: the same small thing goes out to all, one sum comes back."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import dask
+from dask.delayed import Delayed, delayed
+
+from ell12.distributed.failures import active_client, reaching
+
+FAN_IN = 8  # so many blocks' results are added at a time, on a worker
+
+
+class Blocks:
+    """Blocks of rows, each a task of Dask, and passes over them.
+
+    Attributes
+    ----------
+    passes : int
+        How many passes were made.
+    """
+
+    def __init__(self, blocks: Sequence[Delayed]) -> None:
+        self.blocks = list(blocks)
+        self.passes = 0
+        self._client = active_client()  # Dask itself would go on with threads once this one is closed
+
+    def total(self, name: str, function: Callable[..., Any], *arguments: Any) -> Any:
+        """``sum_i function(block_i, *arguments)``: one pass, in which nothing else moves.
+
+        The tasks are called ``ell12-<name>``. The sum is a tree of fixed shape, so that its rounding does not
+        depend on which worker is done first, nor on whether one has been lost.
+        """
+        token = uuid.uuid4().hex
+        sent = delayed(arguments, name=f"ell12-x-{token}", traverse=False)
+        call = delayed(_call, pure=False, traverse=False)
+        parts = [
+            call(function, block, sent, dask_key_name=f"ell12-{name}-{token}-{i}")
+            for i, block in enumerate(self.blocks)
+        ]
+        add, level = delayed(_add, pure=False), 0
+        while len(parts) > 1:
+            groups = [parts[i : i + FAN_IN] for i in range(0, len(parts), FAN_IN)]
+            parts = [add(group, dask_key_name=f"ell12-sum-{token}-{level}-{i}") for i, group in enumerate(groups)]
+            level += 1
+        self.passes += 1
+        with reaching(self._client):
+            (result,) = dask.compute(parts[0], optimize_graph=False)
+        return result
+
+
+def _call(function: Callable[..., Any], block: Any, arguments: tuple[Any, ...]) -> Any:
+    return function(block, *arguments)
+
+
+def _add(parts: list[Any]) -> Any:
+    total = parts[0]
+    for part in parts[1:]:
+        total = total + part
+    return total
