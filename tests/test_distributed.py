@@ -102,13 +102,8 @@ def test_an_iteration_of_nmapg_is_one_pass(data, kind):
     blocks = len(CHUNKS)
     assert tasks.counts["ell12-gradient"] == blocks * (far.passes - 1)
     assert tasks.counts["ell12-moments"] == blocks
-    assert tasks.counts["ell12-sum"] == tasks.counts["ell12-x"] == far.passes
-    assert set(tasks.counts) == {
-        "ell12-gradient",
-        "ell12-moments",
-        "ell12-sum",
-        "ell12-x",
-    }  # no block is made again
+    assert tasks.counts["ell12-sum"] == far.passes
+    assert set(tasks.counts) == {"ell12-gradient", "ell12-moments", "ell12-sum"}  # no block is made again
     assert tasks.sizes["ell12-gradient"] <= 2 * COLUMNS
     assert tasks.sizes["ell12-sum"] <= COLUMNS**2
     np.testing.assert_allclose(result.x, minimize(near, penalty, tol=1e-9).x, atol=1e-5)
@@ -164,8 +159,8 @@ def test_many_columns_are_bounded_by_lanczos():
     loss = sum_loss(SquaredLoss, da.from_array(A, chunks=(50, 1001)), np.ones(90))
     assert isinstance(loss, SumLoss)
     exact = np.linalg.norm(A, 2) ** 2
-    assert exact <= loss.lipschitz() <= 1.02 * exact
-    assert 2 < loss.passes < 30
+    assert exact <= loss.lipschitz() <= 1.1 * exact
+    assert 2 < loss.passes < 20
 
 
 def test_the_largest_of_several_passes_is_not_summed_by_the_client(data):
@@ -174,7 +169,7 @@ def test_the_largest_of_several_passes_is_not_summed_by_the_client(data):
     loss = sum_loss(SquaredLoss, da.from_array(A, chunks=(10, COLUMNS)), b, gram=False)
     with Tasks() as tasks:
         loss.value(loss.point(np.ones(COLUMNS)))
-    assert tasks.counts == {"ell12-x": 1, "ell12-gradient": 24, "ell12-sum": 4}
+    assert tasks.counts == {"ell12-gradient": 24, "ell12-sum": 4}
     assert loss.value(loss.point(np.ones(COLUMNS))) == pytest.approx(0.5 * np.sum((A @ np.ones(6) - b) ** 2))
 
 
@@ -239,23 +234,21 @@ def spoilt(A, block, make):
 @pytest.mark.parametrize("gram", [True, False])
 def test_an_error_names_the_block(data, gram):
     A, b, weight = data
-    nan = spoilt(A, 2, lambda chunk: np.where(chunk > 1, np.nan, chunk))
-    narrow = spoilt(A, 1, lambda chunk: chunk[:, :5])
-    short = spoilt(A, 3, lambda chunk: chunk[:-1])
-    for X, message in (
-        (nan, "block 2: X holds NaN"),
-        (narrow, "block 1: it has 5 columns, where X has 6"),
-        (short, "block 3: it has 49 rows of X and 50 of y"),
+    X, row = chunked(A), np.arange(ROWS)
+
+    def value(X, y, weight=None):
+        loss = sum_loss(SquaredLoss, X, y, sample_weight=weight, gram=gram)
+        return loss.value(loss.point(loss.start()))
+
+    for arguments, message in (
+        ((spoilt(A, 2, lambda chunk: np.where(chunk > 1, np.nan, chunk)), b), "block 2: X holds NaN"),
+        ((spoilt(A, 1, lambda chunk: chunk[:, :5]), b), "block 1: it has 5 columns, where X has 6"),
+        ((spoilt(A, 3, lambda chunk: chunk[:-1]), b), "block 3: it has 49 rows of X and 50 of y"),
+        ((X, np.where(row == 3, np.nan, b)), "block 0: y holds NaN"),
+        ((X, b, np.where(row == 80, -1, weight)), "block 1: sample_weight must"),
     ):
         with pytest.raises(ValueError, match=message):
-            loss = sum_loss(SquaredLoss, X, b, gram=gram)
-            loss.value(loss.point(loss.start()))
-    with pytest.raises(ValueError, match="block 0: y holds NaN"):
-        loss = sum_loss(SquaredLoss, chunked(A), np.where(np.arange(ROWS) == 3, np.nan, b), gram=gram)
-        loss.value(loss.point(loss.start()))
-    with pytest.raises(ValueError, match="block 0: sample_weight must"):
-        loss = sum_loss(SquaredLoss, chunked(A), b, sample_weight=-weight, gram=gram)
-        loss.value(loss.point(loss.start()))
+            value(*arguments)
 
 
 def test_labels_are_checked_in_their_block(data):

@@ -11,6 +11,7 @@ from dask.delayed import Delayed, delayed
 
 from ell12.distributed.failures import active_client, reaching
 
+SHORT = 2**16  # bytes
 FAN_IN = 8  # so many blocks' results are added at a time, on a worker
 
 
@@ -35,7 +36,9 @@ class Blocks:
         depend on which worker is done first, nor on whether one has been lost.
         """
         token = uuid.uuid4().hex
-        sent = delayed(arguments, name=f"ell12-x-{token}", traverse=False)
+        # A short x travels with each task; a long one goes to each worker once.
+        short = sum(getattr(argument, "nbytes", 0) for argument in arguments) <= SHORT
+        sent = arguments if short else delayed(arguments, name=f"ell12-x-{token}", traverse=False)
         call = delayed(_call, pure=False, traverse=False)
         parts = [
             call(function, block, sent, dask_key_name=f"ell12-{name}-{token}-{i}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import uuid
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -76,7 +77,11 @@ def make_blocks(kind: Kind, X: da.Array, y: da.Array, weight: da.Array | None, p
 
 def _as_dask(values: Any) -> Any:
     """A DataFrame or Series of Dask as its array; anything else as it is."""
-    return values.to_dask_array() if hasattr(values, "to_dask_array") else values
+    if not hasattr(values, "to_dask_array"):
+        return values
+    with warnings.catch_warnings():  # labels that are strings become objects, as they should
+        warnings.filterwarnings("ignore", "Dask currently has limited support", UserWarning)
+        return values.to_dask_array()
 
 
 def _check_length(shape: tuple[int, ...], X: da.Array, name: str) -> None:
