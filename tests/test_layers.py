@@ -15,6 +15,7 @@ ALLOWED = {
     "backend": {"protocols"},
     "spectrum": {"protocols", "backend"},
     "compiled": set(),
+    "compiled_descent": set(),
     "files": set(),
     "checks": {"backend"},
     "layout": {"protocols", "backend"},
@@ -24,10 +25,11 @@ ALLOWED = {
     "image_operators": {"protocols", "backend", "operators"},
     "active_columns": set(),
     "ridge": {"protocols", "backend", "operators"},
-    "losses": {"protocols", "backend", "checks", "operators", "spectrum", "active_columns", "ridge"},
-    "solvers": {"protocols", "backend"},
+    "kept_columns": {"protocols", "operators", "ridge"},
+    "losses": {"protocols", "backend", "checks", "operators", "spectrum", "active_columns", "kept_columns", "ridge"},
+    "solvers": {"protocols", "backend", "compiled_descent"},
     "minimization": {"protocols", "backend", "solvers"},
-    "centering": {"protocols", "backend", "operators"},
+    "centering": {"protocols", "backend", "operators", "ridge"},
     "path": {"protocols", "backend", "centering", "losses", "penalties", "minimization"},
     "linear_model": {"protocols", "centering", "losses", "minimization", "path"},
     "datasets": set(),
@@ -35,7 +37,7 @@ ALLOWED = {
 FREE = {"__init__", "cli", "experiments"}  # the package's front, and its thin users that nothing imports
 ONLY_IMPORTER = {
     "array_api_compat": {"backend"},
-    "numba": {"compiled"},
+    "numba": {"compiled", "compiled_descent"},
     "matplotlib": {"experiments"},
     "sklearn": {"linear_model"},
 }

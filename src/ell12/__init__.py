@@ -16,7 +16,7 @@ _HOMES = {
     "prox": ("prox_l12", "prox_l12_groups", "prox_l12_iterative", "prox_l12_spectral", "moreau_l12"),
     "penalties": ("L12", "L1", "GroupL12", "SpectralL12", "LogSum", "CappedL1", "Lp", "MCP"),
     "losses": ("SquaredLoss", "LogisticLoss", "HuberLoss"),
-    "solvers": ("ProximalGradient", "FISTA", "NonmonotoneAPG", "SequentialConvex", "DCA", "SupportNewton"),
+    "solvers": ("ProximalGradient", "FISTA", "NonmonotoneAPG", "SequentialConvex", "DCA", "SupportNewton", "WorkingSet"),
     "minimization": ("minimize", "Result", "Status", "stationarity"),
     "path": ("l12_path",),
     "linear_model": ("L12Regressor", "L12RegressorCV", "L12Classifier", "L12ClassifierCV"),
@@ -43,7 +43,15 @@ if TYPE_CHECKING:
     from ell12.path import l12_path
     from ell12.penalties import L1, L12, MCP, CappedL1, GroupL12, LogSum, Lp, SpectralL12
     from ell12.prox import moreau_l12, prox_l12, prox_l12_groups, prox_l12_iterative, prox_l12_spectral
-    from ell12.solvers import DCA, FISTA, NonmonotoneAPG, ProximalGradient, SequentialConvex, SupportNewton
+    from ell12.solvers import (
+        DCA,
+        FISTA,
+        NonmonotoneAPG,
+        ProximalGradient,
+        SequentialConvex,
+        SupportNewton,
+        WorkingSet,
+    )
 
 __all__ = [
     "DCA",
@@ -69,6 +77,7 @@ __all__ = [
     "SquaredLoss",
     "Status",
     "SupportNewton",
+    "WorkingSet",
     "l12_path",
     "minimize",
     "moreau_l12",

@@ -29,10 +29,12 @@ from ell12.backend import (
     namespace,
 )
 from ell12.checks import check_numbers
+from ell12.kept_columns import KeptColumns
 from ell12.operators import (
     adjoint,
     as_operator,
     dtype_of,
+    has_columns,
     input_shape,
     output_shape,
     select_columns,
@@ -62,6 +64,7 @@ class LinearLoss(ABC):
 
     second_bound: ClassVar[float] = 1.0
     takes_complex: ClassVar[bool] = False
+    quadratic: ClassVar[bool] = False  # whether the Hessian is the same everywhere
 
     def __init__(self, A: Any, b: Any, *, sample_weight: Any = None, scale: float = 1.0) -> None:
         self.A = as_operator(A)
@@ -114,9 +117,14 @@ class LinearLoss(ABC):
         """The same loss in the given entries of x alone, the others being zero."""
         other = copy.copy(self)
         other.A = select_columns(self.A, columns)
-        for name in ("_gram_norm", "_adjoint", "_active_columns"):
+        for name in ("_gram_norm", "_adjoint", "_active_columns", "_kept_columns"):
             other.__dict__.pop(name, None)
         return other
+
+    @property
+    def has_columns(self) -> bool:
+        """Whether some columns of A cost less than all, so that working sets pay."""
+        return has_columns(self.A)
 
     def hessian(self, point: Point, columns: Array | None = None, others: Array | None = None) -> Array:
         """The Hessian as a dense matrix, of the given entries of x or of all; for Newton's method.
@@ -263,6 +271,7 @@ class SquaredLoss(LinearLoss):
     """
 
     takes_complex = True
+    quadratic = True
 
     def value(self, point: Point) -> float:
         """The loss; no product."""
@@ -273,6 +282,19 @@ class SquaredLoss(LinearLoss):
         """Half the weighted square of the difference of the predictions: exact, without cancellation."""
         difference = point.prediction - base.prediction
         return 0.5 * self.scale * inner(difference, self._weighted(difference))
+
+    def gram(self, columns: Array) -> Array:
+        """The Hessian in the given entries as a dense NumPy matrix, whose entries are computed once and kept."""
+        return self.scale * self._kept_columns.gram(columns)
+
+    def point_within(self, x: Array, columns: Array) -> Point:
+        """``x``, which is zero but for the given entries, with its prediction from the columns that are kept."""
+        return Point(x, self._kept_columns.predict(columns, x[columns]))
+
+    @cached_property
+    def _kept_columns(self) -> KeptColumns:
+        ones = np.ones(output_shape(self.A), dtype=self.b.dtype)
+        return KeptColumns(self.A, ones if self.sample_weight is None else self.sample_weight)
 
     def proximal(self, weight: float) -> Callable[[Array, Array], Array]:
         """The map ``(q, start) -> argmin_v f(v) + weight/2 ||v - q||^2``: one factorization for all q."""

@@ -136,8 +136,12 @@ def stationarity(loss: Loss, penalty: Penalty, x: Array | Point) -> float:
     >>> stationarity(SquaredLoss(np.eye(2), [3.0, 0.5]), L12(alpha=1.0), np.array([3.0, 0.0]))
     0.0
     """
-    point = x if isinstance(x, Point) else loss.point(as_floating(x, "x"))
-    gradient = loss.gradient(point)
+    return _stationarity(loss, penalty, x if isinstance(x, Point) else loss.point(as_floating(x, "x")))
+
+
+def _stationarity(loss: Loss, penalty: Penalty, point: Point, gradient: Array | None = None) -> float:
+    """`stationarity`; without a product if the gradient is known."""
+    gradient = loss.gradient(point) if gradient is None else gradient
     if hasattr(penalty, "violation"):
         return penalty.violation(point.x, gradient) / (penalty.alpha or 1.0)
     step = 1 / (loss.lipschitz() or 1.0)
@@ -198,7 +202,8 @@ class _Recorder:
 
     def certify(self, iterate: Iterate) -> float:
         """The stationarity of an iterate, kept for the result."""
-        self.certified, self.stationarity = iterate, stationarity(self.loss, self.penalty, iterate.point)
+        self.certified = iterate
+        self.stationarity = _stationarity(self.loss, self.penalty, iterate.point, iterate.gradient)
         return self.stationarity
 
     def last(self, name: str) -> float:

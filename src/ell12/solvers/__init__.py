@@ -4,5 +4,15 @@ from ell12.solvers.dca import DCA
 from ell12.solvers.newton import SupportNewton
 from ell12.solvers.proximal_gradient import FISTA, NonmonotoneAPG, ProximalGradient
 from ell12.solvers.sequential_convex import SequentialConvex
+from ell12.solvers.working_set import WorkingSet, working_set_lacks
 
-__all__ = ["DCA", "FISTA", "NonmonotoneAPG", "ProximalGradient", "SequentialConvex", "SupportNewton"]
+__all__ = [
+    "DCA",
+    "FISTA",
+    "NonmonotoneAPG",
+    "ProximalGradient",
+    "SequentialConvex",
+    "SupportNewton",
+    "WorkingSet",
+    "working_set_lacks",
+]
