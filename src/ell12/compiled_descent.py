@@ -12,26 +12,26 @@ from numba import njit
 def sweep(hessian, slope, x, below, above, sweeps, target):  # type: ignore[no-untyped-def]
     """`ell12.solvers.descent.sweep`, entry by entry."""
     for _ in range(sweeps):
-        largest = 0.0
-        turned = False
+        largest, turned = 0.0, False
         for j in range(x.size):
-            curvature, old = hessian[j, j], x[j]
-            new = old
-            if curvature > 0.0:
-                pull = curvature * old - slope[j]
-                new = 0.0
-                if pull > above[j]:
-                    new = (pull - above[j]) / curvature
-                elif pull < below[j]:
-                    new = (pull - below[j]) / curvature
-            elif below[j] <= -slope[j] <= above[j]:
-                new = 0.0
+            old = x[j]
+            new = _best_entry(hessian[j, j], old, slope[j], below[j], above[j])
             move = new - old
             if move != 0.0:
                 turned |= (new > 0.0) != (old > 0.0) or (new < 0.0) != (old < 0.0)
                 x[j] = new
-                largest = max(largest, abs(move) * curvature)
+                largest = max(largest, abs(move) * hessian[j, j])
                 for i in range(slope.size):
                     slope[i] += move * hessian[j, i]
         if largest <= target or not turned:
             break
+
+
+@njit(cache=True, error_model="numpy", nogil=True)
+def _best_entry(curvature, old, slope, below, above):  # type: ignore[no-untyped-def]
+    if not curvature > 0.0:
+        return 0.0 if below <= -slope <= above else old
+    pull = curvature * old - slope
+    if pull > above:
+        return (pull - above) / curvature
+    return (pull - below) / curvature if pull < below else 0.0

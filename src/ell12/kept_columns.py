@@ -16,9 +16,9 @@ SPARE = 1024  # columns that may be kept without being asked for, beside as many
 class KeptColumns:
     """``columns -> A_S' diag(weight) A_S`` and ``A_S x``, for sets S of columns that change slowly.
 
-    Every column is gathered once and every product of two columns computed once, from one set to the next and, since
-    a loss holds this, from one alpha of a path to the next. What is no longer used is let go once it outweighs the
-    rest.
+    Every column is gathered once and every product of two columns computed once, from one set to the next and,
+    since a loss holds this, from one alpha of a path to the next. What is no longer used is let go once it
+    outweighs the rest.
 
     Parameters
     ----------

@@ -12,7 +12,7 @@ from typing import Any
 
 from ell12.backend import all_finite, as_floating, beside, is_complex, max_abs, namespace
 from ell12.protocols import Array, Iterate, Loss, Penalty, Point, Solver
-from ell12.solvers import NonmonotoneAPG
+from ell12.solvers import NonmonotoneAPG, WorkingSet, working_set_lacks
 
 History = dict[str, list[float]]
 
@@ -84,7 +84,7 @@ def minimize(
     x0 : array, optional
         Where to start; zero by default. It is not written to.
     solver : Solver, optional
-        `ell12.NonmonotoneAPG` by default.
+        By default `ell12.WorkingSet` where it can be used, else `ell12.NonmonotoneAPG`.
     tol : float
         Stop when `stationarity` is at most tol; 0 runs until another limit.
     max_iter : int
@@ -115,7 +115,7 @@ def minimize(
     _check_kinds(loss, penalty, solver)
     start = loss.point(_check_start(loss, x0))
     recorder = _Recorder(loss, penalty, start, dict(measure or {}))
-    solver = NonmonotoneAPG() if solver is None else solver
+    solver = _default_solver(loss, penalty, start) if solver is None else solver
     status = Status.STOPPED
     with contextlib.suppress(KeyboardInterrupt):
         status = _run(recorder, solver.iterates(loss, penalty, start), tol, max_iter, max_seconds, stop)
@@ -226,6 +226,11 @@ class _Recorder:
         values |= {"objective": iterate.objective, "optimality": iterate.optimality / self.unit}
         for name, value in values.items():
             self.history[name].append(value)
+
+
+def _default_solver(loss: Any, penalty: Any, start: Point) -> Solver:
+    """The fastest solver that this problem allows."""
+    return NonmonotoneAPG() if working_set_lacks(loss, penalty, start.x) else WorkingSet()
 
 
 def _check_kinds(loss: Any, penalty: Any, solver: Any) -> None:

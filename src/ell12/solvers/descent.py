@@ -1,7 +1,7 @@
 """A quadratic plus a penalty with a kink in each entry: coordinate descent, and Newton's method on the support.
 
-What is minimised is ``1/2 (y - x)' H (y - x) + gradient' (y - x) + penalty(y)`` with H a dense matrix: the squared loss in
-the columns of a working set, exactly, or the model of another loss around a point.
+What is minimised is ``1/2 (y - x)' H (y - x) + gradient' (y - x) + penalty(y)`` with H a dense matrix: the squared
+loss in the columns of a working set, exactly, or the model of another loss around a point.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 SWEEPS = 10  # of coordinate descent, before Newton's method is tried
 NEWTON_STEPS = 3  # in a row, while entries leave the support
+ROUNDING = 1e-15  # of the penalty's value
 HALVINGS = 4  # of a Newton step, before coordinate descent goes on
 
 
@@ -87,7 +88,7 @@ class Model:
             full = self.x.copy()
             full[support] = new
             rise = self.gradient[support] @ move + 0.5 * change[support] @ move + self.penalty.value(full) - value
-            if rise <= 0:
+            if rise <= ROUNDING * abs(value):
                 self.x, self.gradient = full, self.gradient + change
                 self._look()
                 return not crossed.any()
@@ -108,7 +109,7 @@ class Model:
 
 
 def sweep(hessian: Any, slope: Any, x: Any, below: Any, above: Any, sweeps: int, target: float) -> None:
-    """Minimise a quadratic plus slopes ``below`` and ``above`` zero, one entry after the other; x and slope change.
+    """Minimise a quadratic plus slopes ``below`` and ``above`` zero, one entry after the other.
 
     Ends after so many sweeps, or when one has changed no sign, or no slope by more than target: Newton's method is
     then better placed.

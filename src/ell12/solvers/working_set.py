@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ SMALLEST = 100  # columns of a working set, if so many violate the first-order c
 LARGEST = 4000  # columns whose Hessian is worth a dense matrix
 CLOSER = 0.1  # the violation within a working set is brought down to this fraction of that before
 ROUNDS = 6  # of coordinate descent and Newton's method in a working set; more say that it is ill-conditioned
+PATIENCE = 5000  # steps of `SupportNewton` in some columns, before the others are looked at again
 HALVINGS = 10  # of a step towards the minimum of a model
 COMPILED_FROM = 2**19  # entries of A from which loading the compiled loop pays
 
@@ -27,17 +29,19 @@ COMPILED_FROM = 2**19  # entries of A from which loading the compiled loop pays
 class WorkingSet:
     """A few columns at a time: those in the support and those that violate the first-order condition most.
 
-    Off the support the condition is the Lasso's, ``|gradient_k| <= alpha w_k``, so that one product with the adjoint of A
+    Off the support the condition is the Lasso's, ``|gradient_k| <= alpha w_k``: one product with the adjoint of A
     tells which columns are missing. The problem in the columns at hand is solved by coordinate descent on their
-    Gram matrix, the subtracted norm replaced by its tangent, and finished by Newton's method on the support; losses
-    that are not quadratic by models of second order, with steps halved until the objective falls. Where that does
-    not get there, because the columns are nearly dependent, `SupportNewton` takes over, in the columns that
-    violate or in all. Where nothing lowers the objective a proximal step is taken.
+    Gram matrix, with the subtracted norm replaced by its tangent, and finished by Newton's method on the support.
+    Losses that are not quadratic are replaced by models of second order, one after the other, each step halved
+    until the objective falls. Where the columns are so nearly dependent that this takes long, `SupportNewton`
+    takes over: in the columns that violate, or in all if these are many. Where nothing else lowers the objective a
+    proximal step is taken.
 
     Notes
     -----
-    For real NumPy vectors, penalties that tell their smooth pieces (as for `SupportNewton`), ``slopes`` and ``restrict``, as
-    `ell12.L12` does, and losses whose columns are at hand. Until `SupportNewton` takes over the objective never rises.
+    For real NumPy vectors; for penalties that tell their smooth pieces, as for `SupportNewton`, and their
+    ``slopes`` at zero, as `ell12.L12` does; and for losses whose columns are at hand, which those of a
+    LinearOperator are not. The objective never rises but in the first steps of `SupportNewton`.
 
     Examples
     --------
@@ -48,32 +52,33 @@ class WorkingSet:
     """
 
     def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate]:
-        """Yield one iterate for each working set, or for each step of `SupportNewton`."""
+        """Yield the start, for it may do, and one iterate for each working set or step of `SupportNewton`."""
         lack = working_set_lacks(loss, penalty, start.x)
         if lack:
             raise TypeError(f"{lack}; use a proximal solver")
         problem = _Problem(loss, penalty, start)
         here = problem.place(start)
         while True:
+            yield Iterate(here.point, here.objective, here.violation, here.gradient)
             columns = problem.columns(here)
             new, solved = problem.improve(here, columns) if columns.size <= LARGEST else (here, False)
             here = new or problem.proximal_step(here)
-            yield Iterate(here.point, here.objective, here.violation, here.gradient)
             if not solved:
                 here = yield from self._newton_iterates(problem, here)
 
     def _newton_iterates(self, problem: _Problem, here: _Place) -> Generator[Iterate, None, _Place]:
-        """`SupportNewton` in the columns that violate until it has solved for them; for good if they are many."""
+        """`SupportNewton` in the columns that violate, until these are solved for; for good if they are many."""
         columns = problem.columns(here, most=here.slope.size)
         if columns.size > here.slope.size // 2:
             yield from SupportNewton().iterates(problem.loss, problem.penalty, here.point)
         loss, penalty = problem.loss.restrict(columns), problem.penalty.restrict(columns)
         start, x = Point(here.point.x[columns], here.point.prediction), here.point.x
-        for inner in SupportNewton().iterates(loss, penalty, start):
+        enough = CLOSER * min(here.violation, penalty.alpha or here.violation)
+        for inner in islice(SupportNewton().iterates(loss, penalty, start), PATIENCE):
             point = Point(_with_entries(x, columns, inner.point.x), inner.point.prediction)
-            yield Iterate(point, inner.objective, here.violation)
-            if inner.optimality <= CLOSER * here.violation and inner.optimality <= CLOSER * penalty.alpha:
+            if inner.optimality <= enough:
                 break
+            yield Iterate(point, inner.objective, here.violation)
         return problem.place(point)
 
 
@@ -132,39 +137,41 @@ class _Problem:
         return np.union1d(inside, outside)
 
     def improve(self, here: _Place, columns: Any) -> tuple[_Place | None, bool]:
-        """A place of lower objective, changed in these columns; None if there is none. And whether it is solved."""
-        if not np.any(here.slope[columns]):
+        """A better place, changed in these columns, or None; and whether the problem in them is solved."""
+        # Zero may be no minimum though nothing violates the Lasso's condition there; a prox leads away from it.
+        if np.abs(here.slope[columns]).max(initial=0.0) < CLOSER * here.violation:
             return None, True
         within = self._quadratic if self.loss.quadratic else self._general
         point, solved = within(here, columns)
-        if point is None or not objective(self.loss, self.penalty, point) <= here.objective:
+        rounding = 8 * float(np.finfo(point.x.dtype).eps) * abs(here.objective)
+        if objective(self.loss, self.penalty, point) > here.objective + rounding:
             return None, solved
-        return self.place(point), solved
+        new = self.place(point)
+        return (new if new.objective < here.objective or new.violation < here.violation else None), solved
 
-    def _quadratic(self, here: _Place, columns: Any) -> tuple[Point | None, bool]:
+    def _quadratic(self, here: _Place, columns: Any) -> tuple[Point, bool]:
         """The quadratic loss is its own model."""
         penalty, x = self.penalty.restrict(columns), here.point.x
         model = descent.Model(self.loss.gram(columns), penalty, x[columns], here.gradient[columns], self.sweep)
         solved = model.minimise(CLOSER * here.violation, ROUNDS)
         return self.loss.point_within(_with_entries(x, columns, model.x), columns), solved
 
-    def _general(self, here: _Place, columns: Any) -> tuple[Point | None, bool]:
+    def _general(self, here: _Place, columns: Any) -> tuple[Point, bool]:
         """Models of second order around one point after the other."""
         loss, penalty = self.loss.restrict(columns), self.penalty.restrict(columns)
         point, gradient = Point(here.point.x[columns], here.point.prediction), here.gradient[columns]
-        target = CLOSER * here.violation
+        target, solved = CLOSER * here.violation, True
         for _ in range(ROUNDS):
             hessian = np.asarray(loss.hessian(point), dtype=np.float64)
             model = descent.Model(hessian, penalty, point.x, gradient, self.sweep)
             if model.violation <= target:
                 break
-            model.minimise(0.5 * target, ROUNDS)
+            solved = model.minimise(0.5 * target, ROUNDS)
             new = _search(loss, penalty, point, loss.point(model.x.astype(point.x.dtype)))
             if new is None:
                 break
             point, gradient = new, loss.gradient(new)
-        reached = penalty.violation(point.x, gradient) <= here.violation
-        return Point(_with_entries(here.point.x, columns, point.x), point.prediction), reached
+        return Point(_with_entries(here.point.x, columns, point.x), point.prediction), solved
 
 
 def _search(loss: Any, penalty: Any, point: Point, towards: Point) -> Point | None:
