@@ -39,6 +39,7 @@ _HOMES = {
         "ColumnwiseAPG",
         "ProxSVRG",
         "SAGA",
+        "WorkingSet",
     ),
     "protocols": ("DataUnavailable",),
     "minimization": ("minimize", "Result", "Status", "stationarity"),
@@ -82,6 +83,7 @@ if TYPE_CHECKING:
         ProxSVRG,
         SequentialConvex,
         SupportNewton,
+        WorkingSet,
     )
     from ell12.streaming import StreamedLoss
 
@@ -117,6 +119,7 @@ __all__ = [
     "Status",
     "StreamedLoss",
     "SupportNewton",
+    "WorkingSet",
     "l12_path",
     "minimize",
     "moreau_l12",

@@ -9,8 +9,9 @@ import numpy as np
 import scipy.sparse
 
 from ell12.backend import is_numpy
-from ell12.operators import ArrayOperator, adjoint, dtype_of, input_shape, output_shape
+from ell12.operators import ArrayOperator, adjoint, dtype_of, input_shape, output_shape, select_columns
 from ell12.protocols import Array
+from ell12.ridge import weighted_gram
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +55,32 @@ class CenteredColumns(ArrayOperator):
         total = y.sum()
         inside = adjoint(self.A) @ y - total * self.means
         return np.append(inside, total) if self.constant else inside
+
+    def select_columns(self, columns: Array) -> CenteredColumns:
+        """Some columns, sorted: the same operator on fewer of them, with the column of ones where it is named."""
+        (n,) = input_shape(self.A)
+        inside = columns[columns < n]
+        return CenteredColumns(select_columns(self.A, inside), self.means[inside], inside.size < columns.size)
+
+    def weighted_gram(self, weight: Array, other: CenteredColumns) -> Array:
+        """``self' diag(weight) other`` as a dense matrix, A itself staying sparse.
+
+        Each of the two is its A, beside a column of zeros if there is a constant, plus ones times `_shift`.
+        """
+        inside = weighted_gram(self.A, weight, other.A)
+        inside = np.pad(inside, ((0, self.constant), (0, other.constant)))
+        left, right = self._shift, other._shift
+        cross = np.outer(self._raw_sums(weight), right) + np.outer(left, other._raw_sums(weight))
+        return inside + cross + weight.sum() * np.outer(left, right)
+
+    @property
+    def _shift(self) -> Array:
+        """What is added to the rows of A."""
+        return np.append(-self.means, 1) if self.constant else -self.means
+
+    def _raw_sums(self, weight: Array) -> Array:
+        sums = adjoint(self.A) @ weight
+        return np.append(sums, 0) if self.constant else sums
 
 
 def column_squares(A: Any, weight: Array) -> Array:

@@ -13,7 +13,7 @@ from typing import Any
 from ell12.backend import all_finite, as_floating, beside, is_complex, max_abs, namespace
 from ell12.checkpoints import Checkpoint, Saved
 from ell12.protocols import Array, DataUnavailable, Iterate, Loss, Penalty, Point, Solver
-from ell12.solvers import NonmonotoneAPG
+from ell12.solvers import NonmonotoneAPG, WorkingSet, working_set_lacks
 
 History = dict[str, list[float]]
 
@@ -89,7 +89,7 @@ def minimize(
     x0 : array, optional
         Where to start; zero by default. It is not written to.
     solver : Solver, optional
-        `ell12.NonmonotoneAPG` by default.
+        By default `ell12.WorkingSet` where it can be used, else `ell12.NonmonotoneAPG`.
     tol : float
         Stop when `stationarity` is at most tol; 0 runs until another limit.
     max_iter : int
@@ -131,7 +131,7 @@ def minimize(
     saved = follower.load(loss.start()) if follower is not None and resume else None
     start = loss.point(_check_start(loss, x0 if saved is None else saved.x))
     recorder = _Recorder(loss, penalty, start, dict(measure or {}), saved, follower)
-    solver = NonmonotoneAPG() if solver is None else solver
+    solver = _default_solver(loss, penalty, start) if solver is None else solver
     status = Status.STOPPED
     try:
         status = _run(recorder, solver.iterates(loss, penalty, start), tol, max_iter, max_seconds, stop)
@@ -159,8 +159,12 @@ def stationarity(loss: Loss, penalty: Penalty, x: Array | Point) -> float:
     >>> stationarity(SquaredLoss(np.eye(2), [3.0, 0.5]), L12(alpha=1.0), np.array([3.0, 0.0]))
     0.0
     """
-    point = x if isinstance(x, Point) else loss.point(as_floating(x, "x"))
-    gradient = loss.gradient(point)
+    return _stationarity(loss, penalty, x if isinstance(x, Point) else loss.point(as_floating(x, "x")))
+
+
+def _stationarity(loss: Loss, penalty: Penalty, point: Point, gradient: Array | None = None) -> float:
+    """`stationarity`; without a product if the gradient is known."""
+    gradient = loss.gradient(point) if gradient is None else gradient
     if hasattr(penalty, "violation"):
         return penalty.violation(point.x, gradient) / (penalty.alpha or 1.0)
     step = 1 / (loss.lipschitz() or 1.0)
@@ -244,7 +248,8 @@ class _Recorder:
 
     def certify(self, iterate: Iterate) -> float:
         """The stationarity of an iterate, kept for the result."""
-        self.certified, self.stationarity = iterate, stationarity(self.loss, self.penalty, iterate.point)
+        self.certified = iterate
+        self.stationarity = _stationarity(self.loss, self.penalty, iterate.point, iterate.gradient)
         return self.stationarity
 
     def last(self, name: str) -> float:
@@ -281,6 +286,11 @@ class _Recorder:
         values |= {"objective": iterate.objective, "optimality": iterate.optimality / self.unit}
         for name, value in values.items():
             self.history[name].append(value)
+
+
+def _default_solver(loss: Any, penalty: Any, start: Point) -> Solver:
+    """The fastest solver that this problem allows."""
+    return NonmonotoneAPG() if working_set_lacks(loss, penalty, start.x) else WorkingSet()
 
 
 def _check_kinds(loss: Any, penalty: Any, solver: Any) -> None:

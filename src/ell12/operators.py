@@ -101,6 +101,8 @@ def select_columns(A: Any, columns: Any) -> Any:
     array([[1., 3.]])
     """
     columns = _as_columns(columns, input_shape(A))
+    if hasattr(A, "select_columns"):
+        return A.select_columns(columns)
     if not _is_matrix(A):
         return ColumnSelection(A, columns)
     if scipy.sparse.issparse(A):
@@ -108,6 +110,17 @@ def select_columns(A: Any, columns: Any) -> Any:
     if is_numpy(A):
         return A.T[columns].T  # np.take would first copy the whole of a matrix that is not in C order
     return namespace(A).take(A, sent_like(columns, A), axis=1)
+
+
+def has_columns(A: Any) -> bool:
+    """Whether the columns of A are at hand in memory, so that some of them cost less than all.
+
+    Examples
+    --------
+    >>> has_columns(np.eye(3)), has_columns(scipy.sparse.linalg.aslinearoperator(np.eye(3)))
+    (True, False)
+    """
+    return is_numpy(A) or scipy.sparse.issparse(A) or hasattr(A, "select_columns")
 
 
 def to_dense(A: Any) -> Array:

@@ -47,12 +47,14 @@ class Iterate:
 
     ``optimality`` is the solver's own cheap estimate of the largest violation of the first-order condition,
     in the units of the gradient. `minimize` divides it by the penalty's strength and trusts it only as a
-    reason to pay for the certificate.
+    reason to pay for the certificate. ``gradient`` is the loss's gradient at the point, from a solver that has it:
+    the certificate then costs no product.
     """
 
     point: Point
     objective: float
     optimality: float
+    gradient: Array | None = None
 
 
 class DataUnavailable(RuntimeError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import scipy.sparse
 
 from ell12.backend import device, is_numpy, namespace
@@ -15,10 +16,25 @@ from ell12.protocols import Array
 def weighted_gram(A: Any, weight: Array, B: Any = None) -> Array:
     """``A' diag(weight) B`` as a dense matrix; B is A by default."""
     B = A if B is None else B
+    if hasattr(A, "weighted_gram"):
+        return A.weighted_gram(weight, B)
     if scipy.sparse.issparse(A):
         return (adjoint(A) @ B.multiply(weight[:, None]).tocsr()).toarray()
     dense = to_dense(A)
-    return adjoint(dense) @ (weight[:, None] * (dense if B is A else to_dense(B)))
+    other = dense if B is A else to_dense(B)
+    if is_numpy(weight) and is_numpy(dense) and dense.dtype.kind == "f":
+        return _numpy_gram(dense, weight, other)
+    return adjoint(dense) @ (weight[:, None] * other)
+
+
+def _numpy_gram(A: Any, weight: Any, B: Any) -> Any:
+    """Without a weighted copy where all weights are equal, and by half the work where B is A."""
+    if weight.size and (weight == weight[0]).all():
+        return weight[0] * (A.T @ B)  # of A with itself, which NumPy sees
+    if B is A and weight.min(initial=0.0) >= 0:
+        rows = np.sqrt(weight)[:, None] * A
+        return rows.T @ rows
+    return A.T @ (weight[:, None] * B)
 
 
 def ridge_solver(A: Any, weight: Array, ridge: float) -> Callable[[Array], Array]:

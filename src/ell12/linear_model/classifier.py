@@ -52,7 +52,7 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
     max_iter : int
         Stop after so many iterations at the latest.
     solver : Solver, optional
-        Such as `ell12.FISTA`; `ell12.NonmonotoneAPG` by default.
+        Such as `ell12.FISTA`; `ell12.WorkingSet` by default.
     verbose : int
         Print a line of progress now and then.
 

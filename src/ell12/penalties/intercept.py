@@ -71,6 +71,15 @@ class WithIntercept:
         """Those of the penalty; the last entry has none."""
         return _append(self.penalty.kinks(x[:-1]), x[-1:] != x[-1:])
 
+    def slopes(self, x: Array) -> tuple[Array, Array]:
+        """Those of the penalty; zero for the last entry."""
+        below, above = self.penalty.slopes(x[:-1])
+        return _append(below, 0 * x[-1:]), _append(above, 0 * x[-1:])
+
+    def restrict(self, columns: Array) -> WithIntercept:
+        """The same penalty on the given entries, the intercept being the last of them."""
+        return WithIntercept(self.penalty.restrict(columns[:-1]))
+
 
 def _append(x: Array, last: Array) -> Array:
     return namespace(x, last).concat([x, last])

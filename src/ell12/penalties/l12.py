@@ -134,6 +134,23 @@ class L12:
             return namespace(x).ones_like(x) > 0
         return ~self._free_like(x)
 
+    def slopes(self, x: Array) -> tuple[Array, Array]:
+        """The slopes of the convex part just below and just above zero, one for each entry.
+
+        ``-alpha w`` and ``alpha w``; minus infinity below where entries must not be negative; equal where an
+        entry is free.
+        """
+        xp = namespace(x)
+        weights = xp.ones_like(x) if self.weights is None else like(self.weights, x)
+        above = self.alpha * weights if self.alpha > 0 else 0 * x
+        return (xp.full_like(x, -math.inf) if self.nonnegative else -above), above
+
+    def restrict(self, columns: Array) -> L12:
+        """The same penalty on the given entries alone, the others being zero."""
+        if self.weights is None:
+            return self
+        return replace(self, weights=namespace(self.weights).take(self.weights, columns, axis=0))
+
     def _prox_options(self) -> dict[str, Any]:
         return {
             "weights": self.weights if self._held is None else self._held,

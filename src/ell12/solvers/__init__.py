@@ -6,6 +6,7 @@ from ell12.solvers.newton import SupportNewton
 from ell12.solvers.proximal_gradient import FISTA, NonmonotoneAPG, ProximalGradient
 from ell12.solvers.sequential_convex import SequentialConvex
 from ell12.solvers.stochastic import SAGA, ProxSVRG
+from ell12.solvers.working_set import WorkingSet, working_set_lacks
 
 __all__ = [
     "DCA",
@@ -17,4 +18,6 @@ __all__ = [
     "ProximalGradient",
     "SequentialConvex",
     "SupportNewton",
+    "WorkingSet",
+    "working_set_lacks",
 ]

@@ -61,7 +61,9 @@ class SupportNewton:
 
     def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate]:
         """Yield one iterate a step."""
-        _check_problem(loss, penalty, start.x)
+        lack = newton_lacks(loss, penalty, start.x)
+        if lack:
+            raise TypeError(f"{lack}; use a proximal solver")
         signs = _Signs(start.x)
         for iterate in NonmonotoneAPG(self.step).iterates(loss, penalty, start):
             yield iterate
@@ -80,13 +82,15 @@ class SupportNewton:
             yield Iterate(here.point, here.objective, here.violation)
 
 
-def _check_problem(loss: Any, penalty: Any, x: Array) -> None:
+def newton_lacks(loss: Any, penalty: Any, x: Array) -> str:
+    """What Newton's method on the support misses in a problem; nothing if it can solve it."""
     if not all(hasattr(penalty, name) for name in ("least_slope", "hessian", "kinks")):
-        raise TypeError(f"{type(penalty).__name__} does not tell its smooth pieces; use a proximal solver")
+        return f"{type(penalty).__name__} does not tell its smooth pieces"
     if not all(hasattr(loss, name) for name in ("curvature", "hessian")):
-        raise TypeError(f"{type(loss).__name__} has no second derivatives; use a proximal solver")
+        return f"{type(loss).__name__} has no second derivatives"
     if x.ndim != 1 or is_complex(x):
-        raise TypeError("Newton's method on the support needs a vector of real numbers; use a proximal solver")
+        return "Newton's method on the support needs a vector of real numbers"
+    return ""
 
 
 class _Signs:

@@ -1,4 +1,4 @@
-"""Losses of a linear prediction: squared, logistic and Huber, over one shared `LinearLoss`.
+"""What the losses of a linear prediction share.
 
 A loss is pointwise in the prediction ``A x``, so its value and slope need no product with A once a point
 carries its prediction. ``scale`` is the only place where a sum becomes a mean.
@@ -33,6 +33,7 @@ from ell12.operators import (
     adjoint,
     as_operator,
     dtype_of,
+    has_columns,
     input_shape,
     output_shape,
     select_columns,
@@ -62,12 +63,13 @@ class LinearLoss(ABC):
 
     second_bound: ClassVar[float] = 1.0
     takes_complex: ClassVar[bool] = False
+    quadratic: ClassVar[bool] = False  # whether the Hessian is the same everywhere
 
     def __init__(self, A: Any, b: Any, *, sample_weight: Any = None, scale: float = 1.0) -> None:
         self.A = as_operator(A)
         self.b = self._as_observations(b)
         self.sample_weight = None if sample_weight is None else self._as_weights(sample_weight)
-        self.scale = _as_positive(scale, "scale")
+        self.scale = as_positive(scale, "scale")
 
     def __repr__(self) -> str:
         shape = (*output_shape(self.A), *input_shape(self.A))
@@ -136,6 +138,11 @@ class LinearLoss(ABC):
         """``A' diag(w) A v`` times the largest curvature: its largest eigenvalue bounds that of all Hessians."""
         return self.second_bound * self.gradient_of(self.scale * self._weighted(self.A @ v))
 
+    @property
+    def has_columns(self) -> bool:
+        """Whether some columns of A cost less than all, so that working sets pay."""
+        return has_columns(self.A)
+
     def hessian(self, point: Point, columns: Array | None = None, others: Array | None = None) -> Array:
         """The Hessian as a dense matrix, of the given entries of x or of all; for Newton's method.
 
@@ -188,7 +195,7 @@ class LinearLoss(ABC):
         """The same loss with another matrix."""
         other = copy.copy(self)
         other.A = A
-        for name in ("_gram_norm", "_adjoint", "_active_columns"):
+        for name in ("_gram_norm", "_adjoint", "_active_columns", "_kept_columns"):
             other.__dict__.pop(name, None)
         return other
 
@@ -280,119 +287,8 @@ class LinearLoss(ABC):
         """Its second derivative."""
 
 
-class SquaredLoss(LinearLoss):
-    """``scale/2 sum_i w_i |(A x)_i - b_i|^2``; by default the sum, ``1/2 ||A x - b||^2``.
-
-    Examples
-    --------
-    >>> loss = SquaredLoss([[1.0, 0.0], [0.0, 2.0]], [1.0, 1.0])
-    >>> point = loss.point(np.array([2.0, 1.0]))
-    >>> loss.value(point), loss.gradient(point)
-    (1.0, array([1., 2.]))
-    """
-
-    takes_complex = True
-
-    def value(self, point: Point) -> float:
-        """The loss; no product."""
-        residual = point.prediction - self.b
-        return 0.5 * self.scale * inner(residual, self._weighted(residual))
-
-    def divergence(self, point: Point, base: Point) -> float:
-        """Half the weighted square of the difference of the predictions: exact, without cancellation."""
-        difference = point.prediction - base.prediction
-        return 0.5 * self.scale * inner(difference, self._weighted(difference))
-
-    def proximal(self, weight: float) -> Callable[[Array, Array], Array]:
-        """The map ``(q, start) -> argmin_v f(v) + weight/2 ||v - q||^2``: one factorization for all q."""
-        origin = Point(self.start(), 0 * self.b)
-        invert = ridge_solver(self.A, self._row_curvature(origin), weight)
-        projection = -self.gradient(origin)
-        return lambda q, _start: invert(projection + weight * q)
-
-    def _pointwise(self, prediction: Array) -> Array:
-        return 0.5 * namespace(prediction).abs(prediction - self.b) ** 2
-
-    def _slope(self, prediction: Array) -> Array:
-        return prediction - self.b
-
-    def _second(self, prediction: Array) -> Array:
-        xp = namespace(prediction)
-        return xp.ones_like(xp.abs(prediction))
-
-
-class LogisticLoss(LinearLoss):
-    """``scale sum_i w_i log(1 + exp(-b_i (A x)_i))`` for labels b of -1 and 1 (0 and 1 are read as such).
-
-    Examples
-    --------
-    >>> loss = LogisticLoss([[1.0], [2.0]], [-1, 1])
-    >>> round(loss.value(loss.point(np.array([0.0]))), 6)
-    1.386294
-    """
-
-    second_bound = 0.25
-
-    def _as_observations(self, b: Any) -> Array:
-        b = super()._as_observations(b)
-        xp = namespace(b)
-        if bool(xp.all((b == 0) | (b == 1))):
-            b = 2 * b - 1
-        if not bool(xp.all((b == -1) | (b == 1))):
-            raise ValueError("b must hold two labels, -1 and 1 (or 0 and 1)")
-        return b
-
-    def _pointwise(self, prediction: Array) -> Array:
-        xp = namespace(prediction)
-        margin = self.b * prediction
-        return xp.where(margin < 0, -margin, 0) + xp.log1p(xp.exp(-xp.abs(margin)))
-
-    def _slope(self, prediction: Array) -> Array:
-        return -self.b * _sigmoid(-self.b * prediction)
-
-    def _second(self, prediction: Array) -> Array:
-        return _sigmoid(prediction) * _sigmoid(-prediction)
-
-
-class HuberLoss(LinearLoss):
-    """``scale sum_i w_i h((A x)_i - b_i)``: ``h(r) = r^2/2`` for ``|r| <= delta``, else ``delta |r| - delta^2/2``.
-
-    Examples
-    --------
-    >>> loss = HuberLoss([[1.0], [1.0]], [0.0, 10.0], delta=1.0)
-    >>> loss.value(loss.point(np.array([0.0])))
-    9.5
-    """
-
-    def __init__(
-        self, A: Any, b: Any, *, delta: float = 1.35, sample_weight: Any = None, scale: float = 1.0
-    ) -> None:
-        self.delta = _as_positive(delta, "delta")
-        super().__init__(A, b, sample_weight=sample_weight, scale=scale)
-
-    def _pointwise(self, prediction: Array) -> Array:
-        xp = namespace(prediction)
-        size = xp.abs(prediction - self.b)
-        return xp.where(size <= self.delta, 0.5 * size**2, self.delta * (size - 0.5 * self.delta))
-
-    def _slope(self, prediction: Array) -> Array:
-        xp = namespace(prediction)
-        residual = prediction - self.b
-        return xp.where(xp.abs(residual) <= self.delta, residual, self.delta * xp.sign(residual))
-
-    def _second(self, prediction: Array) -> Array:
-        xp = namespace(prediction)
-        return xp.astype(xp.abs(prediction - self.b) <= self.delta, prediction.dtype)
-
-
-def _as_positive(value: Any, name: str) -> float:
+def as_positive(value: Any, name: str) -> float:
+    """The value as a float if it is a finite number above 0."""
     if not is_number(value) or not 0 < value < math.inf:
         raise ValueError(f"{name} must be a finite number > 0, got {value!r}")
     return float(value)
-
-
-def _sigmoid(m: Array) -> Array:
-    """``1 / (1 + exp(-m))`` without overflow."""
-    xp = namespace(m)
-    decay = xp.exp(-xp.abs(m))
-    return xp.where(m >= 0, 1.0, decay) / (1 + decay)

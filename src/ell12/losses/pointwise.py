@@ -1,0 +1,142 @@
+"""The squared, logistic and Huber losses: functions of each prediction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ell12.backend import inner, namespace
+from ell12.kept_columns import KeptColumns
+from ell12.losses.linear import LinearLoss, as_positive
+from ell12.operators import output_shape
+from ell12.protocols import Array, Point
+from ell12.ridge import ridge_solver
+
+
+class SquaredLoss(LinearLoss):
+    """``scale/2 sum_i w_i |(A x)_i - b_i|^2``; by default the sum, ``1/2 ||A x - b||^2``.
+
+    Examples
+    --------
+    >>> loss = SquaredLoss([[1.0, 0.0], [0.0, 2.0]], [1.0, 1.0])
+    >>> point = loss.point(np.array([2.0, 1.0]))
+    >>> loss.value(point), loss.gradient(point)
+    (1.0, array([1., 2.]))
+    """
+
+    takes_complex = True
+    quadratic = True
+
+    def value(self, point: Point) -> float:
+        """The loss; no product."""
+        residual = point.prediction - self.b
+        return 0.5 * self.scale * inner(residual, self._weighted(residual))
+
+    def divergence(self, point: Point, base: Point) -> float:
+        """Half the weighted square of the difference of the predictions: exact, without cancellation."""
+        difference = point.prediction - base.prediction
+        return 0.5 * self.scale * inner(difference, self._weighted(difference))
+
+    def gram(self, columns: Array) -> Array:
+        """The Hessian in the given entries as a dense NumPy matrix, whose entries are computed once and kept."""
+        return self.scale * self._kept_columns.gram(columns)
+
+    def point_within(self, x: Array, columns: Array) -> Point:
+        """``x``, which is zero but for the given entries, with its prediction from the columns that are kept."""
+        return Point(x, self._kept_columns.predict(columns, x[columns]))
+
+    @cached_property
+    def _kept_columns(self) -> KeptColumns:
+        ones = np.ones(output_shape(self.A), dtype=self.b.dtype)
+        return KeptColumns(self.A, ones if self.sample_weight is None else self.sample_weight)
+
+    def proximal(self, weight: float) -> Callable[[Array, Array], Array]:
+        """The map ``(q, start) -> argmin_v f(v) + weight/2 ||v - q||^2``: one factorization for all q."""
+        origin = Point(self.start(), 0 * self.b)
+        invert = ridge_solver(self.A, self._row_curvature(origin), weight)
+        projection = -self.gradient(origin)
+        return lambda q, _start: invert(projection + weight * q)
+
+    def _pointwise(self, prediction: Array) -> Array:
+        return 0.5 * namespace(prediction).abs(prediction - self.b) ** 2
+
+    def _slope(self, prediction: Array) -> Array:
+        return prediction - self.b
+
+    def _second(self, prediction: Array) -> Array:
+        xp = namespace(prediction)
+        return xp.ones_like(xp.abs(prediction))
+
+
+class LogisticLoss(LinearLoss):
+    """``scale sum_i w_i log(1 + exp(-b_i (A x)_i))`` for labels b of -1 and 1 (0 and 1 are read as such).
+
+    Examples
+    --------
+    >>> loss = LogisticLoss([[1.0], [2.0]], [-1, 1])
+    >>> round(loss.value(loss.point(np.array([0.0]))), 6)
+    1.386294
+    """
+
+    second_bound = 0.25
+
+    def _as_observations(self, b: Any) -> Array:
+        b = super()._as_observations(b)
+        xp = namespace(b)
+        if bool(xp.all((b == 0) | (b == 1))):
+            b = 2 * b - 1
+        if not bool(xp.all((b == -1) | (b == 1))):
+            raise ValueError("b must hold two labels, -1 and 1 (or 0 and 1)")
+        return b
+
+    def _pointwise(self, prediction: Array) -> Array:
+        xp = namespace(prediction)
+        margin = self.b * prediction
+        return xp.where(margin < 0, -margin, 0) + xp.log1p(xp.exp(-xp.abs(margin)))
+
+    def _slope(self, prediction: Array) -> Array:
+        return -self.b * _sigmoid(-self.b * prediction)
+
+    def _second(self, prediction: Array) -> Array:
+        return _sigmoid(prediction) * _sigmoid(-prediction)
+
+
+class HuberLoss(LinearLoss):
+    """``scale sum_i w_i h((A x)_i - b_i)``: ``h(r) = r^2/2`` for ``|r| <= delta``, else ``delta |r| - delta^2/2``.
+
+    Examples
+    --------
+    >>> loss = HuberLoss([[1.0], [1.0]], [0.0, 10.0], delta=1.0)
+    >>> loss.value(loss.point(np.array([0.0])))
+    9.5
+    """
+
+    def __init__(
+        self, A: Any, b: Any, *, delta: float = 1.35, sample_weight: Any = None, scale: float = 1.0
+    ) -> None:
+        self.delta = as_positive(delta, "delta")
+        super().__init__(A, b, sample_weight=sample_weight, scale=scale)
+
+    def _pointwise(self, prediction: Array) -> Array:
+        xp = namespace(prediction)
+        size = xp.abs(prediction - self.b)
+        return xp.where(size <= self.delta, 0.5 * size**2, self.delta * (size - 0.5 * self.delta))
+
+    def _slope(self, prediction: Array) -> Array:
+        xp = namespace(prediction)
+        residual = prediction - self.b
+        return xp.where(xp.abs(residual) <= self.delta, residual, self.delta * xp.sign(residual))
+
+    def _second(self, prediction: Array) -> Array:
+        xp = namespace(prediction)
+        return xp.astype(xp.abs(prediction - self.b) <= self.delta, prediction.dtype)
+
+
+def _sigmoid(m: Array) -> Array:
+    """``1 / (1 + exp(-m))`` without overflow."""
+    xp = namespace(m)
+    decay = xp.exp(-xp.abs(m))
+    return xp.where(m >= 0, 1.0, decay) / (1 + decay)

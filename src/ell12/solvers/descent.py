@@ -1,0 +1,156 @@
+"""A quadratic plus a penalty with a kink in each entry: coordinate descent, and Newton's method on the support.
+
+What is minimised is ``1/2 (y - x)' H (y - x) + gradient' (y - x) + penalty(y)`` with H a dense matrix: the squared
+loss in the columns of a working set, exactly, or the model of another loss around a point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+SWEEPS = 10  # of coordinate descent, before Newton's method is tried
+NEWTON_STEPS = 3  # in a row, while entries leave the support
+ROUNDING = 1e-15  # of the penalty's value
+HALVINGS = 4  # of a Newton step, before coordinate descent goes on
+
+
+class Model:
+    """``1/2 (y - x)' hessian (y - x) + gradient' (y - x) + penalty(y)``, and how far its minimisation has come.
+
+    Parameters
+    ----------
+    hessian : array of shape (n, n)
+        Symmetric, positive semidefinite, in double precision.
+    penalty : penalty
+        With ``slopes``, ``subtracted_gradient``, ``least_slope``, ``hessian`` and ``kinks``, such as `ell12.L12`.
+    x, gradient : arrays of shape (n,)
+        Where the minimisation begins, and the gradient of the quadratic there; neither is written to.
+    sweep : function
+        `sweep` or its compiled twin.
+
+    Attributes
+    ----------
+    x, gradient : arrays
+        Where it is now, and the gradient there.
+    slope : array
+        The least slope of the whole there: zero where nothing is violated.
+    """
+
+    def __init__(self, hessian: Any, penalty: Any, x: Any, gradient: Any, sweep: Callable[..., None]) -> None:
+        self.hessian, self.penalty, self._sweep = hessian, penalty, sweep
+        self.x, self.gradient = x.astype(np.float64), gradient.astype(np.float64)
+        self.slopes = penalty.slopes(self.x)
+        self.kinks = penalty.kinks(self.x)
+        self._look()
+
+    @property
+    def violation(self) -> float:
+        """The largest entry of the least slope."""
+        return float(np.abs(self.slope).max(initial=0.0))
+
+    def minimise(self, target: float, rounds: int) -> bool:
+        """Go on until the violation is at most target, or for so many rounds; return whether it is."""
+        for _ in range(rounds):
+            if self.violation <= target:
+                return True
+            self._descend(target)
+            for _ in range(NEWTON_STEPS):
+                if self.violation <= target or self._newton_step():
+                    break
+        return self.violation <= target
+
+    def _descend(self, target: float) -> None:
+        """Sweep over the entries, the subtracted norm held at its tangent: this lies above it, so all falls."""
+        tangent = self.penalty.subtracted_gradient(self.x)
+        slope = self.gradient - tangent
+        self._sweep(self.hessian, slope, self.x, *self.slopes, SWEEPS, 0.5 * target)
+        self.gradient = slope + tangent
+        self._look()
+
+    def _newton_step(self) -> bool:
+        """A step on the support that lowers the whole; return whether a further one is of no use."""
+        support = np.flatnonzero((self.x != 0) | ~self.kinks)
+        rows = self.hessian[support]
+        direction = self._direction(support, rows)
+        if direction is None:
+            return True
+        x, kinks, value = self.x[support], self.kinks[support], self.penalty.value(self.x)
+        for halving in range(HALVINGS):
+            new = x + 0.5**halving * direction
+            crossed = kinks & (new * x <= 0)
+            new[crossed] = 0
+            move = new - x
+            change = move @ rows  # of the gradient
+            full = self.x.copy()
+            full[support] = new
+            rise = self.gradient[support] @ move + 0.5 * change[support] @ move + self.penalty.value(full) - value
+            if rise <= ROUNDING * abs(value):
+                self.x, self.gradient = full, self.gradient + change
+                self._look()
+                return not crossed.any()
+        return True
+
+    def _direction(self, support: Any, rows: Any) -> Any:
+        """Newton's direction on the support; None where the whole is not convex there."""
+        block = rows[:, support] + self.penalty.hessian(self.x, support)
+        try:
+            factor = cho_factor(block, lower=True, overwrite_a=True, check_finite=False)
+        except (LinAlgError, ValueError):
+            return None
+        direction = -cho_solve(factor, self.slope[support], check_finite=False)
+        return direction if np.isfinite(direction).all() else None
+
+    def _look(self) -> None:
+        self.slope = self.penalty.least_slope(self.x, self.gradient)
+
+
+def sweep(hessian: Any, slope: Any, x: Any, below: Any, above: Any, sweeps: int, target: float) -> None:
+    """Minimise a quadratic plus slopes ``below`` and ``above`` zero, one entry after the other.
+
+    Ends after so many sweeps, or when one has changed no sign, or no slope by more than target: Newton's method is
+    then better placed.
+
+    Parameters
+    ----------
+    hessian : array of shape (n, n)
+        Symmetric.
+    slope, x : arrays of shape (n,)
+        The gradient of the quadratic at x, and x; both in double precision, and both are written to.
+    below, above : arrays of shape (n,)
+        Where the gradient of the quadratic lies between ``-above`` and ``-below``, zero is the best entry.
+    sweeps, target : int, float
+        When to end.
+
+    Examples
+    --------
+    >>> x, slope = np.zeros(2), np.array([-3.0, 0.5])
+    >>> sweep(np.eye(2), slope, x, -np.ones(2), np.ones(2), 5, 0.0)
+    >>> x, slope
+    (array([2., 0.]), array([-1. ,  0.5]))
+    """
+    for _ in range(sweeps):
+        largest, turned = 0.0, False
+        for j in range(x.size):
+            old = x[j]
+            new = _best_entry(hessian[j, j], old, slope[j], below[j], above[j])
+            if new != old:
+                turned |= np.sign(new) != np.sign(old)
+                x[j] = new
+                largest = max(largest, abs(new - old) * hessian[j, j])
+                slope += (new - old) * hessian[j]
+        if largest <= target or not turned:
+            return
+
+
+def _best_entry(curvature: float, old: float, slope: float, below: float, above: float) -> float:
+    """The minimiser in one entry; without curvature there is one only where zero is."""
+    if not curvature > 0:
+        return 0.0 if below <= -slope <= above else old
+    pull = curvature * old - slope
+    if pull > above:
+        return (pull - above) / curvature
+    return (pull - below) / curvature if pull < below else 0.0

@@ -1,0 +1,202 @@
+"""Working sets: the problem in a few columns at a time, solved there by coordinate descent and Newton's method."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from ell12.backend import is_numpy
+from ell12.protocols import Array, Iterate, Point
+from ell12.solvers import descent
+from ell12.solvers.newton import SupportNewton, newton_lacks
+from ell12.solvers.steps import ProximalStep, objective
+
+SMALLEST = 100  # columns of a working set, if so many violate the first-order condition
+LARGEST = 4000  # columns whose Hessian is worth a dense matrix
+CLOSER = 0.1  # the violation within a working set is brought down to this fraction of that before
+ROUNDS = 6  # of coordinate descent and Newton's method in a working set; more say that it is ill-conditioned
+PATIENCE = 5000  # steps of `SupportNewton` in some columns, before the others are looked at again
+HALVINGS = 10  # of a step towards the minimum of a model
+COMPILED_FROM = 2**19  # entries of A from which loading the compiled loop pays
+
+
+@dataclass(frozen=True)
+class WorkingSet:
+    """A few columns at a time: those in the support and those that violate the first-order condition most.
+
+    Off the support the condition is the Lasso's, ``|gradient_k| <= alpha w_k``: one product with the adjoint of A
+    tells which columns are missing. The problem in the columns at hand is solved by coordinate descent on their
+    Gram matrix, with the subtracted norm replaced by its tangent, and finished by Newton's method on the support.
+    Losses that are not quadratic are replaced by models of second order, one after the other, each step halved
+    until the objective falls. Where the columns are so nearly dependent that this takes long, `SupportNewton`
+    takes over: in the columns that violate, or in all if these are many. Where nothing else lowers the objective a
+    proximal step is taken.
+
+    Notes
+    -----
+    For real NumPy vectors; for penalties that tell their smooth pieces, as for `SupportNewton`, and their
+    ``slopes`` at zero, as `ell12.L12` does; and for losses whose columns are at hand, which those of a
+    LinearOperator are not. The objective never rises but in the first steps of `SupportNewton`.
+
+    Examples
+    --------
+    >>> from ell12 import L12, SquaredLoss, minimize
+    >>> loss = SquaredLoss(np.eye(3), [3.0, -4.0, 0.5])
+    >>> minimize(loss, L12(alpha=1.0), solver=WorkingSet(), tol=1e-12).x.round(4)
+    array([ 2.5547, -3.8321,  0.    ])
+    """
+
+    def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate]:
+        """Yield the start, for it may do, and one iterate for each working set or step of `SupportNewton`."""
+        lack = working_set_lacks(loss, penalty, start.x)
+        if lack:
+            raise TypeError(f"{lack}; use a proximal solver")
+        problem = _Problem(loss, penalty, start)
+        here = problem.place(start)
+        while True:
+            yield Iterate(here.point, here.objective, here.violation, here.gradient)
+            columns = problem.columns(here)
+            new, solved = problem.improve(here, columns) if columns.size <= LARGEST else (here, False)
+            here = new or problem.proximal_step(here)
+            if not solved:
+                here = yield from self._newton_iterates(problem, here)
+
+    def _newton_iterates(self, problem: _Problem, here: _Place) -> Generator[Iterate, None, _Place]:
+        """`SupportNewton` in the columns that violate, until these are solved for; for good if they are many."""
+        columns = problem.columns(here, most=here.slope.size)
+        if columns.size > here.slope.size // 2:
+            yield from SupportNewton().iterates(problem.loss, problem.penalty, here.point)
+        loss, penalty = problem.loss.restrict(columns), problem.penalty.restrict(columns)
+        start, x = Point(here.point.x[columns], here.point.prediction), here.point.x
+        enough = CLOSER * min(here.violation, penalty.alpha or here.violation)
+        for inner in islice(SupportNewton().iterates(loss, penalty, start), PATIENCE):
+            point = Point(_with_entries(x, columns, inner.point.x), inner.point.prediction)
+            if inner.optimality <= enough:
+                break
+            yield Iterate(point, inner.objective, here.violation)
+        return problem.place(point)
+
+
+def working_set_lacks(loss: Any, penalty: Any, x: Array) -> str:
+    """What `WorkingSet` misses in a problem; nothing if it can solve it."""
+    if not is_numpy(x):
+        return "working sets need NumPy arrays"
+    if not all(hasattr(penalty, name) for name in ("slopes", "restrict", "subtracted_gradient")):
+        return f"{type(penalty).__name__} does not tell its slopes at zero"
+    if not getattr(loss, "has_columns", False):
+        return f"{type(loss).__name__} has no columns at hand"
+    return newton_lacks(loss, penalty, x)
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A point with what is known there."""
+
+    point: Point
+    objective: float
+    gradient: Any
+    slope: Any  # the least slope of the objective: zero where nothing is violated
+    violation: float
+
+
+class _Problem:
+    """A loss and a penalty, and how to lower their sum within some columns."""
+
+    def __init__(self, loss: Any, penalty: Any, start: Point) -> None:
+        self.loss, self.penalty = loss, penalty
+        self._step: ProximalStep | None = None
+        self.free = np.flatnonzero(~penalty.kinks(start.x))
+        self.sweep = _sweep_for(start.x.size * start.prediction.size)
+
+    def place(self, point: Point) -> _Place:
+        """What is known at a point; one product with the adjoint of A."""
+        gradient = self.loss.gradient(point)
+        slope = self.penalty.least_slope(point.x, gradient)
+        violation = self.penalty.violation(point.x, gradient)
+        return _Place(point, objective(self.loss, self.penalty, point), gradient, slope, violation)
+
+    def proximal_step(self, here: _Place) -> _Place:
+        """The place after a proximal step, whose length is found by backtracking."""
+        self._step = self._step or ProximalStep(self.loss, self.penalty, "backtracking", here.point)
+        new = self.place(self._step(here.point))
+        return new if new.objective <= here.objective else here
+
+    def columns(self, here: _Place, most: int = 0) -> Any:
+        """The support, what is free, and the worst violators, so many that the support doubles at most."""
+        inside = np.union1d(np.flatnonzero(here.point.x), self.free)
+        outside = np.flatnonzero((here.point.x == 0) & (here.slope != 0))
+        most = max(most, inside.size, SMALLEST)
+        if outside.size > most:
+            worst = np.argpartition(-np.abs(here.slope[outside]), most)[:most]
+            outside = outside[worst]
+        return np.union1d(inside, outside)
+
+    def improve(self, here: _Place, columns: Any) -> tuple[_Place | None, bool]:
+        """A better place, changed in these columns, or None; and whether the problem in them is solved."""
+        # Zero may be no minimum though nothing violates the Lasso's condition there; a prox leads away from it.
+        if np.abs(here.slope[columns]).max(initial=0.0) < CLOSER * here.violation:
+            return None, True
+        within = self._quadratic if self.loss.quadratic else self._general
+        point, solved = within(here, columns)
+        rounding = 8 * float(np.finfo(point.x.dtype).eps) * abs(here.objective)
+        if objective(self.loss, self.penalty, point) > here.objective + rounding:
+            return None, solved
+        new = self.place(point)
+        return (new if new.objective < here.objective or new.violation < here.violation else None), solved
+
+    def _quadratic(self, here: _Place, columns: Any) -> tuple[Point, bool]:
+        """The quadratic loss is its own model."""
+        penalty, x = self.penalty.restrict(columns), here.point.x
+        model = descent.Model(self.loss.gram(columns), penalty, x[columns], here.gradient[columns], self.sweep)
+        solved = model.minimise(CLOSER * here.violation, ROUNDS)
+        return self.loss.point_within(_with_entries(x, columns, model.x), columns), solved
+
+    def _general(self, here: _Place, columns: Any) -> tuple[Point, bool]:
+        """Models of second order around one point after the other."""
+        loss, penalty = self.loss.restrict(columns), self.penalty.restrict(columns)
+        point, gradient = Point(here.point.x[columns], here.point.prediction), here.gradient[columns]
+        target, solved = CLOSER * here.violation, True
+        for _ in range(ROUNDS):
+            hessian = np.asarray(loss.hessian(point), dtype=np.float64)
+            model = descent.Model(hessian, penalty, point.x, gradient, self.sweep)
+            if model.violation <= target:
+                break
+            solved = model.minimise(0.5 * target, ROUNDS)
+            new = _search(loss, penalty, point, loss.point(model.x.astype(point.x.dtype)))
+            if new is None:
+                break
+            point, gradient = new, loss.gradient(new)
+        return Point(_with_entries(here.point.x, columns, point.x), point.prediction), solved
+
+
+def _search(loss: Any, penalty: Any, point: Point, towards: Point) -> Point | None:
+    """The first point of lower objective, the way halved again and again; None if there is none."""
+    value, move = objective(loss, penalty, point), towards - point
+    for halving in range(HALVINGS):
+        new = towards if halving == 0 else point + 0.5**halving * move
+        if objective(loss, penalty, new) < value:
+            return new
+    return None
+
+
+def _with_entries(x: Any, columns: Any, values: Any) -> Any:
+    """A vector of the size and dtype of x with these entries, zero elsewhere."""
+    full = np.zeros_like(x)
+    full[columns] = values
+    return full
+
+
+def _sweep_for(entries: int) -> Callable[..., None]:
+    """Coordinate descent, compiled if a matrix has so many entries that this pays."""
+    if entries < COMPILED_FROM and "ell12.compiled_descent" not in sys.modules:
+        return descent.sweep
+    try:
+        from ell12 import compiled_descent
+    except ImportError:  # numba is optional
+        return descent.sweep
+    return compiled_descent.sweep
