@@ -14,15 +14,29 @@ __version__ = "0.1.0.dev0"
 # Where each public name lives, in the order of the flow from data to results.
 _HOMES = {
     "prox": ("prox_l12", "prox_l12_groups", "prox_l12_iterative", "prox_l12_spectral", "moreau_l12"),
-    "penalties": ("L12", "L1", "GroupL12", "SpectralL12", "LogSum", "CappedL1", "Lp", "MCP"),
+    "penalties": (
+        "L12",
+        "L1",
+        "GroupL12",
+        "LogSum",
+        "CappedL1",
+        "Lp",
+        "MCP",
+        "SpectralL12",
+        "SpectralLogSum",
+        "TruncatedNuclear",
+        "NoPenalty",
+    ),
     "losses": ("SquaredLoss", "LogisticLoss", "HuberLoss"),
     "solvers": ("ProximalGradient", "FISTA", "NonmonotoneAPG", "SequentialConvex", "DCA", "SupportNewton"),
     "minimization": ("minimize", "Result", "Status", "stationarity"),
     "path": ("l12_path",),
+    "completion": ("CompletionLoss", "LowRank", "Observed", "as_observed"),
     "linear_model": ("L12Regressor", "L12RegressorCV", "L12Classifier", "L12ClassifierCV"),
 }
 _MODULES = (
     "backend",
+    "completion",
     "datasets",
     "experiments",
     "image_operators",
@@ -37,11 +51,24 @@ _MODULES = (
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 if TYPE_CHECKING:
+    from ell12.completion import CompletionLoss, LowRank, Observed, as_observed
     from ell12.linear_model import L12Classifier, L12ClassifierCV, L12Regressor, L12RegressorCV
     from ell12.losses import HuberLoss, LogisticLoss, SquaredLoss
     from ell12.minimization import Result, Status, minimize, stationarity
     from ell12.path import l12_path
-    from ell12.penalties import L1, L12, MCP, CappedL1, GroupL12, LogSum, Lp, SpectralL12
+    from ell12.penalties import (
+        L1,
+        L12,
+        MCP,
+        CappedL1,
+        GroupL12,
+        LogSum,
+        Lp,
+        NoPenalty,
+        SpectralL12,
+        SpectralLogSum,
+        TruncatedNuclear,
+    )
     from ell12.prox import moreau_l12, prox_l12, prox_l12_groups, prox_l12_iterative, prox_l12_spectral
     from ell12.solvers import DCA, FISTA, NonmonotoneAPG, ProximalGradient, SequentialConvex, SupportNewton
 
@@ -52,6 +79,7 @@ __all__ = [
     "L12",
     "MCP",
     "CappedL1",
+    "CompletionLoss",
     "GroupL12",
     "HuberLoss",
     "L12Classifier",
@@ -60,15 +88,21 @@ __all__ = [
     "L12RegressorCV",
     "LogSum",
     "LogisticLoss",
+    "LowRank",
     "Lp",
+    "NoPenalty",
     "NonmonotoneAPG",
+    "Observed",
     "ProximalGradient",
     "Result",
     "SequentialConvex",
     "SpectralL12",
+    "SpectralLogSum",
     "SquaredLoss",
     "Status",
     "SupportNewton",
+    "TruncatedNuclear",
+    "as_observed",
     "l12_path",
     "minimize",
     "moreau_l12",

@@ -1,13 +1,29 @@
 """Penalties: frozen dataclasses of numbers with a value and a closed-form proximal operator.
 
-`L12`, `GroupL12` and `SpectralL12` are the package's own; `LogSum`, `CappedL1`, `Lp` and `MCP` are there to
-compare with. Each prox is a global minimiser. A new penalty is one class with ``alpha``, ``value`` and ``prox``;
+`L12`, `GroupL12` and `SpectralL12` are the package's own; `LogSum`, `CappedL1`, `Lp` and `MCP`, and of matrices
+`SpectralLogSum` and `TruncatedNuclear`, are there to compare with. Each prox is a global minimiser.
+A new penalty is one class with ``alpha``, ``value`` and ``prox``;
 ``convex`` and ``subtracted_gradient`` open it to SCP and DCA, ``violation`` gives it an exact stationarity,
 ``least_slope``, ``hessian`` and ``kinks`` open it to Newton's method on the support.
 """
 
 from ell12.penalties.intercept import WithIntercept
-from ell12.penalties.l12 import L1, L12, GroupL12, SpectralL12
+from ell12.penalties.l12 import L1, L12, GroupL12
 from ell12.penalties.separable import MCP, CappedL1, LogSum, Lp
+from ell12.penalties.spectral import NoPenalty, Spectral, SpectralL12, SpectralLogSum, TruncatedNuclear
 
-__all__ = ["L1", "L12", "MCP", "CappedL1", "GroupL12", "LogSum", "Lp", "SpectralL12", "WithIntercept"]
+__all__ = [
+    "L1",
+    "L12",
+    "MCP",
+    "CappedL1",
+    "GroupL12",
+    "LogSum",
+    "Lp",
+    "NoPenalty",
+    "Spectral",
+    "SpectralL12",
+    "SpectralLogSum",
+    "TruncatedNuclear",
+    "WithIntercept",
+]
