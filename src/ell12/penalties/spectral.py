@@ -72,7 +72,7 @@ class Spectral(ABC):
         if s.shape[0] == 0:
             return 0.0
         slopes = self.slopes(s)
-        return max(_thin_norm(gradient @ V + U * slopes), _thin_norm(gradient.T @ U + V * slopes))
+        return max(thin_norm(gradient @ V + U * slopes), thin_norm(gradient.T @ U + V * slopes))
 
 
 @dataclass(frozen=True)
@@ -260,7 +260,7 @@ class NoPenalty:
 
     def tangent_violation(self, x: Factored, gradient: Array) -> float:
         """The size of ``G V`` and ``G'U``: what remains of it where the rank may not grow."""
-        return max(_thin_norm(gradient @ x.V), _thin_norm(gradient.T @ x.U))
+        return max(thin_norm(gradient @ x.V), thin_norm(gradient.T @ x.U))
 
 
 def spectral_norm(matrix: Any) -> float:
@@ -310,7 +310,7 @@ def _lanczos_norm(G: Any, U: Array | None, V: Array | None) -> float:
     return math.sqrt(max(float(square[0]), 0.0))
 
 
-def _thin_norm(A: Array) -> float:
+def thin_norm(A: Array) -> float:
     """The spectral norm of a matrix with few columns."""
     xp = namespace(A)
     size = norm(A)
