@@ -101,9 +101,10 @@ class Observed:
     @cached_property
     def by_column(self) -> tuple[np.ndarray, np.ndarray]:
         """The order that sorts the entries by column, then row; and where each column begins in it."""
-        order = np.argsort(self.columns, kind="stable")
-        counts = np.bincount(self.columns, minlength=self.shape[1])
-        return order, np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        places = np.arange(self.n_observed)
+        by_row = scipy.sparse.csr_array((places, self.columns, self._sparse_starts), shape=self.shape)
+        by_column = by_row.tocsc()  # a counting sort
+        return by_column.data, by_column.indptr.astype(np.int64)
 
     def mask(self) -> Array:
         """A dense matrix of truth values: what is known."""
