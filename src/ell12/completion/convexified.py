@@ -9,7 +9,7 @@ from typing import Any
 from ell12.completion.forms import DenseForm, Estimate, FactoredForm, combined_norm, suits_dense
 from ell12.completion.leading import FullTriplets, WarmBlock
 from ell12.completion.loss import CompletionLoss
-from ell12.completion.proximal import MatrixStep, Step, check_problem
+from ell12.completion.proximal import MatrixStep, Step, check_problem, turns_back
 from ell12.protocols import Iterate, Point
 
 
@@ -85,18 +85,13 @@ class MatrixDCA:
         previous, k = x, 0
         for _ in range(self.inner_max_iter):
             momentum = k / (k + 3)
-            step = take_step([(1 + momentum, x), (-momentum, previous)], convex, slope)
-            k = 0 if _uphill(step.estimate, x, previous, momentum) else k + 1
+            terms = [(1 + momentum, x), (-momentum, previous)]
+            step = take_step(terms, convex, slope)
+            k = 0 if turns_back(step.estimate, terms, x) else k + 1
             x, previous = step.estimate, x
             if step.distance <= tol and not step.is_full:
                 break
         return step
-
-
-def _uphill(new: Estimate, x: Estimate, previous: Estimate, momentum: float) -> bool:
-    """Whether the step from the extrapolated point turns back, seen at the known entries."""
-    y = x.prediction + momentum * (x.prediction - previous.prediction)
-    return bool(((y - new.prediction) * (new.prediction - x.prediction)).sum() > 0)
 
 
 def _steps(loss: CompletionLoss, penalty: Any, start: Point, triplets: str, rng: Any) -> MatrixStep:

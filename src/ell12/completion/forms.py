@@ -58,7 +58,9 @@ class DenseForm:
 
     def combine(self, terms: Terms) -> Combination:
         """The combination of estimates."""
-        return Combination(_sum([c * e.full for c, e in terms]), _sum([c * e.prediction for c, e in terms]))
+        return Combination(
+            combined([(c, e.full) for c, e in terms]), combined([(c, e.prediction) for c, e in terms])
+        )
 
     def target(self, y: Combination, slope: LowRank | None) -> Array:
         """``Y - S(Y - O) + slope``: the known entries, and Y's where none is known."""
@@ -82,7 +84,7 @@ class FactoredForm:
 
     def combine(self, terms: Terms) -> Combination:
         """The combination of estimates."""
-        return Combination([(c, e.x) for c, e in terms], _sum([c * e.prediction for c, e in terms]))
+        return Combination([(c, e.x) for c, e in terms], combined([(c, e.prediction) for c, e in terms]))
 
     def target(self, y: Combination, slope: LowRank | None) -> SparsePlusLowRank:
         """``Y - S(Y - O) + slope``, the middle term sparse."""
@@ -111,7 +113,7 @@ class SparsePlusLowRank:
         return SparsePlusLowRank(self.sparse.T, [(c, x.T) for c, x in self.terms])
 
     def __matmul__(self, B: Array) -> Array:
-        return _sum([self.sparse @ B, *(c * (x @ B) for c, x in self.terms)])
+        return combined([(1.0, self.sparse @ B), *((c, x @ B) for c, x in self.terms)])
 
 
 def combined_norm(terms: list[tuple[float, LowRank]]) -> float:
@@ -131,8 +133,11 @@ def suits_dense(loss: CompletionLoss) -> bool:
     return observed.fraction >= DENSE_FROM and math.prod(observed.shape) <= DENSE_LIMIT
 
 
-def _sum(parts: list[Array]) -> Array:
-    total = parts[0]
-    for part in parts[1:]:
-        total = total + part
+def combined(terms: list[tuple[float, Array]]) -> Array:
+    """``sum_i c_i A_i`` of arrays."""
+    (c, A), *others = terms
+    total = c * A
+    for c, A in others:
+        if c != 0:
+            total = total + c * A
     return total

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ell12.backend import namespace
-from ell12.completion.forms import DenseForm, Estimate, FactoredForm, Terms
+from ell12.backend import inner, namespace
+from ell12.completion.forms import DenseForm, Estimate, FactoredForm, Terms, combined
 from ell12.completion.leading import FullTriplets, WarmBlock
 from ell12.completion.loss import CompletionLoss
 from ell12.completion.low_rank import LowRank
@@ -52,8 +52,12 @@ class MatrixStep:
         return Step(new, value, self.form.distance(new, y), rank == self.max_rank, self.triplets.is_full)
 
 
-def nonmonotone(take_step: Callable[[Terms], Step], x: Estimate, value: float) -> Iterator[Iterate]:
-    """The iterates of nmAPG (Li & Lin, NIPS 2015) from an estimate of this objective."""
+def nonmonotone(take_step: Callable[[Terms], Step], x: Estimate, value: float, restart: bool) -> Iterator[Iterate]:
+    """The iterates of nmAPG (Li & Lin, NIPS 2015) from an estimate of this objective.
+
+    With ``restart`` the momentum begins anew where it leads uphill (O'Donoghue & Candès,
+    doi:10.1007/s10208-013-9150-3); what makes nmAPG converge does not depend on the momentum.
+    """
     previous = z = x
     t_previous, t = 0.0, 1.0
     average, q = value, 1.0
@@ -68,8 +72,9 @@ def nonmonotone(take_step: Callable[[Terms], Step], x: Estimate, value: float) -
             plain = take_step([(1.0, x)])
             if not step.objective <= plain.objective:
                 step = plain
+        uphill = restart and turns_back(step.estimate, terms, x)
         x, previous = step.estimate, x
-        t_previous, t = t, (1 + math.sqrt(1 + 4 * t * t)) / 2
+        t_previous, t = (0.0, 1.0) if uphill else (t, (1 + math.sqrt(1 + 4 * t * t)) / 2)
         q_previous, q = q, ETA * q + 1
         average = (ETA * q_previous * average + step.objective) / q
         yield step.iterate()
@@ -144,18 +149,30 @@ class FullSVD:
 
     def iterates(self, loss: CompletionLoss, penalty: Spectral, start: Point) -> Iterator[Iterate]:
         """Yield one iterate a step."""
-        return _run(loss, penalty, start, DenseForm(loss), FullTriplets(), self.max_rank)
+        return _run(loss, penalty, start, DenseForm(loss), FullTriplets(), self.max_rank, restart=False)
 
 
 def _run(
-    loss: CompletionLoss, penalty: Any, start: Point, form: Any, triplets: Any, max_rank: int | None
+    loss: CompletionLoss,
+    penalty: Any,
+    start: Point,
+    form: Any,
+    triplets: Any,
+    max_rank: int | None,
+    restart: bool = True,
 ) -> Iterator[Iterate]:
     check_problem(loss, penalty)
     step = MatrixStep(loss, form, triplets, max_rank)
     x = start.x if max_rank is None else start.x.truncate(max_rank)
     first = form.estimate(x)
     value = loss.value(first.point) + penalty.value(x)
-    return nonmonotone(lambda terms: step(terms, penalty), first, value)
+    return nonmonotone(lambda terms: step(terms, penalty), first, value, restart)
+
+
+def turns_back(new: Estimate, terms: Terms, x: Estimate) -> bool:
+    """Whether the step from an extrapolated point goes against the move from x, seen at the known entries."""
+    y = combined([(c, e.prediction) for c, e in terms])
+    return inner(y - new.prediction, new.prediction - x.prediction) > 0
 
 
 def check_problem(loss: Any, penalty: Any) -> None:
