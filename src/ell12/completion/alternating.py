@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from ell12.completion.leading import SPARE, WarmBlock
-from ell12.completion.loss import CompletionLoss
 from ell12.completion.low_rank import LowRank
 from ell12.completion.observed import Observed
 from ell12.completion.proximal import check_problem, check_rank
@@ -56,7 +55,7 @@ class AlternatingLeastSquares:
         if self.max_rank is None:
             raise ValueError("max_rank must be an integer >= 1: the factors have as many columns")
 
-    def iterates(self, loss: CompletionLoss, penalty: SpectralL12, start: Point) -> Iterator[Iterate]:
+    def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate]:
         """Yield one iterate a sweep."""
         check_problem(loss, penalty)
         if not isinstance(penalty, SpectralL12) or penalty.alpha == 0:

@@ -34,7 +34,7 @@ class MatrixSequentialConvex:
     def __post_init__(self) -> None:
         _check_triplets(self.triplets)
 
-    def iterates(self, loss: CompletionLoss, penalty: Any, start: Point) -> Iterator[Iterate]:
+    def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate]:
         """Yield one iterate a step."""
         take_step = _steps(loss, penalty, start, self.triplets, self.random_state)
         step = take_step([(1.0, take_step.form.estimate(start.x))], penalty)
@@ -68,7 +68,7 @@ class MatrixDCA:
     def __post_init__(self) -> None:
         _check_triplets(self.triplets)
 
-    def iterates(self, loss: CompletionLoss, penalty: Any, start: Point) -> Iterator[Iterate]:
+    def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate]:
         """Yield one iterate per convex problem solved."""
         take_step = _steps(loss, penalty, start, self.triplets, self.random_state)
         step = take_step([(1.0, take_step.form.estimate(start.x))], penalty)

@@ -101,7 +101,7 @@ class BlockAPG:
     def __post_init__(self) -> None:
         check_rank(self.max_rank)
 
-    def iterates(self, loss: CompletionLoss, penalty: Spectral, start: Point) -> Iterator[Iterate]:
+    def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate]:
         """Yield one iterate a step."""
         return _run(
             loss, penalty, start, DenseForm(loss), WarmBlock(start.x, rng=self.random_state), self.max_rank
@@ -126,7 +126,7 @@ class FactoredAPG:
     def __post_init__(self) -> None:
         check_rank(self.max_rank)
 
-    def iterates(self, loss: CompletionLoss, penalty: Spectral, start: Point) -> Iterator[Iterate]:
+    def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate]:
         """Yield one iterate a step."""
         block = WarmBlock(start.x, rng=self.random_state)
         return _run(loss, penalty, start, FactoredForm(loss), block, self.max_rank)
@@ -147,7 +147,7 @@ class FullSVD:
     def __post_init__(self) -> None:
         check_rank(self.max_rank)
 
-    def iterates(self, loss: CompletionLoss, penalty: Spectral, start: Point) -> Iterator[Iterate]:
+    def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate]:
         """Yield one iterate a step."""
         return _run(loss, penalty, start, DenseForm(loss), FullTriplets(), self.max_rank, restart=False)
 
