@@ -57,9 +57,14 @@ def alpha_max(loss: CompletionLoss, l2_weight: float = 1.0) -> float:
     >>> round(alpha_max(CompletionLoss(np.diag([5.0, 3.0]))), 6)
     3.0
     """
-    x = rank_one_fit(loss.observed) if l2_weight >= 1 else loss.start()
-    norm_ = spectral_norm(loss.gradient(loss.point(x)))
-    return norm_ if l2_weight >= 1 else norm_ / (1 - l2_weight)
+    zero = loss.point(loss.start())
+    if l2_weight < 1:
+        return spectral_norm(loss.gradient(zero)) / (1 - l2_weight)
+    single = loss.point(rank_one_fit(loss.observed))
+    rounding = 100 * float(namespace(zero.prediction).finfo(zero.prediction.dtype).eps)
+    if loss.value(single) <= rounding**2 * loss.value(zero):  # rank one fits all there is to fit
+        return 0.0
+    return spectral_norm(loss.gradient(single))
 
 
 def noise_alpha(observed: Observed, max_rank: int | None = None) -> float:
