@@ -105,13 +105,14 @@ class _Sweep:
         gram = H.T @ H
         length = math.sqrt(max(float(np.sum((W.T @ W) * gram)), 0.0))  # of W H'
         relief = self.penalty.alpha * self.penalty.l2_weight / length if length > 0 else 0.0
-        return solve_rows(*entries, H, self.penalty.alpha, W @ (relief * gram), self.n_threads)
+        ridge = np.full(H.shape[1], self.penalty.alpha)
+        return solve_rows(*entries, H, ridge, W @ (relief * gram), self.n_threads)
 
 
 def solve_rows(
-    starts: Array, columns: Array, values: Array, H: Array, ridge: float, prior: Array, n_threads: int = 1
+    starts: Array, columns: Array, values: Array, H: Array, ridge: Array, prior: Array, n_threads: int = 1
 ) -> Array:
-    """Solve ``(H_i'H_i + ridge I) w_i = H_i'o_i + prior_i`` for each row i."""
+    """Solve ``(H_i'H_i + diag(ridge)) w_i = H_i'o_i + prior_i`` for each row i."""
     compiled = _compiled() if values.size >= COMPILED_FROM else None
     if compiled is None:
         return plainly_solved_rows(starts, columns, values, H, ridge, prior)
@@ -121,7 +122,7 @@ def solve_rows(
     cuts = np.concatenate([[0], cuts, [size]])
 
     def solve(part: int) -> None:
-        arguments = starts, columns, values, H, H.dtype.type(ridge), out
+        arguments = starts, columns, values, H, ridge.astype(H.dtype), out
         compiled.solve_rows(*arguments, cuts[part], cuts[part + 1])
 
     if n_threads == 1:
@@ -133,15 +134,15 @@ def solve_rows(
 
 
 def plainly_solved_rows(
-    starts: Array, columns: Array, values: Array, H: Array, ridge: float, prior: Array
+    starts: Array, columns: Array, values: Array, H: Array, ridge: Array, prior: Array
 ) -> Array:
     """`solve_rows` in NumPy."""
     W = np.empty_like(prior)
-    identity = np.eye(H.shape[1], dtype=H.dtype)
+    diagonal = np.diag(ridge.astype(H.dtype))
     for i in range(starts.size - 1):
         part = slice(starts[i], starts[i + 1])
         here = H[columns[part]]
-        W[i] = np.linalg.solve(here.T @ here + ridge * identity, here.T @ values[part] + prior[i])
+        W[i] = np.linalg.solve(here.T @ here + diagonal, here.T @ values[part] + prior[i])
     return W
 
 

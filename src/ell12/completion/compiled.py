@@ -44,7 +44,7 @@ def solve_rows(starts, columns, values, H, ridge, out, first, last):  # type: ig
         right = out[i]
         gram[:] = 0
         for a in range(rank):
-            gram[a, a] = ridge
+            gram[a, a] = ridge[a]
         for begin in range(starts[i], starts[i + 1], GATHERED):
             count = min(GATHERED, starts[i + 1] - begin)
             for e in range(count):

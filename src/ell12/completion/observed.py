@@ -176,15 +176,17 @@ def as_observed(X: Any, name: str = "X") -> Observed:
     >>> as_observed([[1.0, np.nan], [np.nan, 0.0]])
     Observed(2 of 2 x 2, float64)
     """
-    if isinstance(X, Observed):
-        observed = X
-    elif scipy.sparse.issparse(X):
-        observed = _from_sparse(X, name)
-    else:
-        observed = _from_dense(X, name)
+    observed = read_entries(X, name)
     if observed.n_observed == 0:
         raise ValueError(f"{name} has no known entry: there is nothing to complete from")
     return observed
+
+
+def read_entries(X: Any, name: str) -> Observed:
+    """`as_observed`, but nothing known is no error."""
+    if isinstance(X, Observed):
+        return X
+    return _from_sparse(X, name) if scipy.sparse.issparse(X) else _from_dense(X, name)
 
 
 def _from_sparse(X: Any, name: str) -> Observed:
