@@ -178,12 +178,16 @@ class L12Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Parameters
         ----------
         rows, columns : arrays of int
-            Where. Without columns, ``rows`` is a matrix as in `transform`, and all of its entries are predicted,
-            those that are known as well.
+            Where. Without columns, ``rows`` is a dense matrix as in `transform`, and all of its entries are
+            predicted, those that are known as well.
         """
+        check_is_fitted(self)
+        if columns is None and scipy.sparse.issparse(rows):
+            raise TypeError(
+                "of a sparse matrix not all entries are predicted; say which by predict(rows, columns)"
+            )
         if columns is None:
             return self._completed(rows)[1]
-        check_is_fitted(self)
         return self._cut(self.completion_.predict(rows, columns))
 
     def __sklearn_tags__(self) -> Any:
