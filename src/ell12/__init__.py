@@ -31,7 +31,23 @@ _HOMES = {
     "solvers": ("ProximalGradient", "FISTA", "NonmonotoneAPG", "SequentialConvex", "DCA", "SupportNewton"),
     "minimization": ("minimize", "Result", "Status", "stationarity"),
     "path": ("l12_path",),
-    "completion": ("CompletionLoss", "LowRank", "Observed", "as_observed"),
+    "completion": (
+        "LowRank",
+        "Observed",
+        "as_observed",
+        "CompletionLoss",
+        "BlockAPG",
+        "FactoredAPG",
+        "AlternatingLeastSquares",
+        "FullSVD",
+        "MatrixSequentialConvex",
+        "MatrixDCA",
+        "complete_matrix",
+        "Completion",
+        "completion_path",
+        "CompletionPath",
+    ),
+    "completion.imputer": ("L12Imputer",),
     "linear_model": ("L12Regressor", "L12RegressorCV", "L12Classifier", "L12ClassifierCV"),
 }
 _MODULES = (
@@ -51,7 +67,23 @@ _MODULES = (
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 if TYPE_CHECKING:
-    from ell12.completion import CompletionLoss, LowRank, Observed, as_observed
+    from ell12.completion import (
+        AlternatingLeastSquares,
+        BlockAPG,
+        Completion,
+        CompletionLoss,
+        CompletionPath,
+        FactoredAPG,
+        FullSVD,
+        LowRank,
+        MatrixDCA,
+        MatrixSequentialConvex,
+        Observed,
+        as_observed,
+        complete_matrix,
+        completion_path,
+    )
+    from ell12.completion.imputer import L12Imputer
     from ell12.linear_model import L12Classifier, L12ClassifierCV, L12Regressor, L12RegressorCV
     from ell12.losses import HuberLoss, LogisticLoss, SquaredLoss
     from ell12.minimization import Result, Status, minimize, stationarity
@@ -78,18 +110,27 @@ __all__ = [
     "L1",
     "L12",
     "MCP",
+    "AlternatingLeastSquares",
+    "BlockAPG",
     "CappedL1",
+    "Completion",
     "CompletionLoss",
+    "CompletionPath",
+    "FactoredAPG",
+    "FullSVD",
     "GroupL12",
     "HuberLoss",
     "L12Classifier",
     "L12ClassifierCV",
+    "L12Imputer",
     "L12Regressor",
     "L12RegressorCV",
     "LogSum",
     "LogisticLoss",
     "LowRank",
     "Lp",
+    "MatrixDCA",
+    "MatrixSequentialConvex",
     "NoPenalty",
     "NonmonotoneAPG",
     "Observed",
@@ -103,6 +144,8 @@ __all__ = [
     "SupportNewton",
     "TruncatedNuclear",
     "as_observed",
+    "complete_matrix",
+    "completion_path",
     "l12_path",
     "minimize",
     "moreau_l12",

@@ -115,7 +115,7 @@ def complete_matrix(
     observed = as_observed(X)
     offsets = fit_offsets(observed, center)
     if center is not None:
-        observed = observed.with_values(observed.values - offsets.entries(observed.rows, observed.columns))
+        observed = offsets.taken_off(observed)
     loss = CompletionLoss(observed)
     if penalty is None:
         penalty = SpectralL12(_as_alpha(alpha, loss, max_rank), l2_weight)

@@ -23,7 +23,7 @@ from ell12.progress import progress_lines
 from ell12.protocols import Array
 
 RATINGS_BELOW = 0.25  # the share of known entries below which a matrix is taken for ratings, not for a table
-RATINGS_RANKS = (4, 8, 16)
+RATINGS_RANKS = (2, 4, 8, 16)
 DENSE_OUTPUT = 2**28  # entries; more are not made of a sparse matrix unasked
 
 
@@ -43,7 +43,7 @@ class L12Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Weight of the subtracted norm: 1 is l1-2, 0 the nuclear norm.
     max_rank : int, None or {"auto"}
         The largest rank allowed; None is no bound. "auto" is None for tables. For ratings (less than a quarter of
-        the entries known) it is chosen among 4, 8 and 16 by the hidden entries, and 10 without them.
+        the entries known) it is chosen among 2, 4, 8 and 16 by the hidden entries, and 10 without them.
     center : {"auto", "mean", "columns", "biases", None}
         What is taken off before: the mean, column means, the mean with shrunken biases of rows and columns, or
         nothing. "auto" is "columns" for tables. For ratings it is "biases" or None, as the hidden entries choose,
@@ -183,9 +183,7 @@ class L12Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         if columns is None and scipy.sparse.issparse(rows):
-            raise TypeError(
-                "of a sparse matrix not all entries are predicted; say which by predict(rows, columns)"
-            )
+            raise TypeError("of a sparse matrix not all entries are predicted; say which: predict(rows, columns)")
         if columns is None:
             return self._completed(rows)[1]
         return self._cut(self.completion_.predict(rows, columns))

@@ -39,6 +39,10 @@ class Offsets:
             total = total + namespace(self.columns).take(self.columns, columns, axis=0)
         return total
 
+    def taken_off(self, observed: Observed) -> Observed:
+        """The known entries less their offsets."""
+        return observed.with_values(observed.values - self.entries(observed.rows, observed.columns))
+
     def add_to(self, X: Array) -> Array:
         """A dense matrix with the offsets added to all its entries."""
         X = X + self.mean

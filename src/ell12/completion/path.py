@@ -110,10 +110,8 @@ def completion_path(
     """
     observed, hidden = _divided(X, held_out, random_state)
     if alphas is None:
-        offsets = fit_offsets(observed, center)
-        values = observed.values - offsets.entries(observed.rows, observed.columns)
-        top = alpha_max(CompletionLoss(observed.with_values(values)), l2_weight)
-        alphas = alpha_grid(top, n_alphas, eps)
+        centered = fit_offsets(observed, center).taken_off(observed)
+        alphas = alpha_grid(alpha_max(CompletionLoss(centered), l2_weight), n_alphas, eps)
     results: list[Completion] = []
     errors: list[float] = []
     fixed = {"l2_weight": l2_weight, "max_rank": max_rank, "center": center, "random_state": random_state}

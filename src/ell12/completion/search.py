@@ -8,12 +8,17 @@ from typing import Any
 
 import numpy as np
 
+from ell12.completion.loss import CompletionLoss
 from ell12.completion.low_rank import LowRank
 from ell12.completion.observed import Observed
+from ell12.completion.offsets import fit_offsets
 from ell12.completion.path import CompletionPath, completion_path
+from ell12.completion.strength import alpha_max, noise_alpha
 from ell12.minimization import Status
+from ell12.path import alpha_grid
 
 PATIENCE = 3  # alphas in a row without a better error that end a path
+TOL = 1e-2  # errors on hidden entries settle long before a stationary point is reached
 
 
 @dataclass(frozen=True)
@@ -64,12 +69,17 @@ def search_on_held_out(
     *,
     held_out: float,
     random_state: Any,
+    n_alphas: int = 20,
+    eps: float = 1e-2,
+    l2_weight: float = 1.0,
+    tol: float = 1e-3,
     verbose: int = 0,
     **options: Any,
 ) -> Search | None:
     """Follow a path for each rank and center, all judged on the same hidden entries; None if none can be hidden.
 
-    A larger rank is tried as long as it helps. Ctrl-C ends the search with what is done.
+    A larger rank is tried as long as it helps. Under a bound on the rank no path begins above twice the alpha that
+    noise asks for. Ctrl-C ends the search with what is done.
     """
     train, hidden = observed.split(held_out, random_state)
     if hidden.n_observed == 0:
@@ -78,13 +88,19 @@ def search_on_held_out(
     candidates: list[Candidate] = []
     for center in centers:
         errors: list[float] = []
+        centered = fit_offsets(train, center).taken_off(train)
+        top = alpha_max(CompletionLoss(centered), l2_weight)
         for rank in ranks:
+            start = top if rank is None else min(top, 2 * noise_alpha(centered))
             if verbose:
                 print(f"on hidden entries: center={center!r}, max_rank={rank}")
             path = completion_path(
                 train,
+                alphas=alpha_grid(start, n_alphas, eps),
                 held_out=hidden,
                 patience=PATIENCE,
+                l2_weight=l2_weight,
+                tol=max(tol, TOL),
                 max_rank=rank,
                 center=center,
                 random_state=random_state,
