@@ -12,7 +12,7 @@ from typing import Any
 
 from ell12.backend import all_finite, as_floating, beside, is_complex, max_abs, namespace
 from ell12.checkpoints import Checkpoint, Saved
-from ell12.protocols import Array, DataUnavailable, Iterate, Loss, Penalty, Point, Solver
+from ell12.protocols import Array, DataUnavailable, Factored, Iterate, Loss, Penalty, Point, Solver
 from ell12.solvers import NonmonotoneAPG, WorkingSet, working_set_lacks
 
 History = dict[str, list[float]]
@@ -24,6 +24,7 @@ class Status(Enum):
     CONVERGED = "The stationarity fell to tol."
     MAX_ITER = "The number of iterations reached max_iter before the stationarity fell to tol."
     MAX_SECONDS = "The time reached max_seconds before the stationarity fell to tol."
+    RANK_CAPPED = "The rank reached its bound: x is stationary among matrices of that rank, not among all."
     STOPPED = "The run was stopped by its caller; x is the best iterate so far."
     NOT_FINITE = "The objective became NaN or infinite; x is the best iterate before that."
     DATA_LOST = "The data could not be reached any more; x is the best iterate before that."
@@ -159,7 +160,9 @@ def stationarity(loss: Loss, penalty: Penalty, x: Array | Point) -> float:
     >>> stationarity(SquaredLoss(np.eye(2), [3.0, 0.5]), L12(alpha=1.0), np.array([3.0, 0.0]))
     0.0
     """
-    return _stationarity(loss, penalty, x if isinstance(x, Point) else loss.point(as_floating(x, "x")))
+    if not isinstance(x, Point):
+        x = loss.point(x if isinstance(x, Factored) else as_floating(x, "x"))
+    return _stationarity(loss, penalty, x)
 
 
 def _stationarity(loss: Loss, penalty: Penalty, point: Point, gradient: Array | None = None) -> float:
@@ -189,6 +192,8 @@ def _run(
         if recorder.last("optimality") <= tol and n_iter >= next_check:
             if recorder.certify(iterate) <= tol:
                 return Status.CONVERGED
+            if iterate.capped:
+                return Status.RANK_CAPPED
             # The solver's estimate was too rosy: let it work a little longer before paying again.
             next_check, wait = n_iter + wait, min(2 * wait, 64)
         if stop is not None and stop(recorder.history):
@@ -258,7 +263,7 @@ class _Recorder:
 
     def result(self, status: Status) -> Result:
         """The certified iterate of a converged run, the best of any other."""
-        final = self.certified if status is Status.CONVERGED else self.best
+        final = self.certified if status in (Status.CONVERGED, Status.RANK_CAPPED) else self.best
         reached = self.stationarity if self.certified is final else None
         if reached is None:
             lost = status is Status.DATA_LOST
@@ -311,6 +316,8 @@ def _check_start(loss: Loss, x0: Array | None) -> Array:
     zero = loss.start()
     if x0 is None:
         return zero
+    if isinstance(zero, Factored):  # the loss, whose unknown is no array, knows what it may be
+        return loss.check_start(x0)  # type: ignore[attr-defined]
     x0 = beside(as_floating(x0, "x0"), zero, "x0")
     if tuple(x0.shape) != tuple(zero.shape):
         raise ValueError(f"x0 must have shape {tuple(zero.shape)}, got {tuple(x0.shape)}")

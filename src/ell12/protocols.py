@@ -48,13 +48,15 @@ class Iterate:
     ``optimality`` is the solver's own cheap estimate of the largest violation of the first-order condition,
     in the units of the gradient. `minimize` divides it by the penalty's strength and trusts it only as a
     reason to pay for the certificate. ``gradient`` is the loss's gradient at the point, from a solver that has it:
-    the certificate then costs no product.
+    the certificate then costs no product. ``capped`` says that a bound on the rank binds: then ``optimality`` must
+    be exact, and measures the problem with that bound, for which there is no other certificate.
     """
 
     point: Point
     objective: float
     optimality: float
     gradient: Array | None = None
+    capped: bool = False
 
 
 class DataUnavailable(RuntimeError):
@@ -71,6 +73,15 @@ class DataUnavailable(RuntimeError):
     result: Any = None
     coef: Any = None
     intercept: Any = None
+
+
+@runtime_checkable
+class Factored(Protocol):
+    """A matrix ``U diag(s) V'`` kept as its singular value decomposition."""
+
+    U: Array
+    s: Array
+    V: Array
 
 
 @runtime_checkable

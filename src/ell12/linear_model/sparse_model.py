@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,11 +15,10 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from ell12.linear_model.chunked import check_in_memory
 from ell12.linear_model.problems import Problem
-from ell12.minimization import History, Result
+from ell12.minimization import Result
 from ell12.path import alpha_max, l12_penalty, solution_path
+from ell12.progress import progress_lines
 from ell12.protocols import Array, DataUnavailable
-
-EVERY = 100  # iterations between two lines of progress
 
 
 class SparseLinearModel(BaseEstimator, ABC):
@@ -102,7 +100,7 @@ class SparseLinearModel(BaseEstimator, ABC):
             solver=self.solver,
             tol=self.tol,
             max_iter=self.max_iter,
-            stop=_progress(type(self).__name__) if self.verbose else None,
+            stop=progress_lines(type(self).__name__) if self.verbose else None,
         )
 
     def _fit_problems(self, problems: list[Problem], alpha: float) -> None:
@@ -152,16 +150,3 @@ def warn_if_not_converged(model: SparseLinearModel, results: list[Result]) -> No
         ConvergenceWarning,
         stacklevel=4,
     )
-
-
-def _progress(name: str) -> Callable[[History], bool]:
-    """A ``stop`` that never stops, and prints a line now and then."""
-
-    def show(history: History) -> bool:
-        n_iter = len(history["objective"]) - 1
-        if n_iter % EVERY == 0 or n_iter == 1:
-            objective, optimality = history["objective"][-1], history["optimality"][-1]
-            print(f"{name}: iteration {n_iter}, objective {objective:.6g}, stationarity about {optimality:.2g}")
-        return False
-
-    return show

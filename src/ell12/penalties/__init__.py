@@ -1,7 +1,8 @@
 """Penalties: frozen dataclasses of numbers with a value and a closed-form proximal operator.
 
 `L12`, `GroupL12`, `RowsL12`, `ColumnsL12` and `SpectralL12` are the package's own; `LogSum`, `CappedL1`, `Lp` and
-`MCP` are there to compare with. Each prox is a global minimiser.
+`MCP`, and of matrices `SpectralLogSum` and `TruncatedNuclear`, are there to compare with. Each prox is a global
+minimiser.
 
 A new penalty is one class with ``alpha``, ``value`` and ``prox``;
 ``convex`` and ``subtracted_gradient`` open it to SCP and DCA, ``violation`` gives it an exact stationarity,
@@ -10,9 +11,10 @@ A new penalty is one class with ``alpha``, ``value`` and ``prox``;
 
 from ell12.penalties.columns import ColumnsL12
 from ell12.penalties.intercept import WithIntercept
-from ell12.penalties.l12 import L1, L12, GroupL12, SpectralL12
+from ell12.penalties.l12 import L1, L12, GroupL12
 from ell12.penalties.rows import RowsL12
 from ell12.penalties.separable import MCP, CappedL1, LogSum, Lp
+from ell12.penalties.spectral import NoPenalty, Spectral, SpectralL12, SpectralLogSum, TruncatedNuclear
 
 __all__ = [
     "L1",
@@ -23,7 +25,11 @@ __all__ = [
     "GroupL12",
     "LogSum",
     "Lp",
+    "NoPenalty",
     "RowsL12",
+    "Spectral",
     "SpectralL12",
+    "SpectralLogSum",
+    "TruncatedNuclear",
     "WithIntercept",
 ]

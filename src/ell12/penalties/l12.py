@@ -1,4 +1,4 @@
-"""The difference of the l1 and l2 norms of a vector, of groups of its entries, and of singular values."""
+"""The difference of the l1 and l2 norms of a vector, and of groups of its entries."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ell12.backend import as_floating, device, indices_like, is_complex, like, m
 from ell12.checks import check_numbers, check_weights, set_numbers
 from ell12.layout import group_norms, group_rows
 from ell12.protocols import Array
-from ell12.prox import prox_l12, prox_l12_groups, prox_l12_iterative, prox_l12_spectral
+from ell12.prox import prox_l12, prox_l12_groups, prox_l12_iterative
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,41 +231,6 @@ class GroupL12:
 
     def subtracted_gradient(self, x: Array) -> Array:
         """``alpha l2_weight x / ||x||``; zero at zero."""
-        return self.alpha * self.l2_weight * (x / (norm(x) or 1.0))
-
-
-@dataclass(frozen=True)
-class SpectralL12:
-    """``alpha (||X||_* - l2_weight ||X||_F)`` of a matrix: l1-2 of its singular values.
-
-    Examples
-    --------
-    >>> round(SpectralL12(1.0).value(np.array([[1.0, 2.0], [2.0, 4.0]])), 12)
-    0.0
-    """
-
-    alpha: float
-    l2_weight: float = 1.0
-
-    def __post_init__(self) -> None:
-        set_numbers(self, "alpha", "l2_weight")
-
-    def value(self, x: Array) -> float:
-        """The penalty at the matrix x."""
-        xp = namespace(x)
-        return self.alpha * (float(xp.sum(xp.linalg.svdvals(x))) - self.l2_weight * norm(x))
-
-    def prox(self, x: Array, step: float) -> Array:
-        """`ell12.prox.prox_l12_spectral` with threshold ``alpha * step``."""
-        return prox_l12_spectral(x, self.alpha * step, l2_weight=self.l2_weight)
-
-    @property
-    def convex(self) -> SpectralL12:
-        """The nuclear norm's part."""
-        return replace(self, l2_weight=0.0)
-
-    def subtracted_gradient(self, x: Array) -> Array:
-        """``alpha l2_weight x / ||x||_F``; zero at zero."""
         return self.alpha * self.l2_weight * (x / (norm(x) or 1.0))
 
 

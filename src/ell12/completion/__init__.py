@@ -1,0 +1,29 @@
+"""Low-rank matrix completion: the matrix type, the engines, the path and the imputer."""
+
+from ell12.completion.alternating import AlternatingLeastSquares
+from ell12.completion.complete import Completion, complete_matrix
+from ell12.completion.convexified import MatrixDCA, MatrixSequentialConvex
+from ell12.completion.loss import CompletionLoss
+from ell12.completion.low_rank import LowRank
+from ell12.completion.observed import Observed, as_observed
+from ell12.completion.offsets import Offsets
+from ell12.completion.path import CompletionPath, completion_path
+from ell12.completion.proximal import BlockAPG, FactoredAPG, FullSVD
+
+__all__ = [
+    "AlternatingLeastSquares",
+    "BlockAPG",
+    "Completion",
+    "CompletionLoss",
+    "CompletionPath",
+    "FactoredAPG",
+    "FullSVD",
+    "LowRank",
+    "MatrixDCA",
+    "MatrixSequentialConvex",
+    "Observed",
+    "Offsets",
+    "as_observed",
+    "complete_matrix",
+    "completion_path",
+]

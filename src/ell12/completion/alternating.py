@@ -1,0 +1,224 @@
+"""Alternating least squares under the l1-2 penalty: for ratings, under a bound on the rank."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ell12.completion.leading import SPARE, WarmBlock
+from ell12.completion.low_rank import LowRank
+from ell12.completion.observed import Observed
+from ell12.completion.proximal import check_problem, check_rank
+from ell12.penalties import SpectralL12
+from ell12.penalties.spectral import thin_norm
+from ell12.protocols import Array, Iterate, Point
+
+COMPILED_FROM = 2**13  # known entries from which a sweep pays for loading the compiled loop
+START_PASSES = 3  # of subspace iteration on the known entries, where no start is given
+LOOK_BEYOND = 0.1  # of alpha: the violation below which directions that are missing are looked for
+
+
+@dataclass(frozen=True)
+class AlternatingLeastSquares:
+    """``X = W H'`` with the rows of W and of H solved for in turn.
+
+    With ``||X||_* = min 1/2 (||W||^2 + ||H||^2)`` and the subtracted norm linearised, each row of W solves::
+
+        (H_i'H_i + alpha I) w = H_i'o_i + (alpha l2_weight / ||W H'||_F) (H'H) w_old
+
+    where H_i are the rows of H at the known entries o_i of row i. No sweep raises the objective, which is the one
+    of the other engines. Between sweeps the factors are balanced, directions whose loss lowers the objective are
+    dropped, and where the rank is below its bound those that the gradient asks for are added.
+
+    Parameters
+    ----------
+    max_rank : int
+        The largest rank allowed; the work of a sweep grows with its square.
+    n_threads : int
+        Threads that share the rows.
+    random_state : int or Generator, optional
+        Of the start, where none is given; 0 by default, so that runs repeat.
+    """
+
+    max_rank: int = 10
+    n_threads: int = 1
+    random_state: Any = 0
+
+    def __post_init__(self) -> None:
+        check_rank(self.max_rank)
+        check_rank(self.n_threads, "n_threads")
+        if self.max_rank is None:
+            raise ValueError("max_rank must be an integer >= 1: the factors have as many columns")
+
+    def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate]:
+        """Yield one iterate a sweep."""
+        check_problem(loss, penalty)
+        if not isinstance(penalty, SpectralL12) or penalty.alpha == 0:
+            raise ValueError(f"alternating least squares needs a SpectralL12 with alpha > 0, got {penalty!r}")
+        sweep = _Sweep(loss.observed, penalty, self.n_threads)
+        max_rank = min(self.max_rank, *loss.observed.shape)
+        x = start.x.truncate(max_rank) if start.x.rank else first_guess(loss.observed, max_rank, self.random_state)
+        beyond = WarmBlock(LowRank.zeros(x.shape, like=x.s), rng=self.random_state)
+        while True:
+            x = sweep(x)
+            point = loss.point(x)
+            gradient = loss.gradient(point)
+            tangent = _Tangent(x, gradient, penalty)
+            kept = tangent.worth_keeping()
+            optimality = tangent.violation()
+            changed = None
+            if not kept.all():
+                changed = LowRank(x.U[:, kept], x.s[kept], x.V[:, kept])
+            elif x.rank < max_rank and optimality <= LOOK_BEYOND * penalty.alpha:
+                changed = _with_missing(x, gradient, penalty.alpha, beyond, max_rank)
+            if changed is not None:
+                x, optimality = changed, math.inf
+                point = loss.point(x)
+            value = loss.value(point) + penalty.value(x)
+            yield Iterate(point, value, optimality, capped=x.rank == max_rank)
+
+
+class _Sweep:
+    """One pass over the rows and one over the columns."""
+
+    def __init__(self, observed: Observed, penalty: SpectralL12, n_threads: int) -> None:
+        order, column_starts = observed.by_column
+        self.rows = observed.row_starts, observed.columns, observed.values
+        self.columns = column_starts, observed.rows[order], observed.values[order]
+        self.penalty, self.n_threads = penalty, n_threads
+
+    def __call__(self, x: LowRank) -> LowRank:
+        """The matrix after the sweep, its factors balanced."""
+        root = np.sqrt(x.s)
+        W, H = x.U * root, x.V * root
+        W = self._solve(self.rows, W, H)
+        H = self._solve(self.columns, H, W)
+        return LowRank.from_factors(W, H)
+
+    def _solve(self, entries: tuple[Array, Array, Array], W: Array, H: Array) -> Array:
+        """W solved for, row by row, given H."""
+        gram = H.T @ H
+        length = math.sqrt(max(float(np.sum((W.T @ W) * gram)), 0.0))  # of W H'
+        relief = self.penalty.alpha * self.penalty.l2_weight / length if length > 0 else 0.0
+        ridge = np.full(H.shape[1], self.penalty.alpha)
+        return solve_rows(*entries, H, ridge, W @ (relief * gram), self.n_threads)
+
+
+def solve_rows(
+    starts: Array, columns: Array, values: Array, H: Array, ridge: Array, prior: Array, n_threads: int = 1
+) -> Array:
+    """Solve ``(H_i'H_i + diag(ridge)) w_i = H_i'o_i + prior_i`` for each row i."""
+    compiled = _compiled() if values.size >= COMPILED_FROM else None
+    if compiled is None:
+        return plainly_solved_rows(starts, columns, values, H, ridge, prior)
+    out, H = np.array(prior, dtype=H.dtype, order="C"), np.ascontiguousarray(H)
+    size = starts.size - 1
+    cuts = np.searchsorted(starts, np.linspace(0, starts[-1], n_threads + 1)[1:-1])
+    cuts = np.concatenate([[0], cuts, [size]])
+
+    def solve(part: int) -> None:
+        arguments = starts, columns, values, H, ridge.astype(H.dtype), out
+        compiled.solve_rows(*arguments, cuts[part], cuts[part + 1])
+
+    if n_threads == 1:
+        solve(0)
+    else:
+        with ThreadPoolExecutor(n_threads) as pool:
+            list(pool.map(solve, range(n_threads)))
+    return out
+
+
+def plainly_solved_rows(
+    starts: Array, columns: Array, values: Array, H: Array, ridge: Array, prior: Array
+) -> Array:
+    """`solve_rows` in NumPy."""
+    W = np.empty_like(prior)
+    diagonal = np.diag(ridge.astype(H.dtype))
+    for i in range(starts.size - 1):
+        part = slice(starts[i], starts[i + 1])
+        here = H[columns[part]]
+        W[i] = np.linalg.solve(here.T @ here + diagonal, here.T @ values[part] + prior[i])
+    return W
+
+
+class _Tangent:
+    """What the gradient says within the spaces of x."""
+
+    def __init__(self, x: LowRank, gradient: Any, penalty: SpectralL12) -> None:
+        self.x, self.penalty = x, penalty
+        self.left, self.right = gradient @ x.V, gradient.T @ x.U
+
+    def violation(self) -> float:
+        """As `Spectral.tangent_violation`, from products that are there already."""
+        if self.x.rank == 0:
+            return 0.0
+        slopes = self.penalty.slopes(self.x.s)
+        return max(thin_norm(self.left + self.x.U * slopes), thin_norm(self.right + self.x.V * slopes))
+
+    def worth_keeping(self) -> Array:
+        """Which singular triplets are worth their price.
+
+        Without those of a set D the loss rises by ``sum_D s_i (s_i / 2 - u_i'G v_i)`` at most, and the penalty
+        falls by ``alpha (sum_D s_i - l2_weight (||X|| - ||X without D||))``. The largest stays in any case.
+        """
+        s, penalty = self.x.s, self.penalty
+        rise = s * (s / 2 - np.einsum("ij,ij->j", self.x.U, self.left))
+        dropped = rise < penalty.alpha * s
+        dropped[:1] = False
+        length = self.x.norm()
+        while dropped.any():
+            shortened = length - math.sqrt(float(np.sum(np.square(s), where=~dropped)))
+            if rise[dropped].sum() < penalty.alpha * (s[dropped].sum() - penalty.l2_weight * shortened):
+                break
+            dropped[np.flatnonzero(dropped)[0]] = False  # the largest of them
+        return ~dropped
+
+
+def first_guess(observed: Observed, rank: int, rng: Any) -> LowRank:
+    """The leading singular triplets of the known entries, lengthened as if the unknown ones were like them."""
+    block = WarmBlock(LowRank.zeros(observed.shape, like=observed.values), rng=rng)
+    block.size = min(rank + SPARE, block.limit)
+    matrix = observed.sparse()
+    for _ in range(START_PASSES):
+        U, s, V = block(matrix)
+    kept = s[:rank] > 0
+    return LowRank(U[:, :rank][:, kept], s[:rank][kept] / observed.fraction, V[:, :rank][:, kept])
+
+
+def _with_missing(x: LowRank, gradient: Any, alpha: float, block: WarmBlock, max_rank: int) -> LowRank | None:
+    """X with the directions beyond its spaces along which the gradient exceeds alpha; None where none does."""
+    U, s, V = block(_Beyond(gradient, x))
+    block.keep(0)
+    count = min(int(np.sum(s > alpha * (1 + 1e-5))), max_rank - x.rank)
+    if count == 0:
+        return None
+    W = np.hstack([x.weighted, U[:, :count] * (s[:count] - alpha)])
+    return LowRank.from_factors(W, np.hstack([x.V, V[:, :count]]))
+
+
+class _Beyond:
+    """``-(I - U U') G (I - V V')`` by its products."""
+
+    def __init__(self, gradient: Any, x: LowRank) -> None:
+        self.gradient, self.x = gradient, x
+
+    @property
+    def T(self) -> _Beyond:
+        return _Beyond(self.gradient.T, self.x.T)
+
+    def __matmul__(self, B: Array) -> Array:
+        B = self.gradient @ (B - self.x.V @ (self.x.V.T @ B))
+        return self.x.U @ (self.x.U.T @ B) - B
+
+
+def _compiled() -> Any:
+    try:
+        from ell12.completion import compiled
+    except ImportError:  # numba is optional
+        return None
+    return compiled

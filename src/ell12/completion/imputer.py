@@ -1,0 +1,290 @@
+"""Missing values filled in by a low-rank matrix, as a scikit-learn transformer."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted, check_random_state, validate_data
+
+from ell12.backend import is_number
+from ell12.completion.complete import Completion, complete_matrix
+from ell12.completion.observed import Observed, as_observed, read_entries
+from ell12.completion.regression import fit_rows
+from ell12.completion.search import Search, search_on_held_out
+from ell12.minimization import Status
+from ell12.penalties import SpectralL12
+from ell12.progress import progress_lines
+from ell12.protocols import Array
+
+RATINGS_BELOW = 0.25  # the share of known entries below which a matrix is taken for ratings, not for a table
+RATINGS_RANKS = (2, 4, 8, 16)
+DENSE_OUTPUT = 2**28  # entries; more are not made of a sparse matrix unasked
+
+
+class L12Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    """Fill in missing values by a matrix of low rank under the l1-2 penalty.
+
+    Minimises ``1/2 ||S(X - O)||_F^2 + alpha (||X||_* - l2_weight ||X||_F)`` over matrices X, S keeping the known
+    entries O, from which a mean or biases are taken before.
+
+    Parameters
+    ----------
+    alpha : float or {"holdout", "noise"}
+        Strength. "holdout" hides a share of the known entries, follows a warm-started path of alphas and takes the
+        one that predicts them best; where nothing can be hidden it is "noise". "noise" is the size that noise of
+        the deviation of a rank-one fit's residual would have, and half of it under a bound on the rank.
+    l2_weight : float
+        Weight of the subtracted norm: 1 is l1-2, 0 the nuclear norm.
+    max_rank : int, None or {"auto"}
+        The largest rank allowed; None is no bound. "auto" is None for tables. For ratings (less than a quarter of
+        the entries known) it is chosen among 2, 4, 8 and 16 by the hidden entries, and 10 without them.
+    center : {"auto", "mean", "columns", "biases", None}
+        What is taken off before: the mean, column means, the mean with shrunken biases of rows and columns, or
+        nothing. "auto" is "columns" for tables. For ratings it is "biases" or None, as the hidden entries choose,
+        and "biases" without them.
+    clip : (float, float), "observed" or None
+        The range that predictions are cut to; "observed" is that of the known entries.
+    held_out : float
+        The share of the known entries that alpha="holdout" hides.
+    n_alphas, eps : int, float
+        Length and reach of that path, which ends early when its error has risen for a while.
+    engine : str or Solver
+        As in `ell12.complete_matrix`.
+    tol : float
+        Stop when the largest violation of the first-order condition is at most ``tol * alpha``.
+    max_iter : int
+        Stop after so many iterations at the latest.
+    random_state : int, RandomState or None
+        Of the choice of hidden entries and of the first singular vectors.
+    verbose : int
+        Print a line of progress now and then.
+
+    Attributes
+    ----------
+    completion_ : Completion
+        The fit: a `LowRank` matrix ``x``, ``offsets``, ``status`` and history.
+    alpha_, max_rank_, center_
+        What was used.
+    search_ : Search or None
+        The paths that alpha="holdout" tried, each with its errors; ``search_.plot()`` draws the best.
+    n_iter_ : int
+        Iterations of the last fit.
+
+    Notes
+    -----
+    Known entries are kept as they are. Rows given to `transform` are completed by a regression of their known
+    entries on the fitted columns V, with the ridge that the penalty's slopes at the fitted singular values make:
+    for a row of the training data that is, at a stationary point, the fitted row itself, so that training rows and
+    new rows are treated alike. A row or a column without any known entry is filled with its offsets: the mean, the
+    column's mean, or zero without centring.
+
+    A sparse matrix stands for its stored entries, explicit zeros included, and is completed to a dense one if that
+    is no larger than 2^28 entries; `predict` gives single entries of any.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.outer([1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 4.0])
+    >>> X[3, 2] = np.nan
+    >>> L12Imputer(alpha=0.01, center=None, clip=None).fit_transform(X).round(1)[3]
+    array([ 4.,  8., 16.])
+    """
+
+    alpha_: Any
+    max_rank_: Any
+    center_: Any
+
+    def __init__(
+        self,
+        alpha: float | str = "holdout",
+        *,
+        l2_weight: float = 1.0,
+        max_rank: int | str | None = "auto",
+        center: str | None = "auto",
+        clip: Any = "observed",
+        held_out: float = 0.1,
+        n_alphas: int = 20,
+        eps: float = 1e-2,
+        engine: Any = "auto",
+        tol: float = 1e-3,
+        max_iter: int = 1000,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.alpha = alpha
+        self.l2_weight = l2_weight
+        self.max_rank = max_rank
+        self.center = center
+        self.clip = clip
+        self.held_out = held_out
+        self.n_alphas = n_alphas
+        self.eps = eps
+        self.engine = engine
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any = None) -> L12Imputer:  # noqa: ARG002
+        """Fit the low-rank matrix to the known entries of X.
+
+        Parameters
+        ----------
+        X : array, masked array, DataFrame or sparse matrix of shape (n_samples, n_features)
+            NaN is what is missing; in a sparse matrix what is not stored.
+        y : None
+            Ignored.
+        """
+        observed = as_observed(self._validated(X, reset=True))
+        self.clip_ = self._clip_range(observed)
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        self.search_ = self._search(observed, seed)
+        if self.search_ is None:
+            self._fit_without_search(observed, seed)
+        else:
+            best = self.search_.best
+            self.alpha_, self.max_rank_, self.center_ = best.alpha, best.max_rank, best.center
+            self.completion_ = self._complete(observed, seed, best.x0)
+        self.n_iter_ = self.completion_.n_iter
+        self._warn_if_not_converged()
+        return self
+
+    def transform(self, X: Any) -> Array:
+        """X with what is missing filled in; each row is completed from its own known entries.
+
+        Parameters
+        ----------
+        X : array, masked array, DataFrame or sparse matrix of shape (n_samples, n_features)
+            Rows to complete.
+
+        Returns
+        -------
+        array of shape (n_samples, n_features)
+            Dense.
+        """
+        observed, filled = self._completed(X)
+        filled.reshape(-1)[observed.flat] = observed.values
+        return filled
+
+    def predict(self, rows: Any, columns: Any = None) -> Array:
+        """The fitted matrix at pairs of row and column of the training data, as a vector.
+
+        Parameters
+        ----------
+        rows, columns : arrays of int
+            Where. Without columns, ``rows`` is a dense matrix as in `transform`, and all of its entries are
+            predicted, those that are known as well.
+        """
+        check_is_fitted(self)
+        if columns is None and scipy.sparse.issparse(rows):
+            raise TypeError("of a sparse matrix not all entries are predicted; say which: predict(rows, columns)")
+        if columns is None:
+            return self._completed(rows)[1]
+        return self._cut(self.completion_.predict(rows, columns))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
+        return tags
+
+    def _completed(self, X: Any) -> tuple[Observed, Array]:
+        """The known entries of rows, and the rows with every entry predicted."""
+        check_is_fitted(self)
+        X = self._validated(X, reset=False)
+        size = math.prod(X.shape)
+        if scipy.sparse.issparse(X) and size > DENSE_OUTPUT:
+            raise ValueError(
+                f"X completed would be a dense matrix of {size:.2g} entries; use predict(rows, columns) for those"
+                " that are wanted, or completion_.x for the factors"
+            )
+        observed = read_entries(X, "X")
+        slopes = SpectralL12(self.alpha_, self.l2_weight).slopes(self.completion_.x.s)
+        return observed, self._cut(fit_rows(self.completion_, observed, slopes))
+
+    def _validated(self, X: Any, reset: bool) -> Any:
+        if isinstance(X, np.ma.MaskedArray):
+            X = np.ma.filled(X.astype(np.result_type(X.dtype, np.float32)), np.nan)
+        return validate_data(
+            self,
+            X,
+            reset=reset,
+            accept_sparse=("csr", "csc", "coo"),
+            dtype=(np.float64, np.float32),
+            ensure_all_finite="allow-nan",
+        )
+
+    def _search(self, observed: Observed, seed: int) -> Search | None:
+        if self.alpha != "holdout":
+            return None
+        is_ratings = observed.fraction < RATINGS_BELOW
+        ranks = (RATINGS_RANKS if is_ratings else (None,)) if self.max_rank == "auto" else (self.max_rank,)
+        centers: Any = ("biases", None) if is_ratings else ("columns",)
+        if self.center != "auto":
+            centers = (self.center,)
+        return search_on_held_out(
+            observed,
+            ranks,
+            centers,
+            held_out=self.held_out,
+            n_alphas=self.n_alphas,
+            eps=self.eps,
+            random_state=seed,
+            l2_weight=self.l2_weight,
+            verbose=self.verbose,
+            engine=self.engine,
+            tol=self.tol,
+            max_iter=self.max_iter,
+        )
+
+    def _fit_without_search(self, observed: Observed, seed: int) -> None:
+        is_ratings = observed.fraction < RATINGS_BELOW
+        self.max_rank_ = (10 if is_ratings else None) if self.max_rank == "auto" else self.max_rank
+        self.center_ = ("biases" if is_ratings else "columns") if self.center == "auto" else self.center
+        self.alpha_ = "noise" if self.alpha == "holdout" else self.alpha
+        self.completion_ = self._complete(observed, seed, None)
+        self.alpha_ = self.completion_.alpha
+
+    def _complete(self, observed: Observed, seed: int, x0: Any) -> Completion:
+        return complete_matrix(
+            observed,
+            self.alpha_,
+            l2_weight=self.l2_weight,
+            max_rank=self.max_rank_,
+            center=self.center_,
+            engine=self.engine,
+            x0=x0,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            random_state=seed,
+            stop=progress_lines(type(self).__name__, every=10) if self.verbose else None,
+        )
+
+    def _clip_range(self, observed: Observed) -> tuple[float, float]:
+        if self.clip is None:
+            return -math.inf, math.inf
+        if isinstance(self.clip, str) and self.clip == "observed":
+            return float(observed.values.min()), float(observed.values.max())
+        if np.shape(self.clip) != (2,) or not all(map(is_number, self.clip)) or not self.clip[0] < self.clip[1]:
+            raise ValueError(f"clip must be a pair (low, high), 'observed' or None; got {self.clip!r}")
+        return float(self.clip[0]), float(self.clip[1])
+
+    def _cut(self, values: Array) -> Array:
+        return np.clip(values, *self.clip_)
+
+    def _warn_if_not_converged(self) -> None:
+        result = self.completion_
+        if result.status in (Status.CONVERGED, Status.RANK_CAPPED):
+            return
+        warnings.warn(
+            f"L12Imputer did not converge: it reached stationarity {result.stationarity:.2g} in {result.n_iter}"
+            f" iterations, tol={self.tol:g} was asked for. {result.status.value} Raise max_iter, tol or alpha.",
+            ConvergenceWarning,
+            stacklevel=3,
+        )

@@ -1,0 +1,218 @@
+"""A matrix of low rank, kept as its singular value decomposition and never written out unasked."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ell12.backend import all_finite, as_floating, as_numpy, device, indices_like, is_numpy, namespace, norm
+from ell12.files import write_atomically
+from ell12.protocols import Array
+
+COMPILED_FROM = 2**16  # entries from which their sum pays for loading the compiled loop
+CHUNK = 2**22  # numbers that a chunk of gathered rows may hold
+
+
+@dataclass(frozen=True, eq=False)
+class LowRank:
+    """``X = U diag(s) V'``: m x n numbers in (m + n) r.
+
+    Parameters
+    ----------
+    U : array of shape (m, r)
+        Orthonormal columns.
+    s : array of shape (r,)
+        Singular values, positive and falling; r = 0 is the zero matrix.
+    V : array of shape (n, r)
+        Orthonormal columns.
+
+    Notes
+    -----
+    NumPy, PyTorch, CuPy or JAX arrays. There is no silent way to the dense matrix: ask for `to_array`, or for
+    the `entries` or `rows` that are wanted. The arrays are trusted; `from_factors` makes any pair of factors so.
+
+    Examples
+    --------
+    >>> X = LowRank.from_factors(np.array([[1.0], [2.0]]), np.array([[3.0], [4.0], [0.0]]))
+    >>> X.rank, X.shape, X.entries([1, 0], [1, 2])
+    (1, (2, 3), array([8., 0.]))
+    """
+
+    U: Array
+    s: Array
+    V: Array
+
+    __array_ufunc__ = None  # so that ndarray @ X comes here
+
+    def __post_init__(self) -> None:
+        shapes = tuple(self.U.shape), tuple(self.s.shape), tuple(self.V.shape)
+        if len(shapes[0]) != 2 or len(shapes[2]) != 2 or shapes[1] != shapes[0][1:] or shapes[1] != shapes[2][1:]:
+            raise ValueError(f"U, s and V must have shapes (m, r), (r,) and (n, r); got {shapes}")
+
+    def __repr__(self) -> str:
+        return f"LowRank({self.shape[0]} x {self.shape[1]}, rank {self.rank}, {self.dtype})"
+
+    @classmethod
+    def from_factors(cls, W: Array, H: Array) -> LowRank:
+        """``W H'`` of any two factors of shapes (m, k) and (n, k); directions of size zero are left out."""
+        W, H = as_floating(W, "W"), as_floating(H, "H")
+        if len(W.shape) != 2 or len(H.shape) != 2 or W.shape[1] != H.shape[1]:
+            raise ValueError(f"W and H must have as many columns; got {tuple(W.shape)} and {tuple(H.shape)}")
+        if W.shape[1] == 0:
+            return cls(W, W[0, :], H)
+        xp = namespace(W, H)
+        Q, R = xp.linalg.qr(W)
+        P, T = xp.linalg.qr(H)
+        U, s, Vt = xp.linalg.svd(R @ T.T, full_matrices=False)
+        rounding = float(xp.finfo(s.dtype).eps) * max(W.shape[0], H.shape[0]) * float(s[0])
+        rank = int(xp.sum(xp.astype(s > rounding, xp.int64)))
+        return cls(Q @ U[:, :rank], s[:rank], P @ Vt.T[:, :rank])
+
+    @classmethod
+    def zeros(cls, shape: tuple[int, int], like: Array | None = None) -> LowRank:
+        """The zero matrix, of the kind, dtype and device of the array ``like``; of float64 by default."""
+        base = np.zeros(()) if like is None else like
+        xp = namespace(base)
+        m, n = shape
+        U, s, V = (xp.zeros(size, dtype=base.dtype, device=device(base)) for size in ((m, 0), (0,), (n, 0)))
+        return cls(U, s, V)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return self.U.shape[0], self.V.shape[0]
+
+    @property
+    def rank(self) -> int:
+        """The number of singular values."""
+        return self.s.shape[0]
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype of the factors."""
+        return self.s.dtype
+
+    @property
+    def T(self) -> LowRank:
+        """The transpose."""
+        return LowRank(self.V, self.s, self.U)
+
+    @property
+    def weighted(self) -> Array:
+        """``U diag(s)``: the first of two factors whose product with V' is the matrix."""
+        return self.U * self.s
+
+    def __matmul__(self, B: Array) -> Array:
+        return self.weighted @ (self.V.T @ B)
+
+    def __rmatmul__(self, B: Array) -> Array:
+        return (B @ self.weighted) @ self.V.T
+
+    def entries(self, rows: Any, columns: Any) -> Array:
+        """The entries at pairs of row and column, as a vector."""
+        rows, columns = _indices(rows, self.U), _indices(columns, self.U)
+        if rows.shape != columns.shape or len(rows.shape) != 1:
+            shapes = f"{tuple(rows.shape)} and {tuple(columns.shape)}"
+            raise ValueError(f"rows and columns must be two vectors of the same length; got {shapes}")
+        if is_numpy(self.U):
+            _check_range(rows, self.shape[0], "rows")
+            _check_range(columns, self.shape[1], "columns")
+        return sums_of_products(self.weighted, self.V, rows, columns)
+
+    def rows(self, indices: Any) -> Array:
+        """The rows of these indices, dense."""
+        indices = _indices(indices, self.U)
+        return namespace(self.U).take(self.weighted, indices, axis=0) @ self.V.T
+
+    def norm(self) -> float:
+        """The Frobenius norm."""
+        return norm(self.s)
+
+    def nuclear_norm(self) -> float:
+        """The sum of the singular values."""
+        return float(namespace(self.s).sum(self.s))
+
+    def truncate(self, rank: int) -> LowRank:
+        """The nearest matrix of at most this rank."""
+        return self if rank >= self.rank else LowRank(self.U[:, :rank], self.s[:rank], self.V[:, :rank])
+
+    def to_array(self) -> Array:
+        """The dense matrix."""
+        return self.weighted @ self.V.T
+
+    def astype(self, dtype: Any) -> LowRank:
+        """The same matrix in another precision."""
+        if dtype == self.dtype:
+            return self
+        xp = namespace(self.s)
+        return LowRank(*(xp.astype(part, dtype) for part in (self.U, self.s, self.V)))
+
+    def is_finite(self) -> bool:
+        """Whether no number of it is NaN or infinite."""
+        return all(map(all_finite, (self.U, self.s, self.V)))
+
+    def save(self, path: Any) -> None:
+        """Write the factors to a .npz file, whole or not at all."""
+        buffer = io.BytesIO()
+        arrays = {name: as_numpy(getattr(self, name)) for name in ("U", "s", "V")}
+        np.savez_compressed(buffer, allow_pickle=False, **arrays)
+        write_atomically(Path(path), buffer.getvalue())
+
+    @classmethod
+    def load(cls, path: Any) -> LowRank:
+        """Read what `save` wrote, as NumPy arrays."""
+        with np.load(path, allow_pickle=False) as file:
+            missing = {"U", "s", "V"} - set(file.files)
+            if missing:
+                raise ValueError(f"{path} holds no low-rank matrix: {', '.join(sorted(missing))} is missing")
+            return cls(file["U"], file["s"], file["V"])
+
+
+def sums_of_products(W: Array, H: Array, rows: Array, columns: Array) -> Array:
+    """``sum_k W[rows, k] H[columns, k]``: the entries of W H' at pairs, without more than a chunk in memory."""
+    if is_numpy(W) and rows.size * W.shape[1] >= COMPILED_FROM:
+        compiled = _compiled()
+        if compiled is not None:
+            return compiled.sums_of_products(W, H, rows, columns)
+    return gathered_sums_of_products(W, H, rows, columns)
+
+
+def gathered_sums_of_products(W: Array, H: Array, rows: Array, columns: Array) -> Array:
+    """`sums_of_products` by gathering rows in chunks."""
+    xp = namespace(W)
+    count, chunk = rows.shape[0], max(CHUNK // max(W.shape[1], 1), 1)
+    if W.shape[1] == 0 or count == 0:
+        return xp.zeros(count, dtype=W.dtype, device=device(W))
+    parts = []
+    for i in range(0, count, chunk):
+        here = xp.take(W, rows[i : i + chunk], axis=0)
+        parts.append(xp.sum(here * xp.take(H, columns[i : i + chunk], axis=0), axis=1))
+    return parts[0] if len(parts) == 1 else xp.concat(parts)
+
+
+def _compiled() -> Any:
+    try:
+        from ell12.completion import compiled
+    except ImportError:  # numba is optional
+        return None
+    return compiled
+
+
+def _indices(indices: Any, U: Array) -> Array:
+    """Indices as an array of integers of the kind and device of U."""
+    if not is_numpy(U) and type(indices) is type(U):
+        return indices
+    indices = np.asarray(indices)
+    if indices.size and indices.dtype.kind not in "iu":
+        raise TypeError(f"indices must be integers, got dtype {indices.dtype}")
+    indices = indices if indices.size else indices.astype(np.int64)
+    return indices if is_numpy(U) else indices_like(indices, U)
+
+
+def _check_range(indices: np.ndarray, size: int, name: str) -> None:
+    if indices.size and not (indices.min() >= 0 and indices.max() < size):
+        raise IndexError(f"{name} must lie in 0 .. {size - 1}, got {indices.min()} .. {indices.max()}")

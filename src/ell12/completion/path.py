@@ -1,0 +1,150 @@
+"""Completions over a grid of alpha, each begun at the last, judged on entries that were hidden from them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ell12.backend import is_number, norm
+from ell12.completion.complete import Completion, complete_matrix
+from ell12.completion.loss import CompletionLoss
+from ell12.completion.observed import Observed, as_observed
+from ell12.completion.offsets import fit_offsets
+from ell12.completion.strength import alpha_max
+from ell12.minimization import Status
+from ell12.path import alpha_grid, falling
+
+
+@dataclass(frozen=True, eq=False)
+class CompletionPath:
+    """Completions over falling alpha.
+
+    Attributes
+    ----------
+    alphas : array
+        The strengths, falling.
+    results : list of Completion
+        One for each alpha.
+    errors : array
+        The root mean square error of each on the hidden entries; NaN where none were hidden.
+    held_out : Observed or None
+        The hidden entries.
+    """
+
+    alphas: np.ndarray
+    results: list[Completion]
+    errors: np.ndarray
+    held_out: Observed | None
+
+    @property
+    def ranks(self) -> np.ndarray:
+        """The rank of each completion."""
+        return np.array([result.x.rank for result in self.results])
+
+    @property
+    def best(self) -> int:
+        """The place of the least error on the hidden entries."""
+        if self.held_out is None:
+            raise ValueError("no entries were hidden, so that no completion is known to be the best")
+        return int(np.argmin(self.errors))
+
+    def plot(self, axes: Any = None) -> Any:
+        """Draw the error on the hidden entries, and the rank, along the path; needs matplotlib."""
+        from ell12.plots import draw_completion_path
+
+        return draw_completion_path(self.alphas, self.errors, self.ranks, axes)
+
+
+def completion_path(
+    X: Any,
+    *,
+    alphas: Any = None,
+    n_alphas: int = 20,
+    eps: float = 1e-2,
+    held_out: float | Any = 0.1,
+    patience: int | None = None,
+    l2_weight: float = 1.0,
+    max_rank: int | None = None,
+    center: str | None = None,
+    random_state: Any = 0,
+    verbose: int = 0,
+    **options: Any,
+) -> CompletionPath:
+    """Complete a matrix at each alpha of a falling grid, each run begun where the last one ended.
+
+    Parameters
+    ----------
+    X : array, masked array, DataFrame, sparse matrix or Observed
+        As in `complete_matrix`.
+    alphas : array, optional
+        The grid. By default ``n_alphas`` values from the alpha above which a solution of least rank remains one
+        down to ``eps`` times that.
+    n_alphas, eps : int, float
+        Length and reach of the default grid.
+    held_out : float, or entries in any form that X may have
+        The share of the known entries that is hidden from the fit, at random; or other known entries. 0 hides
+        none.
+    patience : int, optional
+        End the path when the error has not fallen at so many alphas in a row; never by default.
+    l2_weight, max_rank, center, random_state
+        As in `complete_matrix`. The random state also chooses what is hidden.
+    verbose : int
+        Print a line for each alpha.
+    **options
+        For `complete_matrix`: engine, tol, max_iter, stop and so on.
+
+    Returns
+    -------
+    CompletionPath
+        Ctrl-C ends it with the alphas that are done.
+
+    Examples
+    --------
+    >>> X = np.outer(np.arange(1.0, 9), np.arange(1.0, 7))
+    >>> path = completion_path(X, n_alphas=3, eps=0.1)
+    >>> path.ranks
+    array([1, 1, 1])
+    """
+    observed, hidden = _divided(X, held_out, random_state)
+    if alphas is None:
+        centered = fit_offsets(observed, center).taken_off(observed)
+        alphas = alpha_grid(alpha_max(CompletionLoss(centered), l2_weight), n_alphas, eps)
+    results: list[Completion] = []
+    errors: list[float] = []
+    fixed = {"l2_weight": l2_weight, "max_rank": max_rank, "center": center, "random_state": random_state}
+    for alpha in map(float, falling(alphas)):
+        x0 = results[-1].x if results else None
+        results.append(complete_matrix(observed, alpha, x0=x0, **fixed, **options))
+        errors.append(math.nan if hidden is None else root_mean_square_error(results[-1], hidden))
+        if verbose:
+            print(f"alpha {alpha:.4g}: rank {results[-1].x.rank}, error on hidden entries {errors[-1]:.6g}")
+        stopped = results[-1].status is Status.STOPPED
+        if stopped or (patience is not None and len(errors) - 1 - int(np.argmin(errors)) >= patience):
+            break
+    reached = np.array([result.alpha for result in results])
+    return CompletionPath(reached, results, np.array(errors), hidden)
+
+
+def root_mean_square_error(completion: Completion, entries: Observed) -> float:
+    """The root mean square error of a completion at known entries."""
+    error = completion.predict(entries.rows, entries.columns) - entries.values
+    return norm(error) / math.sqrt(entries.n_observed)
+
+
+def _divided(X: Any, held_out: Any, random_state: Any) -> tuple[Observed, Observed | None]:
+    """The entries to fit, and those to judge by."""
+    observed = as_observed(X)
+    if not is_number(held_out):
+        hidden = as_observed(held_out, "held_out")
+        if hidden.shape != observed.shape:
+            raise ValueError(f"held_out must have the shape {observed.shape} of X, got {hidden.shape}")
+        return observed, hidden
+    if held_out == 0:
+        return observed, None
+    observed, hidden = observed.split(float(held_out), random_state)
+    if hidden.n_observed == 0:
+        raise ValueError("no entry can be hidden without emptying a row or a column; use held_out=0")
+    return observed, hidden

@@ -1,0 +1,87 @@
+"""How strong the penalty of a matrix to be completed should be: where a path begins, and what noise asks for."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ell12.backend import inner, like, namespace, norm
+from ell12.completion.loss import CompletionLoss
+from ell12.completion.low_rank import LowRank
+from ell12.completion.observed import Observed
+from ell12.penalties.spectral import spectral_norm
+from ell12.protocols import Array
+
+POWER_STEPS, SWEEPS = 10, 30
+
+
+def rank_one_fit(observed: Observed) -> LowRank:
+    """The matrix of rank one that is nearest to the known entries, by alternating least squares.
+
+    Examples
+    --------
+    >>> rank_one_fit(Observed([0, 1], [0, 1], [2.0, 2.0], (2, 2))).rank
+    1
+    """
+    xp = namespace(observed.values)
+    matrix, known = observed.matrix(), observed.matrix(xp.ones_like(observed.values))
+    v = like(np.random.default_rng(0).standard_normal(observed.shape[1]), observed.values)
+    for _ in range(POWER_STEPS):  # towards the leading singular vector of the known entries
+        v = matrix.T @ (matrix @ v)
+        v = v / (norm(v) or 1.0)
+    for _ in range(SWEEPS):
+        u = _quotient(matrix @ v, known @ (v * v))
+        length = norm(u)
+        if length == 0:
+            return LowRank.zeros(observed.shape, like=observed.values)
+        v = _quotient(matrix.T @ (u / length), known.T @ (u / length) ** 2)
+    return LowRank.from_factors((u / length)[:, None], v[:, None])
+
+
+def _quotient(a: Array, b: Array) -> Array:
+    """``a / b``, zero where b is."""
+    xp = namespace(a)
+    return xp.where(b > 0, a / xp.where(b > 0, b, 1), 0)
+
+
+def alpha_max(loss: CompletionLoss, l2_weight: float = 1.0) -> float:
+    """The alpha at which a path begins: above it the matrix of least rank that is a solution stays one.
+
+    For ``l2_weight < 1`` that is zero, and ``alpha_max = ||S(O)||_2 / (1 - l2_weight)``. For ``l2_weight >= 1`` a
+    matrix of rank one costs nothing: the best of them, X1, is a solution from ``||S(O - X1)||_2`` on.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> round(alpha_max(CompletionLoss(np.diag([5.0, 3.0]))), 6)
+    3.0
+    """
+    zero = loss.point(loss.start())
+    if l2_weight < 1:
+        return spectral_norm(loss.gradient(zero)) / (1 - l2_weight)
+    single = loss.point(rank_one_fit(loss.observed))
+    rounding = 100 * float(namespace(zero.prediction).finfo(zero.prediction.dtype).eps)
+    if loss.value(single) <= rounding**2 * loss.value(zero):  # rank one fits all there is to fit
+        return 0.0
+    return spectral_norm(loss.gradient(single))
+
+
+def noise_alpha(observed: Observed, max_rank: int | None = None) -> float:
+    """The size that pure noise would have: ``sd (sqrt(N/m) + sqrt(N/n))`` with N entries known of m x n.
+
+    That is about the spectral norm of N independent errors of standard deviation sd at random places. Here sd is
+    what the best matrix of rank one leaves, so that structure counts as noise: a good strength for ratings. A
+    bound on the rank keeps noise out by itself, and half of it is better then.
+
+    Examples
+    --------
+    >>> noise_alpha(Observed([0, 0, 1, 1], [0, 1, 0, 1], [1.0, 0.0, 0.0, 1.0], (2, 2))) > 0
+    True
+    """
+    loss = CompletionLoss(observed)
+    residual = loss.residual(loss.point(rank_one_fit(observed)))
+    deviation = math.sqrt(inner(residual, residual) / observed.n_observed)
+    m, n = observed.shape
+    size = math.sqrt(observed.n_observed / m) + math.sqrt(observed.n_observed / n)
+    return deviation * size * (1.0 if max_rank is None else 0.5)

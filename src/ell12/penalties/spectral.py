@@ -1,0 +1,339 @@
+"""Penalties of a matrix that are functions of its singular values."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy.sparse.linalg import LinearOperator, eigsh
+
+from ell12.backend import like, namespace, norm, positions
+from ell12.checks import set_numbers
+from ell12.penalties.separable import LogSum
+from ell12.protocols import Array, Factored
+from ell12.prox import prox_l12, prox_l12_spectral
+
+DENSE_NORM = 2**21  # the entries up to which the norm of a sparse matrix is found from the dense one
+
+
+class Spectral(ABC):
+    """A function of the singular values; the matrix is dense, or factored as `ell12.LowRank` is.
+
+    A subclass says what the penalty of a falling vector of singular values is and what its prox and slopes are.
+    """
+
+    alpha: float
+
+    @abstractmethod
+    def value_of(self, s: Array) -> float:
+        """The penalty of singular values."""
+
+    @abstractmethod
+    def prox_values(self, s: Array, step: float) -> Array:
+        """The singular values of the prox of a matrix that has these, falling as they do."""
+
+    @abstractmethod
+    def slopes(self, s: Array) -> Array:
+        """The derivatives by positive singular values."""
+
+    @abstractmethod
+    def slope_at_zero(self, rank: int) -> float:
+        """The derivative by one more singular value, which is zero, beside ``rank`` positive ones."""
+
+    def value(self, x: Any) -> float:
+        """The penalty at a matrix."""
+        return self.value_of(x.s if isinstance(x, Factored) else namespace(x).linalg.svdvals(x))
+
+    def prox(self, x: Array, step: float) -> Array:
+        """`prox_values` of the singular values of a dense matrix."""
+        U, s, Vh = namespace(x).linalg.svd(x, full_matrices=False)
+        return (U * self.prox_values(s, step)) @ Vh
+
+    def violation(self, x: Any, gradient: Array) -> float:
+        """The largest violation of the first-order condition where the loss has this gradient, in spectral norms.
+
+        With x = U diag(s) V' that is the size of ``G V + U diag(slopes)`` and of ``G'U + V diag(slopes)``, and
+        what the norm of G has, beyond the spaces of U and V, above the slope at zero. At x = 0, where the
+        subtracted norm has no gradient, the singular value that one proximal step brings.
+        """
+        U, s, V = _factors(x)
+        if s.shape[0] == 0:
+            top = like(np.array([spectral_norm(gradient)]), s)
+            return float(self.prox_values(top, 1.0)[0])
+        beyond = norm_beyond(gradient, U, V) - self.slope_at_zero(s.shape[0])
+        return max(self.tangent_violation(x, gradient), beyond, 0.0)
+
+    def tangent_violation(self, x: Any, gradient: Array) -> float:
+        """The part of the violation that remains where the rank may not grow."""
+        U, s, V = _factors(x)
+        if s.shape[0] == 0:
+            return 0.0
+        slopes = self.slopes(s)
+        return max(thin_norm(gradient @ V + U * slopes), thin_norm(gradient.T @ U + V * slopes))
+
+
+@dataclass(frozen=True)
+class SpectralL12(Spectral):
+    """``alpha (||X||_* - l2_weight ||X||_F)`` of a matrix: l1-2 of its singular values.
+
+    Examples
+    --------
+    >>> round(SpectralL12(1.0).value(np.array([[1.0, 2.0], [2.0, 4.0]])), 12)
+    0.0
+    """
+
+    alpha: float
+    l2_weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        set_numbers(self, "alpha", "l2_weight")
+
+    def value_of(self, s: Array) -> float:
+        """The penalty of singular values."""
+        return self.alpha * (float(namespace(s).sum(s)) - self.l2_weight * norm(s))
+
+    def prox(self, x: Array, step: float) -> Array:
+        """`ell12.prox.prox_l12_spectral` with threshold ``alpha * step``."""
+        return prox_l12_spectral(x, self.alpha * step, l2_weight=self.l2_weight)
+
+    def prox_values(self, s: Array, step: float) -> Array:
+        """`ell12.prox.prox_l12` of the singular values."""
+        return prox_l12(s, self.alpha * step, l2_weight=self.l2_weight, nonnegative=True)
+
+    def slopes(self, s: Array) -> Array:
+        """``alpha (1 - l2_weight s / ||s||)``."""
+        return self.alpha * (1 - (self.l2_weight / norm(s)) * s)
+
+    def slope_at_zero(self, rank: int) -> float:  # noqa: ARG002
+        """Alpha: the subtracted norm is flat there."""
+        return self.alpha
+
+    @property
+    def convex(self) -> SpectralL12:
+        """The nuclear norm's part."""
+        return replace(self, l2_weight=0.0)
+
+    def subtracted_slopes(self, s: Array) -> Array:
+        """``alpha l2_weight s / ||s||``; zero at zero."""
+        return self.alpha * self.l2_weight * (s / (norm(s) or 1.0))
+
+    def subtracted_gradient(self, x: Any) -> Any:
+        """``alpha l2_weight x / ||x||_F``; zero at zero."""
+        if isinstance(x, Factored):
+            return replace(x, s=self.subtracted_slopes(x.s))  # type: ignore[type-var]
+        return self.alpha * self.l2_weight * (x / (norm(x) or 1.0))
+
+
+@dataclass(frozen=True)
+class SpectralLogSum(Spectral):
+    """``alpha sum_i log(1 + sigma_i / theta)`` over the singular values of a matrix.
+
+    Examples
+    --------
+    >>> round(SpectralLogSum(2.0, theta=1.0).value(np.eye(2)), 6)
+    2.772589
+    """
+
+    alpha: float
+    theta: float = 1.0
+
+    def __post_init__(self) -> None:
+        set_numbers(self, "alpha", positive="theta")
+
+    def value_of(self, s: Array) -> float:
+        """The penalty of singular values."""
+        return self._of_values.value(s)
+
+    def prox_values(self, s: Array, step: float) -> Array:
+        """`ell12.LogSum.prox` of the singular values."""
+        return self._of_values.prox(s, step)
+
+    def slopes(self, s: Array) -> Array:
+        """``alpha / (theta + s)``."""
+        return self.alpha / (self.theta + s)
+
+    def slope_at_zero(self, rank: int) -> float:  # noqa: ARG002
+        """``alpha / theta``."""
+        return self.alpha / self.theta
+
+    @property
+    def convex(self) -> SpectralL12:
+        """The nuclear norm with the slope at zero."""
+        return SpectralL12(self.alpha / self.theta, l2_weight=0.0)
+
+    def subtracted_slopes(self, s: Array) -> Array:
+        """Slope at zero minus slope at s."""
+        return self._of_values.subtracted_gradient(s)
+
+    def subtracted_gradient(self, x: Any) -> Any:
+        """The matrix with the subtracted slopes as singular values."""
+        return _with_values(x, self.subtracted_slopes)
+
+    @property
+    def _of_values(self) -> LogSum:
+        return LogSum(self.alpha, self.theta)
+
+
+@dataclass(frozen=True)
+class TruncatedNuclear(Spectral):
+    """``alpha sum_{i > rank} sigma_i``: the singular values but for the largest ``rank`` ones, which are free.
+
+    Hu, Zhang, Ye, Li & He, doi:10.1109/TPAMI.2012.271.
+
+    Examples
+    --------
+    >>> TruncatedNuclear(2.0, rank=1).value(np.diag([3.0, 0.5]))
+    1.0
+    """
+
+    alpha: float
+    rank: int = 1
+
+    def __post_init__(self) -> None:
+        set_numbers(self, "alpha")
+        if not isinstance(self.rank, int | np.integer) or self.rank < 0:
+            raise ValueError(f"rank must be an integer >= 0, got {self.rank!r}")
+
+    def value_of(self, s: Array) -> float:
+        """The penalty of singular values."""
+        return self.alpha * float(namespace(s).sum(s[self.rank :]))
+
+    def prox_values(self, s: Array, step: float) -> Array:
+        """The largest stay, the others are soft-thresholded."""
+        xp = namespace(s)
+        shrunk = s - self.alpha * step
+        return xp.where(positions(s) < self.rank, s, xp.where(shrunk > 0, shrunk, 0))
+
+    def slopes(self, s: Array) -> Array:
+        """Alpha beyond the largest."""
+        xp = namespace(s)
+        return xp.where(positions(s) < self.rank, 0 * s, self.alpha)
+
+    def slope_at_zero(self, rank: int) -> float:
+        """Alpha, or 0 while one more would be free."""
+        return self.alpha if rank >= self.rank else 0.0
+
+    @property
+    def convex(self) -> SpectralL12:
+        """The nuclear norm."""
+        return SpectralL12(self.alpha, l2_weight=0.0)
+
+    def subtracted_slopes(self, s: Array) -> Array:
+        """Alpha for the largest, zero beyond."""
+        xp = namespace(s)
+        return xp.where((positions(s) < self.rank) & (s > 0), self.alpha, 0 * s)
+
+    def subtracted_gradient(self, x: Any) -> Any:
+        """The matrix with the subtracted slopes as singular values."""
+        return _with_values(x, self.subtracted_slopes)
+
+
+@dataclass(frozen=True)
+class NoPenalty:
+    """Zero: for solvers that bound the rank, or a norm, by themselves.
+
+    Examples
+    --------
+    >>> NoPenalty().value(np.eye(2))
+    0.0
+    """
+
+    @property
+    def alpha(self) -> float:
+        """0."""
+        return 0.0
+
+    def value(self, x: Any) -> float:  # noqa: ARG002
+        """0."""
+        return 0.0
+
+    def prox(self, x: Array, step: float) -> Array:  # noqa: ARG002
+        """``x`` itself."""
+        return x
+
+    def violation(self, x: Any, gradient: Array) -> float:  # noqa: ARG002
+        """The spectral norm of the gradient."""
+        return spectral_norm(gradient)
+
+    def tangent_violation(self, x: Factored, gradient: Array) -> float:
+        """The size of ``G V`` and ``G'U``: what remains of it where the rank may not grow."""
+        return max(thin_norm(gradient @ x.V), thin_norm(gradient.T @ x.U))
+
+
+def spectral_norm(matrix: Any) -> float:
+    """The largest singular value of a sparse or dense matrix."""
+    return norm_beyond(matrix, None, None)
+
+
+def norm_beyond(G: Any, U: Array | None, V: Array | None) -> float:
+    """The spectral norm of ``(I - U U') G (I - V V')``, U and V with orthonormal columns.
+
+    Exact for small and for dense matrices; of large sparse ones by Lanczos, to a ten-thousandth.
+    """
+    is_sparse = hasattr(G, "nnz")
+    if is_sparse and (math.prod(G.shape) > DENSE_NORM):
+        return _lanczos_norm(G, U, V)
+    G = G.toarray() if is_sparse else G
+    if U is not None:
+        G = G - U @ (U.T @ G)
+        G = G - (G @ V) @ V.T  # type: ignore[union-attr]
+    values = namespace(G).linalg.svdvals(G)
+    return float(values[0]) if values.shape[0] else 0.0
+
+
+def _lanczos_norm(G: Any, U: Array | None, V: Array | None) -> float:
+    """`norm_beyond` from products with G and its transpose, on its shorter side."""
+    if G.shape[0] < G.shape[1]:
+        G, U, V = G.T, V, U
+
+    def beyond(x: Array, Q: Array | None) -> Array:
+        return x if Q is None else x - Q @ (Q.T @ x)
+
+    def gram(v: Array) -> Array:
+        u = beyond(G @ beyond(v, V), U)
+        return beyond(G.T @ u, V)
+
+    size = G.shape[1]
+    if not abs(G).sum() > 0:
+        return 0.0
+    start = np.random.default_rng(0).standard_normal(size).astype(G.dtype)
+    square = eigsh(
+        LinearOperator((size, size), matvec=gram, dtype=G.dtype),
+        k=1,
+        tol=2e-4,
+        v0=start,
+        return_eigenvectors=False,
+    )
+    return math.sqrt(max(float(square[0]), 0.0))
+
+
+def thin_norm(A: Array) -> float:
+    """The spectral norm of a matrix with few columns."""
+    xp = namespace(A)
+    size = norm(A)
+    if size == 0 or not math.isfinite(size):
+        return size
+    gram = (A / size).T @ (A / size)
+    return size * math.sqrt(max(float(xp.linalg.eigvalsh(gram)[-1]), 0.0))
+
+
+def _factors(x: Any) -> tuple[Array, Array, Array]:
+    """U, s and V of a matrix, without the singular values that are rounding."""
+    if isinstance(x, Factored):
+        return x.U, x.s, x.V
+    xp = namespace(x)
+    U, s, Vh = xp.linalg.svd(x, full_matrices=False)
+    top = float(s[0]) if s.shape[0] else 0.0
+    rank = int(xp.sum(xp.astype(s > max(x.shape) * float(xp.finfo(s.dtype).eps) * top, xp.int64)))
+    return U[:, :rank], s[:rank], Vh.T[:, :rank]
+
+
+def _with_values(x: Any, change: Any) -> Any:
+    """The matrix with other singular values."""
+    if isinstance(x, Factored):
+        return replace(x, s=change(x.s))  # type: ignore[type-var]
+    U, s, Vh = namespace(x).linalg.svd(x, full_matrices=False)
+    return (U * change(s)) @ Vh
