@@ -7,6 +7,7 @@ A new penalty is one class with ``alpha``, ``value`` and ``prox``;
 ``least_slope``, ``hessian`` and ``kinks`` open it to Newton's method on the support.
 """
 
+from ell12.penalties.frobenius import SquaredFrobenius
 from ell12.penalties.intercept import WithIntercept
 from ell12.penalties.l12 import L1, L12, GroupL12
 from ell12.penalties.separable import MCP, CappedL1, LogSum, Lp
@@ -24,6 +25,7 @@ __all__ = [
     "Spectral",
     "SpectralL12",
     "SpectralLogSum",
+    "SquaredFrobenius",
     "TruncatedNuclear",
     "WithIntercept",
 ]
