@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -97,52 +99,68 @@ class ARSSM3F:
         problem = SmoothProblem(loss, penalty)
         rng = np.random.default_rng(self.random_state)
         limit = min(self.max_rank, *loss.observed.shape)
-        point, first, before = start, 0.0, problem.value(start)
-        while point.x.rank < limit:
-            grown, size = self._grow(problem, point, limit, rng)
-            first = max(first, size)
-            if size <= self.outer_tol * first or not problem.value(grown) < before:
+        here, first = problem.at(start), 0.0
+        while here.point.x.rank < limit:
+            grown, size = self._grow(problem, here, limit, rng)
+            first, before = max(first, size), here.value
+            if size <= self.outer_tol * first or not grown.value < before:
                 break
-            point = grown
-            yield problem.iterate(point)
+            here = grown
+            yield Iterate(here.point, here.value, here.gradient_norm)
             for better in self._steps(problem, grown):
-                point = better
-                yield problem.iterate(point)
-            value = problem.value(point)
-            if before - value <= self.outer_tol * before:
+                here = better
+                yield Iterate(here.point, here.value, here.gradient_norm)
+            if before - here.value <= self.outer_tol * before:
                 break
-            before = value
-        for last, size in conjugate_gradients(problem, point):
-            yield Iterate(last, problem.value(last), size, capped=True)
+        for last in conjugate_gradients(problem, here):
+            yield Iterate(last.point, last.value, last.slope.norm(), capped=True)
 
-    def _steps(self, problem: SmoothProblem, point: Point) -> Iterator[Point]:
+    def _steps(self, problem: SmoothProblem, here: Place) -> Iterator[Place]:
         """A limited number of conjugate gradient steps."""
-        before = problem.value(point)
-        for k, (new, _) in enumerate(conjugate_gradients(problem, point), start=1):
+        for new in itertools.islice(conjugate_gradients(problem, here), self.steps):
             yield new
-            value = problem.value(new)
-            if k >= self.steps or before - value <= self.inner_tol * before:
+            if here.value - new.value <= self.inner_tol * here.value:
                 return
-            before = value
+            here = new
 
     def _grow(
-        self, problem: SmoothProblem, point: Point, limit: int, rng: np.random.Generator
-    ) -> tuple[Point, float]:
-        """A point of larger rank along the leading singular vectors of the gradient, and the largest value."""
-        block = min(self.growth, limit - point.x.rank)
-        descent = problem.descent(point)
-        start = random_block(rng, descent.shape[1], block + 2, point.x.dtype)
-        U, s, V = (part[..., :block] for part in leading_svd(descent, start, passes=10))
+        self, problem: SmoothProblem, here: Place, limit: int, rng: np.random.Generator
+    ) -> tuple[Place, float]:
+        """A place of larger rank along the leading singular vectors of the gradient, and the largest value."""
+        x = here.point.x
+        block = min(self.growth, limit - x.rank)
+        start = random_block(rng, x.shape[1], block + 2, x.dtype)
+        U, s, V = (part[..., :block] for part in leading_svd(here.descent, start, passes=10))
         if s[0] == 0:
-            return point, 0.0
+            return here, 0.0
         count = int(np.count_nonzero(s >= self.share * s[0]))
         direction = LowRank(U[:, :count], s[:count], V[:, :count])
         square = direction.norm() ** 2  # the direction is a part of the gradient, orthogonal to the rest
         move = direction.entries(problem.loss.observed.rows, problem.loss.observed.columns)
         step = problem.first_step(-square, move, square)
-        left = np.concatenate([point.x.weighted, step * direction.weighted], axis=1)
-        right = np.concatenate([point.x.V, direction.V], axis=1)
-        return problem.loss.point(LowRank.from_factors(left, right)), float(s[0])
+        left = np.concatenate([x.weighted, step * direction.weighted], axis=1)
+        right = np.concatenate([x.V, direction.V], axis=1)
+        return problem.at(problem.loss.point(LowRank.from_factors(left, right))), float(s[0])
+
+
+@dataclass(frozen=True)
+class Place:
+    """A point with its objective and minus its gradient, a sparse matrix less alpha X."""
+
+    point: Point
+    value: float
+    descent: SparsePlusLowRank
+
+    @cached_property
+    def slope(self) -> Tangent:
+        """The Riemannian gradient."""
+        return -1.0 * Tangent.project(self.descent, self.point.x)
+
+    @property
+    def gradient_norm(self) -> float:
+        """A bound on the Frobenius norm of the whole gradient."""
+        ridge = sum(abs(factor) * x.norm() for factor, x in self.descent.terms)
+        return float(np.linalg.norm(self.descent.sparse.data)) + ridge
 
 
 @dataclass(frozen=True)
@@ -156,19 +174,11 @@ class SmoothProblem:
         """The objective."""
         return self.loss.value(point) + self.penalty.value(point.x)
 
-    def descent(self, point: Point) -> SparsePlusLowRank:
-        """Minus the gradient, a sparse matrix less alpha X."""
+    def at(self, point: Point, value: float | None = None) -> Place:
+        """The place of a point, with its objective if that is known."""
         gradient = sparse_gradient(self.loss, point.prediction)
-        return SparsePlusLowRank(-gradient, ((-self.penalty.alpha, point.x),))
-
-    def slope(self, point: Point) -> Tangent:
-        """The Riemannian gradient."""
-        return -1.0 * Tangent.project(self.descent(point), point.x)
-
-    def iterate(self, point: Point) -> Iterate:
-        """The iterate at a point whose rank may still grow; the optimality is a bound on the gradient's norm."""
-        sparse = float(np.linalg.norm(sparse_gradient(self.loss, point.prediction).data))
-        return Iterate(point, self.value(point), sparse + self.penalty.alpha * point.x.norm())
+        descent = SparsePlusLowRank(-gradient, ((-self.penalty.alpha, point.x),))
+        return Place(point, self.value(point) if value is None else value, descent)
 
     def first_step(self, promised: float, move: np.ndarray, square: float) -> float:
         """The step to the minimum of a quadratic bound, exact for least squares.
@@ -179,36 +189,29 @@ class SmoothProblem:
         return -promised / curvature if curvature > 0 else 0.0
 
 
-def conjugate_gradients(problem: SmoothProblem, point: Point) -> Iterator[tuple[Point, float]]:
-    """Points of ever smaller objective, of the first rank, each with the norm of its Riemannian gradient."""
-    slope = problem.slope(point)
-    direction = -1.0 * slope
+def conjugate_gradients(problem: SmoothProblem, here: Place) -> Iterator[Place]:
+    """Places of ever smaller objective, of the first one's rank."""
+    direction = -1.0 * here.slope
     while True:
-        new = _line_search(problem, point, slope, direction)
-        if new is None:
-            new = _line_search(problem, point, slope, -1.0 * slope)
-        point = point if new is None else new
-        slope_new = problem.slope(point)
-        yield point, slope_new.norm()
-        change = slope_new.inner(slope_new) - slope_new.inner(slope.transport(point.x))
-        ratio = max(0.0, change / (slope.inner(slope) or 1.0))
-        direction = -1.0 * slope_new + ratio * direction.transport(point.x)
-        slope = slope_new
-        if not direction.inner(slope) < 0:
-            direction = -1.0 * slope
+        new = _line_search(problem, here, direction) or _line_search(problem, here, -1.0 * here.slope) or here
+        yield new
+        change = new.slope.inner(new.slope) - new.slope.inner(here.slope.transport(new.point.x))
+        ratio = max(0.0, change / (here.slope.inner(here.slope) or 1.0))
+        direction = -1.0 * new.slope + ratio * direction.transport(new.point.x)
+        if not direction.inner(new.slope) < 0:
+            direction = -1.0 * new.slope
+        here = new
 
 
-def _line_search(problem: SmoothProblem, point: Point, slope: Tangent, direction: Tangent) -> Point | None:
+def _line_search(problem: SmoothProblem, here: Place, direction: Tangent) -> Place | None:
     """The first of ever shorter steps that decreases the objective enough; None where none does."""
-    observed = problem.loss.observed
-    value, promised = problem.value(point), slope.inner(direction)
+    observed, promised = problem.loss.observed, here.slope.inner(direction)
     move = direction.entries(observed.rows, observed.columns)
     step = problem.first_step(promised, move, direction.inner(direction))
-    if not step > 0:
-        return None
-    for _ in range(HALVINGS):
+    for _ in range(HALVINGS if step > 0 else 0):
         new = problem.loss.point(direction.retract(step))
-        if problem.value(new) <= value + SUFFICIENT * step * promised:
-            return new
+        value = problem.value(new)
+        if value <= here.value + SUFFICIENT * step * promised:
+            return problem.at(new, value)
         step *= 0.5
     return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -78,55 +79,69 @@ class LMaFit:
             raise ValueError(f"strategy must be 'fixed', 'decreasing' or 'increasing', got {self.strategy!r}")
 
     def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate]:
-        """Yield one iterate a step, a step taken back included."""
+        """Yield one iterate a step, a step taken back included; the search for a falling rank is one step."""
         limit = min(self.rank, *loss.observed.shape)
-        x, V = start, _first_basis(start.x, self._first_rank(limit))
-        gradient = sparse_gradient(loss, x.prediction)
-        size, w, growth, k, may_cut = float(np.linalg.norm(gradient.data)), 0.0, 1.0, 0, True
+        fit = _Fit(loss, start, min(self.first_rank, limit) if self.strategy == "increasing" else limit)
         rng = np.random.default_rng(self.random_state)
-        while True:
-            k += 1
-            Z = SparsePlusLowRank(-(1 + w) * gradient, ((1.0, x.x),))
-            new, V_new, s = _step(loss, Z, V)
-            gradient_new = sparse_gradient(loss, new.prediction)
-            size_new = float(np.linalg.norm(gradient_new.data))
-            q = size_new / size if size > 0 else 1.0
-            if q >= 1:
-                growth, w = max(0.1 * w, 0.1 * growth), 0.0
-            else:
-                x, V, gradient, size = new, V_new, gradient_new, size_new
-                if q > 0.7:
-                    growth = max(growth, 0.25 * w)
-                    w += growth
-            yield self._iterate(loss, penalty, x, gradient, k, V.shape[1] >= limit)
-            if self.strategy == "decreasing" and may_cut and _gap_found(s, k):
-                x, V, may_cut, limit = *_cut(loss, x, V, s), False, int(np.argmax(_ratios(s))) + 1
-                gradient = sparse_gradient(loss, x.prediction)
-                size, w, growth = float(np.linalg.norm(gradient.data)), 0.0, 1.0
-            elif self.strategy == "increasing" and abs(1 - q) < self.stall and V.shape[1] < limit:
-                more = min(max(min(5, limit // 5), 1), limit - V.shape[1])
-                V = np.concatenate([V, random_block(rng, V.shape[0], more, V.dtype)], axis=1)
-                w, growth = 0.0, 1.0
-
-    def _first_rank(self, limit: int) -> int:
-        return min(self.first_rank, limit) if self.strategy == "increasing" else limit
-
-    def _iterate(self, loss: Any, penalty: Any, x: Point, gradient: Any, k: int, final: bool) -> Iterate:
-        """The optimality is the whole gradient's norm, now and then that among matrices of the final rank."""
-        value = loss.value(x)
-        if not final or self.strategy == "decreasing" or k % CHECK_EVERY:
-            return Iterate(x, value, float(np.linalg.norm(gradient.data)))
-        return Iterate(x, value, penalty.tangent_violation(x.x, gradient), capped=True)
+        if self.strategy == "decreasing":
+            limit = fit.find_rank()
+        for k in itertools.count(1):
+            q = fit.step()
+            bound = fit.V.shape[1] >= limit and k % CHECK_EVERY == 0
+            optimality = penalty.tangent_violation(fit.x.x, fit.gradient) if bound else fit.size
+            yield Iterate(fit.x, loss.value(fit.x), optimality, capped=bound)
+            if fit.V.shape[1] < limit and abs(1 - q) < self.stall:
+                fit.grow(min(max(min(5, limit // 5), 1), limit - fit.V.shape[1]), rng)
 
 
-def _step(loss: Any, Z: SparsePlusLowRank, V: np.ndarray) -> tuple[Point, np.ndarray, np.ndarray]:
-    """``X = orth(Z Y')``, ``Y = X' Z`` as a point, with all right vectors and singular values of X Y.
+class _Fit:
+    """The matrix ``x = X Y`` of rank k, its gradient, its right vectors V, and the over-relaxation w.
 
-    The right singular vectors V of the last X Y stand for Y: both have the same rows' span.
+    The right singular vectors of x stand for Y: both span the same rows.
     """
-    U, s, V = leading_svd(Z, V, passes=0)
-    rank = int(np.count_nonzero(s > np.finfo(s.dtype).eps * max(Z.shape) * s[0]))
-    return loss.point(LowRank(U[:, :rank], s[:rank], V[:, :rank])), V, s
+
+    def __init__(self, loss: Any, start: Point, rank: int) -> None:
+        self.loss, self.V, self.s = loss, _first_basis(start.x, rank), start.x.s
+        self._set(start)
+
+    def _set(self, x: Point) -> None:
+        self.x, self.gradient = x, sparse_gradient(self.loss, x.prediction)
+        self.size, self.w, self.growth = float(np.linalg.norm(self.gradient.data)), 0.0, 1.0
+
+    def step(self) -> float:
+        """One step, taken back where the residual has grown; the ratio of the residuals."""
+        Z = SparsePlusLowRank(-(1 + self.w) * self.gradient, ((1.0, self.x.x),))
+        U, s, V = leading_svd(Z, self.V, passes=0)
+        rank = int(np.count_nonzero(s > np.finfo(s.dtype).eps * max(Z.shape) * s[0]))
+        new = self.loss.point(LowRank(U[:, :rank], s[:rank], V[:, :rank]))
+        gradient = sparse_gradient(self.loss, new.prediction)
+        size = float(np.linalg.norm(gradient.data))
+        q = size / self.size if self.size > 0 else 1.0
+        if q >= 1:
+            self.growth, self.w = max(0.1 * self.w, 0.1 * self.growth), 0.0
+            return q
+        self.x, self.gradient, self.size, self.V, self.s = new, gradient, size, V, s
+        if q > 0.7:
+            self.growth = max(self.growth, 0.25 * self.w)
+            self.w += self.growth
+        return q
+
+    def find_rank(self) -> int:
+        """Go on until one ratio of singular values stands out, or long enough; cut there."""
+        for k in range(1, LAST_LOOK + 1):
+            self.step()
+            if k >= FIRST_LOOK and _gap_found(self.s):
+                break
+        if self.s.size > 1:
+            rank = int(np.argmax(_ratios(self.s))) + 1
+            self.V, self.s = self.V[:, :rank], self.s[:rank]
+            self._set(self.loss.point(self.x.x.truncate(rank)))
+        return self.V.shape[1]
+
+    def grow(self, columns: int, rng: np.random.Generator) -> None:
+        """Let the rank rise."""
+        self.V = np.concatenate([self.V, random_block(rng, self.V.shape[0], columns, self.V.dtype)], axis=1)
+        self._set(self.x)
 
 
 def _first_basis(x: LowRank, rank: int) -> np.ndarray:
@@ -141,15 +156,9 @@ def _ratios(s: np.ndarray) -> np.ndarray:
     return s[:-1] / np.maximum(s[1:], floor or 1.0)
 
 
-def _gap_found(s: np.ndarray, k: int) -> bool:
-    """Whether one ratio stands out ten times above the mean of the others, or the wait is over."""
-    if s.size < 2 or k < FIRST_LOOK:
+def _gap_found(s: np.ndarray) -> bool:
+    """Whether one ratio stands out ten times above the mean of the others."""
+    if s.size < 2:
         return False
     ratios = _ratios(s)
-    others = float(ratios.sum() - ratios.max())
-    return k >= LAST_LOOK or (s.size - 1) * float(ratios.max()) > 10 * others
-
-
-def _cut(loss: Any, x: Point, V: np.ndarray, s: np.ndarray) -> tuple[Point, np.ndarray]:
-    rank = int(np.argmax(_ratios(s))) + 1
-    return loss.point(x.x.truncate(rank)), V[:, :rank]
+    return bool((s.size - 1) * ratios.max() > 10 * (ratios.sum() - ratios.max()))

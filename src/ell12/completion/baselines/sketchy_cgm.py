@@ -11,8 +11,11 @@ import numpy as np
 from ell12.checks import check_counts, set_numbers
 from ell12.completion.baselines.sparse_gradient import sparse_gradient
 from ell12.completion.low_rank import LowRank
-from ell12.completion.sparse_plus_low_rank import leading_pair, orthonormal, random_block
+from ell12.completion.sparse_plus_low_rank import leading_svd, orthonormal, random_block
 from ell12.protocols import Iterate, Point
+
+BLOCK = 4  # vectors of the power method: the leading singular values of the gradient draw near each other
+PASSES = 6
 
 
 @dataclass(frozen=True)
@@ -79,17 +82,17 @@ class SketchyCGM:
         rng = np.random.default_rng(self.random_state)
         rows, columns = loss.observed.rows, loss.observed.columns
         sketch = _Sketch(start.x, self.rank, rng)
-        z, t = start.prediction, 0
-        u = rng.standard_normal(loss.observed.shape[0]).astype(z.dtype)
-        while True:
+        z, t, done = start.prediction, 0, False
+        basis = random_block(rng, loss.observed.shape[1], BLOCK, z.dtype)
+        while not done:
             for _ in range(self.steps_per_iterate):
                 gradient = sparse_gradient(loss, z)
-                noise = rng.standard_normal(u.size).astype(z.dtype)
-                # The leading vector moves from step to step: warm, with a random part lest the start miss it.
-                u, _, v = leading_pair(gradient, u + (0.1 / np.linalg.norm(noise)) * noise)
+                U, _, basis = leading_svd(gradient, basis, passes=PASSES, tol=1e-3)
+                u, v = U[:, 0], basis[:, 0]
                 vertex = -self.radius * (u[rows] * v[columns])
                 gap = float(np.vdot(z - vertex, gradient.data))
-                if gap <= self.gap * loss.value(Point(None, z)):
+                done = self.gap > 0 and gap <= self.gap * loss.value(Point(None, z))
+                if done:
                     break
                 eta = 2 / (t + 2)
                 z = (1 - eta) * z + eta * vertex
@@ -97,8 +100,6 @@ class SketchyCGM:
                 t += 1
             point = loss.point(sketch.reconstruct())
             yield Iterate(point, loss.value(point), max(gap, 0.0) / self.radius)
-            if gap <= self.gap * loss.value(Point(None, z)):
-                return
 
 
 class _Sketch:
