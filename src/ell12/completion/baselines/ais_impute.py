@@ -11,7 +11,7 @@ import numpy as np
 
 from ell12.checks import check_counts
 from ell12.completion.baselines.spectral_step import SpectralStep, iterate_at, next_basis
-from ell12.completion.sparse_plus_low_rank import leading_pair, merged_basis
+from ell12.completion.power_method import leading_pair, merged_basis
 from ell12.protocols import Iterate, Point
 
 
@@ -89,7 +89,7 @@ class AISImpute:
             base = x.prediction + b * (x.prediction - previous.prediction)
             kept = next_basis(ritz, x.x.rank, self.spare, rng)
             basis = merged_basis(kept, ritz_previous[:, : previous.x.rank])
-            terms = ((1 + b, x.x), (-b, previous.x))
+            terms = [(1 + b, x.x), (-b, previous.x)]
             eased = replace(penalty, alpha=penalty.alpha + excess)
             new, ritz_new = take_step(eased, terms, base, basis, tol=max(1e-6, 0.95**k))
             iterate = iterate_at(loss, penalty, new, base, self.max_rank, excess)

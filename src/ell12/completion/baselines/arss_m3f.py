@@ -13,8 +13,9 @@ import numpy as np
 from ell12.checks import check_counts
 from ell12.completion.baselines.sparse_gradient import sparse_gradient
 from ell12.completion.fixed_rank import Tangent
+from ell12.completion.forms import SparsePlusLowRank
 from ell12.completion.low_rank import LowRank
-from ell12.completion.sparse_plus_low_rank import SparsePlusLowRank, leading_svd, random_block
+from ell12.completion.power_method import leading_svd, random_block
 from ell12.penalties import SquaredFrobenius
 from ell12.protocols import Iterate, Point
 
@@ -177,7 +178,7 @@ class SmoothProblem:
     def at(self, point: Point, value: float | None = None) -> Place:
         """The place of a point, with its objective if that is known."""
         gradient = sparse_gradient(self.loss, point.prediction)
-        descent = SparsePlusLowRank(-gradient, ((-self.penalty.alpha, point.x),))
+        descent = SparsePlusLowRank(-gradient, [(-self.penalty.alpha, point.x)])
         return Place(point, self.value(point) if value is None else value, descent)
 
     def first_step(self, promised: float, move: np.ndarray, square: float) -> float:

@@ -12,7 +12,7 @@ import numpy as np
 from ell12.checks import check_counts
 from ell12.completion.baselines.sparse_gradient import sparse_gradient
 from ell12.completion.low_rank import LowRank
-from ell12.completion.sparse_plus_low_rank import leading_pair
+from ell12.completion.power_method import leading_pair
 from ell12.protocols import Iterate, Point
 
 

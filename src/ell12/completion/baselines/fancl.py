@@ -11,7 +11,7 @@ import numpy as np
 
 from ell12.checks import check_counts
 from ell12.completion.baselines.spectral_step import SpectralStep, iterate_at, next_basis
-from ell12.completion.sparse_plus_low_rank import merged_basis
+from ell12.completion.power_method import merged_basis
 from ell12.protocols import Iterate, Point
 
 
@@ -74,6 +74,6 @@ class FaNCL:
             k += 1
             kept = next_basis(ritz, x.x.rank, self.spare, rng)
             basis = merged_basis(kept, previous.x.V, tol=1e-6 * math.sqrt(k))
-            new, ritz = take_step(penalty, ((1.0, x.x),), x.prediction, basis)
+            new, ritz = take_step(penalty, [(1.0, x.x)], x.prediction, basis)
             yield iterate_at(loss, penalty, new, x.prediction, self.max_rank)
             x, previous = new, x

@@ -11,8 +11,9 @@ import numpy as np
 
 from ell12.checks import check_counts, set_numbers
 from ell12.completion.baselines.sparse_gradient import sparse_gradient
+from ell12.completion.forms import SparsePlusLowRank
 from ell12.completion.low_rank import LowRank
-from ell12.completion.sparse_plus_low_rank import SparsePlusLowRank, leading_svd, random_block
+from ell12.completion.power_method import leading_svd, random_block
 from ell12.protocols import Iterate, Point
 
 FIRST_LOOK, LAST_LOOK = 5, 50  # the steps between which a falling rank waits for a clear gap
@@ -79,7 +80,7 @@ class LMaFit:
             raise ValueError(f"strategy must be 'fixed', 'decreasing' or 'increasing', got {self.strategy!r}")
 
     def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate]:
-        """Yield one iterate a step, a step taken back included; the search for a falling rank is one step."""
+        """Yield one iterate a step that lowers the residual; the search for a falling rank is one step."""
         limit = min(self.rank, *loss.observed.shape)
         fit = _Fit(loss, start, min(self.first_rank, limit) if self.strategy == "increasing" else limit)
         rng = np.random.default_rng(self.random_state)
@@ -109,16 +110,18 @@ class _Fit:
         self.size, self.w, self.growth = float(np.linalg.norm(self.gradient.data)), 0.0, 1.0
 
     def step(self) -> float:
-        """One step, taken back where the residual has grown; the ratio of the residuals."""
-        Z = SparsePlusLowRank(-(1 + self.w) * self.gradient, ((1.0, self.x.x),))
+        """One step, made anew without over-relaxation where the residual has grown; the ratio of the residuals."""
+        Z = SparsePlusLowRank(-(1 + self.w) * self.gradient, [(1.0, self.x.x)])
         U, s, V = leading_svd(Z, self.V, passes=0)
         rank = int(np.count_nonzero(s > np.finfo(s.dtype).eps * max(Z.shape) * s[0]))
         new = self.loss.point(LowRank(U[:, :rank], s[:rank], V[:, :rank]))
         gradient = sparse_gradient(self.loss, new.prediction)
         size = float(np.linalg.norm(gradient.data))
         q = size / self.size if self.size > 0 else 1.0
-        if q >= 1:
+        if q >= 1 and self.w > 0:
             self.growth, self.w = max(0.1 * self.w, 0.1 * self.growth), 0.0
+            return self.step()
+        if q >= 1:
             return q
         self.x, self.gradient, self.size, self.V, self.s = new, gradient, size, V, s
         if q > 0.7:

@@ -63,6 +63,6 @@ class SoftImpute:
         point, ritz = start, start.x.V
         while True:
             basis = next_basis(ritz, point.x.rank, self.spare, rng)
-            new, ritz = take_step(penalty, ((1.0, point.x),), point.prediction, basis)
+            new, ritz = take_step(penalty, [(1.0, point.x)], point.prediction, basis)
             yield iterate_at(loss, penalty, new, point.prediction, self.max_rank)
             point = new

@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 
 from ell12.completion.baselines.sparse_gradient import sparse_gradient
+from ell12.completion.forms import SparsePlusLowRank
 from ell12.completion.low_rank import LowRank
-from ell12.completion.sparse_plus_low_rank import SparsePlusLowRank, leading_svd, random_block
+from ell12.completion.power_method import leading_svd, random_block
 from ell12.protocols import Iterate, Point
 
-Terms = tuple[tuple[float, LowRank], ...]
+Terms = list[tuple[float, LowRank]]
 
 
 @dataclass(frozen=True)

@@ -1,59 +1,17 @@
-"""Matrices that are a sparse one plus low-rank ones, and their leading singular vectors, without the dense matrix.
+"""Leading singular vectors of sparse, and of sparse plus low-rank, matrices by power methods with warm starts.
 
-A proximal gradient step on observed entries asks for the singular values of ``Y - S(Y - O)``: the extrapolated
-Y has low rank, the rest is sparse. Both parts belong in both products, ``Z v`` and ``Z' u``.
+A proximal gradient step on observed entries asks for the singular values of ``Y - S(Y - O)``: the extrapolated Y
+has low rank, the rest is sparse. Both parts belong in both products, ``Z v`` and ``Z' u``.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ell12.completion.low_rank import LowRank
-
-
-@dataclass(frozen=True)
-class SparsePlusLowRank:
-    """``Z = sparse + sum_i factor_i X_i``, known by its products.
-
-    Parameters
-    ----------
-    sparse : scipy.sparse matrix of shape (m, n)
-        The sparse part.
-    terms : tuple of (float, LowRank)
-        Factors and matrices of the low-rank part.
-
-    Examples
-    --------
-    >>> from scipy.sparse import csr_array
-    >>> ones = LowRank.from_factors(np.ones((2, 1)), np.ones((2, 1)))
-    >>> Z = SparsePlusLowRank(csr_array(np.diag([1.0, 2.0])), ((3.0, ones),))
-    >>> (Z @ np.array([[1.0], [0.0]])).round(12).tolist()
-    [[4.0], [3.0]]
-    """
-
-    sparse: Any
-    terms: tuple[tuple[float, LowRank], ...] = ()
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Numbers of rows and columns."""
-        return self.sparse.shape
-
-    @property
-    def T(self) -> SparsePlusLowRank:
-        """The transpose."""
-        return SparsePlusLowRank(self.sparse.T, tuple((factor, x.T) for factor, x in self.terms))
-
-    def __matmul__(self, block: np.ndarray) -> np.ndarray:
-        product = self.sparse @ block
-        for factor, x in self.terms:
-            if x.rank and factor:
-                product = product + factor * (x @ block)
-        return product
+from ell12.completion.leading import orthonormal
 
 
 def leading_svd(
@@ -67,7 +25,7 @@ def leading_svd(
     Parameters
     ----------
     Z : object with ``@``, ``T`` and ``shape``
-        A sparse matrix or `SparsePlusLowRank`.
+        A sparse matrix, or a sparse plus low-rank one.
     basis : array of shape (n, k)
         The columns of R; those beyond ``min(m, n)`` are not used.
     passes : int
@@ -94,7 +52,7 @@ def leading_svd(
     Q = orthonormal(Z @ basis[:, : min(Z.shape)])
     for _ in range(passes):
         new = orthonormal(Z @ (Z.T @ Q))
-        # Householder vectors may change sign from one pass to the next.
+        # A column may change its sign from one pass to the next.
         moved = min(np.linalg.norm(new[:, 0] - Q[:, 0]), np.linalg.norm(new[:, 0] + Q[:, 0])) if Q.size else 0.0
         Q = new
         if moved <= tol:
@@ -170,17 +128,6 @@ def merged_basis(basis: np.ndarray, more: np.ndarray, *, tol: float = 1e-6) -> n
     rest = more - basis @ (basis.T @ more)
     rest = rest[:, np.sum(rest * rest, axis=0) > tol]
     return np.concatenate([basis, orthonormal(rest)], axis=1)[:, : basis.shape[0]] if rest.shape[1] else basis
-
-
-def orthonormal(block: np.ndarray) -> np.ndarray:
-    """An orthonormal basis of the columns, by Householder QR; at most as many as there are rows.
-
-    Examples
-    --------
-    >>> np.abs(orthonormal(np.array([[3.0], [4.0]]))).round(12).tolist()
-    [[0.6], [0.8]]
-    """
-    return np.linalg.qr(block)[0]
 
 
 def random_block(rng: np.random.Generator, rows: int, columns: int, dtype: Any) -> np.ndarray:

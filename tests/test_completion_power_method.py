@@ -1,4 +1,4 @@
-"""Products and leading singular vectors of sparse plus low-rank matrices, against the dense matrix."""
+"""Leading singular vectors of sparse plus low-rank matrices, against the dense matrix."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -7,15 +7,10 @@ import numpy as np
 import pytest
 import scipy.sparse
 
+from ell12.completion.forms import SparsePlusLowRank
+from ell12.completion.leading import orthonormal
 from ell12.completion.low_rank import LowRank
-from ell12.completion.sparse_plus_low_rank import (
-    SparsePlusLowRank,
-    leading_pair,
-    leading_svd,
-    merged_basis,
-    orthonormal,
-    random_block,
-)
+from ell12.completion.power_method import leading_pair, leading_svd, merged_basis, random_block
 
 
 @pytest.fixture
@@ -26,10 +21,10 @@ def rng():
 def example(rng, m=30, n=20, dtype=np.float64):
     """Z and its dense twin; both parts matter for the leading singular values."""
     sparse = np.where(rng.random((m, n)) < 0.3, 4 * rng.standard_normal((m, n)), 0.0).astype(dtype)
-    terms = tuple(
+    terms = [
         (factor, LowRank.from_factors(*(rng.standard_normal((size, 2)).astype(dtype) for size in (m, n))))
         for factor in (1.5, -0.5)
-    )
+    ]
     dense = sparse + sum(factor * x.to_array() for factor, x in terms)
     return SparsePlusLowRank(scipy.sparse.csr_array(sparse), terms), dense
 
@@ -62,7 +57,7 @@ def test_products_are_those_of_the_dense_matrix(rng):
 
 def test_a_term_of_rank_zero_adds_nothing(rng):
     Z, dense = example(rng)
-    more = SparsePlusLowRank(Z.sparse, (*Z.terms, (2.0, LowRank.zeros((30, 20)))))
+    more = SparsePlusLowRank(Z.sparse, [*Z.terms, (2.0, LowRank.zeros((30, 20)))])
     np.testing.assert_allclose(more @ np.eye(20), dense, atol=1e-12)
 
 
