@@ -187,10 +187,27 @@ def test_published_stopping_rules_end_the_runs():
     small = 1e-3 * loss.value(loss.point(loss.start()))
     rules = {
         LMaFit(rank=6): objective_settled(relative=1.25e-4, after=5),
-        ARSSM3F(max_rank=6): objective_settled(relative=1e-3),
         ER1MP(max_rank=500): objective_settled(absolute=small),
     }
     for solver, rule in rules.items():
         result = minimize(loss, NONE, solver=solver, tol=0.0, max_iter=400, stop=rule)
         assert result.status is Status.STOPPED
         assert 5 <= result.n_iter < 400
+
+
+def test_arss_m3f_ends_after_its_final_steps():
+    loss, _ = problem(m=30, n=25, noise=0.3)
+    solver = ARSSM3F(max_rank=6, final_steps=20)
+    result = minimize(loss, NONE, solver=solver, tol=0.0, measure={"rank": lambda x: x.rank})
+    assert result.status is Status.ENDED
+    assert result.history["rank"][-21:] == [6] * 21
+
+
+def test_a_run_may_stop_at_a_share_of_its_first_objective():
+    loss, _ = problem(m=30, n=25)
+    result = minimize(
+        loss, NONE, solver=LMaFit(rank=3), tol=0.0, stop=objective_settled(reduced_to=1e-4, after=999)
+    )
+    objective = result.history["objective"]
+    assert result.status is Status.STOPPED
+    assert objective[-1] <= 1e-4 * objective[0] < objective[-2]

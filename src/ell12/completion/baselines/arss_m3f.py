@@ -48,7 +48,9 @@ class ARSSM3F:
         The relative decrease below which those end earlier.
     outer_tol : float
         The rank stops growing where a larger one decreases the loss by less than this, relatively, or where the
-        gradient's largest singular value falls below this times its first. Conjugate gradients then go on.
+        gradient's largest singular value falls below this times its first.
+    final_steps : int
+        The number of conjugate gradient steps for the last rank, after which it ends.
     random_state : int
         Seed of the power method.
 
@@ -83,10 +85,11 @@ class ARSSM3F:
     steps: int = 30
     inner_tol: float = 1e-2
     outer_tol: float = 1e-3
+    final_steps: int = 300
     random_state: int = 0
 
     def __post_init__(self) -> None:
-        check_counts(max_rank=self.max_rank, growth=self.growth, steps=self.steps)
+        check_counts(max_rank=self.max_rank, growth=self.growth, steps=self.steps, final_steps=self.final_steps)
         if not 0 < self.share <= 1:
             raise ValueError(f"share must lie in (0, 1], got {self.share}")
         for name in ("inner_tol", "outer_tol"):
@@ -94,7 +97,7 @@ class ARSSM3F:
                 raise ValueError(f"{name} must lie in [0, 1), got {getattr(self, name)}")
 
     def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate]:
-        """Yield one iterate a step, of growth or of conjugate gradients."""
+        """Yield one iterate a step, of growth or of conjugate gradients, and end after the final ones."""
         if penalty.alpha and not isinstance(penalty, SquaredFrobenius):
             raise TypeError(f"ARSSM3F needs NoPenalty or SquaredFrobenius, got {penalty!r}")
         problem = SmoothProblem(loss, penalty)
@@ -113,7 +116,7 @@ class ARSSM3F:
                 yield Iterate(here.point, here.value, here.gradient_norm)
             if before - here.value <= self.outer_tol * before:
                 break
-        for last in conjugate_gradients(problem, here):
+        for last in itertools.islice(conjugate_gradients(problem, here), self.final_steps):
             yield Iterate(last.point, last.value, last.slope.norm(), capped=True)
 
     def _steps(self, problem: SmoothProblem, here: Place) -> Iterator[Place]:

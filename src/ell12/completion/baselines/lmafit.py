@@ -45,10 +45,11 @@ class LMaFit:
 
     Notes
     -----
-    Run it with `NoPenalty`. The published rule stops where the relative residual falls below 1.25e-4 or
-    ``|1 - q|`` below half of that after five steps: ``stop=objective_settled(relative=1.25e-4, after=5)`` is the
-    same up to the residual's square. The published code reads the falling rank off a pivoted QR, of which the
-    diagonal estimates the singular values used here.
+    Run it with `NoPenalty`. The published rule stops where the residual falls below 1.25e-4 of the data, or the
+    ratio q is within half of that of 1 after five steps: give `minimize`
+    ``stop=objective_settled(relative=1.25e-4, reduced_to=1.25e-4**2, after=5)``, where the objective is the
+    residual's square. The published code reads the falling rank off a pivoted QR, of which the diagonal estimates
+    the singular values used here.
 
     References
     ----------
