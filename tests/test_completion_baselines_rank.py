@@ -6,7 +6,8 @@ import pytest
 from ell12 import Status, minimize
 from ell12.completion import CompletionLoss, LowRank, Observed
 from ell12.completion.baselines import ARSSM3F, ER1MP, LMaFit, objective_settled
-from ell12.completion.baselines.arss_m3f import SmoothProblem, conjugate_gradients
+from ell12.completion.baselines.arss_m3f import SmoothProblem, _line_search, conjugate_gradients
+from ell12.completion.baselines.er1mp import _Pursuit
 from ell12.completion.fixed_rank import Tangent
 from ell12.completion.ordinal import OrdinalHingeLoss
 from ell12.penalties import NoPenalty, SquaredFrobenius
@@ -110,6 +111,14 @@ def test_er1mp_steps_are_two_dimensional_least_squares():
     assert result.objective == pytest.approx(0.5 * np.sum((W - values) ** 2), rel=0.02)
 
 
+def test_er1mp_weights_make_the_fit_that_it_keeps():
+    loss, _ = problem(m=15, n=12, fraction=0.4, noise=0.2)
+    pursuit, rng = _Pursuit(loss, loss.point(loss.start())), np.random.default_rng(0)
+    for _ in range(8):
+        assert pursuit.step(rng, 0.0)
+    np.testing.assert_allclose(loss.point(pursuit.matrix()).prediction, pursuit.fit, atol=1e-10)
+
+
 def test_er1mp_iterates_may_be_several_steps_apart():
     loss, _ = problem(noise=0.1)
     each = minimize(loss, NONE, solver=ER1MP(max_rank=10))
@@ -158,6 +167,21 @@ def test_conjugate_gradients_descend_and_keep_the_rank(penalty):
         assert place.point.x.rank == 2
     assert np.all(np.diff(values) <= 0)
     assert place.slope.norm() < 1e-3 * here.slope.norm()
+
+
+def test_conjugate_gradients_need_fewer_steps_than_steepest_descent():
+    loss, _ = problem(m=20, n=15, rank=4, fraction=0.6, noise=0.2)
+    smooth = SmoothProblem(loss, NONE)
+    rng = np.random.default_rng(0)
+    first = smooth.at(loss.point(LowRank.from_factors(rng.standard_normal((20, 3)), rng.standard_normal((15, 3)))))
+    small = 1e-4 * first.slope.norm()
+    steepest, steps = first, 0
+    while steepest.slope.norm() > small and steps < 2000:
+        steepest, steps = _line_search(smooth, steepest, -1.0 * steepest.slope), steps + 1
+    conjugate = next(
+        k for k, here in enumerate(conjugate_gradients(smooth, first), 1) if here.slope.norm() <= small
+    )
+    assert conjugate < 0.5 * steps
 
 
 def test_the_ridge_is_part_of_the_objective_and_shrinks():
