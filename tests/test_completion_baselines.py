@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ell12 import SpectralL12, Status, minimize
+from ell12 import L1, SpectralL12, SquaredLoss, Status, minimize
 from ell12.completion import CompletionLoss, LowRank, Observed
 from ell12.completion.baselines import (
     ARSSM3F,
@@ -227,3 +227,14 @@ def test_objective_settled_stops_a_run():
     objective = result.history["objective"]
     assert result.status is Status.STOPPED
     assert abs(objective[-1] - objective[-2]) <= 1e-3 < abs(objective[-2] - objective[-3])
+
+
+@each_rival
+def test_other_losses_and_other_arrays_are_refused(penalty, solver):
+    torch = pytest.importorskip("torch")
+    with pytest.raises(TypeError, match="CompletionLoss"):
+        minimize(SquaredLoss(np.eye(2), np.ones(2)), L1(1.0), solver=solver)
+    values = torch.ones((3, 2), dtype=torch.float64)
+    loss = CompletionLoss(Observed.from_mask(values, values > 0))
+    with pytest.raises(TypeError, match="NumPy arrays"):
+        minimize(loss, penalty, solver=solver)

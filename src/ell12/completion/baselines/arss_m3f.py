@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ell12.checks import check_counts
-from ell12.completion.baselines.sparse_gradient import sparse_gradient
+from ell12.completion.baselines.sparse_gradient import check_sparse, sparse_gradient
 from ell12.completion.fixed_rank import Tangent
 from ell12.completion.forms import SparsePlusLowRank
 from ell12.completion.low_rank import LowRank
@@ -64,8 +64,8 @@ class ARSSM3F:
 
     References
     ----------
-    Yan, Tan, Tsang, Yang, Zhang & Shi, Automatic rank estimation: scalable maximum margin matrix factorization
-    (active Riemannian subspace search), IJCAI 2015. Vandereycken, doi:10.1137/110845768.
+    Yan, Tan, Tsang, Yang, Zhang & Shi, Scalable maximum margin matrix factorization by active Riemannian subspace
+    search, IJCAI 2015, 3988-3994. Vandereycken, doi:10.1137/110845768.
 
     Examples
     --------
@@ -98,6 +98,7 @@ class ARSSM3F:
 
     def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate]:
         """Yield one iterate a step, of growth or of conjugate gradients, and end after the final ones."""
+        check_sparse(loss)
         if penalty.alpha and not isinstance(penalty, SquaredFrobenius):
             raise TypeError(f"ARSSM3F needs NoPenalty or SquaredFrobenius, got {penalty!r}")
         problem = SmoothProblem(loss, penalty)

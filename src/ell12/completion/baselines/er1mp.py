@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ell12.checks import check_counts
-from ell12.completion.baselines.sparse_gradient import sparse_gradient
+from ell12.completion.baselines.sparse_gradient import check_sparse, sparse_gradient
 from ell12.completion.low_rank import LowRank
 from ell12.completion.power_method import leading_pair
 from ell12.protocols import Iterate, Point
@@ -66,6 +66,7 @@ class ER1MP:
 
     def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate]:  # noqa: ARG002
         """Yield an iterate every few steps, and end at the largest rank or where nothing is left to fit."""
+        check_sparse(loss)
         rng = np.random.default_rng(self.random_state)
         pursuit = _Pursuit(loss, start)
         smallest = float(np.finfo(start.prediction.dtype).eps) * float(np.linalg.norm(loss.observed.values))

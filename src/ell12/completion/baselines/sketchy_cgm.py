@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ell12.checks import check_counts, set_numbers
-from ell12.completion.baselines.sparse_gradient import sparse_gradient
+from ell12.completion.baselines.sparse_gradient import check_sparse, sparse_gradient
 from ell12.completion.leading import orthonormal
 from ell12.completion.low_rank import LowRank
 from ell12.completion.power_method import leading_svd, random_block
@@ -78,6 +78,7 @@ class SketchyCGM:
 
     def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate]:  # noqa: ARG002
         """Yield an iterate every few steps; end when the duality gap is small."""
+        check_sparse(loss)
         if start.x.nuclear_norm() > self.radius * (1 + 1e-6):
             raise ValueError(f"x0 must have a nuclear norm of at most radius = {self.radius:g}")
         rng = np.random.default_rng(self.random_state)
