@@ -49,7 +49,7 @@ class AISImpute:
 
     References
     ----------
-    Yao & Kwok, Accelerated inexact soft-impute for fast large-scale matrix completion, IJCAI 2015, 4002-4008;
+    Yao & Kwok, Accelerated inexact soft-impute for fast large-scale matrix completion, IJCAI 2015;
     extended in doi:10.1109/TKDE.2018.2867533.
 
     Examples

@@ -58,14 +58,15 @@ class ARSSM3F:
     -----
     Run it with `NoPenalty`, or with `SquaredFrobenius`, the publication's ridge (of weight 0 to 0.02 there). In
     the last rank the optimality is the norm of the Riemannian gradient and the iterates are marked as capped.
-    The publication treats ratings; for pixels use least squares, or quantise
-    them (``OrdinalHingeLoss(observed, n_levels=...)``). The thresholds of the ordinal loss, alternated in the
-    publication, are at their best in every evaluation here.
+    The publication treats ratings; for pixels use least squares, or quantise them
+    (``OrdinalHingeLoss(observed, n_levels=...)``). The thresholds of the ordinal loss, alternated in the
+    publication, are at their best in every evaluation here. A rule that watches single steps may end a run while
+    the rank still grows: leave the end to ``final_steps``.
 
     References
     ----------
     Yan, Tan, Tsang, Yang, Zhang & Shi, Scalable maximum margin matrix factorization by active Riemannian subspace
-    search, IJCAI 2015, 3988-3994. Vandereycken, doi:10.1137/110845768.
+    search, IJCAI 2015. Vandereycken, doi:10.1137/110845768.
 
     Examples
     --------

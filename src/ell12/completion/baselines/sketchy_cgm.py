@@ -51,7 +51,7 @@ class SketchyCGM:
     References
     ----------
     Yurtsever, Udell, Tropp & Cevher, Sketchy decisions: convex low-rank matrix optimization with optimal storage,
-    AISTATS 2017, PMLR 54, 1188-1196.
+    AISTATS 2017, PMLR 54.
 
     Examples
     --------
