@@ -64,8 +64,9 @@ def test_limits(loss):
 
 
 def test_measures_are_not_timed(loss):
-    result = minimize(loss, L12(1e-3), tol=0, max_iter=10, measure={"slow": lambda x: time.sleep(0.02) or 0.0})
-    assert result.history["seconds"][-1] < 0.1
+    measure = {"slow": lambda x: time.sleep(0.1) or 0.0}
+    result = minimize(loss, L12(1e-3), solver=NonmonotoneAPG(), tol=0, max_iter=10, measure=measure)
+    assert result.history["seconds"][-1] < 0.9  # of 1.1 that passed
 
 
 def test_stop_sees_the_history_and_ends_the_run(loss):

@@ -61,3 +61,12 @@ def set_numbers(thing: Any, *names: str, positive: str = "") -> None:
             sign = ">" if name == positive else ">="
             raise ValueError(f"{name} must be a finite number {sign} 0, got {value!r}")
         object.__setattr__(thing, name, float(value))
+
+
+def check_counts(**arguments: Any) -> None:
+    """Raise, with the argument's name, on anything but whole numbers >= 0, or None; a rank must be >= 1."""
+    for name, value in arguments.items():
+        least = 1 if name.endswith("rank") else 0
+        whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+        if value is not None and not (whole and value >= least):
+            raise ValueError(f"{name} must be a whole number >= {least}, got {value!r}")

@@ -25,6 +25,7 @@ class Status(Enum):
     MAX_ITER = "The number of iterations reached max_iter before the stationarity fell to tol."
     MAX_SECONDS = "The time reached max_seconds before the stationarity fell to tol."
     RANK_CAPPED = "The rank reached its bound: x is stationary among matrices of that rank, not among all."
+    ENDED = "The solver ended by its own rule, such as a number of terms; x is its best iterate."
     STOPPED = "The run was stopped by its caller; x is the best iterate so far."
     NOT_FINITE = "The objective became NaN or infinite; x is the best iterate before that."
     DATA_LOST = "The data could not be reached any more; x is the best iterate before that."
@@ -187,13 +188,14 @@ def _run(
     next_check, wait = 0, 1
     for n_iter in range(recorder.n_iter + 1, max_iter + 1):
         iterate = recorder.advance(iterates)
+        if iterate is None:
+            return Status.ENDED
         if not math.isfinite(iterate.objective):
             return Status.NOT_FINITE
         if recorder.last("optimality") <= tol and n_iter >= next_check:
-            if recorder.certify(iterate) <= tol:
-                return Status.CONVERGED
-            if iterate.capped:
-                return Status.RANK_CAPPED
+            verdict = _verdict(recorder, iterate, tol)
+            if verdict is not None:
+                return verdict
             # The solver's estimate was too rosy: let it work a little longer before paying again.
             next_check, wait = n_iter + wait, min(2 * wait, 64)
         if stop is not None and stop(recorder.history):
@@ -201,6 +203,13 @@ def _run(
         if recorder.last("seconds") >= max_seconds:
             return Status.MAX_SECONDS
     return Status.MAX_ITER
+
+
+def _verdict(recorder: _Recorder, iterate: Iterate, tol: float) -> Status | None:
+    """Whether an iterate that its solver thinks well of ends the run."""
+    if recorder.certify(iterate) <= tol:
+        return Status.CONVERGED
+    return Status.RANK_CAPPED if iterate.capped else None
 
 
 class _Recorder:
@@ -234,10 +243,12 @@ class _Recorder:
         """How many iterations the history holds: its first row is the start."""
         return min(map(len, self.history.values())) - 1  # Ctrl-C may have cut a row short
 
-    def advance(self, iterates: Iterator[Iterate]) -> Iterate:
-        """The next iterate; only what the solver does is timed."""
+    def advance(self, iterates: Iterator[Iterate]) -> Iterate | None:
+        """The next iterate, if there is one; only what the solver does is timed."""
         wall, cpu = time.perf_counter(), time.process_time()
-        iterate = next(iterates)
+        iterate = next(iterates, None)
+        if iterate is None:
+            return None
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
         self._record(iterate, self.last("seconds") + wall, self.last("cpu_seconds") + cpu)
         if iterate.objective < self.best.objective:

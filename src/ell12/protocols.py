@@ -167,5 +167,5 @@ class Solver(Protocol):
     """A frozen dataclass of options. It knows nothing of stopping, timing, history or display."""
 
     def iterates(self, loss: Loss, penalty: Any, start: Point) -> Iterator[Iterate]:
-        """Yield one iterate a step, for ever."""
+        """Yield one iterate a step, for ever, or to an end of the solver's own such as a number of terms."""
         ...

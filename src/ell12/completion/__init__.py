@@ -7,6 +7,7 @@ from ell12.completion.loss import CompletionLoss
 from ell12.completion.low_rank import LowRank
 from ell12.completion.observed import Observed, as_observed
 from ell12.completion.offsets import Offsets
+from ell12.completion.ordinal import OrdinalHingeLoss
 from ell12.completion.path import CompletionPath, completion_path
 from ell12.completion.proximal import BlockAPG, FactoredAPG, FullSVD
 
@@ -23,6 +24,7 @@ __all__ = [
     "MatrixSequentialConvex",
     "Observed",
     "Offsets",
+    "OrdinalHingeLoss",
     "as_observed",
     "complete_matrix",
     "completion_path",

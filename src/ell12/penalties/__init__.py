@@ -10,6 +10,7 @@ A new penalty is one class with ``alpha``, ``value`` and ``prox``;
 """
 
 from ell12.penalties.columns import ColumnsL12
+from ell12.penalties.frobenius import SquaredFrobenius
 from ell12.penalties.intercept import WithIntercept
 from ell12.penalties.l12 import L1, L12, GroupL12
 from ell12.penalties.rows import RowsL12
@@ -30,6 +31,7 @@ __all__ = [
     "Spectral",
     "SpectralL12",
     "SpectralLogSum",
+    "SquaredFrobenius",
     "TruncatedNuclear",
     "WithIntercept",
 ]

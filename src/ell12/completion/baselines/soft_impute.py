@@ -1,0 +1,68 @@
+"""Soft-Impute: the plain ancestor of the proximal methods for matrix completion."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ell12.checks import check_counts
+from ell12.completion.baselines.spectral_step import SpectralStep, iterate_at, next_basis
+from ell12.protocols import Iterate, Point
+
+
+@dataclass(frozen=True)
+class SoftImpute:
+    """``X <- soft_alpha(X + S(O - X))``: fill in, decompose, shrink the singular values.
+
+    It minimises ``1/2 ||S(X - O)||_F^2 + alpha ||X||_*``; with the prox of another spectral penalty it is the
+    proximal gradient method for that one. The filled-in matrix is sparse plus low-rank and is never formed; its
+    singular vectors come from a power method warm-started by the last step's.
+
+    Parameters
+    ----------
+    passes : int
+        Passes of the power method in each step.
+    spare : int
+        Ritz vectors carried beyond the rank.
+    max_rank : int, optional
+        The largest rank.
+    random_state : int
+        Seed of the first block.
+
+    References
+    ----------
+    Mazumder, Hastie & Tibshirani, Spectral regularization algorithms for learning large incomplete matrices,
+    JMLR 11 (2010) 2287-2322.
+
+    Examples
+    --------
+    >>> from ell12 import SpectralL12, minimize
+    >>> from ell12.completion import CompletionLoss, as_observed
+    >>> X = np.outer([1.0, 2.0, 3.0], [1.0, 1.0, 2.0])
+    >>> X[0, 2] = np.nan
+    >>> result = minimize(CompletionLoss(as_observed(X)), SpectralL12(0.01, l2_weight=0.0), solver=SoftImpute())
+    >>> round(float(result.x.to_array()[0, 2]), 1)
+    2.0
+    """
+
+    passes: int = 3
+    spare: int = 10
+    max_rank: int | None = None
+    random_state: int = 0
+
+    def __post_init__(self) -> None:
+        check_counts(passes=self.passes, spare=self.spare, max_rank=self.max_rank)
+
+    def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate]:
+        """Yield one iterate a step."""
+        rng = np.random.default_rng(self.random_state)
+        take_step = SpectralStep(loss, self.passes, self.max_rank)
+        point, ritz = start, start.x.V
+        while True:
+            basis = next_basis(ritz, point.x.rank, self.spare, rng)
+            new, ritz = take_step(penalty, [(1.0, point.x)], point.prediction, basis)
+            yield iterate_at(loss, penalty, new, point.prediction, self.max_rank)
+            point = new

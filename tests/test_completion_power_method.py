@@ -1,0 +1,152 @@
+"""Leading singular vectors of sparse plus low-rank matrices, against the dense matrix."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+from ell12.completion.forms import SparsePlusLowRank
+from ell12.completion.leading import orthonormal
+from ell12.completion.low_rank import LowRank
+from ell12.completion.power_method import leading_pair, leading_svd, merged_basis, random_block
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(3)
+
+
+def example(rng, m=30, n=20, dtype=np.float64):
+    """Z and its dense twin; both parts matter for the leading singular values."""
+    sparse = np.where(rng.random((m, n)) < 0.3, 4 * rng.standard_normal((m, n)), 0.0).astype(dtype)
+    terms = [
+        (factor, LowRank.from_factors(*(rng.standard_normal((size, 2)).astype(dtype) for size in (m, n))))
+        for factor in (1.5, -0.5)
+    ]
+    dense = sparse + sum(factor * x.to_array() for factor, x in terms)
+    return SparsePlusLowRank(scipy.sparse.csr_array(sparse), terms), dense
+
+
+@dataclass
+class WithoutSparseBack:
+    """The published mistake: the transpose forgets the sparse part."""
+
+    whole: Any
+    shape: tuple
+
+    def __matmul__(self, block):
+        return self.whole @ block
+
+    @property
+    def T(self):
+        transposed = self.whole.T
+        return SparsePlusLowRank(0 * transposed.sparse, transposed.terms)
+
+
+def test_products_are_those_of_the_dense_matrix(rng):
+    Z, dense = example(rng)
+    B, C = rng.standard_normal((20, 3)), rng.standard_normal((30, 2))
+    np.testing.assert_allclose(Z @ B, dense @ B, atol=1e-12)
+    np.testing.assert_allclose(Z.T @ C, dense.T @ C, atol=1e-12)
+    np.testing.assert_allclose(Z.T.T @ B, dense @ B, atol=1e-12)
+    assert Z.shape == (30, 20)
+    assert Z.T.shape == (20, 30)
+
+
+def test_a_term_of_rank_zero_adds_nothing(rng):
+    Z, dense = example(rng)
+    more = SparsePlusLowRank(Z.sparse, [*Z.terms, (2.0, LowRank.zeros((30, 20)))])
+    np.testing.assert_allclose(more @ np.eye(20), dense, atol=1e-12)
+
+
+def test_leading_svd_finds_the_leading_singular_values(rng):
+    Z, dense = example(rng)
+    exact = np.linalg.svd(dense)[1]
+    U, s, V = leading_svd(Z, random_block(rng, 20, 8, float), passes=200)
+    np.testing.assert_allclose(s[:4], exact[:4], rtol=1e-6)
+    np.testing.assert_allclose(U.T @ U, np.eye(8), atol=1e-12)
+    np.testing.assert_allclose(V.T @ V, np.eye(8), atol=1e-12)
+    np.testing.assert_allclose(dense @ V[:, :2], U[:, :2] * s[:2], atol=1e-4)
+
+
+def test_leaving_the_sparse_part_out_of_one_product_would_be_noticed(rng):
+    Z, dense = example(rng)
+    exact = np.linalg.norm(dense, 2)
+    start = random_block(rng, 20, 3, float)
+    right = leading_svd(Z, start, passes=100)[1][0]
+    wrong = leading_svd(WithoutSparseBack(Z, Z.shape), start, passes=100)[1][0]
+    assert abs(right - exact) < 1e-8 * exact
+    assert abs(wrong - exact) > 0.1 * exact
+
+
+def test_a_block_as_wide_as_the_matrix_is_exact_without_passes(rng):
+    Z, dense = example(rng, m=9, n=6)
+    s = leading_svd(Z, random_block(rng, 6, 6, float), passes=0)[1]
+    np.testing.assert_allclose(s, np.linalg.svd(dense)[1], rtol=1e-10)
+    assert leading_svd(Z.T, random_block(rng, 9, 9, float), passes=0)[1].shape == (6,)
+
+
+def test_a_warm_start_needs_no_pass(rng):
+    Z, dense = example(rng)
+    V = np.linalg.svd(dense)[2][:3].T
+    np.testing.assert_allclose(leading_svd(Z, V, passes=0)[1], np.linalg.svd(dense)[1][:3], rtol=1e-10)
+
+
+def test_a_tolerance_saves_passes(rng):
+    Z, _ = example(rng)
+    products = []
+
+    class Counted(WithoutSparseBack):
+        def __matmul__(self, block):
+            products.append(1)
+            return self.whole @ block
+
+        @property
+        def T(self):
+            return self.whole.T
+
+    start = random_block(rng, 20, 8, float)
+    leading_svd(Counted(Z, Z.shape), start, passes=50, tol=1e-3)
+    assert 2 < len(products) < 50
+
+
+def test_leading_svd_keeps_single_precision(rng):
+    Z, _ = example(rng, dtype=np.float32)
+    parts = leading_svd(Z, random_block(rng, 20, 3, np.float32))
+    assert {part.dtype for part in parts} == {np.dtype(np.float32)}
+
+
+def test_leading_pair_is_the_leading_singular_triplet(rng):
+    _, dense = example(rng)
+    sparse = scipy.sparse.csr_array(dense)
+    u, s, v = leading_pair(sparse, rng.standard_normal(30), tol=1e-14, max_iter=2000)
+    assert s == pytest.approx(np.linalg.norm(dense, 2), rel=1e-10)
+    assert u @ dense @ v == pytest.approx(s, rel=1e-10)
+    assert np.linalg.norm(u) == pytest.approx(1)
+    assert np.linalg.norm(v) == pytest.approx(1)
+
+
+def test_leading_pair_of_zero_is_zero():
+    u, s, v = leading_pair(scipy.sparse.csr_array((4, 3)), np.ones(4))
+    assert s == 0
+    assert u.shape == (4,)
+    assert np.array_equal(v, np.zeros(3))
+
+
+def test_merged_basis_takes_what_is_new_only(rng):
+    Q = orthonormal(rng.standard_normal((12, 5)))
+    more = np.stack([Q[:, 0], Q[:, 4], (Q[:, 1] + Q[:, 2]) / np.sqrt(2)], axis=1)
+    merged = merged_basis(Q[:, :3], more)
+    assert merged.shape == (12, 4)
+    np.testing.assert_allclose(merged.T @ merged, np.eye(4), atol=1e-12)
+    np.testing.assert_allclose(merged @ (merged.T @ Q[:, 4]), Q[:, 4], atol=1e-12)
+
+
+def test_merged_basis_with_an_empty_one(rng):
+    Q = orthonormal(rng.standard_normal((5, 2)))
+    assert merged_basis(Q, Q[:, :0]) is Q
+    assert merged_basis(Q[:, :0], Q) is Q
+    whole = orthonormal(rng.standard_normal((3, 3)))
+    assert merged_basis(whole, rng.standard_normal((3, 2)), tol=0.0).shape == (3, 3)
