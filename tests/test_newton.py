@@ -134,7 +134,7 @@ def test_never_worse_than_its_start(seed):
 def test_the_minimum_of_nmapg_on_the_papers_problem_in_far_fewer_steps(i):
     data = datasets.compressed_sensing(0, n_samples=100)
     loss, penalty = SquaredLoss(data.A, data.b), L12(0.01 * 0.25**i)
-    reference = minimize(loss, penalty, tol=1e-6, max_iter=60_000)
+    reference = minimize(loss, penalty, solver=NonmonotoneAPG(), tol=1e-6, max_iter=60_000)
     result = newton(loss, penalty, tol=1e-9)
     assert reference.converged
     assert result.converged
@@ -332,7 +332,7 @@ def test_an_intercept_is_solved_for_with_the_support(nonnegative):
     b = np.where(A @ np.r_[2.0, -1.5, 1.0, np.zeros(9), -0.7] + 0.3 * random.standard_normal(80) > 0, 1.0, -1.0)
     penalty = WithIntercept(L12(1.0, l2_weight=0.5, nonnegative=nonnegative))
     loss = LogisticLoss(A, b)
-    expected = minimize(loss, penalty, tol=1e-8, max_iter=10**5)
+    expected = minimize(loss, penalty, solver=NonmonotoneAPG(), tol=1e-8, max_iter=10**5)
     result = minimize(loss, penalty, solver=SupportNewton(), tol=1e-10)
     assert result.converged
     assert result.n_iter < expected.n_iter
@@ -342,10 +342,11 @@ def test_an_intercept_is_solved_for_with_the_support(nonnegative):
 
 def test_estimators_take_it_as_their_solver():
     problem = datasets.correlated_design(0, n_samples=80, n_features=60, n_nonzero=5)
-    plain = L12Regressor(alpha=0.05, tol=1e-6, max_iter=10**5).fit(problem.A, problem.b)
+    slow = {"solver": NonmonotoneAPG(), "tol": 1e-6, "max_iter": 10**5}
+    plain = L12Regressor(alpha=0.05, **slow).fit(problem.A, problem.b)
     fast = L12Regressor(alpha=0.05, tol=1e-8, solver=SupportNewton()).fit(problem.A, problem.b)
     np.testing.assert_allclose(fast.coef_, plain.coef_, atol=1e-5)
     labels = problem.b > 0
-    plain = L12Classifier(alpha=0.05, tol=1e-6, max_iter=10**5).fit(problem.A, labels)
+    plain = L12Classifier(alpha=0.05, **slow).fit(problem.A, labels)
     fast = L12Classifier(alpha=0.05, tol=1e-8, solver=SupportNewton()).fit(problem.A, labels)
     np.testing.assert_allclose(fast.coef_, plain.coef_, atol=1e-4)

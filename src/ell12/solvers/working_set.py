@@ -17,7 +17,7 @@ from ell12.solvers.newton import SupportNewton, newton_lacks
 from ell12.solvers.steps import ProximalStep, objective
 
 SMALLEST = 100  # columns of a working set, if so many violate the first-order condition
-LARGEST = 4000  # columns whose Hessian is worth a dense matrix
+LARGEST = 2000  # columns whose Hessian is worth a dense matrix
 CLOSER = 0.1  # the violation within a working set is brought down to this fraction of that before
 ROUNDS = 6  # of coordinate descent and Newton's method in a working set; more say that it is ill-conditioned
 PATIENCE = 5000  # steps of `SupportNewton` in some columns, before the others are looked at again
@@ -139,12 +139,11 @@ class _Problem:
     def improve(self, here: _Place, columns: Any) -> tuple[_Place | None, bool]:
         """A better place, changed in these columns, or None; and whether the problem in them is solved."""
         # Zero may be no minimum though nothing violates the Lasso's condition there; a prox leads away from it.
-        if np.abs(here.slope[columns]).max(initial=0.0) < CLOSER * here.violation:
+        if np.abs(here.slope[columns]).max(initial=0.0) <= CLOSER * here.violation:
             return None, True
         within = self._quadratic if self.loss.quadratic else self._general
         point, solved = within(here, columns)
-        rounding = 8 * float(np.finfo(point.x.dtype).eps) * abs(here.objective)
-        if objective(self.loss, self.penalty, point) > here.objective + rounding:
+        if objective(self.loss, self.penalty, point) > here.objective + _rounding(point.x, here.objective):
             return None, solved
         new = self.place(point)
         return (new if new.objective < here.objective or new.violation < here.violation else None), solved
@@ -177,11 +176,18 @@ class _Problem:
 def _search(loss: Any, penalty: Any, point: Point, towards: Point) -> Point | None:
     """The first point of lower objective, the way halved again and again; None if there is none."""
     value, move = objective(loss, penalty, point), towards - point
-    for halving in range(HALVINGS):
-        new = towards if halving == 0 else point + 0.5**halving * move
+    if objective(loss, penalty, towards) <= value + _rounding(point.x, value):  # near the end only slopes can tell
+        return towards
+    for halving in range(1, HALVINGS):
+        new = point + 0.5**halving * move
         if objective(loss, penalty, new) < value:
             return new
     return None
+
+
+def _rounding(x: Any, value: float) -> float:
+    """How far rounding can lift the objective."""
+    return 8 * float(np.finfo(x.dtype).eps) * abs(value)
 
 
 def _with_entries(x: Any, columns: Any, values: Any) -> Any:
