@@ -4,7 +4,9 @@ import os
 import signal
 
 import dask.array as da
+import dask.dataframe as dd
 import numpy as np
+import pandas as pd
 import pytest
 from distributed import Client, LocalCluster
 
@@ -18,8 +20,10 @@ from ell12 import (
     NonmonotoneAPG,
     SquaredLoss,
     Status,
+    complete_matrix,
     minimize,
 )
+from ell12.distributed import complete_matrix as distributed_completion
 from ell12.distributed import sum_loss
 
 ROWS, COLUMNS, CHUNK = 300, 6, 60
@@ -98,6 +102,21 @@ def test_what_the_workers_hold_already_is_not_kept_twice(client, data):
     loss.value(loss.point(loss.start()))
     kept = [key for keys in client.has_what().values() for key in keys]
     assert not [key for key in kept if str(key) in {block.key for block in loss.blocks.blocks}]
+
+
+def test_completion_goes_on_when_a_worker_is_killed(client):
+    random = np.random.default_rng(0)
+    known = random.random((60, 30)) < 0.4
+    X = random.standard_normal((60, 2)) @ random.standard_normal((2, 30))
+    table = pd.DataFrame(np.argwhere(known), columns=["user", "item"]).assign(value=X[known])
+    ratings = dd.from_pandas(table.set_index("user", drop=False), npartitions=4)
+    victim = next(iter(client.run(os.getpid).values()))
+    kill = at_iteration(3, lambda: os.kill(victim, signal.SIGKILL))
+    far = distributed_completion(ratings, 0.5, max_rank=3, shape=X.shape, tol=1e-8, stop=kill)
+    near = complete_matrix(np.where(known, X, np.nan), 0.5, engine="als", max_rank=3, tol=1e-8)
+    assert far.converged
+    np.testing.assert_allclose(far.to_array(), near.to_array(), rtol=0, atol=1e-8)
+    client.wait_for_workers(2)
 
 
 @pytest.mark.parametrize("persist", [True, False])

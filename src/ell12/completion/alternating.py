@@ -60,7 +60,12 @@ class AlternatingLeastSquares:
         check_problem(loss, penalty)
         if not isinstance(penalty, SpectralL12) or penalty.alpha == 0:
             raise ValueError(f"alternating least squares needs a SpectralL12 with alpha > 0, got {penalty!r}")
-        sweep = _Sweep(loss.observed, penalty, self.n_threads)
+        # Entries that are elsewhere are swept over there.
+        sweep = (
+            loss.make_sweep(penalty)
+            if hasattr(loss, "make_sweep")
+            else _Sweep(loss.observed, penalty, self.n_threads)
+        )
         max_rank = min(self.max_rank, *loss.observed.shape)
         x = start.x.truncate(max_rank) if start.x.rank else first_guess(loss.observed, max_rank, self.random_state)
         beyond = WarmBlock(LowRank.zeros(x.shape, like=x.s), rng=self.random_state)
@@ -102,11 +107,15 @@ class _Sweep:
 
     def _solve(self, entries: tuple[Array, Array, Array], W: Array, H: Array) -> Array:
         """W solved for, row by row, given H."""
-        gram = H.T @ H
-        length = math.sqrt(max(float(np.sum((W.T @ W) * gram)), 0.0))  # of W H'
-        relief = self.penalty.alpha * self.penalty.l2_weight / length if length > 0 else 0.0
         ridge = np.full(H.shape[1], self.penalty.alpha)
-        return solve_rows(*entries, H, ridge, W @ (relief * gram), self.n_threads)
+        return solve_rows(*entries, H, ridge, W @ relief(W, H, self.penalty), self.n_threads)
+
+
+def relief(W: Array, H: Array, penalty: SpectralL12) -> Array:
+    """``(alpha l2_weight / ||W H'||_F) H'H``: what the subtracted norm, linearised, gives back to a row of W."""
+    gram = H.T @ H
+    length = math.sqrt(max(float(np.sum((W.T @ W) * gram)), 0.0))
+    return (penalty.alpha * penalty.l2_weight / length if length > 0 else 0.0) * gram
 
 
 def solve_rows(

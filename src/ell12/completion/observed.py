@@ -186,6 +186,8 @@ def read_entries(X: Any, name: str) -> Observed:
     """`as_observed`, but nothing known is no error."""
     if isinstance(X, Observed):
         return X
+    if hasattr(X, "__dask_graph__"):
+        raise TypeError(f"{name} is a Dask {type(X).__name__}: use ell12.distributed.complete_matrix")
     return _from_sparse(X, name) if scipy.sparse.issparse(X) else _from_dense(X, name)
 
 

@@ -4,15 +4,19 @@ The only part of the package that imports Dask. It runs on whatever scheduler is
 cluster by its address.
 """
 
+from ell12.distributed.completion import DistributedCompletionLoss, complete_matrix, completion_loss
 from ell12.distributed.estimation import classification_losses, regression_losses
 from ell12.distributed.loss import SumLoss
 from ell12.distributed.problems import sum_loss
 from ell12.distributed.rows import accuracy, determination, map_rows
 
 __all__ = [
+    "DistributedCompletionLoss",
     "SumLoss",
     "accuracy",
     "classification_losses",
+    "complete_matrix",
+    "completion_loss",
     "determination",
     "map_rows",
     "regression_losses",

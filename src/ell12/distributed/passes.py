@@ -12,6 +12,7 @@ from dask.delayed import Delayed, delayed
 from ell12.distributed.failures import active_client, reaching
 
 SHORT = 2**16  # bytes
+LARGE_GRAPHS = {"distributed.admin.large-graph-warning-threshold": "1GB"}  # what goes out is no mistake
 FAN_IN = 8  # so many blocks' results are added at a time, on a worker
 
 
@@ -29,8 +30,12 @@ class Blocks:
         self.passes = 0
         self._client = active_client()  # Dask itself would go on with threads once this one is closed
 
-    def total(self, name: str, function: Callable[..., Any], *arguments: Any) -> Any:
+    def total(
+        self, name: str, function: Callable[..., Any], *arguments: Any, each: Sequence[Any] | None = None
+    ) -> Any:
         """``sum_i function(block_i, *arguments)``: one pass, in which nothing else moves.
+
+        With ``each``, ``function(block_i, each_i, *arguments)``.
 
         The tasks are called ``ell12-<name>``. The sum is a tree of fixed shape, so that its rounding does not
         depend on which worker is done first, nor on whether one has been lost.
@@ -40,8 +45,12 @@ class Blocks:
         short = sum(getattr(argument, "nbytes", 0) for argument in arguments) <= SHORT
         sent = arguments if short else delayed(arguments, name=f"ell12-x-{token}", traverse=False)
         call = delayed(_call, pure=False, traverse=False)
+
+        def own(i: int) -> Any:
+            return () if each is None else delayed((each[i],), name=f"ell12-own-{token}-{i}", traverse=False)
+
         parts = [
-            call(function, block, sent, dask_key_name=f"ell12-{name}-{token}-{i}")
+            call(function, block, own(i), sent, dask_key_name=f"ell12-{name}-{token}-{i}")
             for i, block in enumerate(self.blocks)
         ]
         add, level = delayed(_add, pure=False), 0
@@ -50,13 +59,13 @@ class Blocks:
             parts = [add(group, dask_key_name=f"ell12-sum-{token}-{level}-{i}") for i, group in enumerate(groups)]
             level += 1
         self.passes += 1
-        with reaching(self._client):
+        with reaching(self._client), dask.config.set(LARGE_GRAPHS):
             (result,) = dask.compute(parts[0], optimize_graph=False)
         return result
 
 
-def _call(function: Callable[..., Any], block: Any, arguments: tuple[Any, ...]) -> Any:
-    return function(block, *arguments)
+def _call(function: Callable[..., Any], block: Any, own: tuple[Any, ...], arguments: tuple[Any, ...]) -> Any:
+    return function(block, *own, *arguments)
 
 
 def _add(parts: list[Any]) -> Any:

@@ -1,0 +1,64 @@
+"""From tables, Parquet files and sparse chunks to blocks of ratings."""
+
+from __future__ import annotations
+
+import math
+import os
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import dask
+import dask.array as da
+import dask.dataframe as dd
+from dask.delayed import Delayed, delayed
+
+from ell12.distributed.failures import active_client, reaching
+from ell12.distributed.passes import Blocks
+from ell12.distributed.ratings import block_of_matrix, block_of_table
+
+
+def ratings_blocks(
+    ratings: Any, names: tuple[str, str, str], shape: Any, persist: bool
+) -> tuple[Blocks, tuple[int | None, int | None]]:
+    """A block for each partition or chunk of rows, kept by the workers or made in every pass; and the shape."""
+    if isinstance(ratings, da.Array):
+        blocks = list(_of_array(ratings, shape))
+        shape = ratings.shape
+    else:
+        blocks = list(_of_table(_as_table(ratings, names), names, shape))
+    if persist:
+        with reaching(active_client()):
+            blocks = list(dask.persist(*blocks, optimize_graph=False))
+    return Blocks(blocks), shape
+
+
+def _as_table(ratings: Any, names: tuple[str, str, str]) -> Any:
+    paths = [ratings] if isinstance(ratings, str | os.PathLike) else ratings
+    if isinstance(paths, list | tuple):
+        return dd.read_parquet([os.fspath(path) for path in paths], columns=list(names))
+    if not hasattr(ratings, "__dask_graph__") or not hasattr(ratings, "columns"):
+        raise TypeError(f"ratings must be a dask DataFrame, paths or a dask array, got {type(ratings).__name__}")
+    missing = [name for name in names if name not in ratings.columns]
+    if missing:
+        raise ValueError(f"ratings has no column {missing[0]!r}: say in names what its columns are called")
+    return ratings[list(names)]
+
+
+def _of_table(table: Any, names: tuple[str, str, str], shape: Any) -> Iterator[Delayed]:
+    make, token = delayed(block_of_table, pure=False), uuid.uuid4().hex
+    for number, part in enumerate(table.to_delayed()):
+        yield make(number, part, tuple(names), shape, dask_key_name=f"ell12-block-{token}-{number}")
+
+
+def _of_array(X: da.Array, shape: Any) -> Iterator[Delayed]:
+    if X.ndim != 2 or any(map(math.isnan, X.shape)):
+        raise ValueError(f"ratings must be a matrix whose chunks have known sizes, got shape {X.shape}")
+    for given, own in zip(shape, X.shape, strict=True):
+        if given not in (None, own):
+            raise ValueError(f"shape is given as {shape}, but ratings has the shape {X.shape}")
+    X = X if X.numblocks[1] == 1 else X.rechunk({1: -1})
+    make, token, first = delayed(block_of_matrix, pure=False), uuid.uuid4().hex, 0
+    for number, (part, count) in enumerate(zip(X.to_delayed().ravel(), X.chunks[0], strict=True)):
+        yield make(number, part, first, X.shape, dask_key_name=f"ell12-block-{token}-{number}")
+        first += count
