@@ -58,7 +58,7 @@ class WarmBlock:
         self.is_full = count >= size and size < self.limit
         wanted = max(count + SPARE, int(GROWTH * size)) if self.is_full else count + SPARE
         self.size = min(wanted, self.limit)
-        self.V = self.V[:, : self.size]
+        self.V = self.V[:, : min(self.size, size)]
 
 
 def ritz(Q: Array, B: Array) -> tuple[Array, Array, Array]:
