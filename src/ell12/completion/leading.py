@@ -57,7 +57,7 @@ class WarmBlock:
         size = self.V.shape[1]
         self.is_full = count >= size and size < self.limit
         wanted = max(count + SPARE, int(GROWTH * size)) if self.is_full else count + SPARE
-        self.size = min(wanted, self.limit)
+        self.size = min(-(-wanted // 4) * 4, self.limit)  # few different sizes: a library may compile each anew
         self.V = self.V[:, : min(self.size, size)]
 
 

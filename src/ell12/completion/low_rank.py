@@ -78,7 +78,7 @@ class LowRank:
         Q, R = xp.linalg.qr(W)
         P, T = xp.linalg.qr(H)
         U, s, Vt = xp.linalg.svd(R @ T.T, full_matrices=False)
-        rounding = float(xp.finfo(s.dtype).eps) * max(W.shape[0], H.shape[0]) * float(s[0])
+        rounding = float(xp.finfo(s.dtype).eps) * max(W.shape[0], H.shape[0]) * norm(R) * norm(T)
         rank = count_true(s > rounding)
         return cls(Q @ U[:, :rank], s[:rank], P @ Vt.T[:, :rank])
 

@@ -105,7 +105,7 @@ class SpectralL12(Spectral):
 
     def slopes(self, s: Array) -> Array:
         """``alpha (1 - l2_weight s / ||s||)``."""
-        return self.alpha * (1 - (self.l2_weight / norm(s)) * s)
+        return self.alpha * (1 - (self.l2_weight / (norm(s) or 1.0)) * s)
 
     def slope_at_zero(self, rank: int) -> float:  # noqa: ARG002
         """Alpha: the subtracted norm is flat there."""
