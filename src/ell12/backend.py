@@ -190,6 +190,12 @@ def max_abs(x: Array) -> float:
     return float(xp.max(xp.abs(x))) if math.prod(x.shape) else 0.0
 
 
+def count_true(x: Array) -> int:
+    """How many entries are true."""
+    xp = namespace(x)
+    return int(xp.sum(xp.astype(x, xp.int32)))
+
+
 def all_finite(x: Array) -> bool:
     """Whether no entry is NaN or infinite; one pass without temporaries where the answer is yes."""
     xp = namespace(x)

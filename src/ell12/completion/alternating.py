@@ -18,7 +18,7 @@ from ell12.penalties import SpectralL12
 from ell12.penalties.spectral import thin_norm
 from ell12.protocols import Array, Iterate, Point
 
-COMPILED_FROM = 2**13  # known entries from which a sweep pays for loading the compiled loop
+COMPILED_FROM = 2**11  # known entries from which a sweep pays for loading the compiled loop
 START_PASSES = 3  # of subspace iteration on the known entries, where no start is given
 LOOK_BEYOND = 0.1  # of alpha: the violation below which directions that are missing are looked for
 

@@ -121,9 +121,9 @@ def combined_norm(terms: list[tuple[float, LowRank]]) -> float:
     terms = [(c, x) for c, x in terms if x.rank]
     square = 0.0
     for i, (c, x) in enumerate(terms):
-        for d, y in terms[: i + 1]:
+        for j, (d, y) in enumerate(terms[: i + 1]):
             product = namespace(x.s).sum((x.U.T @ y.weighted) * ((x.V * x.s).T @ y.V))
-            square += (1 if y is x else 2) * c * d * float(product)
+            square += (1 if j == i else 2) * c * d * float(product)
     return math.sqrt(max(square, 0.0))
 
 

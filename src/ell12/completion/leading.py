@@ -57,8 +57,8 @@ class WarmBlock:
         size = self.V.shape[1]
         self.is_full = count >= size and size < self.limit
         wanted = max(count + SPARE, int(GROWTH * size)) if self.is_full else count + SPARE
-        self.size = min(wanted, self.limit)
-        self.V = self.V[:, : self.size]
+        self.size = min(-(-wanted // 4) * 4, self.limit)  # few different sizes: a library may compile each anew
+        self.V = self.V[:, : min(self.size, size)]
 
 
 def ritz(Q: Array, B: Array) -> tuple[Array, Array, Array]:

@@ -9,7 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from ell12.backend import all_finite, as_floating, as_numpy, device, indices_like, is_numpy, namespace, norm
+from ell12.backend import (
+    all_finite,
+    as_floating,
+    as_numpy,
+    count_true,
+    device,
+    indices_like,
+    is_numpy,
+    namespace,
+    norm,
+)
 from ell12.files import write_atomically
 from ell12.protocols import Array
 
@@ -68,8 +78,8 @@ class LowRank:
         Q, R = xp.linalg.qr(W)
         P, T = xp.linalg.qr(H)
         U, s, Vt = xp.linalg.svd(R @ T.T, full_matrices=False)
-        rounding = float(xp.finfo(s.dtype).eps) * max(W.shape[0], H.shape[0]) * float(s[0])
-        rank = int(xp.sum(xp.astype(s > rounding, xp.int64)))
+        rounding = float(xp.finfo(s.dtype).eps) * max(W.shape[0], H.shape[0]) * norm(R) * norm(T)
+        rank = count_true(s > rounding)
         return cls(Q @ U[:, :rank], s[:rank], P @ Vt.T[:, :rank])
 
     @classmethod
@@ -189,8 +199,8 @@ def gathered_sums_of_products(W: Array, H: Array, rows: Array, columns: Array) -
         return xp.zeros(count, dtype=W.dtype, device=device(W))
     parts = []
     for i in range(0, count, chunk):
-        here = xp.take(W, rows[i : i + chunk], axis=0)
-        parts.append(xp.sum(here * xp.take(H, columns[i : i + chunk], axis=0), axis=1))
+        part = slice(i, min(i + chunk, count))
+        parts.append(xp.sum(xp.take(W, rows[part], axis=0) * xp.take(H, columns[part], axis=0), axis=1))
     return parts[0] if len(parts) == 1 else xp.concat(parts)
 
 

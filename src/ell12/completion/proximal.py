@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ell12.backend import inner, namespace
+from ell12.backend import count_true, inner
 from ell12.completion.forms import DenseForm, Estimate, FactoredForm, Terms, combined
 from ell12.completion.leading import FullTriplets, WarmBlock
 from ell12.completion.loss import CompletionLoss
@@ -43,9 +43,9 @@ class MatrixStep:
         """The step from a combination of estimates."""
         y = self.form.combine(terms)
         U, s, V = self.triplets(self.form.target(y, slope))
-        s = penalty.prox_values(s[: self.max_rank], 1.0)
-        xp = namespace(s)
-        rank = int(xp.sum(xp.astype(s > 0, xp.int64)))
+        allowed = s.shape[0] if self.max_rank is None else min(self.max_rank, s.shape[0])
+        s = penalty.prox_values(s[:allowed], 1.0)
+        rank = count_true(s > 0)
         self.triplets.keep(rank)
         new = self.form.estimate(LowRank(U[:, :rank], s[:rank], V[:, :rank]))
         value = self.loss.value(new.point) + penalty.value_of(new.x.s)

@@ -18,7 +18,7 @@ from ell12.minimization import Status
 from ell12.path import alpha_grid
 
 PATIENCE = 3  # alphas in a row without a better error that end a path
-TOL = 1e-2  # errors on hidden entries settle long before a stationary point is reached
+TOL, MAX_ITER = 1e-2, 100  # errors on hidden entries settle long before a stationary point is reached
 
 
 @dataclass(frozen=True)
@@ -73,6 +73,7 @@ def search_on_held_out(
     eps: float = 1e-2,
     l2_weight: float = 1.0,
     tol: float = 1e-3,
+    max_iter: int = 1000,
     verbose: int = 0,
     **options: Any,
 ) -> Search | None:
@@ -101,6 +102,7 @@ def search_on_held_out(
                 patience=PATIENCE,
                 l2_weight=l2_weight,
                 tol=max(tol, TOL),
+                max_iter=min(max_iter, MAX_ITER),
                 max_rank=rank,
                 center=center,
                 random_state=random_state,

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from ell12.backend import like, namespace, norm, positions
+from ell12.backend import count_true, like, namespace, norm, positions
 from ell12.checks import set_numbers
 from ell12.penalties.separable import LogSum
 from ell12.protocols import Array, Factored
 from ell12.prox import prox_l12, prox_l12_spectral
 
-DENSE_NORM = 2**21  # the entries up to which the norm of a sparse matrix is found from the dense one
+DENSE_NORM = 2**18  # the entries up to which the norm of a sparse matrix is found from the dense one
 
 
 class Spectral(ABC):
@@ -105,7 +105,7 @@ class SpectralL12(Spectral):
 
     def slopes(self, s: Array) -> Array:
         """``alpha (1 - l2_weight s / ||s||)``."""
-        return self.alpha * (1 - (self.l2_weight / norm(s)) * s)
+        return self.alpha * (1 - (self.l2_weight / (norm(s) or 1.0)) * s)
 
     def slope_at_zero(self, rank: int) -> float:  # noqa: ARG002
         """Alpha: the subtracted norm is flat there."""
@@ -199,7 +199,7 @@ class TruncatedNuclear(Spectral):
 
     def value_of(self, s: Array) -> float:
         """The penalty of singular values."""
-        return self.alpha * float(namespace(s).sum(s[self.rank :]))
+        return self.alpha * float(namespace(s).sum(s[min(self.rank, s.shape[0]) :]))
 
     def prox_values(self, s: Array, step: float) -> Array:
         """The largest stay, the others are soft-thresholded."""
@@ -329,7 +329,7 @@ def _factors(x: Any) -> tuple[Array, Array, Array]:
     xp = namespace(x)
     U, s, Vh = xp.linalg.svd(x, full_matrices=False)
     top = float(s[0]) if s.shape[0] else 0.0
-    rank = int(xp.sum(xp.astype(s > max(x.shape) * float(xp.finfo(s.dtype).eps) * top, xp.int64)))
+    rank = count_true(s > max(x.shape) * float(xp.finfo(s.dtype).eps) * top)
     return U[:, :rank], s[:rank], Vh.T[:, :rank]
 
 

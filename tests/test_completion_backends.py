@@ -1,0 +1,89 @@
+"""Completion on arrays of every library: nothing but numbers comes to the host."""
+
+import numpy as np
+import pytest
+
+import ell12
+from ell12 import BlockAPG, CompletionLoss, LowRank, Observed, SpectralL12, complete_matrix, minimize
+from ell12.completion.offsets import fit_offsets
+from ell12.completion.strength import alpha_max
+
+
+@pytest.fixture
+def table():
+    random = np.random.default_rng(0)
+    X = random.standard_normal((20, 2)) @ random.standard_normal((2, 16)) + 0.1 * random.standard_normal((20, 16))
+    return X, random.random(X.shape) < 0.7
+
+
+def observed_on(backend, table):
+    values, mask = table
+    dtype = {} if backend.float64 else {"dtype": np.float32}
+    # What is not known must not be looked at.
+    return Observed.from_mask(
+        backend.make_array(np.where(mask, values, np.nan), **dtype), backend.make_array(mask)
+    )
+
+
+@pytest.mark.parametrize("solver", [BlockAPG(), BlockAPG(max_rank=1)])
+def test_the_dense_engines_agree_with_numpy(backend, table, solver):
+    expected = minimize(CompletionLoss(Observed.from_mask(*table)), SpectralL12(0.7), solver=solver, tol=1e-5)
+    tol = 1e-4 if backend.float64 else 1e-3
+    result = minimize(CompletionLoss(observed_on(backend, table)), SpectralL12(0.7), solver=solver, tol=tol)
+    assert type(result.x.U) is type(backend.make_array(table[0]))
+    assert result.status is expected.status
+    assert result.x.rank == expected.x.rank
+    assert result.objective == pytest.approx(expected.objective, rel=1e-6 if backend.float64 else 1e-4)
+    np.testing.assert_allclose(
+        backend.to_numpy(result.x.to_array()), expected.x.to_array(), atol=1e-3 if backend.float64 else 1e-2
+    )
+
+
+@pytest.mark.parametrize("center", ["columns", "biases"])
+def test_complete_matrix_keeps_the_kind_of_array(backend, table, center):
+    observed = observed_on(backend, table)
+    tol = 1e-4 if backend.float64 else 1e-3
+    result = complete_matrix(observed, 0.7, center=center, tol=tol)
+    expected = complete_matrix(Observed.from_mask(*table), 0.7, center=center, tol=1e-5)
+    assert type(result.x.V) is type(observed.values)
+    np.testing.assert_allclose(
+        backend.to_numpy(result.to_array()), expected.to_array(), atol=1e-3 if backend.float64 else 1e-2
+    )
+    rows, columns = backend.make_array(np.array([0, 5])), backend.make_array(np.array([3, 2]))
+    np.testing.assert_allclose(
+        backend.to_numpy(result.predict(rows, columns)),
+        backend.to_numpy(result.to_array())[[0, 5], [3, 2]],
+        rtol=1e-5,
+    )
+
+
+def test_strength_and_offsets_agree_with_numpy(backend, table):
+    observed, expected = observed_on(backend, table), Observed.from_mask(*table)
+    rtol = 1e-9 if backend.float64 else 1e-4
+    assert alpha_max(CompletionLoss(observed)) == pytest.approx(alpha_max(CompletionLoss(expected)), rel=rtol)
+    found, wanted = fit_offsets(observed, "biases"), fit_offsets(expected, "biases")
+    np.testing.assert_allclose(backend.to_numpy(found.rows), wanted.rows, rtol=rtol, atol=rtol)
+
+
+def test_nan_marks_what_is_not_known_in_every_library(backend, table):
+    values, mask = table
+    observed = ell12.as_observed(backend.make_array(np.where(mask, values, np.nan)))
+    assert observed.n_observed == mask.sum()
+    np.testing.assert_array_equal(backend.to_numpy(observed.mask()), mask)
+
+
+def test_a_low_rank_matrix_of_every_library(backend):
+    random = np.random.default_rng(1)
+    W, H, B = random.standard_normal((7, 3)), random.standard_normal((5, 3)), random.standard_normal((5, 2))
+    dtype = {} if backend.float64 else {"dtype": np.float32}
+    X = LowRank.from_factors(backend.make_array(W, **dtype), backend.make_array(H, **dtype))
+    tolerance = {"rtol": 1e-4, "atol": 1e-4} if not backend.float64 else {"rtol": 1e-10, "atol": 1e-12}
+    full = W @ H.T
+    rows, columns = np.array([6, 0, 0]), np.array([1, 4, 4])
+    np.testing.assert_allclose(backend.to_numpy(X.to_array()), full, **tolerance)
+    np.testing.assert_allclose(backend.to_numpy(X @ backend.make_array(B, **dtype)), full @ B, **tolerance)
+    np.testing.assert_allclose(backend.to_numpy(X.T.to_array()), full.T, **tolerance)
+    np.testing.assert_allclose(backend.to_numpy(X.entries(rows, columns)), full[rows, columns], **tolerance)
+    np.testing.assert_allclose(backend.to_numpy(X.rows(np.array([2]))), full[[2]], **tolerance)
+    assert X.norm() == pytest.approx(np.linalg.norm(full), rel=1e-5)
+    assert X.nuclear_norm() == pytest.approx(np.linalg.norm(full, "nuc"), rel=1e-5)

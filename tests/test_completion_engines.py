@@ -1,0 +1,290 @@
+"""The engines reach the same stationary points, miss no direction, and say how they ended."""
+
+import numpy as np
+import pytest
+from skimage import data
+
+from ell12 import (
+    AlternatingLeastSquares,
+    BlockAPG,
+    CompletionLoss,
+    FactoredAPG,
+    FullSVD,
+    LowRank,
+    MatrixDCA,
+    MatrixSequentialConvex,
+    NoPenalty,
+    Observed,
+    SpectralL12,
+    SpectralLogSum,
+    Status,
+    TruncatedNuclear,
+    minimize,
+    stationarity,
+)
+from ell12.completion import alternating
+from ell12.completion.alternating import plainly_solved_rows, solve_rows
+from ell12.completion.forms import SparsePlusLowRank, combined_norm
+from ell12.completion.leading import WarmBlock, orthonormal
+
+PROXIMAL = [FullSVD(), BlockAPG(), FactoredAPG(), MatrixSequentialConvex(), MatrixDCA()]
+ALL = [*PROXIMAL, AlternatingLeastSquares(30), MatrixSequentialConvex("full")]
+
+
+def noisy(shape=(60, 45), rank=3, known=0.5, seed=0):
+    random = np.random.default_rng(seed)
+    X = random.standard_normal((shape[0], rank)) @ random.standard_normal((rank, shape[1]))
+    X += 0.3 * random.standard_normal(shape)
+    return CompletionLoss(Observed.from_mask(X, random.random(shape) < known))
+
+
+@pytest.fixture(scope="module")
+def reference():
+    """What the full decomposition each step reaches, for each penalty."""
+    loss = noisy()
+    penalties = [SpectralL12(2.0), SpectralL12(1.0, 0.0), SpectralL12(2.0, 0.5)]
+    return loss, [(p, minimize(loss, p, solver=FullSVD(), tol=1e-6)) for p in penalties]
+
+
+@pytest.mark.parametrize("solver", ALL, ids=str)
+def test_engines_agree(reference, solver):
+    loss, expected = reference
+    for penalty, wanted in expected:
+        result = minimize(loss, penalty, solver=solver, tol=1e-5)
+        assert result.converged
+        assert result.x.rank == wanted.x.rank
+        assert result.objective == pytest.approx(wanted.objective, rel=1e-7)
+        value = loss.value(loss.point(result.x)) + penalty.value(result.x.to_array())  # nothing is carried along
+        assert result.objective == pytest.approx(value, rel=1e-9)
+
+
+@pytest.mark.parametrize("solver", PROXIMAL[1:], ids=str)
+@pytest.mark.parametrize("penalty", [SpectralLogSum(20.0, 5.0), TruncatedNuclear(1.5, 2)], ids=str)
+def test_engines_agree_on_other_penalties(solver, penalty):
+    loss = noisy()
+    wanted = minimize(loss, penalty, solver=FullSVD(), tol=1e-5)
+    result = minimize(loss, penalty, solver=solver, tol=1e-5)
+    assert result.converged
+    assert wanted.converged
+    assert result.x.rank == wanted.x.rank
+    assert result.objective == pytest.approx(wanted.objective, rel=1e-5)
+
+
+@pytest.mark.parametrize("alpha", [0.1, 0.3, 1.0])
+def test_the_block_misses_no_direction_of_a_photograph(alpha):
+    image = data.camera()[100:228, 150:246] / 255
+    loss = CompletionLoss(Observed.from_mask(image, np.random.default_rng(0).random(image.shape) < 0.5))
+    result = minimize(loss, SpectralL12(alpha), solver=BlockAPG())
+    wanted = minimize(loss, SpectralL12(alpha), solver=FullSVD())
+    assert result.converged
+    assert result.x.rank == wanted.x.rank
+    assert result.objective == pytest.approx(wanted.objective, rel=1e-5)
+    # The first-order condition by one exact decomposition of X - gradient: alpha parts the kept from the dropped,
+    # and what is kept stands its slope above them.
+    x, gradient = result.x, loss.gradient(loss.point(result.x)).toarray()
+    s = np.linalg.svd(x.to_array() - gradient)[1]
+    assert s[x.rank] <= alpha * (1 + 1e-3)
+    np.testing.assert_allclose(s[: x.rank], x.s + alpha * (1 - x.s / np.linalg.norm(x.s)), atol=1e-3 * alpha)
+
+
+def test_without_the_norm_it_is_soft_impute():
+    loss, alpha = noisy((30, 20)), 1.0
+    known, values = loss.observed.mask(), loss.observed.dense()
+    X = np.zeros(known.shape)
+    for _ in range(3000):
+        U, s, Vt = np.linalg.svd(np.where(known, values, X), full_matrices=False)
+        X = (U * np.maximum(s - alpha, 0)) @ Vt
+    expected = 0.5 * np.sum((X - values)[known] ** 2) + alpha * np.linalg.norm(X, "nuc")
+    for solver in (BlockAPG(), FactoredAPG(), AlternatingLeastSquares(20)):
+        result = minimize(loss, SpectralL12(alpha, l2_weight=0.0), solver=solver, tol=1e-6, max_iter=5000)
+        assert result.objective == pytest.approx(expected, rel=1e-6)
+
+
+def test_an_exactly_low_rank_matrix_is_recovered():
+    random = np.random.default_rng(1)
+    X = random.standard_normal((50, 3)) @ random.standard_normal((3, 40))
+    loss = CompletionLoss(Observed.from_mask(X, random.random(X.shape) < 0.6))
+    result = minimize(loss, SpectralL12(1e-3), solver=BlockAPG(), tol=1e-3, max_iter=3000)
+    assert np.linalg.norm(result.x.to_array() - X) < 1e-3 * np.linalg.norm(X)
+
+
+def test_above_alpha_max_one_direction_is_left():
+    loss = noisy()
+    for solver in (BlockAPG(), AlternatingLeastSquares(5)):
+        assert minimize(loss, SpectralL12(500.0), solver=solver).x.rank == 1
+    assert minimize(loss, SpectralL12(500.0, 0.0), solver=BlockAPG()).x.rank == 0
+
+
+@pytest.mark.parametrize("l2_weight", [0.0, 1.0])
+def test_no_sweep_of_alternating_least_squares_raises_the_objective(l2_weight):
+    loss = noisy(known=0.2)
+    result = minimize(loss, SpectralL12(1.0, l2_weight), solver=AlternatingLeastSquares(12), tol=0, max_iter=40)
+    objective = np.array(result.history["objective"][1:])
+    assert np.all(np.diff(objective) <= 1e-12 * objective[0])
+
+
+@pytest.mark.parametrize("solver", [FullSVD(2), BlockAPG(2), FactoredAPG(2), AlternatingLeastSquares(2)], ids=str)
+def test_a_bound_rank_is_a_status_of_its_own(solver):
+    loss = noisy()
+    result = minimize(loss, SpectralL12(1.0), solver=solver, tol=1e-5)
+    wanted = minimize(loss, SpectralL12(1.0), solver=FullSVD(2), tol=1e-7)
+    assert result.status is Status.RANK_CAPPED
+    assert not result.converged
+    assert result.x.rank == 2
+    assert result.objective == pytest.approx(wanted.objective, rel=1e-6)
+    assert result.stationarity > 1  # among all matrices it is far from stationary, and says so
+    tangent = SpectralL12(1.0).tangent_violation(result.x, loss.gradient(loss.point(result.x)))
+    assert tangent < 1e-4
+
+
+def test_a_bound_that_does_not_bind_changes_nothing():
+    loss = noisy()
+    result = minimize(loss, SpectralL12(6.0), solver=AlternatingLeastSquares(20))
+    assert result.status is Status.CONVERGED
+    assert 1 < result.x.rank < 20
+
+
+def test_directions_that_a_start_lacks_are_found():
+    loss = noisy()
+    wanted = minimize(loss, SpectralL12(5.0), solver=FullSVD())
+    start = wanted.x.truncate(1)
+    for solver in (BlockAPG(), AlternatingLeastSquares(20)):
+        result = minimize(loss, SpectralL12(5.0), start, solver)
+        assert result.converged
+        assert result.objective == pytest.approx(wanted.objective, rel=1e-6)
+    assert wanted.x.rank > 1
+
+
+@pytest.mark.parametrize("solver", [BlockAPG(), FactoredAPG(), AlternatingLeastSquares(5)], ids=str)
+def test_single_precision_is_kept(solver):
+    loss = noisy()
+    observed = loss.observed.with_values(loss.observed.values.astype(np.float32))
+    result = minimize(CompletionLoss(observed), SpectralL12(4.0), solver=solver, tol=1e-3)
+    assert result.status in (Status.CONVERGED, Status.RANK_CAPPED)
+    assert {part.dtype for part in (result.x.U, result.x.s, result.x.V)} == {np.dtype(np.float32)}
+
+
+@pytest.mark.parametrize("solver", ALL, ids=str)
+def test_ctrl_c_returns_the_best_so_far(solver):
+    loss = noisy()
+
+    def interrupt(history):
+        if len(history["objective"]) == 4:
+            raise KeyboardInterrupt
+        return False
+
+    result = minimize(loss, SpectralL12(1.0), solver=solver, stop=interrupt, tol=0)
+    assert result.status is Status.STOPPED
+    assert result.objective == min(result.history["objective"])
+
+
+def test_rows_and_columns_without_known_entries_are_zero():
+    loss = noisy()
+    kept = (loss.observed.rows != 3) & (loss.observed.columns != 7)
+    loss = CompletionLoss(loss.observed.select(kept))
+    for solver in (BlockAPG(), AlternatingLeastSquares(30)):
+        X = minimize(loss, SpectralL12(2.0), solver=solver, tol=1e-6).x.to_array()
+        assert np.abs(X[3]).max() < 1e-3
+        assert np.abs(X[:, 7]).max() < 1e-3
+
+
+@pytest.mark.parametrize(
+    ("solver", "penalty", "message"),
+    [
+        (AlternatingLeastSquares(3), SpectralLogSum(1.0), "SpectralL12"),
+        (AlternatingLeastSquares(3), SpectralL12(0.0), "alpha > 0"),
+        (BlockAPG(), NoPenalty(), "singular values"),
+    ],
+)
+def test_solvers_say_what_they_need(solver, penalty, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        minimize(noisy(), penalty, solver=solver)
+
+
+@pytest.mark.parametrize("make", [BlockAPG, FactoredAPG, FullSVD, AlternatingLeastSquares])
+@pytest.mark.parametrize("max_rank", [0, -1, 1.5, True])
+def test_wrong_ranks(make, max_rank):
+    with pytest.raises(ValueError, match="max_rank"):
+        make(max_rank)
+
+
+# The pieces
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_compiled_rows_agree_with_plain_ones(dtype, n_threads, monkeypatch):
+    pytest.importorskip("numba")
+    monkeypatch.setattr(alternating, "COMPILED_FROM", 1)
+    loss, random = noisy((400, 30), known=0.4), np.random.default_rng(0)
+    observed = loss.observed
+    H, prior = random.standard_normal((30, 6)).astype(dtype), random.standard_normal((400, 6)).astype(dtype)
+    ridge = np.arange(1.0, 7.0)
+    arguments = observed.row_starts, observed.columns, observed.values.astype(dtype), H, ridge, prior
+    before = prior.copy()
+    found = solve_rows(*arguments, n_threads)
+    assert found.dtype == dtype
+    np.testing.assert_allclose(
+        found, plainly_solved_rows(*arguments), rtol=1e-3 if dtype == np.float32 else 1e-9, atol=1e-6
+    )
+    np.testing.assert_array_equal(prior, before)
+
+
+def test_the_sparse_part_is_in_both_products():
+    loss, random = noisy(), np.random.default_rng(2)
+    x = LowRank.from_factors(random.standard_normal((60, 2)), random.standard_normal((45, 2)))
+    Z = SparsePlusLowRank(loss.observed.sparse(), [(2.0, x), (-0.5, x)])
+    dense = loss.observed.dense() + 1.5 * x.to_array()
+    B, C = random.standard_normal((45, 3)), random.standard_normal((60, 3))
+    np.testing.assert_allclose(Z @ B, dense @ B)
+    np.testing.assert_allclose(Z.T @ C, dense.T @ C)
+    assert combined_norm([(2.0, x), (-0.5, x)]) == pytest.approx(1.5 * x.norm())
+
+
+def test_a_warm_block_converges_to_the_leading_triplets():
+    Z = noisy(known=1.0).observed.dense()
+    block = WarmBlock(LowRank.zeros(Z.shape))
+    for _ in range(60):
+        U, s, V = block(Z)
+        block.keep(5)
+    exact = np.linalg.svd(Z)[1]
+    np.testing.assert_allclose(s[:5], exact[:5], rtol=1e-6)
+    np.testing.assert_allclose(V.T @ V, np.eye(V.shape[1]), atol=1e-8)
+    np.testing.assert_allclose(Z @ V[:, 0], s[0] * U[:, 0], atol=1e-6)
+
+
+def test_a_full_block_grows_and_is_never_trusted():
+    block = WarmBlock(LowRank.zeros((100, 80)))
+    block(np.random.default_rng(0).standard_normal((100, 80)))
+    size = block.V.shape[1]
+    block.keep(size)
+    assert block.is_full
+    assert block.size >= 1.5 * size
+    block.keep(3)
+    assert not block.is_full
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_orthonormal_columns_of_nearly_dependent_ones(dtype):
+    random = np.random.default_rng(0)
+    A = (random.standard_normal((50, 8)) @ np.diag(10.0 ** -np.arange(8))).astype(dtype)
+    A[:, 3] = A[:, 2] * (1 + np.finfo(dtype).eps)
+    Q = orthonormal(A)
+    np.testing.assert_allclose(Q.T @ Q, np.eye(8), atol=100 * np.finfo(dtype).eps)
+    np.testing.assert_allclose(Q @ (Q.T @ A), A, atol=100 * np.finfo(dtype).eps * np.abs(A).max())
+
+
+def test_the_certificate_is_the_one_of_the_dense_matrix():
+    loss, penalty = noisy(), SpectralL12(2.0)
+    x = minimize(loss, penalty, solver=BlockAPG(), tol=1e-1).x
+    gradient = loss.gradient(loss.point(x)).toarray()
+    U, V = x.U, x.V
+    slope = np.diag(2.0 * (1 - x.s / np.linalg.norm(x.s)))
+    beyond = gradient - U @ (U.T @ gradient) - (gradient @ V) @ V.T + U @ (U.T @ gradient @ V) @ V.T
+    expected = max(
+        np.linalg.norm(gradient @ V + U @ slope, 2),
+        np.linalg.norm(gradient.T @ U + V @ slope, 2),
+        np.linalg.norm(beyond, 2) - 2.0,
+    )
+    assert stationarity(loss, penalty, x) == pytest.approx(expected / 2.0, rel=1e-6)
+    assert penalty.violation(x.to_array(), gradient) == pytest.approx(expected, rel=1e-6)

@@ -1,0 +1,127 @@
+"""The factored matrix type."""
+
+import numpy as np
+import pytest
+
+from ell12 import LowRank
+from ell12.completion import low_rank
+from ell12.completion.low_rank import gathered_sums_of_products, sums_of_products
+
+
+@pytest.fixture
+def factors():
+    random = np.random.default_rng(0)
+    return random.standard_normal((9, 4)), random.standard_normal((6, 4))
+
+
+def test_from_factors_is_the_singular_value_decomposition(factors):
+    W, H = factors
+    X = LowRank.from_factors(W, H)
+    np.testing.assert_allclose(X.s, np.linalg.svd(W @ H.T)[1][:4])
+    np.testing.assert_allclose(X.U.T @ X.U, np.eye(4), atol=1e-12)
+    np.testing.assert_allclose(X.V.T @ X.V, np.eye(4), atol=1e-12)
+    np.testing.assert_allclose(X.to_array(), W @ H.T)
+
+
+def test_dependent_columns_lower_the_rank(factors):
+    W, H = factors
+    assert LowRank.from_factors(np.hstack([W, W]), np.hstack([H, -H])).rank == 0
+    assert LowRank.from_factors(np.hstack([W, W]), np.hstack([H, H])).rank == 4
+
+
+def test_more_columns_than_rows():
+    random = np.random.default_rng(1)
+    W, H = random.standard_normal((3, 8)), random.standard_normal((5, 8))
+    X = LowRank.from_factors(W, H)
+    assert X.rank == 3
+    np.testing.assert_allclose(X.to_array(), W @ H.T)
+
+
+def test_products_from_both_sides(factors):
+    W, H = factors
+    X, B, C = LowRank.from_factors(W, H), np.arange(12.0).reshape(6, 2), np.arange(18.0).reshape(2, 9)
+    np.testing.assert_allclose(X @ B, W @ H.T @ B)
+    np.testing.assert_allclose(C @ X, C @ W @ H.T)
+    np.testing.assert_allclose(X.T @ C.T, (C @ W @ H.T).T)
+    np.testing.assert_allclose(X @ B[:, 0], W @ (H.T @ B[:, 0]))
+
+
+def test_truncation_is_the_nearest_matrix_of_the_rank(factors):
+    X = LowRank.from_factors(*factors)
+    assert X.truncate(2).rank == 2
+    assert np.linalg.norm(X.to_array() - X.truncate(2).to_array()) == pytest.approx(np.hypot(*X.s[2:]))
+    assert X.truncate(9) is X
+
+
+def test_it_is_not_densified_unasked(factors):
+    X = LowRank.from_factors(*factors)
+    assert np.asarray(X).dtype == object  # no array of numbers
+    with pytest.raises(TypeError):
+        X + np.ones((9, 6))
+    assert "rank 4" in repr(X)
+
+
+def test_zero(factors):
+    zero = LowRank.zeros((9, 6), like=np.float32(0))
+    assert (zero.rank, zero.norm(), zero.nuclear_norm(), zero.dtype) == (0, 0.0, 0.0, np.float32)
+    np.testing.assert_array_equal(zero.to_array(), np.zeros((9, 6)))
+    np.testing.assert_array_equal(zero.entries([0, 8], [0, 5]), [0, 0])
+    np.testing.assert_array_equal(zero @ np.ones((6, 2)), np.zeros((9, 2)))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_dtype_is_kept(factors, dtype):
+    X = LowRank.from_factors(*(f.astype(dtype) for f in factors))
+    for part in (X.to_array(), X.entries([0], [1]), X.rows([2]), X.truncate(1).U, X.weighted):
+        assert part.dtype == dtype
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_compiled_entries_agree_with_gathered_ones(dtype, monkeypatch):
+    pytest.importorskip("numba")
+    random = np.random.default_rng(2)
+    W, H = random.standard_normal((40, 7)).astype(dtype), random.standard_normal((30, 7)).astype(dtype)
+    rows, columns = random.integers(0, 40, 500).astype(np.int32), random.integers(0, 30, 500).astype(np.int32)
+    monkeypatch.setattr(low_rank, "COMPILED_FROM", 1)
+    found = sums_of_products(np.asfortranarray(W), H[::-1], rows, columns)
+    expected = gathered_sums_of_products(W, H[::-1], rows, columns)
+    assert found.dtype == dtype
+    np.testing.assert_allclose(found, expected, rtol=1e-4 if dtype == np.float32 else 1e-11, atol=1e-6)
+
+
+def test_entries_in_chunks(factors, monkeypatch):
+    W, H = factors
+    monkeypatch.setattr(low_rank, "CHUNK", 8)  # two rows at a time
+    rows, columns = np.array([0, 8, 3, 3, 1]), np.array([5, 0, 2, 2, 1])
+    np.testing.assert_allclose(gathered_sums_of_products(W, H, rows, columns), (W @ H.T)[rows, columns])
+
+
+def test_saving_and_loading(tmp_path, factors):
+    X = LowRank.from_factors(*factors)
+    X.save(tmp_path / "x.npz")
+    loaded = LowRank.load(tmp_path / "x.npz")
+    for name in ("U", "s", "V"):
+        np.testing.assert_array_equal(getattr(loaded, name), getattr(X, name))
+    assert [path.name for path in tmp_path.iterdir()] == ["x.npz"]
+
+
+def test_loading_something_else_says_what_is_missing(tmp_path):
+    np.savez(tmp_path / "other.npz", U=np.eye(2))
+    with pytest.raises(ValueError, match="V, s is missing"):
+        LowRank.load(tmp_path / "other.npz")
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda X: X.entries([9], [0]), IndexError, "rows must lie in 0 .. 8"),
+        (lambda X: X.entries([0], [-1]), IndexError, "columns must lie in 0 .. 5"),
+        (lambda X: X.entries([0.5], [0]), TypeError, "integers"),
+        (lambda X: X.entries([0, 1], [0]), ValueError, "same length"),
+        (lambda X: LowRank(X.U, X.s[:1], X.V), ValueError, "shapes"),
+        (lambda X: LowRank.from_factors(X.U, X.V[:, :2]), ValueError, "as many columns"),
+    ],
+)
+def test_wrong_arguments(factors, call, error, message):
+    with pytest.raises(error, match=message):
+        call(LowRank.from_factors(*factors))

@@ -1,0 +1,133 @@
+"""Known entries: what each container says, and what is refused."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse
+
+from ell12 import CompletionLoss, LowRank, Observed, as_observed, stationarity
+from ell12.penalties import NoPenalty
+
+TABLE = np.array([[1.0, np.nan, 0.0], [np.nan, 2.0, np.nan]])
+KNOWN = ~np.isnan(TABLE)
+SPARSE = scipy.sparse.coo_array(([1.0, 0.0, 2.0], ([0, 0, 1], [0, 2, 1])), shape=(2, 3))  # one explicit zero
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        TABLE,
+        TABLE.tolist(),
+        np.ma.masked_array(np.where(KNOWN, TABLE, 7.0), ~KNOWN),
+        pd.DataFrame(TABLE),
+        pd.DataFrame(TABLE).convert_dtypes(),
+        SPARSE,
+        SPARSE.tocsr(),
+        SPARSE.tocsc(),
+        scipy.sparse.coo_matrix(SPARSE),
+        Observed([1, 0, 0], [1, 2, 0], [2.0, 0.0, 1.0], (2, 3)),
+    ],
+)
+def test_every_container_says_the_same(X):
+    observed = as_observed(X)
+    np.testing.assert_array_equal(observed.rows, [0, 0, 1])
+    np.testing.assert_array_equal(observed.columns, [0, 2, 1])
+    np.testing.assert_array_equal(observed.values, [1.0, 0.0, 2.0])
+    assert observed.shape == (2, 3)
+    assert observed.fraction == 0.5
+    np.testing.assert_array_equal(observed.mask(), KNOWN)
+
+
+def test_inputs_are_not_written_to():
+    copy = TABLE.copy()
+    observed = as_observed(TABLE)
+    observed.sparse(observed.values * 2)
+    np.testing.assert_array_equal(TABLE, copy)
+
+
+@pytest.mark.parametrize(
+    ("X", "error", "message"),
+    [
+        (np.full((2, 2), np.nan), ValueError, "no known entry"),
+        (scipy.sparse.csr_array((3, 3)), ValueError, "no known entry"),
+        (np.array([[1.0, np.inf]]), ValueError, "infinity"),
+        (np.array([1.0, 2.0]), ValueError, "matrix"),
+        (np.array([[1j]]), TypeError, "real"),
+        (np.array([["a"]]), TypeError, "numbers"),
+        (scipy.sparse.coo_array(([np.nan], ([0], [0])), shape=(1, 1)), ValueError, "stores NaN"),
+        (scipy.sparse.coo_array(([1.0, 2.0], ([0, 0], [1, 1])), shape=(1, 2)), ValueError, "row 0, column 1"),
+    ],
+)
+def test_what_is_refused(X, error, message):
+    with pytest.raises(error, match=message):
+        as_observed(X)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        (([0, 0], [1, 1], [1.0, 2.0], (1, 2)), ValueError, "more than once"),
+        (([0], [2], [1.0], (1, 2)), ValueError, "columns must lie in 0 .. 1"),
+        (([-1], [0], [1.0], (1, 2)), ValueError, "rows must lie"),
+        (([0.0], [0], [1.0], (1, 2)), TypeError, "integers"),
+        (([0], [0], [np.nan], (1, 2)), ValueError, "finite"),
+        (([0, 0], [0], [1.0], (1, 2)), ValueError, "as long as"),
+    ],
+)
+def test_wrong_entries(arguments, error, message):
+    with pytest.raises(error, match=message):
+        Observed(*arguments)
+
+
+def test_the_order_by_columns():
+    random = np.random.default_rng(0)
+    mask = random.random((7, 5)) < 0.5
+    observed = Observed.from_mask(random.standard_normal((7, 5)), mask)
+    order, starts = observed.by_column
+    expected = np.lexsort((observed.rows, observed.columns))
+    np.testing.assert_array_equal(order, expected)
+    np.testing.assert_array_equal(np.diff(starts), mask.sum(axis=0))
+    np.testing.assert_array_equal(np.diff(observed.row_starts), mask.sum(axis=1))
+
+
+def test_a_split_shares_the_entries_and_empties_no_row_or_column():
+    random = np.random.default_rng(0)
+    observed = Observed.from_mask(random.standard_normal((30, 20)), random.random((30, 20)) < 0.2)
+    train, hidden = observed.split(0.3, 1)
+    assert hidden.n_observed == round(0.3 * observed.n_observed)
+    both = np.sort(np.concatenate([train.flat, hidden.flat]))
+    np.testing.assert_array_equal(both, observed.flat)
+    for axis in (0, 1):
+        np.testing.assert_array_equal(train.mask().any(axis=axis), observed.mask().any(axis=axis))
+    again = observed.split(0.3, 1)[1]
+    np.testing.assert_array_equal(again.flat, hidden.flat)
+
+
+def test_a_split_of_a_diagonal_hides_nothing():
+    assert Observed.from_mask(np.eye(4), np.eye(4) > 0).split(0.5, 0)[1].n_observed == 0
+
+
+def test_the_loss_and_its_gradient_by_differences():
+    random = np.random.default_rng(3)
+    table = np.where(random.random((6, 5)) < 0.6, random.standard_normal((6, 5)), np.nan)
+    loss = CompletionLoss(table)
+    W, H, D = (random.standard_normal(size) for size in ((6, 2), (5, 2), (6, 2)))
+    point = loss.point(LowRank.from_factors(W, H))
+    assert loss.value(point) == pytest.approx(0.5 * np.nansum((W @ H.T - table) ** 2))
+    up, down = (loss.value(loss.point(LowRank.from_factors(W + e * D, H))) for e in (1e-6, -1e-6))
+    assert np.sum(loss.gradient(point).toarray() * (D @ H.T)) == pytest.approx((up - down) / 2e-6, rel=1e-6)
+    norm = np.linalg.norm(np.where(np.isnan(table), 0, W @ H.T - table), 2)
+    assert stationarity(loss, NoPenalty(), point.x) == pytest.approx(norm)
+
+
+@pytest.mark.parametrize(
+    ("x0", "error", "message"),
+    [
+        (np.zeros((2, 3)), TypeError, "LowRank"),
+        (LowRank.zeros((3, 2)), ValueError, "shape"),
+        (LowRank(np.full((2, 1), np.nan), np.ones(1), np.ones((3, 1))), ValueError, "finite"),
+    ],
+)
+def test_a_wrong_start(x0, error, message):
+    with pytest.raises(error, match=message):
+        CompletionLoss(TABLE).check_start(x0)
