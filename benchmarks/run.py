@@ -25,6 +25,8 @@ NOT_BENCHMARKS = {
     "run",
     "child",
     "timing",
+    "dask_completion",
+    "dask_fit",
     "gpu",
     "page",
     "race_methods",

@@ -90,8 +90,11 @@ def _check_length(shape: tuple[int, ...], X: da.Array, name: str) -> None:
 
 
 def chunks(values: da.Array | None, count: int = 0) -> Iterator[Delayed | None]:
-    """The chunks of rows, or so many times None."""
-    return iter([None] * count) if values is None else iter(values.to_delayed().ravel())
+    """The chunks of rows, or so many times None.
+
+    Not optimised: a chunk of X that y is made of would be fused into both, and be made twice.
+    """
+    return iter([None] * count) if values is None else iter(values.to_delayed(optimize_graph=False).ravel())
 
 
 def _is_held(X: da.Array) -> bool:

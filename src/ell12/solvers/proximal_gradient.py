@@ -134,9 +134,8 @@ class NonmonotoneAPG:
     def iterates(self, loss: Loss, penalty: Any, start: Point) -> Iterator[Iterate]:
         """Yield one iterate a step."""
         take_step = ProximalStep(loss, penalty, self.step, start, self._numerical_prox(penalty))
-        foresee = getattr(
-            loss, "foresee", _ignore
-        )  # the next y is known beforehand: one pass over far data serves
+        # The next y is known before the value at z: a loss over far data finds both in one pass.
+        foresee = getattr(loss, "foresee", _ignore)
         x = previous = z = start
         t_previous, t = 0.0, 1.0
         average, q = objective(loss, penalty, x), 1.0
