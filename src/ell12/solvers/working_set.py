@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ell12.backend import is_numpy
+from ell12.backend import is_numpy, max_abs
 from ell12.protocols import Array, Iterate, Point
 from ell12.solvers import descent
 from ell12.solvers.newton import SupportNewton, newton_lacks
@@ -111,14 +111,17 @@ class _Problem:
     def __init__(self, loss: Any, penalty: Any, start: Point) -> None:
         self.loss, self.penalty = loss, penalty
         self._step: ProximalStep | None = None
-        self.free = np.flatnonzero(~penalty.kinks(start.x))
+        self.kinks = penalty.kinks(start.x)
+        self.free = np.flatnonzero(~self.kinks)
         self.sweep = _sweep_for(start.x.size * start.prediction.size)
 
     def place(self, point: Point) -> _Place:
         """What is known at a point; one product with the adjoint of A."""
         gradient = self.loss.gradient(point)
         slope = self.penalty.least_slope(point.x, gradient)
-        violation = self.penalty.violation(point.x, gradient)
+        zero = not np.any(point.x[self.kinks] if self.free.size else point.x)
+        # Only at zero, where the subtracted norm has no slope, is there more to a violation than the slope.
+        violation = self.penalty.violation(point.x, gradient) if zero else max_abs(slope)
         return _Place(point, objective(self.loss, self.penalty, point), gradient, slope, violation)
 
     def proximal_step(self, here: _Place) -> _Place:
