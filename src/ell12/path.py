@@ -125,8 +125,10 @@ def solution_path(
     With ``warm_start`` each run begins where the last one ended, else all begin at ``x0``. No run asks for a
     stationarity below the rounding of the gradient, which in float32 and at small alpha lies above the usual tol.
     """
-    origin = loss.gradient(loss.point(loss.start()))
-    rounding = 8 * float(np.finfo(origin.dtype).eps) * max_abs(origin)
+    zero = loss.start()
+    eps = float(np.finfo(zero.dtype).eps)
+    # In double precision it lies far below the usual tol, and the product is saved.
+    rounding = 8 * eps * max_abs(loss.gradient(loss.point(zero))) if tol < 1e7 * eps else 0.0
     results: list[Result] = []
     for alpha in map(float, alphas):
         start = results[-1].x if warm_start and results else x0

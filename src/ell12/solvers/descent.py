@@ -38,6 +38,8 @@ class Model:
         Where it is now, and the gradient there.
     slope : array
         The least slope of the whole there: zero where nothing is violated.
+    solved : bool
+        Whether `minimise` has reached its target.
     """
 
     def __init__(self, hessian: Any, penalty: Any, x: Any, gradient: Any, sweep: Callable[..., None]) -> None:
@@ -45,6 +47,7 @@ class Model:
         self.x, self.gradient = x.astype(np.float64), gradient.astype(np.float64)
         self.slopes = penalty.slopes(self.x)
         self.kinks = penalty.kinks(self.x)
+        self.solved = False
         self._look()
 
     @property
@@ -52,16 +55,25 @@ class Model:
         """The largest entry of the least slope."""
         return float(np.abs(self.slope).max(initial=0.0))
 
-    def minimise(self, target: float, rounds: int) -> bool:
-        """Go on until the violation is at most target, or for so many rounds; return whether it is."""
+    @property
+    def bend(self) -> float:
+        """The curvature of the subtracted norm, as a fraction of the quadratic's median in one entry."""
+        tangent = self.penalty.subtracted_gradient(self.x)
+        largest = int(np.abs(tangent).argmax())
+        if tangent[largest] == 0:
+            return 0.0
+        return float(tangent[largest] / self.x[largest] / np.median(np.diagonal(self.hessian)))
+
+    def minimise(self, target: float, rounds: int) -> None:
+        """Go on until the violation is at most target, which makes this solved, or for so many rounds."""
         for _ in range(rounds):
             if self.violation <= target:
-                return True
+                break
             self._descend(target)
             for _ in range(NEWTON_STEPS):
                 if self.violation <= target or self._newton_step():
                     break
-        return self.violation <= target
+        self.solved = self.violation <= target
 
     def _descend(self, target: float) -> None:
         """Sweep over the entries, the subtracted norm held at its tangent: this lies above it, so all falls."""

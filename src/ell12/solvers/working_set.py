@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ell12.backend import is_numpy
+from ell12.backend import is_numpy, max_abs
 from ell12.protocols import Array, Iterate, Point
 from ell12.solvers import descent
 from ell12.solvers.newton import SupportNewton, newton_lacks
@@ -20,6 +20,7 @@ SMALLEST = 100  # columns of a working set, if so many violate the first-order c
 LARGEST = 2000  # columns whose Hessian is worth a dense matrix
 CLOSER = 0.1  # the violation within a working set is brought down to this fraction of that before
 ROUNDS = 6  # of coordinate descent and Newton's method in a working set; more say that it is ill-conditioned
+BENT = 0.05  # of the loss's curvature, that of the subtracted norm from which the choice of a minimum is nmAPG's
 PATIENCE = 5000  # steps of `SupportNewton` in some columns, before the others are looked at again
 HALVINGS = 10  # of a step towards the minimum of a model
 COMPILED_FROM = 2**19  # entries of A from which loading the compiled loop pays
@@ -33,9 +34,11 @@ class WorkingSet:
     tells which columns are missing. The problem in the columns at hand is solved by coordinate descent on their
     Gram matrix, with the subtracted norm replaced by its tangent, and finished by Newton's method on the support.
     Losses that are not quadratic are replaced by models of second order, one after the other, each step halved
-    until the objective falls. Where the columns are so nearly dependent that this takes long, `SupportNewton`
-    takes over: in the columns that violate, or in all if these are many. Where nothing else lowers the objective a
-    proximal step is taken.
+    until the objective falls. Where nothing else lowers the objective a proximal step is taken.
+
+    `SupportNewton` takes over in two cases, in the columns at hand, or in all if these are many: where columns are
+    so nearly dependent that coordinate descent takes long; and where the subtracted norm bends the objective so
+    much (large alpha, few entries) that there are many minima, of which coordinate descent finds worse ones.
 
     Notes
     -----
@@ -60,15 +63,13 @@ class WorkingSet:
         here = problem.place(start)
         while True:
             yield Iterate(here.point, here.objective, here.violation, here.gradient)
-            columns = problem.columns(here)
-            new, solved = problem.improve(here, columns) if columns.size <= LARGEST else (here, False)
+            new, left = problem.improve(here)
             here = new or problem.proximal_step(here)
-            if not solved:
-                here = yield from self._newton_iterates(problem, here)
+            if left is not None:
+                here = yield from self._newton_iterates(problem, here, left)
 
-    def _newton_iterates(self, problem: _Problem, here: _Place) -> Generator[Iterate, None, _Place]:
-        """`SupportNewton` in the columns that violate, until these are solved for; for good if they are many."""
-        columns = problem.columns(here, most=here.slope.size)
+    def _newton_iterates(self, problem: _Problem, here: _Place, columns: Any) -> Generator[Iterate, None, _Place]:
+        """`SupportNewton` in some columns until these are solved for; in all and for good if they are many."""
         if columns.size > here.slope.size // 2:
             yield from SupportNewton().iterates(problem.loss, problem.penalty, here.point)
         loss, penalty = problem.loss.restrict(columns), problem.penalty.restrict(columns)
@@ -110,14 +111,17 @@ class _Problem:
     def __init__(self, loss: Any, penalty: Any, start: Point) -> None:
         self.loss, self.penalty = loss, penalty
         self._step: ProximalStep | None = None
-        self.free = np.flatnonzero(~penalty.kinks(start.x))
+        self.kinks = penalty.kinks(start.x)
+        self.free = np.flatnonzero(~self.kinks)
         self.sweep = _sweep_for(start.x.size * start.prediction.size)
 
     def place(self, point: Point) -> _Place:
         """What is known at a point; one product with the adjoint of A."""
         gradient = self.loss.gradient(point)
         slope = self.penalty.least_slope(point.x, gradient)
-        violation = self.penalty.violation(point.x, gradient)
+        zero = not np.any(point.x[self.kinks] if self.free.size else point.x)
+        # Only at zero, where the subtracted norm has no slope, is there more to a violation than the slope.
+        violation = self.penalty.violation(point.x, gradient) if zero else max_abs(slope)
         return _Place(point, objective(self.loss, self.penalty, point), gradient, slope, violation)
 
     def proximal_step(self, here: _Place) -> _Place:
@@ -136,58 +140,61 @@ class _Problem:
             outside = outside[worst]
         return np.union1d(inside, outside)
 
-    def improve(self, here: _Place, columns: Any) -> tuple[_Place | None, bool]:
-        """A better place, changed in these columns, or None; and whether the problem in them is solved."""
+    def improve(self, here: _Place) -> tuple[_Place | None, Any]:
+        """A better place, or None; and the columns, if any, that are better left to `SupportNewton`."""
+        columns = self.columns(here)
+        if columns.size > LARGEST:
+            return here, self.columns(here, most=here.slope.size)
         # Zero may be no minimum though nothing violates the Lasso's condition there; a prox leads away from it.
         if np.abs(here.slope[columns]).max(initial=0.0) <= CLOSER * here.violation:
-            return None, True
-        within = self._quadratic if self.loss.quadratic else self._general
-        point, solved = within(here, columns)
-        if objective(self.loss, self.penalty, point) > here.objective + _rounding(point.x, here.objective):
-            return None, solved
-        new = self.place(point)
-        return (new if new.objective < here.objective or new.violation < here.violation else None), solved
+            return None, None
+        point, model = (self._quadratic if self.loss.quadratic else self._general)(here, columns)
+        if model.bend > BENT and here.violation > CLOSER * self.penalty.alpha:
+            return here, columns
+        new = self._better(self.place(point), here)
+        return new, None if model.solved else self.columns(new or here, most=here.slope.size)
 
-    def _quadratic(self, here: _Place, columns: Any) -> tuple[Point, bool]:
+    def _better(self, new: _Place, here: _Place) -> _Place | None:
+        """The new place if its objective is lower or, near the end where only slopes can tell, its violation."""
+        rounding = 8 * float(np.finfo(here.point.x.dtype).eps) * abs(here.objective)
+        falls = new.objective < here.objective or new.violation < here.violation
+        return new if falls and new.objective <= here.objective + rounding else None
+
+    def _quadratic(self, here: _Place, columns: Any) -> tuple[Point, descent.Model]:
         """The quadratic loss is its own model."""
         penalty, x = self.penalty.restrict(columns), here.point.x
         model = descent.Model(self.loss.gram(columns), penalty, x[columns], here.gradient[columns], self.sweep)
-        solved = model.minimise(CLOSER * here.violation, ROUNDS)
-        return self.loss.point_within(_with_entries(x, columns, model.x), columns), solved
+        model.minimise(CLOSER * here.violation, ROUNDS)
+        return self.loss.point_within(_with_entries(x, columns, model.x), columns), model
 
-    def _general(self, here: _Place, columns: Any) -> tuple[Point, bool]:
+    def _general(self, here: _Place, columns: Any) -> tuple[Point, descent.Model]:
         """Models of second order around one point after the other."""
         loss, penalty = self.loss.restrict(columns), self.penalty.restrict(columns)
         point, gradient = Point(here.point.x[columns], here.point.prediction), here.gradient[columns]
-        target, solved = CLOSER * here.violation, True
         for _ in range(ROUNDS):
             hessian = np.asarray(loss.hessian(point), dtype=np.float64)
             model = descent.Model(hessian, penalty, point.x, gradient, self.sweep)
-            if model.violation <= target:
-                break
-            solved = model.minimise(0.5 * target, ROUNDS)
+            model.minimise(0.5 * CLOSER * here.violation, ROUNDS)
             new = _search(loss, penalty, point, loss.point(model.x.astype(point.x.dtype)))
             if new is None:
                 break
             point, gradient = new, loss.gradient(new)
-        return Point(_with_entries(here.point.x, columns, point.x), point.prediction), solved
+            if penalty.violation(point.x, gradient) <= CLOSER * here.violation:
+                break
+        return Point(_with_entries(here.point.x, columns, point.x), point.prediction), model
 
 
 def _search(loss: Any, penalty: Any, point: Point, towards: Point) -> Point | None:
     """The first point of lower objective, the way halved again and again; None if there is none."""
     value, move = objective(loss, penalty, point), towards - point
-    if objective(loss, penalty, towards) <= value + _rounding(point.x, value):  # near the end only slopes can tell
+    rounding = 8 * float(np.finfo(point.x.dtype).eps) * abs(value)
+    if objective(loss, penalty, towards) <= value + rounding:
         return towards
     for halving in range(1, HALVINGS):
         new = point + 0.5**halving * move
         if objective(loss, penalty, new) < value:
             return new
     return None
-
-
-def _rounding(x: Any, value: float) -> float:
-    """How far rounding can lift the objective."""
-    return 8 * float(np.finfo(x.dtype).eps) * abs(value)
 
 
 def _with_entries(x: Any, columns: Any, values: Any) -> Any:
