@@ -29,8 +29,8 @@ def test_sets_that_change_slowly(form):
     A, weight = matrix()
     kept = KeptColumns(FORMS[form](A), weight)
     random = np.random.default_rng(1)
-    for columns in ([3, 5], [5, 3, 7], [0, 5, 19], [3], list(range(20))):
-        columns, x = np.array(columns), random.standard_normal(len(columns))
+    for columns in map(np.array, ([3, 5], [5, 3, 7], [0, 5, 19], [3], range(20))):
+        x = random.standard_normal(columns.size)
         expected = A[:, columns].T @ (weight[:, None] * A[:, columns])
         np.testing.assert_allclose(kept.gram(columns), expected, atol=1e-13)
         np.testing.assert_allclose(kept.predict(columns, x), A[:, columns] @ x, atol=1e-13)

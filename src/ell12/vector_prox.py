@@ -85,9 +85,8 @@ def _prox_fused(z: Array, t: float, l2_weight: float) -> Array | None:
         return None
     square_above, shrink = kernels
     square = square_above(z, threshold)
-    if not safe_square(float(square), z):  # nothing above the threshold, NaN, or out of range
-        return None
-    return shrink(z, threshold, 1 + l2_weight * t / square**0.5)
+    x = shrink(z, threshold, 1 + l2_weight * t / square**0.5)  # on its way before the first number is waited for
+    return x if safe_square(float(square), z) else None  # nothing above the threshold, NaN, or out of range
 
 
 def _square_above(z: Array, t: Array) -> Array:
