@@ -79,6 +79,16 @@ _HOMES = {
         "CompletionPath",
     ),
     "completion.imputer": ("L12Imputer",),
+    "restoration": (
+        "denoise_tv",
+        "deblur_tv",
+        "inpaint_tv",
+        "reconstruct_mri",
+        "restore_tv",
+        "Restoration",
+        "TotalVariationL12",
+        "SmoothedGradient",
+    ),
     "linear_model": (
         "L12Regressor",
         "L12RegressorCV",
@@ -100,6 +110,7 @@ _MODULES = (
     "penalties",
     "prox",
     "quadratic",
+    "restoration",
     "solvers",
     "streaming",
 )
@@ -145,6 +156,16 @@ if TYPE_CHECKING:
     from ell12.protocols import DataUnavailable
     from ell12.prox import moreau_l12, prox_l12, prox_l12_groups, prox_l12_iterative, prox_l12_spectral
     from ell12.quadratic import QuadraticLoss
+    from ell12.restoration import (
+        Restoration,
+        SmoothedGradient,
+        TotalVariationL12,
+        deblur_tv,
+        denoise_tv,
+        inpaint_tv,
+        reconstruct_mri,
+        restore_tv,
+    )
     from ell12.solvers import (
         DCA,
         FISTA,
@@ -196,20 +217,26 @@ __all__ = [
     "ProxSVRG",
     "ProximalGradient",
     "QuadraticLoss",
+    "Restoration",
     "Result",
     "RowsL12",
     "SequentialConvex",
+    "SmoothedGradient",
     "SpectralL12",
     "SpectralLogSum",
     "SquaredLoss",
     "Status",
     "StreamedLoss",
     "SupportNewton",
+    "TotalVariationL12",
     "TruncatedNuclear",
     "WorkingSet",
     "as_observed",
     "complete_matrix",
     "completion_path",
+    "deblur_tv",
+    "denoise_tv",
+    "inpaint_tv",
     "l12_path",
     "minimize",
     "moreau_l12",
@@ -217,6 +244,8 @@ __all__ = [
     "prox_l12_groups",
     "prox_l12_iterative",
     "prox_l12_spectral",
+    "reconstruct_mri",
+    "restore_tv",
     "stationarity",
 ]
 

@@ -1,0 +1,69 @@
+"""Images as scikit-image takes them: integers scaled to [0, 1], channels by axis, n axes."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ell12.backend import all_finite, as_floating, is_half, is_numpy, namespace
+from ell12.protocols import Array
+
+
+def as_image(image: Any, name: str = "image") -> Array:
+    """The image in floating point, checked.
+
+    Unsigned integers are divided by their largest value, signed ones mapped to [-1, 1], truth values become 0 and 1,
+    half precision becomes single; other floating and complex arrays are taken as they are.
+
+    Examples
+    --------
+    >>> as_image(np.array([[0, 255]], dtype=np.uint8))
+    array([[0., 1.]])
+    """
+    if np.ma.isMaskedArray(image):
+        raise TypeError(f"{name} must not be a masked array: fill it, or give its mask to inpaint_tv")
+    image = image if hasattr(image, "dtype") else np.asarray(image)
+    if math.prod(image.shape) == 0 or len(image.shape) == 0:
+        raise ValueError(f"{name} is empty: its shape is {tuple(image.shape)}")
+    image = as_floating(_scaled(image), name)
+    if is_half(image):
+        image = namespace(image).astype(image, namespace(image).float32)
+    if not all_finite(image):
+        raise ValueError(f"{name} holds NaN or infinity; every pixel must be finite")
+    return image
+
+
+def _scaled(image: Array) -> Array:
+    """Integers as numbers between -1 and 1, the way scikit-image converts them."""
+    if type(image) is np.ndarray and image.dtype.kind not in "iu":
+        return image
+    xp = namespace(image)
+    if not xp.isdtype(image.dtype, "integral"):
+        return image
+    limits = xp.iinfo(image.dtype)
+    value = xp.astype(image, xp.asarray(0.0).dtype)
+    if limits.min == 0:
+        return value / float(limits.max)
+    return (value + 0.5) * (2.0 / (float(limits.max) - float(limits.min)))
+
+
+def channels_first(image: Array, channel_axis: int | None) -> tuple[Array, int]:
+    """The image with its channels along the first axis, and how many axes make one channel."""
+    ndim = len(image.shape)
+    if channel_axis is None:
+        return image, ndim
+    if not isinstance(channel_axis, int | np.integer) or not -ndim <= channel_axis < ndim:
+        raise ValueError(
+            f"channel_axis {channel_axis!r} is out of range for an image of shape {tuple(image.shape)}"
+        )
+    if ndim == 1:
+        raise ValueError("an image with channels needs an axis besides channel_axis")
+    moved = namespace(image).moveaxis(image, int(channel_axis), 0)
+    return np.ascontiguousarray(moved) if is_numpy(moved) else moved, ndim - 1
+
+
+def channels_back(image: Array, channel_axis: int | None) -> Array:
+    """The inverse of `channels_first`."""
+    return image if channel_axis is None else namespace(image).moveaxis(image, 0, int(channel_axis))
