@@ -43,7 +43,7 @@ class TotalVariationL12:
     --------
     >>> import numpy as np
     >>> TotalVariationL12(1.0, l2_weight=1.0, smoothing=0.0).value(np.array([[0.0, 3.0], [4.0, 0.0]]))
-    9.0
+    2.0
     """
 
     alpha: float
