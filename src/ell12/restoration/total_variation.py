@@ -11,7 +11,7 @@ from ell12.checks import set_numbers
 from ell12.image_operators import FiniteDifference
 from ell12.layout import row_norms
 from ell12.protocols import Array
-from ell12.prox import moreau_l12, prox_l12
+from ell12.restoration.stencil import envelope_and_gradient, sweep_for
 
 Bounds = tuple[float | None, float | None]
 
@@ -21,8 +21,8 @@ class TotalVariationL12:
     r"""``alpha sum_i (||(D x)_i||_1 - l2_weight ||(D x)_i||_2)`` over the pixels i, D being forward differences.
 
     With ``smoothing > 0`` each term is replaced by its Moreau envelope,
-    ``min_w alpha (||w||_1 - l2_weight ||w||_2) + mu/2 ||w - (D x)_i||^2`` with ``mu = alpha / smoothing``, which has the
-    gradient ``mu D'(D x - prox(D x))`` and is the paper's penalised problem with its W eliminated.
+    ``min_w alpha (||w||_1 - l2_weight ||w||_2) + mu/2 ||w - (D x)_i||^2`` with ``mu = alpha / smoothing``. The sum has the
+    gradient ``mu D'(D x - prox(D x))``: it is the paper's penalised problem with its W eliminated.
 
     Parameters
     ----------
@@ -38,6 +38,8 @@ class TotalVariationL12:
         Past the end of an axis the difference is zero, or the image starts again.
     bounds : tuple of two numbers, optional
         The least and the largest value that x may take; None for none.
+    flip : tuple of int
+        The axes, counted from the last (-1), along which differences are backward instead of forward.
 
     Examples
     --------
@@ -52,6 +54,7 @@ class TotalVariationL12:
     ndim: int = 2
     boundary: str = "neumann"
     bounds: Bounds | None = None
+    flip: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         set_numbers(self, "alpha", "l2_weight", "smoothing")
@@ -69,18 +72,20 @@ class TotalVariationL12:
 
     def true_value(self, x: Array) -> float:
         """The penalty at x without smoothing."""
-        steps = self.differences(x) @ x
+        steps = self.differences(x) @ self.flipped(x)
         xp = namespace(steps)
         total = xp.sum(xp.abs(steps)) - self.l2_weight * xp.sum(row_norms(steps))
         return self.alpha * float(total)
 
     def value_and_gradient(self, x: Array) -> tuple[float, Array]:
-        """The smoothed penalty and its gradient, in one pass."""
-        D = self.differences(x)
-        steps = D @ x
-        kept = prox_l12(steps, self.smoothing, l2_weight=self.l2_weight, axis=-1)
-        envelope = moreau_l12(steps, self.smoothing, l2_weight=self.l2_weight, axis=-1)
-        return self.mu * float(namespace(x).sum(envelope)), self.mu * (D.H @ (steps - kept))
+        """The smoothed penalty and its gradient."""
+        sweep = sweep_for(x, self)
+        if sweep is not None:
+            value, gradient = sweep.gradient(self.flipped(x))
+            return value, self.flipped(gradient)
+        t, l2_weight = self.smoothing, self.l2_weight
+        value, gradient = envelope_and_gradient(self.flipped(x), self.differences(x), t, l2_weight)
+        return self.mu * value, self.mu * self.flipped(gradient)
 
     def prox(self, x: Array, step: float) -> Array:
         """The minimiser of ``1/2 ||. - x||^2 + step * value(.)``: a denoising problem, solved numerically."""
@@ -91,7 +96,7 @@ class TotalVariationL12:
     def violation(self, x: Array, gradient: Array) -> float:
         """The root mean square, over the pixels, of the gradient of loss plus penalty less what the bounds hold.
 
-        Not the largest entry: pixels that switch between two branches of the prox would decide for all.
+        Not the largest entry: a few pixels that switch between two branches of the prox would decide for all.
         """
         total = gradient + self.value_and_gradient(x)[1]
         return root_mean_square(x - self.project(x - total))
@@ -110,16 +115,25 @@ class TotalVariationL12:
         """The operator D for images like x."""
         return FiniteDifference(tuple(x.shape), self.boundary, self.ndim)
 
+    def flipped(self, x: Array) -> Array:
+        """The image x, or what D made of it laid out like x, seen from the corner where differences begin."""
+        return namespace(x).flip(x, axis=self.flip) if self.flip else x
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """The bounds as numbers."""
+        low, high = self.bounds or (None, None)
+        return -math.inf if low is None else low, math.inf if high is None else high
+
     def project(self, x: Array) -> Array:
         """The nearest image within the bounds."""
-        if self.bounds is None:
-            return x
-        low, high = self.bounds
-        return namespace(x).clip(x, low, high)
+        return x if self.bounds is None else namespace(x).clip(x, *self.bounds)
 
     def allows(self, x: Array) -> bool:
         """Whether x lies within the bounds."""
-        return self.bounds is None or not is_complex(x) and max_abs(x - self.project(x)) == 0
+        if self.bounds is not None and is_complex(x):
+            raise TypeError("bounds need a real image, got complex numbers")
+        return self.bounds is None or max_abs(x - self.project(x)) == 0
 
 
 def root_mean_square(x: Array) -> float:
