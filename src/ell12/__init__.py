@@ -88,6 +88,9 @@ _HOMES = {
         "Restoration",
         "TotalVariationL12",
         "SmoothedGradient",
+        "AlternatingMinimization",
+        "TotalVariationDCA",
+        "GrowingADMM",
     ),
     "linear_model": (
         "L12Regressor",
@@ -157,8 +160,11 @@ if TYPE_CHECKING:
     from ell12.prox import moreau_l12, prox_l12, prox_l12_groups, prox_l12_iterative, prox_l12_spectral
     from ell12.quadratic import QuadraticLoss
     from ell12.restoration import (
+        AlternatingMinimization,
+        GrowingADMM,
         Restoration,
         SmoothedGradient,
+        TotalVariationDCA,
         TotalVariationL12,
         deblur_tv,
         denoise_tv,
@@ -188,6 +194,7 @@ __all__ = [
     "MCP",
     "SAGA",
     "AlternatingLeastSquares",
+    "AlternatingMinimization",
     "BlockAPG",
     "CappedL1",
     "ColumnsL12",
@@ -199,6 +206,7 @@ __all__ = [
     "FactoredAPG",
     "FullSVD",
     "GroupL12",
+    "GrowingADMM",
     "HuberLoss",
     "L12Classifier",
     "L12ClassifierCV",
@@ -228,6 +236,7 @@ __all__ = [
     "Status",
     "StreamedLoss",
     "SupportNewton",
+    "TotalVariationDCA",
     "TotalVariationL12",
     "TruncatedNuclear",
     "WorkingSet",

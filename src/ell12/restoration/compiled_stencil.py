@@ -1,8 +1,8 @@
 """The fused stencil of the smoothed total variation, compiled (numba).
 
 One sweep over the image computes the differences, their prox, the adjoint, a gradient step and the extrapolation,
-with the objective and the norms that steer the method. `ell12.restoration.stencil` holds the plain twins that are its
-tests' oracles, and imports this module only for images large enough to pay for loading numba.
+with the objective and the norms that steer the method. `ell12.restoration.stencil` holds the plain twins that are
+its tests' oracles, and imports this module only for images large enough to pay for loading numba.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _triple(x, y, z, t, relief, growth, l2_weight, zero, half, one):  # type: ig
     root = math.sqrt(square)
     some = square > zero
     factor = one + relief / root
-    top = max(max(a, b), c)
+    top = max(a, b, c)
     kept = max(top + growth, zero)  # of equal differences the first is kept
     p = p * factor if some else (kept if a >= top else zero)
     q = q * factor if some else (kept if (a < top) & (b >= top) else zero)
@@ -60,7 +60,7 @@ def _triple(x, y, z, t, relief, growth, l2_weight, zero, half, one):  # type: ig
 
 @njit(**OPTIONS)
 def _residuals_2d(here, below, periodic, numbers, down, right):  # type: ignore[no-untyped-def]
-    """Fill ``down[j]`` and ``right[j + 1]`` with the residuals of pixel j; ``right[0]`` is what enters the first."""
+    """Fill ``down[j]`` and ``right[j + 1]`` with the residuals of pixel j; ``right[0]`` is what enters pixel 0."""
     n = here.size
     _, t, relief, growth, l2_weight = numbers
     zero, half, one = here.dtype.type(0), here.dtype.type(0.5), here.dtype.type(1)
@@ -78,7 +78,7 @@ def _residuals_2d(here, below, periodic, numbers, down, right):  # type: ignore[
 
 @njit(**OPTIONS)
 def _residuals_3d(here, below, behind, periodic, numbers, back, down, right):  # type: ignore[no-untyped-def]
-    """`_residuals_2d` with the next plane's row ``behind``; in loops with few arrays each, which are vectorised."""
+    """`_residuals_2d` with the next plane's row ``behind``; in loops of few arrays each, which are vectorised."""
     n = here.size
     _, t, relief, growth, l2_weight = numbers
     zero, half, one = here.dtype.type(0), here.dtype.type(0.5), here.dtype.type(1)
@@ -102,8 +102,9 @@ def _residuals_3d(here, below, behind, periodic, numbers, back, down, right):  #
 @njit(**OPTIONS)
 def _step(mu, above, down, right, here, y, weight, x, out, step, sums):  # type: ignore[no-untyped-def]
     """A row of the gradient step: x becomes the new point, ``out`` the extrapolated one."""
-    size, lipschitz, beta, low, high = step
+    size, beta, low, high = step
     loss = square = turn = here.dtype.type(0)
+    bounded = math.isfinite(low) or math.isfinite(high)
     for j in range(here.size):
         pixel = here[j]
         away = pixel - y[j]
@@ -111,13 +112,14 @@ def _step(mu, above, down, right, here, y, weight, x, out, step, sums):  # type:
         gradient = pull + mu * (above[j] - down[j] + right[j] - right[j + 1])
         free = pixel - size * gradient
         new = min(max(free, low), high)
-        residual = gradient if new == free else lipschitz * (pixel - new)
+        # Where a bound holds, what is left of the gradient is what a step of length one would still move.
+        residual = pixel - min(max(pixel - gradient, low), high) if bounded else gradient
         move = new - x[j]
         x[j] = new
         out[j] = min(max(new + beta * move, low), high)
         loss += pull * away
         square += residual * residual
-        turn += residual * move
+        turn += gradient * move
     sums[1] += loss
     sums[2] += square
     sums[3] += turn
@@ -134,10 +136,10 @@ def _gradient(mu, above, down, right, out):  # type: ignore[no-untyped-def]
 def sweep_2d(z, periodic, first, last, numbers, data, x, out, step, rows, sums):  # type: ignore[no-untyped-def]
     """Rows ``first`` to ``last`` of an image z.
 
-    ``numbers`` is (mu, t, relief, growth, l2_weight), ``step`` (size, lipschitz, beta, low, high), ``data`` (y, weight)
-    with one row of weights or one for each row of y, ``rows`` is scratch. With ``data[0]`` empty ``out`` becomes the
-    penalty's gradient, else x and out become what `_step` says. Adds to ``sums``: envelope, twice the loss, the
-    squared gradient, its inner product with the move.
+    ``numbers`` is (mu, t, relief, growth, l2_weight), ``step`` (size, beta, low, high), ``data`` (y, weight)
+    with one row of weights or one for each row of y, ``rows`` is scratch. With ``data[0]`` empty ``out`` becomes
+    the penalty's gradient, else x and out become what `_step` says. Adds to ``sums``: envelope, twice the loss,
+    the squared gradient, its inner product with the move.
     """
     m = z.shape[0]
     y, weight = data
@@ -159,14 +161,16 @@ def sweep_2d(z, periodic, first, last, numbers, data, x, out, step, rows, sums):
 
 
 @njit(**OPTIONS)
-def sweep_3d(z, periodic, first, last, numbers, data, x, out, step, plane, rows, sums):  # type: ignore[no-untyped-def]
+def sweep_3d(z, periodic, first, last, numbers, data, x, out, step, plane, rows, sums):  # type: ignore
     """`sweep_2d` for planes ``first`` to ``last`` of a volume; ``plane`` is scratch too."""
     depth, m, n = z.shape
     y, weight = data
     mu = numbers[0]
     down, above, right, back = rows[0], rows[1], rows[2], rows[3]
     plane[:] = z.dtype.type(0)
-    start = first - 1 if periodic or first > 0 else first  # the plane before, for what flows from it into the first
+    start = (
+        first - 1 if periodic or first > 0 else first
+    )  # the plane before, for what flows from it into the first
     for k in range(start, last):
         here = z[k % depth]
         after = z[k + 1 if k + 1 < depth else (0 if periodic else k)]

@@ -14,8 +14,8 @@ from ell12.protocols import Array
 def as_image(image: Any, name: str = "image") -> Array:
     """The image in floating point, checked.
 
-    Unsigned integers are divided by their largest value, signed ones mapped to [-1, 1], truth values become 0 and 1,
-    half precision becomes single; other floating and complex arrays are taken as they are.
+    Unsigned integers are divided by their largest value, signed ones mapped to [-1, 1], truth values become 0
+    and 1, half precision becomes single; other floating and complex arrays are taken as they are.
 
     Examples
     --------
@@ -67,3 +67,37 @@ def channels_first(image: Array, channel_axis: int | None) -> tuple[Array, int]:
 def channels_back(image: Array, channel_axis: int | None) -> Array:
     """The inverse of `channels_first`."""
     return image if channel_axis is None else namespace(image).moveaxis(image, 0, int(channel_axis))
+
+
+def filled(image: Array, known: Array, ndim: int) -> Array:
+    """The image with its unknown pixels filled from coarser and coarser means of the known ones.
+
+    Examples
+    --------
+    >>> filled(np.array([1.0, 0.0, 0.0, 4.0]), np.array([True, False, False, True]), 1)
+    array([1., 1., 4., 4.])
+    """
+    xp = namespace(image)
+    known = xp.asarray(known)
+    weight = xp.astype(known, xp.abs(image).dtype)
+    total, count = image * weight, weight
+    first = len(image.shape) - ndim
+    for axis in range(first, len(image.shape)):
+        total, count = _pair_sums(total, axis), _pair_sums(count, axis)
+    mean = total / xp.where(count > 0, count, 1)
+    coarsest = all(n == 1 for n in mean.shape[first:])
+    if not coarsest and not bool(xp.all(count > 0)):
+        mean = filled(mean, count > 0, ndim)
+    for axis in range(first, len(image.shape)):
+        places = xp.arange(image.shape[axis]) // 2
+        mean = xp.take(mean, places, axis=axis)
+    return xp.where(known, image, mean)
+
+
+def _pair_sums(x: Array, axis: int) -> Array:
+    """Sums of two neighbours; a last one alone stays as it is."""
+    xp, before = namespace(x), (slice(None),) * axis
+    even, odd = x[(*before, slice(0, None, 2), ...)], x[(*before, slice(1, None, 2), ...)]
+    if odd.shape[axis] < even.shape[axis]:
+        odd = xp.concat([odd, xp.zeros_like(even[(*before, slice(-1, None), ...)])], axis=axis)
+    return even + odd

@@ -1,12 +1,10 @@
-"""The level of white noise in an image, and the strength that suits it."""
+"""The level of white noise in an image, from its finest wavelet coefficients."""
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
-from ell12.backend import as_numpy, is_complex, namespace
+from ell12.backend import as_numpy, is_complex
 from ell12.protocols import Array
 
 # Daubechies' high-pass filter with two vanishing moments: blind to what is locally linear.
@@ -21,7 +19,7 @@ def estimate_noise(image: Array, ndim: int, known: Array | None = None) -> float
     Parameters
     ----------
     image : array
-        Its last ``ndim`` axes make an image; over the others the estimates are averaged.
+        Its last ``ndim`` axes make an image; over the others the estimates are averaged. Brought to NumPy.
     ndim : int
         How many.
     known : array of bool, optional
@@ -34,61 +32,29 @@ def estimate_noise(image: Array, ndim: int, known: Array | None = None) -> float
     True
     """
     pixels = as_numpy(image)
-    parts = [pixels.real, pixels.imag] if is_complex(image) else [pixels]
     shape = (-1, *pixels.shape[pixels.ndim - ndim :])
-    usable = None if known is None else _all_known(as_numpy(known).reshape(shape), ndim)
+    usable = None if known is None else _coarse(as_numpy(known).reshape(shape), np.logical_and.reduce)
     estimates = []
-    for part in parts:
-        for index, plane in enumerate(part.reshape(shape)):
-            details = _details(plane)
-            chosen = details.reshape(-1) if usable is None else details[usable[index]]
+    for part in (pixels.real, pixels.imag) if is_complex(image) else (pixels,):
+        for index, details in enumerate(_coarse(part.reshape(shape), _high_pass)):
+            chosen = details if usable is None else details[usable[index]]
             if chosen.size >= FEWEST:
                 estimates.append(float(np.median(np.abs(chosen))) / MEDIAN_OF_MODULUS)
     if not estimates:
-        raise ValueError("the image is too small to estimate its noise: give alpha, or noise")
+        raise ValueError("too few pixels to estimate the noise: give alpha, or noise")
     return sum(estimates) / len(estimates)
 
 
-def strength_for_noise(noise: float, l2_weight: float, spread: float) -> float:
-    """``2.6 (noise / spread)^(4/3) spread`` at ``l2_weight`` 0.5, the best found on photographs."""
-    if noise == 0:
-        return 0.0
-    return 2.6 * spread * (noise / spread) ** (4 / 3)
+def _high_pass(taps: list[np.ndarray]) -> np.ndarray:
+    return np.sum([tap.dtype.type(weight) * tap for weight, tap in zip(FILTER, taps, strict=True)], axis=0)
 
 
-def value_range(image: Array, noise: float) -> float:
-    """The range of the values less what noise adds at both ends, at least 1: what the strength is relative to."""
-    xp = namespace(image)
-    sizes = xp.abs(image) if is_complex(image) else image
-    return max(1.0, float(xp.max(sizes)) - float(xp.min(sizes)) - 9 * noise)
-
-
-def _details(plane: np.ndarray) -> np.ndarray:
-    """The coefficients that are high-pass along every axis longer than the filter, every second one."""
-    for axis in range(plane.ndim):
-        count = (plane.shape[axis] - len(FILTER)) // 2 + 1
-        if count < 1:
-            continue
-        taps = [_every_second(plane, axis, offset, count) for offset in range(len(FILTER))]
-        plane = sum(weight * tap for weight, tap in zip(FILTER, taps, strict=True))
-    return plane if plane.size else np.zeros(0)
-
-
-def _all_known(known: np.ndarray, ndim: int) -> np.ndarray:
-    """Where every pixel that a coefficient is made of is known."""
-    for axis in range(1, ndim + 1):
-        count = (known.shape[axis] - len(FILTER)) // 2 + 1
-        if count < 1:
-            continue
-        taps = [_every_second(known, axis, offset, count) for offset in range(len(FILTER))]
-        known = np.logical_and.reduce(taps)
-    return known
-
-
-def _every_second(x: np.ndarray, axis: int, offset: int, count: int) -> np.ndarray:
-    return x[(slice(None),) * axis + (slice(offset, offset + 2 * count - 1, 2),)]
-
-
-def is_level(noise: float) -> bool:
-    """Whether a given noise level makes sense."""
-    return 0 <= noise < math.inf
+def _coarse(x: np.ndarray, combine: object) -> np.ndarray:
+    """Combine four neighbours along every axis but the first that has so many, at every second place."""
+    for axis in range(1, x.ndim):
+        count = (x.shape[axis] - len(FILTER)) // 2 + 1
+        if count > 0:
+            before = (slice(None),) * axis
+            starts = range(len(FILTER))
+            x = combine([x[(*before, slice(i, i + 2 * count - 1, 2))] for i in starts])  # type: ignore[operator]
+    return x

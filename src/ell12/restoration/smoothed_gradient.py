@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from ell12.backend import inner, is_numpy
 from ell12.image_operators import Identity, Sampling
 from ell12.protocols import Array, Iterate, Point
 from ell12.restoration.stencil import Buffers, Sweep, sweep_for
-from ell12.restoration.total_variation import TotalVariationL12, root_mean_square
+from ell12.restoration.total_variation import TotalVariationL12
 
 
 class Momentum:
@@ -39,15 +39,17 @@ class SmoothedGradient:
     """``x+ = z - gradient(z) / L``, ``z+ = x+ + beta (x+ - x)``: accelerated, with gradient restart.
 
     The smoothed penalty is a minimum of quadratics of curvature mu, so that a step of one over
-    ``L = ||A||^2 + 4 ndim mu`` never raises the objective. No linear system is solved. The iterates are the points z,
-    whose objective and gradient each sweep computes on its way. Denoising and inpainting of large NumPy images is
-    one compiled sweep a step; everything else, on arrays of any kind, a few passes.
+    ``L = ||A||^2 + 4 ndim mu`` never raises the objective. No linear system is solved. The iterates are the points
+    z, whose objective and gradient each sweep computes on its way. Denoising and inpainting of large NumPy images
+    is one compiled sweep a step; everything else, on arrays of any kind, a few passes.
 
     Parameters
     ----------
     threads : int, optional
         Threads of the compiled sweep; by default one for a quarter of a million pixels, no more than processors.
     """
+
+    smooths: ClassVar[bool] = True
 
     threads: int | None = None
 
@@ -63,7 +65,7 @@ class SmoothedGradient:
         momentum = Momentum(1 / lipschitz if isinstance(loss.A, Identity) else 0.0)
         sweep = sweep_for(start.x, penalty, self.threads) if _is_pointwise(loss) else None
         if sweep is None:
-            return _plain_iterates(loss, penalty, start, lipschitz, momentum)
+            return descend(loss, penalty, start, lambda gradient, _: gradient / lipschitz, momentum)
         return _swept_iterates(loss, penalty, start, lipschitz, momentum, sweep)
 
 
@@ -73,18 +75,26 @@ def check_smoothed(penalty: Any) -> None:
         raise ValueError(f"this solver needs a TotalVariationL12 with smoothing > 0, got {penalty!r}")
 
 
-def _plain_iterates(
-    loss: Any, penalty: TotalVariationL12, start: Point, lipschitz: float, momentum: Momentum
+def descend(
+    loss: Any,
+    penalty: TotalVariationL12,
+    start: Point,
+    step: Callable[[Array, Array], Array],
+    momentum: Momentum | None,
 ) -> Iterator[Iterate]:
+    """``x+ = z - step(gradient, z)`` with or without momentum; the step inverts a bound on the curvature."""
     x, z = start.x, start
     while True:
         value, slope = penalty.value_and_gradient(z.x)
         gradient = loss.gradient(z) + slope
-        new = penalty.project(z.x - gradient / lipschitz)
-        back = gradient if penalty.bounds is None else lipschitz * (z.x - new)
-        yield Iterate(z, loss.value(z) + value, root_mean_square(back))
+        new = penalty.project(z.x - step(gradient, z.x))
+        left = gradient if penalty.bounds is None else z.x - penalty.project(z.x - gradient)
+        yield Iterate(z, loss.value(z) + value, penalty.size(left))
+        if momentum is None:
+            z = loss.point(new)
+            continue
         move = new - x
-        if inner(back, move) > 0:
+        if inner(gradient, move) > 0:
             momentum.restart()
         x, z = new, loss.point(penalty.project(new + momentum.next() * move))
 
@@ -99,8 +109,12 @@ def _swept_iterates(
     z, beta = np.ascontiguousarray(penalty.flipped(start.x)), momentum.next()
     while True:
         out = buffers.take()
-        sums = sweep.step(z, y, weight, x, out, (1 / lipschitz, lipschitz, beta, low, high))
-        yield Iterate(loss.point(penalty.flipped(z)), sums.loss + sums.penalty, math.sqrt(sums.square / x.size))
+        sums = sweep.step(z, y, weight, x, out, (1 / lipschitz, beta, low, high))
+        yield Iterate(
+            loss.point(penalty.flipped(z)),
+            sums.loss + sums.penalty,
+            penalty.unit * math.sqrt(sums.square / x.size),
+        )
         if sums.turn > 0:
             momentum.restart()
             momentum.next()  # the factor that this sweep should have had, 0
@@ -120,4 +134,3 @@ def _data(loss: Any, penalty: TotalVariationL12) -> tuple[Array, Array | None]:
         return np.ascontiguousarray(penalty.flipped(loss.b)), None
     weight = np.ascontiguousarray(penalty.flipped(loss.A.mask)).astype(loss.b.dtype)
     return np.ascontiguousarray(penalty.flipped(loss.A.H @ loss.b)), weight
-

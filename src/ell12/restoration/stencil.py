@@ -5,6 +5,7 @@ The plain functions are the compiled sweep's oracles.
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 import weakref
@@ -63,7 +64,7 @@ class Sweep:
         """The smoothed penalty at x and its gradient."""
         out = np.empty_like(x, order="C")
         none = np.empty((0,) * len(self.space), self.dtype)
-        zeros = (self.kind(0),) * 5
+        zeros = (self.kind(0),) * 4
         sums = self._run(np.ascontiguousarray(x), lambda _: (none, none), out, out, zeros)
         return sums.penalty, out
 
@@ -72,7 +73,7 @@ class Sweep:
     ) -> Sums:
         """Replace x by the gradient step from z, and ``out`` by its extrapolation.
 
-        ``step`` is (size, lipschitz, beta, low, high); ``weight`` is 1 where y counts and 0 where it does not.
+        ``step`` is (size, beta, low, high); ``weight`` is 1 where y counts and 0 where it does not.
         """
         ones = np.ones((1,) * (len(self.space) - 1) + self.space[-1:], self.dtype)
         ys = y.reshape(self.images, *self.space)
@@ -155,4 +156,4 @@ def usable_threads(pixels: int) -> int:
 
 def _bands(rows: int, threads: int) -> list[tuple[int, int]]:
     edges = np.linspace(0, rows, min(threads, rows) + 1).astype(int).tolist()
-    return list(zip(edges[:-1], edges[1:], strict=True))
+    return list(itertools.pairwise(edges))

@@ -21,8 +21,8 @@ class TotalVariationL12:
     r"""``alpha sum_i (||(D x)_i||_1 - l2_weight ||(D x)_i||_2)`` over the pixels i, D being forward differences.
 
     With ``smoothing > 0`` each term is replaced by its Moreau envelope,
-    ``min_w alpha (||w||_1 - l2_weight ||w||_2) + mu/2 ||w - (D x)_i||^2`` with ``mu = alpha / smoothing``. The sum has the
-    gradient ``mu D'(D x - prox(D x))``: it is the paper's penalised problem with its W eliminated.
+    ``min_w alpha (||w||_1 - l2_weight ||w||_2) + mu/2 ||w - (D x)_i||^2`` with ``mu = alpha / smoothing``. The sum
+    has the gradient ``mu D'(D x - prox(D x))``: it is the paper's penalised problem with its W eliminated.
 
     Parameters
     ----------
@@ -94,12 +94,27 @@ class TotalVariationL12:
         return denoising_result(x, replace(self, alpha=self.alpha * step)).x
 
     def violation(self, x: Array, gradient: Array) -> float:
-        """The root mean square, over the pixels, of the gradient of loss plus penalty less what the bounds hold.
+        """The size of the gradient of loss plus penalty, less what the bounds hold; see `size`.
 
-        Not the largest entry: a few pixels that switch between two branches of the prox would decide for all.
+        Without smoothing the penalty has subgradients instead, and the best that a few steps find is taken.
         """
-        total = gradient + self.value_and_gradient(x)[1]
-        return root_mean_square(x - self.project(x - total))
+        slope = self.value_and_gradient(x)[1] if self.smoothing else nearest_subgradient(self, x, -gradient)
+        total = gradient + slope
+        return self.size(total if self.bounds is None else x - self.project(x - total))
+
+    def size(self, gradient: Array) -> float:
+        """The root mean square over the pixels, times ``max(1, mu)``.
+
+        `ell12.minimize` divides it by alpha, so that stationarity is in units of the smaller of alpha and
+        smoothing. Not the largest entry: a few pixels that switch between two branches of the prox would decide
+        for all.
+        """
+        return self.unit * norm(gradient) / math.sqrt(math.prod(gradient.shape))
+
+    @property
+    def unit(self) -> float:
+        """``max(1, mu)``, 1 without smoothing."""
+        return max(1.0, self.mu) if self.smoothing else 1.0
 
     @property
     def mu(self) -> float:
@@ -136,9 +151,27 @@ class TotalVariationL12:
         return self.bounds is None or max_abs(x - self.project(x)) == 0
 
 
-def root_mean_square(x: Array) -> float:
-    """``||x|| / sqrt(number of entries)``."""
-    return norm(x) / math.sqrt(math.prod(x.shape))
+def nearest_subgradient(penalty: TotalVariationL12, x: Array, target: Array, steps: int = 50) -> Array:
+    """A subgradient ``D'v`` of the unsmoothed penalty at x near the target, by projected gradient steps on v.
+
+    Where a difference is zero (below a thousandth of the largest) v may lie between -alpha and alpha, elsewhere it
+    has the difference's sign; the subtracted norm's gradient is fixed by x.
+    """
+    D = penalty.differences(x)
+    differences = D @ penalty.flipped(x)
+    xp, size = namespace(differences), row_norms(differences)
+    unit = differences / xp.where(size > 0, size, 1)
+    modulus = xp.abs(differences)
+    zero = modulus <= 1e-3 * max_abs(differences)
+    signs = differences / xp.where(modulus > 0, modulus, 1)
+    target = penalty.flipped(target) + penalty.alpha * penalty.l2_weight * (D.H @ unit)
+    v = previous = penalty.alpha * xp.where(zero, 0 * signs, signs)
+    for k in range(steps):
+        ahead = v + k / (k + 3) * (v - previous)
+        free = ahead - D @ (D.H @ ahead - target) / D.norm_squared
+        scale = penalty.alpha / xp.where(xp.abs(free) > penalty.alpha, xp.abs(free), penalty.alpha)
+        previous, v = v, xp.where(zero, scale * free, v)
+    return penalty.flipped(D.H @ v - penalty.alpha * penalty.l2_weight * (D.H @ unit))
 
 
 def _as_bounds(bounds: Any) -> Bounds | None:
