@@ -26,13 +26,13 @@ def _pair(x, y, t, relief, growth, l2_weight, zero, half, one):  # type: ignore[
     a, b = abs(x), abs(y)
     p, q = max(a - t, zero), max(b - t, zero)
     square = p * p + q * q
-    root = math.sqrt(square)
+    inverse = one / math.sqrt(square)
     some = square > zero
-    factor = one + relief / root
+    factor = one + relief * inverse
     kept = max(max(a, b) + growth, zero)  # of equal differences the first is kept
     p = p * factor if some else (kept if a >= b else zero)
     q = q * factor if some else (zero if a >= b else kept)
-    length = root + relief if some else kept
+    length = square * inverse + relief if some else kept
     a, b = a - p, b - q
     envelope = t * (p + q - l2_weight * length) + half * (a * a + b * b)
     return -a if x < zero else a, -b if y < zero else b, envelope
@@ -44,15 +44,15 @@ def _triple(x, y, z, t, relief, growth, l2_weight, zero, half, one):  # type: ig
     a, b, c = abs(x), abs(y), abs(z)
     p, q, r = max(a - t, zero), max(b - t, zero), max(c - t, zero)
     square = p * p + q * q + r * r
-    root = math.sqrt(square)
+    inverse = one / math.sqrt(square)
     some = square > zero
-    factor = one + relief / root
+    factor = one + relief * inverse
     top = max(a, b, c)
     kept = max(top + growth, zero)  # of equal differences the first is kept
     p = p * factor if some else (kept if a >= top else zero)
     q = q * factor if some else (kept if (a < top) & (b >= top) else zero)
     r = r * factor if some else (kept if (a < top) & (b < top) else zero)
-    length = root + relief if some else kept
+    length = square * inverse + relief if some else kept
     a, b, c = a - p, b - q, c - r
     envelope = t * (p + q + r - l2_weight * length) + half * (a * a + b * b + c * c)
     return -a if x < zero else a, -b if y < zero else b, -c if z < zero else c, envelope

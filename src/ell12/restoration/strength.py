@@ -29,6 +29,19 @@ def strength_for_noise(noise: float, spread: float) -> float:
     return 2.6 * spread * (noise / spread) ** (4 / 3)
 
 
+def strength_for_deblurring(noise: float, spread: float) -> float:
+    """``1.2 spread (noise / spread)^(3/2)``: the middle of what was best on photographs under Gaussian blur.
+
+    The best lay between a third and three times as much, being smaller for wider blurs and finer texture.
+
+    Examples
+    --------
+    >>> round(strength_for_deblurring(0.01, 1.0), 6)
+    0.0012
+    """
+    return 1.2 * spread * (noise / spread) ** 1.5
+
+
 def value_range(image: Array, noise: float) -> float:
     """The range of the values less what noise adds at both ends, at least 1."""
     xp = namespace(image)
