@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 import scipy.sparse.linalg
@@ -87,7 +89,7 @@ def test_alternating_minimization_never_raises_the_objective(solver):
     for l2_weight in (0.5, 1.0):
         options = {"l2_weight": l2_weight, "solver": solver, "tol": 0, "max_iter": 25, "return_result": True}
         values = ell12.denoise_tv(noisy(), 0.1, **options).runs[0].history["objective"][1:]
-        assert all(b <= a * (1 + 1e-12) for a, b in zip(values[:-1], values[1:], strict=True))
+        assert all(b <= a * (1 + 1e-12) for a, b in itertools.pairwise(values))
 
 
 def test_alternating_minimization_takes_the_papers_steps():

@@ -32,9 +32,9 @@ SHAPES = [
 def image(shape, dtype=np.float64, seed=0):
     """Differences on both sides of every threshold, with ties and zeros among them."""
     rng = np.random.default_rng(seed)
-    return (rng.integers(-4, 5, shape) * 0.1 + 0.3 * rng.standard_normal(shape) * (rng.random(shape) < 0.5)).astype(
-        dtype
-    )
+    return (
+        rng.integers(-4, 5, shape) * 0.1 + 0.3 * rng.standard_normal(shape) * (rng.random(shape) < 0.5)
+    ).astype(dtype)
 
 
 @pytest.mark.parametrize("boundary", ["neumann", "periodic"])
@@ -125,7 +125,10 @@ def test_a_gradient_step_never_raises_the_objective(l2_weight, boundary):
     rng = np.random.default_rng(0)
     for alpha, smoothing in ((0.05, 0.01), (1.0, 0.1), (0.01, 1.0)):
         y = rng.standard_normal((12, 9))
-        loss, penalty = SquaredLoss(Identity(y.shape), y), TotalVariationL12(alpha, l2_weight, smoothing, 2, boundary)
+        loss, penalty = (
+            SquaredLoss(Identity(y.shape), y),
+            TotalVariationL12(alpha, l2_weight, smoothing, 2, boundary),
+        )
         x, size = 3 * rng.standard_normal(y.shape), 1 / (1 + penalty.lipschitz)
         for _ in range(40):
             value, slope = penalty.value_and_gradient(x)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -14,7 +15,7 @@ from ell12.protocols import Array
 from ell12.restoration.arrangements import Cropped, Mirrored, RealInput, Reshaped, Stacked
 from ell12.restoration.images import as_image, channels_first, filled
 from ell12.restoration.noise import estimate_noise
-from ell12.restoration.problems import MAX_ITER, TOL, Options, Problem
+from ell12.restoration.problems import MAX_ITER, TOL_DENOISING, Options, Problem
 from ell12.restoration.strength import strength_for_deblurring, strength_for_noise, value_range
 from ell12.restoration.total_variation import Bounds
 
@@ -31,7 +32,7 @@ def denoise_tv(
     spins: int = 1,
     bounds: Bounds | None = None,
     solver: Any = "accelerated",
-    tol: float = TOL,
+    tol: float = TOL_DENOISING,
     max_iter: int = MAX_ITER,
     measure: Mapping[str, Callable[[Array], float]] | None = None,
     objectives: bool = False,
@@ -74,6 +75,7 @@ def denoise_tv(
         what suits the problem. The last two minimise the true objective, whatever ``smoothing`` says.
     tol : float
         Stop when the root mean square of the gradient falls to tol times the smaller of alpha and smoothing.
+        0.005 by default in the other functions, whose problems are less well conditioned.
     max_iter : int
         Stop after so many steps in any case, with a warning unless ``return_result`` is set.
     measure : dict of functions, optional
@@ -293,7 +295,8 @@ def _strength(
         raise ValueError(f"alpha must be a number, 'held-out' or None, got {alpha!r}")
     noise = problem.options.noise
     if noise is None and estimate is not None:
-        noise = estimate()
+        with contextlib.suppress(ValueError) if alpha == "held-out" else contextlib.nullcontext():
+            noise = estimate()
     if alpha == "held-out":
         first = None if not noise else rule(noise, value_range(problem.start, noise))
         return problem.strength_by_held_out_data(first), None

@@ -44,9 +44,8 @@ def _scaled(image: Array) -> Array:
         return image
     limits = xp.iinfo(image.dtype)
     value = xp.astype(image, xp.asarray(0.0).dtype)
-    if limits.min == 0:
-        return value / float(limits.max)
-    return (value + 0.5) * (2.0 / (float(limits.max) - float(limits.min)))
+    value = value / float(limits.max)
+    return value if limits.min == 0 else xp.where(value < -1, -1.0, value)
 
 
 def channels_first(image: Array, channel_axis: int | None) -> tuple[Array, int]:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+
 import numpy as np
 
-from ell12.backend import as_numpy, is_complex
+from ell12.backend import is_complex, is_numpy, max_abs, namespace
+from ell12.image_operators import slice_of
 from ell12.protocols import Array
 
 # Daubechies' high-pass filter with two vanishing moments: blind to what is locally linear.
@@ -19,7 +23,7 @@ def estimate_noise(image: Array, ndim: int, known: Array | None = None) -> float
     Parameters
     ----------
     image : array
-        Its last ``ndim`` axes make an image; over the others the estimates are averaged. Brought to NumPy.
+        Its last ``ndim`` axes make an image; over the others the estimates are averaged.
     ndim : int
         How many.
     known : array of bool, optional
@@ -31,30 +35,63 @@ def estimate_noise(image: Array, ndim: int, known: Array | None = None) -> float
     >>> abs(estimate_noise(noisy, 2) - 0.05) < 0.002
     True
     """
-    pixels = as_numpy(image)
-    shape = (-1, *pixels.shape[pixels.ndim - ndim :])
-    usable = None if known is None else _coarse(as_numpy(known).reshape(shape), np.logical_and.reduce)
-    estimates = []
-    for part in (pixels.real, pixels.imag) if is_complex(image) else (pixels,):
-        for index, details in enumerate(_coarse(part.reshape(shape), _high_pass)):
-            chosen = details if usable is None else details[usable[index]]
-            if chosen.size >= FEWEST:
-                estimates.append(float(np.median(np.abs(chosen))) / MEDIAN_OF_MODULUS)
+    xp = namespace(image)
+    shape = (-1, *image.shape[len(image.shape) - ndim :])
+    known = None if known is None else xp.reshape(xp.asarray(known), shape)
+    parts = (xp.real(image), xp.imag(image)) if is_complex(image) else (image,)
+    images = [xp.reshape(part, shape) for part in parts]
+    estimates = [e for part in images for e in _by_wavelets(part, known) or _by_neighbours(part, known)]
     if not estimates:
         raise ValueError("too few pixels to estimate the noise: give alpha, or noise")
-    return sum(estimates) / len(estimates)
+    noise = sum(estimates) / len(estimates)
+    return noise if noise > 8 * float(xp.finfo(image.dtype).eps) * max_abs(image) else 0.0
 
 
-def _high_pass(taps: list[np.ndarray]) -> np.ndarray:
-    return np.sum([tap.dtype.type(weight) * tap for weight, tap in zip(FILTER, taps, strict=True)], axis=0)
+def _by_wavelets(images: Array, known: Array | None) -> list[float]:
+    """One estimate for each image that has enough coefficients."""
+    details = _coarse(images, _high_pass)
+    usable = None if known is None else _coarse(known, _all_of)
+    chosen = [
+        details[i, ...] if usable is None else details[i, ...][usable[i, ...]] for i in range(images.shape[0])
+    ]
+    return [_spread(part) for part in chosen if math.prod(part.shape) >= FEWEST]
 
 
-def _coarse(x: np.ndarray, combine: object) -> np.ndarray:
+def _by_neighbours(images: Array, known: Array | None) -> list[float]:
+    """One estimate from all differences of known neighbours: where so few pixels are known that no window is."""
+    if known is None:
+        return []
+    steps = []
+    for axis in range(1, len(images.shape)):
+        n = images.shape[axis]
+        both = slice_of(known, axis, 0, n - 1) & slice_of(known, axis, 1, n)
+        steps.append((slice_of(images, axis, 1, n) - slice_of(images, axis, 0, n - 1))[both])
+    joined = namespace(images).concat(steps)
+    return [_spread(joined) / math.sqrt(2)] if joined.shape[0] >= FEWEST else []
+
+
+def _spread(values: Array) -> float:
+    """The standard deviation of normal values with this median modulus."""
+    xp = namespace(values)
+    sizes = xp.reshape(xp.abs(values), (-1,))
+    median = np.median(sizes) if is_numpy(sizes) else xp.sort(sizes)[sizes.shape[0] // 2]
+    return float(median) / MEDIAN_OF_MODULUS
+
+
+def _high_pass(taps: list[Array]) -> Array:
+    first, *rest = (weight * tap for weight, tap in zip(FILTER, taps, strict=True))
+    return sum(rest, first)
+
+
+def _all_of(taps: list[Array]) -> Array:
+    return taps[0] & taps[1] & taps[2] & taps[3]
+
+
+def _coarse(x: Array, combine: Callable[[list[Array]], Array]) -> Array:
     """Combine four neighbours along every axis but the first that has so many, at every second place."""
-    for axis in range(1, x.ndim):
+    for axis in range(1, len(x.shape)):
         count = (x.shape[axis] - len(FILTER)) // 2 + 1
         if count > 0:
             before = (slice(None),) * axis
-            starts = range(len(FILTER))
-            x = combine([x[(*before, slice(i, i + 2 * count - 1, 2))] for i in starts])  # type: ignore[operator]
+            x = combine([x[(*before, slice(i, i + 2 * count - 1, 2), ...)] for i in range(len(FILTER))])
     return x

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ell12.backend import as_numpy, inner, is_complex, is_numpy, like, namespace, norm
+from ell12.backend import inner, is_complex, is_numpy, like, namespace, norm
 from ell12.image_operators import Convolution, FourierSampling, Identity
 from ell12.operators import adjoint
 from ell12.protocols import Array
@@ -110,11 +110,12 @@ def _fidelity_symbol(A: Any, x: Array) -> Any:
         return 1.0
     if isinstance(A, Convolution):
         return like(namespace(A.spectrum).abs(A.spectrum) ** 2, x)
-    mask = as_numpy(A.mask).astype(np.float64)
-    if not is_complex(x):  # a coefficient of a real image says as much as its conjugate
-        mirrored = np.roll(np.flip(mask), 1, axis=tuple(range(mask.ndim)))
-        mask = (mask + mirrored) / 2
-    return like(mask, x)
+    xp = namespace(A.mask)
+    if is_complex(x):
+        return like(A.mask, x)
+    axes = tuple(range(len(A.mask.shape)))
+    mirrored = xp.roll(xp.flip(A.mask), (1,) * len(axes), axis=axes)
+    return (like(A.mask, x) + like(mirrored, x)) / 2  # a coefficient of a real image determines its conjugate
 
 
 def _solve_cosine(right: np.ndarray, symbol: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
