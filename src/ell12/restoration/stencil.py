@@ -21,7 +21,7 @@ from ell12.layout import row_norms
 from ell12.protocols import Array
 from ell12.prox import prox_l12
 
-COMPILED_FROM = 2**16  # pixels from which an image pays for loading the compiled sweep
+COMPILED_FROM = 2**14  # pixels from which an image pays for loading the compiled sweep
 PIXELS_PER_THREAD = 2**18
 
 
