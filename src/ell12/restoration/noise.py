@@ -74,8 +74,10 @@ def _spread(values: Array) -> float:
     """The standard deviation of normal values with this median modulus."""
     xp = namespace(values)
     sizes = xp.reshape(xp.abs(values), (-1,))
-    median = np.median(sizes) if is_numpy(sizes) else xp.sort(sizes)[sizes.shape[0] // 2]
-    return float(median) / MEDIAN_OF_MODULUS
+    if is_numpy(sizes):
+        return float(np.median(sizes)) / MEDIAN_OF_MODULUS
+    ordered, n = xp.sort(sizes), sizes.shape[0]
+    return (float(ordered[(n - 1) // 2]) + float(ordered[n // 2])) / 2 / MEDIAN_OF_MODULUS
 
 
 def _high_pass(taps: list[Array]) -> Array:
