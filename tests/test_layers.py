@@ -70,6 +70,17 @@ ALLOWED = {
         "progress",
         "plots",
     },
+    "restoration": {
+        "protocols",
+        "backend",
+        "checks",
+        "layout",
+        "prox",
+        "operators",
+        "image_operators",
+        "losses",
+        "minimization",
+    },
     "datasets": set(),
 }
 FREE = {"__init__", "cli", "experiments"}  # the package's front, and its thin users that nothing imports
@@ -78,7 +89,7 @@ ONLY_IMPORTER = {
     "array_api_compat": {"backend"},
     "dask": {"distributed"},
     "distributed": {"distributed"},
-    "numba": {"compiled", "compiled_descent", "completion/compiled"},
+    "numba": {"compiled", "compiled_descent", "completion/compiled", "restoration"},
     "matplotlib": {"experiments", "plots"},
     "sklearn": {"linear_model", "completion/imputer"},
 }

@@ -24,6 +24,8 @@ class FiniteDifference(ArrayOperator):
         The shape of the image.
     boundary : {"neumann", "periodic"}
         Past the end of an axis the difference is zero, or the image starts again.
+    ndim : int, optional
+        How many of the last axes are differenced, the others counting images; all by default.
 
     Examples
     --------
@@ -33,29 +35,57 @@ class FiniteDifference(ArrayOperator):
 
     shape: InitVar[Any]
     boundary: str = "neumann"
+    ndim: int | None = None
 
     def __post_init__(self, shape: Any) -> None:
-        shape = _as_shape(shape)
+        shape = as_shape(shape)
         if self.boundary not in ("neumann", "periodic"):
             raise ValueError(f"boundary must be 'neumann' or 'periodic', got {self.boundary!r}")
-        self._set(input_shape=shape, output_shape=(*shape, len(shape)), norm_squared=4.0 * len(shape))
+        ndim = len(shape) if self.ndim is None else self.ndim
+        if not 0 < ndim <= len(shape):
+            raise ValueError(f"ndim must lie between 1 and {len(shape)}, the axes of shape {shape}; got {ndim}")
+        self._set(ndim=ndim, input_shape=shape, output_shape=(*shape, ndim), norm_squared=4.0 * ndim)
 
     def _apply(self, x: Array) -> Array:
-        parts = [self._forward(x, axis) for axis in range(x.ndim)]
-        return namespace(x).stack(parts, axis=-1)
+        first = x.ndim - self.output_shape[-1]
+        return namespace(x).stack([self._forward(x, axis) for axis in range(first, x.ndim)], axis=-1)
 
     def _apply_adjoint(self, y: Array) -> Array:
-        return sum(self._backward(y[..., axis], axis) for axis in range(y.shape[-1]))
+        count, first = y.shape[-1], y.ndim - 1 - y.shape[-1]
+        return sum(self._backward(y[..., d], first + d) for d in range(count))
 
     def _forward(self, x: Array, axis: int) -> Array:
-        xp, last = namespace(x), _slice(x, axis, -1, None)
-        end = _slice(x, axis, 0, 1) - last if self.boundary == "periodic" else xp.zeros_like(last)
-        return xp.concat([_slice(x, axis, 1, None) - _slice(x, axis, 0, -1), end], axis=axis)
+        xp, last = namespace(x), slice_of(x, axis, -1, None)
+        end = slice_of(x, axis, 0, 1) - last if self.boundary == "periodic" else xp.zeros_like(last)
+        return xp.concat([slice_of(x, axis, 1, None) - slice_of(x, axis, 0, -1), end], axis=axis)
 
     def _backward(self, part: Array, axis: int) -> Array:
-        xp, inside, last = namespace(part), _slice(part, axis, 0, -1), _slice(part, axis, -1, None)
+        xp, inside, last = namespace(part), slice_of(part, axis, 0, -1), slice_of(part, axis, -1, None)
         end = last if self.boundary == "periodic" else xp.zeros_like(last)
         return xp.concat([end, inside], axis=axis) - xp.concat([inside, end], axis=axis)
+
+
+@dataclass(frozen=True, eq=False)
+class Identity(ArrayOperator):
+    """``x -> x``, for images of one shape.
+
+    Examples
+    --------
+    >>> Identity((2,)) @ [1.0, 2.0]
+    array([1., 2.])
+    """
+
+    shape: InitVar[Any]
+
+    def __post_init__(self, shape: Any) -> None:
+        shape = as_shape(shape)
+        self._set(input_shape=shape, output_shape=shape, norm_squared=1.0)
+
+    def _apply(self, x: Array) -> Array:
+        return x
+
+    def _apply_adjoint(self, y: Array) -> Array:
+        return y
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +111,7 @@ class Convolution(ArrayOperator):
     spectrum: Array = field(init=False, repr=False)  # the transfer function
 
     def __post_init__(self, shape: Any) -> None:
-        kernel, shape = as_floating(self.kernel, "kernel"), _as_shape(shape)
+        kernel, shape = as_floating(self.kernel, "kernel"), as_shape(shape)
         if len(kernel.shape) != len(shape) or any(
             not 0 < k <= n for k, n in zip(kernel.shape, shape, strict=True)
         ):
@@ -169,14 +199,16 @@ class FourierSampling(Sampling):
         return namespace(y).fft.ifftn(super()._apply_adjoint(_complex(y)), norm="ortho")
 
 
-def _as_shape(shape: Any) -> tuple[int, ...]:
+def as_shape(shape: Any) -> tuple[int, ...]:
+    """Check that shape holds positive integers, and return it as a tuple."""
     sizes = np.atleast_1d(np.asarray(shape))
     if sizes.ndim != 1 or sizes.size == 0 or sizes.dtype.kind not in "iu" or sizes.min() < 1:
         raise ValueError(f"shape must hold positive integers, got {shape}")
     return tuple(sizes.tolist())
 
 
-def _slice(x: Array, axis: int, start: int, stop: int | None) -> Array:
+def slice_of(x: Array, axis: int, start: int, stop: int | None) -> Array:
+    """The part of x between two places along one axis."""
     return x[(*(slice(None),) * axis, slice(start, stop), ...)]
 
 

@@ -1,0 +1,185 @@
+"""Operators that lay images out: as vectors, several at once, real and imaginary, continued past their ends."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import InitVar, dataclass
+from typing import Any
+
+from ell12.backend import namespace
+from ell12.image_operators import as_shape, slice_of
+from ell12.operators import ArrayOperator, adjoint, dtype_of, input_shape, output_shape
+from ell12.protocols import Array
+
+
+@dataclass(frozen=True, eq=False)
+class Reshaped(ArrayOperator):
+    """An operator on vectors, applied to the entries of an image row by row.
+
+    Parameters
+    ----------
+    A : matrix or operator
+        Such as a SciPy LinearOperator or a pylops operator of shape (m, n).
+    shape : tuple of int
+        The shape of the image, n entries.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Reshaped(np.ones((1, 4)), (2, 2)) @ [[1.0, 2.0], [3.0, 4.0]]
+    array([10.])
+    """
+
+    A: Any
+    shape: InitVar[Any]
+
+    def __post_init__(self, shape: Any) -> None:
+        shape, size = as_shape(shape), math.prod(input_shape(self.A))
+        if math.prod(shape) != size:
+            raise ValueError(f"shape {shape} does not hold the {size} entries that A acts on")
+        self._set(input_shape=shape, output_shape=output_shape(self.A), dtype=dtype_of(self.A))
+        self._set(norm_squared=getattr(self.A, "norm_squared", None))
+
+    def _apply(self, x: Array) -> Array:
+        return self.A @ namespace(x).reshape(x, input_shape(self.A))
+
+    def _apply_adjoint(self, y: Array) -> Array:
+        x = adjoint(self.A) @ y
+        return namespace(x).reshape(x, self.input_shape)
+
+
+@dataclass(frozen=True, eq=False)
+class Stacked(ArrayOperator):
+    """One operator for each of several images along the first axis.
+
+    Parameters
+    ----------
+    A : operator
+        One of ours.
+    count : int
+        How many images.
+
+    Examples
+    --------
+    >>> from ell12.image_operators import Sampling
+    >>> Stacked(Sampling([True, False]), 2) @ [[1.0, 2.0], [3.0, 4.0]]
+    array([[1.],
+           [3.]])
+    """
+
+    A: Any
+    count: int
+
+    def __post_init__(self) -> None:
+        self._set(input_shape=(self.count, *self.A.input_shape), output_shape=(self.count, *self.A.output_shape))
+        self._set(dtype=self.A.dtype, norm_squared=self.A.norm_squared)
+
+    def _apply(self, x: Array) -> Array:
+        return namespace(x).stack([self.A @ x[i, ...] for i in range(self.count)])
+
+    def _apply_adjoint(self, y: Array) -> Array:
+        A = self.A.H
+        return namespace(y).stack([A @ y[i, ...] for i in range(self.count)])
+
+
+@dataclass(frozen=True, eq=False)
+class RealInput(ArrayOperator):
+    """An operator with complex results, for real images: real and imaginary part along a new last axis.
+
+    Examples
+    --------
+    >>> from ell12.image_operators import FourierSampling
+    >>> RealInput(FourierSampling([True, False])) @ [1.0, 1.0]
+    array([[1.41421356, 0.        ]])
+    """
+
+    A: Any
+
+    def __post_init__(self) -> None:
+        self._set(input_shape=self.A.input_shape, output_shape=(*self.A.output_shape, 2))
+        self._set(norm_squared=self.A.norm_squared)
+
+    def _apply(self, x: Array) -> Array:
+        y = self.A @ x
+        xp = namespace(y)
+        return xp.stack([xp.real(y), xp.imag(y)], axis=-1)
+
+    def _apply_adjoint(self, y: Array) -> Array:
+        x = self.A.H @ (y[..., 0] + 1j * y[..., 1])
+        return namespace(x).real(x)
+
+
+@dataclass(frozen=True, eq=False)
+class Mirrored(ArrayOperator):
+    """An image continued past its ends by its mirror image, the last pixel twice.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        The shape of the image.
+    widths : tuple of int
+        How many pixels to add at both ends of each axis, no more than it has.
+
+    Examples
+    --------
+    >>> Mirrored((3,), (2,)) @ [1.0, 2.0, 3.0]
+    array([2., 1., 1., 2., 3., 3., 2.])
+    """
+
+    shape: InitVar[Any]
+    widths: tuple[int, ...]
+
+    def __post_init__(self, shape: Any) -> None:
+        shape = as_shape(shape)
+        if any(not 0 <= w <= n for w, n in zip(self.widths, shape, strict=True)):
+            raise ValueError(f"widths {self.widths} do not fit an image of shape {shape}")
+        padded = tuple(n + 2 * w for n, w in zip(shape, self.widths, strict=True))
+        self._set(input_shape=shape, output_shape=padded)
+
+    def _apply(self, x: Array) -> Array:
+        xp = namespace(x)
+        for axis, width in enumerate(self.widths):
+            head, tail = slice_of(x, axis, 0, width), slice_of(x, axis, x.shape[axis] - width, None)
+            x = xp.concat([xp.flip(head, axis=axis), x, xp.flip(tail, axis=axis)], axis=axis)
+        return x
+
+    def _apply_adjoint(self, y: Array) -> Array:
+        xp = namespace(y)
+        for axis, (width, n) in enumerate(zip(self.widths, self.input_shape, strict=True)):
+            head, tail = slice_of(y, axis, 0, width), slice_of(y, axis, n + width, None)
+            inside = slice_of(y, axis, width, n + width)
+            rest = xp.zeros_like(slice_of(inside, axis, 0, n - width))
+            y = inside + xp.concat([xp.flip(head, axis=axis), rest], axis=axis)
+            y = y + xp.concat([rest, xp.flip(tail, axis=axis)], axis=axis)
+        return y
+
+
+@dataclass(frozen=True, eq=False)
+class Cropped(ArrayOperator):
+    """An image less some pixels at both ends of each axis.
+
+    Examples
+    --------
+    >>> Cropped((4,), (1,)) @ [1.0, 2.0, 3.0, 4.0]
+    array([2., 3.])
+    """
+
+    shape: InitVar[Any]
+    widths: tuple[int, ...]
+
+    def __post_init__(self, shape: Any) -> None:
+        shape = as_shape(shape)
+        left = tuple(n - 2 * w for n, w in zip(shape, self.widths, strict=True))
+        if min(left) < 1 or min(self.widths) < 0:
+            raise ValueError(f"widths {self.widths} leave nothing of an image of shape {shape}")
+        self._set(input_shape=shape, output_shape=left, norm_squared=1.0)
+
+    def _apply(self, x: Array) -> Array:
+        return x[tuple(slice(w, x.shape[axis] - w) for axis, w in enumerate(self.widths))]
+
+    def _apply_adjoint(self, y: Array) -> Array:
+        xp = namespace(y)
+        for axis, width in enumerate(self.widths):
+            edge = xp.zeros_like(xp.concat([slice_of(y, axis, 0, 1)] * width, axis=axis)) if width else None
+            y = y if edge is None else xp.concat([edge, y, edge], axis=axis)
+        return y

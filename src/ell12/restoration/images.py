@@ -1,0 +1,102 @@
+"""Images as scikit-image takes them: integers scaled to [0, 1], channels by axis, n axes."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ell12.backend import all_finite, as_floating, is_half, is_numpy, namespace
+from ell12.protocols import Array
+
+
+def as_image(image: Any, name: str = "image") -> Array:
+    """The image in floating point, checked.
+
+    Unsigned integers are divided by their largest value, signed ones mapped to [-1, 1], truth values become 0
+    and 1, half precision becomes single; other floating and complex arrays are taken as they are.
+
+    Examples
+    --------
+    >>> as_image(np.array([[0, 255]], dtype=np.uint8))
+    array([[0., 1.]])
+    """
+    if np.ma.isMaskedArray(image):
+        raise TypeError(f"{name} must not be a masked array: fill it, or give its mask to inpaint_tv")
+    image = image if hasattr(image, "dtype") else np.asarray(image)
+    if math.prod(image.shape) == 0 or len(image.shape) == 0:
+        raise ValueError(f"{name} is empty: its shape is {tuple(image.shape)}")
+    image = as_floating(_scaled(image), name)
+    if is_half(image):
+        image = namespace(image).astype(image, namespace(image).float32)
+    if not all_finite(image):
+        raise ValueError(f"{name} holds NaN or infinity; every pixel must be finite")
+    return image
+
+
+def _scaled(image: Array) -> Array:
+    """Integers as numbers between -1 and 1, the way scikit-image converts them."""
+    if type(image) is np.ndarray and image.dtype.kind not in "iu":
+        return image
+    xp = namespace(image)
+    if not xp.isdtype(image.dtype, "integral"):
+        return image
+    limits = xp.iinfo(image.dtype)
+    value = xp.astype(image, xp.asarray(0.0).dtype)
+    value = value / float(limits.max)
+    return value if limits.min == 0 else xp.where(value < -1, -1.0, value)
+
+
+def channels_first(image: Array, channel_axis: int | None) -> tuple[Array, int]:
+    """The image with its channels along the first axis, and how many axes make one channel."""
+    ndim = len(image.shape)
+    if channel_axis is None:
+        return image, ndim
+    if not isinstance(channel_axis, int | np.integer) or not -ndim <= channel_axis < ndim:
+        raise ValueError(
+            f"channel_axis {channel_axis!r} is out of range for an image of shape {tuple(image.shape)}"
+        )
+    if ndim == 1:
+        raise ValueError("an image with channels needs an axis besides channel_axis")
+    moved = namespace(image).moveaxis(image, int(channel_axis), 0)
+    return np.ascontiguousarray(moved) if is_numpy(moved) else moved, ndim - 1
+
+
+def channels_back(image: Array, channel_axis: int | None) -> Array:
+    """The inverse of `channels_first`."""
+    return image if channel_axis is None else namespace(image).moveaxis(image, 0, int(channel_axis))
+
+
+def filled(image: Array, known: Array, ndim: int) -> Array:
+    """The image with its unknown pixels filled from coarser and coarser means of the known ones.
+
+    Examples
+    --------
+    >>> filled(np.array([1.0, 0.0, 0.0, 4.0]), np.array([True, False, False, True]), 1)
+    array([1., 1., 4., 4.])
+    """
+    xp = namespace(image)
+    known = xp.asarray(known)
+    weight = xp.astype(known, xp.abs(image).dtype)
+    total, count = image * weight, weight
+    first = len(image.shape) - ndim
+    for axis in range(first, len(image.shape)):
+        total, count = _pair_sums(total, axis), _pair_sums(count, axis)
+    mean = total / xp.where(count > 0, count, 1)
+    coarsest = all(n == 1 for n in mean.shape[first:])
+    if not coarsest and not bool(xp.all(count > 0)):
+        mean = filled(mean, count > 0, ndim)
+    for axis in range(first, len(image.shape)):
+        places = xp.arange(image.shape[axis]) // 2
+        mean = xp.take(mean, places, axis=axis)
+    return xp.where(known, image, mean)
+
+
+def _pair_sums(x: Array, axis: int) -> Array:
+    """Sums of two neighbours; a last one alone stays as it is."""
+    xp, before = namespace(x), (slice(None),) * axis
+    even, odd = x[(*before, slice(0, None, 2), ...)], x[(*before, slice(1, None, 2), ...)]
+    if odd.shape[axis] < even.shape[axis]:
+        odd = xp.concat([odd, xp.zeros_like(even[(*before, slice(-1, None), ...)])], axis=axis)
+    return even + odd

@@ -1,0 +1,99 @@
+"""The level of white noise in an image, from its finest wavelet coefficients."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from ell12.backend import is_complex, is_numpy, max_abs, namespace
+from ell12.image_operators import slice_of
+from ell12.protocols import Array
+
+# Daubechies' high-pass filter with two vanishing moments: blind to what is locally linear.
+FILTER = (-0.4829629131445341, 0.8365163037378079, -0.2241438680420134, -0.1294095225512604)
+MEDIAN_OF_MODULUS = 0.6744897501960817  # of a standard normal variable
+FEWEST = 32  # coefficients below which their median says little
+
+
+def estimate_noise(image: Array, ndim: int, known: Array | None = None) -> float:
+    """The noise's standard deviation: the median modulus of the finest diagonal wavelet coefficients over 0.6745.
+
+    Parameters
+    ----------
+    image : array
+        Its last ``ndim`` axes make an image; over the others the estimates are averaged.
+    ndim : int
+        How many.
+    known : array of bool, optional
+        Which pixels count; all by default.
+
+    Examples
+    --------
+    >>> noisy = 0.05 * np.random.default_rng(0).standard_normal((128, 128))
+    >>> abs(estimate_noise(noisy, 2) - 0.05) < 0.002
+    True
+    """
+    xp = namespace(image)
+    shape = (-1, *image.shape[len(image.shape) - ndim :])
+    known = None if known is None else xp.reshape(xp.asarray(known), shape)
+    parts = (xp.real(image), xp.imag(image)) if is_complex(image) else (image,)
+    images = [xp.reshape(part, shape) for part in parts]
+    estimates = [e for part in images for e in _by_wavelets(part, known) or _by_neighbours(part, known)]
+    if not estimates:
+        raise ValueError("too few pixels to estimate the noise: give alpha, or noise")
+    noise = sum(estimates) / len(estimates)
+    return noise if noise > 8 * float(xp.finfo(image.dtype).eps) * max_abs(image) else 0.0
+
+
+def _by_wavelets(images: Array, known: Array | None) -> list[float]:
+    """One estimate for each image that has enough coefficients."""
+    details = _coarse(images, _high_pass)
+    usable = None if known is None else _coarse(known, _all_of)
+    chosen = [
+        details[i, ...] if usable is None else details[i, ...][usable[i, ...]] for i in range(images.shape[0])
+    ]
+    return [_spread(part) for part in chosen if math.prod(part.shape) >= FEWEST]
+
+
+def _by_neighbours(images: Array, known: Array | None) -> list[float]:
+    """One estimate from all differences of known neighbours: where so few pixels are known that no window is."""
+    if known is None:
+        return []
+    steps = []
+    for axis in range(1, len(images.shape)):
+        n = images.shape[axis]
+        both = slice_of(known, axis, 0, n - 1) & slice_of(known, axis, 1, n)
+        steps.append((slice_of(images, axis, 1, n) - slice_of(images, axis, 0, n - 1))[both])
+    joined = namespace(images).concat(steps)
+    return [_spread(joined) / math.sqrt(2)] if joined.shape[0] >= FEWEST else []
+
+
+def _spread(values: Array) -> float:
+    """The standard deviation of normal values with this median modulus."""
+    xp = namespace(values)
+    sizes = xp.reshape(xp.abs(values), (-1,))
+    if is_numpy(sizes):
+        return float(np.median(sizes)) / MEDIAN_OF_MODULUS
+    ordered, n = xp.sort(sizes), sizes.shape[0]
+    return (float(ordered[(n - 1) // 2]) + float(ordered[n // 2])) / 2 / MEDIAN_OF_MODULUS
+
+
+def _high_pass(taps: list[Array]) -> Array:
+    first, *rest = (weight * tap for weight, tap in zip(FILTER, taps, strict=True))
+    return sum(rest, first)
+
+
+def _all_of(taps: list[Array]) -> Array:
+    return taps[0] & taps[1] & taps[2] & taps[3]
+
+
+def _coarse(x: Array, combine: Callable[[list[Array]], Array]) -> Array:
+    """Combine four neighbours along every axis but the first that has so many, at every second place."""
+    for axis in range(1, len(x.shape)):
+        count = (x.shape[axis] - len(FILTER)) // 2 + 1
+        if count > 0:
+            before = (slice(None),) * axis
+            x = combine([x[(*before, slice(i, i + 2 * count - 1, 2), ...)] for i in range(len(FILTER))])
+    return x

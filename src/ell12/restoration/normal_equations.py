@@ -1,0 +1,126 @@
+"""Linear systems ``(A'A + weight D'D + shift I) x = r`` of alternating methods: exact by FFT or DCT, or by CG."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ell12.backend import inner, is_complex, is_numpy, like, namespace, norm
+from ell12.image_operators import Convolution, FourierSampling, Identity
+from ell12.operators import adjoint
+from ell12.protocols import Array
+from ell12.restoration.arrangements import RealInput, Stacked
+from ell12.restoration.total_variation import TotalVariationL12
+
+Solve = Callable[[Array, float, float], Array]  # right-hand side, weight, shift
+
+
+def has_exact_solver(A: Any, penalty: TotalVariationL12) -> bool:
+    """Whether one transform makes both A'A and D'D diagonal."""
+    A = _single(A)
+    return isinstance(A, Identity) or (
+        isinstance(A, Convolution | FourierSampling) and penalty.boundary == "periodic"
+    )
+
+
+def exact_solver(A: Any, penalty: TotalVariationL12, x: Array) -> Solve:
+    """The exact solution for images like x, by the Fourier or, at Neumann boundaries, the cosine transform."""
+    if not has_exact_solver(A, penalty):
+        raise ValueError(
+            "an exact step needs denoising, or a Convolution or FourierSampling with boundary='periodic'; "
+            "use inner='cg', or SmoothedGradient()"
+        )
+    fourier = penalty.boundary == "periodic"
+    if not fourier and not is_numpy(x):
+        raise TypeError("the exact step at Neumann boundaries takes NumPy arrays; use inner='cg', or 'periodic'")
+    shape = tuple(x.shape)[len(x.shape) - penalty.ndim :]
+    laplacian = like(difference_symbol(shape, penalty.boundary), x)
+    fidelity = _fidelity_symbol(A, x)
+    axes = tuple(range(-penalty.ndim, 0))
+
+    def solve(right: Array, weight: float, shift: float = 0.0) -> Array:
+        xp = namespace(right)
+        symbol = fidelity + weight * laplacian + shift
+        symbol = xp.where(symbol > 0, symbol, 1)
+        if not fourier:
+            return _solve_cosine(right, symbol, axes)
+        solution = xp.fft.ifftn(xp.fft.fftn(right + 0j, axes=axes) / symbol, axes=axes)
+        return solution if is_complex(right) else xp.real(solution)
+
+    return solve
+
+
+def normal_product(
+    A: Any, penalty: TotalVariationL12, weight: float, shift: float = 0.0
+) -> Callable[[Array], Array]:
+    """The map ``x -> (A'A + weight D'D + shift I) x``."""
+    A_adjoint = adjoint(A)
+
+    def product(x: Array) -> Array:
+        D = penalty.differences(x)
+        return A_adjoint @ (A @ x) + weight * penalty.flipped(D.H @ (D @ penalty.flipped(x))) + shift * x
+
+    return product
+
+
+def conjugate_gradients(
+    product: Callable[[Array], Array], right: Array, x: Array, tol: float, max_iter: int
+) -> Array:
+    """Solve ``product(x) = right`` from x on; product must be symmetric and positive definite.
+
+    Examples
+    --------
+    >>> conjugate_gradients(lambda x: 2 * x, np.array([2.0, 4.0]), np.zeros(2), 1e-8, 5)
+    array([1., 2.])
+    """
+    residual = right - product(x)
+    direction, square = residual, inner(residual, residual)
+    limit = (tol * norm(right)) ** 2
+    for _ in range(max_iter):
+        if square <= limit:
+            break
+        image = product(direction)
+        step = square / inner(direction, image)
+        x, residual = x + step * direction, residual - step * image
+        old, square = square, inner(residual, residual)
+        direction = residual + (square / old) * direction
+    return x
+
+
+def difference_symbol(shape: tuple[int, ...], boundary: str) -> np.ndarray:
+    """The eigenvalues of D'D: ``sum_d 2 - 2 cos(theta_d)`` over the transform's frequencies."""
+    period = 2 * np.pi if boundary == "periodic" else np.pi
+    grids = np.meshgrid(*(2 - 2 * np.cos(period * np.arange(n) / n) for n in shape), indexing="ij")
+    return np.sum(grids, axis=0)
+
+
+def _single(A: Any) -> Any:
+    """The operator that acts on one image."""
+    while isinstance(A, Stacked | RealInput):
+        A = A.A
+    return A
+
+
+def _fidelity_symbol(A: Any, x: Array) -> Any:
+    """The eigenvalues of A'A, for real images where x is one."""
+    A = _single(A)
+    if isinstance(A, Identity):
+        return 1.0
+    if isinstance(A, Convolution):
+        return like(namespace(A.spectrum).abs(A.spectrum) ** 2, x)
+    xp = namespace(A.mask)
+    if is_complex(x):
+        return like(A.mask, x)
+    axes = tuple(range(len(A.mask.shape)))
+    mirrored = xp.roll(xp.flip(A.mask), (1,) * len(axes), axis=axes)
+    return (like(A.mask, x) + like(mirrored, x)) / 2  # a coefficient of a real image determines its conjugate
+
+
+def _solve_cosine(right: np.ndarray, symbol: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+    from scipy.fft import dctn, idctn
+
+    if is_complex(right):
+        return _solve_cosine(right.real, symbol, axes) + 1j * _solve_cosine(right.imag, symbol, axes)
+    return idctn(dctn(right, axes=axes, norm="ortho") / symbol, axes=axes, norm="ortho")

@@ -1,0 +1,186 @@
+"""The l1-2 total variation of an image, and its smoothed form."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ell12.backend import is_complex, is_number, max_abs, namespace, norm
+from ell12.checks import set_numbers
+from ell12.image_operators import FiniteDifference
+from ell12.layout import row_norms
+from ell12.protocols import Array
+from ell12.restoration.stencil import envelope_and_gradient, sweep_for
+
+Bounds = tuple[float | None, float | None]
+
+
+@dataclass(frozen=True)
+class TotalVariationL12:
+    r"""``alpha sum_i (||(D x)_i||_1 - l2_weight ||(D x)_i||_2)`` over the pixels i, D being forward differences.
+
+    With ``smoothing > 0`` each term is replaced by its Moreau envelope,
+    ``min_w alpha (||w||_1 - l2_weight ||w||_2) + mu/2 ||w - (D x)_i||^2`` with ``mu = alpha / smoothing``. The sum
+    has the gradient ``mu D'(D x - prox(D x))``: it is the paper's penalised problem with its W eliminated.
+
+    Parameters
+    ----------
+    alpha : float
+        Strength, at least 0, in the units of x.
+    l2_weight : float
+        Weight of the subtracted norm, from 0 (anisotropic total variation) to 1 (the paper's).
+    smoothing : float
+        The difference below which a step costs quadratically, in the units of x; 0 is the true total variation.
+    ndim : int
+        How many of the last axes make an image; the others count images.
+    boundary : {"neumann", "periodic"}
+        Past the end of an axis the difference is zero, or the image starts again.
+    bounds : tuple of two numbers, optional
+        The least and the largest value that x may take; None for none.
+    flip : tuple of int
+        The axes, counted from the last (-1), along which differences are backward instead of forward.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> TotalVariationL12(1.0, l2_weight=1.0, smoothing=0.0).value(np.array([[0.0, 3.0], [4.0, 0.0]]))
+    2.0
+    """
+
+    alpha: float
+    l2_weight: float = 0.5
+    smoothing: float = 0.01
+    ndim: int = 2
+    boundary: str = "neumann"
+    bounds: Bounds | None = None
+    flip: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        set_numbers(self, "alpha", "l2_weight", "smoothing")
+        if self.l2_weight > 1:
+            raise ValueError(f"l2_weight must lie between 0 and 1, got {self.l2_weight}")
+        object.__setattr__(self, "bounds", _as_bounds(self.bounds))
+
+    def value(self, x: Array) -> float:
+        """The penalty at x, smoothed unless ``smoothing`` is 0; infinite outside the bounds."""
+        if not self.allows(x):
+            return math.inf
+        if self.smoothing == 0:
+            return self.true_value(x)
+        return self.value_and_gradient(x)[0]
+
+    def true_value(self, x: Array) -> float:
+        """The penalty at x without smoothing."""
+        steps = self.differences(x) @ self.flipped(x)
+        xp = namespace(steps)
+        total = xp.sum(xp.abs(steps)) - self.l2_weight * xp.sum(row_norms(steps))
+        return self.alpha * float(total)
+
+    def value_and_gradient(self, x: Array) -> tuple[float, Array]:
+        """The smoothed penalty and its gradient."""
+        sweep = sweep_for(x, self)
+        if sweep is not None:
+            value, gradient = sweep.gradient(self.flipped(x))
+            return value, self.flipped(gradient)
+        t, l2_weight = self.smoothing, self.l2_weight
+        value, gradient = envelope_and_gradient(self.flipped(x), self.differences(x), t, l2_weight)
+        return self.mu * value, self.mu * self.flipped(gradient)
+
+    def prox(self, x: Array, step: float) -> Array:
+        """The minimiser of ``1/2 ||. - x||^2 + step * value(.)``: a denoising problem, solved numerically."""
+        from ell12.restoration.problems import denoising_result
+
+        return denoising_result(x, replace(self, alpha=self.alpha * step)).x
+
+    def violation(self, x: Array, gradient: Array) -> float:
+        """The size of the gradient of loss plus penalty, less what the bounds hold; see `size`.
+
+        Without smoothing the penalty has subgradients instead, and the best that a few steps find is taken.
+        """
+        slope = self.value_and_gradient(x)[1] if self.smoothing else nearest_subgradient(self, x, -gradient)
+        total = gradient + slope
+        return self.size(total if self.bounds is None else x - self.project(x - total))
+
+    def size(self, gradient: Array) -> float:
+        """The root mean square over the pixels, times ``max(1, mu)``.
+
+        `ell12.minimize` divides it by alpha, so that stationarity is in units of the smaller of alpha and
+        smoothing. Not the largest entry: a few pixels that switch between two branches of the prox would decide
+        for all.
+        """
+        return self.unit * norm(gradient) / math.sqrt(math.prod(gradient.shape))
+
+    @property
+    def unit(self) -> float:
+        """``max(1, mu)``, 1 without smoothing."""
+        return max(1.0, self.mu) if self.smoothing else 1.0
+
+    @property
+    def mu(self) -> float:
+        """The weight of the quadratic, ``alpha / smoothing``."""
+        return self.alpha / self.smoothing
+
+    @property
+    def lipschitz(self) -> float:
+        """A bound on the Lipschitz constant of the smoothed penalty's gradient."""
+        return 4 * self.ndim * self.mu
+
+    def differences(self, x: Array) -> FiniteDifference:
+        """The operator D for images like x."""
+        return FiniteDifference(tuple(x.shape), self.boundary, self.ndim)
+
+    def flipped(self, x: Array) -> Array:
+        """The image x, or what D made of it laid out like x, seen from the corner where differences begin."""
+        return namespace(x).flip(x, axis=self.flip) if self.flip else x
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """The bounds as numbers."""
+        low, high = self.bounds or (None, None)
+        return -math.inf if low is None else low, math.inf if high is None else high
+
+    def project(self, x: Array) -> Array:
+        """The nearest image within the bounds."""
+        return x if self.bounds is None else namespace(x).clip(x, *self.bounds)
+
+    def allows(self, x: Array) -> bool:
+        """Whether x lies within the bounds."""
+        if self.bounds is not None and is_complex(x):
+            raise TypeError("bounds need a real image, got complex numbers")
+        return self.bounds is None or max_abs(x - self.project(x)) == 0
+
+
+def nearest_subgradient(penalty: TotalVariationL12, x: Array, target: Array, steps: int = 50) -> Array:
+    """A subgradient ``D'v`` of the unsmoothed penalty at x near the target, by projected gradient steps on v.
+
+    Where a difference is zero (below a thousandth of the largest) v may lie between -alpha and alpha, elsewhere it
+    has the difference's sign; the subtracted norm's gradient is fixed by x.
+    """
+    D = penalty.differences(x)
+    differences = D @ penalty.flipped(x)
+    xp, size = namespace(differences), row_norms(differences)
+    unit = differences / xp.where(size > 0, size, 1)
+    modulus = xp.abs(differences)
+    zero = modulus <= 1e-3 * max_abs(differences)
+    signs = differences / xp.where(modulus > 0, modulus, 1)
+    target = penalty.flipped(target) + penalty.alpha * penalty.l2_weight * (D.H @ unit)
+    v = previous = penalty.alpha * xp.where(zero, 0 * signs, signs)
+    for k in range(steps):
+        ahead = v + k / (k + 3) * (v - previous)
+        free = ahead - D @ (D.H @ ahead - target) / D.norm_squared
+        scale = penalty.alpha / xp.where(xp.abs(free) > penalty.alpha, xp.abs(free), penalty.alpha)
+        previous, v = v, xp.where(zero, scale * free, v)
+    return penalty.flipped(D.H @ v - penalty.alpha * penalty.l2_weight * (D.H @ unit))
+
+
+def _as_bounds(bounds: Any) -> Bounds | None:
+    if bounds is None or tuple(bounds) == (None, None):
+        return None
+    low, high = bounds
+    for value in (low, high):
+        if value is not None and (not is_number(value) or math.isnan(value)):
+            raise ValueError(f"bounds must be two numbers or None, got {bounds!r}")
+    if low is not None and high is not None and not low <= high:
+        raise ValueError(f"bounds must be ordered, got {bounds!r}")
+    return (None if low is None else float(low), None if high is None else float(high))

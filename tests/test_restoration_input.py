@@ -1,0 +1,142 @@
+"""Restoration of arrays of every library, and errors that name what is wrong."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import ell12
+from ell12.restoration import TotalVariationL12
+
+KERNEL = np.outer([1, 2, 1], [1, 2, 1]) / 16.0
+MASK = np.random.default_rng(0).random((20, 18)) < 0.7
+FEW = {"tol": 0, "max_iter": 4, "return_result": True}  # enough to see whether the arithmetic is the same
+
+
+def picture(dtype="float64"):
+    clean = np.full((20, 18), 0.2)
+    clean[5:15, 4:14] = 0.8
+    return (clean + 0.05 * np.random.default_rng(1).standard_normal(clean.shape)).astype(dtype)
+
+
+CALLS = {
+    "denoise": lambda y, send: ell12.denoise_tv(y, 0.05, **FEW),
+    "estimated": lambda y, send: ell12.denoise_tv(y, spins=2, **FEW),
+    "periodic": lambda y, send: ell12.denoise_tv(y, 0.05, boundary="periodic", bounds=(0.2, 0.8), **FEW),
+    "held-out": lambda y, send: ell12.denoise_tv(y, "held-out", noise=0.05, **FEW),
+    "channels": lambda y, send: ell12.denoise_tv(y, 0.05, channel_axis=-1, **FEW),
+    "admm": lambda y, send: ell12.denoise_tv(
+        y, 0.05, boundary="periodic", solver=ell12.GrowingADMM(), **{**FEW, "tol": 1e9}
+    ),
+    "cg": lambda y, send: ell12.denoise_tv(
+        y, 0.05, solver=ell12.AlternatingMinimization(cg_tol=0, cg_max_iter=3), **FEW
+    ),
+    "deblur": lambda y, send: ell12.deblur_tv(y, send(KERNEL), 0.01, **FEW),
+    "deblur periodic": lambda y, send: ell12.deblur_tv(y, send(KERNEL), 0.01, boundary="periodic", **FEW),
+    "inpaint": lambda y, send: ell12.inpaint_tv(y, send(MASK), **FEW),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_arrays_of_every_library(backend, name):
+    dtype = "float64" if backend.float64 else "float32"
+    image = picture(dtype)
+
+    def send(value):
+        return backend.make_array(value if value.dtype == bool else value.astype(dtype))
+
+    y = send(image)
+    x = CALLS[name](y, send).image
+    assert type(x) is type(y)
+    assert x.device == y.device
+    assert str(x.dtype).endswith(dtype)
+    expected = CALLS[name](image, lambda value: value if value.dtype == bool else value.astype(dtype)).image
+    np.testing.assert_allclose(backend.to_numpy(x), expected, atol=1e-9 if dtype == "float64" else 1e-4)
+    np.testing.assert_array_equal(backend.to_numpy(y), image)
+
+
+def test_mri_on_arrays_of_every_library(backend):
+    if backend.name == "array_api_strict":
+        pytest.skip("no complex arithmetic with Python numbers in the bare standard")
+    dtype = "complex128" if backend.float64 else "complex64"
+    data = np.fft.fftn(picture(), norm="ortho").astype(dtype)
+    for real in (False, True):
+        x = ell12.reconstruct_mri(backend.make_array(data), backend.make_array(MASK), 0.01, real=real, **FEW).image
+        expected = ell12.reconstruct_mri(data, MASK, 0.01, real=real, **FEW).image
+        np.testing.assert_allclose(backend.to_numpy(x), expected, atol=1e-9 if backend.float64 else 1e-4)
+
+
+BAD = {
+    "NaN": (lambda: ell12.denoise_tv(np.full((4, 4), np.nan)), ValueError, "image holds NaN or infinity"),
+    "inf": (lambda: ell12.denoise_tv([[1.0, np.inf]]), ValueError, "image holds NaN or infinity"),
+    "empty": (lambda: ell12.denoise_tv(np.zeros((0, 4))), ValueError, "image is empty"),
+    "number": (lambda: ell12.denoise_tv(3.0), ValueError, "image is empty"),
+    "text": (lambda: ell12.denoise_tv(np.array([["a"]])), TypeError, "image must hold numbers"),
+    "masked": (lambda: ell12.denoise_tv(np.ma.ones((3, 3))), TypeError, "masked array"),
+    "alpha < 0": (lambda: ell12.denoise_tv(picture(), -0.1), ValueError, "alpha must be a finite number >= 0"),
+    "alpha nan": (lambda: ell12.denoise_tv(picture(), np.nan), ValueError, "alpha must be a finite number >= 0"),
+    "alpha text": (lambda: ell12.denoise_tv(picture(), "best"), ValueError, "alpha must be a number, 'held-out'"),
+    "noise": (lambda: ell12.denoise_tv(picture(), noise=-1), ValueError, "noise must be a number >= 0"),
+    "l2_weight": (lambda: ell12.denoise_tv(picture(), 0.1, l2_weight=1.5), ValueError, "l2_weight must lie"),
+    "smoothing": (lambda: ell12.denoise_tv(picture(), 0.1, smoothing=-1), ValueError, "smoothing must be"),
+    "channel": (lambda: ell12.denoise_tv(picture(), 0.1, channel_axis=2), ValueError, "channel_axis 2 is out of"),
+    "channel -3": (lambda: ell12.denoise_tv(picture(), 0.1, channel_axis=-3), ValueError, "channel_axis -3"),
+    "vector": (lambda: ell12.denoise_tv(np.ones(4), 0.1, channel_axis=0), ValueError, "besides channel_axis"),
+    "boundary": (lambda: ell12.denoise_tv(picture(), 0.1, boundary="zero"), ValueError, "boundary must be"),
+    "bounds": (lambda: ell12.denoise_tv(picture(), 0.1, bounds=(1, 0)), ValueError, "bounds must be ordered"),
+    "bounds nan": (lambda: ell12.denoise_tv(picture(), 0.1, bounds=(np.nan, 0)), ValueError, "bounds must be"),
+    "solver": (lambda: ell12.denoise_tv(picture(), 0.1, solver="fast"), ValueError, "solver must be"),
+    "option": (lambda: ell12.deblur_tv(picture(), KERNEL, strength=1), TypeError, "strength"),
+    "kernel axes": (lambda: ell12.deblur_tv(picture(), [1, 2]), ValueError, "kernel must have 2 axes"),
+    "kernel size": (lambda: ell12.deblur_tv(picture(), np.ones((21, 3))), ValueError, "kernel of shape"),
+    "kernel NaN": (lambda: ell12.deblur_tv(picture(), KERNEL * np.nan), ValueError, "kernel holds NaN"),
+    "mask size": (lambda: ell12.inpaint_tv(picture(), MASK[:-1]), ValueError, "mask of shape"),
+    "mask dtype": (lambda: ell12.inpaint_tv(picture(), MASK * 1.0), TypeError, "mask must hold truth values"),
+    "mask empty": (lambda: ell12.inpaint_tv(picture(), MASK & False), ValueError, "keeps no entry"),
+    "data": (lambda: ell12.reconstruct_mri(np.ones(3), MASK, 0.1), ValueError, "data must have the mask's shape"),
+    "mri noise": (lambda: ell12.reconstruct_mri(np.ones(MASK.shape), MASK), ValueError, "give alpha, noise"),
+    "shape": (lambda: ell12.restore_tv(np.ones(3), np.ones((3, 4)), 0.1), ValueError, "shape must be given"),
+    "shape size": (
+        lambda: ell12.restore_tv(np.ones(3), np.ones((3, 4)), 0.1, shape=(3, 3)),
+        ValueError,
+        "does not hold the 4 entries",
+    ),
+    "y": (
+        lambda: ell12.restore_tv(np.ones(2), np.eye(4), 0.1, shape=(2, 2)),
+        ValueError,
+        "y must have shape",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_is_named(name):
+    call, kind, message = BAD[name]
+    with pytest.raises(kind, match=message):
+        call()
+
+
+def test_unknown_pixels_may_hold_anything():
+    image = np.where(MASK, picture(), np.nan)
+    assert np.isfinite(ell12.inpaint_tv(image, MASK, 0.05)).all()
+    image[np.nonzero(MASK)[0][0], np.nonzero(MASK)[1][0]] = np.inf
+    with pytest.raises(ValueError, match="image holds NaN"):
+        ell12.inpaint_tv(image, MASK, 0.05)
+
+
+def test_no_strength_leaves_the_image_as_it_is():
+    np.testing.assert_array_equal(ell12.denoise_tv(picture(), 0.0), picture())
+
+
+def test_the_penalty_outside_its_bounds_is_infinite():
+    assert TotalVariationL12(1.0, bounds=(0.0, None)).value(-picture()) == np.inf
+    assert TotalVariationL12(1.0, bounds=(None, None)).bounds is None
+
+
+def test_a_small_image_loads_no_compiler():
+    code = "import sys, ell12, numpy as np; ell12.denoise_tv(np.eye(20), 0.1); print('numba' in sys.modules)"
+    output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert output.strip() == "False"

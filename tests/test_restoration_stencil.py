@@ -1,0 +1,181 @@
+"""The compiled sweep against its plain twin, and the smoothed total variation against its definition."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import check_grad, minimize_scalar
+
+from ell12.image_operators import FiniteDifference, Identity
+from ell12.losses import SquaredLoss
+from ell12.prox import moreau_l12
+from ell12.restoration import SmoothedGradient, TotalVariationL12
+from ell12.restoration.stencil import Buffers, Sweep, envelope_and_gradient, sweep_for, usable_threads
+
+SHAPES = [
+    ((1, 9), 2),
+    ((9, 1), 2),
+    ((1, 1), 2),
+    ((2, 2), 2),
+    ((7, 5), 2),
+    ((33, 64), 2),
+    ((3, 6, 5), 2),
+    ((8,), 1),
+    ((3, 4, 5), 3),
+    ((1, 4, 1), 3),
+    ((5, 1, 1), 3),
+    ((2, 2, 2), 3),
+    ((2, 3, 4, 5), 3),
+]
+
+
+def image(shape, dtype=np.float64, seed=0):
+    """Differences on both sides of every threshold, with ties and zeros among them."""
+    rng = np.random.default_rng(seed)
+    return (
+        rng.integers(-4, 5, shape) * 0.1 + 0.3 * rng.standard_normal(shape) * (rng.random(shape) < 0.5)
+    ).astype(dtype)
+
+
+@pytest.mark.parametrize("boundary", ["neumann", "periodic"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("shape", "ndim"), SHAPES)
+def test_the_compiled_gradient_equals_the_plain_one(shape, ndim, dtype, boundary):
+    pytest.importorskip("numba")
+    x = image(shape, dtype)
+    for l2_weight in (0.0, 0.5, 1.0):
+        penalty = TotalVariationL12(0.05, l2_weight, 0.2, ndim, boundary)
+        # Ties are decided by rounding: the twin sees the same differences, in the same precision.
+        value, gradient = envelope_and_gradient(x, penalty.differences(x), 0.2, l2_weight)
+        for threads in (1, 3):
+            compiled_value, compiled = Sweep(shape, dtype, penalty, threads).gradient(x)
+            assert compiled.dtype == dtype
+            epsilon = np.finfo(dtype).eps
+            np.testing.assert_allclose(compiled, penalty.mu * gradient, atol=20 * epsilon)
+            np.testing.assert_allclose(compiled_value, penalty.mu * value, rtol=20 * epsilon, atol=20 * epsilon)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("bounds", [None, (-0.1, 0.2)])
+@pytest.mark.parametrize(("shape", "ndim"), [((7, 5), 2), ((2, 6, 3), 2), ((3, 4, 5), 3), ((1, 9), 2)])
+def test_the_compiled_step_equals_the_plain_one(shape, ndim, bounds, weighted):
+    pytest.importorskip("numba")
+    rng = np.random.default_rng(1)
+    z, y, x = image(shape), image(shape, seed=2), image(shape, seed=3)
+    weight = (rng.random(shape) < 0.5).astype(float) if weighted else np.ones(shape)
+    penalty = TotalVariationL12(0.05, 0.5, 0.2, ndim, bounds=bounds)
+    low, high = penalty.limits
+    value, slope = envelope_and_gradient(z, penalty.differences(z), 0.2, 0.5)
+    gradient = weight * (z - y) + penalty.mu * slope
+    new = np.clip(z - 0.3 * gradient, low, high)
+    left = gradient if bounds is None else z - np.clip(z - gradient, low, high)
+    moved, out = x.copy(), np.empty_like(x)
+    sums = Sweep(shape, np.float64, penalty, 2).step(
+        z, y, weight if weighted else None, moved, out, (0.3, 0.6, low, high)
+    )
+    np.testing.assert_allclose(moved, new, atol=1e-14)
+    np.testing.assert_allclose(out, np.clip(new + 0.6 * (new - x), low, high), atol=1e-14)
+    expected = (
+        penalty.mu * value,
+        0.5 * np.sum(weight * (z - y) ** 2),
+        np.sum(left**2),
+        np.sum(gradient * (new - x)),
+    )
+    np.testing.assert_allclose(sums, expected, rtol=1e-12, atol=1e-13)
+
+
+def test_the_envelope_is_the_smallest_value_and_has_the_gradient_it_claims():
+    x, D = image((5, 6)), FiniteDifference((5, 6))
+    for l2_weight in (0.0, 0.5, 1.0):
+        value, _ = envelope_and_gradient(x, D, 0.2, l2_weight)
+        np.testing.assert_allclose(value, np.sum(moreau_l12(D @ x, 0.2, l2_weight=l2_weight, axis=-1)), rtol=1e-12)
+    smooth = np.random.default_rng(0).standard_normal(30)  # away from ties, where the envelope has a kink
+
+    def f(v):
+        return envelope_and_gradient(v.reshape(5, 6), D, 0.2, 0.5)[0]
+
+    def g(v):
+        return envelope_and_gradient(v.reshape(5, 6), D, 0.2, 0.5)[1].ravel()
+
+    assert check_grad(f, g, smooth) < 1e-5
+
+
+def test_one_difference_is_smoothed_as_huber_does():
+    penalty = TotalVariationL12(2.0, 0.0, 0.25, ndim=1)
+    for step in (0.1, 0.25, 1.0):
+        x = np.array([0.0, step])
+        found = minimize_scalar(lambda w, h=step: 2 * abs(w) + 4 * (w - h) ** 2, bounds=(-2, 2), method="bounded")
+        assert penalty.value(x) == pytest.approx(found.fun, abs=1e-5)
+
+
+@pytest.mark.parametrize("flip", [(-2,), (-1,), (-2, -1)])
+def test_a_flipped_penalty_is_the_penalty_of_the_flipped_image(flip):
+    x = image((6, 7))
+    plain, flipped = TotalVariationL12(0.1), TotalVariationL12(0.1, flip=flip)
+    turned = np.flip(x, axis=flip)
+    assert flipped.value(x) == pytest.approx(plain.value(turned), rel=1e-12)
+    assert flipped.true_value(x) == pytest.approx(plain.true_value(turned), rel=1e-12)
+    gradient = np.flip(plain.value_and_gradient(turned)[1], axis=flip)
+    np.testing.assert_allclose(flipped.value_and_gradient(x)[1], gradient, atol=1e-14)
+
+
+@pytest.mark.parametrize("boundary", ["neumann", "periodic"])
+@pytest.mark.parametrize("l2_weight", [0.0, 0.5, 1.0])
+def test_a_gradient_step_never_raises_the_objective(l2_weight, boundary):
+    rng = np.random.default_rng(0)
+    for alpha, smoothing in ((0.05, 0.01), (1.0, 0.1), (0.01, 1.0)):
+        y = rng.standard_normal((12, 9))
+        loss, penalty = (
+            SquaredLoss(Identity(y.shape), y),
+            TotalVariationL12(alpha, l2_weight, smoothing, 2, boundary),
+        )
+        x, size = 3 * rng.standard_normal(y.shape), 1 / (1 + penalty.lipschitz)
+        for _ in range(40):
+            value, slope = penalty.value_and_gradient(x)
+            new = x - size * (x - y + slope)
+            before = loss.value(loss.point(x)) + value
+            assert loss.value(loss.point(new)) + penalty.value(new) <= before * (1 + 1e-14)
+            x = new
+
+
+def test_compiled_and_plain_iterates_are_the_same(monkeypatch):
+    pytest.importorskip("numba")
+    y = image((40, 50)) + 0.5
+    loss = SquaredLoss(Identity(y.shape), y)
+    for penalty in (TotalVariationL12(0.05), TotalVariationL12(0.05, bounds=(0.2, 0.8), flip=(-1,))):
+        start = loss.point(penalty.project(y))
+        plain = SmoothedGradient().iterates(loss, penalty, start)
+        monkeypatch.setattr("ell12.restoration.stencil.COMPILED_FROM", 1)
+        compiled = SmoothedGradient(threads=2).iterates(loss, penalty, start)
+        for _ in range(60):
+            a, b = next(compiled), next(plain)
+            np.testing.assert_allclose(a.point.x, b.point.x, atol=1e-9)
+            assert a.objective == pytest.approx(b.objective, rel=1e-9)
+            assert a.optimality == pytest.approx(b.optimality, rel=1e-6)
+        monkeypatch.undo()
+
+
+def test_the_sweep_is_for_large_real_arrays_with_up_to_three_axes():
+    pytest.importorskip("numba")
+    large, smooth = np.zeros((256, 256)), TotalVariationL12(0.1)
+    assert sweep_for(large, smooth) is not None
+    assert sweep_for(large[:120, :120], smooth) is None
+    assert sweep_for(large.astype(complex), smooth) is None
+    assert sweep_for(large, TotalVariationL12(0.1, smoothing=0.0)) is None
+    assert sweep_for(large.reshape(16, 16, 16, 16), TotalVariationL12(0.1, ndim=4)) is None
+
+
+def test_memory_is_used_again_only_when_nobody_holds_a_view_of_it():
+    buffers = Buffers((4, 4), np.dtype(np.float64))
+    first = buffers.take()
+    address, part = first.__array_interface__["data"][0], first[1:, ::2]
+    del first
+    assert buffers.take().__array_interface__["data"][0] != address
+    del part
+    again = {buffers.take().__array_interface__["data"][0] for _ in range(1)}
+    assert again <= {address} or address in {m.__array_interface__["data"][0] for m in buffers.free}
+
+
+def test_small_images_get_one_thread():
+    assert usable_threads(100) == 1
+    assert usable_threads(10**9) >= 1
