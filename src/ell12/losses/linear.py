@@ -244,7 +244,7 @@ class LinearLoss(ABC):
         return adjoint(self.A)
 
     def _predict(self, x: Array) -> Array:
-        if is_numpy(x) and has_columns(self.A) and not x.any():
+        if is_numpy(x) and has_columns(self.A) and x.shape[:1] == input_shape(self.A) and not x.any():
             return np.zeros((*output_shape(self.A), *x.shape[1:]), dtype=np.result_type(dtype_of(self.A), x.dtype))
         sparse = is_numpy(self.A) and x.shape == self.A.shape[1:] and self.A.size > 2**16
         return (self._active_columns if sparse else self.A) @ x

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ LARGEST = 2000  # columns whose Hessian is worth a dense matrix
 CLOSER = 0.1  # the violation within a working set is brought down to this fraction of that before
 ROUNDS = 6  # of coordinate descent and Newton's method in a working set; more say that it is ill-conditioned
 BENT = 0.05  # of the loss's curvature, that of the subtracted norm from which the choice of a minimum is nmAPG's
+CHEAP = 2**21  # entries of A with which nmAPG may as well choose among all columns
 PATIENCE = 5000  # steps of `SupportNewton` in some columns, before the others are looked at again
 HALVINGS = 10  # of a step towards the minimum of a model
 COMPILED_FROM = 2**19  # entries of A from which loading the compiled loop pays
@@ -44,7 +46,7 @@ class WorkingSet:
     -----
     For real NumPy vectors; for penalties that tell their smooth pieces, as for `SupportNewton`, and their
     ``slopes`` at zero, as `ell12.L12` does; and for losses whose columns are at hand, which those of a
-    LinearOperator are not. The objective never rises but in the first steps of `SupportNewton`.
+    LinearOperator are not. The objective never rises beyond rounding.
 
     Examples
     --------
@@ -71,11 +73,11 @@ class WorkingSet:
     def _newton_iterates(self, problem: _Problem, here: _Place, columns: Any) -> Generator[Iterate, None, _Place]:
         """`SupportNewton` in some columns until these are solved for; in all and for good if they are many."""
         if columns.size > here.slope.size // 2:
-            yield from SupportNewton().iterates(problem.loss, problem.penalty, here.point)
+            yield from _falling(problem.loss, problem.penalty, here.point, here.objective)
         loss, penalty = problem.loss.restrict(columns), problem.penalty.restrict(columns)
         start, x = Point(here.point.x[columns], here.point.prediction), here.point.x
         enough = CLOSER * min(here.violation, penalty.alpha or here.violation)
-        for inner in islice(SupportNewton().iterates(loss, penalty, start), PATIENCE):
+        for inner in islice(_falling(loss, penalty, start, here.objective), PATIENCE):
             point = Point(_with_entries(x, columns, inner.point.x), inner.point.prediction)
             if inner.optimality <= enough:
                 break
@@ -113,7 +115,8 @@ class _Problem:
         self._step: ProximalStep | None = None
         self.kinks = penalty.kinks(start.x)
         self.free = np.flatnonzero(~self.kinks)
-        self.sweep = _sweep_for(start.x.size * start.prediction.size)
+        self.entries = start.x.size * start.prediction.size
+        self.sweep = _sweep_for(self.entries)
 
     def place(self, point: Point) -> _Place:
         """What is known at a point; one product with the adjoint of A."""
@@ -150,15 +153,15 @@ class _Problem:
             return None, None
         point, model = (self._quadratic if self.loss.quadratic else self._general)(here, columns)
         if model.bend > BENT and here.violation > CLOSER * self.penalty.alpha:
-            return here, columns
+            return here, columns if self.entries > CHEAP else np.arange(here.slope.size)
         new = self._better(self.place(point), here)
         return new, None if model.solved else self.columns(new or here, most=here.slope.size)
 
     def _better(self, new: _Place, here: _Place) -> _Place | None:
         """The new place if its objective is lower or, near the end where only slopes can tell, its violation."""
-        rounding = 8 * float(np.finfo(here.point.x.dtype).eps) * abs(here.objective)
         falls = new.objective < here.objective or new.violation < here.violation
-        return new if falls and new.objective <= here.objective + rounding else None
+        lowest = here.objective + _rounding(here.point.x, here.objective)
+        return new if falls and new.objective <= lowest else None
 
     def _quadratic(self, here: _Place, columns: Any) -> tuple[Point, descent.Model]:
         """The quadratic loss is its own model."""
@@ -184,17 +187,30 @@ class _Problem:
         return Point(_with_entries(here.point.x, columns, point.x), point.prediction), model
 
 
+def _falling(loss: Any, penalty: Any, start: Point, value: float) -> Iterator[Iterate]:
+    """The iterates of `SupportNewton`, the best so far standing in for those that lie higher."""
+    best = Iterate(start, value, math.inf)
+    for iterate in SupportNewton().iterates(loss, penalty, start):
+        if iterate.objective <= best.objective + _rounding(start.x, best.objective):
+            best = iterate
+        yield best
+
+
 def _search(loss: Any, penalty: Any, point: Point, towards: Point) -> Point | None:
     """The first point of lower objective, the way halved again and again; None if there is none."""
     value, move = objective(loss, penalty, point), towards - point
-    rounding = 8 * float(np.finfo(point.x.dtype).eps) * abs(value)
-    if objective(loss, penalty, towards) <= value + rounding:
+    if objective(loss, penalty, towards) <= value + _rounding(point.x, value):
         return towards
     for halving in range(1, HALVINGS):
         new = point + 0.5**halving * move
         if objective(loss, penalty, new) < value:
             return new
     return None
+
+
+def _rounding(x: Any, value: float) -> float:
+    """How far rounding can lift an objective."""
+    return 8 * float(np.finfo(x.dtype).eps) * abs(value)
 
 
 def _with_entries(x: Any, columns: Any, values: Any) -> Any:
