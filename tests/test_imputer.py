@@ -45,14 +45,9 @@ def test_the_rows_of_the_training_data_are_completed_as_they_were_fitted(center,
     known = table()[0]
     model = L12Imputer(alpha=alpha, center=center, **EXACT).fit(known)
     missing = np.isnan(known)
-    if center == "biases":  # a new row's bias is found from its own entries, next to the fitted columns
-        np.testing.assert_allclose(
-            model.transform(known)[missing], model.completion_.to_array()[missing], atol=0.1
-        )
-    else:
-        np.testing.assert_allclose(
-            model.transform(known)[missing], model.completion_.to_array()[missing], atol=1e-5
-        )
+    # A new row's bias is found from its own entries, given the fitted columns.
+    atol = 0.1 if center == "biases" else 1e-5
+    np.testing.assert_allclose(model.transform(known)[missing], model.completion_.to_array()[missing], atol=atol)
 
 
 def test_unseen_rows_are_completed_from_their_own_entries():

@@ -18,6 +18,7 @@ from ell12.minimization import Status
 from ell12.path import alpha_grid
 
 PATIENCE = 3  # alphas in a row without a better error that end a path
+RANK_PATIENCE = 2  # ranks in a row
 TOL, MAX_ITER = 1e-2, 100  # errors on hidden entries settle long before a stationary point is reached
 
 
@@ -79,8 +80,8 @@ def search_on_held_out(
 ) -> Search | None:
     """Follow a path for each rank and center, all judged on the same hidden entries; None if none can be hidden.
 
-    A larger rank is tried as long as it helps. Under a bound on the rank no path begins above twice the alpha that
-    noise asks for. Ctrl-C ends the search with what is done.
+    Larger ranks are tried until two of them have not helped. Under a bound on the rank no path begins above twice
+    the alpha that noise asks for. Ctrl-C ends the search with what is done.
     """
     train, hidden = observed.split(held_out, random_state)
     if hidden.n_observed == 0:
@@ -113,6 +114,6 @@ def search_on_held_out(
             errors.append(candidates[-1].error)
             if path.results[-1].status is Status.STOPPED:
                 return Search(candidates)
-            if int(np.argmin(errors)) < len(errors) - 1:
+            if len(errors) - 1 - int(np.argmin(errors)) >= RANK_PATIENCE:
                 break
     return Search(candidates)
