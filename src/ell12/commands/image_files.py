@@ -20,6 +20,7 @@ from ell12.png import encode_png
 PNG, JPEG, TIFF, NPY = (".png",), (".jpg", ".jpeg"), (".tif", ".tiff"), (".npy",)
 SUFFIXES = (*PNG, *JPEG, *TIFF, *NPY)
 JPEG_QUALITY = 95
+REMEDY = "pip install 'ell12[images]'"
 
 
 class ImageFileError(Exception):
@@ -78,6 +79,8 @@ def read_image(path: Path, channel_axis: int | None = None) -> Picture:
         picture = reader(path)
     except ImageFileError:
         raise
+    except ImportError as error:
+        raise ImageFileError(f"{path} needs {error.name}, which cannot be found: {REMEDY}") from error
     except OSError as error:
         reason = error.strerror if error.errno else str(error)
         raise ImageFileError(f"cannot read {path}: {reason}") from error

@@ -17,10 +17,10 @@ import typer
 from ell12.commands import CommandError
 from ell12.commands.image_files import SUFFIXES, ImageFileError, Picture, check_target, read_image, write_image
 from ell12.experiments.wording import number, short_time
-from ell12.minimization import Result, Status
-from ell12.restoration import deblur_tv, denoise_tv, inpaint_tv
+from ell12.minimization import Status
+from ell12.restoration import Restoration, deblur_tv, denoise_tv, inpaint_tv
 
-Restore = Callable[[Picture], tuple[np.ndarray, Result]]
+Restore = Callable[[Picture], Restoration]
 Pair = tuple[Path, Path]
 
 
@@ -32,16 +32,22 @@ class Boundary(StrEnum):
 
 
 Sources = Annotated[
-    list[str], typer.Argument(metavar="IN...", help="Images (PNG, JPEG, TIFF, NPY), a folder of them, or a pattern.")
+    list[str],
+    typer.Argument(metavar="IN...", help="Images (PNG, JPEG, TIFF, NPY), a folder of them, or a pattern."),
 ]
-Target = Annotated[Path, typer.Argument(metavar="OUT", help="The restored image, or a folder where there are several.")]
+Target = Annotated[
+    Path, typer.Argument(metavar="OUT", help="The restored image, or a folder where there are several.")
+]
 Alpha = Annotated[
     float | None,
-    typer.Option(min=0.0, help="Strength, for values in [0, 1]; without it the noise level decides, and it is said."),
+    typer.Option(
+        min=0.0, help="Strength, for values in [0, 1]; without it the noise level decides, and it is said."
+    ),
 ]
 L2Weight = Annotated[float, typer.Option(min=0.0, max=1.0, help="0 is convex total variation, 1 the paper's.")]
 Noise = Annotated[
-    float | None, typer.Option(min=0.0, help="The noise's standard deviation, for values in [0, 1], if it is known.")
+    float | None,
+    typer.Option(min=0.0, help="The noise's standard deviation, for values in [0, 1], if it is known."),
 ]
 Smoothing = Annotated[float, typer.Option(min=0.0, help="Steps in value below this count as slopes.")]
 Channels = Annotated[
@@ -68,12 +74,12 @@ def denoise(
     boundary: Annotated[Boundary, typer.Option(help="What lies beyond the edge.")] = Boundary.neumann,
     spins: Annotated[int, typer.Option(min=1, help="Average over so many flipped copies.")] = 1,
     channels: Channels = None,
-    max_iter: MaxIter = 500,
+    max_iter: MaxIter = 1000,
     force: Force = False,
 ) -> None:
     """Remove noise from images."""
-    options = {"l2_weight": l2_weight, "smoothing": smoothing, "noise": noise, "max_iter": max_iter}
-    options |= {"boundary": boundary.value, "spins": spins}
+    options: dict[str, Any] = {"l2_weight": l2_weight, "smoothing": smoothing, "noise": noise}
+    options |= {"boundary": boundary.value, "spins": spins, "max_iter": max_iter}
     run(sources, target, partial(_apply, denoise_tv, (), alpha, options), channels, force)
 
 
@@ -86,7 +92,7 @@ def deblur(
     noise: Noise = None,
     smoothing: Smoothing = 0.01,
     channels: Channels = None,
-    max_iter: MaxIter = 500,
+    max_iter: MaxIter = 1000,
     force: Force = False,
 ) -> None:
     """Remove a known blur from images."""
@@ -97,24 +103,30 @@ def deblur(
 def inpaint(
     sources: Sources,
     target: Target,
-    mask: Annotated[Path, typer.Option(help="An image or array: white, or nonzero, where pixels are missing.")],
+    mask: Annotated[Path, typer.Option(help="An image or array: white, or nonzero, where pixels are known.")],
+    invert: Annotated[bool, typer.Option("--invert", help="The mask is white where pixels are missing.")] = False,
     alpha: Alpha = None,
     l2_weight: L2Weight = 0.5,
     noise: Noise = None,
     smoothing: Smoothing = 0.01,
     channels: Channels = None,
-    max_iter: MaxIter = 5000,
+    max_iter: MaxIter = 1000,
     force: Force = False,
 ) -> None:
     """Fill in missing pixels of images."""
     options = {"l2_weight": l2_weight, "smoothing": smoothing, "noise": noise, "max_iter": max_iter}
-    run(sources, target, partial(_apply, inpaint_tv, (read_mask(mask),), alpha, options), channels, force)
+    known = read_mask(mask) != invert
+    run(sources, target, partial(_apply, inpaint_tv, (known,), alpha, options), channels, force)
 
 
 def _apply(
-    function: Callable[..., Any], data: tuple[Any, ...], alpha: float | None, options: dict[str, Any], picture: Picture
-) -> tuple[np.ndarray, Result]:
-    """The restored values of a picture, and how they were found."""
+    function: Callable[..., Any],
+    data: tuple[Any, ...],
+    alpha: float | None,
+    options: dict[str, Any],
+    picture: Picture,
+) -> Restoration:
+    """A picture restored."""
     return function(
         picture.values(), *data, alpha, channel_axis=picture.channel_axis, return_result=True, **options
     )
@@ -136,7 +148,7 @@ def read_kernel(path: Path) -> np.ndarray:
 
 
 def read_mask(path: Path) -> np.ndarray:
-    """The missing pixels in a file: those that are brighter than half, or nonzero in an array."""
+    """The pixels that a file marks: those that are brighter than half, or nonzero in an array."""
     mask = _grey(path)
     return mask != 0 if path.suffix.lower() == ".npy" else mask > 0.5
 
@@ -172,7 +184,9 @@ def run(sources: Sequence[str], target: Path, restore: Restore, channels: int | 
                 raise typer.Exit(130) from None
             except (ImageFileError, ValueError, TypeError, MemoryError) as error:
                 failures += 1
-                reason = str(error) if isinstance(error, ImageFileError) else f"{source}: {error or 'out of memory'}"
+                reason = (
+                    str(error) if isinstance(error, ImageFileError) else f"{source}: {error or 'out of memory'}"
+                )
                 show(f"ell12: {reason}", failed=True)
     if failures and len(pairs) > 1:
         print(f"ell12: {failures} of {len(pairs)} images failed", file=sys.stderr)
@@ -184,13 +198,20 @@ def _restore_file(source: Path, path: Path, restore: Restore, channels: int | No
     picture = read_image(source, channels)
     check_target(path, picture)
     begin = time.perf_counter()
-    values, result = restore(picture)
-    if result.status is Status.STOPPED:  # the loop answers Ctrl-C with its best iterate
+    restored = restore(picture)
+    if any(run.status is Status.STOPPED for run in restored.runs):  # the loop's answer to Ctrl-C
         raise KeyboardInterrupt
     seconds = time.perf_counter() - begin
-    write_image(path, picture, np.asarray(values))
-    ending = "" if result.converged else f"; {result.status.value}"
-    return f"alpha {number(result.alpha)}, {result.n_iter} iterations, {short_time(seconds)}{ending}"
+    write_image(path, picture, np.asarray(restored.image))
+    return f"{_describe(restored)}, {short_time(seconds)}"
+
+
+def _describe(restored: Restoration) -> str:
+    """The strength, what it was chosen from, and how the iterations ended."""
+    origin = "" if restored.noise is None else f" (chosen for noise {number(restored.noise)})"
+    n_iter = sum(run.n_iter for run in restored.runs)
+    ending = "" if restored.converged else " without convergence"
+    return f"alpha {number(restored.alpha)}{origin}, {n_iter} iterations{ending}"
 
 
 def plan(sources: Sequence[str], target: Path, force: bool) -> list[Pair]:
@@ -261,7 +282,12 @@ def _display(total: int) -> Iterator[Callable[..., None]]:
         return
     from rich import progress as parts
 
-    columns = (parts.TextColumn("images"), parts.BarColumn(), parts.MofNCompleteColumn(), parts.TimeRemainingColumn())
+    columns = (
+        parts.TextColumn("images"),
+        parts.BarColumn(),
+        parts.MofNCompleteColumn(),
+        parts.TimeRemainingColumn(),
+    )
     with parts.Progress(*columns) as bar:
         task = bar.add_task("images", total=total)
 
