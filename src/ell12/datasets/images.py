@@ -10,7 +10,7 @@ import numpy as np
 # subject: an open landscape under a sky, a smooth surface with fine texture, and a regular pattern with edges.
 STAND_INS = {"Mountain": "camera", "Sea": "moon", "Windows": "brick"}
 
-# The head phantom of Shepp and Logan with the contrast of Toft: value, half axes, centre and angle (degrees) of each
+# The head phantom of Shepp and Logan with the contrast of Toft: value, half axes, centre, angle (degrees) of each
 # ellipse, in a square from -1 to 1.
 _ELLIPSES = (
     (1.0, 0.69, 0.92, 0.0, 0.0, 0.0),
