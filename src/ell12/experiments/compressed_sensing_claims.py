@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ell12.experiments.claims import Answer, lower, verdict
 from ell12.experiments.compressed_sensing import EARLY_CHANGE, NAME
 from ell12.experiments.report import Outcome, Verdict, paper
 from ell12.experiments.rows import Row
-from ell12.experiments.statistics import Summary, Values, differs, logarithms, summarize
+from ell12.experiments.statistics import Summary, Values, logarithms, summarize
 from ell12.experiments.wording import listed, number, percent, scientific
 
 OURS, CONVEX = "nmAPG(closed-form)", "FISTA"
@@ -82,15 +83,6 @@ class Trials:
         return "both at the limit" if all(limited) else signs.get(limited, "") + number(theirs.mean / ours.mean)
 
 
-@dataclass(frozen=True)
-class Answer:
-    """What the rows say at one i, and why they leave it open where they do."""
-
-    i: int
-    outcome: Outcome
-    doubt: str = ""
-
-
 def verdicts_of(trials: Trials) -> list[Verdict]:
     """Every claim of the paper on one setup."""
     rivals = ("nmAPG(numerical)", "SCP", "DCA", CONVEX)
@@ -116,7 +108,7 @@ def _faster(trials: Trials, rival: str) -> Verdict:
 
 def _faster_at(trials: Trials, rival: str, i: int) -> Answer:
     ours, theirs = (logarithms(trials.values(method, i, "cpu_seconds")) for method in (OURS, rival))
-    answer = _lower(i, ours, theirs)
+    answer = lower(i, ours, theirs)
     # A run that hit the limit would have taken at least as long as it did.
     if answer.outcome is Outcome.HOLDS and trials.n_limited(OURS, i):
         return Answer(i, Outcome.OPEN, f"{OURS} ended at its limit")
@@ -129,7 +121,7 @@ def _more_accurate(trials: Trials) -> Verdict:
     answers = []
     for i in trials.grid:
         limited = [method for method in (OURS, CONVEX) if trials.n_limited(method, i)]
-        answer = _lower(i, trials.values(OURS, i, "rmse"), trials.values(CONVEX, i, "rmse"))
+        answer = lower(i, trials.values(OURS, i, "rmse"), trials.values(CONVEX, i, "rmse"))
         if limited and not answer.doubt:
             answer = Answer(i, Outcome.OPEN, f"{' and '.join(limited)} ended at the limit")
         answers.append(answer)
@@ -174,36 +166,14 @@ def _excess_answer(i: int, excess: Values, limited: bool) -> Answer:
         return Answer(i, Outcome.FAILS)
     if limited:  # further steps would have lowered the objective
         return Answer(i, Outcome.OPEN, "a method ended at its limit")
-    return _lower(i, dict.fromkeys(excess, 0.0), excess)
-
-
-def _lower(i: int, ours: Values, theirs: Values) -> Answer:
-    """Whether ours is lower by the paired t-test at 95 %."""
-    shared = ours.keys() & theirs.keys()
-    if not shared:
-        return Answer(i, Outcome.OPEN, "there are no rows")
-    different = differs(ours, theirs)
-    if different is None:
-        return Answer(i, Outcome.OPEN, "a single repeat allows no test")
-    if not different:
-        return Answer(i, Outcome.OPEN, "the difference is within the spread of the repeats")
-    lower = sum(ours[repeat] - theirs[repeat] for repeat in shared) < 0
-    return Answer(i, Outcome.HOLDS if lower else Outcome.FAILS)
+    return lower(i, dict.fromkeys(excess, 0.0), excess)
 
 
 def _verdict(
     trials: Trials, claim: str, answers: Sequence[Answer], words: tuple[str, str], numbers: str
 ) -> Verdict:
-    """A claim holds when it holds at every i, and does not when it fails at one."""
-    outcomes = {answer.outcome for answer in answers}
-    total = next((o for o in (Outcome.FAILS, Outcome.OPEN) if o in outcomes), Outcome.HOLDS)
-    said = zip((Outcome.HOLDS, Outcome.FAILS), words, strict=True)
-    groups = [(word, [a.i for a in answers if a.outcome is outcome]) for outcome, word in said]
-    for doubt in dict.fromkeys(a.doubt for a in answers if a.outcome is Outcome.OPEN):
-        groups.append((f"open ({doubt})", [a.i for a in answers if a.doubt == doubt]))
-    phrases = [f"{word} at i = {listed(found)}" for word, found in groups if found]
-    reason = "; ".join(phrases)
-    return Verdict(claim, total, numbers, reason[:1].upper() + reason[1:] + ".", trials.setup)
+    """A claim on every i of a setup."""
+    return verdict(claim, answers, words, numbers, trials.setup, lambda grid: f"at i = {listed(grid)}")
 
 
 def _ratios(trials: Trials, rival: str) -> str:
