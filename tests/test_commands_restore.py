@@ -69,12 +69,28 @@ def test_options_reach_the_function(tmp_path, monkeypatch, capsys):
     options = ("--alpha", "0.1", "--l2-weight", "0.8", "--smoothing", "0.02", "--boundary", "periodic")
     assert call(monkeypatch, "denoise", source, out, *options, "--spins", "2", "--max-iter", "7") == 0
     expected = denoise_tv(
-        picture.values(), 0.1, l2_weight=0.8, smoothing=0.02, boundary="periodic", spins=2, max_iter=7
+        picture.values(),
+        0.1,
+        l2_weight=0.8,
+        smoothing=0.02,
+        boundary="periodic",
+        spins=2,
+        max_iter=7,
+        return_result=True,
     )
-    np.testing.assert_array_equal(np.load(out), expected)
+    np.testing.assert_array_equal(np.load(out), expected.image)
     assert ": alpha 0.1, " in capsys.readouterr().out
     assert call(monkeypatch, "denoise", source, out, "--noise", "0.2", "--force") == 0
     np.testing.assert_array_equal(np.load(out), denoise_tv(picture.values(), noise=0.2))
+
+
+def test_the_strength_may_be_chosen_by_held_out_pixels(tmp_path, monkeypatch, capsys):
+    picture = noisy()
+    source = save(tmp_path / "in.png", picture)
+    assert call(monkeypatch, "denoise", source, tmp_path / "out.npy", "--alpha", "held-out") == 0
+    expected = denoise_tv(picture.values(), "held-out", return_result=True)
+    np.testing.assert_array_equal(np.load(tmp_path / "out.npy"), expected.image)
+    assert f"alpha {expected.alpha:.3g} (chosen by held-out pixels)" in capsys.readouterr().out
 
 
 def test_a_run_cut_short_is_said(tmp_path, monkeypatch, capsys):
@@ -233,7 +249,15 @@ def test_bad_use_is_one_line_and_nothing_is_written(folder, tmp_path, monkeypatc
 
 @pytest.mark.parametrize(
     "option",
-    [("--alpha", "-1"), ("--l2-weight", "2"), ("--spins", "0"), ("--boundary", "round"), ("--channels", "x")],
+    [
+        ("--alpha", "-1"),
+        ("--alpha", "x"),
+        ("--alpha", "nan"),
+        ("--l2-weight", "2"),
+        ("--spins", "0"),
+        ("--boundary", "round"),
+        ("--channels", "x"),
+    ],
 )
 def test_bad_options_are_refused(tmp_path, monkeypatch, capsys, option):
     source = save(tmp_path / "in.png", noisy())

@@ -1,13 +1,14 @@
 """``ell12 denoise``, ``deblur`` and ``inpaint``: image files restored by total variation."""
 
 import glob
+import math
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from enum import StrEnum
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,7 +21,6 @@ from ell12.experiments.wording import number, short_time
 from ell12.minimization import Status
 from ell12.restoration import Restoration, deblur_tv, denoise_tv, inpaint_tv
 
-Restore = Callable[[Picture], Restoration]
 Pair = tuple[Path, Path]
 
 
@@ -31,17 +31,33 @@ class Boundary(StrEnum):
     periodic = "periodic"
 
 
+def _strength(text: str | None) -> Any:
+    """The number that an option names, or the word."""
+    if text is None or text == "held-out":
+        return text
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value < math.inf:
+        raise typer.BadParameter(f"{text!r} is neither a number >= 0 nor 'held-out'")
+    return value
+
+
 Sources = Annotated[
     list[str],
-    typer.Argument(metavar="IN...", help="Images (PNG, JPEG, TIFF, NPY), a folder of them, or a pattern."),
+    typer.Argument(metavar="IN", help="Images (PNG, JPEG, TIFF, NPY), a folder of them, or a pattern."),
 ]
 Target = Annotated[
     Path, typer.Argument(metavar="OUT", help="The restored image, or a folder where there are several.")
 ]
 Alpha = Annotated[
-    float | None,
+    str | None,
     typer.Option(
-        min=0.0, help="Strength, for values in [0, 1]; without it the noise level decides, and it is said."
+        callback=_strength,
+        metavar="NUMBER|held-out",
+        help="Strength, for values in [0, 1], or 'held-out' to choose it by pixels held out. Without it the noise "
+        "level decides. What was chosen is said.",
     ),
 ]
 L2Weight = Annotated[float, typer.Option(min=0.0, max=1.0, help="0 is convex total variation, 1 the paper's.")]
@@ -50,6 +66,9 @@ Noise = Annotated[
     typer.Option(min=0.0, help="The noise's standard deviation, for values in [0, 1], if it is known."),
 ]
 Smoothing = Annotated[float, typer.Option(min=0.0, help="Steps in value below this count as slopes.")]
+BoundaryOption = Annotated[
+    Boundary, typer.Option(help="Beyond the edge lies its mirror image, or the image again (periodic).")
+]
 Channels = Annotated[
     int | None, typer.Option(metavar="AXIS", help="The axis of the colours, for arrays; image files say it.")
 ]
@@ -71,7 +90,7 @@ def denoise(
     l2_weight: L2Weight = 0.5,
     noise: Noise = None,
     smoothing: Smoothing = 0.01,
-    boundary: Annotated[Boundary, typer.Option(help="What lies beyond the edge.")] = Boundary.neumann,
+    boundary: BoundaryOption = Boundary.neumann,
     spins: Annotated[int, typer.Option(min=1, help="Average over so many flipped copies.")] = 1,
     channels: Channels = None,
     max_iter: MaxIter = 1000,
@@ -80,7 +99,7 @@ def denoise(
     """Remove noise from images."""
     options: dict[str, Any] = {"l2_weight": l2_weight, "smoothing": smoothing, "noise": noise}
     options |= {"boundary": boundary.value, "spins": spins, "max_iter": max_iter}
-    run(sources, target, partial(_apply, denoise_tv, (), alpha, options), channels, force)
+    run(sources, target, Job(denoise_tv, (), alpha, options), channels, force)
 
 
 def deblur(
@@ -91,13 +110,15 @@ def deblur(
     l2_weight: L2Weight = 0.5,
     noise: Noise = None,
     smoothing: Smoothing = 0.01,
+    boundary: BoundaryOption = Boundary.neumann,
     channels: Channels = None,
     max_iter: MaxIter = 1000,
     force: Force = False,
 ) -> None:
     """Remove a known blur from images."""
-    options = {"l2_weight": l2_weight, "smoothing": smoothing, "noise": noise, "max_iter": max_iter}
-    run(sources, target, partial(_apply, deblur_tv, (read_kernel(kernel),), alpha, options), channels, force)
+    options: dict[str, Any] = {"l2_weight": l2_weight, "smoothing": smoothing, "noise": noise}
+    options |= {"boundary": boundary.value, "max_iter": max_iter}
+    run(sources, target, Job(deblur_tv, (read_kernel(kernel),), alpha, options), channels, force)
 
 
 def inpaint(
@@ -109,27 +130,39 @@ def inpaint(
     l2_weight: L2Weight = 0.5,
     noise: Noise = None,
     smoothing: Smoothing = 0.01,
+    boundary: BoundaryOption = Boundary.neumann,
     channels: Channels = None,
     max_iter: MaxIter = 1000,
     force: Force = False,
 ) -> None:
     """Fill in missing pixels of images."""
-    options = {"l2_weight": l2_weight, "smoothing": smoothing, "noise": noise, "max_iter": max_iter}
+    options: dict[str, Any] = {"l2_weight": l2_weight, "smoothing": smoothing, "noise": noise}
+    options |= {"boundary": boundary.value, "max_iter": max_iter}
     known = read_mask(mask) != invert
-    run(sources, target, partial(_apply, inpaint_tv, (known,), alpha, options), channels, force)
+    run(sources, target, Job(inpaint_tv, (known,), alpha, options), channels, force)
 
 
-def _apply(
-    function: Callable[..., Any],
-    data: tuple[Any, ...],
-    alpha: float | None,
-    options: dict[str, Any],
-    picture: Picture,
-) -> Restoration:
-    """A picture restored."""
-    return function(
-        picture.values(), *data, alpha, channel_axis=picture.channel_axis, return_result=True, **options
-    )
+@dataclass(frozen=True)
+class Job:
+    """What is done to every image: a restoration function, its further data, the strength and the options."""
+
+    function: Callable[..., Restoration]
+    data: tuple[Any, ...]
+    alpha: Any
+    options: dict[str, Any]
+
+    def restore(self, picture: Picture) -> Restoration:
+        """A picture restored."""
+        options = self.options | {"channel_axis": picture.channel_axis, "return_result": True}
+        return self.function(picture.values(), *self.data, self.alpha, **options)
+
+    def describe(self, restored: Restoration) -> str:
+        """The strength, what it was chosen by, and how the iterations ended."""
+        origin = " (chosen by held-out pixels)" if self.alpha == "held-out" else ""
+        origin = origin if restored.noise is None else f" (chosen for noise {number(restored.noise)})"
+        n_iter = sum(run.n_iter for run in restored.runs)
+        ending = "" if restored.converged else " without convergence"
+        return f"alpha {number(restored.alpha)}{origin}, {n_iter} iterations{ending}"
 
 
 def read_kernel(path: Path) -> np.ndarray:
@@ -163,7 +196,7 @@ def _grey(path: Path) -> np.ndarray:
     return values if picture.channel_axis is None else values.mean(axis=picture.channel_axis)
 
 
-def run(sources: Sequence[str], target: Path, restore: Restore, channels: int | None, force: bool) -> None:
+def run(sources: Sequence[str], target: Path, job: Job, channels: int | None, force: bool) -> None:
     """Restore each image; one that fails does not keep the others from being done.
 
     Raises
@@ -178,7 +211,7 @@ def run(sources: Sequence[str], target: Path, restore: Restore, channels: int | 
     with _display(len(pairs)) as show:
         for done, (source, path) in enumerate(pairs):
             try:
-                show(f"{source} -> {path}: {_restore_file(source, path, restore, channels)}")
+                show(f"{source} -> {path}: {_restore_file(source, path, job, channels)}")
             except KeyboardInterrupt:
                 show(f"Stopped: {done - failures} of {len(pairs)} images are written.")
                 raise typer.Exit(130) from None
@@ -193,25 +226,17 @@ def run(sources: Sequence[str], target: Path, restore: Restore, channels: int | 
     raise typer.Exit(1 if failures else 0)
 
 
-def _restore_file(source: Path, path: Path, restore: Restore, channels: int | None) -> str:
+def _restore_file(source: Path, path: Path, job: Job, channels: int | None) -> str:
     """Read, restore and write one image; what was done, in words."""
     picture = read_image(source, channels)
     check_target(path, picture)
     begin = time.perf_counter()
-    restored = restore(picture)
+    restored = job.restore(picture)
     if any(run.status is Status.STOPPED for run in restored.runs):  # the loop's answer to Ctrl-C
         raise KeyboardInterrupt
     seconds = time.perf_counter() - begin
     write_image(path, picture, np.asarray(restored.image))
-    return f"{_describe(restored)}, {short_time(seconds)}"
-
-
-def _describe(restored: Restoration) -> str:
-    """The strength, what it was chosen from, and how the iterations ended."""
-    origin = "" if restored.noise is None else f" (chosen for noise {number(restored.noise)})"
-    n_iter = sum(run.n_iter for run in restored.runs)
-    ending = "" if restored.converged else " without convergence"
-    return f"alpha {number(restored.alpha)}{origin}, {n_iter} iterations{ending}"
+    return f"{job.describe(restored)}, {short_time(seconds)}"
 
 
 def plan(sources: Sequence[str], target: Path, force: bool) -> list[Pair]:

@@ -24,6 +24,7 @@ BOUNDS = {"any": None, "not negative": (0.0, None)}
 EXACT = 1e-3  # a relative error below which the phantom counts as recovered
 FACTOR = math.sqrt(2)  # between neighbouring strengths
 MOST = 16  # strengths tried in one direction
+NO_GAIN = 0.02  # dB; a search goes on while the next strength gains more
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,7 @@ class Preset:
     size: int
     n_repeats: int
     weights: tuple[float, ...]
+    images: tuple[str, ...]
     blurred: tuple[str, ...]
     phantom_size: int
     lines: tuple[int, ...]
@@ -41,8 +43,28 @@ class Preset:
 
 
 IMAGES = (*datasets.STAND_INS, "Rectangles", "Discs", "Phantom")
-QUICK = Preset(96, 1, (0.0, 0.25, 0.5, 0.75, 1.0), ("Mountain", "Rectangles"), 64, (12, 14, 16, 18), 1.02, 400)
-PAPER = Preset(512, 3, tuple(k / 10 for k in range(11)), IMAGES, 256, tuple(range(8, 16)), 1.01, 1000)
+QUICK = Preset(
+    size=96,
+    n_repeats=1,
+    weights=(0.0, 0.25, 0.5, 0.75, 1.0),
+    images=("Mountain", "Windows", "Rectangles", "Discs"),
+    blurred=("Mountain", "Rectangles"),
+    phantom_size=64,
+    lines=(12, 14, 16),
+    growth=1.02,
+    max_iter=400,
+)
+PAPER = Preset(
+    size=512,
+    n_repeats=3,
+    weights=tuple(k / 10 for k in range(11)),
+    images=IMAGES,
+    blurred=IMAGES,
+    phantom_size=256,
+    lines=tuple(range(8, 16)),
+    growth=1.01,
+    max_iter=1000,
+)
 
 
 def trials(size: Preset, seed: int) -> list[dict[str, Any]]:
@@ -51,7 +73,7 @@ def trials(size: Preset, seed: int) -> list[dict[str, Any]]:
     repeats = range(size.n_repeats)
     weights = [
         {"study": WEIGHTS, "image": image, "l2_weight": weight, "repeat": repeat, "seed": seed + repeat} | shared
-        for repeat, image, weight in product(repeats, IMAGES, size.weights)
+        for repeat, image, weight in product(repeats, size.images, size.weights)
     ]
     blurred = [
         {"study": BLUR, "image": image, "l2_weight": weight, "repeat": repeat, "seed": seed + repeat} | shared
@@ -104,7 +126,7 @@ def quality(x: np.ndarray, clean: np.ndarray) -> dict[str, float]:
 
 
 def best_strength(psnr: Callable[[float], float], start: float) -> dict[str, Any]:
-    """The best of the strengths start * sqrt(2)^k, climbed to from the start in both directions.
+    """The best of the strengths start * sqrt(2)^k, climbed to from the start in both directions while that pays.
 
     Examples
     --------
@@ -116,7 +138,7 @@ def best_strength(psnr: Callable[[float], float], start: float) -> dict[str, Any
     for direction in (1, -1):
         for k in range(1, MOST):
             tried[direction * k] = psnr(start * FACTOR ** (direction * k))
-            if tried[direction * k] < tried[direction * (k - 1)]:
+            if tried[direction * k] < tried[direction * (k - 1)] + NO_GAIN:
                 break
     best = max(tried, key=lambda k: tried[k])
     pairs = [[start * FACTOR**k, tried[k]] for k in sorted(tried)]
