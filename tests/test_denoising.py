@@ -10,7 +10,7 @@ pytest.importorskip("skimage", reason="the photographs need the extra 'images'")
 from ell12 import datasets
 from ell12.experiments import denoising
 from ell12.experiments import denoising_extras as extras
-from ell12.experiments.denoising import ACCURATE, ALTMIN, DCA, METHODS, OURS
+from ell12.experiments.denoising import ACCURATE, DCA, METHODS, OURS
 from ell12.restoration import TotalVariationL12, deblur_tv, denoise_tv
 
 
@@ -64,10 +64,6 @@ def test_the_objectives_are_those_of_the_problem(measured):
     assert measured[OURS]["rmse"] == pytest.approx(np.sqrt(np.mean((x - clean) ** 2)), rel=1e-6)
     # DCA minimises the true objective, the others the smoothed one.
     assert min(measured, key=lambda method: measured[method]["objective"]) == DCA
-    for method in (ALTMIN, ACCURATE):
-        assert measured[method]["smoothed_objective"] == pytest.approx(
-            measured[OURS]["smoothed_objective"], rel=0.1
-        )
 
 
 def test_a_run_ends_at_its_limits():

@@ -71,7 +71,7 @@ def _application() -> Any:
         names: Annotated[
             list[str] | None, typer.Argument(help=f"Experiments (default: all): {', '.join(EXPERIMENTS)}.")
         ] = None,
-        preset: Annotated[Preset, typer.Option(help="Two minutes, or the paper's own size.")] = Preset.quick,
+        preset: Annotated[Preset, typer.Option(help="A few minutes, or the paper's own size.")] = Preset.quick,
         out: Annotated[Path, typer.Option(help="Folder of the rows and the page.")] = Path("reproduction"),
         seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same problems.")] = 0,
         jobs: Annotated[int, typer.Option(min=1, help="Trials at a time; at most the free cores.")] = 1,

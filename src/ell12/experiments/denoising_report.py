@@ -97,7 +97,7 @@ def _curves(study: Strengths, title: str, y_label: str, name: str, logarithmic: 
             )
         )
     keys = tuple(Key(_label(method, rule), series, dash) for method, rule, series, dash in chosen)
-    caption = f"{title} with noise of {study.reading} 0.05: means over the repeats. The axis of α is logarithmic."
+    caption = f"{title}: means over the repeats, where the rule or a limit ended the runs."
     return Figure(f"{title} (noise of {study.reading} 0.05)", tuple(panels), caption, keys)
 
 
@@ -127,28 +127,35 @@ def _rmse_table(study: Strengths) -> Table:
     def cell(method: str, image: str, i: int) -> Cell:
         values = study.values(method, image, i, "strict", "rmse")
         if not values:
-            return Cell("rule not met" if study.of(method, image, i) else "no rows")
+            return Cell("no rows")
         summary = summarize(values.values())
         loose = study.mean(method, image, i, "loose", "rmse")
-        lines = () if method == OURS else (f"early {100 * loose:.2f}",)
+        lines = [] if method == OURS else [f"early {100 * loose:.2f}"]
+        lines += ["limit"] if study.n_limited(method, i, "strict", image) else []
         deviation = None if summary.deviation is None else 100 * summary.deviation
-        return Cell(plus_minus(100 * summary.mean, deviation, 2), lines)
+        return Cell(plus_minus(100 * summary.mean, deviation, 2), tuple(lines))
 
     note = (
         f"Mean ± standard deviation where the change falls to {scientific(RULES['strict'])}; “early” where it "
-        f"falls to {scientific(RULES['loose'])}. The paper prints curves only."
+        f"falls to {scientific(RULES['loose'])}; “limit” where a run ended before. The paper prints curves only."
     )
     return _table(study, "RMSE x 100", note, cell)
 
 
 def _time_table(study: Strengths) -> Table:
-    def cell(method: str, image: str, i: int) -> Cell:
-        strict, loose = (study.mean(method, image, i, rule, "cpu_seconds") for rule in ("strict", "loose"))
-        if math.isnan(strict):
-            return Cell("rule not met" if study.of(method, image, i) else "no rows")
-        return Cell(number(strict), () if method == OURS else (f"early {number(loose)}",))
+    def time(method: str, image: str, i: int, rule: str) -> str:
+        seconds = study.mean(method, image, i, rule, "cpu_seconds")
+        bound = "≥ " if study.n_limited(method, i, rule, image) else ""
+        return "no rows" if math.isnan(seconds) else bound + number(seconds)
 
-    note = f"Mean CPU seconds to the two rules, as in the table above; {OURS} ends by its own rule."
+    def cell(method: str, image: str, i: int) -> Cell:
+        strict, loose = (time(method, image, i, rule) for rule in ("strict", "loose"))
+        return Cell(strict, () if method == OURS or not study.of(method, image, i) else (f"early {loose}",))
+
+    note = (
+        f"Mean CPU seconds to the two rules, as in the table above; {OURS} ends by its own rule. “≥” where a run "
+        "ended at its limit."
+    )
     return _table(study, "CPU seconds", note, cell)
 
 
@@ -156,26 +163,24 @@ def _ratio_table(study: Strengths) -> Table:
     columns = _columns(study)
     pairs = [(m, r) for m, r, _, _ in _CURVES if m not in (DCA,) and m in study.methods]
     rows = tuple(
-        (_label(method, rule), tuple(Cell(_known(study.ratio(method, i, rule))) for i in columns))
+        (_label(method, rule), tuple(Cell(study.ratio_words(method, i, rule)) for i in columns))
         for method, rule in pairs
     )
     heads = ("method", *(words.shown_alpha(i) for i in columns))
     note = (
         "DCA's time divided by the method's, DCA stopped by the same rule (the stricter one for "
-        f"{OURS}): geometric mean over images and repeats. The paper says about 20 to 30."
+        f"{OURS}): geometric mean over images and repeats, a bound where one of the two ended at its limit. The "
+        "paper says about 20 to 30."
     )
     return Table(f"Times faster than DCA (noise of {study.reading} 0.05)", heads, rows, note)
-
-
-def _known(value: float) -> str:
-    return "no rows" if math.isnan(value) else number(value)
 
 
 # Difference images
 
 
 def _difference_parts(studies: Sequence[Strengths]) -> list[Part]:
-    drawn = [figure for study in studies if (figure := _difference_figure(study))]
+    shown = [method for method in METHODS if method != ALTMIN]
+    drawn = [figure for study in studies for method in shown if (figure := _difference_figure(study, method))]
     if not drawn:
         return []
     first = next(iter(STAND_INS))
@@ -186,23 +191,19 @@ def _difference_parts(studies: Sequence[Strengths]) -> list[Part]:
     return [Part("Differences to the clean image", text, figures=tuple(drawn))]
 
 
-def _difference_figure(study: Strengths) -> Figure | None:
-    panels: list[Panel] = []
-    for method in (method for method in METHODS if method != ALTMIN):
-        for i in SHOWN:
-            rows = [row for row in study.of(method, next(iter(STAND_INS)), i) if row["results"]["difference"]]
-            if rows:
-                panels.append(_difference_panel(method, i, rows[0]))
-    if not panels:
-        return None
-    caption = f"DCA, {ACCURATE} and {OURS} at α = 0.02 to 1.28."
-    return Figure(f"Differences (noise of {study.reading} 0.05)", tuple(panels), caption, small=True)
+def _difference_figure(study: Strengths, method: str) -> Figure | None:
+    rows = {i: study.of(method, next(iter(STAND_INS)), i) for i in SHOWN}
+    shown = {i: row for i in SHOWN for row in rows[i] if row["results"]["difference"]}
+    panels = tuple(_difference_panel(study, method, i, row) for i, row in shown.items())
+    title = f"{method} (noise of {study.reading} 0.05)"
+    return Figure(title, panels, f"Differences of {method} at each α.", small=True) if panels else None
 
 
-def _difference_panel(method: str, i: int, row: Row) -> Panel:
+def _difference_panel(study: Strengths, method: str, i: int, row: Row) -> Panel:
     levels = np.array([list(bytes.fromhex(text)) for text in row["results"]["difference"]])
-    title = f"{method}, {words.shown_alpha(i)}"
-    return figures.image_panel(title, 1 - levels / 255, f"Difference to the clean image: {title}.")
+    alpha = words.shown_alpha(i)
+    description = f"Difference to the clean image: {method}, {alpha}, noise of {study.reading} 0.05."
+    return figures.image_panel(alpha, 1 - levels / 255, description)
 
 
 # Beyond the paper
