@@ -94,6 +94,8 @@ ONLY_IMPORTER = {
     "numba": {"compiled", "compiled_descent", "completion/compiled", "restoration"},
     "matplotlib": {"experiments", "plots"},
     "sklearn": {"linear_model", "completion/imputer"},
+    "PIL": {"commands"},
+    "tifffile": {"commands"},
 }
 
 
