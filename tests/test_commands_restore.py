@@ -226,7 +226,7 @@ def test_nothing_is_overwritten_unless_that_is_asked_for(tmp_path, monkeypatch, 
     [
         (["in/none.png"], "out.png", "there is no file .*none.png"),
         (["in/*.jpg"], "out", r"no file matches .*in/\*\.jpg"),
-        (["in"], "out.png", "a folder or a pattern need a folder as OUT, and .*out.png names a file"),
+        (["in"], "out.png", "a folder or a pattern need a folder as OUT; .*out.png names a file"),
         (["in/a.png"], "out.gif", r"out.gif has an unknown suffix; known are \.png"),
         (["in/notes.txt"], "out", r"out has an unknown suffix"),
         (["in/a.png", "in/a.png"], "out", "two images would be written to .*out/a.png"),

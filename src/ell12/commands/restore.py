@@ -250,7 +250,7 @@ def plan(sources: Sequence[str], target: Path, force: bool) -> list[Pair]:
     paths = [path for source in sources for path in expand(source)]
     several = len(sources) > 1 or paths != [Path(sources[0])]
     if several and target.suffix.lower() in SUFFIXES and not target.is_dir():
-        raise CommandError(f"several images, a folder or a pattern need a folder as OUT, and {target} names a file")
+        raise CommandError(f"several images, a folder or a pattern need a folder as OUT; {target} names a file")
     into_folder = several or target.is_dir()
     pairs = [(path, target / path.name if into_folder else target) for path in paths]
     _check_pairs(pairs, force)
