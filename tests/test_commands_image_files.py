@@ -258,7 +258,7 @@ def test_unknown_suffixes_are_told_the_known_ones(tmp_path):
         ("a.png", Picture(np.zeros((2, 3, 4))), "3 axes"),
         ("a.png", Picture(np.zeros((2, 3, 5)), -1), "5 channels"),
         ("a.png", Picture(np.array([[0.0, 255.0]])), r"input's are in \[0, 255\]"),
-        ("a.png", Picture(np.array([[0.0, np.nan]])), "scale the input"),
+        ("a.png", Picture(np.array([[-0.5, np.nan]])), "scale the input"),
         ("a.tif", Picture(np.array([[1j]])), "complex"),
     ],
 )

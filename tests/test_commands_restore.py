@@ -147,6 +147,17 @@ def test_inpaint_takes_white_as_known_unless_told_otherwise(tmp_path, monkeypatc
         np.testing.assert_array_equal(np.load(out), expected)
 
 
+def test_missing_pixels_may_be_nan(tmp_path, monkeypatch):
+    values = noisy().values()
+    values[~KNOWN] = np.nan
+    np.save(tmp_path / "in.npy", values)
+    np.save(tmp_path / "known.npy", KNOWN)
+    arguments = (tmp_path / "in.npy", tmp_path / "out.png", "--mask", tmp_path / "known.npy", "--alpha", "0.05")
+    assert call(monkeypatch, "inpaint", *arguments) == 0
+    expected = inpaint_tv(values, KNOWN, 0.05)
+    np.testing.assert_allclose(read_image(tmp_path / "out.png").values(), expected, atol=1e-5)
+
+
 # Several images
 
 

@@ -110,6 +110,7 @@ def check_target(path: Path, picture: Picture) -> None:
     if suffix is JPEG and picture.opacity is not None:
         raise ImageFileError(f"{path} cannot hold transparent pixels: write a .png or .tif file")
     values = picture.values()
+    values = values[np.isfinite(values)]  # missing pixels may hold NaN
     if values.size and not (values.min() >= 0 and values.max() <= 1):
         raise ImageFileError(
             f"{path} holds values in [0, 1] only, and the input's are in [{values.min():g}, {values.max():g}]: "
