@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ell12.experiments.report import Outcome, Verdict
-from ell12.experiments.statistics import Values, differs
+from ell12.experiments.statistics import Values, differs, logarithms, summarize
+from ell12.experiments.wording import number
 
 
 @dataclass(frozen=True)
@@ -59,3 +60,36 @@ def verdict(
         groups.append((f"open ({doubt})", [a.place for a in answers if a.doubt == doubt]))
     reason = "; ".join(f"{word} {at(found)}" for word, found in groups if found)
     return Verdict(claim, total, numbers, reason[:1].upper() + reason[1:] + ".", setting)
+
+
+@dataclass(frozen=True)
+class Timed:
+    """A method's times by repeat, and how many of its runs ended at a limit before their rule was met."""
+
+    method: str
+    seconds: Values
+    n_limited: int
+
+
+def faster(place: Any, ours: Timed, theirs: Timed) -> Answer:
+    """Whether ours is faster by the paired t-test on the logarithms of the times.
+
+    A run that hit the limit would have taken at least as long as it did, so that it may lose but not win.
+    """
+    answer = lower(place, logarithms(ours.seconds), logarithms(theirs.seconds))
+    for outcome, limited in ((Outcome.HOLDS, ours), (Outcome.FAILS, theirs)):
+        if answer.outcome is outcome and limited.n_limited:
+            return Answer(place, Outcome.OPEN, f"{limited.method} ended at its limit")
+    return answer
+
+
+def time_ratio(ours: Timed, theirs: Timed) -> str:
+    """How many times as long as ours theirs takes on average, as a bound where one ended at its limit."""
+    if not ours.seconds or not theirs.seconds:
+        return "no rows"
+    means = [summarize(timed.seconds.values()).mean for timed in (ours, theirs)]
+    if means[0] <= 0:
+        return "no rows"
+    signs = {(False, True): "≥ ", (True, False): "≤ "}
+    limited = (ours.n_limited > 0, theirs.n_limited > 0)
+    return "both at the limit" if all(limited) else signs.get(limited, "") + number(means[1] / means[0])

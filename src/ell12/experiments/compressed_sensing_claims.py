@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ell12.experiments.claims import Answer, lower, verdict
+from ell12.experiments.claims import Answer, Timed, faster, lower, time_ratio, verdict
 from ell12.experiments.compressed_sensing import EARLY_CHANGE, NAME
 from ell12.experiments.report import Outcome, Verdict, paper
 from ell12.experiments.rows import Row
-from ell12.experiments.statistics import Summary, Values, logarithms, summarize
-from ell12.experiments.wording import listed, number, percent, scientific
+from ell12.experiments.statistics import Summary, Values, summarize
+from ell12.experiments.wording import listed, percent, scientific
 
 OURS, CONVEX = "nmAPG(closed-form)", "FISTA"
 # The paper's methods in the order of its tables, then what we add.
@@ -73,14 +73,13 @@ class Trials:
                 found[row["settings"]["repeat"]] = stopped[name]
         return found
 
+    def timed(self, method: str, i: int) -> Timed:
+        """The times of a method at i."""
+        return Timed(method, self.values(method, i, "cpu_seconds"), self.n_limited(method, i))
+
     def ratio(self, method: str, i: int) -> str:
         """How many times as long as nmAPG(closed-form) a method takes, as a bound where one ended at its limit."""
-        ours, theirs = (self.summary(m, i, "cpu_seconds") for m in (OURS, method))
-        if ours is None or theirs is None or ours.mean <= 0:
-            return "no rows"
-        signs = {(False, True): "≥ ", (True, False): "≤ "}
-        limited = (self.n_limited(OURS, i) > 0, self.n_limited(method, i) > 0)
-        return "both at the limit" if all(limited) else signs.get(limited, "") + number(theirs.mean / ours.mean)
+        return time_ratio(self.timed(OURS, i), self.timed(method, i))
 
 
 def verdicts_of(trials: Trials) -> list[Verdict]:
@@ -95,7 +94,7 @@ def verdicts_of(trials: Trials) -> list[Verdict]:
 
 
 def _faster(trials: Trials, rival: str) -> Verdict:
-    answers = [_faster_at(trials, rival, i) for i in trials.grid]
+    answers = [faster(i, trials.timed(OURS, i), trials.timed(rival, i)) for i in trials.grid]
     problem = " (on its own, convex problem)" if rival == CONVEX else ""
     return _verdict(
         trials,
@@ -104,17 +103,6 @@ def _faster(trials: Trials, rival: str) -> Verdict:
         ("faster", "slower"),
         f"CPU time of {rival} / {OURS} at i = {listed(trials.grid)}: {_ratios(trials, rival)}.",
     )
-
-
-def _faster_at(trials: Trials, rival: str, i: int) -> Answer:
-    ours, theirs = (logarithms(trials.values(method, i, "cpu_seconds")) for method in (OURS, rival))
-    answer = lower(i, ours, theirs)
-    # A run that hit the limit would have taken at least as long as it did.
-    if answer.outcome is Outcome.HOLDS and trials.n_limited(OURS, i):
-        return Answer(i, Outcome.OPEN, f"{OURS} ended at its limit")
-    if answer.outcome is Outcome.FAILS and trials.n_limited(rival, i):
-        return Answer(i, Outcome.OPEN, f"{rival} ended at its limit")
-    return answer
 
 
 def _more_accurate(trials: Trials) -> Verdict:
