@@ -56,7 +56,7 @@ class Preset:
 
 
 PRESETS = {
-    "quick": Preset(64, 1, (1, 8, 64), 400, 40, 60.0, extras.QUICK),
+    "quick": Preset(64, 1, (1, 8, 64), 300, 30, 60.0, extras.QUICK),
     "paper": Preset(512, 5, tuple(range(1, 65)), 5000, 1000, 120.0, extras.PAPER),
 }
 

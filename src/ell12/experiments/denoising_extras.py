@@ -44,7 +44,7 @@ class Preset:
 
 IMAGES = (*datasets.STAND_INS, "Rectangles", "Discs", "Phantom")
 QUICK = Preset(
-    size=96,
+    size=80,
     n_repeats=1,
     weights=(0.0, 0.25, 0.5, 0.75, 1.0),
     images=("Mountain", "Windows", "Rectangles", "Discs"),
