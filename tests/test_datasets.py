@@ -3,7 +3,14 @@
 import numpy as np
 import pytest
 
-from ell12.datasets import compressed_sensing, correlated_design, photographs
+from ell12.datasets import (
+    compressed_sensing,
+    correlated_design,
+    phantom,
+    photographs,
+    piecewise_constant,
+    radial_lines,
+)
 
 
 def test_a_seed_names_a_problem():
@@ -56,3 +63,34 @@ def test_the_photographs_are_grey_and_in_range():
         assert image.min() >= 0
         assert image.max() <= 1
         assert image.max() - image.min() > 0.3
+
+
+def test_the_phantom_is_that_of_scikit_image():
+    data = pytest.importorskip("skimage.data", reason="the other phantom ships with scikit-image")
+    shipped, ours = data.shepp_logan_phantom(), phantom(400)
+    assert np.mean(abs(shipped - ours) > 0.02) < 0.01  # edges may fall on the other side of a pixel
+
+
+@pytest.mark.parametrize("size", [33, 64])
+def test_drawn_images_have_few_values_and_many_flat_pixels(size):
+    images = piecewise_constant(size)
+    assert list(images) == ["Rectangles", "Discs", "Phantom"]
+    for image in images.values():
+        assert (image.min() >= 0, image.max() <= 1) == (True, True)
+        assert 4 <= np.unique(image.round(9)).size <= 13
+        flat = (np.diff(image, axis=0)[:, :-1] == 0) & (np.diff(image, axis=1)[:-1] == 0)
+        assert flat.mean() > 0.7
+
+
+@pytest.mark.parametrize("count", [1, 2, 5, 12])
+def test_radial_lines_pass_the_centre_at_equal_angles(count):
+    mask = np.fft.fftshift(radial_lines(64, count))
+    assert mask[32, 32]
+    row, column = np.nonzero(mask)
+    row, column = row - 32, column - 32
+    angles = np.pi * np.arange(count) / count
+    away = abs(np.outer(row, np.cos(angles)) - np.outer(column, np.sin(angles)))
+    assert away.min(axis=1).max() <= 0.5 + 1e-9
+    assert 64 * count - 40 * count**2 / 2 <= np.count_nonzero(mask) <= 64 * count
+    far = np.maximum(abs(row), abs(column)) >= 31
+    assert set(away[far].argmin(axis=1)) == set(range(count))

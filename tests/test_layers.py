@@ -17,6 +17,7 @@ ALLOWED = {
     "compiled": set(),
     "compiled_descent": set(),
     "files": set(),
+    "png": set(),
     "checks": {"backend"},
     "layout": {"protocols", "backend"},
     "vector_prox": {"protocols", "backend"},
@@ -83,7 +84,8 @@ ALLOWED = {
     },
     "datasets": set(),
 }
-FREE = {"__init__", "cli", "experiments"}  # the package's front, and its thin users that nothing imports
+# The package's front, and its thin users that nothing imports.
+FREE = {"__init__", "cli", "commands", "experiments"}
 # A folder stands for its files, or a file is named alone.
 ONLY_IMPORTER = {
     "array_api_compat": {"backend"},
@@ -92,6 +94,8 @@ ONLY_IMPORTER = {
     "numba": {"compiled", "compiled_descent", "completion/compiled", "restoration"},
     "matplotlib": {"experiments", "plots"},
     "sklearn": {"linear_model", "completion/imputer"},
+    "PIL": {"commands"},
+    "tifffile": {"commands"},
 }
 
 

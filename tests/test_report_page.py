@@ -185,13 +185,18 @@ def browser(tmp_path_factory):
     opened.close()
 
 
+def neighbour(name):
+    """Another test file, for the rows that it makes."""
+    spec = importlib.util.spec_from_file_location(f"rows_of_{name[:-3]}", Path(__file__).with_name(name))
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
     """The page of rows of every experiment, some of which ended at a limit."""
-    neighbour = Path(__file__).with_name("test_report.py")
-    spec = importlib.util.spec_from_file_location("rows_of_test_report", neighbour)
-    made = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(made)
+    made = neighbour("test_report.py")
     folder = tmp_path_factory.mktemp("page")
     rewrite_rows(folder, made.sensing_rows(change=made.limit("SCP", 4)) + made.curve_rows() + made.prox_rows())
     return report(folder).as_uri()
@@ -264,3 +269,24 @@ def test_the_check_hears_the_console(browser, tmp_path, tag):
     path = tmp_path / "loud.html"
     path.write_text(f"<!DOCTYPE html><html><body>{tag}</body></html>")
     assert browser.open(path.as_uri(), 1280)
+
+
+@pytest.fixture(scope="module")
+def page_with_images(tmp_path_factory):
+    made, folder = neighbour("test_denoising_report.py"), tmp_path_factory.mktemp("images")
+    change = made.unfinished("DCA", "strict")
+    rewrite_rows(folder, made.strength_rows(grid=made.SHOWN, change=change) + made.extra_rows())
+    return report(folder).as_uri()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_page_with_images_fits(browser, page_with_images, width, scheme):
+    assert browser.open(page_with_images, width, scheme) == []
+    assert browser.evaluate(CUT_OFF) == []
+    assert 4.5 <= browser.evaluate(CONTRAST)["text"] <= 21
+    sizes = "e.naturalWidth, e.naturalHeight, e.clientWidth, e.clientHeight"
+    images = browser.evaluate(f"[...document.images].map(e => [e.complete, {sizes}])")
+    assert len(images) == 2 * 3 * 7
+    assert all(done and wide == 3 and high == 2 for done, wide, high, *_ in images)
+    assert all(width > 90 and abs(width / height - 1.5) < 0.1 for *_, width, height in images)

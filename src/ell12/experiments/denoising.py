@@ -1,0 +1,185 @@
+"""The paper's denoising: AltMin against DCA over its grid of strengths; then what the paper does not show.
+
+The paper's runs and its grid are the study "strengths". `denoising_extras` measures the others.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from ell12 import datasets
+from ell12.experiments import denoising_extras as extras
+from ell12.experiments.denoising_extras import cropped, quality
+from ell12.minimization import Result
+from ell12.restoration import AlternatingMinimization, TotalVariationDCA, TotalVariationL12, denoise_tv
+
+NAME = "denoising"
+TITLE = "Image denoising"
+STRENGTHS = "strengths"
+
+# The paper adds noise from N(0, 0.05); how it can be read -> the noise's standard deviation.
+READINGS = {"standard deviation": 0.05, "variance": math.sqrt(0.05)}
+DCA, ALTMIN, ACCURATE, OURS = "DCA", "AltMin", "AltMin(accurate)", "accelerated gradient"
+# The paper runs "a few" steps of conjugate gradients from the last iterate: at most five here, or all it needs.
+SOLVERS: dict[str, Any] = {
+    DCA: TotalVariationDCA(),
+    ALTMIN: AlternatingMinimization(cg_max_iter=5),
+    ACCURATE: AlternatingMinimization(cg_tol=1e-4),
+    OURS: "accelerated",
+}
+METHODS = tuple(SOLVERS)
+# A run counts as finished when two iterations in a row change the objective by less than such a fraction.
+RULES = {"loose": 1e-3, "strict": 1e-4}
+L2_WEIGHT, SMOOTHING = 1.0, 0.01  # the paper's, whose mu = 100 alpha
+SHOWN = tuple(2**k for k in range(7))  # the paper's difference images: alpha = 0.02 to 1.28
+DIFFERENCE_SIZE, DARKEST = 128, 0.25  # pixels a side, and the difference that is drawn black
+
+
+@dataclass(frozen=True)
+class Preset:
+    """The size of a study; ``grid`` holds the i of alpha = 0.02 i."""
+
+    size: int
+    n_repeats: int
+    grid: tuple[int, ...]
+    max_iter: int
+    dca_max_iter: int
+    max_seconds: float
+    extras: extras.Preset
+
+
+PRESETS = {
+    "quick": Preset(64, 1, (1, 8, 64), 300, 30, 60.0, extras.QUICK),
+    "paper": Preset(512, 5, tuple(range(1, 65)), 5000, 1000, 120.0, extras.PAPER),
+}
+
+
+def trials(preset: str, seed: int) -> list[dict[str, Any]]:
+    """The settings of every trial."""
+    size = PRESETS[preset]
+    order = product(range(size.n_repeats), READINGS, datasets.STAND_INS, size.grid, METHODS)
+    return [
+        {
+            "study": STRENGTHS,
+            "setup": reading,
+            "image": image,
+            "i": i,
+            "alpha": 0.02 * i,
+            "noise": READINGS[reading],
+            "repeat": repeat,
+            "method": method,
+            "size": size.size,
+            "seed": seed + repeat,
+            "max_iter": size.dca_max_iter if method == DCA else size.max_iter,
+            "max_seconds": size.max_seconds,
+        }
+        for repeat, reading, image, i, method in order
+    ] + extras.trials(size.extras, seed)
+
+
+def measure(settings: dict[str, Any]) -> dict[str, Any]:
+    """One trial of any of the studies."""
+    if settings["study"] != STRENGTHS:
+        return extras.measure(settings)
+    clean = cropped(datasets.photographs()[settings["image"]], settings["size"])
+    noise = np.random.default_rng(settings["seed"]).standard_normal(clean.shape)
+    return _compare(clean, clean + settings["noise"] * noise, settings)
+
+
+def _compare(clean: np.ndarray, noisy: np.ndarray, settings: dict[str, Any]) -> dict[str, Any]:
+    """Run one method on one noisy image."""
+    method, alpha = settings["method"], settings["alpha"]
+    _warm_up(method, settings["size"])
+    limits = (settings["max_iter"], settings["max_seconds"])
+    run = _run(method, noisy, alpha, limits, lambda x: quality(x, clean)["rmse"])
+    met = {rule: _at_rule(run, method, change) for rule, change in RULES.items()}
+    penalty = TotalVariationL12(alpha, L2_WEIGHT, SMOOTHING)
+    fit = 0.5 * float(np.sum((run.x - noisy) ** 2))
+    shown = settings["image"] == next(iter(datasets.STAND_INS)) and settings["repeat"] == 0
+    return {
+        "status": "CONVERGED" if met["strict"] else run.status.name,
+        "n_iter": run.n_iter,
+        "cpu_seconds": run.history["cpu_seconds"][-1],
+        "objective": fit + penalty.true_value(run.x),
+        "smoothed_objective": fit + penalty.value(run.x),
+        **quality(run.x, clean),
+        "rmse_noisy": quality(noisy, clean)["rmse"],
+        "rules": met,
+        "difference": difference_rows(run.x - clean) if shown and settings["i"] in SHOWN else [],
+    }
+
+
+def _run(
+    method: str,
+    noisy: np.ndarray,
+    alpha: float,
+    limits: tuple[int, float],
+    error: Callable[[np.ndarray], float],
+) -> Result:
+    """A run that ends at the strictest of the rules, ours where its users' runs end, or at a limit."""
+    max_iter, max_seconds = limits
+
+    def stop(history: dict[str, list[float]]) -> bool:
+        finished = method != OURS and _is_met(history["objective"], min(RULES.values()))
+        return finished or history["seconds"][-1] >= max_seconds
+
+    options: dict[str, Any] = {} if method == OURS else {"tol": 0.0}
+    restored = denoise_tv(
+        noisy,
+        alpha,
+        l2_weight=L2_WEIGHT,
+        smoothing=0.0 if method == DCA else SMOOTHING,  # DCA works on the true penalty
+        solver=SOLVERS[method],
+        max_iter=max_iter,
+        measure={"rmse": error},
+        stop=stop,
+        return_result=True,
+        **options,
+    )
+    return restored.runs[0]
+
+
+def _is_met(objective: Sequence[float], change: float) -> bool:
+    """Whether the last two iterations, the first one never, changed the objective by less than a fraction."""
+    if len(objective) < 4:
+        return False
+    return all(abs(objective[k] - objective[k - 1]) <= change * abs(objective[k]) for k in (-1, -2))
+
+
+def _at_rule(run: Result, method: str, change: float) -> dict[str, Any] | None:
+    """Where a rule would have ended a run; None if it was never met."""
+    history = run.history
+    ends = range(1, run.n_iter + 1)
+    met = [k for k in ends if _is_met(history["objective"][: k + 1], change)]
+    if method == OURS:
+        met = [run.n_iter] if run.converged else []
+    return {"n_iter": met[0]} | {name: history[name][met[0]] for name in ("cpu_seconds", "rmse")} if met else None
+
+
+@cache
+def _warm_up(method: str, size: int) -> None:
+    """Let the process load and compile, outside any timing, what a method's first run needs."""
+    image = np.random.default_rng(0).random((size, size))
+    _run(method, image, 0.1, (2, math.inf), lambda _: 0.0)
+
+
+def difference_rows(difference: np.ndarray) -> list[str]:
+    """The modulus of an image in 8 bits, white where it is `DARKEST`, averaged to a few pixels; a text per row.
+
+    Examples
+    --------
+    >>> difference_rows(np.array([[0.0, -0.125], [0.25, 1.0]]))
+    ['0080', 'ffff']
+    """
+    block = max(1, min(difference.shape) // DIFFERENCE_SIZE)
+    rows, columns = (size // block for size in difference.shape)
+    blocks = np.abs(difference)[: rows * block, : columns * block].reshape(rows, block, columns, block)
+    levels = np.rint(np.clip(blocks.mean(axis=(1, 3)) / DARKEST, 0, 1) * 255)
+    return [row.tobytes().hex() for row in levels.astype(np.uint8)]
