@@ -1,8 +1,10 @@
-"""Figures as inline SVG: text stays text, and colours are variables of the page, so that light and dark fit."""
+"""Figures of the page: curves as SVG, where text stays text and colours follow light and dark, images as PNG."""
 
 from __future__ import annotations
 
+import base64
 import io
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,6 +18,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from ell12.experiments.report import Panel
 from ell12.experiments.wording import number, power_of_ten
+from ell12.png import encode_png
 
 # What matplotlib draws with -> what the page's style sheet calls it.
 INK, GRID, ACCENT = "#222222", "#d0d0d0", "#2166ac"
@@ -40,25 +43,33 @@ class Line:
 
 
 def line_panel(
-    name: str, title: str, lines: Sequence[Line], x_label: str, y_label: str, floor: float | None = None
+    name: str,
+    title: str,
+    lines: Sequence[Line],
+    x_label: str,
+    y_label: str,
+    floor: float | None = None,
+    logarithmic: str = "xy",
 ) -> Panel:
-    """Curves on two logarithmic axes; points that are not positive, or below the floor, are left out.
+    """Curves on axes that are logarithmic (those named) or linear.
 
+    On a logarithmic axis points that are not positive are left out, as are those below the floor and NaN.
     ``name`` must be unique on the page: it prefixes the ids inside the SVG.
     """
     canvas, axes = _axes(x_label, y_label)
+    least_x = 0.0 if "x" in logarithmic else -math.inf
+    least_y = (floor or 0.0) if "y" in logarithmic else -math.inf
     for line in lines:
-        points = [(x, y) for x, y in zip(line.x, line.y, strict=True) if x > 0 and y > (floor or 0)]
+        points = [(x, y) for x, y in zip(line.x, line.y, strict=True) if x > least_x and y > least_y]
         if points:
             x, y = zip(*points, strict=True)
             width = 2.0 if line.dash == "solid" else 1.6
             axes.plot(x, y, color=SERIES[line.series - 1], linestyle=DASHES[line.dash], linewidth=width)
             if line.marker:
                 axes.plot(x, y, "o", color=SERIES[line.series - 1], markersize=3.2)
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    _mark_ticks(axes.xaxis, axes.get_xlim())
-    _mark_ticks(axes.yaxis, axes.get_ylim())
+    for letter in logarithmic:
+        axes.set(**{f"{letter}scale": "log"})
+        _mark_ticks(getattr(axes, f"{letter}axis"), getattr(axes, f"get_{letter}lim")())
     axes.grid(True, color=GRID, linewidth=0.6)
     labels = ", ".join(dict.fromkeys(line.label for line in lines))
     return Panel(title, _svg(canvas, name, title, f"{title}: {y_label} against {x_label}, for {labels}."))
@@ -79,6 +90,15 @@ def contour_panel(name: str, title: str, axis: Sequence[float], values: Sequence
     axes.set_yticks([axis[0], 0, axis[-1]])
     description = f"Level curves of {title} in two dimensions, at {len(levels) - 2} equally spaced values."
     return Panel(title, _svg(canvas, name, title, description))
+
+
+def image_panel(title: str, values: Sequence[Sequence[float]] | np.ndarray, description: str) -> Panel:
+    """A grey image inside the page; 0 is black and 1 white."""
+    pixels = np.rint(np.clip(np.asarray(values, dtype=float), 0, 1) * 255).astype(np.uint8)
+    content = base64.b64encode(encode_png(pixels)).decode()
+    rows, columns = pixels.shape
+    source = f"data:image/png;base64,{content}"
+    return Panel(title, f'<img alt="{escape(description)}" width="{columns}" height="{rows}" src="{source}"/>')
 
 
 def _mark_ticks(axis: Any, limits: tuple[float, float]) -> None:

@@ -67,10 +67,10 @@ class Table:
 
 @dataclass(frozen=True)
 class Panel:
-    """One drawing of a figure."""
+    """One drawing of a figure: an element of the page."""
 
     title: str
-    svg: str
+    drawing: str
 
 
 @dataclass(frozen=True)
