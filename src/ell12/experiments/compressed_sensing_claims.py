@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ell12.experiments.claims import Answer, Timed, faster, lower, time_ratio, verdict
 from ell12.experiments.compressed_sensing import EARLY_CHANGE, NAME
 from ell12.experiments.report import Outcome, Verdict, paper
 from ell12.experiments.rows import Row
-from ell12.experiments.statistics import Summary, Values, differs, logarithms, summarize
-from ell12.experiments.wording import listed, number, percent, scientific
+from ell12.experiments.statistics import Summary, Values, summarize
+from ell12.experiments.wording import listed, percent, scientific
 
 OURS, CONVEX = "nmAPG(closed-form)", "FISTA"
 # The paper's methods in the order of its tables, then what we add.
@@ -72,23 +73,13 @@ class Trials:
                 found[row["settings"]["repeat"]] = stopped[name]
         return found
 
+    def timed(self, method: str, i: int) -> Timed:
+        """The times of a method at i."""
+        return Timed(method, self.values(method, i, "cpu_seconds"), self.n_limited(method, i))
+
     def ratio(self, method: str, i: int) -> str:
         """How many times as long as nmAPG(closed-form) a method takes, as a bound where one ended at its limit."""
-        ours, theirs = (self.summary(m, i, "cpu_seconds") for m in (OURS, method))
-        if ours is None or theirs is None or ours.mean <= 0:
-            return "no rows"
-        signs = {(False, True): "≥ ", (True, False): "≤ "}
-        limited = (self.n_limited(OURS, i) > 0, self.n_limited(method, i) > 0)
-        return "both at the limit" if all(limited) else signs.get(limited, "") + number(theirs.mean / ours.mean)
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What the rows say at one i, and why they leave it open where they do."""
-
-    i: int
-    outcome: Outcome
-    doubt: str = ""
+        return time_ratio(self.timed(OURS, i), self.timed(method, i))
 
 
 def verdicts_of(trials: Trials) -> list[Verdict]:
@@ -103,7 +94,7 @@ def verdicts_of(trials: Trials) -> list[Verdict]:
 
 
 def _faster(trials: Trials, rival: str) -> Verdict:
-    answers = [_faster_at(trials, rival, i) for i in trials.grid]
+    answers = [faster(i, trials.timed(OURS, i), trials.timed(rival, i)) for i in trials.grid]
     problem = " (on its own, convex problem)" if rival == CONVEX else ""
     return _verdict(
         trials,
@@ -114,22 +105,11 @@ def _faster(trials: Trials, rival: str) -> Verdict:
     )
 
 
-def _faster_at(trials: Trials, rival: str, i: int) -> Answer:
-    ours, theirs = (logarithms(trials.values(method, i, "cpu_seconds")) for method in (OURS, rival))
-    answer = _lower(i, ours, theirs)
-    # A run that hit the limit would have taken at least as long as it did.
-    if answer.outcome is Outcome.HOLDS and trials.n_limited(OURS, i):
-        return Answer(i, Outcome.OPEN, f"{OURS} ended at its limit")
-    if answer.outcome is Outcome.FAILS and trials.n_limited(rival, i):
-        return Answer(i, Outcome.OPEN, f"{rival} ended at its limit")
-    return answer
-
-
 def _more_accurate(trials: Trials) -> Verdict:
     answers = []
     for i in trials.grid:
         limited = [method for method in (OURS, CONVEX) if trials.n_limited(method, i)]
-        answer = _lower(i, trials.values(OURS, i, "rmse"), trials.values(CONVEX, i, "rmse"))
+        answer = lower(i, trials.values(OURS, i, "rmse"), trials.values(CONVEX, i, "rmse"))
         if limited and not answer.doubt:
             answer = Answer(i, Outcome.OPEN, f"{' and '.join(limited)} ended at the limit")
         answers.append(answer)
@@ -174,36 +154,14 @@ def _excess_answer(i: int, excess: Values, limited: bool) -> Answer:
         return Answer(i, Outcome.FAILS)
     if limited:  # further steps would have lowered the objective
         return Answer(i, Outcome.OPEN, "a method ended at its limit")
-    return _lower(i, dict.fromkeys(excess, 0.0), excess)
-
-
-def _lower(i: int, ours: Values, theirs: Values) -> Answer:
-    """Whether ours is lower by the paired t-test at 95 %."""
-    shared = ours.keys() & theirs.keys()
-    if not shared:
-        return Answer(i, Outcome.OPEN, "there are no rows")
-    different = differs(ours, theirs)
-    if different is None:
-        return Answer(i, Outcome.OPEN, "a single repeat allows no test")
-    if not different:
-        return Answer(i, Outcome.OPEN, "the difference is within the spread of the repeats")
-    lower = sum(ours[repeat] - theirs[repeat] for repeat in shared) < 0
-    return Answer(i, Outcome.HOLDS if lower else Outcome.FAILS)
+    return lower(i, dict.fromkeys(excess, 0.0), excess)
 
 
 def _verdict(
     trials: Trials, claim: str, answers: Sequence[Answer], words: tuple[str, str], numbers: str
 ) -> Verdict:
-    """A claim holds when it holds at every i, and does not when it fails at one."""
-    outcomes = {answer.outcome for answer in answers}
-    total = next((o for o in (Outcome.FAILS, Outcome.OPEN) if o in outcomes), Outcome.HOLDS)
-    said = zip((Outcome.HOLDS, Outcome.FAILS), words, strict=True)
-    groups = [(word, [a.i for a in answers if a.outcome is outcome]) for outcome, word in said]
-    for doubt in dict.fromkeys(a.doubt for a in answers if a.outcome is Outcome.OPEN):
-        groups.append((f"open ({doubt})", [a.i for a in answers if a.doubt == doubt]))
-    phrases = [f"{word} at i = {listed(found)}" for word, found in groups if found]
-    reason = "; ".join(phrases)
-    return Verdict(claim, total, numbers, reason[:1].upper() + reason[1:] + ".", trials.setup)
+    """A claim on every i of a setup."""
+    return verdict(claim, answers, words, numbers, trials.setup, lambda grid: f"at i = {listed(grid)}")
 
 
 def _ratios(trials: Trials, rival: str) -> str:
