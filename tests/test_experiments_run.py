@@ -214,9 +214,7 @@ def test_two_runs_do_not_share_a_folder(tmp_path, fake):
 
 
 def test_unknown_names_are_answered_with_the_known_ones(tmp_path):
-    with pytest.raises(
-        RunError, match="unknown experiment 'nothing'; there are: compressed-sensing, level-curves"
-    ):
+    with pytest.raises(RunError, match="unknown experiment 'nothing'; there are: compressed-sensing, completion"):
         run(["nothing"], out=tmp_path / "out")
     with pytest.raises(RunError, match="unknown preset 'huge'; there are: quick, paper"):
         run(preset="huge", out=tmp_path / "out")

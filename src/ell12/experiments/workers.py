@@ -20,7 +20,17 @@ from typing import Any
 from ell12.experiments import experiment
 from ell12.experiments.rows import finite, key_of
 
-_LABEL = ("setup", "penalty", "d", "case", "i", "method", "repeat")  # settings that tell trials apart
+_LABEL = (
+    "setup",
+    "study",
+    "image",
+    "penalty",
+    "d",
+    "case",
+    "i",
+    "method",
+    "repeat",
+)  # settings that tell trials apart
 # Measured times compare only where every method has one thread.
 _ONE_THREAD = dict.fromkeys(
     (
