@@ -1,4 +1,4 @@
-"""The command line: ``ell12 reproduce`` runs the paper's experiments, ``ell12 report`` shows their rows again."""
+"""The command line: the paper's experiments (``reproduce``, ``report``) and the commands of `ell12.commands`."""
 
 import shlex
 import sys
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from ell12 import __version__
+from ell12.commands import CommandError
 from ell12.experiments import EXPERIMENTS
 from ell12.experiments.run import Outcome, Progress, RunError, State, run
 
@@ -33,7 +34,7 @@ def main() -> None:
         _fail(f"the command line needs {names}, which cannot be found: pip install 'ell12[report]'", 1)
     try:
         _application()(prog_name="ell12")
-    except RunError as error:
+    except (RunError, CommandError) as error:
         _fail(str(error), 2)
     except OSError as error:
         _fail(str(error), 1)
@@ -70,7 +71,7 @@ def _application() -> Any:
         names: Annotated[
             list[str] | None, typer.Argument(help=f"Experiments (default: all): {', '.join(EXPERIMENTS)}.")
         ] = None,
-        preset: Annotated[Preset, typer.Option(help="Two minutes, or the paper's own size.")] = Preset.quick,
+        preset: Annotated[Preset, typer.Option(help="A few minutes, or the paper's own size.")] = Preset.quick,
         out: Annotated[Path, typer.Option(help="Folder of the rows and the page.")] = Path("reproduction"),
         seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same problems.")] = 0,
         jobs: Annotated[int, typer.Option(min=1, help="Trials at a time; at most the free cores.")] = 1,
@@ -97,6 +98,9 @@ def _application() -> Any:
         """Make the page again from the rows in DIR."""
         _show_report(folder)
 
+    from ell12.commands import complete
+
+    complete.add_to(application)
     return application
 
 
