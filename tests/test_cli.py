@@ -21,7 +21,8 @@ from ell12.experiments.workers import Trial
 TINY = """
 import sys, types
 from ell12.experiments import EXPERIMENTS, compressed_sensing, prox_study
-del EXPERIMENTS["completion"]
+for name in EXPERIMENTS.keys() - {"compressed-sensing", "level-curves", "prox"}:
+    del EXPERIMENTS[name]
 compressed_sensing.PRESETS["quick"] = compressed_sensing.Preset(
     40, n_repeats=2, max_seconds=60.0, max_iter=400, dca_max_iter=4, grid=(0, 2))
 prox_study.LARGEST_POWER, prox_study.N_REPEATS = 3, 1

@@ -1,4 +1,4 @@
-"""Figures of the page: curves as SVG, where text stays text and colours follow light and dark, images as PNG."""
+"""Figures inside the page: curves as SVG, whose colours follow light and dark, and images as PNG."""
 
 from __future__ import annotations
 

@@ -20,17 +20,8 @@ from typing import Any
 from ell12.experiments import experiment
 from ell12.experiments.rows import finite, key_of
 
-_LABEL = (
-    "setup",
-    "study",
-    "image",
-    "penalty",
-    "d",
-    "case",
-    "i",
-    "method",
-    "repeat",
-)  # settings that tell trials apart
+# Settings that tell trials apart.
+_LABEL = ("setup", "study", "image", "penalty", "d", "case", "lines", "i", "l2_weight", "method", "repeat")
 # Measured times compare only where every method has one thread.
 _ONE_THREAD = dict.fromkeys(
     (
