@@ -192,6 +192,7 @@ def test_nothing_is_overwritten_without_force(monkeypatch, capsys, tmp_path, sou
             "--predict needs a .csv file among the --out",
         ),
         (("{0}/ratings.csv", "--predict", "{0}/no.csv"), "cannot read {0}/no.csv"),
+        (("{0}/ratings.csv", "--predict", "{0}/p.mtx"), "p.mtx: pairs are read from lines of text, user and item"),
         (
             ("{0}/ratings.csv", "--predict", "{0}/ratings.csv", "--out", "{0}/ratings.csv", "--force"),
             "ratings.csv is read from: choose another --out",

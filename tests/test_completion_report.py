@@ -268,6 +268,20 @@ def test_stand_ins_and_sizes_are_said(whole):
     assert "Repeats: 4 (paper: 5)" in words
 
 
+def test_what_came_out_is_said_of_every_study(whole):
+    gain, path, theta, centring = whole.found
+    assert re.search(r"by -19 % on Mountain \(printed -19 %\)", gain)
+    assert re.search(r"lowest at Mountain 2\.0\d by nmAPG\(block\) \(nuclear norm\(block\) 2\.4\d\);", path)
+    assert re.search(r"Sea 1\.\d\d by AIS-Impute \(nmAPG\(block\) 1\.9\d, nuclear norm", path)
+    assert re.search(r"Mountain 2\.1\d at √α, 2\.1\d at θ = 0\.1, l1-2 2\.0\d;", theta)
+    assert (
+        centring
+        == "Taking the mean off first changes the RMSE of l1-2 by "
+        + ", ".join(f"-1.00 % on {image}" for image in IMAGES)
+        + "."
+    )
+
+
 def test_the_reasons_come_from_the_rows(whole):
     reasons = " ".join(whole.reasons)
     assert "93 % for the first" in reasons

@@ -52,8 +52,12 @@ def complete(
     alpha: Annotated[
         float | None, typer.Option(min=0.0, help="Strength; hidden ratings choose it by default.")
     ] = None,
-    max_rank: Annotated[int | None, typer.Option(min=1, help="Largest rank; chosen likewise.")] = None,
-    center: Annotated[Center, typer.Option(help="What to take off before; chosen likewise.")] = Center.auto,
+    max_rank: Annotated[
+        int | None, typer.Option(min=1, help="Largest rank; chosen likewise (16 with --alpha).")
+    ] = None,
+    center: Annotated[
+        Center, typer.Option(help="What to take off before; chosen likewise (biases with --alpha).")
+    ] = Center.auto,
     l2_weight: Annotated[float, typer.Option(min=0.0, help="1 is l1-2, 0 the nuclear norm.")] = 1.0,
     held_out: Annotated[
         float, typer.Option(min=0.0, max=0.9, help="Part of the ratings hidden to measure the error; 0 is none.")

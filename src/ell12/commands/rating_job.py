@@ -81,6 +81,8 @@ def read_ratings(source: Path, duplicates: str) -> Ratings:
 
 
 def _read_pairs(path: Path) -> tuple[Any, Any, Any]:
+    if path.suffix.lower() in (".mtx", ".parquet", ".pq"):
+        raise CommandError(f"{path}: pairs are read from lines of text, user and item")
     with explained(f"cannot read {path}"):
         try:
             return read_pairs(path)

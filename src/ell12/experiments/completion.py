@@ -46,6 +46,11 @@ class Method:
     parameter: str = "alpha"  # what it is tuned by: "alpha" or "rank"
     end: str = "change"  # what ends it besides its limit: the objective's "change", or its own "rank"
 
+    @property
+    def setting(self) -> str:
+        """The setting that its parameter is."""
+        return "rank" if self.parameter == "rank" else "alpha_factor"
+
 
 @dataclass(frozen=True)
 class Problem:

@@ -16,7 +16,8 @@ from ell12.experiments.wording import percent, plus_minus
 OURS, NUCLEAR = "nmAPG", "AIS-Impute"
 FACTORIZATIONS = ("ARSS-M3F", "LMaFit", "ER1MP")
 RIVALS = (NUCLEAR, SKETCHY, *FACTORIZATIONS, "FaNCL")
-BLOCK, CONVEX = "nmAPG(block)", "nuclear norm(block)"  # one engine, with and without the subtracted norm
+# One engine, with and without the subtracted norm, and for log-sum.
+BLOCK, CONVEX, LOG_SUM = "nmAPG(block)", "nuclear norm(block)", "log-sum(block)"
 ERRORS = {"all pixels": "rmse", "missing pixels": "rmse_missing"}
 AS_PRINTED = 0.5  # a gain of at least this part of the printed one counts as such
 
@@ -67,6 +68,17 @@ class Trials:
     def n_limited(self, method: str, image: str) -> int:
         """How many runs ended at a limit."""
         return sum(row["results"]["is_limited"] for row in self.of(method, image))
+
+    def grid(self, method: str) -> list[float]:
+        """The values of a method's parameter."""
+        name = METHODS[method].setting
+        return sorted({row["settings"][name] for row in self.rows if row["settings"]["method"] == method})
+
+    def along_grid(self, method: str, image: str, name: str) -> dict[float, float]:
+        """The mean of one result at each value of a method's parameter."""
+        setting = METHODS[method].setting
+        found = {value: self.summary(method, image, name, **{setting: value}) for value in self.grid(method)}
+        return {value: summary.mean for value, summary in found.items() if summary}
 
     def timed(self, method: str, image: str) -> Timed:
         """The times of a method on an image."""

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 
 from ell12.experiments import completion_words as words
@@ -17,13 +16,12 @@ from ell12.experiments.completion import (
     TITLE,
     unpack_picture,
 )
-from ell12.experiments.completion_claims import BLOCK, CONVEX, ERRORS, Trials, verdicts_of
+from ell12.experiments.completion_claims import BLOCK, CONVEX, ERRORS, LOG_SUM, Trials, verdicts_of
 from ell12.experiments.report import Cell, Figure, Key, Panel, Part, Section, Table, Verdict, paper
 from ell12.experiments.rows import Row
 from ell12.experiments.statistics import Summary, comparable, logarithms
 from ell12.experiments.wording import duration, number, percent, plus_minus, scientific, span
 
-LOG_SUM = "log-sum(block)"
 # Colour and dash of each method in the figures.
 _STYLES = {
     BLOCK: (1, "solid"),
@@ -58,7 +56,7 @@ def section(rows: Sequence[Row]) -> Section:
         name=NAME,
         title=TITLE,
         asked=words.asked(rows, table),
-        found=tuple(words.found(table)),
+        found=tuple(words.found(table, path, theta, centring)),
         reasons=tuple(words.reasons(table)),
         verdicts=tuple(verdicts(rows)),
         parts=parts,
@@ -220,27 +218,12 @@ def _path_figure(
 
 
 def _path_line(path: Trials, method: str, image: str, x: str, y: str) -> figures.Line:
-    """A curve over the grid of a method's parameter; a rank of zero is left out."""
-    parameter = "rank" if METHODS[method].parameter == "rank" else "alpha_factor"
-    points = []
-    for value in _grid(path, method):
-        summaries = [
-            Summary(value, None, 1)
-            if name == "alpha_factor"
-            else path.summary(method, image, name, **{parameter: value})
-            for name in (x, y)
-        ]
-        if all(summaries):
-            points.append([summary.mean for summary in summaries if summary])
-    points.sort()
+    """A curve over the grid of a method's parameter; where x is the rank, by the rank of the answer."""
+    heights = path.along_grid(method, image, y)
+    places = {value: value for value in heights} if x == "alpha_factor" else path.along_grid(method, image, x)
     scale = 100 if y.startswith("rmse") else 1
-    xs, ys = [p[0] for p in points], [scale * p[1] for p in points]
-    return figures.Line(method, xs, ys, *_style(method), marker=True)
-
-
-def _grid(path: Trials, method: str) -> list[float]:
-    parameter = "rank" if METHODS[method].parameter == "rank" else "alpha_factor"
-    return sorted({row["settings"][parameter] for row in path.rows if row["settings"]["method"] == method})
+    points = sorted((places[value], scale * height) for value, height in heights.items())
+    return figures.Line(method, [p[0] for p in points], [p[1] for p in points], *_style(method), marker=True)
 
 
 def _style(method: str) -> tuple[int, str]:
@@ -249,21 +232,13 @@ def _style(method: str) -> tuple[int, str]:
 
 def _best_table(path: Trials) -> Table:
     def cell(method: str, image: str) -> Cell:
-        parameter = "rank" if METHODS[method].parameter == "rank" else "alpha_factor"
-        found = {
-            value: path.summary(method, image, "rmse_missing", **{parameter: value})
-            for value in _grid(path, method)
-        }
-        errors = {value: summary.mean for value, summary in found.items() if summary}
+        errors = path.along_grid(method, image, "rmse_missing")
         if not errors:
             return Cell("no rows")
         at = min(errors, key=lambda value: errors[value])
-        rank = path.summary(method, image, "rank", **{parameter: at})
-        where = (
-            f"at rank {at:g}"
-            if parameter == "rank"
-            else f"at {at:g}, rank {number(rank.mean if rank else math.nan)}"
-        )
+        ranks = path.along_grid(method, image, "rank")
+        by_rank = METHODS[method].parameter == "rank"
+        where = f"at rank {at:g}" if by_rank else f"at {at:g}, rank {number(ranks[at])}"
         edge = ["end of the grid"] if at in (min(errors), max(errors)) and len(errors) > 1 else []
         return Cell(f"{100 * errors[at]:.2f}", (where, *edge), _is_lowest(path, method, image, errors[at]))
 
@@ -276,11 +251,8 @@ def _best_table(path: Trials) -> Table:
 
 
 def _is_lowest(path: Trials, method: str, image: str, error: float) -> bool:
-    others = (
-        row for row in path.rows if row["settings"]["image"] == image and row["settings"]["method"] != method
-    )
-    errors = [row["results"]["rmse_missing"] for row in others if row["results"]["rmse_missing"] is not None]
-    return not errors or error < min(errors)
+    others = (path.along_grid(other, image, "rmse_missing") for other in path.methods if other != method)
+    return all(error < min(errors.values()) for errors in others if errors)
 
 
 # Theta

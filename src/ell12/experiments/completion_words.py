@@ -8,11 +8,11 @@ from collections.abc import Sequence
 
 from ell12.datasets import STAND_INS
 from ell12.experiments.completion import ALPHA_FACTOR, NAME, OBSERVED_FRACTION
-from ell12.experiments.completion_claims import BLOCK, ERRORS, Trials, gains
+from ell12.experiments.completion_claims import BLOCK, CONVEX, ERRORS, LOG_SUM, Trials, gains
 from ell12.experiments.report import paper
 from ell12.experiments.rows import Row
 from ell12.experiments.statistics import summarize
-from ell12.experiments.wording import duration, percent, scientific, span
+from ell12.experiments.wording import duration, number, percent, scientific, span
 
 
 def asked(rows: Sequence[Row], table: Trials) -> tuple[str, ...]:
@@ -45,8 +45,17 @@ def asked(rows: Sequence[Row], table: Trials) -> tuple[str, ...]:
     )
 
 
-def found(table: Trials) -> list[str]:
-    """The gain over the nuclear norm, and how far the errors are from the printed ones."""
+def found(table: Trials, path: Trials, theta: Trials, centring: Trials) -> list[str]:
+    """What the four studies come to."""
+    return [
+        *_gain_words(table),
+        *_path_words(path),
+        *_theta_words(theta, table),
+        *_centring_words(centring, table),
+    ]
+
+
+def _gain_words(table: Trials) -> list[str]:
     changes = []
     for image in table.images:
         gain, printed = gains(table, image)
@@ -56,6 +65,53 @@ def found(table: Trials) -> list[str]:
     if not changes:
         return []
     return [f"Subtracting the norm changes the nuclear norm's RMSE by {', '.join(changes)}: one engine, one rule."]
+
+
+def _path_words(path: Trials) -> list[str]:
+    """The best that any strength or rank of the grid gives."""
+    phrases = []
+    for image in path.images:
+        lowest = {m: min(e.values()) for m in path.methods if (e := path.along_grid(m, image, "rmse_missing"))}
+        if lowest:
+            best = min(lowest, key=lambda method: lowest[method])
+            others = [f"{m} {100 * lowest[m]:.2f}" for m in (BLOCK, CONVEX) if m in lowest and m != best]
+            phrases.append(f"{image} {100 * lowest[best]:.2f} by {best} ({', '.join(others)})")
+    if not phrases:
+        return []
+    return [
+        "With the strength or rank that is best in hindsight, RMSE x 100 over the missing pixels is lowest at "
+        f"{'; '.join(phrases)}."
+    ]
+
+
+def _theta_words(theta: Trials, table: Trials) -> list[str]:
+    phrases = []
+    for image in theta.images:
+        rows = [row for row in theta.of(LOG_SUM, image) if row["results"]["rmse_missing"] is not None]
+        ours = table.values(BLOCK, image, "rmse_missing").get(0)
+        usual = [row["results"]["rmse_missing"] for row in rows if row["settings"]["theta"] is None]
+        if rows and usual and ours is not None:
+            best = min(rows, key=lambda row: row["results"]["rmse_missing"])["results"]
+            phrases.append(
+                f"{image} {100 * usual[0]:.2f} at √α, {100 * best['rmse_missing']:.2f} at θ = "
+                f"{number(best['theta'])}, l1-2 {100 * ours:.2f}"
+            )
+    if not phrases:
+        return []
+    return [f"Log-sum depends on θ: RMSE x 100 over the missing pixels is {'; '.join(phrases)}."]
+
+
+def _centring_words(centring: Trials, table: Trials) -> list[str]:
+    phrases = []
+    for image in centring.images:
+        before, after = table.values(BLOCK, image, "rmse"), centring.values(BLOCK, image, "rmse", center=True)
+        shared = before.keys() & after.keys()
+        if shared:
+            change = sum(after[r] for r in shared) / sum(before[r] for r in shared) - 1
+            phrases.append(f"{percent(change)} on {image}")
+    if not phrases:
+        return []
+    return [f"Taking the mean off first changes the RMSE of l1-2 by {', '.join(phrases)}."]
 
 
 def reasons(table: Trials) -> list[str]:
