@@ -32,7 +32,7 @@ OBSERVED_FRACTION = 0.5
 ALPHA_FACTOR = 0.1  # alpha as a fraction of the largest observed pixel
 SKETCHY = "SketchyCGM"
 PAPER_SIZE, PAPER_RANK = 512, 200
-ALPHA_FACTORS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+ALPHA_FACTORS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 RANK_FRACTIONS = (0.02, 0.05, 0.1, 0.2, 0.4)  # of the side
 THETAS = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0)  # and sqrt(alpha), FaNCL's own
 PICTURE_SIDE, PICTURE_SCALE = 128, 0.2  # of a difference image: its pixels a side, the difference that is black
@@ -136,7 +136,7 @@ PRESETS = {
         n_repeats=3,
         max_seconds=30.0,
         max_iter=2000,
-        sketchy_max_iter=40,
+        sketchy_max_iter=25,
         path_seconds=10.0,
         path_max_iter=400,
     ),

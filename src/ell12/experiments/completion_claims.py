@@ -65,9 +65,9 @@ class Trials:
         values = self.values(method, image, name, **fixed)
         return summarize(values.values()) if values else None
 
-    def n_limited(self, method: str, image: str) -> int:
+    def n_limited(self, method: str, image: str, **fixed: Any) -> int:
         """How many runs ended at a limit."""
-        return sum(row["results"]["is_limited"] for row in self.of(method, image))
+        return sum(row["results"]["is_limited"] for row in self.of(method, image, **fixed))
 
     def grid(self, method: str) -> list[float]:
         """The values of a method's parameter."""

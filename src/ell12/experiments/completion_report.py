@@ -188,10 +188,12 @@ def _pictures(table: Trials, image: str) -> tuple[Panel, ...]:
 
 def _path_part(path: Trials) -> Part:
     by_alpha = [method for method in path.methods if METHODS[method].parameter == "alpha"]
-    seconds = max(row["settings"]["max_seconds"] for row in path.rows)
+    seconds, steps = (max(row["settings"][name] for row in path.rows) for name in ("max_seconds", "max_iter"))
     text = (
-        f"Every method with the same budget, {duration(seconds)}, over a grid of its parameter: the strength α, "
-        "or the rank of the factorizations. RMSE is that over the missing pixels.",
+        f"Every method with the same budget, {duration(seconds)} or {steps:,} iterations (SketchyCGM fewer, of "
+        "ten steps each), over a grid of its parameter: the strength α, or the rank of the factorizations. RMSE "
+        "is that over the missing pixels. One engine stands for the methods of one objective: log-sum(block), "
+        "with θ = √α, has FaNCL's.",
     )
     figure_of = {
         "RMSE against α": (by_alpha, "alpha_factor", "rmse_missing", "α / largest known pixel", "RMSE x 100"),
@@ -240,7 +242,8 @@ def _best_table(path: Trials) -> Table:
         by_rank = METHODS[method].parameter == "rank"
         where = f"at rank {at:g}" if by_rank else f"at {at:g}, rank {number(ranks[at])}"
         edge = ["end of the grid"] if at in (min(errors), max(errors)) and len(errors) > 1 else []
-        return Cell(f"{100 * errors[at]:.2f}", (where, *edge), _is_lowest(path, method, image, errors[at]))
+        limit = ["limit"] if path.n_limited(method, image, **{METHODS[method].setting: at}) else []
+        return Cell(f"{100 * errors[at]:.2f}", (where, *edge, *limit), _is_lowest(path, method, image, errors[at]))
 
     note = (
         "The lowest RMSE x 100 over the missing pixels on the grid, and where: α as a multiple of the largest "
