@@ -98,8 +98,9 @@ def _application() -> Any:
         """Make the page again from the rows in DIR."""
         _show_report(folder)
 
-    from ell12.commands import restore
+    from ell12.commands import complete, restore
 
+    complete.add_to(application)
     restore.add_to(application)
     return application
 

@@ -1,16 +1,21 @@
-"""Data by seed and data that ships with other packages: nothing here is downloaded."""
+"""Data by seed, data from files and data that ships with other packages: nothing here is downloaded."""
 
 from ell12.datasets.images import STAND_INS, phantom, photographs, piecewise_constant, radial_lines
+from ell12.datasets.ratings import Ratings, load_ratings
 from ell12.datasets.sparse import COMPRESSED_SENSING_SETUPS, SparseProblem, compressed_sensing, correlated_design
+from ell12.datasets.synthetic_ratings import synthetic_ratings
 
 __all__ = [
     "COMPRESSED_SENSING_SETUPS",
     "STAND_INS",
+    "Ratings",
     "SparseProblem",
     "compressed_sensing",
     "correlated_design",
+    "load_ratings",
     "phantom",
     "photographs",
     "piecewise_constant",
     "radial_lines",
+    "synthetic_ratings",
 ]

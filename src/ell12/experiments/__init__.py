@@ -12,6 +12,7 @@ from typing import Any
 # Name on the command line -> module of this package, in the order of the page.
 EXPERIMENTS = {
     "compressed-sensing": "compressed_sensing",
+    "completion": "completion",
     "denoising": "denoising",
     "level-curves": "level_curves",
     "prox": "prox_study",

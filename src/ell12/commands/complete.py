@@ -1,0 +1,119 @@
+"""``ell12 complete``: ratings completed by a matrix of low rank under the l1-2 penalty."""
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ell12.commands import CommandError
+
+
+class Center(StrEnum):
+    """What is taken off the ratings before."""
+
+    auto = "auto"
+    none = "none"
+    mean = "mean"
+    columns = "columns"
+    biases = "biases"
+
+
+class Duplicates(StrEnum):
+    """What a pair that is rated more than once counts with."""
+
+    last = "last"
+    first = "first"
+    mean = "mean"
+    error = "error"
+
+
+def add_to(application: Any) -> None:
+    """Add the command to the application."""
+    application.command()(complete)
+
+
+def complete(
+    source: Annotated[
+        Path,
+        typer.Argument(
+            metavar="RATINGS", help="Lines of user, item, value (csv, u.data, ratings.dat), .mtx, .parquet."
+        ),
+    ],
+    out: Annotated[
+        list[Path] | None, typer.Option(help="Where to write: factors as .npz, predictions for --predict as .csv.")
+    ] = None,
+    predict: Annotated[
+        Path | None, typer.Option(help="Lines of user, item to predict; values there are compared with.")
+    ] = None,
+    alpha: Annotated[
+        float | None, typer.Option(min=0.0, help="Strength; hidden ratings choose it by default.")
+    ] = None,
+    max_rank: Annotated[
+        int | None, typer.Option(min=1, help="Largest rank; chosen likewise (16 with --alpha).")
+    ] = None,
+    center: Annotated[
+        Center, typer.Option(help="What to take off before; chosen likewise (biases with --alpha).")
+    ] = Center.auto,
+    l2_weight: Annotated[float, typer.Option(min=0.0, help="1 is l1-2, 0 the nuclear norm.")] = 1.0,
+    held_out: Annotated[
+        float, typer.Option(min=0.0, max=0.9, help="Part of the ratings hidden to measure the error; 0 is none.")
+    ] = 0.1,
+    clip: Annotated[bool, typer.Option(help="Cut predictions to the range of the ratings.")] = True,
+    duplicates: Annotated[Duplicates, typer.Option(help="What a pair rated twice counts with.")] = Duplicates.last,
+    tol: Annotated[float, typer.Option(min=0.0, help="Accuracy of the fit.")] = 1e-3,
+    max_iter: Annotated[int, typer.Option(min=1, help="Iterations of a fit at most.")] = 300,
+    seed: Annotated[int, typer.Option(min=0, help="The same seed hides the same ratings.")] = 0,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite what is there.")] = False,
+) -> None:
+    """Complete ratings, say how well hidden ones are predicted, and write factors or predictions."""
+    targets = plan_targets(source, out or [], predict, force)
+    from ell12.commands import rating_job  # only now, since it loads much
+
+    model = rating_job.Model(alpha, max_rank, center.value, l2_weight, tol, max_iter, seed)
+    job = rating_job.Job(source, predict, targets, duplicates.value, held_out, clip)
+    try:
+        job.run(model)
+    except KeyboardInterrupt:
+        print("Stopped: nothing is written.")
+        raise typer.Exit(130) from None
+
+
+def plan_targets(source: Path, out: list[Path], predict: Path | None, force: bool) -> list[Path]:
+    """The files to write.
+
+    Raises
+    ------
+    CommandError
+        If one is there already, is of an unknown kind or cannot be written: before anything is computed.
+    """
+    default = source.with_name(f"{source.stem}.completed.npz")
+    if predict is not None:
+        default = predict.with_name(f"{predict.stem}.predicted.csv")
+    targets = out or [default]
+    for target in targets:
+        if target.suffix not in (".npz", ".csv"):
+            raise CommandError(f"{target} has an unknown suffix: .npz holds factors, .csv predictions")
+        if target.suffix == ".csv" and predict is None:
+            raise CommandError(f"{target} would hold predictions: say for which pairs with --predict FILE")
+        if target.exists() and not force:
+            raise CommandError(f"{target} is there already: add --force to overwrite it")
+        if target in (source, predict):
+            raise CommandError(f"{target} is read from: choose another --out")
+        with explained(f"cannot write to the folder {target.parent}"), tempfile.TemporaryFile(dir=target.parent):
+            pass
+    if predict is not None and not any(target.suffix == ".csv" for target in targets):
+        raise CommandError("--predict needs a .csv file among the --out to write the predictions to")
+    return targets
+
+
+@contextmanager
+def explained(words: str) -> Iterator[None]:
+    """Turn what the operating system refuses into one line."""
+    try:
+        yield
+    except OSError as error:
+        raise CommandError(f"{words}: {error.strerror or error}") from error

@@ -1,0 +1,118 @@
+"""``ell12 complete`` at work: from a file of ratings to files of factors and predictions."""
+
+import csv
+import io
+import math
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ell12.commands import CommandError
+from ell12.commands.complete import explained
+from ell12.commands.progress import progress_bar
+from ell12.commands.rating_fit import Model, fit, predict_pairs
+from ell12.completion import Completion, Observed
+from ell12.datasets import Ratings, load_ratings
+from ell12.datasets.rating_files import read_pairs
+from ell12.files import write_atomically
+
+__all__ = ["Job", "Model"]
+
+
+@dataclass(frozen=True)
+class Job:
+    """What to read, what to write, and how."""
+
+    source: Path
+    predict: Path | None
+    targets: list[Path]
+    duplicates: str
+    held_out: float
+    clip: bool
+
+    def run(self, model: Model) -> None:
+        """Read, fit, say and write.
+
+        Raises
+        ------
+        CommandError
+            If a file cannot be read, or holds too little.
+        KeyboardInterrupt
+            If the user stopped it: nothing is written then.
+        """
+        ratings = read_ratings(self.source, self.duplicates)
+        pairs = None if self.predict is None else _read_pairs(self.predict)
+        observed = Observed(ratings.rows, ratings.columns, ratings.values, ratings.shape)
+        limits = (float(ratings.values.min()), float(ratings.values.max())) if self.clip else (-math.inf, math.inf)
+        with progress_bar() as show:
+            completion, sentences = fit(observed, model, self.held_out, limits, show)
+        print("\n".join(sentences))
+        for target in self.targets:
+            if target.suffix == ".npz":
+                write_atomically(target, encode_factors(completion, ratings, model.l2_weight, limits))
+                print(f"Factors: {target}")
+            elif pairs is not None:
+                predicted, words = predict_pairs(completion, ratings, observed, pairs, limits)
+                write_atomically(target, encode_predictions(pairs, predicted))
+                print("\n".join([*words, f"Predictions: {target}"]))
+
+
+def read_ratings(source: Path, duplicates: str) -> Ratings:
+    """The ratings, and a sentence on what they are; what is wrong with the file in one line."""
+    with warnings.catch_warnings(record=True) as caught, explained(f"cannot read {source}"):
+        warnings.simplefilter("always")
+        try:
+            ratings = load_ratings(source, duplicates=duplicates)
+        except (ValueError, ImportError) as error:
+            raise CommandError(str(error)) from error
+    n_users, n_items = ratings.shape
+    low, high = ratings.values.min(), ratings.values.max()
+    share = len(ratings) / (n_users * n_items)
+    print(
+        f"{len(ratings):,} ratings from {low:g} to {high:g} by {n_users:,} users of {n_items:,} items "
+        f"({100 * share:.2g} % of the pairs)"
+    )
+    for warning in caught:
+        print(f"Note: {warning.message}")
+    return ratings
+
+
+def _read_pairs(path: Path) -> tuple[Any, Any, Any]:
+    if path.suffix.lower() in (".mtx", ".parquet", ".pq"):
+        raise CommandError(f"{path}: pairs are read from lines of text, user and item")
+    with explained(f"cannot read {path}"):
+        try:
+            return read_pairs(path)
+        except ValueError as error:
+            raise CommandError(str(error)) from error
+
+
+def encode_factors(
+    completion: Completion, ratings: Ratings, l2_weight: float, limits: tuple[float, float]
+) -> bytes:
+    """An .npz file without pickles: ``U diag(s) V' + mean + user_offsets + item_offsets``, and the ids."""
+    x, offsets = completion.x, completion.offsets
+    content = {"U": x.U, "s": x.s, "V": x.V, "users": ratings.users, "items": ratings.items}
+    content |= {"mean": np.float64(offsets.mean)}
+    for name, values, size in (("user", offsets.rows, x.shape[0]), ("item", offsets.columns, x.shape[1])):
+        content[f"{name}_offsets"] = np.zeros(size) if values is None else values
+    content |= {
+        "alpha": np.float64(completion.alpha),
+        "l2_weight": np.float64(l2_weight),
+        "limits": np.array(limits),
+    }
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, allow_pickle=False, **content)
+    return buffer.getvalue()
+
+
+def encode_predictions(pairs: tuple[Any, Any, Any], predicted: Any) -> bytes:
+    """Lines of user, item and prediction."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(("user", "item", "prediction"))
+    writer.writerows(zip(pairs[0].tolist(), pairs[1].tolist(), (f"{p:.6g}" for p in predicted), strict=True))
+    return text.getvalue().encode()

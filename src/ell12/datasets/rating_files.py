@@ -1,0 +1,357 @@
+"""Ratings as lines of text, or as Parquet, read into columns; a line that cannot be read is named."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import math
+import re
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from ell12.datasets.ratings import Triples
+
+SEPARATORS = ("::", "\t", ";", ",", "|", " ")
+# Names by which headers call user, item and value, without case, blanks and underscores.
+NAMES = (
+    {"user", "userid", "uid", "username", "customer", "customerid", "reviewer", "reviewerid", "rater", "row"},
+    {"item", "itemid", "iid", "movie", "movieid", "book", "bookid", "isbn", "product", "productid", "asin",
+     "artist", "artistid", "track", "trackid", "joke", "jokeid", "anime", "animeid", "game", "gameid", "business",
+     "businessid", "title", "column"},
+    {"rating", "value", "score", "stars", "overall", "bookrating", "weight", "plays", "count"},
+)  # fmt: skip
+_WHOLE = re.compile(r"-?(0|[1-9]\d{0,17})")  # what a number of 64 bits gives back exactly as it was written
+_BLOCK = 1 << 24
+_SAMPLE = 50
+
+
+def read_text(
+    path: Path,
+    columns: tuple[Any, Any, Any] | None = None,
+    separator: str | None = None,
+    header: bool | None = None,
+    encoding: str = "utf-8",
+) -> Triples:
+    """The users, items and values of lines of text."""
+    sample, n_skipped = _sample(path, encoding)
+    separator = separator or _find_separator(sample, path, n_skipped + 1, fewest=3)
+    first = _split(sample[0], separator)
+    has_header = header if header is not None else not any(map(_is_number, first))
+    places = _find_columns(columns, first, has_header, path)
+    return Layout(path, separator, len(first), places, encoding).read_file(n_skipped + has_header)
+
+
+def read_pairs(path: Path, encoding: str = "utf-8") -> tuple[Any, Any, Any]:
+    """The users and items of lines of text, and their values, or None where there is no third column of them.
+
+    A header is a first line with a well-known name and no number, since ids may be any words.
+    """
+    sample, n_skipped = _sample(path, encoding)
+    separator = _find_separator(sample, path, n_skipped + 1, fewest=2)
+    first = _split(sample[0], separator)
+    known = _known_columns(first)
+    has_header = any(known) and not any(map(_is_number, first))
+    if has_header:
+        if not (known[0] and known[1]):
+            raise ValueError(f"{path}: no user and item among the columns {', '.join(first)}")
+        places = tuple(found[0] for found in known if found)
+    else:
+        places = (0, 1, 2) if len(first) > 2 and _is_number(first[2]) else (0, 1)
+    triples = Layout(path, separator, len(first), places, encoding).read_file(n_skipped + has_header)
+    return triples.users, triples.items, triples.values if len(places) == 3 else None
+
+
+def read_parquet(path: Path, columns: tuple[Any, Any, Any] | None = None) -> Triples:
+    """The users, items and values of a Parquet file; pandas and one of its engines read it."""
+    try:
+        import pandas
+
+        frame = pandas.read_parquet(path)
+    except ImportError as error:
+        raise ImportError(f"{path.name} needs pandas and pyarrow: pip install pandas pyarrow") from error
+    names = [str(name) for name in frame.columns]
+    places = _find_columns(columns, names, True, path)
+    users, items, values = (frame.iloc[:, place].to_numpy() for place in places)
+    return Triples(users, items, values)
+
+
+# Where things are
+
+
+def _sample(path: Path, encoding: str) -> tuple[list[str], int]:
+    """The first lines, of which there must be one, and how many comments and blank lines stand above them."""
+    lines: list[str] = []
+    n_skipped = 0
+    with opened(path) as file:
+        for number, line in enumerate(_lines_of(file, path), start=1):
+            text = as_text(line, path, number, encoding).strip("\r\n")
+            if not lines and (not text.strip() or text.lstrip().startswith(("#", "%"))):
+                n_skipped += 1
+            elif text.strip():
+                lines.append(text)
+            if len(lines) == _SAMPLE:
+                break
+    if not lines:
+        raise ValueError(f"{path} holds no ratings")
+    return lines, n_skipped
+
+
+def _lines_of(file: IO[bytes], path: Path) -> Iterator[bytes]:
+    """Lines; one without end is that of a binary file."""
+    number = 0
+    while line := file.readline(_BLOCK):
+        number += 1
+        if len(line) == _BLOCK:
+            raise ValueError(f"{path}, line {number}: a line of more than {_BLOCK} bytes is no rating")
+        yield line
+
+
+def _find_separator(sample: list[str], path: Path, line: int, fewest: int) -> str:
+    counts = {separator: [_count(text, separator) for text in sample] for separator in SEPARATORS}
+    # One that cuts all lines alike, else the first of them: the odd line is then named when it is read.
+    alike = [separator for separator, found in counts.items() if found[0] >= fewest and len(set(found)) == 1]
+    likely = alike or [separator for separator, found in counts.items() if found[0] >= fewest]
+    if not likely:
+        wanted = "user, item and value" if fewest > 2 else "user and item"
+        raise ValueError(
+            f"{path}, line {line}: no {wanted} found in {sample[0][:60]!r}; "
+            "name the separator if it is an unusual one"
+        )
+    return likely[0]
+
+
+def _count(text: str, separator: str) -> int:
+    try:
+        return len(_split(text, separator))
+    except csv.Error:  # quotes that do not fit this separator
+        return 0
+
+
+def _find_columns(
+    columns: tuple[Any, Any, Any] | None, first: list[str], has_header: bool, path: Path
+) -> tuple[int, ...]:
+    """The positions of user, item and value."""
+    if columns is not None:
+        return tuple(_find_column(column, first, has_header, path) for column in columns)
+    found = _known_columns(first)
+    if has_header and all(found):
+        return tuple(places[0] for places in found)
+    if len(first) < 3:
+        raise ValueError(f"{path}: user, item and value are needed, but there are {len(first)} columns")
+    return (0, 1, 2)
+
+
+def _known_columns(first: list[str]) -> list[list[int]]:
+    """The columns that well-known names call users, items and values."""
+    names = [re.sub(r"[\s_\-.]", "", name).lower() for name in first]
+    return [[k for k, name in enumerate(names) if name in known] for known in NAMES]
+
+
+def _find_column(column: Any, first: list[str], has_header: bool, path: Path) -> int:
+    if isinstance(column, str):
+        if has_header and column in first:
+            return first.index(column)
+        raise ValueError(f"{path}: there is no column {column!r}; the first line is {', '.join(first)}")
+    if not 0 <= column < len(first):
+        raise ValueError(f"{path}: there is no column {column}; there are {len(first)}, from 0 on")
+    return int(column)
+
+
+# The lines
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a line is cut, and which of its fields are user, item and, perhaps, value."""
+
+    path: Path
+    separator: str
+    n_fields: int
+    places: tuple[int, ...]
+    encoding: str = "utf-8"
+
+    def read_file(self, n_skipped: int) -> Triples:
+        """The ratings of all lines but the first few."""
+        parts = [self.read(block, line) for block, line in blocks(self.path, n_skipped)]
+        if not any(len(part.values) for part in parts):
+            raise ValueError(f"{self.path} holds no ratings")
+        users, items = (_join([part[k] for part in parts]) for k in (0, 1))
+        return Triples(users, items, np.concatenate([part.values for part in parts]))
+
+    def read(self, block: bytes, line: int) -> Triples:
+        """The ratings of some whole lines, of which the first is line number ``line``; zero without a value."""
+        return self._read_plain(block) or self._read_each(block, line)
+
+    def _read_plain(self, block: bytes) -> Triples | None:
+        """All lines at once where they hold plain numbers and nothing else; None otherwise."""
+        mark = "\t" if self.separator == "::" else self.separator
+        if b"\0" in block:
+            return None
+        plain = block.replace(b"\r\n", b"\n").replace(self.separator.encode(), mark.encode())
+        text = np.frombuffer(plain if plain.endswith(b"\n") else plain + b"\n", dtype=np.uint8)
+        breaks: Any = np.flatnonzero((text == ord(mark)) | (text == ord("\n")))
+        if breaks.size % self.n_fields:
+            return None
+        breaks = breaks.reshape(-1, self.n_fields)
+        if np.any(text[breaks[:, :-1]] != ord(mark)) or np.any(text[breaks[:, -1]] != ord("\n")):
+            return None
+        starts = np.concatenate(([0], breaks.ravel()[:-1] + 1)).reshape(breaks.shape)
+        user, item, *value = (_Field(text, starts[:, k], breaks[:, k]) for k in self.places)
+        try:
+            values = value[0].numbers() if value else np.zeros(len(breaks))
+            triples = Triples(user.whole(), item.whole(), values)
+        except ValueError:
+            return None
+        return triples if np.all(np.isfinite(triples.values)) else None
+
+    def _read_each(self, block: bytes, line: int) -> Triples:
+        users, items, values = [], [], []
+        for number, raw in enumerate(block.split(b"\n"), start=line):
+            text = as_text(raw, self.path, number, self.encoding).removesuffix("\r")
+            if not text.strip():
+                continue
+            fields = self._fields(text, number)
+            user, item, *value = (fields[place] for place in self.places)
+            if not user or not item:
+                raise ValueError(f"{self.path}, line {number}: an id is missing in {text[:80]!r}")
+            users.append(user)
+            items.append(item)
+            values.append(self._value(value[0], number) if value else 0.0)
+        return Triples(_ids(users), _ids(items), np.array(values, dtype=np.float64))
+
+    def _fields(self, text: str, number: int) -> list[str]:
+        try:
+            fields = _split(text, self.separator)
+        except csv.Error as error:
+            raise ValueError(f"{self.path}, line {number}: {error} in {text[:80]!r}") from None
+        if len(fields) != self.n_fields:
+            raise ValueError(
+                f"{self.path}, line {number}: {self.n_fields} fields are expected, but there are {len(fields)} "
+                f"in {text[:80]!r}"
+            )
+        return fields
+
+    def _value(self, text: str, number: int) -> float:
+        try:
+            value = math.nan if "_" in text else float(text)
+        except ValueError:
+            value = math.nan
+        if not math.isfinite(value):
+            raise ValueError(f"{self.path}, line {number}: the rating {text[:40]!r} is not a finite number")
+        return value
+
+
+@dataclass(frozen=True)
+class _Field:
+    """One field of every line: where it begins and ends in the text."""
+
+    text: Any
+    starts: Any
+    ends: Any
+
+    def letters(self) -> Any:
+        """One row of letters per line, filled up with zeros."""
+        lengths = self.ends - self.starts
+        width = int(lengths.max(initial=1))
+        if width > 40 or lengths.min(initial=1) < 1:
+            raise ValueError("not a plain number")
+        places = np.arange(width)
+        letters = self.text[np.minimum(self.starts[:, None] + places, self.text.size - 1)]
+        return np.where(places < lengths[:, None], letters, np.uint8(0))
+
+    def whole(self) -> Any:
+        """The field as whole numbers, which give back exactly what was written."""
+        letters = self.letters()
+        digit = (letters >= ord("0")) & (letters <= ord("9"))
+        leading_zero = (letters[:, 0] == ord("0")) & (letters[:, 1:2] != 0).any(axis=1)
+        if letters.shape[1] > 18 or not np.all(digit | (letters == 0)) or leading_zero.any():
+            raise ValueError("not a plain whole number")
+        numbers = np.zeros(len(letters), dtype=np.int64)
+        for column, is_digit in zip(letters.T, digit.T, strict=True):
+            numbers = np.where(is_digit, 10 * numbers + column - ord("0"), numbers)
+        return numbers
+
+    def numbers(self) -> Any:
+        """The field as floating numbers."""
+        letters = self.letters()
+        if np.any((letters == ord("_")) | (letters == ord(" "))):
+            raise ValueError("not a plain number")
+        return np.ascontiguousarray(letters).view(f"S{letters.shape[1]}").ravel().astype(np.float64)
+
+
+def blocks(path: Path, n_skipped: int) -> Iterator[tuple[bytes, int]]:
+    """Some million bytes of whole lines at a time, with the number of the first line."""
+    with opened(path) as file:
+        for _ in range(n_skipped):
+            file.readline()
+        line = n_skipped + 1
+        rest = b""
+        while block := file.read(_BLOCK):
+            block = rest + block
+            end = block.rfind(b"\n") + 1
+            if end:
+                yield block[:end], line
+                line += block.count(b"\n", 0, end)
+            rest = block[end:]
+        if rest:
+            yield rest, line
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[Any]:
+    """A file, unpacked where its name ends in .gz; a damaged one is named."""
+    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+        try:
+            yield file
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            raise ValueError(f"{path} is damaged or cut off: {error}") from error
+
+
+def as_text(line: bytes, path: Path, number: int, encoding: str = "utf-8") -> str:
+    """A line as text, without a mark of its byte order; an error that names it if it is none."""
+    try:
+        text = line.decode(encoding)
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{path}, line {number}: not {encoding} text: {error.reason}; is it a binary file?"
+        ) from None
+    if "\0" in text:
+        raise ValueError(f"{path}, line {number}: a zero byte: is it a binary file?")
+    return text.removeprefix("\ufeff") if number == 1 else text
+
+
+def _split(text: str, separator: str) -> list[str]:
+    if separator == " ":
+        return text.split()
+    if len(separator) > 1 or '"' not in text:
+        return [field.strip() for field in text.split(separator)]
+    fields = next(csv.reader([text], delimiter=separator, strict=True, skipinitialspace=True))
+    return [field.strip() for field in fields]
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _ids(texts: list[str]) -> Any:
+    if all(map(_WHOLE.fullmatch, texts)):
+        return np.array([int(text) for text in texts], dtype=np.int64)
+    return np.array(texts, dtype=str)
+
+
+def _join(parts: list[Any]) -> Any:
+    """Ids of several blocks: numbers where all are, else strings."""
+    parts = [part for part in parts if part.size]
+    if all(part.dtype.kind == "i" for part in parts):
+        return np.concatenate(parts)
+    return np.concatenate([part.astype(str) for part in parts])

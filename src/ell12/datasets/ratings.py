@@ -1,0 +1,264 @@
+"""Ratings: who gave what how much, with ids of any kind mapped to rows and columns and back."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+DUPLICATES = ("last", "first", "mean", "error")
+
+
+class Triples(NamedTuple):
+    """Users, items and values as a file has them: one entry per rating, in the order of the file."""
+
+    users: Any
+    items: Any
+    values: Any
+
+
+@dataclass(frozen=True)
+class Ratings:
+    """Ratings as entries of a matrix: ``values[k]`` stands in row ``rows[k]`` and column ``columns[k]``.
+
+    Attributes
+    ----------
+    rows, columns : int arrays
+        Positions in ``users`` and ``items``; sorted by row, then column, no pair twice.
+    values : float64 array
+        The ratings.
+    users, items : arrays
+        The ids of the rows and of the columns, sorted: int64 where all of them are whole numbers, else strings.
+    n_duplicates : int
+        How many ratings of the source repeated a pair and were merged.
+
+    Examples
+    --------
+    >>> ratings = Ratings.from_triples(["eve", "adam", "eve"], [30, 10, 10], [4.0, 3.0, 5.0])
+    >>> ratings.shape, ratings.users.tolist(), ratings.items.tolist()
+    ((2, 2), ['adam', 'eve'], [10, 30])
+    >>> ratings.rows.tolist(), ratings.columns.tolist(), ratings.values.tolist()
+    ([0, 1, 1], [0, 0, 1], [3.0, 5.0, 4.0])
+    """
+
+    rows: Any
+    columns: Any
+    values: Any
+    users: Any
+    items: Any
+    n_duplicates: int = 0
+
+    @classmethod
+    def from_triples(
+        cls,
+        users: Any,
+        items: Any,
+        values: Any,
+        *,
+        duplicates: str = "last",
+        all_users: Any = None,
+        all_items: Any = None,
+    ) -> Ratings:
+        """Ratings from three columns of equal length, such as those of a data frame.
+
+        Parameters
+        ----------
+        users, items : arrays
+            The ids; whole numbers stay numbers, everything else becomes a string.
+        values : array
+            The ratings; every one must be a finite number.
+        duplicates : {"last", "first", "mean", "error"}
+            What a pair that occurs more than once counts with. A warning says how many there were.
+        all_users, all_items : arrays, optional
+            Ids of every row and column, for those that may have no rating; those that occur by default.
+        """
+        if duplicates not in DUPLICATES:
+            raise ValueError(f"duplicates must be one of {', '.join(DUPLICATES)}; got {duplicates!r}")
+        values = _as_values(values)
+        users, rows = _index("users", as_ids(users), values.size, all_users)
+        items, columns = _index("items", as_ids(items), values.size, all_items)
+        key = rows.astype(np.int64) * len(items) + columns
+        order = np.argsort(key, kind="stable")  # repeated pairs keep their order
+        key = key[order]
+        first = np.flatnonzero(np.diff(key, prepend=-1))
+        n_duplicates = key.size - first.size
+        if n_duplicates:
+            pair = np.flatnonzero(np.diff(key) == 0)[0]
+            where = f"user {users[key[pair] // len(items)]!s}, item {items[key[pair] % len(items)]!s}"
+            _tell_of_duplicates(n_duplicates, where, duplicates)
+        merged = _merge(values[order], first, duplicates)
+        kept = key[first]
+        small = np.int32 if max(len(users), len(items)) < 2**31 else np.int64
+        rows, columns = (part.astype(small) for part in np.divmod(kept, max(len(items), 1)))
+        return cls(rows, columns, merged, users, items, n_duplicates)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of users, number of items."""
+        return len(self.users), len(self.items)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def sparse(self) -> Any:
+        """The ratings as a scipy.sparse matrix in which what is stored is what was observed, zeros too."""
+        from scipy.sparse import csr_array
+
+        starts = np.searchsorted(self.rows, np.arange(len(self.users) + 1))
+        return csr_array((self.values, self.columns, starts), shape=self.shape)
+
+    def rows_of(self, users: Any, unknown: str = "error") -> Any:
+        """The rows of some users by their ids; an unknown id is an error that names it, or -1 with "mark"."""
+        return _positions("user", self.users, as_ids(users), unknown)
+
+    def columns_of(self, items: Any, unknown: str = "error") -> Any:
+        """The columns of some items by their ids; as `rows_of`."""
+        return _positions("item", self.items, as_ids(items), unknown)
+
+
+def load_ratings(
+    path: str | os.PathLike[str],
+    *,
+    columns: tuple[str | int, str | int, str | int] | None = None,
+    separator: str | None = None,
+    header: bool | None = None,
+    encoding: str = "utf-8",
+    duplicates: str = "last",
+) -> Ratings:
+    r"""Ratings from a file: csv and its kin, u.data, ratings.dat, Matrix Market or Parquet.
+
+    Lines hold user, item, value and perhaps more (a time, say), which is ignored. The separator (``::``, tab,
+    ``;``, ``,``, ``|`` or blanks) and the header are detected; blank lines are skipped, and so are comments
+    (``#``, ``%``) at the top. Any other line that cannot be read is an error that names it: nothing is dropped.
+
+    Parameters
+    ----------
+    path : path
+        ``.mtx`` is read as Matrix Market in coordinate form (ids are its row and column numbers from 1),
+        ``.parquet`` by pandas, everything else as lines of text; a further ``.gz`` is unpacked.
+    columns : three names or positions from 0, optional
+        Where user, item and value are. By default a header with well-known names says so (user, userId, movie_id,
+        rating, ...), else they are the first three.
+    separator, header : optional
+        Given instead of detected. A header is a first line in which no field is a number.
+    encoding : str
+        Of the text.
+    duplicates : {"last", "first", "mean", "error"}
+        What a (user, item) pair that occurs more than once counts with: its last value by default. A warning
+        says how many there were.
+
+    Returns
+    -------
+    Ratings
+        Ids that are all whole numbers stay numbers, others are strings exactly as in the file.
+
+    Raises
+    ------
+    ValueError
+        For a file that is damaged, cut off, binary or empty; it names the file and the line.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
+    ...     _ = file.write("user,item,rating\nalice,7,4.5\nbob,7,3\n")
+    ...     file.flush()
+    ...     ratings = load_ratings(file.name)
+    >>> ratings.shape, ratings.users.tolist(), ratings.items.tolist(), ratings.values.tolist()
+    ((2, 1), ['alice', 'bob'], [7], [4.5, 3.0])
+    """
+    from ell12.datasets import matrix_market, rating_files
+
+    path = Path(path)
+    kind = (path.with_suffix("") if path.suffix == ".gz" else path).suffix.lower()
+    if kind == ".mtx":
+        triples, shape = matrix_market.read_matrix_market(path)
+        ids = {"all_users": np.arange(1, shape[0] + 1), "all_items": np.arange(1, shape[1] + 1)}
+        return Ratings.from_triples(*triples, duplicates=duplicates, **ids)
+    if kind in (".parquet", ".pq"):
+        triples = rating_files.read_parquet(path, columns)
+    else:
+        triples = rating_files.read_text(path, columns, separator, header, encoding)
+    return Ratings.from_triples(*triples, duplicates=duplicates)
+
+
+def as_ids(ids: Any) -> Any:
+    """Ids as an int64 array where all are whole numbers, else as an array of strings."""
+    ids = np.asarray(ids)
+    if ids.dtype.kind in "iu":
+        if ids.dtype.kind == "u" and ids.size and ids.max() > np.iinfo(np.int64).max:
+            return ids.astype(str)
+        return ids.astype(np.int64)
+    if ids.dtype.kind == "f":
+        if np.all(np.isfinite(ids)) and np.all(ids == np.rint(ids)) and np.all(np.abs(ids) < 2**53):
+            return ids.astype(np.int64)
+        raise ValueError("ids must be whole numbers or strings, got numbers with a fraction or NaN")
+    if any(value is None or value != value for value in ids.tolist()):  # noqa: PLR0124 (NaN differs from itself)
+        raise ValueError("ids must be whole numbers or strings, got a missing one")
+    return ids.astype(str)
+
+
+def _as_values(values: Any) -> Any:
+    values = np.asarray(values, dtype=np.float64)
+    if values.ndim != 1:
+        raise ValueError(f"values must be one column, got shape {values.shape}")
+    bad = np.flatnonzero(~np.isfinite(values))
+    if bad.size:
+        raise ValueError(f"every rating must be a finite number, but entry {bad[0]} is {values[bad[0]]}")
+    if values.size == 0:
+        raise ValueError("there are no ratings")
+    return values
+
+
+def _index(name: str, ids: Any, size: int, known: Any) -> tuple[Any, Any]:
+    """The different ids, sorted, and where each of the column is among them."""
+    if ids.shape != (size,):
+        raise ValueError(f"{name} must have one id per value ({size}), got shape {ids.shape}")
+    if known is not None:
+        known = np.unique(as_ids(known))
+        return known, _positions(name.removesuffix("s"), known, ids)
+    if ids.dtype.kind == "i":
+        low, high = int(ids.min()), int(ids.max())
+        if high - low < 4 * size + 1000:  # a table of those present is far quicker than sorting
+            present = np.zeros(high - low + 1, dtype=bool)
+            present[ids - low] = True
+            return np.flatnonzero(present) + low, (np.cumsum(present) - 1)[ids - low]
+    return np.unique(ids, return_inverse=True)
+
+
+def _positions(name: str, known: Any, ids: Any, unknown: str = "error") -> Any:
+    if unknown not in ("error", "mark"):
+        raise ValueError(f"unknown must be 'error' or 'mark', got {unknown!r}")
+    order = np.arange(len(known))
+    if ids.dtype.kind != known.dtype.kind:  # numbers on one side only: compare what is written
+        known, ids = known.astype(str), ids.astype(str)
+        order = np.argsort(known)
+        known = known[order]
+    found = np.minimum(np.searchsorted(known, ids), len(known) - 1)
+    is_known = known[found] == ids
+    if unknown == "error" and not np.all(is_known):
+        missing = np.flatnonzero(~is_known)
+        raise ValueError(f"there is no {name} {ids[missing[0]]!s} ({missing.size} of {ids.size} ids are unknown)")
+    return np.where(is_known, order[found], -1)
+
+
+def _tell_of_duplicates(count: int, where: str, rule: str) -> None:
+    words = f"{count} rating{'s repeat' if count > 1 else ' repeats'} a (user, item) pair, the first {where}"
+    if rule == "error":
+        raise ValueError(f"{words}; choose duplicates='last', 'first' or 'mean' to merge them")
+    taken = "their mean counts" if rule == "mean" else f"the {rule} one counts"
+    warnings.warn(f"{words}: {taken}", UserWarning, stacklevel=3)
+
+
+def _merge(values: Any, first: Any, rule: str) -> Any:
+    """One value per run of equal pairs, which start at ``first``."""
+    if first.size == values.size:
+        return values
+    ends = np.append(first[1:], values.size)
+    if rule == "mean":
+        return np.add.reduceat(values, first) / (ends - first)
+    return values[first] if rule == "first" else values[ends - 1]

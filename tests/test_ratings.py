@@ -1,0 +1,160 @@
+"""Ratings from columns and by seed: ids there and back, duplicates, sizes."""
+
+import numpy as np
+import pytest
+
+from ell12.datasets import Ratings, synthetic_ratings
+
+
+def triples(ratings):
+    """The ratings as a set of (user, item, value) by id."""
+    users, items = ratings.users[ratings.rows].tolist(), ratings.items[ratings.columns].tolist()
+    return set(zip(users, items, ratings.values.tolist(), strict=True))
+
+
+# From columns
+
+
+@pytest.mark.parametrize(
+    ("users", "expected"),
+    [
+        (["u7", "u3", "u7"], ["u3", "u7"]),
+        ([7, 3, 7], [3, 7]),
+        ([-7, 2**60, -7], [-7, 2**60]),
+        ([7.0, 3.0, 7.0], [3, 7]),
+        (np.array([2**64 - 1, 3, 2**64 - 1], dtype=np.uint64), ["18446744073709551615", "3"]),
+        (["ä", "日本", "ä"], ["ä", "日本"]),
+    ],
+)
+def test_ids_are_mapped_and_mapped_back(users, expected):
+    ratings = Ratings.from_triples(users, [1, 1, 2], [1.0, 2.0, 3.0])
+    assert ratings.users.tolist() == expected
+    back = ratings.users[ratings.rows_of(users)].astype(str).tolist()
+    assert back == [str(int(u)) if isinstance(u, float) else str(u) for u in users]
+    assert len(triples(ratings)) == 3
+
+
+def test_entries_are_sorted_and_hold_the_triples():
+    random = np.random.default_rng(0)
+    keys = random.choice(40 * 30, 300, replace=False)
+    users, items, values = keys // 30 * 11 + 5, keys % 30, random.standard_normal(300)
+    ratings = Ratings.from_triples(users, items, values)
+    assert triples(ratings) == set(zip(users.tolist(), items.tolist(), values.tolist(), strict=True))
+    position = ratings.rows.astype(int) * len(ratings.items) + ratings.columns
+    assert np.all(np.diff(position) > 0)
+    assert ratings.n_duplicates == 0
+
+
+def test_the_sparse_matrix_stores_zeros_too():
+    ratings = Ratings.from_triples([0, 2, 2], ["a", "b", "c"], [0.0, 1.5, 0.0])
+    matrix = ratings.sparse()
+    assert (matrix.shape, matrix.nnz) == ((2, 3), 3)
+    np.testing.assert_array_equal(matrix.toarray(), [[0, 0, 0], [0, 1.5, 0]])
+    assert matrix.indices.tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize(("rule", "value"), [("last", 5.0), ("first", 2.0), ("mean", 3.0)])
+def test_a_pair_that_occurs_again_follows_the_rule(rule, value):
+    users, items, values = ["a", "b", "a", "a"], [1, 1, 1, 1], [2.0, 9.0, 2.0, 5.0]
+    with pytest.warns(UserWarning, match=r"2 ratings repeat .* the first user a, item 1: "):
+        ratings = Ratings.from_triples(users, items, values, duplicates=rule)
+    assert triples(ratings) == {("a", 1, value), ("b", 1, 9.0)}
+    assert ratings.n_duplicates == 2
+
+
+def test_duplicates_may_be_refused():
+    with pytest.raises(
+        ValueError, match=r"1 rating repeats a \(user, item\) pair, the first user 4, item x; choose"
+    ):
+        Ratings.from_triples([4, 4], ["x", "x"], [1.0, 1.0], duplicates="error")
+    with pytest.raises(ValueError, match="duplicates must be one of last, first, mean, error; got 'any'"):
+        Ratings.from_triples([4], [4], [1.0], duplicates="any")
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        (([1, 2], [1, 2], [1.0, np.nan]), "every rating must be a finite number, but entry 1 is nan"),
+        (([1, 2], [1, 2], [np.inf, 1.0]), "entry 0 is inf"),
+        (([], [], []), "there are no ratings"),
+        (([1], [1, 2], [1.0, 2.0]), r"users must have one id per value \(2\)"),
+        (([1, 2], [1.5, 2], [1.0, 2.0]), "ids must be whole numbers or strings"),
+        (([1, 2], ["a", None], [1.0, 2.0]), "got a missing one"),
+        (([1, 2], [1, 2], [[1.0, 2.0]]), "values must be one column"),
+    ],
+)
+def test_what_is_no_rating_is_an_error(columns, message):
+    users, items, values = columns
+    with pytest.raises(ValueError, match=message):
+        Ratings.from_triples(users, np.array(items, dtype=object) if None in items else items, values)
+
+
+def test_unknown_ids_are_named():
+    ratings = Ratings.from_triples([10, 20], ["a", "b"], [1.0, 2.0])
+    assert ratings.columns_of(["b", "a"]).tolist() == [1, 0]
+    assert ratings.rows_of(["20"]).tolist() == [1]  # as a file of pairs may have it
+    with pytest.raises(ValueError, match=r"there is no user 15 \(2 of 3 ids are unknown\)"):
+        ratings.rows_of([10, 15, 99])
+    with pytest.raises(ValueError, match="there is no item 7"):
+        ratings.columns_of([7])
+
+
+# By seed
+
+
+def test_a_seed_names_the_ratings():
+    first, again, other = (synthetic_ratings(seed, 60, 40, 500) for seed in (1, 1, 2))
+    np.testing.assert_array_equal(first.values, again.values)
+    np.testing.assert_array_equal(first.columns, again.columns)
+    assert not np.array_equal(first.columns, other.columns)
+
+
+@pytest.mark.parametrize("n_ratings", [1, 50, 300, 1190, 1200])
+def test_no_pair_twice_at_any_density(n_ratings):
+    ratings = synthetic_ratings(0, 40, 30, n_ratings)
+    position = ratings.rows.astype(int) * 30 + ratings.columns
+    assert (len(ratings), np.unique(position).size) == (n_ratings, n_ratings)
+    assert np.all(np.diff(position) > 0)
+    if n_ratings >= 70:
+        assert np.unique(ratings.rows).size == 40
+        assert np.unique(ratings.columns).size == 30
+
+
+def test_activity_follows_the_power_law():
+    ratings = synthetic_ratings(0, 20_000, 10_000, 500_000, exponent=0.6)
+    counts = np.sort(np.bincount(ratings.rows))[::-1]
+    places = np.arange(30, 5000)  # beyond the few that noise orders, before those that have hardly any
+    slope = np.polyfit(np.log(places), np.log(counts[places]), 1)[0]
+    assert slope == pytest.approx(-0.6, abs=0.05)
+    even = synthetic_ratings(0, 200, 100, 10_000, exponent=0.0)
+    assert np.bincount(even.rows).max() < 90  # of 50 on average
+
+
+def test_values_have_the_parts_that_were_asked_for():
+    def spread(**only):
+        parts = dict.fromkeys(("user_deviation", "item_deviation", "factor_deviation", "noise"), 0.0)
+        ratings = synthetic_ratings(3, 3000, 2000, 200_000, scale=None, round_to=None, mean=7.0, **parts | only)
+        assert ratings.values.mean() == pytest.approx(7.0, abs=0.15)
+        return ratings.values.std()
+
+    assert spread() == 0
+    for name in ("user_deviation", "item_deviation", "factor_deviation", "noise"):
+        assert spread(**{name: 0.5}) == pytest.approx(0.5, rel=0.1)
+
+
+def test_ratings_are_rounded_and_cut():
+    values = synthetic_ratings(0, scale=(0.5, 4.0), round_to=0.5).values
+    assert set(np.unique(values)) == set(np.arange(1, 9) / 2)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_ratings": 0}, "n_ratings must be from 1 to 6, got 0"),
+        ({"n_ratings": 7}, "got 7"),
+        ({"exponent": 1.0}, "exponent must be at least 0 and below 1"),
+    ],
+)
+def test_sizes_that_cannot_be_are_named(options, message):
+    with pytest.raises(ValueError, match=message):
+        synthetic_ratings(0, 3, 2, **{"n_ratings": 2} | options)
