@@ -6,10 +6,10 @@ larger F, the more alike are neighbouring columns; entries of x then lie at leas
 signal counts as recovered if the relative error is at most 0.01.
 
 Every method minimises 1/2 ||A x - b||^2 + penalty with a strength that falls to a millionth of its top, each
-run warm-started from the last: either in 30 steps from zero and twice the top ("path"), or in 6 from the l1 solution ("l1").
-Which of the two, and the penalty's own parameter, is chosen for each method and panel on other seeds, at the
-middle of the panel; the choice is in the tables. "l1-2 from zero" is shown whatever was chosen, because it is
-what a plain path does.
+run warm-started from the last: either in 30 steps from zero and twice the top ("path"), or in 6 from the l1
+solution ("l1"). Which of the two, and the penalty's own parameter, is chosen for each method and panel on other
+seeds, at the middle of the panel; the choice is in the tables. "l1-2 from zero" is shown whatever was chosen,
+because it is what a plain path does.
 """
 
 from __future__ import annotations
