@@ -87,7 +87,7 @@ def test_every_public_name_is_on_the_api_page(monkeypatch):
         assert all(hasattr(getattr(ell12, module, None) or sys.modules[f"ell12.{module}"], name) for name in names)
 
 
-@pytest.mark.parametrize("name", ["plot_6_prox", "plot_8_compressed_sensing"])
+@pytest.mark.parametrize("name", ["plot_06_prox", "plot_08_compressed_sensing"])
 def test_fast_scripts_of_the_gallery_run(name, monkeypatch):
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("Agg")
