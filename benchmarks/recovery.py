@@ -23,7 +23,7 @@ import numpy as np
 from joblib import Parallel, delayed
 
 import study
-from ell12 import L1, L12, MCP, LogSum, Lp, SquaredLoss, SupportNewton, minimize
+from ell12 import L1, L12, MCP, LogSum, Lp, NonmonotoneAPG, SquaredLoss, SupportNewton, minimize
 
 N_SAMPLES, N_FEATURES = 64, {"gaussian": 256, "cosine": 512}
 TOLERANCE, LOWEST, MAX_ITER = 1e-2, 1e-6, 1000
@@ -85,7 +85,7 @@ def recover(A: Any, b: Any, method: str, setting: dict[str, Any], l1_solution: A
     from_zero = setting["start"] == "path"
     x = None if from_zero else l1_solution
     # The two solvers end at the same points; Newton's method on the support is faster, where a penalty offers it.
-    solver = SupportNewton() if method.startswith("l1") else None
+    solver = SupportNewton() if method.startswith("l1") else NonmonotoneAPG()
     alphas = top * (np.geomspace(2.0, LOWEST, 30) if from_zero else np.geomspace(1e-3, LOWEST, 6))
     for alpha in alphas:
         max_iter = MAX_ITER if alpha == alphas[-1] else MAX_ITER // 5

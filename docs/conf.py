@@ -57,6 +57,7 @@ sphinx_gallery_conf = {
     "remove_config_comments": True,
     "show_signature": False,
     "show_memory": False,
+    "write_computation_times": False,
     "plot_gallery": True,
     "abort_on_example_error": True,
     "download_all_examples": False,
