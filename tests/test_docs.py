@@ -44,7 +44,7 @@ def test_the_prox_of_scad_is_a_global_minimiser(step):
     from scad import SCAD
 
     penalty = SCAD(alpha=0.8)
-    grid = np.linspace(-8, 8, 40_001)
+    grid = np.linspace(-8, 8, 8001)
     values = np.array([penalty.value(np.array([x])) for x in grid])
     for z in np.linspace(-7, 7, 57):
         found = penalty.prox(np.array([z]), step)

@@ -5,7 +5,15 @@ import sys
 import numpy as np
 import pytest
 
-from ell12 import L12ClassifierCV, L12RegressorCV, l12_path, plot_cross_validation, plot_path
+from ell12 import (
+    L12ClassifierCV,
+    L12RegressorCV,
+    completion_path,
+    l12_path,
+    plot_completion_path,
+    plot_cross_validation,
+    plot_path,
+)
 
 plt = pytest.importorskip("matplotlib.pyplot")
 
@@ -107,3 +115,21 @@ def test_without_matplotlib_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match=r"pip install 'ell12\[report\]'"):
         plot_path([1.0], np.ones((1, 1)))
+
+
+def test_a_completion_path_marks_its_least_error():
+    random = np.random.default_rng(1)
+    X = random.standard_normal((20, 2)) @ random.standard_normal((2, 15)) + 0.1 * random.standard_normal((20, 15))
+    path = completion_path(X, n_alphas=5)
+    axes = path.plot()
+    drawn = curves(axes)
+    np.testing.assert_array_equal(drawn["error"], np.stack([path.alphas, path.errors], axis=1))
+    marked = next(xy for label, xy in drawn.items() if label.startswith("least"))
+    np.testing.assert_array_equal(marked, [[path.alphas[path.best], path.errors.min()]])
+    beside = next(other for other in axes.figure.axes if other is not axes)
+    np.testing.assert_array_equal(beside.get_lines()[0].get_ydata(), path.ranks)
+
+
+def test_a_completion_path_without_hidden_entries_shows_its_ranks_alone():
+    path = completion_path(np.outer(np.arange(1.0, 9), np.arange(1.0, 7)), n_alphas=3, held_out=0)
+    assert plot_completion_path(path).get_lines() == []
