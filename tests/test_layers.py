@@ -58,7 +58,16 @@ ALLOWED = {
         "minimization",
         "completion",
     },
-    "linear_model": {"protocols", "centering", "losses", "minimization", "path", "progress", "plots", "distributed"},
+    "linear_model": {
+        "protocols",
+        "centering",
+        "losses",
+        "minimization",
+        "path",
+        "progress",
+        "plots",
+        "distributed",
+    },
     "completion": {
         "protocols",
         "backend",
