@@ -42,7 +42,7 @@ def row(design: str, seed: int, name: str, model: Any, size: dict[str, int]) -> 
     problem = DESIGNS[design](seed, **size)
     start = time.process_time()
     model = clone(model).fit(problem.A, problem.b)
-    coef = _one_standard_error(model, problem) if name == LASSO_1SE else model.coef_
+    alpha, coef = _one_standard_error(model, problem) if name == LASSO_1SE else (model.alpha_, model.coef_)
     seconds = time.process_time() - start
     chosen, wanted = coef != 0, problem.x != 0
     found = int(np.sum(chosen & wanted))
@@ -56,17 +56,17 @@ def row(design: str, seed: int, name: str, model: Any, size: dict[str, int]) -> 
         "found": found,
         "CV error": float(model.mse_path_.mean(axis=1).min()),
         "CPU seconds": seconds,
-        "at_end": bool(np.isclose(model.alpha_, model.alphas_.min())),
+        "at_end": bool(np.isclose(alpha, model.alphas_.min())),
     }
 
 
-def _one_standard_error(model: LassoCV, problem: Any) -> Any:
-    """The Lasso's coefficients at the largest alpha within one standard error of the best."""
+def _one_standard_error(model: LassoCV, problem: Any) -> tuple[float, Any]:
+    """The largest alpha within one standard error of the best, and the Lasso's coefficients there."""
     means = model.mse_path_.mean(axis=1)
     best = int(np.argmin(means))
     error = model.mse_path_[best].std(ddof=1) / np.sqrt(model.mse_path_.shape[1])
     alpha = model.alphas_[np.argmax(means <= means[best] + error)]
-    return Lasso(alpha=alpha, max_iter=20_000).fit(problem.A, problem.b).coef_
+    return alpha, Lasso(alpha=alpha, max_iter=20_000).fit(problem.A, problem.b).coef_
 
 
 def tables(rows: list[dict[str, Any]]) -> Iterator[str]:
@@ -96,7 +96,7 @@ def main() -> None:
     parser.add_argument("--design", choices=(*DESIGNS, "both"), default="both")
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--alphas", type=int, default=50)
-    parser.add_argument("--eps", type=float, default=1e-2)
+    parser.add_argument("--eps", type=float, default=1e-3)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--n-samples", type=int, help="a smaller problem, to try the script")
     options = parser.parse_args()

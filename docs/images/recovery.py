@@ -13,7 +13,7 @@ RESULT = HERE.parents[1] / "benchmarks" / "results" / "recovery.json"
 TITLES = {
     "gaussian": ("Gaussian columns, nearly orthogonal", "number of nonzeros"),
     "coherent": ("cosines, neighbours nearly alike (F = 10)", "number of nonzeros"),
-    "coherence": ("14 nonzeros", "F, and the coherence of the columns"),
+    "coherence": ("cosines, 12 nonzeros", "F, and the coherence of the columns"),
 }
 STYLES = {
     "l1": ("#4d4d66", "-", "o"),
@@ -35,7 +35,7 @@ def main() -> None:
         axes.set_xlabel(label)
     ticks = {row["value"]: row["coherence"] for row in rows if row["panel"] == "coherence"}
     panels[-1].set_xscale("log", base=2)
-    panels[-1].set_xticks(list(ticks), [f"{value}\n{coherence:.3g}" for value, coherence in ticks.items()])
+    panels[-1].set_xticks(list(ticks), [f"{value}\n{coherence:.2f}" for value, coherence in ticks.items()])
     panels[-1].minorticks_off()
     panels[0].set_ylabel(f"recovered, % of {rows[0]['trials']} signals")
     handles, labels = panels[0].get_legend_handles_labels()
