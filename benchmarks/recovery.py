@@ -46,7 +46,7 @@ PANELS = {
         "Gaussian matrix", "number of nonzeros", (8, 12, 16, 20, 24, 28, 32), lambda k: ("gaussian", 1, k)
     ),
     "coherent": Panel(
-        "cosines, F = 10", "number of nonzeros", (4, 7, 10, 13, 16, 19, 22), lambda k: ("cosine", 10, k)
+        "cosines, F = 10", "number of nonzeros", (5, 7, 9, 11, 13, 15, 17), lambda k: ("cosine", 10, k)
     ),
     "coherence": Panel("cosines, 12 nonzeros", "F", (1, 2, 3, 4, 6, 8, 12), lambda f: ("cosine", f, 12)),
 }

@@ -17,6 +17,7 @@ from ell12 import (
     SequentialConvex,
     SquaredLoss,
     SupportNewton,
+    WorkingSet,
     datasets,
     minimize,
 )
@@ -31,6 +32,7 @@ solvers = {
     "DCA": DCA(),
     "nmAPG": NonmonotoneAPG(),
     "SupportNewton": SupportNewton(),
+    "WorkingSet": WorkingSet(),
 }
 
 # %%
@@ -38,7 +40,7 @@ solvers = {
 
 results = {}
 for name, solver in solvers.items():
-    results[name] = minimize(loss, penalty, solver=solver, tol=1e-5, max_iter=20_000, max_seconds=3)
+    results[name] = minimize(loss, penalty, solver=solver, tol=1e-5, max_iter=20_000, max_seconds=2)
     found = results[name]
     print(f"{name:>18}: {found.status.name:<11} {found.n_iter:5d} steps, objective {found.objective:.6f}")
 

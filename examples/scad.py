@@ -32,13 +32,9 @@ class SCAD:
         bend = 1 - step / (self.a - 1)
         if bend > 0:  # the middle piece is convex: its minimiser may lie within
             candidates.append(xp.clip((size - step * end / (self.a - 1)) / bend, alpha, end))
-        best = candidates[0]
-        for other in candidates[1:]:
-            best = xp.where(self._cost(xp, other, size, step) < self._cost(xp, best, size, step), other, best)
-        return xp.sign(x) * best
-
-    def _cost(self, xp, candidate, size, step):
-        return 0.5 * (candidate - size) ** 2 + step * self._values(xp, candidate)
+        costs = xp.stack([0.5 * (u - size) ** 2 + step * self._values(xp, u) for u in candidates])
+        best = xp.argmin(costs, axis=0)
+        return xp.sign(x) * sum(xp.where(best == k, candidate, 0) for k, candidate in enumerate(candidates))
 
     def _values(self, xp, size):
         alpha, a = self.alpha, self.a
