@@ -48,7 +48,7 @@ PANELS = {
     "coherent": Panel(
         "cosines, F = 10", "number of nonzeros", (5, 7, 9, 11, 13, 15, 17), lambda k: ("cosine", 10, k)
     ),
-    "coherence": Panel("cosines, 12 nonzeros", "F", (1, 2, 3, 4, 6, 8, 12), lambda f: ("cosine", f, 12)),
+    "coherence": Panel("cosines, 12 nonzeros", "F", (1, 2, 4, 6, 8, 12, 16), lambda f: ("cosine", f, 12)),
 }
 
 # Method -> the penalty at a strength (its slope at zero) and a parameter, and the parameters to choose from.
