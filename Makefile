@@ -11,7 +11,7 @@ else
 TEST_SETUP := $(VENV)/.test
 endif
 
-.PHONY: test test-backends reproduce bench lint format clean
+.PHONY: test test-backends reproduce bench docs lint format clean
 
 test: $(TEST_SETUP) lint
 	$(BIN)/python -m pytest src tests README.md
@@ -24,6 +24,10 @@ reproduce: $(VENV)/.reproduce
 
 bench: $(VENV)/.test
 	$(BIN)/python benchmarks/run.py
+
+docs: $(VENV)/.docs
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m sphinx -W --keep-going --quiet -b html docs docs/_build/html
+	@echo "open docs/_build/html/index.html"
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .
@@ -46,9 +50,13 @@ $(VENV)/.test: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable '.[test]'
 	touch $@
 
+$(VENV)/.docs: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable '.[docs]'
+	touch $@
+
 $(VENV)/.backends: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable '.[test,backends]'
 	touch $@ $(VENV)/.test
 
 clean:
-	rm -rf $(VENV) reproduction .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) reproduction docs/_build docs/generated docs/gallery .pytest_cache .mypy_cache .ruff_cache .hypothesis

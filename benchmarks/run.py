@@ -33,6 +33,8 @@ NOT_BENCHMARKS = {
     "race_problems",
     "race_skglm",
     "support_recovery",
+    "study",
+    "recovery",
 }
 ONE_THREAD = {
     **dict.fromkeys(

@@ -59,7 +59,16 @@ ALLOWED = {
         "minimization",
         "completion",
     },
-    "linear_model": {"protocols", "centering", "losses", "minimization", "path", "progress", "distributed"},
+    "linear_model": {
+        "protocols",
+        "centering",
+        "losses",
+        "minimization",
+        "path",
+        "progress",
+        "plots",
+        "distributed",
+    },
     "completion": {
         "protocols",
         "backend",

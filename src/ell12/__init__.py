@@ -98,6 +98,7 @@ _HOMES = {
         "L12Classifier",
         "L12ClassifierCV",
     ),
+    "plots": ("plot_path", "plot_cross_validation", "plot_completion_path"),
 }
 _MODULES = (
     "backend",
@@ -111,6 +112,7 @@ _MODULES = (
     "operators",
     "path",
     "penalties",
+    "plots",
     "prox",
     "quadratic",
     "restoration",
@@ -156,6 +158,7 @@ if TYPE_CHECKING:
         SpectralLogSum,
         TruncatedNuclear,
     )
+    from ell12.plots import plot_completion_path, plot_cross_validation, plot_path
     from ell12.protocols import DataUnavailable
     from ell12.prox import moreau_l12, prox_l12, prox_l12_groups, prox_l12_iterative, prox_l12_spectral
     from ell12.quadratic import QuadraticLoss
@@ -249,6 +252,9 @@ __all__ = [
     "l12_path",
     "minimize",
     "moreau_l12",
+    "plot_completion_path",
+    "plot_cross_validation",
+    "plot_path",
     "prox_l12",
     "prox_l12_groups",
     "prox_l12_iterative",

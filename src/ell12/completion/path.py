@@ -53,9 +53,9 @@ class CompletionPath:
 
     def plot(self, axes: Any = None) -> Any:
         """Draw the error on the hidden entries, and the rank, along the path; needs matplotlib."""
-        from ell12.plots import draw_completion_path
+        from ell12.plots import plot_completion_path
 
-        return draw_completion_path(self.alphas, self.errors, self.ranks, axes)
+        return plot_completion_path(self, axes=axes)
 
 
 def completion_path(

@@ -14,12 +14,14 @@ from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing
 from sklearn.utils.extmath import safe_sparse_dot
+from sklearn.utils.validation import check_is_fitted
 
 from ell12.linear_model.classifier import L12Classifier, probabilities
 from ell12.linear_model.regressor import L12Regressor
 from ell12.linear_model.sparse_model import SparseLinearModel, warn_if_not_converged
 from ell12.minimization import Result
 from ell12.path import alpha_grid, falling
+from ell12.plots import plot_cross_validation
 from ell12.protocols import Array
 
 
@@ -32,6 +34,11 @@ class AlphaSearch(SparseLinearModel):
     cv: Any
     selection: str
     n_jobs: int | None
+
+    def plot(self, axes: Any = None) -> Any:
+        """Draw the cross-validation: `ell12.plot_cross_validation` of this model."""
+        check_is_fitted(self)
+        return plot_cross_validation(self, axes=axes)
 
     @abstractmethod
     def _score_path(self, coefs: Array, intercepts: Array, X: Any, y: Array, weight: Any) -> Array:

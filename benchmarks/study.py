@@ -1,0 +1,51 @@
+"""What the studies of accuracy share: results on disk, with the command and the versions that made them."""
+
+from __future__ import annotations
+
+import json
+import platform
+import sys
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from ell12.files import write_atomically
+
+RESULTS = Path(__file__).resolve().parent / "results"
+PACKAGES = ("ell12", "numpy", "scipy", "scikit-learn")
+
+
+def write(
+    name: str, about: str, settings: dict[str, Any], rows: list[dict[str, Any]], tables: Iterable[str]
+) -> None:
+    """Write results/NAME.json with everything, and results/NAME.md with the tables."""
+    result = {
+        "name": name,
+        "about": about,
+        "command": " ".join(["python", f"benchmarks/{name}.py", *sys.argv[1:]]),
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "python": platform.python_version(),
+        "versions": {package: version(package) for package in PACKAGES},
+        "settings": settings,
+        "rows": rows,
+    }
+    RESULTS.mkdir(exist_ok=True)
+    write_atomically(RESULTS / f"{name}.json", (json.dumps(result, indent=1) + "\n").encode())
+    write_atomically(RESULTS / f"{name}.md", render(result, tables).encode())
+    print(f"wrote {RESULTS.name}/{name}.json and {name}.md")
+
+
+def render(result: dict[str, Any], tables: Iterable[str]) -> str:
+    """The Markdown page of a result."""
+    title, _, about = result["about"].partition("\n")
+    versions = ", ".join(f"{name} {number}" for name, number in result["versions"].items())
+    made = f"Made by `{result['command']}` on {result['date'][:10]}, Python {result['python']}, {versions}."
+    return "\n\n".join([f"# {title.rstrip('.')}", about.strip(), made, *tables]) + "\n"
+
+
+def table(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+    """A Markdown table, numbers to the right."""
+    marks = ["---", *["---:"] * (len(header) - 1)]
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in (header, marks, *lines))

@@ -1,0 +1,49 @@
+"""
+An image with missing pixels, completed by low rank
+===================================================
+
+Half of the pixels of a photograph are hidden. A matrix of low rank, fitted to those that are known under the
+l1-2 penalty of its singular values, fills in the rest. ``l2_weight=0`` is the nuclear norm.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from ell12 import complete_matrix, datasets
+
+image = datasets.photographs()["Windows"][::2, ::2]
+known = np.random.default_rng(0).random(image.shape) < 0.5
+data = np.where(known, image, np.nan)
+
+# %%
+# The mean of the known pixels is taken off first (``center="mean"``). What is compared is the error on the
+# hidden pixels, each penalty at the best of four strengths.
+
+
+def error(completed):
+    """The root mean square error on the hidden pixels."""
+    return np.sqrt(np.mean((completed - image)[~known] ** 2))
+
+
+best = {}
+for name, l2_weight in {"nuclear norm": 0.0, "l1-2": 1.0}.items():
+    found = [
+        complete_matrix(data, alpha, l2_weight=l2_weight, center="mean", tol=1e-3)
+        for alpha in (0.25, 0.1, 0.04, 0.016)
+    ]
+    best[name] = min(found, key=lambda result: error(result.to_array()))
+    rank, least = best[name].x.rank, error(best[name].to_array())
+    print(f"{name:>12}: alpha {best[name].alpha:g}, rank {rank}, error {least:.4f}")
+
+# %%
+# The gain over the nuclear norm is small here: the singular values of a photograph fall slowly, and the
+# relief that the Frobenius norm gives goes mostly to the first. On matrices that are truly of low rank it is
+# larger; see :doc:`/guide/completion`.
+
+figure, panels = plt.subplots(1, 3, figsize=(9, 3.3), layout="constrained")
+shown = {"half of the pixels": np.where(known, image, 1.0), "l1-2": best["l1-2"].to_array(), "the image": image}
+for axes, (name, picture) in zip(panels, shown.items(), strict=True):
+    axes.imshow(picture, cmap="gray", vmin=0, vmax=1)
+    axes.set_title(name, fontsize="medium")
+    axes.set_axis_off()
+plt.show()

@@ -1,0 +1,50 @@
+"""
+A penalty and a solver of one's own
+===================================
+
+The classes of the pages :doc:`/extend/add_a_penalty` and :doc:`/extend/add_a_solver`, at work with what the
+package brings.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from ell12 import DCA, FISTA, L1, NonmonotoneAPG, SequentialConvex, SquaredLoss, datasets, minimize
+from restarted import RestartedFISTA
+from scad import SCAD
+
+# %%
+# What SCAD does to a number, beside its neighbours: it leaves large entries alone.
+
+z = np.linspace(-5, 5, 401)
+figure, axes = plt.subplots(figsize=(6, 3.6), layout="constrained")
+for name, penalty in {"l1": L1(1.0), "SCAD": SCAD(1.0)}.items():
+    axes.plot(z, penalty.prox(z, 1.0), label=name)
+axes.plot(z, z, color="0.7", zorder=0)
+axes.set_xlabel("z")
+axes.set_ylabel("prox")
+axes.legend(frameon=False)
+plt.show()
+
+# %%
+# It has a value and a prox, so every proximal solver takes it; and a convex part, so SCP and DCA do too.
+
+problem = datasets.compressed_sensing(0, n_samples=200, n_features=400)
+loss = SquaredLoss(problem.A, problem.b)
+for solver in (NonmonotoneAPG(), SequentialConvex(), DCA()):
+    result = minimize(loss, SCAD(0.05), solver=solver, tol=1e-3)
+    print(f"{type(solver).__name__:>16}: {result.status.name}, error {problem.relative_error(result.x):.3f}")
+
+# %%
+# The solver runs in the same loop as ours, on the same problems.
+
+figure, axes = plt.subplots(figsize=(6, 3.6), layout="constrained")
+runs = {s: minimize(loss, L1(0.002), solver=s, tol=1e-8) for s in (FISTA(), RestartedFISTA())}
+lowest = min(result.objective for result in runs.values())
+for solver, result in runs.items():
+    gap = np.maximum(np.array(result.history["objective"]) - lowest, 1e-16)
+    axes.semilogy(gap, label=f"{type(solver).__name__}, {result.n_iter} steps")
+axes.set_xlabel("step")
+axes.set_ylabel("objective - lowest")
+axes.legend(frameon=False)
+plt.show()

@@ -1,0 +1,107 @@
+"""The documentation's code runs, and its API page knows every public name."""
+
+import doctest
+import re
+import runpy
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ell12
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted(
+    path
+    for path in (ROOT / "docs").rglob("*.md")
+    if path.relative_to(ROOT / "docs").parts[0] not in ("_build", "generated")
+)
+
+
+@pytest.fixture(autouse=True)
+def examples_on_the_path(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "examples")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_the_examples_of_a_page_run(page):
+    text = re.sub(r"^```.*$", "", page.read_text(), flags=re.MULTILINE)  # fences are no output
+    test = doctest.DocTestParser().get_doctest(text, {}, page.name, str(page), 0)
+    report = []
+    doctest.DocTestRunner().run(test, out=report.append)
+    assert report == [], "".join(report)
+
+
+def test_pages_with_examples_are_found():
+    names = {page.stem for page in PAGES if ">>>" in page.read_text()}
+    assert {"quickstart", "sparse_models", "paths", "prox", "add_a_penalty", "add_a_solver"} <= names
+
+
+# [test]
+@pytest.mark.parametrize("step", [0.3, 1.0, 2.6, 2.7, 5.0, 40.0])
+def test_the_prox_of_scad_is_a_global_minimiser(step):
+    from scad import SCAD
+
+    penalty = SCAD(alpha=0.8)
+    grid = np.linspace(-8, 8, 8001)
+    values = np.array([penalty.value(np.array([x])) for x in grid])
+    for z in np.linspace(-7, 7, 57):
+        found = penalty.prox(np.array([z]), step)
+        reached = 0.5 * (found[0] - z) ** 2 + step * penalty.value(found)
+        assert reached <= np.min(0.5 * (grid - z) ** 2 + step * values) + 1e-12
+
+
+# [end]
+
+
+def test_scad_is_the_difference_it_says():
+    from scad import SCAD
+
+    penalty, x = SCAD(alpha=0.8), np.linspace(-5, 5, 101)
+    x = x[(x != 0) & (np.abs(np.abs(x) - 0.8) > 0.01) & (np.abs(np.abs(x) - 2.96) > 0.01)]
+    slope = [(penalty.value(np.array([v + 1e-6])) - penalty.value(np.array([v - 1e-6]))) / 2e-6 for v in x]
+    np.testing.assert_allclose(penalty.alpha * np.sign(x) - penalty.subtracted_gradient(x), slope, atol=1e-6)
+    assert penalty.convex.value(np.array([3.0])) == pytest.approx(2.4)
+
+
+def test_the_restarted_solver_agrees_with_scikit_learn():
+    from sklearn.linear_model import Lasso
+
+    from restarted import RestartedFISTA
+
+    problem = ell12.datasets.correlated_design(0, n_samples=80, n_features=50, n_nonzero=5)
+    loss = ell12.SquaredLoss(problem.A, problem.b, scale=1 / 80)
+    result = ell12.minimize(loss, ell12.L1(0.05), solver=RestartedFISTA(), tol=1e-8)
+    theirs = Lasso(alpha=0.05, fit_intercept=False, tol=1e-12, max_iter=100_000).fit(problem.A, problem.b)
+    assert result.converged
+    np.testing.assert_allclose(result.x, theirs.coef_, atol=1e-6)
+
+
+def test_every_public_name_is_on_the_api_page(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "docs" / "_ext")
+    pages = runpy.run_path(str(ROOT / "docs" / "_ext" / "pages.py"))
+    entries = re.findall(r"^   (\w+)$", pages["api_page"](), flags=re.MULTILINE)
+    assert set(ell12.__all__) <= set(entries)
+    for module, names in pages["MODULES"].items():
+        assert all(hasattr(getattr(ell12, module, None) or sys.modules[f"ell12.{module}"], name) for name in names)
+
+
+@pytest.mark.parametrize("name", ["plot_06_prox", "plot_08_compressed_sensing"])
+def test_fast_scripts_of_the_gallery_run(name, monkeypatch):
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    monkeypatch.setattr("matplotlib.pyplot.show", lambda: None)
+    runpy.run_path(str(ROOT / "examples" / f"{name}.py"))
+    monkeypatch.undo()
+    import matplotlib.pyplot as plt
+
+    assert plt.get_fignums()
+    plt.close("all")
+
+
+def test_the_gallery_has_at_least_eight_scripts_that_say_what_they_show():
+    scripts = sorted((ROOT / "examples").glob("plot_*.py"))
+    assert len(scripts) >= 8
+    for script in scripts:
+        assert re.match(r'"""\n(\S.*)\n(=+)\n\n', script.read_text()), script.name

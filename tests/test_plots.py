@@ -1,0 +1,135 @@
+"""Pictures: that what is drawn is what was fitted."""
+
+import sys
+
+import numpy as np
+import pytest
+
+from ell12 import (
+    L12ClassifierCV,
+    L12RegressorCV,
+    completion_path,
+    l12_path,
+    plot_completion_path,
+    plot_cross_validation,
+    plot_path,
+)
+
+plt = pytest.importorskip("matplotlib.pyplot")
+
+
+@pytest.fixture(autouse=True)
+def close_figures():
+    plt.switch_backend("Agg")
+    yield
+    plt.close("all")
+
+
+@pytest.fixture(scope="module")
+def data():
+    random = np.random.default_rng(0)
+    X = random.standard_normal((60, 12))
+    return X, X[:, 2] - 2 * X[:, 5] + 0.5 * random.standard_normal(60)
+
+
+def curves(axes):
+    return {line.get_label(): np.asarray(line.get_xydata()) for line in axes.get_lines()}
+
+
+def test_a_path_is_drawn_as_it_is(data):
+    alphas, coefs, _ = l12_path(*data, n_alphas=15)
+    axes = plot_path(alphas, coefs, n_labels=3)
+    drawn = curves(axes)
+    largest = np.argsort(-np.abs(coefs[:, -1]))[:3]
+    assert [label for label in drawn if not label.startswith("_")] == [str(j) for j in largest]
+    for j in largest:
+        np.testing.assert_array_equal(drawn[str(j)], np.stack([alphas, coefs[j]], axis=1))
+    assert len(axes.get_lines()) == np.any(coefs != 0, axis=1).sum()
+    assert axes.get_xscale() == "log"
+    assert axes.xaxis_inverted()
+
+
+def test_names_and_given_axes(data):
+    alphas, coefs, _ = l12_path(*data, n_alphas=5)
+    given = plt.figure().add_subplot()
+    names = [f"feature {j}" for j in range(12)]
+    assert plot_path(alphas, coefs, names=names, axes=given) is given
+    assert "feature 5" in curves(given)
+    assert len(plt.get_fignums()) == 1
+
+
+def test_a_path_that_ends_at_zero_strength_has_a_linear_axis():
+    axes = plot_path([1.0, 0.5, 0.0], np.array([[0.0, 1.0, 2.0]]))
+    assert axes.get_xscale() == "linear"
+
+
+def test_a_path_of_zeros_has_no_legend():
+    assert plot_path([1.0, 0.5], np.zeros((3, 2))).get_legend() is None
+
+
+@pytest.mark.parametrize("selection", ["min", "1se"])
+def test_the_curve_of_a_regressor(data, selection):
+    model = L12RegressorCV(n_alphas=12, selection=selection).fit(*data)
+    axes = model.plot()
+    drawn = curves(axes)
+    np.testing.assert_allclose(drawn["mean of the folds"][:, 1], model.mse_path_.mean(axis=1))
+    chosen = next(xy for label, xy in drawn.items() if label.startswith("chosen"))
+    assert set(chosen[:, 0]) == {model.alpha_}
+    best = [xy[0, 0] for label, xy in drawn.items() if label.startswith("best")]
+    lowest = model.alphas_[np.argmin(model.mse_path_.mean(axis=1))]
+    assert best == ([] if lowest == model.alpha_ else [lowest])
+    band = axes.collections[0].get_paths()[0].vertices
+    error = model.mse_path_.std(axis=1, ddof=1) / np.sqrt(5)
+    assert band[:, 1].max() == pytest.approx((model.mse_path_.mean(axis=1) + error).max())
+
+
+def test_the_curve_of_a_classifier_marks_the_highest_score(data):
+    X, y = data
+    model = L12ClassifierCV(n_alphas=8, eps=0.05, selection="1se").fit(X, y > 0)
+    axes = plot_cross_validation(model)
+    assert axes.get_ylabel() == "minus the logistic loss"
+    best = model.alphas_[np.argmax(model.scores_.mean(axis=1))]
+    marked = {xy[0, 0] for label, xy in curves(axes).items() if "alpha" in label}
+    assert marked == {model.alpha_, best}
+
+
+def test_a_scoring_is_named(data):
+    X, y = data
+    model = L12ClassifierCV(n_alphas=4, eps=0.1, scoring="accuracy", cv=2).fit(X, y > 0)
+    assert model.plot().get_ylabel() == "accuracy"
+
+
+def test_wrong_arguments_are_named(data):
+    with pytest.raises(ValueError, match=r"coefs must have one column for each alpha"):
+        plot_path([1.0, 2.0], np.zeros((3, 4)))
+    with pytest.raises(ValueError, match=r"names must hold one name for each of the 3 features"):
+        plot_path([1.0, 2.0], np.zeros((3, 2)), names=["a"])
+    with pytest.raises(TypeError, match="model must be a fitted"):
+        plot_cross_validation(L12RegressorCV())
+    with pytest.raises(ValueError, match="not fitted"):  # scikit-learn's NotFittedError is one
+        L12RegressorCV().plot()
+
+
+def test_without_matplotlib_the_error_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    with pytest.raises(ImportError, match=r"pip install 'ell12\[report\]'"):
+        plot_path([1.0], np.ones((1, 1)))
+
+
+def test_a_completion_path_marks_its_least_error():
+    random = np.random.default_rng(1)
+    X = random.standard_normal((20, 2)) @ random.standard_normal((2, 15)) + 0.1 * random.standard_normal((20, 15))
+    path = completion_path(X, n_alphas=5)
+    axes = path.plot()
+    drawn = curves(axes)
+    np.testing.assert_array_equal(drawn["error"], np.stack([path.alphas, path.errors], axis=1))
+    marked = next(xy for label, xy in drawn.items() if label.startswith("least"))
+    np.testing.assert_array_equal(marked, [[path.alphas[path.best], path.errors.min()]])
+    beside = next(other for other in axes.figure.axes if other is not axes)
+    np.testing.assert_array_equal(beside.get_lines()[0].get_ydata(), path.ranks)
+
+
+def test_a_completion_path_without_hidden_entries_shows_its_ranks_alone():
+    path = completion_path(np.outer(np.arange(1.0, 9), np.arange(1.0, 7)), n_alphas=3, held_out=0)
+    assert plot_completion_path(path).get_lines() == []
