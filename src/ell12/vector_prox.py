@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ell12.backend import is_cupy, is_number, is_numpy, is_torch, safe_square
+from ell12.backend import inner, is_cupy, is_number, is_numpy, is_torch, namespace, safe_square
 from ell12.protocols import Array
 
 BLOCK = 10_000  # the longest vectors that BLAS does not split among threads
@@ -28,9 +28,12 @@ def prox_vector(z: Array, t: Any, l2_weight: Any, weights: Any, nonnegative: boo
         return None
     if is_numpy(z):
         return _prox_numpy(z, t, l2_weight, weights, nonnegative)
-    if weights is not None or nonnegative or math.prod(z.shape) < FUSED_FROM:
+    if weights is not None or nonnegative or not str(z.dtype).endswith(("float32", "float64")):
         return None
-    return _prox_fused(z, float(t), float(l2_weight))
+    if not (is_cupy(z) or (is_torch(z) and z.is_cuda and not z.requires_grad)):
+        return None
+    prox = _prox_fused if math.prod(z.shape) >= FUSED_FROM else _prox_short
+    return prox(z, float(t), float(l2_weight))
 
 
 @np.errstate(over="ignore", invalid="ignore")
@@ -73,16 +76,20 @@ def _keep_largest(z: Any, zeros: Any, growth: float) -> Any:
     return zeros
 
 
+def _prox_short(z: Array, t: float, l2_weight: float) -> Array | None:
+    """One problem on a GPU, so short that starting operations costs more than doing them: as few as there can be."""
+    xp = namespace(z)
+    above = z - xp.clip(z, -t, t)
+    square = inner(above, above)
+    return (1 + l2_weight * t / math.sqrt(square)) * above if safe_square(square, z) else None
+
+
 def _prox_fused(z: Array, t: float, l2_weight: float) -> Array | None:
-    """One problem, a real array on a GPU."""
-    if not str(z.dtype).endswith(("float32", "float64")):
-        return None
-    if is_torch(z) and z.is_cuda and not z.requires_grad:
+    """One long problem on a GPU."""
+    if is_torch(z):
         kernels, threshold = _torch_kernels(), z.new_full((), t)  # a number would be compiled in
-    elif is_cupy(z):
-        kernels, threshold = _cupy_kernels(), z.dtype.type(t)
     else:
-        return None
+        kernels, threshold = _cupy_kernels(), z.dtype.type(t)
     square_above, shrink = kernels
     square = square_above(z, threshold)
     x = shrink(z, threshold, 1 + l2_weight * t / square**0.5)  # on its way before the first number is waited for

@@ -103,7 +103,8 @@ class LinearLoss(ABC):
 
     def slope(self, point: Point) -> Array:
         """The gradient with respect to the prediction."""
-        return self.scale * self._weighted(self._slope(point.prediction))
+        slope = self._weighted(self._slope(point.prediction))
+        return slope if self.scale == 1 else self.scale * slope
 
     def curvature(self, point: Point) -> Array:
         """The second derivative with respect to each prediction: the Hessian is ``A' diag(curvature) A``."""

@@ -67,7 +67,8 @@ class L12:
             return math.inf
         x = self._penalised(x)
         xp = namespace(x)
-        total = float(xp.sum(self._support_weights(x) * xp.abs(x)))
+        size = xp.abs(x)
+        total = float(xp.sum(size if self.weights is None else self._support_weights(x) * size))
         return self.alpha * (total - self.l2_weight * norm(x))
 
     def prox(self, x: Array, step: float) -> Array:

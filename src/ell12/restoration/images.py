@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ell12.backend import all_finite, as_floating, is_half, is_numpy, namespace
+from ell12.backend import all_finite, as_floating, indices_like, is_half, is_numpy, namespace
 from ell12.protocols import Array
 
 
@@ -88,7 +88,7 @@ def filled(image: Array, known: Array, ndim: int) -> Array:
     if not coarsest and not bool(xp.all(count > 0)):
         mean = filled(mean, count > 0, ndim)
     for axis in range(first, len(image.shape)):
-        places = xp.arange(image.shape[axis]) // 2
+        places = indices_like(np.arange(image.shape[axis]) // 2, image)
         mean = xp.take(mean, places, axis=axis)
     return xp.where(known, image, mean)
 
