@@ -39,7 +39,7 @@ def compare(n_rows: int, alpha: float, n_iter: int) -> Iterator[Row]:
         return ell12.minimize(loss, penalty, solver=ell12.NonmonotoneAPG(), tol=0.0, max_iter=n_iter)
 
     def preparation() -> ell12.Result:
-        return ell12.minimize(ell12.SquaredLoss(A, b), penalty, tol=0.0, max_iter=1)
+        return ell12.minimize(ell12.SquaredLoss(A, b), penalty, solver=ell12.NonmonotoneAPG(), tol=0.0, max_iter=1)
 
     def plain() -> tuple[float, int]:
         return plain_nmapg(A, b, alpha, step, n_iter)
