@@ -77,7 +77,7 @@ def _keep_largest(z: Any, zeros: Any, growth: float) -> Any:
 
 
 def _prox_short(z: Array, t: float, l2_weight: float) -> Array | None:
-    """One problem on a GPU, so short that starting operations costs more than doing them: as few as there can be."""
+    """One short problem on a GPU, in as few operations as there can be: their start costs more than they do."""
     xp = namespace(z)
     above = z - xp.clip(z, -t, t)
     square = inner(above, above)
