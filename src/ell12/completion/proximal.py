@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ell12.backend import count_true, inner
+from ell12.backend import count_true, inner, namespace
 from ell12.completion.forms import DenseForm, Estimate, FactoredForm, Terms, combined
 from ell12.completion.leading import FullTriplets, WarmBlock
 from ell12.completion.loss import CompletionLoss
@@ -28,8 +28,13 @@ class Step(NamedTuple):
     is_full: bool  # the block had no vector to spare, so that directions may be missing
 
     def iterate(self) -> Iterate:
-        """The step as the loop wants it; one that may miss directions is never taken for optimal."""
-        optimality = math.inf if self.is_full else self.distance
+        """The step as the loop wants it; one that may miss directions is never taken for optimal.
+
+        A distance that rounding alone may have made, in single precision above all, counts as none.
+        """
+        x = self.estimate.x
+        rounding = 4 * float(namespace(x.s).finfo(x.s.dtype).eps) * x.norm()
+        optimality = math.inf if self.is_full else max(self.distance - rounding, 0.0)
         return Iterate(self.estimate.point, self.objective, optimality, capped=self.capped)
 
 
