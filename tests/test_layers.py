@@ -61,6 +61,7 @@ ALLOWED = {
     },
     "linear_model": {
         "protocols",
+        "backend",
         "centering",
         "losses",
         "minimization",

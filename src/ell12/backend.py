@@ -109,6 +109,8 @@ def as_numpy(x: Any) -> np.ndarray:
         return np.asarray(x)
     except TypeError:  # how PyTorch and CuPy say that x is on a device
         return np.asarray(to_device(x, "cpu"))
+    except RuntimeError:  # how the bare standard says it
+        return np.from_dlpack(x)
 
 
 def beside(value: Array, A: Any, name: str) -> Array:

@@ -45,6 +45,7 @@ class CenteredColumns(ArrayOperator):
         if np.shape(self.means) != (n,):
             raise ValueError(f"means must have shape ({n},) to fit A, got {np.shape(self.means)}")
         self._set(input_shape=(n + self.constant,), output_shape=output_shape(self.A), dtype=dtype_of(self.A))
+        self._set(takes_columns=True)
 
     def _apply(self, x: Array) -> Array:
         inside = x[:-1] if self.constant else x
@@ -52,9 +53,9 @@ class CenteredColumns(ArrayOperator):
         return self.A @ inside + level
 
     def _apply_adjoint(self, y: Array) -> Array:
-        total = y.sum()
-        inside = adjoint(self.A) @ y - total * self.means
-        return np.append(inside, total) if self.constant else inside
+        total = y.sum(axis=0)
+        inside = adjoint(self.A) @ y - np.multiply.outer(self.means, total)
+        return np.concatenate([inside, total[None]]) if self.constant else inside
 
     def select_columns(self, columns: Array) -> CenteredColumns:
         """Some columns, sorted: the same operator on fewer of them, with the column of ones where it is named."""

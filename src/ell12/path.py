@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from ell12.backend import all_finite, max_abs
+from ell12.backend import all_finite, max_abs, namespace
 from ell12.centering import column_squares
 from ell12.losses import LinearLoss, SquaredLoss
 from ell12.minimization import Result, minimize
-from ell12.penalties import L12, WithIntercept
+from ell12.penalties import L12, RowsL12, WithIntercept
 from ell12.protocols import Array, Penalty, Solver
 
 
@@ -22,8 +22,11 @@ def l12_penalty(
     weights: Any = None,
     nonnegative: bool = False,
     intercept: bool = False,
+    rows: bool = False,
 ) -> Penalty:
-    """`ell12.L12`, leaving out the last entry of x where that is an intercept."""
+    """`ell12.L12`, leaving out the last entry of x where that is an intercept; with ``rows`` `ell12.RowsL12`."""
+    if rows:
+        return RowsL12(alpha, l2_weight, weights=weights, nonnegative=nonnegative)
     penalty = L12(alpha, l2_weight, weights=weights, nonnegative=nonnegative)
     return WithIntercept(penalty) if intercept else penalty
 
@@ -41,7 +44,8 @@ def alpha_max(
     For ``l2_weight < 1`` that solution is zero, and ``alpha_max = max_j |gradient_j f(0)| / (w_j - l2_weight)``.
     For ``l2_weight = 1`` a vector with one entry costs nothing, so zero is a solution for no alpha: the sparsest
     is then the best fit by one column (`one_sparse_fit`), stationary from ``max_k |gradient_k f| / w_k`` over the
-    other columns k on.
+    other columns k on. Of a loss with several right-hand sides the unknown is a matrix, to which `ell12.RowsL12`
+    gives one support: the norms of the gradient's rows stand in place of the moduli.
 
     Parameters
     ----------
@@ -126,7 +130,7 @@ def solution_path(
     stationarity below the rounding of the gradient, which in float32 and at small alpha lies above the usual tol.
     """
     zero = loss.start()
-    eps = float(np.finfo(zero.dtype).eps)
+    eps = float(namespace(zero).finfo(zero.dtype).eps)
     # In double precision it lies far below the usual tol, and the product is saved.
     rounding = 8 * eps * max_abs(loss.gradient(loss.point(zero))) if tol < 1e7 * eps else 0.0
     results: list[Result] = []
@@ -267,7 +271,8 @@ def _best_column(
     """The fit with one penalised column added to those that x uses, and the column."""
     point = loss.point(x)
     pull = np.where(weight > 0, _pull(loss, x, nonnegative), 0)
-    squares = column_squares(loss.A, loss.curvature(point))
+    curvature = loss.curvature(point).reshape(len(loss.b), -1)[:, 0]  # the same for all right-hand sides
+    squares = column_squares(loss.A, curvature)
     fall = np.divide(pull**2, squares, out=np.zeros_like(pull), where=squares > 0)
     column = int(np.argmax(np.where(np.isinf(weight), 0, fall)))
     columns = np.union1d(np.flatnonzero(weight == 0), [column])
@@ -280,6 +285,7 @@ def _accuracy(x: Array) -> float:
 
 
 def _pull(loss: LinearLoss, x: Array, nonnegative: bool) -> Array:
-    """How hard the loss pulls each entry away from zero, in the directions that are allowed."""
+    """How hard the loss pulls each entry, or row, away from zero, in the directions that are allowed."""
     gradient = loss.gradient(loss.point(x))
-    return np.maximum(-gradient, 0) if nonnegative else np.abs(gradient)
+    pull = np.maximum(-gradient, 0) if nonnegative else np.abs(gradient)
+    return pull if pull.ndim == 1 else np.linalg.norm(pull, axis=1)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-from scipy.special import expit
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 
+from ell12.backend import as_numpy, is_numpy, namespace
+from ell12.linear_model.arrays import follow
 from ell12.linear_model.chunked import (
     accuracy,
     classification_problems,
@@ -19,6 +19,7 @@ from ell12.linear_model.chunked import (
 from ell12.linear_model.problems import Design, Problem
 from ell12.linear_model.sparse_model import SparseLinearModel
 from ell12.losses import LogisticLoss
+from ell12.losses.pointwise import sigmoid
 from ell12.protocols import Array
 
 
@@ -80,6 +81,7 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
 
     Examples
     --------
+    >>> import numpy as np
     >>> X = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 1.0], [3.0, 0.0], [2.0, 2.0], [4.0, 2.0]])
     >>> model = L12Classifier(alpha=0.05).fit(X, ["a", "a", "b", "b", "a", "b"])
     >>> model.predict([[4.0, 0.0], [0.0, 2.0]])
@@ -135,29 +137,35 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
 
     def decision_function(self, X: Any) -> Array:
         """The fitted linear functions at the rows of X: of the second class where there are two."""
-        if is_chunked(X):
-            return map_rows(self.decision_function, X)
-        scores = self._linear_functions(X)
-        return scores[:, 0] if scores.shape[1] == 1 else scores
+        return map_rows(self.decision_function, X) if is_chunked(X) else self._decisions(X, "decision_function")
 
     def predict(self, X: Any) -> Array:
         """The label with the largest decision function; a dask array, not computed yet, where X is one."""
         if is_chunked(X):
             return map_rows(self.predict, X)
-        scores = self.decision_function(X)
-        return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
+        scores = self._decisions(X, "predict")
+        xp = namespace(scores)
+        codes = xp.astype(scores > 0, xp.int64) if scores.ndim == 1 else xp.argmax(scores, axis=1)
+        if is_numpy(self.classes_):  # as are names, whatever X is
+            return self.classes_[as_numpy(codes)]
+        return xp.take(self.classes_, codes, axis=0)
 
     def predict_proba(self, X: Any) -> Array:
         """The probability of each class; of more than two, each against the rest, scaled to the sum 1."""
         if is_chunked(X):
             return map_rows(self.predict_proba, X)
-        return probabilities(self.decision_function(X))
+        return probabilities(self._decisions(X, "predict_proba"))
 
     def predict_log_proba(self, X: Any) -> Array:
         """The logarithm of `predict_proba`."""
         if is_chunked(X):
             return map_rows(self.predict_log_proba, X)
-        return np.log(self.predict_proba(X))
+        shares = probabilities(self._decisions(X, "predict_log_proba"))
+        return namespace(shares).log(shares)
+
+    def _decisions(self, X: Any, method: str) -> Array:
+        scores = self._linear_functions(X, method)
+        return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The share of labels that are right; what is on workers is added up there."""
@@ -169,23 +177,29 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
         """The data, with the number of its class in place of each label."""
         X, y, sample_weight = self._validate(X, y, sample_weight)
         check_classification_targets(y)
-        self.classes_, codes = np.unique(y, return_inverse=True)
-        if np.unique(codes if sample_weight is None else codes[sample_weight > 0]).size < 2:
+        xp = namespace(y)
+        classes, codes = xp.unique_inverse(y)
+        self.classes_, codes = follow(classes, X), follow(codes, X)
+        if int(xp.unique_values(codes if sample_weight is None else codes[sample_weight > 0]).shape[0]) < 2:
             raise ValueError(f"y must hold at least 2 classes of positive weight, it holds one class: {y[0]!r}")
         return X, codes, sample_weight
 
     def _problems(self, X: Any, y: Array, sample_weight: Any) -> list[Problem]:
         design = Design(X, sample_weight, center=self.fit_intercept, constant=self.fit_intercept)
-        classes = range(self.classes_.size) if self.classes_.size > 2 else [1]
-        return [design.problem(LogisticLoss, np.where(y == k, 1, -1).astype(X.dtype)) for k in classes]
+        classes = range(self.classes_.shape[0]) if self.classes_.shape[0] > 2 else [1]
+        xp = namespace(y)
+        return [
+            design.problem(LogisticLoss, xp.astype(2 * xp.astype(y == k, xp.int8) - 1, X.dtype)) for k in classes
+        ]
 
 
 def probabilities(scores: Array) -> Array:
     """One probability for each class, last axis, from the decision functions."""
+    xp = namespace(scores)
     if scores.ndim == 1 or scores.shape[1] == 1:
-        scores = scores.reshape(-1)
-        return np.stack([expit(-scores), expit(scores)], axis=1)
+        scores = xp.reshape(scores, (-1,))
+        return xp.stack([sigmoid(-scores), sigmoid(scores)], axis=1)
     # The largest score is taken out first, so that a row of very negative scores does not become 0/0.
-    logs = -np.logaddexp(0, -scores)
-    shares = np.exp(logs - logs.max(axis=1, keepdims=True))
-    return shares / shares.sum(axis=1, keepdims=True)
+    logs = -xp.logaddexp(xp.zeros_like(scores), -scores)
+    shares = xp.exp(logs - xp.max(logs, axis=1, keepdims=True))
+    return shares / xp.sum(shares, axis=1, keepdims=True)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 
+from ell12.backend import namespace
 from ell12.linear_model.chunked import (
     determination,
     is_chunked,
@@ -28,6 +28,12 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
         1/(2n) sum_i w_i (y_i - x_i'c - c_0)^2 + alpha (||c||_1 - l2_weight ||c||_2)
 
     where n is the number of samples and the sample weights w are scaled to the sum n, as in scikit-learn's Lasso.
+    Several columns of y are as many separate problems, each with a support of its own; or, with
+    ``shared_support``, one problem over a matrix of coefficients C, a column c_j for each feature::
+
+        1/(2n) sum_i w_i ||y_i - C x_i - c_0||^2 + alpha (sum_j ||c_j||_2 - l2_weight ||C||_F)
+
+    which selects a feature for all targets or for none, as scikit-learn's MultiTaskLasso does.
 
     Parameters
     ----------
@@ -43,6 +49,8 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
     penalty_factors : array of shape (n_features,), optional
         Weights of the features in the l1 norm, used as they are given. A feature of factor 0 is not penalised, and
         enters neither norm; a factor between 0 and l2_weight rewards a feature that stands alone.
+    shared_support : bool
+        Whether several targets share one support. By default each has its own.
     warm_start : bool
         Begin at the coefficients of the last fit rather than at zero.
     tol : float
@@ -58,13 +66,13 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
     Attributes
     ----------
     coef_ : array of shape (n_features,) or (n_targets, n_features)
-        Coefficients. Several columns of y are separate problems, each with a support of its own.
+        Coefficients.
     sparse_coef_ : sparse array of shape (n_targets, n_features)
         The same, sparse.
     intercept_ : float or array of shape (n_targets,)
         The intercept.
     n_iter_ : int or array of shape (n_targets,)
-        Iterations.
+        Iterations; of one run for all targets, an int.
     result_ : Result or list of Result
         How each run went. Its ``x`` is the solution for centred columns.
     n_features_in_, feature_names_in_
@@ -77,6 +85,7 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
 
     Examples
     --------
+    >>> import numpy as np
     >>> from ell12.datasets import correlated_design
     >>> problem = correlated_design(0, n_samples=60, n_features=100, n_nonzero=3, noise=0.0)
     >>> model = L12Regressor(alpha=0.01).fit(problem.A, problem.b)
@@ -92,6 +101,7 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
         fit_intercept: bool = True,
         positive: bool = False,
         penalty_factors: Any = None,
+        shared_support: bool = False,
         warm_start: bool = False,
         tol: float = 1e-4,
         max_iter: int = 10_000,
@@ -103,6 +113,7 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
         self.fit_intercept = fit_intercept
         self.positive = positive
         self.penalty_factors = penalty_factors
+        self.shared_support = shared_support
         self.warm_start = warm_start
         self.tol = tol
         self.max_iter = max_iter
@@ -123,6 +134,8 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
             Weights, at least 0.
         """
         if is_chunked(X):
+            if self.shared_support:
+                raise ValueError("shared_support=True needs arrays in memory, not data in chunks")
             note_features(self, X)
             problems = regression_problems(X, y, sample_weight, self.fit_intercept)
         else:
@@ -134,7 +147,7 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
 
     def predict(self, X: Any) -> Array:
         """The fitted linear function at the rows of X; a dask array, not computed yet, where X is one."""
-        return map_rows(self.predict, X) if is_chunked(X) else self._linear_functions(X)
+        return map_rows(self.predict, X) if is_chunked(X) else self._linear_functions(X, "predict")
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The coefficient of determination; what is on workers is added up there."""
@@ -144,16 +157,18 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
 
     def _validate_regression(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Array, Any]:
         X, y, sample_weight = self._validate(X, y, sample_weight, multi_output=True, y_numeric=True)
-        return X, np.asarray(y, dtype=X.dtype), sample_weight
+        return X, namespace(y).astype(y, X.dtype), sample_weight
 
     def _problems(self, X: Any, y: Array, sample_weight: Any) -> list[Problem]:
         design = Design(X, sample_weight, center=self.fit_intercept, constant=False)
-        columns = y.reshape(len(y), -1).T
+        several = y.ndim == 2
+        columns = y.T if several and not self.shared_support else [y]
         targets = [centered_target(design, b) if self.fit_intercept else (b, 0.0) for b in columns]
         return [design.problem(SquaredLoss, b, level) for b, level in targets]
 
     def _squeeze(self, y: Array) -> None:
         """Where y is a vector, coefficients are one, and the rest single values."""
         if y.ndim == 1:
-            self.coef_, self.intercept_ = self.coef_[0], self.intercept_[0]
+            self.coef_, self.intercept_ = self.coef_[0, ...], self.intercept_[0]
+        if y.ndim == 1 or self.shared_support:
             self.n_iter_, self.result_ = int(self.n_iter_[0]), self.result_[0]
