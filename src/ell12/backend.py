@@ -39,6 +39,11 @@ def is_numpy(x: Array) -> bool:
     return type(x) is np.ndarray
 
 
+def is_array(x: Any) -> bool:
+    """Whether x is a dense array of any library."""
+    return bool(is_array_api_obj(x)) and not getattr(x, "is_sparse", False)
+
+
 def is_torch(x: Array) -> bool:
     """Whether x is a PyTorch tensor."""
     return is_torch_array(x)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from ell12.backend import is_numpy
+from ell12.backend import is_array, is_numpy
 from ell12.operators import ArrayOperator, adjoint, dtype_of, input_shape, output_shape, select_columns
 from ell12.protocols import Array
 from ell12.ridge import weighted_gram
@@ -57,6 +57,10 @@ class CenteredColumns(ArrayOperator):
         inside = adjoint(self.A) @ y - np.multiply.outer(self.means, total)
         return np.concatenate([inside, total[None]]) if self.constant else inside
 
+    def __getitem__(self, rows: Any) -> CenteredColumns:
+        """Some rows."""
+        return CenteredColumns(self.A[rows], self.means, self.constant)
+
     def select_columns(self, columns: Array) -> CenteredColumns:
         """Some columns, sorted: the same operator on fewer of them, with the column of ones where it is named."""
         (n,) = input_shape(self.A)
@@ -98,6 +102,8 @@ def column_squares(A: Any, weight: Array) -> Array:
         return np.einsum("i,ij,ij->j", weight, A, A)
     if scipy.sparse.issparse(A):
         return A.power(2).T @ weight
+    if is_array(A):
+        return weight @ (A * A)
     if not isinstance(A, CenteredColumns):
         return np.ones(input_shape(A))
     total = weight.sum()

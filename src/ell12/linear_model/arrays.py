@@ -52,7 +52,13 @@ def check_follows(X: Any, model: Any, method: str) -> None:
         )
 
 
+def check_numpy(X: Any, what: str) -> None:
+    """Raise if X is another kind of array than NumPy's, where no other will do."""
+    if passes(X):
+        raise TypeError(f"{what} needs NumPy arrays or sparse matrices, got {type(X).__name__}")
+
+
 def linear_functions(X: Any, coef: Array, intercept: Any) -> Array:
     """``X coef' + intercept``, dense."""
-    product = X @ coef.T
+    product = X @ (coef.T if coef.ndim == 2 else coef)
     return (product.toarray() if scipy.sparse.issparse(product) else product) + intercept

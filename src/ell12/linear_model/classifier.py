@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from sklearn.base import ClassifierMixin
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
 from ell12.backend import as_numpy, is_numpy, namespace
-from ell12.linear_model.arrays import follow
+from ell12.linear_model.arrays import check_numpy, follow
 from ell12.linear_model.chunked import (
     accuracy,
     classification_problems,
@@ -16,6 +18,7 @@ from ell12.linear_model.chunked import (
     map_rows,
     note_features,
 )
+from ell12.linear_model.partial import Descents
 from ell12.linear_model.problems import Design, Problem
 from ell12.linear_model.sparse_model import SparseLinearModel
 from ell12.losses import LogisticLoss
@@ -56,6 +59,13 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
         Such as `ell12.FISTA`; `ell12.WorkingSet` by default.
     verbose : int
         Print a line of progress now and then.
+    checkpoint : path, optional
+        An ``.npz`` file that follows the fit, so that a crash costs no more than ``checkpoint_seconds``; see
+        `ell12.minimize`. Of several problems each has its own file, with its number added to the name.
+    checkpoint_seconds : float
+        How often to write it.
+    resume : bool
+        Go on from the checkpoint, if there is one.
 
     Attributes
     ----------
@@ -70,7 +80,8 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
     n_iter_ : array of shape (1,) or (n_classes,)
         Iterations.
     result_ : list of Result
-        How each run went. Its ``x`` is the solution for centred columns, the intercept last.
+        How each run went. Its ``x`` is the solution for centred columns, the intercept last. None after
+        `partial_fit`.
     n_features_in_, feature_names_in_
         What fit has seen.
 
@@ -81,7 +92,6 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
 
     Examples
     --------
-    >>> import numpy as np
     >>> X = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 1.0], [3.0, 0.0], [2.0, 2.0], [4.0, 2.0]])
     >>> model = L12Classifier(alpha=0.05).fit(X, ["a", "a", "b", "b", "a", "b"])
     >>> model.predict([[4.0, 0.0], [0.0, 2.0]])
@@ -101,6 +111,9 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
         max_iter: int = 10_000,
         solver: Any = None,
         verbose: int = 0,
+        checkpoint: Any = None,
+        checkpoint_seconds: float = 60.0,
+        resume: bool = False,
     ) -> None:
         self.alpha = alpha
         self.l2_weight = l2_weight
@@ -112,6 +125,9 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
         self.max_iter = max_iter
         self.solver = solver
         self.verbose = verbose
+        self.checkpoint = checkpoint
+        self.checkpoint_seconds = checkpoint_seconds
+        self.resume = resume
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> L12Classifier:
         """Fit the coefficients.
@@ -126,6 +142,7 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
         sample_weight : array of shape (n_samples,), optional
             Weights, at least 0.
         """
+        self._chunks = None
         if is_chunked(X):
             note_features(self, X)
             self.classes_, problems = classification_problems(X, y, sample_weight, self.fit_intercept)
@@ -133,6 +150,37 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
             X, codes, sample_weight = self._validate_labels(X, y, sample_weight)
             problems = self._problems(X, codes, sample_weight)
         self._fit_problems(problems, self.alpha)
+        return self
+
+    @available_if(lambda model: hasattr(model, "alpha"))
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> L12Classifier:
+        """Go on fitting, by stochastic proximal steps over a chunk of rows.
+
+        The model is that of `fit` only in the limit of many chunks, or of many passes over them. Columns should
+        have means near zero and similar scales (`sklearn.preprocessing.StandardScaler` has a ``partial_fit`` too).
+        A call after `fit` begins anew.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `fit`, but in memory and of NumPy or sparse. A chunk may lack some classes.
+        classes : array, optional
+            All labels that will ever come. Needed in the first call.
+
+        Notes
+        -----
+        The steps are described, with what theory says of them, at
+        `ell12.linear_model.partial.StochasticDescent`.
+        """
+        first = self._chunks is None
+        labels = self._known_classes(classes, first)
+        X, y, sample_weight = self._validate(X, y, sample_weight, reset=first)
+        check_numpy(X, "partial_fit")
+        if not np.isin(y, labels).all():
+            raise ValueError(f"y holds labels that are not among classes: {np.setdiff1d(y, labels)}")
+        if first:
+            self.classes_, self._chunks = labels, Descents()
+        self._step_through(LogisticLoss, X, self._signs(np.searchsorted(labels, y), X.dtype), sample_weight)
         return self
 
     def decision_function(self, X: Any) -> Array:
@@ -186,11 +234,24 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
 
     def _problems(self, X: Any, y: Array, sample_weight: Any) -> list[Problem]:
         design = Design(X, sample_weight, center=self.fit_intercept, constant=self.fit_intercept)
+        return [design.problem(LogisticLoss, signs) for signs in self._signs(y, X.dtype)]
+
+    def _signs(self, codes: Array, dtype: Any) -> list[Array]:
+        """1 for a class and -1 for the rest, for each class, or for the second of two."""
         classes = range(self.classes_.shape[0]) if self.classes_.shape[0] > 2 else [1]
-        xp = namespace(y)
-        return [
-            design.problem(LogisticLoss, xp.astype(2 * xp.astype(y == k, xp.int8) - 1, X.dtype)) for k in classes
-        ]
+        xp = namespace(codes)
+        return [xp.astype(2 * xp.astype(codes == k, xp.int8) - 1, dtype) for k in classes]
+
+    def _known_classes(self, classes: Any, first: bool) -> Array:
+        """The sorted labels, from the first call of `partial_fit` on."""
+        if first and classes is None:
+            raise ValueError("classes must be passed on the first call to partial_fit.")
+        labels = self.classes_ if classes is None else np.unique(np.asarray(classes))
+        if labels.size < 2:
+            raise ValueError(f"classes must hold at least 2 classes, got {labels}")
+        if not first and not np.array_equal(labels, self.classes_):
+            raise ValueError(f"classes={labels} are not those of the first call to partial_fit: {self.classes_}")
+        return labels
 
 
 def probabilities(scores: Array) -> Array:

@@ -30,13 +30,10 @@ class Design:
         self.constant = constant
         sparse = scipy.sparse.issparse(X)
         xp = np if sparse else namespace(X)
-        self.means = (
-            self.mean(X)
-            if center
-            else xp.zeros_like(X[0, :])
-            if not sparse
-            else np.zeros(X.shape[1], dtype=X.dtype)
-        )
+        if center:
+            self.means = self.mean(X)
+        else:
+            self.means = np.zeros(X.shape[1], dtype=X.dtype) if sparse else xp.zeros_like(X[0, :])
         self.A = X
         if sparse and (center or constant):
             self.A = CenteredColumns(X, self.means, constant)

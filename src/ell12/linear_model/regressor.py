@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.utils.metaestimators import available_if
 
 from ell12.backend import namespace
+from ell12.linear_model.arrays import check_numpy
 from ell12.linear_model.chunked import (
     determination,
     is_chunked,
@@ -14,6 +16,7 @@ from ell12.linear_model.chunked import (
     note_features,
     regression_problems,
 )
+from ell12.linear_model.partial import MOST_COLUMNS, Chunks, Descents
 from ell12.linear_model.problems import Design, Problem, centered_target
 from ell12.linear_model.sparse_model import SparseLinearModel
 from ell12.losses import SquaredLoss
@@ -62,6 +65,13 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
         Such as `ell12.FISTA`; `ell12.WorkingSet` by default.
     verbose : int
         Print a line of progress now and then.
+    checkpoint : path, optional
+        An ``.npz`` file that follows the fit, so that a crash costs no more than ``checkpoint_seconds``; see
+        `ell12.minimize`. Of several problems each has its own file, with its number added to the name.
+    checkpoint_seconds : float
+        How often to write it.
+    resume : bool
+        Go on from the checkpoint, if there is one.
 
     Attributes
     ----------
@@ -74,7 +84,7 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
     n_iter_ : int or array of shape (n_targets,)
         Iterations; of one run for all targets, an int.
     result_ : Result or list of Result
-        How each run went. Its ``x`` is the solution for centred columns.
+        How each run went. Its ``x`` is the solution for centred columns. None after stochastic steps.
     n_features_in_, feature_names_in_
         What fit has seen.
 
@@ -107,6 +117,9 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
         max_iter: int = 10_000,
         solver: Any = None,
         verbose: int = 0,
+        checkpoint: Any = None,
+        checkpoint_seconds: float = 60.0,
+        resume: bool = False,
     ) -> None:
         self.alpha = alpha
         self.l2_weight = l2_weight
@@ -119,6 +132,9 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
         self.max_iter = max_iter
         self.solver = solver
         self.verbose = verbose
+        self.checkpoint = checkpoint
+        self.checkpoint_seconds = checkpoint_seconds
+        self.resume = resume
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> L12Regressor:
         """Fit the coefficients.
@@ -133,6 +149,7 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
         sample_weight : array of shape (n_samples,), optional
             Weights, at least 0.
         """
+        self._chunks = None
         if is_chunked(X):
             if self.shared_support:
                 raise ValueError("shared_support=True needs arrays in memory, not data in chunks")
@@ -142,6 +159,39 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
             X, y, sample_weight = self._validate_regression(X, y, sample_weight)
             problems = self._problems(X, y, sample_weight)
         self._fit_problems(problems, self.alpha)
+        self._squeeze(y)
+        return self
+
+    @available_if(lambda model: hasattr(model, "alpha"))
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> L12Regressor:
+        """Fit to a chunk of rows and to all that came before it.
+
+        With up to 3000 columns the rows' means and products are kept, so that after every chunk the model is that
+        of a fit to all rows at once. With more, each chunk makes stochastic proximal steps, and the model is that
+        of a fit only in the limit of many chunks, or of many passes over them; columns should then have means near
+        zero. A call after `fit` begins anew.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `fit`, but in memory and of NumPy or sparse.
+
+        Notes
+        -----
+        The steps are described, with what theory says of them, at
+        `ell12.linear_model.partial.StochasticDescent`.
+        """
+        first = self._chunks is None
+        X, y, sample_weight = self._validate_regression(X, y, sample_weight, reset=first)
+        check_numpy(X, "partial_fit")
+        if first:
+            self._chunks = Chunks(X.dtype) if X.shape[1] <= MOST_COLUMNS else Descents()
+        if isinstance(self._chunks, Chunks):
+            self._chunks.add(X, y, sample_weight)
+            problems = self._chunks.problems(self.fit_intercept, y.ndim == 2, self.shared_support)
+            self._fit_problems(problems, self.alpha, saved=False)
+        else:
+            self._step_through(SquaredLoss, X, self._targets(y), sample_weight)
         self._squeeze(y)
         return self
 
@@ -155,16 +205,20 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
             return determination(self.predict(X), X, y, sample_weight)
         return super().score(X, y, sample_weight)
 
-    def _validate_regression(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Array, Any]:
-        X, y, sample_weight = self._validate(X, y, sample_weight, multi_output=True, y_numeric=True)
+    def _validate_regression(
+        self, X: Any, y: Any, sample_weight: Any, reset: bool = True
+    ) -> tuple[Any, Array, Any]:
+        X, y, sample_weight = self._validate(X, y, sample_weight, multi_output=True, y_numeric=True, reset=reset)
         return X, namespace(y).astype(y, X.dtype), sample_weight
 
     def _problems(self, X: Any, y: Array, sample_weight: Any) -> list[Problem]:
         design = Design(X, sample_weight, center=self.fit_intercept, constant=False)
-        several = y.ndim == 2
-        columns = y.T if several and not self.shared_support else [y]
-        targets = [centered_target(design, b) if self.fit_intercept else (b, 0.0) for b in columns]
+        targets = [centered_target(design, b) if self.fit_intercept else (b, 0.0) for b in self._targets(y)]
         return [design.problem(SquaredLoss, b, level) for b, level in targets]
+
+    def _targets(self, y: Array) -> list[Array]:
+        """The targets that make a problem each: the columns of y, or all of y."""
+        return [y] if y.ndim == 1 or self.shared_support else [y[:, k] for k in range(y.shape[1])]
 
     def _squeeze(self, y: Array) -> None:
         """Where y is a vector, coefficients are one, and the rest single values."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import warnings
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,11 +18,13 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from ell12.backend import as_numpy, indices_like, namespace
 from ell12.linear_model.arrays import check_follows, floating_dtypes, follow, linear_functions
 from ell12.linear_model.chunked import check_in_memory
+from ell12.linear_model.partial import Descents
 from ell12.linear_model.problems import Problem
+from ell12.losses import LinearLoss
 from ell12.minimization import Result
 from ell12.path import alpha_max, l12_penalty, solution_path
 from ell12.progress import progress_lines
-from ell12.protocols import Array, DataUnavailable
+from ell12.protocols import Array, DataUnavailable, Penalty
 
 
 class SparseLinearModel(BaseEstimator, ABC):
@@ -38,9 +42,14 @@ class SparseLinearModel(BaseEstimator, ABC):
     max_iter: int
     solver: Any
     verbose: int
+    checkpoint: Any = None
+    checkpoint_seconds: float = 60.0
+    resume: bool = False
 
+    alpha: float
     n_iter_: Any
     result_: Any
+    _chunks: Any = None  # what `partial_fit` keeps of the rows
 
     @property
     def penalty(self) -> str:
@@ -95,33 +104,48 @@ class SparseLinearModel(BaseEstimator, ABC):
             alpha_max(problem.loss, self.l2_weight, intercept=problem.constant, **options) for problem in problems
         )
 
-    def _solve(self, problem: Problem, alphas: Any, x0: Array | None = None) -> list[Result]:
-        """A result for each alpha, warm-started."""
+    def _penalty(self, problem: Problem) -> Callable[[float], Penalty]:
+        """The penalty of a problem, for each alpha."""
         options = self._penalty_options() | {"intercept": problem.constant, "rows": problem.n_targets > 0}
+        return lambda alpha: l12_penalty(alpha, self.l2_weight, **options)
+
+    def _solve(self, problem: Problem, alphas: Any, x0: Array | None = None, **options: Any) -> list[Result]:
+        """A result for each alpha, warm-started."""
         return solution_path(
             problem.loss,
-            lambda alpha: l12_penalty(alpha, self.l2_weight, **options),
+            self._penalty(problem),
             alphas,
             x0,
             solver=self.solver,
             tol=self.tol,
             max_iter=self.max_iter,
             stop=progress_lines(type(self).__name__) if self.verbose else None,
+            **options,
         )
 
-    def _fit_problems(self, problems: list[Problem], alpha: float) -> None:
+    def _fit_problems(self, problems: list[Problem], alpha: float, *, saved: bool = True) -> None:
         """Solve at one alpha and keep what was found: one row of coefficients for each problem."""
         starts = self._starts(problems)
         results: list[Result] = []
-        for problem, start in zip(problems, starts, strict=True):
+        for number, (problem, start) in enumerate(zip(problems, starts, strict=True)):
+            options = self._checkpoint_options(number, len(problems)) if saved else {}
             try:
-                results.extend(self._solve(problem, [alpha], start))
+                results.extend(self._solve(problem, [alpha], start, **options))
             except DataUnavailable as error:
                 if error.result is not None:
                     error.coef, error.intercept = (part[0] for part in problem.coefficients(error.result.x))
                 raise
         self._keep(problems, results)
         warn_if_not_converged(self, results)
+
+    def _checkpoint_options(self, number: int, count: int) -> dict[str, Any]:
+        """The file that follows a problem's run: of several problems each has its own, by its number."""
+        if self.checkpoint is None:
+            return {"resume": self.resume}
+        path = Path(self.checkpoint)
+        if count > 1:
+            path = path.with_name(f"{path.stem}-{number}{path.suffix}")
+        return {"checkpoint": path, "checkpoint_seconds": self.checkpoint_seconds, "resume": self.resume}
 
     def _starts(self, problems: list[Problem]) -> list[Any]:
         """Where to begin: at the last fit, if that is wanted and fits."""
@@ -139,6 +163,14 @@ class SparseLinearModel(BaseEstimator, ABC):
             problem.unknown(coef[first:last, :], levels[first:last])
             for problem, first, last in zip(problems, ends, ends[1:], strict=False)
         ]
+
+    def _step_through(self, kind: type[LinearLoss], X: Any, targets: list[Array], sample_weight: Any) -> None:
+        """Take the stochastic steps of a chunk, and keep where they lead."""
+        descents: Descents = self._chunks
+        descents.add(kind, X, targets, sample_weight, self.fit_intercept, self._penalty, self.alpha)
+        self.coef_, self.intercept_ = descents.coefficients()
+        self.n_iter_ = np.array([part.n_steps for part in descents.parts])
+        self.result_ = [None] * len(descents.parts)
 
     def _keep(self, problems: list[Problem], results: list[Result]) -> None:
         pairs = [problem.coefficients(result.x) for problem, result in zip(problems, results, strict=True)]

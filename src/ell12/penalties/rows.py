@@ -64,8 +64,8 @@ class RowsL12:
         norms = row_norms(inside)
         sizes = xp.where(norms > 0, norms, xp.max(x, axis=1, keepdims=True)) if self.nonnegative else norms
         held = None if self.weights is None else xp.where(weights == 0, math.inf, weights)[:, 0]
-        options = {"l2_weight": self.l2_weight, "weights": held, "nonnegative": True}
-        shrunk = prox_l12(sizes[:, 0], self.alpha * step, **options)[:, None]
+        t = self.alpha * step
+        shrunk = prox_l12(sizes[:, 0], t, l2_weight=self.l2_weight, weights=held, nonnegative=True)[:, None]
         # A row without a direction that must grow (l2_weight above its weight) grows along one entry.
         single = xp.astype(positions(x) == xp.argmax(x, axis=1, keepdims=True), x.dtype)
         moved = shrunk * xp.where(norms > 0, inside / xp.where(norms > 0, norms, 1), single)
