@@ -136,7 +136,7 @@ def positions(x: Array) -> Array:
 
 
 def _send(value: np.ndarray, x: Array, **dtype: Any) -> Array:
-    xp = namespace(x)
+    xp, value = namespace(x), np.asarray(value, order="C")  # PyTorch takes no array that runs backwards
     if is_jax_namespace(xp):
         return xp.asarray(value, **dtype)
     return xp.asarray(value, **dtype, device=device(x))
