@@ -165,7 +165,7 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
         X, y, sample_weight
             As in `fit`, but in memory and of NumPy or sparse. A chunk may lack some classes.
         classes : array, optional
-            All labels that will ever come. Needed in the first call.
+            All labels that will ever come. Needed in the first call, unless it follows a `fit` that saw them.
 
         Notes
         -----
@@ -244,7 +244,7 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
 
     def _known_classes(self, classes: Any, first: bool) -> Array:
         """The sorted labels, from the first call of `partial_fit` on."""
-        if first and classes is None:
+        if classes is None and not hasattr(self, "classes_"):
             raise ValueError("classes must be passed on the first call to partial_fit.")
         labels = self.classes_ if classes is None else np.unique(np.asarray(classes))
         if labels.size < 2:
