@@ -217,7 +217,7 @@ def test_large_sparse_data_take_little_memory():
     X = scipy.sparse.csr_array((random.standard_normal(rows * per_row), *places), shape=(rows, columns))
     X.sum_duplicates()
     y = X @ np.where(np.arange(columns) < 50, 1.0, 0.0)
-    for model in (L12Regressor(6e-3, l2_weight=0.5, tol=1e-2), L12Classifier(6e-3, tol=1e-2)):
+    for model in (L12Regressor(6e-3, l2_weight=0.5, tol=1e-2), L12Classifier(2e-3, tol=1e-2)):
         model.fit(X, target(model, y + 3))  # so that the modules which this loads are not counted
         tracemalloc.start()
         model.fit(X, target(model, y + 3))
