@@ -22,17 +22,26 @@ Loss = SumLoss | QuadraticLoss
 
 
 def regression_losses(
-    X: Any, y: Any, *, sample_weight: Any = None, intercept: bool = True
-) -> list[tuple[Loss, Array, float]]:
+    X: Any, y: Any, *, sample_weight: Any = None, intercept: bool = True, shared: bool = False
+) -> list[tuple[Loss, Array, Any]]:
     """The mean squared loss of each column of y, with the columns' means and the intercept for centred columns.
 
-    Up to 1000 columns all is found in one pass; beyond, one pass for the means, and one for each evaluation.
+    Up to 1000 columns all is found in one pass; beyond, one pass for the means, and one for each evaluation. With
+    ``shared`` one loss for all columns of y, whose unknown is a matrix.
     """
     data = _Data(SquaredLoss, X, y, sample_weight, intercept, role="target")
     dtype = data.dtype
-    parts: list[tuple[Loss, Array, float]] = []
+    loss: Loss
+    if shared and data.several:
+        if data.found.products is None:
+            raise ValueError(
+                f"shared_support=True takes chunked data of up to {GRAM_COLUMNS} columns, and more rows"
+            )
+        levels = data.found.mean[data.width :].astype(dtype) * intercept
+        loss = mean_squared_loss(data.found, data.width, np.arange(levels.size), intercept, dtype)
+        return [(loss, data.means, levels)]
+    parts: list[tuple[Loss, Array, Any]] = []
     for k, level in enumerate(data.found.mean[data.width :]):
-        loss: Loss
         if data.found.products is not None:
             loss = mean_squared_loss(data.found, data.width, k, intercept, dtype)
         else:

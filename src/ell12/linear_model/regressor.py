@@ -151,10 +151,8 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
         """
         self._chunks = None
         if is_chunked(X):
-            if self.shared_support:
-                raise ValueError("shared_support=True needs arrays in memory, not data in chunks")
             note_features(self, X)
-            problems = regression_problems(X, y, sample_weight, self.fit_intercept)
+            problems = regression_problems(X, y, sample_weight, self.fit_intercept, self.shared_support)
         else:
             X, y, sample_weight = self._validate_regression(X, y, sample_weight)
             problems = self._problems(X, y, sample_weight)
