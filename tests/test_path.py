@@ -3,7 +3,7 @@ import pytest
 import scipy.sparse
 from sklearn.linear_model import lasso_path
 
-from ell12 import LogisticLoss, SquaredLoss, Status, l12_path, minimize, stationarity
+from ell12 import LogisticLoss, NonmonotoneAPG, SquaredLoss, Status, l12_path, minimize, stationarity
 from ell12.centering import CenteredColumns, column_squares
 from ell12.datasets import compressed_sensing, correlated_design
 from ell12.path import alpha_grid, alpha_max, falling, l12_penalty, one_sparse_fit, squared_loss
@@ -228,5 +228,13 @@ def test_paths_on_other_arrays(backend):
     tolerance = {"rtol": 1e-4, "atol": 1e-4} if backend.float64 else {"rtol": 2e-2, "atol": 2e-3}
     np.testing.assert_allclose(alphas, expected[0], **tolerance)
     np.testing.assert_allclose(backend.to_numpy(coefs), expected[1], **tolerance)
-    first = l12_path(backend.make_array(A), backend.make_array(b), n_alphas=2, eps=0.5, together=False, tol=1e-2)
-    assert np.count_nonzero(backend.to_numpy(first[1])[:, 0]) == 1
+
+
+def test_a_path_on_tensors_may_be_warm_started():
+    torch = pytest.importorskip("torch")
+    A, b = problem()
+    expected = l12_path(A, b, n_alphas=4, tol=1e-8, solver=NonmonotoneAPG())
+    alphas, coefs, _ = l12_path(torch.asarray(A), torch.asarray(b), n_alphas=4, tol=1e-8, together=False)
+    np.testing.assert_allclose(alphas, expected[0], rtol=1e-8)
+    np.testing.assert_allclose(np.asarray(coefs), expected[1], atol=1e-5)
+    assert np.count_nonzero(coefs[:, 0]) == 1

@@ -15,8 +15,8 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from ell12.backend import as_numpy, indices_like, namespace
-from ell12.linear_model.arrays import check_follows, floating_dtypes, follow, linear_functions
+from ell12.backend import as_numpy, indices_like, like, namespace
+from ell12.linear_model.arrays import check_follows, floating_dtypes, follow, linear_functions, passes
 from ell12.linear_model.chunked import check_in_memory
 from ell12.linear_model.partial import Descents
 from ell12.linear_model.problems import Problem
@@ -107,6 +107,8 @@ class SparseLinearModel(BaseEstimator, ABC):
     def _penalty(self, problem: Problem) -> Callable[[float], Penalty]:
         """The penalty of a problem, for each alpha."""
         options = self._penalty_options() | {"intercept": problem.constant, "rows": problem.n_targets > 0}
+        if options["weights"] is not None and passes(problem.means):
+            options["weights"] = like(options["weights"], problem.means)  # sent once, not at every step
         return lambda alpha: l12_penalty(alpha, self.l2_weight, **options)
 
     def _solve(self, problem: Problem, alphas: Any, x0: Array | None = None, **options: Any) -> list[Result]:
