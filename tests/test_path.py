@@ -223,7 +223,7 @@ def test_paths_on_other_arrays(backend):
     A, b = problem()
     options = {"n_alphas": 3, "eps": 0.5, "l2_weight": 0.0, "tol": 1e-5 if backend.float64 else 1e-3}
     expected = l12_path(A, b, **options)
-    alphas, coefs, _ = l12_path(backend.make_array(A), backend.make_array(b), **options)
+    alphas, coefs, _ = l12_path(backend.make_array(A), backend.make_array(b), together=True, **options)
     assert type(coefs) is type(backend.make_array(A))
     tolerance = {"rtol": 1e-4, "atol": 1e-4} if backend.float64 else {"rtol": 2e-2, "atol": 2e-3}
     np.testing.assert_allclose(alphas, expected[0], **tolerance)

@@ -44,6 +44,11 @@ def is_array(x: Any) -> bool:
     return bool(is_array_api_obj(x)) and not getattr(x, "is_sparse", False)
 
 
+def on_accelerator(x: Any) -> bool:
+    """Whether x is an array on a device such as a GPU."""
+    return is_array(x) and "cpu" not in str(device(x)).lower()
+
+
 def is_torch(x: Array) -> bool:
     """Whether x is a PyTorch tensor."""
     return is_torch_array(x)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ell12.backend import all_finite, as_floating, as_numpy, beside, is_array, is_numpy, max_abs, namespace, total
+from ell12.backend import all_finite, as_floating, as_numpy, beside, max_abs, namespace, on_accelerator, total
 from ell12.centering import column_squares
 from ell12.losses import LinearLoss, SquaredLoss
 from ell12.minimization import Result, Status, minimize
@@ -176,9 +176,9 @@ def l12_path(
         at another stationary point, of higher or lower objective, than a run that begins at zero.
     together : bool, optional
         Solve for all alphas side by side by `ell12.ColumnwiseAPG`, from zero, each product with X being one of
-        matrices; ``warm_start`` and ``solver`` do not count then. That is how a GPU is kept busy. By default where
-        X is a dense array of another library than NumPy, ``weights`` and ``solver`` are not given and all alphas
-        are positive.
+        matrices; ``warm_start`` and ``solver`` do not count then. That is how a GPU is kept busy, while on a CPU
+        warm starts are faster. By default where X is on a GPU, if neither ``weights`` nor ``solver`` are given and
+        all alphas are positive.
     solver, tol, max_iter
         As in `ell12.minimize`.
 
@@ -211,7 +211,7 @@ def l12_path(
         x0 = one_sparse_fit(loss, **options) if l2_weight >= 1 and warm_start else None
     alphas = falling(alphas)
     plain = weights is None and solver is None and alphas[-1] > 0
-    if together or (together is None and plain and is_array(loss.A) and not is_numpy(loss.A)):
+    if together or (together is None and plain and on_accelerator(loss.A)):
         if weights is not None:
             raise ValueError("together=True solves without weights; give together=False")
         penalty = ColumnsL12(alphas, l2_weight, nonnegative=nonnegative)
