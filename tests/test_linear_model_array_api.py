@@ -26,9 +26,9 @@ print(" ".join(sorted(set(done))))
 """
 
 
-def run(code):
+def run(code, *arguments):
     environment = os.environ | {"SCIPY_ARRAY_API": "1"}
-    command = [sys.executable, "-c", code]
+    command = [sys.executable, "-c", code, *arguments]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -48,26 +48,27 @@ def test_the_checks_of_scikit_learn_on_arrays_of_other_libraries():
 
 
 TENSORS = """
+import sys
 import numpy as np, torch, sklearn
+from ell12.backend import as_numpy
 from ell12 import L12Classifier, L12Regressor, L12RegressorCV
-from ell12.linear_model import regressor
 
 random = np.random.default_rng(0)
 X = random.standard_normal((80, 20))
 Y = np.stack([X[:, 1] - 2 * X[:, 4], X[:, 2] + X[:, 1]], axis=1) + 0.1 * random.standard_normal((80, 2)) + 5
 weight, labels = random.uniform(0.5, 2, 80), np.array(["a", "b", "c"])[np.digitize(Y[:, 0], [4, 6])]
-tensor = lambda values, kind=torch.float64: torch.asarray(values, dtype=kind)
+tensor = lambda values, kind=torch.float64: torch.asarray(values, dtype=kind, device=sys.argv[1])
 factors = np.where(np.arange(20) == 7, 0.0, 1.0)
 sklearn.set_config(array_api_dispatch=True)
 
 
-def compare(model, y, **options):
+def compare(model, y):
     dense = sklearn.clone(model).fit(X, y, weight)
     other = sklearn.clone(model).fit(tensor(X), y if y.dtype.kind == "U" else tensor(y), tensor(weight))
     assert isinstance(other.coef_, torch.Tensor), type(other.coef_)
-    assert other.coef_.dtype is torch.float64
-    np.testing.assert_allclose(np.asarray(other.coef_), dense.coef_, atol=1e-6)
-    np.testing.assert_allclose(np.asarray(other.intercept_), dense.intercept_, atol=1e-6)
+    assert other.coef_.dtype is torch.float64 and other.coef_.device.type == sys.argv[1]
+    np.testing.assert_allclose(as_numpy(other.coef_), dense.coef_, atol=1e-6)
+    np.testing.assert_allclose(as_numpy(other.intercept_), dense.intercept_, atol=1e-6)
     return dense, other
 
 
@@ -79,15 +80,15 @@ for model, y in [
 ]:
     dense, other = compare(model, y)
     assert isinstance(other.predict(tensor(X)), torch.Tensor)
-    np.testing.assert_allclose(other.predict(tensor(X)), dense.predict(X), atol=1e-5)
+    np.testing.assert_allclose(as_numpy(other.predict(tensor(X))), dense.predict(X), atol=1e-5)
     assert other.sparse_coef_.shape == np.atleast_2d(dense.coef_).shape
     again = other.set_params(warm_start=True).fit(tensor(X), tensor(y), tensor(weight))
-    assert np.max(np.asarray(again.n_iter_)) <= 3, again.n_iter_
+    assert np.max(as_numpy(again.n_iter_)) <= 3, again.n_iter_
 
 for y in (labels, (labels == "b").astype(int), np.unique(labels, return_inverse=True)[1]):
     dense, other = compare(L12Classifier(0.02, l2_weight=0.0, tol=1e-8), y)
-    np.testing.assert_array_equal(np.asarray(other.predict(tensor(X))), dense.predict(X))
-    np.testing.assert_allclose(other.predict_proba(tensor(X)), dense.predict_proba(X), atol=1e-6)
+    np.testing.assert_array_equal(as_numpy(other.predict(tensor(X))), dense.predict(X))
+    np.testing.assert_allclose(as_numpy(other.predict_proba(tensor(X))), dense.predict_proba(X), atol=1e-6)
 
 single = L12Regressor(0.1).fit(tensor(X, torch.float32), tensor(Y, torch.float32))
 assert single.coef_.dtype == single.intercept_.dtype == torch.float32
@@ -102,9 +103,12 @@ else:
 """
 
 
-def test_tensors_stay_tensors_and_fit_the_same():
-    pytest.importorskip("torch")
-    run(TENSORS)
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_tensors_stay_tensors_where_they_are_and_fit_the_same(device):
+    torch = pytest.importorskip("torch")
+    if device == "cuda" and not torch.cuda.is_available():
+        pytest.skip("torch finds no CUDA device")
+    run(TENSORS, device)
 
 
 def test_without_dispatch_tensors_become_numpy_arrays():
