@@ -47,6 +47,19 @@ def test_regression(data, options, weighted):
     np.testing.assert_allclose(prediction.compute(), near.predict(X), atol=1e-7)
 
 
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_regression_on_several_targets_with_one_support(data, fit_intercept):
+    X, y, weight = data
+    Y = np.column_stack([y, X[:, 2] - 2 * y])
+    model = L12Regressor(0.2, shared_support=True, fit_intercept=fit_intercept, tol=1e-10)
+    near = model.fit(X, Y, weight)
+    far = L12Regressor(**model.get_params()).fit(chunked(X), chunked(Y), weight)
+    assert_same(far, near)
+    assert isinstance(far.n_iter_, int)
+    with pytest.raises(ValueError, match="up to 1000 columns, and more rows"):
+        far.fit(da.from_array(X[:4], chunks=(2, COLUMNS)), Y[:4])
+
+
 @pytest.mark.parametrize("rows", [ROWS, 4])
 def test_regression_on_several_targets(data, rows):
     """With fewer rows than columns the losses stay on the workers, each a column of its own."""

@@ -3,7 +3,7 @@ import pytest
 import scipy.sparse
 from sklearn.linear_model import lasso_path
 
-from ell12 import LogisticLoss, SquaredLoss, l12_path, minimize, stationarity
+from ell12 import LogisticLoss, NonmonotoneAPG, SquaredLoss, Status, l12_path, minimize, stationarity
 from ell12.centering import CenteredColumns, column_squares
 from ell12.datasets import compressed_sensing, correlated_design
 from ell12.path import alpha_grid, alpha_max, falling, l12_penalty, one_sparse_fit, squared_loss
@@ -189,3 +189,52 @@ def test_an_intercept_is_free_of_penalty_and_sign():
     assert penalty.subtracted_gradient(np.abs(x))[-1] == 0
     assert penalty.convex.value(np.abs(x)) == 1.5
     assert penalty.violation(shrunk, np.array([0.0, 0.0, -0.7])) >= 0.7
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("nonnegative", [False, True])
+def test_all_alphas_together_are_the_same_convex_path(nonnegative, weighted):
+    A, b = problem()
+    weight = np.random.default_rng(0).uniform(0.5, 2, len(b)) if weighted else None
+    options = {"l2_weight": 0.0, "nonnegative": nonnegative, "sample_weight": weight, "n_alphas": 6, "eps": 0.05}
+    one_by_one = l12_path(A, b, tol=1e-9, **options)
+    alphas, coefs, results = l12_path(A, b, together=True, tol=1e-9, **options)
+    np.testing.assert_array_equal(alphas, one_by_one[0])
+    np.testing.assert_allclose(coefs, one_by_one[1], atol=1e-6)
+    for k, result in enumerate(results):
+        assert result.converged
+        assert result.objective == pytest.approx(one_by_one[2][k].objective, rel=1e-9)
+        np.testing.assert_array_equal(result.x, coefs[:, k])
+
+
+def test_all_alphas_together_are_stationary_at_l1_2():
+    A, b = problem()
+    alphas, coefs, results = l12_path(A, b, together=True, n_alphas=5, eps=0.1, tol=1e-6)
+    for alpha, x, result in zip(alphas, coefs.T, results, strict=True):
+        assert result.stationarity == pytest.approx(stationarity(squared_loss(A, b), L12(alpha), x), abs=1e-12)
+        assert result.converged
+    short = l12_path(A, b, together=True, n_alphas=5, eps=0.1, tol=1e-9, max_iter=3)[2]
+    assert short[-1].status is Status.MAX_ITER
+    with pytest.raises(ValueError, match="without weights"):
+        l12_path(A, b, together=True, weights=np.ones(A.shape[1]))
+
+
+def test_paths_on_other_arrays(backend):
+    A, b = problem()
+    options = {"n_alphas": 3, "eps": 0.5, "l2_weight": 0.0, "tol": 1e-5 if backend.float64 else 1e-3}
+    expected = l12_path(A, b, **options)
+    alphas, coefs, _ = l12_path(backend.make_array(A), backend.make_array(b), together=True, **options)
+    assert type(coefs) is type(backend.make_array(A))
+    tolerance = {"rtol": 1e-4, "atol": 1e-4} if backend.float64 else {"rtol": 2e-2, "atol": 2e-3}
+    np.testing.assert_allclose(alphas, expected[0], **tolerance)
+    np.testing.assert_allclose(backend.to_numpy(coefs), expected[1], **tolerance)
+
+
+def test_a_path_on_tensors_may_be_warm_started():
+    torch = pytest.importorskip("torch")
+    A, b = problem()
+    expected = l12_path(A, b, n_alphas=4, tol=1e-8, solver=NonmonotoneAPG())
+    alphas, coefs, _ = l12_path(torch.asarray(A), torch.asarray(b), n_alphas=4, tol=1e-8, together=False)
+    np.testing.assert_allclose(alphas, expected[0], rtol=1e-8)
+    np.testing.assert_allclose(np.asarray(coefs), expected[1], atol=1e-5)
+    assert np.count_nonzero(coefs[:, 0]) == 1

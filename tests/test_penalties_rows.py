@@ -8,21 +8,25 @@ from ell12 import L12, NonmonotoneAPG, RowsL12, SquaredLoss, minimize, stationar
 from ell12.prox import prox_l12
 
 
+@pytest.mark.parametrize("weights", [None, [1.0, 0.0, 2.0], [0.0, np.inf, 1.0]])
+@pytest.mark.parametrize("nonnegative", [False, True])
 @pytest.mark.parametrize("l2_weight", [0.0, 0.6, 1.0])
-def test_one_column_is_l12(l2_weight):
+def test_one_column_is_l12(l2_weight, nonnegative, weights):
     x = np.array([[1.0], [0.0], [-2.0]])
     gradient = np.array([[0.3], [-1.4], [0.2]])
-    rows, vector = RowsL12(0.7, l2_weight), L12(0.7, l2_weight)
-    assert rows.value(x) == pytest.approx(vector.value(x[:, 0]))
-    np.testing.assert_allclose(rows.prox(x, 0.5)[:, 0], vector.prox(x[:, 0], 0.5))
-    for state in (x, 0 * x):
+    options = {"weights": weights, "nonnegative": nonnegative}
+    rows, vector = RowsL12(0.7, l2_weight, **options), L12(0.7, l2_weight, **options)
+    for z in (x, -np.abs(x), 0.1 * x, gradient):
+        np.testing.assert_allclose(rows.prox(z, 0.5)[:, 0], vector.prox(z[:, 0], 0.5), atol=1e-15)
+        assert rows.value(z) == pytest.approx(vector.value(z[:, 0]))
+    for state in (np.abs(x) if nonnegative else x, 0 * x):
         assert rows.violation(state, gradient) == pytest.approx(vector.violation(state[:, 0], gradient[:, 0]))
 
 
-@given(st.integers(0, 10**6), st.floats(0.01, 3.0), st.sampled_from([0.0, 0.5, 1.0]))
-def test_no_point_near_or_far_is_better_than_the_prox(seed, t, l2_weight):
+@given(st.integers(0, 10**6), st.floats(0.01, 3.0), st.sampled_from([0.0, 0.5, 1.0]), st.booleans())
+def test_no_point_near_or_far_is_better_than_the_prox(seed, t, l2_weight, nonnegative):
     random = np.random.default_rng(seed)
-    z, penalty = random.standard_normal((4, 3)), RowsL12(t, l2_weight)
+    z, penalty = random.standard_normal((4, 3)), RowsL12(t, l2_weight, nonnegative=nonnegative)
 
     def objective(x):
         return 0.5 * np.sum((x - z) ** 2) + penalty.value(x)
@@ -32,6 +36,7 @@ def test_no_point_near_or_far_is_better_than_the_prox(seed, t, l2_weight):
     for _ in range(60):  # rows along z, as a minimiser has them, and any others
         sizes = random.exponential(size=4) * (random.random(4) < 0.5) * np.linalg.norm(z, axis=1)
         assert best <= objective(sizes[:, None] * directions) + 1e-12
+        assert best <= objective(sizes[:, None] * np.maximum(directions, 0)) + 1e-12
         assert best <= objective(random.standard_normal((4, 3)) * (random.random((4, 1)) < 0.5)) + 1e-12
 
 
@@ -44,6 +49,20 @@ def test_without_the_subtracted_norm_it_is_the_multi_task_lasso():
     loss = SquaredLoss(A, B, scale=1 / 40)
     ours = minimize(loss, RowsL12(0.1, l2_weight=0.0), solver=NonmonotoneAPG(), tol=1e-9)
     np.testing.assert_allclose(ours.x, theirs.coef_.T, atol=1e-7)
+
+
+def test_a_nonnegative_solution_is_stationary_and_cannot_be_improved():
+    random = np.random.default_rng(2)
+    A, B = random.standard_normal((30, 8)), random.standard_normal((30, 3))
+    loss, penalty = SquaredLoss(A, B, scale=1 / 30), RowsL12(0.05, 0.5, nonnegative=True)
+    result = minimize(loss, penalty, tol=1e-9)
+    assert result.converged
+    assert (result.x >= 0).all()
+    assert np.count_nonzero(result.x == 0) > 3
+    for _ in range(200):
+        move = 1e-4 * random.standard_normal(result.x.shape) * (random.random(result.x.shape) < 0.3)
+        x = np.maximum(result.x + move, 0)
+        assert loss.value(loss.point(x)) + penalty.value(x) >= result.objective - 1e-12
 
 
 def test_l1_2_finds_the_rows_and_is_stationary():
@@ -68,6 +87,7 @@ def test_weights_are_of_the_rows():
     sizes = prox_l12(np.linalg.norm(z, axis=1), 0.5, weights=[1.0, 1.0, 10.0])
     np.testing.assert_allclose(np.linalg.norm(x, axis=1), sizes)
     assert not x[2].any()
+    np.testing.assert_array_equal(RowsL12(0.5, weights=[1.0, 0.0, 1.0]).prox(z, 1.0)[1], z[1])
     with pytest.raises(ValueError, match="weights must hold one number for each of 3 rows"):
         RowsL12(0.5, weights=[1.0, 2.0]).value(z)
 

@@ -39,6 +39,16 @@ def is_numpy(x: Array) -> bool:
     return type(x) is np.ndarray
 
 
+def is_array(x: Any) -> bool:
+    """Whether x is a dense array of any library."""
+    return bool(is_array_api_obj(x)) and not getattr(x, "is_sparse", False)
+
+
+def on_accelerator(x: Any) -> bool:
+    """Whether x is an array on a device such as a GPU."""
+    return is_array(x) and "cpu" not in str(device(x)).lower()
+
+
 def is_torch(x: Array) -> bool:
     """Whether x is a PyTorch tensor."""
     return is_torch_array(x)
@@ -109,6 +119,8 @@ def as_numpy(x: Any) -> np.ndarray:
         return np.asarray(x)
     except TypeError:  # how PyTorch and CuPy say that x is on a device
         return np.asarray(to_device(x, "cpu"))
+    except RuntimeError:  # how the bare standard says it
+        return np.from_dlpack(x)
 
 
 def beside(value: Array, A: Any, name: str) -> Array:
@@ -129,7 +141,7 @@ def positions(x: Array) -> Array:
 
 
 def _send(value: np.ndarray, x: Array, **dtype: Any) -> Array:
-    xp = namespace(x)
+    xp, value = namespace(x), np.asarray(value, order="C")  # PyTorch takes no array that runs backwards
     if is_jax_namespace(xp):
         return xp.asarray(value, **dtype)
     return xp.asarray(value, **dtype, device=device(x))

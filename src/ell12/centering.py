@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from ell12.backend import is_numpy
+from ell12.backend import is_array, is_numpy
 from ell12.operators import ArrayOperator, adjoint, dtype_of, input_shape, output_shape, select_columns
 from ell12.protocols import Array
 from ell12.ridge import weighted_gram
@@ -45,6 +45,7 @@ class CenteredColumns(ArrayOperator):
         if np.shape(self.means) != (n,):
             raise ValueError(f"means must have shape ({n},) to fit A, got {np.shape(self.means)}")
         self._set(input_shape=(n + self.constant,), output_shape=output_shape(self.A), dtype=dtype_of(self.A))
+        self._set(takes_columns=True)
 
     def _apply(self, x: Array) -> Array:
         inside = x[:-1] if self.constant else x
@@ -52,9 +53,13 @@ class CenteredColumns(ArrayOperator):
         return self.A @ inside + level
 
     def _apply_adjoint(self, y: Array) -> Array:
-        total = y.sum()
-        inside = adjoint(self.A) @ y - total * self.means
-        return np.append(inside, total) if self.constant else inside
+        total = y.sum(axis=0)
+        inside = adjoint(self.A) @ y - np.multiply.outer(self.means, total)
+        return np.concatenate([inside, total[None]]) if self.constant else inside
+
+    def __getitem__(self, rows: Any) -> CenteredColumns:
+        """Some rows."""
+        return CenteredColumns(self.A[rows], self.means, self.constant)
 
     def select_columns(self, columns: Array) -> CenteredColumns:
         """Some columns, sorted: the same operator on fewer of them, with the column of ones where it is named."""
@@ -97,6 +102,8 @@ def column_squares(A: Any, weight: Array) -> Array:
         return np.einsum("i,ij,ij->j", weight, A, A)
     if scipy.sparse.issparse(A):
         return A.power(2).T @ weight
+    if is_array(A):
+        return weight @ (A * A)
     if not isinstance(A, CenteredColumns):
         return np.ones(input_shape(A))
     total = weight.sum()

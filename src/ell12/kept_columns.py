@@ -48,8 +48,9 @@ class KeptColumns:
 
     def predict(self, columns: Array, x: Array) -> Array:
         """``A_S x``: the prediction of the vector that is x in these columns, and zero elsewhere."""
+        where = self._locate(columns)  # which may gather some: the number of those kept is known after it
         values = np.zeros(self._count, dtype=x.dtype)
-        values[self._locate(columns)] = x
+        values[where] = x
         parts = np.split(values, np.cumsum([input_shape(block)[0] for block in self._blocks])[:-1])
         return sum(block @ part for block, part in zip(self._blocks, parts, strict=True))
 

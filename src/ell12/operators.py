@@ -155,6 +155,7 @@ class ArrayOperator(ABC):
     output_shape: tuple[int, ...] = field(init=False)
     dtype: Any = field(init=False, default=None)  # None: that of the input
     norm_squared: float | None = field(init=False, default=None)  # an upper bound on ||A||^2
+    takes_columns: bool = field(init=False, default=False)  # whether x may be several vectors side by side
 
     __array_ufunc__ = None  # so that a NumPy array on the left of @ does not take this for an entry
 
@@ -162,7 +163,8 @@ class ArrayOperator(ABC):
         if isinstance(x, ArrayOperator):
             return Composition(self, x)
         x = as_floating(x, "x")
-        if tuple(x.shape) != self.input_shape:
+        shape = tuple(x.shape[: len(self.input_shape)] if self.takes_columns else x.shape)
+        if shape != self.input_shape:
             raise ValueError(f"x must have shape {self.input_shape} for this operator, got {tuple(x.shape)}")
         return self._apply(x)
 
@@ -199,7 +201,7 @@ class Adjoint(ArrayOperator):
     def __post_init__(self) -> None:
         A = self.A
         self._set(input_shape=A.output_shape, output_shape=A.input_shape)
-        self._set(dtype=A.dtype, norm_squared=A.norm_squared)
+        self._set(dtype=A.dtype, norm_squared=A.norm_squared, takes_columns=A.takes_columns)
 
     @property
     def H(self) -> ArrayOperator:

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from ell12.backend import all_finite, max_abs
+from ell12.backend import all_finite, as_floating, as_numpy, beside, max_abs, namespace, on_accelerator, total
 from ell12.centering import column_squares
 from ell12.losses import LinearLoss, SquaredLoss
-from ell12.minimization import Result, minimize
-from ell12.penalties import L12, WithIntercept
-from ell12.protocols import Array, Penalty, Solver
+from ell12.minimization import Result, Status, minimize
+from ell12.penalties import L12, ColumnsL12, RowsL12, WithIntercept
+from ell12.protocols import Array, Penalty, Point, Solver
+from ell12.solvers import ColumnwiseAPG
 
 
 def l12_penalty(
@@ -22,9 +23,11 @@ def l12_penalty(
     weights: Any = None,
     nonnegative: bool = False,
     intercept: bool = False,
+    rows: bool = False,
 ) -> Penalty:
-    """`ell12.L12`, leaving out the last entry of x where that is an intercept."""
-    penalty = L12(alpha, l2_weight, weights=weights, nonnegative=nonnegative)
+    """`ell12.L12`, leaving out the last entry of x where that is an intercept; with ``rows`` `ell12.RowsL12`."""
+    kind = RowsL12 if rows else L12
+    penalty = kind(alpha, l2_weight, weights=weights, nonnegative=nonnegative)
     return WithIntercept(penalty) if intercept else penalty
 
 
@@ -41,12 +44,13 @@ def alpha_max(
     For ``l2_weight < 1`` that solution is zero, and ``alpha_max = max_j |gradient_j f(0)| / (w_j - l2_weight)``.
     For ``l2_weight = 1`` a vector with one entry costs nothing, so zero is a solution for no alpha: the sparsest
     is then the best fit by one column (`one_sparse_fit`), stationary from ``max_k |gradient_k f| / w_k`` over the
-    other columns k on.
+    other columns k on. Of a loss with several right-hand sides the unknown is a matrix, to which `ell12.RowsL12`
+    gives one support: the norms of the gradient's rows stand in place of the moduli.
 
     Parameters
     ----------
     loss : LinearLoss
-        `ell12.SquaredLoss` or `ell12.LogisticLoss`, over NumPy arrays.
+        `ell12.SquaredLoss` or `ell12.LogisticLoss`.
     l2_weight : float
         Weight of the subtracted norm.
     weights : array, optional
@@ -92,7 +96,7 @@ def one_sparse_fit(
     """
     weight = _weight_of_each(loss, weights, intercept)
     x = _free_fit(loss, weight, intercept, nonnegative)
-    return _best_column(loss, weight, x, intercept, nonnegative)[0]
+    return beside(_best_column(loss, weight, x, intercept, nonnegative)[0], loss.start(), "x")
 
 
 def alpha_grid(top: float, n_alphas: int = 100, eps: float = 1e-3) -> Array:
@@ -125,10 +129,7 @@ def solution_path(
     With ``warm_start`` each run begins where the last one ended, else all begin at ``x0``. No run asks for a
     stationarity below the rounding of the gradient, which in float32 and at small alpha lies above the usual tol.
     """
-    zero = loss.start()
-    eps = float(np.finfo(zero.dtype).eps)
-    # In double precision it lies far below the usual tol, and the product is saved.
-    rounding = 8 * eps * max_abs(loss.gradient(loss.point(zero))) if tol < 1e7 * eps else 0.0
+    rounding = _gradient_rounding(loss, tol)
     results: list[Result] = []
     for alpha in map(float, alphas):
         start = results[-1].x if warm_start and results else x0
@@ -149,6 +150,7 @@ def l12_path(
     nonnegative: bool = False,
     sample_weight: Any = None,
     warm_start: bool = True,
+    together: bool | None = None,
     solver: Solver | None = None,
     tol: float = 1e-4,
     max_iter: int = 10_000,
@@ -172,6 +174,11 @@ def l12_path(
     warm_start : bool
         Begin each run where the last one ended. That is faster; since the problem is not convex, the path may end
         at another stationary point, of higher or lower objective, than a run that begins at zero.
+    together : bool, optional
+        Solve for all alphas side by side by `ell12.ColumnwiseAPG`, from zero, each product with X being one of
+        matrices; ``warm_start`` and ``solver`` do not count then. That is how a GPU is kept busy, while on a CPU
+        warm starts are faster. By default where X is on a GPU, if neither ``weights`` nor ``solver`` are given and
+        all alphas are positive.
     solver, tol, max_iter
         As in `ell12.minimize`.
 
@@ -203,6 +210,12 @@ def l12_path(
         alphas = alpha_grid(alpha_max(loss, l2_weight, **options), n_alphas, eps)
         x0 = one_sparse_fit(loss, **options) if l2_weight >= 1 and warm_start else None
     alphas = falling(alphas)
+    plain = weights is None and solver is None and alphas[-1] > 0
+    if together or (together is None and plain and on_accelerator(loss.A)):
+        if weights is not None:
+            raise ValueError("together=True solves without weights; give together=False")
+        penalty = ColumnsL12(alphas, l2_weight, nonnegative=nonnegative)
+        return alphas, *_side_by_side(loss, penalty, tol, max_iter)
     results = solution_path(
         loss,
         lambda alpha: l12_penalty(alpha, l2_weight, **options),
@@ -213,13 +226,42 @@ def l12_path(
         tol=tol,
         max_iter=max_iter,
     )
-    return alphas, np.stack([result.x for result in results], axis=1), results
+    return alphas, namespace(results[0].x).stack([result.x for result in results], axis=1), results
+
+
+def _side_by_side(loss: SquaredLoss, penalty: ColumnsL12, tol: float, max_iter: int) -> tuple[Array, list[Result]]:
+    """The solutions for all strengths as columns, and how each of them ended."""
+    xp, alphas = namespace(loss.b), as_numpy(penalty.alphas).tolist()
+    rounding = _gradient_rounding(loss, tol)
+    columns = xp.stack([loss.b] * len(alphas), axis=1)
+    weight = None if loss.sample_weight is None else xp.reshape(loss.sample_weight, (-1,))
+    wide = SquaredLoss(loss.A, columns, sample_weight=weight, scale=loss.scale)
+    attainable = max(tol, rounding / penalty.alpha)
+    run = minimize(wide, penalty, solver=ColumnwiseAPG(), tol=attainable, max_iter=max_iter)
+    point = wide.point(run.x)
+    gradient, objectives = wide.gradient(point), wide.values(point) + penalty.values(run.x)
+    results = []
+    for k, alpha in enumerate(alphas):
+        alone = L12(alpha, penalty.l2_weight, nonnegative=penalty.nonnegative)
+        x = run.x[:, k]
+        reached = alone.violation(x, gradient[:, k]) / alpha
+        status = Status.CONVERGED if reached <= max(tol, rounding / alpha) else run.status
+        results.append(Result(x, float(objectives[k]), reached, status, run.n_iter, run.history))
+    return run.x, results
+
+
+def _gradient_rounding(loss: LinearLoss, tol: float) -> float:
+    """What rounding may do to the entries of a gradient."""
+    zero = loss.start()
+    eps = float(namespace(zero).finfo(zero.dtype).eps)
+    # In double precision it lies far below the usual tol, and the product is saved.
+    return 8 * eps * max_abs(loss.gradient(loss.point(zero))) if tol < 1e7 * eps else 0.0
 
 
 def squared_loss(X: Any, y: Any, sample_weight: Any = None) -> SquaredLoss:
     """The squared loss as a mean over samples, or a weighted mean."""
-    total = np.shape(y)[0] if sample_weight is None else np.sum(sample_weight)
-    return SquaredLoss(X, y, sample_weight=sample_weight, scale=1 / total)
+    size = np.shape(y)[0] if sample_weight is None else total(as_floating(sample_weight, "sample_weight"))
+    return SquaredLoss(X, y, sample_weight=sample_weight, scale=1 / size)
 
 
 def falling(alphas: Any) -> Array:
@@ -248,16 +290,16 @@ def _free_fit(loss: LinearLoss, weight: Array, intercept: bool, nonnegative: boo
 
 
 def _fit_columns(loss: LinearLoss, columns: Array, intercept: bool, nonnegative: bool) -> Array:
-    """The fit by some columns alone, as accurate as rounding lets it be without effort."""
-    x = loss.start()
+    """The fit by some columns alone, as accurate as rounding lets it be without effort; a NumPy array."""
+    x = np.zeros_like(as_numpy(loss.start()))
     if columns.size == 0:
         return x
     inner = loss.restrict(columns)
     has_intercept = intercept and columns[-1] == x.size - 1
     alone = has_intercept and columns.size == 1  # no entry is left for a sign to bind
     penalty = l12_penalty(0.0, nonnegative=nonnegative and not alone, intercept=has_intercept and not alone)
-    size = float(np.abs(inner.gradient(inner.point(inner.start()))).max())
-    x[columns] = minimize(inner, penalty, tol=_accuracy(x) * size, max_iter=1000).x
+    size = max_abs(inner.gradient(inner.point(inner.start())))
+    x[columns] = as_numpy(minimize(inner, penalty, tol=_accuracy(x) * size, max_iter=1000).x)
     return x
 
 
@@ -265,9 +307,11 @@ def _best_column(
     loss: LinearLoss, weight: Array, x: Array, intercept: bool, nonnegative: bool
 ) -> tuple[Array, int]:
     """The fit with one penalised column added to those that x uses, and the column."""
-    point = loss.point(x)
+    curvature = loss.curvature(_point(loss, x))
+    # The same for all right-hand sides.
+    curvature = namespace(curvature).reshape(curvature, (loss.b.shape[0], -1))[:, 0]
     pull = np.where(weight > 0, _pull(loss, x, nonnegative), 0)
-    squares = column_squares(loss.A, loss.curvature(point))
+    squares = as_numpy(column_squares(loss.A, curvature))
     fall = np.divide(pull**2, squares, out=np.zeros_like(pull), where=squares > 0)
     column = int(np.argmax(np.where(np.isinf(weight), 0, fall)))
     columns = np.union1d(np.flatnonzero(weight == 0), [column])
@@ -280,6 +324,12 @@ def _accuracy(x: Array) -> float:
 
 
 def _pull(loss: LinearLoss, x: Array, nonnegative: bool) -> Array:
-    """How hard the loss pulls each entry away from zero, in the directions that are allowed."""
-    gradient = loss.gradient(loss.point(x))
-    return np.maximum(-gradient, 0) if nonnegative else np.abs(gradient)
+    """How hard the loss pulls each entry, or row, away from zero, in the directions that are allowed."""
+    gradient = as_numpy(loss.gradient(_point(loss, x)))
+    pull = np.maximum(-gradient, 0) if nonnegative else np.abs(gradient)
+    return pull if pull.ndim == 1 else np.linalg.norm(pull, axis=1)
+
+
+def _point(loss: LinearLoss, x: Array) -> Point:
+    """A NumPy array as a point, sent to where the data are."""
+    return loss.point(beside(x, loss.start(), "x"))

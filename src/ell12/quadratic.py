@@ -21,8 +21,8 @@ class QuadraticLoss:
     ----------
     G : array of shape (p, p)
         The matrix.
-    c : array of shape (p,)
-        The linear term.
+    c : array of shape (p,) or (p, k)
+        The linear term; several columns are as many functions of as many columns of x, which are summed.
     constant : float
         The value at zero.
     dtype : dtype, optional
@@ -36,45 +36,60 @@ class QuadraticLoss:
     (2.0, array([ 0., -4.]))
     """
 
+    quadratic = True  # the Hessian is the same everywhere
+    has_columns = True  # some columns of G cost less than all, so that working sets pay
+
     def __init__(self, G: Any, c: Any, constant: float = 0.0, dtype: Any = np.float64) -> None:
         self.G, self.c = np.asarray(G, dtype=np.float64), np.asarray(c, dtype=np.float64)
-        if self.c.ndim != 1 or self.G.shape != 2 * self.c.shape:
+        if self.c.ndim not in (1, 2) or self.G.shape != 2 * self.c.shape[:1]:
             raise ValueError(f"G must be square and fit c, got shapes {self.G.shape} and {self.c.shape}")
         if not (np.isfinite(self.G).all() and np.isfinite(self.c).all()):
             raise ValueError("G and c must hold finite numbers only")
         self.constant, self.dtype = float(constant), np.dtype(dtype)
+        self._columns: Any = slice(None)  # the entries that x holds; the others are zero
 
     def __repr__(self) -> str:
-        return f"QuadraticLoss(G of shape {self.G.shape})"
+        return f"QuadraticLoss(G of shape {self._block.shape})"
 
     def point(self, x: Array) -> Point:
-        """``x`` with ``G x``."""
-        return Point(x, self.G @ x)
+        """``x`` with ``G x``: of an x with some entries, the whole of it."""
+        return Point(x, self._side @ x)
 
     def start(self) -> Array:
         """Zeros."""
-        return np.zeros(self.c.size, dtype=self.dtype)
+        return np.zeros(self._linear.shape, dtype=self.dtype)
 
     def value(self, point: Point) -> float:
         """The function."""
         x = point.x.astype(np.float64, copy=False)
-        return 0.5 * inner(x, point.prediction) - inner(x, self.c) + self.constant
+        return 0.5 * inner(x, point.prediction[self._columns]) - inner(x, self._linear) + self.constant
 
     def gradient(self, point: Point) -> Array:
         """``G x - c``."""
-        return (point.prediction - self.c).astype(self.dtype, copy=False)
+        return (point.prediction[self._columns] - self._linear).astype(self.dtype, copy=False)
 
     def divergence(self, point: Point, base: Point) -> float:
         """Half the square of the difference in the norm of G."""
-        return 0.5 * max(inner(point.x - base.x, point.prediction - base.prediction), 0.0)
+        change = (point.prediction - base.prediction)[self._columns]
+        return 0.5 * max(inner(point.x - base.x, change), 0.0)
 
     def lipschitz(self) -> float:
         """The largest eigenvalue of G, and what rounding may have taken off it."""
         return self._largest_eigenvalue * (1 + 1e-12)
 
     def restrict(self, columns: Array) -> QuadraticLoss:
-        """The same function of the given entries of x, the others being zero."""
-        return QuadraticLoss(self.G[np.ix_(columns, columns)], self.c[columns], self.constant, self.dtype)
+        """The same function of the given entries of x, the others being zero; predictions stay as they are."""
+        other = QuadraticLoss(self.G, self.c, self.constant, self.dtype)
+        other._columns = np.arange(len(self.c))[self._columns][columns]
+        return other
+
+    def gram(self, columns: Array) -> Array:
+        """The block of G with these rows and columns; a fresh copy."""
+        return self._block[np.ix_(columns, columns)]
+
+    def point_within(self, x: Array, columns: Array) -> Point:
+        """``x``, which is zero but for the given entries, with ``G x``."""
+        return Point(x, self._side[:, columns] @ x[columns])
 
     def curvature(self, _point: Point) -> Array:
         """One number, the same at all points: so is the Hessian."""
@@ -83,8 +98,20 @@ class QuadraticLoss:
     def hessian(self, _point: Point, columns: Array | None = None, others: Array | None = None) -> Array:
         """G, or the block of it with the given rows and columns; for Newton's method."""
         rows = slice(None) if columns is None else columns
-        return self.G[rows][:, rows if others is None else others]
+        return self._block[rows][:, rows if others is None else others]
+
+    @cached_property
+    def _side(self) -> Array:
+        return self.G[:, self._columns]
+
+    @cached_property
+    def _block(self) -> Array:
+        return self._side[self._columns]
+
+    @cached_property
+    def _linear(self) -> Array:
+        return self.c[self._columns]
 
     @cached_property
     def _largest_eigenvalue(self) -> float:
-        return float(np.linalg.eigvalsh(self.G)[-1]) if self.c.size else 0.0
+        return float(np.linalg.eigvalsh(self._block)[-1]) if self._block.size else 0.0

@@ -8,12 +8,13 @@ import numpy as np
 
 from ell12.distributed.blocks import Column, Kind, OneAgainstRest
 from ell12.distributed.loss import GRAM_COLUMNS, SumLoss
-from ell12.distributed.moments import Moments, moments
+from ell12.distributed.moments import moments
 from ell12.distributed.passes import Blocks
-from ell12.distributed.problems import floating, quadratic_loss, use_gram
+from ell12.distributed.problems import floating, use_gram
 from ell12.distributed.source import as_rows, beside_rows, make_blocks
 from ell12.distributed.substitution import Centering
 from ell12.losses import LinearLoss, LogisticLoss, SquaredLoss
+from ell12.moments import Moments, mean_squared_loss
 from ell12.protocols import Array
 from ell12.quadratic import QuadraticLoss
 
@@ -21,19 +22,28 @@ Loss = SumLoss | QuadraticLoss
 
 
 def regression_losses(
-    X: Any, y: Any, *, sample_weight: Any = None, intercept: bool = True
-) -> list[tuple[Loss, Array, float]]:
+    X: Any, y: Any, *, sample_weight: Any = None, intercept: bool = True, shared: bool = False
+) -> list[tuple[Loss, Array, Any]]:
     """The mean squared loss of each column of y, with the columns' means and the intercept for centred columns.
 
-    Up to 1000 columns all is found in one pass; beyond, one pass for the means, and one for each evaluation.
+    Up to 1000 columns all is found in one pass; beyond, one pass for the means, and one for each evaluation. With
+    ``shared`` one loss for all columns of y, whose unknown is a matrix.
     """
     data = _Data(SquaredLoss, X, y, sample_weight, intercept, role="target")
     dtype = data.dtype
-    parts: list[tuple[Loss, Array, float]] = []
+    loss: Loss
+    if shared and data.several:
+        if data.found.products is None:
+            raise ValueError(
+                f"shared_support=True takes chunked data of up to {GRAM_COLUMNS} columns, and more rows"
+            )
+        levels = data.found.mean[data.width :].astype(dtype) * intercept
+        loss = mean_squared_loss(data.found, data.width, np.arange(levels.size), intercept, dtype)
+        return [(loss, data.means, levels)]
+    parts: list[tuple[Loss, Array, Any]] = []
     for k, level in enumerate(data.found.mean[data.width :]):
-        loss: Loss
         if data.found.products is not None:
-            loss = _quadratic(data.found, data.width, k, intercept, dtype)
+            loss = mean_squared_loss(data.found, data.width, k, intercept, dtype)
         else:
             target = Column(k) if data.several else None
             center = Centering(data.means, float(level)) if intercept else None
@@ -94,17 +104,3 @@ class _Data:
             substitution=center,
             gram=gram,
         )
-
-
-def _quadratic(found: Moments, width: int, k: int, intercept: bool, dtype: Any) -> QuadraticLoss:
-    """The mean squared loss for the k-th target, of centred columns where there is an intercept."""
-    if not intercept:
-        return quadratic_loss(found, width, k, scale=1 / found.total, dtype=dtype)
-    assert found.products is not None
-    target, mean = width + k, found.mean[width + k]
-    spread = max(found.high[k] - mean, mean - found.low[k])
-    # What centring leaves of a constant target is rounding, and counts as nothing.
-    kept = 0.0 if spread <= 8 * np.finfo(dtype).eps * abs(mean) else 1.0
-    mean_products = found.products / found.total
-    cross, square = mean_products[:width, target], mean_products[target, target]
-    return QuadraticLoss(mean_products[:width, :width], kept * cross, kept * square / 2, dtype)

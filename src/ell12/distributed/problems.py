@@ -8,9 +8,10 @@ import numpy as np
 
 from ell12.distributed.blocks import Kind
 from ell12.distributed.loss import GRAM_COLUMNS, SumLoss
-from ell12.distributed.moments import Moments, moments
+from ell12.distributed.moments import moments
 from ell12.distributed.source import as_rows, beside_rows, make_blocks
 from ell12.losses import LinearLoss, SquaredLoss
+from ell12.moments import Moments
 from ell12.quadratic import QuadraticLoss
 
 

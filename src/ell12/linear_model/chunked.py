@@ -35,12 +35,18 @@ def note_features(model: Any, X: Any) -> None:
         model.feature_names_in_ = np.asarray(names, dtype=object)
 
 
-def regression_problems(X: Any, y: Any, sample_weight: Any, fit_intercept: bool) -> list[Problem]:
-    """The problem of each target."""
+def regression_problems(
+    X: Any, y: Any, sample_weight: Any, fit_intercept: bool, shared: bool = False
+) -> list[Problem]:
+    """The problem of each target, or of all where they share one support."""
     from ell12 import distributed
 
-    parts = distributed.regression_losses(X, y, sample_weight=sample_weight, intercept=fit_intercept)
-    return [Problem(loss, means, level, constant=False) for loss, means, level in parts]
+    options = {"sample_weight": sample_weight, "intercept": fit_intercept, "shared": shared}
+    parts = distributed.regression_losses(X, y, **options)
+    return [
+        Problem(loss, means, level, False, n_targets=np.size(level) * np.ndim(level))
+        for loss, means, level in parts
+    ]
 
 
 def classification_problems(

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.special import expit
 from sklearn.base import ClassifierMixin
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
+from ell12.backend import as_numpy, is_numpy, namespace
+from ell12.linear_model.arrays import check_numpy, follow
 from ell12.linear_model.chunked import (
     accuracy,
     classification_problems,
@@ -16,9 +18,11 @@ from ell12.linear_model.chunked import (
     map_rows,
     note_features,
 )
+from ell12.linear_model.partial import Descents
 from ell12.linear_model.problems import Design, Problem
 from ell12.linear_model.sparse_model import SparseLinearModel
 from ell12.losses import LogisticLoss
+from ell12.losses.pointwise import sigmoid
 from ell12.protocols import Array
 
 
@@ -55,6 +59,13 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
         Such as `ell12.FISTA`; `ell12.WorkingSet` by default.
     verbose : int
         Print a line of progress now and then.
+    checkpoint : path, optional
+        An ``.npz`` file that follows the fit, so that a crash costs no more than ``checkpoint_seconds``; see
+        `ell12.minimize`. Of several problems each has its own file, with its number added to the name.
+    checkpoint_seconds : float
+        How often to write it.
+    resume : bool
+        Go on from the checkpoint, if there is one.
 
     Attributes
     ----------
@@ -69,7 +80,8 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
     n_iter_ : array of shape (1,) or (n_classes,)
         Iterations.
     result_ : list of Result
-        How each run went. Its ``x`` is the solution for centred columns, the intercept last.
+        How each run went. Its ``x`` is the solution for centred columns, the intercept last. None after
+        `partial_fit`.
     n_features_in_, feature_names_in_
         What fit has seen.
 
@@ -99,6 +111,9 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
         max_iter: int = 10_000,
         solver: Any = None,
         verbose: int = 0,
+        checkpoint: Any = None,
+        checkpoint_seconds: float = 60.0,
+        resume: bool = False,
     ) -> None:
         self.alpha = alpha
         self.l2_weight = l2_weight
@@ -110,6 +125,9 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
         self.max_iter = max_iter
         self.solver = solver
         self.verbose = verbose
+        self.checkpoint = checkpoint
+        self.checkpoint_seconds = checkpoint_seconds
+        self.resume = resume
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> L12Classifier:
         """Fit the coefficients.
@@ -124,6 +142,7 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
         sample_weight : array of shape (n_samples,), optional
             Weights, at least 0.
         """
+        self._chunks = None
         if is_chunked(X):
             note_features(self, X)
             self.classes_, problems = classification_problems(X, y, sample_weight, self.fit_intercept)
@@ -133,31 +152,68 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
         self._fit_problems(problems, self.alpha)
         return self
 
+    @available_if(lambda model: hasattr(model, "alpha"))
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> L12Classifier:
+        """Go on fitting, by stochastic proximal steps over a chunk of rows.
+
+        The model is that of `fit` only in the limit of many chunks, or of many passes over them. Columns should
+        have means near zero and similar scales (`sklearn.preprocessing.StandardScaler` has a ``partial_fit`` too).
+        A call after `fit` begins anew.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `fit`, but in memory and of NumPy or sparse. A chunk may lack some classes.
+        classes : array, optional
+            All labels that will ever come. Needed in the first call, unless it follows a `fit` that saw them.
+
+        Notes
+        -----
+        The steps are described, with what theory says of them, at
+        `ell12.linear_model.partial.StochasticDescent`.
+        """
+        first = self._chunks is None
+        labels = self._known_classes(classes, first)
+        X, y, sample_weight = self._validate(X, y, sample_weight, reset=first)
+        check_numpy(X, "partial_fit")
+        if not np.isin(y, labels).all():
+            raise ValueError(f"y holds labels that are not among classes: {np.setdiff1d(y, labels)}")
+        if first:
+            self.classes_, self._chunks = labels, Descents()
+        self._step_through(LogisticLoss, X, self._signs(np.searchsorted(labels, y), X.dtype), sample_weight)
+        return self
+
     def decision_function(self, X: Any) -> Array:
         """The fitted linear functions at the rows of X: of the second class where there are two."""
-        if is_chunked(X):
-            return map_rows(self.decision_function, X)
-        scores = self._linear_functions(X)
-        return scores[:, 0] if scores.shape[1] == 1 else scores
+        return map_rows(self.decision_function, X) if is_chunked(X) else self._decisions(X, "decision_function")
 
     def predict(self, X: Any) -> Array:
         """The label with the largest decision function; a dask array, not computed yet, where X is one."""
         if is_chunked(X):
             return map_rows(self.predict, X)
-        scores = self.decision_function(X)
-        return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
+        scores = self._decisions(X, "predict")
+        xp = namespace(scores)
+        codes = xp.astype(scores > 0, xp.int64) if scores.ndim == 1 else xp.argmax(scores, axis=1)
+        if is_numpy(self.classes_):  # as are names, whatever X is
+            return self.classes_[as_numpy(codes)]
+        return xp.take(self.classes_, codes, axis=0)
 
     def predict_proba(self, X: Any) -> Array:
         """The probability of each class; of more than two, each against the rest, scaled to the sum 1."""
         if is_chunked(X):
             return map_rows(self.predict_proba, X)
-        return probabilities(self.decision_function(X))
+        return probabilities(self._decisions(X, "predict_proba"))
 
     def predict_log_proba(self, X: Any) -> Array:
         """The logarithm of `predict_proba`."""
         if is_chunked(X):
             return map_rows(self.predict_log_proba, X)
-        return np.log(self.predict_proba(X))
+        shares = probabilities(self._decisions(X, "predict_log_proba"))
+        return namespace(shares).log(shares)
+
+    def _decisions(self, X: Any, method: str) -> Array:
+        scores = self._linear_functions(X, method)
+        return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The share of labels that are right; what is on workers is added up there."""
@@ -169,23 +225,42 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
         """The data, with the number of its class in place of each label."""
         X, y, sample_weight = self._validate(X, y, sample_weight)
         check_classification_targets(y)
-        self.classes_, codes = np.unique(y, return_inverse=True)
-        if np.unique(codes if sample_weight is None else codes[sample_weight > 0]).size < 2:
+        xp = namespace(y)
+        classes, codes = xp.unique_inverse(y)
+        self.classes_, codes = follow(classes, X), follow(codes, X)
+        if int(xp.unique_values(codes if sample_weight is None else codes[sample_weight > 0]).shape[0]) < 2:
             raise ValueError(f"y must hold at least 2 classes of positive weight, it holds one class: {y[0]!r}")
         return X, codes, sample_weight
 
     def _problems(self, X: Any, y: Array, sample_weight: Any) -> list[Problem]:
         design = Design(X, sample_weight, center=self.fit_intercept, constant=self.fit_intercept)
-        classes = range(self.classes_.size) if self.classes_.size > 2 else [1]
-        return [design.problem(LogisticLoss, np.where(y == k, 1, -1).astype(X.dtype)) for k in classes]
+        return [design.problem(LogisticLoss, signs) for signs in self._signs(y, X.dtype)]
+
+    def _signs(self, codes: Array, dtype: Any) -> list[Array]:
+        """1 for a class and -1 for the rest, for each class, or for the second of two."""
+        classes = range(self.classes_.shape[0]) if self.classes_.shape[0] > 2 else [1]
+        xp = namespace(codes)
+        return [xp.astype(2 * xp.astype(codes == k, xp.int8) - 1, dtype) for k in classes]
+
+    def _known_classes(self, classes: Any, first: bool) -> Array:
+        """The sorted labels, from the first call of `partial_fit` on."""
+        if classes is None and not hasattr(self, "classes_"):
+            raise ValueError("classes must be passed on the first call to partial_fit.")
+        labels = self.classes_ if classes is None else np.unique(np.asarray(classes))
+        if labels.size < 2:
+            raise ValueError(f"classes must hold at least 2 classes, got {labels}")
+        if not first and not np.array_equal(labels, self.classes_):
+            raise ValueError(f"classes={labels} are not those of the first call to partial_fit: {self.classes_}")
+        return labels
 
 
 def probabilities(scores: Array) -> Array:
     """One probability for each class, last axis, from the decision functions."""
+    xp = namespace(scores)
     if scores.ndim == 1 or scores.shape[1] == 1:
-        scores = scores.reshape(-1)
-        return np.stack([expit(-scores), expit(scores)], axis=1)
+        scores = xp.reshape(scores, (-1,))
+        return xp.stack([sigmoid(-scores), sigmoid(scores)], axis=1)
     # The largest score is taken out first, so that a row of very negative scores does not become 0/0.
-    logs = -np.logaddexp(0, -scores)
-    shares = np.exp(logs - logs.max(axis=1, keepdims=True))
-    return shares / shares.sum(axis=1, keepdims=True)
+    logs = -xp.logaddexp(xp.zeros_like(scores), -scores)
+    shares = xp.exp(logs - xp.max(logs, axis=1, keepdims=True))
+    return shares / xp.sum(shares, axis=1, keepdims=True)

@@ -13,9 +13,9 @@ from sklearn.base import is_classifier
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing
-from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
+from ell12.linear_model.arrays import linear_functions, passes
 from ell12.linear_model.classifier import L12Classifier, probabilities
 from ell12.linear_model.regressor import L12Regressor
 from ell12.linear_model.sparse_model import SparseLinearModel, warn_if_not_converged
@@ -40,6 +40,11 @@ class AlphaSearch(SparseLinearModel):
         check_is_fitted(self)
         return plot_cross_validation(self, axes=axes)
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.array_api_support = False
+        return tags
+
     @abstractmethod
     def _score_path(self, coefs: Array, intercepts: Array, X: Any, y: Array, weight: Any) -> Array:
         """The score, the higher the better, for each alpha; coefs are (n_alphas, n_problems, n_features)."""
@@ -48,6 +53,10 @@ class AlphaSearch(SparseLinearModel):
         """Set ``alphas_`` and ``alpha_``, fit at that, and return the scores, (n_alphas, n_folds)."""
         if self.selection not in ("min", "1se"):
             raise ValueError(f"selection must be 'min' or '1se', got {self.selection!r}")
+        if passes(X):
+            raise TypeError(
+                f"{type(self).__name__} needs NumPy arrays, got {type(X).__name__}; see `ell12.l12_path`"
+            )
         problems = self._problems(X, y, sample_weight)
         if self.alphas is None:
             self.alphas_ = alpha_grid(self._alpha_max(problems), self.n_alphas, self.eps)
@@ -83,7 +92,7 @@ class L12RegressorCV(AlphaSearch, L12Regressor):
         it, which selects fewer features.
     n_jobs : int, optional
         Folds in parallel, by joblib.
-    fit_intercept, positive, penalty_factors, warm_start, tol, max_iter, solver, verbose
+    fit_intercept, positive, penalty_factors, shared_support, warm_start, tol, max_iter, solver, verbose
         As in `L12Regressor`.
 
     Attributes
@@ -119,6 +128,7 @@ class L12RegressorCV(AlphaSearch, L12Regressor):
         fit_intercept: bool = True,
         positive: bool = False,
         penalty_factors: Any = None,
+        shared_support: bool = False,
         warm_start: bool = False,
         tol: float = 1e-4,
         max_iter: int = 10_000,
@@ -135,6 +145,7 @@ class L12RegressorCV(AlphaSearch, L12Regressor):
         self.fit_intercept = fit_intercept
         self.positive = positive
         self.penalty_factors = penalty_factors
+        self.shared_support = shared_support
         self.warm_start = warm_start
         self.tol = tol
         self.max_iter = max_iter
@@ -267,16 +278,16 @@ def _fold(
         [problem.coefficients(result.x) for result in results]
         for problem, results in zip(problems, runs, strict=True)
     ]
-    coefs = np.stack([np.stack([coef for coef, _ in path]) for path in pairs], axis=1)
-    intercepts = np.array([[intercept for _, intercept in path] for path in pairs], dtype=coefs.dtype).T
+    coefs = np.concatenate([np.stack([coef for coef, _ in path]) for path in pairs], axis=1)
+    intercepts = np.concatenate([np.stack([level for _, level in path]) for path in pairs], axis=1)
     scores = model._score_path(coefs, intercepts, rows(X, test), rows(y, test), rows(sample_weight, test))
     return scores, [replace(result, x=None, history={}) for results in runs for result in results]
 
 
 def _predictions(coefs: Array, intercepts: Array, X: Any) -> Array:
     """The linear functions at the rows of X, (n_samples, n_alphas, n_problems), by one product."""
-    flat = safe_sparse_dot(X, coefs.reshape(-1, coefs.shape[-1]).T, dense_output=True)
-    return flat.reshape(-1, *intercepts.shape) + intercepts
+    flat = linear_functions(X, coefs.reshape(-1, coefs.shape[-1]), intercepts.reshape(-1))
+    return flat.reshape(-1, *intercepts.shape)
 
 
 def _select(scores: Array, selection: str) -> int:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from ell12.backend import is_numpy, namespace, total
 from ell12.centering import CenteredColumns
 from ell12.losses import LinearLoss
 from ell12.protocols import Array
@@ -23,37 +24,42 @@ class Design:
 
     def __init__(self, X: Any, sample_weight: Any, *, center: bool, constant: bool) -> None:
         self.sample_weight = sample_weight
-        self.total = float(X.shape[0] if sample_weight is None else sample_weight.sum(dtype=np.float64))
+        self.total = float(X.shape[0]) if sample_weight is None else _sum(sample_weight)
         if self.total == 0:
             raise ValueError("sample_weight sums to zero: no sample is left to fit")
         self.constant = constant
-        self.means = self.mean(X) if center else np.zeros(X.shape[1], dtype=X.dtype)
-        if not center:
-            self.A = X
-        elif scipy.sparse.issparse(X):
-            self.A = CenteredColumns(X, self.means, constant)
+        sparse = scipy.sparse.issparse(X)
+        xp = np if sparse else namespace(X)
+        if center:
+            self.means = self.mean(X)
         else:
-            ones = np.ones((X.shape[0], 1), dtype=X.dtype)
-            self.A = np.hstack([X - self.means, ones]) if constant else X - self.means
+            self.means = np.zeros(X.shape[1], dtype=X.dtype) if sparse else xp.zeros_like(X[0, :])
+        self.A = X
+        if sparse and (center or constant):
+            self.A = CenteredColumns(X, self.means, constant)
+        elif center or constant:
+            inside = X - self.means if center else X
+            self.A = xp.concat([inside, xp.ones_like(X[:, :1])], axis=1) if constant else inside
 
     def mean(self, values: Any) -> Array:
-        """The mean over samples, weighted; summed in double precision."""
+        """The mean over samples, weighted."""
+        weight = self.sample_weight
         if scipy.sparse.issparse(values):
-            weight = np.ones(values.shape[0]) if self.sample_weight is None else self.sample_weight
-            mean = (values.T @ weight.astype(np.float64)) / self.total
-        else:
-            mean = np.average(values, axis=0, weights=self.sample_weight)
-        return np.asarray(mean, dtype=values.dtype)
+            weight = np.ones(values.shape[0]) if weight is None else weight.astype(np.float64)
+            return ((values.T @ weight) / self.total).astype(values.dtype)
+        if is_numpy(values):
+            return np.asarray(np.average(values, axis=0, weights=weight), dtype=values.dtype)
+        return namespace(values).mean(values, axis=0) if weight is None else weight @ values / self.total
 
-    def problem(self, kind: type[LinearLoss], target: Array, level: float = 0.0) -> Problem:
-        """The mean loss of this kind on a target; ``level`` is what was subtracted from the target."""
+    def problem(self, kind: type[LinearLoss], target: Array, level: Any = 0.0) -> Problem:
+        """The mean loss of this kind on a target, or on several at once; ``level`` was subtracted from them."""
         loss = kind(self.A, target, sample_weight=self.sample_weight, scale=1 / self.total)
-        return Problem(loss, self.means, level, self.constant)
+        return Problem(loss, self.means, level, self.constant, 0 if target.ndim == 1 else target.shape[1])
 
 
 @dataclass(frozen=True)
 class Problem:
-    """A loss, and how its unknown x makes coefficients and an intercept.
+    """A loss, and how its unknown x makes coefficients and intercepts.
 
     Parameters
     ----------
@@ -61,33 +67,43 @@ class Problem:
         Of columns less their means.
     means : array of shape (n_features,)
         The means, zeros where there is no intercept.
-    level : float
+    level : float or array of shape (n_targets,)
         The intercept for centred columns, where x does not hold it.
     constant : bool
         Whether x holds it, as its last entry.
+    n_targets : int
+        How many columns x has; 0 where it is a vector.
     """
 
     loss: Any
     means: Array
-    level: float
+    level: Any
     constant: bool
+    n_targets: int = 0
 
-    def coefficients(self, x: Array) -> tuple[Array, float]:
-        """The coefficients of the columns of X as they were given, and the intercept."""
-        coef = x[:-1] if self.constant else x
-        level = float(x[-1]) if self.constant else self.level
-        return coef, level - float(self.means @ coef)
+    def coefficients(self, x: Array) -> tuple[Array, Array]:
+        """The coefficients of the columns of X as they were given, a row for each target, and the intercepts."""
+        rows = x.T if self.n_targets else x[None, :]
+        coef = rows[:, :-1] if self.constant else rows
+        level = rows[:, -1] if self.constant else self.level
+        return coef, level - coef @ self.means
 
-    def unknown(self, coef: Array, intercept: float) -> Array:
-        """The x that has these coefficients and this intercept: the inverse of `coefficients`."""
-        if not self.constant:
-            return coef
-        return np.append(coef, np.asarray(intercept + self.means @ coef, dtype=coef.dtype))
+    def unknown(self, coef: Array, intercept: Array) -> Array:
+        """The x that has these coefficients and intercepts: the inverse of `coefficients`."""
+        rows = coef
+        if self.constant:
+            rows = namespace(coef).concat([coef, (intercept + coef @ self.means)[:, None]], axis=1)
+        return rows.T if self.n_targets else rows[0]
 
 
-def centered_target(design: Design, y: Array) -> tuple[Array, float]:
-    """The target less its mean, and the mean. What this leaves of a constant is rounding, and becomes zero."""
-    mean = design.mean(y)
+def centered_target(design: Design, y: Array) -> tuple[Array, Array]:
+    """The targets less their means, and the means. What this leaves of a constant is rounding, and becomes 0."""
+    xp, mean = namespace(y), design.mean(y)
     rest = y - mean
-    rounding = 8 * np.finfo(y.dtype).eps * abs(mean)
-    return np.where(np.abs(rest).max() <= rounding, 0, rest).astype(y.dtype), float(mean)
+    rounding = 8 * float(xp.finfo(y.dtype).eps) * xp.abs(mean)
+    return xp.where(xp.max(xp.abs(rest), axis=0) <= rounding, 0, rest), mean
+
+
+def _sum(weight: Array) -> float:
+    """The sum, in double precision where that is sure to exist."""
+    return float(weight.sum(dtype=np.float64)) if is_numpy(weight) else total(weight)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.utils.metaestimators import available_if
 
+from ell12.backend import namespace
+from ell12.linear_model.arrays import check_numpy
 from ell12.linear_model.chunked import (
     determination,
     is_chunked,
@@ -14,6 +16,7 @@ from ell12.linear_model.chunked import (
     note_features,
     regression_problems,
 )
+from ell12.linear_model.partial import MOST_COLUMNS, Chunks, Descents
 from ell12.linear_model.problems import Design, Problem, centered_target
 from ell12.linear_model.sparse_model import SparseLinearModel
 from ell12.losses import SquaredLoss
@@ -28,6 +31,12 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
         1/(2n) sum_i w_i (y_i - x_i'c - c_0)^2 + alpha (||c||_1 - l2_weight ||c||_2)
 
     where n is the number of samples and the sample weights w are scaled to the sum n, as in scikit-learn's Lasso.
+    Several columns of y are as many separate problems, each with a support of its own; or, with
+    ``shared_support``, one problem over a matrix of coefficients C, a column c_j for each feature::
+
+        1/(2n) sum_i w_i ||y_i - C x_i - c_0||^2 + alpha (sum_j ||c_j||_2 - l2_weight ||C||_F)
+
+    which selects a feature for all targets or for none, as scikit-learn's MultiTaskLasso does.
 
     Parameters
     ----------
@@ -43,6 +52,8 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
     penalty_factors : array of shape (n_features,), optional
         Weights of the features in the l1 norm, used as they are given. A feature of factor 0 is not penalised, and
         enters neither norm; a factor between 0 and l2_weight rewards a feature that stands alone.
+    shared_support : bool
+        Whether several targets share one support. By default each has its own.
     warm_start : bool
         Begin at the coefficients of the last fit rather than at zero.
     tol : float
@@ -54,19 +65,26 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
         Such as `ell12.FISTA`; `ell12.WorkingSet` by default.
     verbose : int
         Print a line of progress now and then.
+    checkpoint : path, optional
+        An ``.npz`` file that follows the fit, so that a crash costs no more than ``checkpoint_seconds``; see
+        `ell12.minimize`. Of several problems each has its own file, with its number added to the name.
+    checkpoint_seconds : float
+        How often to write it.
+    resume : bool
+        Go on from the checkpoint, if there is one.
 
     Attributes
     ----------
     coef_ : array of shape (n_features,) or (n_targets, n_features)
-        Coefficients. Several columns of y are separate problems, each with a support of its own.
+        Coefficients.
     sparse_coef_ : sparse array of shape (n_targets, n_features)
         The same, sparse.
     intercept_ : float or array of shape (n_targets,)
         The intercept.
     n_iter_ : int or array of shape (n_targets,)
-        Iterations.
+        Iterations; of one run for all targets, an int.
     result_ : Result or list of Result
-        How each run went. Its ``x`` is the solution for centred columns.
+        How each run went. Its ``x`` is the solution for centred columns. None after stochastic steps.
     n_features_in_, feature_names_in_
         What fit has seen.
 
@@ -77,6 +95,7 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
 
     Examples
     --------
+    >>> import numpy as np
     >>> from ell12.datasets import correlated_design
     >>> problem = correlated_design(0, n_samples=60, n_features=100, n_nonzero=3, noise=0.0)
     >>> model = L12Regressor(alpha=0.01).fit(problem.A, problem.b)
@@ -92,22 +111,30 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
         fit_intercept: bool = True,
         positive: bool = False,
         penalty_factors: Any = None,
+        shared_support: bool = False,
         warm_start: bool = False,
         tol: float = 1e-4,
         max_iter: int = 10_000,
         solver: Any = None,
         verbose: int = 0,
+        checkpoint: Any = None,
+        checkpoint_seconds: float = 60.0,
+        resume: bool = False,
     ) -> None:
         self.alpha = alpha
         self.l2_weight = l2_weight
         self.fit_intercept = fit_intercept
         self.positive = positive
         self.penalty_factors = penalty_factors
+        self.shared_support = shared_support
         self.warm_start = warm_start
         self.tol = tol
         self.max_iter = max_iter
         self.solver = solver
         self.verbose = verbose
+        self.checkpoint = checkpoint
+        self.checkpoint_seconds = checkpoint_seconds
+        self.resume = resume
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> L12Regressor:
         """Fit the coefficients.
@@ -122,9 +149,10 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
         sample_weight : array of shape (n_samples,), optional
             Weights, at least 0.
         """
+        self._chunks = None
         if is_chunked(X):
             note_features(self, X)
-            problems = regression_problems(X, y, sample_weight, self.fit_intercept)
+            problems = regression_problems(X, y, sample_weight, self.fit_intercept, self.shared_support)
         else:
             X, y, sample_weight = self._validate_regression(X, y, sample_weight)
             problems = self._problems(X, y, sample_weight)
@@ -132,9 +160,42 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
         self._squeeze(y)
         return self
 
+    @available_if(lambda model: hasattr(model, "alpha"))
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> L12Regressor:
+        """Fit to a chunk of rows and to all that came before it.
+
+        With up to 3000 columns the rows' means and products are kept, so that after every chunk the model is that
+        of a fit to all rows at once. With more, each chunk makes stochastic proximal steps, and the model is that
+        of a fit only in the limit of many chunks, or of many passes over them; columns should then have means near
+        zero. A call after `fit` begins anew.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `fit`, but in memory and of NumPy or sparse.
+
+        Notes
+        -----
+        The steps are described, with what theory says of them, at
+        `ell12.linear_model.partial.StochasticDescent`.
+        """
+        first = self._chunks is None
+        X, y, sample_weight = self._validate_regression(X, y, sample_weight, reset=first)
+        check_numpy(X, "partial_fit")
+        if first:
+            self._chunks = Chunks(X.dtype) if X.shape[1] <= MOST_COLUMNS else Descents()
+        if isinstance(self._chunks, Chunks):
+            self._chunks.add(X, y, sample_weight)
+            problems = self._chunks.problems(self.fit_intercept, y.ndim == 2, self.shared_support)
+            self._fit_problems(problems, self.alpha, saved=False)
+        else:
+            self._step_through(SquaredLoss, X, self._targets(y), sample_weight)
+        self._squeeze(y)
+        return self
+
     def predict(self, X: Any) -> Array:
         """The fitted linear function at the rows of X; a dask array, not computed yet, where X is one."""
-        return map_rows(self.predict, X) if is_chunked(X) else self._linear_functions(X)
+        return map_rows(self.predict, X) if is_chunked(X) else self._linear_functions(X, "predict")
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The coefficient of determination; what is on workers is added up there."""
@@ -142,18 +203,24 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
             return determination(self.predict(X), X, y, sample_weight)
         return super().score(X, y, sample_weight)
 
-    def _validate_regression(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Array, Any]:
-        X, y, sample_weight = self._validate(X, y, sample_weight, multi_output=True, y_numeric=True)
-        return X, np.asarray(y, dtype=X.dtype), sample_weight
+    def _validate_regression(
+        self, X: Any, y: Any, sample_weight: Any, reset: bool = True
+    ) -> tuple[Any, Array, Any]:
+        X, y, sample_weight = self._validate(X, y, sample_weight, multi_output=True, y_numeric=True, reset=reset)
+        return X, namespace(y).astype(y, X.dtype), sample_weight
 
     def _problems(self, X: Any, y: Array, sample_weight: Any) -> list[Problem]:
         design = Design(X, sample_weight, center=self.fit_intercept, constant=False)
-        columns = y.reshape(len(y), -1).T
-        targets = [centered_target(design, b) if self.fit_intercept else (b, 0.0) for b in columns]
+        targets = [centered_target(design, b) if self.fit_intercept else (b, 0.0) for b in self._targets(y)]
         return [design.problem(SquaredLoss, b, level) for b, level in targets]
+
+    def _targets(self, y: Array) -> list[Array]:
+        """The targets that make a problem each: the columns of y, or all of y."""
+        return [y] if y.ndim == 1 or self.shared_support else [y[:, k] for k in range(y.shape[1])]
 
     def _squeeze(self, y: Array) -> None:
         """Where y is a vector, coefficients are one, and the rest single values."""
         if y.ndim == 1:
-            self.coef_, self.intercept_ = self.coef_[0], self.intercept_[0]
+            self.coef_, self.intercept_ = self.coef_[0, ...], self.intercept_[0]
+        if y.ndim == 1 or self.shared_support:
             self.n_iter_, self.result_ = int(self.n_iter_[0]), self.result_[0]

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from ell12.backend import as_numpy, indices_like, like, namespace
+from ell12.linear_model.arrays import check_follows, floating_dtypes, follow, linear_functions, passes
 from ell12.linear_model.chunked import check_in_memory
+from ell12.linear_model.partial import Descents
 from ell12.linear_model.problems import Problem
+from ell12.losses import LinearLoss
 from ell12.minimization import Result
 from ell12.path import alpha_max, l12_penalty, solution_path
 from ell12.progress import progress_lines
-from ell12.protocols import Array, DataUnavailable
+from ell12.protocols import Array, DataUnavailable, Penalty
 
 
 class SparseLinearModel(BaseEstimator, ABC):
@@ -36,9 +42,14 @@ class SparseLinearModel(BaseEstimator, ABC):
     max_iter: int
     solver: Any
     verbose: int
+    checkpoint: Any = None
+    checkpoint_seconds: float = 60.0
+    resume: bool = False
 
+    alpha: float
     n_iter_: Any
     result_: Any
+    _chunks: Any = None  # what `partial_fit` keeps of the rows
 
     @property
     def penalty(self) -> str:
@@ -49,30 +60,34 @@ class SparseLinearModel(BaseEstimator, ABC):
     def sparse_coef_(self) -> Any:
         """The coefficients as a sparse array."""
         check_is_fitted(self)
-        return scipy.sparse.csr_array(np.atleast_2d(self.coef_))
+        return scipy.sparse.csr_array(np.atleast_2d(as_numpy(self.coef_)))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.array_api_support = True
         return tags
 
     @abstractmethod
     def _problems(self, X: Any, y: Array, sample_weight: Any) -> list[Problem]:
         """The problems that the data make, one for each row of coefficients."""
 
-    def _linear_functions(self, X: Any) -> Array:
-        """The fitted linear functions at the rows of X."""
+    def _linear_functions(self, X: Any, method: str) -> Array:
+        """The fitted linear functions at the rows of X, for one of the methods."""
         check_is_fitted(self)
         check_in_memory(X, self)
-        X = validate_data(self, X, accept_sparse=("csr", "csc"), dtype=(np.float64, np.float32), reset=False)
-        return safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
+        check_follows(X, self, method)
+        X = validate_data(self, X, accept_sparse=("csr", "csc"), dtype=floating_dtypes(X), reset=False)
+        return linear_functions(X, self.coef_, self.intercept_)
 
     def _validate(self, X: Any, y: Any, sample_weight: Any, **checks: Any) -> tuple[Any, Any, Any]:
         check_in_memory(X, self)
-        X, y = validate_data(self, X, y, accept_sparse=("csr", "csc"), dtype=(np.float64, np.float32), **checks)
+        X, y = validate_data(self, X, y, accept_sparse=("csr", "csc"), dtype=floating_dtypes(X), **checks)
         if sample_weight is not None:
-            sample_weight = _check_sample_weight(sample_weight, X, dtype=X.dtype, ensure_non_negative=True)
-        return X, y, sample_weight
+            sample_weight = _check_sample_weight(
+                follow(sample_weight, X), X, dtype=X.dtype, ensure_non_negative=True
+            )
+        return X, follow(y, X), sample_weight
 
     def _penalty_options(self) -> dict[str, Any]:
         if self.penalty_factors is None:
@@ -89,50 +104,82 @@ class SparseLinearModel(BaseEstimator, ABC):
             alpha_max(problem.loss, self.l2_weight, intercept=problem.constant, **options) for problem in problems
         )
 
-    def _solve(self, problem: Problem, alphas: Any, x0: Array | None = None) -> list[Result]:
+    def _penalty(self, problem: Problem) -> Callable[[float], Penalty]:
+        """The penalty of a problem, for each alpha."""
+        options = self._penalty_options() | {"intercept": problem.constant, "rows": problem.n_targets > 0}
+        if options["weights"] is not None and passes(problem.means):
+            options["weights"] = like(options["weights"], problem.means)  # sent once, not at every step
+        return lambda alpha: l12_penalty(alpha, self.l2_weight, **options)
+
+    def _solve(self, problem: Problem, alphas: Any, x0: Array | None = None, **options: Any) -> list[Result]:
         """A result for each alpha, warm-started."""
-        options = self._penalty_options()
         return solution_path(
             problem.loss,
-            lambda alpha: l12_penalty(alpha, self.l2_weight, intercept=problem.constant, **options),
+            self._penalty(problem),
             alphas,
             x0,
             solver=self.solver,
             tol=self.tol,
             max_iter=self.max_iter,
             stop=progress_lines(type(self).__name__) if self.verbose else None,
+            **options,
         )
 
-    def _fit_problems(self, problems: list[Problem], alpha: float) -> None:
+    def _fit_problems(self, problems: list[Problem], alpha: float, *, saved: bool = True) -> None:
         """Solve at one alpha and keep what was found: one row of coefficients for each problem."""
         starts = self._starts(problems)
         results: list[Result] = []
-        for problem, start in zip(problems, starts, strict=True):
+        for number, (problem, start) in enumerate(zip(problems, starts, strict=True)):
+            options = self._checkpoint_options(number, len(problems)) if saved else {}
             try:
-                results.extend(self._solve(problem, [alpha], start))
+                results.extend(self._solve(problem, [alpha], start, **options))
             except DataUnavailable as error:
                 if error.result is not None:
-                    error.coef, error.intercept = problem.coefficients(error.result.x)
+                    error.coef, error.intercept = (part[0] for part in problem.coefficients(error.result.x))
                 raise
         self._keep(problems, results)
         warn_if_not_converged(self, results)
 
+    def _checkpoint_options(self, number: int, count: int) -> dict[str, Any]:
+        """The file that follows a problem's run: of several problems each has its own, by its number."""
+        if self.checkpoint is None:
+            return {"resume": self.resume}
+        path = Path(self.checkpoint)
+        if count > 1:
+            path = path.with_name(f"{path.stem}-{number}{path.suffix}")
+        return {"checkpoint": path, "checkpoint_seconds": self.checkpoint_seconds, "resume": self.resume}
+
     def _starts(self, problems: list[Problem]) -> list[Any]:
         """Where to begin: at the last fit, if that is wanted and fits."""
-        coef = np.atleast_2d(getattr(self, "coef_", np.empty((0, 0))))
-        if not self.warm_start or coef.shape != (len(problems), self.n_features_in_):
+        coef = getattr(self, "coef_", None)
+        rows = [problem.n_targets or 1 for problem in problems]
+        if not self.warm_start or coef is None or math.prod(coef.shape) != sum(rows) * self.n_features_in_:
             return [None] * len(problems)
-        intercepts = np.broadcast_to(self.intercept_, len(problems))
+        means = problems[0].means
+        coef, levels = (follow(values, means) for values in (coef, self.intercept_))
+        xp = namespace(means)
+        coef = xp.astype(xp.reshape(coef, (sum(rows), -1)), means.dtype)
+        levels = xp.reshape(xp.asarray(levels, dtype=means.dtype), (-1,))
+        ends = np.cumsum([0, *rows]).tolist()
         return [
-            problem.unknown(row.astype(problem.means.dtype), float(intercept))
-            for problem, row, intercept in zip(problems, coef, intercepts, strict=True)
+            problem.unknown(coef[first:last, :], levels[first:last])
+            for problem, first, last in zip(problems, ends, ends[1:], strict=False)
         ]
+
+    def _step_through(self, kind: type[LinearLoss], X: Any, targets: list[Array], sample_weight: Any) -> None:
+        """Take the stochastic steps of a chunk, and keep where they lead."""
+        descents: Descents = self._chunks
+        descents.add(kind, X, targets, sample_weight, self.fit_intercept, self._penalty, self.alpha)
+        self.coef_, self.intercept_ = descents.coefficients()
+        self.n_iter_ = np.array([part.n_steps for part in descents.parts])
+        self.result_ = [None] * len(descents.parts)
 
     def _keep(self, problems: list[Problem], results: list[Result]) -> None:
         pairs = [problem.coefficients(result.x) for problem, result in zip(problems, results, strict=True)]
-        self.coef_ = np.stack([coef for coef, _ in pairs])
-        self.intercept_ = np.array([intercept for _, intercept in pairs], dtype=self.coef_.dtype)
-        self.n_iter_ = np.array([result.n_iter for result in results])
+        xp = namespace(pairs[0][0])
+        self.coef_ = xp.concat([coef for coef, _ in pairs])
+        self.intercept_ = xp.astype(xp.concat([intercept for _, intercept in pairs]), self.coef_.dtype)
+        self.n_iter_ = indices_like(np.array([result.n_iter for result in results]), self.coef_)
         self.result_ = results
 
 

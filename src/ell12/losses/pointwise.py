@@ -98,10 +98,10 @@ class LogisticLoss(LinearLoss):
         return xp.where(margin < 0, -margin, 0) + xp.log1p(xp.exp(-xp.abs(margin)))
 
     def _slope(self, prediction: Array) -> Array:
-        return -self.b * _sigmoid(-self.b * prediction)
+        return -self.b * sigmoid(-self.b * prediction)
 
     def _second(self, prediction: Array) -> Array:
-        return _sigmoid(prediction) * _sigmoid(-prediction)
+        return sigmoid(prediction) * sigmoid(-prediction)
 
 
 class HuberLoss(LinearLoss):
@@ -135,7 +135,7 @@ class HuberLoss(LinearLoss):
         return xp.astype(xp.abs(prediction - self.b) <= self.delta, prediction.dtype)
 
 
-def _sigmoid(m: Array) -> Array:
+def sigmoid(m: Array) -> Array:
     """``1 / (1 + exp(-m))`` without overflow."""
     xp = namespace(m)
     decay = xp.exp(-xp.abs(m))

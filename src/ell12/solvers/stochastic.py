@@ -57,7 +57,7 @@ class ProxSVRG:
     def iterates(self, loss: Any, penalty: Penalty, start: Point) -> Iterator[Iterate]:
         """Yield one iterate for each snapshot."""
         random = np.random.default_rng(self.random_state)
-        step = _Step(self.step)
+        step = LearnedStep(self.step)
         snapshot, value = start, objective(loss, penalty, start)
         gradient = loss.gradient(start)
         while True:
@@ -75,7 +75,9 @@ class ProxSVRG:
             yield Iterate(snapshot, value, _residual(penalty, snapshot.x, gradient, size))
 
     @staticmethod
-    def _move(batch: Any, penalty: Penalty, x: Array, snapshot: Point, gradient: Array, step: _Step) -> Array:
+    def _move(
+        batch: Any, penalty: Penalty, x: Array, snapshot: Point, gradient: Array, step: LearnedStep
+    ) -> Array:
         here = batch.loss.point(x)
         there = batch.point(snapshot)
         change = batch.loss.gradient_of(batch.loss.slope(here) - batch.loss.slope(there))
@@ -110,7 +112,7 @@ class SAGA:
     def iterates(self, loss: Any, penalty: Penalty, start: Point) -> Iterator[Iterate]:
         """Yield one iterate for each pass."""
         random = np.random.default_rng(self.random_state)
-        step = _Step(self.step)
+        step = LearnedStep(self.step)
         best, value = start, objective(loss, penalty, start)
         kept, total = self._table(loss, start)
         x = start.x
@@ -140,7 +142,7 @@ class SAGA:
         return kept, total
 
 
-class _Step:
+class LearnedStep:
     """The step: a number, or one that batches teach."""
 
     def __init__(self, step: float | str) -> None:

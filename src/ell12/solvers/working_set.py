@@ -160,8 +160,9 @@ class _Problem:
     def _better(self, new: _Place, here: _Place) -> _Place | None:
         """The new place if its objective is lower or, near the end where only slopes can tell, its violation."""
         falls = new.objective < here.objective or new.violation < here.violation
-        lowest = here.objective + _rounding(here.point.x, here.objective)
-        return new if falls and new.objective <= lowest else None
+        size = max(abs(here.objective), getattr(self.loss, "constant", 0.0))  # of the terms that a value sums
+        highest = here.objective + _rounding(here.point.x, size)
+        return new if falls and new.objective <= highest else None
 
     def _quadratic(self, here: _Place, columns: Any) -> tuple[Point, descent.Model]:
         """The quadratic loss is its own model."""

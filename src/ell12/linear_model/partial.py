@@ -1,0 +1,140 @@
+"""Fits to rows that come a chunk at a time: what is kept of those that have gone by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ell12.linear_model.problems import Design, Problem
+from ell12.losses import LinearLoss
+from ell12.moments import Moments, mean_squared_loss, of_rows
+from ell12.protocols import Array, Penalty
+from ell12.solvers.stochastic import LearnedStep
+
+MOST_COLUMNS = 3000  # whose products are kept: a matrix of 72 MB, and as much again while it grows
+BATCH = 64  # rows of a stochastic step
+
+
+class Chunks:
+    """The moments of all rows so far, from which a squared loss is that of all rows at once."""
+
+    def __init__(self, dtype: Any) -> None:
+        self.dtype = dtype
+        self.moments: Moments | None = None
+
+    def add(self, X: Any, y: Array, sample_weight: Any) -> None:
+        """Take in a chunk."""
+        weight = np.ones(X.shape[0]) if sample_weight is None else sample_weight.astype(np.float64)
+        targets = y.reshape(len(y), -1).astype(np.float64)
+        mean, products = of_rows(X, targets, weight)
+        low, high = targets.min(axis=0), targets.max(axis=0)
+        new = Moments(X.shape[0], float(weight.sum()), mean, products, low, high)
+        if self.moments is not None and self.moments.mean.size != mean.size:
+            raise ValueError(f"y must have as many columns as in the chunks before, got {targets.shape[1]}")
+        self.moments = new if self.moments is None else self.moments + new
+
+    def problems(self, fit_intercept: bool, several: bool, shared: bool) -> list[Problem]:
+        """The problem of each target, or of all where they share one support."""
+        found = self.moments
+        if found is None or found.total == 0:
+            raise ValueError("sample_weight sums to zero: no sample is left to fit")
+        width = found.products.shape[0] - found.low.size  # type: ignore[union-attr]
+        means = found.mean[:width].astype(self.dtype) * fit_intercept
+        levels = found.mean[width:].astype(self.dtype) * fit_intercept
+        targets: Any = [np.arange(levels.size)] if several and shared else range(levels.size)
+        return [
+            Problem(
+                mean_squared_loss(found, width, which, fit_intercept, self.dtype),
+                means,
+                levels[which],
+                constant=False,
+                n_targets=np.size(which) if several and shared else 0,
+            )
+            for which in targets
+        ]
+
+
+@dataclass
+class StochasticDescent:
+    """Proximal steps along an estimate of the gradient that every batch of rows improves.
+
+    With f_k the mean loss of the k-th batch and s_k its share of all the weight so far, ::
+
+        d <- s_k grad f_k(x) + (1 - s_k) (d + grad f_k(x) - grad f_k(x_before))
+        x_before, x <- x, prox(x - step_k d, step_k)
+
+    so that d is the mean of all gradients seen, each carried along to the present x as well as the batches at hand
+    can tell. Its noise dies away as one over the number of rows, or of passes, without which no prox would leave
+    exact zeros. Steps fall as the inverse fourth root of their number, from one third of the inverse curvature.
+
+    Notes
+    -----
+    For convex penalties and shares and steps of a certain decay this is known to come near a stationary point
+    (Cutkosky & Orabona, NeurIPS 2019, without a penalty; Xu & Xu, J. Optim. Theory Appl. 2023, with one). For
+    the nonconvex l1-2, and for shares that fall as they do here, nothing is proved.
+    """
+
+    x: Array
+    before: Any = None
+    gradient: Any = None
+    seen: float = 0.0
+    n_steps: int = 0
+    step: LearnedStep = field(default_factory=lambda: LearnedStep("lipschitz"))
+
+    def take(self, loss: Any, weight: float, penalty: Penalty) -> None:
+        """One step, by a batch's mean loss."""
+        self.step.watch(loss, 1)
+        gradient = loss.gradient(loss.point(self.x))
+        share = weight / (self.seen + weight)
+        if self.before is None:
+            self.gradient = gradient
+        else:
+            change = gradient - loss.gradient(loss.point(self.before))
+            self.step.compare(self.x - self.before, change, 1)
+            self.gradient = share * gradient + (1 - share) * (self.gradient + change)
+        self.step.factor = (1 + self.n_steps / 100) ** -0.25
+        size = self.step.size
+        self.before, self.x = self.x, penalty.prox(self.x - size * self.gradient, size)
+        self.seen, self.n_steps = self.seen + weight, self.n_steps + 1
+
+
+class Descents:
+    """A stochastic descent for each row of coefficients."""
+
+    def __init__(self) -> None:
+        self.parts: list[StochasticDescent] = []
+        self.problems: list[Problem] = []
+
+    def add(
+        self,
+        kind: type[LinearLoss],
+        X: Any,
+        targets: list[Array],
+        sample_weight: Any,
+        fit_intercept: bool,
+        make_penalty: Callable[[Problem], Callable[[float], Penalty]],
+        alpha: float,
+    ) -> None:
+        """Take the steps of a chunk's batches; columns are used as they are, for their means are not known yet."""
+        design = Design(X, sample_weight, center=False, constant=fit_intercept)
+        self.problems = [design.problem(kind, target) for target in targets]
+        if not self.parts:
+            self.parts = [StochasticDescent(problem.loss.start()) for problem in self.problems]
+        if len(self.parts) != len(targets):
+            raise ValueError(f"y must have {len(self.parts)} columns as in the chunks before, got {len(targets)}")
+        for part, problem in zip(self.parts, self.problems, strict=True):
+            penalty = make_penalty(problem)(alpha)
+            for batch in problem.loss.batches(BATCH):
+                loss, rows = batch.loss, batch.loss.b.shape[0]
+                weight = float(rows if loss.sample_weight is None else loss.sample_weight.sum())
+                if weight > 0:
+                    loss.scale = 1 / weight
+                    part.take(loss, weight, penalty)
+
+    def coefficients(self) -> tuple[Array, Array]:
+        """A row of coefficients for each, and the intercepts."""
+        pairs = [problem.coefficients(part.x) for problem, part in zip(self.problems, self.parts, strict=True)]
+        return np.concatenate([coef for coef, _ in pairs]), np.concatenate([level for _, level in pairs])

@@ -1,0 +1,120 @@
+"""Arrays other than NumPy's through scikit-learn's array API dispatch."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+# SciPy reads the variable when it is first imported, so that all of this runs in a process of its own.
+CODE = """
+import unittest, warnings
+from sklearn.utils import estimator_checks
+from ell12 import L12Classifier, L12Regressor
+
+warnings.simplefilter("error")
+done = []
+for model in (L12Regressor(), L12Classifier()):
+    for check in estimator_checks._yield_array_api_checks(model, only_numpy=False):
+        try:
+            check(type(model).__name__, model)
+        except unittest.SkipTest:
+            continue
+        done.append(check.keywords.get("array_namespace") or "mixed")
+print(" ".join(sorted(set(done))))
+"""
+
+
+def run(code, *arguments):
+    environment = os.environ | {"SCIPY_ARRAY_API": "1"}
+    command = [sys.executable, "-c", code, *arguments]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def installed(*names):
+    from importlib.util import find_spec
+
+    return [name for name in names if find_spec(name)]
+
+
+def test_the_checks_of_scikit_learn_on_arrays_of_other_libraries():
+    pytest.importorskip("array_api_strict")
+    kinds = installed("array_api_strict", "torch")
+    done = run(CODE).split()
+    assert set(done) >= {"numpy", *kinds}
+
+
+TENSORS = """
+import sys
+import numpy as np, torch, sklearn
+from ell12.backend import as_numpy
+from ell12 import L12Classifier, L12Regressor, L12RegressorCV
+
+random = np.random.default_rng(0)
+X = random.standard_normal((80, 20))
+Y = np.stack([X[:, 1] - 2 * X[:, 4], X[:, 2] + X[:, 1]], axis=1) + 0.1 * random.standard_normal((80, 2)) + 5
+weight, labels = random.uniform(0.5, 2, 80), np.array(["a", "b", "c"])[np.digitize(Y[:, 0], [4, 6])]
+tensor = lambda values, kind=torch.float64: torch.asarray(values, dtype=kind, device=sys.argv[1])
+factors = np.where(np.arange(20) == 7, 0.0, 1.0)
+sklearn.set_config(array_api_dispatch=True)
+
+
+def compare(model, y):
+    dense = sklearn.clone(model).fit(X, y, weight)
+    other = sklearn.clone(model).fit(tensor(X), y if y.dtype.kind == "U" else tensor(y), tensor(weight))
+    assert isinstance(other.coef_, torch.Tensor), type(other.coef_)
+    assert other.coef_.dtype is torch.float64 and other.coef_.device.type == sys.argv[1]
+    np.testing.assert_allclose(as_numpy(other.coef_), dense.coef_, atol=1e-6)
+    np.testing.assert_allclose(as_numpy(other.intercept_), dense.intercept_, atol=1e-6)
+    return dense, other
+
+
+for model, y in [
+    (L12Regressor(0.1, tol=1e-8), Y[:, 0]),
+    (L12Regressor(0.1, l2_weight=0.5, tol=1e-8, penalty_factors=factors, positive=True), Y),
+    (L12Regressor(0.1, shared_support=True, tol=1e-8), Y),
+    (L12Regressor(0.1, fit_intercept=False, l2_weight=0.0, tol=1e-8), Y[:, 1]),
+]:
+    dense, other = compare(model, y)
+    assert isinstance(other.predict(tensor(X)), torch.Tensor)
+    np.testing.assert_allclose(as_numpy(other.predict(tensor(X))), dense.predict(X), atol=1e-5)
+    assert other.sparse_coef_.shape == np.atleast_2d(dense.coef_).shape
+    again = other.set_params(warm_start=True).fit(tensor(X), tensor(y), tensor(weight))
+    assert np.max(as_numpy(again.n_iter_)) <= 3, again.n_iter_
+
+for y in (labels, (labels == "b").astype(int), np.unique(labels, return_inverse=True)[1]):
+    dense, other = compare(L12Classifier(0.02, l2_weight=0.0, tol=1e-8), y)
+    np.testing.assert_array_equal(as_numpy(other.predict(tensor(X))), dense.predict(X))
+    np.testing.assert_allclose(as_numpy(other.predict_proba(tensor(X))), dense.predict_proba(X), atol=1e-6)
+
+single = L12Regressor(0.1).fit(tensor(X, torch.float32), tensor(Y, torch.float32))
+assert single.coef_.dtype == single.intercept_.dtype == torch.float32
+assert single.predict(tensor(X, torch.float32)).dtype == torch.float32
+
+try:
+    L12RegressorCV().fit(tensor(X), tensor(Y))
+except TypeError as error:
+    assert "needs NumPy arrays" in str(error)
+else:
+    raise AssertionError
+"""
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_tensors_stay_tensors_where_they_are_and_fit_the_same(device):
+    torch = pytest.importorskip("torch")
+    if device == "cuda" and not torch.cuda.is_available():
+        pytest.skip("torch finds no CUDA device")
+    run(TENSORS, device)
+
+
+def test_without_dispatch_tensors_become_numpy_arrays():
+    torch = pytest.importorskip("torch")
+    from ell12 import L12Regressor
+
+    X = np.random.default_rng(0).standard_normal((20, 3))
+    model = L12Regressor(0.1).fit(torch.asarray(X), torch.asarray(X[:, 0]))
+    assert isinstance(model.coef_, np.ndarray)

@@ -1,0 +1,213 @@
+"""Fits a chunk at a time, and fits that are followed by checkpoints."""
+
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+from ell12 import L12, L12Classifier, L12ClassifierCV, L12Regressor, L12RegressorCV, LogisticLoss, NonmonotoneAPG
+from ell12.linear_model import partial, regressor
+
+FORMS = {"dense": np.asarray, "csr": scipy.sparse.csr_array}
+
+
+def data(n=400, p=20, offset=3.0):
+    random = np.random.default_rng(0)
+    X = random.standard_normal((n, p)) + offset * random.uniform(-1, 1, p)
+    X[random.random((n, p)) < 0.3] = 0
+    y = 5 + X[:, 1] - 2 * X[:, 4] + 0.5 * X[:, 7] + 0.3 * random.standard_normal(n)
+    return X, y, random.uniform(0.2, 2, n)
+
+
+def chunks(cuts, *arrays):
+    for first, last in zip([0, *cuts], [*cuts, len(arrays[1])], strict=True):
+        yield [None if values is None else values[first:last] for values in arrays]
+
+
+# Moments
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("l2_weight", [0.0, 1.0])
+def test_after_any_chunks_the_model_is_that_of_a_fit_to_all_rows(l2_weight, fit_intercept, weighted, form):
+    X, y, weight = data()
+    X, weight = FORMS[form](X), weight if weighted else None
+    options = {"alpha": 0.05, "l2_weight": l2_weight, "fit_intercept": fit_intercept, "tol": 1e-11}
+    whole = L12Regressor(**options).fit(X, y, weight)
+    model = L12Regressor(**options)
+    for part in chunks([1, 7, 200, 201], X, y, weight):
+        model.partial_fit(*part)
+    np.testing.assert_allclose(model.coef_, whole.coef_, atol=1e-8)
+    np.testing.assert_allclose(model.intercept_, whole.intercept_, atol=1e-8)
+    assert model.result_.objective == pytest.approx(whole.result_.objective, abs=1e-10)
+    assert not fit_intercept or 0 < np.count_nonzero(model.coef_) < 20
+
+
+def test_means_far_larger_than_deviations_do_no_harm():
+    X, y, _ = data()
+    X, y = X + 1e6, y + 1e6
+    model = L12Regressor(0.05, tol=1e-8)
+    for part in chunks([50, 300], X, y):
+        model.partial_fit(*part)
+    whole = L12Regressor(0.05, tol=1e-8).fit(X, y)
+    np.testing.assert_allclose(model.coef_, whole.coef_, atol=1e-7)
+    np.testing.assert_allclose(model.predict(X), whole.predict(X), atol=1e-4)
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_several_targets(shared):
+    X, y, weight = data()
+    Y = np.column_stack([y, X[:, 2] - y])
+    options = {"shared_support": shared, "tol": 1e-10}
+    model = L12Regressor(0.05, **options)
+    for part in chunks([30, 200], X, Y, weight):
+        model.partial_fit(*part)
+    whole = L12Regressor(0.05, **options).fit(X, Y, weight)
+    np.testing.assert_allclose(model.coef_, whole.coef_, atol=1e-8)
+    np.testing.assert_allclose(model.intercept_, whole.intercept_, atol=1e-8)
+    with pytest.raises(ValueError, match="as many columns"):
+        model.partial_fit(X, Y[:, :1])
+
+
+def test_a_fit_begins_anew_and_so_does_what_follows_it():
+    X, y, _ = data()
+    model = L12Regressor(0.05).partial_fit(X[:100], y[:100])
+    copy = pickle.loads(pickle.dumps(model)).partial_fit(X[100:], y[100:])
+    np.testing.assert_allclose(copy.coef_, model.partial_fit(X[100:], y[100:]).coef_)
+    model.fit(X[:50, :5], y[:50])
+    assert model.partial_fit(X[:, :3], y).coef_.shape == (3,)
+    with pytest.raises(ValueError, match="features"):
+        model.partial_fit(X, y)
+    single = L12Regressor(0.05).partial_fit(X.astype(np.float32), y)
+    assert single.coef_.dtype == np.float32
+    with pytest.raises(ValueError, match="zero"):
+        L12Regressor().partial_fit(X, y, 0 * y)
+
+
+def test_models_that_choose_alpha_fit_all_rows_at_once():
+    assert not hasattr(L12RegressorCV(), "partial_fit")
+    assert not hasattr(L12ClassifierCV(), "partial_fit")
+
+
+# Stochastic steps
+
+
+def objective(model, X, signs):
+    """The classifier's objective, written out."""
+    row, margin = model.coef_[0], signs * model.decision_function(X)
+    penalty = L12(model.alpha, model.l2_weight)
+    return np.mean(np.logaddexp(0, -margin)) + penalty.value(row)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("l2_weight", [0.0, 0.5])
+def test_a_classifier_comes_near_its_fit_as_chunks_go_round(l2_weight, form):
+    X, y, _ = data(offset=0.2)
+    labels = np.where(y + np.random.default_rng(1).standard_normal(400) > 5, "b", "a")
+    whole = L12Classifier(0.02, l2_weight=l2_weight, tol=1e-9).fit(X, labels)
+    model, gaps = L12Classifier(0.02, l2_weight=l2_weight), []
+    signs, best = np.where(labels == "b", 1, -1), whole.result_[0].objective
+    for _ in range(60):
+        for part in chunks([128, 256], FORMS[form](X), labels):
+            model.partial_fit(*part, classes=["b", "a"])
+        gaps.append(objective(model, X, signs) - best)
+    assert gaps[0] < 0.5 * (np.log(2) - best)  # of what there is to gain from zero
+    assert gaps[-1] < 1e-4 * (np.log(2) - best)
+    assert gaps[-1] < 1e-2 * gaps[0]
+    np.testing.assert_array_equal(model.coef_ != 0, whole.coef_ != 0)
+    assert model.score(X, labels) == pytest.approx(whole.score(X, labels), abs=0.01)
+
+
+def test_samples_are_weighted():
+    X, y, weight = data(offset=0.2)
+    labels, model = y + np.random.default_rng(1).standard_normal(400) > 5, L12Classifier(0.02)
+    for _ in range(200):
+        for X_part, y_part, weight_part in chunks([128, 256], X, labels, weight**3):
+            model.partial_fit(X_part, y_part, classes=[False, True], sample_weight=weight_part)
+    whole, plain = L12Classifier(0.02).fit(X, labels, weight**3), L12Classifier(0.02).fit(X, labels)
+    np.testing.assert_allclose(model.coef_, whole.coef_, atol=0.05)
+    assert np.abs(plain.coef_ - whole.coef_).max() > 0.3
+
+
+def test_several_classes_and_chunks_that_lack_some():
+    X, y, _ = data(offset=0.2)
+    names = np.array(["low", "mid", "top"])[np.digitize(y, [4, 6])]
+    order = np.argsort(names, kind="stable")
+    model = L12Classifier(0.005)
+    for _ in range(40):
+        for part in chunks([100, 200], X[order], names[order]):
+            model.partial_fit(*part, classes=["top", "low", "mid"])
+    assert model.classes_.tolist() == ["low", "mid", "top"]
+    assert model.coef_.shape == (3, 20)
+    assert model.score(X, names) > L12Classifier(0.005).fit(X, names).score(X, names) - 0.05
+
+
+def test_a_regressor_with_many_columns_takes_steps(monkeypatch):
+    monkeypatch.setattr(regressor, "MOST_COLUMNS", 10)
+    X, y, weight = data(offset=0.2)
+    Y = np.column_stack([y, X[:, 2] - y])
+    for target, shared in ((y, False), (Y, False), (Y, True)):
+        model = L12Regressor(0.05, shared_support=shared)
+        for _ in range(150):
+            for part in chunks([128, 256], X, target, weight):
+                model.partial_fit(*part)
+        whole = L12Regressor(0.05, shared_support=shared).fit(X, target, weight)
+        assert isinstance(model._chunks, partial.Descents)
+        np.testing.assert_allclose(model.coef_, whole.coef_, atol=0.02)
+        np.testing.assert_allclose(model.intercept_, whole.intercept_, atol=0.02)
+        np.testing.assert_array_equal(model.coef_ != 0, whole.coef_ != 0)
+
+
+def test_errors_of_partial_fit_are_clear():
+    X, y, _ = data()
+    with pytest.raises(ValueError, match="classes must be passed on the first call"):
+        L12Classifier().partial_fit(X, y > 5)
+    with pytest.raises(ValueError, match="at least 2 classes"):
+        L12Classifier().partial_fit(X, y > 5, classes=[True])
+    model = L12Classifier().partial_fit(X, y > 5, classes=[False, True])
+    with pytest.raises(ValueError, match="not those of the first call"):
+        model.partial_fit(X, y > 5, classes=[False, True, 2])
+    with pytest.raises(ValueError, match="not among classes"):
+        model.partial_fit(X, np.digitize(y, [4, 6]))
+
+
+# Checkpoints
+
+
+def test_a_fit_goes_on_from_its_checkpoint(tmp_path):
+    from sklearn.exceptions import ConvergenceWarning
+
+    X, y, _ = data()
+    options = {"tol": 1e-8, "solver": NonmonotoneAPG(), "checkpoint": tmp_path / "fit.npz"}
+    whole = L12Regressor(0.05, **(options | {"checkpoint": None})).fit(X, y)
+    with pytest.warns(ConvergenceWarning):
+        L12Regressor(0.05, max_iter=5, **options).fit(X, y)
+    rest = L12Regressor(0.05, resume=True, **options).fit(X, y)
+    assert rest.result_.converged
+    assert rest.result_.history["objective"][0] == whole.result_.history["objective"][0]
+    assert rest.n_iter_ > 5
+    np.testing.assert_allclose(rest.coef_, whole.coef_, atol=1e-6)
+    done = L12Regressor(0.05, resume=True, **options).fit(X, y)
+    assert done.n_iter_ - rest.n_iter_ <= 10
+    with pytest.raises(ValueError, match="another problem"):
+        L12Regressor(0.05, resume=True, **options).fit(X, -y)
+    with pytest.raises(ValueError, match="needs a checkpoint"):
+        L12Regressor(0.05, resume=True).fit(X, y)
+
+
+def test_each_problem_has_a_checkpoint_of_its_own(tmp_path):
+    X, y, _ = data(offset=0.2)
+    names = np.array(["low", "mid", "top"])[np.digitize(y, [4, 6])]
+    model = L12Classifier(0.02, checkpoint=str(tmp_path / "fit.npz"), resume=True)
+    first = model.fit(X, names).coef_
+    assert sorted(path.name for path in tmp_path.iterdir()) == [f"fit-{k}.npz" for k in range(3)]
+    (tmp_path / "fit-1.npz").unlink()  # as if the run had been killed there
+    np.testing.assert_allclose(model.fit(X, names).coef_, first, atol=1e-3)
+
+
+def test_the_logistic_loss_of_a_chunk_with_one_class_is_right():
+    loss = LogisticLoss(np.eye(2), [1.0, 1.0])
+    assert loss.value(loss.point(np.array([50.0, 50.0]))) < 1e-20
