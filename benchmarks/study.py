@@ -11,10 +11,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import ell12
 from ell12.files import write_atomically
 
 RESULTS = Path(__file__).resolve().parent / "results"
-PACKAGES = ("ell12", "numpy", "scipy", "scikit-learn")
+PACKAGES = ("numpy", "scipy", "scikit-learn")
 
 
 def write(
@@ -27,7 +28,7 @@ def write(
         "command": " ".join(["python", f"benchmarks/{name}.py", *sys.argv[1:]]),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "python": platform.python_version(),
-        "versions": {package: version(package) for package in PACKAGES},
+        "versions": {"ell12": ell12.__version__} | {package: version(package) for package in PACKAGES},
         "settings": settings,
         "rows": rows,
     }
