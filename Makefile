@@ -14,7 +14,7 @@ endif
 .PHONY: test test-backends reproduce bench docs lint format clean
 
 test: $(TEST_SETUP) lint
-	$(BIN)/python -m pytest src tests README.md
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n logical src tests README.md
 
 test-backends: $(VENV)/.backends
 	$(BIN)/python -m pytest tests/test_backends.py

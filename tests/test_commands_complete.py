@@ -1,6 +1,7 @@
 """``ell12 complete`` as its user meets it: files in, files out, messages and exit codes."""
 
 import csv
+import re
 import sys
 from types import SimpleNamespace
 
@@ -90,8 +91,8 @@ def test_the_error_is_that_on_hidden_ratings(monkeypatch, capsys, source, rating
 def test_hidden_ratings_choose_what_is_not_given(monkeypatch, capsys, tmp_path, source):
     assert call(monkeypatch, source, "--out", tmp_path / "m.npz") == 0
     out = capsys.readouterr().out
-    error, mean = (float(out.split(words)[1].split()[0].rstrip(",")) for words in ("ratings: ", "mean alone "))
-    assert error < 0.9 * mean
+    found = re.search(r"RMSE on [\d,]+ hidden ratings: ([\d.]+) \(the mean alone ([\d.]+)", out)
+    assert float(found[1]) < 0.9 * float(found[2])
     assert LowRank.load(tmp_path / "m.npz").rank <= 16
 
 

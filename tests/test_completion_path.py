@@ -211,3 +211,16 @@ def test_progress_and_the_figure(capsys):
 def test_wrong_paths(X, options, message):
     with pytest.raises(ValueError, match=message):
         completion_path(X, **options)
+
+
+@pytest.mark.parametrize(("engine", "max_rank"), [("block", None), ("factored", None), ("als", 3)])
+def test_a_completion_goes_on_from_its_checkpoint(tmp_path, engine, max_rank):
+    X, _ = table()
+    options = {"engine": engine, "max_rank": max_rank, "checkpoint": tmp_path / "x.npz"}
+    whole = complete_matrix(X, 1.0, engine=engine, max_rank=max_rank, tol=1e-6)
+    part = complete_matrix(X, 1.0, max_iter=3, tol=1e-6, **options)
+    assert part.status is Status.MAX_ITER
+    rest = complete_matrix(X, 1.0, tol=1e-6, resume=True, **options)
+    assert rest.status is whole.status
+    assert rest.history["objective"][:4] == part.history["objective"]
+    assert rest.objective == pytest.approx(whole.objective, rel=1e-6)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -17,7 +17,7 @@ from ell12.completion.observed import as_observed
 from ell12.completion.offsets import Offsets, fit_offsets
 from ell12.completion.proximal import BlockAPG, FactoredAPG, FullSVD, check_rank
 from ell12.completion.strength import noise_alpha
-from ell12.minimization import History, Result, minimize
+from ell12.minimization import Result, minimize
 from ell12.penalties import Spectral, SpectralL12
 from ell12.protocols import Array, Solver
 
@@ -61,10 +61,8 @@ def complete_matrix(
     x0: LowRank | None = None,
     tol: float = 1e-4,
     max_iter: int = 1000,
-    max_seconds: float = math.inf,
     random_state: Any = 0,
-    measure: Mapping[str, Callable[[Any], float]] | None = None,
-    stop: Callable[[History], bool] | None = None,
+    **options: Any,
 ) -> Completion:
     """Minimise ``1/2 ||S(X - O)||_F^2 + alpha (||X||_* - l2_weight ||X||_F)``, S keeping the known entries O.
 
@@ -88,10 +86,13 @@ def complete_matrix(
         biases of rows and columns.
     x0 : LowRank, optional
         Where to start; zero by default.
-    tol, max_iter, max_seconds, measure, stop
+    tol, max_iter
         As in `ell12.minimize`.
     random_state : int or Generator
         Of the first singular vectors.
+    **options
+        Further arguments of `ell12.minimize`: ``max_seconds``, ``measure``, ``stop``; for long work
+        ``checkpoint``, ``checkpoint_seconds`` and ``resume``.
 
     Returns
     -------
@@ -120,17 +121,7 @@ def complete_matrix(
     if penalty is None:
         penalty = SpectralL12(_as_alpha(alpha, loss, max_rank), l2_weight)
     solver = choose_engine(engine, loss, penalty, max_rank, random_state)
-    result = minimize(
-        loss,
-        penalty,
-        x0,
-        solver,
-        tol=tol,
-        max_iter=max_iter,
-        max_seconds=max_seconds,
-        measure=measure,
-        stop=stop,
-    )
+    result = minimize(loss, penalty, x0, solver, tol=tol, max_iter=max_iter, **options)
     parts = {part.name: getattr(result, part.name) for part in fields(Result)}
     return Completion(**parts, offsets=offsets, alpha=penalty.alpha)
 
