@@ -228,7 +228,8 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
         xp = namespace(y)
         classes, codes = xp.unique_inverse(y)
         self.classes_, codes = follow(classes, X), follow(codes, X)
-        if int(xp.unique_values(codes if sample_weight is None else codes[sample_weight > 0]).shape[0]) < 2:
+        counted = codes if sample_weight is None else codes[sample_weight > 0]
+        if int(namespace(counted).unique_values(counted).shape[0]) < 2:
             raise ValueError(f"y must hold at least 2 classes of positive weight, it holds one class: {y[0]!r}")
         return X, codes, sample_weight
 
