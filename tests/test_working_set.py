@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 from scipy.sparse.linalg import aslinearoperator
+from sklearn.datasets import load_breast_cancer
 from sklearn.linear_model import Lasso, LogisticRegression
 
 import ell12
@@ -177,6 +178,17 @@ def test_a_path_gathers_no_column_twice(monkeypatch):
     _, _, results = l12_path(A, b, n_alphas=20, eps=0.05, l2_weight=0.0, tol=1e-6)
     assert all(result.converged for result in results)
     assert len(gathered) == len(set(gathered)) < 600
+
+
+@pytest.mark.parametrize("alpha", [0.01, 0.003, 0.001])
+def test_a_logistic_fit_ends_no_higher_than_nmapg(alpha):
+    X, y = load_breast_cancer(return_X_y=True)
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    loss, penalty = LogisticLoss(X, y, scale=1 / len(y)), L12(alpha)
+    ours = minimize(loss, penalty, solver=WorkingSet(), tol=1e-6)
+    theirs = minimize(loss, penalty, solver=NonmonotoneAPG(), tol=1e-2)
+    assert ours.converged
+    assert ours.objective <= theirs.objective
 
 
 @pytest.mark.parametrize("case", ["bent", "dependent"])
