@@ -23,7 +23,7 @@ from race_problems import L12_PROBLEMS, LASSO_PROBLEMS, Problem
 from timing import CLOCK, Row, load, version_of
 
 BASELINE = "ell12"
-LIMIT = 6.0  # seconds of one run
+LIMIT = 3.0  # seconds of one run
 TARGETS = (1e-2, 1e-4, 1e-6, 1e-8)
 ROUNDS = 3
 

@@ -222,3 +222,15 @@ def test_the_prox_of_the_penalty_opens_it_to_every_solver():
     general = ell12.minimize(loss, penalty, solver=ell12.ProximalGradient(), tol=0.05, max_iter=200)
     ours = ell12.minimize(loss, penalty, solver=SmoothedGradient(), tol=0.05)
     assert general.objective == pytest.approx(ours.objective, rel=5e-3)
+
+
+@pytest.mark.parametrize("bounds", [None, (0.1, 0.8)])
+@pytest.mark.parametrize("size", [40, 140])  # plainly, and by the compiled sweep
+def test_the_stationarity_of_a_sweep_is_the_one_that_is_computed_anew(bounds, size):
+    y = noisy((size, size))
+    run = ell12.denoise_tv(y, 0.1, bounds=bounds, tol=0.01, return_result=True).runs[0]
+    penalty = TotalVariationL12(0.1, 0.5, 0.01, 2, bounds=bounds)
+    assert run.converged
+    assert run.stationarity == pytest.approx(
+        ell12.stationarity(SquaredLoss(Identity((size, size)), y), penalty, run.x)
+    )

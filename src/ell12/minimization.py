@@ -265,7 +265,10 @@ class _Recorder:
     def certify(self, iterate: Iterate) -> float:
         """The stationarity of an iterate, kept for the result."""
         self.certified = iterate
-        self.stationarity = _stationarity(self.loss, self.penalty, iterate.point, iterate.gradient)
+        if iterate.exact:
+            self.stationarity = iterate.optimality / self.unit
+        else:
+            self.stationarity = _stationarity(self.loss, self.penalty, iterate.point, iterate.gradient)
         return self.stationarity
 
     def last(self, name: str) -> float:

@@ -49,7 +49,8 @@ class Iterate:
     in the units of the gradient. `minimize` divides it by the penalty's strength and trusts it only as a
     reason to pay for the certificate. ``gradient`` is the loss's gradient at the point, from a solver that has it:
     the certificate then costs no product. ``capped`` says that a bound on the rank binds: then ``optimality`` must
-    be exact, and measures the problem with that bound, for which there is no other certificate.
+    be exact, and measures the problem with that bound, for which there is no other certificate. ``exact`` says
+    that ``optimality`` is the largest violation itself, so that nothing is left to certify.
     """
 
     point: Point
@@ -57,6 +58,7 @@ class Iterate:
     optimality: float
     gradient: Array | None = None
     capped: bool = False
+    exact: bool = False
 
 
 class DataUnavailable(RuntimeError):

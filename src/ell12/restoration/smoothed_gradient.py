@@ -114,6 +114,7 @@ def _swept_iterates(
             loss.point(penalty.flipped(z)),
             sums.loss + sums.penalty,
             penalty.unit * math.sqrt(sums.square / x.size),
+            exact=True,
         )
         if sums.turn > 0:
             momentum.restart()
