@@ -4,9 +4,9 @@ The first of the 512 x 512 photographs that ship with scikit-image, with Gaussia
 0.05. Each method at its own best strength, searched on a grid; the objective column is the PSNR in dB that it
 reaches there. The first row has settings for speed, l2_weight 0.3, smoothing 0.02 and tol 0.3, chosen on this
 very photograph; the second has the defaults. The targets count where a PSNR is at most 0.1 dB above ours:
-scikit-image's Chambolle at least 10 times as long in float32 and 4 times in float64, PyProximal 30 times, our DCA
-100 times. The last rows are our time from 256^2 to 4096^2 pixels of the same noisy photograph, repeated or cropped,
-with the defaults, per pixel relative to 512^2.
+scikit-image's Chambolle at least 10 times as long in float32 and 4 times in float64, PyProximal 30 times, our
+DCA 100 times. The last rows are our time from 256^2 to 4096^2 pixels of the same noisy photograph, repeated or
+cropped, with the defaults, per pixel relative to 512^2.
 """
 
 from __future__ import annotations
