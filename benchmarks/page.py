@@ -38,7 +38,7 @@ def section(path: Path) -> str:
     """One benchmark: its Markdown as HTML, with curves where it has some."""
     body = to_html(path.read_text())
     source = path.with_suffix(".json")
-    if path.stem == "race" and source.exists():
+    if path.stem in ("race", "race_lasso") and source.exists():
         body += "<h3>Accuracy against time</h3>" + curves(json.loads(source.read_text())["rows"])
     return f'<section id="{path.stem}">{body}</section>'
 
