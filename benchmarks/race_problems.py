@@ -83,11 +83,12 @@ def text_like(l2_weight: float = 1.0) -> Problem:
     """Sparse, 20,000 x 100,000, one entry in a thousand, columns of falling frequency, rows of length 1."""
     random = np.random.default_rng(0)
     n, p, size = 20_000, 100_000, 2_000_000
-    columns = np.minimum((p * random.random(size) ** 2).astype(int), p - 1)
-    rows = random.integers(0, n, size)
+    columns = np.minimum(p * random.random(size) ** 2, p - 1).astype(np.int32)
+    rows = random.integers(0, n, size).astype(np.int32)
     A = scipy.sparse.csr_array((random.lognormal(size=size), (rows, columns)), shape=(n, p))
     lengths = np.sqrt(np.asarray(A.multiply(A).sum(axis=1)).reshape(-1))
     A = scipy.sparse.csc_array(scipy.sparse.diags_array(1 / np.maximum(lengths, 1e-12)) @ A)
+    A.indices, A.indptr = A.indices.astype(np.int32), A.indptr.astype(np.int32)  # as scikit-learn wants them
     x = np.zeros(p)
     x[random.choice(2000, 100, replace=False)] = random.standard_normal(100)
     b = A @ x + 0.05 * random.standard_normal(n)
