@@ -81,14 +81,16 @@ def nearest_rival(problem: Problem) -> Row:
 
 def race(problem: Problem, runners: list[Method], measure: str) -> Iterator[Row]:
     """A row for every point of every method."""
-    points: dict[str, list[Point]] = {}
-    for method in list(runners):
-        try:
-            points[method.name] = climb(problem, method)
-        except Exception as error:  # a peer may fail in any way; the table says how, and the rest goes on
-            runners.remove(method)
-            note = f"failed: {type(error).__name__}: {str(error)[:100]}"
+    points = {method.name: climb_or_fail(problem, method) for method in runners}
+    for method in runners:
+        if isinstance(points[method.name], str):
+            note = str(points.pop(method.name))
             yield Row(problem.name, method.name, version_of(method.package), note=note, measure=measure)
+    yield from rows_of(problem, [m for m in runners if m.name in points], points, measure)
+
+
+def rows_of(problem: Problem, runners: list[Method], points: dict[str, Any], measure: str) -> Iterator[Row]:
+    """The rows of the methods that did not fail, short runs timed again."""
     for _ in range(ROUNDS - 1):
         for method in runners:
             for point in points[method.name]:
@@ -105,6 +107,14 @@ def race(problem: Problem, runners: list[Method], measure: str) -> Iterator[Row]
                 accuracy=point.error,
                 measure=measure,
             )
+
+
+def climb_or_fail(problem: Problem, method: Method) -> list[Point] | str:
+    """The points of a method, or what went wrong: a peer may fail in any way, and the rest goes on."""
+    try:
+        return climb(problem, method)
+    except Exception as error:
+        return f"failed: {type(error).__name__}: {str(error)[:100]}"
 
 
 def climb(problem: Problem, method: Method) -> list[Point]:
