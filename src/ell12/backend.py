@@ -230,7 +230,7 @@ def choose(mask: Array, x: Array, y: Array) -> Array:
     return namespace(x).where(mask, x, y)
 
 
-def column_squares(x: Array) -> Array:
+def squares_of_columns(x: Array) -> Array:
     """The sum of squares of each column."""
     xp = namespace(x)
     return xp.sum(xp.abs(x) ** 2, axis=0)
@@ -243,6 +243,11 @@ def without_span(x: Array, basis: list[Array]) -> Array:
     flat = xp.reshape(x, (-1,))
     along = xp.conj(rows) @ flat if is_complex(x) else rows @ flat
     return xp.reshape(flat - along @ rows, x.shape)
+
+
+def rounding(value: float, x: Array) -> float:
+    """How far rounding can lift a value that was summed in the precision of x."""
+    return 8 * float(namespace(x).finfo(x.dtype).eps) * abs(value)
 
 
 def scatter(values: Array, indices: Array, size: int) -> Array:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ell12.completion.leading import SPARE, WarmBlock
-from ell12.completion.low_rank import LowRank
+from ell12.completion.low_rank import LowRank, compiled_loops
 from ell12.completion.observed import Observed
 from ell12.completion.proximal import check_problem, check_rank
 from ell12.penalties import SpectralL12
@@ -122,7 +122,7 @@ def solve_rows(
     starts: Array, columns: Array, values: Array, H: Array, ridge: Array, prior: Array, n_threads: int = 1
 ) -> Array:
     """Solve ``(H_i'H_i + diag(ridge)) w_i = H_i'o_i + prior_i`` for each row i."""
-    compiled = _compiled() if values.size >= COMPILED_FROM else None
+    compiled = compiled_loops() if values.size >= COMPILED_FROM else None
     if compiled is None:
         return plainly_solved_rows(starts, columns, values, H, ridge, prior)
     out, H = np.array(prior, dtype=H.dtype, order="C"), np.ascontiguousarray(H)
@@ -223,11 +223,3 @@ class _Beyond:
     def __matmul__(self, B: Array) -> Array:
         B = self.gradient @ (B - self.x.V @ (self.x.V.T @ B))
         return self.x.U @ (self.x.U.T @ B) - B
-
-
-def _compiled() -> Any:
-    try:
-        from ell12.completion import compiled
-    except ImportError:  # numba is optional
-        return None
-    return compiled

@@ -185,7 +185,7 @@ class LowRank:
 def sums_of_products(W: Array, H: Array, rows: Array, columns: Array) -> Array:
     """``sum_k W[rows, k] H[columns, k]``: the entries of W H' at pairs, without more than a chunk in memory."""
     if is_numpy(W) and rows.size * W.shape[1] >= COMPILED_FROM:
-        compiled = _compiled()
+        compiled = compiled_loops()
         if compiled is not None:
             return compiled.sums_of_products(W, H, rows, columns)
     return gathered_sums_of_products(W, H, rows, columns)
@@ -204,7 +204,8 @@ def gathered_sums_of_products(W: Array, H: Array, rows: Array, columns: Array) -
     return parts[0] if len(parts) == 1 else xp.concat(parts)
 
 
-def _compiled() -> Any:
+def compiled_loops() -> Any:
+    """The compiled loops, or None without numba."""
     try:
         from ell12.completion import compiled
     except ImportError:  # numba is optional

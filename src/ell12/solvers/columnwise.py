@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ell12.backend import all_true, choose, column_squares, total
+from ell12.backend import all_true, choose, squares_of_columns, total
 from ell12.protocols import Array, Iterate, Loss, Point
 from ell12.solvers.proximal_gradient import next_t
 
@@ -50,7 +50,7 @@ class ColumnwiseAPG:
             y = x + (t_previous - 1) / t * (x - previous) + t_previous / t * (z - x)
             z = take_step(y)
             new, values, move = z, objectives(z), z.x - y.x
-            accepted = values <= average - self.delta * column_squares(move)
+            accepted = values <= average - self.delta * squares_of_columns(move)
             if not all_true(accepted):
                 plain = take_step(x)
                 plain_values = objectives(plain)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ell12.backend import inner, max_abs
+from ell12.backend import inner, max_abs, rounding
 from ell12.protocols import Array, Iterate, Penalty, Point
 from ell12.solvers.steps import check_step, objective
 
@@ -68,7 +68,7 @@ class ProxSVRG:
                     x = self._move(batch, penalty, x, snapshot, gradient, step)
             point = loss.point(x)
             new_value, size = objective(loss, penalty, point), step.size
-            if new_value <= value + _rounding(value, x):
+            if new_value <= value + rounding(value, x):
                 snapshot, value, gradient = point, new_value, loss.gradient(point)
             else:
                 step.factor *= SHRINK
@@ -126,7 +126,7 @@ class SAGA:
                 total = total + change
             point = loss.point(x)
             new_value, size = objective(loss, penalty, point), step.size
-            if new_value <= value + _rounding(value, x):
+            if new_value <= value + rounding(value, x):
                 best, value = point, new_value
             else:  # go back, with a table that belongs there
                 step.factor *= SHRINK
@@ -166,11 +166,6 @@ class LearnedStep:
         square = inner(move, move)
         if self.fixed is None and square > 0:
             self.curvature = max(self.curvature, count * math.sqrt(inner(change, change) / square))
-
-
-def _rounding(value: float, x: Array) -> float:
-    """How much rounding can add to an objective: near the end nothing else tells two apart."""
-    return 8 * (1.2e-7 if str(x.dtype).endswith("float32") else 2.2e-16) * abs(value)
 
 
 def _residual(penalty: Penalty, x: Array, gradient: Array, step: float) -> float:

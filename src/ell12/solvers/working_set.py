@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ell12.backend import is_numpy, max_abs
+from ell12.backend import is_numpy, max_abs, rounding
 from ell12.protocols import Array, Iterate, Point
 from ell12.solvers import descent
 from ell12.solvers.newton import SupportNewton, newton_lacks
@@ -163,7 +163,7 @@ class _Problem:
         """The new place if its objective is lower or, near the end where only slopes can tell, its violation."""
         falls = new.objective < here.objective or new.violation < here.violation
         size = max(abs(here.objective), getattr(self.loss, "constant", 0.0))  # of the terms that a value sums
-        highest = here.objective + _rounding(here.point.x, size)
+        highest = here.objective + rounding(size, here.point.x)
         return new if falls and new.objective <= highest else None
 
     def _quadratic(self, here: _Place, columns: Any) -> tuple[Point, descent.Model]:
@@ -194,7 +194,7 @@ def _falling(loss: Any, penalty: Any, start: Point, value: float) -> Iterator[It
     """The iterates of `SupportNewton`, the best so far standing in for those that lie higher."""
     best = Iterate(start, value, math.inf)
     for iterate in SupportNewton().iterates(loss, penalty, start):
-        if iterate.objective <= best.objective + _rounding(start.x, best.objective):
+        if iterate.objective <= best.objective + rounding(best.objective, start.x):
             best = iterate
         yield best
 
@@ -202,18 +202,13 @@ def _falling(loss: Any, penalty: Any, start: Point, value: float) -> Iterator[It
 def _search(loss: Any, penalty: Any, point: Point, towards: Point) -> Point | None:
     """The first point of lower objective, the way halved again and again; None if there is none."""
     value, move = objective(loss, penalty, point), towards - point
-    if objective(loss, penalty, towards) <= value + _rounding(point.x, value):
+    if objective(loss, penalty, towards) <= value + rounding(value, point.x):
         return towards
     for halving in range(1, HALVINGS):
         new = point + 0.5**halving * move
         if objective(loss, penalty, new) < value:
             return new
     return None
-
-
-def _rounding(x: Any, value: float) -> float:
-    """How far rounding can lift an objective."""
-    return 8 * float(np.finfo(x.dtype).eps) * abs(value)
 
 
 def _with_entries(x: Any, columns: Any, values: Any) -> Any:
