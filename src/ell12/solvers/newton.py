@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from ell12.backend import as_numpy, is_complex, like, norm
+from ell12.backend import as_numpy, is_complex, like, norm, rounding
 from ell12.protocols import Array, Iterate, Point
 from ell12.solvers.proximal_gradient import NonmonotoneAPG
 from ell12.solvers.steps import ProximalStep, check_step, objective
@@ -122,13 +122,8 @@ class _Place:
     violation: float
 
 
-def _rounding(place: _Place) -> float:
-    """How far rounding can lift the objective."""
-    return 8 * float(np.finfo(place.x.dtype).eps) * abs(place.objective)
-
-
 def _lower(new: _Place, old: _Place) -> _Place:
-    return new if new.objective <= old.objective + _rounding(old) else old
+    return new if new.objective <= old.objective + rounding(old.objective, old.x) else old
 
 
 def _columns_to_change(place: _Place) -> Any:
@@ -228,8 +223,8 @@ class _NewtonStep:
             value = objective(problem.loss, problem.penalty, point)
             if value < here.objective + 1e-4 * min(float(slope @ (moved - x)), 0.0):
                 return problem.place(point, value)
-            if self.length == 1 and value <= here.objective + _rounding(
-                here
+            if self.length == 1 and value <= here.objective + rounding(
+                here.objective, here.x
             ):  # near the end only the slope can tell
                 new = problem.place(point, value)
                 if new.violation < 0.5 * here.violation:
