@@ -19,7 +19,8 @@ from ell12.experiments.run import Outcome, State
 from ell12.experiments.workers import Trial
 
 TINY = """
-import sys, types
+import signal, sys, types
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
 from ell12.experiments import EXPERIMENTS, compressed_sensing, prox_study
 for name in EXPERIMENTS.keys() - {"compressed-sensing", "level-curves", "prox"}:
     del EXPERIMENTS[name]

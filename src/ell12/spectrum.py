@@ -14,6 +14,7 @@ from ell12.protocols import Array
 DOUBT = 1e-4  # the chance, over random starts, that the bound fails
 
 
+@np.errstate(invalid="ignore")  # BLAS may set this flag on finite numbers; NaN is an error of the solver below
 def largest_eigenvalue(
     apply: Callable[[Array], Array], start: Array, *, rtol: float = 1e-2, max_iter: int = 100
 ) -> float:
