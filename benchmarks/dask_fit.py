@@ -85,9 +85,9 @@ def large(rows: int, iterations: int) -> list[Row]:
 def fitting(rows: int, iterations: int) -> list[Row]:
     """The problem that fits in memory: the same steps in this process and on two workers that keep the blocks."""
     found = []
+    A, b = dask.compute(*generated(rows), scheduler="synchronous")  # not over the network from the workers
     with cluster(2) as workers, Client(workers):
         X, y = dask.persist(*generated(rows))
-        A, b = X.compute(), y.compute()
         for kind, name in ((SquaredLoss, "squared"), (LogisticLoss, "logistic")):
             near_target = b if kind is SquaredLoss else np.sign(b)
             far_target = y if kind is SquaredLoss else da.sign(y)

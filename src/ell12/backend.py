@@ -65,11 +65,15 @@ def is_complex(x: Array) -> bool:
 
 
 def as_floating(x: Any, name: str) -> Array:
-    """``x`` as a real or complex floating array: lists become NumPy arrays, integers the default float."""
+    """``x`` as a real or complex floating array: lists become NumPy arrays, integers the default float.
+
+    NumPy numbers of foreign byte order or at odd addresses (out of a file, or over a network) are copied once:
+    BLAS and compiled loops would copy them at every use, or misread them.
+    """
     if isinstance(x, np.generic) or not is_array_api_obj(x):
         x = np.asarray(x)
     if is_numpy(x) and x.dtype.kind in "fc":
-        return x
+        return x if x.dtype.isnative and x.flags.aligned else np.array(x, dtype=x.dtype.newbyteorder("="))
     if is_numpy(x) and x.dtype.kind not in "biu":
         raise TypeError(f"{name} must hold numbers, got dtype {x.dtype}")
     xp = namespace(x)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from ell12.backend import as_floating
 from ell12.losses import LinearLoss
 from ell12.operators import adjoint, as_operator
 from ell12.protocols import Array, Point
@@ -102,6 +103,12 @@ class Block:
     def __getstate__(self) -> dict[str, Any]:
         """The data alone: the losses are views that a pickle would copy."""
         return self.__dict__ | {"_target": None, "_losses": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """What comes from a disk or another worker may lie at an odd address, where products are very slow."""
+        self.__dict__ |= state
+        if not scipy.sparse.issparse(self.A):
+            self.A = as_floating(self.A, "X")
 
     def losses(self, target: Any = None) -> Iterator[LinearLoss]:
         """The loss of each slice; ``target`` makes the observations out of y. They are kept for the next pass."""
