@@ -22,7 +22,7 @@ ALLOWED = {
     "layout": {"protocols", "backend"},
     "vector_prox": {"protocols", "backend"},
     "prox": {"protocols", "backend", "checks", "layout", "compiled", "vector_prox"},
-    "penalties": {"protocols", "backend", "checks", "layout", "prox"},
+    "penalties": {"protocols", "backend", "spectrum", "checks", "layout", "prox"},
     "operators": {"protocols", "backend"},
     "image_operators": {"protocols", "backend", "operators"},
     "active_columns": set(),

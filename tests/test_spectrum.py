@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ell12.spectrum import largest_eigenvalue
+from ell12.spectrum import largest_eigenvalue, norm_from_gram
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -127,3 +127,20 @@ def test_start_of_any_shape_and_unchanged():
     before = start.copy()
     check_tight(largest_eigenvalue(lambda v: weights * v, start), weights.max())
     np.testing.assert_array_equal(start, before)
+
+
+@pytest.mark.parametrize(("room", "most"), [(2.0, 12), (1.2, 22), (1.0001, 400), (0.9, 400)])
+def test_a_norm_far_below_what_is_enough_takes_few_products(room, most):
+    G = np.random.default_rng(0).standard_normal((900, 600))
+    exact, products = np.linalg.norm(G, 2), []
+
+    def gram(v):
+        products.append(1)
+        return G.T @ (G @ v)
+
+    found = norm_from_gram(gram, np.random.default_rng(1).standard_normal(600), enough=room * exact)
+    assert len(products) <= most
+    if room > 1.1:
+        assert exact <= found <= room * exact
+    else:
+        assert found == pytest.approx(exact, rel=1e-4)

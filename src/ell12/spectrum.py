@@ -7,16 +7,23 @@ from collections.abc import Callable
 
 import numpy as np
 from scipy.linalg import eigh_tridiagonal
+from scipy.sparse.linalg import LinearOperator, eigsh
 
 from ell12.backend import inner, norm, without_span
 from ell12.protocols import Array
 
 DOUBT = 1e-4  # the chance, over random starts, that the bound fails
+MOST_FOR_A_BOUND = 40  # products; a norm that is nearer to the bound is better found outright
 
 
 @np.errstate(invalid="ignore")  # BLAS may set this flag on finite numbers; NaN is an error of the solver below
 def largest_eigenvalue(
-    apply: Callable[[Array], Array], start: Array, *, rtol: float = 1e-2, max_iter: int = 100
+    apply: Callable[[Array], Array],
+    start: Array,
+    *,
+    rtol: float = 1e-2,
+    max_iter: int = 100,
+    enough: float = 0.0,
 ) -> float:
     """An upper bound on the largest eigenvalue of a positive semidefinite map, within rtol of it.
 
@@ -35,6 +42,8 @@ def largest_eigenvalue(
         How far above the largest eigenvalue the bound may lie, relative to it.
     max_iter : int
         At most so many products; a bound that needed more is not as close.
+    enough : float
+        A bound below this need not be closer.
 
     References
     ----------
@@ -49,11 +58,11 @@ def largest_eigenvalue(
     basis: list[Array] = []
     diagonal: list[float] = []
     beside: list[float] = []
-    vector, length, theta = start, norm(start), 0.0
-    enough = math.log(math.sqrt(math.prod(start.shape)) / DOUBT)
+    vector, length, theta, margin = start, norm(start), 0.0, rtol
+    growth = math.log(math.sqrt(math.prod(start.shape)) / DOUBT)
 
     def holds(margin: float) -> bool:
-        return _log_growth(theta * (1 + margin), diagonal, beside) >= enough
+        return _log_growth(theta * (1 + margin), diagonal, beside) >= growth
 
     for _ in range(max_iter):
         basis.append(vector / length)
@@ -64,14 +73,34 @@ def largest_eigenvalue(
         length = norm(vector)
         theta = float(eigh_tridiagonal(np.array(diagonal), np.array(beside), eigvals_only=True)[-1])
         beside.append(length)
-        if holds(rtol):
+        margin = rtol if theta <= 0 else max(rtol, enough / theta - 1)
+        if holds(margin):
             break
-    margin = rtol
     while not holds(margin) and margin < 1e9:  # where the products ran out
         margin *= 2
     while margin > 1e-5 and holds(margin / 2):
         margin /= 2
     return theta * (1 + margin)
+
+
+def norm_from_gram(gram: Callable[[Array], Array], start: Array, enough: float = 0.0) -> float:
+    """The spectral norm of a matrix G from products with ``G'G``, to a ten-thousandth.
+
+    Where it is surely below ``enough``, a bound that is, too, in far fewer products.
+    """
+    size = start.shape[0]
+    if size <= 2:  # too small for ARPACK
+        squares = np.linalg.eigvalsh(np.stack([gram(e) for e in np.eye(size, dtype=start.dtype)]))
+        return math.sqrt(max(float(squares[-1]), 0.0))
+    if not np.any(gram(start)):
+        return 0.0
+    if enough > 0:
+        bound = largest_eigenvalue(gram, start, max_iter=MOST_FOR_A_BOUND, enough=enough**2)
+        if bound <= enough**2:
+            return math.sqrt(bound)
+    operator = LinearOperator((size, size), matvec=lambda v: gram(v.ravel()), dtype=start.dtype)
+    square = eigsh(operator, k=1, tol=2e-4, v0=start, return_eigenvectors=False)
+    return math.sqrt(max(float(square[0]), 0.0))
 
 
 def _log_growth(t: float, diagonal: list[float], beside: list[float]) -> float:

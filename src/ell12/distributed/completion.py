@@ -8,7 +8,6 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
-from scipy.sparse.linalg import LinearOperator, eigsh
 
 from ell12.completion import AlternatingLeastSquares, Completion, CompletionLoss, LowRank
 from ell12.completion.alternating import relief
@@ -25,6 +24,7 @@ from ell12.distributed.ratings_source import ratings_blocks
 from ell12.minimization import Result, minimize
 from ell12.penalties import SpectralL12
 from ell12.protocols import Array, Point
+from ell12.spectrum import norm_from_gram
 
 ELSEWHERE = "what is as long as the ratings stays on the workers; use AlternatingLeastSquares"
 SOLVED_AT_ONCE = 2**16  # columns
@@ -271,7 +271,7 @@ class RemoteResidual:
         found = entries.blocks.total("product", residual_times, x.V, B, each=entries.cut(x.weighted))
         return self.sign * entries.join(found.rows, np.zeros((self.shape[0], *B.shape[1:]), dtype=B.dtype))
 
-    def norm_beyond(self, U: Array | None, V: Array | None) -> float:
+    def norm_beyond(self, U: Array | None, V: Array | None, enough: float = 0.0) -> float:
         """The spectral norm of ``(I - U U') G (I - V V')``, by Lanczos: a pass for each product with ``G'G``."""
         x, entries = self.at.x, self.entries
         rows = entries.cut(x.weighted)
@@ -284,16 +284,8 @@ class RemoteResidual:
                 product = product - right @ (right.T @ v)
             return product if V is None else product - V @ (V.T @ product)
 
-        size, dtype = self.shape[1], x.dtype
-        start = np.random.default_rng(0).standard_normal(size).astype(dtype)
-        if size <= 2:  # too small for Lanczos
-            square = np.linalg.eigvalsh(np.stack([gram(e) for e in np.eye(size, dtype=dtype)]))
-        elif not np.any(gram(start)):
-            return 0.0
-        else:
-            operator = LinearOperator((size, size), matvec=lambda v: gram(v.ravel()), dtype=dtype)
-            square = eigsh(operator, k=1, tol=2e-4, v0=start, return_eigenvectors=False)
-        return math.sqrt(max(float(square[-1]), 0.0))
+        start = np.random.default_rng(0).standard_normal(self.shape[1]).astype(x.dtype)
+        return norm_from_gram(gram, start, enough)
 
 
 @dataclass(frozen=True, eq=False)

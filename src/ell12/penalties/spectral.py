@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.sparse.linalg import LinearOperator, eigsh
 
 from ell12.backend import count_true, like, namespace, norm, positions
 from ell12.checks import set_numbers
 from ell12.penalties.separable import LogSum
 from ell12.protocols import Array, Factored
 from ell12.prox import prox_l12, prox_l12_spectral
+from ell12.spectrum import norm_from_gram
 
 DENSE_NORM = 2**18  # the entries up to which the norm of a sparse matrix is found from the dense one
 
@@ -63,7 +63,8 @@ class Spectral(ABC):
         if s.shape[0] == 0:
             top = like(np.array([spectral_norm(gradient)]), s)
             return float(self.prox_values(top, 1.0)[0])
-        beyond = norm_beyond(gradient, U, V) - self.slope_at_zero(s.shape[0])
+        slope = self.slope_at_zero(s.shape[0])
+        beyond = norm_beyond(gradient, U, V, enough=slope) - slope
         return max(self.tangent_violation(x, gradient), beyond, 0.0)
 
     def tangent_violation(self, x: Any, gradient: Array) -> float:
@@ -268,16 +269,17 @@ def spectral_norm(matrix: Any) -> float:
     return norm_beyond(matrix, None, None)
 
 
-def norm_beyond(G: Any, U: Array | None, V: Array | None) -> float:
+def norm_beyond(G: Any, U: Array | None, V: Array | None, enough: float = 0.0) -> float:
     """The spectral norm of ``(I - U U') G (I - V V')``, U and V with orthonormal columns.
 
-    Exact for small and for dense matrices; of large sparse ones by Lanczos, to a ten-thousandth.
+    Exact for small and for dense matrices; of large sparse ones by Lanczos, to a ten-thousandth, or, where the
+    norm is surely below ``enough``, only a bound that is.
     """
     if hasattr(G, "norm_beyond"):  # a matrix that is elsewhere knows how to do so in fewer passes
-        return G.norm_beyond(U, V)
+        return G.norm_beyond(U, V, enough)
     is_sparse = hasattr(G, "nnz")
     if is_sparse and (math.prod(G.shape) > DENSE_NORM):
-        return _lanczos_norm(G, U, V)
+        return _lanczos_norm(G, U, V, enough)
     G = G.toarray() if is_sparse else G
     if U is not None:
         G = G - U @ (U.T @ G)
@@ -286,7 +288,7 @@ def norm_beyond(G: Any, U: Array | None, V: Array | None) -> float:
     return float(values[0]) if values.shape[0] else 0.0
 
 
-def _lanczos_norm(G: Any, U: Array | None, V: Array | None) -> float:
+def _lanczos_norm(G: Any, U: Array | None, V: Array | None, enough: float) -> float:
     """`norm_beyond` from products with G and its transpose, on its shorter side."""
     if G.shape[0] < G.shape[1]:
         G, U, V = G.T, V, U
@@ -298,18 +300,8 @@ def _lanczos_norm(G: Any, U: Array | None, V: Array | None) -> float:
         u = beyond(G @ beyond(v, V), U)
         return beyond(G.T @ u, V)
 
-    size = G.shape[1]
-    if not abs(G).sum() > 0:
-        return 0.0
-    start = np.random.default_rng(0).standard_normal(size).astype(G.dtype)
-    square = eigsh(
-        LinearOperator((size, size), matvec=gram, dtype=G.dtype),
-        k=1,
-        tol=2e-4,
-        v0=start,
-        return_eigenvectors=False,
-    )
-    return math.sqrt(max(float(square[0]), 0.0))
+    start = np.random.default_rng(0).standard_normal(G.shape[1]).astype(G.dtype)
+    return norm_from_gram(gram, start, enough)
 
 
 def thin_norm(A: Array) -> float:
