@@ -234,6 +234,16 @@ def choose(mask: Array, x: Array, y: Array) -> Array:
     return namespace(x).where(mask, x, y)
 
 
+def take(x: Array, which: np.ndarray, axis: int) -> Array:
+    """The entries of x along an axis whose numbers a NumPy array holds."""
+    return namespace(x).take(x, indices_like(which, x), axis=axis)
+
+
+def join(arrays: list[Array], axis: int) -> Array:
+    """The arrays one behind the other along an axis."""
+    return namespace(*arrays).concat(arrays, axis=axis)
+
+
 def squares_of_columns(x: Array) -> Array:
     """The sum of squares of each column."""
     xp = namespace(x)
