@@ -114,6 +114,8 @@ class _Problem:
         self.loss, self.penalty = loss, penalty
         self._step: ProximalStep | None = None
         self.free = np.flatnonzero(~penalty.kinks(start.x))
+        penalised = penalty.slopes(start.x)[1] > 0
+        self.penalised = slice(None) if penalised.all() else penalised
         self.entries = start.x.size * start.prediction.size
         self.sweep = _sweep_for(self.entries)
         # On small data a loss that is not quadratic was seen to lead to worse minima however little it was bent.
@@ -123,7 +125,7 @@ class _Problem:
         """What is known at a point; one product with the adjoint of A."""
         gradient = self.loss.gradient(point)
         slope = self.penalty.least_slope(point.x, gradient)
-        zero = not np.any(self.penalty.subtracted_gradient(point.x))
+        zero = not np.any(point.x[self.penalised])
         # Only where all that is penalised is zero, so that the subtracted norm has no slope, is there more to a
         # violation than the slope.
         violation = self.penalty.violation(point.x, gradient) if zero else max_abs(slope)
