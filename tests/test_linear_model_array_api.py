@@ -139,7 +139,7 @@ for model, y in [
     (L12ClassifierCV(**grid, l2_weight=0.0), labels),
     (L12ClassifierCV(**grid, l2_weight=0.0, scoring="accuracy"), labels == 3),
     (L12RegressorCV(**grid, l2_weight=0.0, shared_support=True), Y),
-][: 1 if sys.argv[1] == "jax" else None]:
+][: None if sys.argv[1] == "torch" else 1]:
     expected = sklearn.clone(model).fit(X, y, weight)
     for together in (None, True):
         if together and getattr(model, "shared_support", False):
