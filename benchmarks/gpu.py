@@ -1,9 +1,10 @@
 """ell12 on a GPU.
 
 `python benchmarks/gpu.py [FOLDER]` on a machine with PyTorch and a CUDA device (CuPy is measured where it is
-installed) writes gpu.json and gpu.md there, by default into benchmarks/results; `make bench` does not. Limit of
-an iteration is the time to read A twice, that of the prox two reads and a write, at the speed this device adds up
-a large array.
+installed) writes gpu.json and gpu.md there, by default into benchmarks/results; `make bench` does not.
+`python benchmarks/gpu.py --try-folds` prints the rows of the cross-validation at a small size, on the processors
+where there is no GPU, and writes nothing. Limit of an iteration is the time to read A twice, that of the prox two
+reads and a write, at the speed this device adds up a large array.
 """
 
 from __future__ import annotations
@@ -19,14 +20,19 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+os.environ["SCIPY_ARRAY_API"] = "1"  # read when SciPy is first imported; the estimators then let tensors pass
+
 import numpy as np
+import sklearn
 import torch
 
 import ell12
 from ell12 import L12, ColumnsL12, ColumnwiseAPG, NonmonotoneAPG, SquaredLoss, minimize
+from ell12.linear_model.cross_validation import _fold
 
 SAMPLES, FEATURES, NONZERO = 20_000, 80_000, 200
 PROBLEMS = 50
+FOLDS, ALPHAS = 5, 30
 Row = dict[str, Any]
 
 
@@ -131,6 +137,53 @@ def fit_rows(A: Any, b: Any, alpha: float) -> list[Row]:
     return rows
 
 
+def fold_rows(samples: int, features: int, where: str) -> list[Row]:
+    """The search of a cross-validation: the folds as columns of one problem, and one after the other."""
+    generator = np.random.default_rng(0)
+    X = generator.standard_normal((samples, features), dtype=np.float32)
+    coef = np.where(np.arange(features) < 30, 1.0, 0.0).astype(np.float32)
+    y = X @ coef + 2 * generator.standard_normal(samples, dtype=np.float32) + 3
+    kinds: dict[str, Callable[[Any], Any]] = {"PyTorch": lambda x: torch.as_tensor(x, device=where)}
+    try:
+        import cupy
+
+        kinds["CuPy"] = cupy.asarray
+    except ImportError:
+        pass
+    rows = []
+    for library, kind in kinds.items():
+        data, lines, scores = (kind(X), kind(y)), [], []
+        for what, together in (("as columns of one problem", True), ("one after the other", False)):
+            _search(data, together)  # and what is compiled or planned once
+            elapsed, values = _search(data, together)
+            scores.append(values)
+            lines.append((f"{FOLDS} folds x {ALPHAS} alphas, {samples} x {features}, {library}, {what}", elapsed))
+        worst = float(np.max(np.abs(scores[0] / scores[1] - 1)))
+        gain = lines[1][1] / lines[0][1]
+        notes = [f"{gain:.1f} times as fast, errors differ by {worst:.1e} relative", ""]
+        rows += [row(*line, None, note) for line, note in zip(lines, notes, strict=True)]
+    return rows
+
+
+def _search(data: tuple[Any, Any], together: bool) -> tuple[float, Any]:
+    """How long the paths of all folds take, the fit at the alpha chosen left out, and the errors they have."""
+    model = ell12.L12RegressorCV(n_alphas=ALPHAS, eps=0.03, cv=FOLDS, tol=1e-3, together=together)
+    if not together:
+        model.solver = NonmonotoneAPG()
+    X, y, _ = model._validate_regression(*data, None)
+    problems = model._problems(X, y, None)
+    alphas = ell12.path.alpha_grid(model._alpha_max(problems), ALPHAS, model.eps)
+    rows = np.arange(X.shape[0])
+    folds = [(rows[rows % FOLDS != k], rows[rows % FOLDS == k]) for k in range(FOLDS)]
+    begin = time.perf_counter()
+    if together:
+        scores, _ = model._side_by_side(problems, (X, y, None), folds, alphas)
+    else:
+        parts = [_fold(model, X, y, None, alphas, train, test) for train, test in folds]
+        scores = np.stack([part for part, _ in parts], axis=1)
+    return time.perf_counter() - begin, -scores  # the scores are on the host: the device has ended
+
+
 def image_rows() -> list[Row]:
     """Denoising and completion of large images, on the device and on the processors."""
     generator = np.random.default_rng(0)
@@ -179,6 +232,10 @@ def render(result: dict[str, Any]) -> str:
 
 
 def main() -> None:
+    sklearn.set_config(array_api_dispatch=True)
+    if sys.argv[1:] == ["--try-folds"]:
+        fold_rows(400, 300, "cuda" if torch.cuda.is_available() else "cpu")
+        return
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent / "results"
     speed = bytes_per_second()
     rows = prox_rows(speed)
@@ -189,6 +246,7 @@ def main() -> None:
     rows += fit_rows(A, b, alpha)
     del A, b
     torch.cuda.empty_cache()
+    rows += fold_rows(10_000, 20_000, "cuda")
     rows += image_rows()
     result = {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),

@@ -76,7 +76,7 @@ def test_another_problem_is_refused(problem, tmp_path):
     with pytest.raises(ValueError, match="another problem"):
         run(other, path, resume=True)
     small = (ell12.SquaredLoss(np.eye(3), np.ones(3)), ell12.L12(0.01))
-    with pytest.raises(ValueError, match="shape"):
+    with pytest.raises(ValueError, match=r"fit\.npz is of another problem: its x has shape .*, here it is \(3,\)"):
         run(small, path, resume=True)
 
 
@@ -100,6 +100,9 @@ def test_bad_intervals_are_named(problem, tmp_path, options, words):
 def test_a_missing_folder_is_named_before_the_run(problem, tmp_path):
     with pytest.raises(FileNotFoundError, match="nowhere"):
         run(problem, tmp_path / "nowhere" / "fit.npz")
+    with pytest.raises(IsADirectoryError, match="is a folder; name a file in it"):
+        run(problem, tmp_path)
+    assert list(tmp_path.iterdir()) == []
     with pytest.raises(ValueError, match="resume=True needs a checkpoint"):
         ell12.minimize(*problem, resume=True)
 

@@ -2,7 +2,9 @@ import numpy as np
 import pytest
 
 import ell12
-from ell12 import L12, ColumnsL12, ColumnwiseAPG, NonmonotoneAPG, SquaredLoss, minimize, stationarity
+from ell12 import L12, ColumnsL12, ColumnwiseAPG, NonmonotoneAPG, SquaredLoss, Status, minimize, stationarity
+from ell12.losses import InterceptSquaredLoss
+from ell12.penalties import WithIntercept
 
 ALPHAS = np.array([1.0, 0.3, 0.05])
 
@@ -13,16 +15,19 @@ def problem():
     return random.standard_normal((20, 40)), random.standard_normal((20, 3))
 
 
+@pytest.mark.parametrize("weights", [None, [1.0, 0.0, 2.0, 0.5, 1.0, 0.0], [1.0, 2.0, np.inf, 0.5, 1.0, 1.0]])
 @pytest.mark.parametrize("l2_weight", [0.0, 0.7, 1.0])
 @pytest.mark.parametrize("nonnegative", [False, True])
-def test_the_penalty_is_one_l12_for_each_column(l2_weight, nonnegative):
+def test_the_penalty_is_one_l12_for_each_column(l2_weight, nonnegative, weights):
     random = np.random.default_rng(1)
     x = random.standard_normal((6, 3)) * (random.random((6, 3)) < 0.6)
     gradient = random.standard_normal((6, 3))
     if nonnegative:
         x = np.abs(x)
-    columns = ColumnsL12(ALPHAS, l2_weight, nonnegative=nonnegative)
-    alone = [L12(alpha, l2_weight, nonnegative=nonnegative) for alpha in ALPHAS]
+    if weights is not None:
+        x[np.isinf(weights)] = 0
+    columns = ColumnsL12(ALPHAS, l2_weight, weights=weights, nonnegative=nonnegative)
+    alone = [L12(alpha, l2_weight, weights=weights, nonnegative=nonnegative) for alpha in ALPHAS]
     np.testing.assert_allclose(
         columns.values(x), [p.value(c) for p, c in zip(alone, x.T, strict=True)], atol=1e-14
     )
@@ -31,8 +36,11 @@ def test_the_penalty_is_one_l12_for_each_column(l2_weight, nonnegative):
     expected = np.stack([p.prox(c, 0.4) for p, c in zip(alone, z.T, strict=True)], axis=1)
     np.testing.assert_allclose(columns.prox(z, 0.4), expected, rtol=1e-12)
     for state in (x, 0 * x):
-        worst = max(p.violation(c, g) / p.alpha for p, c, g in zip(alone, state.T, gradient.T, strict=True))
-        assert columns.violation(state, gradient) / columns.alpha == pytest.approx(worst, rel=1e-12)
+        each = [p.violation(c, g) / p.alpha for p, c, g in zip(alone, state.T, gradient.T, strict=True)]
+        np.testing.assert_allclose(columns.stationarities(state, gradient), each, rtol=1e-12)
+        assert columns.violation(state, gradient) / columns.alpha == pytest.approx(max(each), rel=1e-12)
+        slopes = [p.subtracted_gradient(c) for p, c in zip(alone, state.T, strict=True)]
+        np.testing.assert_allclose(columns.subtracted_gradient(state), np.stack(slopes, axis=1), rtol=1e-12)
 
 
 def test_each_column_takes_the_steps_it_would_take_alone(problem):
@@ -63,6 +71,69 @@ def test_convergence_means_every_column(problem):
     assert result.converged
     for k, alpha in enumerate(ALPHAS):
         assert stationarity(SquaredLoss(A, B[:, k]), L12(alpha), result.x[:, k]) <= 1e-6
+
+
+def test_columns_that_have_arrived_leave_the_products(problem, monkeypatch):
+    A, B = problem
+    loss, penalty = SquaredLoss(A, B), ColumnsL12(ALPHAS)
+    expected = minimize(loss, penalty, solver=ColumnwiseAPG(), tol=1e-6)
+    widths, plain = [], SquaredLoss.gradient_of
+    monkeypatch.setattr(SquaredLoss, "gradient_of", lambda self, s: widths.append(s.shape[1]) or plain(self, s))
+    result = minimize(loss, penalty, solver=ColumnwiseAPG(rest=1e-6), tol=1e-6)
+    assert result.converged
+    assert result.n_iter <= expected.n_iter
+    assert widths[0] == 3
+    assert set(widths[-20:]) == {1}  # the last steps move the slowest column alone
+    stationarities = penalty.stationarities(result.x, loss.gradient(loss.point(result.x)))
+    assert result.stationarity == pytest.approx(stationarities.max(), rel=1e-6)
+    assert result.objective == pytest.approx(loss.value(loss.point(result.x)) + penalty.value(result.x))
+    np.testing.assert_allclose(result.x, expected.x, atol=1e-5)
+
+
+def test_a_run_that_asks_for_more_than_the_columns_do_ends(problem):
+    A, B = problem
+    result = minimize(SquaredLoss(A, B), ColumnsL12(ALPHAS), solver=ColumnwiseAPG(rest=1e-3), tol=1e-6)
+    assert result.status is Status.ENDED
+    assert 1e-6 < result.stationarity <= 1e-3
+
+
+def test_units_are_what_violations_are_measured_by():
+    gradient = np.array([[3.0, 3.0], [0.0, 0.5]])
+    penalty = ColumnsL12([1.0, 1.0], 0.0, units=[1.0, 10.0])
+    np.testing.assert_allclose(penalty.stationarities(np.zeros((2, 2)), gradient), [2.0, 0.2])
+    assert penalty.violation(np.zeros((2, 2)), gradient) / penalty.alpha == pytest.approx(2.0)
+    alone = WithIntercept(ColumnsL12([1.0, 1.0], 0.0, units=[1.0, 10.0]))
+    x, gradient = np.zeros((3, 2)), np.vstack([gradient, [[-5.0, 5.0]]])
+    np.testing.assert_allclose(alone.stationarities(x, gradient), [5.0, 0.5])
+    assert alone.violation(x, gradient) == pytest.approx(5.0)
+    with pytest.raises(ValueError, match="units must have the shape"):
+        ColumnsL12([1.0, 1.0], units=[1.0])
+
+
+def test_an_intercept_of_each_column_is_found_and_not_iterated(problem):
+    A, B = problem
+    random = np.random.default_rng(2)
+    weights = random.uniform(0, 1, B.shape) * (random.random(B.shape) < 0.7)
+    loss = InterceptSquaredLoss(A, B + 7, sample_weight=weights)
+    point, other = (loss.point(random.standard_normal((40, 3))) for _ in range(2))
+    for k in range(3):
+        w = weights[:, k] / weights[:, k].sum()
+        centred = SquaredLoss(A - w @ A, B[:, k] - w @ B[:, k], sample_weight=weights[:, k])
+        alone = centred.point(point.x[:, k])
+        assert loss.values(point)[k] == pytest.approx(centred.value(alone))
+        np.testing.assert_allclose(loss.gradient(point)[:, k], centred.gradient(alone), rtol=1e-9)
+        level = 7 + w @ B[:, k] - w @ A @ point.x[:, k]
+        assert loss.intercepts(point)[k] == pytest.approx(level)
+        assert centred.lipschitz() <= loss.lipschitz()
+    small = loss.select_problems(np.array([2, 0]))
+    some = small.point(point.x[:, [2, 0]])
+    np.testing.assert_allclose(small.values(some), loss.values(point)[[2, 0]])
+    np.testing.assert_allclose(small.intercepts(some), loss.intercepts(point)[[2, 0]])
+    linear = np.sum(loss.gradient(other) * (point.x - other.x))
+    assert loss.divergence(point, other) == pytest.approx(loss.value(point) - loss.value(other) - linear)
+    for refused in (lambda: loss.hessian(point), lambda: loss.batches(3)):
+        with pytest.raises(TypeError, match="join them"):
+            refused()
 
 
 def test_folds_are_columns_of_weights(problem):

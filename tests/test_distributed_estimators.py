@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse
+from sklearn.exceptions import DataConversionWarning, NotFittedError
 
 from ell12 import L12Classifier, L12Regressor
 
@@ -20,8 +21,8 @@ def data():
     return X, y, random.random(ROWS)
 
 
-def chunked(values):
-    return da.from_array(values, chunks=(CHUNKS, *values.shape[1:]))
+def chunked(values, rows=CHUNKS):
+    return da.from_array(values, chunks=(rows, *values.shape[1:]))
 
 
 def assert_same(one, other):
@@ -99,6 +100,39 @@ def test_a_frame_gives_names_and_unknown_lengths_do_not_matter(data):
     assert_same(far, L12Classifier(0.1, tol=1e-9).fit(X, table["label"]))
 
 
+def test_names_are_compared_as_in_memory(data):
+    X, y, _ = data
+    table = pd.DataFrame(X, columns=list("pqrst")).assign(y=y, label=np.where(y > 4, "b", "a"))
+    frame, names = dd.from_pandas(table, npartitions=3), list("pqrst")
+    near = L12Regressor(0.1).fit(table[names], y)
+    far = L12Regressor(0.1).fit(frame[names], frame["y"])
+    np.testing.assert_allclose(far.predict(frame[names]).compute(), near.predict(table[names]), atol=1e-4)
+    with pytest.raises(ValueError, match="feature names should match"):  # or each would be taken for another
+        far.predict(frame[names[::-1]])
+    with pytest.warns(UserWarning, match="does not have valid feature names") as caught:
+        far.predict(chunked(X)).compute()
+    assert len(caught) == 1
+    classifier = L12Classifier(0.1).fit(frame[names], frame["label"])
+    assert classifier.predict_proba(frame[names]).compute().shape == (ROWS, 2)
+    with pytest.raises(ValueError, match="feature names should match"):
+        classifier.score(frame[names[::-1]], frame["label"])
+    with pytest.raises(NotFittedError):
+        L12Regressor().predict(chunked(X))
+
+
+def test_labels_in_a_frame_of_one_column(data):
+    X, y, _ = data
+    labels = pd.DataFrame({"label": np.where(y > 4, "b", "a")})
+    far = L12Classifier(0.1, tol=1e-9).fit(chunked(X), labels["label"])
+    for column in (dd.from_pandas(labels, npartitions=1), labels, labels.to_numpy()):
+        with pytest.warns(DataConversionWarning, match="column-vector y was passed"):
+            model = L12Classifier(0.1, tol=1e-9).fit(chunked(X, ROWS), column)
+        assert_same(model, far)
+        assert model.score(chunked(X, ROWS), column) == pytest.approx(far.score(chunked(X), labels["label"]))
+    with pytest.raises(ValueError, match="y must hold one label for each row, got 2 columns"):
+        L12Classifier().fit(chunked(X), np.stack([y > 4, y > 4], axis=1))
+
+
 @pytest.mark.parametrize("model", [L12Regressor(0.1, tol=1e-10), L12Classifier(0.1, tol=1e-9)])
 def test_sparse_chunks(data, model):
     X, y, _ = data
@@ -140,5 +174,9 @@ def test_errors(data):
         L12Regressor().fit(chunked(X), y, sample_weight=np.zeros(ROWS))
     with pytest.raises(ValueError, match="block 1: y holds NaN"):
         L12Regressor().fit(chunked(X), np.where(np.arange(ROWS) == 100, np.nan, y))
+    with pytest.raises(ValueError, match="Expected 2D array, got 1D array"):
+        L12Regressor().fit(chunked(X)[:, 0], y)
+    with pytest.raises(ValueError, match="Expected 2D array, got 1D array"):
+        L12Regressor().fit(chunked(X), y).predict(chunked(X)[0])
     with pytest.raises(ValueError, match="label type"):
         L12Classifier().fit(chunked(X), y)

@@ -149,6 +149,21 @@ def test_a_memory_map_is_read_where_it_lies(tmp_path):
     assert stationarity(SquaredLoss(A, b, scale=1 / 300), L12(0.05), result.x) <= 1.01e-6
 
 
+def test_observations_in_a_memory_map(tmp_path):
+    A, b = data()
+    expected = minimize(SquaredLoss(A, b, scale=1 / 300), L12(0.05), tol=1e-8).x
+    for name, values in (("A", A), ("b", b)):
+        np.save(tmp_path / f"{name}.npy", values)
+    A, b = (np.load(tmp_path / f"{name}.npy", mmap_mode="r") for name in "Ab")
+    weight = np.load(tmp_path / "b.npy", mmap_mode="r") ** 2
+    assert np.shares_memory(SquaredLoss(A, b, sample_weight=weight).b, b)
+    chunks = StreamedLoss([(A[:100], b[:100]), (A[100:], b[100:])], scale=1 / 300)
+    for loss in (SquaredLoss(A, b, scale=1 / 300), chunks):
+        np.testing.assert_allclose(minimize(loss, L12(0.05), tol=1e-8).x, expected, atol=1e-6)
+    with pytest.raises(TypeError, match="MaskedArray"):
+        SquaredLoss(A, np.ma.masked_array(b, b > 0))
+
+
 def test_in_passes_over_the_data_svrg_needs_fewer_than_nmapg():
     A, b = data(4000, 50, seed=1)
     loss, penalty = SquaredLoss(A, b, scale=1 / 4000), L12(0.02)

@@ -309,3 +309,18 @@ def test_estimators_use_it():
     slow = L12Regressor(alpha=0.3, tol=1e-6, solver=NonmonotoneAPG(), max_iter=10**5).fit(A, b)
     assert model.n_iter_ < slow.n_iter_ / 3
     np.testing.assert_allclose(model.coef_, slow.coef_, atol=1e-4)
+
+
+@pytest.mark.parametrize("nonnegative", [False, True])
+@pytest.mark.parametrize("seed", range(3))
+def test_an_entry_that_is_not_penalised_does_not_hide_that_the_others_are_zero(seed, nonnegative):
+    # Where all that is penalised is zero the Lasso's condition may hold, and a proximal step still lead on.
+    random = np.random.default_rng(seed)
+    A = random.standard_normal((30, 6))
+    loss = ell12.SquaredLoss(A, A @ [0.3, 1, 0, 0, 0, 0] + 0.1 * random.standard_normal(30), scale=1 / 30)
+    for alpha in np.geomspace(0.3, 1.5, 8):
+        penalty = ell12.L12(alpha, l2_weight=0.5, weights=[0.0, 1, 1, 1, 1, 1], nonnegative=nonnegative)
+        result = ell12.minimize(loss, penalty, max_iter=100)
+        assert result.converged
+        apg = ell12.minimize(loss, penalty, solver=ell12.NonmonotoneAPG())
+        assert result.objective <= apg.objective + 1e-6

@@ -67,10 +67,11 @@ def is_complex(x: Array) -> bool:
 def as_floating(x: Any, name: str) -> Array:
     """``x`` as a real or complex floating array: lists become NumPy arrays, integers the default float.
 
-    NumPy numbers of foreign byte order or at odd addresses (out of a file, or over a network) are copied once:
-    BLAS and compiled loops would copy them at every use, or misread them.
+    A memory map becomes the array it is, without a copy. NumPy numbers of foreign byte order or at odd addresses
+    (out of a file, or over a network) are copied once: BLAS and compiled loops would copy them at every use, or
+    misread them.
     """
-    if isinstance(x, np.generic) or not is_array_api_obj(x):
+    if isinstance(x, np.generic | np.memmap) or not is_array_api_obj(x):
         x = np.asarray(x)
     if is_numpy(x) and x.dtype.kind in "fc":
         return x if x.dtype.isnative and x.flags.aligned else np.array(x, dtype=x.dtype.newbyteorder("="))
@@ -232,6 +233,16 @@ def all_true(mask: Array) -> bool:
 def choose(mask: Array, x: Array, y: Array) -> Array:
     """The entries of x where the mask, broadcast, is true, and those of y elsewhere."""
     return namespace(x).where(mask, x, y)
+
+
+def take(x: Array, which: np.ndarray, axis: int) -> Array:
+    """The entries of x along an axis whose numbers a NumPy array holds."""
+    return namespace(x).take(x, indices_like(which, x), axis=axis)
+
+
+def join(arrays: list[Array], axis: int) -> Array:
+    """The arrays one behind the other along an axis."""
+    return namespace(*arrays).concat(arrays, axis=axis)
 
 
 def squares_of_columns(x: Array) -> Array:

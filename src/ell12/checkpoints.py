@@ -43,6 +43,8 @@ class Checkpoint:
         self.path = Path(path)
         if not self.path.parent.is_dir():
             raise FileNotFoundError(f"checkpoint: the folder {self.path.parent} does not exist")
+        if self.path.is_dir():
+            raise IsADirectoryError(f"checkpoint: {self.path} is a folder; name a file in it")
         if not 0 <= seconds < math.inf:
             raise ValueError(f"checkpoint_seconds must be a finite number >= 0, got {seconds}")
         self.seconds = seconds
@@ -75,9 +77,13 @@ class Checkpoint:
                 for name, column in saved.items()
                 if name.startswith("history.")
             }
-            return Saved(_assemble(zero, parts), float(saved["objective"]), history)
+            found = Saved(_assemble(zero, parts), float(saved["objective"]), history)
         except (KeyError, ValueError, EOFError, zipfile.BadZipFile) as error:
             raise ValueError(f"{self.path} is no checkpoint of such a problem: {error}") from error
+        if tuple(found.x.shape) != tuple(zero.shape):
+            shapes = f"its x has shape {tuple(found.x.shape)}, here it is {tuple(zero.shape)}"
+            raise ValueError(f"{self.path} is of another problem: {shapes}")
+        return found
 
 
 def _parts(x: Any) -> dict[str, Array]:

@@ -10,10 +10,10 @@ import numpy as np
 from ell12.backend import all_finite, as_floating, as_numpy, beside, max_abs, namespace, on_accelerator, total
 from ell12.centering import column_squares
 from ell12.losses import LinearLoss, SquaredLoss
-from ell12.minimization import Result, Status, minimize
-from ell12.penalties import L12, ColumnsL12, RowsL12, WithIntercept
+from ell12.minimization import Result, minimize
+from ell12.penalties import L12, RowsL12, WithIntercept
 from ell12.protocols import Array, Penalty, Point, Solver
-from ell12.solvers import ColumnwiseAPG
+from ell12.side_by_side import columns_penalty, gradient_rounding, solve_side_by_side
 
 
 def l12_penalty(
@@ -129,7 +129,7 @@ def solution_path(
     With ``warm_start`` each run begins where the last one ended, else all begin at ``x0``. No run asks for a
     stationarity below the rounding of the gradient, which in float32 and at small alpha lies above the usual tol.
     """
-    rounding = _gradient_rounding(loss, tol)
+    rounding = gradient_rounding(loss, tol)
     results: list[Result] = []
     for alpha in map(float, alphas):
         start = results[-1].x if warm_start and results else x0
@@ -177,8 +177,8 @@ def l12_path(
     together : bool, optional
         Solve for all alphas side by side by `ell12.ColumnwiseAPG`, from zero, each product with X being one of
         matrices; ``warm_start`` and ``solver`` do not count then. That is how a GPU is kept busy, while on a CPU
-        warm starts are faster. By default where X is on a GPU, if neither ``weights`` nor ``solver`` are given and
-        all alphas are positive.
+        warm starts are faster. By default where X is on a GPU, if no ``solver`` is given and all alphas are
+        positive.
     solver, tol, max_iter
         As in `ell12.minimize`.
 
@@ -210,12 +210,9 @@ def l12_path(
         alphas = alpha_grid(alpha_max(loss, l2_weight, **options), n_alphas, eps)
         x0 = one_sparse_fit(loss, **options) if l2_weight >= 1 and warm_start else None
     alphas = falling(alphas)
-    plain = weights is None and solver is None and alphas[-1] > 0
+    plain = solver is None and alphas[-1] > 0
     if together or (together is None and plain and on_accelerator(loss.A)):
-        if weights is not None:
-            raise ValueError("together=True solves without weights; give together=False")
-        penalty = ColumnsL12(alphas, l2_weight, nonnegative=nonnegative)
-        return alphas, *_side_by_side(loss, penalty, tol, max_iter)
+        return alphas, *_side_by_side(loss, alphas, l2_weight, tol, max_iter, **options)
     results = solution_path(
         loss,
         lambda alpha: l12_penalty(alpha, l2_weight, **options),
@@ -229,33 +226,17 @@ def l12_path(
     return alphas, namespace(results[0].x).stack([result.x for result in results], axis=1), results
 
 
-def _side_by_side(loss: SquaredLoss, penalty: ColumnsL12, tol: float, max_iter: int) -> tuple[Array, list[Result]]:
+def _side_by_side(
+    loss: SquaredLoss, alphas: Array, l2_weight: float, tol: float, max_iter: int, **options: Any
+) -> tuple[Array, list[Result]]:
     """The solutions for all strengths as columns, and how each of them ended."""
-    xp, alphas = namespace(loss.b), as_numpy(penalty.alphas).tolist()
-    rounding = _gradient_rounding(loss, tol)
+    xp = namespace(loss.b)
     columns = xp.stack([loss.b] * len(alphas), axis=1)
     weight = None if loss.sample_weight is None else xp.reshape(loss.sample_weight, (-1,))
     wide = SquaredLoss(loss.A, columns, sample_weight=weight, scale=loss.scale)
-    attainable = max(tol, rounding / penalty.alpha)
-    run = minimize(wide, penalty, solver=ColumnwiseAPG(), tol=attainable, max_iter=max_iter)
-    point = wide.point(run.x)
-    gradient, objectives = wide.gradient(point), wide.values(point) + penalty.values(run.x)
-    results = []
-    for k, alpha in enumerate(alphas):
-        alone = L12(alpha, penalty.l2_weight, nonnegative=penalty.nonnegative)
-        x = run.x[:, k]
-        reached = alone.violation(x, gradient[:, k]) / alpha
-        status = Status.CONVERGED if reached <= max(tol, rounding / alpha) else run.status
-        results.append(Result(x, float(objectives[k]), reached, status, run.n_iter, run.history))
-    return run.x, results
-
-
-def _gradient_rounding(loss: LinearLoss, tol: float) -> float:
-    """What rounding may do to the entries of a gradient."""
-    zero = loss.start()
-    eps = float(namespace(zero).finfo(zero.dtype).eps)
-    # In double precision it lies far below the usual tol, and the product is saved.
-    return 8 * eps * max_abs(loss.gradient(loss.point(zero))) if tol < 1e7 * eps else 0.0
+    penalty = columns_penalty(wide, alphas, l2_weight, tol=tol, **options)
+    point, results = solve_side_by_side(wide, penalty, tol=tol, max_iter=max_iter)
+    return point.x, results
 
 
 def squared_loss(X: Any, y: Any, sample_weight: Any = None) -> SquaredLoss:

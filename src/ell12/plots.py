@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from ell12.backend import as_numpy
+
 
 def plot_path(
     alphas: Any, coefs: Any, *, names: Sequence[str] | None = None, n_labels: int = 8, axes: Any = None
@@ -88,7 +90,7 @@ def plot_cross_validation(model: Any, *, axes: Any = None) -> Any:
     """
     values, label, best_of = _curve(model)
     axes = _new_axes() if axes is None else axes
-    mean, alphas = values.mean(axis=1), np.asarray(model.alphas_)
+    mean, alphas = values.mean(axis=1), as_numpy(model.alphas_)
     axes.plot(alphas, mean, "o-", color="C0", markersize=3, label="mean of the folds")
     if values.shape[1] > 1:
         error = values.std(axis=1, ddof=1) / np.sqrt(values.shape[1])
@@ -143,10 +145,10 @@ def plot_completion_path(path: Any, *, axes: Any = None) -> Any:
 def _curve(model: Any) -> tuple[Any, str, Any]:
     """What to draw for each alpha and fold, what to call it, and which of its means is the best."""
     if hasattr(model, "mse_path_"):
-        return model.mse_path_, "mean squared error", np.argmin
+        return as_numpy(model.mse_path_), "mean squared error", np.argmin
     if hasattr(model, "scores_"):
         scoring = getattr(model, "scoring", None)
-        return model.scores_, "minus the logistic loss" if scoring is None else _name(scoring), np.argmax
+        return as_numpy(model.scores_), "minus the logistic loss" if scoring is None else _name(scoring), np.argmax
     raise TypeError(f"model must be a fitted L12RegressorCV or L12ClassifierCV, got {model!r}")
 
 

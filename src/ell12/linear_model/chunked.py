@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import copy
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 from ell12.linear_model.problems import Problem
 from ell12.protocols import Array
@@ -28,11 +32,29 @@ def check_in_memory(X: Any, model: Any) -> None:
 
 def note_features(model: Any, X: Any) -> None:
     """Remember the number of features, and their names where X has some."""
+    _check_matrix(X)
     model.n_features_in_ = int(X.shape[1])
     vars(model).pop("feature_names_in_", None)
     names = getattr(X, "columns", None)
     if names is not None and all(isinstance(name, str) for name in names):
         model.feature_names_in_ = np.asarray(names, dtype=object)
+
+
+def _check_matrix(X: Any) -> None:
+    if X.ndim != 2:
+        raise ValueError(f"Expected 2D array, got {X.ndim}D array instead: a Dask {type(X).__name__}")
+
+
+def _labels(y: Any, *, warn: bool = False) -> Any:
+    """The labels as a vector, from a column too; told as scikit-learn tells it."""
+    if getattr(y, "ndim", 1) == 1:
+        return y
+    if y.ndim > 2 or y.shape[1] != 1:
+        raise ValueError(f"y must hold one label for each row, got {y.shape[1]} columns")
+    if warn:
+        message = "A column-vector y was passed when a 1d array was expected. Please change the shape of y."
+        warnings.warn(message, DataConversionWarning, stacklevel=4)
+    return y[y.columns[0]] if hasattr(y, "columns") else y[:, 0]
 
 
 def regression_problems(
@@ -56,17 +78,23 @@ def classification_problems(
     from ell12 import distributed
 
     labels, losses, means = distributed.classification_losses(
-        X, y, sample_weight=sample_weight, intercept=fit_intercept
+        X, _labels(y, warn=True), sample_weight=sample_weight, intercept=fit_intercept
     )
     check_classification_targets(labels)
     return labels, [Problem(loss, means, 0.0, constant=fit_intercept) for loss in losses]
 
 
 def map_rows(method: Callable[[Any], Array], X: Any) -> Any:
-    """What a method makes of each chunk of rows, as a dask array."""
+    """What a method of a fitted model makes of each chunk of rows, as a dask array."""
     from ell12 import distributed
 
-    return distributed.map_rows(method, X)
+    model = method.__self__  # type: ignore[attr-defined]
+    check_is_fitted(model)
+    _check_matrix(X)
+    _check_feature_names(model, X._meta, reset=False)
+    nameless = copy.copy(model)  # the names were looked at here; the chunks have none
+    vars(nameless).pop("feature_names_in_", None)
+    return distributed.map_rows(getattr(nameless, method.__name__), X)
 
 
 def determination(prediction: Any, X: Any, y: Any, sample_weight: Any) -> float:
@@ -80,4 +108,4 @@ def accuracy(prediction: Any, X: Any, y: Any, sample_weight: Any) -> float:
     """The weighted share of predictions that are right."""
     from ell12 import distributed
 
-    return distributed.accuracy(prediction, X, y, sample_weight)
+    return distributed.accuracy(prediction, X, _labels(y), sample_weight)

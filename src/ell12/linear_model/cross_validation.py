@@ -15,8 +15,11 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
-from ell12.linear_model.arrays import linear_functions, passes
+from ell12.backend import as_numpy, indices_like, namespace, on_accelerator, take, total
+from ell12.linear_model.arrays import follow, linear_functions, passes
 from ell12.linear_model.classifier import L12Classifier, probabilities
+from ell12.linear_model.folds import FoldColumns, solve_folds
+from ell12.linear_model.problems import Problem
 from ell12.linear_model.regressor import L12Regressor
 from ell12.linear_model.sparse_model import SparseLinearModel, warn_if_not_converged
 from ell12.minimization import Result
@@ -34,16 +37,12 @@ class AlphaSearch(SparseLinearModel):
     cv: Any
     selection: str
     n_jobs: int | None
+    together: bool | None
 
     def plot(self, axes: Any = None) -> Any:
         """Draw the cross-validation: `ell12.plot_cross_validation` of this model."""
         check_is_fitted(self)
         return plot_cross_validation(self, axes=axes)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.array_api_support = False
-        return tags
 
     @abstractmethod
     def _score_path(self, coefs: Array, intercepts: Array, X: Any, y: Array, weight: Any) -> Array:
@@ -53,25 +52,61 @@ class AlphaSearch(SparseLinearModel):
         """Set ``alphas_`` and ``alpha_``, fit at that, and return the scores, (n_alphas, n_folds)."""
         if self.selection not in ("min", "1se"):
             raise ValueError(f"selection must be 'min' or '1se', got {self.selection!r}")
-        if passes(X):
-            raise TypeError(
-                f"{type(self).__name__} needs NumPy arrays, got {type(X).__name__}; see `ell12.l12_path`"
-            )
         problems = self._problems(X, y, sample_weight)
         if self.alphas is None:
-            self.alphas_ = alpha_grid(self._alpha_max(problems), self.n_alphas, self.eps)
+            alphas = alpha_grid(self._alpha_max(problems), self.n_alphas, self.eps)
         else:
-            self.alphas_ = falling(self.alphas)
-        folds = list(check_cv(self.cv, y, classifier=is_classifier(self)).split(X, y))
-        outcomes = Parallel(n_jobs=self.n_jobs)(
-            delayed(_fold)(self, X, y, sample_weight, train, test) for train, test in folds
-        )
-        scores = np.stack([score for score, _ in outcomes], axis=1)
-        self.alpha_ = float(self.alphas_[_select(scores, self.selection)])
-        warn_if_not_converged(self, [result for _, results in outcomes for result in results])
+            alphas = falling(self.alphas)
+        labels = as_numpy(y)
+        folds = list(check_cv(self.cv, labels, classifier=is_classifier(self)).split(X, labels))
+        data = (X, y, sample_weight)
+        if self._takes_columns(X, problems, alphas):
+            scores, results = self._side_by_side(problems, data, folds, alphas)
+        else:
+            scores, results = self._one_by_one(data, folds, alphas)
+        self.alphas_, self.alpha_ = follow(alphas, X), float(alphas[_select(scores, self.selection)])
+        warn_if_not_converged(self, results)
         # From zero, as a plain fit at this alpha would be, so that the result does not depend on the grid.
         self._fit_problems(problems, self.alpha_)
-        return scores
+        return follow(scores, X)
+
+    def _takes_columns(self, X: Any, problems: list[Problem], alphas: Array) -> bool:
+        """Whether the folds are solved side by side."""
+        obstacles = {
+            "solver": self.solver is not None,
+            "shared_support": any(problem.n_targets for problem in problems),
+            "an alpha of 0": alphas[-1] == 0,
+        }
+        named = " and ".join(name for name, there in obstacles.items() if there)
+        if self.together and named:
+            raise ValueError(f"together=True solves without {named}; give together=False")
+        return on_accelerator(X) and not named if self.together is None else self.together
+
+    def _side_by_side(
+        self, problems: list[Problem], data: tuple[Any, ...], folds: list[Any], alphas: Array
+    ) -> tuple[Array, list[Result]]:
+        """The scores of each alpha and fold, and how the runs ended: the folds as columns of one problem."""
+        columns = FoldColumns(problems, folds, data[2], self.fit_intercept)
+        options = self._penalty_options() | {"l2_weight": self.l2_weight, "intercept": problems[0].constant}
+        limits = {"tol": self.tol, "max_iter": self.max_iter, "stop": self._progress()}
+        scores, results = [], []
+        paths = solve_folds(columns, alphas, options, limits)
+        for (_, test), (coefs, intercepts, runs) in zip(folds, paths, strict=True):
+            scores.append(self._score_path(coefs, intercepts, *(_rows(values, test) for values in data)))
+            results += [replace(run, x=None, history={}) for run in runs]
+        return np.stack(scores, axis=1), results
+
+    def _one_by_one(self, data: tuple[Any, ...], folds: list[Any], alphas: Array) -> tuple[Array, list[Result]]:
+        """The same, a warm-started path for each fold after the other, or in processes of their own."""
+        foreign = passes(data[0])
+        if foreign and not on_accelerator(data[0]):  # seen as NumPy arrays, which have the faster solver
+            data = tuple(None if part is None else as_numpy(part) for part in data)
+            foreign = False
+        outcomes = Parallel(n_jobs=1 if foreign else self.n_jobs)(
+            delayed(_fold)(self, *data, alphas, train, test) for train, test in folds
+        )
+        scores = np.stack([score for score, _ in outcomes], axis=1)
+        return scores, [result for _, results in outcomes for result in results]
 
 
 class L12RegressorCV(AlphaSearch, L12Regressor):
@@ -91,7 +126,12 @@ class L12RegressorCV(AlphaSearch, L12Regressor):
         Take the alpha with the lowest mean error, or the largest whose mean error is within one standard error of
         it, which selects fewer features.
     n_jobs : int, optional
-        Folds in parallel, by joblib.
+        Folds in parallel, by joblib; not on a GPU.
+    together : bool, optional
+        Solve for all folds, and for several alphas, side by side as the columns of one problem, by
+        `ell12.ColumnwiseAPG`: each product with X is then one of matrices, which is how a GPU is kept busy. By
+        default where X is on a GPU, if no ``solver`` and no ``shared_support`` are given and all alphas are
+        positive. On a CPU the default, a path for each fold, is faster.
     fit_intercept, positive, penalty_factors, shared_support, warm_start, tol, max_iter, solver, verbose
         As in `L12Regressor`.
 
@@ -125,6 +165,7 @@ class L12RegressorCV(AlphaSearch, L12Regressor):
         cv: Any = None,
         selection: str = "min",
         n_jobs: int | None = None,
+        together: bool | None = None,
         fit_intercept: bool = True,
         positive: bool = False,
         penalty_factors: Any = None,
@@ -142,6 +183,7 @@ class L12RegressorCV(AlphaSearch, L12Regressor):
         self.cv = cv
         self.selection = selection
         self.n_jobs = n_jobs
+        self.together = together
         self.fit_intercept = fit_intercept
         self.positive = positive
         self.penalty_factors = penalty_factors
@@ -160,8 +202,9 @@ class L12RegressorCV(AlphaSearch, L12Regressor):
         return self
 
     def _score_path(self, coefs: Array, intercepts: Array, X: Any, y: Array, weight: Any) -> Array:
-        errors = (_predictions(coefs, intercepts, X) - y.reshape(len(y), 1, -1)) ** 2
-        return -np.average(errors.mean(axis=2), axis=0, weights=weight)
+        xp = namespace(coefs)
+        errors = (_predictions(coefs, intercepts, X) - xp.reshape(y, (y.shape[0], 1, -1))) ** 2
+        return -_mean_of_samples(xp.mean(errors, axis=2), weight)
 
 
 class L12ClassifierCV(AlphaSearch, L12Classifier):
@@ -171,12 +214,13 @@ class L12ClassifierCV(AlphaSearch, L12Classifier):
     ----------
     l2_weight : float
         Weight of the subtracted norm: 1 is l1-2, 0 the l1 norm; see `L12Classifier`.
-    alphas, n_alphas, eps, n_jobs
+    alphas, n_alphas, eps, n_jobs, together
         As in `L12RegressorCV`.
     cv : int, splitter or iterable, optional
         As in scikit-learn; 5 stratified folds by default.
     scoring : str or callable, optional
-        As in scikit-learn; minus the mean logistic loss of the probabilities by default.
+        As in scikit-learn; minus the mean logistic loss of the probabilities by default. A scorer gets NumPy
+        arrays, whatever X is.
     selection : {"min", "1se"}
         Take the alpha with the best mean score, or the largest whose mean score is within one standard error of
         it.
@@ -215,6 +259,7 @@ class L12ClassifierCV(AlphaSearch, L12Classifier):
         scoring: Any = None,
         selection: str = "min",
         n_jobs: int | None = None,
+        together: bool | None = None,
         fit_intercept: bool = True,
         positive: bool = False,
         penalty_factors: Any = None,
@@ -232,6 +277,7 @@ class L12ClassifierCV(AlphaSearch, L12Classifier):
         self.scoring = scoring
         self.selection = selection
         self.n_jobs = n_jobs
+        self.together = together
         self.fit_intercept = fit_intercept
         self.positive = positive
         self.penalty_factors = penalty_factors
@@ -250,44 +296,67 @@ class L12ClassifierCV(AlphaSearch, L12Classifier):
     def _score_path(self, coefs: Array, intercepts: Array, X: Any, y: Array, weight: Any) -> Array:
         if self.scoring is not None:
             return self._custom_scores(coefs, intercepts, X, y, weight)
-        shares = [probabilities(scores) for scores in np.moveaxis(_predictions(coefs, intercepts, X), 1, 0)]
-        tiny = np.finfo(coefs.dtype).tiny  # so that one probability of 0 does not make every alpha equally bad
-        return np.array([np.average(np.log(s[np.arange(len(y)), y] + tiny), weights=weight) for s in shares])
+        xp, scores = namespace(coefs), _predictions(coefs, intercepts, X)
+        given = y[:, None] == indices_like(np.arange(self.classes_.shape[0]), coefs)
+        tiny = float(
+            xp.finfo(coefs.dtype).smallest_normal
+        )  # so that a probability of 0 does not make every alpha equally bad
+        shares = [probabilities(scores[:, k, :]) for k in range(scores.shape[1])]
+        logs = [xp.log(xp.sum(xp.where(given, share, 0), axis=1) + tiny) for share in shares]
+        return _mean_of_samples(xp.stack(logs, axis=1), weight)
 
     def _custom_scores(self, coefs: Array, intercepts: Array, X: Any, y: Array, weight: Any) -> Array:
         model = copy.copy(self)
         scorer = check_scoring(model, scoring=self.scoring)
+        model.classes_ = as_numpy(self.classes_)
+        if passes(X):  # few scorers take more than NumPy
+            coefs, intercepts, X, y = (as_numpy(values) for values in (coefs, intercepts, X, y))
+            weight = None if weight is None else as_numpy(weight)
         weights = {} if weight is None else {"sample_weight": weight}
         scores = []
         for model.coef_, model.intercept_ in zip(coefs, intercepts, strict=True):
-            scores.append(scorer(model, X, self.classes_[y], **weights))
+            scores.append(scorer(model, X, model.classes_[y], **weights))
         return np.array(scores)
 
 
 def _fold(
-    model: AlphaSearch, X: Any, y: Array, sample_weight: Any, train: Array, test: Array
+    model: AlphaSearch, X: Any, y: Array, sample_weight: Any, alphas: Array, train: Array, test: Array
 ) -> tuple[Array, list[Result]]:
     """The scores of a path fitted to one part and judged on the other, and how its runs ended."""
-
-    def rows(values: Any, which: Array) -> Any:
-        return None if values is None else _safe_indexing(values, which)
-
-    problems = model._problems(rows(X, train), rows(y, train), rows(sample_weight, train))
-    runs = [model._solve(problem, model.alphas_) for problem in problems]
+    problems = model._problems(*(_rows(values, train) for values in (X, y, sample_weight)))
+    runs = [model._solve(problem, alphas) for problem in problems]
     pairs = [
         [problem.coefficients(result.x) for result in results]
         for problem, results in zip(problems, runs, strict=True)
     ]
-    coefs = np.concatenate([np.stack([coef for coef, _ in path]) for path in pairs], axis=1)
-    intercepts = np.concatenate([np.stack([level for _, level in path]) for path in pairs], axis=1)
-    scores = model._score_path(coefs, intercepts, rows(X, test), rows(y, test), rows(sample_weight, test))
+    xp = namespace(pairs[0][0][0])
+    coefs = xp.concat([xp.stack([coef for coef, _ in path]) for path in pairs], axis=1)
+    intercepts = xp.concat([xp.stack([level for _, level in path]) for path in pairs], axis=1)
+    scores = model._score_path(coefs, intercepts, *(_rows(values, test) for values in (X, y, sample_weight)))
     return scores, [replace(result, x=None, history={}) for results in runs for result in results]
+
+
+def _rows(values: Any, which: Array) -> Any:
+    """Some rows of an array of any kind, if there is one."""
+    if values is None:
+        return None
+    return take(values, np.arange(values.shape[0])[which], 0) if passes(values) else _safe_indexing(values, which)
 
 
 def _predictions(coefs: Array, intercepts: Array, X: Any) -> Array:
     """The linear functions at the rows of X, (n_samples, n_alphas, n_problems), by one product."""
-    flat = linear_functions(X, coefs.reshape(-1, coefs.shape[-1]), intercepts.reshape(-1))
-    return flat.reshape(-1, *intercepts.shape)
+    xp = namespace(coefs)
+    flat = linear_functions(X, xp.reshape(coefs, (-1, coefs.shape[-1])), xp.reshape(intercepts, (-1,)))
+    return xp.reshape(flat, (-1, *intercepts.shape))
+
+
+def _mean_of_samples(values: Array, weight: Any) -> Array:
+    """The mean of each column over the samples, weighted, as a NumPy array."""
+    if weight is None:
+        return as_numpy(namespace(values).mean(values, axis=0))
+    if total(weight) == 0:
+        raise ValueError("sample_weight sums to zero on the samples that a fold leaves out: nothing to judge by")
+    return as_numpy(weight @ values) / total(weight)
 
 
 def _select(scores: Array, selection: str) -> int:

@@ -121,9 +121,13 @@ class SparseLinearModel(BaseEstimator, ABC):
             solver=self.solver,
             tol=self.tol,
             max_iter=self.max_iter,
-            stop=progress_lines(type(self).__name__) if self.verbose else None,
+            stop=self._progress(),
             **options,
         )
+
+    def _progress(self) -> Any:
+        """What tells of the progress of a run, if that is wanted."""
+        return progress_lines(type(self).__name__) if self.verbose else None
 
     def _fit_problems(self, problems: list[Problem], alpha: float, *, saved: bool = True) -> None:
         """Solve at one alpha and keep what was found: one row of coefficients for each problem."""

@@ -4,7 +4,8 @@ A loss is pointwise in the prediction ``A x``, so its value and slope need no pr
 carries its prediction. ``scale`` is the only place where a sum becomes a mean.
 """
 
+from ell12.losses.intercept import InterceptSquaredLoss
 from ell12.losses.linear import LinearLoss
 from ell12.losses.pointwise import HuberLoss, LogisticLoss, SquaredLoss
 
-__all__ = ["HuberLoss", "LinearLoss", "LogisticLoss", "SquaredLoss"]
+__all__ = ["HuberLoss", "InterceptSquaredLoss", "LinearLoss", "LogisticLoss", "SquaredLoss"]

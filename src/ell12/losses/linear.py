@@ -27,6 +27,7 @@ from ell12.backend import (
     is_numpy,
     like,
     namespace,
+    take,
 )
 from ell12.checks import check_numbers
 from ell12.operators import (
@@ -124,6 +125,14 @@ class LinearLoss(ABC):
     def restrict(self, columns: Array) -> LinearLoss:
         """The same loss in the given entries of x alone, the others being zero."""
         return self._over(select_columns(self.A, columns))
+
+    def select_problems(self, which: Any) -> Any:
+        """The loss of some of the right-hand sides, named by a NumPy array of their numbers."""
+        other = copy.copy(self)  # with the bound on the curvature, which holds for some as for all
+        other.b = take(self.b, which, 1)
+        if self.sample_weight is not None and self.sample_weight.shape[-1] == self.b.shape[-1]:
+            other.sample_weight = take(self.sample_weight, which, 1)
+        return other
 
     def batches(self, size: int, random: Any = None) -> Iterator[Batch]:
         """Losses of every k-th row, about ``size`` each, that sum to this one; shuffled if ``random`` is given."""

@@ -32,11 +32,11 @@ class WithIntercept:
 
     def value(self, x: Array) -> float:
         """The penalty at the entries before the last."""
-        return self.penalty.value(x[:-1])
+        return self.penalty.value(x[:-1, ...])
 
     def prox(self, x: Array, step: float) -> Array:
         """The penalty's prox, beside the last entry as it is."""
-        return _append(self.penalty.prox(x[:-1], step), x[-1:])
+        return _append(self.penalty.prox(x[:-1, ...], step), x[-1:, ...])
 
     @property
     def convex(self) -> WithIntercept:
@@ -45,20 +45,41 @@ class WithIntercept:
 
     def subtracted_gradient(self, x: Array) -> Array:
         """That of the penalty, 0 for the last entry."""
-        return _append(self.penalty.subtracted_gradient(x[:-1]), 0 * x[-1:])
+        return _append(self.penalty.subtracted_gradient(x[:-1, ...]), 0 * x[-1:, ...])
 
     def violation(self, x: Array, gradient: Array) -> float:
         """The larger of the penalty's violation and the last entry of the gradient."""
-        return max(self.penalty.violation(x[:-1], gradient[:-1]), max_abs(gradient[-1:]))
+        size = getattr(self.penalty, "largest", max_abs)  # columns of different strengths have units of their own
+        return max(self.penalty.violation(x[:-1, ...], gradient[:-1, ...]), size(gradient[-1:, ...]))
+
+    def values(self, x: Array) -> Array:
+        """Those of a penalty on columns, each without its last entry."""
+        return self.penalty.values(x[:-1, ...])
+
+    def stationarities(self, x: Array, gradient: Array) -> Array:
+        """Those of a penalty on columns, or the last entry of each column of the gradient where that is larger."""
+        within, last = (
+            self.penalty.stationarities(x[:-1, ...], gradient[:-1, ...]),
+            self.penalty.sizes(gradient[-1:, ...]),
+        )
+        return namespace(last).where(last > within, last, within)
+
+    def sizes(self, x: Array) -> Array:
+        """Those of a penalty on columns; the last entries count too."""
+        return self.penalty.sizes(x)
+
+    def select_problems(self, which: Any) -> WithIntercept:
+        """The same penalty on some of the columns."""
+        return WithIntercept(self.penalty.select_problems(which))
 
     def least_slope(self, x: Array, gradient: Array) -> Array:
         """That of the penalty, and the last entry of the gradient."""
-        return _append(self.penalty.least_slope(x[:-1], gradient[:-1]), gradient[-1:])
+        return _append(self.penalty.least_slope(x[:-1, ...], gradient[:-1, ...]), gradient[-1:, ...])
 
     def hessian(self, x: Array, columns: Array) -> Array:
         """That of the penalty in the given entries, which are sorted; zeros for the last."""
         last = int(x.shape[0]) - 1
-        within = self.penalty.hessian(x[:-1], columns[columns < last])
+        within = self.penalty.hessian(x[:-1, ...], columns[columns < last])
         missing = int(columns.shape[0] - within.shape[0])
         if missing == 0:
             return within
@@ -69,12 +90,12 @@ class WithIntercept:
 
     def kinks(self, x: Array) -> Array:
         """Those of the penalty; the last entry has none."""
-        return _append(self.penalty.kinks(x[:-1]), x[-1:] != x[-1:])
+        return _append(self.penalty.kinks(x[:-1, ...]), x[-1:, ...] != x[-1:, ...])
 
     def slopes(self, x: Array) -> tuple[Array, Array]:
         """Those of the penalty; zero for the last entry."""
-        below, above = self.penalty.slopes(x[:-1])
-        return _append(below, 0 * x[-1:]), _append(above, 0 * x[-1:])
+        below, above = self.penalty.slopes(x[:-1, ...])
+        return _append(below, 0 * x[-1:, ...]), _append(above, 0 * x[-1:, ...])
 
     def restrict(self, columns: Array) -> WithIntercept:
         """The same penalty on the given entries, the intercept being the last of them."""

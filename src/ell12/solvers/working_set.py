@@ -113,8 +113,9 @@ class _Problem:
     def __init__(self, loss: Any, penalty: Any, start: Point) -> None:
         self.loss, self.penalty = loss, penalty
         self._step: ProximalStep | None = None
-        self.kinks = penalty.kinks(start.x)
-        self.free = np.flatnonzero(~self.kinks)
+        self.free = np.flatnonzero(~penalty.kinks(start.x))
+        penalised = penalty.slopes(start.x)[1] > 0
+        self.penalised = slice(None) if penalised.all() else penalised
         self.entries = start.x.size * start.prediction.size
         self.sweep = _sweep_for(self.entries)
         # On small data a loss that is not quadratic was seen to lead to worse minima however little it was bent.
@@ -124,8 +125,9 @@ class _Problem:
         """What is known at a point; one product with the adjoint of A."""
         gradient = self.loss.gradient(point)
         slope = self.penalty.least_slope(point.x, gradient)
-        zero = not np.any(point.x[self.kinks] if self.free.size else point.x)
-        # Only at zero, where the subtracted norm has no slope, is there more to a violation than the slope.
+        zero = not np.any(point.x[self.penalised])
+        # Only where all that is penalised is zero, so that the subtracted norm has no slope, is there more to a
+        # violation than the slope.
         violation = self.penalty.violation(point.x, gradient) if zero else max_abs(slope)
         return _Place(point, objective(self.loss, self.penalty, point), gradient, slope, violation)
 

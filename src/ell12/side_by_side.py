@@ -1,0 +1,66 @@
+"""Many problems as the columns of one, solved side by side: every product with A is one of matrices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ell12.backend import as_numpy, like, max_abs, namespace
+from ell12.losses import LinearLoss
+from ell12.minimization import Result, Status, minimize
+from ell12.penalties import ColumnsL12, WithIntercept
+from ell12.protocols import Array, Point
+from ell12.solvers import ColumnwiseAPG
+
+
+def columns_penalty(
+    loss: LinearLoss,
+    alphas: Any,
+    l2_weight: float,
+    *,
+    tol: float,
+    weights: Any = None,
+    nonnegative: bool = False,
+    intercept: bool = False,
+) -> Any:
+    """`ell12.ColumnsL12` where the loss is, leaving out the last row of x where that holds the intercepts.
+
+    No column is asked for a stationarity below the rounding of the gradient.
+    """
+    zero = loss.start()
+    alphas = np.asarray(alphas, dtype=np.float64)
+    units = alphas if tol == 0 else np.maximum(alphas, gradient_rounding(loss, tol) / tol)
+    penalty = ColumnsL12(
+        like(alphas, zero),  # sent once, not at every step
+        l2_weight,
+        weights=None if weights is None else like(weights, zero),
+        nonnegative=nonnegative,
+        units=like(units, zero),
+    )
+    return WithIntercept(penalty) if intercept else penalty
+
+
+def solve_side_by_side(
+    loss: LinearLoss, penalty: Any, x0: Array | None = None, *, tol: float, **options: Any
+) -> tuple[Point, list[Result]]:
+    """The solutions of all columns, with their predictions, and how each ended; options as in `minimize`."""
+    run = minimize(loss, penalty, x0, ColumnwiseAPG(rest=tol), tol=tol, **options)
+    point = loss.point(run.x)
+    reached = as_numpy(penalty.stationarities(run.x, loss.gradient(point))).tolist()
+    objectives = as_numpy(loss.values(point) + penalty.values(run.x)).tolist()
+    columns = getattr(penalty, "penalty", penalty)
+    units = as_numpy(columns.units / columns.alphas).tolist()
+    results = []
+    for k, objective in enumerate(objectives):
+        status = Status.CONVERGED if reached[k] <= tol else run.status
+        results.append(Result(run.x[:, k], objective, reached[k] * units[k], status, run.n_iter, run.history))
+    return point, results
+
+
+def gradient_rounding(loss: LinearLoss, tol: float) -> float:
+    """What rounding may do to the entries of a gradient."""
+    zero = loss.start()
+    eps = float(namespace(zero).finfo(zero.dtype).eps)
+    # In double precision it lies far below the usual tol, and the product is saved.
+    return 8 * eps * max_abs(loss.gradient(loss.point(zero))) if tol < 1e7 * eps else 0.0
