@@ -5,7 +5,8 @@ biases, factors and noise; of each, several draws. A fifth of the ratings is hid
 users that have no other among them. cmfrec (double precision, one thread) tries ranks and strengths on a tenth of
 the rest, and fits all of the rest with the best. L12Imputer() and `ell12 complete` get nothing but the rest; the
 command's fit also measures its error and so costs more. The column of objectives holds the RMSE on the hidden
-ratings, predictions cut to their range, averaged over the draws. Target: at most 0.5 % above cmfrec's. Times are processor time, the choices included, and averaged too.
+ratings, predictions cut to their range, averaged over the draws. Target: at most 0.5 % above cmfrec's. Times are
+processor time, the choices included, and averaged too.
 """
 
 from __future__ import annotations
