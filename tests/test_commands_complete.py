@@ -94,6 +94,9 @@ def test_hidden_ratings_choose_what_is_not_given(monkeypatch, capsys, tmp_path, 
     found = re.search(r"RMSE on [\d,]+ hidden ratings: ([\d.]+) \(the mean alone ([\d.]+)", out)
     assert float(found[1]) < 0.9 * float(found[2])
     assert LowRank.load(tmp_path / "m.npz").rank <= 16
+    with np.load(tmp_path / "m.npz") as file:
+        assert f"l2_weight {file['l2_weight']:g}, " in out
+        assert file["l2_weight"] in (1.0, 0.5, 0.0)
 
 
 def test_predictions_for_pairs(monkeypatch, capsys, tmp_path, source, ratings):
@@ -236,9 +239,7 @@ def test_too_few_ratings_to_hide_any(monkeypatch, capsys, tmp_path):
 def test_ctrl_c_writes_nothing(monkeypatch, capsys, tmp_path, source, options):
     def interrupted(*arguments, stop, **others):
         stop({"objective": [1.0, 0.5]})
-        run = SimpleNamespace(status=Status.STOPPED)
-        candidate = SimpleNamespace(path=SimpleNamespace(results=[run]))
-        return SimpleNamespace(status=Status.STOPPED, candidates=[candidate])
+        return SimpleNamespace(status=Status.STOPPED, stopped=True)
 
     monkeypatch.setattr(rating_fit, "complete_matrix", interrupted)
     monkeypatch.setattr(rating_fit, "search_on_held_out", interrupted)
@@ -284,7 +285,7 @@ def test_a_chosen_strength_grows_with_the_ratings(ratings):
     observed = Observed(ratings.rows, ratings.columns, ratings.values, ratings.shape)
     model = rating_fit.Model(None, 2, "mean", 1.0, 1e-2, 50, 0)
     shown = []
-    completion, sentences = rating_fit.fit(observed, model, 0.3, (1.0, 5.0), lambda *words: shown.append(words))
+    completion, _, sentences = rating_fit.fit(observed, model, 0.3, (1.0, 5.0), lambda *words: shown.append(words))
     train, _ = observed.split(0.3, 0)
     chosen = rating_fit.choose(train, model, lambda *words: None)
     assert completion.alpha == pytest.approx(chosen.alpha * np.sqrt(len(ratings) / train.n_observed))

@@ -26,6 +26,7 @@ from ell12.completion import alternating
 from ell12.completion.alternating import plainly_solved_rows, solve_rows
 from ell12.completion.forms import SparsePlusLowRank, combined_norm
 from ell12.completion.leading import WarmBlock, orthonormal
+from ell12.completion.strength import alpha_max
 
 PROXIMAL = [FullSVD(), BlockAPG(), FactoredAPG(), MatrixSequentialConvex(), MatrixDCA()]
 ALL = [*PROXIMAL, AlternatingLeastSquares(30), MatrixSequentialConvex("full")]
@@ -113,6 +114,21 @@ def test_above_alpha_max_one_direction_is_left():
     for solver in (BlockAPG(), AlternatingLeastSquares(5)):
         assert minimize(loss, SpectralL12(500.0), solver=solver).x.rank == 1
     assert minimize(loss, SpectralL12(500.0, 0.0), solver=BlockAPG()).x.rank == 0
+
+
+@pytest.mark.parametrize("solver", [FactoredAPG(), AlternatingLeastSquares(5)], ids=str)
+@pytest.mark.parametrize("l2_weight", [0.0, 0.5])
+@pytest.mark.parametrize("factor", [1.0, 1.01, 1.2])
+def test_from_alpha_max_on_nothing_is_left(solver, l2_weight, factor):
+    loss = noisy(known=0.2)
+    penalty = SpectralL12(factor * alpha_max(loss, l2_weight), l2_weight)
+    result = minimize(loss, penalty, solver=solver, tol=1e-3, max_iter=100)
+    assert result.converged
+    assert result.x.norm() == pytest.approx(0, abs=1e-3)
+    assert factor == 1.0 or result.x.rank == 0
+    below = minimize(loss, SpectralL12(0.9 * penalty.alpha / factor, l2_weight), result.x, solver, tol=1e-3)
+    assert below.converged
+    assert below.x.rank > 0
 
 
 @pytest.mark.parametrize("l2_weight", [0.0, 1.0])

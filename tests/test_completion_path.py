@@ -94,6 +94,7 @@ def test_the_size_of_noise():
     size = np.linalg.norm(observed.dense(), 2)
     assert noise_alpha(observed) == pytest.approx(size, rel=0.1)
     assert noise_alpha(observed, max_rank=5) == noise_alpha(observed) / 2
+    assert noise_alpha(observed, max_rank=5, l2_weight=0.5) == noise_alpha(observed)
     assert complete_matrix(observed, "noise").alpha == noise_alpha(observed)
 
 

@@ -53,12 +53,15 @@ def complete(
         float | None, typer.Option(min=0.0, help="Strength; hidden ratings choose it by default.")
     ] = None,
     max_rank: Annotated[
-        int | None, typer.Option(min=1, help="Largest rank; chosen likewise (16 with --alpha).")
+        int | None, typer.Option(min=1, help="Largest rank; chosen likewise (8 with --alpha).")
     ] = None,
     center: Annotated[
         Center, typer.Option(help="What to take off before; chosen likewise (biases with --alpha).")
     ] = Center.auto,
-    l2_weight: Annotated[float, typer.Option(min=0.0, help="1 is l1-2, 0 the nuclear norm.")] = 1.0,
+    l2_weight: Annotated[
+        float | None,
+        typer.Option(min=0.0, help="1 is l1-2, 0 the nuclear norm; chosen likewise (1 with --alpha)."),
+    ] = None,
     held_out: Annotated[
         float, typer.Option(min=0.0, max=0.9, help="Part of the ratings hidden to measure the error; 0 is none.")
     ] = 0.1,

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,16 +10,14 @@ import numpy as np
 from ell12.commands import CommandError
 from ell12.commands.progress import Show
 from ell12.completion import Completion, Observed, complete_matrix
-from ell12.completion.imputer import RATINGS_BELOW, RATINGS_RANKS
 from ell12.completion.offsets import fit_offsets
-from ell12.completion.search import search_on_held_out
+from ell12.completion.search import MOST_SPLITS, Options, search_on_held_out
 from ell12.datasets import Ratings
 from ell12.experiments.wording import number
 from ell12.minimization import Status
 
 N_ALPHAS = 20
 HIDDEN_FOR_CHOICE = 0.1
-CHOICE_TOL, CHOICE_MAX_ITER = 1e-2, 100  # more does not change which is best
 
 
 @dataclass(frozen=True)
@@ -29,7 +27,7 @@ class Model:
     alpha: float | None
     max_rank: int | None
     center: str  # "auto", "none", or as in `complete_matrix`
-    l2_weight: float
+    l2_weight: float | None
     tol: float
     max_iter: int
     seed: int
@@ -37,9 +35,10 @@ class Model:
 
 @dataclass(frozen=True)
 class Choice:
-    """The strength, the bound on the rank and the offsets of a fit, and where to begin."""
+    """The strength, the weight of the subtracted norm, the bound on the rank, the offsets, and where to begin."""
 
     alpha: float
+    l2_weight: float
     max_rank: int | None
     center: str | None
     x0: Any = None
@@ -47,8 +46,8 @@ class Choice:
 
 def fit(
     observed: Observed, model: Model, held_out: float, limits: tuple[float, float], show: Show
-) -> tuple[Completion, list[str]]:
-    """The completion of all ratings, and sentences on it.
+) -> tuple[Completion, Choice, list[str]]:
+    """The completion of all ratings, what was chosen for it, and sentences on it.
 
     Some ratings are hidden first, from the fit and from every choice, to measure its error; then all are fitted.
 
@@ -65,9 +64,9 @@ def fit(
         sentences = describe_error(measured, train, hidden, limits)
         growth = math.sqrt(observed.n_observed / train.n_observed)  # as noise has it
         alpha = choice.alpha if model.alpha is not None else choice.alpha * growth
-        choice = Choice(alpha, choice.max_rank, choice.center, measured.x)
+        choice = replace(choice, alpha=alpha, x0=measured.x)
     completion = _complete(observed, choice, model, _shown(show, "fitting all ratings", 0.95))
-    return completion, [*sentences, _describe(completion, choice)]
+    return completion, choice, [*sentences, _describe(completion, choice)]
 
 
 def _split(observed: Observed, held_out: float, seed: int) -> tuple[Observed, Observed | None]:
@@ -81,38 +80,38 @@ def _split(observed: Observed, held_out: float, seed: int) -> tuple[Observed, Ob
 
 def choose(train: Observed, model: Model, show: Show) -> Choice:
     """What was asked for, and the rest by ratings that are hidden once more."""
-    is_sparse = train.fraction < RATINGS_BELOW
-    ranks = [model.max_rank] if model.max_rank else list(RATINGS_RANKS) if is_sparse else [None]
-    centers: list[str | None] = ["biases", None] if is_sparse else ["columns"]
-    if model.center != "auto":
-        centers = [None if model.center == "none" else model.center]
+    options = Options.suited_to(
+        train,
+        center=None if model.center == "none" else model.center,
+        l2_weight="auto" if model.l2_weight is None else model.l2_weight,
+        max_rank=model.max_rank or "auto",
+    )
     if model.alpha is not None:
-        return Choice(model.alpha, ranks[-1], centers[0])
+        center, l2_weight, max_rank = options.without_search(model.alpha)
+        return Choice(model.alpha, l2_weight, max_rank, center)
     search = search_on_held_out(
         train,
-        ranks,
-        centers,
+        options,
         held_out=HIDDEN_FOR_CHOICE,
         random_state=model.seed + 1,
         n_alphas=N_ALPHAS,
-        l2_weight=model.l2_weight,
-        tol=max(model.tol, CHOICE_TOL),
-        max_iter=min(model.max_iter, CHOICE_MAX_ITER),
-        stop=_counted(show, len(ranks) * len(centers) * N_ALPHAS),
+        tol=model.tol,
+        max_iter=model.max_iter,
+        stop=_counted(show, options.most_paths * MOST_SPLITS * N_ALPHAS),
     )
     if search is None:
         raise CommandError("no rating can be hidden to choose by without emptying a user or an item: add --alpha")
-    if any(run.status is Status.STOPPED for c in search.candidates for run in c.path.results):
+    if search.stopped:
         raise KeyboardInterrupt
     best = search.best
-    return Choice(best.alpha, best.max_rank, best.center, best.x0)
+    return Choice(best.alpha, best.l2_weight, best.max_rank, best.center, best.x0)
 
 
 def _complete(observed: Observed, choice: Choice, model: Model, stop: Callable[[Any], bool]) -> Completion:
     completion = complete_matrix(
         observed,
         choice.alpha,
-        l2_weight=model.l2_weight,
+        l2_weight=choice.l2_weight,
         max_rank=choice.max_rank,
         center=choice.center,
         x0=choice.x0,
@@ -178,8 +177,8 @@ def _describe(completion: Completion, choice: Choice) -> str:
     ending = "" if completion.status in (Status.CONVERGED, Status.RANK_CAPPED) else f"; {completion.status.value}"
     center = choice.center or "nothing"
     return (
-        f"Fit of all ratings: rank {completion.x.rank}, alpha {number(completion.alpha)}, taken off before: "
-        f"{center}, {completion.n_iter} iterations{ending}"
+        f"Fit of all ratings: rank {completion.x.rank}, alpha {number(completion.alpha)}, l2_weight "
+        f"{choice.l2_weight:g}, taken off before: {center}, {completion.n_iter} iterations{ending}"
     )
 
 

@@ -48,11 +48,11 @@ class Job:
         observed = Observed(ratings.rows, ratings.columns, ratings.values, ratings.shape)
         limits = (float(ratings.values.min()), float(ratings.values.max())) if self.clip else (-math.inf, math.inf)
         with progress_bar() as show:
-            completion, sentences = fit(observed, model, self.held_out, limits, show)
+            completion, choice, sentences = fit(observed, model, self.held_out, limits, show)
         print("\n".join(sentences))
         for target in self.targets:
             if target.suffix == ".npz":
-                write_atomically(target, encode_factors(completion, ratings, model.l2_weight, limits))
+                write_atomically(target, encode_factors(completion, ratings, choice.l2_weight, limits))
                 print(f"Factors: {target}")
             elif pairs is not None:
                 predicted, words = predict_pairs(completion, ratings, observed, pairs, limits)

@@ -70,7 +70,7 @@ class AlternatingLeastSquares:
         x = start.x.truncate(max_rank) if start.x.rank else first_guess(loss.observed, max_rank, self.random_state)
         beyond = WarmBlock(LowRank.zeros(x.shape, like=x.s), rng=self.random_state)
         while True:
-            x = sweep(x)
+            x = sweep(x) if x.rank else x
             point = loss.point(x)
             gradient = loss.gradient(point)
             tangent = _Tangent(x, gradient, penalty)
@@ -80,7 +80,7 @@ class AlternatingLeastSquares:
             if not kept.all():
                 changed = LowRank(x.U[:, kept], x.s[kept], x.V[:, kept])
             elif x.rank < max_rank and optimality <= LOOK_BEYOND * penalty.alpha:
-                changed = _with_missing(x, gradient, penalty.alpha, beyond, max_rank)
+                changed = _with_missing(x, gradient, penalty, beyond, max_rank)
             if changed is not None:
                 x, optimality = changed, math.inf
                 point = loss.point(x)
@@ -173,12 +173,13 @@ class _Tangent:
         """Which singular triplets are worth their price.
 
         Without those of a set D the loss rises by ``sum_D s_i (s_i / 2 - u_i'G v_i)`` at most, and the penalty
-        falls by ``alpha (sum_D s_i - l2_weight (||X|| - ||X without D||))``. The largest stays in any case.
+        falls by ``alpha (sum_D s_i - l2_weight (||X|| - ||X without D||))``. The largest stays where it is free.
         """
         s, penalty = self.x.s, self.penalty
         rise = s * (s / 2 - np.einsum("ij,ij->j", self.x.U, self.left))
         dropped = rise < penalty.alpha * s
-        dropped[:1] = False
+        if penalty.l2_weight >= 1:
+            dropped[:1] = False
         length = self.x.norm()
         while dropped.any():
             shortened = length - math.sqrt(float(np.sum(np.square(s), where=~dropped)))
@@ -199,14 +200,20 @@ def first_guess(observed: Observed, rank: int, rng: Any) -> LowRank:
     return LowRank(U[:, :rank][:, kept], s[:rank][kept] / observed.fraction, V[:, :rank][:, kept])
 
 
-def _with_missing(x: LowRank, gradient: Any, alpha: float, block: WarmBlock, max_rank: int) -> LowRank | None:
-    """X with the directions beyond its spaces along which the gradient exceeds alpha; None where none does."""
+def _with_missing(
+    x: LowRank, gradient: Any, penalty: SpectralL12, block: WarmBlock, max_rank: int
+) -> LowRank | None:
+    """X with the directions beyond its spaces that the gradient asks for; None where there are none."""
     U, s, V = block(_Beyond(gradient, x))
     block.keep(0)
-    count = min(int(np.sum(s > alpha * (1 + 1e-5))), max_rank - x.rank)
+    # From zero on, where the subtracted norm is not smooth, a proximal step.
+    sizes = (
+        np.where(s > penalty.alpha * (1 + 1e-5), s - penalty.alpha, 0) if x.rank else penalty.prox_values(s, 1.0)
+    )
+    count = min(int(np.sum(sizes > 0)), max_rank - x.rank)
     if count == 0:
         return None
-    W = np.hstack([x.weighted, U[:, :count] * (s[:count] - alpha)])
+    W = np.hstack([x.weighted, U[:, :count] * sizes[:count]])
     return LowRank.from_factors(W, np.hstack([x.V, V[:, :count]]))
 
 

@@ -119,7 +119,7 @@ def complete_matrix(
         observed = offsets.taken_off(observed)
     loss = CompletionLoss(observed)
     if penalty is None:
-        penalty = SpectralL12(_as_alpha(alpha, loss, max_rank), l2_weight)
+        penalty = SpectralL12(_as_alpha(alpha, loss, max_rank, l2_weight), l2_weight)
     solver = choose_engine(engine, loss, penalty, max_rank, random_state)
     result = minimize(loss, penalty, x0, solver, tol=tol, max_iter=max_iter, **options)
     parts = {part.name: getattr(result, part.name) for part in fields(Result)}
@@ -157,9 +157,9 @@ def _suitable(loss: CompletionLoss, penalty: Spectral, max_rank: int | None) -> 
     return "als" if small and isinstance(penalty, SpectralL12) and penalty.alpha > 0 else "factored"
 
 
-def _as_alpha(alpha: float | str, loss: CompletionLoss, max_rank: int | None) -> float:
+def _as_alpha(alpha: float | str, loss: CompletionLoss, max_rank: int | None, l2_weight: float) -> float:
     if is_number(alpha):
         return float(alpha)
     if alpha != "noise":
         raise ValueError(f"alpha must be a number >= 0 or 'noise', got {alpha!r}")
-    return noise_alpha(loss.observed, max_rank)
+    return noise_alpha(loss.observed, max_rank, l2_weight)

@@ -15,15 +15,14 @@ from sklearn.utils.validation import check_is_fitted, check_random_state, valida
 from ell12.backend import is_number
 from ell12.completion.complete import Completion, complete_matrix
 from ell12.completion.observed import Observed, as_observed, read_entries
+from ell12.completion.offsets import fit_offsets
 from ell12.completion.regression import fit_rows
-from ell12.completion.search import Search, search_on_held_out
+from ell12.completion.search import Options, Search, search_on_held_out
 from ell12.minimization import Status
 from ell12.penalties import SpectralL12
 from ell12.progress import progress_lines
 from ell12.protocols import Array
 
-RATINGS_BELOW = 0.25  # the share of known entries below which a matrix is taken for ratings, not for a table
-RATINGS_RANKS = (2, 4, 8, 16)
 DENSE_OUTPUT = 2**28  # entries; more are not made of a sparse matrix unasked
 
 
@@ -36,18 +35,20 @@ class L12Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     Parameters
     ----------
     alpha : float or {"holdout", "noise"}
-        Strength. "holdout" hides a share of the known entries, follows a warm-started path of alphas and takes the
-        one that predicts them best; where nothing can be hidden it is "noise". "noise" is the size that noise of
-        the deviation of a rank-one fit's residual would have, and half of it under a bound on the rank.
-    l2_weight : float
-        Weight of the subtracted norm: 1 is l1-2, 0 the nuclear norm.
+        Strength. "holdout" hides a share of the known entries (in turn up to three, where that is less than 10,000
+        entries), follows warm-started paths of alphas and takes what predicts them best; where nothing can be
+        hidden it is "noise". "noise" is the size that noise of the deviation of a rank-one fit's residual would
+        have, and half of it under a bound on the rank where l2_weight is 1.
+    l2_weight : float or {"auto"}
+        Weight of the subtracted norm: 1 is l1-2, 0 the nuclear norm. "auto" is chosen among 1, 0.5 and 0 by the
+        hidden entries. With "noise" it is 0.5 for ratings, less than a quarter of whose entries are known; else 1.
     max_rank : int, None or {"auto"}
-        The largest rank allowed; None is no bound. "auto" is None for tables. For ratings (less than a quarter of
-        the entries known) it is chosen among 2, 4, 8 and 16 by the hidden entries, and 10 without them.
+        The largest rank allowed; None is no bound. "auto" is None for tables. For ratings it is chosen among 2, 4,
+        8 and 16 by the hidden entries, and 8 without them.
     center : {"auto", "mean", "columns", "biases", None}
         What is taken off before: the mean, column means, the mean with shrunken biases of rows and columns, or
-        nothing. "auto" is "columns" for tables. For ratings it is "biases" or None, as the hidden entries choose,
-        and "biases" without them.
+        nothing. "auto" is "biases" for ratings. For tables it is "columns" or "biases", as the hidden entries
+        choose, and "columns" without them.
     clip : (float, float), "observed" or None
         The range that predictions are cut to; "observed" is that of the known entries.
     held_out : float
@@ -69,7 +70,7 @@ class L12Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     ----------
     completion_ : Completion
         The fit: a `LowRank` matrix ``x``, ``offsets``, ``status`` and history.
-    alpha_, max_rank_, center_
+    alpha_, l2_weight_, max_rank_, center_
         What was used.
     search_ : Search or None
         The paths that alpha="holdout" tried, each with its errors; ``search_.plot()`` draws the best.
@@ -82,7 +83,7 @@ class L12Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     entries on the fitted columns V, with the ridge that the penalty's slopes at the fitted singular values make:
     for a row of the training data that is, at a stationary point, the fitted row itself, so that training rows and
     new rows are treated alike. A row or a column without any known entry is filled with its offsets: the mean, the
-    column's mean, or zero without centring.
+    column's mean, or without centring the mean and the bias of the other side.
 
     A sparse matrix stands for its stored entries, explicit zeros included, and is completed to a dense one if that
     is no larger than 2^28 entries; `predict` gives single entries of any.
@@ -99,12 +100,13 @@ class L12Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     alpha_: Any
     max_rank_: Any
     center_: Any
+    l2_weight_: Any
 
     def __init__(
         self,
         alpha: float | str = "holdout",
         *,
-        l2_weight: float = 1.0,
+        l2_weight: float | str = "auto",
         max_rank: int | str | None = "auto",
         center: str | None = "auto",
         clip: Any = "observed",
@@ -149,9 +151,12 @@ class L12Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             self._fit_without_search(observed, seed)
         else:
             best = self.search_.best
-            self.alpha_, self.max_rank_, self.center_ = best.alpha, best.max_rank, best.center
+            self.alpha_, self.l2_weight_ = best.alpha, best.l2_weight
+            self.max_rank_, self.center_ = best.max_rank, best.center
             self.completion_ = self._complete(observed, seed, best.x0)
         self.n_iter_ = self.completion_.n_iter
+        self._biases = fit_offsets(observed, "biases") if self.center_ is None else None
+        self._seen = np.diff(observed.row_starts) > 0, np.diff(observed.by_column[1]) > 0
         self._warn_if_not_converged()
         return self
 
@@ -186,7 +191,11 @@ class L12Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             raise TypeError("of a sparse matrix not all entries are predicted; say which: predict(rows, columns)")
         if columns is None:
             return self._completed(rows)[1]
-        return self._cut(self.completion_.predict(rows, columns))
+        values = self.completion_.predict(rows, columns)
+        if self._biases is not None:  # zero, where a low-rank matrix has seen nothing, is no guess
+            seen = self._seen[0][rows] & self._seen[1][columns]
+            values = np.where(seen, values, self._biases.entries(rows, columns))
+        return self._cut(values)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -205,8 +214,12 @@ class L12Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 " that are wanted, or completion_.x for the factors"
             )
         observed = read_entries(X, "X")
-        slopes = SpectralL12(self.alpha_, self.l2_weight).slopes(self.completion_.x.s)
-        return observed, self._cut(fit_rows(self.completion_, observed, slopes))
+        slopes = SpectralL12(self.alpha_, self.l2_weight_).slopes(self.completion_.x.s)
+        filled = fit_rows(self.completion_, observed, slopes)
+        if self._biases is not None:
+            seen = (np.diff(observed.row_starts) > 0)[:, None] & self._seen[1]
+            filled = np.where(seen, filled, self._biases.for_rows(observed).add_to(np.zeros_like(filled)))
+        return observed, self._cut(filled)
 
     def _validated(self, X: Any, reset: bool) -> Any:
         if isinstance(X, np.ma.MaskedArray):
@@ -223,31 +236,26 @@ class L12Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def _search(self, observed: Observed, seed: int) -> Search | None:
         if self.alpha != "holdout":
             return None
-        is_ratings = observed.fraction < RATINGS_BELOW
-        ranks = (RATINGS_RANKS if is_ratings else (None,)) if self.max_rank == "auto" else (self.max_rank,)
-        centers: Any = ("biases", None) if is_ratings else ("columns",)
-        if self.center != "auto":
-            centers = (self.center,)
         return search_on_held_out(
             observed,
-            ranks,
-            centers,
+            self._options(observed),
             held_out=self.held_out,
             n_alphas=self.n_alphas,
             eps=self.eps,
             random_state=seed,
-            l2_weight=self.l2_weight,
             verbose=self.verbose,
             engine=self.engine,
             tol=self.tol,
             max_iter=self.max_iter,
         )
 
+    def _options(self, observed: Observed) -> Options:
+        return Options.suited_to(observed, center=self.center, l2_weight=self.l2_weight, max_rank=self.max_rank)
+
     def _fit_without_search(self, observed: Observed, seed: int) -> None:
-        is_ratings = observed.fraction < RATINGS_BELOW
-        self.max_rank_ = (10 if is_ratings else None) if self.max_rank == "auto" else self.max_rank
-        self.center_ = ("biases" if is_ratings else "columns") if self.center == "auto" else self.center
         self.alpha_ = "noise" if self.alpha == "holdout" else self.alpha
+        choice = self._options(observed).without_search(self.alpha_)
+        self.center_, self.l2_weight_, self.max_rank_ = choice
         self.completion_ = self._complete(observed, seed, None)
         self.alpha_ = self.completion_.alpha
 
@@ -255,7 +263,7 @@ class L12Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return complete_matrix(
             observed,
             self.alpha_,
-            l2_weight=self.l2_weight,
+            l2_weight=self.l2_weight_,
             max_rank=self.max_rank_,
             center=self.center_,
             engine=self.engine,

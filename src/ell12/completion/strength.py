@@ -67,12 +67,12 @@ def alpha_max(loss: CompletionLoss, l2_weight: float = 1.0) -> float:
     return spectral_norm(loss.gradient(single))
 
 
-def noise_alpha(observed: Observed, max_rank: int | None = None) -> float:
+def noise_alpha(observed: Observed, max_rank: int | None = None, l2_weight: float = 1.0) -> float:
     """The size that pure noise would have: ``sd (sqrt(N/m) + sqrt(N/n))`` with N entries known of m x n.
 
     That is about the spectral norm of N independent errors of standard deviation sd at random places. Here sd is
     what the best matrix of rank one leaves, so that structure counts as noise: a good strength for ratings. A
-    bound on the rank keeps noise out by itself, and half of it is better then.
+    bound on the rank keeps noise out by itself, and half of it is better then, for an l2_weight of 1 or more.
 
     Examples
     --------
@@ -84,4 +84,4 @@ def noise_alpha(observed: Observed, max_rank: int | None = None) -> float:
     deviation = math.sqrt(inner(residual, residual) / observed.n_observed)
     m, n = observed.shape
     size = math.sqrt(observed.n_observed / m) + math.sqrt(observed.n_observed / n)
-    return deviation * size * (1.0 if max_rank is None else 0.5)
+    return deviation * size * (1.0 if max_rank is None or l2_weight < 1 else 0.5)

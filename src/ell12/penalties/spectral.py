@@ -16,7 +16,7 @@ from ell12.protocols import Array, Factored
 from ell12.prox import prox_l12, prox_l12_spectral
 from ell12.spectrum import norm_from_gram
 
-DENSE_NORM = 2**18  # the entries up to which the norm of a sparse matrix is found from the dense one
+DENSE_NORM = 2**15  # the entries up to which the norm of a sparse matrix is found from the dense one
 
 
 class Spectral(ABC):
