@@ -27,7 +27,7 @@ def error(predicted, hidden):
 
 def test_ratings_and_tables_have_their_options():
     sparse, dense = ratings(), Observed.from_mask(np.ones((4, 4)), np.eye(4) < 1)
-    assert Options.suited_to(sparse, **AUTO) == Options(("biases",), (1.0, 0.5, 0.0), (8, 4, 2, 16))
+    assert Options.suited_to(sparse, **AUTO) == Options(("biases", None), (1.0, 0.5, 0.0), (8, 4, 2, 16))
     assert Options.suited_to(dense, **AUTO) == Options(("columns", "biases"), (1.0, 0.5, 0.0), (None,))
     asked = Options.suited_to(sparse, center=None, l2_weight=0.3, max_rank=5)
     assert asked == Options((None,), (0.3,), (5,))
@@ -69,6 +69,13 @@ def test_larger_ranks_where_smaller_ones_do_not_help(monkeypatch):
     seen, best = tried(monkeypatch, lambda center, weight, rank: (center == "biases") - weight - rank, OPTIONS)
     assert seen == [("biases", 1.0, 8), ("biases", 0.5, 8), ("mean", 1.0, 8), ("mean", 1.0, 4), ("mean", 1.0, 16)]
     assert best == ("mean", 1.0, 16)
+
+
+def test_the_level_of_all_entries_is_not_shrunken(monkeypatch):
+    options = Options(("biases", None), (1.0, 0.5), (8,))
+    seen, best = tried(monkeypatch, lambda center, weight, _: weight - 2 * (center is None), options)
+    assert seen == [("biases", 1.0, 8), ("biases", 0.5, 8), (None, 1.0, 8)]
+    assert best == (None, 1.0, 8)
 
 
 # How they are judged

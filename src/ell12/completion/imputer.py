@@ -47,8 +47,8 @@ class L12Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         8 and 16 by the hidden entries, and 8 without them.
     center : {"auto", "mean", "columns", "biases", None}
         What is taken off before: the mean, column means, the mean with shrunken biases of rows and columns, or
-        nothing. "auto" is "biases" for ratings. For tables it is "columns" or "biases", as the hidden entries
-        choose, and "columns" without them.
+        nothing. "auto" is what the hidden entries choose, "biases" or None for ratings and "columns" or "biases"
+        for tables, and without them the first of these.
     clip : (float, float), "observed" or None
         The range that predictions are cut to; "observed" is that of the known entries.
     held_out : float

@@ -36,13 +36,13 @@ class Options:
     def suited_to(cls, observed: Observed, *, center: Any, l2_weight: Any, max_rank: Any) -> Options:
         """What was asked for; for each that is "auto" what suits ratings, or a table.
 
-        Of ratings, biases say most, and how much of the rest is signal differs widely from set to set: unpenalised
-        (an l2_weight of 1) a matrix of rank one alone can cost more in noise than it gains. No bound on the rank
-        is needed for tables, in which much is known.
+        Of ratings, biases say most as a rule, and how much of the rest is signal differs widely from set to set:
+        unpenalised (an l2_weight of 1) a matrix of rank one alone can cost more in noise than it gains. No bound
+        on the rank is needed for tables, in which much is known.
         """
         is_ratings = observed.fraction < RATINGS_BELOW
         ranks = (8, 4, 2, 16) if is_ratings else (None,)
-        centers = ("biases",) if is_ratings else ("columns", "biases")
+        centers = ("biases", None) if is_ratings else ("columns", "biases")
         return cls(
             centers if center == "auto" else (center,),
             (1.0, 0.5, 0.0) if l2_weight == "auto" else (l2_weight,),
@@ -161,7 +161,8 @@ def _stages(options: Options, search: Search) -> Iterator[Iterable[tuple[str | N
     center, *centers = options.centers
     rank, *ranks = options.ranks
     yield [(center, weight, rank) for weight in options.l2_weights]
-    yield [(other, search.best.l2_weight, rank) for other in centers]
+    # With nothing taken off, the first direction is the level of all entries, which should not be shrunken.
+    yield [(other, options.l2_weights[0] if other is None else search.best.l2_weight, rank) for other in centers]
     best = search.best
     yield [(best.center, best.l2_weight, other) for other in ranks if other < rank]
     if search.best is best:
