@@ -48,7 +48,9 @@ def test_the_compiled_gradient_equals_the_plain_one(shape, ndim, dtype, boundary
         # Ties are decided by rounding: the twin sees the same differences, in the same precision.
         value, gradient = envelope_and_gradient(x, penalty.differences(x), 0.2, l2_weight)
         for threads in (1, 3):
-            compiled_value, compiled = Sweep(shape, dtype, penalty, threads).gradient(x)
+            sweep = Sweep(shape, dtype, penalty, threads)
+            compiled_value, compiled = sweep.gradient(x)
+            assert sweep.value(x) == compiled_value
             assert compiled.dtype == dtype
             epsilon = np.finfo(dtype).eps
             np.testing.assert_allclose(compiled, penalty.mu * gradient, atol=20 * epsilon)
@@ -71,11 +73,12 @@ def test_compiled_steps_equal_plain_ones(shape, ndim, boundary, bounds, weighted
     steps = [(0.3, 0.6, 0.2), (0.2, 0.5, 0.1), (0.25, 0.4, 0.3), (0.3, 0.1, 0.0)][:count]
     expected = plain_steps(z, x, y, 1.0 if weight is None else weight, penalty, steps)
     for threads in (1, 3):
-        moved, before, point = z.copy(), x.copy(), np.empty_like(z)
-        sums = Sweep(shape, np.float64, penalty, threads).advance(moved, before, y, weight, steps, point)
-        for found, wanted in zip((moved, before, point), expected[:3], strict=True):
-            np.testing.assert_allclose(found, wanted, atol=1e-14)
-        np.testing.assert_allclose(sums, expected[3], rtol=1e-12, atol=1e-13)
+        old, apart, point = (z.copy(), x.copy()), (np.empty_like(z), np.empty_like(z)), np.empty_like(z)
+        for new in (apart, old):  # in place the second time
+            sums = Sweep(shape, np.float64, penalty, threads).advance(old, y, weight, steps, point, new)
+            for found, wanted in zip((*new, point), expected[:3], strict=True):
+                np.testing.assert_allclose(found, wanted, atol=1e-14)
+            np.testing.assert_allclose(sums, expected[3], rtol=1e-12, atol=1e-13)
 
 
 def plain_steps(z, x, y, weight, penalty, steps):

@@ -28,7 +28,7 @@ def inverse_root(square: Any) -> Any:
     return 1 / np.sqrt(square)
 
 
-@overload(inverse_root, jit_options=FLOATS)
+@overload(inverse_root, jit_options=FLOATS)  # type: ignore[arg-type]
 def _inverse_root(square):  # type: ignore[no-untyped-def]
     """In float64 from that in float32, for which processors have an estimate, by one step of third order."""
 
@@ -54,8 +54,8 @@ def _pair(x, y, numbers):  # type: ignore[no-untyped-def]
     _, t, growth, unit, l2_weight, zero, half = numbers
     a, b = abs(x), abs(y)
     some, first = max(a, b) > t, a >= b
-    c = min(a, t if some | (not first) else growth)
-    d = min(b, t if some | first else growth)
+    lone = t if some else growth
+    c, d = min(a, lone if first else t), min(b, t if first else lone)
     p, q = a - c, b - d
     square = (p * unit) * (p * unit) + (q * unit) * (q * unit)  # in units of t: neither overflow nor underflow
     factor = l2_weight * inverse_root(square) if some else zero
@@ -71,9 +71,10 @@ def _triple(x, y, z, numbers):  # type: ignore[no-untyped-def]
     a, b, c = abs(x), abs(y), abs(z)
     top = max(a, b, c)
     some, first, second = top > t, a >= top, b >= top
-    d = min(a, t if some | (not first) else growth)
-    e = min(b, t if some | first | (not second) else growth)
-    f = min(c, t if some | first | second else growth)
+    lone = t if some else growth
+    d = min(a, lone if first else t)
+    e = min(b, t if first | (not second) else lone)
+    f = min(c, t if first | second else lone)
     p, q, r = a - d, b - e, c - f
     square = (p * unit) * (p * unit) + (q * unit) * (q * unit) + (r * unit) * (r * unit)
     factor = l2_weight * inverse_root(square) if some else zero
@@ -164,26 +165,27 @@ def _copy_row(row, periodic, out):  # type: ignore[no-untyped-def]
 
 
 @njit(**INLINED)
-def _add(sums, envelope, parts):  # type: ignore[no-untyped-def]
-    sums[0] += envelope
+def _add(sums, parts):  # type: ignore[no-untyped-def]
     sums[1] += parts[0]
     sums[2] += parts[1]
     sums[3] += parts[2]
 
 
 @njit(**OPTIONS)
-def sweep_2d(z, x, y, weight, periodic, first, last, numbers, steps, limits, point, new_z, new_x, rows, sums):  # type: ignore
+def sweep_2d(  # type: ignore[no-untyped-def]
+    z, x, y, weight, periodic, first, last, numbers, steps, limits, point, new_z, new_x, rows, sums
+):
     """Rows ``first`` to ``last`` of an image after ``len(steps)`` steps from z and x, into ``new_z``, ``new_x``.
 
     ``numbers`` as in `_pair`; each of ``steps`` is (size, beta, gamma), see `_step`; ``weight`` and ``limits`` may
     be None. ``point`` becomes the z from which the last step was taken; added to ``sums`` are envelope, twice the
-    loss, squared gradient and turn there. Without y, a single step makes ``new_z`` the penalty's gradient at z.
-    ``rows`` is scratch.
+    loss, squared gradient and turn there. Without y a single step makes ``new_z``, if there is one, the penalty's
+    gradient at z. ``rows`` is scratch.
 
-    A row after one more step needs the rows around it of the step before, no others. So the steps follow each other
-    through the image one row apart, and what lies between them is a few rows that stay in the cache. Rows past the
-    ends of the band are computed too as far as its own depend on them, but not returned. In one band of an image
-    that is not periodic ``new_z`` and ``new_x`` may be z and x, if there are several steps.
+    A row after one more step needs the rows around it of the step before, no others. So the steps follow each
+    other through the image one row apart, and what lies between them is a few rows that stay in the cache. Rows
+    past the ends of the band are computed too as far as its own depend on them, but not returned. In one band of
+    an image that is not periodic ``new_z`` and ``new_x`` may be z and x, if there are several steps.
     """
     m, n = z.shape
     count = steps.shape[0]
@@ -202,9 +204,10 @@ def sweep_2d(z, x, y, weight, periodic, first, last, numbers, steps, limits, poi
             counts = None if weight is None else weight[i % m]
             before = x[i % m] if s == 0 else rows[s, 3 + i % 2, :n]
             if s == count - 1 and i >= first:
-                envelope = _slope_2d(here, below, periodic, numbers, rows[s, 0], slope)
-                parts = _step(numbers[0], slope, here, known, counts, before, steps[s], limits, new_x[i], new_z[i])
-                _add(sums, envelope, parts)
+                sums[0] += _slope_2d(here, below, periodic, numbers, rows[s, 0], slope)
+                if new_z is not None:
+                    ends = (new_x[i], new_z[i])
+                    _add(sums, _step(numbers[0], slope, here, known, counts, before, steps[s], limits, *ends))
                 if point is not None:
                     point[i] = here[:n]
             else:
@@ -215,7 +218,9 @@ def sweep_2d(z, x, y, weight, periodic, first, last, numbers, steps, limits, poi
 
 
 @njit(**OPTIONS)
-def sweep_3d(z, x, y, weight, periodic, first, last, numbers, steps, limits, point, new_z, new_x, rows, back, sums):  # type: ignore
+def sweep_3d(  # type: ignore[no-untyped-def]
+    z, x, y, weight, periodic, first, last, numbers, steps, limits, point, new_z, new_x, rows, back, sums
+):
     """Planes ``first`` to ``last`` of a volume after one step, as `sweep_2d`; ``back`` is a plane of scratch.
 
     In one band of a volume that is not periodic ``new_z`` and ``new_x`` may be z and x.
@@ -232,12 +237,14 @@ def sweep_3d(z, x, y, weight, periodic, first, last, numbers, steps, limits, poi
             below = plane[(i + 1) % m] if periodic or i + 1 < m else plane[i]
             from_before = back[i] if i >= 0 else before
             envelope = _slope_3d(here, below, behind[i % m], periodic, numbers, flow, from_before, slope)
-            if i >= 0 and k >= first:
-                if point is not None:
-                    point[k, i] = here[:n]
+            if i < 0 or k < first:
+                continue
+            sums[0] += envelope
+            if point is not None:
+                point[k, i] = here[:n]
+            if new_z is not None:
                 known = None if y is None else y[k, i]
                 counts = None if weight is None else weight[k, i]
                 before[:] = x[k, i]
                 ends = (new_x[k, i], new_z[k, i])
-                parts = _step(numbers[0], slope, here, known, counts, before, steps[0], limits, *ends)
-                _add(sums, envelope, parts)
+                _add(sums, _step(numbers[0], slope, here, known, counts, before, steps[0], limits, *ends))

@@ -44,11 +44,11 @@ class SmoothedGradient:
     """``x+ = z - gradient(z) / L``, ``z+ = x+ + beta (x+ - x) + gamma (x+ - z)``: accelerated, with restart.
 
     The smoothed penalty is a minimum of quadratics of curvature mu, so that a step of one over
-    ``L = ||A||^2 + 4 ndim mu`` never raises the objective. No linear system is solved. beta is Nesterov's momentum,
-    and gamma the optimized gradient method's (Kim & Fessler, 2016), 0 where there are bounds; both begin again when
-    the gradient points along the last move. An iterate is every fourth point z, whose objective and gradient are
-    computed on the way. Denoising and inpainting of large NumPy images takes the four steps in one compiled sweep;
-    everything else, on arrays of any kind, a few passes a step.
+    ``L = ||A||^2 + 4 ndim mu`` never raises the objective. No linear system is solved. beta is Nesterov's
+    momentum, gamma that of the optimized gradient method (Kim & Fessler, 2016), 0 where there are bounds; both
+    begin again when the gradient points along the last move. An iterate is every fourth point z, whose objective
+    and gradient are computed on the way. Denoising and inpainting of large NumPy images takes the four steps in
+    one compiled sweep; everything else, on arrays of any kind, a few passes a step.
 
     Parameters
     ----------
@@ -118,15 +118,17 @@ def _swept_iterates(
     """`descend` by compiled sweeps."""
     y, weight = _data(loss, penalty)
     buffers = Buffers(tuple(start.x.shape), start.x.dtype)
-    z, x = (np.array(penalty.flipped(start.x), order="C") for _ in range(2))
+    first = np.ascontiguousarray(penalty.flipped(start.x))
+    old, new = (first, first), (np.empty_like(first), np.empty_like(first))
     while True:
         steps = [(1 / lipschitz, *momentum.next()) for _ in range(STEPS)]
         point = buffers.take()
-        sums = sweep.advance(z, x, y, weight, steps, point)
-        size = penalty.unit * math.sqrt(sums.square / z.size)
+        sums = sweep.advance(old, y, weight, steps, point, new)
+        size = penalty.unit * math.sqrt(sums.square / first.size)
         yield Iterate(loss.point(penalty.flipped(point)), sums.loss + sums.penalty, size, exact=True)
         if sums.turn > 0:
             momentum.restart()
+        old = new
 
 
 def _is_pointwise(loss: Any) -> bool:

@@ -9,7 +9,7 @@ import itertools
 import math
 import os
 import weakref
-from collections.abc import Callable
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
@@ -33,6 +33,9 @@ def envelope_and_gradient(x: Array, D: FiniteDifference, t: float, l2_weight: fl
     away, xp = steps - kept, namespace(x)
     cost = float(xp.sum(xp.abs(kept))) - l2_weight * float(xp.sum(row_norms(kept)))
     return t * cost + 0.5 * inner(away, away), D.H @ away
+
+
+Pair = tuple[Array, Array]
 
 
 class Sums(NamedTuple):
@@ -63,37 +66,50 @@ class Sweep:
         self.limits = None if penalty.bounds is None else (self.kind(low), self.kind(high))
         self.bands = _bands(self.space[0], threads or usable_threads(math.prod(shape)))
         self.scratch = [self._new_scratch() for _ in self.bands]
+        self.no_step = np.zeros((1, 3), self.dtype)
+
+    def value(self, x: Array) -> float:
+        """The smoothed penalty at x."""
+        x = np.ascontiguousarray(x)
+        return self._run(x, x, None, None, self.no_step, None, None, None).penalty
 
     def gradient(self, x: Array) -> tuple[float, Array]:
         """The smoothed penalty at x and its gradient."""
         x, out = np.ascontiguousarray(x), np.empty_like(x, order="C")
-        return self._run(x, x, None, None, np.zeros((1, 3), self.dtype), None, out, out).penalty, out
+        return self._run(x, x, None, None, self.no_step, None, out, out).penalty, out
 
     def advance(
-        self, z: Array, x: Array, y: Array, weight: Array | None, steps: list[tuple[float, ...]], point: Array
+        self,
+        old: Pair,
+        y: Array,
+        weight: Array | None,
+        steps: Sequence[tuple[float, ...]],
+        point: Array,
+        new: Pair,
     ) -> Sums:
-        """Take some steps, each (size, beta, gamma), in place of z and x: see `ell12.SmoothedGradient`.
+        """Make ``new`` what ``old``, a pair (z, x), is after some steps: see `ell12.SmoothedGradient`.
 
-        ``weight`` is 1 where y counts and 0 where it does not. ``point`` becomes the z of the last step; the sums
-        are those there.
+        Each step is (size, beta, gamma). ``weight`` is 1 where y counts and 0 where it does not. ``point`` becomes
+        the z of the last step; the sums are those there. ``new`` may be ``old``.
         """
         sizes = np.array(steps, self.dtype)
         for part in [sizes] if self.flat else np.split(sizes, len(steps)):
             alone = len(self.bands) == 1 and not self.periodic and (len(part) > 1 or not self.flat)
-            old_z, old_x = (z, x) if alone else (z.copy(), x.copy())  # bands read beyond their ends
-            sums = self._run(old_z, old_x, y, weight, part, point, z, x)
+            if old is new and not alone:  # what it reads past the ends of its band may have been overwritten
+                old = (old[0].copy(), old[1].copy())
+            sums = self._run(*old, y, weight, part, point, *new)
+            old = new
         return sums
 
     def _run(self, *arrays: Array | None) -> Sums:
         """The kernel on every image; arrays z, x, y, weight, steps, point, new z, new x."""
         *old, steps, point, new_z, new_x = arrays
-        images = [
-            None if a is None else a.reshape(self.images, *self.space) for a in (*old, point, new_z, new_x)
-        ]
+        images = [None if a is None else a.reshape(self.images, *self.space) for a in (*old, point, new_z, new_x)]
         sums = np.zeros((len(self.bands), 4))
+        limits = None if old[2] is None else self.limits  # which a gradient does not need
 
         def sweep(band: int) -> None:
-            where = (self.periodic, *self.bands[band], self.numbers, steps, self.limits)
+            where = (self.periodic, *self.bands[band], self.numbers, steps, limits)
             for image in range(self.images):
                 parts = [None if a is None else a[image] for a in images]
                 self.kernel(*parts[:4], *where, *parts[4:], *self.scratch[band], sums[band])
@@ -158,5 +174,5 @@ def _aligned(shape: tuple[int, ...], dtype: Any) -> Array:
 
 
 def _bands(rows: int, threads: int) -> list[tuple[int, int]]:
-    edges = np.linspace(0, rows, min(threads, rows) + 1).astype(int).tolist()
-    return list(itertools.pairwise(edges))
+    count = min(threads, rows)
+    return list(itertools.pairwise(rows * k // count for k in range(count + 1)))
