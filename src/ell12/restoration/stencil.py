@@ -11,6 +11,7 @@ import os
 import weakref
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -53,7 +54,7 @@ class Sweep:
     def __init__(self, shape: tuple[int, ...], dtype: Any, penalty: Any, threads: int | None = None) -> None:
         from ell12.restoration import compiled_stencil
 
-        self.kind, self.dtype = np.dtype(dtype).type, np.dtype(dtype)
+        self.shape, self.kind, self.dtype = shape, np.dtype(dtype).type, np.dtype(dtype)
         self.space = (1, *shape[-1:]) if penalty.ndim == 1 else shape[len(shape) - penalty.ndim :]
         self.images = math.prod(shape) // math.prod(self.space)
         self.flat = len(self.space) == 2
@@ -93,13 +94,22 @@ class Sweep:
         the z of the last step; the sums are those there. ``new`` may be ``old``.
         """
         sizes = np.array(steps, self.dtype)
-        for part in [sizes] if self.flat else np.split(sizes, len(steps)):
-            alone = len(self.bands) == 1 and not self.periodic and (len(part) > 1 or not self.flat)
-            if old is new and not alone:  # what it reads past the ends of its band may have been overwritten
-                old = (old[0].copy(), old[1].copy())
-            sums = self._run(*old, y, weight, part, point, *new)
-            old = new
+        parts = [sizes] if self.flat else np.split(sizes, len(steps))
+        in_place = len(self.bands) == 1 and not self.periodic and (len(steps) > 1 or not self.flat)
+        for left, part in zip(range(len(parts), 0, -1), parts, strict=True):
+            into = new if in_place or left % 2 else self.spare
+            if old is into and not in_place:  # what a band reads past its ends may have been overwritten
+                np.copyto(self.spare[0], old[0])
+                np.copyto(self.spare[1], old[1])
+                old = self.spare
+            sums = self._run(*old, y, weight, part, point, *into)
+            old = into
         return sums
+
+    @cached_property
+    def spare(self) -> Pair:
+        """Memory for a pair (z, x) between two sweeps."""
+        return np.empty(self.shape, self.dtype), np.empty(self.shape, self.dtype)
 
     def _run(self, *arrays: Array | None) -> Sums:
         """The kernel on every image; arrays z, x, y, weight, steps, point, new z, new x."""
