@@ -13,7 +13,7 @@ import numpy as np
 from ell12.backend import inner, is_numpy
 from ell12.image_operators import Identity, Sampling
 from ell12.protocols import Array, Iterate, Point
-from ell12.restoration.stencil import STEPS, Buffers, Sweep, sweep_for
+from ell12.restoration.stencil import STEPS, Buffers, Sweep, for_sweep, sweep_for
 from ell12.restoration.total_variation import TotalVariationL12
 
 
@@ -118,7 +118,7 @@ def _swept_iterates(
     """`descend` by compiled sweeps."""
     y, weight = _data(loss, penalty)
     buffers = Buffers(tuple(start.x.shape), start.x.dtype)
-    first = np.ascontiguousarray(penalty.flipped(start.x))
+    first = for_sweep(penalty.flipped(start.x))
     old, new = (first, first), (np.empty_like(first), np.empty_like(first))
     while True:
         steps = [(1 / lipschitz, *momentum.next()) for _ in range(STEPS)]
@@ -140,6 +140,6 @@ def _is_pointwise(loss: Any) -> bool:
 def _data(loss: Any, penalty: TotalVariationL12) -> tuple[Array, Array | None]:
     """The image that the loss compares with, and where it does; both as the sweep sees them."""
     if isinstance(loss.A, Identity):
-        return np.ascontiguousarray(penalty.flipped(loss.b)), None
+        return for_sweep(penalty.flipped(loss.b)), None
     weight = np.ascontiguousarray(penalty.flipped(loss.A.mask)).astype(loss.b.dtype)
-    return np.ascontiguousarray(penalty.flipped(loss.A.H @ loss.b)), weight
+    return for_sweep(penalty.flipped(loss.A.H @ loss.b)), weight

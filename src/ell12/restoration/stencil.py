@@ -71,12 +71,12 @@ class Sweep:
 
     def value(self, x: Array) -> float:
         """The smoothed penalty at x."""
-        x = np.ascontiguousarray(x)
+        x = for_sweep(x)
         return self._run(x, x, None, None, self.no_step, None, None, None).penalty
 
     def gradient(self, x: Array) -> tuple[float, Array]:
         """The smoothed penalty at x and its gradient."""
-        x, out = np.ascontiguousarray(x), np.empty_like(x, order="C")
+        x, out = for_sweep(x), np.empty_like(x, order="C")
         return self._run(x, x, None, None, self.no_step, None, out, out).penalty, out
 
     def advance(
@@ -137,6 +137,11 @@ class Sweep:
         if self.flat:
             return (_aligned((STEPS + 1, 5, width), self.dtype),)
         return _aligned((4, width), self.dtype), np.empty(self.space[1:], self.dtype)
+
+
+def for_sweep(x: Array) -> Array:
+    """The array as the sweep takes it: row by row, and writable, as another kind would have to be compiled for."""
+    return np.require(x, requirements=["C", "W"])
 
 
 class Buffers:
