@@ -48,40 +48,64 @@ def test_the_compiled_gradient_equals_the_plain_one(shape, ndim, dtype, boundary
         # Ties are decided by rounding: the twin sees the same differences, in the same precision.
         value, gradient = envelope_and_gradient(x, penalty.differences(x), 0.2, l2_weight)
         for threads in (1, 3):
-            compiled_value, compiled = Sweep(shape, dtype, penalty, threads).gradient(x)
+            sweep = Sweep(shape, dtype, penalty, threads)
+            compiled_value, compiled = sweep.gradient(x)
+            assert sweep.value(x) == compiled_value
             assert compiled.dtype == dtype
             epsilon = np.finfo(dtype).eps
             np.testing.assert_allclose(compiled, penalty.mu * gradient, atol=20 * epsilon)
             np.testing.assert_allclose(compiled_value, penalty.mu * value, rtol=20 * epsilon, atol=20 * epsilon)
 
 
+@pytest.mark.parametrize("count", [1, 2, 4])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("bounds", [None, (-0.1, 0.2)])
-@pytest.mark.parametrize(("shape", "ndim"), [((7, 5), 2), ((2, 6, 3), 2), ((3, 4, 5), 3), ((1, 9), 2)])
-def test_the_compiled_step_equals_the_plain_one(shape, ndim, bounds, weighted):
+@pytest.mark.parametrize("boundary", ["neumann", "periodic"])
+@pytest.mark.parametrize(
+    ("shape", "ndim"), [((7, 5), 2), ((2, 6, 3), 2), ((3, 4, 5), 3), ((1, 9), 2), ((2, 2), 2), ((33, 20), 2)]
+)
+def test_compiled_steps_equal_plain_ones(shape, ndim, boundary, bounds, weighted, count):
     pytest.importorskip("numba")
     rng = np.random.default_rng(1)
     z, y, x = image(shape), image(shape, seed=2), image(shape, seed=3)
-    weight = (rng.random(shape) < 0.5).astype(float) if weighted else np.ones(shape)
-    penalty = TotalVariationL12(0.05, 0.5, 0.2, ndim, bounds=bounds)
+    weight = (rng.random(shape) < 0.5).astype(float) if weighted else None
+    penalty = TotalVariationL12(0.05, 0.5, 0.2, ndim, boundary, bounds)
+    steps = [(0.3, 0.6, 0.2), (0.2, 0.5, 0.1), (0.25, 0.4, 0.3), (0.3, 0.1, 0.0)][:count]
+    expected = plain_steps(z, x, y, 1.0 if weight is None else weight, penalty, steps)
+    for threads in (1, 3):
+        old, apart, point = (z.copy(), x.copy()), (np.empty_like(z), np.empty_like(z)), np.empty_like(z)
+        for new in (apart, old):  # in place the second time
+            sums = Sweep(shape, np.float64, penalty, threads).advance(old, y, weight, steps, point, new)
+            for found, wanted in zip((*new, point), expected[:3], strict=True):
+                np.testing.assert_allclose(found, wanted, atol=1e-14)
+            np.testing.assert_allclose(sums, expected[3], rtol=1e-12, atol=1e-13)
+
+
+def plain_steps(z, x, y, weight, penalty, steps):
+    """What z and x become, the z of the last step, and the sums there."""
     low, high = penalty.limits
-    value, slope = envelope_and_gradient(z, penalty.differences(z), 0.2, 0.5)
-    gradient = weight * (z - y) + penalty.mu * slope
-    new = np.clip(z - 0.3 * gradient, low, high)
-    left = gradient if bounds is None else z - np.clip(z - gradient, low, high)
-    moved, out = x.copy(), np.empty_like(x)
-    sums = Sweep(shape, np.float64, penalty, 2).step(
-        z, y, weight if weighted else None, moved, out, (0.3, 0.6, low, high)
-    )
-    np.testing.assert_allclose(moved, new, atol=1e-14)
-    np.testing.assert_allclose(out, np.clip(new + 0.6 * (new - x), low, high), atol=1e-14)
-    expected = (
-        penalty.mu * value,
-        0.5 * np.sum(weight * (z - y) ** 2),
-        np.sum(left**2),
-        np.sum(gradient * (new - x)),
-    )
-    np.testing.assert_allclose(sums, expected, rtol=1e-12, atol=1e-13)
+    for size, beta, gamma in steps:
+        value, slope = envelope_and_gradient(z, penalty.differences(z), penalty.smoothing, penalty.l2_weight)
+        gradient = weight * (z - y) + penalty.mu * slope
+        left = gradient if penalty.bounds is None else z - np.clip(z - gradient, low, high)
+        point, new = z, np.clip(z - size * gradient, low, high)
+        loss = 0.5 * np.sum(weight * (z - y) ** 2)
+        sums = (penalty.mu * value, loss, np.sum(left**2), np.sum(gradient * (new - x)))
+        z, x = np.clip(new + beta * (new - x) + gamma * (new - z), low, high), new
+    return z, x, point, sums
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("unit", [1e-14, 1.0, 1e14])
+def test_the_compiled_gradient_knows_no_unit(dtype, unit):
+    pytest.importorskip("numba")
+    x = unit * image((7, 9)).astype(dtype)
+    penalty = TotalVariationL12(0.05 * unit, 0.5, 0.2 * unit)
+    value, gradient = Sweep((7, 9), dtype, penalty).gradient(x)
+    plain_value, plain = TotalVariationL12(0.05, 0.5, 0.2).value_and_gradient(x.astype(np.float64) / unit)
+    near = np.abs(gradient / unit - plain) < 20 * np.finfo(dtype).eps
+    assert near.mean() > 0.9  # ties are decided by rounding
+    assert value / unit**2 == pytest.approx(plain_value, rel=1e-5)
 
 
 def test_the_envelope_is_the_smallest_value_and_has_the_gradient_it_claims():

@@ -1,8 +1,8 @@
 """The fused stencil of the smoothed total variation, compiled (numba).
 
-One sweep over the image computes the differences, their prox, the adjoint, a gradient step and the extrapolation,
-with the objective and the norms that steer the method. `ell12.restoration.stencil` holds the plain twins that are
-its tests' oracles, and imports this module only for images large enough to pay for loading numba.
+One pass over the image takes several gradient steps: differences, their prox, the adjoint, the step and the
+extrapolation, with the objective and the norms that steer the method. `ell12.restoration.stencil` holds the plain
+twins that are its tests' oracles, and imports this module only for images large enough to pay for loading numba.
 """
 
 from __future__ import annotations
@@ -10,184 +10,241 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from numba import njit
+import numpy as np
+from numba import njit, types
+from numba.extending import overload
 
-OPTIONS: dict[str, Any] = {
-    "cache": True,
-    "nogil": True,
+FLOATS: dict[str, Any] = {
     "error_model": "numpy",  # a division that may raise is not vectorised
     "fastmath": {"reassoc", "contract", "nsz", "arcp"},  # sums in any order; NaN and infinity keep their meaning
 }
+OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, **FLOATS}
+# Where it is called for its arrays alone, what it sums up is left out: that takes inlining.
+INLINED: dict[str, Any] = {"forceinline": True, **OPTIONS}
 
 
-@njit(**OPTIONS)
-def _pair(x, y, t, relief, growth, l2_weight, zero, half, one):  # type: ignore[no-untyped-def]
-    """``d - prox(d)`` of the differences d = (x, y), and their envelope; selections instead of branches."""
+def inverse_root(square: Any) -> Any:
+    """``1 / sqrt(square)``."""
+    return 1 / np.sqrt(square)
+
+
+@overload(inverse_root, jit_options=FLOATS)  # type: ignore[arg-type]
+def _inverse_root(square):  # type: ignore[no-untyped-def]
+    """In float64 from that in float32, for which processors have an estimate, by one step of third order."""
+
+    def single(square):  # type: ignore[no-untyped-def]
+        return np.float32(1) / math.sqrt(square)
+
+    def double(square):  # type: ignore[no-untyped-def]
+        guess = np.float64(np.float32(1) / math.sqrt(np.float32(square)))
+        error = 1.0 - square * guess * guess
+        return guess + guess * error * (0.5 + 0.375 * error)
+
+    return single if square == types.float32 else double
+
+
+@njit(**INLINED)
+def _pair(x, y, numbers):  # type: ignore[no-untyped-def]
+    """``d - prox(d)`` of the differences d = (x, y), and their envelope; selections instead of branches.
+
+    ``numbers`` is (mu, t, growth, 1 / t, l2_weight, 0, 1/2), ``growth`` being ``(1 - l2_weight) t``. Differences
+    are cut at t; where none exceeds it the largest, of equal ones the first, is cut at ``growth`` instead. What
+    exceeds t is lengthened by ``l2_weight t``.
+    """
+    _, t, growth, unit, l2_weight, zero, half = numbers
     a, b = abs(x), abs(y)
-    p, q = max(a - t, zero), max(b - t, zero)
-    square = p * p + q * q
-    inverse = one / math.sqrt(square)
-    some = square > zero
-    factor = one + relief * inverse
-    kept = max(max(a, b) + growth, zero)  # of equal differences the first is kept
-    p = p * factor if some else (kept if a >= b else zero)
-    q = q * factor if some else (zero if a >= b else kept)
-    length = square * inverse + relief if some else kept
-    a, b = a - p, b - q
-    envelope = t * (p + q - l2_weight * length) + half * (a * a + b * b)
-    return -a if x < zero else a, -b if y < zero else b, envelope
+    some, first = max(a, b) > t, a >= b
+    lone = t if some else growth
+    c, d = min(a, lone if first else t), min(b, t if first else lone)
+    p, q = a - c, b - d
+    square = (p * unit) * (p * unit) + (q * unit) * (q * unit)  # in units of t: neither overflow nor underflow
+    factor = l2_weight * inverse_root(square) if some else zero
+    relief = square * factor + (half * l2_weight * l2_weight if some else zero)
+    envelope = c * (a - half * c) + d * (b - half * d) - t * t * relief
+    return math.copysign(c - factor * p, x), math.copysign(d - factor * q, y), envelope
 
 
-@njit(**OPTIONS)
-def _triple(x, y, z, t, relief, growth, l2_weight, zero, half, one):  # type: ignore[no-untyped-def]
+@njit(**INLINED)
+def _triple(x, y, z, numbers):  # type: ignore[no-untyped-def]
     """`_pair` for three differences."""
+    _, t, growth, unit, l2_weight, zero, half = numbers
     a, b, c = abs(x), abs(y), abs(z)
-    p, q, r = max(a - t, zero), max(b - t, zero), max(c - t, zero)
-    square = p * p + q * q + r * r
-    inverse = one / math.sqrt(square)
-    some = square > zero
-    factor = one + relief * inverse
     top = max(a, b, c)
-    kept = max(top + growth, zero)  # of equal differences the first is kept
-    p = p * factor if some else (kept if a >= top else zero)
-    q = q * factor if some else (kept if (a < top) & (b >= top) else zero)
-    r = r * factor if some else (kept if (a < top) & (b < top) else zero)
-    length = square * inverse + relief if some else kept
-    a, b, c = a - p, b - q, c - r
-    envelope = t * (p + q + r - l2_weight * length) + half * (a * a + b * b + c * c)
-    return -a if x < zero else a, -b if y < zero else b, -c if z < zero else c, envelope
+    some, first, second = top > t, a >= top, b >= top
+    lone = t if some else growth
+    d = min(a, lone if first else t)
+    e = min(b, t if first | (not second) else lone)
+    f = min(c, t if first | second else lone)
+    p, q, r = a - d, b - e, c - f
+    square = (p * unit) * (p * unit) + (q * unit) * (q * unit) + (r * unit) * (r * unit)
+    factor = l2_weight * inverse_root(square) if some else zero
+    relief = square * factor + (half * l2_weight * l2_weight if some else zero)
+    envelope = d * (a - half * d) + e * (b - half * e) + f * (c - half * f) - t * t * relief
+    d, e, f = d - factor * p, e - factor * q, f - factor * r
+    return math.copysign(d, x), math.copysign(e, y), math.copysign(f, z), envelope
 
 
-@njit(**OPTIONS)
-def _residuals_2d(here, below, periodic, numbers, down, right):  # type: ignore[no-untyped-def]
-    """Fill ``down[j]`` and ``right[j + 1]`` with the residuals of pixel j; ``right[0]`` is what enters pixel 0."""
-    n = here.size
-    _, t, relief, growth, l2_weight = numbers
-    zero, half, one = here.dtype.type(0), here.dtype.type(0.5), here.dtype.type(1)
-    shrink = (t, relief, growth, l2_weight, zero, half, one)
-    total = zero
-    for j in range(n - 1):
+@njit(**INLINED)
+def _slope_2d(here, below, periodic, numbers, flow, slope):  # type: ignore[no-untyped-def]
+    """A row of the penalty's gradient over mu, and the row's envelope.
+
+    ``here`` has one pixel more than ``slope``: what follows its end. ``flow`` holds the residuals of the
+    differences that reach into the row from above, then those that leave it below.
+    """
+    n = slope.size
+    total = zero = numbers[5]
+    left = _pair(below[n - 1] - here[n - 1], here[n] - here[n - 1], numbers)[1] if periodic else zero
+    for j in range(n):
         pixel = here[j]
-        down[j], right[j + 1], part = _pair(below[j] - pixel, here[j + 1] - pixel, *shrink)
+        down, right, part = _pair(below[j] - pixel, here[j + 1] - pixel, numbers)
+        slope[j] = (flow[j] - down) + (left - right)
+        flow[j] = down
+        left = right
         total += part
-    end = here[0] - here[n - 1] if periodic else zero
-    down[n - 1], right[n], part = _pair(below[n - 1] - here[n - 1], end, *shrink)
-    right[0] = right[n] if periodic else zero
-    return total + part
-
-
-@njit(**OPTIONS)
-def _residuals_3d(here, below, behind, periodic, numbers, back, down, right):  # type: ignore[no-untyped-def]
-    """`_residuals_2d` with the next plane's row ``behind``; in loops of few arrays each, which are vectorised."""
-    n = here.size
-    _, t, relief, growth, l2_weight = numbers
-    zero, half, one = here.dtype.type(0), here.dtype.type(0.5), here.dtype.type(1)
-    for j in range(n):
-        back[j] = behind[j] - here[j]
-    for j in range(n):
-        down[j] = below[j] - here[j]
-    for j in range(n - 1):
-        right[j + 1] = here[j + 1] - here[j]
-    right[n] = here[0] - here[n - 1] if periodic else zero
-    total = zero
-    for j in range(n):
-        back[j], down[j], right[j + 1], part = _triple(
-            back[j], down[j], right[j + 1], t, relief, growth, l2_weight, zero, half, one
-        )
-        total += part
-    right[0] = right[n] if periodic else zero
     return total
 
 
-@njit(**OPTIONS)
-def _step(mu, above, down, right, here, y, weight, x, out, step, sums):  # type: ignore[no-untyped-def]
-    """A row of the gradient step: x becomes the new point, ``out`` the extrapolated one."""
-    size, beta, low, high = step
-    loss = square = turn = here.dtype.type(0)
-    bounded = math.isfinite(low) or math.isfinite(high)
-    for j in range(here.size):
+@njit(**INLINED)
+def _slope_3d(here, below, behind, periodic, numbers, flow, back, slope):  # type: ignore[no-untyped-def]
+    """`_slope_2d` with the next plane's row ``behind``, and ``back`` as ``flow`` across planes."""
+    n = slope.size
+    total = left = numbers[5]
+    if periodic:
+        last = here[n - 1]
+        left = _triple(behind[n - 1] - last, below[n - 1] - last, here[n] - last, numbers)[2]
+    for j in range(n):
         pixel = here[j]
-        away = pixel - y[j]
-        pull = weight[j] * away
-        gradient = pull + mu * (above[j] - down[j] + right[j] - right[j + 1])
-        free = pixel - size * gradient
-        new = min(max(free, low), high)
-        # Where a bound holds, what is left of the gradient is what a step of length one would still move.
-        residual = pixel - min(max(pixel - gradient, low), high) if bounded else gradient
-        move = new - x[j]
-        x[j] = new
-        out[j] = min(max(new + beta * move, low), high)
-        loss += pull * away
-        square += residual * residual
-        turn += gradient * move
-    sums[1] += loss
-    sums[2] += square
-    sums[3] += turn
+        far, down, right, part = _triple(behind[j] - pixel, below[j] - pixel, here[j + 1] - pixel, numbers)
+        slope[j] = (back[j] - far) + (flow[j] - down) + (left - right)
+        back[j] = far
+        flow[j] = down
+        left = right
+        total += part
+    return total
 
 
-@njit(**OPTIONS)
-def _gradient(mu, above, down, right, out):  # type: ignore[no-untyped-def]
-    """A row of the penalty's gradient."""
-    for j in range(out.size):
-        out[j] = mu * (above[j] - down[j] + right[j] - right[j + 1])
+@njit(**INLINED)
+def _step(mu, slope, here, y, weight, x, step, limits, new_x, new_z):  # type: ignore[no-untyped-def]
+    """A row of the step from z, ``here``: its new points and the extrapolated ones. Without y: the gradient.
 
-
-@njit(**OPTIONS)
-def sweep_2d(z, periodic, first, last, numbers, data, x, out, step, rows, sums):  # type: ignore[no-untyped-def]
-    """Rows ``first`` to ``last`` of an image z.
-
-    ``numbers`` is (mu, t, relief, growth, l2_weight), ``step`` (size, beta, low, high), ``data`` (y, weight)
-    with one row of weights or one for each row of y, ``rows`` is scratch. With ``data[0]`` empty ``out`` becomes
-    the penalty's gradient, else x and out become what `_step` says. Adds to ``sums``: envelope, twice the loss,
-    the squared gradient, its inner product with the move.
+    Returns twice the loss, the squared gradient and its inner product with the move, all at z.
     """
-    m = z.shape[0]
-    y, weight = data
-    mu = numbers[0]
-    down, above, right = rows[0], rows[1], rows[2]
-    above[:] = z.dtype.type(0)
-    if periodic or first > 0:
-        before = (first - 1) % m
-        _residuals_2d(z[before], z[(before + 1) % m], periodic, numbers, above, right)
-    for i in range(first, last):
-        below = i + 1 if i + 1 < m else (0 if periodic else i)
-        sums[0] += _residuals_2d(z[i], z[below], periodic, numbers, down, right)
-        if y.size == 0:
-            _gradient(mu, above, down, right, out[i])
+    size, beta, gamma = step[0], step[1], step[2]
+    loss = square = turn = here.dtype.type(0)
+    for j in range(slope.size):
+        if y is None:
+            new_z[j] = mu * slope[j]
         else:
-            row = weight[min(i, weight.shape[0] - 1)]
-            _step(mu, above, down, right, z[i], y[i], row, x[i], out[i], step, sums)
-        down, above = above, down
+            pixel = here[j]
+            away = pixel - y[j]
+            pull = away if weight is None else weight[j] * away
+            gradient = pull + mu * slope[j]
+            new = pixel - size * gradient
+            residual = gradient
+            if limits is not None:
+                # Where a bound holds, what is left of the gradient is what a step of length one would still move.
+                residual = pixel - min(max(pixel - gradient, limits[0]), limits[1])
+                new = min(max(new, limits[0]), limits[1])
+            move = new - x[j]
+            ahead = new + beta * move + gamma * (new - pixel)
+            new_x[j] = new
+            new_z[j] = ahead if limits is None else min(max(ahead, limits[0]), limits[1])
+            loss += pull * away
+            square += residual * residual
+            turn += gradient * move
+    return loss, square, turn
+
+
+@njit(**INLINED)
+def _copy_row(row, periodic, out):  # type: ignore[no-untyped-def]
+    """Copy a row and append what follows its end: the last pixel, or the first."""
+    n = row.size
+    for j in range(n):
+        out[j] = row[j]
+    out[n] = row[0] if periodic else row[n - 1]
+
+
+@njit(**INLINED)
+def _add(sums, parts):  # type: ignore[no-untyped-def]
+    sums[1] += parts[0]
+    sums[2] += parts[1]
+    sums[3] += parts[2]
 
 
 @njit(**OPTIONS)
-def sweep_3d(z, periodic, first, last, numbers, data, x, out, step, plane, rows, sums):  # type: ignore
-    """`sweep_2d` for planes ``first`` to ``last`` of a volume; ``plane`` is scratch too."""
+def sweep_2d(  # type: ignore[no-untyped-def]
+    z, x, y, weight, periodic, first, last, numbers, steps, limits, point, new_z, new_x, rows, sums
+):
+    """Rows ``first`` to ``last`` of an image after ``len(steps)`` steps from z and x, into ``new_z``, ``new_x``.
+
+    ``numbers`` as in `_pair`; each of ``steps`` is (size, beta, gamma), see `_step`; ``weight`` and ``limits`` may
+    be None. ``point`` becomes the z from which the last step was taken; added to ``sums`` are envelope, twice the
+    loss, squared gradient and turn there. Without y a single step makes ``new_z``, if there is one, the penalty's
+    gradient at z. ``rows`` is scratch.
+
+    A row after one more step needs the rows around it of the step before, no others. So the steps follow each
+    other through the image one row apart, and what lies between them is a few rows that stay in the cache. Rows
+    past the ends of the band are computed too as far as its own depend on them, but not returned. In one band of
+    an image that is not periodic ``new_z`` and ``new_x`` may be z and x, if there are several steps.
+    """
+    m, n = z.shape
+    count = steps.shape[0]
+    slope = rows[count, 0, :n]
+    rows[:count, 0] = numbers[5]
+    for front in range(first - count - 1, last + count - 1):
+        if periodic or 0 <= front + 1 < m:
+            _copy_row(z[(front + 1) % m], periodic, rows[0, 1 + (front + 1) % 2])
+        for s in range(count):
+            i, halo = front - s, count - s
+            if i < first - halo or i >= last + halo - 1 or not (periodic or 0 <= i < m):
+                continue
+            here = rows[s, 1 + i % 2]
+            below = rows[s, 1 + (i + 1) % 2] if periodic or i + 1 < m else here
+            known = None if y is None else y[i % m]
+            counts = None if weight is None else weight[i % m]
+            before = x[i % m] if s == 0 else rows[s, 3 + i % 2, :n]
+            if s == count - 1 and i >= first:
+                sums[0] += _slope_2d(here, below, periodic, numbers, rows[s, 0], slope)
+                if new_z is not None:
+                    ends = (new_x[i], new_z[i])
+                    _add(sums, _step(numbers[0], slope, here, known, counts, before, steps[s], limits, *ends))
+                if point is not None:
+                    point[i] = here[:n]
+            else:
+                after, ahead = rows[s + 1, 3 + i % 2, :n], rows[s + 1, 1 + i % 2, :n]
+                _slope_2d(here, below, periodic, numbers, rows[s, 0], slope)
+                _step(numbers[0], slope, here, known, counts, before, steps[s], limits, after, ahead)
+                rows[s + 1, 1 + i % 2, n] = ahead[0] if periodic else ahead[n - 1]
+
+
+@njit(**OPTIONS)
+def sweep_3d(  # type: ignore[no-untyped-def]
+    z, x, y, weight, periodic, first, last, numbers, steps, limits, point, new_z, new_x, rows, back, sums
+):
+    """Planes ``first`` to ``last`` of a volume after one step, as `sweep_2d`; ``back`` is a plane of scratch.
+
+    In one band of a volume that is not periodic ``new_z`` and ``new_x`` may be z and x.
+    """
     depth, m, n = z.shape
-    y, weight = data
-    mu = numbers[0]
-    down, above, right, back = rows[0], rows[1], rows[2], rows[3]
-    plane[:] = z.dtype.type(0)
-    start = (
-        first - 1 if periodic or first > 0 else first
-    )  # the plane before, for what flows from it into the first
-    for k in range(start, last):
-        here = z[k % depth]
-        after = z[k + 1 if k + 1 < depth else (0 if periodic else k)]
-        above[:] = z.dtype.type(0)
-        if periodic:
-            _residuals_3d(here[m - 1], here[0], after[m - 1], periodic, numbers, back, above, right)
-        for i in range(m):
-            below = here[i + 1 if i + 1 < m else (0 if periodic else i)]
-            total = _residuals_3d(here[i], below, after[i], periodic, numbers, back, down, right)
-            for j in range(n):
-                above[j] += plane[i, j] - back[j]
-            plane[i] = back[:n]
-            if k >= first:
-                sums[0] += total
-                if y.size == 0:
-                    _gradient(mu, above, down, right, out[k, i])
-                else:
-                    row = weight[min(k, weight.shape[0] - 1), min(i, weight.shape[1] - 1)]
-                    _step(mu, above, down, right, here[i], y[k, i], row, x[k, i], out[k, i], step, sums)
-            down, above = above, down
+    flow, slope, here, before = rows[0], rows[1, :n], rows[2], rows[3, :n]
+    back[:] = numbers[5]
+    for k in range(first - 1 if periodic or first > 0 else first, last):
+        plane = z[k % depth]
+        behind = z[(k + 1) % depth] if periodic or k + 1 < depth else plane
+        flow[:] = numbers[5]
+        for i in range(-1 if periodic else 0, m):
+            _copy_row(plane[i % m], periodic, here)
+            below = plane[(i + 1) % m] if periodic or i + 1 < m else plane[i]
+            from_before = back[i] if i >= 0 else before
+            envelope = _slope_3d(here, below, behind[i % m], periodic, numbers, flow, from_before, slope)
+            if i < 0 or k < first:
+                continue
+            sums[0] += envelope
+            if point is not None:
+                point[k, i] = here[:n]
+            if new_z is not None:
+                known = None if y is None else y[k, i]
+                counts = None if weight is None else weight[k, i]
+                before[:] = x[k, i]
+                ends = (new_x[k, i], new_z[k, i])
+                _add(sums, _step(numbers[0], slope, here, known, counts, before, steps[0], limits, *ends))

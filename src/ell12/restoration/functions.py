@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -37,6 +38,9 @@ def denoise_tv(
     measure: Mapping[str, Callable[[Array], float]] | None = None,
     objectives: bool = False,
     stop: Callable[[dict[str, list[float]]], bool] | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint_seconds: float = 60.0,
+    resume: bool = False,
     return_result: bool = False,
 ) -> Any:
     """Denoise: minimise ``1/2 ||x - image||^2 + alpha sum_i (||(D x)_i||_1 - l2_weight ||(D x)_i||_2)``.
@@ -77,13 +81,21 @@ def denoise_tv(
         Stop when the root mean square of the gradient falls to tol times the smaller of alpha and smoothing.
         0.005 by default in the other functions, whose problems are less well conditioned.
     max_iter : int
-        Stop after so many steps in any case, with a warning unless ``return_result`` is set.
+        Stop after so many iterations in any case, with a warning unless ``return_result`` is set. One of the
+        default solver's is four steps.
     measure : dict of functions, optional
         Each function of the image becomes a column of the runs' histories.
     objectives : bool
-        Add the columns "smoothed" and "true", both objectives at each step.
+        Add the columns "smoothed" and "true", both objectives at each iteration.
     stop : function, optional
-        Called with the history after each step; the run ends when it returns true. For progress displays too.
+        Called with the history after each iteration; the run ends when it returns true. For progress displays too.
+    checkpoint : path, optional
+        An ``.npz`` file that follows the run, so that a crash costs no more than ``checkpoint_seconds``; see
+        `ell12.minimize`. Of several spins each has its own, ``name-0.npz``, ``name-1.npz`` and so on.
+    checkpoint_seconds : float
+        How often to write it.
+    resume : bool
+        Go on from the checkpoint, if there is one.
     return_result : bool
         Return a `Restoration`, with the strength chosen and the runs' results.
 

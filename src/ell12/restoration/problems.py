@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import os
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from ell12.backend import is_number
@@ -72,6 +74,9 @@ class Options:
     measure: Mapping[str, Callable[[Array], float]] | None = None
     objectives: bool = False
     stop: Callable[[dict[str, list[float]]], bool] | None = None
+    checkpoint: str | os.PathLike[str] | None = None
+    checkpoint_seconds: float = 60.0
+    resume: bool = False
     return_result: bool = False
 
     def __post_init__(self) -> None:
@@ -95,7 +100,8 @@ class Problem:
 
     def restore(self, alpha: float, noise: float | None) -> Any:
         """The image, or the `Restoration` where the options ask for it."""
-        runs = [self.run(alpha, flip) for flip in spin_flips(self.options.spins, self.ndim)]
+        flips = spin_flips(self.options.spins, self.ndim)
+        runs = [self.run(alpha, flip, self._checkpoint(k, len(flips))) for k, flip in enumerate(flips)]
         image = runs[0].x if len(runs) == 1 else sum(run.x for run in runs) / len(runs)
         restoration = Restoration(channels_back(image, self.options.channel_axis), alpha, noise, tuple(runs))
         if self.options.return_result:
@@ -104,7 +110,7 @@ class Problem:
             warnings.warn(f"{Status.MAX_ITER.value} Raise max_iter or tol.", RuntimeWarning, stacklevel=3)
         return restoration.image
 
-    def run(self, alpha: float, flip: tuple[int, ...] = ()) -> Result:
+    def run(self, alpha: float, flip: tuple[int, ...] = (), checkpoint: Path | None = None) -> Result:
         """The problem solved with differences that begin at one corner."""
         options = self.options
         penalty = TotalVariationL12(
@@ -121,11 +127,21 @@ class Problem:
             max_iter=options.max_iter,
             measure=self._measures(loss, penalty),
             stop=options.stop,
+            checkpoint=checkpoint,
+            checkpoint_seconds=options.checkpoint_seconds,
+            resume=options.resume,
         )
+
+    def _checkpoint(self, number: int, count: int) -> Path | None:
+        """The file that follows a run: of several spins each has its own, by its number."""
+        if self.options.checkpoint is None:
+            return None
+        path = Path(self.options.checkpoint)
+        return path if count == 1 else path.with_name(f"{path.stem}-{number}{path.suffix}")
 
     def strength_by_held_out_data(self, first: float | None) -> float:
         """See `ell12.restoration.strength`."""
-        quiet = replace(self.options, measure=None, objectives=False, stop=None)
+        quiet = replace(self.options, measure=None, objectives=False, stop=None, checkpoint=None, resume=False)
 
         def solve(y: Array, A: Any, alpha: float, x: Array | None) -> Array:
             return Problem(y, A, self.start if x is None else x, self.ndim, quiet).run(alpha).x

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -12,36 +13,42 @@ import numpy as np
 from ell12.backend import inner, is_numpy
 from ell12.image_operators import Identity, Sampling
 from ell12.protocols import Array, Iterate, Point
-from ell12.restoration.stencil import Buffers, Sweep, sweep_for
+from ell12.restoration.stencil import STEPS, Buffers, Sweep, for_sweep, sweep_for
 from ell12.restoration.total_variation import TotalVariationL12
 
 
 class Momentum:
-    """Nesterov's factors, capped where the problem is strongly convex, begun again on demand."""
+    """The factors of the optimized gradient method, capped where the problem is strongly convex.
 
-    def __init__(self, conditioning: float = 0.0) -> None:
+    ``z+ = x+ + beta (x+ - x) + gamma (x+ - z)`` with beta Nesterov's factor: the last term halves the worst case.
+    With ``plain=True`` gamma is 0.
+    """
+
+    def __init__(self, conditioning: float = 0.0, *, plain: bool = False) -> None:
         root = math.sqrt(min(conditioning, 1.0))
-        self.cap = (1 - root) / (1 + root)
+        self.cap, self.plain = (1 - root) / (1 + root), plain
         self.t = 1.0
 
     def restart(self) -> None:
         """Begin again without momentum."""
         self.t = 1.0
 
-    def next(self) -> float:
-        """The next factor."""
+    def next(self) -> tuple[float, float]:
+        """The next beta and gamma."""
         t, self.t = self.t, (1 + math.sqrt(1 + 4 * self.t**2)) / 2
-        return min((t - 1) / self.t, self.cap)
+        return min((t - 1) / self.t, self.cap), 0.0 if self.plain else min(t / self.t, self.cap)
 
 
 @dataclass(frozen=True)
 class SmoothedGradient:
-    """``x+ = z - gradient(z) / L``, ``z+ = x+ + beta (x+ - x)``: accelerated, with gradient restart.
+    """``x+ = z - gradient(z) / L``, ``z+ = x+ + beta (x+ - x) + gamma (x+ - z)``: accelerated, with restart.
 
     The smoothed penalty is a minimum of quadratics of curvature mu, so that a step of one over
-    ``L = ||A||^2 + 4 ndim mu`` never raises the objective. No linear system is solved. The iterates are the points
-    z, whose objective and gradient each sweep computes on its way. Denoising and inpainting of large NumPy images
-    is one compiled sweep a step; everything else, on arrays of any kind, a few passes.
+    ``L = ||A||^2 + 4 ndim mu`` never raises the objective. No linear system is solved. beta is Nesterov's
+    momentum, gamma that of the optimized gradient method (Kim & Fessler, 2016), 0 where there are bounds; both
+    begin again when the gradient points along the last move. An iterate is every fourth point z, whose objective
+    and gradient are computed on the way. Denoising and inpainting of large NumPy images takes the four steps in
+    one compiled sweep; everything else, on arrays of any kind, a few passes a step.
 
     Parameters
     ----------
@@ -62,10 +69,11 @@ class SmoothedGradient:
         check_smoothed(penalty)
         lipschitz = loss.lipschitz() + penalty.lipschitz or 1.0
         # The loss of an image alone is as convex as it is smooth.
-        momentum = Momentum(1 / lipschitz if isinstance(loss.A, Identity) else 0.0)
+        convexity = 1 / lipschitz if isinstance(loss.A, Identity) else 0.0
+        momentum = Momentum(convexity, plain=penalty.bounds is not None)
         sweep = sweep_for(start.x, penalty, self.threads) if _is_pointwise(loss) else None
         if sweep is None:
-            return descend(loss, penalty, start, lambda gradient, _: gradient / lipschitz, momentum)
+            return descend(loss, penalty, start, lambda gradient, _: gradient / lipschitz, momentum, STEPS)
         return _swept_iterates(loss, penalty, start, lipschitz, momentum, sweep)
 
 
@@ -81,46 +89,46 @@ def descend(
     start: Point,
     step: Callable[[Array, Array], Array],
     momentum: Momentum | None,
+    steps: int = 1,
 ) -> Iterator[Iterate]:
-    """``x+ = z - step(gradient, z)`` with or without momentum; the step inverts a bound on the curvature."""
+    """``x+ = z - step(gradient, z)`` with or without momentum; the step inverts a bound on the curvature.
+
+    An iterate is the point z of the last of so many steps.
+    """
     x, z = start.x, start
-    while True:
+    for count in itertools.count(1):
         value, slope = penalty.value_and_gradient(z.x)
         gradient = loss.gradient(z) + slope
         new = penalty.project(z.x - step(gradient, z.x))
-        left = gradient if penalty.bounds is None else z.x - penalty.project(z.x - gradient)
-        yield Iterate(z, loss.value(z) + value, penalty.size(left))
+        if count % steps == 0:
+            left = gradient if penalty.bounds is None else z.x - penalty.project(z.x - gradient)
+            yield Iterate(z, loss.value(z) + value, penalty.size(left))
         if momentum is None:
             z = loss.point(new)
             continue
-        move = new - x
-        if inner(gradient, move) > 0:
+        move, (beta, gamma) = new - x, momentum.next()
+        if count % steps == 0 and inner(gradient, move) > 0:
             momentum.restart()
-        x, z = new, loss.point(penalty.project(new + momentum.next() * move))
+        x, z = new, loss.point(penalty.project(new + beta * move + gamma * (new - z.x)))
 
 
 def _swept_iterates(
     loss: Any, penalty: TotalVariationL12, start: Point, lipschitz: float, momentum: Momentum, sweep: Sweep
 ) -> Iterator[Iterate]:
+    """`descend` by compiled sweeps."""
     y, weight = _data(loss, penalty)
     buffers = Buffers(tuple(start.x.shape), start.x.dtype)
-    low, high = penalty.limits
-    x = np.array(penalty.flipped(start.x), order="C")
-    z, beta = np.ascontiguousarray(penalty.flipped(start.x)), momentum.next()
+    first = for_sweep(penalty.flipped(start.x))
+    old, new = (first, first), (np.empty_like(first), np.empty_like(first))
     while True:
-        out = buffers.take()
-        sums = sweep.step(z, y, weight, x, out, (1 / lipschitz, beta, low, high))
-        yield Iterate(
-            loss.point(penalty.flipped(z)),
-            sums.loss + sums.penalty,
-            penalty.unit * math.sqrt(sums.square / x.size),
-            exact=True,
-        )
+        steps = [(1 / lipschitz, *momentum.next()) for _ in range(STEPS)]
+        point = buffers.take()
+        sums = sweep.advance(old, y, weight, steps, point, new)
+        size = penalty.unit * math.sqrt(sums.square / first.size)
+        yield Iterate(loss.point(penalty.flipped(point)), sums.loss + sums.penalty, size, exact=True)
         if sums.turn > 0:
             momentum.restart()
-            momentum.next()  # the factor that this sweep should have had, 0
-            np.copyto(out, x)
-        z, beta = out, momentum.next()
+        old = new
 
 
 def _is_pointwise(loss: Any) -> bool:
@@ -132,6 +140,6 @@ def _is_pointwise(loss: Any) -> bool:
 def _data(loss: Any, penalty: TotalVariationL12) -> tuple[Array, Array | None]:
     """The image that the loss compares with, and where it does; both as the sweep sees them."""
     if isinstance(loss.A, Identity):
-        return np.ascontiguousarray(penalty.flipped(loss.b)), None
+        return for_sweep(penalty.flipped(loss.b)), None
     weight = np.ascontiguousarray(penalty.flipped(loss.A.mask)).astype(loss.b.dtype)
-    return np.ascontiguousarray(penalty.flipped(loss.A.H @ loss.b)), weight
+    return for_sweep(penalty.flipped(loss.A.H @ loss.b)), weight

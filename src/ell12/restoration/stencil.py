@@ -9,8 +9,9 @@ import itertools
 import math
 import os
 import weakref
-from collections.abc import Callable
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +24,7 @@ from ell12.prox import prox_l12
 
 COMPILED_FROM = 2**14  # pixels from which an image pays for loading the compiled sweep
 PIXELS_PER_THREAD = 2**18
+STEPS = 4  # that one sweep takes at most
 
 
 def envelope_and_gradient(x: Array, D: FiniteDifference, t: float, l2_weight: float) -> tuple[float, Array]:
@@ -32,6 +34,9 @@ def envelope_and_gradient(x: Array, D: FiniteDifference, t: float, l2_weight: fl
     away, xp = steps - kept, namespace(x)
     cost = float(xp.sum(xp.abs(kept))) - l2_weight * float(xp.sum(row_norms(kept)))
     return t * cost + 0.5 * inner(away, away), D.H @ away
+
+
+Pair = tuple[Array, Array]
 
 
 class Sums(NamedTuple):
@@ -49,61 +54,75 @@ class Sweep:
     def __init__(self, shape: tuple[int, ...], dtype: Any, penalty: Any, threads: int | None = None) -> None:
         from ell12.restoration import compiled_stencil
 
-        self.kind, self.dtype = np.dtype(dtype).type, np.dtype(dtype)
+        self.shape, self.kind, self.dtype = shape, np.dtype(dtype).type, np.dtype(dtype)
         self.space = (1, *shape[-1:]) if penalty.ndim == 1 else shape[len(shape) - penalty.ndim :]
         self.images = math.prod(shape) // math.prod(self.space)
-        self.kernel = compiled_stencil.sweep_2d if len(self.space) == 2 else compiled_stencil.sweep_3d
+        self.flat = len(self.space) == 2
+        self.kernel = compiled_stencil.sweep_2d if self.flat else compiled_stencil.sweep_3d
         self.periodic = penalty.boundary == "periodic"
         t, l2_weight = penalty.smoothing, penalty.l2_weight
-        numbers = (penalty.mu, t, l2_weight * t, (l2_weight - 1) * t, l2_weight)
+        numbers = (penalty.mu, t, (1 - l2_weight) * t, 1 / t, l2_weight, 0.0, 0.5)
         self.numbers = tuple(self.kind(number) for number in numbers)
+        low, high = penalty.limits
+        self.limits = None if penalty.bounds is None else (self.kind(low), self.kind(high))
         self.bands = _bands(self.space[0], threads or usable_threads(math.prod(shape)))
         self.scratch = [self._new_scratch() for _ in self.bands]
+        self.no_step = np.zeros((1, 3), self.dtype)
+
+    def value(self, x: Array) -> float:
+        """The smoothed penalty at x."""
+        x = for_sweep(x)
+        return self._run(x, x, None, None, self.no_step, None, None, None).penalty
 
     def gradient(self, x: Array) -> tuple[float, Array]:
         """The smoothed penalty at x and its gradient."""
-        out = np.empty_like(x, order="C")
-        none = np.empty((0,) * len(self.space), self.dtype)
-        zeros = (self.kind(0),) * 4
-        sums = self._run(np.ascontiguousarray(x), lambda _: (none, none), out, out, zeros)
-        return sums.penalty, out
+        x, out = for_sweep(x), np.empty_like(x, order="C")
+        return self._run(x, x, None, None, self.no_step, None, out, out).penalty, out
 
-    def step(
-        self, z: Array, y: Array, weight: Array | None, x: Array, out: Array, step: tuple[float, ...]
+    def advance(
+        self,
+        old: Pair,
+        y: Array,
+        weight: Array | None,
+        steps: Sequence[tuple[float, ...]],
+        point: Array,
+        new: Pair,
     ) -> Sums:
-        """Replace x by the gradient step from z, and ``out`` by its extrapolation.
+        """Make ``new`` what ``old``, a pair (z, x), is after some steps: see `ell12.SmoothedGradient`.
 
-        ``step`` is (size, beta, low, high); ``weight`` is 1 where y counts and 0 where it does not.
+        Each step is (size, beta, gamma). ``weight`` is 1 where y counts and 0 where it does not. ``point`` becomes
+        the z of the last step; the sums are those there. ``new`` may be ``old``.
         """
-        ones = np.ones((1,) * (len(self.space) - 1) + self.space[-1:], self.dtype)
-        ys = y.reshape(self.images, *self.space)
-        weights = None if weight is None else weight.reshape(self.images, *self.space)
+        sizes = np.array(steps, self.dtype)
+        parts = [sizes] if self.flat else np.split(sizes, len(steps))
+        in_place = len(self.bands) == 1 and not self.periodic and (len(steps) > 1 or not self.flat)
+        for left, part in zip(range(len(parts), 0, -1), parts, strict=True):
+            into = new if in_place or left % 2 else self.spare
+            if old is into and not in_place:  # what a band reads past its ends may have been overwritten
+                np.copyto(self.spare[0], old[0])
+                np.copyto(self.spare[1], old[1])
+                old = self.spare
+            sums = self._run(*old, y, weight, part, point, *into)
+            old = into
+        return sums
 
-        def data(image: int) -> tuple[Array, Array]:
-            return ys[image], ones if weights is None else weights[image]
+    @cached_property
+    def spare(self) -> Pair:
+        """Memory for a pair (z, x) between two sweeps."""
+        return np.empty(self.shape, self.dtype), np.empty(self.shape, self.dtype)
 
-        return self._run(z, data, x, out, tuple(self.kind(number) for number in step))
-
-    def _run(self, z: Array, data: Callable[[int], Any], x: Array, out: Array, step: tuple[Any, ...]) -> Sums:
-        zs, xs, outs = (a.reshape(self.images, *self.space) for a in (z, x, out))
+    def _run(self, *arrays: Array | None) -> Sums:
+        """The kernel on every image; arrays z, x, y, weight, steps, point, new z, new x."""
+        *old, steps, point, new_z, new_x = arrays
+        images = [None if a is None else a.reshape(self.images, *self.space) for a in (*old, point, new_z, new_x)]
         sums = np.zeros((len(self.bands), 4))
+        limits = None if old[2] is None else self.limits  # which a gradient does not need
 
         def sweep(band: int) -> None:
-            first, last = self.bands[band]
+            where = (self.periodic, *self.bands[band], self.numbers, steps, limits)
             for image in range(self.images):
-                self.kernel(
-                    zs[image],
-                    self.periodic,
-                    first,
-                    last,
-                    self.numbers,
-                    data(image),
-                    xs[image],
-                    outs[image],
-                    step,
-                    *self.scratch[band],
-                    sums[band],
-                )
+                parts = [None if a is None else a[image] for a in images]
+                self.kernel(*parts[:4], *where, *parts[4:], *self.scratch[band], sums[band])
 
         if len(self.bands) == 1:
             sweep(0)
@@ -114,8 +133,15 @@ class Sweep:
         return Sums(float(self.numbers[0]) * penalty, 0.5 * loss, square, turn)
 
     def _new_scratch(self) -> tuple[Array, ...]:
-        rows = np.empty((4, self.space[-1] + 1), self.dtype)
-        return (rows,) if len(self.space) == 2 else (np.empty(self.space[1:], self.dtype), rows)
+        width = 16 * (self.space[-1] // 16 + 2)  # whole lines of the cache, with room for one pixel more
+        if self.flat:
+            return (_aligned((STEPS + 1, 5, width), self.dtype),)
+        return _aligned((4, width), self.dtype), np.empty(self.space[1:], self.dtype)
+
+
+def for_sweep(x: Array) -> Array:
+    """The array as the sweep takes it: row by row, and writable, as another kind would have to be compiled for."""
+    return np.require(x, requirements=["C", "W"])
 
 
 class Buffers:
@@ -154,6 +180,14 @@ def usable_threads(pixels: int) -> int:
     return max(1, min(processors, pixels // PIXELS_PER_THREAD))
 
 
+def _aligned(shape: tuple[int, ...], dtype: Any) -> Array:
+    """An array with undefined entries that begins with a line of the cache, as vector instructions like it."""
+    size = math.prod(shape) * dtype.itemsize
+    memory = np.empty(size + 64, np.uint8)
+    start = -memory.ctypes.data % 64
+    return memory[start : start + size].view(dtype).reshape(shape)
+
+
 def _bands(rows: int, threads: int) -> list[tuple[int, int]]:
-    edges = np.linspace(0, rows, min(threads, rows) + 1).astype(int).tolist()
-    return list(itertools.pairwise(edges))
+    count = min(threads, rows)
+    return list(itertools.pairwise(rows * k // count for k in range(count + 1)))

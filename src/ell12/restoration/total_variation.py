@@ -68,7 +68,8 @@ class TotalVariationL12:
             return math.inf
         if self.smoothing == 0:
             return self.true_value(x)
-        return self.value_and_gradient(x)[0]
+        sweep = sweep_for(x, self)
+        return self.value_and_gradient(x)[0] if sweep is None else sweep.value(self.flipped(x))
 
     def true_value(self, x: Array) -> float:
         """The penalty at x without smoothing."""

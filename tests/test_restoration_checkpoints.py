@@ -1,0 +1,83 @@
+"""Restorations that are interrupted go on where they were."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import ell12
+
+# Denoises the same image for ever, slowly, printing each iteration.
+RUN = """
+import sys, time
+import numpy as np
+import ell12
+def stop(history):
+    print(len(history["objective"]), flush=True)
+    time.sleep(0.02)
+ell12.denoise_tv(np.load(sys.argv[1]), 0.1, tol=0, stop=stop, checkpoint=sys.argv[2], checkpoint_seconds=0)
+"""
+
+
+def noisy(shape=(40, 40)):
+    clean = np.zeros(shape)
+    clean[10:30, 8:25] = 1
+    return clean + 0.1 * np.random.default_rng(0).standard_normal(shape)
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system cannot kill -9")
+def test_a_killed_restoration_is_resumed_to_the_same_image(tmp_path):
+    path, image = tmp_path / "run.npz", tmp_path / "image.npy"
+    np.save(image, noisy())
+    command = [sys.executable, "-c", RUN, str(image), str(path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        for _ in range(5):
+            process.stdout.readline()
+        process.send_signal(signal.SIGKILL)
+    options = {"l2_weight": 0.5, "tol": 1e-4, "return_result": True}
+    whole = ell12.denoise_tv(noisy(), 0.1, **options)
+    again = ell12.denoise_tv(noisy(), 0.1, checkpoint=path, resume=True, **options)
+    assert again.converged
+    assert again.runs[0].n_iter > 3
+    assert again.runs[0].history["seconds"][1] != whole.runs[0].history["seconds"][1]
+    assert np.sqrt(np.mean((again.image - whole.image) ** 2)) < 1e-3
+    assert again.runs[0].objective == pytest.approx(whole.runs[0].objective, rel=1e-4)
+
+
+@pytest.mark.parametrize("name", ["denoise", "deblur", "inpaint", "mri", "restore"])
+def test_every_restoration_goes_on_from_its_checkpoint(name, tmp_path):
+    image, kernel = noisy(), np.full((3, 3), 1 / 9)
+    mask = np.random.default_rng(1).random(image.shape) < 0.6
+    restore = {
+        "denoise": lambda **options: ell12.denoise_tv(image, 0.1, **options),
+        "deblur": lambda **options: ell12.deblur_tv(image, kernel, 0.01, **options),
+        "inpaint": lambda **options: ell12.inpaint_tv(image, mask, 0.1, **options),
+        "mri": lambda **options: ell12.reconstruct_mri(np.fft.fft2(image, norm="ortho"), mask, 0.1, **options),
+        "restore": lambda **options: ell12.restore_tv(
+            image.reshape(-1), np.eye(1600), 0.1, shape=(40, 40), **options
+        ),
+    }[name]
+    options = {"checkpoint": tmp_path / "run.npz", "tol": 0, "return_result": True}
+    first = restore(max_iter=3, **options).runs[0]
+    again = restore(max_iter=5, resume=True, **options).runs[0]
+    assert again.n_iter == 5
+    assert again.history["objective"][:4] == first.history["objective"]
+    assert again.objective <= first.objective
+
+
+def test_spins_have_a_checkpoint_each_and_the_search_for_a_strength_none(tmp_path):
+    options = {"spins": 2, "checkpoint": tmp_path / "run.npz", "return_result": True}
+    first = ell12.denoise_tv(noisy(), "held-out", **options)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["run-0.npz", "run-1.npz"]
+    again = ell12.denoise_tv(noisy(), "held-out", resume=True, **options)
+    assert again.alpha == first.alpha
+    np.testing.assert_allclose(again.image, first.image, atol=1e-3)
+
+
+def test_resuming_without_a_checkpoint_is_an_error():
+    with pytest.raises(ValueError, match="needs a checkpoint"):
+        ell12.denoise_tv(noisy(), 0.1, resume=True)
