@@ -210,7 +210,7 @@ class _Problem:
     def improve(self, here: _Place) -> tuple[_Place | None, Any]:
         """A better place, or None; and the columns, if any, that are better left to `SupportNewton`."""
         columns = self.columns(here)
-        if columns.size > LARGEST:
+        if columns.size > min(LARGEST, getattr(self.loss, "most_columns", LARGEST)):
             return here, self.columns(here, most=here.slope.size)
         # Zero may be no minimum though nothing violates the Lasso's condition there; a prox leads away from it.
         if np.abs(here.slope[columns]).max(initial=0.0) <= CLOSER * here.violation:
