@@ -193,8 +193,11 @@ class _Support:
         self.predictions[:, old : self.columns.size] = predictions
 
     def _make_room(self, more: int) -> None:
-        self.predictions = np.asfortranarray(np.pad(self.predictions, ((0, 0), (0, more))))
-        self.inverse = np.asfortranarray(np.pad(self.inverse, (0, more)))
+        rows, size = self.predictions.shape
+        predictions, inverse = self.predictions, self.inverse
+        self.predictions = np.zeros((rows, size + more), order="F")
+        self.inverse = np.zeros((size + more, size + more), order="F")
+        self.predictions[:, :size], self.inverse[:size, :size] = predictions, inverse
         self.x, self.slope, self.direction = (np.pad(v, (0, more)) for v in (self.x, self.slope, self.direction))
         self.inside = np.pad(self.inside, (0, more))
 
