@@ -12,6 +12,7 @@ from ell12.protocols import Point
 
 KINKS = 8  # from one solution that is shown to the next
 ROOM = 64  # columns for which room is made at once
+AHEAD = 8  # columns that are gathered at once: those that are the next to enter
 ACCURACY = 1e-6  # to which the gradient on the support must follow the strength, or the inverse is made anew
 PARALLEL = 1e-9  # a gradient that falls so nearly as fast as its bound does not reach it
 DEPENDENT = 1e-11  # of a column's square, what the others must leave of it
@@ -123,7 +124,8 @@ class Homotopy:
         support, (move, change) = self.support, rate
         rising, falling = self._distances(change)
         leaving = support.distances(self.kinks)
-        new, old = int(np.minimum(rising, falling).argmin()), int(leaving.argmin())
+        entering = np.minimum(rising, falling)
+        new, old = int(entering.argmin()), int(leaving.argmin())
         first = max(min(rising[new], falling[new], leaving[old]), 0.0)
         step = min(first, self.strength - self.alpha)
         support.x += step * support.direction
@@ -137,7 +139,7 @@ class Homotopy:
             support.leave(old)
             return True
         side = self.above if rising[new] <= falling[new] else self.below
-        return self._enter(new, side[new])
+        return self._enter(new, side[new], entering)
 
     def _distances(self, change: Any) -> tuple[Any, Any]:
         """How far the strength must fall until the gradients reach their bounds on either side.
@@ -153,11 +155,13 @@ class Homotopy:
             np.divide(room, speed, out=out, where=speed > PARALLEL)
         return apart[0], apart[1]
 
-    def _enter(self, column: int, slope: float) -> bool:
+    def _enter(self, column: int, slope: float, entering: Any) -> bool:
         """Take a column into the support; return whether its entry then moves the way it should."""
         support = self.support
         if column not in support.columns:
-            new = np.array([column])
+            entering[support.columns] = np.inf
+            soon = np.argpartition(entering, AHEAD)[:AHEAD] if self.size > AHEAD else np.arange(self.size)
+            new = np.sort(soon[np.isfinite(entering[soon])])
             support.add(new, self._predictions(new))
         place = int(np.flatnonzero(support.columns == column)[0])
         return support.enter(place, slope, self.curvature) and support.direction[place] * slope > 0
