@@ -11,10 +11,12 @@ import importlib
 import json
 import platform
 import sys
+from collections.abc import Iterable
 from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib.metadata import distributions
 from pathlib import Path
+from typing import Any
 
 
 def processor() -> str:
@@ -29,22 +31,27 @@ def processor() -> str:
 def measure(name: str) -> dict:
     """Return the whole result of a benchmark as plain data."""
     module = importlib.import_module(name)
+    return describe(name, module.__doc__ or "", module.rows()) | {"baseline": module.BASELINE}
+
+
+def describe(name: str, about: str, rows: Iterable[Any], limit: float | None = None) -> dict:
+    """Rows, and where and when they were measured."""
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
-    rows = []
-    for row in module.rows():
-        print(f"  {row.problem}: {row.method}", flush=True)
-        rows.append(asdict(row))
+    found = []
+    for row in rows:
+        print(f"  {row.problem}: {row.method}", file=sys.stderr, flush=True)
+        found.append(asdict(row))
     return {
         "name": name,
-        "about": module.__doc__,
-        "baseline": module.BASELINE,
+        "about": about,
+        "limit": limit,  # seconds of a run, where it is not the benchmark's own
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "processor": processor(),
         "processors": os.cpu_count(),
         "load": load,  # how busy the machine was before: above a fraction of its processors, distrust the times
         "python": platform.python_version(),
         "versions": dict(sorted((d.name, d.version) for d in distributions())),
-        "rows": rows,
+        "rows": found,
     }
 
 

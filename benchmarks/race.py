@@ -41,17 +41,23 @@ def rows() -> Iterator[Row]:
 
 
 def race_all(
-    problems: list[Callable[[], Problem]], makers: list[Callable[[], Method]], measure: str
+    problems: list[Callable[[], Problem]],
+    makers: list[Callable[[], Method]],
+    measure: str,
+    limit: float = LIMIT,
+    name: str = "",
 ) -> Iterator[Row]:
-    """One problem after the other."""
+    """One problem after the other, of those whose name begins as asked; no run after one beyond the limit."""
     found = list(methods(makers))
     for make in problems:
         problem = make()
+        if not problem.name.startswith(name):
+            continue
         for entry in found:
             if not isinstance(entry, Method):
                 yield Row(problem.name, entry[0], "", note=entry[1], measure=measure)
         runners = [m for m in found if isinstance(m, Method) and m.fits(problem)]
-        yield from race(problem, runners, measure)
+        yield from race(problem, runners, measure, limit)
         if measure == "stationarity" and squared(problem):
             yield nearest_rival(problem)
 
@@ -79,9 +85,9 @@ def nearest_rival(problem: Problem) -> Row:
     return Row(problem.name, name, version_of("skglm"), seconds, note=note, measure="stationarity")
 
 
-def race(problem: Problem, runners: list[Method], measure: str) -> Iterator[Row]:
+def race(problem: Problem, runners: list[Method], measure: str, limit: float = LIMIT) -> Iterator[Row]:
     """A row for every point of every method."""
-    points = {method.name: climb_or_fail(problem, method) for method in runners}
+    points = {method.name: climb_or_fail(problem, method, limit) for method in runners}
     for method in runners:
         if isinstance(points[method.name], str):
             note = str(points.pop(method.name))
@@ -109,22 +115,22 @@ def rows_of(problem: Problem, runners: list[Method], points: dict[str, Any], mea
             )
 
 
-def climb_or_fail(problem: Problem, method: Method) -> list[Point] | str:
+def climb_or_fail(problem: Problem, method: Method, limit: float) -> list[Point] | str:
     """The points of a method, or what went wrong: a peer may fail in any way, and the rest goes on."""
     try:
-        return climb(problem, method)
+        return climb(problem, method, limit)
     except Exception as error:
         return f"failed: {type(error).__name__}: {str(error)[:100]}"
 
 
-def climb(problem: Problem, method: Method) -> list[Point]:
+def climb(problem: Problem, method: Method, limit: float = LIMIT) -> list[Point]:
     """Rising budgets until the last target or the limit; the first run, which may compile, is not counted."""
     method.solve(problem, method.budgets[0])
     points: list[Point] = []
     for budget in method.budgets:
         seconds, x = timed(problem, method, budget)
         points.append(Point(budget, problem.error(x), problem.objective(x), [seconds]))
-        if points[-1].error <= TARGETS[-1] or seconds > LIMIT:
+        if points[-1].error <= TARGETS[-1] or seconds > limit:
             break
     return points
 
@@ -149,10 +155,11 @@ def where(result: dict) -> str:
     versions = result["versions"]
     names = ", ".join(f"{name} {versions[name]}" for name in ("numpy", "scipy", "scikit-learn"))
     load = "" if result["load"] is None else f"; load of the machine before: {result['load']:.1f}"
+    limit = result.get("limit") or LIMIT
     return (
         f"Measured {result['date']} on {result['processor']}, one thread, Python {result['python']}, {names}"
         f"{load}."
-        f" Times are processor time; a dash is an accuracy not reached by a run of {LIMIT:g} s."
+        f" Times are processor time; a dash is an accuracy not reached by a run of {limit:g} s."
     )
 
 

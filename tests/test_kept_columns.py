@@ -62,6 +62,14 @@ def test_what_is_not_used_is_let_go(monkeypatch):
     np.testing.assert_allclose(kept.predict(np.array([16]), np.ones(1)), A[:, 16])
 
 
+def test_no_more_is_kept_than_allowed():
+    A, weight = matrix()
+    kept = KeptColumns(A, weight, most=6)
+    for columns, size in (([0, 1, 2], 3), ([3, 4, 5], 6), ([5, 6], 2), (range(10), 10)):
+        kept.gram(np.array(columns))
+        assert kept._gram.shape == (size, size)
+
+
 @pytest.mark.parametrize("constant", [False, True])
 @pytest.mark.parametrize("form", [scipy.sparse.csr_array, scipy.sparse.csc_array])
 def test_gram_matrices_of_centred_columns(form, constant):

@@ -9,7 +9,15 @@ import numpy as np
 import scipy.sparse
 
 from ell12.backend import is_array, is_numpy
-from ell12.operators import ArrayOperator, adjoint, dtype_of, input_shape, output_shape, select_columns
+from ell12.operators import (
+    ArrayOperator,
+    adjoint,
+    dtype_of,
+    input_shape,
+    output_shape,
+    select_columns,
+    stored_entries,
+)
 from ell12.protocols import Array
 from ell12.ridge import weighted_gram
 
@@ -66,6 +74,11 @@ class CenteredColumns(ArrayOperator):
         (n,) = input_shape(self.A)
         inside = columns[columns < n]
         return CenteredColumns(select_columns(self.A, inside), self.means[inside], inside.size < columns.size)
+
+    @property
+    def stored_entries(self) -> float:
+        """Those of A."""
+        return stored_entries(self.A)
 
     def weighted_gram(self, weight: Array, other: CenteredColumns) -> Array:
         """``self' diag(weight) other`` as a dense matrix, A itself staying sparse.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,8 @@ class KeptColumns:
         See `ell12.operators.has_columns`.
     weight : array of shape (m,)
         Weights of the rows, at least 0.
+    most : float
+        No more columns are kept, unless more are asked for at once.
 
     Examples
     --------
@@ -37,8 +40,8 @@ class KeptColumns:
     array([2., 4.])
     """
 
-    def __init__(self, A: Any, weight: Array) -> None:
-        self.A, self.weight = A, weight
+    def __init__(self, A: Any, weight: Array, most: float = math.inf) -> None:
+        self.A, self.weight, self.most = A, weight, most
         self._forget()
 
     def gram(self, columns: Array) -> Array:
@@ -63,7 +66,7 @@ class KeptColumns:
     def _locate(self, columns: Array) -> Array:
         """Where the columns lie among those kept, which then include them."""
         new = columns[self._position[columns] < 0]
-        if self._count + new.size > 2 * columns.size + SPARE:
+        if self._count + new.size > max(min(2 * columns.size + SPARE, self.most), columns.size):
             self._forget()
             new = columns
         if new.size:

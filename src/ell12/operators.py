@@ -123,6 +123,19 @@ def has_columns(A: Any) -> bool:
     return is_numpy(A) or scipy.sparse.issparse(A) or hasattr(A, "select_columns")
 
 
+def stored_entries(A: Any) -> float:
+    """How many numbers a sparse matrix holds; infinity for what is not sparse.
+
+    Examples
+    --------
+    >>> stored_entries(scipy.sparse.csr_array([[0.0, 2.0]])), stored_entries(np.eye(3))
+    (1, inf)
+    """
+    if scipy.sparse.issparse(A):
+        return int(A.nnz)
+    return A.stored_entries if hasattr(A, "stored_entries") else math.inf
+
+
 def to_dense(A: Any) -> Array:
     """Return A as a dense matrix, for small factorizations; its columns are flattened where A acts on images.
 

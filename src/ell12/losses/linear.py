@@ -38,10 +38,13 @@ from ell12.operators import (
     input_shape,
     output_shape,
     select_columns,
+    stored_entries,
 )
 from ell12.protocols import Array, Batch, Point
 from ell12.ridge import ridge_solver, weighted_gram
 from ell12.spectrum import largest_eigenvalue
+
+FEWEST = 700  # columns whose Gram matrix is small beside what else a process holds
 
 
 class LinearLoss(ABC):
@@ -152,6 +155,11 @@ class LinearLoss(ABC):
     def has_columns(self) -> bool:
         """Whether some columns of A cost less than all, so that working sets pay."""
         return has_columns(self.A)
+
+    @property
+    def most_columns(self) -> float:
+        """Of how many columns a dense Gram matrix stays small beside the data: a quarter of their numbers."""
+        return max(FEWEST, math.sqrt(stored_entries(self.A) / 4))
 
     def hessian(self, point: Point, columns: Array | None = None, others: Array | None = None) -> Array:
         """The Hessian as a dense matrix, of the given entries of x or of all; for Newton's method.

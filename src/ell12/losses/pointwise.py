@@ -42,7 +42,9 @@ class SquaredLoss(LinearLoss):
 
     def gram(self, columns: Array) -> Array:
         """The Hessian in the given entries as a dense NumPy matrix, whose entries are computed once and kept."""
-        return self.scale * self._kept_columns.gram(columns)
+        gram = self._kept_columns.gram(columns)
+        gram *= self.scale
+        return gram
 
     def point_within(self, x: Array, columns: Array) -> Point:
         """``x``, which is zero but for the given entries, with its prediction from the columns that are kept."""
@@ -51,7 +53,7 @@ class SquaredLoss(LinearLoss):
     @cached_property
     def _kept_columns(self) -> KeptColumns:
         ones = np.ones(output_shape(self.A), dtype=self.b.dtype)
-        return KeptColumns(self.A, ones if self.sample_weight is None else self.sample_weight)
+        return KeptColumns(self.A, ones if self.sample_weight is None else self.sample_weight, self.most_columns)
 
     def proximal(self, weight: float) -> Callable[[Array, Array], Array]:
         """The map ``(q, start) -> argmin_v f(v) + weight/2 ||v - q||^2``: one factorization for all q."""

@@ -43,6 +43,10 @@ class WithIntercept:
         """The penalty's convex part."""
         return WithIntercept(self.penalty.convex)
 
+    def scaled(self, factor: float) -> WithIntercept:
+        """The penalty times a factor."""
+        return WithIntercept(self.penalty.scaled(factor))
+
     def subtracted_gradient(self, x: Array) -> Array:
         """That of the penalty, 0 for the last entry."""
         return _append(self.penalty.subtracted_gradient(x[:-1, ...]), 0 * x[-1:, ...])

@@ -92,6 +92,10 @@ class L12:
         """The l1 part."""
         return replace(self, l2_weight=0.0)
 
+    def scaled(self, factor: float) -> L12:
+        """The penalty times a factor."""
+        return replace(self, alpha=factor * self.alpha)
+
     def subtracted_gradient(self, x: Array) -> Array:
         """``alpha l2_weight x / ||x||``; zero at zero."""
         x = self._penalised(x)

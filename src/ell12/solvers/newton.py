@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,8 @@ PATIENCE = 50  # steps without a change of signs after which the support counts 
 HALVINGS = 12  # of a Newton step, before a proximal step is taken instead
 SHORT = 0.25  # a Newton step cut below this fraction asks for a larger shift
 LARGEST = 5000  # entries of a support whose Hessian is worth a dense matrix
+CONJUGATE_STEPS = 200  # for a Newton step where no dense Hessian is made
+CONJUGATE_ACCURACY = 1e-6  # of the residual of such a step, relative to the slope
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,8 @@ class SupportNewton:
     Notes
     -----
     For real vectors x, and penalties that tell their smooth pieces (``least_slope``, ``hessian``, ``kinks``), as
-    `ell12.L12` does. The Hessian of the support is a dense matrix, for up to some thousand entries.
+    `ell12.L12` does. The Hessian of the support is a dense matrix, for up to some thousand entries, unless
+    that would be large beside sparse data: then its systems are solved by conjugate gradients.
 
     Examples
     --------
@@ -64,14 +67,13 @@ class SupportNewton:
         lack = newton_lacks(loss, penalty, start.x)
         if lack:
             raise TypeError(f"{lack}; use a proximal solver")
-        signs = _Signs(start.x)
+        problem, signs = _Problem(loss, penalty), _Signs(start.x)
         for iterate in NonmonotoneAPG(self.step).iterates(loss, penalty, start):
             yield iterate
             signs.update(iterate.point.x)
             near = iterate.optimality <= self.switch * penalty.alpha or signs.unchanged >= PATIENCE
-            if near and signs.support <= LARGEST:
+            if near and (signs.support <= LARGEST or not problem.fits(signs.support)):
                 break
-        problem = _Problem(loss, penalty)
         here = problem.place(iterate.point)
         take_newton_step, take_proximal_step = _NewtonStep(problem), ProximalStep(loss, penalty, self.step, start)
         while True:
@@ -153,9 +155,27 @@ class _Problem:
         """The Hessian of the objective's smooth piece."""
         return self.loss_hessian(place.point, columns) + as_numpy(self.penalty.hessian(place.point.x, columns))
 
-    def shift_unit(self, place: _Place, hessian: Any) -> float:
+    def hessian_product(self, place: _Place, columns: Any) -> Callable[[Any], Any]:
+        """The map ``v -> H v`` with that Hessian H: two products, and no matrix."""
+        loss, penalty, x = self.loss.restrict(columns), self.penalty, place.x
+        curvature, tangent = self.loss.curvature(place.point), penalty.subtracted_gradient(x)
+        length = norm(tangent)
+        unit = tangent[columns] / (length or 1.0)
+        bend = length**2 / float(tangent @ x) if length else 0.0
+        bent = penalty.subtracted_gradient(np.ones_like(x))[columns] != 0
+
+        def product(v: Any) -> Any:
+            return loss.gradient_of(curvature * loss.point(v).prediction) - bend * (bent * v - (unit @ v) * unit)
+
+        return product
+
+    def fits(self, columns: int) -> bool:
+        """Whether a dense Hessian in so many columns is small beside the data."""
+        return columns <= getattr(self.loss, "most_columns", math.inf)
+
+    def shift_unit(self, place: _Place, hessian: Any = None) -> float:
         """A shift to begin with: the curvature of the subtracted norm where ``l2_weight`` is 1."""
-        rounding = 1e-12 * float(np.abs(np.diagonal(hessian)).max(initial=0.0))
+        rounding = 0.0 if hessian is None else 1e-12 * float(np.abs(np.diagonal(hessian)).max(initial=0.0))
         return max(self.penalty.alpha / (norm(place.x) or math.inf), rounding) or 1.0
 
 
@@ -185,11 +205,9 @@ class _NewtonStep:
         for _ in range(4):
             if not np.any(here.slope[columns]):
                 return None
-            hessian = self.problem.hessian(here, columns)
-            if not np.isfinite(hessian).all():
+            direction, unit = self._newton_direction(here, columns)
+            if direction is None:
                 return None
-            unit = self.problem.shift_unit(here, hessian)
-            direction = -self._solve(hessian, here.slope[columns], unit)
             # What enters must move down its slope; the others would be cut off and could spoil the descent.
             entering = here.x[columns] == 0
             wrong = entering & (direction * here.slope[columns] >= 0)
@@ -197,6 +215,16 @@ class _NewtonStep:
                 break
             columns, direction = columns[~wrong], direction[~wrong]
         return columns, direction, unit
+
+    def _newton_direction(self, here: _Place, columns: Any) -> tuple[Any, float]:
+        """Newton's direction in some columns, None where there is none, and the unit of the shift."""
+        problem, slope = self.problem, here.slope[columns]
+        if not problem.fits(columns.size):
+            direction = descending(problem.hessian_product(here, columns), self.shift, slope)
+            return direction if np.isfinite(direction).all() else None, problem.shift_unit(here)
+        hessian = problem.hessian(here, columns)
+        unit = problem.shift_unit(here, hessian)
+        return -self._solve(hessian, slope, unit) if np.isfinite(hessian).all() else None, unit
 
     def _solve(self, hessian: Any, slope: Any, unit: float) -> Any:
         """Solve with the Hessian, shifted by as much as it takes to be positive definite."""
@@ -232,6 +260,30 @@ class _NewtonStep:
             self.length *= 0.5
         self.length = 0.0
         return None
+
+
+def descending(product: Callable[[Any], Any], shift: float, slope: Any) -> Any:
+    """About ``-(H + shift I)^-1 slope`` by conjugate gradients, cut off where the curvature is not positive.
+
+    Examples
+    --------
+    >>> descending(lambda v: np.array([1.0, 4.0]) * v, 0.0, np.array([2.0, 4.0])).round(9)
+    array([-2., -1.])
+    """
+    found, left, way = np.zeros_like(slope), -slope, -slope
+    square = first = float(left @ left)
+    for _ in range(CONJUGATE_STEPS):
+        image = product(way) + shift * way
+        curvature = float(way @ image)
+        if curvature <= 0:
+            return found if found.any() else -slope
+        found = found + (square / curvature) * way
+        left = left - (square / curvature) * image
+        square, before = float(left @ left), square
+        if square <= CONJUGATE_ACCURACY**2 * first:
+            break
+        way = left + (square / before) * way
+    return found
 
 
 class _KeptHessian:

@@ -14,6 +14,7 @@ import numpy as np
 from ell12.backend import is_numpy, max_abs, rounding
 from ell12.protocols import Array, Iterate, Point
 from ell12.solvers import descent
+from ell12.solvers.homotopy import Homotopy
 from ell12.solvers.newton import SupportNewton, newton_lacks
 from ell12.solvers.steps import ProximalStep, objective
 
@@ -23,6 +24,9 @@ CLOSER = 0.1  # the violation within a working set is brought down to this fract
 ROUNDS = 6  # of coordinate descent and Newton's method in a working set; more say that it is ill-conditioned
 BENT = 0.05  # of the loss's curvature, that of the subtracted norm from which the choice of a minimum is nmAPG's
 CHEAP = 2**21  # entries of A with which nmAPG may as well choose among all columns
+FAR = 10  # times alpha, the violation at the start from which a path to the solution pays
+FALLS = (100, 10, 1)  # of the strength from its largest, to where a path begins: the first that is soon solved for
+EXACT = 1e-9  # of the strength, the violation at which a path begins
 PATIENCE = 5000  # steps of `SupportNewton` in some columns, before the others are looked at again
 HALVINGS = 10  # of a step towards the minimum of a model
 COMPILED_FROM = 2**19  # entries of A from which loading the compiled loop pays
@@ -37,6 +41,9 @@ class WorkingSet:
     Gram matrix, with the subtracted norm replaced by its tangent, and finished by Newton's method on the support.
     Losses that are not quadratic are replaced by models of second order, one after the other, each step halved
     until the objective falls. Where nothing else lowers the objective a proximal step is taken.
+
+    Where the problem is convex, its loss squared and its data small, and a working set holds more columns than
+    there are rows, a larger alpha comes first, from whose solution the others are followed (`Homotopy`).
 
     `SupportNewton` takes over in two cases, in the columns at hand, or in all if these are many: where columns are
     so nearly dependent that coordinate descent takes long; and where the subtracted norm bends the objective so
@@ -63,12 +70,28 @@ class WorkingSet:
             raise TypeError(f"{lack}; use a proximal solver")
         problem = _Problem(loss, penalty, start)
         here = problem.place(start)
+        has_path = problem.has_path(here)
         while True:
-            yield Iterate(here.point, here.objective, here.violation, here.gradient)
+            yield here.iterate
+            if has_path and problem.is_crowded(here):
+                has_path, here = False, (yield from self._path_iterates(problem, here))
+                continue
             new, left = problem.improve(here)
             here = new or problem.proximal_step(here)
             if left is not None:
                 here = yield from self._newton_iterates(problem, here, left)
+
+    def _path_iterates(self, problem: _Problem, here: _Place) -> Generator[Iterate, None, _Place]:
+        """Solutions at falling strengths of the penalty, to the one at its own or to where the way is lost."""
+        loss, penalty = problem.loss, problem.penalty
+        strength, x = problem.first_solution()
+        path, best = Homotopy(loss, penalty, x, strength), here.iterate
+        for point in path.points():
+            value = objective(loss, penalty, point)
+            if value <= best.objective:
+                best = Iterate(point, value, path.largest_weight * (path.strength - penalty.alpha))
+            yield best
+        return problem.lower(loss.point(best.point.x), here)
 
     def _newton_iterates(self, problem: _Problem, here: _Place, columns: Any) -> Generator[Iterate, None, _Place]:
         """`SupportNewton` in some columns until these are solved for; in all and for good if they are many."""
@@ -106,6 +129,11 @@ class _Place:
     slope: Any  # the least slope of the objective: zero where nothing is violated
     violation: float
 
+    @property
+    def iterate(self) -> Iterate:
+        """What a solver yields here."""
+        return Iterate(self.point, self.objective, self.violation, self.gradient)
+
 
 class _Problem:
     """A loss and a penalty, and how to lower their sum within some columns."""
@@ -131,6 +159,38 @@ class _Problem:
         violation = self.penalty.violation(point.x, gradient) if zero else max_abs(slope)
         return _Place(point, objective(self.loss, self.penalty, point), gradient, slope, violation)
 
+    def lower(self, point: Point, here: _Place) -> _Place:
+        """The place of a point, unless it lies higher."""
+        new = self.place(point)
+        return new if new.objective <= here.objective + rounding(here.objective, point.x) else here
+
+    def has_path(self, here: _Place) -> bool:
+        """Whether the solution may be found along a path from larger strengths, all of them being minima."""
+        x = here.point.x
+        small = self.entries <= CHEAP and self.loss.quadratic and x.dtype == np.float64
+        far = here.violation > FAR * self.penalty.alpha > 0
+        if not (small and far and hasattr(self.penalty, "scaled")):
+            return False
+        return not np.any(self.penalty.subtracted_gradient(np.ones_like(x)))
+
+    def is_crowded(self, here: _Place) -> bool:
+        """Whether the working set has more columns than there are rows, so that these must be dependent."""
+        return self.columns(here).size > here.point.prediction.size
+
+    def first_solution(self) -> tuple[float, Any]:
+        """A strength of the penalty at which the solution is soon found, and this: not far down the path."""
+        zero = self.place(self.loss.point(self.loss.start()))
+        for fall in FALLS:
+            strength = zero.violation / fall
+            easier = _Problem(self.loss, self.penalty.scaled(strength / self.penalty.alpha), zero.point)
+            here, hard = easier.place(zero.point), False
+            while here.violation > EXACT * strength and not hard:
+                new, left = easier.improve(here)
+                here, hard = new or here, new is None or left is not None
+            if not hard:
+                break
+        return strength, here.point.x
+
     def proximal_step(self, here: _Place) -> _Place:
         """The place after a proximal step, whose length is found by backtracking."""
         self._step = self._step or ProximalStep(self.loss, self.penalty, "backtracking", here.point)
@@ -150,7 +210,7 @@ class _Problem:
     def improve(self, here: _Place) -> tuple[_Place | None, Any]:
         """A better place, or None; and the columns, if any, that are better left to `SupportNewton`."""
         columns = self.columns(here)
-        if columns.size > LARGEST:
+        if columns.size > min(LARGEST, getattr(self.loss, "most_columns", LARGEST)):
             return here, self.columns(here, most=here.slope.size)
         # Zero may be no minimum though nothing violates the Lasso's condition there; a prox leads away from it.
         if np.abs(here.slope[columns]).max(initial=0.0) <= CLOSER * here.violation:
