@@ -5,9 +5,9 @@ The first of the 512 x 512 photographs that ship with scikit-image, with Gaussia
 reaches there. The first row has settings for speed, l2_weight 0.3, smoothing 0.015 and tol 0.5: of nine that were
 tried on six other photographs of scikit-image, where these lose 0.015 dB on average and 0.20 at worst against its
 Chambolle, the fastest that also stays within 0.1 dB here. The second has the defaults. The targets count where a
-PSNR is at most 0.1 dB above ours: scikit-image's Chambolle at least 10 times as long in float32 and 4 times in float64, PyProximal 30 times, our
-DCA 100 times. The last rows are our time from 256^2 to 4096^2 pixels of the same noisy photograph, repeated or
-cropped, with the defaults, per pixel relative to 512^2; a sweep is four steps.
+PSNR is at most 0.1 dB above ours: scikit-image's Chambolle at least 10 times as long in float32 and 4 times in
+float64, PyProximal 30 times, our DCA 100 times. The last rows are our time from 256^2 to 4096^2 pixels of the same
+noisy photograph, repeated or cropped, with the defaults, per pixel relative to 512^2; a sweep is four steps.
 """
 
 from __future__ import annotations
