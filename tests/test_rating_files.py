@@ -69,6 +69,12 @@ def test_columns_separator_and_header_may_be_given(load):
         load("5,1,3\n", columns=(0, 1, 9))
 
 
+@pytest.mark.parametrize("columns", [("user", "item"), (0, 1), (0, 1, 2, 2), "uir", (0, None, 2), (0, 1.5, 2), ()])
+def test_columns_are_three_names_or_positions(load, columns):
+    with pytest.raises(ValueError, match="columns must be three names or positions"):
+        load("user,item,rating\n1,30,3.5\n", columns=columns)
+
+
 def test_ids_stay_what_they_are(load):
     text = 'user,item,rating\nalice,"Alien, 1979",5\nbob,Up,3\nalice,Up,4.5\n'
     assert entries(load(text)) == [("alice", "Alien, 1979", 5.0), ("alice", "Up", 4.5), ("bob", "Up", 3.0)]

@@ -138,6 +138,8 @@ def _find_columns(
 ) -> tuple[int, ...]:
     """The positions of user, item and value."""
     if columns is not None:
+        if isinstance(columns, str) or len(columns) != 3 or not all(map(_is_name_or_position, columns)):
+            raise ValueError(f"columns must be three names or positions: user, item and value; got {columns!r}")
         return tuple(_find_column(column, first, has_header, path) for column in columns)
     found = _known_columns(first)
     if has_header and all(found):
@@ -151,6 +153,10 @@ def _known_columns(first: list[str]) -> list[list[int]]:
     """The columns that well-known names call users, items and values."""
     names = [re.sub(r"[\s_\-.]", "", name).lower() for name in first]
     return [[k for k, name in enumerate(names) if name in known] for known in NAMES]
+
+
+def _is_name_or_position(column: Any) -> bool:
+    return isinstance(column, str | int | np.integer) and not isinstance(column, bool)
 
 
 def _find_column(column: Any, first: list[str], has_header: bool, path: Path) -> int:
