@@ -75,6 +75,13 @@ def test_columns_are_three_names_or_positions(load, columns):
         load("user,item,rating\n1,30,3.5\n", columns=columns)
 
 
+@pytest.mark.parametrize("header", ["id,userId,movieId,mine", "time,person,film,rating", "movie,who,rating,time"])
+def test_a_header_that_names_only_some_columns_elsewhere_is_no_guess(load, header):
+    with pytest.raises(ValueError, match="columns .* are named, but not all of user, item and value.*columns="):
+        load(f"{header}\n7,1,30,4\n8,2,20,5\n")
+    assert entries(load(f"{header}\n7,1,30,4\n", columns=(1, 2, 3))) == [(1, 30, 4.0)]
+
+
 def test_ids_stay_what_they_are(load):
     text = 'user,item,rating\nalice,"Alien, 1979",5\nbob,Up,3\nalice,Up,4.5\n'
     assert entries(load(text)) == [("alice", "Alien, 1979", 5.0), ("alice", "Up", 4.5), ("bob", "Up", 3.0)]

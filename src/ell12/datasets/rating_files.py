@@ -144,6 +144,11 @@ def _find_columns(
     found = _known_columns(first)
     if has_header and all(found):
         return tuple(places[0] for places in found)
+    if has_header and any(places and k not in places for k, places in enumerate(found)):
+        raise ValueError(
+            f"{path}: the columns {', '.join(first)} are named, but not all of user, item and value are known by "
+            "these names; call them user, item and rating, or say which they are with columns="
+        )
     if len(first) < 3:
         raise ValueError(f"{path}: user, item and value are needed, but there are {len(first)} columns")
     return (0, 1, 2)
