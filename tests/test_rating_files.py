@@ -82,6 +82,16 @@ def test_a_header_that_names_only_some_columns_elsewhere_is_no_guess(load, heade
     assert entries(load(f"{header}\n7,1,30,4\n", columns=(1, 2, 3))) == [(1, 30, 4.0)]
 
 
+@pytest.mark.parametrize("separator", ["||", " - ", "§", "→"])
+def test_separators_of_any_length(load, separator):
+    assert entries(load(TIMED.format(separator), separator=separator)) == EXPECTED
+
+
+def test_a_tab_is_no_double_colon(load):
+    with pytest.raises(ValueError, match="line 2: 4 fields are expected, but there are 3"):
+        load("1::2::3::881\n4\t5::6::882\n")
+
+
 def test_ids_stay_what_they_are(load):
     text = 'user,item,rating\nalice,"Alien, 1979",5\nbob,Up,3\nalice,Up,4.5\n'
     assert entries(load(text)) == [("alice", "Alien, 1979", 5.0), ("alice", "Up", 4.5), ("bob", "Up", 3.0)]

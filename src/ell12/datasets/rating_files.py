@@ -201,8 +201,8 @@ class Layout:
 
     def _read_plain(self, block: bytes) -> Triples | None:
         """All lines at once where they hold plain numbers and nothing else; None otherwise."""
-        mark = "\t" if self.separator == "::" else self.separator
-        if b"\0" in block:
+        mark = self.separator if len(self.separator) == 1 else "\t"
+        if b"\0" in block or (mark != self.separator and b"\t" in block):
             return None
         plain = block.replace(b"\r\n", b"\n").replace(self.separator.encode(), mark.encode())
         text = np.frombuffer(plain if plain.endswith(b"\n") else plain + b"\n", dtype=np.uint8)
