@@ -201,17 +201,27 @@ def test_nothing_is_overwritten_without_force(monkeypatch, capsys, tmp_path, sou
             ("{0}/ratings.csv", "--predict", "{0}/ratings.csv", "--out", "{0}/ratings.csv", "--force"),
             "ratings.csv is read from: choose another --out",
         ),
+        (
+            ("{0}/ratings.csv", "--predict", "{0}/p", "--out", "{0}/../{1}/ratings.csv", "--force"),
+            "ratings.csv is read from: choose another --out",
+        ),
+        (("{0}/ratings.csv", "--out", "{0}/sub.npz", "--force"), "sub.npz is a folder"),
+        (("{0}",), "{0} is a folder: name a file"),
+        ((".",), ". is a folder: name a file"),
+        (("{0}/ratings.csv", "--predict", "."), ". is a folder: name a file"),
+        (("{0}/ratings.csv", "--l2-weight", "inf"), "--l2-weight must be a finite number"),
     ],
 )
 def test_bad_use_is_one_clear_line(monkeypatch, capsys, tmp_path, source, arguments, message):
     before = source.read_bytes()
-    assert call(monkeypatch, *(a.format(tmp_path) for a in arguments), *QUICK) == 2
+    (tmp_path / "sub.npz").mkdir()
+    assert call(monkeypatch, *(a.format(tmp_path, tmp_path.name) for a in arguments), *QUICK) == 2
     error = capsys.readouterr().err
     assert error.startswith("ell12: ")
     assert message.format(tmp_path) in error
     assert error.count("\n") == 1
     assert source.read_bytes() == before
-    assert [path.name for path in tmp_path.iterdir()] == ["ratings.csv"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["ratings.csv", "sub.npz"]
 
 
 @pytest.mark.parametrize("content", [b"1,2,3\n1,3\n", b"\x89PNG\r\n\x1a\n", b"", b"1,2,x\n"])
