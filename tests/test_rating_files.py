@@ -77,7 +77,7 @@ def test_columns_are_three_names_or_positions(load, columns):
 
 @pytest.mark.parametrize("header", ["id,userId,movieId,mine", "time,person,film,rating", "movie,who,rating,time"])
 def test_a_header_that_names_only_some_columns_elsewhere_is_no_guess(load, header):
-    with pytest.raises(ValueError, match="columns .* are named, but not all of user, item and value.*columns="):
+    with pytest.raises(ValueError, match=r"columns .* are named, but not all of user, item and value.*columns="):
         load(f"{header}\n7,1,30,4\n8,2,20,5\n")
     assert entries(load(f"{header}\n7,1,30,4\n", columns=(1, 2, 3))) == [(1, 30, 4.0)]
 

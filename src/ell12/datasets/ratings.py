@@ -142,7 +142,7 @@ def load_ratings(
         ``.parquet`` by pandas, everything else as lines of text; a further ``.gz`` is unpacked.
     columns : three names or positions from 0, optional
         Where user, item and value are. By default a header with well-known names says so (user, userId, movie_id,
-        rating, ...), else they are the first three, unless a name says otherwise of one of them, which is an error.
+        rating, ...), else they are the first three; where some names say otherwise, it is an error.
     separator, header : optional
         Given instead of detected. A header is a first line in which no field is a number.
     encoding : str
