@@ -70,7 +70,7 @@ def test_factors_without_pickles(monkeypatch, capsys, tmp_path, source, ratings)
     expected = complete_matrix(observed, 3.0, l2_weight=0.0, center="biases", engine="full", tol=1e-6).to_array()
     np.testing.assert_allclose(fitted, expected, atol=1e-3)
     out = capsys.readouterr().out.splitlines()
-    assert out[0] == "500 ratings from 1 to 5 by 60 users of 40 items (21 % of the pairs)"
+    assert out[0] == "500 ratings from 1 to 5 by 60 users of 40 items (20.8 % of the pairs)"
     assert out[-2].startswith("Fit of all ratings: rank ")
     assert out[-1] == f"Factors: {target}"
 
@@ -243,6 +243,9 @@ def test_too_few_ratings_to_hide_any(monkeypatch, capsys, tmp_path):
     assert call(monkeypatch, source, "--held-out", "0") == 2
     assert "add --alpha" in capsys.readouterr().err
     assert call(monkeypatch, source, "--held-out", "0", "--alpha", "0.1") == 0
+    source.write_text("1,1,3\n")
+    assert call(monkeypatch, source, "--force") == 2
+    assert "1 items (100 % of the pairs)" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("options", [(), QUICK])

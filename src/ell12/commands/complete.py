@@ -54,10 +54,14 @@ def complete(
         float | None, typer.Option(min=0.0, help="Strength; hidden ratings choose it by default.")
     ] = None,
     max_rank: Annotated[
-        int | None, typer.Option(min=1, help="Largest rank; chosen likewise (8 with --alpha).")
+        int | None,
+        typer.Option(min=1, help="Largest rank; chosen likewise (with --alpha 8, none if a quarter is known)."),
     ] = None,
     center: Annotated[
-        Center, typer.Option(help="What to take off before; chosen likewise (biases with --alpha).")
+        Center,
+        typer.Option(
+            help="What to take off before; chosen likewise (with --alpha biases, columns if a quarter is known)."
+        ),
     ] = Center.auto,
     l2_weight: Annotated[
         float | None,
