@@ -70,7 +70,7 @@ def test_factors_without_pickles(monkeypatch, capsys, tmp_path, source, ratings)
     expected = complete_matrix(observed, 3.0, l2_weight=0.0, center="biases", engine="full", tol=1e-6).to_array()
     np.testing.assert_allclose(fitted, expected, atol=1e-3)
     out = capsys.readouterr().out.splitlines()
-    assert out[0] == "500 ratings from 1 to 5 by 60 users of 40 items (21 % of the pairs)"
+    assert out[0] == "500 ratings from 1 to 5 by 60 users of 40 items (20.8 % of the pairs)"
     assert out[-2].startswith("Fit of all ratings: rank ")
     assert out[-1] == f"Factors: {target}"
 
@@ -201,17 +201,27 @@ def test_nothing_is_overwritten_without_force(monkeypatch, capsys, tmp_path, sou
             ("{0}/ratings.csv", "--predict", "{0}/ratings.csv", "--out", "{0}/ratings.csv", "--force"),
             "ratings.csv is read from: choose another --out",
         ),
+        (
+            ("{0}/ratings.csv", "--predict", "{0}/p", "--out", "{0}/../{1}/ratings.csv", "--force"),
+            "ratings.csv is read from: choose another --out",
+        ),
+        (("{0}/ratings.csv", "--out", "{0}/sub.npz", "--force"), "sub.npz is a folder"),
+        (("{0}",), "{0} is a folder: name a file"),
+        ((".",), ". is a folder: name a file"),
+        (("{0}/ratings.csv", "--predict", "."), ". is a folder: name a file"),
+        (("{0}/ratings.csv", "--l2-weight", "inf"), "--l2-weight must be a finite number"),
     ],
 )
 def test_bad_use_is_one_clear_line(monkeypatch, capsys, tmp_path, source, arguments, message):
     before = source.read_bytes()
-    assert call(monkeypatch, *(a.format(tmp_path) for a in arguments), *QUICK) == 2
+    (tmp_path / "sub.npz").mkdir()
+    assert call(monkeypatch, *(a.format(tmp_path, tmp_path.name) for a in arguments), *QUICK) == 2
     error = capsys.readouterr().err
     assert error.startswith("ell12: ")
     assert message.format(tmp_path) in error
     assert error.count("\n") == 1
     assert source.read_bytes() == before
-    assert [path.name for path in tmp_path.iterdir()] == ["ratings.csv"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["ratings.csv", "sub.npz"]
 
 
 @pytest.mark.parametrize("content", [b"1,2,3\n1,3\n", b"\x89PNG\r\n\x1a\n", b"", b"1,2,x\n"])
@@ -233,6 +243,9 @@ def test_too_few_ratings_to_hide_any(monkeypatch, capsys, tmp_path):
     assert call(monkeypatch, source, "--held-out", "0") == 2
     assert "add --alpha" in capsys.readouterr().err
     assert call(monkeypatch, source, "--held-out", "0", "--alpha", "0.1") == 0
+    source.write_text("1,1,3\n")
+    assert call(monkeypatch, source, "--force") == 2
+    assert "1 items (100 % of the pairs)" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("options", [(), QUICK])

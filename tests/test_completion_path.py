@@ -137,11 +137,28 @@ def test_another_penalty():
         ({"alpha": "holdout"}, "alpha"),
         ({"alpha": -1.0}, "alpha"),
         ({"center": "rows"}, "center"),
+        ({"engine": None}, "engine"),
     ],
 )
 def test_wrong_options(options, message):
     with pytest.raises(ValueError, match=message):
         complete_matrix(table()[0], **options)
+
+
+@pytest.mark.parametrize(("dtype", "scale"), [(np.float64, 1e-200), (np.float64, 1e200), (np.float32, 1e-30)])
+@pytest.mark.parametrize("as_sparse", [False, True])
+def test_entries_without_squares_are_refused(dtype, scale, as_sparse):
+    X = (table()[0] * scale).astype(dtype)
+    if as_sparse:
+        X = scipy.sparse.coo_array((X[~np.isnan(X)], np.nonzero(~np.isnan(X))), shape=X.shape)
+    with pytest.raises(ValueError, match=r"X is too (small|large) for the squares of its entries in float"):
+        complete_matrix(X)
+    assert complete_matrix(np.zeros((3, 3))).x.rank == 0
+
+
+def test_a_sparse_vector_is_no_matrix():
+    with pytest.raises(ValueError, match=r"X must be a matrix, got shape \(2,\)"):
+        complete_matrix(scipy.sparse.coo_array(np.array([1.0, 2.0])))
 
 
 # The path
@@ -204,7 +221,11 @@ def test_progress_and_the_figure(capsys):
     ("X", "options", "message"),
     [
         (np.eye(3) + np.where(np.eye(3) > 0, 0, np.nan), {}, "hidden"),
-        (table()[0], {"held_out": 1.5}, "fraction"),
+        (table()[0], {"held_out": 1.5}, "held_out must lie between 0 and 1, got 1.5"),
+        (table()[0], {"patience": -1}, "patience"),
+        (table()[0], {"patience": 2, "held_out": 0}, "patience needs hidden entries"),
+        (table()[0], {"penalty": SpectralLogSum(5.0, 2.0)}, "penalty"),
+        (table()[0], {"l2_weight": -1.0}, "l2_weight"),
         (table()[0], {"held_out": scipy.sparse.eye_array(3)}, "shape"),
         (table()[0], {"eps": 2.0}, "eps"),
     ],

@@ -125,3 +125,13 @@ def test_loading_something_else_says_what_is_missing(tmp_path):
 def test_wrong_arguments(factors, call, error, message):
     with pytest.raises(error, match=message):
         call(LowRank.from_factors(*factors))
+
+
+def test_rows_and_ranks_that_are_not_there_are_errors():
+    X = LowRank.from_factors(np.eye(3, 2), np.eye(4, 2))
+    for rows in ([-1], [0, 3]):
+        with pytest.raises(IndexError, match=r"indices must lie in 0 \.\. 2"):
+            X.rows(rows)
+    with pytest.raises(ValueError, match="rank must be a whole number >= 0, got -1"):
+        X.truncate(-1)
+    assert X.truncate(0).rank == 0

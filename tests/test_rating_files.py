@@ -69,6 +69,29 @@ def test_columns_separator_and_header_may_be_given(load):
         load("5,1,3\n", columns=(0, 1, 9))
 
 
+@pytest.mark.parametrize("columns", [("user", "item"), (0, 1), (0, 1, 2, 2), "uir", (0, None, 2), (0, 1.5, 2), ()])
+def test_columns_are_three_names_or_positions(load, columns):
+    with pytest.raises(ValueError, match="columns must be three names or positions"):
+        load("user,item,rating\n1,30,3.5\n", columns=columns)
+
+
+@pytest.mark.parametrize("header", ["id,userId,movieId,mine", "time,person,film,rating", "movie,who,rating,time"])
+def test_a_header_that_names_only_some_columns_elsewhere_is_no_guess(load, header):
+    with pytest.raises(ValueError, match=r"columns .* are named, but not all of user, item and value.*columns="):
+        load(f"{header}\n7,1,30,4\n8,2,20,5\n")
+    assert entries(load(f"{header}\n7,1,30,4\n", columns=(1, 2, 3))) == [(1, 30, 4.0)]
+
+
+@pytest.mark.parametrize("separator", ["||", " - ", "§", "→"])
+def test_separators_of_any_length(load, separator):
+    assert entries(load(TIMED.format(separator), separator=separator)) == EXPECTED
+
+
+def test_a_tab_is_no_double_colon(load):
+    with pytest.raises(ValueError, match="line 2: 4 fields are expected, but there are 3"):
+        load("1::2::3::881\n4\t5::6::882\n")
+
+
 def test_ids_stay_what_they_are(load):
     text = 'user,item,rating\nalice,"Alien, 1979",5\nbob,Up,3\nalice,Up,4.5\n'
     assert entries(load(text)) == [("alice", "Alien, 1979", 5.0), ("alice", "Up", 4.5), ("bob", "Up", 3.0)]

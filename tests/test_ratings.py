@@ -1,6 +1,7 @@
 """Ratings from columns and by seed: ids there and back, duplicates, sizes."""
 
 import numpy as np
+import pandas
 import pytest
 
 from ell12.datasets import Ratings, synthetic_ratings
@@ -80,6 +81,7 @@ def test_duplicates_may_be_refused():
         (([1], [1, 2], [1.0, 2.0]), r"users must have one id per value \(2\)"),
         (([1, 2], [1.5, 2], [1.0, 2.0]), "ids must be whole numbers or strings"),
         (([1, 2], ["a", None], [1.0, 2.0]), "got a missing one"),
+        ((["a", pandas.NA], [1, 2], [1.0, 2.0]), "got a missing one"),
         (([1, 2], [1, 2], [[1.0, 2.0]]), "values must be one column"),
     ],
 )
@@ -97,6 +99,8 @@ def test_unknown_ids_are_named():
         ratings.rows_of([10, 15, 99])
     with pytest.raises(ValueError, match="there is no item 7"):
         ratings.columns_of([7])
+    with pytest.raises(ValueError, match=r"there is no user 15 \(1 of 1 ids are unknown\)"):
+        ratings.rows_of(15)
 
 
 # By seed

@@ -1,5 +1,6 @@
 """``ell12 complete``: ratings completed by a matrix of low rank under the l1-2 penalty."""
 
+import math
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -53,10 +54,14 @@ def complete(
         float | None, typer.Option(min=0.0, help="Strength; hidden ratings choose it by default.")
     ] = None,
     max_rank: Annotated[
-        int | None, typer.Option(min=1, help="Largest rank; chosen likewise (8 with --alpha).")
+        int | None,
+        typer.Option(min=1, help="Largest rank; chosen likewise (with --alpha 8, none if a quarter is known)."),
     ] = None,
     center: Annotated[
-        Center, typer.Option(help="What to take off before; chosen likewise (biases with --alpha).")
+        Center,
+        typer.Option(
+            help="What to take off before; chosen likewise (with --alpha biases, columns if a quarter is known)."
+        ),
     ] = Center.auto,
     l2_weight: Annotated[
         float | None,
@@ -73,6 +78,9 @@ def complete(
     force: Annotated[bool, typer.Option("--force", help="Overwrite what is there.")] = False,
 ) -> None:
     """Complete ratings, say how well hidden ones are predicted, and write factors or predictions."""
+    for name, value in (("--alpha", alpha), ("--l2-weight", l2_weight)):
+        if value == math.inf:
+            raise CommandError(f"{name} must be a finite number")
     targets = plan_targets(source, out or [], predict, force)
     from ell12.commands import rating_job  # only now, since it loads much
 
@@ -93,6 +101,10 @@ def plan_targets(source: Path, out: list[Path], predict: Path | None, force: boo
     CommandError
         If one is there already, is of an unknown kind or cannot be written: before anything is computed.
     """
+    sources = [path for path in (source, predict) if path is not None]
+    for path in sources:
+        if path.is_dir():
+            raise CommandError(f"{path} is a folder: name a file")
     default = source.with_name(f"{source.stem}.completed.npz")
     if predict is not None:
         default = predict.with_name(f"{predict.stem}.predicted.csv")
@@ -102,15 +114,21 @@ def plan_targets(source: Path, out: list[Path], predict: Path | None, force: boo
             raise CommandError(f"{target} has an unknown suffix: .npz holds factors, .csv predictions")
         if target.suffix == ".csv" and predict is None:
             raise CommandError(f"{target} would hold predictions: say for which pairs with --predict FILE")
-        if target.exists() and not force:
-            raise CommandError(f"{target} is there already: add --force to overwrite it")
-        if target in (source, predict):
-            raise CommandError(f"{target} is read from: choose another --out")
+        _check_overwriting(target, sources, force)
         with explained(f"cannot write to the folder {target.parent}"), tempfile.TemporaryFile(dir=target.parent):
             pass
     if predict is not None and not any(target.suffix == ".csv" for target in targets):
         raise CommandError("--predict needs a .csv file among the --out to write the predictions to")
     return targets
+
+
+def _check_overwriting(target: Path, sources: list[Path], force: bool) -> None:
+    if target.exists() and not force:
+        raise CommandError(f"{target} is there already: add --force to overwrite it")
+    if target.is_dir():
+        raise CommandError(f"{target} is a folder: choose another --out")
+    if target.resolve() in [path.resolve() for path in sources]:  # whichever way it is spelled
+        raise CommandError(f"{target} is read from: choose another --out")
 
 
 @contextmanager

@@ -73,7 +73,7 @@ def read_ratings(source: Path, duplicates: str) -> Ratings:
     share = len(ratings) / (n_users * n_items)
     print(
         f"{len(ratings):,} ratings from {low:g} to {high:g} by {n_users:,} users of {n_items:,} items "
-        f"({100 * share:.2g} % of the pairs)"
+        f"({100 * share:.3g} % of the pairs)"
     )
     for warning in caught:
         print(f"Note: {warning.message}")

@@ -130,7 +130,7 @@ def choose_engine(
     engine: str | Solver, loss: CompletionLoss, penalty: Spectral, max_rank: int | None, random_state: Any
 ) -> Solver:
     """The solver of this name, or the one that suits the problem."""
-    if not isinstance(engine, str):
+    if engine is not None and not isinstance(engine, str):
         return engine
     if engine not in ENGINES:
         raise ValueError(f"engine must be a solver or one of {', '.join(ENGINES)}; got {engine!r}")

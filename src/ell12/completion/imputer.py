@@ -143,6 +143,8 @@ class L12Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         y : None
             Ignored.
         """
+        for name, words in (("alpha", ("holdout", "noise")), ("l2_weight", ("auto",))):
+            _check_number_or_word(name, getattr(self, name), words)
         observed = as_observed(self._validated(X, reset=True))
         self.clip_ = self._clip_range(observed)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
@@ -296,3 +298,9 @@ class L12Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             ConvergenceWarning,
             stacklevel=3,
         )
+
+
+def _check_number_or_word(name: str, value: Any, words: tuple[str, ...]) -> None:
+    if not is_number(value) and not (isinstance(value, str) and value in words):
+        *allowed, last = ["a number >= 0", *map(repr, words)]
+        raise ValueError(f"{name} must be {', '.join(allowed)} or {last}; got {value!r}")

@@ -136,6 +136,8 @@ class LowRank:
     def rows(self, indices: Any) -> Array:
         """The rows of these indices, dense."""
         indices = _indices(indices, self.U)
+        if is_numpy(self.U):
+            _check_range(indices, self.shape[0], "indices")
         return namespace(self.U).take(self.weighted, indices, axis=0) @ self.V.T
 
     def norm(self) -> float:
@@ -148,6 +150,8 @@ class LowRank:
 
     def truncate(self, rank: int) -> LowRank:
         """The nearest matrix of at most this rank."""
+        if rank < 0:
+            raise ValueError(f"rank must be a whole number >= 0, got {rank!r}")
         return self if rank >= self.rank else LowRank(self.U[:, :rank], self.s[:rank], self.V[:, :rank])
 
     def to_array(self) -> Array:

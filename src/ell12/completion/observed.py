@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -9,7 +10,17 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from ell12.backend import all_finite, as_floating, is_complex, is_numpy, namespace, scatter
+from ell12.backend import (
+    all_finite,
+    as_floating,
+    inner,
+    is_complex,
+    is_number,
+    is_numpy,
+    max_abs,
+    namespace,
+    scatter,
+)
 from ell12.protocols import Array
 
 
@@ -139,8 +150,7 @@ class Observed:
 
         The first keeps an entry of every row and of every column that has one, so that it may fall short.
         """
-        if not 0 < fraction < 1:
-            raise ValueError(f"fraction must lie between 0 and 1, got {fraction!r}")
+        check_share(fraction, "fraction")
         order = np.random.default_rng(rng).permutation(self.n_observed)
         needed = np.zeros(self.n_observed, dtype=bool)
         for places in (self.rows, self.columns):
@@ -153,6 +163,12 @@ class Observed:
     @cached_property
     def _sparse_starts(self) -> np.ndarray:
         return self.row_starts.astype(self.columns.dtype, copy=False)
+
+
+def check_share(share: Any, name: str) -> None:
+    """Raise unless it is a number between 0 and 1."""
+    if not is_number(share) or not 0 < share < 1:
+        raise ValueError(f"{name} must lie between 0 and 1, got {share!r}")
 
 
 def as_observed(X: Any, name: str = "X") -> Observed:
@@ -169,7 +185,8 @@ def as_observed(X: Any, name: str = "X") -> Observed:
     Raises
     ------
     ValueError
-        Where an entry is infinite, a stored one NaN, one pair stored twice, or nothing is known at all.
+        Where an entry is infinite, a stored one NaN, one pair stored twice, or nothing is known at all; where the
+        sum of the squares overflows, or is lost to underflow.
 
     Examples
     --------
@@ -179,7 +196,23 @@ def as_observed(X: Any, name: str = "X") -> Observed:
     observed = read_entries(X, name)
     if observed.n_observed == 0:
         raise ValueError(f"{name} has no known entry: there is nothing to complete from")
+    if observed is not X:  # what offsets leave of entries may be as small as rounding makes it
+        _check_squares(observed.values, name)
     return observed
+
+
+def _check_squares(values: Array, name: str) -> None:
+    """Raise where the sum of the squares, on which all rests, is not a number that means something."""
+    limits = namespace(values).finfo(values.dtype)
+    with np.errstate(over="ignore", under="ignore"):
+        square = inner(values, values)
+    if not math.isfinite(square):
+        wrong = "large"
+    elif square < float(limits.smallest_normal) / float(limits.eps) and max_abs(values) > 0:
+        wrong = "small"
+    else:
+        return
+    raise ValueError(f"{name} is too {wrong} for the squares of its entries in {values.dtype}; scale it first")
 
 
 def read_entries(X: Any, name: str) -> Observed:
@@ -192,6 +225,8 @@ def read_entries(X: Any, name: str) -> Observed:
 
 
 def _from_sparse(X: Any, name: str) -> Observed:
+    if len(X.shape) != 2:
+        raise ValueError(f"{name} must be a matrix, got shape {X.shape}")
     X = X.tocoo()  # explicit zeros and duplicates stay
     values = as_floating(X.data, name)
     if not all_finite(values):

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from ell12.backend import is_number, norm
+from ell12.checks import check_counts
 from ell12.completion.complete import Completion, complete_matrix
 from ell12.completion.loss import CompletionLoss
-from ell12.completion.observed import Observed, as_observed
+from ell12.completion.observed import Observed, as_observed, check_share
 from ell12.completion.offsets import fit_offsets
 from ell12.completion.strength import alpha_max
 from ell12.minimization import Status
@@ -108,7 +109,12 @@ def completion_path(
     >>> path.ranks
     array([1, 1, 1])
     """
+    if "penalty" in options:
+        raise ValueError("penalty cannot be given: each alpha has an l1-2 penalty of its own; see complete_matrix")
+    check_counts(patience=patience)
     observed, hidden = _divided(X, held_out, random_state)
+    if patience is not None and hidden is None:
+        raise ValueError("patience needs hidden entries to judge by, but held_out=0 hides none")
     if alphas is None:
         centered = fit_offsets(observed, center).taken_off(observed)
         alphas = alpha_grid(alpha_max(CompletionLoss(centered), l2_weight), n_alphas, eps)
@@ -144,6 +150,7 @@ def _divided(X: Any, held_out: Any, random_state: Any) -> tuple[Observed, Observ
         return observed, hidden
     if held_out == 0:
         return observed, None
+    check_share(held_out, "held_out")
     observed, hidden = observed.split(float(held_out), random_state)
     if hidden.n_observed == 0:
         raise ValueError("no entry can be hidden without emptying a row or a column; use held_out=0")

@@ -11,7 +11,7 @@ import numpy as np
 
 from ell12.completion.loss import CompletionLoss
 from ell12.completion.low_rank import LowRank
-from ell12.completion.observed import Observed
+from ell12.completion.observed import Observed, check_share
 from ell12.completion.offsets import fit_offsets
 from ell12.completion.path import CompletionPath, completion_path
 from ell12.completion.strength import alpha_max
@@ -171,6 +171,7 @@ def _stages(options: Options, search: Search) -> Iterator[Iterable[tuple[str | N
 
 def _splits(observed: Observed, held_out: float, random_state: Any) -> list[tuple[Observed, Observed]]:
     """The known entries in two parts, the second to be hidden; several times where it is small."""
+    check_share(held_out, "held_out")
     random = np.random.default_rng(random_state)
     first = observed.split(held_out, random)
     repeats = min(math.ceil(ENOUGH / max(first[1].n_observed, 1)), MOST_SPLITS)

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from ell12.backend import inner, like, namespace, norm
+from ell12.checks import check_numbers
 from ell12.completion.loss import CompletionLoss
 from ell12.completion.low_rank import LowRank
 from ell12.completion.observed import Observed
@@ -57,6 +58,7 @@ def alpha_max(loss: CompletionLoss, l2_weight: float = 1.0) -> float:
     >>> round(alpha_max(CompletionLoss(np.diag([5.0, 3.0]))), 6)
     3.0
     """
+    check_numbers(l2_weight=l2_weight)
     zero = loss.point(loss.start())
     if l2_weight < 1:
         return spectral_norm(loss.gradient(zero)) / (1 - l2_weight)

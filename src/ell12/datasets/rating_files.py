@@ -138,10 +138,17 @@ def _find_columns(
 ) -> tuple[int, ...]:
     """The positions of user, item and value."""
     if columns is not None:
+        if isinstance(columns, str) or len(columns) != 3 or not all(map(_is_name_or_position, columns)):
+            raise ValueError(f"columns must be three names or positions: user, item and value; got {columns!r}")
         return tuple(_find_column(column, first, has_header, path) for column in columns)
     found = _known_columns(first)
     if has_header and all(found):
         return tuple(places[0] for places in found)
+    if has_header and any(places and k not in places for k, places in enumerate(found)):
+        raise ValueError(
+            f"{path}: the columns {', '.join(first)} are named, but not all of user, item and value are known by "
+            "these names; call them user, item and rating, or say which they are with columns="
+        )
     if len(first) < 3:
         raise ValueError(f"{path}: user, item and value are needed, but there are {len(first)} columns")
     return (0, 1, 2)
@@ -151,6 +158,10 @@ def _known_columns(first: list[str]) -> list[list[int]]:
     """The columns that well-known names call users, items and values."""
     names = [re.sub(r"[\s_\-.]", "", name).lower() for name in first]
     return [[k for k, name in enumerate(names) if name in known] for known in NAMES]
+
+
+def _is_name_or_position(column: Any) -> bool:
+    return isinstance(column, str | int | np.integer) and not isinstance(column, bool)
 
 
 def _find_column(column: Any, first: list[str], has_header: bool, path: Path) -> int:
@@ -190,8 +201,8 @@ class Layout:
 
     def _read_plain(self, block: bytes) -> Triples | None:
         """All lines at once where they hold plain numbers and nothing else; None otherwise."""
-        mark = "\t" if self.separator == "::" else self.separator
-        if b"\0" in block:
+        mark = self.separator if len(self.separator) == 1 else "\t"
+        if b"\0" in block or (mark != self.separator and b"\t" in block):
             return None
         plain = block.replace(b"\r\n", b"\n").replace(self.separator.encode(), mark.encode())
         text = np.frombuffer(plain if plain.endswith(b"\n") else plain + b"\n", dtype=np.uint8)

@@ -142,7 +142,7 @@ def load_ratings(
         ``.parquet`` by pandas, everything else as lines of text; a further ``.gz`` is unpacked.
     columns : three names or positions from 0, optional
         Where user, item and value are. By default a header with well-known names says so (user, userId, movie_id,
-        rating, ...), else they are the first three.
+        rating, ...), else they are the first three; where some names say otherwise, it is an error.
     separator, header : optional
         Given instead of detected. A header is a first line in which no field is a number.
     encoding : str
@@ -197,7 +197,11 @@ def as_ids(ids: Any) -> Any:
         if np.all(np.isfinite(ids)) and np.all(ids == np.rint(ids)) and np.all(np.abs(ids) < 2**53):
             return ids.astype(np.int64)
         raise ValueError("ids must be whole numbers or strings, got numbers with a fraction or NaN")
-    if any(value is None or value != value for value in ids.tolist()):  # noqa: PLR0124 (NaN differs from itself)
+    try:
+        missing = any(value is None or value != value for value in ids.tolist())  # noqa: PLR0124 (NaN is not itself)
+    except TypeError:  # of pandas' NA no comparison is true or false
+        missing = True
+    if missing:
         raise ValueError("ids must be whole numbers or strings, got a missing one")
     return ids.astype(str)
 
@@ -241,8 +245,8 @@ def _positions(name: str, known: Any, ids: Any, unknown: str = "error") -> Any:
     found = np.minimum(np.searchsorted(known, ids), len(known) - 1)
     is_known = known[found] == ids
     if unknown == "error" and not np.all(is_known):
-        missing = np.flatnonzero(~is_known)
-        raise ValueError(f"there is no {name} {ids[missing[0]]!s} ({missing.size} of {ids.size} ids are unknown)")
+        missing = ids[~is_known]
+        raise ValueError(f"there is no {name} {missing[0]!s} ({missing.size} of {ids.size} ids are unknown)")
     return np.where(is_known, order[found], -1)
 
 
