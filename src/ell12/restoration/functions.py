@@ -303,7 +303,7 @@ def _strength(
         if not 0 <= alpha < np.inf:
             raise ValueError(f"alpha must be a finite number >= 0, got {alpha}")
         return float(alpha), None
-    if alpha not in (None, "held-out"):
+    if alpha is not None and not (isinstance(alpha, str) and alpha == "held-out"):
         raise ValueError(f"alpha must be a number, 'held-out' or None, got {alpha!r}")
     noise = problem.options.noise
     if noise is None and estimate is not None:
