@@ -132,6 +132,18 @@ def test_unknown_pixels_may_hold_anything():
         ell12.inpaint_tv(image, MASK, 0.05)
 
 
+def test_coefficients_outside_the_mask_may_hold_anything():
+    data = np.fft.fftn(picture(), norm="ortho")
+    marked = np.where(MASK, data, np.nan)
+    np.testing.assert_array_equal(
+        ell12.reconstruct_mri(marked, MASK, 0.05), ell12.reconstruct_mri(data, MASK, 0.05)
+    )
+    coils = ell12.reconstruct_mri(np.stack([marked, marked], axis=-1), MASK, 0.05, channel_axis=-1)
+    assert np.isfinite(coils).all()
+    with pytest.raises(ValueError, match="data holds NaN"):
+        ell12.reconstruct_mri(np.where(MASK, np.nan, data), MASK, 0.05)
+
+
 def test_no_strength_leaves_the_image_as_it_is():
     np.testing.assert_array_equal(ell12.denoise_tv(picture(), 0.0), picture())
 

@@ -234,6 +234,8 @@ def reconstruct_mri(
     """
     chosen = Options(**{"boundary": "periodic", **options})
     mask = mask if hasattr(mask, "dtype") else np.asarray(mask)
+    with contextlib.suppress(ValueError):  # the samples alone have another shape
+        data = _without_unknown(data, _mask_like(mask, data, chosen.channel_axis))
     y, _ = channels_first(as_image(data, "data"), chosen.channel_axis)
     A: Any = FourierSampling(mask)
     if chosen.channel_axis is not None:
