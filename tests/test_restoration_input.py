@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 import ell12
 from ell12.restoration import TotalVariationL12
@@ -74,6 +75,8 @@ BAD = {
     "inf": (lambda: ell12.denoise_tv([[1.0, np.inf]]), ValueError, "image holds NaN or infinity"),
     "empty": (lambda: ell12.denoise_tv(np.zeros((0, 4))), ValueError, "image is empty"),
     "number": (lambda: ell12.denoise_tv(3.0), ValueError, "image is empty"),
+    "nothing": (lambda: ell12.denoise_tv(None), TypeError, "image must hold numbers"),
+    "sparse": (lambda: ell12.denoise_tv(scipy.sparse.eye(4)), TypeError, "image must hold numbers"),
     "text": (lambda: ell12.denoise_tv(np.array([["a"]])), TypeError, "image must hold numbers"),
     "masked": (lambda: ell12.denoise_tv(np.ma.ones((3, 3))), TypeError, "masked array"),
     "alpha < 0": (lambda: ell12.denoise_tv(picture(), -0.1), ValueError, "alpha must be a finite number >= 0"),
@@ -122,6 +125,12 @@ def test_bad_input_is_named(name):
     call, kind, message = BAD[name]
     with pytest.raises(kind, match=message):
         call()
+
+
+def test_a_series_is_a_signal():
+    pandas = pytest.importorskip("pandas")
+    signal = picture()[0]
+    np.testing.assert_array_equal(ell12.denoise_tv(pandas.Series(signal), 0.05), ell12.denoise_tv(signal, 0.05))
 
 
 def test_unknown_pixels_may_hold_anything():

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ell12.backend import as_floating, inner, is_complex, is_number, namespace, real_dtype
+from ell12.backend import as_floating, inner, is_array, is_complex, is_number, namespace, real_dtype
 from ell12.image_operators import Convolution, FourierSampling, Identity, Sampling
 from ell12.operators import adjoint, as_operator, dtype_of, input_shape, output_shape
 from ell12.protocols import Array
@@ -233,7 +233,7 @@ def reconstruct_mri(
     True
     """
     chosen = Options(**{"boundary": "periodic", **options})
-    mask = mask if hasattr(mask, "dtype") else np.asarray(mask)
+    mask = mask if is_array(mask) else np.asarray(mask)
     with contextlib.suppress(ValueError):  # the samples alone have another shape
         data = _without_unknown(data, _mask_like(mask, data, chosen.channel_axis))
     y, _ = channels_first(as_image(data, "data"), chosen.channel_axis)
@@ -341,7 +341,7 @@ def _blur(kernel: Any, y: Array, ndim: int, boundary: str) -> Any:
 
 def _mask_like(mask: Any, image: Any, channel_axis: int | None) -> Array:
     """The mask in the shape of the image."""
-    mask = mask if hasattr(mask, "dtype") else np.asarray(mask)
+    mask = mask if is_array(mask) else np.asarray(mask)
     shape, ndim = tuple(np.shape(image)), len(np.shape(image))
     xp = namespace(mask)
     if not xp.isdtype(mask.dtype, "bool"):
@@ -357,7 +357,7 @@ def _mask_like(mask: Any, image: Any, channel_axis: int | None) -> Array:
 
 def _without_unknown(image: Any, known: Array) -> Array:
     """The image with zeros where it is not known."""
-    image = image if hasattr(image, "dtype") else np.asarray(image)
+    image = image if is_array(image) else np.asarray(image)
     xp = namespace(image)
     return xp.where(xp.asarray(known), image, xp.zeros_like(image))
 

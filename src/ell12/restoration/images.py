@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ell12.backend import all_finite, as_floating, indices_like, is_half, is_numpy, namespace
+from ell12.backend import all_finite, as_floating, indices_like, is_array, is_half, is_numpy, namespace
 from ell12.protocols import Array
 
 
@@ -24,10 +24,10 @@ def as_image(image: Any, name: str = "image") -> Array:
     """
     if np.ma.isMaskedArray(image):
         raise TypeError(f"{name} must not be a masked array: fill it, or give its mask to inpaint_tv")
-    image = image if hasattr(image, "dtype") else np.asarray(image)
+    image = image if is_array(image) else np.asarray(image)
+    image = as_floating(_scaled(image), name)
     if math.prod(image.shape) == 0 or len(image.shape) == 0:
         raise ValueError(f"{name} is empty: its shape is {tuple(image.shape)}")
-    image = as_floating(_scaled(image), name)
     if is_half(image):
         image = namespace(image).astype(image, namespace(image).float32)
     if not all_finite(image):
