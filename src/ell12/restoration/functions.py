@@ -55,7 +55,8 @@ def denoise_tv(
     alpha : float, "held-out" or None
         Strength, in the units of the image: a step of height h between two flat regions is flattened by
         ``alpha / width`` on a region so many pixels wide. It does not depend on the image's size. None chooses
-        ``2.6 noise^(4/3)`` (in units of the image's range), the best found on photographs at ``l2_weight`` 0.5;
+        ``2.6 noise^(4/3)`` (in units of the image's range or 1, whichever is larger), the best found on
+        photographs at ``l2_weight`` 0.5;
         "held-out" the one that best predicts pixels that were held out. `Restoration.alpha` says what was chosen.
     l2_weight : float
         From 0, anisotropic total variation, to 1, the paper's penalty, under which edges along the axes cost
