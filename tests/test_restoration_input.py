@@ -77,6 +77,8 @@ BAD = {
     "number": (lambda: ell12.denoise_tv(3.0), ValueError, "image is empty"),
     "nothing": (lambda: ell12.denoise_tv(None), TypeError, "image must hold numbers"),
     "sparse": (lambda: ell12.denoise_tv(scipy.sparse.eye(4)), TypeError, "image must hold numbers"),
+    "tiny": (lambda: ell12.denoise_tv(1e-20 * picture("float32"), 1e-21), ValueError, "image has values up to"),
+    "huge": (lambda: ell12.denoise_tv(1e200 * picture()), ValueError, "image has values up to"),
     "text": (lambda: ell12.denoise_tv(np.array([["a"]])), TypeError, "image must hold numbers"),
     "masked": (lambda: ell12.denoise_tv(np.ma.ones((3, 3))), TypeError, "masked array"),
     "alpha < 0": (lambda: ell12.denoise_tv(picture(), -0.1), ValueError, "alpha must be a finite number >= 0"),
