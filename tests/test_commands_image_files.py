@@ -244,6 +244,7 @@ def test_a_damaged_file_is_named(tmp_path):
             read_image(path)
         assert str(path) in str(raised.value)
         assert "\n" not in str(raised.value)
+        assert "object at" not in str(raised.value)
 
 
 def test_unknown_suffixes_are_told_the_known_ones(tmp_path):

@@ -179,9 +179,13 @@ def _checked(pixels: np.ndarray, path: Path) -> np.ndarray:
 
 
 def _read_with_pillow(path: Path) -> Picture:
-    from PIL import Image, ImageOps
+    from PIL import Image, ImageOps, UnidentifiedImageError
 
     content = path.read_bytes()
+    try:
+        Image.open(io.BytesIO(content)).close()
+    except UnidentifiedImageError:
+        raise ImageFileError(f"cannot read {path}: it is no image of a known kind") from None
     with Image.open(io.BytesIO(content)) as image:
         n_frames = getattr(image, "n_frames", 1)
         if image.format == "PNG" and n_frames > 1:
