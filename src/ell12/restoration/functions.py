@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ell12.backend import as_floating, inner, is_array, is_complex, is_number, namespace, real_dtype
-from ell12.image_operators import Convolution, FourierSampling, Identity, Sampling
+from ell12.image_operators import Convolution, FourierSampling, Identity, Sampling, as_shape
 from ell12.operators import adjoint, as_operator, dtype_of, input_shape, output_shape
 from ell12.protocols import Array
 from ell12.restoration.arrangements import Cropped, Mirrored, RealInput, Reshaped, Stacked
@@ -387,7 +387,8 @@ def _on_images(A: Any, shape: Any) -> Any:
         shape = getattr(A, "dims", known)
         if len(shape) == 1 and dtype_of(A) is not None:
             raise ValueError("shape must be given: A acts on vectors, and does not tell the shape of the image")
-    return A if tuple(shape) == known else Reshaped(A, tuple(shape))
+    shape = as_shape(shape)
+    return A if shape == known else Reshaped(A, shape)
 
 
 def _scaled_adjoint(A: Any, y: Array) -> Array:
