@@ -179,6 +179,19 @@ def test_tiff_with_bits_that_would_be_lost_is_refused(tmp_path):
         read_image(tmp_path / "turned.tif")
 
 
+def test_colours_that_a_tiff_stores_dimmed_by_their_opacity(tmp_path):
+    colours, opacity = np.full((2, 2, 3), 200, np.uint8), np.array([[255, 128], [64, 0]], np.uint8)
+    dimmed = np.rint(colours * (opacity / 255)[..., None]).astype(np.uint8)
+    pixels = np.concatenate([dimmed, opacity[..., None]], axis=-1)
+    tifffile.imwrite(tmp_path / "a.tif", pixels, photometric="rgb", extrasamples=["assocalpha"])
+    picture = read_image(tmp_path / "a.tif")
+    np.testing.assert_array_equal(picture.opacity, opacity)
+    assert np.abs(picture.pixels[opacity > 0].astype(int) - 200).max() <= 2
+    write_image(tmp_path / "a.png", picture, picture.values())
+    shown = np.asarray(Image.open(tmp_path / "a.png"))
+    np.testing.assert_array_equal(shown[..., :3], picture.pixels)
+
+
 def test_floats_and_volumes_stay_as_they_are(tmp_path):
     volume = np.random.default_rng(0).standard_normal((3, 4, 5)).astype(np.float32)
     for name in ("a.npy", "a.tif"):
@@ -244,6 +257,7 @@ def test_a_damaged_file_is_named(tmp_path):
             read_image(path)
         assert str(path) in str(raised.value)
         assert "\n" not in str(raised.value)
+        assert "object at" not in str(raised.value)
 
 
 def test_unknown_suffixes_are_told_the_known_ones(tmp_path):

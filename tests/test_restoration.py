@@ -313,6 +313,10 @@ def test_any_linear_operator():
     np.testing.assert_allclose(complex_image, 1j * expected, atol=1e-4)
 
 
+def test_a_signal_may_have_a_number_as_its_shape():
+    assert ell12.restore_tv(np.ones(3), np.eye(3), 0.1, shape=3).shape == (3,)
+
+
 def test_an_operator_of_ours_tells_the_shape():
     blur = Convolution(np.ones((3, 3)) / 9, (48, 48))
     x = ell12.restore_tv(blur @ squares(), blur, 1e-4, boundary="periodic")

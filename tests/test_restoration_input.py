@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 import ell12
 from ell12.restoration import TotalVariationL12
@@ -74,11 +75,17 @@ BAD = {
     "inf": (lambda: ell12.denoise_tv([[1.0, np.inf]]), ValueError, "image holds NaN or infinity"),
     "empty": (lambda: ell12.denoise_tv(np.zeros((0, 4))), ValueError, "image is empty"),
     "number": (lambda: ell12.denoise_tv(3.0), ValueError, "image is empty"),
+    "nothing": (lambda: ell12.denoise_tv(None), TypeError, "image must hold numbers"),
+    "sparse": (lambda: ell12.denoise_tv(scipy.sparse.eye(4)), TypeError, "image must hold numbers"),
+    "tiny": (lambda: ell12.denoise_tv(1e-20 * picture("float32"), 1e-21), ValueError, "image has values up to"),
+    "huge": (lambda: ell12.denoise_tv(1e200 * picture()), ValueError, "image has values up to"),
     "text": (lambda: ell12.denoise_tv(np.array([["a"]])), TypeError, "image must hold numbers"),
     "masked": (lambda: ell12.denoise_tv(np.ma.ones((3, 3))), TypeError, "masked array"),
     "alpha < 0": (lambda: ell12.denoise_tv(picture(), -0.1), ValueError, "alpha must be a finite number >= 0"),
     "alpha nan": (lambda: ell12.denoise_tv(picture(), np.nan), ValueError, "alpha must be a finite number >= 0"),
     "alpha text": (lambda: ell12.denoise_tv(picture(), "best"), ValueError, "alpha must be a number, 'held-out'"),
+    "alphas": (lambda: ell12.denoise_tv(picture(), np.ones(2)), ValueError, "alpha must be a number, 'held-out'"),
+    "noise inf": (lambda: ell12.denoise_tv(picture(), noise=np.inf), ValueError, "noise must be a number >= 0"),
     "noise": (lambda: ell12.denoise_tv(picture(), noise=-1), ValueError, "noise must be a number >= 0"),
     "l2_weight": (lambda: ell12.denoise_tv(picture(), 0.1, l2_weight=1.5), ValueError, "l2_weight must lie"),
     "smoothing": (lambda: ell12.denoise_tv(picture(), 0.1, smoothing=-1), ValueError, "smoothing must be"),
@@ -88,6 +95,9 @@ BAD = {
     "boundary": (lambda: ell12.denoise_tv(picture(), 0.1, boundary="zero"), ValueError, "boundary must be"),
     "bounds": (lambda: ell12.denoise_tv(picture(), 0.1, bounds=(1, 0)), ValueError, "bounds must be ordered"),
     "bounds nan": (lambda: ell12.denoise_tv(picture(), 0.1, bounds=(np.nan, 0)), ValueError, "bounds must be"),
+    "bound": (lambda: ell12.denoise_tv(picture(), 0.1, bounds=1), ValueError, "bounds must be two numbers"),
+    "bounds 3": (lambda: ell12.denoise_tv(picture(), 0.1, bounds=(0, 1, 2)), ValueError, "bounds must be two"),
+    "FISTA": (lambda: ell12.denoise_tv(picture(), 0.1, solver=ell12.FISTA()), ValueError, "solver must be"),
     "solver": (lambda: ell12.denoise_tv(picture(), 0.1, solver="fast"), ValueError, "solver must be"),
     "option": (lambda: ell12.deblur_tv(picture(), KERNEL, strength=1), TypeError, "strength"),
     "kernel axes": (lambda: ell12.deblur_tv(picture(), [1, 2]), ValueError, "kernel must have 2 axes"),
@@ -119,12 +129,30 @@ def test_bad_input_is_named(name):
         call()
 
 
+def test_a_series_is_a_signal():
+    pandas = pytest.importorskip("pandas")
+    signal = picture()[0]
+    np.testing.assert_array_equal(ell12.denoise_tv(pandas.Series(signal), 0.05), ell12.denoise_tv(signal, 0.05))
+
+
 def test_unknown_pixels_may_hold_anything():
     image = np.where(MASK, picture(), np.nan)
     assert np.isfinite(ell12.inpaint_tv(image, MASK, 0.05)).all()
     image[np.nonzero(MASK)[0][0], np.nonzero(MASK)[1][0]] = np.inf
     with pytest.raises(ValueError, match="image holds NaN"):
         ell12.inpaint_tv(image, MASK, 0.05)
+
+
+def test_coefficients_outside_the_mask_may_hold_anything():
+    data = np.fft.fftn(picture(), norm="ortho")
+    marked = np.where(MASK, data, np.nan)
+    np.testing.assert_array_equal(
+        ell12.reconstruct_mri(marked, MASK, 0.05), ell12.reconstruct_mri(data, MASK, 0.05)
+    )
+    coils = ell12.reconstruct_mri(np.stack([marked, marked], axis=-1), MASK, 0.05, channel_axis=-1)
+    assert np.isfinite(coils).all()
+    with pytest.raises(ValueError, match="data holds NaN"):
+        ell12.reconstruct_mri(np.where(MASK, np.nan, data), MASK, 0.05)
 
 
 def test_no_strength_leaves_the_image_as_it_is():

@@ -71,6 +71,14 @@ def test_growing_admm_and_dca_reach_the_least_true_total_variation():
         assert expected * (1 - 1e-6) <= found.runs[0].objective <= expected * (1 + slack)
 
 
+def test_dca_ends_when_only_flat_regions_turn():
+    y = noisy((24, 24))
+    found = ell12.denoise_tv(y, 0.1, solver=TotalVariationDCA(), max_iter=30, return_result=True).runs[0]
+    assert found.converged
+    longer = ell12.denoise_tv(y, 0.1, solver=TotalVariationDCA(), tol=0, max_iter=30, return_result=True).runs[0]
+    assert found.objective <= min(longer.history["objective"]) * (1 + 5e-3)
+
+
 @pytest.mark.parametrize("boundary", ["neumann", "periodic"])
 @pytest.mark.parametrize("l2_weight", [0.0, 0.5])
 def test_the_solvers_of_the_smoothed_objective_agree(l2_weight, boundary):

@@ -179,9 +179,13 @@ def _checked(pixels: np.ndarray, path: Path) -> np.ndarray:
 
 
 def _read_with_pillow(path: Path) -> Picture:
-    from PIL import Image, ImageOps
+    from PIL import Image, ImageOps, UnidentifiedImageError
 
     content = path.read_bytes()
+    try:
+        Image.open(io.BytesIO(content)).close()
+    except UnidentifiedImageError:
+        raise ImageFileError(f"cannot read {path}: it is no image of a known kind") from None
     with Image.open(io.BytesIO(content)) as image:
         n_frames = getattr(image, "n_frames", 1)
         if image.format == "PNG" and n_frames > 1:
@@ -276,10 +280,20 @@ def _tiff_picture(pixels: np.ndarray, axes: str, page: Any) -> Picture:
     pixels = np.moveaxis(pixels, axes.index("S"), -1)
     opacity = None
     if page.extrasamples and page.extrasamples[-1] in (1, 2):
+        associated = page.extrasamples[-1] == 1
         pixels, opacity = pixels[..., :-1], pixels[..., -1]
+        pixels = _undimmed(pixels, opacity) if associated else pixels
     if pixels.shape[-1] == 1:
         return Picture(pixels[..., 0], None, opacity, page.iccprofile)
     return Picture(pixels, -1, opacity, page.iccprofile)
+
+
+def _undimmed(pixels: np.ndarray, opacity: np.ndarray) -> np.ndarray:
+    """The colours themselves, of those that a TIFF stores multiplied by their opacity; black where that is 0."""
+    full = np.iinfo(pixels.dtype).max if pixels.dtype.kind == "u" else 1
+    share = np.where(opacity > 0, opacity, full)[..., None] / full
+    colours = np.minimum(pixels / share, full)
+    return (np.rint(colours) if pixels.dtype.kind == "u" else colours).astype(pixels.dtype)
 
 
 # Writing

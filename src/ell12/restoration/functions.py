@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ell12.backend import as_floating, inner, is_complex, is_number, namespace, real_dtype
-from ell12.image_operators import Convolution, FourierSampling, Identity, Sampling
+from ell12.backend import as_floating, inner, is_array, is_complex, is_number, namespace, real_dtype
+from ell12.image_operators import Convolution, FourierSampling, Identity, Sampling, as_shape
 from ell12.operators import adjoint, as_operator, dtype_of, input_shape, output_shape
 from ell12.protocols import Array
 from ell12.restoration.arrangements import Cropped, Mirrored, RealInput, Reshaped, Stacked
@@ -55,7 +55,8 @@ def denoise_tv(
     alpha : float, "held-out" or None
         Strength, in the units of the image: a step of height h between two flat regions is flattened by
         ``alpha / width`` on a region so many pixels wide. It does not depend on the image's size. None chooses
-        ``2.6 noise^(4/3)`` (in units of the image's range), the best found on photographs at ``l2_weight`` 0.5;
+        ``2.6 noise^(4/3)`` (in units of the image's range or 1, whichever is larger), the best found on
+        photographs at ``l2_weight`` 0.5;
         "held-out" the one that best predicts pixels that were held out. `Restoration.alpha` says what was chosen.
     l2_weight : float
         From 0, anisotropic total variation, to 1, the paper's penalty, under which edges along the axes cost
@@ -233,7 +234,9 @@ def reconstruct_mri(
     True
     """
     chosen = Options(**{"boundary": "periodic", **options})
-    mask = mask if hasattr(mask, "dtype") else np.asarray(mask)
+    mask = mask if is_array(mask) else np.asarray(mask)
+    with contextlib.suppress(ValueError):  # the samples alone have another shape
+        data = _without_unknown(data, _mask_like(mask, data, chosen.channel_axis))
     y, _ = channels_first(as_image(data, "data"), chosen.channel_axis)
     A: Any = FourierSampling(mask)
     if chosen.channel_axis is not None:
@@ -303,7 +306,7 @@ def _strength(
         if not 0 <= alpha < np.inf:
             raise ValueError(f"alpha must be a finite number >= 0, got {alpha}")
         return float(alpha), None
-    if alpha not in (None, "held-out"):
+    if alpha is not None and not (isinstance(alpha, str) and alpha == "held-out"):
         raise ValueError(f"alpha must be a number, 'held-out' or None, got {alpha!r}")
     noise = problem.options.noise
     if noise is None and estimate is not None:
@@ -339,7 +342,7 @@ def _blur(kernel: Any, y: Array, ndim: int, boundary: str) -> Any:
 
 def _mask_like(mask: Any, image: Any, channel_axis: int | None) -> Array:
     """The mask in the shape of the image."""
-    mask = mask if hasattr(mask, "dtype") else np.asarray(mask)
+    mask = mask if is_array(mask) else np.asarray(mask)
     shape, ndim = tuple(np.shape(image)), len(np.shape(image))
     xp = namespace(mask)
     if not xp.isdtype(mask.dtype, "bool"):
@@ -355,7 +358,7 @@ def _mask_like(mask: Any, image: Any, channel_axis: int | None) -> Array:
 
 def _without_unknown(image: Any, known: Array) -> Array:
     """The image with zeros where it is not known."""
-    image = image if hasattr(image, "dtype") else np.asarray(image)
+    image = image if is_array(image) else np.asarray(image)
     xp = namespace(image)
     return xp.where(xp.asarray(known), image, xp.zeros_like(image))
 
@@ -384,7 +387,8 @@ def _on_images(A: Any, shape: Any) -> Any:
         shape = getattr(A, "dims", known)
         if len(shape) == 1 and dtype_of(A) is not None:
             raise ValueError("shape must be given: A acts on vectors, and does not tell the shape of the image")
-    return A if tuple(shape) == known else Reshaped(A, tuple(shape))
+    shape = as_shape(shape)
+    return A if shape == known else Reshaped(A, shape)
 
 
 def _scaled_adjoint(A: Any, y: Array) -> Array:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ell12.backend import all_finite, as_floating, indices_like, is_half, is_numpy, namespace
+from ell12.backend import all_finite, as_floating, indices_like, is_array, is_half, is_numpy, max_abs, namespace
 from ell12.protocols import Array
 
 
@@ -24,15 +24,24 @@ def as_image(image: Any, name: str = "image") -> Array:
     """
     if np.ma.isMaskedArray(image):
         raise TypeError(f"{name} must not be a masked array: fill it, or give its mask to inpaint_tv")
-    image = image if hasattr(image, "dtype") else np.asarray(image)
+    image = image if is_array(image) else np.asarray(image)
+    image = as_floating(_scaled(image), name)
     if math.prod(image.shape) == 0 or len(image.shape) == 0:
         raise ValueError(f"{name} is empty: its shape is {tuple(image.shape)}")
-    image = as_floating(_scaled(image), name)
     if is_half(image):
         image = namespace(image).astype(image, namespace(image).float32)
     if not all_finite(image):
         raise ValueError(f"{name} holds NaN or infinity; every pixel must be finite")
+    _check_size(image, name)
     return image
+
+
+def _check_size(image: Array, name: str) -> None:
+    """Raise where squares would vanish, so that any image passed for converged, or overflow."""
+    limits, size = namespace(image).finfo(image.dtype), max_abs(image)
+    least, largest = 1e3 * math.sqrt(limits.smallest_normal), math.sqrt(limits.max)
+    if size > 0 and not least <= size <= largest:
+        raise ValueError(f"{name} has values up to {size:g}, whose squares {image.dtype} cannot hold: rescale it")
 
 
 def _scaled(image: Array) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import os
 import warnings
 from collections.abc import Callable, Mapping
@@ -80,11 +81,14 @@ class Options:
     return_result: bool = False
 
     def __post_init__(self) -> None:
-        if self.noise is not None and not (is_number(self.noise) and self.noise >= 0):
+        if self.noise is not None and not (is_number(self.noise) and 0 <= self.noise < math.inf):
             raise ValueError(f"noise must be a number >= 0 or None, got {self.noise!r}")
-        if self.solver != "accelerated" and not hasattr(self.solver, "iterates"):
+        if self.solver != "accelerated" and not (
+            hasattr(self.solver, "iterates") and hasattr(self.solver, "smooths")
+        ):
             raise ValueError(
-                f"solver must be 'accelerated' or a solver such as GrowingADMM(), got {self.solver!r}"
+                "solver must be 'accelerated' or one for total variation, such as GrowingADMM(), "
+                f"got {self.solver!r}"
             )
 
 

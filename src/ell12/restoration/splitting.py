@@ -66,6 +66,7 @@ class TotalVariationDCA:
         x = start.x
         steps = D @ penalty.flipped(x)
         split, multiplier = steps, 0 * steps
+        xp = namespace(steps)
         while True:
             unit = penalty.alpha * penalty.l2_weight * _units(steps)
             right = data + penalty.flipped(D.H @ unit)
@@ -78,8 +79,10 @@ class TotalVariationDCA:
                 if norm(x - old) <= self.inner_tol * norm(x):
                     break
             point = loss.point(x)
-            turned = D.H @ (penalty.alpha * penalty.l2_weight * _units(steps) - unit)
-            yield Iterate(point, loss.value(point) + penalty.value(x), penalty.size(turned))
+            turned = penalty.alpha * penalty.l2_weight * _units(steps) - unit
+            # Where differences are zero, but for rounding, every vector no longer than one is a subgradient.
+            turned = xp.where(row_norms(split) > 0, turned, 0 * turned)
+            yield Iterate(point, loss.value(point) + penalty.value(x), penalty.size(D.H @ turned))
 
 
 @dataclass(frozen=True)

@@ -176,9 +176,14 @@ def nearest_subgradient(penalty: TotalVariationL12, x: Array, target: Array, ste
 
 
 def _as_bounds(bounds: Any) -> Bounds | None:
-    if bounds is None or tuple(bounds) == (None, None):
+    if bounds is None:
         return None
-    low, high = bounds
+    try:
+        low, high = bounds
+    except (TypeError, ValueError):
+        raise ValueError(f"bounds must be two numbers or None, got {bounds!r}") from None
+    if low is None and high is None:
+        return None
     for value in (low, high):
         if value is not None and (not is_number(value) or math.isnan(value)):
             raise ValueError(f"bounds must be two numbers or None, got {bounds!r}")
