@@ -9,6 +9,7 @@ import numpy as np
 
 from ell12.backend import all_finite, as_floating, as_numpy, beside, max_abs, namespace, on_accelerator, total
 from ell12.centering import column_squares
+from ell12.checks import check_scalars
 from ell12.losses import LinearLoss, SquaredLoss
 from ell12.minimization import Result, minimize
 from ell12.penalties import L12, RowsL12, WithIntercept
@@ -204,6 +205,7 @@ def l12_path(
     >>> alphas, np.count_nonzero(coefs, axis=0)
     (array([0.75  , 0.375 , 0.1875]), array([1, 2, 3]))
     """
+    check_scalars(l2_weight=l2_weight, tol=tol)
     loss = squared_loss(X, y, sample_weight)
     x0, options = None, {"weights": weights, "nonnegative": nonnegative}
     if alphas is None:

@@ -50,6 +50,7 @@ class AlphaSearch(SparseLinearModel):
 
     def _search(self, X: Any, y: Array, sample_weight: Any) -> Array:
         """Set ``alphas_`` and ``alpha_``, fit at that, and return the scores, (n_alphas, n_folds)."""
+        self._check_numbers()
         if self.selection not in ("min", "1se"):
             raise ValueError(f"selection must be 'min' or '1se', got {self.selection!r}")
         problems = self._problems(X, y, sample_weight)
