@@ -113,7 +113,7 @@ def _exact_where_constant(means: Array, X: Array) -> Array:
     close = (xp.abs(first - means) <= rounding) & (first != means)
     if not bool(xp.any(close)):  # as a rule, without another pass over X
         return means
-    return xp.where(close & xp.all(X == first, axis=0), first, means)
+    return xp.where(close & xp.all(first == X, axis=0), first, means)
 
 
 def _sum(weight: Array) -> float:
