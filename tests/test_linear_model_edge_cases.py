@@ -55,3 +55,15 @@ def test_columns_that_are_all_constant_are_not_fitted_by_their_rounding(weighted
     for model in (L12RegressorCV(n_alphas=3), L12ClassifierCV(n_alphas=3, max_iter=50)):
         model.fit(np.full((60, 4), 7.3), y if "Regressor" in repr(model) else y > 0, weight)
         assert not model.coef_.any()
+
+
+def test_scores_that_are_no_numbers_choose_no_alpha():
+    X, y = data()
+    with pytest.raises(ValueError, match="scoring must give numbers"):
+        L12ClassifierCV(n_alphas=3, scoring=lambda model, X, y: np.nan).fit(X, y > 0)
+
+    def dense_only(model, X, y):
+        return 1.0 if model.coef_.any() else np.nan
+
+    model = L12ClassifierCV(n_alphas=3, eps=0.1, scoring=dense_only).fit(X, y > 0)
+    assert model.alpha_ < model.alphas_[0]

@@ -363,6 +363,9 @@ def _mean_of_samples(values: Array, weight: Any) -> Array:
 def _select(scores: Array, selection: str) -> int:
     """Which alpha to take; of equals the largest."""
     means = scores.mean(axis=1)
+    if np.isnan(means).all():
+        raise ValueError("the scores of every alpha are NaN: scoring must give numbers")
+    means = np.where(np.isnan(means), -np.inf, means)
     best = int(np.argmax(means))
     n_folds = scores.shape[1]
     if selection == "min" or n_folds < 2:
