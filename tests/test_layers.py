@@ -46,7 +46,7 @@ ALLOWED = {
     "plots": {"backend"},
     "centering": {"protocols", "backend", "operators", "ridge"},
     "side_by_side": {"protocols", "backend", "losses", "penalties", "solvers", "minimization"},
-    "path": {"protocols", "backend", "centering", "losses", "penalties", "minimization", "side_by_side"},
+    "path": {"protocols", "backend", "centering", "checks", "losses", "penalties", "minimization", "side_by_side"},
     "quadratic": {"protocols", "backend"},
     "moments": {"protocols", "ridge", "quadratic"},
     "distributed": {
@@ -65,6 +65,7 @@ ALLOWED = {
     "linear_model": {
         "protocols",
         "backend",
+        "checks",
         "centering",
         "losses",
         "moments",

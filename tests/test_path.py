@@ -95,6 +95,25 @@ def test_bad_grids_are_errors():
 # Paths
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_alphas": 0}, "n_alphas must be a whole number >= 1"),
+        ({"n_alphas": 2.5}, "n_alphas must be a whole number >= 1"),
+        ({"n_alphas": None}, "n_alphas must be a whole number >= 1"),
+        ({"eps": "a"}, "eps must lie between 0 and 1"),
+        ({"alphas": ["a"]}, "alphas must hold numbers"),
+        ({"weights": [1.0, 2.0]}, "weights of shape"),
+        ({"sample_weight": np.zeros(4)}, "sample_weight sums to zero"),
+        ({"y": 3.0}, "y must be a vector"),
+        ({"y": np.ones((4, 2))}, "y must be a vector"),
+    ],
+)
+def test_wrong_arguments_of_a_path_are_named(options, message):
+    with pytest.raises(ValueError, match=message):
+        l12_path(np.eye(4), **{"y": [4.0, 3.0, 0.0, 1.0]} | options)
+
+
 def test_the_lasso_path_is_that_of_scikit_learn():
     A, b = problem()
     alphas, coefs, results = l12_path(A, b, l2_weight=0.0, n_alphas=20, tol=1e-9)

@@ -63,6 +63,11 @@ def test_a_path_that_ends_at_zero_strength_has_a_linear_axis():
     assert axes.get_xscale() == "linear"
 
 
+def test_a_path_without_labels_has_no_legend():
+    axes = plot_path([1.0, 0.1], [[0.0, 1.0], [0.0, 2.0]], n_labels=0)
+    assert axes.get_legend() is None
+
+
 def test_a_path_of_zeros_has_no_legend():
     assert plot_path([1.0, 0.5], np.zeros((3, 2))).get_legend() is None
 

@@ -37,6 +37,15 @@ def _check_values(name: str, value: Any) -> None:
     raise ValueError(f"{name} must hold {'' if name == 'weights' else 'finite '}numbers >= 0 only")
 
 
+def check_scalars(**arguments: Any) -> None:
+    """Raise, with the argument's name, on anything but single real numbers >= 0; tol alone may be infinite."""
+    for name, value in arguments.items():
+        single = is_number(value) or (np.ndim(value) == 0 and np.asarray(value).dtype.kind in "biuf")
+        if not single or not value >= 0 or (value == math.inf and name != "tol"):
+            kind = "number" if name == "tol" else "finite number"
+            raise ValueError(f"{name} must be a {kind} >= 0, got {value!r}")
+
+
 def check_weights(weights: Any, shape: tuple[int, ...]) -> None:
     """Raise if weights do not broadcast to the shape of z."""
     if weights is None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from ell12.backend import all_finite, as_floating, beside, is_complex, max_abs, namespace
+from ell12.backend import all_finite, as_floating, beside, is_complex, is_number, max_abs, namespace
 from ell12.checkpoints import Checkpoint, Saved
 from ell12.protocols import Array, DataUnavailable, Factored, Iterate, Loss, Penalty, Point, Solver
 from ell12.solvers import NonmonotoneAPG, WorkingSet, working_set_lacks
@@ -322,8 +322,10 @@ def _check_kinds(loss: Any, penalty: Any, solver: Any) -> None:
 
 def _check_limits(tol: float, max_iter: int, max_seconds: float) -> None:
     for name, value in (("tol", tol), ("max_iter", max_iter), ("max_seconds", max_seconds)):
-        if not value >= 0:
-            raise ValueError(f"{name} must be a number >= 0, got {value}")
+        if not is_number(value) or not value >= 0:
+            raise ValueError(f"{name} must be a number >= 0, got {value!r}")
+    if not hasattr(max_iter, "__index__"):
+        raise ValueError(f"max_iter must be a whole number, got {max_iter!r}")
 
 
 def _check_start(loss: Loss, x0: Array | None) -> Array:

@@ -7,8 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from ell12.backend import all_finite, as_floating, as_numpy, beside, max_abs, namespace, on_accelerator, total
+from ell12.backend import (
+    all_finite,
+    as_floating,
+    as_numpy,
+    beside,
+    is_number,
+    max_abs,
+    namespace,
+    on_accelerator,
+    total,
+)
 from ell12.centering import column_squares
+from ell12.checks import check_scalars, check_weights
 from ell12.losses import LinearLoss, SquaredLoss
 from ell12.minimization import Result, minimize
 from ell12.penalties import L12, RowsL12, WithIntercept
@@ -109,8 +120,10 @@ def alpha_grid(top: float, n_alphas: int = 100, eps: float = 1e-3) -> Array:
     >>> alpha_grid(8.0, n_alphas=4, eps=1 / 8)
     array([8., 4., 2., 1.])
     """
-    if not 0 < eps < 1:
+    if not is_number(eps) or not 0 < eps < 1:
         raise ValueError(f"eps must lie between 0 and 1, got {eps!r}")
+    if not hasattr(n_alphas, "__index__") or n_alphas < 1:
+        raise ValueError(f"n_alphas must be a whole number >= 1, got {n_alphas!r}")
     return (top or 1.0) * np.geomspace(1.0, eps, n_alphas)
 
 
@@ -204,6 +217,11 @@ def l12_path(
     >>> alphas, np.count_nonzero(coefs, axis=0)
     (array([0.75  , 0.375 , 0.1875]), array([1, 2, 3]))
     """
+    check_scalars(l2_weight=l2_weight, tol=tol)
+    if np.ndim(y) != 1:
+        raise ValueError(
+            f"y must be a vector, got shape {tuple(np.shape(y))}; L12RegressorCV takes several targets"
+        )
     loss = squared_loss(X, y, sample_weight)
     x0, options = None, {"weights": weights, "nonnegative": nonnegative}
     if alphas is None:
@@ -242,12 +260,17 @@ def _side_by_side(
 def squared_loss(X: Any, y: Any, sample_weight: Any = None) -> SquaredLoss:
     """The squared loss as a mean over samples, or a weighted mean."""
     size = np.shape(y)[0] if sample_weight is None else total(as_floating(sample_weight, "sample_weight"))
+    if size == 0:
+        raise ValueError("there is nothing to fit: y is empty or sample_weight sums to zero")
     return SquaredLoss(X, y, sample_weight=sample_weight, scale=1 / size)
 
 
 def falling(alphas: Any) -> Array:
     """The alphas, checked, from large to small."""
-    alphas = np.asarray(alphas, dtype=np.float64)
+    alphas = np.asarray(alphas)
+    if alphas.dtype.kind not in "biuf":
+        raise ValueError(f"alphas must hold numbers, got dtype {alphas.dtype}")
+    alphas = alphas.astype(np.float64)
     if alphas.ndim != 1 or alphas.size == 0:
         raise ValueError(f"alphas must be a vector of numbers, got shape {alphas.shape}")
     if not all_finite(alphas) or alphas.min() < 0:
@@ -259,6 +282,7 @@ def _weight_of_each(loss: LinearLoss, weights: Any, intercept: bool) -> Array:
     """The weight of each entry of x, 0 for an intercept."""
     weight = np.ones(loss.start().shape[0])
     if weights is not None:
+        check_weights(weights, (weight.size - intercept,))
         weight[: weight.size - intercept] = weights
     if intercept:
         weight[-1] = 0

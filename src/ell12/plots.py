@@ -58,7 +58,7 @@ def plot_path(
         axes.plot(alphas, coefs[feature], label=str(feature if names is None else names[feature]), linewidth=1.6)
     _alpha_axis(axes, alphas)
     axes.set_ylabel("coefficient")
-    if order.size:
+    if order[:n_labels].size:
         axes.legend(fontsize="small", frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return axes
 

@@ -50,6 +50,7 @@ class AlphaSearch(SparseLinearModel):
 
     def _search(self, X: Any, y: Array, sample_weight: Any) -> Array:
         """Set ``alphas_`` and ``alpha_``, fit at that, and return the scores, (n_alphas, n_folds)."""
+        self._check_numbers()
         if self.selection not in ("min", "1se"):
             raise ValueError(f"selection must be 'min' or '1se', got {self.selection!r}")
         problems = self._problems(X, y, sample_weight)
@@ -362,6 +363,9 @@ def _mean_of_samples(values: Array, weight: Any) -> Array:
 def _select(scores: Array, selection: str) -> int:
     """Which alpha to take; of equals the largest."""
     means = scores.mean(axis=1)
+    if np.isnan(means).all():
+        raise ValueError("the scores of every alpha are NaN: scoring must give numbers")
+    means = np.where(np.isnan(means), -np.inf, means)
     best = int(np.argmax(means))
     n_folds = scores.shape[1]
     if selection == "min" or n_folds < 2:

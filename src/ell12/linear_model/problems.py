@@ -38,6 +38,8 @@ class Design:
         if sparse and (center or constant):
             self.A = CenteredColumns(X, self.means, constant)
         elif center or constant:
+            if center:
+                self.means = _exact_where_constant(self.means, X)
             inside = X - self.means if center else X
             self.A = xp.concat([inside, xp.ones_like(X[:, :1])], axis=1) if constant else inside
 
@@ -102,6 +104,16 @@ def centered_target(design: Design, y: Array) -> tuple[Array, Array]:
     rest = y - mean
     rounding = 8 * float(xp.finfo(y.dtype).eps) * xp.abs(mean)
     return xp.where(xp.max(xp.abs(rest), axis=0) <= rounding, 0, rest), mean
+
+
+def _exact_where_constant(means: Array, X: Array) -> Array:
+    """The means of the columns, without rounding where a column is constant, so that nothing is left of it."""
+    xp, first = namespace(X), X[0, :]
+    rounding = (8 + X.shape[0]) * float(xp.finfo(X.dtype).eps) * xp.abs(means)
+    close = (xp.abs(first - means) <= rounding) & (first != means)
+    if not bool(xp.any(close)):  # as a rule, without another pass over X
+        return means
+    return xp.where(close & xp.all(first == X, axis=0), first, means)
 
 
 def _sum(weight: Array) -> float:

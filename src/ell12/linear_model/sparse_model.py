@@ -16,6 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from ell12.backend import as_numpy, indices_like, like, namespace
+from ell12.checks import check_scalars
 from ell12.linear_model.arrays import check_follows, floating_dtypes, follow, linear_functions, passes
 from ell12.linear_model.chunked import check_in_memory
 from ell12.linear_model.partial import Descents
@@ -89,6 +90,10 @@ class SparseLinearModel(BaseEstimator, ABC):
             )
         return X, follow(y, X), sample_weight
 
+    def _check_numbers(self) -> None:
+        given = {name: getattr(self, name) for name in ("alpha", "l2_weight", "tol") if hasattr(self, name)}
+        check_scalars(**given)
+
     def _penalty_options(self) -> dict[str, Any]:
         if self.penalty_factors is None:
             return {"weights": None, "nonnegative": self.positive}
@@ -96,6 +101,8 @@ class SparseLinearModel(BaseEstimator, ABC):
         if factors.shape != (self.n_features_in_,):
             wanted = f"({self.n_features_in_},), one number for each feature"
             raise ValueError(f"penalty_factors must have shape {wanted}; got {factors.shape}")
+        if factors.dtype.kind not in "biuf" or not factors.min() >= 0:
+            raise ValueError("penalty_factors must hold numbers >= 0 only")
         return {"weights": factors, "nonnegative": self.positive}
 
     def _alpha_max(self, problems: list[Problem]) -> float:
@@ -131,6 +138,7 @@ class SparseLinearModel(BaseEstimator, ABC):
 
     def _fit_problems(self, problems: list[Problem], alpha: float, *, saved: bool = True) -> None:
         """Solve at one alpha and keep what was found: one row of coefficients for each problem."""
+        self._check_numbers()
         starts = self._starts(problems)
         results: list[Result] = []
         for number, (problem, start) in enumerate(zip(problems, starts, strict=True)):
@@ -172,6 +180,7 @@ class SparseLinearModel(BaseEstimator, ABC):
 
     def _step_through(self, kind: type[LinearLoss], X: Any, targets: list[Array], sample_weight: Any) -> None:
         """Take the stochastic steps of a chunk, and keep where they lead."""
+        self._check_numbers()
         descents: Descents = self._chunks
         descents.add(kind, X, targets, sample_weight, self.fit_intercept, self._penalty, self.alpha)
         self.coef_, self.intercept_ = descents.coefficients()

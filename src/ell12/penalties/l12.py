@@ -63,7 +63,7 @@ class L12:
     def value(self, x: Array) -> float:
         """The penalty at x; infinite where a negative entry is not allowed."""
         check_weights(self.weights, tuple(x.shape))
-        if self.nonnegative and float(namespace(x).min(x)) < 0:
+        if self.nonnegative and bool(namespace(x).any(x < 0)):
             return math.inf
         x = self._penalised(x)
         xp = namespace(x)

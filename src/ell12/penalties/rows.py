@@ -47,7 +47,7 @@ class RowsL12:
     def value(self, x: Array) -> float:
         """The penalty at the matrix x; infinite where a negative entry is not allowed."""
         xp, weights = namespace(x), self._of(x)
-        if self.nonnegative and float(xp.min(x)) < 0:
+        if self.nonnegative and bool(xp.any(x < 0)):
             return math.inf
         sizes = row_norms(self._penalised(x))
         return self.alpha * (float(xp.sum(xp.where(sizes > 0, weights, 0) * sizes)) - self.l2_weight * norm(sizes))
