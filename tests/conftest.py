@@ -80,3 +80,21 @@ def backend(request: pytest.FixtureRequest) -> Iterator[Backend]:
 def autodiff(request: pytest.FixtureRequest) -> Iterator[Backend]:
     """The libraries that differentiate, in double precision."""
     yield from BACKENDS[request.param]()
+
+
+@pytest.fixture
+def ctrl_c_after() -> Callable[[int], Callable[[Any], bool]]:
+    """Makes a ``stop`` whose call of that number is interrupted as by Ctrl-C."""
+
+    def after(count: int) -> Callable[[Any], bool]:
+        calls: list[Any] = []
+
+        def stop(history: Any) -> bool:
+            calls.append(history)
+            if len(calls) == count:
+                raise KeyboardInterrupt
+            return False
+
+        return stop
+
+    return after

@@ -190,16 +190,8 @@ def test_given_entries_to_judge_by_and_patience():
         _ = unjudged.best
 
 
-def test_ctrl_c_ends_a_path_with_what_is_done():
-    calls = []
-
-    def interrupt(history):
-        calls.append(history)
-        if len(calls) == 30:
-            raise KeyboardInterrupt
-        return False
-
-    path = completion_path(table()[0], n_alphas=50, stop=interrupt, tol=1e-6)
+def test_ctrl_c_ends_a_path_with_what_is_done(ctrl_c_after):
+    path = completion_path(table()[0], n_alphas=50, stop=ctrl_c_after(30), tol=1e-6)
     assert path.results[-1].status is Status.STOPPED
     assert len(path.alphas) < 50
 

@@ -103,17 +103,9 @@ def test_errors_are_those_over_all_splits():
     np.testing.assert_allclose(path.errors, np.sqrt(np.mean(squares, axis=0)))
 
 
-def test_ctrl_c_ends_the_search_with_what_is_done():
-    calls = []
-
-    def interrupt(history):
-        calls.append(history)
-        if len(calls) == 12:
-            raise KeyboardInterrupt
-        return False
-
+def test_ctrl_c_ends_the_search_with_what_is_done(ctrl_c_after):
     options = Options.suited_to(ratings(), **AUTO)
-    search = search_on_held_out(ratings(), options, held_out=0.1, random_state=0, stop=interrupt)
+    search = search_on_held_out(ratings(), options, held_out=0.1, random_state=0, stop=ctrl_c_after(12))
     assert search.stopped
     assert len(search.candidates) == 1
     assert search.best.path.results[-1].status in (Status.STOPPED, Status.CONVERGED, Status.RANK_CAPPED)

@@ -97,11 +97,16 @@ assert single.predict(tensor(X, torch.float32)).dtype == torch.float32
 """
 
 
+def load(name, device="cpu"):
+    """The library, or a skip where it or its device is not there."""
+    library = pytest.importorskip(name)
+    if device == "cuda" and not library.cuda.is_available():
+        pytest.skip("torch finds no CUDA device")
+
+
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 def test_tensors_stay_tensors_where_they_are_and_fit_the_same(device):
-    torch = pytest.importorskip("torch")
-    if device == "cuda" and not torch.cuda.is_available():
-        pytest.skip("torch finds no CUDA device")
+    load("torch", device)
     run(TENSORS, device)
 
 
@@ -166,9 +171,7 @@ np.testing.assert_allclose(scores, -as_numpy(model.mse_path_)[:, 0], rtol=1e-6)
 @pytest.mark.parametrize("kind", ["torch cpu", "torch cuda", "jax", "array_api_strict"])
 def test_cross_validation_on_arrays_of_other_libraries(kind):
     name, *device = kind.split()
-    library = pytest.importorskip(name)
-    if device == ["cuda"] and not library.cuda.is_available():
-        pytest.skip("torch finds no CUDA device")
+    load(name, *device)
     run(FOLDS, name, *device)
 
 

@@ -46,6 +46,12 @@ def check_scalars(**arguments: Any) -> None:
             raise ValueError(f"{name} must be a {kind} >= 0, got {value!r}")
 
 
+def check_share(share: Any, name: str) -> None:
+    """Raise unless it is a number between 0 and 1."""
+    if not is_number(share) or not 0 < share < 1:
+        raise ValueError(f"{name} must lie between 0 and 1, got {share!r}")
+
+
 def check_weights(weights: Any, shape: tuple[int, ...]) -> None:
     """Raise if weights do not broadcast to the shape of z."""
     if weights is None:

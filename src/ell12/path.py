@@ -12,14 +12,13 @@ from ell12.backend import (
     as_floating,
     as_numpy,
     beside,
-    is_number,
     max_abs,
     namespace,
     on_accelerator,
     total,
 )
 from ell12.centering import column_squares
-from ell12.checks import check_scalars, check_weights
+from ell12.checks import check_scalars, check_share, check_weights
 from ell12.losses import LinearLoss, SquaredLoss
 from ell12.minimization import Result, minimize
 from ell12.penalties import L12, RowsL12, WithIntercept
@@ -120,8 +119,7 @@ def alpha_grid(top: float, n_alphas: int = 100, eps: float = 1e-3) -> Array:
     >>> alpha_grid(8.0, n_alphas=4, eps=1 / 8)
     array([8., 4., 2., 1.])
     """
-    if not is_number(eps) or not 0 < eps < 1:
-        raise ValueError(f"eps must lie between 0 and 1, got {eps!r}")
+    check_share(eps, "eps")
     if not hasattr(n_alphas, "__index__") or n_alphas < 1:
         raise ValueError(f"n_alphas must be a whole number >= 1, got {n_alphas!r}")
     return (top or 1.0) * np.geomspace(1.0, eps, n_alphas)

@@ -183,10 +183,10 @@ def _read_with_pillow(path: Path) -> Picture:
 
     content = path.read_bytes()
     try:
-        Image.open(io.BytesIO(content)).close()
+        opened = Image.open(io.BytesIO(content))
     except UnidentifiedImageError:
         raise ImageFileError(f"cannot read {path}: it is no image of a known kind") from None
-    with Image.open(io.BytesIO(content)) as image:
+    with opened as image:
         n_frames = getattr(image, "n_frames", 1)
         if image.format == "PNG" and n_frames > 1:
             raise ImageFileError(f"cannot read {path}: it holds {n_frames} frames, not one image")

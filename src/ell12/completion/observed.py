@@ -15,12 +15,12 @@ from ell12.backend import (
     as_floating,
     inner,
     is_complex,
-    is_number,
     is_numpy,
     max_abs,
     namespace,
     scatter,
 )
+from ell12.checks import check_share
 from ell12.protocols import Array
 
 
@@ -163,12 +163,6 @@ class Observed:
     @cached_property
     def _sparse_starts(self) -> np.ndarray:
         return self.row_starts.astype(self.columns.dtype, copy=False)
-
-
-def check_share(share: Any, name: str) -> None:
-    """Raise unless it is a number between 0 and 1."""
-    if not is_number(share) or not 0 < share < 1:
-        raise ValueError(f"{name} must lie between 0 and 1, got {share!r}")
 
 
 def as_observed(X: Any, name: str = "X") -> Observed:

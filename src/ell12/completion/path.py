@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from ell12.backend import is_number, norm
-from ell12.checks import check_counts
+from ell12.checks import check_counts, check_share
 from ell12.completion.complete import Completion, complete_matrix
 from ell12.completion.loss import CompletionLoss
-from ell12.completion.observed import Observed, as_observed, check_share
+from ell12.completion.observed import Observed, as_observed
 from ell12.completion.offsets import fit_offsets
 from ell12.completion.strength import alpha_max
 from ell12.minimization import Status

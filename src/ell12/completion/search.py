@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from ell12.checks import check_share
 from ell12.completion.loss import CompletionLoss
 from ell12.completion.low_rank import LowRank
-from ell12.completion.observed import Observed, check_share
+from ell12.completion.observed import Observed
 from ell12.completion.offsets import fit_offsets
 from ell12.completion.path import CompletionPath, completion_path
 from ell12.completion.strength import alpha_max
