@@ -5,8 +5,16 @@ from __future__ import annotations
 import html
 import io
 import json
+import re
 from pathlib import Path
+from typing import Any
 
+# What grows in a benchmark: how the problems are named, with the size in brackets, and what the size counts.
+GROWTH = {
+    "completion": [(r"a sweep, (\d+) known of", "known entries")],
+    "growth": [(r"more columns, 500 x (\d+)", "columns"), (r"more rows, (\d+) x 500", "rows")],
+    "restoration": [(r"(\d+) x \d+, float32$", "pixels on a side")],
+}
 STYLE = """
 :root { color-scheme: light dark; --line: #8884; --faint: #888; }
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 75rem; margin: 2rem auto; padding: 0 1rem; }
@@ -19,7 +27,7 @@ figure { margin: 1rem 0; display: inline-block; background: white; }
 
 
 def write(results: Path) -> Path:
-    """Make results/index.html out of results/*.md and the curves of race.json; return its path."""
+    """Make results/index.html out of results/*.md and curves of some results/*.json; return its path."""
     pages = sorted(path for path in results.glob("*.md"))
     names = "".join(f'<a href="#{path.stem}">{path.stem}</a>' for path in pages)
     sections = [section(path) for path in pages]
@@ -40,6 +48,8 @@ def section(path: Path) -> str:
     source = path.with_suffix(".json")
     if path.stem in ("race", "race_lasso") and source.exists():
         body += "<h3>Accuracy against time</h3>" + curves(json.loads(source.read_text())["rows"])
+    if path.stem in GROWTH and source.exists():
+        body += "<h3>Growth</h3>" + growth(json.loads(source.read_text())["rows"], GROWTH[path.stem])
     return f'<section id="{path.stem}">{body}</section>'
 
 
@@ -83,28 +93,51 @@ def inline(text: str) -> str:
 
 def curves(rows: list[dict]) -> str:
     """A figure for each problem: the accuracy reached against the time of the run."""
+    figures = []
+    for problem, measure in dict.fromkeys((row["problem"], row["measure"]) for row in rows):
+        lines = {}
+        for method in dict.fromkeys(row["method"] for row in rows):
+            own = [r for r in rows if (r["problem"], r["measure"], r["method"]) == (problem, measure, method)]
+            lines[method] = [(r["seconds"], max(r["accuracy"], 1e-16)) for r in own if r["accuracy"] is not None]
+        title = problem + (" (Lasso)" if measure == "gap" else "")
+        label = "stationarity" if measure == "stationarity" else "relative duality gap"
+        figures.append(drawing(lines, "seconds", label, title))
+    return "".join(figures)
+
+
+def growth(rows: list[dict], kinds: list[tuple[str, str]]) -> str:
+    """A figure for each thing that grows: the time of each method against its size."""
+    figures = []
+    for pattern, counted in kinds:
+        lines: dict[str, list[tuple[float, float]]] = {}
+        for row in rows:
+            size = re.match(pattern, row["problem"])
+            if size and row["seconds"]:
+                lines.setdefault(row["method"], []).append((float(size[1]), row["seconds"]))
+        figures.append(drawing(lines, counted, "seconds", f"time against {counted}"))
+    return "".join(figures)
+
+
+def drawing(lines: dict[str, list[tuple[float, float]]], x: str, y: str, title: str) -> str:
+    """One figure, both axes logarithmic, with a line for each name that has points."""
     import matplotlib as mpl
 
     mpl.use("Agg")
     from matplotlib import pyplot
 
-    figures = []
-    for problem, measure in dict.fromkeys((row["problem"], row["measure"]) for row in rows):
-        figure, axes = pyplot.subplots(figsize=(6, 4), layout="constrained")
-        for method in dict.fromkeys(row["method"] for row in rows):
-            own = [r for r in rows if (r["problem"], r["measure"], r["method"]) == (problem, measure, method)]
-            points = sorted((r["seconds"], max(r["accuracy"], 1e-16)) for r in own if r["accuracy"] is not None)
-            if points:
-                axes.loglog(*zip(*points, strict=True), marker=".", label=method)
-        axes.set_xlabel("seconds")
-        axes.set_ylabel("stationarity" if measure == "stationarity" else "relative duality gap")
-        axes.set_title(problem + (" (Lasso)" if measure == "gap" else ""), fontsize=10)
-        axes.legend(fontsize=7)
-        text = io.StringIO()
-        figure.savefig(text, format="svg", metadata={"Date": None})
-        pyplot.close(figure)
-        figures.append(f"<figure>{text.getvalue()[text.getvalue().index('<svg') :]}</figure>")
-    return "".join(figures)
+    figure: Any
+    figure, axes = pyplot.subplots(figsize=(6, 4), layout="constrained")
+    for name, points in lines.items():
+        if points:
+            axes.loglog(*zip(*sorted(points), strict=True), marker=".", label=name)
+    axes.set_xlabel(x)
+    axes.set_ylabel(y)
+    axes.set_title(title, fontsize=10)
+    axes.legend(fontsize=7)
+    text = io.StringIO()
+    figure.savefig(text, format="svg", metadata={"Date": None})
+    pyplot.close(figure)
+    return f"<figure>{text.getvalue()[text.getvalue().index('<svg') :]}</figure>"
 
 
 if __name__ == "__main__":
