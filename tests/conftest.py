@@ -82,6 +82,12 @@ def autodiff(request: pytest.FixtureRequest) -> Iterator[Backend]:
     yield from BACKENDS[request.param]()
 
 
+@pytest.fixture(params=["torch-cuda", "cupy"])
+def gpu(request: pytest.FixtureRequest) -> Iterator[Backend]:
+    """The libraries that have kernels of their own on a GPU."""
+    yield from BACKENDS[request.param]()
+
+
 @pytest.fixture
 def ctrl_c_after() -> Callable[[int], Callable[[Any], bool]]:
     """Makes a ``stop`` whose call of that number is interrupted as by Ctrl-C."""

@@ -48,26 +48,43 @@ def test_the_checks_of_scikit_learn_on_arrays_of_other_libraries():
     assert set(done) >= {"numpy", *kinds}
 
 
-TENSORS = """
+# What turns NumPy's arrays into those of the library and device that the arguments name.
+ARRAYS = """
 import sys
-import numpy as np, torch, sklearn
+import numpy as np, sklearn
 from ell12.backend import as_numpy
+
+if sys.argv[1] == "torch":
+    import torch
+    array = lambda values: torch.asarray(values, device=sys.argv[2])
+elif sys.argv[1] == "cupy":
+    from cupy import asarray as array
+elif sys.argv[1] == "jax":
+    import jax
+    jax.config.update("jax_enable_x64", True)
+    array = jax.numpy.asarray
+else:
+    from array_api_strict import asarray as array
+"""
+
+TENSORS = (
+    ARRAYS
+    + """
 from ell12 import L12Classifier, L12Regressor
 
 random = np.random.default_rng(0)
 X = random.standard_normal((80, 20))
 Y = np.stack([X[:, 1] - 2 * X[:, 4], X[:, 2] + X[:, 1]], axis=1) + 0.1 * random.standard_normal((80, 2)) + 5
 weight, labels = random.uniform(0.5, 2, 80), np.array(["a", "b", "c"])[np.digitize(Y[:, 0], [4, 6])]
-tensor = lambda values, kind=torch.float64: torch.asarray(values, dtype=kind, device=sys.argv[1])
 factors = np.where(np.arange(20) == 7, 0.0, 1.0)
 sklearn.set_config(array_api_dispatch=True)
 
 
 def compare(model, y):
     dense = sklearn.clone(model).fit(X, y, weight)
-    other = sklearn.clone(model).fit(tensor(X), y if y.dtype.kind == "U" else tensor(y), tensor(weight))
-    assert isinstance(other.coef_, torch.Tensor), type(other.coef_)
-    assert other.coef_.dtype is torch.float64 and other.coef_.device.type == sys.argv[1]
+    other = sklearn.clone(model).fit(array(X), y if y.dtype.kind == "U" else array(y), array(weight))
+    assert type(other.coef_) is type(array(X)), type(other.coef_)
+    assert other.coef_.dtype == array(X).dtype and other.coef_.device == array(X).device
     np.testing.assert_allclose(as_numpy(other.coef_), dense.coef_, atol=1e-6)
     np.testing.assert_allclose(as_numpy(other.intercept_), dense.intercept_, atol=1e-6)
     return dense, other
@@ -80,21 +97,22 @@ for model, y in [
     (L12Regressor(0.1, fit_intercept=False, l2_weight=0.0, tol=1e-8), Y[:, 1]),
 ]:
     dense, other = compare(model, y)
-    assert isinstance(other.predict(tensor(X)), torch.Tensor)
-    np.testing.assert_allclose(as_numpy(other.predict(tensor(X))), dense.predict(X), atol=1e-5)
+    assert type(other.predict(array(X))) is type(array(X))
+    np.testing.assert_allclose(as_numpy(other.predict(array(X))), dense.predict(X), atol=1e-5)
     assert other.sparse_coef_.shape == np.atleast_2d(dense.coef_).shape
-    again = other.set_params(warm_start=True).fit(tensor(X), tensor(y), tensor(weight))
+    again = other.set_params(warm_start=True).fit(array(X), array(y), array(weight))
     assert np.max(as_numpy(again.n_iter_)) <= 3, again.n_iter_
 
 for y in (labels, (labels == "b").astype(int), np.unique(labels, return_inverse=True)[1]):
     dense, other = compare(L12Classifier(0.02, l2_weight=0.0, tol=1e-8), y)
-    np.testing.assert_array_equal(as_numpy(other.predict(tensor(X))), dense.predict(X))
-    np.testing.assert_allclose(as_numpy(other.predict_proba(tensor(X))), dense.predict_proba(X), atol=1e-6)
+    np.testing.assert_array_equal(as_numpy(other.predict(array(X))), dense.predict(X))
+    np.testing.assert_allclose(as_numpy(other.predict_proba(array(X))), dense.predict_proba(X), atol=1e-6)
 
-single = L12Regressor(0.1).fit(tensor(X, torch.float32), tensor(Y, torch.float32))
-assert single.coef_.dtype == single.intercept_.dtype == torch.float32
-assert single.predict(tensor(X, torch.float32)).dtype == torch.float32
+short, targets = array(X.astype("float32")), array(Y.astype("float32"))
+single = L12Regressor(0.1).fit(short, targets)
+assert single.coef_.dtype == single.intercept_.dtype == single.predict(short).dtype == short.dtype
 """
+)
 
 
 def load(name, device="cpu"):
@@ -102,32 +120,22 @@ def load(name, device="cpu"):
     library = pytest.importorskip(name)
     if device == "cuda" and not library.cuda.is_available():
         pytest.skip("torch finds no CUDA device")
+    if name == "cupy" and not library.is_available():
+        pytest.skip("CuPy finds no device")
 
 
-@pytest.mark.parametrize("device", ["cpu", "cuda"])
-def test_tensors_stay_tensors_where_they_are_and_fit_the_same(device):
-    load("torch", device)
-    run(TENSORS, device)
+@pytest.mark.parametrize("kind", ["torch cpu", "torch cuda", "cupy"])
+def test_arrays_stay_what_and_where_they_are_and_fit_the_same(kind):
+    load(*kind.split())
+    run(TENSORS, *kind.split())
 
 
-FOLDS = """
-import sys
-import numpy as np, sklearn
+FOLDS = (
+    ARRAYS
+    + """
 from ell12 import L12ClassifierCV, L12RegressorCV, NonmonotoneAPG
-from ell12.backend import as_numpy
 from ell12.linear_model.cross_validation import _fold
 from ell12.plots import _curve
-
-if sys.argv[1] == "torch":
-    import torch
-    array = lambda values: torch.asarray(values, device=sys.argv[2])
-elif sys.argv[1] == "jax":
-    import jax
-    jax.config.update("jax_enable_x64", True)
-    array = jax.numpy.asarray
-else:
-    import array_api_strict
-    array = array_api_strict.asarray
 
 random = np.random.default_rng(0)
 X = random.standard_normal((60, 12))
@@ -144,7 +152,7 @@ for model, y in [
     (L12ClassifierCV(**grid, l2_weight=0.0), labels),
     (L12ClassifierCV(**grid, l2_weight=0.0, scoring="accuracy"), labels == 3),
     (L12RegressorCV(**grid, l2_weight=0.0, shared_support=True), Y),
-][: None if sys.argv[1] == "torch" else 1]:
+][: None if sys.argv[1] in ("torch", "cupy") else 1]:
     expected = sklearn.clone(model).fit(X, y, weight)
     for together in (None, True):
         if together and getattr(model, "shared_support", False):
@@ -166,13 +174,13 @@ model = L12RegressorCV(**grid, l2_weight=0.0, solver=NonmonotoneAPG()).fit(array
 scores, _ = _fold(model, array(X), array(Y[:, 0]), None, as_numpy(model.alphas_), train, test)
 np.testing.assert_allclose(scores, -as_numpy(model.mse_path_)[:, 0], rtol=1e-6)
 """
+)
 
 
-@pytest.mark.parametrize("kind", ["torch cpu", "torch cuda", "jax", "array_api_strict"])
+@pytest.mark.parametrize("kind", ["torch cpu", "torch cuda", "cupy", "jax", "array_api_strict"])
 def test_cross_validation_on_arrays_of_other_libraries(kind):
-    name, *device = kind.split()
-    load(name, *device)
-    run(FOLDS, name, *device)
+    load(*kind.split())
+    run(FOLDS, *kind.split())
 
 
 def test_without_dispatch_tensors_become_numpy_arrays():

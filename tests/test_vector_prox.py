@@ -2,7 +2,9 @@ import numpy as np
 import pytest
 
 from ell12.prox import prox_l12
-from ell12.vector_prox import FUSED_FROM, _shrink, _square_above
+from ell12.vector_prox import FUSED_FROM, MOST_BLOCKS, THREADS, _shrink, _square_above
+
+TURN = MOST_BLOCKS * THREADS  # entries that all threads of a kernel read in one turn of their loop
 
 
 @pytest.mark.parametrize("l2_weight", [0.0, 0.5, 1.0])
@@ -36,3 +38,21 @@ def test_a_long_vector_with_nan_says_so(backend):
     if backend.name == "array_api_strict":
         pytest.skip("the bare standard has no GPU")
     assert np.isnan(backend.to_numpy(prox_l12(backend.make_array(z), 0.5))).any()
+
+
+@pytest.mark.parametrize("size", [1, 5, THREADS + 1, TURN + 3, 5 * TURN + 1])
+def test_vectors_of_many_lengths(gpu, size):
+    z = np.random.default_rng(1).uniform(-2, 2, size).astype(np.float32)
+    z[0] = 3.0
+    for l2_weight in (0.0, 0.5, 1.0):
+        x = gpu.to_numpy(prox_l12(gpu.make_array(z), 1.0, l2_weight=l2_weight))
+        np.testing.assert_allclose(x, prox_l12(z.astype(float), 1.0, l2_weight=l2_weight), rtol=1e-5, atol=1e-6)
+
+
+def test_arrays_that_are_not_one_piece(gpu):
+    z = np.random.default_rng(1).uniform(-2, 2, (60, 70)).astype(np.float32)
+    make = gpu.make_array
+    for array, expected in ((make(z)[:, ::3], z[:, ::3]), (make(z).T, z.T), (make(z)[5:, 7:], z[5:, 7:])):
+        before = gpu.to_numpy(array).copy()
+        np.testing.assert_allclose(gpu.to_numpy(prox_l12(array, 1.0)), prox_l12(expected, 1.0), rtol=1e-5)
+        np.testing.assert_array_equal(gpu.to_numpy(array), before)
