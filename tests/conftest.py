@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import importlib
+import shutil
+import subprocess
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -86,6 +89,63 @@ def autodiff(request: pytest.FixtureRequest) -> Iterator[Backend]:
 def gpu(request: pytest.FixtureRequest) -> Iterator[Backend]:
     """The libraries that have kernels of their own on a GPU."""
     yield from BACKENDS[request.param]()
+
+
+# A GPU as a C++ compiler sees it: blocks of one thread, one after the other.
+ONE_THREAD = """
+#include <cmath>
+#include <cstring>
+using std::fabs; using std::sqrt; using std::copysign; using std::fmin; using std::fmax;
+#define __global__
+#define __device__ static
+#define __shared__ static
+struct Place { int x, y; };
+static Place threadIdx = {0, 0}, blockIdx, gridDim;
+static void __syncthreads() {}
+static double __hiloint2double(int high, int low) {
+    const unsigned halves[2] = {(unsigned)low, (unsigned)high};
+    double value;
+    std::memcpy(&value, halves, sizeof value);
+    return value;
+}
+extern "C" void block(int x, int y, int across, int down) { blockIdx = {x, y}; gridDim = {across, down}; }
+"""
+
+
+@pytest.fixture
+def kernels_on_cpu(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The kernels of `ell12.cuda` for NumPy arrays, so that what they compute is tested without a GPU."""
+    from ell12 import cuda
+
+    compiler = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
+    if compiler is None:
+        pytest.skip("there is no C++ compiler to try the kernels with")
+    libraries: dict[Any, ctypes.CDLL] = {}
+
+    def kernel(x: np.ndarray, source: str, name: str, **macros: int) -> Any:
+        key = (x.dtype, source, *macros.items())
+        if key not in libraries:
+            folder = tmp_path_factory.mktemp("kernels")
+            macros |= {"REAL": {4: "float", 8: "double"}[x.dtype.itemsize], "THREADS": 1}
+            (folder / "kernels.cpp").write_text(ONE_THREAD + cuda._with_macros(source, macros))
+            command = [compiler, "-O1", "-shared", "-fPIC", "-o", folder / "kernels.so", folder / "kernels.cpp"]
+            subprocess.run(command, check=True)
+            libraries[key] = ctypes.CDLL(str(folder / "kernels.so"))
+        library = libraries[key]
+
+        def launch(blocks: tuple[int, int], arrays: Any, numbers: Any) -> None:
+            assert all(array.flags.c_contiguous for array in arrays)
+            given = [*(ctypes.c_void_p(array.ctypes.data) for array in arrays), *cuda._halves(numbers)]
+            for down in range(blocks[1]):
+                for across in range(blocks[0]):
+                    library.block(across, down, *blocks)
+                    library[name](*given)
+
+        return launch
+
+    monkeypatch.setattr(cuda, "kernel", kernel)
+    monkeypatch.setattr(cuda, "one_piece", np.ascontiguousarray)
+    monkeypatch.setattr(cuda, "THREADS", 1)
 
 
 @pytest.fixture

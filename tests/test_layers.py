@@ -20,7 +20,8 @@ ALLOWED = {
     "png": set(),
     "checks": {"backend"},
     "layout": {"protocols", "backend"},
-    "vector_prox": {"protocols", "backend"},
+    "cuda": {"protocols", "backend"},
+    "vector_prox": {"protocols", "backend", "cuda"},
     "prox": {"protocols", "backend", "checks", "layout", "compiled", "vector_prox"},
     "penalties": {"protocols", "backend", "spectrum", "checks", "layout", "prox"},
     "operators": {"protocols", "backend"},
@@ -91,6 +92,7 @@ ALLOWED = {
     "restoration": {
         "protocols",
         "backend",
+        "cuda",
         "checks",
         "layout",
         "prox",

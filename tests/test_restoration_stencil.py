@@ -9,7 +9,8 @@ from scipy.optimize import check_grad, minimize_scalar
 from ell12.image_operators import FiniteDifference, Identity
 from ell12.losses import SquaredLoss
 from ell12.prox import moreau_l12
-from ell12.restoration import SmoothedGradient, TotalVariationL12
+from ell12.restoration import SmoothedGradient, TotalVariationL12, denoise_tv, inpaint_tv
+from ell12.restoration.cuda_stencil import CudaSweep, sweep_on_gpu
 from ell12.restoration.stencil import Buffers, Sweep, envelope_and_gradient, sweep_for, usable_threads
 
 SHAPES = [
@@ -57,6 +58,9 @@ def test_the_compiled_gradient_equals_the_plain_one(shape, ndim, dtype, boundary
             np.testing.assert_allclose(compiled_value, penalty.mu * value, rtol=20 * epsilon, atol=20 * epsilon)
 
 
+STEPS = [(0.3, 0.6, 0.2), (0.2, 0.5, 0.1), (0.25, 0.4, 0.3), (0.3, 0.1, 0.0)]  # sizes, beta, gamma
+
+
 @pytest.mark.parametrize("count", [1, 2, 4])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("bounds", [None, (-0.1, 0.2)])
@@ -70,7 +74,7 @@ def test_compiled_steps_equal_plain_ones(shape, ndim, boundary, bounds, weighted
     z, y, x = image(shape), image(shape, seed=2), image(shape, seed=3)
     weight = (rng.random(shape) < 0.5).astype(float) if weighted else None
     penalty = TotalVariationL12(0.05, 0.5, 0.2, ndim, boundary, bounds)
-    steps = [(0.3, 0.6, 0.2), (0.2, 0.5, 0.1), (0.25, 0.4, 0.3), (0.3, 0.1, 0.0)][:count]
+    steps = STEPS[:count]
     expected = plain_steps(z, x, y, 1.0 if weight is None else weight, penalty, steps)
     for threads in (1, 3):
         old, apart, point = (z.copy(), x.copy()), (np.empty_like(z), np.empty_like(z)), np.empty_like(z)
@@ -203,3 +207,75 @@ def test_memory_is_used_again_only_when_nobody_holds_a_view_of_it():
 def test_small_images_get_one_thread():
     assert usable_threads(100) == 1
     assert usable_threads(10**9) >= 1
+
+
+def check_kernel_gradient(shape, ndim, dtype, make_array, to_numpy):
+    """The kernel for GPUs against its plain twin."""
+    x, epsilon = image(shape, dtype), np.finfo(dtype).eps
+    for boundary in ("neumann", "periodic"):
+        for l2_weight in (0.0, 0.5, 1.0):
+            penalty = TotalVariationL12(0.05, l2_weight, 0.2, ndim, boundary)
+            value, gradient = envelope_and_gradient(x, penalty.differences(x), 0.2, l2_weight)
+            sweep = sweep_on_gpu(make_array(x), penalty)
+            found_value, found = sweep.gradient(make_array(x))
+            assert to_numpy(found).dtype == dtype
+            np.testing.assert_allclose(to_numpy(found), penalty.mu * gradient, atol=20 * epsilon)
+            np.testing.assert_allclose(found_value, penalty.mu * value, rtol=20 * epsilon, atol=20 * epsilon)
+            assert sweep.value(make_array(x)) == found_value
+
+
+def check_kernel_steps(shape, ndim, count, make_array, to_numpy):
+    """Steps of the kernel for GPUs against plain ones, with and without weights and bounds."""
+    z, y, x = image(shape), image(shape, seed=2), image(shape, seed=3)
+    for weighted, boundary, bounds in ((0, "neumann", None), (1, "periodic", None), (1, "neumann", (-0.1, 0.2))):
+        penalty = TotalVariationL12(0.05, 0.5, 0.2, ndim, boundary, bounds)
+        weight = (np.random.default_rng(1).random(shape) < 0.5).astype(float) if weighted else None
+        expected = plain_steps(z, x, y, 1.0 if weight is None else weight, penalty, STEPS[:count])
+        old, point = (make_array(z), make_array(x)), make_array(0 * z)
+        apart = (make_array(0 * z), make_array(0 * z))
+        data = make_array(y), None if weight is None else make_array(weight)
+        for new in (apart, old):  # in place the second time
+            sums = sweep_on_gpu(make_array(z), penalty).advance(old, *data, STEPS[:count], point, new)
+            for found, wanted in zip((*new, point), expected[:3], strict=True):
+                np.testing.assert_allclose(to_numpy(found), wanted, atol=1e-14)
+            np.testing.assert_allclose(sums, expected[3], rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.usefixtures("kernels_on_cpu")
+def test_the_kernel_of_gpus_computes_the_gradient():
+    for shape, ndim in SHAPES:
+        for dtype in (np.float32, np.float64):
+            check_kernel_gradient(shape, ndim, dtype, np.array, np.asarray)
+
+
+@pytest.mark.usefixtures("kernels_on_cpu")
+def test_the_kernel_of_gpus_takes_the_steps():
+    for shape, ndim in [((7, 5), 2), ((2, 6, 3), 2), ((3, 4, 5), 3), ((9,), 1)]:
+        for count in (1, 2, 3, 4):
+            check_kernel_steps(shape, ndim, count, np.array, np.asarray)
+
+
+def test_the_kernel_on_a_gpu(gpu):
+    for shape, ndim in [*SHAPES, ((40, 600), 2), ((2, 3, 5, 300), 3), ((9000, 3), 2)]:
+        for dtype in (np.float32, np.float64):
+            check_kernel_gradient(shape, ndim, dtype, gpu.make_array, gpu.to_numpy)
+    for count in (1, 2, 3, 4):
+        check_kernel_steps((33, 300), 2, count, gpu.make_array, gpu.to_numpy)
+        check_kernel_steps((4, 5, 300), 3, count, gpu.make_array, gpu.to_numpy)
+
+
+def test_images_restored_on_a_gpu(gpu):
+    clean = np.kron(np.random.default_rng(0).random((8, 8)), np.ones((20, 20)))
+    noisy = clean + 0.1 * np.random.default_rng(1).standard_normal(clean.shape)
+    mask = np.random.default_rng(2).random(clean.shape) < 0.7
+    make = gpu.make_array
+    assert isinstance(sweep_for(make(noisy), TotalVariationL12(0.1)), CudaSweep)
+    for options in ({}, {"bounds": (0.2, 0.8)}, {"l2_weight": 1.0}, {"boundary": "periodic"}):
+        found, wanted = (denoise_tv(x, 0.1, tol=1e-3, **options) for x in (make(noisy), noisy))
+        np.testing.assert_allclose(gpu.to_numpy(found), wanted, atol=1e-3)
+    for held in (make(mask), mask):
+        found, wanted = inpaint_tv(make(noisy), held, 0.05), inpaint_tv(noisy, mask, 0.05)
+        np.testing.assert_allclose(gpu.to_numpy(found), wanted, atol=5e-3)
+    colours = np.stack([noisy, 1 - noisy, noisy.T], axis=-1)
+    found, wanted = (denoise_tv(x, 0.1, channel_axis=-1) for x in (make(colours), colours))
+    np.testing.assert_allclose(gpu.to_numpy(found), wanted, atol=5e-3)

@@ -1,21 +1,12 @@
 import numpy as np
 import pytest
 
+from ell12.cuda import THREADS
 from ell12.prox import prox_l12
-from ell12.vector_prox import FUSED_FROM, MOST_BLOCKS, THREADS, _shrink, _square_above
+from ell12.vector_prox import MOST_BLOCKS, _prox_cuda
 
+LONG = 2**20
 TURN = MOST_BLOCKS * THREADS  # entries that all threads of a kernel read in one turn of their loop
-
-
-@pytest.mark.parametrize("l2_weight", [0.0, 0.5, 1.0])
-def test_the_kernels_compute_the_prox(l2_weight):
-    torch = pytest.importorskip("torch")
-    z = np.random.default_rng(0).standard_normal(1000)
-    t = 0.7
-    tensor, threshold = torch.as_tensor(z), torch.as_tensor(t, dtype=torch.float64)
-    square = _square_above(tensor, threshold)
-    x = _shrink(tensor, threshold, 1 + l2_weight * t / square**0.5)
-    np.testing.assert_allclose(x.numpy(), prox_l12(z, t, l2_weight=l2_weight), rtol=1e-12)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -25,7 +16,7 @@ def test_a_long_vector_is_the_same_on_every_device(backend, dtype, top):
         pytest.skip("no double precision here")
     if backend.name == "array_api_strict":
         pytest.skip("the bare standard has no GPU")
-    z = np.random.default_rng(0).uniform(-top, top, FUSED_FROM + 5).astype(dtype)
+    z = np.random.default_rng(0).uniform(-top, top, LONG + 5).astype(dtype)
     x = prox_l12(backend.make_array(z), 1.0)
     rounding = 1e-5 if dtype == "float32" else 1e-12
     np.testing.assert_allclose(backend.to_numpy(x), prox_l12(z, 1.0), rtol=rounding, atol=top * rounding / 10)
@@ -33,7 +24,7 @@ def test_a_long_vector_is_the_same_on_every_device(backend, dtype, top):
 
 
 def test_a_long_vector_with_nan_says_so(backend):
-    z = np.ones(FUSED_FROM, dtype=np.float32)
+    z = np.ones(LONG, dtype=np.float32)
     z[3] = np.nan
     if backend.name == "array_api_strict":
         pytest.skip("the bare standard has no GPU")
@@ -56,3 +47,32 @@ def test_arrays_that_are_not_one_piece(gpu):
         before = gpu.to_numpy(array).copy()
         np.testing.assert_allclose(gpu.to_numpy(prox_l12(array, 1.0)), prox_l12(expected, 1.0), rtol=1e-5)
         np.testing.assert_array_equal(gpu.to_numpy(array), before)
+
+
+@pytest.mark.usefixtures("kernels_on_cpu")
+def test_the_kernels_of_gpus_compute_the_prox(monkeypatch):
+    monkeypatch.setattr("ell12.vector_prox.MOST_BLOCKS", 8)
+    for size in (1, 5, 8, 9, 31, 32, 33, 100):
+        for dtype, rounding in ((np.float32, 1e-5), (np.float64, 1e-12)):
+            z = np.random.default_rng(size).uniform(-2, 2, size).astype(dtype)
+            z[0] = 3.0
+            for l2_weight in (0.0, 0.5, 1.0):
+                x = _prox_cuda(z, 1.0, l2_weight)
+                assert x.dtype == dtype
+                np.testing.assert_allclose(x, prox_l12(z, 1.0, l2_weight=l2_weight), rtol=rounding)
+    assert _prox_cuda(np.full(9, 0.5), 1.0, 1.0) is None  # nothing above the threshold, NaN, out of range
+    assert _prox_cuda(np.array([np.nan, 3.0]), 1.0, 1.0) is None
+    assert _prox_cuda(np.array([1e-180, 3e-180]), 1e-180, 1.0) is None
+
+
+def test_the_prox_in_functions_that_are_transformed():
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        pytest.skip("torch finds no CUDA device")
+    Z = torch.randn(5, 40, device="cuda", dtype=torch.float64)
+    batched = torch.func.vmap(lambda z: prox_l12(z, 0.5))(Z)
+    torch.testing.assert_close(batched, prox_l12(Z, 0.5, axis=-1))
+    slope = torch.func.grad(lambda z: prox_l12(z, 0.5).sum())(Z[0])
+    assert torch.isfinite(slope).all()
+    negated = torch.conj(torch.complex(Z, Z)).imag  # a view that says: read it negated
+    torch.testing.assert_close(prox_l12(negated, 0.5), prox_l12(-Z, 0.5))

@@ -178,11 +178,21 @@ def inner(x: Array, y: Array) -> float:
     if is_numpy(x):
         return float(np.vdot(x, y).real)
     xp = namespace(x, y)
+    if is_cupy(x) and _are_plain(x, y):
+        from cupy import cublas
+
+        return float(cublas.dot(x.reshape(-1), y.reshape(-1)))
     x, y = xp.reshape(x, (-1,)), xp.reshape(y, (-1,))
-    # The standard's vecdot is a product of matrices in most libraries, which takes a GPU ten times as long.
+    # The standard's vecdot is a product of matrices in most libraries, which takes a GPU three times as long.
     quick = hasattr(xp, "vdot") and x.dtype == y.dtype and x.shape[0] <= LONGEST_DOT
     product = xp.vdot(x, y) if quick else xp.vecdot(x, y)
     return float(xp.real(product) if is_complex(x) else product)
+
+
+def _are_plain(x: Array, y: Array) -> bool:
+    """Whether two CuPy arrays are what cuBLAS takes for vectors: real, alike, each in one piece and not too long."""
+    alike = x.dtype.char in "fd" and x.dtype == y.dtype and 0 < x.size == y.size <= LONGEST_DOT
+    return alike and x.flags.c_contiguous and y.flags.c_contiguous
 
 
 def norm(x: Array) -> float:

@@ -1,25 +1,23 @@
 """The prox of one long vector in as few passes as its library allows.
 
-NumPy: in place. On a GPU: two kernels, that is two reads and a write, where plain operations take five passes;
-PyTorch compiles them by ``torch.compile``, CuPy from C. What these compute is the general kernel of
-`ell12.prox` where some entry lies above the threshold; everything else is left to that.
+NumPy: in place. On a GPU: two kernels, that is two reads and a write, where plain operations take five passes.
+What these compute is the general kernel of `ell12.prox` where some entry lies above the threshold; everything else
+is left to that.
 """
 
 from __future__ import annotations
 
 import math
-import warnings
-from functools import cache
 from typing import Any
 
 import numpy as np
 
-from ell12.backend import inner, is_cupy, is_number, is_numpy, is_torch, safe_square
+from ell12 import cuda
+from ell12.backend import device, is_number, is_numpy, namespace, safe_square
 from ell12.protocols import Array
 
 BLOCK = 10_000  # the longest vectors that BLAS does not split among threads
-FUSED_FROM = 2**20  # entries from which PyTorch's plain operations on a GPU cost more than compiled ones' start
-THREADS, MOST_BLOCKS = 512, 4224  # of CuPy's kernels: the fastest of those tried on an H200
+MOST_BLOCKS = 4224  # of threads on a GPU: the fastest of those tried on an H200
 
 
 def prox_vector(z: Array, t: Any, l2_weight: Any, weights: Any, nonnegative: bool) -> Array | None:
@@ -28,14 +26,9 @@ def prox_vector(z: Array, t: Any, l2_weight: Any, weights: Any, nonnegative: boo
         return None
     if is_numpy(z):
         return _prox_numpy(z, t, l2_weight, weights, nonnegative)
-    if weights is not None or nonnegative or not str(z.dtype).endswith(("float32", "float64")):
+    if weights is not None or nonnegative:
         return None
-    if is_cupy(z):
-        return _prox_cupy(z, float(t), float(l2_weight))
-    if not (is_torch(z) and z.is_cuda and not z.requires_grad):
-        return None
-    prox = _prox_fused if math.prod(z.shape) >= FUSED_FROM else _prox_short
-    return prox(z, float(t), float(l2_weight))
+    return _prox_cuda(z, float(t), float(l2_weight))
 
 
 @np.errstate(over="ignore", invalid="ignore")
@@ -78,85 +71,30 @@ def _keep_largest(z: Any, zeros: Any, growth: float) -> Any:
     return zeros
 
 
-def _prox_short(z: Array, t: float, l2_weight: float) -> Array | None:
-    """One short PyTorch problem on a GPU, in few operations: their start costs more than they do."""
-    above = z - z.clamp(-t, t)
-    square = inner(above, above)
-    return (1 + l2_weight * t / math.sqrt(square)) * above if safe_square(square, z) else None
-
-
-def _prox_fused(z: Array, t: float, l2_weight: float) -> Array | None:
-    """One long PyTorch problem on a GPU."""
-    square_above, shrink = _torch_kernels()
-    threshold = z.new_full((), t)  # a number would be compiled in
-    square = square_above(z, threshold)
-    x = shrink(z, threshold, 1 + l2_weight * t / square**0.5)  # on its way before the first number is waited for
-    return x if safe_square(float(square), z) else None  # nothing above the threshold, NaN, or out of range
-
-
-def _square_above(z: Array, t: Array) -> Array:
-    """The sum of squares of what lies above the threshold."""
-    above = z - z.clamp(-t, t)
-    return (above * above).sum()
-
-
-def _shrink(z: Array, t: Array, factor: Array) -> Array:
-    """What lies above the threshold, lengthened by a factor."""
-    return (z - z.clamp(-t, t)) * factor
-
-
-@cache
-def _torch_kernels() -> tuple[Any, Any]:
-    import torch
-
-    with warnings.catch_warnings():  # the compiler's own imports warn, which is not for our users
-        warnings.simplefilter("ignore")
-        torch.compile(lambda x: x + 1)(torch.ones(4, device="cuda"))
-    # By default a kernel is made for the first size alone, which is faster, and another for all others.
-    return torch.compile(_square_above), torch.compile(_shrink)
-
-
-def _prox_cupy(z: Array, t: float, l2_weight: float) -> Array | None:
-    """One CuPy problem: two kernels, of which the second starts before any number is waited for."""
-    import cupy
-
-    square_above, shrink = _cupy_kernels(z.dtype.char)
-    flat = z.reshape(-1)
-    x, threshold, growth = cupy.empty_like(flat), z.dtype.type(t), z.dtype.type(l2_weight * t)
-    blocks = min(MOST_BLOCKS, -(-flat.size // THREADS))
-    sums = cupy.empty(blocks + 1)  # one of each block of threads, and of all
-    square_above((blocks,), (THREADS,), (flat, np.int64(flat.size), threshold, sums))
-    shrink((blocks,), (THREADS,), (flat, np.int64(flat.size), threshold, growth, sums, x))
-    return x.reshape(z.shape) if safe_square(float(sums[blocks]), z) else None
-
-
-@cache
-def _cupy_kernels(char: str) -> tuple[Any, Any]:
-    import cupy
-
-    source = _CUDA.replace("REAL", "float" if char == "f" else "double").replace("THREADS", str(THREADS))
-    return cupy.RawKernel(source, "square_above"), cupy.RawKernel(source, "shrink")
+def _prox_cuda(z: Array, t: float, l2_weight: float) -> Array | None:
+    """On a GPU: two kernels, of which the second starts before any number is waited for."""
+    square_above, shrink = (cuda.kernel(z, _KERNELS, name) for name in ("square_above", "shrink"))
+    if square_above is None or shrink is None:
+        return None
+    z, xp = cuda.one_piece(z), namespace(z)
+    size, x = math.prod(z.shape), xp.empty_like(z)
+    blocks = min(MOST_BLOCKS, -(-size // cuda.THREADS))
+    sums = xp.empty(blocks + 1, dtype=xp.float64, device=device(z))  # one of each block of threads, and of all
+    square_above((blocks, 1), (z, sums), (size, t))
+    shrink((blocks, 1), (z, sums, x), (size, t, l2_weight * t))
+    return x if safe_square(float(sums[blocks]), z) else None
 
 
 # Every thread reads four entries at a time, so that enough reads are under way. All blocks of the second kernel
 # add up the sums of the first in the same order, which costs less than a kernel between the two.
-_CUDA = r"""
+_KERNELS = r"""
 __device__ REAL above(REAL z, REAL t) {
     return z > t ? z - t : (z < -t ? z + t : (z == z ? REAL(0) : z));
 }
 
-__device__ double over_block(double mine) {
-    __shared__ double shared[THREADS];
-    shared[threadIdx.x] = mine;
-    for (int half = THREADS / 2; half > 0; half /= 2) {
-        __syncthreads();
-        if (threadIdx.x < half) shared[threadIdx.x] += shared[threadIdx.x + half];
-    }
-    __syncthreads();
-    return shared[0];
-}
-
-extern "C" __global__ void square_above(const REAL* z, long long size, REAL t, double* sums) {
+extern "C" __global__ void square_above(const REAL* z, double* sums, NUMBER(size), NUMBER(threshold)) {
+    const long long size = VALUE(size);
+    const REAL t = VALUE(threshold);
     const long long stride = (long long)gridDim.x * THREADS;
     REAL total[4] = {0, 0, 0, 0};
     long long i = (long long)blockIdx.x * THREADS + threadIdx.x;
@@ -170,12 +108,16 @@ extern "C" __global__ void square_above(const REAL* z, long long size, REAL t, d
     if (threadIdx.x == 0) sums[blockIdx.x] = sum;
 }
 
-extern "C" __global__ void shrink(const REAL* z, long long size, REAL t, REAL growth, double* sums, REAL* x) {
+extern "C" __global__ void shrink(
+    const REAL* z, double* sums, REAL* x, NUMBER(size), NUMBER(threshold), NUMBER(growth)
+) {
+    const long long size = VALUE(size);
+    const REAL t = VALUE(threshold);
     double mine = 0;
     for (int k = threadIdx.x; k < gridDim.x; k += THREADS) mine += sums[k];
     double square = over_block(mine);
     if (blockIdx.x == 0 && threadIdx.x == 0) sums[gridDim.x] = square;
-    const REAL factor = 1 + growth / (REAL)sqrt(square);
+    const REAL factor = 1 + VALUE(growth) / sqrt(square);
     const long long stride = (long long)gridDim.x * THREADS;
     long long i = (long long)blockIdx.x * THREADS + threadIdx.x;
     for (; i + 3 * stride < size; i += 4 * stride) {

@@ -23,7 +23,7 @@ from ell12.side_by_side import columns_penalty, solve_side_by_side
 # 300 x 1000), counting the products with each number of columns, 30 to 50 columns came out best, both in time on a
 # CPU and in the times that a GPU took for 1 and for 50. All 150 at once cost 1.1 to 1.3 times as much, the folds
 # alone, one strength after the other, 1.3 to 1.8 times.
-COLUMNS = 40
+COLUMNS = 75
 WORK = 2**27  # entries that the columns' work arrays may take in any case; more only where X itself is larger
 COPIES = 16  # about so many arrays of the size of x and of the prediction does a step hold
 

@@ -8,12 +8,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
-
-from ell12.backend import inner, is_numpy
+from ell12.backend import inner, namespace
 from ell12.image_operators import Identity, Sampling
+from ell12.operators import sent_like
 from ell12.protocols import Array, Iterate, Point
-from ell12.restoration.stencil import STEPS, Buffers, Sweep, for_sweep, sweep_for
+from ell12.restoration.stencil import STEPS, for_sweep, sweep_for
 from ell12.restoration.total_variation import TotalVariationL12
 
 
@@ -48,7 +47,7 @@ class SmoothedGradient:
     momentum, gamma that of the optimized gradient method (Kim & Fessler, 2016), 0 where there are bounds; both
     begin again when the gradient points along the last move. An iterate is every fourth point z, whose objective
     and gradient are computed on the way. Denoising and inpainting of large NumPy images takes the four steps in
-    one compiled sweep; everything else, on arrays of any kind, a few passes a step.
+    one compiled sweep, on a GPU one kernel a step; everything else, on arrays of any kind, a few passes a step.
 
     Parameters
     ----------
@@ -113,18 +112,17 @@ def descend(
 
 
 def _swept_iterates(
-    loss: Any, penalty: TotalVariationL12, start: Point, lipschitz: float, momentum: Momentum, sweep: Sweep
+    loss: Any, penalty: TotalVariationL12, start: Point, lipschitz: float, momentum: Momentum, sweep: Any
 ) -> Iterator[Iterate]:
     """`descend` by compiled sweeps."""
     y, weight = _data(loss, penalty)
-    buffers = Buffers(tuple(start.x.shape), start.x.dtype)
     first = for_sweep(penalty.flipped(start.x))
-    old, new = (first, first), (np.empty_like(first), np.empty_like(first))
+    old, new = (first, first), (sweep.new_image(), sweep.new_image())
     while True:
         steps = [(1 / lipschitz, *momentum.next()) for _ in range(STEPS)]
-        point = buffers.take()
+        point = sweep.new_image()
         sums = sweep.advance(old, y, weight, steps, point, new)
-        size = penalty.unit * math.sqrt(sums.square / first.size)
+        size = penalty.unit * math.sqrt(sums.square / math.prod(first.shape))
         yield Iterate(loss.point(penalty.flipped(point)), sums.loss + sums.penalty, size, exact=True)
         if sums.turn > 0:
             momentum.restart()
@@ -133,7 +131,7 @@ def _swept_iterates(
 
 def _is_pointwise(loss: Any) -> bool:
     """Whether the loss is a sum over pixels with weights of 0 and 1."""
-    plain = loss.scale == 1 and loss.sample_weight is None and is_numpy(loss.b)
+    plain = loss.scale == 1 and loss.sample_weight is None
     return plain and type(loss.A) in (Identity, Sampling)
 
 
@@ -141,5 +139,6 @@ def _data(loss: Any, penalty: TotalVariationL12) -> tuple[Array, Array | None]:
     """The image that the loss compares with, and where it does; both as the sweep sees them."""
     if isinstance(loss.A, Identity):
         return for_sweep(penalty.flipped(loss.b)), None
-    weight = np.ascontiguousarray(penalty.flipped(loss.A.mask)).astype(loss.b.dtype)
+    mask = sent_like(penalty.flipped(loss.A.mask), loss.b)
+    weight = for_sweep(namespace(mask).astype(mask, loss.b.dtype))
     return for_sweep(penalty.flipped(loss.A.H @ loss.b)), weight

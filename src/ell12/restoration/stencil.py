@@ -9,13 +9,14 @@ import itertools
 import math
 import os
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from ell12 import cuda
 from ell12.backend import inner, is_numpy, namespace
 from ell12.image_operators import FiniteDifference
 from ell12.layout import row_norms
@@ -107,6 +108,11 @@ class Sweep:
         return sums
 
     @cached_property
+    def new_image(self) -> Callable[[], Array]:
+        """Makes an image with undefined entries."""
+        return Buffers(self.shape, self.dtype).take
+
+    @cached_property
     def spare(self) -> Pair:
         """Memory for a pair (z, x) between two sweeps."""
         return np.empty(self.shape, self.dtype), np.empty(self.shape, self.dtype)
@@ -141,7 +147,7 @@ class Sweep:
 
 def for_sweep(x: Array) -> Array:
     """The array as the sweep takes it: row by row, and writable, as another kind would have to be compiled for."""
-    return np.require(x, requirements=["C", "W"])
+    return np.require(x, requirements=["C", "W"]) if is_numpy(x) else cuda.one_piece(x)
 
 
 class Buffers:
@@ -163,10 +169,15 @@ class Buffers:
         return array.reshape(self.shape)
 
 
-def sweep_for(x: Array, penalty: Any, threads: int | None = None) -> Sweep | None:
+def sweep_for(x: Array, penalty: Any, threads: int | None = None) -> Any:
     """The compiled sweep for images like x; None where only the plain functions will do."""
-    small = math.prod(x.shape) < COMPILED_FROM
-    if small or not is_numpy(x) or x.dtype.char not in "fd" or penalty.ndim > 3 or penalty.smoothing == 0:
+    if math.prod(x.shape) < COMPILED_FROM or penalty.ndim > 3 or penalty.smoothing == 0:
+        return None
+    if not is_numpy(x):
+        from ell12.restoration.cuda_stencil import sweep_on_gpu
+
+        return sweep_on_gpu(x, penalty)
+    if x.dtype.char not in "fd":
         return None
     try:
         return Sweep(tuple(x.shape), x.dtype, penalty, threads)

@@ -1,0 +1,110 @@
+"""Kernels for NVIDIA GPUs: CUDA C, compiled when first used, for PyTorch and CuPy from the same source.
+
+A kernel sees ``REAL``, the type of its arrays, and ``THREADS``, their number in a block. Its arguments are arrays,
+then numbers: ``NUMBER(t)`` among the parameters, ``VALUE(t)`` for the double that was given. They travel as two
+halves, because PyTorch passes integers of 32 bits alone the same way in all of its versions.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+from ell12.backend import is_cupy, is_torch
+from ell12.protocols import Array
+
+THREADS = 256
+_REALS = {"float32": "float", "float64": "double"}
+PROLOGUE = r"""
+#define NUMBER(name) int name##_low, int name##_high
+#define VALUE(name) __hiloint2double(name##_high, name##_low)
+
+__device__ double over_block(double mine) {  // the sum over a block's threads, in an order that never changes
+    __shared__ double shared[THREADS];
+    __syncthreads();  // nobody reads what was there before
+    shared[threadIdx.x] = mine;
+    for (int half = THREADS / 2; half > 0; half /= 2) {
+        __syncthreads();
+        if (threadIdx.x < half) shared[threadIdx.x] += shared[threadIdx.x + half];
+    }
+    __syncthreads();
+    return shared[0];
+}
+"""
+
+Launch = Callable[[tuple[int, int], Sequence[Array], Sequence[float]], None]
+
+
+def kernel(x: Array, source: str, name: str, **macros: int) -> Launch | None:
+    """A kernel for arrays like x, called with (blocks, arrays, numbers); None where there can be none.
+
+    Arrays must be `one_piece`, of the precision of x or as the kernel says.
+    """
+    if is_cupy(x):
+        compiled, where = _compile_cupy, x.device.id
+    elif _is_plain_cuda_tensor(x):
+        compiled, where = _compile_torch, x.device
+    else:
+        return None
+    real = _REALS.get(str(x.dtype).rpartition(".")[2])
+    return None if real is None else compiled(source, name, where, REAL=real, THREADS=THREADS, **macros)
+
+
+def one_piece(x: Array) -> Array:
+    """An array that is on a GPU, in one piece of memory as it reads."""
+    if is_torch(x):
+        return x.resolve_neg().contiguous()
+    import cupy
+
+    return cupy.ascontiguousarray(x)
+
+
+def _is_plain_cuda_tensor(x: Array) -> bool:
+    """Whether x is memory of a GPU and no more: nothing that is differentiated, batched or traced."""
+    if not is_torch(x) or not x.is_cuda or x.requires_grad:
+        return False
+    import torch
+
+    wrapped = torch._C._functorch.is_functorch_wrapped_tensor
+    return hasattr(torch.cuda, "_compile_kernel") and not torch.compiler.is_compiling() and not wrapped(x)
+
+
+def _with_macros(source: str, macros: dict[str, Any]) -> str:
+    return "".join(f"#define {macro} {value}\n" for macro, value in macros.items()) + PROLOGUE + source
+
+
+def _halves(numbers: Sequence[float]) -> tuple[int, ...]:
+    return struct.unpack(f"<{2 * len(numbers)}i", struct.pack(f"<{len(numbers)}d", *numbers))
+
+
+@cache
+def _compile_cupy(source: str, name: str, device: int, **macros: Any) -> Launch | None:
+    import cupy
+    import numpy as np
+
+    compiled = cupy.RawKernel(_with_macros(source, macros), name)
+
+    def launch(blocks: tuple[int, int], arrays: Sequence[Array], numbers: Sequence[float]) -> None:
+        with cupy.cuda.Device(device):
+            compiled(blocks, (THREADS,), (*arrays, *map(np.int32, _halves(numbers))))
+
+    return launch
+
+
+@cache
+def _compile_torch(source: str, name: str, device: Any, **macros: Any) -> Launch | None:
+    import torch
+
+    try:
+        with torch.cuda.device(device):
+            compiled = torch.cuda._compile_kernel(_with_macros(source, macros), name)
+    except (RuntimeError, OSError):  # without the run-time compiler plain operations do
+        return None
+
+    def launch(blocks: tuple[int, int], arrays: Sequence[Array], numbers: Sequence[float]) -> None:
+        with torch.cuda.device(device):
+            compiled((*blocks, 1), (THREADS, 1, 1), [*arrays, *_halves(numbers)])
+
+    return launch

@@ -1,0 +1,197 @@
+"""The fused stencil of the smoothed total variation on a GPU: a gradient step is one kernel.
+
+`CudaSweep` does what `ell12.restoration.stencil.Sweep` does, with arrays of PyTorch and CuPy.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from ell12 import cuda
+from ell12.backend import as_numpy, device, namespace
+from ell12.protocols import Array
+from ell12.restoration.stencil import Pair, Sums
+
+MOST_BLOCKS = 8192
+
+
+class CudaSweep:
+    """The kernel for images like x, of one, two or three axes, on a GPU."""
+
+    def __init__(self, x: Array, penalty: Any, kernel: cuda.Launch) -> None:
+        space = tuple(x.shape)[len(x.shape) - penalty.ndim :]
+        self.kernel, self.mu = kernel, penalty.mu
+        self.kind = {"shape": tuple(x.shape), "dtype": x.dtype, "device": device(x)}
+        rows, across = math.prod(x.shape) // space[-1], -(-space[-1] // cuda.THREADS)
+        self.blocks = (across, max(1, min(rows, MOST_BLOCKS // across)))
+        lengths = (1,) * (3 - len(space)) + space
+        numbers = (penalty.mu, penalty.smoothing, penalty.l2_weight, penalty.bounds is not None, *penalty.limits)
+        self.numbers = (rows, *lengths, penalty.boundary == "periodic", *numbers)
+        self.library = namespace(x)
+
+    def value(self, x: Array) -> float:
+        """The smoothed penalty at x."""
+        return self.gradient(x)[0]
+
+    def gradient(self, x: Array) -> tuple[float, Array]:
+        """The smoothed penalty at x and its gradient."""
+        x, out = cuda.one_piece(x), self.new_image()
+        sums = self._run((x, x, x, x, out, out), stepping=False, weighted=False, step=(0.0, 0.0, 0.0))
+        return _total(sums, self.mu).penalty, out
+
+    def advance(
+        self,
+        old: Pair,
+        y: Array,
+        weight: Array | None,
+        steps: Sequence[tuple[float, float, float]],
+        point: Array,
+        new: Pair,
+    ) -> Sums:
+        """Make ``new`` what ``old`` is after some steps, as `ell12.restoration.stencil.Sweep.advance` does."""
+        z, x = old
+        given = y if weight is None else weight
+        if len(steps) == 1:  # the last step reads the point, and may overwrite what it came from
+            point[...] = z
+            z = point
+        for left, step in zip(range(len(steps) - 1, -1, -1), steps, strict=True):
+            after = (new[0], point)[left] if left < 2 else self.new_image()
+            arrays = (z, x, y, given, after, new[1])
+            sums = self._run(arrays, stepping=True, weighted=weight is not None, step=step)
+            z, x = after, new[1]
+        return _total(sums, self.mu)
+
+    def new_image(self) -> Array:
+        """An image with undefined entries."""
+        return self.library.empty(**self.kind)
+
+    def _run(self, arrays: tuple[Array, ...], *, stepping: bool, weighted: bool, step: tuple[float, ...]) -> Array:
+        """The kernel; arrays z, x, y, weight, new z, new x."""
+        shape = (self.blocks[0] * self.blocks[1], 4)
+        sums = self.library.empty(shape, dtype=self.library.float64, device=self.kind["device"])
+        self.kernel(self.blocks, (*arrays, sums), (*self.numbers, stepping, weighted, *step))
+        return sums
+
+
+def sweep_on_gpu(x: Array, penalty: Any) -> CudaSweep | None:
+    """The kernel for images like x; None where x is not on a GPU or has no kernel there."""
+    kernel = cuda.kernel(x, _KERNEL, "sweep", NDIM=penalty.ndim)
+    return None if kernel is None else CudaSweep(x, penalty, kernel)
+
+
+def _total(sums: Array, mu: float) -> Sums:
+    penalty, loss, square, turn = as_numpy(namespace(sums).sum(sums, axis=0)).tolist()
+    return Sums(mu * penalty, 0.5 * loss, square, turn)
+
+
+# A thread walks down a column of rows (of all images), blocks lie side by side along the last axis. Differences
+# that reach into a pixel are computed again by the pixel they reach: that costs less than memory for them.
+_KERNEL = r"""
+struct Numbers { REAL t, growth, unit, l2_weight; };
+
+// d - prox(d) of the differences d, which it replaces, and their envelope. Squares are safe, being in units of t.
+__device__ REAL residual(REAL* d, Numbers c) {
+    REAL size[NDIM], top = 0, square = 0, envelope = 0;
+    int largest = 0;
+    for (int k = 0; k < NDIM; ++k) {
+        size[k] = fabs(d[k]);
+        if (size[k] > top) { top = size[k]; largest = k; }
+    }
+    const bool some = top > c.t;
+    for (int k = 0; k < NDIM; ++k) {
+        const REAL most = !some && k == largest ? c.growth : c.t, cut = size[k] < most ? size[k] : most;
+        const REAL over = (size[k] - cut) * c.unit;
+        square += over * over;
+        envelope += cut * (size[k] - cut / 2);
+        d[k] = copysign(cut, d[k]);
+        size[k] -= cut;
+    }
+    if (some) {
+        const REAL factor = c.l2_weight / sqrt(square);
+        for (int k = 0; k < NDIM; ++k) d[k] -= copysign(factor * size[k], d[k]);
+        envelope -= c.t * c.t * (square * factor + c.l2_weight * c.l2_weight / 2);
+    }
+    return envelope;
+}
+
+struct Grid { int length[NDIM]; long long stride[NDIM]; bool periodic; };
+
+__device__ void differences(const REAL* z, const int* place, const Grid& grid, REAL* d) {
+    for (int k = 0; k < NDIM; ++k) {
+        const int last = grid.length[k] - 1;
+        if (place[k] < last) d[k] = z[grid.stride[k]] - z[0];
+        else d[k] = grid.periodic ? z[-last * grid.stride[k]] - z[0] : REAL(0);
+    }
+}
+
+// The gradient of the penalty over mu at a pixel, of which z is the address; the envelope there is added.
+__device__ REAL slope(const REAL* z, int* place, const Grid& grid, Numbers c, REAL* envelope) {
+    REAL d[NDIM], total = 0;
+    differences(z, place, grid, d);
+    *envelope += residual(d, c);
+    for (int k = 0; k < NDIM; ++k) total -= d[k];
+    for (int k = 0; k < NDIM; ++k) {
+        const int here = place[k];
+        if (here == 0 && !grid.periodic) continue;
+        place[k] = here == 0 ? grid.length[k] - 1 : here - 1;
+        differences(z + (place[k] - here) * grid.stride[k], place, grid, d);
+        residual(d, c);
+        total += d[k];
+        place[k] = here;
+    }
+    return total;
+}
+
+extern "C" __global__ void sweep(
+    const REAL* z, const REAL* x, const REAL* y, const REAL* weight, REAL* new_z, REAL* new_x, double* sums,
+    NUMBER(rows), NUMBER(planes), NUMBER(lines), NUMBER(width), NUMBER(periodic),
+    NUMBER(mu), NUMBER(t), NUMBER(l2_weight), NUMBER(bounded), NUMBER(low), NUMBER(high),
+    NUMBER(stepping), NUMBER(weighted), NUMBER(size), NUMBER(beta), NUMBER(gamma)
+) {
+    const int rows = VALUE(rows), lengths[3] = {(int)VALUE(planes), (int)VALUE(lines), (int)VALUE(width)};
+    const double t = VALUE(t), l2_weight = VALUE(l2_weight);
+    const Numbers c = {(REAL)t, (REAL)((1 - l2_weight) * t), (REAL)(1 / t), (REAL)l2_weight};
+    const REAL mu = VALUE(mu), low = VALUE(low), high = VALUE(high);
+    const REAL size = VALUE(size), beta = VALUE(beta), gamma = VALUE(gamma);
+    const bool bounded = VALUE(bounded) != 0, stepping = VALUE(stepping) != 0, weighted = VALUE(weighted) != 0;
+    Grid grid;
+    long long stride = 1;
+    for (int k = NDIM - 1; k >= 0; --k) {
+        grid.length[k] = lengths[3 - NDIM + k];
+        grid.stride[k] = stride;
+        stride *= grid.length[k];
+    }
+    grid.periodic = VALUE(periodic) != 0;
+    REAL envelope = 0, loss = 0, square = 0, turn = 0;
+    const int column = blockIdx.x * THREADS + threadIdx.x;
+    for (int row = blockIdx.y; column < lengths[2] && row < rows; row += gridDim.y) {
+        const int places[3] = {row / lengths[1] % lengths[0], row % lengths[1], column};
+        int place[NDIM];
+        for (int k = 0; k < NDIM; ++k) place[k] = places[3 - NDIM + k];
+        const long long i = (long long)row * lengths[2] + column;
+        REAL gradient = mu * slope(z + i, place, grid, c, &envelope);
+        if (!stepping) { new_z[i] = gradient; continue; }
+        const REAL pixel = z[i], away = pixel - y[i], pull = weighted ? weight[i] * away : away;
+        gradient += pull;
+        REAL left = gradient, moved = pixel - size * gradient;
+        if (bounded) {
+            left = pixel - fmin(fmax(pixel - gradient, low), high);
+            moved = fmin(fmax(moved, low), high);
+        }
+        const REAL move = moved - x[i], ahead = moved + beta * move + gamma * (moved - pixel);
+        new_x[i] = moved;
+        new_z[i] = bounded ? fmin(fmax(ahead, low), high) : ahead;
+        loss += pull * away;
+        square += left * left;
+        turn += gradient * move;
+    }
+    const double all[4] = {envelope, loss, square, turn};
+    const long long block = (long long)blockIdx.y * gridDim.x + blockIdx.x;
+    for (int k = 0; k < 4; ++k) {
+        const double sum = over_block(all[k]);
+        if (threadIdx.x == 0) sums[4 * block + k] = sum;
+    }
+}
+"""
