@@ -94,7 +94,6 @@ def gpu(request: pytest.FixtureRequest) -> Iterator[Backend]:
 # A GPU as a C++ compiler sees it: blocks of one thread, one after the other.
 ONE_THREAD = """
 #include <cmath>
-#include <cstring>
 using std::fabs; using std::sqrt; using std::copysign; using std::fmin; using std::fmax;
 #define __global__
 #define __device__ static
@@ -102,12 +101,7 @@ using std::fabs; using std::sqrt; using std::copysign; using std::fmin; using st
 struct Place { int x, y; };
 static Place threadIdx = {0, 0}, blockIdx, gridDim;
 static void __syncthreads() {}
-static double __hiloint2double(int high, int low) {
-    const unsigned halves[2] = {(unsigned)low, (unsigned)high};
-    double value;
-    std::memcpy(&value, halves, sizeof value);
-    return value;
-}
+template <class Real> static Real rsqrt(Real square) { return 1 / sqrt(square); }
 extern "C" void block(int x, int y, int across, int down) { blockIdx = {x, y}; gridDim = {across, down}; }
 """
 
@@ -135,7 +129,7 @@ def kernels_on_cpu(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.Tem
 
         def launch(blocks: tuple[int, int], arrays: Any, numbers: Any) -> None:
             assert all(array.flags.c_contiguous for array in arrays)
-            given = [*(ctypes.c_void_p(array.ctypes.data) for array in arrays), *cuda._halves(numbers)]
+            given = [*(ctypes.c_void_p(array.ctypes.data) for array in arrays), *map(ctypes.c_double, numbers)]
             for down in range(blocks[1]):
                 for across in range(blocks[0]):
                     library.block(across, down, *blocks)

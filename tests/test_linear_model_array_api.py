@@ -183,6 +183,35 @@ def test_cross_validation_on_arrays_of_other_libraries(kind):
     run(FOLDS, *kind.split())
 
 
+IMPUTER = (
+    ARRAYS
+    + """
+from ell12 import L12Imputer
+
+sklearn.set_config(array_api_dispatch=True)
+random = np.random.default_rng(0)
+X = random.standard_normal((30, 2)) @ random.standard_normal((2, 12))
+X = np.where(random.random(X.shape) < 0.3, np.nan, X).astype("float32")
+expected = L12Imputer(random_state=0).fit(X)
+model = L12Imputer(random_state=0).fit(array(X))
+for found, wanted in (
+    (model.transform(array(X)), expected.transform(X)),
+    (model.predict(array(X)), expected.predict(X)),
+    (model.fit_transform(array(X)), expected.transform(X)),
+):
+    assert type(found) is type(array(X)) and found.dtype == array(X).dtype and found.device == array(X).device
+    np.testing.assert_array_equal(as_numpy(found), wanted)
+assert isinstance(model.transform(X), np.ndarray)
+"""
+)
+
+
+@pytest.mark.parametrize("kind", ["torch cpu", "torch cuda", "cupy", "jax"])
+def test_the_imputer_gives_arrays_back_as_they_came(kind):
+    load(*kind.split())
+    run(IMPUTER, *kind.split())
+
+
 def test_without_dispatch_tensors_become_numpy_arrays():
     torch = pytest.importorskip("torch")
     from ell12 import L12Regressor

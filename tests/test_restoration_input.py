@@ -38,6 +38,7 @@ CALLS = {
     "deblur": lambda y, send: ell12.deblur_tv(y, send(KERNEL), 0.01, **FEW),
     "deblur periodic": lambda y, send: ell12.deblur_tv(y, send(KERNEL), 0.01, boundary="periodic", **FEW),
     "inpaint": lambda y, send: ell12.inpaint_tv(y, send(MASK), **FEW),
+    "mask of NumPy": lambda y, send: ell12.inpaint_tv(y, MASK, **FEW),
 }
 
 

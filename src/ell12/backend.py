@@ -190,7 +190,7 @@ def inner(x: Array, y: Array) -> float:
 
 
 def _are_plain(x: Array, y: Array) -> bool:
-    """Whether two CuPy arrays are what cuBLAS takes for vectors: real, alike, each in one piece and not too long."""
+    """Whether two CuPy arrays are what cuBLAS takes for vectors: real, alike, in one piece and not too long."""
     alike = x.dtype.char in "fd" and x.dtype == y.dtype and 0 < x.size == y.size <= LONGEST_DOT
     return alike and x.flags.c_contiguous and y.flags.c_contiguous
 

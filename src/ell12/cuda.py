@@ -1,12 +1,13 @@
 """Kernels for NVIDIA GPUs: CUDA C, compiled when first used, for PyTorch and CuPy from the same source.
 
 A kernel sees ``REAL``, the type of its arrays, and ``THREADS``, their number in a block. Its arguments are arrays,
-then numbers: ``NUMBER(t)`` among the parameters, ``VALUE(t)`` for the double that was given. They travel as two
-halves, because PyTorch passes integers of 32 bits alone the same way in all of its versions.
+then numbers, which are doubles.
 """
 
 from __future__ import annotations
 
+import ctypes
+import os
 import struct
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -18,9 +19,6 @@ from ell12.protocols import Array
 THREADS = 256
 _REALS = {"float32": "float", "float64": "double"}
 PROLOGUE = r"""
-#define NUMBER(name) int name##_low, int name##_high
-#define VALUE(name) __hiloint2double(name##_high, name##_low)
-
 __device__ double over_block(double mine) {  // the sum over a block's threads, in an order that never changes
     __shared__ double shared[THREADS];
     __syncthreads();  // nobody reads what was there before
@@ -75,10 +73,6 @@ def _with_macros(source: str, macros: dict[str, Any]) -> str:
     return "".join(f"#define {macro} {value}\n" for macro, value in macros.items()) + PROLOGUE + source
 
 
-def _halves(numbers: Sequence[float]) -> tuple[int, ...]:
-    return struct.unpack(f"<{2 * len(numbers)}i", struct.pack(f"<{len(numbers)}d", *numbers))
-
-
 @cache
 def _compile_cupy(source: str, name: str, device: int, **macros: Any) -> Launch | None:
     import cupy
@@ -88,7 +82,7 @@ def _compile_cupy(source: str, name: str, device: int, **macros: Any) -> Launch 
 
     def launch(blocks: tuple[int, int], arrays: Sequence[Array], numbers: Sequence[float]) -> None:
         with cupy.cuda.Device(device):
-            compiled(blocks, (THREADS,), (*arrays, *map(np.int32, _halves(numbers))))
+            compiled(blocks, (THREADS,), (*arrays, *map(np.float64, numbers)))
 
     return launch
 
@@ -98,13 +92,24 @@ def _compile_torch(source: str, name: str, device: Any, **macros: Any) -> Launch
     import torch
 
     try:
+        driver = ctypes.CDLL("nvcuda.dll" if os.name == "nt" else "libcuda.so.1")
         with torch.cuda.device(device):
             compiled = torch.cuda._compile_kernel(_with_macros(source, macros), name)
-    except (RuntimeError, OSError):  # without the run-time compiler plain operations do
+        function = compiled.func
+    except (RuntimeError, OSError, AttributeError):  # without its compiler, plain operations do
         return None
 
     def launch(blocks: tuple[int, int], arrays: Sequence[Array], numbers: Sequence[float]) -> None:
+        # By way of the driver: PyTorch's own call takes longer than a kernel does on a small image.
+        count = len(arrays) + len(numbers)
+        values = (ctypes.c_char * (8 * count))()
+        struct.pack_into(f"{len(arrays)}Q{len(numbers)}d", values, 0, *(a.data_ptr() for a in arrays), *numbers)
+        first = ctypes.addressof(values)
+        places = (ctypes.c_void_p * count)(*range(first, first + 8 * count, 8))
         with torch.cuda.device(device):
-            compiled((*blocks, 1), (THREADS, 1, 1), [*arrays, *_halves(numbers)])
+            stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
+            error = driver.cuLaunchKernel(function, *blocks, 1, THREADS, 1, 1, 0, stream, places, None)
+        if error:
+            raise RuntimeError(f"CUDA error {error} at the start of the kernel {name}")
 
     return launch

@@ -92,9 +92,9 @@ __device__ REAL above(REAL z, REAL t) {
     return z > t ? z - t : (z < -t ? z + t : (z == z ? REAL(0) : z));
 }
 
-extern "C" __global__ void square_above(const REAL* z, double* sums, NUMBER(size), NUMBER(threshold)) {
-    const long long size = VALUE(size);
-    const REAL t = VALUE(threshold);
+extern "C" __global__ void square_above(const REAL* z, double* sums, double entries, double threshold) {
+    const long long size = entries;
+    const REAL t = threshold;
     const long long stride = (long long)gridDim.x * THREADS;
     REAL total[4] = {0, 0, 0, 0};
     long long i = (long long)blockIdx.x * THREADS + threadIdx.x;
@@ -109,15 +109,15 @@ extern "C" __global__ void square_above(const REAL* z, double* sums, NUMBER(size
 }
 
 extern "C" __global__ void shrink(
-    const REAL* z, double* sums, REAL* x, NUMBER(size), NUMBER(threshold), NUMBER(growth)
+    const REAL* z, double* sums, REAL* x, double entries, double threshold, double growth
 ) {
-    const long long size = VALUE(size);
-    const REAL t = VALUE(threshold);
+    const long long size = entries;
+    const REAL t = threshold;
     double mine = 0;
     for (int k = threadIdx.x; k < gridDim.x; k += THREADS) mine += sums[k];
     double square = over_block(mine);
     if (blockIdx.x == 0 && threadIdx.x == 0) sums[gridDim.x] = square;
-    const REAL factor = 1 + VALUE(growth) / sqrt(square);
+    const REAL factor = 1 + growth / sqrt(square);
     const long long stride = (long long)gridDim.x * THREADS;
     long long i = (long long)blockIdx.x * THREADS + threadIdx.x;
     for (; i + 3 * stride < size; i += 4 * stride) {

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
+from sklearn import get_config
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, check_random_state, validate_data
 
-from ell12.backend import is_number
+from ell12.backend import as_numpy, beside, is_array, is_number
 from ell12.completion.complete import Completion, complete_matrix
 from ell12.completion.observed import Observed, as_observed, read_entries
 from ell12.completion.offsets import fit_offsets
@@ -87,6 +88,9 @@ class L12Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     A sparse matrix stands for its stored entries, explicit zeros included, and is completed to a dense one if that
     is no larger than 2^28 entries; `predict` gives single entries of any.
+
+    Arrays of PyTorch, CuPy and JAX, where scikit-learn's ``array_api_dispatch`` is on, are completed on the
+    processors and sent back to where they were; `ell12.complete_matrix` works where they are.
 
     Examples
     --------
@@ -177,7 +181,7 @@ class L12Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         observed, filled = self._completed(X)
         filled.reshape(-1)[observed.flat] = observed.values
-        return filled
+        return beside(filled, X, "X") if _is_dispatched(X) else filled
 
     def predict(self, rows: Any, columns: Any = None) -> Array:
         """The fitted matrix at pairs of row and column of the training data, as a vector.
@@ -192,7 +196,8 @@ class L12Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         if columns is None and scipy.sparse.issparse(rows):
             raise TypeError("of a sparse matrix not all entries are predicted; say which: predict(rows, columns)")
         if columns is None:
-            return self._completed(rows)[1]
+            filled = self._completed(rows)[1]
+            return beside(filled, rows, "rows") if _is_dispatched(rows) else filled
         values = self.completion_.predict(rows, columns)
         if self._biases is not None:  # zero, where a low-rank matrix has seen nothing, is no guess
             seen = self._seen[0][rows] & self._seen[1][columns]
@@ -226,6 +231,8 @@ class L12Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def _validated(self, X: Any, reset: bool) -> Any:
         if isinstance(X, np.ma.MaskedArray):
             X = np.ma.filled(X.astype(np.result_type(X.dtype, np.float32)), np.nan)
+        elif _is_dispatched(X):
+            X = as_numpy(X)
         return validate_data(
             self,
             X,
@@ -298,6 +305,11 @@ class L12Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             ConvergenceWarning,
             stacklevel=3,
         )
+
+
+def _is_dispatched(X: Any) -> bool:
+    """Whether X is an array of another library than NumPy, and scikit-learn is told to let such pass."""
+    return bool(get_config()["array_api_dispatch"]) and is_array(X) and not isinstance(X, np.ndarray)
 
 
 def _check_number_or_word(name: str, value: Any, words: tuple[str, ...]) -> None:

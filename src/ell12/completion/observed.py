@@ -13,7 +13,9 @@ import scipy.sparse
 from ell12.backend import (
     all_finite,
     as_floating,
+    beside,
     inner,
+    is_array,
     is_complex,
     is_numpy,
     max_abs,
@@ -73,8 +75,9 @@ class Observed:
 
     @classmethod
     def from_mask(cls, values: Array, mask: Array) -> Observed:
-        """The entries of a dense array at which the mask is true; both of the same library, on one device."""
+        """The entries of a dense array at which the mask, of the same library or NumPy's, is true."""
         values = as_floating(values, "values")
+        mask = beside(mask if is_array(mask) else np.asarray(mask), values, "mask")
         if tuple(values.shape) != tuple(mask.shape) or len(values.shape) != 2:
             shapes = f"{tuple(values.shape)} and {tuple(mask.shape)}"
             raise ValueError(f"values and mask must be two matrices of the same shape; got {shapes}")

@@ -109,7 +109,7 @@ __device__ REAL residual(REAL* d, Numbers c) {
         size[k] -= cut;
     }
     if (some) {
-        const REAL factor = c.l2_weight / sqrt(square);
+        const REAL factor = c.l2_weight * rsqrt(square);
         for (int k = 0; k < NDIM; ++k) d[k] -= copysign(factor * size[k], d[k]);
         envelope -= c.t * c.t * (square * factor + c.l2_weight * c.l2_weight / 2);
     }
@@ -146,16 +146,15 @@ __device__ REAL slope(const REAL* z, int* place, const Grid& grid, Numbers c, RE
 
 extern "C" __global__ void sweep(
     const REAL* z, const REAL* x, const REAL* y, const REAL* weight, REAL* new_z, REAL* new_x, double* sums,
-    NUMBER(rows), NUMBER(planes), NUMBER(lines), NUMBER(width), NUMBER(periodic),
-    NUMBER(mu), NUMBER(t), NUMBER(l2_weight), NUMBER(bounded), NUMBER(low), NUMBER(high),
-    NUMBER(stepping), NUMBER(weighted), NUMBER(size), NUMBER(beta), NUMBER(gamma)
+    double all_rows, double planes, double lines, double width, double periodic,
+    double curvature, double threshold, double l2_weight, double bounded, double least, double most,
+    double stepping, double weighted, double step, double nesterov, double further
 ) {
-    const int rows = VALUE(rows), lengths[3] = {(int)VALUE(planes), (int)VALUE(lines), (int)VALUE(width)};
-    const double t = VALUE(t), l2_weight = VALUE(l2_weight);
-    const Numbers c = {(REAL)t, (REAL)((1 - l2_weight) * t), (REAL)(1 / t), (REAL)l2_weight};
-    const REAL mu = VALUE(mu), low = VALUE(low), high = VALUE(high);
-    const REAL size = VALUE(size), beta = VALUE(beta), gamma = VALUE(gamma);
-    const bool bounded = VALUE(bounded) != 0, stepping = VALUE(stepping) != 0, weighted = VALUE(weighted) != 0;
+    const int rows = all_rows, lengths[3] = {(int)planes, (int)lines, (int)width};
+    const Numbers c = {
+        (REAL)threshold, (REAL)((1 - l2_weight) * threshold), (REAL)(1 / threshold), (REAL)l2_weight
+    };
+    const REAL mu = curvature, low = least, high = most, size = step, beta = nesterov, gamma = further;
     Grid grid;
     long long stride = 1;
     for (int k = NDIM - 1; k >= 0; --k) {
@@ -163,7 +162,7 @@ extern "C" __global__ void sweep(
         grid.stride[k] = stride;
         stride *= grid.length[k];
     }
-    grid.periodic = VALUE(periodic) != 0;
+    grid.periodic = periodic != 0;
     REAL envelope = 0, loss = 0, square = 0, turn = 0;
     const int column = blockIdx.x * THREADS + threadIdx.x;
     for (int row = blockIdx.y; column < lengths[2] && row < rows; row += gridDim.y) {
@@ -172,17 +171,17 @@ extern "C" __global__ void sweep(
         for (int k = 0; k < NDIM; ++k) place[k] = places[3 - NDIM + k];
         const long long i = (long long)row * lengths[2] + column;
         REAL gradient = mu * slope(z + i, place, grid, c, &envelope);
-        if (!stepping) { new_z[i] = gradient; continue; }
-        const REAL pixel = z[i], away = pixel - y[i], pull = weighted ? weight[i] * away : away;
+        if (stepping == 0) { new_z[i] = gradient; continue; }
+        const REAL pixel = z[i], away = pixel - y[i], pull = weighted != 0 ? weight[i] * away : away;
         gradient += pull;
         REAL left = gradient, moved = pixel - size * gradient;
-        if (bounded) {
+        if (bounded != 0) {
             left = pixel - fmin(fmax(pixel - gradient, low), high);
             moved = fmin(fmax(moved, low), high);
         }
         const REAL move = moved - x[i], ahead = moved + beta * move + gamma * (moved - pixel);
         new_x[i] = moved;
-        new_z[i] = bounded ? fmin(fmax(ahead, low), high) : ahead;
+        new_z[i] = bounded != 0 ? fmin(fmax(ahead, low), high) : ahead;
         loss += pull * away;
         square += left * left;
         turn += gradient * move;

@@ -9,9 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from ell12.backend import as_floating, inner, is_array, is_complex, is_number, namespace, real_dtype
+from ell12.backend import (
+    as_floating,
+    as_numpy,
+    inner,
+    is_array,
+    is_complex,
+    is_number,
+    is_numpy,
+    namespace,
+    real_dtype,
+)
 from ell12.image_operators import Convolution, FourierSampling, Identity, Sampling, as_shape
-from ell12.operators import adjoint, as_operator, dtype_of, input_shape, output_shape
+from ell12.operators import adjoint, as_operator, dtype_of, input_shape, output_shape, sent_like
 from ell12.protocols import Array
 from ell12.restoration.arrangements import Cropped, Mirrored, RealInput, Reshaped, Stacked
 from ell12.restoration.images import as_image, channels_first, filled
@@ -359,8 +369,9 @@ def _mask_like(mask: Any, image: Any, channel_axis: int | None) -> Array:
 def _without_unknown(image: Any, known: Array) -> Array:
     """The image with zeros where it is not known."""
     image = image if is_array(image) else np.asarray(image)
+    known = as_numpy(known) if is_numpy(image) else sent_like(known, image)
     xp = namespace(image)
-    return xp.where(xp.asarray(known), image, xp.zeros_like(image))
+    return xp.where(known, image, xp.zeros_like(image))
 
 
 def _fourier_samples(y: Array, A: Any, mask: Array) -> Array:
