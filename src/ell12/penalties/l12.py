@@ -11,6 +11,7 @@ import numpy as np
 from ell12.backend import as_floating, device, indices_like, is_complex, like, max_abs, namespace, norm
 from ell12.checks import check_numbers, check_weights, set_numbers
 from ell12.layout import group_norms, group_rows
+from ell12.norms import l1_and_l2
 from ell12.protocols import Array
 from ell12.prox import prox_l12, prox_l12_groups, prox_l12_iterative
 
@@ -65,11 +66,13 @@ class L12:
         check_weights(self.weights, tuple(x.shape))
         if self.nonnegative and bool(namespace(x).any(x < 0)):
             return math.inf
-        x = self._penalised(x)
-        xp = namespace(x)
-        size = xp.abs(x)
-        total = float(xp.sum(size if self.weights is None else self._support_weights(x) * size))
-        return self.alpha * (total - self.l2_weight * norm(x))
+        if self.weights is None:
+            total, length = l1_and_l2(x)
+        else:
+            x = self._penalised(x)
+            xp = namespace(x)
+            total, length = float(xp.sum(self._support_weights(x) * xp.abs(x))), norm(x)
+        return self.alpha * (total - self.l2_weight * length)
 
     def prox(self, x: Array, step: float) -> Array:
         """`ell12.prox.prox_l12` with threshold ``alpha * step``; entries of weight 0 pass."""

@@ -11,20 +11,18 @@ import numpy as np
 
 from ell12.backend import (
     as_floating,
-    as_numpy,
     inner,
     is_array,
     is_complex,
     is_number,
-    is_numpy,
     namespace,
     real_dtype,
 )
 from ell12.image_operators import Convolution, FourierSampling, Identity, Sampling, as_shape
-from ell12.operators import adjoint, as_operator, dtype_of, input_shape, output_shape, sent_like
+from ell12.operators import adjoint, as_operator, dtype_of, input_shape, output_shape
 from ell12.protocols import Array
 from ell12.restoration.arrangements import Cropped, Mirrored, RealInput, Reshaped, Stacked
-from ell12.restoration.images import as_image, channels_first, filled
+from ell12.restoration.images import as_image, channels_first, filled, mask_like, without_unknown
 from ell12.restoration.noise import estimate_noise
 from ell12.restoration.problems import MAX_ITER, TOL_DENOISING, Options, Problem
 from ell12.restoration.strength import strength_for_deblurring, strength_for_noise, value_range
@@ -201,8 +199,8 @@ def inpaint_tv(image: Array, mask: Array, alpha: float | str | None = None, **op
     True
     """
     chosen = Options(**options)
-    known = _mask_like(mask, image, chosen.channel_axis)
-    y, ndim = channels_first(as_image(_without_unknown(image, known)), chosen.channel_axis)
+    known = mask_like(mask, image, chosen.channel_axis)
+    y, ndim = channels_first(as_image(without_unknown(image, known)), chosen.channel_axis)
     known, _ = channels_first(known, chosen.channel_axis)
     A = Sampling(known)
     problem = Problem(A @ y, A, filled(y, known, ndim), ndim, chosen)
@@ -246,7 +244,7 @@ def reconstruct_mri(
     chosen = Options(**{"boundary": "periodic", **options})
     mask = mask if is_array(mask) else np.asarray(mask)
     with contextlib.suppress(ValueError):  # the samples alone have another shape
-        data = _without_unknown(data, _mask_like(mask, data, chosen.channel_axis))
+        data = without_unknown(data, mask_like(mask, data, chosen.channel_axis))
     y, _ = channels_first(as_image(data, "data"), chosen.channel_axis)
     A: Any = FourierSampling(mask)
     if chosen.channel_axis is not None:
@@ -348,30 +346,6 @@ def _blur(kernel: Any, y: Array, ndim: int, boundary: str) -> Any:
         mirrored = Mirrored(shape, widths)
         A = Cropped(mirrored.output_shape, widths) @ (Convolution(kernel, mirrored.output_shape) @ mirrored)
     return A if len(y.shape) == ndim else Stacked(A, int(y.shape[0]))
-
-
-def _mask_like(mask: Any, image: Any, channel_axis: int | None) -> Array:
-    """The mask in the shape of the image."""
-    mask = mask if is_array(mask) else np.asarray(mask)
-    shape, ndim = tuple(np.shape(image)), len(np.shape(image))
-    xp = namespace(mask)
-    if not xp.isdtype(mask.dtype, "bool"):
-        raise TypeError(f"mask must hold truth values, True where a pixel is known; got dtype {mask.dtype}")
-    if tuple(mask.shape) == shape:
-        return mask
-    if channel_axis is not None and -ndim <= channel_axis < ndim:
-        axis = int(channel_axis) % ndim
-        if tuple(mask.shape) == shape[:axis] + shape[axis + 1 :]:
-            return xp.asarray(xp.broadcast_to(xp.expand_dims(mask, axis=axis), shape), copy=True)
-    raise ValueError(f"mask of shape {tuple(mask.shape)} does not fit an image of shape {shape}")
-
-
-def _without_unknown(image: Any, known: Array) -> Array:
-    """The image with zeros where it is not known."""
-    image = image if is_array(image) else np.asarray(image)
-    known = as_numpy(known) if is_numpy(image) else sent_like(known, image)
-    xp = namespace(image)
-    return xp.where(known, image, xp.zeros_like(image))
 
 
 def _fourier_samples(y: Array, A: Any, mask: Array) -> Array:

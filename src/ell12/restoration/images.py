@@ -7,7 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from ell12.backend import all_finite, as_floating, indices_like, is_array, is_half, is_numpy, max_abs, namespace
+from ell12.backend import (
+    all_finite,
+    as_floating,
+    as_numpy,
+    indices_like,
+    is_array,
+    is_half,
+    is_numpy,
+    max_abs,
+    namespace,
+)
+from ell12.operators import sent_like
 from ell12.protocols import Array
 
 
@@ -75,6 +86,30 @@ def channels_first(image: Array, channel_axis: int | None) -> tuple[Array, int]:
 def channels_back(image: Array, channel_axis: int | None) -> Array:
     """The inverse of `channels_first`."""
     return image if channel_axis is None else namespace(image).moveaxis(image, 0, int(channel_axis))
+
+
+def mask_like(mask: Any, image: Any, channel_axis: int | None) -> Array:
+    """The mask in the shape of the image, and as the kind of array that it is."""
+    mask = mask if is_array(mask) else np.asarray(mask)
+    mask = sent_like(mask, image) if is_array(image) and not is_numpy(image) else as_numpy(mask)
+    shape, ndim = tuple(np.shape(image)), len(np.shape(image))
+    xp = namespace(mask)
+    if not xp.isdtype(mask.dtype, "bool"):
+        raise TypeError(f"mask must hold truth values, True where a pixel is known; got dtype {mask.dtype}")
+    if tuple(mask.shape) == shape:
+        return mask
+    if channel_axis is not None and -ndim <= channel_axis < ndim:
+        axis = int(channel_axis) % ndim
+        if tuple(mask.shape) == shape[:axis] + shape[axis + 1 :]:
+            return xp.asarray(xp.broadcast_to(xp.expand_dims(mask, axis=axis), shape), copy=True)
+    raise ValueError(f"mask of shape {tuple(mask.shape)} does not fit an image of shape {shape}")
+
+
+def without_unknown(image: Any, known: Array) -> Array:
+    """The image with zeros where it is not known."""
+    image = image if is_array(image) else np.asarray(image)
+    xp = namespace(image)
+    return xp.where(known, image, xp.zeros_like(image))
 
 
 def filled(image: Array, known: Array, ndim: int) -> Array:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ell12.backend import inner
+from ell12.norms import difference
 from ell12.protocols import Iterate, Loss, Penalty, Point
 from ell12.solvers.steps import ProximalStep, check_step, objective
 
@@ -144,9 +145,9 @@ class NonmonotoneAPG:
             z = take_step(y, near=x.x)
             previous, t_previous, t = x, t, next_t(t)
             foresee(_extrapolated, z, previous, z, t_previous, t)
-            iterate = take_step.iterate(z, y)
-            move = z.x - y.x
-            if not iterate.objective <= average - self.delta * inner(move, move):
+            largest, square = difference(z.x, y.x)
+            iterate = Iterate(z, objective(loss, penalty, z), largest / take_step.step)
+            if not iterate.objective <= average - self.delta * square:
                 plain = take_step(x)
                 foresee(_extrapolated, plain, previous, z, t_previous, t)
                 if not iterate.objective <= objective(loss, penalty, plain):
