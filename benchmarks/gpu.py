@@ -17,6 +17,7 @@ import sys
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -193,26 +194,23 @@ def image_rows() -> list[Row]:
     matrix, mask = factors[0] @ factors[1].T, generator.random((2048, 2048)) < 0.5
     alpha = 0.02 * float(np.linalg.norm(np.where(mask, matrix, 0), 2))
 
-    def denoise(kind: Callable[[Any], Any]) -> str:
-        restored = ell12.denoise_tv(kind(noisy), 0.05, return_result=True)
+    def denoise(image: Any) -> str:
+        restored = ell12.denoise_tv(image, 0.05, return_result=True)
         return f"{restored.runs[0].n_iter} steps"
 
-    def complete(kind: Callable[[Any], Any]) -> str:
-        result = ell12.complete_matrix(ell12.Observed.from_mask(kind(matrix), kind(mask)), alpha)
+    def complete(values: Any, known: Any) -> str:
+        result = ell12.complete_matrix(ell12.Observed.from_mask(values, known), alpha)
         return f"{result.n_iter} steps, rank {result.x.rank}, objective {result.objective:.7g}"
 
     rows = []
-    for what, call in (
-        ("denoise_tv, 4096 x 4096", denoise),
-        ("complete_matrix, 2048 x 2048, half known", complete),
+    for what, call, data in (
+        ("denoise_tv, 4096 x 4096", denoise, (noisy,)),
+        ("complete_matrix, 2048 x 2048, half known", complete, (matrix, mask)),
     ):
         for where, kind in (("GPU", lambda x: torch.as_tensor(x, device="cuda")), ("CPU", np.asarray)):
-            note = call(kind)  # and what is compiled or planned once
-            torch.cuda.synchronize()
-            begin = time.perf_counter()
-            call(kind)
-            torch.cuda.synchronize()
-            rows.append(row(f"{what}, {where}", time.perf_counter() - begin, None, note))
+            arrays = [kind(x) for x in data]
+            note = call(*arrays)  # and what is compiled or planned once
+            rows.append(row(f"{what}, {where}", seconds(partial(call, *arrays), 1), None, note))
     return rows
 
 

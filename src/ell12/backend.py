@@ -21,7 +21,6 @@ from array_api_compat import (
     is_jax_namespace,
     is_torch_array,
     is_torch_namespace,
-    to_device,
 )
 
 from ell12.protocols import Array
@@ -126,11 +125,13 @@ def indices_like(value: np.ndarray, x: Array) -> Array:
 
 def as_numpy(x: Any) -> np.ndarray:
     """``x`` as a NumPy array, fetched from its device if it is not on this one."""
+    if is_torch(x):
+        return x.detach().cpu().resolve_conj().resolve_neg().numpy()
+    if is_cupy(x):
+        return x.get()
     try:
         return np.asarray(x)
-    except TypeError:  # how PyTorch and CuPy say that x is on a device
-        return np.asarray(to_device(x, "cpu"))
-    except RuntimeError:  # how the bare standard says it
+    except RuntimeError:  # how the bare standard says that x is on another device
         return np.from_dlpack(x)
 
 
