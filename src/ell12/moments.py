@@ -120,7 +120,12 @@ def mean_squared_loss(found: Moments, width: int, targets: Any, intercept: bool,
 def _merge_labels(one: Moments, other: Moments) -> tuple[Array | None, Array | None]:
     if one.labels is None or other.labels is None:
         return None, None
-    labels, codes = np.unique(np.concatenate([one.labels, other.labels]), return_inverse=True)
+    if one.labels.size == 0:  # and of a dtype that says nothing
+        return other.labels, other.label_weights
+    try:
+        labels, codes = np.unique(np.concatenate([one.labels, other.labels]), return_inverse=True)
+    except TypeError as error:
+        raise TypeError(f"y must hold labels of one kind: {error}") from error
     return labels, np.bincount(codes, np.concatenate([one.label_weights, other.label_weights]), labels.size)
 
 

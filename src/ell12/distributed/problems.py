@@ -80,7 +80,14 @@ def sum_loss(
     if not use_gram(gram, kind, X):
         return SumLoss(make_blocks(shape, X, y, weight, persist), shape, dtype=floating(X.dtype), scale=scale)
     found = make_blocks(shape, X, y, weight, persist=False).total("moments", moments, True, "target")
+    check_rows(found)
     return quadratic_loss(found, X.shape[1], intercept=intercept, scale=scale, dtype=floating(X.dtype))
+
+
+def check_rows(found: Moments) -> None:
+    """Raise where no block holds any row."""
+    if found.rows == 0:
+        raise ValueError("X has no rows: all of its chunks are empty")
 
 
 def quadratic_loss(
@@ -95,7 +102,7 @@ def floating(dtype: Any) -> Any:
     """The dtype that x has for data of this one."""
     if np.dtype(dtype).kind not in "biuf":
         raise TypeError(f"X must hold real numbers, got dtype {dtype}")
-    return dtype if np.dtype(dtype).kind == "f" else np.dtype(np.float64)
+    return np.dtype(dtype if np.dtype(dtype) in (np.float32, np.float64) else np.float64)
 
 
 def use_gram(gram: bool | str, kind: type[LinearLoss], X: Any) -> bool:

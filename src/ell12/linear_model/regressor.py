@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.metaestimators import available_if
 
@@ -152,6 +153,7 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
         self._chunks = None
         if is_chunked(X):
             note_features(self, X)
+            y = y if hasattr(y, "ndim") else np.asarray(y)
             problems = regression_problems(X, y, sample_weight, self.fit_intercept, self.shared_support)
         else:
             X, y, sample_weight = self._validate_regression(X, y, sample_weight)
