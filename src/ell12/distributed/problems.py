@@ -11,6 +11,7 @@ from ell12.distributed.loss import GRAM_COLUMNS, SumLoss
 from ell12.distributed.moments import moments
 from ell12.distributed.source import as_rows, beside_rows, make_blocks
 from ell12.losses import LinearLoss, SquaredLoss
+from ell12.losses.linear import check_kind
 from ell12.moments import Moments
 from ell12.quadratic import QuadraticLoss
 
@@ -70,6 +71,7 @@ def sum_loss(
     >>> minimize(loss, L12(alpha=1.0)).x.round(4)
     array([ 2.5547, -3.8321,  0.    ,  0.    ])
     """
+    check_kind(kind)
     X = as_rows(X)
     y = beside_rows(y, X, "y")
     if y.ndim != 1:
