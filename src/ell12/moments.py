@@ -98,7 +98,12 @@ def of_rows(A: Any, targets: Array, weight: Array, products: bool = True) -> tup
            [4., 8.]]))
     """
     measure = _of_sparse if scipy.sparse.issparse(A) else _of_dense
-    return measure(A, targets, weight, products)
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean, square = measure(A, targets, weight, products)
+    squares = 0.0 if square is None else np.diagonal(square)  # no product is larger than the largest of them
+    if not (np.isfinite(mean).all() and np.isfinite(squares).all()):
+        raise ValueError("X or y is too large for the squares of its entries; scale it first")
+    return mean, square
 
 
 def mean_squared_loss(found: Moments, width: int, targets: Any, intercept: bool, dtype: Any) -> QuadraticLoss:

@@ -186,4 +186,4 @@ def _parts(chunk: Any) -> tuple[Any, Any, Any]:
     """A, b and the weights, if there are any."""
     if not isinstance(chunk, tuple | list) or len(chunk) not in (2, 3):
         raise TypeError("it must be a pair (A, b) or a triple (A, b, sample_weight)")
-    return tuple(chunk) if len(chunk) == 3 else (*chunk, None)  # type: ignore[return-value]
+    return tuple(chunk) if len(chunk) == 3 else (*chunk, None)

@@ -184,14 +184,16 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
         first = self._chunks is None
         X, y, sample_weight = self._validate_regression(X, y, sample_weight, reset=first)
         check_numpy(X, "partial_fit")
+        chunks = self._chunks
         if first:
-            self._chunks = Chunks(X.dtype) if X.shape[1] <= MOST_COLUMNS else Descents()
-        if isinstance(self._chunks, Chunks):
-            self._chunks.add(X, y, sample_weight)
-            problems = self._chunks.problems(self.fit_intercept, y.ndim == 2, self.shared_support)
+            chunks = Chunks(X.dtype) if X.shape[1] <= MOST_COLUMNS else Descents()
+        if isinstance(chunks, Chunks):
+            chunks = chunks.with_rows(X, y, sample_weight)
+            problems = chunks.problems(self.fit_intercept, y.ndim == 2, self.shared_support)
             self._fit_problems(problems, self.alpha, saved=False)
         else:
-            self._step_through(SquaredLoss, X, self._targets(y), sample_weight)
+            self._step_through(chunks, SquaredLoss, X, self._targets(y), sample_weight)
+        self._chunks = chunks  # not before: a call that fails leaves no trace
         self._squeeze(y)
         return self
 
