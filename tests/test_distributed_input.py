@@ -138,3 +138,17 @@ def test_wrong_targets_and_weights_are_named(data):
 def test_other_collections_are_refused(other):
     with pytest.raises(TypeError, match="X must be a dask array or DataFrame"):
         L12Regressor().fit(other, [1.0, 2.0])
+
+
+def test_a_constant_column_that_is_not_penalised_has_no_coefficient(data):
+    X, y = data
+    X = np.column_stack([X, np.full(ROWS, 0.1)])
+    options = {"alpha": 0.1, "penalty_factors": [1, 1, 1, 1, 1, 0]}
+    expected = L12Regressor(**options).fit(X, y)
+    assert expected.coef_[-1] == 0
+    model = L12Regressor(**options).fit(chunked(X), y)
+    assert_same(model, expected)
+    for part in (slice(0, 30), slice(30, 90)):
+        model = L12Regressor(**options) if part.start == 0 else model
+        model.partial_fit(X[part], y[part])
+    assert_same(model, expected)

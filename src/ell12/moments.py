@@ -116,8 +116,12 @@ def mean_squared_loss(found: Moments, width: int, targets: Any, intercept: bool,
         inside = found.mean[:width]
         gram, cross = gram + np.outer(inside, inside), cross + np.multiply.outer(inside, means)
         return QuadraticLoss(gram, cross, np.sum(squares + means**2) / 2, dtype)
+    # What centring leaves of a constant column is rounding, and counts as nothing.
+    varies = np.diagonal(gram) > (8 * np.finfo(np.float64).eps * found.mean[:width]) ** 2
+    if not varies.all():
+        gram, cross = gram * np.outer(varies, varies), (varies * cross.T).T
     spread = np.maximum(found.high[targets] - means, means - found.low[targets])
-    # What centring leaves of a constant target is rounding, and counts as nothing.
+    # So it does of a constant target.
     kept = np.where(spread <= 8 * np.finfo(dtype).eps * np.abs(means), 0.0, 1.0)
     return QuadraticLoss(gram, kept * cross, np.sum(kept * squares) / 2, dtype)
 
