@@ -1,5 +1,8 @@
 """What people hand to the estimators and losses on Dask: filtered frames, nullable numbers, wrong shapes."""
 
+import subprocess
+import sys
+
 import dask
 import dask.array as da
 import dask.bag
@@ -9,7 +12,7 @@ import pandas as pd
 import pytest
 import scipy.sparse
 
-from ell12 import L12, HuberLoss, L12Classifier, L12Regressor, SquaredLoss, minimize
+from ell12 import L12, HuberLoss, L12Classifier, L12Regressor, SquaredLoss, denoise_tv, minimize
 from ell12.distributed import sum_loss
 
 ROWS, NAMES = 90, list("abcde")
@@ -132,6 +135,17 @@ def test_wrong_targets_and_weights_are_named(data):
         L12Classifier().fit(chunked(X), np.where(np.arange(ROWS) == 40, None, names))
     with pytest.raises(TypeError, match="y must hold labels of one kind"):
         L12Classifier().fit(chunked(X), np.where(np.arange(ROWS) < 30, 1, names))
+
+
+def test_an_image_on_dask_is_refused_rather_than_never_restored():
+    with pytest.raises(TypeError, match="image is a Dask Array: restore"):
+        denoise_tv(da.ones((8, 8)), 0.1)
+
+
+def test_without_dask_it_is_said_what_to_install():
+    code = "import sys; sys.modules['distributed'] = None; import ell12.distributed"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "pip install 'ell12[dask]'" in found.stderr
 
 
 @pytest.mark.parametrize("other", [dask.bag.from_sequence([1, 2]), dask.delayed([[1.0], [2.0]])])
