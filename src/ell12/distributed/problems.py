@@ -72,6 +72,8 @@ def sum_loss(
     array([ 2.5547, -3.8321,  0.    ,  0.    ])
     """
     check_kind(kind)
+    if persist not in (True, False, "auto"):
+        raise ValueError(f"persist must be True, False or 'auto', got {persist!r}")
     X = as_rows(X)
     y = beside_rows(y, X, "y")
     if y.ndim != 1:

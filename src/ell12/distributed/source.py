@@ -60,8 +60,6 @@ def beside_rows(values: Any, X: da.Array, name: str) -> da.Array:
 
 def make_blocks(kind: Kind, X: da.Array, y: da.Array, weight: da.Array | None, persist: bool | str) -> Blocks:
     """One block for each chunk of rows, kept by the workers or made anew in every pass."""
-    if persist not in (True, False, "auto"):
-        raise ValueError(f"persist must be True, False or 'auto', got {persist!r}")
     token = uuid.uuid4().hex
     make, shared = delayed(make_block, pure=False), delayed(kind, name=f"ell12-kind-{token}", traverse=False)
     columns = zip(chunks(X), chunks(y), chunks(weight, X.numblocks[0]), strict=True)
