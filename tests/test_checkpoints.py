@@ -88,13 +88,22 @@ def test_a_broken_file_is_named(problem, tmp_path, content):
         run(problem, path, resume=True)
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [({"checkpoint_seconds": -1}, "checkpoint_seconds"), ({"checkpoint_seconds": math.nan}, "checkpoint_seconds")],
-)
-def test_bad_intervals_are_named(problem, tmp_path, options, words):
-    with pytest.raises(ValueError, match=words):
-        run(problem, tmp_path / "fit.npz", **options)
+def test_a_single_array_and_a_later_format_are_refused(problem, tmp_path):
+    path = tmp_path / "fit.npz"
+    with path.open("wb") as file:
+        np.save(file, np.zeros(3))
+    with pytest.raises(ValueError, match=r"fit\.npz is no checkpoint"):
+        run(problem, path, resume=True)
+    run(problem, path, max_iter=2)
+    np.savez(path, **dict(np.load(path)) | {"version": 99})
+    with pytest.raises(ValueError, match="a later version of ell12"):
+        run(problem, path, resume=True)
+
+
+@pytest.mark.parametrize("seconds", [-1, math.nan, "often", None])
+def test_bad_intervals_are_named(problem, tmp_path, seconds):
+    with pytest.raises(ValueError, match="checkpoint_seconds must be a finite number"):
+        run(problem, tmp_path / "fit.npz", checkpoint_seconds=seconds)
 
 
 def test_a_missing_folder_is_named_before_the_run(problem, tmp_path):

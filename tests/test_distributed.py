@@ -308,6 +308,7 @@ def test_arguments_are_checked_at_once(data):
         ((SquaredLoss, X, b), {"gram": "yes"}, "gram must be"),
         ((LogisticLoss, X, b), {"gram": True}, "gram=True needs a squared loss"),
         ((LogisticLoss, X, b), {"persist": "no"}, "persist must be"),
+        ((SquaredLoss, X, b), {"persist": "no"}, "persist must be"),
         ((HuberLoss, X, b), {"delta": -1.0}, "delta must be"),
         ((SquaredLoss, X, b), {"scale": 0.0}, "scale must be"),
     ):
@@ -315,6 +316,8 @@ def test_arguments_are_checked_at_once(data):
             sum_loss(*arguments, **options)
     with pytest.raises(TypeError, match="X must be a dask array"):
         sum_loss(SquaredLoss, A, b)
+    with pytest.raises(TypeError, match="the loss must be a class such as SquaredLoss"):
+        sum_loss("squared", X, b)
     with pytest.raises(TypeError, match="X must hold real numbers"):
         sum_loss(SquaredLoss, X * 1j, b, gram=False)
     with pytest.raises(TypeError, match="sum_loss"):

@@ -2,6 +2,7 @@
 
 from itertools import pairwise
 
+import dask
 import dask.array as da
 import dask.dataframe as dd
 import numpy as np
@@ -174,6 +175,8 @@ def test_errors_name_the_block_and_the_argument(observed):
         ell12.complete_matrix(sparse_chunks(observed), 1.0)
     with pytest.raises(TypeError, match="AlternatingLeastSquares"):
         minimize(completion_loss(partitions(table)), SpectralL12(1.0), solver=FactoredAPG())
+    with pytest.raises(TypeError, match="AlternatingLeastSquares"):
+        minimize(completion_loss(partitions(table)), SpectralL12(1.0))
 
 
 def test_rows_in_several_partitions_are_brought_together_by_a_shuffle(observed):
@@ -181,3 +184,37 @@ def test_rows_in_several_partitions_are_brought_together_by_a_shuffle(observed):
     far = complete_matrix(mixed.shuffle("user"), 1.0, max_rank=3, shape=SHAPE, tol=1e-6)
     near = ell12.complete_matrix(observed, 1.0, engine="als", max_rank=3, tol=1e-6)
     np.testing.assert_allclose(far.to_array(), near.to_array(), atol=1e-6)
+
+
+def test_wrong_arguments_are_named(observed, tmp_path):
+    table = table_of(observed)
+    for names in (("user", "item"), ("user", "user", "value"), "uiv"):
+        with pytest.raises(ValueError, match="names must be three different names"):
+            completion_loss(partitions(table), names=names)
+    for shape in (80, (80.5, 40), (-1, 40)):
+        with pytest.raises(ValueError, match="shape must be a pair of whole numbers"):
+            completion_loss(partitions(table), shape=shape)
+    with pytest.raises(ValueError, match="persist must be True or False"):
+        completion_loss(partitions(table), persist="maybe")
+    with pytest.raises(TypeError, match="paths of Parquet files, got a list of DataFrame"):
+        completion_loss([table])
+    with pytest.raises(ValueError, match=f"ratings in {tmp_path}"):
+        completion_loss(tmp_path)
+    table.drop(columns="value").to_parquet(tmp_path / "part.parquet")
+    with pytest.raises(ValueError, match="ratings has no column 'value'"):
+        completion_loss(tmp_path)
+
+
+def test_ratings_that_cannot_be_used_are_named(observed):
+    table = table_of(observed)
+    for name, words in (("user", "rows"), ("item", "columns")):
+        keys = table.assign(**{name: table[name].astype(np.int64) + 10**12})
+        with pytest.raises(ValueError, match=rf"numbers of {words} run up to 10{{9}}.*factorize"):
+            completion_loss(dd.from_pandas(keys, npartitions=1))
+    with pytest.raises(TypeError, match="block 0: ratings must be real numbers"):
+        completion_loss(dd.from_pandas(table.assign(value=1j), npartitions=1))
+    with pytest.raises(ValueError, match="ratings is too large for the squares"):
+        completion_loss(dd.from_pandas(table.assign(value=1e200), npartitions=1))
+    chunk = dask.delayed(observed.sparse()[:20])
+    with pytest.raises(ValueError, match="block 0: it has 20 rows, where its chunk should have 30"):
+        completion_loss(da.from_delayed(chunk, (30, SHAPE[1]), dtype=float))

@@ -111,6 +111,14 @@ for y in (labels, (labels == "b").astype(int), np.unique(labels, return_inverse=
 short, targets = array(X.astype("float32")), array(Y.astype("float32"))
 single = L12Regressor(0.1).fit(short, targets)
 assert single.coef_.dtype == single.intercept_.dtype == single.predict(short).dtype == short.dtype
+
+sklearn.set_config(array_api_dispatch=False)
+for rows in (X, array(X)):
+    try:
+        single.predict(rows)
+        raise AssertionError("tensors were mixed with arrays")
+    except ValueError as error:
+        assert "array_api_dispatch=True" in str(error), error
 """
 )
 

@@ -150,6 +150,8 @@ def test_what_does_not_converge_is_told():
 def test_what_the_columns_cannot_do_is_named(options, named):
     with pytest.raises(ValueError, match=f"together=True solves without {named}"):
         L12RegressorCV(together=True, **options).fit(X, Y)
+    with pytest.raises(ValueError, match="together must be True, False or None"):
+        L12RegressorCV(together="yes").fit(X, Y)
 
 
 def test_folds_without_weight_are_named():

@@ -174,6 +174,24 @@ def test_errors_of_partial_fit_are_clear():
         model.partial_fit(X, np.digitize(y, [4, 6]))
 
 
+@pytest.mark.parametrize("wrong", [{"alpha": -1}, {"penalty_factors": [1, 2]}])
+def test_a_call_that_fails_leaves_no_trace(wrong):
+    X, y, _ = data()
+    model = L12Regressor(0.1, tol=1e-10).partial_fit(X[:10], y[:10])
+    right = {name: getattr(model, name) for name in wrong}
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        model.set_params(**wrong).partial_fit(X[10:], y[10:])
+    with pytest.raises(ValueError, match="X or y is too large"):
+        model.set_params(**right).partial_fit(1e200 * X, y)
+    model.partial_fit(X[10:], y[10:])
+    whole = L12Regressor(0.1, tol=1e-10).fit(X, y)
+    np.testing.assert_allclose(model.coef_, whole.coef_, atol=1e-8)
+    classifier = L12Classifier(**wrong)
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        classifier.partial_fit(X, y > 5, classes=[False, True])
+    assert classifier.set_params(**right).partial_fit(X[:, :2], y > 5, classes=[False, True]).coef_.shape == (1, 2)
+
+
 # Checkpoints
 
 

@@ -1,14 +1,19 @@
+from functools import partial
+
 import numpy as np
 import pytest
 import scipy.sparse
+from scipy.sparse.linalg import aslinearoperator
 
 from ell12 import (
+    DCA,
     L12,
     SAGA,
     HuberLoss,
     LogisticLoss,
     NonmonotoneAPG,
     ProxSVRG,
+    QuadraticLoss,
     SquaredLoss,
     StreamedLoss,
     SupportNewton,
@@ -193,6 +198,63 @@ def test_a_bad_chunk_is_named(chunks, words):
 def test_what_can_be_read_once_only_is_refused():
     with pytest.raises(TypeError, match="once only"):
         StreamedLoss(iter([(np.eye(2), [1.0, 2.0])]))
+
+
+def test_chunks_that_do_not_come_again_are_refused():
+    A, b = data()
+    whole = [(A[:100], b[:100]), (A[100:], b[100:])]
+    for solver in (ProxSVRG(), NonmonotoneAPG()):
+        with pytest.raises(ValueError, match="chunks ended after 0 of 2"):
+            minimize(StreamedLoss(partial(iter, iter(whole))), L12(0.1), solver=solver)
+    passes = []
+
+    def shorter():
+        passes.append(1)
+        return whole if len(passes) < 4 else [(A[:100], b[:100]), (A[100:250], b[100:250])]
+
+    with pytest.raises(ValueError, match="chunk 1 has not the rows that it had at first"):
+        minimize(StreamedLoss(shorter), L12(0.1), solver=SAGA())
+
+
+def test_empty_chunks_add_nothing():
+    A, b = data()
+    chunks = [(A[:0], b[:0]), (A[:100], b[:100]), (A[:0], b[:0]), (A[100:], b[100:])]
+    result = minimize(StreamedLoss(chunks), L12(0.1), solver=ProxSVRG(), tol=1e-8)
+    np.testing.assert_allclose(result.x, minimize(make(SquaredLoss, A, b), L12(0.1), tol=1e-8).x, atol=1e-7)
+
+
+@pytest.mark.parametrize(
+    "chunks", [None, 3, [(np.eye(2),)], (np.eye(2), [1.0, 2.0]), [(np.eye(2), [1, 2], None, 0)]]
+)
+def test_what_is_no_stream_is_named(chunks):
+    with pytest.raises(TypeError, match=r"chunks must be an iterable|chunk 0: it must be a pair \(A, b\)"):
+        StreamedLoss(chunks).start()
+
+
+def test_a_loss_that_is_no_class_is_named():
+    with pytest.raises(TypeError, match="the loss must be a class such as SquaredLoss"):
+        StreamedLoss([(np.eye(2), [1.0, 2.0])], "squared")
+
+
+@pytest.mark.parametrize("solver", [ProxSVRG(), SAGA(), NonmonotoneAPG()])
+def test_a_stream_of_tensors(solver):
+    torch = pytest.importorskip("torch")
+    A, b = data()
+    chunks = [(torch.as_tensor(A[i : i + 100]), torch.as_tensor(b[i : i + 100])) for i in range(0, 300, 100)]
+    result = minimize(StreamedLoss(chunks), L12(0.1), solver=solver, tol=1e-8)
+    assert isinstance(result.x, torch.Tensor)
+    expected = minimize(make(SquaredLoss, A, b), L12(0.1), tol=1e-8).x
+    np.testing.assert_allclose(result.x.numpy(), expected, atol=1e-7)
+
+
+def test_losses_without_rows_or_a_proximal_step_say_so():
+    A, b = data(n=30, p=5)
+    with pytest.raises(TypeError, match="QuadraticLoss has no rows at hand"):
+        minimize(QuadraticLoss(A.T @ A, A.T @ b), L12(0.1), solver=SAGA())
+    with pytest.raises(TypeError, match="A has no rows at hand"):
+        minimize(SquaredLoss(aslinearoperator(A), b), L12(0.1), solver=ProxSVRG())
+    with pytest.raises(TypeError, match="StreamedLoss has no proximal step"):
+        minimize(StreamedLoss([(A, b)]), L12(0.1), solver=DCA())
 
 
 @pytest.mark.parametrize("options", [{"batch_size": 0}, {"batch_size": 1.5}, {"step": -1.0}, {"passes": 0}])

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ell12.backend import as_numpy, beside
+from ell12.backend import as_numpy, beside, is_number
 from ell12.files import write_atomically
 from ell12.protocols import Array
 
@@ -45,8 +45,8 @@ class Checkpoint:
             raise FileNotFoundError(f"checkpoint: the folder {self.path.parent} does not exist")
         if self.path.is_dir():
             raise IsADirectoryError(f"checkpoint: {self.path} is a folder; name a file in it")
-        if not 0 <= seconds < math.inf:
-            raise ValueError(f"checkpoint_seconds must be a finite number >= 0, got {seconds}")
+        if not is_number(seconds) or not 0 <= seconds < math.inf:
+            raise ValueError(f"checkpoint_seconds must be a finite number >= 0, got {seconds!r}")
         self.seconds = seconds
         self.written = time.monotonic()
 
@@ -69,8 +69,7 @@ class Checkpoint:
         if not self.path.exists():
             return None
         try:
-            with self.path.open("rb") as file, np.load(file, allow_pickle=False) as content:
-                saved = {name: content[name] for name in content.files}
+            saved = _read(self.path)
             parts = {name: beside(saved[f"x.{name}"], part, "x") for name, part in _parts(zero).items()}
             history = {
                 name.removeprefix("history."): column.tolist()
@@ -78,12 +77,24 @@ class Checkpoint:
                 if name.startswith("history.")
             }
             found = Saved(_assemble(zero, parts), float(saved["objective"]), history)
-        except (KeyError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        except (KeyError, ValueError, EOFError, NotImplementedError, zipfile.BadZipFile) as error:
             raise ValueError(f"{self.path} is no checkpoint of such a problem: {error}") from error
         if tuple(found.x.shape) != tuple(zero.shape):
             shapes = f"its x has shape {tuple(found.x.shape)}, here it is {tuple(zero.shape)}"
             raise ValueError(f"{self.path} is of another problem: {shapes}")
         return found
+
+
+def _read(path: Path) -> dict[str, Array]:
+    """The arrays in the file."""
+    with path.open("rb") as file:
+        if not zipfile.is_zipfile(file):
+            raise ValueError("it is no .npz file, or is cut short")
+        with np.load(file, allow_pickle=False) as content:
+            saved = {name: content[name] for name in content.files}
+    if int(saved["version"]) > VERSION:
+        raise ValueError(f"it was written by a later version of ell12 (format {saved['version']}, not {VERSION})")
+    return saved
 
 
 def _parts(x: Any) -> dict[str, Array]:

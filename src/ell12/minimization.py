@@ -309,6 +309,8 @@ class _Recorder:
 
 def _default_solver(loss: Any, penalty: Any, start: Point) -> Solver:
     """The fastest solver that this problem allows."""
+    if isinstance(start.x, Factored):
+        raise TypeError("a factored x needs its own solver: FactoredAPG() or AlternatingLeastSquares(max_rank)")
     return NonmonotoneAPG() if working_set_lacks(loss, penalty, start.x) else WorkingSet()
 
 

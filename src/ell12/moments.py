@@ -98,7 +98,12 @@ def of_rows(A: Any, targets: Array, weight: Array, products: bool = True) -> tup
            [4., 8.]]))
     """
     measure = _of_sparse if scipy.sparse.issparse(A) else _of_dense
-    return measure(A, targets, weight, products)
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean, square = measure(A, targets, weight, products)
+    squares = 0.0 if square is None else np.diagonal(square)  # no product is larger than the largest of them
+    if not (np.isfinite(mean).all() and np.isfinite(squares).all()):
+        raise ValueError("X or y is too large for the squares of its entries; scale it first")
+    return mean, square
 
 
 def mean_squared_loss(found: Moments, width: int, targets: Any, intercept: bool, dtype: Any) -> QuadraticLoss:
@@ -111,8 +116,12 @@ def mean_squared_loss(found: Moments, width: int, targets: Any, intercept: bool,
         inside = found.mean[:width]
         gram, cross = gram + np.outer(inside, inside), cross + np.multiply.outer(inside, means)
         return QuadraticLoss(gram, cross, np.sum(squares + means**2) / 2, dtype)
+    # What centring leaves of a constant column is rounding, and counts as nothing.
+    varies = np.diagonal(gram) > (8 * np.finfo(np.float64).eps * found.mean[:width]) ** 2
+    if not varies.all():
+        gram, cross = gram * np.outer(varies, varies), (varies * cross.T).T
     spread = np.maximum(found.high[targets] - means, means - found.low[targets])
-    # What centring leaves of a constant target is rounding, and counts as nothing.
+    # So it does of a constant target.
     kept = np.where(spread <= 8 * np.finfo(dtype).eps * np.abs(means), 0.0, 1.0)
     return QuadraticLoss(gram, kept * cross, np.sum(kept * squares) / 2, dtype)
 
@@ -120,7 +129,12 @@ def mean_squared_loss(found: Moments, width: int, targets: Any, intercept: bool,
 def _merge_labels(one: Moments, other: Moments) -> tuple[Array | None, Array | None]:
     if one.labels is None or other.labels is None:
         return None, None
-    labels, codes = np.unique(np.concatenate([one.labels, other.labels]), return_inverse=True)
+    if one.labels.size == 0:  # and of a dtype that says nothing
+        return other.labels, other.label_weights
+    try:
+        labels, codes = np.unique(np.concatenate([one.labels, other.labels]), return_inverse=True)
+    except TypeError as error:
+        raise TypeError(f"y must hold labels of one kind: {error}") from error
     return labels, np.bincount(codes, np.concatenate([one.label_weights, other.label_weights]), labels.size)
 
 

@@ -8,10 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from ell12.backend import inner, norm
+from ell12.backend import inner, like, norm
 from ell12.losses import LinearLoss, SquaredLoss
+from ell12.losses.linear import check_kind
 from ell12.protocols import Array, Batch, Point
 from ell12.spectrum import largest_eigenvalue
+
+AGAIN = "every pass must give the same ones again, as a list or a function that begins anew does"
 
 
 class StreamedLoss:
@@ -48,8 +51,7 @@ class StreamedLoss:
         scale: float | None = None,
         **options: Any,
     ) -> None:
-        if _is_spent(chunks):
-            raise TypeError("chunks can be read once only; give a list or a function that returns an iterator")
+        _check(chunks, loss)
         self.chunks, self.kind, self.options = chunks, loss, options
         self._scale = scale
         self._last: tuple[Array, float, Array] | None = None
@@ -109,20 +111,34 @@ class StreamedLoss:
     def _read(self) -> Iterator[Any]:
         return iter(self.chunks() if callable(self.chunks) else self.chunks)
 
-    def _losses(self, scale: float | None = None) -> Iterator[LinearLoss]:
-        """The loss of each chunk."""
-        for number, (A, b, *weight) in enumerate(self._read()):
-            options = self.options | {"scale": scale or self.scale}
+    def _losses(self) -> Iterator[LinearLoss]:
+        """The loss of each chunk, as many and as long as they were at first."""
+        scale, _, rows = self._facts
+        number = -1
+        for number, loss in enumerate(self._new_losses(scale)):
+            if number >= len(rows) or loss.b.shape[0] != rows[number]:
+                raise ValueError(f"chunk {number} has not the rows that it had at first: {AGAIN}")
+            yield loss
+        if number + 1 != len(rows):
+            raise ValueError(f"chunks ended after {number + 1} of {len(rows)}: {AGAIN}")
+
+    def _new_losses(self, scale: float) -> Iterator[LinearLoss]:
+        """The loss of each chunk that is not empty."""
+        for number, chunk in enumerate(self._read()):
             try:
-                yield self.kind(A, b, sample_weight=weight[0] if weight else None, **options)
+                A, b, weight = _parts(chunk)
+                if len(b) == 0:
+                    continue
+                loss = self.kind(A, b, sample_weight=weight, **self.options | {"scale": scale})
             except (TypeError, ValueError) as error:
                 raise type(error)(f"chunk {number}: {error}") from error
+            yield loss
 
     @cached_property
     def _facts(self) -> tuple[float, Array, list[int]]:
         """The scale, zeros like x, and how many rows each chunk has: one pass."""
         total, start, rows = 0.0, None, []
-        for loss in self._losses(1.0):
+        for loss in self._new_losses(1.0 if self._scale is None else self._scale):
             rows.append(int(loss.b.shape[0]))
             total += rows[-1] if loss.sample_weight is None else float(loss.sample_weight.sum())
             if start is not None and loss.start().shape != start.shape:
@@ -154,10 +170,20 @@ class StreamedLoss:
                 total = total + loss.gram_product(v)
             return total
 
-        start = np.random.default_rng(0).standard_normal(self.start().shape).astype(self.start().dtype)
+        start = like(np.random.default_rng(0).standard_normal(tuple(self.start().shape)), self.start())
         return largest_eigenvalue(gram, start / norm(start), rtol=0.05)
 
 
-def _is_spent(chunks: Any) -> bool:
-    """Whether chunks are an iterator, which a first pass would use up."""
-    return not callable(chunks) and iter(chunks) is chunks
+def _check(chunks: Any, loss: Any) -> None:
+    if not callable(chunks) and not isinstance(chunks, Iterable):
+        raise TypeError(f"chunks must be an iterable or a function that returns one, got {type(chunks).__name__}")
+    if not callable(chunks) and iter(chunks) is chunks:  # which a first pass would use up
+        raise TypeError("chunks can be read once only; give a list or a function that returns an iterator")
+    check_kind(loss)
+
+
+def _parts(chunk: Any) -> tuple[Any, Any, Any]:
+    """A, b and the weights, if there are any."""
+    if not isinstance(chunk, tuple | list) or len(chunk) not in (2, 3):
+        raise TypeError("it must be a pair (A, b) or a triple (A, b, sample_weight)")
+    return tuple(chunk) if len(chunk) == 3 else (*chunk, None)

@@ -4,6 +4,14 @@ The only part of the package that imports Dask. It runs on whatever scheduler is
 cluster by its address.
 """
 
+from importlib import import_module
+
+try:
+    for library in ("dask.array", "dask.dataframe", "distributed"):
+        import_module(library)
+except ImportError as error:
+    raise ImportError("data on Dask need dask and distributed: pip install 'ell12[dask]'") from error
+
 from ell12.distributed.completion import DistributedCompletionLoss, complete_matrix, completion_loss
 from ell12.distributed.estimation import classification_losses, regression_losses
 from ell12.distributed.loss import SumLoss

@@ -126,7 +126,8 @@ class Block:
     def slices(self) -> Iterator[tuple[Any, Array, Array | None]]:
         """Views of some rows at a time; a sparse block is one slice, since cutting it would copy."""
         rows = self.A.shape[0]
-        step = rows if scipy.sparse.issparse(self.A) else max(SLICE_BYTES * rows // max(self.A.nbytes, 1), 1)
+        step = rows if scipy.sparse.issparse(self.A) else SLICE_BYTES * rows // max(self.A.nbytes, 1)
+        step = max(step, 1)
         for start in range(0, rows, step):
             part = slice(start, start + step)
             yield (
@@ -140,20 +141,30 @@ def make_block(kind: Kind, number: int, A: Any, y: Any, weight: Any) -> Block:
     """A block out of its chunks; what is wrong with them is an error that names it."""
     name = f"block {number}"
     with naming(name):
-        A = as_operator(_as_matrix(A), "X")
+        A = _as_matrix(A)
+        if A.shape[0] > 0:  # a partition that a filter has emptied adds nothing
+            A = as_operator(A, "X")
         if A.shape[1] != kind.width:
             raise ValueError(f"it has {A.shape[1]} columns, where X has {kind.width}")
-        y, weight = np.asarray(y), None if weight is None else np.asarray(weight, dtype=np.float64)
-        for label, rows in (("y", y), ("sample_weight", weight)):
-            if rows is None:
-                continue
-            if len(rows) != A.shape[0]:
-                raise ValueError(f"it has {A.shape[0]} rows of X and {len(rows)} of {label}; chunk them alike")
-            if rows.dtype.kind == "f" and not np.isfinite(rows).all():
-                raise ValueError(f"{label} holds NaN or infinity; every entry must be finite")
-        if weight is not None and weight.size and weight.min() < 0:
-            raise ValueError("sample_weight must hold finite numbers >= 0 only")
+        y, weight = check_beside(A.shape[0], y, weight)
     return Block(kind, name, A, y, weight)
+
+
+def check_beside(count: int, y: Any, weight: Any) -> tuple[Array, Array | None]:
+    """The observations and the weights of so many rows, as arrays; what is wrong with them is an error."""
+    y, weight = np.asarray(y), None if weight is None else np.asarray(weight, dtype=np.float64)
+    for label, rows in (("y", y), ("sample_weight", weight)):
+        if rows is None:
+            continue
+        if len(rows) != count:
+            raise ValueError(f"it has {count} rows of X and {len(rows)} of {label}; chunk them alike")
+        if rows.dtype.kind == "c":
+            raise TypeError(f"{label} must hold real numbers, got {rows.dtype}")
+        if rows.dtype.kind == "f" and not np.isfinite(rows).all():
+            raise ValueError(f"{label} holds NaN or infinity; every entry must be finite")
+    if weight is not None and weight.size and weight.min() < 0:
+        raise ValueError("sample_weight must hold finite numbers >= 0 only")
+    return y, weight
 
 
 def evaluate(block: Block, points: Array, target: Any = None) -> Evaluation:

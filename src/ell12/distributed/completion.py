@@ -28,6 +28,7 @@ from ell12.spectrum import norm_from_gram
 
 ELSEWHERE = "what is as long as the ratings stays on the workers; use AlternatingLeastSquares"
 SOLVED_AT_ONCE = 2**16  # columns
+FEW, SPREAD = 2**20, 1000  # rows: beyond few, so many for each rating are no count but keys of another kind
 
 
 def completion_loss(
@@ -200,13 +201,21 @@ class RemoteEntries:
     def of(cls, blocks: Blocks, shape: tuple[int | None, int | None]) -> RemoteEntries:
         """Find out, in one pass, which rows the blocks hold."""
         found = blocks.total("describe", describe)
-        last, count, size = found.sums
+        last, count, size, square = found.sums
         rows = [found.rows[number] for number in range(len(blocks.blocks))]
         if count == 0:
             raise ValueError("ratings has no known entry: there is nothing to complete from")
+        if not math.isfinite(square):
+            raise ValueError("ratings is too large for the squares of its entries; scale it first")
         _check_apart(rows)
         m = shape[0] if shape[0] is not None else 1 + max(int(held.max(initial=-1)) for held in rows)
         n = shape[1] if shape[1] is not None else 1 + last.last
+        for name, given, own in (("rows", shape[0], m), ("columns", shape[1], n)):
+            if given is None and own > FEW + SPREAD * count:
+                raise ValueError(
+                    f"the numbers of {name} run up to {own - 1} for {count} ratings: count them from 0, as"
+                    " pandas.factorize does, or give the shape"
+                )
         return cls(blocks, (m, n), rows, count, np.zeros(0, dtype=np.float32 if size.last == 4 else np.float64))
 
     def __repr__(self) -> str:

@@ -10,7 +10,7 @@ from ell12.distributed.blocks import Column, Kind, OneAgainstRest
 from ell12.distributed.loss import GRAM_COLUMNS, SumLoss
 from ell12.distributed.moments import moments
 from ell12.distributed.passes import Blocks
-from ell12.distributed.problems import floating, use_gram
+from ell12.distributed.problems import check_rows, floating, use_gram
 from ell12.distributed.source import as_rows, beside_rows, make_blocks
 from ell12.distributed.substitution import Centering
 from ell12.losses import LinearLoss, LogisticLoss, SquaredLoss
@@ -85,6 +85,7 @@ class _Data:
         self.blocks = make_blocks(self.kind, X, y, weight, persist=False if final else "auto")
         products = final or (role == "labels" and self.width <= GRAM_COLUMNS)
         self.found: Moments = self.blocks.total("moments", moments, products, role)
+        check_rows(self.found)
         if self.found.total == 0:
             raise ValueError("sample_weight sums to zero: no sample is left to fit")
         means = self.found.mean[: self.width].astype(self.dtype)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 
 from ell12.backend import inner, norm
+from ell12.distributed.batches import batches, row_counts
 from ell12.distributed.blocks import Kind, evaluate, gram_product
 from ell12.distributed.moments import moments
 from ell12.distributed.passes import Blocks
 from ell12.distributed.substitution import Identity, Selection, Substitution
 from ell12.losses import SquaredLoss
-from ell12.protocols import Array, Point
+from ell12.protocols import Array, Batch, Point
 from ell12.spectrum import largest_eigenvalue
 
 GRAM_COLUMNS = 1000  # up to so many columns their products cost about as much as a few passes
@@ -151,6 +152,13 @@ class SumLoss:
         shared = {"dtype": self.dtype, "scale": self.scale, "target": self.target, "gram": self._gram}
         return SumLoss(self.blocks, self.kind, substitution=chosen, **shared)
 
+    def batches(self, size: int, random: Any = None) -> Iterator[Batch]:
+        """Losses over some rows of a block at a time, which sum to this one; for stochastic solvers.
+
+        The blocks come to this process, one in memory at a time: a pass over their rows.
+        """
+        return batches(self.blocks, self._row_counts, size, random, self.substitution, self.target, self.scale)
+
     def foresee(self, make_point: Callable[..., Point], *arguments: Any) -> None:
         """Say where a gradient is likely asked for soon: the next pass goes to ``make_point(*arguments)`` too."""
         if not self._affine:
@@ -184,6 +192,10 @@ class SumLoss:
         for place, value, gradient in zip(places, found.values, found.gradients, strict=True):
             place.value = self.scale * float(value)
             place.gradient = (self.scale * self.substitution.adjoint(gradient)).astype(self.dtype)
+
+    @cached_property
+    def _row_counts(self) -> list[int]:
+        return self.blocks.total("rows", row_counts)
 
     @cached_property
     def _gram_norm(self) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ell12.distributed.blocks import Block
+from ell12.distributed.blocks import Block, naming
 from ell12.moments import Moments, of_rows
 from ell12.protocols import Array
 
@@ -13,23 +13,44 @@ MOST_LABELS = 10_000  # in one slice; more would be as many as rows
 
 def moments(block: Block, products: bool, role: str) -> Moments:
     """The moments of a block; y is among the columns as a "target", or its "labels" are gathered, or "none" is."""
-    total: Moments | None = None
-    for A, y, given in block.slices():
-        weight = np.ones(len(y)) if given is None else given
-        targets = (
-            np.asarray(y, dtype=np.float64).reshape(len(y), -1) if role == "target" else np.empty((len(y), 0))
-        )
-        mean, square = of_rows(A, targets, weight, products)
-        found = _labels(block, y, weight) if role == "labels" else (None, None)
-        low, high = targets.min(axis=0), targets.max(axis=0)
-        part = Moments(len(y), float(weight.sum()), mean, square, low, high, *found)
-        total = part if total is None else total + part
-    assert total is not None  # an empty chunk makes no block
-    return total
+    with naming(block.name):
+        total: Moments | None = None
+        for A, y, given in block.slices():
+            weight = np.ones(len(y)) if given is None else given
+            targets = _targets(y, role)
+            mean, square = of_rows(A, targets, weight, products)
+            found = _labels(y, weight) if role == "labels" else (None, None)
+            low, high = targets.min(axis=0), targets.max(axis=0)
+            part = Moments(len(y), float(weight.sum()), mean, square, low, high, *found)
+            total = part if total is None else total + part
+        return _of_nothing(block, products, role) if total is None else total
 
 
-def _labels(block: Block, y: Array, weight: Array) -> tuple[Array, Array]:
-    labels, codes = np.unique(y, return_inverse=True)
+def _of_nothing(block: Block, products: bool, role: str) -> Moments:
+    """The moments of a block without rows."""
+    n_targets = _targets(block.y[:0], role).shape[1]
+    size = block.kind.width + n_targets
+    found = (block.y[:0], np.zeros(0)) if role == "labels" else (None, None)
+    square = np.zeros((size, size)) if products else None
+    limit = np.full(n_targets, np.inf)
+    return Moments(0, 0.0, np.zeros(size), square, limit, -limit, *found)
+
+
+def _targets(y: Array, role: str) -> Array:
+    """The columns of y that are measured."""
+    if role != "target":
+        return np.empty((len(y), 0))
+    try:
+        return np.asarray(y[:, None] if y.ndim == 1 else y, dtype=np.float64)
+    except ValueError as error:
+        raise ValueError(f"y must hold numbers: {error}") from error
+
+
+def _labels(y: Array, weight: Array) -> tuple[Array, Array]:
+    try:
+        labels, codes = np.unique(y, return_inverse=True)
+    except TypeError as error:
+        raise TypeError(f"y must hold labels of one kind, none of them missing: {error}") from error
     if labels.size > MOST_LABELS:
-        raise ValueError(f"{block.name}: y holds over {MOST_LABELS} different labels; is it meant for regression?")
+        raise ValueError(f"y holds over {MOST_LABELS} different labels; is it meant for regression?")
     return labels, np.bincount(codes, weight, labels.size)

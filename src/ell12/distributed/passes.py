@@ -63,6 +63,12 @@ class Blocks:
             (result,) = dask.compute(parts[0], optimize_graph=False)
         return result
 
+    def fetch(self, number: int) -> Any:
+        """One block, brought to this process."""
+        with reaching(self._client):
+            (block,) = dask.compute(self.blocks[number], optimize_graph=False)
+        return block
+
 
 def _call(function: Callable[..., Any], block: Any, own: tuple[Any, ...], arguments: tuple[Any, ...]) -> Any:
     return function(block, *own, *arguments)

@@ -11,6 +11,7 @@ from ell12.distributed.loss import GRAM_COLUMNS, SumLoss
 from ell12.distributed.moments import moments
 from ell12.distributed.source import as_rows, beside_rows, make_blocks
 from ell12.losses import LinearLoss, SquaredLoss
+from ell12.losses.linear import check_kind
 from ell12.moments import Moments
 from ell12.quadratic import QuadraticLoss
 
@@ -70,6 +71,9 @@ def sum_loss(
     >>> minimize(loss, L12(alpha=1.0)).x.round(4)
     array([ 2.5547, -3.8321,  0.    ,  0.    ])
     """
+    check_kind(kind)
+    if persist not in (True, False, "auto"):
+        raise ValueError(f"persist must be True, False or 'auto', got {persist!r}")
     X = as_rows(X)
     y = beside_rows(y, X, "y")
     if y.ndim != 1:
@@ -80,7 +84,14 @@ def sum_loss(
     if not use_gram(gram, kind, X):
         return SumLoss(make_blocks(shape, X, y, weight, persist), shape, dtype=floating(X.dtype), scale=scale)
     found = make_blocks(shape, X, y, weight, persist=False).total("moments", moments, True, "target")
+    check_rows(found)
     return quadratic_loss(found, X.shape[1], intercept=intercept, scale=scale, dtype=floating(X.dtype))
+
+
+def check_rows(found: Moments) -> None:
+    """Raise where no block holds any row."""
+    if found.rows == 0:
+        raise ValueError("X has no rows: all of its chunks are empty")
 
 
 def quadratic_loss(
@@ -95,7 +106,7 @@ def floating(dtype: Any) -> Any:
     """The dtype that x has for data of this one."""
     if np.dtype(dtype).kind not in "biuf":
         raise TypeError(f"X must hold real numbers, got dtype {dtype}")
-    return dtype if np.dtype(dtype).kind == "f" else np.dtype(np.float64)
+    return np.dtype(dtype if np.dtype(dtype) in (np.float32, np.float64) else np.float64)
 
 
 def use_gram(gram: bool | str, kind: type[LinearLoss], X: Any) -> bool:

@@ -80,14 +80,14 @@ def block_of_table(number: int, part: Any, names: tuple[str, str, str], shape: A
     """A block out of a table with a column each for rows, columns and values."""
     with naming(f"block {number}"):
         rows, columns = (_as_index(part[name].to_numpy(), name) for name in names[:2])
-        values = part[names[2]].to_numpy()
-        values = values if values.dtype in (np.float32, np.float64) else values.astype(np.float64)
+        values = _as_values(part[names[2]].to_numpy())
         order = np.lexsort((columns, rows))
         return _block(number, rows[order], columns[order], values[order], shape)
 
 
-def block_of_matrix(number: int, part: Any, first: int, shape: Any) -> RatingsBlock:
-    """A block out of a sparse matrix whose first row is number ``first`` of the whole."""
+def block_of_matrix(number: int, part: Any, place: tuple[int, int], shape: Any) -> RatingsBlock:
+    """A block out of a sparse matrix: ``place`` is its first row in the whole, and how many it should have."""
+    first, count = place
     with naming(f"block {number}"):
         if hasattr(part, "to_scipy_sparse"):  # the arrays of the package sparse
             part = part.to_scipy_sparse()
@@ -97,8 +97,10 @@ def block_of_matrix(number: int, part: Any, first: int, shape: Any) -> RatingsBl
             )
         if part.shape[1] != shape[1]:
             raise ValueError(f"it has {part.shape[1]} columns, where X has {shape[1]}")
+        if part.shape[0] != count:
+            raise ValueError(f"it has {part.shape[0]} rows, where its chunk should have {count}")
         part = part.tocoo()
-        values = part.data if part.dtype.kind == "f" else part.data.astype(np.float64)
+        values = _as_values(part.data)
         order = np.lexsort((part.col, part.row))
         return _block(number, part.row[order].astype(np.int64) + first, part.col[order], values[order], shape)
 
@@ -122,6 +124,12 @@ def _block(number: int, rows: Array, columns: Array, values: Array, shape: Any) 
     return RatingsBlock(number, distinct, starts, columns.astype(short), values)
 
 
+def _as_values(values: Array) -> Array:
+    if values.dtype.kind == "c":
+        raise TypeError(f"ratings must be real numbers, got {values.dtype}")
+    return values if values.dtype in (np.float32, np.float64) else values.astype(np.float64)
+
+
 def _as_index(indices: Array, name: str) -> Array:
     if indices.dtype.kind not in "iu":
         raise TypeError(f"{name} must hold the numbers of rows or columns, counted from 0; got {indices.dtype}")
@@ -129,9 +137,11 @@ def _as_index(indices: Array, name: str) -> Array:
 
 
 def describe(block: RatingsBlock) -> RowsAndSums:
-    """Which rows a block holds, its largest column, and how many entries it has."""
+    """Which rows a block holds, its largest column, how many entries it has, and the sum of their squares."""
     last = int(block.columns.max(initial=-1))
-    sums = (Extent(last), block.values.size, Extent(block.values.dtype.itemsize))
+    with np.errstate(over="ignore"):
+        square = float(np.vdot(block.values, block.values))
+    sums = (Extent(last), block.values.size, Extent(block.values.dtype.itemsize), square)
     return RowsAndSums({block.number: block.rows}, sums)
 
 

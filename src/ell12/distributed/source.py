@@ -15,6 +15,7 @@ import psutil
 import scipy.sparse
 from dask.delayed import Delayed, delayed
 from distributed import Future
+from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
 from ell12.distributed.blocks import Kind, make_block
 from ell12.distributed.failures import active_client, reaching
@@ -39,14 +40,14 @@ def beside_rows(values: Any, X: da.Array, name: str) -> da.Array:
     """Values of the rows of X, chunked as X is. What is in memory is cut into such chunks."""
     values = _as_dask(values)
     known = not any(map(math.isnan, X.chunks[0]))
-    if not isinstance(values, da.Array):
-        values = np.asarray(values)
+    in_memory = not isinstance(values, da.Array)
+    values = np.asarray(values) if in_memory else values
+    _check_dimensions(values, name)
+    if in_memory:
         if not known:
             raise TypeError(f"{name} must be a dask array, since the lengths of X's chunks are not known")
         _check_length(values.shape, X, name)
         return da.from_array(values, chunks=(X.chunks[0], *values.shape[1:]))
-    if values.ndim not in (1, 2):
-        raise ValueError(f"{name} must have one or two dimensions, got shape {values.shape}")
     if known and not math.isnan(values.shape[0]):
         _check_length(values.shape, X, name)
         return values.rechunk((X.chunks[0], *values.shape[1:]))
@@ -59,8 +60,6 @@ def beside_rows(values: Any, X: da.Array, name: str) -> da.Array:
 
 def make_blocks(kind: Kind, X: da.Array, y: da.Array, weight: da.Array | None, persist: bool | str) -> Blocks:
     """One block for each chunk of rows, kept by the workers or made anew in every pass."""
-    if persist not in (True, False, "auto"):
-        raise ValueError(f"persist must be True, False or 'auto', got {persist!r}")
     token = uuid.uuid4().hex
     make, shared = delayed(make_block, pure=False), delayed(kind, name=f"ell12-kind-{token}", traverse=False)
     columns = zip(chunks(X), chunks(y), chunks(weight, X.numblocks[0]), strict=True)
@@ -79,9 +78,26 @@ def _as_dask(values: Any) -> Any:
     """A DataFrame or Series of Dask as its array; anything else as it is."""
     if not hasattr(values, "to_dask_array"):
         return values
+    values = _as_plain(values)
     with warnings.catch_warnings():  # labels that are strings become objects, as they should
         warnings.filterwarnings("ignore", "Dask currently has limited support", UserWarning)
         return values.to_dask_array()
+
+
+def _as_plain(values: Any) -> Any:
+    """Numbers that NumPy would hold as objects, as it holds numbers: truth values beside floats, nullable ones."""
+    if values.ndim == 1:
+        plain = getattr(values.dtype, "numpy_dtype", values.dtype)
+        return values if plain == values.dtype or plain.kind not in "biuf" else values.astype(plain)
+    numbers = all(is_numeric_dtype(dtype) or is_bool_dtype(dtype) for dtype in values.dtypes)
+    return values.astype(np.float64) if numbers and values.to_dask_array().dtype == object else values
+
+
+def _check_dimensions(values: Any, name: str) -> None:
+    if name == "sample_weight" and values.ndim != 1:
+        raise ValueError(f"sample_weight must have one dimension, got shape {values.shape}")
+    if values.ndim not in (1, 2):
+        raise ValueError(f"{name} must have one or two dimensions, got shape {values.shape}")
 
 
 def _check_length(shape: tuple[int, ...], X: da.Array, name: str) -> None:

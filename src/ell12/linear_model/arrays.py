@@ -41,6 +41,12 @@ def follow(values: Any, X: Any) -> Any:
 def check_follows(X: Any, model: Any, method: str) -> None:
     """Raise if X is another kind of array than the coefficients, or elsewhere."""
     coef = model.coef_
+    if not isinstance(coef, np.ndarray) and not passes(coef):
+        kind = type(coef).__module__.split(".")[0]
+        raise ValueError(
+            f"{type(model).__name__} was fitted to arrays of {kind}: {method} needs scikit-learn's setting"
+            " array_api_dispatch=True, as fit did"
+        )
     if not (passes(X) or passes(coef)):
         return
     same = passes(X) and passes(coef) and namespace(X) is namespace(coef) and device(X) == device(coef)

@@ -41,6 +41,8 @@ def note_features(model: Any, X: Any) -> None:
 
 
 def _check_matrix(X: Any) -> None:
+    if not isinstance(getattr(X, "ndim", None), int):
+        raise TypeError(f"X must be a dask array or DataFrame, got a Dask {type(X).__name__}")
     if X.ndim != 2:
         raise ValueError(f"Expected 2D array, got {X.ndim}D array instead: a Dask {type(X).__name__}")
 

@@ -178,9 +178,11 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
         check_numpy(X, "partial_fit")
         if not np.isin(y, labels).all():
             raise ValueError(f"y holds labels that are not among classes: {np.setdiff1d(y, labels)}")
-        if first:
-            self.classes_, self._chunks = labels, Descents()
-        self._step_through(LogisticLoss, X, self._signs(np.searchsorted(labels, y), X.dtype), sample_weight)
+        self.classes_ = labels
+        chunks = Descents() if first else self._chunks
+        signs = self._signs(np.searchsorted(labels, y), X.dtype)
+        self._step_through(chunks, LogisticLoss, X, signs, sample_weight)
+        self._chunks = chunks
         return self
 
     def decision_function(self, X: Any) -> Array:

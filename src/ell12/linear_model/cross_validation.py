@@ -73,6 +73,8 @@ class AlphaSearch(SparseLinearModel):
 
     def _takes_columns(self, X: Any, problems: list[Problem], alphas: Array) -> bool:
         """Whether the folds are solved side by side."""
+        if self.together not in (True, False, None):
+            raise ValueError(f"together must be True, False or None, got {self.together!r}")
         obstacles = {
             "solver": self.solver is not None,
             "shared_support": any(problem.n_targets for problem in problems),

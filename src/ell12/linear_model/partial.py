@@ -18,15 +18,15 @@ MOST_COLUMNS = 3000  # whose products are kept: a matrix of 72 MB, and as much a
 BATCH = 64  # rows of a stochastic step
 
 
+@dataclass(frozen=True)
 class Chunks:
     """The moments of all rows so far, from which a squared loss is that of all rows at once."""
 
-    def __init__(self, dtype: Any) -> None:
-        self.dtype = dtype
-        self.moments: Moments | None = None
+    dtype: Any
+    moments: Moments | None = None
 
-    def add(self, X: Any, y: Array, sample_weight: Any) -> None:
-        """Take in a chunk."""
+    def with_rows(self, X: Any, y: Array, sample_weight: Any) -> Chunks:
+        """The moments of one chunk more."""
         weight = np.ones(X.shape[0]) if sample_weight is None else sample_weight.astype(np.float64)
         targets = y.reshape(len(y), -1).astype(np.float64)
         mean, products = of_rows(X, targets, weight)
@@ -34,7 +34,7 @@ class Chunks:
         new = Moments(X.shape[0], float(weight.sum()), mean, products, low, high)
         if self.moments is not None and self.moments.mean.size != mean.size:
             raise ValueError(f"y must have as many columns as in the chunks before, got {targets.shape[1]}")
-        self.moments = new if self.moments is None else self.moments + new
+        return Chunks(self.dtype, new if self.moments is None else self.moments + new)
 
     def problems(self, fit_intercept: bool, several: bool, shared: bool) -> list[Problem]:
         """The problem of each target, or of all where they share one support."""

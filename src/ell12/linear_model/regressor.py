@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.metaestimators import available_if
 
@@ -152,6 +153,7 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
         self._chunks = None
         if is_chunked(X):
             note_features(self, X)
+            y = y if hasattr(y, "ndim") else np.asarray(y)
             problems = regression_problems(X, y, sample_weight, self.fit_intercept, self.shared_support)
         else:
             X, y, sample_weight = self._validate_regression(X, y, sample_weight)
@@ -182,14 +184,16 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
         first = self._chunks is None
         X, y, sample_weight = self._validate_regression(X, y, sample_weight, reset=first)
         check_numpy(X, "partial_fit")
+        chunks = self._chunks
         if first:
-            self._chunks = Chunks(X.dtype) if X.shape[1] <= MOST_COLUMNS else Descents()
-        if isinstance(self._chunks, Chunks):
-            self._chunks.add(X, y, sample_weight)
-            problems = self._chunks.problems(self.fit_intercept, y.ndim == 2, self.shared_support)
+            chunks = Chunks(X.dtype) if X.shape[1] <= MOST_COLUMNS else Descents()
+        if isinstance(chunks, Chunks):
+            chunks = chunks.with_rows(X, y, sample_weight)
+            problems = chunks.problems(self.fit_intercept, y.ndim == 2, self.shared_support)
             self._fit_problems(problems, self.alpha, saved=False)
         else:
-            self._step_through(SquaredLoss, X, self._targets(y), sample_weight)
+            self._step_through(chunks, SquaredLoss, X, self._targets(y), sample_weight)
+        self._chunks = chunks  # not before: a call that fails leaves no trace
         self._squeeze(y)
         return self
 

@@ -178,10 +178,11 @@ class SparseLinearModel(BaseEstimator, ABC):
             for problem, first, last in zip(problems, ends, ends[1:], strict=False)
         ]
 
-    def _step_through(self, kind: type[LinearLoss], X: Any, targets: list[Array], sample_weight: Any) -> None:
+    def _step_through(
+        self, descents: Descents, kind: type[LinearLoss], X: Any, targets: list[Array], sample_weight: Any
+    ) -> None:
         """Take the stochastic steps of a chunk, and keep where they lead."""
         self._check_numbers()
-        descents: Descents = self._chunks
         descents.add(kind, X, targets, sample_weight, self.fit_intercept, self._penalty, self.alpha)
         self.coef_, self.intercept_ = descents.coefficients()
         self.n_iter_ = np.array([part.n_steps for part in descents.parts])

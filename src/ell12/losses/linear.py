@@ -139,6 +139,8 @@ class LinearLoss(ABC):
 
     def batches(self, size: int, random: Any = None) -> Iterator[Batch]:
         """Losses of every k-th row, about ``size`` each, that sum to this one; shuffled if ``random`` is given."""
+        if not hasattr(self.A, "__getitem__"):
+            raise TypeError(f"A has no rows at hand to make batches of, got {type(self.A).__name__}")
         count = -(-int(self.b.shape[0]) // size)
         for index in range(count) if random is None else random.permutation(count).tolist():
             rows = slice(index, None, count)
@@ -305,6 +307,12 @@ class LinearLoss(ABC):
     @abstractmethod
     def _second(self, prediction: Array) -> Array:
         """Its second derivative."""
+
+
+def check_kind(loss: Any) -> None:
+    """Raise unless a loss is given as a class such as SquaredLoss, to be made of rows yet to come."""
+    if not isinstance(loss, type) or not issubclass(loss, LinearLoss):
+        raise TypeError(f"the loss must be a class such as SquaredLoss, got {loss!r}")
 
 
 def as_positive(value: Any, name: str) -> float:

@@ -35,6 +35,8 @@ def as_image(image: Any, name: str = "image") -> Array:
     """
     if np.ma.isMaskedArray(image):
         raise TypeError(f"{name} must not be a masked array: fill it, or give its mask to inpaint_tv")
+    if hasattr(image, "__dask_graph__"):  # every pixel of an iterate is asked for: laziness would never end
+        raise TypeError(f"{name} is a Dask {type(image).__name__}: restore image.compute(), or its blocks")
     image = image if is_array(image) else np.asarray(image)
     image = as_floating(_scaled(image), name)
     if math.prod(image.shape) == 0 or len(image.shape) == 0:

@@ -43,6 +43,8 @@ class DCA:
     def iterates(self, loss: Any, penalty: DifferencePenalty, start: Point) -> Iterator[Iterate]:
         """Yield one iterate per inner problem solved."""
         check_difference(penalty)
+        if not hasattr(loss, "proximal"):
+            raise TypeError(f"{type(loss).__name__} has no proximal step for ADMM; use a proximal solver")
         lipschitz = loss.lipschitz() or 1.0
         rho = 0.01 * lipschitz if self.penalty_weight == "auto" else float(self.penalty_weight)
         take_step = ProximalStep(loss, penalty, "lipschitz", start)

@@ -56,6 +56,7 @@ class ProxSVRG:
 
     def iterates(self, loss: Any, penalty: Penalty, start: Point) -> Iterator[Iterate]:
         """Yield one iterate for each snapshot."""
+        _check_batches(loss)
         random = np.random.default_rng(self.random_state)
         step = LearnedStep(self.step)
         snapshot, value = start, objective(loss, penalty, start)
@@ -111,6 +112,7 @@ class SAGA:
 
     def iterates(self, loss: Any, penalty: Penalty, start: Point) -> Iterator[Iterate]:
         """Yield one iterate for each pass."""
+        _check_batches(loss)
         random = np.random.default_rng(self.random_state)
         step = LearnedStep(self.step)
         best, value = start, objective(loss, penalty, start)
@@ -171,6 +173,11 @@ class LearnedStep:
 def _residual(penalty: Penalty, x: Array, gradient: Array, step: float) -> float:
     """The largest entry of a proximal gradient step, over its length."""
     return max_abs(x - penalty.prox(x - step * gradient, step)) / step
+
+
+def _check_batches(loss: Any) -> None:
+    if not hasattr(loss, "batches"):
+        raise TypeError(f"{type(loss).__name__} has no rows at hand to make batches of; use a proximal solver")
 
 
 def _check(step: float | str, **counts: int) -> None:
