@@ -261,3 +261,16 @@ def test_losses_without_rows_or_a_proximal_step_say_so():
 def test_bad_options_are_named(options):
     with pytest.raises(ValueError, match=next(iter(options))):
         ProxSVRG(**options)
+
+
+def test_batches_of_a_file_are_neighbours(tmp_path):
+    A, b = np.random.default_rng(0).standard_normal((25, 3)), np.ones(25)
+    np.save(tmp_path / "A.npy", A)
+    for values, expected in ((np.load(tmp_path / "A.npy", mmap_mode="r"), A[10:20]), (A, A[1::3])):
+        batches = list(SquaredLoss(values, b).batches(10))
+        np.testing.assert_array_equal(batches[1].loss.A, expected)
+        assert sum(batch.loss.b.size for batch in batches) == 25
+    mapped = np.load(tmp_path / "A.npy", mmap_mode="r")
+    found = minimize(SquaredLoss(mapped, b), L12(1.0), solver=ProxSVRG(batch_size=10), tol=1e-8)
+    assert found.converged
+    assert stationarity(SquaredLoss(A, b), L12(1.0), found.x) < 1e-8

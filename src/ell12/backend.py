@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
+from mmap import mmap
 from typing import Any
 
 import array_api_compat.numpy
@@ -42,6 +43,15 @@ def namespace(*arrays: Array) -> Any:
 def is_numpy(x: Array) -> bool:
     """Whether x is a NumPy array, for which a faster path may exist."""
     return type(x) is np.ndarray
+
+
+def is_mapped(x: Any) -> bool:
+    """Whether x is a view of a file that is mapped into memory."""
+    while isinstance(x, np.ndarray):
+        if isinstance(x.base, mmap):
+            return True
+        x = x.base
+    return False
 
 
 def is_array(x: Any) -> bool:

@@ -20,8 +20,8 @@ from ell12.side_by_side import columns_penalty, solve_side_by_side
 
 # Columns to solve at once, as long as a fold has strengths to go on with. Warm starts want few strengths at once,
 # matrix products many columns. On an H200, 5 folds x 30 strengths of a regression, 10, 25, 40, 75 and 150 columns
-# took 2.2, 1.4, 1.1, 0.7 and 0.7 s (10,000 x 20,000) and 2.4, 1.8, 1.3, 0.7 and 0.8 s (2000 x 5000); on one core of
-# a CPU 40, 75 and 150 took 0.33, 0.25 and 0.27 s (500 x 250) and 2.2, 2.3 and 2.8 s (300 x 1000).
+# took 2.2, 1.4, 1.1, 0.7 and 0.7 s (10,000 x 20,000) and 2.4, 1.8, 1.3, 0.7 and 0.8 s (2000 x 5000); on one core
+# of a CPU 40, 75 and 150 took 0.33, 0.25 and 0.27 s (500 x 250) and 2.2, 2.3 and 2.8 s (300 x 1000).
 COLUMNS = 75
 WORK = 2**27  # entries that the columns' work arrays may take in any case; more only where X itself is larger
 COPIES = 16  # about so many arrays of the size of x and of the prediction does a step hold

@@ -23,6 +23,7 @@ from ell12.backend import (
     device,
     inner,
     is_complex,
+    is_mapped,
     is_number,
     is_numpy,
     like,
@@ -138,12 +139,15 @@ class LinearLoss(ABC):
         return other
 
     def batches(self, size: int, random: Any = None) -> Iterator[Batch]:
-        """Losses of every k-th row, about ``size`` each, that sum to this one; shuffled if ``random`` is given."""
+        """Losses of about ``size`` rows each that sum to this one, in random order if ``random`` is given.
+
+        Of every k-th row, as data may be sorted; of a file in memory, neighbours, which share its pages.
+        """
         if not hasattr(self.A, "__getitem__"):
             raise TypeError(f"A has no rows at hand to make batches of, got {type(self.A).__name__}")
-        count = -(-int(self.b.shape[0]) // size)
+        count, mapped = -(-int(self.b.shape[0]) // size), is_mapped(self.A)
         for index in range(count) if random is None else random.permutation(count).tolist():
-            rows = slice(index, None, count)
+            rows = slice(index * size, (index + 1) * size) if mapped else slice(index, None, count)
             batch = self._over(self.A[rows])
             batch.b = self.b[rows]
             batch.sample_weight = None if self.sample_weight is None else self.sample_weight[rows]
