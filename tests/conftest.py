@@ -73,7 +73,10 @@ BACKENDS: dict[str, Callable[[], Iterator[Backend]]] = {
 }
 
 
-@pytest.fixture(params=list(BACKENDS))
+ON_GPU = ("torch-cuda", "cupy")
+
+
+@pytest.fixture(params=[pytest.param(name, marks=[pytest.mark.gpu] * (name in ON_GPU)) for name in BACKENDS])
 def backend(request: pytest.FixtureRequest) -> Iterator[Backend]:
     """Every library of arrays that is installed; a skip with its reason for the others."""
     yield from BACKENDS[request.param]()
@@ -85,7 +88,7 @@ def autodiff(request: pytest.FixtureRequest) -> Iterator[Backend]:
     yield from BACKENDS[request.param]()
 
 
-@pytest.fixture(params=["torch-cuda", "cupy"])
+@pytest.fixture(params=[pytest.param(name, marks=pytest.mark.gpu) for name in ON_GPU])
 def gpu(request: pytest.FixtureRequest) -> Iterator[Backend]:
     """The libraries that have kernels of their own on a GPU."""
     yield from BACKENDS[request.param]()

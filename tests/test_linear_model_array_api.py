@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 
+ON_GPU = [pytest.param(kind, marks=pytest.mark.gpu) for kind in ("torch cuda", "cupy")]
 # SciPy reads the variable when it is first imported, so that all of this runs in a process of its own.
 CODE = """
 import unittest, warnings
@@ -132,7 +133,7 @@ def load(name, device="cpu"):
         pytest.skip("CuPy finds no device")
 
 
-@pytest.mark.parametrize("kind", ["torch cpu", "torch cuda", "cupy"])
+@pytest.mark.parametrize("kind", ["torch cpu", *ON_GPU])
 def test_arrays_stay_what_and_where_they_are_and_fit_the_same(kind):
     load(*kind.split())
     run(TENSORS, *kind.split())
@@ -185,7 +186,7 @@ np.testing.assert_allclose(scores, -as_numpy(model.mse_path_)[:, 0], rtol=1e-6)
 )
 
 
-@pytest.mark.parametrize("kind", ["torch cpu", "torch cuda", "cupy", "jax", "array_api_strict"])
+@pytest.mark.parametrize("kind", ["torch cpu", *ON_GPU, "jax", "array_api_strict"])
 def test_cross_validation_on_arrays_of_other_libraries(kind):
     load(*kind.split())
     run(FOLDS, *kind.split())
@@ -214,7 +215,7 @@ assert isinstance(model.transform(X), np.ndarray)
 )
 
 
-@pytest.mark.parametrize("kind", ["torch cpu", "torch cuda", "cupy", "jax"])
+@pytest.mark.parametrize("kind", ["torch cpu", *ON_GPU, "jax"])
 def test_the_imputer_gives_arrays_back_as_they_came(kind):
     load(*kind.split())
     run(IMPUTER, *kind.split())

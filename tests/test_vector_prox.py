@@ -65,6 +65,7 @@ def test_the_kernels_of_gpus_compute_the_prox(monkeypatch):
     assert _prox_cuda(np.array([1e-180, 3e-180]), 1e-180, 1.0) is None
 
 
+@pytest.mark.gpu
 def test_the_prox_in_functions_that_are_transformed():
     torch = pytest.importorskip("torch")
     if not torch.cuda.is_available():
