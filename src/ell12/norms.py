@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ell12 import cuda
-from ell12.backend import as_numpy, device, inner, is_complex, is_numpy, max_abs, namespace, norm, safe_square
+from ell12.backend import as_numpy, device, inner, is_numpy, max_abs, namespace, norm, safe_square
 from ell12.protocols import Array
 
 MOST_BLOCKS = 1056  # of threads: as many as an H200 runs at once
@@ -34,9 +34,9 @@ def difference(x: Array, y: Array) -> tuple[float, float]:
 
 def _on_gpu(x: Array, y: Array, of_difference: bool) -> list[float] | None:
     """The sum of the moduli, that of their squares, and the largest; None where there is no kernel."""
-    kernel = None if is_complex(x) or x.dtype != y.dtype else cuda.kernel(x, _KERNEL, "norms")
     size = math.prod(x.shape)
-    if kernel is None or size == 0 or x.shape != y.shape:
+    kernel = cuda.kernel(x, _KERNEL, "norms") if size > 0 and x.shape == y.shape and x.dtype == y.dtype else None
+    if kernel is None:
         return None
     blocks, xp = min(MOST_BLOCKS, -(-size // (4 * cuda.THREADS))), namespace(x)
     parts: Any = xp.empty((3, blocks), dtype=xp.float64, device=device(x))
