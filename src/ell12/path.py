@@ -23,7 +23,7 @@ from ell12.losses import LinearLoss, SquaredLoss
 from ell12.minimization import Result, minimize
 from ell12.penalties import L12, RowsL12, WithIntercept
 from ell12.protocols import Array, Penalty, Point, Solver
-from ell12.side_by_side import columns_penalty, gradient_rounding, solve_side_by_side
+from ell12.side_by_side import admit_rounding, columns_penalty, gradient_rounding, solve_side_by_side
 
 
 def l12_penalty(
@@ -138,14 +138,16 @@ def solution_path(
     """Minimise the loss plus ``make_penalty(alpha)`` for each alpha in turn; options go to `ell12.minimize`.
 
     With ``warm_start`` each run begins where the last one ended, else all begin at ``x0``. No run asks for a
-    stationarity below the rounding of the gradient, which in float32 and at small alpha lies above the usual tol.
+    stationarity below the rounding of the gradient, which in float32 and at small alpha lies above the usual tol;
+    where it lies far above, the status says that rounding ended the run.
     """
     rounding = gradient_rounding(loss, tol)
     results: list[Result] = []
     for alpha in map(float, alphas):
         start = results[-1].x if warm_start and results else x0
         attainable = max(tol, rounding / (alpha or 1.0))
-        results.append(minimize(loss, make_penalty(alpha), start, tol=attainable, **options))
+        result = minimize(loss, make_penalty(alpha), start, tol=attainable, **options)
+        results.append(admit_rounding(result, tol))
     return results
 
 

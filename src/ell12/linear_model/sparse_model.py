@@ -22,7 +22,7 @@ from ell12.linear_model.chunked import check_in_memory
 from ell12.linear_model.partial import Descents
 from ell12.linear_model.problems import Problem
 from ell12.losses import LinearLoss
-from ell12.minimization import Result
+from ell12.minimization import Result, Status
 from ell12.path import alpha_max, l12_penalty, solution_path
 from ell12.progress import progress_lines
 from ell12.protocols import Array, DataUnavailable, Penalty
@@ -206,8 +206,15 @@ def warn_if_not_converged(model: SparseLinearModel, results: list[Result]) -> No
     share = "" if len(results) == 1 else f" in {len(failed)} of {len(results)} problems"
     warnings.warn(
         f"{type(model).__name__} did not converge{share}: it reached stationarity {worst.stationarity:.2g} in"
-        f" {worst.n_iter} iterations, tol={model.tol:g} was asked for. {worst.status.value} Raise max_iter or tol,"
-        " bring the columns of X to one scale (StandardScaler, MaxAbsScaler), or raise alpha.",
+        f" {worst.n_iter} iterations, tol={model.tol:g} was asked for. {worst.status.value} {_remedy(worst)}",
         ConvergenceWarning,
         stacklevel=4,
     )
+
+
+def _remedy(result: Result) -> str:
+    """What to do about a run that did not reach tol."""
+    if result.status is Status.ROUNDING:
+        return "More iterations will not help: raise alpha or tol, or give X in float64 if it is in float32."
+    scale = "bring the columns of X to one scale (StandardScaler, MaxAbsScaler)"
+    return f"Raise max_iter or tol, {scale}, or raise alpha."
