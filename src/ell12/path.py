@@ -18,9 +18,10 @@ from ell12.backend import (
     total,
 )
 from ell12.centering import column_squares
-from ell12.checks import check_scalars, check_share, check_weights
+from ell12.checks import check_entries, check_scalars, check_share, check_weights
 from ell12.losses import LinearLoss, SquaredLoss
 from ell12.minimization import Result, minimize
+from ell12.operators import as_operator
 from ell12.penalties import L12, RowsL12, WithIntercept
 from ell12.protocols import Array, Penalty, Point, Solver
 from ell12.side_by_side import admit_rounding, columns_penalty, gradient_rounding, solve_side_by_side
@@ -222,6 +223,8 @@ def l12_path(
         raise ValueError(
             f"y must be a vector, got shape {tuple(np.shape(y))}; L12RegressorCV takes several targets"
         )
+    X, y = as_operator(X, "X"), as_floating(y, "y")
+    check_entries(y, "y")
     loss = squared_loss(X, y, sample_weight)
     x0, options = None, {"weights": weights, "nonnegative": nonnegative}
     if alphas is None:
@@ -317,7 +320,8 @@ def _best_column(
     curvature = namespace(curvature).reshape(curvature, (loss.b.shape[0], -1))[:, 0]
     pull = np.where(weight > 0, _pull(loss, x, nonnegative), 0)
     squares = as_numpy(column_squares(loss.A, curvature))
-    fall = np.divide(pull**2, squares, out=np.zeros_like(pull), where=squares > 0)
+    # The root of the fall, which neither overflows nor underflows where the data do not.
+    fall = np.divide(pull, np.sqrt(squares), out=np.zeros_like(pull), where=squares > 0)
     column = int(np.argmax(np.where(np.isinf(weight), 0, fall)))
     columns = np.union1d(np.flatnonzero(weight == 0), [column])
     return _fit_columns(loss, columns, intercept, nonnegative), column

@@ -16,13 +16,14 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from ell12.backend import as_numpy, indices_like, like, namespace
-from ell12.checks import check_scalars
+from ell12.checks import check_entries, check_scalars
 from ell12.linear_model.arrays import check_follows, floating_dtypes, follow, linear_functions, passes
 from ell12.linear_model.chunked import check_in_memory
 from ell12.linear_model.partial import Descents
 from ell12.linear_model.problems import Problem
 from ell12.losses import LinearLoss
 from ell12.minimization import Result, Status
+from ell12.operators import stored
 from ell12.path import alpha_max, l12_penalty, solution_path
 from ell12.progress import progress_lines
 from ell12.protocols import Array, DataUnavailable, Penalty
@@ -83,7 +84,9 @@ class SparseLinearModel(BaseEstimator, ABC):
 
     def _validate(self, X: Any, y: Any, sample_weight: Any, **checks: Any) -> tuple[Any, Any, Any]:
         check_in_memory(X, self)
-        X, y = validate_data(self, X, y, accept_sparse=("csr", "csc"), dtype=floating_dtypes(X), **checks)
+        with np.errstate(over="ignore", invalid="ignore"):  # of a sum, by which infinities are looked for
+            X, y = validate_data(self, X, y, accept_sparse=("csr", "csc"), dtype=floating_dtypes(X), **checks)
+        check_entries(stored(X), "X")
         if sample_weight is not None:
             sample_weight = _check_sample_weight(
                 follow(sample_weight, X), X, dtype=X.dtype, ensure_non_negative=True
