@@ -151,7 +151,7 @@ def test_entries_without_squares_are_refused(dtype, scale, as_sparse):
     X = (table()[0] * scale).astype(dtype)
     if as_sparse:
         X = scipy.sparse.coo_array((X[~np.isnan(X)], np.nonzero(~np.isnan(X))), shape=X.shape)
-    with pytest.raises(ValueError, match=r"X is too (small|large) for the squares of its entries in float"):
+    with pytest.raises(ValueError, match=r"^X holds numbers up to .*, too (small|large) for their squares in"):
         complete_matrix(X)
     assert complete_matrix(np.zeros((3, 3))).x.rank == 0
 

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse
 
 import ell12.kept_columns
-from ell12.centering import CenteredColumns
+from ell12.centering import CenteredColumns, column_squares
 from ell12.kept_columns import KeptColumns
 from ell12.operators import has_columns, select_columns
 from ell12.ridge import weighted_gram
@@ -86,6 +86,28 @@ def test_gram_matrices_of_centred_columns(form, constant):
     np.testing.assert_allclose(weighted_gram(some, weight), expected[np.ix_(columns, columns)], atol=1e-12)
     cross = weighted_gram(select_columns(centred, np.array([0, 3])), weight, some)
     np.testing.assert_allclose(cross, expected[np.ix_([0, 3], columns)], atol=1e-12)
+
+
+@pytest.mark.parametrize("constant", [False, True])
+def test_columns_that_are_their_means_are_exactly_zero(constant):
+    A, weight = matrix()
+    A[:, [3, 7]] = [0.1, 1e9]
+    means, empty = A.mean(axis=0), np.isin(np.arange(20), [3, 7])
+    centred = CenteredColumns(scipy.sparse.csr_array(A), means, constant, empty)
+    copy = np.where(empty, 0, A - means)
+    copy = np.column_stack([copy, np.ones(30)]) if constant else copy
+    x, y = np.arange(1.0, copy.shape[1] + 1), np.linspace(-1, 2, 30)
+    for product, expected in (
+        (centred @ x, copy @ x),
+        (centred.T @ y, copy.T @ y),
+        (centred[5:9] @ x, copy[5:9] @ x),
+        (column_squares(centred, weight), weight @ copy**2),
+        (weighted_gram(centred, weight), copy.T @ (weight[:, None] * copy)),
+        (select_columns(centred, np.array([3, 4])) @ x[:2], copy[:, 3:5] @ x[:2]),
+    ):
+        np.testing.assert_allclose(product, expected, atol=1e-11)
+    assert not (centred.T @ y)[[3, 7]].any()
+    assert not weighted_gram(centred, weight)[[3, 7]].any()
 
 
 @pytest.mark.parametrize("weights", ["equal", "positive", "of both signs"])

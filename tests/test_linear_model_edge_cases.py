@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 from ell12 import L12Classifier, L12ClassifierCV, L12Regressor, L12RegressorCV, NonmonotoneAPG, l12_path
 
@@ -49,12 +50,31 @@ def test_wrong_penalty_factors_are_named(wrong):
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_columns_that_are_all_constant_are_not_fitted_by_their_rounding(weighted):
+@pytest.mark.parametrize("kind", [np.asarray, scipy.sparse.csr_array, scipy.sparse.csc_array])
+@pytest.mark.parametrize("values", [7.3, [7.3, -0.1, 0.0, 1e9], 0.0])
+def test_columns_that_are_all_constant_are_not_fitted_by_their_rounding(values, kind, weighted):
     _, y = data()
     weight = np.linspace(0.5, 2, 60) if weighted else None
-    for model in (L12RegressorCV(n_alphas=3), L12ClassifierCV(n_alphas=3, max_iter=50)):
-        model.fit(np.full((60, 4), 7.3), y if "Regressor" in repr(model) else y > 0, weight)
-        assert not model.coef_.any()
+    X = kind(np.tile(values, (60, 4)) if np.ndim(values) == 0 else np.tile(values, (60, 1)))
+    for together in (False, True):
+        options = {"n_alphas": 3, "max_iter": 50, "together": together}
+        for model in (L12RegressorCV(**options), L12ClassifierCV(**options)):
+            model.fit(X, y if "Regressor" in repr(model) else y > 0, weight)
+            assert not model.coef_.any()
+            assert model.alphas_[0] == 1  # which says that every alpha gives the same
+
+
+def test_constant_columns_of_a_sparse_matrix_leave_the_others_as_they_are():
+    X, y = data()
+    wide = np.insert(X, [0, 3, 8], [7.3, -0.1, 1e3], axis=1)
+    wide[0, 5] = wide[:, 5].mean()  # the first entry says nothing of the rest
+    varying = np.ptp(wide, axis=0) > 0
+    for kind in (L12Regressor, L12Classifier):
+        target = y if kind is L12Regressor else y > 0
+        model = kind(0.01, tol=1e-8).fit(scipy.sparse.csr_array(wide), target)
+        plain = kind(0.01, tol=1e-8).fit(wide[:, varying], target)
+        assert not np.ravel(model.coef_)[~varying].any()
+        assert np.allclose(np.ravel(model.coef_)[varying], np.ravel(plain.coef_), atol=1e-7)
 
 
 def test_scores_that_are_no_numbers_choose_no_alpha():

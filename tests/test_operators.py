@@ -263,8 +263,10 @@ def test_infinity_in_a_torch_sparse_matrix_is_found():
 
 
 def test_large_finite_entries_are_no_infinity():
-    A = np.full((2, 2), 1e308)
+    A = np.full((2, 2), 1e150)
     assert as_operator(A) is A
+    with pytest.raises(ValueError, match=r"^A holds numbers up to 1e\+308, too large for their squares"):
+        as_operator(np.full((2, 2), 1e308))
 
 
 @pytest.mark.parametrize(

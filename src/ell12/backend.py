@@ -250,6 +250,36 @@ def all_finite(x: Array) -> bool:
         return bool(xp.isfinite(xp.sum(x))) or bool(xp.all(xp.isfinite(x)))
 
 
+def square_fits(x: Array) -> bool:
+    """Whether the squares of the entries and their sum are numbers of full precision in the precision of x.
+
+    For NumPy arrays one pass without temporaries; for others, and in half precision, the largest entry stands for
+    the sum.
+    """
+    single = is_half(x) or str(x.dtype).endswith(("float32", "complex64"))
+    tiny, huge = (1e-31, 1e37) if single else (1e-303, 1e303)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return tiny < (_square(x) if is_numpy(x) and not is_half(x) else _largest(x) ** 2) < huge
+
+
+def _square(x: np.ndarray) -> float:
+    """The sum of squares, without a copy of what is not in one piece."""
+    if x.flags.c_contiguous or x.dtype.kind == "c":
+        return inner(x, x)
+    if x.flags.f_contiguous:
+        return inner(x.T, x.T)
+    axes = list(range(x.ndim))
+    return float(np.einsum(x, axes, x, axes, []))
+
+
+def _largest(x: Array) -> float:
+    """`max_abs`, without temporaries where x is real."""
+    xp = namespace(x)
+    if is_complex(x) or not math.prod(x.shape):
+        return max_abs(x)
+    return max(float(xp.max(x)), -float(xp.min(x)))
+
+
 def total(x: Array) -> float:
     """The sum of all entries."""
     return float(namespace(x).sum(x))

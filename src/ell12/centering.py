@@ -36,6 +36,8 @@ class CenteredColumns(ArrayOperator):
         What is subtracted from each column, in the dtype of A.
     constant : bool
         Add a column of ones, for an intercept.
+    empty : array of shape (n,), optional
+        Which columns are nothing but their means: zero, where products would leave rounding.
 
     Examples
     --------
@@ -47,6 +49,7 @@ class CenteredColumns(ArrayOperator):
     A: Any
     means: Any
     constant: bool = False
+    empty: Any = None
 
     def __post_init__(self) -> None:
         (n,) = input_shape(self.A)
@@ -56,24 +59,26 @@ class CenteredColumns(ArrayOperator):
         self._set(takes_columns=True)
 
     def _apply(self, x: Array) -> Array:
-        inside = x[:-1] if self.constant else x
+        inside = self._without_empty(x[:-1] if self.constant else x)
         level = (x[-1] if self.constant else 0) - self.means @ inside
         return self.A @ inside + level
 
     def _apply_adjoint(self, y: Array) -> Array:
         total = y.sum(axis=0)
-        inside = adjoint(self.A) @ y - np.multiply.outer(self.means, total)
+        inside = self._without_empty(adjoint(self.A) @ y - np.multiply.outer(self.means, total))
         return np.concatenate([inside, total[None]]) if self.constant else inside
 
     def __getitem__(self, rows: Any) -> CenteredColumns:
         """Some rows."""
-        return CenteredColumns(self.A[rows], self.means, self.constant)
+        return CenteredColumns(self.A[rows], self.means, self.constant, self.empty)
 
     def select_columns(self, columns: Array) -> CenteredColumns:
         """Some columns, sorted: the same operator on fewer of them, with the column of ones where it is named."""
         (n,) = input_shape(self.A)
         inside = columns[columns < n]
-        return CenteredColumns(select_columns(self.A, inside), self.means[inside], inside.size < columns.size)
+        empty = None if self.empty is None else self.empty[inside]
+        A = select_columns(self.A, inside)
+        return CenteredColumns(A, self.means[inside], inside.size < columns.size, empty)
 
     @property
     def stored_entries(self) -> float:
@@ -89,7 +94,16 @@ class CenteredColumns(ArrayOperator):
         inside = np.pad(inside, ((0, self.constant), (0, other.constant)))
         left, right = self._shift, other._shift
         cross = np.outer(self._raw_sums(weight), right) + np.outer(left, other._raw_sums(weight))
-        return inside + cross + weight.sum() * np.outer(left, right)
+        gram = inside + cross + weight.sum() * np.outer(left, right)
+        gram[: self.means.size] = self._without_empty(gram[: self.means.size])
+        gram[:, : other.means.size] = other._without_empty(gram[:, : other.means.size].T).T
+        return gram
+
+    def _without_empty(self, values: Array) -> Array:
+        """Zero in place of what belongs to an empty column, one for each row."""
+        if self.empty is None:
+            return values
+        return np.where(self.empty.reshape(-1, *(1 for _ in values.shape[1:])), 0, values)
 
     @property
     def _shift(self) -> Array:
@@ -124,5 +138,5 @@ def column_squares(A: Any, weight: Array) -> Array:
     squares = raw - 2 * A.means * (adjoint(A.A) @ weight) + total * A.means**2
     # What the subtraction leaves of a constant column is rounding.
     rounding = 100 * np.finfo(squares.dtype).eps * raw
-    squares = np.where(squares > rounding, squares, 0)
+    squares = A._without_empty(np.where(squares > rounding, squares, 0))
     return np.append(squares, total) if A.constant else squares

@@ -7,7 +7,44 @@ from typing import Any
 
 import numpy as np
 
-from ell12.backend import is_array_api_obj, is_number
+from ell12.backend import all_finite, is_array_api_obj, is_number, max_abs, namespace, square_fits
+
+
+def check_entries(x: Any, name: str) -> None:
+    """Raise, with the argument's name, on an array with NaN, infinity, or entries whose squares cannot be held.
+
+    Examples
+    --------
+    >>> check_entries(np.array([1e200, 1.0]), "y")
+    Traceback (most recent call last):
+        ...
+    ValueError: y holds numbers up to 1e+200, too large for their squares in float64: rescale it first
+    """
+    if square_fits(x):  # as a rule
+        return
+    if not all_finite(x):
+        raise ValueError(f"{name} holds NaN or infinity; every entry must be finite")
+    _check_scale(x, x, name)
+
+
+def convert(x: Any, dtype: Any, name: str) -> Any:
+    """``x`` in another precision; an error names the argument if its squares cannot be held there."""
+    if x.dtype == dtype:
+        return x
+    with np.errstate(over="ignore"):
+        converted = namespace(x).astype(x, dtype)
+    if not square_fits(converted):
+        _check_scale(x, converted, name)
+    return converted
+
+
+def _check_scale(x: Any, converted: Any, name: str) -> None:
+    largest, dtype = max_abs(x), str(converted.dtype).rpartition(".")[2]
+    if largest > 0:
+        size = "large" if largest > 1 else "small"
+        raise ValueError(
+            f"{name} holds numbers up to {largest:.3g}, too {size} for their squares in {dtype}: rescale it first"
+        )
 
 
 def check_numbers(**arguments: Any) -> None:

@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from ell12.backend import all_finite, as_floating, beside, is_complex, is_number, max_abs, namespace
+from ell12.backend import all_finite, as_floating, beside, is_complex, is_number, max_abs, namespace, rounding
 from ell12.checkpoints import Checkpoint, Saved
 from ell12.protocols import Array, DataUnavailable, Factored, Iterate, Loss, Penalty, Point, Solver
 from ell12.solvers import NonmonotoneAPG, WorkingSet, working_set_lacks
+from ell12.stalling import Stall, gradient_resolution
 
 History = dict[str, list[float]]
 
@@ -25,10 +26,14 @@ class Status(Enum):
     MAX_ITER = "The number of iterations reached max_iter before the stationarity fell to tol."
     MAX_SECONDS = "The time reached max_seconds before the stationarity fell to tol."
     RANK_CAPPED = "The rank reached its bound: x is stationary among matrices of that rank, not among all."
+    ROUNDING = "Rounding keeps the stationarity above tol: x is as good as the precision of its numbers allows."
     ENDED = "The solver ended by its own rule, such as a number of terms; x is its best iterate."
     STOPPED = "The run was stopped by its caller; x is the best iterate so far."
     NOT_FINITE = "The objective became NaN or infinite; x is the best iterate before that."
     DATA_LOST = "The data could not be reached any more; x is the best iterate before that."
+
+
+_CERTIFIED = (Status.CONVERGED, Status.RANK_CAPPED, Status.ROUNDING)
 
 
 @dataclass(frozen=True)
@@ -38,7 +43,8 @@ class Result:
     Attributes
     ----------
     x : array
-        The solution: the certified iterate if the run converged, else the one with the lowest objective.
+        The solution: the certified iterate if the run converged or came to where rounding stops it, else the one
+        with the lowest objective.
     objective : float
         Loss plus penalty at x.
     stationarity : float
@@ -93,7 +99,7 @@ def minimize(
     solver : Solver, optional
         By default `ell12.WorkingSet` where it can be used, else `ell12.NonmonotoneAPG`.
     tol : float
-        Stop when `stationarity` is at most tol; 0 runs until another limit.
+        Stop when `stationarity` is at most tol, or where rounding keeps it above; 0 runs until another limit.
     max_iter : int
         Stop after so many iterations.
     max_seconds : float
@@ -185,7 +191,7 @@ def _run(
     stop: Callable[[History], bool] | None,
 ) -> Status:
     """Advance the iterates until something ends the run."""
-    next_check, wait = 0, 1
+    next_check, wait, stall = 0, 1, Stall()
     for n_iter in range(recorder.n_iter + 1, max_iter + 1):
         iterate = recorder.advance(iterates)
         if iterate is None:
@@ -198,11 +204,20 @@ def _run(
                 return verdict
             # The solver's estimate was too rosy: let it work a little longer before paying again.
             next_check, wait = n_iter + wait, min(2 * wait, 64)
-        if stop is not None and stop(recorder.history):
-            return Status.STOPPED
-        if recorder.last("seconds") >= max_seconds:
-            return Status.MAX_SECONDS
+        stalled = tol > 0 and stall.is_long(iterate.optimality, iterate.objective, recorder.value_rounding)
+        if stalled and recorder.is_at_rounding(iterate):
+            return Status.ROUNDING
+        limit = _limit(recorder, max_seconds, stop)
+        if limit is not None:
+            return limit
     return Status.MAX_ITER
+
+
+def _limit(recorder: _Recorder, max_seconds: float, stop: Callable[[History], bool] | None) -> Status | None:
+    """Whether the caller or the clock ends the run."""
+    if stop is not None and stop(recorder.history):
+        return Status.STOPPED
+    return Status.MAX_SECONDS if recorder.last("seconds") >= max_seconds else None
 
 
 def _verdict(recorder: _Recorder, iterate: Iterate, tol: float) -> Status | None:
@@ -226,6 +241,7 @@ class _Recorder:
     ) -> None:
         self.loss, self.penalty, self.measure, self.follower = loss, penalty, measure, follower
         self.unit = penalty.alpha or 1.0
+        self.rounding = 0.0 if isinstance(start.x, Factored) else rounding(1.0, start.x)
         objective = loss.value(start) + penalty.value(start.x)
         if not math.isfinite(objective):
             raise ValueError("x0 has no finite objective: does it satisfy the penalty's constraints?")
@@ -271,13 +287,26 @@ class _Recorder:
             self.stationarity = _stationarity(self.loss, self.penalty, iterate.point, iterate.gradient)
         return self.stationarity
 
+    def is_at_rounding(self, iterate: Iterate) -> bool:
+        """Whether rounding hides the violation of an iterate, or of the best one where that lies surely lower."""
+        if self.rounding == 0:  # of matrices in factors it is not known
+            return False
+        if iterate.objective - self.best.objective > 2 * self.value_rounding:  # that of each of the two
+            iterate = self.best
+        return self.certify(iterate) * self.unit <= gradient_resolution(self.loss, iterate.point.x)
+
+    @property
+    def value_rounding(self) -> float:
+        """How far rounding can lift the best objective, by the terms that a value sums."""
+        return self.rounding * max(abs(self.best.objective), getattr(self.loss, "constant", 0.0))
+
     def last(self, name: str) -> float:
         """The latest entry of a column."""
         return self.history[name][-1]
 
     def result(self, status: Status) -> Result:
-        """The certified iterate of a converged run, the best of any other."""
-        final = self.certified if status in (Status.CONVERGED, Status.RANK_CAPPED) else self.best
+        """The certified iterate of a run that it ended, the best of any other."""
+        final = self.certified if status in _CERTIFIED else self.best
         reached = self.stationarity if self.certified is final else None
         if reached is None:
             lost = status is Status.DATA_LOST

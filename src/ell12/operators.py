@@ -16,7 +16,8 @@ import numpy as np
 import scipy.sparse
 
 from ell12 import backend
-from ell12.backend import all_finite, as_floating, is_complex, is_numpy, namespace, scatter
+from ell12.backend import as_floating, is_complex, is_numpy, namespace, scatter
+from ell12.checks import check_entries
 from ell12.protocols import Array
 
 
@@ -25,7 +26,8 @@ def as_operator(A: Any, name: str = "A") -> Any:
 
     Lists become NumPy arrays and integers floats; float32, float64 and complex numbers are kept. Sparse
     matrices are kept as CSR or CSC, other formats become CSR. Operators come back as they are. Anything else,
-    masked arrays, matrices that are empty or hold NaN or infinity raise an error that names the argument.
+    masked arrays, matrices that are empty or hold NaN, infinity or numbers whose squares would overflow or
+    underflow raise an error that names the argument.
 
     Examples
     --------
@@ -45,8 +47,7 @@ def as_operator(A: Any, name: str = "A") -> Any:
     else:
         A = as_floating(np.asarray(A) if isinstance(A, np.ndarray) else A, name)
     _check_shape(tuple(A.shape), name)
-    if not all_finite(_stored(A)):
-        raise ValueError(f"{name} holds NaN or infinity; every entry must be finite")
+    check_entries(stored(A), name)
     return A
 
 
@@ -295,7 +296,7 @@ def _as_floating_sparse(A: Any, name: str) -> Any:
     return A if A.dtype.kind in "fc" else A.astype(np.float64)
 
 
-def _stored(A: Any) -> Array:
+def stored(A: Any) -> Array:
     """Return the entries that a matrix stores."""
     if scipy.sparse.issparse(A):
         return A.data

@@ -18,12 +18,13 @@ from ell12.backend import (
     total,
 )
 from ell12.centering import column_squares
-from ell12.checks import check_scalars, check_share, check_weights
+from ell12.checks import check_entries, check_scalars, check_share, check_weights
 from ell12.losses import LinearLoss, SquaredLoss
 from ell12.minimization import Result, minimize
+from ell12.operators import as_operator
 from ell12.penalties import L12, RowsL12, WithIntercept
 from ell12.protocols import Array, Penalty, Point, Solver
-from ell12.side_by_side import columns_penalty, gradient_rounding, solve_side_by_side
+from ell12.side_by_side import admit_rounding, columns_penalty, gradient_rounding, solve_side_by_side
 
 
 def l12_penalty(
@@ -138,14 +139,16 @@ def solution_path(
     """Minimise the loss plus ``make_penalty(alpha)`` for each alpha in turn; options go to `ell12.minimize`.
 
     With ``warm_start`` each run begins where the last one ended, else all begin at ``x0``. No run asks for a
-    stationarity below the rounding of the gradient, which in float32 and at small alpha lies above the usual tol.
+    stationarity below the rounding of the gradient, which in float32 and at small alpha lies above the usual tol;
+    where it lies far above, the status says that rounding ended the run.
     """
     rounding = gradient_rounding(loss, tol)
     results: list[Result] = []
     for alpha in map(float, alphas):
         start = results[-1].x if warm_start and results else x0
         attainable = max(tol, rounding / (alpha or 1.0))
-        results.append(minimize(loss, make_penalty(alpha), start, tol=attainable, **options))
+        result = minimize(loss, make_penalty(alpha), start, tol=attainable, **options)
+        results.append(admit_rounding(result, tol))
     return results
 
 
@@ -220,6 +223,8 @@ def l12_path(
         raise ValueError(
             f"y must be a vector, got shape {tuple(np.shape(y))}; L12RegressorCV takes several targets"
         )
+    X, y = as_operator(X, "X"), as_floating(y, "y")
+    check_entries(y, "y")
     loss = squared_loss(X, y, sample_weight)
     x0, options = None, {"weights": weights, "nonnegative": nonnegative}
     if alphas is None:
@@ -315,7 +320,8 @@ def _best_column(
     curvature = namespace(curvature).reshape(curvature, (loss.b.shape[0], -1))[:, 0]
     pull = np.where(weight > 0, _pull(loss, x, nonnegative), 0)
     squares = as_numpy(column_squares(loss.A, curvature))
-    fall = np.divide(pull**2, squares, out=np.zeros_like(pull), where=squares > 0)
+    # The root of the fall, which neither overflows nor underflows where the data do not.
+    fall = np.divide(pull, np.sqrt(squares), out=np.zeros_like(pull), where=squares > 0)
     column = int(np.argmax(np.where(np.isinf(weight), 0, fall)))
     columns = np.union1d(np.flatnonzero(weight == 0), [column])
     return _fit_columns(loss, columns, intercept, nonnegative), column

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -14,15 +13,13 @@ from ell12.backend import (
     all_finite,
     as_floating,
     beside,
-    inner,
     is_array,
     is_complex,
     is_numpy,
-    max_abs,
     namespace,
     scatter,
 )
-from ell12.checks import check_share
+from ell12.checks import check_entries, check_share
 from ell12.protocols import Array
 
 
@@ -194,22 +191,8 @@ def as_observed(X: Any, name: str = "X") -> Observed:
     if observed.n_observed == 0:
         raise ValueError(f"{name} has no known entry: there is nothing to complete from")
     if observed is not X:  # what offsets leave of entries may be as small as rounding makes it
-        _check_squares(observed.values, name)
+        check_entries(observed.values, name)
     return observed
-
-
-def _check_squares(values: Array, name: str) -> None:
-    """Raise where the sum of the squares, on which all rests, is not a number that means something."""
-    limits = namespace(values).finfo(values.dtype)
-    with np.errstate(over="ignore", under="ignore"):
-        square = inner(values, values)
-    if not math.isfinite(square):
-        wrong = "large"
-    elif square < float(limits.smallest_normal) / float(limits.eps) and max_abs(values) > 0:
-        wrong = "small"
-    else:
-        return
-    raise ValueError(f"{name} is too {wrong} for the squares of its entries in {values.dtype}; scale it first")
 
 
 def read_entries(X: Any, name: str) -> Observed:

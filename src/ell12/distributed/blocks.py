@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse
 
 from ell12.backend import as_floating
+from ell12.checks import check_entries
 from ell12.losses import LinearLoss
 from ell12.operators import adjoint, as_operator
 from ell12.protocols import Array, Point
@@ -147,6 +148,8 @@ def make_block(kind: Kind, number: int, A: Any, y: Any, weight: Any) -> Block:
         if A.shape[1] != kind.width:
             raise ValueError(f"it has {A.shape[1]} columns, where X has {kind.width}")
         y, weight = check_beside(A.shape[0], y, weight)
+        if y.dtype.kind == "f":
+            check_entries(y, "y")
     return Block(kind, name, A, y, weight)
 
 

@@ -36,7 +36,7 @@ class Design:
             self.means = np.zeros(X.shape[1], dtype=X.dtype) if sparse else xp.zeros_like(X[0, :])
         self.A = X
         if sparse and (center or constant):
-            self.A = CenteredColumns(X, self.means, constant)
+            self.A = CenteredColumns(X, self.means, constant, _constant_columns(self.means, X) if center else None)
         elif center or constant:
             if center:
                 self.means = _exact_where_constant(self.means, X)
@@ -109,11 +109,31 @@ def centered_target(design: Design, y: Array) -> tuple[Array, Array]:
 def _exact_where_constant(means: Array, X: Array) -> Array:
     """The means of the columns, without rounding where a column is constant, so that nothing is left of it."""
     xp, first = namespace(X), X[0, :]
-    rounding = (8 + X.shape[0]) * float(xp.finfo(X.dtype).eps) * xp.abs(means)
-    close = (xp.abs(first - means) <= rounding) & (first != means)
+    close = _is_close(means, first, X) & (first != means)
     if not bool(xp.any(close)):  # as a rule, without another pass over X
         return means
     return xp.where(close & xp.all(first == X, axis=0), first, means)
+
+
+def _constant_columns(means: Array, X: Any) -> Array | None:
+    """Which columns of a sparse matrix are constant and not zero; None if none is."""
+    first = X[[0]].toarray()[0]
+    close = np.flatnonzero((first != 0) & _is_close(means, first, X))
+    if close.size == 0:  # as a rule, without another pass over X
+        return None
+    some = X[:, close].tocsc()
+    some.sum_duplicates()
+    counts = np.diff(some.indptr)
+    column, same = np.repeat(np.arange(close.size), counts), some.data == np.repeat(first[close], counts)
+    constant = np.zeros(means.size, dtype=bool)
+    constant[close] = np.bincount(column[same], minlength=close.size) == X.shape[0]
+    return constant if constant.any() else None
+
+
+def _is_close(means: Array, first: Array, X: Any) -> Array:
+    """Whether a column's mean is its first entry, up to rounding."""
+    xp = namespace(means)
+    return xp.abs(first - means) <= (8 + X.shape[0]) * float(xp.finfo(X.dtype).eps) * xp.abs(means)
 
 
 def _sum(weight: Array) -> float:

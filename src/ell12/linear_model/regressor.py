@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.metaestimators import available_if
 
-from ell12.backend import namespace
+from ell12.checks import check_entries, convert
 from ell12.linear_model.arrays import check_numpy
 from ell12.linear_model.chunked import (
     determination,
@@ -211,7 +211,9 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
         self, X: Any, y: Any, sample_weight: Any, reset: bool = True
     ) -> tuple[Any, Array, Any]:
         X, y, sample_weight = self._validate(X, y, sample_weight, multi_output=True, y_numeric=True, reset=reset)
-        return X, namespace(y).astype(y, X.dtype), sample_weight
+        y = convert(y, X.dtype, "y")
+        check_entries(y, "y")
+        return X, y, sample_weight
 
     def _problems(self, X: Any, y: Array, sample_weight: Any) -> list[Problem]:
         design = Design(X, sample_weight, center=self.fit_intercept, constant=False)

@@ -16,13 +16,14 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from ell12.backend import as_numpy, indices_like, like, namespace
-from ell12.checks import check_scalars
+from ell12.checks import check_entries, check_scalars
 from ell12.linear_model.arrays import check_follows, floating_dtypes, follow, linear_functions, passes
 from ell12.linear_model.chunked import check_in_memory
 from ell12.linear_model.partial import Descents
 from ell12.linear_model.problems import Problem
 from ell12.losses import LinearLoss
-from ell12.minimization import Result
+from ell12.minimization import Result, Status
+from ell12.operators import stored
 from ell12.path import alpha_max, l12_penalty, solution_path
 from ell12.progress import progress_lines
 from ell12.protocols import Array, DataUnavailable, Penalty
@@ -83,7 +84,9 @@ class SparseLinearModel(BaseEstimator, ABC):
 
     def _validate(self, X: Any, y: Any, sample_weight: Any, **checks: Any) -> tuple[Any, Any, Any]:
         check_in_memory(X, self)
-        X, y = validate_data(self, X, y, accept_sparse=("csr", "csc"), dtype=floating_dtypes(X), **checks)
+        with np.errstate(over="ignore", invalid="ignore"):  # of a sum, by which infinities are looked for
+            X, y = validate_data(self, X, y, accept_sparse=("csr", "csc"), dtype=floating_dtypes(X), **checks)
+        check_entries(stored(X), "X")
         if sample_weight is not None:
             sample_weight = _check_sample_weight(
                 follow(sample_weight, X), X, dtype=X.dtype, ensure_non_negative=True
@@ -206,8 +209,15 @@ def warn_if_not_converged(model: SparseLinearModel, results: list[Result]) -> No
     share = "" if len(results) == 1 else f" in {len(failed)} of {len(results)} problems"
     warnings.warn(
         f"{type(model).__name__} did not converge{share}: it reached stationarity {worst.stationarity:.2g} in"
-        f" {worst.n_iter} iterations, tol={model.tol:g} was asked for. {worst.status.value} Raise max_iter or tol,"
-        " bring the columns of X to one scale (StandardScaler, MaxAbsScaler), or raise alpha.",
+        f" {worst.n_iter} iterations, tol={model.tol:g} was asked for. {worst.status.value} {_remedy(worst)}",
         ConvergenceWarning,
         stacklevel=4,
     )
+
+
+def _remedy(result: Result) -> str:
+    """What to do about a run that did not reach tol."""
+    if result.status is Status.ROUNDING:
+        return "More iterations will not help: raise alpha or tol, or give X in float64 if it is in float32."
+    scale = "bring the columns of X to one scale (StandardScaler, MaxAbsScaler)"
+    return f"Raise max_iter or tol, {scale}, or raise alpha."

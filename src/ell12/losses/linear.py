@@ -30,7 +30,7 @@ from ell12.backend import (
     namespace,
     take,
 )
-from ell12.checks import check_numbers
+from ell12.checks import check_entries, check_numbers, convert
 from ell12.operators import (
     adjoint,
     as_operator,
@@ -228,8 +228,7 @@ class LinearLoss(ABC):
         rows = output_shape(self.A)
         if tuple(b.shape[: len(rows)]) != rows:
             raise ValueError(f"b must have shape {rows} to fit A, got {tuple(b.shape)}")
-        if not all_finite(b):
-            raise ValueError("b holds NaN or infinity; every entry must be finite")
+        check_entries(b, "b")
         dtype = dtype_of(self.A)
         complex_A = dtype is not None and "complex" in str(dtype)
         if (complex_A or is_complex(b)) and not self.takes_complex:
@@ -237,7 +236,7 @@ class LinearLoss(ABC):
         if str(b.dtype).endswith(("float64", "complex128")) and str(dtype).endswith(("float32", "complex64")):
             # A's precision decides: a float64 residual would make every product convert all of A.
             xp = namespace(b)
-            b = xp.astype(b, xp.complex64 if is_complex(b) else xp.float32)
+            return convert(b, xp.complex64 if is_complex(b) else xp.float32, "b")
         return b
 
     def _as_weights(self, sample_weight: Any) -> Array:
@@ -291,9 +290,9 @@ class LinearLoss(ABC):
 
         def gram(v: Array) -> Array:
             """``A' diag(w) A``, or the smaller matrix with the same eigenvalues."""
-            if wide:
-                return weight**0.5 * (self.A @ (self._adjoint @ (weight**0.5 * v)))
-            return self._adjoint @ (weight * (self.A @ v))
+            image = self._adjoint @ (weight**0.5 * v) if wide else self.A @ v
+            check_entries(image, "A")  # whose own entries an operator does not show
+            return weight**0.5 * (self.A @ image) if wide else self._adjoint @ (weight * image)
 
         start = np.random.default_rng(0).standard_normal(rows if wide else columns)
         return largest_eigenvalue(gram, namespace(self.b).astype(like(start, self.b), self._x_dtype))

@@ -93,7 +93,7 @@ class Model:
         x, kinks, value = self.x[support], self.kinks[support], self.penalty.value(self.x)
         for halving in range(HALVINGS):
             new = x + 0.5**halving * direction
-            crossed = kinks & (new * x <= 0)
+            crossed = kinks & (np.sign(new) != np.sign(x))
             new[crossed] = 0
             move = new - x
             change = move @ rows  # of the gradient

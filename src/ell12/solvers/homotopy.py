@@ -164,7 +164,7 @@ class Homotopy:
             new = np.sort(soon[np.isfinite(entering[soon])])
             support.add(new, self._predictions(new))
         place = int(np.flatnonzero(support.columns == column)[0])
-        return support.enter(place, slope, self.curvature) and support.direction[place] * slope > 0
+        return support.enter(place, slope, self.curvature) and support.direction[place] * np.sign(slope) > 0
 
 
 class _Support:
@@ -222,7 +222,7 @@ class _Support:
     def distances(self, kinks: Any) -> Any:
         """How far the strength must fall until each entry reaches zero."""
         found = np.full(self.x.size, np.inf)
-        np.divide(-self.x, self.direction, out=found, where=self.x * self.direction < 0)
+        np.divide(-self.x, self.direction, out=found, where=np.sign(self.x) * self.direction < 0)
         found[: self.columns.size][~kinks[self.columns]] = np.inf
         return found
 

@@ -1,0 +1,126 @@
+"""Data of extreme scales: what the scaled problem would give, or an error that names the argument."""
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse
+from scipy.sparse.linalg import aslinearoperator
+
+from ell12 import (
+    L12,
+    HuberLoss,
+    L12Classifier,
+    L12ClassifierCV,
+    L12Regressor,
+    L12RegressorCV,
+    LogisticLoss,
+    NonmonotoneAPG,
+    SquaredLoss,
+    StreamedLoss,
+    l12_path,
+    minimize,
+)
+from ell12.path import alpha_max
+
+FAR = [1e-308, 1e-200, 1e-155, 1e155, 1e200, 1e307]
+WITHIN = [(1e148, 1e148), (1e148, 1e-148), (1e-148, 1e148), (1e-148, 1e-148), (1.0, 1e100), (1e-100, 1.0)]
+
+
+def data():
+    random = np.random.default_rng(0)
+    X = random.standard_normal((60, 20))
+    return X, X[:, :3] @ [1.0, -2.0, 3.0] + 0.1 * random.standard_normal(60)
+
+
+def users(X, y, alpha=1.0):
+    """Every way to a solution from X and y, with the names that each gives to them."""
+    sparse, l2_weights = scipy.sparse.csr_array(X), (0.0, 1.0)
+    for l2_weight in l2_weights:
+        penalty, options = L12(alpha, l2_weight), {"l2_weight": l2_weight}
+        yield "A", "b", lambda p=penalty: minimize(SquaredLoss(X, y, scale=1 / 60), p)
+        yield "A", "b", lambda p=penalty: minimize(SquaredLoss(X, y), p, solver=NonmonotoneAPG())
+        yield "A", "b", lambda p=penalty: minimize(SquaredLoss(aslinearoperator(X), y), p)
+        yield "chunk 0: A", "chunk 0: b", lambda p=penalty: minimize(StreamedLoss([(X, y)]), p)
+        yield "A", "b", lambda o=options: alpha_max(SquaredLoss(X, y), **o)
+        yield "X", "y", lambda o=options: l12_path(X, y, n_alphas=3, **o)
+        for matrix in (X, sparse):
+            yield "X", "y", lambda o=options, A=matrix: L12Regressor(alpha, **o).fit(A, y)
+            yield "X", "y", lambda o=options, A=matrix: L12RegressorCV(n_alphas=3, cv=2, **o).fit(A, y)
+        yield "X", "y", lambda o=options: L12Regressor(alpha, **o).partial_fit(X, y)
+    yield "A", "b", lambda: minimize(HuberLoss(X, y), penalty)
+    yield "X", "y", lambda: L12Regressor(alpha, shared_support=True).fit(X, np.stack([y, y], axis=1))
+
+
+@pytest.mark.parametrize("scale", FAR)
+def test_numbers_whose_squares_cannot_be_held_are_named(scale):
+    X, y = data()
+    size = "large" if scale > 1 else "small"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for name, _, use in users(scale * X, y):
+            with pytest.raises(
+                ValueError, match=rf"^{name} holds numbers up to .*, too {size} .*: rescale it first$"
+            ):
+                use()
+        for _, name, use in users(X, scale * y):
+            with pytest.raises(
+                ValueError, match=rf"^{name} holds numbers up to .*, too {size} .*: rescale it first$"
+            ):
+                use()
+
+
+@pytest.mark.parametrize("scale", FAR)
+def test_so_are_the_features_of_a_classifier(scale):
+    X, y = data()
+    for model in (L12Classifier(), L12ClassifierCV(n_alphas=3), L12Classifier(fit_intercept=False)):
+        for matrix in (scale * X, scipy.sparse.csr_array(scale * X)):
+            with pytest.raises(ValueError, match=r"^X holds numbers up to .*: rescale it first$"):
+                model.fit(matrix, y > 0)
+    with pytest.raises(ValueError, match=r"^A holds numbers"):
+        minimize(LogisticLoss(scale * X, y > 0), L12(1.0))
+
+
+@pytest.mark.parametrize("l2_weight", [0.0, 1.0])
+@pytest.mark.parametrize(("of_X", "of_y"), WITHIN)
+def test_within_the_range_solutions_scale_with_the_data(of_X, of_y, l2_weight):
+    X, y = data()
+    A, b, alpha, options = of_X * X, of_y * y, 0.1 * of_X * of_y, {"l2_weight": l2_weight}
+    for matrix, other in ((X, A), (scipy.sparse.csr_array(X), scipy.sparse.csr_array(A))):
+        plain = L12Regressor(0.1, tol=1e-8, **options).fit(matrix, y)
+        scaled = L12Regressor(alpha, tol=1e-8, **options).fit(other, b)
+        assert np.allclose(scaled.coef_ * (of_X / of_y), plain.coef_, rtol=1e-7, atol=1e-9)
+    given = {"n_alphas": 4, "tol": 1e-8, **options}
+    top, coefs, _ = l12_path(X, y, **given)
+    scaled_top, scaled_coefs, results = l12_path(A, b, **given)
+    assert np.allclose(scaled_top, of_X * of_y * top, rtol=1e-9)
+    assert np.allclose(scaled_coefs * (of_X / of_y), coefs, rtol=1e-6, atol=1e-8)
+    assert all(result.converged for result in results)
+    chosen, scaled = L12RegressorCV(cv=3, **given).fit(X, y), L12RegressorCV(cv=3, **given).fit(A, b)
+    assert np.isclose(scaled.alpha_, of_X * of_y * chosen.alpha_)
+    assert np.allclose(scaled.mse_path_ / of_y**2, chosen.mse_path_, rtol=1e-6)
+
+
+def test_what_single_precision_cannot_hold_is_named():
+    X, y = data()
+    X = X.astype(np.float32)
+    for scale in (1e-30, 1e30, 1e60):
+        with pytest.raises(ValueError, match=r"^b holds numbers up to .* in float32: rescale it first"):
+            SquaredLoss(X, scale * y)
+        with pytest.raises(ValueError, match=r"^y holds numbers up to .* in float32: rescale it first"):
+            L12Regressor().fit(X, scale * y)
+    result = minimize(SquaredLoss(X, 1e10 * y), L12(1e11))
+    assert np.allclose(1e-10 * result.x, minimize(SquaredLoss(X, y), L12(10.0)).x, atol=1e-3)
+
+
+@pytest.mark.parametrize("order", ["C", "F", "strided"])
+def test_layouts_and_zeros_make_no_difference(order):
+    X, y = data()
+    X = np.repeat(X, 2, axis=1)[:, ::2] if order == "strided" else np.asarray(X, order=order)
+    assert L12Regressor(0.1).fit(X, y).coef_.any()
+    assert not L12Regressor(0.1).fit(0 * X, y).coef_.any()
+    assert not L12Regressor(0.1).fit(X, 0 * y).coef_.any()
+    with pytest.raises(ValueError, match=r"^A holds numbers up to"):
+        SquaredLoss(1e200 * X if order != "strided" else (1e200 * np.repeat(X, 2, axis=1))[:, ::2], y)
+    with pytest.raises(ValueError, match=r"^A holds NaN"):
+        SquaredLoss(np.where(X[0, 0] == X, np.nan, X), y)
