@@ -286,12 +286,15 @@ class LinearLoss(ABC):
         if self.sample_weight is not None:  # of several columns of weights the largest of each row
             xp = namespace(self.sample_weight)
             weight = xp.max(xp.reshape(self.sample_weight, (*rows, -1)), axis=-1)
-        wide = math.prod(rows) < math.prod(columns)
+        wide, hidden = math.prod(rows) < math.prod(columns), not has_columns(self.A)
 
         def gram(v: Array) -> Array:
             """``A' diag(w) A``, or the smaller matrix with the same eigenvalues."""
+            nonlocal hidden
             image = self._adjoint @ (weight**0.5 * v) if wide else self.A @ v
-            check_entries(image, "A")  # whose own entries an operator does not show
+            if hidden:  # an operator shows its entries by the image of the first v alone, which is random
+                check_entries(image, "A")
+                hidden = False
             return weight**0.5 * (self.A @ image) if wide else self._adjoint @ (weight * image)
 
         start = np.random.default_rng(0).standard_normal(rows if wide else columns)
