@@ -65,8 +65,9 @@ def _is_plain_cuda_tensor(x: Array) -> bool:
         return False
     import torch
 
-    wrapped = torch._C._functorch.is_functorch_wrapped_tensor
-    return hasattr(torch.cuda, "_compile_kernel") and not torch.compiler.is_compiling() and not wrapped(x)
+    if not hasattr(torch.cuda, "_compile_kernel"):  # an older version
+        return False
+    return not torch.compiler.is_compiling() and not torch._C._functorch.is_functorch_wrapped_tensor(x)
 
 
 def _with_macros(source: str, macros: dict[str, Any]) -> str:
