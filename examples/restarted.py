@@ -1,12 +1,12 @@
 """A solver of one's own: accelerated proximal gradient that restarts its momentum."""
 
+# [solver]
 from dataclasses import dataclass
 
 from ell12.backend import inner, max_abs
 from ell12.protocols import Iterate
 
 
-# [solver]
 @dataclass(frozen=True)
 class RestartedFISTA:
     """FISTA that drops its momentum whenever the last move goes uphill.

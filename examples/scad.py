@@ -1,12 +1,12 @@
 """A penalty of one's own: the smoothly clipped absolute deviation (SCAD)."""
 
+# [penalty]
 from dataclasses import dataclass
 
 from ell12 import L1
 from ell12.backend import namespace
 
 
-# [penalty]
 @dataclass(frozen=True)
 class SCAD:
     """Of slope alpha up to ``|x_i| = alpha``, falling to slope 0 at ``a alpha``, constant beyond.

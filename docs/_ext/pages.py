@@ -13,8 +13,29 @@ GENERATED = HERE / "generated"
 RESULTS = HERE.parent / "benchmarks" / "results"
 # Modules whose contents have no place in the package's front, and what is shown of each.
 MODULES = {
-    "datasets": ("compressed_sensing", "correlated_design", "photographs", "SparseProblem"),
+    "datasets": (
+        "compressed_sensing",
+        "correlated_design",
+        "load_ratings",
+        "synthetic_ratings",
+        "photographs",
+        "phantom",
+        "piecewise_constant",
+        "radial_lines",
+        "SparseProblem",
+        "Ratings",
+    ),
     "image_operators": ("FiniteDifference", "Convolution", "Sampling", "FourierSampling"),
+    "completion.baselines": (
+        "AISImpute",
+        "SoftImpute",
+        "FaNCL",
+        "LMaFit",
+        "ER1MP",
+        "SketchyCGM",
+        "ARSSM3F",
+    ),
+    "distributed": ("sum_loss", "complete_matrix"),
     "path": ("alpha_max", "alpha_grid", "one_sparse_fit", "solution_path"),
     "protocols": ("Operator", "Loss", "Penalty", "DifferencePenalty", "Solver", "Point", "Iterate"),
 }

@@ -64,7 +64,7 @@ def _application() -> Any:
             bool, typer.Option("--version", callback=show_version, is_eager=True, help="Show the version.")
         ] = False,
     ) -> None:
-        """Learning with the nonconvex l1-2 regulariser: reproduce the paper's experiments, restore images."""
+        """The nonconvex l1-2 regulariser: reproduce the paper's experiments, restore images, complete ratings."""
 
     @application.command()
     def reproduce(

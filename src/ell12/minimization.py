@@ -20,7 +20,7 @@ History = dict[str, list[float]]
 
 
 class Status(Enum):
-    """How a run ended; the value is a sentence for people."""
+    """How a run ended; the value is a sentence for people. `Result.converged` is true for CONVERGED alone."""
 
     CONVERGED = "The stationarity fell to tol."
     MAX_ITER = "The number of iterations reached max_iter before the stationarity fell to tol."

@@ -55,17 +55,17 @@ def complete(
     ] = None,
     max_rank: Annotated[
         int | None,
-        typer.Option(min=1, help="Largest rank; chosen likewise (with --alpha 8, none if a quarter is known)."),
+        typer.Option(min=1, help="Largest rank; chosen likewise. Given --alpha: 8, none if a quarter is known."),
     ] = None,
     center: Annotated[
         Center,
         typer.Option(
-            help="What to take off before; chosen likewise (with --alpha biases, columns if a quarter is known)."
+            help="What to take off before; chosen likewise. Given --alpha: biases (columns if much is known)."
         ),
     ] = Center.auto,
     l2_weight: Annotated[
         float | None,
-        typer.Option(min=0.0, help="1 is l1-2, 0 the nuclear norm; chosen likewise (1 with --alpha)."),
+        typer.Option(min=0.0, help="1 is l1-2, 0 the nuclear norm; chosen likewise. Given --alpha: 1."),
     ] = None,
     held_out: Annotated[
         float, typer.Option(min=0.0, max=0.9, help="Part of the ratings hidden to measure the error; 0 is none.")

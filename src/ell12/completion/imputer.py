@@ -42,7 +42,8 @@ class L12Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         have, and half of it under a bound on the rank where l2_weight is 1.
     l2_weight : float or {"auto"}
         Weight of the subtracted norm: 1 is l1-2, 0 the nuclear norm. "auto" is chosen among 1, 0.5 and 0 by the
-        hidden entries. With "noise" it is 0.5 for ratings, less than a quarter of whose entries are known; else 1.
+        hidden entries. With "noise" it is 0.5 for ratings, less than a quarter of whose entries are known; else,
+        and where alpha is a number, 1.
     max_rank : int, None or {"auto"}
         The largest rank allowed; None is no bound. "auto" is None for tables. For ratings it is chosen among 2, 4,
         8 and 16 by the hidden entries, and 8 without them.

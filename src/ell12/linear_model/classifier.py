@@ -52,7 +52,7 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
     warm_start : bool
         Begin at the coefficients of the last fit rather than at zero.
     tol : float
-        Stop when the largest violation of the first-order condition is at most ``tol * alpha``.
+        As in `L12Regressor`.
     max_iter : int
         Stop after so many iterations at the latest.
     solver : Solver, optional

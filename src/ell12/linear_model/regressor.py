@@ -58,8 +58,8 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
     warm_start : bool
         Begin at the coefficients of the last fit rather than at zero.
     tol : float
-        Stop when the largest violation of the first-order condition is at most ``tol * alpha``, or what the
-        rounding of float32 lets it be.
+        Stop when the largest violation of the first-order condition is at most ``tol * alpha``. Where a limit or
+        rounding ends a fit before, a ConvergenceWarning says what to do.
     max_iter : int
         Stop after so many iterations at the latest.
     solver : Solver, optional

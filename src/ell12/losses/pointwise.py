@@ -19,6 +19,17 @@ from ell12.ridge import ridge_solver
 class SquaredLoss(LinearLoss):
     """``scale/2 sum_i w_i |(A x)_i - b_i|^2``; by default the sum, ``1/2 ||A x - b||^2``.
 
+    Parameters
+    ----------
+    A : array, sparse matrix or operator of shape (m, n)
+        NumPy, PyTorch, CuPy or JAX array, scipy.sparse, LinearOperator, pylops or one of `ell12.operators`.
+    b : array of shape (m,) or (m, k)
+        Observations; several columns are several right-hand sides for several columns of x.
+    sample_weight : array of shape (m,) or (m, k), optional
+        Weights w, at least 0, the same for all right-hand sides or each with its own. 1 by default.
+    scale : float
+        Factor of the whole loss: 1 for the sum, ``1 / m`` for the mean, which is what the estimators take.
+
     Examples
     --------
     >>> loss = SquaredLoss([[1.0, 0.0], [0.0, 2.0]], [1.0, 1.0])
@@ -76,6 +87,13 @@ class SquaredLoss(LinearLoss):
 class LogisticLoss(LinearLoss):
     """``scale sum_i w_i log(1 + exp(-b_i (A x)_i))`` for labels b of -1 and 1 (0 and 1 are read as such).
 
+    Parameters
+    ----------
+    b : array of shape (m,)
+        Labels.
+    A, sample_weight, scale
+        As in `SquaredLoss`.
+
     Examples
     --------
     >>> loss = LogisticLoss([[1.0], [2.0]], [-1, 1])
@@ -108,6 +126,13 @@ class LogisticLoss(LinearLoss):
 
 class HuberLoss(LinearLoss):
     """``scale sum_i w_i h((A x)_i - b_i)``: ``h(r) = r^2/2`` for ``|r| <= delta``, else ``delta |r| - delta^2/2``.
+
+    Parameters
+    ----------
+    delta : float
+        Residuals beyond it count linearly; in the units of b.
+    A, b, sample_weight, scale
+        As in `SquaredLoss`, real numbers only.
 
     Examples
     --------

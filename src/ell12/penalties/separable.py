@@ -20,6 +20,13 @@ from ell12.prox import with_signs
 class LogSum:
     """``alpha sum_i log(1 + |x_i| / theta)`` (Candès, Wakin & Boyd, doi:10.1007/s00041-008-9045-x).
 
+    Parameters
+    ----------
+    alpha : float
+        Strength, at least 0. The slope at zero is ``alpha / theta``.
+    theta : float
+        Entries much smaller cost like the l1 norm, much larger ones next to nothing more; in the units of x.
+
     Examples
     --------
     >>> LogSum(1.0, theta=1.0).prox(np.array([0.5, 3.0]), 1.0).round(4)
@@ -68,6 +75,13 @@ class LogSum:
 class CappedL1:
     """``alpha sum_i min(|x_i|, theta)`` (Zhang, JMLR 11, 2010).
 
+    Parameters
+    ----------
+    alpha : float
+        Strength, at least 0.
+    theta : float
+        The size from which on an entry costs no more; in the units of x.
+
     Examples
     --------
     >>> CappedL1(1.0, theta=1.0).prox(np.array([1.4, 3.0]), 1.0)
@@ -109,6 +123,13 @@ class CappedL1:
 @dataclass(frozen=True)
 class Lp:
     """``alpha sum_i |x_i|^p`` for 0 < p < 1. Its slope at zero is infinite, so it has no convex part.
+
+    Parameters
+    ----------
+    alpha : float
+        Strength, at least 0.
+    p : float
+        The power, between 0 and 1.
 
     Examples
     --------
@@ -154,6 +175,13 @@ class MCP:
     """``sum_i alpha |x_i| - x_i^2 / (2 gamma)`` up to ``|x_i| = gamma alpha``, constant beyond.
 
     The minimax concave penalty (Zhang, doi:10.1214/09-AOS729).
+
+    Parameters
+    ----------
+    alpha : float
+        Strength, at least 0.
+    gamma : float
+        Entries from ``gamma alpha`` on are not shrunk; a larger one is nearer to the l1 norm.
 
     Examples
     --------

@@ -80,6 +80,13 @@ class Spectral(ABC):
 class SpectralL12(Spectral):
     """``alpha (||X||_* - l2_weight ||X||_F)`` of a matrix: l1-2 of its singular values.
 
+    Parameters
+    ----------
+    alpha : float
+        Strength, at least 0.
+    l2_weight : float
+        Weight of the subtracted norm: 1 is l1-2, 0 the nuclear norm.
+
     Examples
     --------
     >>> round(SpectralL12(1.0).value(np.array([[1.0, 2.0], [2.0, 4.0]])), 12)
@@ -132,6 +139,13 @@ class SpectralL12(Spectral):
 class SpectralLogSum(Spectral):
     """``alpha sum_i log(1 + sigma_i / theta)`` over the singular values of a matrix.
 
+    Parameters
+    ----------
+    alpha : float
+        Strength, at least 0. The slope at zero is ``alpha / theta``.
+    theta : float
+        Singular values much larger cost next to nothing more.
+
     Examples
     --------
     >>> round(SpectralLogSum(2.0, theta=1.0).value(np.eye(2)), 6)
@@ -183,6 +197,13 @@ class TruncatedNuclear(Spectral):
     """``alpha sum_{i > rank} sigma_i``: the singular values but for the largest ``rank`` ones, which are free.
 
     Hu, Zhang, Ye, Li & He, doi:10.1109/TPAMI.2012.271.
+
+    Parameters
+    ----------
+    alpha : float
+        Strength, at least 0.
+    rank : int
+        How many singular values are free.
 
     Examples
     --------

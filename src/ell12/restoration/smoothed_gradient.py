@@ -64,7 +64,7 @@ class SmoothedGradient:
             raise ValueError(f"threads must be a whole number >= 1, got {self.threads!r}")
 
     def iterates(self, loss: Any, penalty: TotalVariationL12, start: Point) -> Iterator[Iterate]:
-        """Yield one iterate a step."""
+        """Yield one iterate for four steps."""
         check_smoothed(penalty)
         lipschitz = loss.lipschitz() + penalty.lipschitz or 1.0
         # The loss of an image alone is as convex as it is smooth.
