@@ -167,6 +167,14 @@ def test_version(monkeypatch, capsys):
     assert capsys.readouterr().out == f"ell12 {ell12.__version__}\n"
 
 
+def test_the_package_can_be_run_as_a_module():
+    result = subprocess.run(
+        [sys.executable, "-m", "ell12", "--version"], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert result.returncode == 0, result.stderr
+    assert ell12.__version__ in result.stdout
+
+
 @pytest.mark.parametrize("package", cli.NEEDED)
 def test_a_missing_package_is_named_with_the_remedy(monkeypatch, capsys, package):
     monkeypatch.setitem(sys.modules, package, None)

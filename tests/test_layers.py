@@ -118,7 +118,7 @@ ALLOWED = {
     "datasets": set(),
 }
 # The package's front, and its thin users that nothing imports.
-FREE = {"__init__", "cli", "commands", "experiments"}
+FREE = {"__init__", "__main__", "cli", "commands", "experiments"}
 # A folder stands for its files, or a file is named alone.
 ONLY_IMPORTER = {
     "array_api_compat": {"backend"},
