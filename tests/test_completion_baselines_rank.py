@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from ell12 import Status, minimize
-from ell12.completion import CompletionLoss, LowRank, Observed
-from ell12.completion.baselines import ARSSM3F, ER1MP, LMaFit, objective_settled
+from ell12.completion import CompletionLoss, LowRank, Observed, complete_matrix
+from ell12.completion.baselines import ARSSM3F, ER1MP, LMaFit, SketchyCGM, objective_settled
 from ell12.completion.baselines.arss_m3f import SmoothProblem, _line_search, conjugate_gradients
 from ell12.completion.baselines.er1mp import _Pursuit
 from ell12.completion.fixed_rank import Tangent
@@ -235,3 +235,11 @@ def test_a_run_may_stop_at_a_share_of_its_first_objective():
     objective = result.history["objective"]
     assert result.status is Status.STOPPED
     assert objective[-1] <= 1e-4 * objective[0] < objective[-2]
+
+
+@pytest.mark.parametrize("solver", [LMaFit(2), ER1MP(2), SketchyCGM(1.0, 2), ARSSM3F()])
+def test_a_penalty_that_would_be_ignored_is_refused(solver):
+    X = np.outer(np.arange(1.0, 6), np.arange(1.0, 5))
+    with pytest.raises(TypeError, match="NoPenalty"):
+        complete_matrix(X, alpha=0.1, engine=solver)
+    assert complete_matrix(X, penalty=NoPenalty(), engine=solver, max_iter=3).x.rank >= 1

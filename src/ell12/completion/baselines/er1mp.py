@@ -11,6 +11,7 @@ import numpy as np
 
 from ell12.checks import check_counts
 from ell12.completion.baselines.sparse_gradient import check_sparse, sparse_gradient
+from ell12.completion.baselines.without_penalty import check_no_penalty
 from ell12.completion.low_rank import LowRank
 from ell12.completion.power_method import leading_pair
 from ell12.protocols import Iterate, Point
@@ -64,9 +65,10 @@ class ER1MP:
         if self.steps_per_iterate == 0:
             raise ValueError("steps_per_iterate must be at least 1, got 0")
 
-    def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate]:  # noqa: ARG002
+    def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate]:
         """Yield an iterate every few steps, and end at the largest rank or where nothing is left to fit."""
         check_sparse(loss)
+        check_no_penalty(penalty, self)
         rng = np.random.default_rng(self.random_state)
         pursuit = _Pursuit(loss, start)
         smallest = float(np.finfo(start.prediction.dtype).eps) * float(np.linalg.norm(loss.observed.values))

@@ -10,6 +10,7 @@ import numpy as np
 
 from ell12.checks import check_counts, set_numbers
 from ell12.completion.baselines.sparse_gradient import check_sparse, sparse_gradient
+from ell12.completion.baselines.without_penalty import check_no_penalty
 from ell12.completion.leading import orthonormal
 from ell12.completion.low_rank import LowRank
 from ell12.completion.power_method import leading_svd, random_block
@@ -76,9 +77,10 @@ class SketchyCGM:
         if self.steps_per_iterate == 0:
             raise ValueError("steps_per_iterate must be at least 1, got 0")
 
-    def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate]:  # noqa: ARG002
+    def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate]:
         """Yield an iterate every few steps; end when the duality gap is small."""
         check_sparse(loss)
+        check_no_penalty(penalty, self)
         if start.x.nuclear_norm() > self.radius * (1 + 1e-6):
             raise ValueError(f"x0 must have a nuclear norm of at most radius = {self.radius:g}")
         rng = np.random.default_rng(self.random_state)
