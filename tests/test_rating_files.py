@@ -1,13 +1,15 @@
 """Files of ratings: every format, and an error that names the line for whatever cannot be read."""
 
+import bz2
 import gzip
+import lzma
 
 import numpy as np
 import pytest
 from scipy.io import mmwrite
 from scipy.sparse import coo_array
 
-from ell12.datasets import load_ratings, rating_files, synthetic_ratings
+from ell12.datasets import load_ratings, rating_files, synthetic_ratings, text_files
 
 
 @pytest.fixture
@@ -108,7 +110,7 @@ def test_blocks_join_to_the_same_ratings(load, monkeypatch, tmp_path):
     lines = [f"{u},{i},{v:g}" for u, i, v in entries(ratings)]
     text = "\n".join(lines)
     whole = load(text)
-    monkeypatch.setattr(rating_files, "_BLOCK", 97)
+    monkeypatch.setattr(text_files, "_BLOCK", 97)
     assert entries(load(text)) == entries(whole) == entries(ratings)
     named = [f"user {line}" if k > 600 else line for k, line in enumerate(lines)]  # strings from some block on
     assert set(load("\n".join(named)).users[:3]) <= {str(k) for k in range(50)} | {f"user {k}" for k in range(50)}
@@ -124,13 +126,19 @@ def test_both_readers_agree(load):
     assert entries(load(plain.replace(",", " , "))) == entries(ratings)  # blanks: line by line
 
 
-def test_compressed_text(load):
-    assert entries(load(gzip.compress(TIMED.format(",").encode()), "ratings.csv.gz")) == EXPECTED
-    whole = gzip.compress(TIMED.format(",").encode() * 50)
-    with pytest.raises(ValueError, match=r"ratings.csv.gz is damaged or cut off"):
-        load(whole[:-12], "ratings.csv.gz")
-    with pytest.raises(ValueError, match="damaged or cut off"):
-        load(b"no gzip", "ratings.csv.gz")
+@pytest.mark.parametrize("packer", [gzip, bz2, lzma])
+@pytest.mark.parametrize("capitals", [False, True])
+def test_compressed_text(load, packer, capitals):
+    suffix = {gzip: ".gz", bz2: ".bz2", lzma: ".xz"}[packer]
+    name = f"ratings.csv{suffix.upper() if capitals else suffix}"
+    assert entries(load(packer.compress(TIMED.format(",").encode()), name)) == EXPECTED
+    assert len(load(packer.compress(MATRIX.encode()), name.replace("csv", "mtx"))) == 2
+    whole = packer.compress(TIMED.format(",").encode() * 50)
+    for content in (whole[:-12], b"no archive"):
+        with pytest.raises(ValueError, match=rf"{name} is damaged or cut off"):
+            load(content, name)
+    with pytest.raises(FileNotFoundError):
+        load_ratings(f"missing{suffix}")
 
 
 GOOD = "".join(f"{k},{k % 7},3\n" for k in range(100))
@@ -178,7 +186,7 @@ def test_what_is_no_file_of_ratings(load, content, message):
 
 
 def test_a_line_without_end_is_refused(load, monkeypatch):
-    monkeypatch.setattr(rating_files, "_BLOCK", 1000)
+    monkeypatch.setattr(text_files, "_BLOCK", 1000)
     with pytest.raises(ValueError, match="line 1: a line of more than 1000 bytes is no rating"):
         load("1" * 5000)
 
@@ -230,9 +238,11 @@ MATRIX = "%%MatrixMarket matrix coordinate real general\n% words\n3 2 2\n1 2 4.5
     [
         (("3 1 2\n", ""), "line 3: 2 entries are announced, but 1 follow: is it cut off"),
         (("3 1 2\n", "3 1\n"), "line 5: 3 fields are expected, but there are 2"),
-        (("3 1 2\n", "4 1 2\n"), r"row 4 of entry 2 is not in 1\.\.3"),
-        (("3 1 2\n", "3 0 2\n"), r"column 0 of entry 2 is not in 1\.\.2"),
-        (("3 1 2\n", "3 x 2\n"), "row and column numbers must be whole numbers"),
+        (("3 1 2\n", "4 1 2\n"), r"line 5: row 4 is not in 1\.\.3"),
+        (("3 1 2\n", "3 0 2\n"), r"line 5: column 0 is not in 1\.\.2"),
+        (("3 1 2\n", "\n \n3 x 2\n"), r"line 7: column x is not in 1\.\.2"),
+        (("1 2 4.5\n", "1.0 2 4.5\n"), r"line 4: row 1\.0 is not in 1\.\.3"),
+        (("3 1 2\n", f"{10**30} 1 2\n"), r"line 5: row 10{30} is not in 1\.\.3"),
         (("3 2 2", "3 2"), "line 3: rows, columns and entries are to stand here"),
         (("coordinate real", "array real"), "line 1: ratings need 'coordinate real' or 'coordinate integer'"),
         (("coordinate real", "coordinate pattern"), "line 1: ratings need .* not 'coordinate pattern'"),
@@ -245,6 +255,11 @@ def test_a_bad_matrix_market_file(load, change, message):
     assert len(load(MATRIX, "m.mtx")) == 2
     with pytest.raises(ValueError, match=message):
         load(MATRIX.replace(*change), "m.mtx")
+
+
+def test_matrix_market_numbers_may_begin_with_zeros(load):
+    padded = load(MATRIX.replace("3 1 2\n", "03 001 2\n"), "m.mtx")
+    assert entries(padded) == entries(load(MATRIX, "m.mtx")) == [(1, 2, 4.5), (3, 1, 2.0)]
 
 
 # Parquet

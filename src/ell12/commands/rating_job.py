@@ -17,6 +17,7 @@ from ell12.commands.rating_fit import Model, fit, predict_pairs
 from ell12.completion import Completion, Observed
 from ell12.datasets import Ratings, load_ratings
 from ell12.datasets.rating_files import read_pairs
+from ell12.datasets.text_files import kind_of
 from ell12.files import write_atomically
 
 __all__ = ["Job", "Model"]
@@ -81,7 +82,7 @@ def read_ratings(source: Path, duplicates: str) -> Ratings:
 
 
 def _read_pairs(path: Path) -> tuple[Any, Any, Any]:
-    if path.suffix.lower() in (".mtx", ".parquet", ".pq"):
+    if kind_of(path) in (".mtx", ".parquet", ".pq"):
         raise CommandError(f"{path}: pairs are read from lines of text, user and item")
     with explained(f"cannot read {path}"):
         try:

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import math
 import re
-import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
 from ell12.datasets.ratings import Triples
+from ell12.datasets.text_files import TextFile
 
 SEPARATORS = ("::", "\t", ";", ",", "|", " ")
 # Names by which headers call user, item and value, without case, blanks and underscores.
@@ -27,7 +24,6 @@ NAMES = (
     {"rating", "value", "score", "stars", "overall", "bookrating", "weight", "plays", "count"},
 )  # fmt: skip
 _WHOLE = re.compile(r"-?(0|[1-9]\d{0,17})")  # what a number of 64 bits gives back exactly as it was written
-_BLOCK = 1 << 24
 _SAMPLE = 50
 
 
@@ -39,12 +35,13 @@ def read_text(
     encoding: str = "utf-8",
 ) -> Triples:
     """The users, items and values of lines of text."""
-    sample, n_skipped = _sample(path, encoding)
+    file = TextFile(path, encoding)
+    sample, n_skipped = _sample(file)
     separator = separator or _find_separator(sample, path, n_skipped + 1, fewest=3)
     first = _split(sample[0], separator)
     has_header = header if header is not None else not any(map(_is_number, first))
     places = _find_columns(columns, first, has_header, path)
-    return Layout(path, separator, len(first), places, encoding).read_file(n_skipped + has_header)
+    return Layout(file, separator, len(first), places).read_file(n_skipped + has_header)
 
 
 def read_pairs(path: Path, encoding: str = "utf-8") -> tuple[Any, Any, Any]:
@@ -52,7 +49,8 @@ def read_pairs(path: Path, encoding: str = "utf-8") -> tuple[Any, Any, Any]:
 
     A header is a first line with a well-known name and no number, since ids may be any words.
     """
-    sample, n_skipped = _sample(path, encoding)
+    file = TextFile(path, encoding)
+    sample, n_skipped = _sample(file)
     separator = _find_separator(sample, path, n_skipped + 1, fewest=2)
     first = _split(sample[0], separator)
     known = _known_columns(first)
@@ -63,7 +61,7 @@ def read_pairs(path: Path, encoding: str = "utf-8") -> tuple[Any, Any, Any]:
         places = tuple(found[0] for found in known if found)
     else:
         places = (0, 1, 2) if len(first) > 2 and _is_number(first[2]) else (0, 1)
-    triples = Layout(path, separator, len(first), places, encoding).read_file(n_skipped + has_header)
+    triples = Layout(file, separator, len(first), places).read_file(n_skipped + has_header)
     return triples.users, triples.items, triples.values if len(places) == 3 else None
 
 
@@ -84,32 +82,21 @@ def read_parquet(path: Path, columns: tuple[Any, Any, Any] | None = None) -> Tri
 # Where things are
 
 
-def _sample(path: Path, encoding: str) -> tuple[list[str], int]:
+def _sample(file: TextFile) -> tuple[list[str], int]:
     """The first lines, of which there must be one, and how many comments and blank lines stand above them."""
     lines: list[str] = []
     n_skipped = 0
-    with opened(path) as file:
-        for number, line in enumerate(_lines_of(file, path), start=1):
-            text = as_text(line, path, number, encoding).strip("\r\n")
-            if not lines and (not text.strip() or text.lstrip().startswith(("#", "%"))):
-                n_skipped += 1
-            elif text.strip():
-                lines.append(text)
-            if len(lines) == _SAMPLE:
-                break
+    for _, line in file.lines():
+        text = line.strip("\r\n")
+        if not lines and (not text.strip() or text.lstrip().startswith(("#", "%"))):
+            n_skipped += 1
+        elif text.strip():
+            lines.append(text)
+        if len(lines) == _SAMPLE:
+            break
     if not lines:
-        raise ValueError(f"{path} holds no ratings")
+        raise ValueError(f"{file.path} holds no ratings")
     return lines, n_skipped
-
-
-def _lines_of(file: IO[bytes], path: Path) -> Iterator[bytes]:
-    """Lines; one without end is that of a binary file."""
-    number = 0
-    while line := file.readline(_BLOCK):
-        number += 1
-        if len(line) == _BLOCK:
-            raise ValueError(f"{path}, line {number}: a line of more than {_BLOCK} bytes is no rating")
-        yield line
 
 
 def _find_separator(sample: list[str], path: Path, line: int, fewest: int) -> str:
@@ -181,17 +168,16 @@ def _find_column(column: Any, first: list[str], has_header: bool, path: Path) ->
 class Layout:
     """How a line is cut, and which of its fields are user, item and, perhaps, value."""
 
-    path: Path
+    file: TextFile
     separator: str
     n_fields: int
     places: tuple[int, ...]
-    encoding: str = "utf-8"
 
     def read_file(self, n_skipped: int) -> Triples:
         """The ratings of all lines but the first few."""
-        parts = [self.read(block, line) for block, line in blocks(self.path, n_skipped)]
+        parts = [self.read(block, line) for block, line in self.file.blocks(n_skipped)]
         if not any(len(part.values) for part in parts):
-            raise ValueError(f"{self.path} holds no ratings")
+            raise ValueError(f"{self.file.path} holds no ratings")
         users, items = (_join([part[k] for part in parts]) for k in (0, 1))
         return Triples(users, items, np.concatenate([part.values for part in parts]))
 
@@ -224,13 +210,13 @@ class Layout:
     def _read_each(self, block: bytes, line: int) -> Triples:
         users, items, values = [], [], []
         for number, raw in enumerate(block.split(b"\n"), start=line):
-            text = as_text(raw, self.path, number, self.encoding).removesuffix("\r")
+            text = self.file.as_text(raw, number).removesuffix("\r")
             if not text.strip():
                 continue
             fields = self._fields(text, number)
             user, item, *value = (fields[place] for place in self.places)
             if not user or not item:
-                raise ValueError(f"{self.path}, line {number}: an id is missing in {text[:80]!r}")
+                raise self.file.error(number, f"an id is missing in {text[:80]!r}")
             users.append(user)
             items.append(item)
             values.append(self._value(value[0], number) if value else 0.0)
@@ -240,11 +226,10 @@ class Layout:
         try:
             fields = _split(text, self.separator)
         except csv.Error as error:
-            raise ValueError(f"{self.path}, line {number}: {error} in {text[:80]!r}") from None
+            raise self.file.error(number, f"{error} in {text[:80]!r}") from None
         if len(fields) != self.n_fields:
-            raise ValueError(
-                f"{self.path}, line {number}: {self.n_fields} fields are expected, but there are {len(fields)} "
-                f"in {text[:80]!r}"
+            raise self.file.error(
+                number, f"{self.n_fields} fields are expected, but there are {len(fields)} in {text[:80]!r}"
             )
         return fields
 
@@ -254,7 +239,7 @@ class Layout:
         except ValueError:
             value = math.nan
         if not math.isfinite(value):
-            raise ValueError(f"{self.path}, line {number}: the rating {text[:40]!r} is not a finite number")
+            raise self.file.error(number, f"the rating {text[:40]!r} is not a finite number")
         return value
 
 
@@ -294,47 +279,6 @@ class _Field:
         if np.any((letters == ord("_")) | (letters == ord(" "))):
             raise ValueError("not a plain number")
         return np.ascontiguousarray(letters).view(f"S{letters.shape[1]}").ravel().astype(np.float64)
-
-
-def blocks(path: Path, n_skipped: int) -> Iterator[tuple[bytes, int]]:
-    """Some million bytes of whole lines at a time, with the number of the first line."""
-    with opened(path) as file:
-        for _ in range(n_skipped):
-            file.readline()
-        line = n_skipped + 1
-        rest = b""
-        while block := file.read(_BLOCK):
-            block = rest + block
-            end = block.rfind(b"\n") + 1
-            if end:
-                yield block[:end], line
-                line += block.count(b"\n", 0, end)
-            rest = block[end:]
-        if rest:
-            yield rest, line
-
-
-@contextmanager
-def opened(path: Path) -> Iterator[Any]:
-    """A file, unpacked where its name ends in .gz; a damaged one is named."""
-    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-        try:
-            yield file
-        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            raise ValueError(f"{path} is damaged or cut off: {error}") from error
-
-
-def as_text(line: bytes, path: Path, number: int, encoding: str = "utf-8") -> str:
-    """A line as text, without a mark of its byte order; an error that names it if it is none."""
-    try:
-        text = line.decode(encoding)
-    except UnicodeDecodeError as error:
-        raise ValueError(
-            f"{path}, line {number}: not {encoding} text: {error.reason}; is it a binary file?"
-        ) from None
-    if "\0" in text:
-        raise ValueError(f"{path}, line {number}: a zero byte: is it a binary file?")
-    return text.removeprefix("\ufeff") if number == 1 else text
 
 
 def _split(text: str, separator: str) -> list[str]:

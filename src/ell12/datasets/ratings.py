@@ -139,7 +139,8 @@ def load_ratings(
     ----------
     path : path
         ``.mtx`` is read as Matrix Market in coordinate form (ids are its row and column numbers from 1),
-        ``.parquet`` by pandas, everything else as lines of text; a further ``.gz`` is unpacked.
+        ``.parquet`` by pandas, everything else as lines of text; a further ``.gz``, ``.bz2``
+        or ``.xz`` is unpacked.
     columns : three names or positions from 0, optional
         Where user, item and value are. By default a header with well-known names says so (user, userId, movie_id,
         rating, ...), else they are the first three; where some names say otherwise, it is an error.
@@ -171,10 +172,10 @@ def load_ratings(
     >>> ratings.shape, ratings.users.tolist(), ratings.items.tolist(), ratings.values.tolist()
     ((2, 1), ['alice', 'bob'], [7], [4.5, 3.0])
     """
-    from ell12.datasets import matrix_market, rating_files
+    from ell12.datasets import matrix_market, rating_files, text_files
 
     path = Path(path)
-    kind = (path.with_suffix("") if path.suffix == ".gz" else path).suffix.lower()
+    kind = text_files.kind_of(path)
     if kind == ".mtx":
         triples, shape = matrix_market.read_matrix_market(path)
         ids = {"all_users": np.arange(1, shape[0] + 1), "all_items": np.arange(1, shape[1] + 1)}

@@ -1,0 +1,89 @@
+"""Lines of text from files, packed or not; what cannot be read is named with its line."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+UNPACKERS = {".gz": "gzip", ".bz2": "bz2", ".xz": "lzma"}  # loaded when needed: not every Python has all
+_BLOCK = 1 << 24
+
+
+def kind_of(path: Path) -> str:
+    """The suffix that says what a file holds, in small letters: of a packed one that before."""
+    packed = path.suffix.lower() in UNPACKERS
+    return (path.with_suffix("") if packed else path).suffix.lower()
+
+
+@contextmanager
+def unpacked(path: Path) -> Iterator[Any]:
+    """A file to read bytes from, unpacked where its name ends in .gz, .bz2 or .xz; a damaged one is named."""
+    name = UNPACKERS.get(path.suffix.lower())
+    if name is None:
+        with path.open("rb") as file:
+            yield file
+        return
+    unpacker = import_module(name)
+    try:
+        with unpacker.open(path) as file:
+            yield file
+    except (EOFError, zlib.error, getattr(unpacker, "LZMAError", EOFError)) as error:
+        raise ValueError(f"{path} is damaged or cut off: {error}") from error
+    except OSError as error:
+        if error.errno is not None:  # not what the unpacker says, but what the operating system does
+            raise
+        raise ValueError(f"{path} is damaged or cut off: {error}") from error
+
+
+@dataclass(frozen=True)
+class TextFile:
+    """A file of lines in some encoding."""
+
+    path: Path
+    encoding: str = "utf-8"
+
+    def lines(self) -> Iterator[tuple[int, str]]:
+        """Lines with their numbers from 1; one without end is that of a binary file."""
+        with unpacked(self.path) as file:
+            number = 0
+            while line := file.readline(_BLOCK):
+                number += 1
+                if len(line) == _BLOCK:
+                    raise self.error(number, f"a line of more than {_BLOCK} bytes is no rating")
+                yield number, self.as_text(line, number)
+
+    def blocks(self, n_skipped: int) -> Iterator[tuple[bytes, int]]:
+        """Some million bytes of whole lines at a time, with the number of the first line."""
+        with unpacked(self.path) as file:
+            for _ in range(n_skipped):
+                file.readline()
+            line = n_skipped + 1
+            rest = b""
+            while block := file.read(_BLOCK):
+                block = rest + block
+                end = block.rfind(b"\n") + 1
+                if end:
+                    yield block[:end], line
+                    line += block.count(b"\n", 0, end)
+                rest = block[end:]
+            if rest:
+                yield rest, line
+
+    def as_text(self, line: bytes, number: int) -> str:
+        """A line as text, without a mark of its byte order; an error that names it if it is none."""
+        try:
+            text = line.decode(self.encoding)
+        except UnicodeDecodeError as error:
+            raise self.error(number, f"not {self.encoding} text: {error.reason}; is it a binary file?") from None
+        if "\0" in text:
+            raise self.error(number, "a zero byte: is it a binary file?")
+        return text.removeprefix("\ufeff") if number == 1 else text
+
+    def error(self, number: int, words: str) -> ValueError:
+        """What is wrong with a line."""
+        return ValueError(f"{self.path}, line {number}: {words}")
