@@ -273,6 +273,31 @@ def test_parquet_by_its_names(tmp_path):
     assert entries(load_ratings(tmp_path / "r.parquet")) == [("b", 20, 4.0), ("b", 30, 3.5), ("c", 20, 5.0)]
 
 
+@pytest.mark.parametrize("damage", ["cut", "short", "empty", "within", "text", "packed"])
+def test_a_damaged_parquet_file_is_named(tmp_path, damage):
+    pandas = pytest.importorskip("pandas", reason="pandas reads Parquet")
+    pytest.importorskip("pyarrow", reason="pandas needs pyarrow for Parquet")
+    ids = np.arange(20_000)
+    frame = pandas.DataFrame({"user": ids % 97, "item": ids // 97, "rating": np.sin(ids)})
+    path = tmp_path / ("r.parquet.gz" if damage == "packed" else "r.parquet")
+    frame.to_parquet(path)
+    whole = path.read_bytes()
+    damaged = {
+        "cut": whole[: len(whole) // 2],
+        "short": whole[:-1],
+        "empty": b"",
+        "within": whole[:2000] + bytes(200) + whole[2200:],
+        "text": b"1,2,3\n",
+        "packed": gzip.compress(whole),
+    }
+    path.write_bytes(damaged[damage])
+    with pytest.raises(ValueError, match=rf"{path.name} is no Parquet file, damaged or cut off: "):
+        load_ratings(path)
+    path.unlink()
+    with pytest.raises(FileNotFoundError, match="No such file or directory"):
+        load_ratings(path)
+
+
 def test_parquet_without_its_readers_is_a_clear_error(tmp_path, monkeypatch):
     import sys
 

@@ -70,9 +70,14 @@ def read_parquet(path: Path, columns: tuple[Any, Any, Any] | None = None) -> Tri
     try:
         import pandas
 
+        path.stat()  # pandas does not say what is wrong with a file that is not there
         frame = pandas.read_parquet(path)
     except ImportError as error:
         raise ImportError(f"{path.name} needs pandas and pyarrow: pip install pandas pyarrow") from error
+    except (ValueError, OSError) as error:
+        if getattr(error, "errno", None) is not None:  # the operating system speaks, not the reader
+            raise
+        raise ValueError(f"{path} is no Parquet file, damaged or cut off: {error}") from error
     names = [str(name) for name in frame.columns]
     places = _find_columns(columns, names, True, path)
     users, items, values = (frame.iloc[:, place].to_numpy() for place in places)
