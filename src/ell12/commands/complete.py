@@ -1,5 +1,6 @@
 """``ell12 complete``: ratings completed by a matrix of low rank under the l1-2 penalty."""
 
+import csv
 import math
 import tempfile
 from collections.abc import Iterator
@@ -71,6 +72,19 @@ def complete(
         float, typer.Option(min=0.0, max=0.9, help="Part of the ratings hidden to measure the error; 0 is none.")
     ] = 0.1,
     clip: Annotated[bool, typer.Option(help="Cut predictions to the range of the ratings.")] = True,
+    columns: Annotated[
+        str | None,
+        typer.Option(
+            metavar="USER,ITEM,VALUE",
+            help="Names or positions from 0, as in who,film,stars; known names or the first three by default.",
+        ),
+    ] = None,
+    separator: Annotated[
+        str | None, typer.Option(help="What stands between columns, \\t for a tab; found by default.")
+    ] = None,
+    encoding: Annotated[
+        str, typer.Option(help="Of the lines, such as latin-1; a mark at the beginning tells UTF-16.")
+    ] = "utf-8",
     duplicates: Annotated[Duplicates, typer.Option(help="What a pair rated twice counts with.")] = Duplicates.last,
     tol: Annotated[float, typer.Option(min=0.0, help="Accuracy of the fit.")] = 1e-3,
     max_iter: Annotated[int, typer.Option(min=1, help="Iterations of a fit at most.")] = 300,
@@ -81,16 +95,27 @@ def complete(
     for name, value in (("--alpha", alpha), ("--l2-weight", l2_weight)):
         if value == math.inf:
             raise CommandError(f"{name} must be a finite number")
+    places = None if columns is None else parse_columns(columns)
     targets = plan_targets(source, out or [], predict, force)
     from ell12.commands import rating_job  # only now, since it loads much
 
     model = rating_job.Model(alpha, max_rank, center.value, l2_weight, tol, max_iter, seed)
-    job = rating_job.Job(source, predict, targets, duplicates.value, held_out, clip)
+    form = rating_job.Form(places, separator and separator.replace("\\t", "\t"), encoding)
+    job = rating_job.Job(source, predict, targets, duplicates.value, held_out, clip, form)
     try:
         job.run(model)
     except KeyboardInterrupt:
         print("Stopped: nothing is written.")
         raise typer.Exit(130) from None
+
+
+def parse_columns(text: str) -> tuple[str | int, str | int, str | int]:
+    """Three names or positions; names that hold a comma stand in quotes."""
+    words = [word.strip() for word in next(csv.reader([text], skipinitialspace=True), [])]
+    if len(words) != 3 or not all(words):
+        raise CommandError(f"--columns must be three names or positions, as in user,item,rating; got {text!r}")
+    user, item, value = (int(word) if word.isdecimal() else word for word in words)
+    return user, item, value
 
 
 def plan_targets(source: Path, out: list[Path], predict: Path | None, force: bool) -> list[Path]:

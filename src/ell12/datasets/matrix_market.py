@@ -10,12 +10,12 @@ import numpy as np
 
 from ell12.datasets.rating_files import Layout
 from ell12.datasets.ratings import Triples
-from ell12.datasets.text_files import TextFile
+from ell12.datasets.text_files import TextFile, text_file
 
 
 def read_matrix_market(path: Path) -> tuple[Triples, tuple[int, int]]:
     """The entries of a matrix in coordinate form, with row and column numbers from 1, and its shape."""
-    file = TextFile(path)
+    file = text_file(path)
     symmetry, line, (n_rows, n_columns, n_entries) = _read_head(file)
     layout = Layout(file, " ", 3, (0, 1, 2))
     parts = [layout.read(block, number) for block, number in file.blocks(line)]

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ell12.datasets.ratings import Triples
-from ell12.datasets.text_files import TextFile
+from ell12.datasets.text_files import TextFile, text_file
 
 SEPARATORS = ("::", "\t", ";", ",", "|", " ")
 # Names by which headers call user, item and value, without case, blanks and underscores.
@@ -35,34 +35,51 @@ def read_text(
     encoding: str = "utf-8",
 ) -> Triples:
     """The users, items and values of lines of text."""
-    file = TextFile(path, encoding)
+    if separator is not None and (not separator or set('"\r\n') & set(separator)):
+        raise ValueError(f"separator must be characters other than quotes and ends of lines, got {separator!r}")
+    file = text_file(path, encoding)
     sample, n_skipped = _sample(file)
-    separator = separator or _find_separator(sample, path, n_skipped + 1, fewest=3)
+    if separator is None:
+        separator = _find_separator(sample, path, n_skipped + 1, fewest=3)
     first = _split(sample[0], separator)
     has_header = header if header is not None else not any(map(_is_number, first))
     places = _find_columns(columns, first, has_header, path)
     return Layout(file, separator, len(first), places).read_file(n_skipped + has_header)
 
 
-def read_pairs(path: Path, encoding: str = "utf-8") -> tuple[Any, Any, Any]:
+def read_pairs(
+    path: Path,
+    columns: tuple[Any, Any, Any] | None = None,
+    separator: str | None = None,
+    encoding: str = "utf-8",
+) -> tuple[Any, Any, Any]:
     """The users and items of lines of text, and their values, or None where there is no third column of them.
 
-    A header is a first line with a well-known name and no number, since ids may be any words.
+    A header is a first line with a known name and no number, since ids may be any words. The separator and the
+    names are those given, as for the ratings, or well-known ones; positions are for lines without header.
     """
-    file = TextFile(path, encoding)
+    file = text_file(path, encoding)
     sample, n_skipped = _sample(file)
-    separator = _find_separator(sample, path, n_skipped + 1, fewest=2)
+    separator = _find_separator(sample, path, n_skipped + 1, fewest=2, given=separator)
     first = _split(sample[0], separator)
-    known = _known_columns(first)
+    known = _known_columns(first, columns)
     has_header = any(known) and not any(map(_is_number, first))
     if has_header:
         if not (known[0] and known[1]):
             raise ValueError(f"{path}: no user and item among the columns {', '.join(first)}")
         places = tuple(found[0] for found in known if found)
     else:
-        places = (0, 1, 2) if len(first) > 2 and _is_number(first[2]) else (0, 1)
+        places = _places_of_pairs(columns, first, path)
     triples = Layout(file, separator, len(first), places).read_file(n_skipped + has_header)
     return triples.users, triples.items, triples.values if len(places) == 3 else None
+
+
+def _places_of_pairs(columns: tuple[Any, Any, Any] | None, first: list[str], path: Path) -> tuple[int, ...]:
+    if columns is None or any(isinstance(column, str) for column in columns):
+        columns = (0, 1, 2)
+    user, item, value = columns
+    places = tuple(_find_column(column, first, False, path) for column in (user, item))
+    return (*places, value) if value < len(first) and _is_number(first[value]) else places
 
 
 def read_parquet(path: Path, columns: tuple[Any, Any, Any] | None = None) -> Triples:
@@ -104,8 +121,9 @@ def _sample(file: TextFile) -> tuple[list[str], int]:
     return lines, n_skipped
 
 
-def _find_separator(sample: list[str], path: Path, line: int, fewest: int) -> str:
-    counts = {separator: [_count(text, separator) for text in sample] for separator in SEPARATORS}
+def _find_separator(sample: list[str], path: Path, line: int, fewest: int, given: str | None = None) -> str:
+    candidates = SEPARATORS if given is None else (given, *SEPARATORS)
+    counts = {separator: [_count(text, separator) for text in sample] for separator in candidates}
     # One that cuts all lines alike, else the first of them: the odd line is then named when it is read.
     alike = [separator for separator, found in counts.items() if found[0] >= fewest and len(set(found)) == 1]
     likely = alike or [separator for separator, found in counts.items() if found[0] >= fewest]
@@ -146,10 +164,12 @@ def _find_columns(
     return (0, 1, 2)
 
 
-def _known_columns(first: list[str]) -> list[list[int]]:
-    """The columns that well-known names call users, items and values."""
+def _known_columns(first: list[str], columns: tuple[Any, Any, Any] | None = None) -> list[list[int]]:
+    """The columns that are called users, items and values: by the given names, else by well-known ones."""
     names = [re.sub(r"[\s_\-.]", "", name).lower() for name in first]
-    return [[k for k, name in enumerate(names) if name in known] for known in NAMES]
+    found = [[k for k, name in enumerate(names) if name in known] for known in NAMES]
+    given = [[k for k, name in enumerate(first) if name == column] for column in columns or ()]
+    return [given[0], given[1], given[2] or found[2]] if given and given[0] and given[1] else found
 
 
 def _is_name_or_position(column: Any) -> bool:

@@ -147,7 +147,7 @@ def load_ratings(
     separator, header : optional
         Given instead of detected. A header is a first line in which no field is a number.
     encoding : str
-        Of the text.
+        Of the text; UTF-16 and UTF-32 are known by the mark at their beginning.
     duplicates : {"last", "first", "mean", "error"}
         What a (user, item) pair that occurs more than once counts with: its last value by default. A warning
         says how many there were.
@@ -177,6 +177,11 @@ def load_ratings(
     path = Path(path)
     kind = text_files.kind_of(path)
     if kind == ".mtx":
+        for name, given in (("columns", columns), ("separator", separator), ("header", header)):
+            if given is not None:
+                raise ValueError(
+                    f"{path}: {name} is not for Matrix Market files, which say themselves what is where"
+                )
         triples, shape = matrix_market.read_matrix_market(path)
         ids = {"all_users": np.arange(1, shape[0] + 1), "all_items": np.arange(1, shape[1] + 1)}
         return Ratings.from_triples(*triples, duplicates=duplicates, **ids)

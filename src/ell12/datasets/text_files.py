@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import codecs
+import io
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +13,13 @@ from pathlib import Path
 from typing import Any
 
 UNPACKERS = {".gz": "gzip", ".bz2": "bz2", ".xz": "lzma"}  # loaded when needed: not every Python has all
+# No UTF-8 text begins with these; the longer ones first, as one begins with a shorter.
+_MARKS = {
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
 _BLOCK = 1 << 24
 
 
@@ -40,16 +49,45 @@ def unpacked(path: Path) -> Iterator[Any]:
         raise ValueError(f"{path} is damaged or cut off: {error}") from error
 
 
+def text_file(path: Path, encoding: str = "utf-8") -> TextFile:
+    """A file of lines; where UTF-8 is expected, a mark at its beginning may say that it is UTF-16 or UTF-32."""
+    try:
+        "0".encode(encoding)
+    except LookupError as error:
+        raise ValueError(f"encoding: {error}") from None
+    if codecs.lookup(encoding).name == "utf-8":
+        with unpacked(path) as file:
+            start = file.read(4)
+        encoding = next((wide for mark, wide in _MARKS.items() if start.startswith(mark)), encoding)
+    bytewise = "0,\n".encode(encoding) == b"0,\n"
+    return TextFile(path, encoding) if bytewise else TextFile(path, recoded_from=encoding)
+
+
 @dataclass(frozen=True)
 class TextFile:
-    """A file of lines in some encoding."""
+    """A file of lines in an encoding that cuts them at the byte of a line's end, or read as if in UTF-8."""
 
     path: Path
     encoding: str = "utf-8"
+    recoded_from: str | None = None
+
+    @contextmanager
+    def opened(self) -> Iterator[Any]:
+        """The bytes of the lines."""
+        with unpacked(self.path) as file:
+            yield file if self.recoded_from is None else self._recoded(file.read(), self.recoded_from)
+
+    def _recoded(self, content: bytes, encoding: str) -> io.BytesIO:
+        try:
+            return io.BytesIO(content.decode(encoding).encode())
+        except UnicodeDecodeError as error:
+            before = content[: error.start].decode(encoding, "replace")
+            words = f"not {encoding} text: {error.reason}; is it a binary file, or in another encoding?"
+            raise self.error(before.count("\n") + 1, words) from None
 
     def lines(self) -> Iterator[tuple[int, str]]:
         """Lines with their numbers from 1; one without end is that of a binary file."""
-        with unpacked(self.path) as file:
+        with self.opened() as file:
             number = 0
             while line := file.readline(_BLOCK):
                 number += 1
@@ -59,7 +97,7 @@ class TextFile:
 
     def blocks(self, n_skipped: int) -> Iterator[tuple[bytes, int]]:
         """Some million bytes of whole lines at a time, with the number of the first line."""
-        with unpacked(self.path) as file:
+        with self.opened() as file:
             for _ in range(n_skipped):
                 file.readline()
             line = n_skipped + 1
@@ -79,7 +117,9 @@ class TextFile:
         try:
             text = line.decode(self.encoding)
         except UnicodeDecodeError as error:
-            raise self.error(number, f"not {self.encoding} text: {error.reason}; is it a binary file?") from None
+            raise self.error(
+                number, f"not {self.encoding} text: {error.reason}; is it a binary file, or in another encoding?"
+            ) from None
         if "\0" in text:
             raise self.error(number, "a zero byte: is it a binary file?")
         return text.removeprefix("\ufeff") if number == 1 else text
