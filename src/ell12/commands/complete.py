@@ -2,6 +2,7 @@
 
 import csv
 import math
+import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -152,7 +153,7 @@ def _check_overwriting(target: Path, sources: list[Path], force: bool) -> None:
         raise CommandError(f"{target} is there already: add --force to overwrite it")
     if target.is_dir():
         raise CommandError(f"{target} is a folder: choose another --out")
-    if target.resolve() in [path.resolve() for path in sources]:  # whichever way it is spelled
+    if os.path.realpath(target) in map(os.path.realpath, sources):  # whichever way it is spelled
         raise CommandError(f"{target} is read from: choose another --out")
 
 
