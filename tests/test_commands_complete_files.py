@@ -125,3 +125,23 @@ def test_matrix_market_takes_no_form(complete, tmp_path):
     outcome = complete(source, "--columns", "1,0,2")
     assert outcome.code == 2
     assert "r.mtx: columns is not for Matrix Market files" in outcome.error
+
+
+@pytest.mark.parametrize(("exponent", "size"), [("e307", "large"), ("e160", "large"), ("e-200", "small")])
+def test_ratings_whose_squares_cannot_be_held_are_named(complete, tmp_path, exponent, size):
+    source = tmp_path / "r.csv"
+    source.write_text("".join(f"{k % 5},{k // 5},{1 + k % 4}{exponent}\n" for k in range(30)))
+    outcome = complete(source)
+    assert outcome.code == 2
+    assert (
+        f"r.csv holds numbers up to 4{exponent.replace('e', 'e+').replace('+-', '-')}, too {size}" in outcome.error
+    )
+    assert outcome.error.count("\n") == 1
+
+
+def test_a_link_to_itself_is_one_clear_line(complete, tmp_path):
+    source = tmp_path / "loop.csv"
+    source.symlink_to(source)
+    outcome = complete(source)
+    assert outcome.code == 2
+    assert f"cannot read {source}: " in outcome.error

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ell12.checks import check_entries
 from ell12.commands import CommandError
 from ell12.commands.complete import explained
 from ell12.commands.progress import progress_bar
@@ -77,6 +78,7 @@ def read_ratings(source: Path, duplicates: str, form: Form) -> Ratings:
         warnings.simplefilter("always")
         try:
             ratings = load_ratings(source, duplicates=duplicates, **vars(form))
+            check_entries(ratings.values, str(source))
         except (ValueError, ImportError) as error:
             raise CommandError(str(error)) from error
     n_users, n_items = ratings.shape
