@@ -105,6 +105,25 @@ def test_ids_stay_what_they_are(load):
     assert load("grüße,1,3\n".encode("latin-1"), encoding="latin-1").users.tolist() == ["grüße"]
 
 
+def test_ids_in_quotes_between_blanks(load):
+    text = '1  "Alien, 1979" 5\n"2" "say ""hi""" 3 \n'
+    assert entries(load(text)) == [(1, "Alien, 1979", 5.0), (2, 'say "hi"', 3.0)]
+
+
+@pytest.mark.parametrize(
+    ("header", "expected"),
+    [("title,count,userId,movieId,rating", (3, 4, 5.0)), ("weight,ISBN,username,item,score", (3, 4, 5.0))],
+)
+def test_of_several_known_names_the_plainest_counts(load, header, expected):
+    assert entries(load(f"{header}\n1,2,3,4,5\n")) == [expected]
+
+
+@pytest.mark.parametrize("columns", [(0, 0, 2), (0, 1, 1), ("user", 0, "rating")])
+def test_columns_are_three_different_ones(load, columns):
+    with pytest.raises(ValueError, match="columns must be three different ones"):
+        load("user,item,rating\n1,30,3.5\n", columns=columns)
+
+
 def test_blocks_join_to_the_same_ratings(load, monkeypatch, tmp_path):
     ratings = synthetic_ratings(0, 50, 40, 900)
     lines = [f"{u},{i},{v:g}" for u, i, v in entries(ratings)]

@@ -15,13 +15,13 @@ from ell12.datasets.ratings import Triples
 from ell12.datasets.text_files import TextFile, text_file
 
 SEPARATORS = ("::", "\t", ";", ",", "|", " ")
-# Names by which headers call user, item and value, without case, blanks and underscores.
+# Names by which headers call user, item and value, without case, blanks and underscores; the plainest first.
 NAMES = (
-    {"user", "userid", "uid", "username", "customer", "customerid", "reviewer", "reviewerid", "rater", "row"},
-    {"item", "itemid", "iid", "movie", "movieid", "book", "bookid", "isbn", "product", "productid", "asin",
-     "artist", "artistid", "track", "trackid", "joke", "jokeid", "anime", "animeid", "game", "gameid", "business",
-     "businessid", "title", "column"},
-    {"rating", "value", "score", "stars", "overall", "bookrating", "weight", "plays", "count"},
+    ("user", "userid", "uid", "username", "customer", "customerid", "reviewer", "reviewerid", "rater", "row"),
+    ("item", "itemid", "iid", "movieid", "movie", "bookid", "book", "isbn", "productid", "product", "asin",
+     "artistid", "artist", "trackid", "track", "jokeid", "joke", "animeid", "anime", "gameid", "game",
+     "businessid", "business", "title", "column"),
+    ("rating", "value", "score", "stars", "overall", "bookrating", "weight", "plays", "count"),
 )  # fmt: skip
 _WHOLE = re.compile(r"-?(0|[1-9]\d{0,17})")  # what a number of 64 bits gives back exactly as it was written
 _SAMPLE = 50
@@ -150,7 +150,10 @@ def _find_columns(
     if columns is not None:
         if isinstance(columns, str) or len(columns) != 3 or not all(map(_is_name_or_position, columns)):
             raise ValueError(f"columns must be three names or positions: user, item and value; got {columns!r}")
-        return tuple(_find_column(column, first, has_header, path) for column in columns)
+        places = tuple(_find_column(column, first, has_header, path) for column in columns)
+        if len(set(places)) < 3:
+            raise ValueError(f"columns must be three different ones, got {columns!r}")
+        return places
     found = _known_columns(first)
     if has_header and all(found):
         return tuple(places[0] for places in found)
@@ -167,7 +170,7 @@ def _find_columns(
 def _known_columns(first: list[str], columns: tuple[Any, Any, Any] | None = None) -> list[list[int]]:
     """The columns that are called users, items and values: by the given names, else by well-known ones."""
     names = [re.sub(r"[\s_\-.]", "", name).lower() for name in first]
-    found = [[k for k, name in enumerate(names) if name in known] for known in NAMES]
+    found = [[names.index(name) for name in known if name in names] for known in NAMES]
     given = [[k for k, name in enumerate(first) if name == column] for column in columns or ()]
     return [given[0], given[1], given[2] or found[2]] if given and given[0] and given[1] else found
 
@@ -307,11 +310,11 @@ class _Field:
 
 
 def _split(text: str, separator: str) -> list[str]:
-    if separator == " ":
+    if '"' not in text and separator == " ":
         return text.split()
-    if len(separator) > 1 or '"' not in text:
+    if '"' not in text or len(separator) > 1:
         return [field.strip() for field in text.split(separator)]
-    fields = next(csv.reader([text], delimiter=separator, strict=True, skipinitialspace=True))
+    fields = next(csv.reader([text.strip(" ")], delimiter=separator, strict=True, skipinitialspace=True))
     return [field.strip() for field in fields]
 
 
