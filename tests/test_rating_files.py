@@ -196,7 +196,6 @@ def test_a_bad_line_is_named(load, line, message):
         (b"hello world\n", "line 1: no user, item and value found in 'hello world'"),
         (b"1,2\n3,4\n", "line 1: no user, item and value found"),
         (b"1,2,abc\n", "line 1: the rating 'abc' is not a finite number"),
-        (b"1,2,3\r4,5,6\r", "line 1: the rating"),
     ],
 )
 def test_what_is_no_file_of_ratings(load, content, message):

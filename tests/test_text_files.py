@@ -1,6 +1,7 @@
 """Encodings of rating files: text in each, marks of byte order, and errors that name the line."""
 
 import gzip
+import os
 
 import pytest
 
@@ -68,3 +69,27 @@ def test_wide_text_in_blocks(tmp_path, monkeypatch):
     path.write_text("".join(f"{k},{k % 7},3\n" for k in range(200)), encoding="utf-16")
     monkeypatch.setattr(text_files, "_BLOCK", 97)
     assert values(path) == dict.fromkeys(range(200), 3.0)
+
+
+@pytest.mark.parametrize("header", ["", "user,item,rating\r"])
+def test_lines_may_end_in_a_carriage_return_alone(tmp_path, header, monkeypatch):
+    monkeypatch.setattr(text_files, "_BLOCK", 97)
+    path = tmp_path / "r.csv"
+    path.write_bytes((header + "".join(f"{k},{k % 7},3\r" for k in range(200))).encode())
+    assert values(path) == dict.fromkeys(range(200), 3.0)
+    path.write_bytes(path.read_bytes() + b"1,2\r")
+    with pytest.raises(
+        ValueError, match=f"line {201 + bool(header)}: 3 fields are expected, but there are 2 in '1,2'"
+    ):
+        load_ratings(path)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes on this system")
+@pytest.mark.parametrize("suffix", [".csv", ".mtx", ".csv.gz"])
+def test_what_cannot_be_read_twice_is_refused(tmp_path, suffix):
+    path = tmp_path / f"pipe{suffix}"
+    os.mkfifo(path)
+    with pytest.raises(ValueError, match=rf"pipe{suffix} is no file: .* write it to one first"):
+        load_ratings(path)
+    with pytest.raises(IsADirectoryError):
+        load_ratings(tmp_path)

@@ -20,6 +20,7 @@ _MARKS = {
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
+_START = 1 << 16
 _BLOCK = 1 << 24
 
 
@@ -55,12 +56,15 @@ def text_file(path: Path, encoding: str = "utf-8") -> TextFile:
         "0".encode(encoding)
     except LookupError as error:
         raise ValueError(f"encoding: {error}") from None
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise ValueError(f"{path} is no file: it cannot be read twice, so write it to one first")
+    with unpacked(path) as file:
+        start = file.read(_START)
     if codecs.lookup(encoding).name == "utf-8":
-        with unpacked(path) as file:
-            start = file.read(4)
         encoding = next((wide for mark, wide in _MARKS.items() if start.startswith(mark)), encoding)
-    bytewise = "0,\n".encode(encoding) == b"0,\n"
-    return TextFile(path, encoding) if bytewise else TextFile(path, recoded_from=encoding)
+    if "0,\n".encode(encoding) != b"0,\n":
+        return TextFile(path, recoded_from=encoding)
+    return TextFile(path, encoding, carriage_returns=b"\r" in start and b"\n" not in start)
 
 
 @dataclass(frozen=True)
@@ -70,12 +74,16 @@ class TextFile:
     path: Path
     encoding: str = "utf-8"
     recoded_from: str | None = None
+    carriage_returns: bool = False  # which alone end the lines
 
     @contextmanager
     def opened(self) -> Iterator[Any]:
         """The bytes of the lines."""
         with unpacked(self.path) as file:
-            yield file if self.recoded_from is None else self._recoded(file.read(), self.recoded_from)
+            if self.recoded_from is not None:
+                yield self._recoded(file.read(), self.recoded_from)
+            else:
+                yield io.BytesIO(file.read().replace(b"\r", b"\n")) if self.carriage_returns else file
 
     def _recoded(self, content: bytes, encoding: str) -> io.BytesIO:
         try:
