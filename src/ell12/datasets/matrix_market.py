@@ -12,11 +12,18 @@ from ell12.datasets.rating_files import Layout
 from ell12.datasets.ratings import Triples
 from ell12.datasets.text_files import TextFile, text_file
 
+LARGEST = 2**31  # rows or columns, beyond which their ids alone fill the memory
+
 
 def read_matrix_market(path: Path) -> tuple[Triples, tuple[int, int]]:
     """The entries of a matrix in coordinate form, with row and column numbers from 1, and its shape."""
     file = text_file(path)
     symmetry, line, (n_rows, n_columns, n_entries) = _read_head(file)
+    size = f"matrix of {n_rows} x {n_columns}"
+    if max(n_rows, n_columns) >= LARGEST:
+        raise file.error(line, f"a {size} is too large")
+    if symmetry != "general" and n_rows != n_columns:
+        raise file.error(line, f"a {symmetry} {size} is not square")
     layout = Layout(file, " ", 3, (0, 1, 2))
     parts = [layout.read(block, number) for block, number in file.blocks(line)]
     rows, columns, values = (np.concatenate([np.empty(0, int), *(part[k] for part in parts)]) for k in range(3))
