@@ -319,6 +319,27 @@ def test_a_damaged_parquet_file_is_named(tmp_path, damage):
         load_ratings(path)
 
 
+@pytest.mark.parametrize(
+    ("column", "values", "message"),
+    [
+        ("rating", [3.5, None], "every rating must be a finite number, but entry 1 is nan"),
+        ("rating", ["3", "x"], "could not convert string to float: 'x'"),
+        ("rating", [np.datetime64("2020-01-01")] * 2, "ratings must be numbers, got datetime64"),
+        ("rating", [[1], [2, 3]], "ratings must be numbers|setting an array element"),
+        ("user", ["a", None], "ids must be whole numbers or strings, got a missing one"),
+        ("item", [1.5, 2.0], "ids must be whole numbers or strings, got numbers with a fraction"),
+        ("user", [], "there are no ratings"),
+    ],
+)
+def test_what_parquet_holds_is_checked(tmp_path, column, values, message):
+    pandas = pytest.importorskip("pandas", reason="pandas reads Parquet")
+    pytest.importorskip("pyarrow", reason="pandas needs pyarrow for Parquet")
+    frame = pandas.DataFrame({"user": [1, 2], "item": [3, 4], "rating": [3.0, 4.0]}).iloc[: len(values)]
+    frame.assign(**{column: values}).to_parquet(tmp_path / "r.parquet")
+    with pytest.raises(ValueError, match=rf"r\.parquet: ({message})"):
+        load_ratings(tmp_path / "r.parquet")
+
+
 def test_parquet_without_its_readers_is_a_clear_error(tmp_path, monkeypatch):
     import sys
 

@@ -176,6 +176,7 @@ def load_ratings(
 
     path = Path(path)
     kind = text_files.kind_of(path)
+    ids = {}
     if kind == ".mtx":
         for name, given in (("columns", columns), ("separator", separator), ("header", header)):
             if given is not None:
@@ -184,12 +185,14 @@ def load_ratings(
                 )
         triples, shape = matrix_market.read_matrix_market(path)
         ids = {"all_users": np.arange(1, shape[0] + 1), "all_items": np.arange(1, shape[1] + 1)}
-        return Ratings.from_triples(*triples, duplicates=duplicates, **ids)
-    if kind in (".parquet", ".pq"):
+    elif kind in (".parquet", ".pq"):
         triples = rating_files.read_parquet(path, columns)
     else:
         triples = rating_files.read_text(path, columns, separator, header, encoding)
-    return Ratings.from_triples(*triples, duplicates=duplicates)
+    try:
+        return Ratings.from_triples(*triples, duplicates=duplicates, **ids)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{path}: {error}") from error
 
 
 def as_ids(ids: Any) -> Any:
@@ -213,6 +216,9 @@ def as_ids(ids: Any) -> Any:
 
 
 def _as_values(values: Any) -> Any:
+    values = np.asarray(values)
+    if values.dtype.kind in "mM":  # would become counts of seconds or the like
+        raise ValueError(f"ratings must be numbers, got {values.dtype}")
     values = np.asarray(values, dtype=np.float64)
     if values.ndim != 1:
         raise ValueError(f"values must be one column, got shape {values.shape}")
