@@ -1,6 +1,7 @@
 """``ell12 complete`` on files of every kind: how lines are said to be written, and what is refused in one line."""
 
 import csv
+import io
 import sys
 from typing import NamedTuple
 
@@ -10,6 +11,7 @@ import pytest
 pytest.importorskip("typer", reason="the command line needs the extra 'report'")
 
 from ell12 import cli
+from ell12.commands import rating_job
 
 LINES = [(f"ü{k % 5}", f"film {k // 5}", 1 + (k * k) % 5) for k in range(30)]
 
@@ -145,3 +147,25 @@ def test_a_link_to_itself_is_one_clear_line(complete, tmp_path):
     outcome = complete(source)
     assert outcome.code == 2
     assert f"cannot read {source}: " in outcome.error
+
+
+def test_ids_that_the_terminal_cannot_show_are_no_failure(complete, tmp_path, monkeypatch):
+    source = written(tmp_path / "r.csv")
+    source.write_bytes(source.read_bytes() + source.read_bytes())  # the note on pairs rated twice names a user
+    terminal = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", terminal)
+    assert complete(source).code == 0
+    terminal.flush()
+    assert rb"the first user \xfc0, item film 0" in terminal.buffer.getvalue()
+
+
+def test_ctrl_c_while_predicting_writes_nothing(complete, tmp_path, monkeypatch):
+    def interrupted(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(rating_job, "predict_pairs", interrupted)
+    source, pairs = written(tmp_path / "r.csv"), written(tmp_path / "p.csv")
+    outcome = complete(source, "--predict", pairs, "--out", tmp_path / "m.npz", "--out", tmp_path / "p.out.csv")
+    assert outcome.code == 130
+    assert outcome.out.endswith("Stopped: nothing is written.\n")
+    assert sorted(tmp_path.iterdir()) == [pairs, source]

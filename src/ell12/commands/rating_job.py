@@ -62,14 +62,17 @@ class Job:
         with progress_bar() as show:
             completion, choice, sentences = fit(observed, model, self.held_out, limits, show)
         print("\n".join(sentences))
+        contents = []  # all of them before the first is written
         for target in self.targets:
             if target.suffix == ".npz":
-                write_atomically(target, encode_factors(completion, ratings, choice.l2_weight, limits))
-                print(f"Factors: {target}")
+                factors = encode_factors(completion, ratings, choice.l2_weight, limits)
+                contents.append((target, factors, [f"Factors: {target}"]))
             elif pairs is not None:
                 predicted, words = predict_pairs(completion, ratings, observed, pairs, limits)
-                write_atomically(target, encode_predictions(pairs, predicted))
-                print("\n".join([*words, f"Predictions: {target}"]))
+                contents.append((target, encode_predictions(pairs, predicted), [*words, f"Predictions: {target}"]))
+        for target, content, words in contents:
+            write_atomically(target, content)
+            print("\n".join(words))
 
 
 def read_ratings(source: Path, duplicates: str, form: Form) -> Ratings:
