@@ -43,7 +43,8 @@ def complete(
     source: Annotated[
         Path,
         typer.Argument(
-            metavar="RATINGS", help="Lines of user, item, value (csv, u.data, ratings.dat), .mtx, .parquet."
+            metavar="RATINGS",
+            help="Lines of user, item, value (csv, u.data, ratings.dat), .mtx, .parquet; .gz, .bz2, .xz of them.",
         ),
     ],
     out: Annotated[
