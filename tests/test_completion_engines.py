@@ -246,6 +246,15 @@ def test_compiled_rows_agree_with_plain_ones(dtype, n_threads, monkeypatch):
     np.testing.assert_array_equal(prior, before)
 
 
+def test_many_rows_with_few_entries_are_compiled_too(monkeypatch):
+    pytest.importorskip("numba")
+    monkeypatch.setattr(alternating, "plainly_solved_rows", None)  # which takes as long for a row without entries
+    starts, H, prior = np.minimum(np.arange(5001), 2), np.ones((3, 2)), np.ones((5000, 2))
+    found = solve_rows(starts, np.array([0, 2]), np.array([4.0, 5.0]), H, np.array([2.0, 4.0]), prior)
+    np.testing.assert_allclose(found[2:], prior[2:] / [2.0, 4.0])
+    np.testing.assert_allclose([[3.0, 1.0], [1.0, 5.0]] @ found[0], [5.0, 5.0])
+
+
 def test_the_sparse_part_is_in_both_products():
     loss, random = noisy(), np.random.default_rng(2)
     x = LowRank.from_factors(random.standard_normal((60, 2)), random.standard_normal((45, 2)))

@@ -200,6 +200,15 @@ def test_wrong_arguments_are_named(observed, tmp_path):
         completion_loss([table])
     with pytest.raises(ValueError, match=f"ratings in {tmp_path}"):
         completion_loss(tmp_path)
+    whole, cut = tmp_path / "whole.parquet", tmp_path / "cut.parquet"
+    table.to_parquet(whole)
+    cut.write_bytes(whole.read_bytes()[:-9])
+    with pytest.raises(ValueError, match=f"ratings in {cut}: "):
+        completion_loss(cut)
+    with pytest.raises(ValueError, match=rf"ratings in the Parquet files: .*\s.*{cut}"):
+        completion_loss([whole, cut])
+    whole.unlink()
+    cut.unlink()
     table.drop(columns="value").to_parquet(tmp_path / "part.parquet")
     with pytest.raises(ValueError, match="ratings has no column 'value'"):
         completion_loss(tmp_path)

@@ -1,13 +1,15 @@
 """Files of ratings: every format, and an error that names the line for whatever cannot be read."""
 
+import bz2
 import gzip
+import lzma
 
 import numpy as np
 import pytest
 from scipy.io import mmwrite
 from scipy.sparse import coo_array
 
-from ell12.datasets import load_ratings, rating_files, synthetic_ratings
+from ell12.datasets import load_ratings, rating_files, synthetic_ratings, text_files
 
 
 @pytest.fixture
@@ -103,12 +105,31 @@ def test_ids_stay_what_they_are(load):
     assert load("grüße,1,3\n".encode("latin-1"), encoding="latin-1").users.tolist() == ["grüße"]
 
 
+def test_ids_in_quotes_between_blanks(load):
+    text = '1  "Alien, 1979" 5\n"2" "say ""hi""" 3 \n'
+    assert entries(load(text)) == [(1, "Alien, 1979", 5.0), (2, 'say "hi"', 3.0)]
+
+
+@pytest.mark.parametrize(
+    ("header", "expected"),
+    [("title,count,userId,movieId,rating", (3, 4, 5.0)), ("weight,ISBN,username,item,score", (3, 4, 5.0))],
+)
+def test_of_several_known_names_the_plainest_counts(load, header, expected):
+    assert entries(load(f"{header}\n1,2,3,4,5\n")) == [expected]
+
+
+@pytest.mark.parametrize("columns", [(0, 0, 2), (0, 1, 1), ("user", 0, "rating")])
+def test_columns_are_three_different_ones(load, columns):
+    with pytest.raises(ValueError, match="columns must be three different ones"):
+        load("user,item,rating\n1,30,3.5\n", columns=columns)
+
+
 def test_blocks_join_to_the_same_ratings(load, monkeypatch, tmp_path):
     ratings = synthetic_ratings(0, 50, 40, 900)
     lines = [f"{u},{i},{v:g}" for u, i, v in entries(ratings)]
     text = "\n".join(lines)
     whole = load(text)
-    monkeypatch.setattr(rating_files, "_BLOCK", 97)
+    monkeypatch.setattr(text_files, "_BLOCK", 97)
     assert entries(load(text)) == entries(whole) == entries(ratings)
     named = [f"user {line}" if k > 600 else line for k, line in enumerate(lines)]  # strings from some block on
     assert set(load("\n".join(named)).users[:3]) <= {str(k) for k in range(50)} | {f"user {k}" for k in range(50)}
@@ -124,13 +145,19 @@ def test_both_readers_agree(load):
     assert entries(load(plain.replace(",", " , "))) == entries(ratings)  # blanks: line by line
 
 
-def test_compressed_text(load):
-    assert entries(load(gzip.compress(TIMED.format(",").encode()), "ratings.csv.gz")) == EXPECTED
-    whole = gzip.compress(TIMED.format(",").encode() * 50)
-    with pytest.raises(ValueError, match=r"ratings.csv.gz is damaged or cut off"):
-        load(whole[:-12], "ratings.csv.gz")
-    with pytest.raises(ValueError, match="damaged or cut off"):
-        load(b"no gzip", "ratings.csv.gz")
+@pytest.mark.parametrize("packer", [gzip, bz2, lzma])
+@pytest.mark.parametrize("capitals", [False, True])
+def test_compressed_text(load, packer, capitals):
+    suffix = {gzip: ".gz", bz2: ".bz2", lzma: ".xz"}[packer]
+    name = f"ratings.csv{suffix.upper() if capitals else suffix}"
+    assert entries(load(packer.compress(TIMED.format(",").encode()), name)) == EXPECTED
+    assert len(load(packer.compress(MATRIX.encode()), name.replace("csv", "mtx"))) == 2
+    whole = packer.compress(TIMED.format(",").encode() * 50)
+    for content in (whole[:-12], b"no archive"):
+        with pytest.raises(ValueError, match=rf"{name} is damaged or cut off"):
+            load(content, name)
+    with pytest.raises(FileNotFoundError):
+        load_ratings(f"missing{suffix}")
 
 
 GOOD = "".join(f"{k},{k % 7},3\n" for k in range(100))
@@ -169,7 +196,6 @@ def test_a_bad_line_is_named(load, line, message):
         (b"hello world\n", "line 1: no user, item and value found in 'hello world'"),
         (b"1,2\n3,4\n", "line 1: no user, item and value found"),
         (b"1,2,abc\n", "line 1: the rating 'abc' is not a finite number"),
-        (b"1,2,3\r4,5,6\r", "line 1: the rating"),
     ],
 )
 def test_what_is_no_file_of_ratings(load, content, message):
@@ -178,7 +204,7 @@ def test_what_is_no_file_of_ratings(load, content, message):
 
 
 def test_a_line_without_end_is_refused(load, monkeypatch):
-    monkeypatch.setattr(rating_files, "_BLOCK", 1000)
+    monkeypatch.setattr(text_files, "_BLOCK", 1000)
     with pytest.raises(ValueError, match="line 1: a line of more than 1000 bytes is no rating"):
         load("1" * 5000)
 
@@ -230,9 +256,14 @@ MATRIX = "%%MatrixMarket matrix coordinate real general\n% words\n3 2 2\n1 2 4.5
     [
         (("3 1 2\n", ""), "line 3: 2 entries are announced, but 1 follow: is it cut off"),
         (("3 1 2\n", "3 1\n"), "line 5: 3 fields are expected, but there are 2"),
-        (("3 1 2\n", "4 1 2\n"), r"row 4 of entry 2 is not in 1\.\.3"),
-        (("3 1 2\n", "3 0 2\n"), r"column 0 of entry 2 is not in 1\.\.2"),
-        (("3 1 2\n", "3 x 2\n"), "row and column numbers must be whole numbers"),
+        (("3 1 2\n", "4 1 2\n"), r"line 5: row 4 is not in 1\.\.3"),
+        (("3 1 2\n", "3 0 2\n"), r"line 5: column 0 is not in 1\.\.2"),
+        (("3 1 2\n", "\n \n3 x 2\n"), r"line 7: column x is not in 1\.\.2"),
+        (("1 2 4.5\n", "1.0 2 4.5\n"), r"line 4: row 1\.0 is not in 1\.\.3"),
+        (("3 1 2\n", f"{10**30} 1 2\n"), r"line 5: row 10{30} is not in 1\.\.3"),
+        (("3 2 2", f"{10**13} 2 2"), f"line 3: a matrix of {10**13} x 2 is too large"),
+        (("general", "symmetric"), "line 3: a symmetric matrix of 3 x 2 is not square"),
+        (("3 2 2\n1 2 4.5\n3 1 2\n", "3 2 0\n"), r"m\.mtx: there are no ratings"),
         (("3 2 2", "3 2"), "line 3: rows, columns and entries are to stand here"),
         (("coordinate real", "array real"), "line 1: ratings need 'coordinate real' or 'coordinate integer'"),
         (("coordinate real", "coordinate pattern"), "line 1: ratings need .* not 'coordinate pattern'"),
@@ -247,6 +278,11 @@ def test_a_bad_matrix_market_file(load, change, message):
         load(MATRIX.replace(*change), "m.mtx")
 
 
+def test_matrix_market_numbers_may_begin_with_zeros(load):
+    padded = load(MATRIX.replace("3 1 2\n", "03 001 2\n"), "m.mtx")
+    assert entries(padded) == entries(load(MATRIX, "m.mtx")) == [(1, 2, 4.5), (3, 1, 2.0)]
+
+
 # Parquet
 
 
@@ -256,6 +292,52 @@ def test_parquet_by_its_names(tmp_path):
     frame = pandas.DataFrame({"rating": [3.5, 5.0, 4.0], "item": [30, 20, 20], "user": ["b", "c", "b"]})
     frame.to_parquet(tmp_path / "r.parquet")
     assert entries(load_ratings(tmp_path / "r.parquet")) == [("b", 20, 4.0), ("b", 30, 3.5), ("c", 20, 5.0)]
+
+
+@pytest.mark.parametrize("damage", ["cut", "short", "empty", "within", "text", "packed"])
+def test_a_damaged_parquet_file_is_named(tmp_path, damage):
+    pandas = pytest.importorskip("pandas", reason="pandas reads Parquet")
+    pytest.importorskip("pyarrow", reason="pandas needs pyarrow for Parquet")
+    ids = np.arange(20_000)
+    frame = pandas.DataFrame({"user": ids % 97, "item": ids // 97, "rating": np.sin(ids)})
+    path = tmp_path / ("r.parquet.gz" if damage == "packed" else "r.parquet")
+    frame.to_parquet(path)
+    whole = path.read_bytes()
+    damaged = {
+        "cut": whole[: len(whole) // 2],
+        "short": whole[:-1],
+        "empty": b"",
+        "within": whole[:2000] + bytes(200) + whole[2200:],
+        "text": b"1,2,3\n",
+        "packed": gzip.compress(whole),
+    }
+    path.write_bytes(damaged[damage])
+    with pytest.raises(ValueError, match=rf"{path.name} is no Parquet file, damaged or cut off: "):
+        load_ratings(path)
+    path.unlink()
+    with pytest.raises(FileNotFoundError, match="No such file or directory"):
+        load_ratings(path)
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "message"),
+    [
+        ("rating", [3.5, None], "every rating must be a finite number, but entry 1 is nan"),
+        ("rating", ["3", "x"], "could not convert string to float: 'x'"),
+        ("rating", [np.datetime64("2020-01-01")] * 2, "ratings must be numbers, got datetime64"),
+        ("rating", [[1], [2, 3]], "ratings must be numbers|setting an array element"),
+        ("user", ["a", None], "ids must be whole numbers or strings, got a missing one"),
+        ("item", [1.5, 2.0], "ids must be whole numbers or strings, got numbers with a fraction"),
+        ("user", [], "there are no ratings"),
+    ],
+)
+def test_what_parquet_holds_is_checked(tmp_path, column, values, message):
+    pandas = pytest.importorskip("pandas", reason="pandas reads Parquet")
+    pytest.importorskip("pyarrow", reason="pandas needs pyarrow for Parquet")
+    frame = pandas.DataFrame({"user": [1, 2], "item": [3, 4], "rating": [3.0, 4.0]}).iloc[: len(values)]
+    frame.assign(**{column: values}).to_parquet(tmp_path / "r.parquet")
+    with pytest.raises(ValueError, match=rf"r\.parquet: ({message})"):
+        load_ratings(tmp_path / "r.parquet")
 
 
 def test_parquet_without_its_readers_is_a_clear_error(tmp_path, monkeypatch):

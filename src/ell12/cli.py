@@ -1,5 +1,6 @@
 """The command line: the paper's experiments (``reproduce``, ``report``) and the commands of `ell12.commands`."""
 
+import io
 import shlex
 import sys
 import time
@@ -32,6 +33,8 @@ def main() -> None:
     if missing:
         names = " and ".join(missing)
         _fail(f"the command line needs {names}, which cannot be found: pip install 'ell12[report]'", 1)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a name that cannot be shown is no reason to fail
     try:
         _application()(prog_name="ell12")
     except (RunError, CommandError) as error:

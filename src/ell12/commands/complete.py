@@ -1,6 +1,8 @@
 """``ell12 complete``: ratings completed by a matrix of low rank under the l1-2 penalty."""
 
+import csv
 import math
+import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -41,7 +43,8 @@ def complete(
     source: Annotated[
         Path,
         typer.Argument(
-            metavar="RATINGS", help="Lines of user, item, value (csv, u.data, ratings.dat), .mtx, .parquet."
+            metavar="RATINGS",
+            help="Lines of user, item, value (csv, u.data, ratings.dat), .mtx, .parquet; .gz, .bz2, .xz of them.",
         ),
     ],
     out: Annotated[
@@ -71,6 +74,19 @@ def complete(
         float, typer.Option(min=0.0, max=0.9, help="Part of the ratings hidden to measure the error; 0 is none.")
     ] = 0.1,
     clip: Annotated[bool, typer.Option(help="Cut predictions to the range of the ratings.")] = True,
+    columns: Annotated[
+        str | None,
+        typer.Option(
+            metavar="USER,ITEM,VALUE",
+            help="Names or positions from 0, as in who,film,stars; known names or the first three by default.",
+        ),
+    ] = None,
+    separator: Annotated[
+        str | None, typer.Option(help="What stands between columns, \\t for a tab; found by default.")
+    ] = None,
+    encoding: Annotated[
+        str, typer.Option(help="Of the lines, such as latin-1; a mark at the beginning tells UTF-16.")
+    ] = "utf-8",
     duplicates: Annotated[Duplicates, typer.Option(help="What a pair rated twice counts with.")] = Duplicates.last,
     tol: Annotated[float, typer.Option(min=0.0, help="Accuracy of the fit.")] = 1e-3,
     max_iter: Annotated[int, typer.Option(min=1, help="Iterations of a fit at most.")] = 300,
@@ -81,16 +97,27 @@ def complete(
     for name, value in (("--alpha", alpha), ("--l2-weight", l2_weight)):
         if value == math.inf:
             raise CommandError(f"{name} must be a finite number")
+    places = None if columns is None else parse_columns(columns)
     targets = plan_targets(source, out or [], predict, force)
     from ell12.commands import rating_job  # only now, since it loads much
 
     model = rating_job.Model(alpha, max_rank, center.value, l2_weight, tol, max_iter, seed)
-    job = rating_job.Job(source, predict, targets, duplicates.value, held_out, clip)
+    form = rating_job.Form(places, separator and separator.replace("\\t", "\t"), encoding)
+    job = rating_job.Job(source, predict, targets, duplicates.value, held_out, clip, form)
     try:
         job.run(model)
     except KeyboardInterrupt:
         print("Stopped: nothing is written.")
         raise typer.Exit(130) from None
+
+
+def parse_columns(text: str) -> tuple[str | int, str | int, str | int]:
+    """Three names or positions; names that hold a comma stand in quotes."""
+    words = [word.strip() for word in next(csv.reader([text], skipinitialspace=True), [])]
+    if len(words) != 3 or not all(words):
+        raise CommandError(f"--columns must be three names or positions, as in user,item,rating; got {text!r}")
+    user, item, value = (int(word) if word.isdecimal() else word for word in words)
+    return user, item, value
 
 
 def plan_targets(source: Path, out: list[Path], predict: Path | None, force: bool) -> list[Path]:
@@ -127,7 +154,7 @@ def _check_overwriting(target: Path, sources: list[Path], force: bool) -> None:
         raise CommandError(f"{target} is there already: add --force to overwrite it")
     if target.is_dir():
         raise CommandError(f"{target} is a folder: choose another --out")
-    if target.resolve() in [path.resolve() for path in sources]:  # whichever way it is spelled
+    if os.path.realpath(target) in map(os.path.realpath, sources):  # whichever way it is spelled
         raise CommandError(f"{target} is read from: choose another --out")
 
 

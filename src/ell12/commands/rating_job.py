@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ell12.checks import check_entries
 from ell12.commands import CommandError
 from ell12.commands.complete import explained
 from ell12.commands.progress import progress_bar
@@ -17,9 +18,19 @@ from ell12.commands.rating_fit import Model, fit, predict_pairs
 from ell12.completion import Completion, Observed
 from ell12.datasets import Ratings, load_ratings
 from ell12.datasets.rating_files import read_pairs
+from ell12.datasets.text_files import kind_of
 from ell12.files import write_atomically
 
-__all__ = ["Job", "Model"]
+__all__ = ["Form", "Job", "Model"]
+
+
+@dataclass(frozen=True)
+class Form:
+    """How lines are written; None is detected."""
+
+    columns: tuple[str | int, str | int, str | int] | None = None
+    separator: str | None = None
+    encoding: str = "utf-8"
 
 
 @dataclass(frozen=True)
@@ -32,6 +43,7 @@ class Job:
     duplicates: str
     held_out: float
     clip: bool
+    form: Form
 
     def run(self, model: Model) -> None:
         """Read, fit, say and write.
@@ -43,29 +55,33 @@ class Job:
         KeyboardInterrupt
             If the user stopped it: nothing is written then.
         """
-        ratings = read_ratings(self.source, self.duplicates)
-        pairs = None if self.predict is None else _read_pairs(self.predict)
+        ratings = read_ratings(self.source, self.duplicates, self.form)
+        pairs = None if self.predict is None else _read_pairs(self.predict, self.form)
         observed = Observed(ratings.rows, ratings.columns, ratings.values, ratings.shape)
         limits = (float(ratings.values.min()), float(ratings.values.max())) if self.clip else (-math.inf, math.inf)
         with progress_bar() as show:
             completion, choice, sentences = fit(observed, model, self.held_out, limits, show)
         print("\n".join(sentences))
+        contents = []  # all of them before the first is written
         for target in self.targets:
             if target.suffix == ".npz":
-                write_atomically(target, encode_factors(completion, ratings, choice.l2_weight, limits))
-                print(f"Factors: {target}")
+                factors = encode_factors(completion, ratings, choice.l2_weight, limits)
+                contents.append((target, factors, [f"Factors: {target}"]))
             elif pairs is not None:
                 predicted, words = predict_pairs(completion, ratings, observed, pairs, limits)
-                write_atomically(target, encode_predictions(pairs, predicted))
-                print("\n".join([*words, f"Predictions: {target}"]))
+                contents.append((target, encode_predictions(pairs, predicted), [*words, f"Predictions: {target}"]))
+        for target, content, words in contents:
+            write_atomically(target, content)
+            print("\n".join(words))
 
 
-def read_ratings(source: Path, duplicates: str) -> Ratings:
+def read_ratings(source: Path, duplicates: str, form: Form) -> Ratings:
     """The ratings, and a sentence on what they are; what is wrong with the file in one line."""
     with warnings.catch_warnings(record=True) as caught, explained(f"cannot read {source}"):
         warnings.simplefilter("always")
         try:
-            ratings = load_ratings(source, duplicates=duplicates)
+            ratings = load_ratings(source, duplicates=duplicates, **vars(form))
+            check_entries(ratings.values, str(source))
         except (ValueError, ImportError) as error:
             raise CommandError(str(error)) from error
     n_users, n_items = ratings.shape
@@ -80,12 +96,12 @@ def read_ratings(source: Path, duplicates: str) -> Ratings:
     return ratings
 
 
-def _read_pairs(path: Path) -> tuple[Any, Any, Any]:
-    if path.suffix.lower() in (".mtx", ".parquet", ".pq"):
+def _read_pairs(path: Path, form: Form) -> tuple[Any, Any, Any]:
+    if kind_of(path) in (".mtx", ".parquet", ".pq"):
         raise CommandError(f"{path}: pairs are read from lines of text, user and item")
     with explained(f"cannot read {path}"):
         try:
-            return read_pairs(path)
+            return read_pairs(path, **vars(form))
         except ValueError as error:
             raise CommandError(str(error)) from error
 

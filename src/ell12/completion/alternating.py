@@ -18,7 +18,7 @@ from ell12.penalties import SpectralL12
 from ell12.penalties.spectral import thin_norm
 from ell12.protocols import Array, Iterate, Point
 
-COMPILED_FROM = 2**11  # known entries from which a sweep pays for loading the compiled loop
+COMPILED_FROM = 2**11  # rows and known entries from which a sweep pays for loading the compiled loop
 START_PASSES = 3  # of subspace iteration on the known entries, where no start is given
 LOOK_BEYOND = 0.1  # of alpha: the violation below which directions that are missing are looked for
 
@@ -122,7 +122,7 @@ def solve_rows(
     starts: Array, columns: Array, values: Array, H: Array, ridge: Array, prior: Array, n_threads: int = 1
 ) -> Array:
     """Solve ``(H_i'H_i + diag(ridge)) w_i = H_i'o_i + prior_i`` for each row i."""
-    compiled = compiled_loops() if values.size >= COMPILED_FROM else None
+    compiled = compiled_loops() if values.size + starts.size >= COMPILED_FROM else None
     if compiled is None:
         return plainly_solved_rows(starts, columns, values, H, ridge, prior)
     out, H = np.array(prior, dtype=H.dtype, order="C"), np.ascontiguousarray(H)

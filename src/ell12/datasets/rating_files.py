@@ -3,31 +3,27 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import math
 import re
-import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
 from ell12.datasets.ratings import Triples
+from ell12.datasets.text_files import TextFile, text_file
 
 SEPARATORS = ("::", "\t", ";", ",", "|", " ")
-# Names by which headers call user, item and value, without case, blanks and underscores.
+# Names by which headers call user, item and value, without case, blanks and underscores; the plainest first.
 NAMES = (
-    {"user", "userid", "uid", "username", "customer", "customerid", "reviewer", "reviewerid", "rater", "row"},
-    {"item", "itemid", "iid", "movie", "movieid", "book", "bookid", "isbn", "product", "productid", "asin",
-     "artist", "artistid", "track", "trackid", "joke", "jokeid", "anime", "animeid", "game", "gameid", "business",
-     "businessid", "title", "column"},
-    {"rating", "value", "score", "stars", "overall", "bookrating", "weight", "plays", "count"},
+    ("user", "userid", "uid", "username", "customer", "customerid", "reviewer", "reviewerid", "rater", "row"),
+    ("item", "itemid", "iid", "movieid", "movie", "bookid", "book", "isbn", "productid", "product", "asin",
+     "artistid", "artist", "trackid", "track", "jokeid", "joke", "animeid", "anime", "gameid", "game",
+     "businessid", "business", "title", "column"),
+    ("rating", "value", "score", "stars", "overall", "bookrating", "weight", "plays", "count"),
 )  # fmt: skip
 _WHOLE = re.compile(r"-?(0|[1-9]\d{0,17})")  # what a number of 64 bits gives back exactly as it was written
-_BLOCK = 1 << 24
 _SAMPLE = 50
 
 
@@ -39,32 +35,51 @@ def read_text(
     encoding: str = "utf-8",
 ) -> Triples:
     """The users, items and values of lines of text."""
-    sample, n_skipped = _sample(path, encoding)
-    separator = separator or _find_separator(sample, path, n_skipped + 1, fewest=3)
+    if separator is not None and (not separator or set('"\r\n') & set(separator)):
+        raise ValueError(f"separator must be characters other than quotes and ends of lines, got {separator!r}")
+    file = text_file(path, encoding)
+    sample, n_skipped = _sample(file)
+    if separator is None:
+        separator = _find_separator(sample, path, n_skipped + 1, fewest=3)
     first = _split(sample[0], separator)
     has_header = header if header is not None else not any(map(_is_number, first))
     places = _find_columns(columns, first, has_header, path)
-    return Layout(path, separator, len(first), places, encoding).read_file(n_skipped + has_header)
+    return Layout(file, separator, len(first), places).read_file(n_skipped + has_header)
 
 
-def read_pairs(path: Path, encoding: str = "utf-8") -> tuple[Any, Any, Any]:
+def read_pairs(
+    path: Path,
+    columns: tuple[Any, Any, Any] | None = None,
+    separator: str | None = None,
+    encoding: str = "utf-8",
+) -> tuple[Any, Any, Any]:
     """The users and items of lines of text, and their values, or None where there is no third column of them.
 
-    A header is a first line with a well-known name and no number, since ids may be any words.
+    A header is a first line with a known name and no number, since ids may be any words. The separator and the
+    names are those given, as for the ratings, or well-known ones; positions are for lines without header.
     """
-    sample, n_skipped = _sample(path, encoding)
-    separator = _find_separator(sample, path, n_skipped + 1, fewest=2)
+    file = text_file(path, encoding)
+    sample, n_skipped = _sample(file)
+    separator = _find_separator(sample, path, n_skipped + 1, fewest=2, given=separator)
     first = _split(sample[0], separator)
-    known = _known_columns(first)
+    known = _known_columns(first, columns)
     has_header = any(known) and not any(map(_is_number, first))
     if has_header:
         if not (known[0] and known[1]):
             raise ValueError(f"{path}: no user and item among the columns {', '.join(first)}")
         places = tuple(found[0] for found in known if found)
     else:
-        places = (0, 1, 2) if len(first) > 2 and _is_number(first[2]) else (0, 1)
-    triples = Layout(path, separator, len(first), places, encoding).read_file(n_skipped + has_header)
+        places = _places_of_pairs(columns, first, path)
+    triples = Layout(file, separator, len(first), places).read_file(n_skipped + has_header)
     return triples.users, triples.items, triples.values if len(places) == 3 else None
+
+
+def _places_of_pairs(columns: tuple[Any, Any, Any] | None, first: list[str], path: Path) -> tuple[int, ...]:
+    if columns is None or any(isinstance(column, str) for column in columns):
+        columns = (0, 1, 2)
+    user, item, value = columns
+    places = tuple(_find_column(column, first, False, path) for column in (user, item))
+    return (*places, value) if value < len(first) and _is_number(first[value]) else places
 
 
 def read_parquet(path: Path, columns: tuple[Any, Any, Any] | None = None) -> Triples:
@@ -72,9 +87,14 @@ def read_parquet(path: Path, columns: tuple[Any, Any, Any] | None = None) -> Tri
     try:
         import pandas
 
+        path.stat()  # pandas does not say what is wrong with a file that is not there
         frame = pandas.read_parquet(path)
     except ImportError as error:
         raise ImportError(f"{path.name} needs pandas and pyarrow: pip install pandas pyarrow") from error
+    except (ValueError, OSError) as error:
+        if getattr(error, "errno", None) is not None:  # the operating system speaks, not the reader
+            raise
+        raise ValueError(f"{path} is no Parquet file, damaged or cut off: {error}") from error
     names = [str(name) for name in frame.columns]
     places = _find_columns(columns, names, True, path)
     users, items, values = (frame.iloc[:, place].to_numpy() for place in places)
@@ -84,36 +104,26 @@ def read_parquet(path: Path, columns: tuple[Any, Any, Any] | None = None) -> Tri
 # Where things are
 
 
-def _sample(path: Path, encoding: str) -> tuple[list[str], int]:
+def _sample(file: TextFile) -> tuple[list[str], int]:
     """The first lines, of which there must be one, and how many comments and blank lines stand above them."""
     lines: list[str] = []
     n_skipped = 0
-    with opened(path) as file:
-        for number, line in enumerate(_lines_of(file, path), start=1):
-            text = as_text(line, path, number, encoding).strip("\r\n")
-            if not lines and (not text.strip() or text.lstrip().startswith(("#", "%"))):
-                n_skipped += 1
-            elif text.strip():
-                lines.append(text)
-            if len(lines) == _SAMPLE:
-                break
+    for _, line in file.lines():
+        text = line.strip("\r\n")
+        if not lines and (not text.strip() or text.lstrip().startswith(("#", "%"))):
+            n_skipped += 1
+        elif text.strip():
+            lines.append(text)
+        if len(lines) == _SAMPLE:
+            break
     if not lines:
-        raise ValueError(f"{path} holds no ratings")
+        raise ValueError(f"{file.path} holds no ratings")
     return lines, n_skipped
 
 
-def _lines_of(file: IO[bytes], path: Path) -> Iterator[bytes]:
-    """Lines; one without end is that of a binary file."""
-    number = 0
-    while line := file.readline(_BLOCK):
-        number += 1
-        if len(line) == _BLOCK:
-            raise ValueError(f"{path}, line {number}: a line of more than {_BLOCK} bytes is no rating")
-        yield line
-
-
-def _find_separator(sample: list[str], path: Path, line: int, fewest: int) -> str:
-    counts = {separator: [_count(text, separator) for text in sample] for separator in SEPARATORS}
+def _find_separator(sample: list[str], path: Path, line: int, fewest: int, given: str | None = None) -> str:
+    candidates = SEPARATORS if given is None else (given, *SEPARATORS)
+    counts = {separator: [_count(text, separator) for text in sample] for separator in candidates}
     # One that cuts all lines alike, else the first of them: the odd line is then named when it is read.
     alike = [separator for separator, found in counts.items() if found[0] >= fewest and len(set(found)) == 1]
     likely = alike or [separator for separator, found in counts.items() if found[0] >= fewest]
@@ -140,7 +150,10 @@ def _find_columns(
     if columns is not None:
         if isinstance(columns, str) or len(columns) != 3 or not all(map(_is_name_or_position, columns)):
             raise ValueError(f"columns must be three names or positions: user, item and value; got {columns!r}")
-        return tuple(_find_column(column, first, has_header, path) for column in columns)
+        places = tuple(_find_column(column, first, has_header, path) for column in columns)
+        if len(set(places)) < 3:
+            raise ValueError(f"columns must be three different ones, got {columns!r}")
+        return places
     found = _known_columns(first)
     if has_header and all(found):
         return tuple(places[0] for places in found)
@@ -154,10 +167,12 @@ def _find_columns(
     return (0, 1, 2)
 
 
-def _known_columns(first: list[str]) -> list[list[int]]:
-    """The columns that well-known names call users, items and values."""
+def _known_columns(first: list[str], columns: tuple[Any, Any, Any] | None = None) -> list[list[int]]:
+    """The columns that are called users, items and values: by the given names, else by well-known ones."""
     names = [re.sub(r"[\s_\-.]", "", name).lower() for name in first]
-    return [[k for k, name in enumerate(names) if name in known] for known in NAMES]
+    found = [[names.index(name) for name in known if name in names] for known in NAMES]
+    given = [[k for k, name in enumerate(first) if name == column] for column in columns or ()]
+    return [given[0], given[1], given[2] or found[2]] if given and given[0] and given[1] else found
 
 
 def _is_name_or_position(column: Any) -> bool:
@@ -181,17 +196,16 @@ def _find_column(column: Any, first: list[str], has_header: bool, path: Path) ->
 class Layout:
     """How a line is cut, and which of its fields are user, item and, perhaps, value."""
 
-    path: Path
+    file: TextFile
     separator: str
     n_fields: int
     places: tuple[int, ...]
-    encoding: str = "utf-8"
 
     def read_file(self, n_skipped: int) -> Triples:
         """The ratings of all lines but the first few."""
-        parts = [self.read(block, line) for block, line in blocks(self.path, n_skipped)]
+        parts = [self.read(block, line) for block, line in self.file.blocks(n_skipped)]
         if not any(len(part.values) for part in parts):
-            raise ValueError(f"{self.path} holds no ratings")
+            raise ValueError(f"{self.file.path} holds no ratings")
         users, items = (_join([part[k] for part in parts]) for k in (0, 1))
         return Triples(users, items, np.concatenate([part.values for part in parts]))
 
@@ -224,13 +238,13 @@ class Layout:
     def _read_each(self, block: bytes, line: int) -> Triples:
         users, items, values = [], [], []
         for number, raw in enumerate(block.split(b"\n"), start=line):
-            text = as_text(raw, self.path, number, self.encoding).removesuffix("\r")
+            text = self.file.as_text(raw, number).removesuffix("\r")
             if not text.strip():
                 continue
             fields = self._fields(text, number)
             user, item, *value = (fields[place] for place in self.places)
             if not user or not item:
-                raise ValueError(f"{self.path}, line {number}: an id is missing in {text[:80]!r}")
+                raise self.file.error(number, f"an id is missing in {text[:80]!r}")
             users.append(user)
             items.append(item)
             values.append(self._value(value[0], number) if value else 0.0)
@@ -240,11 +254,10 @@ class Layout:
         try:
             fields = _split(text, self.separator)
         except csv.Error as error:
-            raise ValueError(f"{self.path}, line {number}: {error} in {text[:80]!r}") from None
+            raise self.file.error(number, f"{error} in {text[:80]!r}") from None
         if len(fields) != self.n_fields:
-            raise ValueError(
-                f"{self.path}, line {number}: {self.n_fields} fields are expected, but there are {len(fields)} "
-                f"in {text[:80]!r}"
+            raise self.file.error(
+                number, f"{self.n_fields} fields are expected, but there are {len(fields)} in {text[:80]!r}"
             )
         return fields
 
@@ -254,7 +267,7 @@ class Layout:
         except ValueError:
             value = math.nan
         if not math.isfinite(value):
-            raise ValueError(f"{self.path}, line {number}: the rating {text[:40]!r} is not a finite number")
+            raise self.file.error(number, f"the rating {text[:40]!r} is not a finite number")
         return value
 
 
@@ -296,53 +309,12 @@ class _Field:
         return np.ascontiguousarray(letters).view(f"S{letters.shape[1]}").ravel().astype(np.float64)
 
 
-def blocks(path: Path, n_skipped: int) -> Iterator[tuple[bytes, int]]:
-    """Some million bytes of whole lines at a time, with the number of the first line."""
-    with opened(path) as file:
-        for _ in range(n_skipped):
-            file.readline()
-        line = n_skipped + 1
-        rest = b""
-        while block := file.read(_BLOCK):
-            block = rest + block
-            end = block.rfind(b"\n") + 1
-            if end:
-                yield block[:end], line
-                line += block.count(b"\n", 0, end)
-            rest = block[end:]
-        if rest:
-            yield rest, line
-
-
-@contextmanager
-def opened(path: Path) -> Iterator[Any]:
-    """A file, unpacked where its name ends in .gz; a damaged one is named."""
-    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-        try:
-            yield file
-        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            raise ValueError(f"{path} is damaged or cut off: {error}") from error
-
-
-def as_text(line: bytes, path: Path, number: int, encoding: str = "utf-8") -> str:
-    """A line as text, without a mark of its byte order; an error that names it if it is none."""
-    try:
-        text = line.decode(encoding)
-    except UnicodeDecodeError as error:
-        raise ValueError(
-            f"{path}, line {number}: not {encoding} text: {error.reason}; is it a binary file?"
-        ) from None
-    if "\0" in text:
-        raise ValueError(f"{path}, line {number}: a zero byte: is it a binary file?")
-    return text.removeprefix("\ufeff") if number == 1 else text
-
-
 def _split(text: str, separator: str) -> list[str]:
-    if separator == " ":
+    if '"' not in text and separator == " ":
         return text.split()
-    if len(separator) > 1 or '"' not in text:
+    if '"' not in text or len(separator) > 1:
         return [field.strip() for field in text.split(separator)]
-    fields = next(csv.reader([text], delimiter=separator, strict=True, skipinitialspace=True))
+    fields = next(csv.reader([text.strip(" ")], delimiter=separator, strict=True, skipinitialspace=True))
     return [field.strip() for field in fields]
 
 

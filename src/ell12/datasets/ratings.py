@@ -139,14 +139,15 @@ def load_ratings(
     ----------
     path : path
         ``.mtx`` is read as Matrix Market in coordinate form (ids are its row and column numbers from 1),
-        ``.parquet`` by pandas, everything else as lines of text; a further ``.gz`` is unpacked.
+        ``.parquet`` by pandas, everything else as lines of text; a further ``.gz``, ``.bz2``
+        or ``.xz`` is unpacked.
     columns : three names or positions from 0, optional
         Where user, item and value are. By default a header with well-known names says so (user, userId, movie_id,
         rating, ...), else they are the first three; where some names say otherwise, it is an error.
     separator, header : optional
         Given instead of detected. A header is a first line in which no field is a number.
     encoding : str
-        Of the text.
+        Of the text; UTF-16 and UTF-32 are known by the mark at their beginning.
     duplicates : {"last", "first", "mean", "error"}
         What a (user, item) pair that occurs more than once counts with: its last value by default. A warning
         says how many there were.
@@ -171,19 +172,27 @@ def load_ratings(
     >>> ratings.shape, ratings.users.tolist(), ratings.items.tolist(), ratings.values.tolist()
     ((2, 1), ['alice', 'bob'], [7], [4.5, 3.0])
     """
-    from ell12.datasets import matrix_market, rating_files
+    from ell12.datasets import matrix_market, rating_files, text_files
 
     path = Path(path)
-    kind = (path.with_suffix("") if path.suffix == ".gz" else path).suffix.lower()
+    kind = text_files.kind_of(path)
+    ids = {}
     if kind == ".mtx":
+        for name, given in (("columns", columns), ("separator", separator), ("header", header)):
+            if given is not None:
+                raise ValueError(
+                    f"{path}: {name} is not for Matrix Market files, which say themselves what is where"
+                )
         triples, shape = matrix_market.read_matrix_market(path)
         ids = {"all_users": np.arange(1, shape[0] + 1), "all_items": np.arange(1, shape[1] + 1)}
-        return Ratings.from_triples(*triples, duplicates=duplicates, **ids)
-    if kind in (".parquet", ".pq"):
+    elif kind in (".parquet", ".pq"):
         triples = rating_files.read_parquet(path, columns)
     else:
         triples = rating_files.read_text(path, columns, separator, header, encoding)
-    return Ratings.from_triples(*triples, duplicates=duplicates)
+    try:
+        return Ratings.from_triples(*triples, duplicates=duplicates, **ids)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{path}: {error}") from error
 
 
 def as_ids(ids: Any) -> Any:
@@ -207,6 +216,9 @@ def as_ids(ids: Any) -> Any:
 
 
 def _as_values(values: Any) -> Any:
+    values = np.asarray(values)
+    if values.dtype.kind in "mM":  # would become counts of seconds or the like
+        raise ValueError(f"ratings must be numbers, got {values.dtype}")
     values = np.asarray(values, dtype=np.float64)
     if values.ndim != 1:
         raise ValueError(f"values must be one column, got shape {values.shape}")

@@ -57,7 +57,7 @@ def _read_parquet(paths: Any) -> Any:
     if not paths or not all(isinstance(path, str | os.PathLike) for path in paths):
         kinds = ", ".join(sorted({type(path).__name__ for path in paths})) or "none"
         raise TypeError(f"ratings must be paths of Parquet files, got a list of {kinds}")
-    with naming(f"ratings in {os.fspath(paths[0])}"):
+    with naming(f"ratings in {os.fspath(paths[0]) if len(paths) == 1 else 'the Parquet files'}"):
         return dd.read_parquet([os.fspath(path) for path in paths])
 
 

@@ -1,0 +1,137 @@
+"""Lines of text from files, packed or not; what cannot be read is named with its line."""
+
+from __future__ import annotations
+
+import codecs
+import io
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+UNPACKERS = {".gz": "gzip", ".bz2": "bz2", ".xz": "lzma"}  # loaded when needed: not every Python has all
+# No UTF-8 text begins with these; the longer ones first, as one begins with a shorter.
+_MARKS = {
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+_START = 1 << 16
+_BLOCK = 1 << 24
+
+
+def kind_of(path: Path) -> str:
+    """The suffix that says what a file holds, in small letters: of a packed one that before."""
+    packed = path.suffix.lower() in UNPACKERS
+    return (path.with_suffix("") if packed else path).suffix.lower()
+
+
+@contextmanager
+def unpacked(path: Path) -> Iterator[Any]:
+    """A file to read bytes from, unpacked where its name ends in .gz, .bz2 or .xz; a damaged one is named."""
+    name = UNPACKERS.get(path.suffix.lower())
+    if name is None:
+        with path.open("rb") as file:
+            yield file
+        return
+    unpacker = import_module(name)
+    try:
+        with unpacker.open(path) as file:
+            yield file
+    except (EOFError, zlib.error, getattr(unpacker, "LZMAError", EOFError)) as error:
+        raise ValueError(f"{path} is damaged or cut off: {error}") from error
+    except OSError as error:
+        if error.errno is not None:  # not what the unpacker says, but what the operating system does
+            raise
+        raise ValueError(f"{path} is damaged or cut off: {error}") from error
+
+
+def text_file(path: Path, encoding: str = "utf-8") -> TextFile:
+    """A file of lines; where UTF-8 is expected, a mark at its beginning may say that it is UTF-16 or UTF-32."""
+    try:
+        "0".encode(encoding)
+    except LookupError as error:
+        raise ValueError(f"encoding: {error}") from None
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise ValueError(f"{path} is no file: it cannot be read twice, so write it to one first")
+    with unpacked(path) as file:
+        start = file.read(_START)
+    if codecs.lookup(encoding).name == "utf-8":
+        encoding = next((wide for mark, wide in _MARKS.items() if start.startswith(mark)), encoding)
+    if "0,\n".encode(encoding) != b"0,\n":
+        return TextFile(path, recoded_from=encoding)
+    return TextFile(path, encoding, carriage_returns=b"\r" in start and b"\n" not in start)
+
+
+@dataclass(frozen=True)
+class TextFile:
+    """A file of lines in an encoding that cuts them at the byte of a line's end, or read as if in UTF-8."""
+
+    path: Path
+    encoding: str = "utf-8"
+    recoded_from: str | None = None
+    carriage_returns: bool = False  # which alone end the lines
+
+    @contextmanager
+    def opened(self) -> Iterator[Any]:
+        """The bytes of the lines."""
+        with unpacked(self.path) as file:
+            if self.recoded_from is not None:
+                yield self._recoded(file.read(), self.recoded_from)
+            else:
+                yield io.BytesIO(file.read().replace(b"\r", b"\n")) if self.carriage_returns else file
+
+    def _recoded(self, content: bytes, encoding: str) -> io.BytesIO:
+        try:
+            return io.BytesIO(content.decode(encoding).encode())
+        except UnicodeDecodeError as error:
+            before = content[: error.start].decode(encoding, "replace")
+            words = f"not {encoding} text: {error.reason}; is it a binary file, or in another encoding?"
+            raise self.error(before.count("\n") + 1, words) from None
+
+    def lines(self) -> Iterator[tuple[int, str]]:
+        """Lines with their numbers from 1; one without end is that of a binary file."""
+        with self.opened() as file:
+            number = 0
+            while line := file.readline(_BLOCK):
+                number += 1
+                if len(line) == _BLOCK:
+                    raise self.error(number, f"a line of more than {_BLOCK} bytes is no rating")
+                yield number, self.as_text(line, number)
+
+    def blocks(self, n_skipped: int) -> Iterator[tuple[bytes, int]]:
+        """Some million bytes of whole lines at a time, with the number of the first line."""
+        with self.opened() as file:
+            for _ in range(n_skipped):
+                file.readline()
+            line = n_skipped + 1
+            rest = b""
+            while block := file.read(_BLOCK):
+                block = rest + block
+                end = block.rfind(b"\n") + 1
+                if end:
+                    yield block[:end], line
+                    line += block.count(b"\n", 0, end)
+                rest = block[end:]
+            if rest:
+                yield rest, line
+
+    def as_text(self, line: bytes, number: int) -> str:
+        """A line as text, without a mark of its byte order; an error that names it if it is none."""
+        try:
+            text = line.decode(self.encoding)
+        except UnicodeDecodeError as error:
+            raise self.error(
+                number, f"not {self.encoding} text: {error.reason}; is it a binary file, or in another encoding?"
+            ) from None
+        if "\0" in text:
+            raise self.error(number, "a zero byte: is it a binary file?")
+        return text.removeprefix("\ufeff") if number == 1 else text
+
+    def error(self, number: int, words: str) -> ValueError:
+        """What is wrong with a line."""
+        return ValueError(f"{self.path}, line {number}: {words}")
