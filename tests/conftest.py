@@ -123,7 +123,7 @@ def kernels_on_cpu(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.Tem
         key = (x.dtype, source, *macros.items())
         if key not in libraries:
             folder = tmp_path_factory.mktemp("kernels")
-            macros |= {"REAL": {4: "float", 8: "double"}[x.dtype.itemsize], "THREADS": 1}
+            macros |= {"REAL": cuda._REALS[x.dtype.name], "THREADS": cuda.THREADS}
             (folder / "kernels.cpp").write_text(ONE_THREAD + cuda._with_macros(source, macros))
             command = [compiler, "-O1", "-shared", "-fPIC", "-o", folder / "kernels.so", folder / "kernels.cpp"]
             subprocess.run(command, check=True)

@@ -133,10 +133,15 @@ def load(name, device="cpu"):
         pytest.skip("CuPy finds no device")
 
 
+def run_on(kind, code):
+    """Run the code with the library, and on the device, that a kind such as "torch cpu" names."""
+    load(*kind.split())
+    run(code, *kind.split())
+
+
 @pytest.mark.parametrize("kind", ["torch cpu", *ON_GPU])
 def test_arrays_stay_what_and_where_they_are_and_fit_the_same(kind):
-    load(*kind.split())
-    run(TENSORS, *kind.split())
+    run_on(kind, TENSORS)
 
 
 FOLDS = (
@@ -188,8 +193,7 @@ np.testing.assert_allclose(scores, -as_numpy(model.mse_path_)[:, 0], rtol=1e-6)
 
 @pytest.mark.parametrize("kind", ["torch cpu", *ON_GPU, "jax", "array_api_strict"])
 def test_cross_validation_on_arrays_of_other_libraries(kind):
-    load(*kind.split())
-    run(FOLDS, *kind.split())
+    run_on(kind, FOLDS)
 
 
 IMPUTER = (
@@ -217,8 +221,7 @@ assert isinstance(model.transform(X), np.ndarray)
 
 @pytest.mark.parametrize("kind", ["torch cpu", *ON_GPU, "jax"])
 def test_the_imputer_gives_arrays_back_as_they_came(kind):
-    load(*kind.split())
-    run(IMPUTER, *kind.split())
+    run_on(kind, IMPUTER)
 
 
 def test_without_dispatch_tensors_become_numpy_arrays():

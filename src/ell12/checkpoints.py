@@ -78,6 +78,7 @@ class Checkpoint:
             }
             found = Saved(_assemble(zero, parts), float(saved["objective"]), history)
         except (KeyError, ValueError, EOFError, NotImplementedError, zipfile.BadZipFile) as error:
+            # NotImplementedError is what zipfile makes of a damaged header that names another packing.
             raise ValueError(f"{self.path} is no checkpoint of such a problem: {error}") from error
         if tuple(found.x.shape) != tuple(zero.shape):
             shapes = f"its x has shape {tuple(found.x.shape)}, here it is {tuple(zero.shape)}"

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from ell12.backend import as_floating
+from ell12.backend import all_finite, as_floating
 from ell12.checks import check_entries
 from ell12.losses import LinearLoss
 from ell12.operators import adjoint, as_operator
@@ -163,7 +163,7 @@ def check_beside(count: int, y: Any, weight: Any) -> tuple[Array, Array | None]:
             raise ValueError(f"it has {count} rows of X and {len(rows)} of {label}; chunk them alike")
         if rows.dtype.kind == "c":
             raise TypeError(f"{label} must hold real numbers, got {rows.dtype}")
-        if rows.dtype.kind == "f" and not np.isfinite(rows).all():
+        if rows.dtype.kind == "f" and not all_finite(rows):
             raise ValueError(f"{label} holds NaN or infinity; every entry must be finite")
     if weight is not None and weight.size and weight.min() < 0:
         raise ValueError("sample_weight must hold finite numbers >= 0 only")

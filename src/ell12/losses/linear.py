@@ -56,14 +56,8 @@ class LinearLoss(ABC):
 
     Parameters
     ----------
-    A : array, sparse matrix or operator of shape (m, n)
-        NumPy, PyTorch, CuPy or JAX array, scipy.sparse, LinearOperator, pylops or one of `ell12.operators`.
-    b : array of shape (m,) or (m, k)
-        Observations; several columns are several right-hand sides for several columns of x.
-    sample_weight : array of shape (m,) or (m, k), optional
-        Weights w, at least 0, the same for all right-hand sides or each with its own. 1 by default.
-    scale : float
-        Factor of the whole loss: 1 for the sum, ``1 / m`` for the mean.
+    A, b, sample_weight, scale
+        As in `ell12.SquaredLoss`.
     """
 
     second_bound: ClassVar[float] = 1.0
