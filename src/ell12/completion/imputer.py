@@ -182,7 +182,7 @@ class L12Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         observed, filled = self._completed(X)
         filled.reshape(-1)[observed.flat] = observed.values
-        return beside(filled, X, "X") if _is_dispatched(X) else filled
+        return _sent_back(filled, X)
 
     def predict(self, rows: Any, columns: Any = None) -> Array:
         """The fitted matrix at pairs of row and column of the training data, as a vector.
@@ -197,8 +197,7 @@ class L12Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         if columns is None and scipy.sparse.issparse(rows):
             raise TypeError("of a sparse matrix not all entries are predicted; say which: predict(rows, columns)")
         if columns is None:
-            filled = self._completed(rows)[1]
-            return beside(filled, rows, "rows") if _is_dispatched(rows) else filled
+            return _sent_back(self._completed(rows)[1], rows)
         values = self.completion_.predict(rows, columns)
         if self._biases is not None:  # zero, where a low-rank matrix has seen nothing, is no guess
             seen = self._seen[0][rows] & self._seen[1][columns]
@@ -311,6 +310,11 @@ class L12Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 def _is_dispatched(X: Any) -> bool:
     """Whether X is an array of another library than NumPy, and scikit-learn is told to let such pass."""
     return bool(get_config()["array_api_dispatch"]) and is_array(X) and not isinstance(X, np.ndarray)
+
+
+def _sent_back(filled: Array, X: Any) -> Array:
+    """The completed rows as the kind of array that they came as."""
+    return beside(filled, X, "X") if _is_dispatched(X) else filled
 
 
 def _check_number_or_word(name: str, value: Any, words: tuple[str, ...]) -> None:
