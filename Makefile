@@ -17,7 +17,7 @@ test: $(TEST_SETUP) lint
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n logical src tests README.md
 
 test-backends: $(VENV)/.backends
-	$(BIN)/python -m pytest tests/test_backends.py
+	$(BIN)/python -m pytest tests/backend/test_arrays.py
 
 reproduce: $(VENV)/.reproduce
 	$(BIN)/ell12 reproduce --resume

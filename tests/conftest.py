@@ -111,8 +111,8 @@ extern "C" void block(int x, int y, int across, int down) { blockIdx = {x, y}; g
 
 @pytest.fixture
 def kernels_on_cpu(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """The kernels of `ell12.cuda` for NumPy arrays, so that what they compute is tested without a GPU."""
-    from ell12 import cuda
+    """The kernels of `ell12.backend.cuda` for NumPy arrays, so that what they compute is tested without a GPU."""
+    from ell12.backend import cuda
 
     compiler = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
     if compiler is None:

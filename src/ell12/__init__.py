@@ -39,9 +39,9 @@ _HOMES = {
         "SquaredLoss",
         "LogisticLoss",
         "HuberLoss",
+        "QuadraticLoss",
+        "StreamedLoss",
     ),
-    "quadratic": ("QuadraticLoss",),
-    "streaming": ("StreamedLoss",),
     "solvers": (
         "ProximalGradient",
         "FISTA",
@@ -106,7 +106,6 @@ _MODULES = (
     "datasets",
     "distributed",
     "experiments",
-    "image_operators",
     "linear_model",
     "losses",
     "operators",
@@ -114,10 +113,8 @@ _MODULES = (
     "penalties",
     "plots",
     "prox",
-    "quadratic",
     "restoration",
     "solvers",
-    "streaming",
 )
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
@@ -140,7 +137,7 @@ if TYPE_CHECKING:
     )
     from ell12.completion.imputer import L12Imputer
     from ell12.linear_model import L12Classifier, L12ClassifierCV, L12Regressor, L12RegressorCV
-    from ell12.losses import HuberLoss, LogisticLoss, SquaredLoss
+    from ell12.losses import HuberLoss, LogisticLoss, QuadraticLoss, SquaredLoss, StreamedLoss
     from ell12.minimization import Result, Status, minimize, stationarity
     from ell12.path import l12_path
     from ell12.penalties import (
@@ -161,7 +158,6 @@ if TYPE_CHECKING:
     from ell12.plots import plot_completion_path, plot_cross_validation, plot_path
     from ell12.protocols import DataUnavailable
     from ell12.prox import moreau_l12, prox_l12, prox_l12_groups, prox_l12_iterative, prox_l12_spectral
-    from ell12.quadratic import QuadraticLoss
     from ell12.restoration import (
         AlternatingMinimization,
         GrowingADMM,
@@ -187,7 +183,6 @@ if TYPE_CHECKING:
         SupportNewton,
         WorkingSet,
     )
-    from ell12.streaming import StreamedLoss
 
 __all__ = [
     "DCA",

@@ -1,14 +1,18 @@
-"""The architecture on one page: what a problem, a solver and an iterate are.
+"""The contract on one page: what a loss, a penalty and a solver may be asked for, and the values that flow.
 
 A loss and a penalty make a problem; a solver yields iterates; `ell12.minimize` turns them into a result.
-Nothing here computes more than a sum of arrays, and nothing here imports another module of the package.
+
+Every capability is a small protocol named after what it offers. A solver declares in ``needs`` which of them it
+uses, and `ell12.minimize` compares once, before the first step, with what it was given. `missing` and `offers` are
+the only places where a loss or a penalty is asked what it has. Nothing here imports another module of the package.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from functools import lru_cache
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 Array = Any  # any array of the array API standard: NumPy, PyTorch, CuPy, JAX
 
@@ -86,9 +90,8 @@ class Factored(Protocol):
     V: Array
 
 
-@runtime_checkable
 class Loss(Protocol):
-    """A smooth function of ``x`` that owns its data."""
+    """A smooth function of ``x`` that owns its data. To the outside it never changes: threads may share one."""
 
     def point(self, x: Array) -> Point:
         """``x`` with its prediction: one product with A."""
@@ -111,11 +114,115 @@ class Loss(Protocol):
         ...
 
     def lipschitz(self) -> float:
-        """An upper bound on the gradient's Lipschitz constant, computed once."""
+        """A bound on the gradient's Lipschitz constant, or infinity: then solvers find steps by backtracking."""
         ...
 
-    def restrict(self, columns: Array) -> Loss:
-        """The same loss with the other coordinates of ``x`` held at zero; for working sets."""
+
+class ColumnLoss(Loss, Protocol):
+    """A loss whose entries of ``x`` can be taken a few at a time, with second derivatives: for Newton's method."""
+
+    @property
+    def is_quadratic(self) -> bool:
+        """Whether the Hessian is the same everywhere."""
+        ...
+
+    @property
+    def has_columns(self) -> bool:
+        """Whether some columns cost less than all; a map that is known by its products alone has none at hand."""
+        ...
+
+    @property
+    def most_columns(self) -> float:
+        """Of how many columns a dense Hessian is worth making."""
+        ...
+
+    def restrict(self, columns: Array) -> ColumnLoss:
+        """The same loss in the given entries of ``x``, the others being zero; predictions stay as they are."""
+        ...
+
+    def point_within(self, x: Array, columns: Array) -> Point:
+        """The point of an ``x`` that is zero but for the given entries."""
+        ...
+
+    def hessian(self, point: Point, columns: Array) -> Array:
+        """The Hessian in the given entries of ``x``: a dense matrix, a fresh copy."""
+        ...
+
+    def hessian_product(self, point: Point, columns: Array) -> Callable[[Array], Array]:
+        """The map ``v -> hessian(point, columns) v``, without that matrix."""
+        ...
+
+
+class RowLoss(Loss, Protocol):
+    """A loss that is a sum over rows: for stochastic solvers."""
+
+    def batches(self, size: int, random: Any = None) -> Iterator[Batch]:
+        """Losses of about ``size`` rows that sum to this one, in random order if a generator is given."""
+        ...
+
+
+class BatchLoss(Loss, Protocol):
+    """The loss of some rows. Its gradient is a linear map of its slope, which is one number for each row."""
+
+    def slope(self, point: Point) -> Array:
+        """The derivative with respect to each prediction."""
+        ...
+
+    def gradient_of(self, slope: Array) -> Array:
+        """The gradient that belongs to a slope: one product with the adjoint of A."""
+        ...
+
+
+class ProximalLoss(Loss, Protocol):
+    """A loss with a proximal map: for ADMM inside DCA."""
+
+    def proximal(self, weight: float) -> Callable[[Array, Array], Array]:
+        """The map ``(q, start) -> argmin_v f(v) + weight/2 ||v - q||^2``."""
+        ...
+
+
+class ParallelLoss(Loss, Protocol):
+    """A loss of several right-hand sides, each with a column of ``x`` of its own: for problems side by side."""
+
+    def values(self, point: Point) -> Array:
+        """The loss of each column."""
+        ...
+
+    def select_problems(self, which: Any) -> ParallelLoss:
+        """The loss of some of the columns, named by a NumPy array of their numbers."""
+        ...
+
+
+class ForeseeingLoss(Loss, Protocol):
+    """A loss over far data, which finds the values at two points in one pass if it knows both beforehand."""
+
+    def foresee(self, make_point: Callable[..., Point], *arguments: Any) -> None:
+        """Say that the gradient at ``make_point(*arguments)`` will likely be asked for soon."""
+        ...
+
+
+class CancellingLoss(Loss, Protocol):
+    """A loss whose values are differences of larger terms, so that they carry the rounding of these."""
+
+    @property
+    def constant(self) -> float:
+        """The size of those terms, such as half the sum of all squared observations."""
+        ...
+
+
+class SessionLoss(Loss, Protocol):
+    """A loss that remembers, while it is solved, what a solver asked for: columns, Gram matrices, evaluations."""
+
+    def session(self) -> SessionLoss:
+        """The same loss with a memory of its own for one run or one path; a session is its own session."""
+        ...
+
+
+class FactoredLoss(Loss, Protocol):
+    """A loss of a matrix that is kept as factors."""
+
+    def check_start(self, x0: Any) -> Factored:
+        """``x0`` if a run may begin there, else an error that says why not."""
         ...
 
 
@@ -123,7 +230,7 @@ class Loss(Protocol):
 class Batch:
     """Some rows of a loss as a loss of their own, the ``index``-th of ``count``; for stochastic solvers."""
 
-    loss: Any
+    loss: Any  # a BatchLoss
     index: int
     count: int
     rows: slice | None = None  # where they are in a prediction, if predictions are kept
@@ -133,7 +240,6 @@ class Batch:
         return self.loss.point(point.x) if self.rows is None else Point(point.x, point.prediction[self.rows])
 
 
-@runtime_checkable
 class Penalty(Protocol):
     """A frozen dataclass of numbers: no data, no state."""
 
@@ -151,9 +257,24 @@ class Penalty(Protocol):
         ...
 
 
-@runtime_checkable
+class ScalablePenalty(Penalty, Protocol):
+    """A penalty that can be made stronger or weaker: what a path over strengths needs."""
+
+    def scaled(self, factor: float) -> ScalablePenalty:
+        """The penalty times a factor, its alpha included."""
+        ...
+
+
+class CertifyingPenalty(Penalty, Protocol):
+    """A penalty that knows its subgradients, so that stationarity is exact."""
+
+    def violation(self, x: Array, gradient: Array) -> float:
+        """The largest violation of the first-order condition at ``x`` where the loss has this gradient."""
+        ...
+
+
 class DifferencePenalty(Penalty, Protocol):
-    """A penalty that is ``convex - subtracted``, both convex; what SCP and DCA need."""
+    """A penalty that is ``convex - subtracted``, both convex: what SCP and DCA need."""
 
     @property
     def convex(self) -> Penalty:
@@ -165,9 +286,154 @@ class DifferencePenalty(Penalty, Protocol):
         ...
 
 
+class PiecewisePenalty(ScalablePenalty, CertifyingPenalty, DifferencePenalty, Protocol):
+    """A penalty that is smooth but for kinks at zero: what Newton's method and working sets need.
+
+    On either side of zero the convex part is linear in every entry, with the slopes of ``slopes_at_zero``.
+    """
+
+    @property
+    def is_convex(self) -> bool:
+        """Whether nothing is subtracted, so that every stationary point is a minimum."""
+        ...
+
+    def least_slope(self, x: Array, gradient: Array) -> Array:
+        """The subgradient of the objective that is smallest in each entry, where the loss has this gradient."""
+        ...
+
+    def kinks(self, x: Array) -> Array:
+        """Which entries have a kink or a bound at zero; the others move through zero freely."""
+        ...
+
+    def slopes_at_zero(self, x: Array) -> tuple[Array, Array]:
+        """The slopes of the convex part just below and just above zero, one for each entry."""
+        ...
+
+    def curvature(self, x: Array) -> Curvature:
+        """The second derivatives of the smooth piece around ``x``."""
+        ...
+
+    def restrict(self, columns: Array) -> PiecewisePenalty:
+        """The same penalty on the given entries alone, the others being zero."""
+        ...
+
+
+class Curvature(Protocol):
+    """The Hessian of a penalty's smooth piece at a point; as a rule not positive."""
+
+    @property
+    def largest(self) -> float:
+        """A bound on the modulus of its eigenvalues."""
+        ...
+
+    def matrix(self, columns: Array) -> Array:
+        """The block of the given entries as a dense matrix, a fresh copy."""
+        ...
+
+    def product(self, columns: Array) -> Callable[[Array], Array]:
+        """The map ``v -> matrix(columns) v``, without that matrix."""
+        ...
+
+
+class NumericalPenalty(Penalty, Protocol):
+    """A penalty whose prox can also be found by an iteration, as before there was a closed form."""
+
+    def prox_iterative(self, x: Array, step: float, start: Array, tol: float) -> Array:
+        """The prox to a relative accuracy of tol, from a start."""
+        ...
+
+
+class ParallelPenalty(Penalty, Protocol):
+    """A penalty of many problems, the columns of ``x``, each measured in a unit of its own."""
+
+    def values(self, x: Array) -> Array:
+        """The penalty of each column."""
+        ...
+
+    def stationarities(self, x: Array, gradient: Array) -> Array:
+        """The violation of each column's first-order condition, in its unit."""
+        ...
+
+    def sizes(self, x: Array) -> Array:
+        """The largest entry of each column, in its unit."""
+        ...
+
+    def select_problems(self, which: Any) -> ParallelPenalty:
+        """The same penalty on some of the columns, named by a NumPy array of their numbers."""
+        ...
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What a solver needs: protocols of the loss and of the penalty, and what ``x`` must be.
+
+    Parameters
+    ----------
+    loss, penalty : protocols
+        Such as `ColumnLoss` and `PiecewisePenalty`.
+    x : {"any array", "real vector", "real NumPy vector with columns at hand"}
+        The kind of unknown.
+    """
+
+    loss: type = Loss
+    penalty: type = Penalty
+    x: str = "any array"
+
+
 class Solver(Protocol):
     """A frozen dataclass of options. It knows nothing of stopping, timing, history or display."""
 
-    def iterates(self, loss: Loss, penalty: Any, start: Point) -> Iterator[Iterate]:
+    def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate]:
         """Yield one iterate a step, for ever, or to an end of the solver's own such as a number of terms."""
         ...
+
+
+class DeclaringSolver(Solver, Protocol):
+    """A solver that says what it needs; one that does not is given any loss and any penalty."""
+
+    needs: ClassVar[Needs]
+
+
+class Wrapper:
+    """Something around a loss or a penalty: it offers no more than what is inside."""
+
+    @property
+    def wrapped(self) -> Any:
+        """What is inside."""
+        raise NotImplementedError
+
+
+def offers(thing: Any, protocol: type) -> bool:
+    """Whether a loss, a penalty or a solver has all that a protocol names."""
+    return not missing(thing, protocol)
+
+
+def missing(thing: Any, protocol: type) -> list[str]:
+    """The names that a protocol asks for and a loss, a penalty or a solver lacks.
+
+    Examples
+    --------
+    >>> class Half:
+    ...     alpha = 0.5
+    ...     def value(self, x): ...
+    >>> missing(Half(), Penalty)
+    ['prox']
+    """
+    names = [name for name in _lacking(type(thing), protocol) if not hasattr(thing, name)]
+    return names or (missing(thing.wrapped, protocol) if isinstance(thing, Wrapper) else [])
+
+
+@lru_cache(maxsize=1024)
+def _lacking(kind: type, protocol: type) -> tuple[str, ...]:
+    """What a class lacks; its instances may have it."""
+    return tuple(name for name in _names(protocol) if not hasattr(kind, name))
+
+
+@lru_cache
+def _names(protocol: type) -> tuple[str, ...]:
+    """All that a protocol asks for, the most basic first."""
+    found: dict[str, None] = {}
+    for base in reversed(protocol.__mro__):
+        if base.__module__ == __name__:
+            found |= dict.fromkeys((*vars(base), *vars(base).get("__annotations__", {})))
+    return tuple(name for name in found if not name.startswith("_"))

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from ell12.commands.png import encode_png
 from ell12.files import write_atomically
-from ell12.png import encode_png
 
 PNG, JPEG, TIFF, NPY = (".png",), (".jpg", ".jpeg"), (".tif", ".tiff"), (".npy",)
 SUFFIXES = (*PNG, *JPEG, *TIFF, *NPY)

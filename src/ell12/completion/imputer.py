@@ -20,8 +20,8 @@ from ell12.completion.offsets import fit_offsets
 from ell12.completion.regression import fit_rows
 from ell12.completion.search import Options, Search, search_on_held_out
 from ell12.minimization import Status
+from ell12.minimization.progress import progress_lines
 from ell12.penalties import SpectralL12
-from ell12.progress import progress_lines
 from ell12.protocols import Array
 
 DENSE_OUTPUT = 2**28  # entries; more are not made of a sparse matrix unasked

@@ -22,9 +22,9 @@ from ell12.distributed.ratings import (
 )
 from ell12.distributed.ratings_source import ratings_blocks
 from ell12.minimization import Result, minimize
+from ell12.operators.spectrum import norm_from_gram
 from ell12.penalties import SpectralL12
 from ell12.protocols import Array, Point
-from ell12.spectrum import norm_from_gram
 
 ELSEWHERE = "what is as long as the ratings stays on the workers; use AlternatingLeastSquares"
 SOLVED_AT_ONCE = 2**16  # columns

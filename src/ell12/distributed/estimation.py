@@ -14,9 +14,9 @@ from ell12.distributed.problems import check_rows, floating, use_gram
 from ell12.distributed.source import as_rows, beside_rows, make_blocks
 from ell12.distributed.substitution import Centering
 from ell12.losses import LinearLoss, LogisticLoss, SquaredLoss
-from ell12.moments import Moments, mean_squared_loss
+from ell12.losses.moments import Moments, mean_squared_loss
+from ell12.losses.quadratic import QuadraticLoss
 from ell12.protocols import Array
-from ell12.quadratic import QuadraticLoss
 
 Loss = SumLoss | QuadraticLoss
 

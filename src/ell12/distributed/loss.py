@@ -18,8 +18,8 @@ from ell12.distributed.moments import moments
 from ell12.distributed.passes import Blocks
 from ell12.distributed.substitution import Identity, Selection, Substitution
 from ell12.losses import SquaredLoss
+from ell12.operators.spectrum import largest_eigenvalue
 from ell12.protocols import Array, Batch, Point
-from ell12.spectrum import largest_eigenvalue
 
 GRAM_COLUMNS = 1000  # up to so many columns their products cost about as much as a few passes
 REMEMBERED = 4  # evaluations

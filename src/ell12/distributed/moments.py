@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ell12.distributed.blocks import Block, naming
-from ell12.moments import Moments, of_rows
+from ell12.losses.moments import Moments, of_rows
 from ell12.protocols import Array
 
 MOST_LABELS = 10_000  # in one slice; more would be as many as rows

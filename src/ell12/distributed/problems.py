@@ -12,8 +12,8 @@ from ell12.distributed.moments import moments
 from ell12.distributed.source import as_rows, beside_rows, make_blocks
 from ell12.losses import LinearLoss, SquaredLoss
 from ell12.losses.linear import check_kind
-from ell12.moments import Moments
-from ell12.quadratic import QuadraticLoss
+from ell12.losses.moments import Moments
+from ell12.losses.quadratic import QuadraticLoss
 
 
 def sum_loss(

@@ -15,8 +15,8 @@ from ell12.backend import like, namespace, take
 from ell12.linear_model.problems import Problem
 from ell12.losses import InterceptSquaredLoss, SquaredLoss
 from ell12.minimization import Result
+from ell12.path.side_by_side import columns_penalty, solve_side_by_side
 from ell12.protocols import Array, Point
-from ell12.side_by_side import columns_penalty, solve_side_by_side
 
 # Columns to solve at once, as long as a fold has strengths to go on with. Warm starts want few strengths at once,
 # matrix products many columns. On an H200, 5 folds x 30 strengths of a regression, 10, 25, 40, 75 and 150 columns
@@ -99,7 +99,7 @@ def solve_folds(
     """For each fold the coefficients, (n_alphas, n_targets, n_features), the intercepts, and how the runs ended.
 
     Some strengths are solved for at once, beginning where the one before them ended. ``options`` go to
-    `ell12.side_by_side.columns_penalty`, ``limits`` to `ell12.minimize`.
+    `ell12.path.side_by_side.columns_penalty`, ``limits`` to `ell12.minimize`.
     """
     for folds, size in columns.blocks(len(alphas)):
         narrow = columns.loss(folds)

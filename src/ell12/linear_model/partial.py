@@ -10,7 +10,7 @@ import numpy as np
 
 from ell12.linear_model.problems import Design, Problem
 from ell12.losses import LinearLoss
-from ell12.moments import Moments, mean_squared_loss, of_rows
+from ell12.losses.moments import Moments, mean_squared_loss, of_rows
 from ell12.protocols import Array, Penalty
 from ell12.solvers.stochastic import LearnedStep
 

@@ -9,8 +9,8 @@ import numpy as np
 import scipy.sparse
 
 from ell12.backend import is_numpy, namespace, total
-from ell12.centering import CenteredColumns
 from ell12.losses import LinearLoss
+from ell12.operators.centering import CenteredColumns
 from ell12.protocols import Array
 
 

@@ -23,9 +23,9 @@ from ell12.linear_model.partial import Descents
 from ell12.linear_model.problems import Problem
 from ell12.losses import LinearLoss
 from ell12.minimization import Result, Status
+from ell12.minimization.progress import progress_lines
 from ell12.operators import stored
 from ell12.path import alpha_max, l12_penalty, solution_path
-from ell12.progress import progress_lines
 from ell12.protocols import Array, DataUnavailable, Penalty
 
 

@@ -7,5 +7,15 @@ carries its prediction. ``scale`` is the only place where a sum becomes a mean.
 from ell12.losses.intercept import InterceptSquaredLoss
 from ell12.losses.linear import LinearLoss
 from ell12.losses.pointwise import HuberLoss, LogisticLoss, SquaredLoss
+from ell12.losses.quadratic import QuadraticLoss
+from ell12.losses.streaming import StreamedLoss
 
-__all__ = ["HuberLoss", "InterceptSquaredLoss", "LinearLoss", "LogisticLoss", "SquaredLoss"]
+__all__ = [
+    "HuberLoss",
+    "InterceptSquaredLoss",
+    "LinearLoss",
+    "LogisticLoss",
+    "QuadraticLoss",
+    "SquaredLoss",
+    "StreamedLoss",
+]

@@ -15,7 +15,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ell12.active_columns import ActiveColumns
 from ell12.backend import (
     all_finite,
     as_floating,
@@ -41,9 +40,10 @@ from ell12.operators import (
     select_columns,
     stored_entries,
 )
+from ell12.operators.active_columns import ActiveColumns
+from ell12.operators.gram import ridge_solver, weighted_gram
+from ell12.operators.spectrum import largest_eigenvalue
 from ell12.protocols import Array, Batch, Point
-from ell12.ridge import ridge_solver, weighted_gram
-from ell12.spectrum import largest_eigenvalue
 
 FEWEST = 700  # columns whose Gram matrix is small beside what else a process holds
 

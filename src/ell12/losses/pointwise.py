@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from ell12.backend import inner, namespace
-from ell12.kept_columns import KeptColumns
 from ell12.losses.linear import LinearLoss, as_positive
 from ell12.operators import output_shape
+from ell12.operators.gram import ridge_solver
+from ell12.operators.kept_columns import KeptColumns
 from ell12.protocols import Array, Point
-from ell12.ridge import ridge_solver
 
 
 class SquaredLoss(LinearLoss):

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from ell12.backend import as_floating, device, indices_like, is_complex, like, max_abs, namespace, norm
+from ell12.backend.norms import l1_and_l2
 from ell12.checks import check_numbers, check_weights, set_numbers
-from ell12.layout import group_norms, group_rows
-from ell12.norms import l1_and_l2
 from ell12.protocols import Array
 from ell12.prox import prox_l12, prox_l12_groups, prox_l12_iterative
+from ell12.prox.layout import group_norms, group_rows
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,9 +8,9 @@ from typing import Any
 
 from ell12.backend import like, namespace, norm, positions
 from ell12.checks import check_numbers, set_numbers
-from ell12.layout import row_norms
 from ell12.protocols import Array
 from ell12.prox import prox_l12
+from ell12.prox.layout import row_norms
 
 
 @dataclass(frozen=True, eq=False)

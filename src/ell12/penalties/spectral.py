@@ -11,10 +11,10 @@ import numpy as np
 
 from ell12.backend import count_true, like, namespace, norm, positions
 from ell12.checks import set_numbers
+from ell12.operators.spectrum import norm_from_gram
 from ell12.penalties.separable import LogSum
 from ell12.protocols import Array, Factored
 from ell12.prox import prox_l12, prox_l12_spectral
-from ell12.spectrum import norm_from_gram
 
 DENSE_NORM = 2**15  # the entries up to which the norm of a sparse matrix is found from the dense one
 

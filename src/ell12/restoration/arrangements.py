@@ -7,8 +7,8 @@ from dataclasses import InitVar, dataclass
 from typing import Any
 
 from ell12.backend import namespace
-from ell12.image_operators import as_shape, slice_of
 from ell12.operators import ArrayOperator, adjoint, dtype_of, input_shape, output_shape
+from ell12.operators.images import as_shape, slice_of
 from ell12.protocols import Array
 
 
@@ -61,7 +61,7 @@ class Stacked(ArrayOperator):
 
     Examples
     --------
-    >>> from ell12.image_operators import Sampling
+    >>> from ell12.operators.images import Sampling
     >>> Stacked(Sampling([True, False]), 2) @ [[1.0, 2.0], [3.0, 4.0]]
     array([[1.],
            [3.]])
@@ -88,7 +88,7 @@ class RealInput(ArrayOperator):
 
     Examples
     --------
-    >>> from ell12.image_operators import FourierSampling
+    >>> from ell12.operators.images import FourierSampling
     >>> RealInput(FourierSampling([True, False])) @ [1.0, 1.0]
     array([[1.41421356, 0.        ]])
     """

@@ -9,8 +9,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from ell12 import cuda
-from ell12.backend import as_numpy, device, namespace
+from ell12.backend import as_numpy, cuda, device, namespace
 from ell12.protocols import Array
 from ell12.restoration.stencil import Pair, Sums
 

@@ -18,8 +18,8 @@ from ell12.backend import (
     namespace,
     real_dtype,
 )
-from ell12.image_operators import Convolution, FourierSampling, Identity, Sampling, as_shape
 from ell12.operators import adjoint, as_operator, dtype_of, input_shape, output_shape
+from ell12.operators.images import Convolution, FourierSampling, Identity, Sampling, as_shape
 from ell12.protocols import Array
 from ell12.restoration.arrangements import Cropped, Mirrored, RealInput, Reshaped, Stacked
 from ell12.restoration.images import as_image, channels_first, filled, mask_like, without_unknown
@@ -268,7 +268,7 @@ def restore_tv(
         The measurements.
     A : operator
         A matrix, a SciPy LinearOperator or a pylops operator, which act on the image's entries row by row, or one
-        of `ell12.image_operators`.
+        of `ell12.operators.images`.
     alpha : float, "held-out" or None
         As in `denoise_tv`; None needs ``noise``.
     shape : tuple of int, optional

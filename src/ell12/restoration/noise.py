@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ell12.backend import is_complex, is_numpy, max_abs, namespace
-from ell12.image_operators import slice_of
+from ell12.operators.images import slice_of
 from ell12.protocols import Array
 
 # Daubechies' high-pass filter with two vanishing moments: blind to what is locally linear.

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ell12.backend import inner, is_complex, is_numpy, like, namespace, norm
-from ell12.image_operators import Convolution, FourierSampling, Identity
 from ell12.operators import adjoint
+from ell12.operators.images import Convolution, FourierSampling, Identity
 from ell12.protocols import Array
 from ell12.restoration.arrangements import RealInput, Stacked
 from ell12.restoration.total_variation import TotalVariationL12

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from ell12.backend import is_number
-from ell12.image_operators import Identity
 from ell12.losses import SquaredLoss
 from ell12.minimization import Result, Status, minimize
+from ell12.operators.images import Identity
 from ell12.protocols import Array
 from ell12.restoration.alternating import AlternatingMinimization
 from ell12.restoration.images import channels_back

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ell12.backend import inner, namespace
-from ell12.image_operators import Identity, Sampling
 from ell12.operators import sent_like
+from ell12.operators.images import Identity, Sampling
 from ell12.protocols import Array, Iterate, Point
 from ell12.restoration.stencil import STEPS, for_sweep, sweep_for
 from ell12.restoration.total_variation import TotalVariationL12

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ell12.backend import is_number, namespace, norm
-from ell12.layout import row_norms
 from ell12.protocols import Array, Iterate, Point
 from ell12.prox import prox_l12, soft_threshold
+from ell12.prox.layout import row_norms
 from ell12.restoration.normal_equations import (
     Solve,
     conjugate_gradients,

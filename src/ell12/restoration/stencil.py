@@ -16,12 +16,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ell12 import cuda
-from ell12.backend import inner, is_numpy, namespace
-from ell12.image_operators import FiniteDifference
-from ell12.layout import row_norms
+from ell12.backend import cuda, inner, is_numpy, namespace
+from ell12.operators.images import FiniteDifference
 from ell12.protocols import Array
 from ell12.prox import prox_l12
+from ell12.prox.layout import row_norms
 
 COMPILED_FROM = 2**14  # pixels from which an image pays for loading the compiled sweep
 PIXELS_PER_THREAD = 2**18

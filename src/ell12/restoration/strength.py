@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from ell12.backend import as_numpy, inner, is_complex, namespace
-from ell12.image_operators import Identity, Sampling
 from ell12.operators import output_shape
+from ell12.operators.images import Identity, Sampling
 from ell12.protocols import Array
 
 HELD_OUT = 0.1  # the fraction of the data

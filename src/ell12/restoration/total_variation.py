@@ -8,9 +8,9 @@ from typing import Any
 
 from ell12.backend import is_complex, is_number, max_abs, namespace, norm
 from ell12.checks import set_numbers
-from ell12.image_operators import FiniteDifference
-from ell12.layout import row_norms
+from ell12.operators.images import FiniteDifference
 from ell12.protocols import Array
+from ell12.prox.layout import row_norms
 from ell12.restoration.stencil import envelope_and_gradient, sweep_for
 
 Bounds = tuple[float | None, float | None]

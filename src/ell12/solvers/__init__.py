@@ -2,11 +2,11 @@
 
 from ell12.solvers.columnwise import ColumnwiseAPG
 from ell12.solvers.dca import DCA
-from ell12.solvers.newton import SupportNewton
 from ell12.solvers.proximal_gradient import FISTA, NonmonotoneAPG, ProximalGradient
 from ell12.solvers.sequential_convex import SequentialConvex
 from ell12.solvers.stochastic import SAGA, ProxSVRG
-from ell12.solvers.working_set import WorkingSet, working_set_lacks
+from ell12.solvers.support.newton import SupportNewton
+from ell12.solvers.support.working_set import WorkingSet, working_set_lacks
 
 __all__ = [
     "DCA",

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ell12.backend import inner
-from ell12.norms import difference
+from ell12.backend.norms import difference
 from ell12.protocols import Iterate, Loss, Penalty, Point
 from ell12.solvers.steps import ProximalStep, check_step, objective
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ell12.protocols import DifferencePenalty, Iterate, Loss, Point
+from ell12.protocols import DifferencePenalty, Iterate, Loss, Point, offers
 from ell12.solvers.steps import ProximalStep, check_step
 
 
@@ -41,5 +41,5 @@ class SequentialConvex:
 
 def check_difference(penalty: DifferencePenalty) -> None:
     """Raise unless the penalty is a difference of convex functions."""
-    if not isinstance(penalty, DifferencePenalty):
+    if not offers(penalty, DifferencePenalty):
         raise TypeError(f"{type(penalty).__name__} is no difference of convex penalties; use a proximal solver")

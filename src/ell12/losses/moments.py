@@ -1,0 +1,163 @@
+"""Weighted means and centred products of columns, added up over chunks of rows without cancellation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from ell12.losses.quadratic import QuadraticLoss
+from ell12.operators.gram import weighted_gram
+from ell12.protocols import Array
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Of the columns Z = [A, targets] with weights w: their mean, and the products of what deviates from it.
+
+    Two of them add by the rule of Chan, Golub & LeVeque (doi:10.1080/00031305.1983.10483115), which stays accurate
+    where means are far larger than deviations.
+
+    Attributes
+    ----------
+    rows : int
+        Number of rows.
+    total : float
+        Sum of the weights.
+    mean : array of shape (p + k,)
+        Weighted means.
+    products : array of shape (p + k, p + k), optional
+        ``(Z - mean)' diag(w) (Z - mean)``.
+    low, high : arrays of shape (k,)
+        Smallest and largest target.
+    labels, label_weights : arrays, optional
+        The different labels, where the targets are labels, and the weight of each.
+    """
+
+    rows: int
+    total: float
+    mean: Array
+    products: Array | None
+    low: Array
+    high: Array
+    labels: Array | None = None
+    label_weights: Array | None = None
+
+    def __add__(self, other: Moments) -> Moments:
+        total = self.total + other.total
+        share = other.total / total if total > 0 else 0.0
+        apart = other.mean - self.mean
+        products = None
+        if self.products is not None and other.products is not None:
+            products = self.products + other.products + self.total * share * np.outer(apart, apart)
+        labels, weights = _merge_labels(self, other)
+        return Moments(
+            self.rows + other.rows,
+            total,
+            self.mean + share * apart,
+            products,
+            np.minimum(self.low, other.low),
+            np.maximum(self.high, other.high),
+            labels,
+            weights,
+        )
+
+    def gram(self, width: int, intercept: bool) -> Array:
+        """``A' diag(w) A`` of the first columns, not centred; the ones of an intercept come last."""
+        mean = self.mean[:width]
+        gram = self._products[:width, :width] + self.total * np.outer(mean, mean)
+        if not intercept:
+            return gram
+        border = self.total * mean[:, None]
+        return np.block([[gram, border], [border.T, np.full((1, 1), self.total)]])
+
+    def normal_equations(self, width: int, k: int, intercept: bool) -> tuple[Array, Array, float]:
+        """``A' diag(w) A``, ``A' diag(w) b`` and ``b' diag(w) b``, not centred, b being the k-th target."""
+        target, level = width + k, self.total * self.mean[width + k]
+        cross = self._products[:width, target] + level * self.mean[:width]
+        square = self._products[target, target] + level * self.mean[target]
+        return self.gram(width, intercept), np.append(cross, level) if intercept else cross, float(square)
+
+    @property
+    def _products(self) -> Array:
+        if self.products is None:
+            raise ValueError("the products of these columns were not asked for")
+        return self.products
+
+
+def of_rows(A: Any, targets: Array, weight: Array, products: bool = True) -> tuple[Array, Array | None]:
+    """The weighted mean of the columns of ``[A, targets]``, and the products of what deviates from it.
+
+    Examples
+    --------
+    >>> mean, products = of_rows(np.array([[1.0], [3.0]]), np.array([[2.0], [6.0]]), np.ones(2))
+    >>> mean, products
+    (array([2., 4.]), array([[2., 4.],
+           [4., 8.]]))
+    """
+    measure = _of_sparse if scipy.sparse.issparse(A) else _of_dense
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean, square = measure(A, targets, weight, products)
+    squares = 0.0 if square is None else np.diagonal(square)  # no product is larger than the largest of them
+    if not (np.isfinite(mean).all() and np.isfinite(squares).all()):
+        raise ValueError("X or y is too large for the squares of its entries; scale it first")
+    return mean, square
+
+
+def mean_squared_loss(found: Moments, width: int, targets: Any, intercept: bool, dtype: Any) -> QuadraticLoss:
+    """The mean squared loss for a target, by its number, or for several; of centred columns with an intercept."""
+    columns = width + np.asarray(targets)
+    mean_products, means = found._products / found.total, found.mean[columns]
+    gram, cross = mean_products[:width, :width], mean_products[:width, columns]
+    squares = np.diagonal(mean_products)[columns]
+    if not intercept:
+        inside = found.mean[:width]
+        gram, cross = gram + np.outer(inside, inside), cross + np.multiply.outer(inside, means)
+        return QuadraticLoss(gram, cross, np.sum(squares + means**2) / 2, dtype)
+    # What centring leaves of a constant column is rounding, and counts as nothing.
+    varies = np.diagonal(gram) > (8 * np.finfo(np.float64).eps * found.mean[:width]) ** 2
+    if not varies.all():
+        gram, cross = gram * np.outer(varies, varies), (varies * cross.T).T
+    spread = np.maximum(found.high[targets] - means, means - found.low[targets])
+    # So it does of a constant target.
+    kept = np.where(spread <= 8 * np.finfo(dtype).eps * np.abs(means), 0.0, 1.0)
+    return QuadraticLoss(gram, kept * cross, np.sum(kept * squares) / 2, dtype)
+
+
+def _merge_labels(one: Moments, other: Moments) -> tuple[Array | None, Array | None]:
+    if one.labels is None or other.labels is None:
+        return None, None
+    if one.labels.size == 0:  # and of a dtype that says nothing
+        return other.labels, other.label_weights
+    try:
+        labels, codes = np.unique(np.concatenate([one.labels, other.labels]), return_inverse=True)
+    except TypeError as error:
+        raise TypeError(f"y must hold labels of one kind: {error}") from error
+    return labels, np.bincount(codes, np.concatenate([one.label_weights, other.label_weights]), labels.size)
+
+
+def _of_dense(A: Any, targets: Array, weight: Array, products: bool) -> tuple[Array, Array | None]:
+    """The weighted mean of the columns of ``[A, targets]``, and the products of what deviates from it."""
+    Z = np.concatenate([A, targets], axis=1, dtype=np.float64)
+    mean = weight @ Z / (weight.sum() or 1.0)
+    if not products:
+        return mean, None
+    Z -= mean
+    Z *= np.sqrt(weight)[:, None]
+    return mean, Z.T @ Z
+
+
+def _of_sparse(A: Any, targets: Array, weight: Array, products: bool) -> tuple[Array, Array | None]:
+    """The same of a sparse A, which is not centred: the mean is taken out of the products."""
+    A = A.astype(np.float64)
+    total = weight.sum()
+    mean = np.concatenate([A.T @ weight, targets.T @ weight]) / (total or 1.0)
+    if not products:
+        return mean, None
+    weighted = weight[:, None] * targets
+    cross = A.T @ weighted
+    gram = weighted_gram(A, weight)
+    square = np.block([[gram, cross], [cross.T, targets.T @ weighted]])
+    return mean, square - total * np.outer(mean, mean)

@@ -1,0 +1,376 @@
+"""The one loop: it runs a solver, times it, records it, stops it, and says how it ended."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from ell12.backend import all_finite, as_floating, beside, is_complex, is_number, max_abs, namespace, rounding
+from ell12.minimization.checkpoints import Checkpoint, Saved
+from ell12.minimization.stalling import Stall, gradient_resolution
+from ell12.protocols import Array, DataUnavailable, Factored, Iterate, Loss, Penalty, Point, Solver, offers
+from ell12.solvers import NonmonotoneAPG, WorkingSet, working_set_lacks
+
+History = dict[str, list[float]]
+
+
+class Status(Enum):
+    """How a run ended; the value is a sentence for people. `Result.converged` is true for CONVERGED alone."""
+
+    CONVERGED = "The stationarity fell to tol."
+    MAX_ITER = "The number of iterations reached max_iter before the stationarity fell to tol."
+    MAX_SECONDS = "The time reached max_seconds before the stationarity fell to tol."
+    RANK_CAPPED = "The rank reached its bound: x is stationary among matrices of that rank, not among all."
+    ROUNDING = "Rounding keeps the stationarity above tol: x is as good as the precision of its numbers allows."
+    ENDED = "The solver ended by its own rule, such as a number of terms; x is its best iterate."
+    STOPPED = "The run was stopped by its caller; x is the best iterate so far."
+    NOT_FINITE = "The objective became NaN or infinite; x is the best iterate before that."
+    DATA_LOST = "The data could not be reached any more; x is the best iterate before that."
+
+
+_CERTIFIED = (Status.CONVERGED, Status.RANK_CAPPED, Status.ROUNDING)
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a run found.
+
+    Attributes
+    ----------
+    x : array
+        The solution: the certified iterate if the run converged or came to where rounding stops it, else the one
+        with the lowest objective.
+    objective : float
+        Loss plus penalty at x.
+    stationarity : float
+        `stationarity` at x.
+    status : Status
+        How the run ended.
+    n_iter : int
+        Number of iterations.
+    history : dict of lists
+        One entry per iteration, the start included, in each of ``seconds`` (wall), ``cpu_seconds``, ``objective``,
+        ``optimality`` (the solver's own estimate, divided by alpha) and every name in ``measure``.
+    """
+
+    x: Array
+    objective: float
+    stationarity: float
+    status: Status
+    n_iter: int
+    history: History = field(repr=False)
+
+    @property
+    def converged(self) -> bool:
+        """Whether the stationarity fell to tol."""
+        return self.status is Status.CONVERGED
+
+
+def minimize(
+    loss: Loss,
+    penalty: Penalty,
+    x0: Array | None = None,
+    solver: Solver | None = None,
+    *,
+    tol: float = 1e-4,
+    max_iter: int = 10_000,
+    max_seconds: float = math.inf,
+    measure: Mapping[str, Callable[[Array], float]] | None = None,
+    stop: Callable[[History], bool] | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint_seconds: float = 60.0,
+    resume: bool = False,
+) -> Result:
+    """Minimise ``loss(x) + penalty(x)``.
+
+    Parameters
+    ----------
+    loss : Loss
+        Such as `ell12.SquaredLoss`.
+    penalty : Penalty
+        Such as `ell12.L12`.
+    x0 : array, optional
+        Where to start; zero by default. It is not written to.
+    solver : Solver, optional
+        By default `ell12.WorkingSet` where it can be used, else `ell12.NonmonotoneAPG`.
+    tol : float
+        Stop when `stationarity` is at most tol, or where rounding keeps it above; 0 runs until another limit.
+    max_iter : int
+        Stop after so many iterations.
+    max_seconds : float
+        Stop after so much wall time, in which neither ``measure`` nor ``stop`` nor certificates count.
+    measure : dict of functions, optional
+        Each function of x becomes a column of the history.
+    stop : function, optional
+        Called with the history after each iteration; the run ends when it returns true. A progress display
+        hangs here too.
+    checkpoint : path, optional
+        An ``.npz`` file that follows the run, so that a crash costs no more than ``checkpoint_seconds``.
+    checkpoint_seconds : float
+        How often to write it; it is also written when the run ends or is interrupted.
+    resume : bool
+        Go on from the checkpoint, if it is there: x, the history and its clocks continue; ``max_iter`` and
+        ``max_seconds`` count the earlier run too. A solver's momentum starts anew.
+
+    Returns
+    -------
+    Result
+        Never raises for want of convergence and never prints: see its ``status``. Ctrl-C returns the best
+        iterate so far; where the data are lost, the error's ``result`` holds it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ell12 import L12, SquaredLoss
+    >>> result = minimize(SquaredLoss(np.eye(3), [3.0, -4.0, 0.5]), L12(alpha=1.0))
+    >>> result.x.round(4), result.status.name
+    (array([ 2.5547, -3.8321,  0.    ]), 'CONVERGED')
+    """
+    _check_limits(tol, max_iter, max_seconds)
+    _check_kinds(loss, penalty, solver)
+    if resume and checkpoint is None:
+        raise ValueError("resume=True needs a checkpoint to go on from")
+    follower = None if checkpoint is None else Checkpoint(checkpoint, checkpoint_seconds)
+    saved = follower.load(loss.start()) if follower is not None and resume else None
+    start = loss.point(_check_start(loss, x0 if saved is None else saved.x))
+    recorder = _Recorder(loss, penalty, start, dict(measure or {}), saved, follower)
+    solver = _default_solver(loss, penalty, start) if solver is None else solver
+    status = Status.STOPPED
+    try:
+        status = _run(recorder, solver.iterates(loss, penalty, start), tol, max_iter, max_seconds, stop)
+    except KeyboardInterrupt:
+        pass
+    except DataUnavailable as error:
+        error.result = recorder.result(Status.DATA_LOST)
+        raise
+    finally:
+        recorder.save()
+    return recorder.result(status)
+
+
+def stationarity(loss: Loss, penalty: Penalty, x: Array | Point) -> float:
+    """The largest violation of the first-order condition at x, divided by the penalty's strength alpha.
+
+    The one measure by which all solvers are compared. For `ell12.L12` it is exact; for penalties without a
+    ``violation`` it is the largest entry of ``(x - prox(x - step gradient(x), step)) / step``, step being one over
+    the loss's Lipschitz constant. Where alpha is zero it is not divided.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ell12 import L12, SquaredLoss
+    >>> stationarity(SquaredLoss(np.eye(2), [3.0, 0.5]), L12(alpha=1.0), np.array([3.0, 0.0]))
+    0.0
+    """
+    if not isinstance(x, Point):
+        x = loss.point(x if isinstance(x, Factored) else as_floating(x, "x"))
+    return _stationarity(loss, penalty, x)
+
+
+def _stationarity(loss: Loss, penalty: Penalty, point: Point, gradient: Array | None = None) -> float:
+    """`stationarity`; without a product if the gradient is known."""
+    gradient = loss.gradient(point) if gradient is None else gradient
+    if hasattr(penalty, "violation"):
+        return penalty.violation(point.x, gradient) / (penalty.alpha or 1.0)
+    step = 1 / (loss.lipschitz() or 1.0)
+    residual = point.x - penalty.prox(point.x - step * gradient, step)
+    return max_abs(residual) / (step * (penalty.alpha or 1.0))
+
+
+def _run(
+    recorder: _Recorder,
+    iterates: Iterator[Iterate],
+    tol: float,
+    max_iter: int,
+    max_seconds: float,
+    stop: Callable[[History], bool] | None,
+) -> Status:
+    """Advance the iterates until something ends the run."""
+    next_check, wait, stall = 0, 1, Stall()
+    for n_iter in range(recorder.n_iter + 1, max_iter + 1):
+        iterate = recorder.advance(iterates)
+        if iterate is None:
+            return Status.ENDED
+        if not math.isfinite(iterate.objective):
+            return Status.NOT_FINITE
+        if recorder.last("optimality") <= tol and n_iter >= next_check:
+            verdict = _verdict(recorder, iterate, tol)
+            if verdict is not None:
+                return verdict
+            # The solver's estimate was too rosy: let it work a little longer before paying again.
+            next_check, wait = n_iter + wait, min(2 * wait, 64)
+        stalled = tol > 0 and stall.is_long(iterate.optimality, iterate.objective, recorder.value_rounding)
+        if stalled and recorder.is_at_rounding(iterate):
+            return Status.ROUNDING
+        limit = _limit(recorder, max_seconds, stop)
+        if limit is not None:
+            return limit
+    return Status.MAX_ITER
+
+
+def _limit(recorder: _Recorder, max_seconds: float, stop: Callable[[History], bool] | None) -> Status | None:
+    """Whether the caller or the clock ends the run."""
+    if stop is not None and stop(recorder.history):
+        return Status.STOPPED
+    return Status.MAX_SECONDS if recorder.last("seconds") >= max_seconds else None
+
+
+def _verdict(recorder: _Recorder, iterate: Iterate, tol: float) -> Status | None:
+    """Whether an iterate that its solver thinks well of ends the run."""
+    if recorder.certify(iterate) <= tol:
+        return Status.CONVERGED
+    return Status.RANK_CAPPED if iterate.capped else None
+
+
+class _Recorder:
+    """The history of a run, its clocks, and its best iterate."""
+
+    def __init__(
+        self,
+        loss: Loss,
+        penalty: Penalty,
+        start: Point,
+        measure: dict[str, Callable[[Array], float]],
+        saved: Saved | None = None,
+        follower: Checkpoint | None = None,
+    ) -> None:
+        self.loss, self.penalty, self.measure, self.follower = loss, penalty, measure, follower
+        self.unit = penalty.alpha or 1.0
+        self.rounding = 0.0 if isinstance(start.x, Factored) else rounding(1.0, start.x)
+        objective = loss.value(start) + penalty.value(start.x)
+        if not math.isfinite(objective):
+            raise ValueError("x0 has no finite objective: does it satisfy the penalty's constraints?")
+        names = ("seconds", "cpu_seconds", "objective", "optimality", *measure)
+        self.history: History = {name: [] for name in names}
+        if saved is not None:
+            self._continue(saved, objective)
+        self.best = self.certified = Iterate(start, objective, math.inf)
+        self.stationarity: float | None = None
+        if saved is None:
+            self._record(self.best, 0.0, 0.0)
+
+    @property
+    def n_iter(self) -> int:
+        """How many iterations the history holds: its first row is the start."""
+        return min(map(len, self.history.values())) - 1  # Ctrl-C may have cut a row short
+
+    def advance(self, iterates: Iterator[Iterate]) -> Iterate | None:
+        """The next iterate, if there is one; only what the solver does is timed."""
+        wall, cpu = time.perf_counter(), time.process_time()
+        iterate = next(iterates, None)
+        if iterate is None:
+            return None
+        wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+        self._record(iterate, self.last("seconds") + wall, self.last("cpu_seconds") + cpu)
+        if iterate.objective < self.best.objective:
+            self.best = iterate
+        if self.follower is not None and self.follower.due:
+            self.save()
+        return iterate
+
+    def save(self) -> None:
+        """Write the best iterate and the history to the checkpoint, if there is one."""
+        if self.follower is not None:
+            self.follower.save(self.best.point.x, self.best.objective, self._whole_rows())
+
+    def certify(self, iterate: Iterate) -> float:
+        """The stationarity of an iterate, kept for the result."""
+        self.certified = iterate
+        if iterate.exact:
+            self.stationarity = iterate.optimality / self.unit
+        else:
+            self.stationarity = _stationarity(self.loss, self.penalty, iterate.point, iterate.gradient)
+        return self.stationarity
+
+    def is_at_rounding(self, iterate: Iterate) -> bool:
+        """Whether rounding hides the violation of an iterate, or of the best one where that lies surely lower."""
+        if self.rounding == 0:  # of matrices in factors it is not known
+            return False
+        if iterate.objective - self.best.objective > 2 * self.value_rounding:  # that of each of the two
+            iterate = self.best
+        return self.certify(iterate) * self.unit <= gradient_resolution(self.loss, iterate.point.x)
+
+    @property
+    def value_rounding(self) -> float:
+        """How far rounding can lift the best objective, by the terms that a value sums."""
+        return self.rounding * max(abs(self.best.objective), getattr(self.loss, "constant", 0.0))
+
+    def last(self, name: str) -> float:
+        """The latest entry of a column."""
+        return self.history[name][-1]
+
+    def result(self, status: Status) -> Result:
+        """The certified iterate of a run that it ended, the best of any other."""
+        final = self.certified if status in _CERTIFIED else self.best
+        reached = self.stationarity if self.certified is final else None
+        if reached is None:
+            lost = status is Status.DATA_LOST
+            reached = math.nan if lost else stationarity(self.loss, self.penalty, final.point)
+        return Result(final.point.x, final.objective, reached, status, self.n_iter, self._whole_rows())
+
+    def _whole_rows(self) -> History:
+        return {name: column[: self.n_iter + 1] for name, column in self.history.items()}
+
+    def _continue(self, saved: Saved, objective: float) -> None:
+        """Take over the history of an earlier run, if x has the objective there that it has here."""
+        rounding = 1e-4 * (abs(objective) + abs(saved.objective))  # sums in float32 differ by machine
+        if not abs(objective - saved.objective) <= rounding:
+            raise ValueError(
+                f"the checkpoint is of another problem: its x has the objective {objective:g} here,"
+                f" but had {saved.objective:g} there"
+            )
+        rows = len(saved.history["objective"])
+        for name, column in self.history.items():
+            column.extend(saved.history.get(name, [math.nan] * rows))
+
+    def _record(self, iterate: Iterate, seconds: float, cpu_seconds: float) -> None:
+        values = {name: float(f(iterate.point.x)) for name, f in self.measure.items()}
+        values |= {"seconds": seconds, "cpu_seconds": cpu_seconds}
+        values |= {"objective": iterate.objective, "optimality": iterate.optimality / self.unit}
+        for name, value in values.items():
+            self.history[name].append(value)
+
+
+def _default_solver(loss: Any, penalty: Any, start: Point) -> Solver:
+    """The fastest solver that this problem allows."""
+    if isinstance(start.x, Factored):
+        raise TypeError("a factored x needs its own solver: FactoredAPG() or AlternatingLeastSquares(max_rank)")
+    return NonmonotoneAPG() if working_set_lacks(loss, penalty, start.x) else WorkingSet()
+
+
+def _check_kinds(loss: Any, penalty: Any, solver: Any) -> None:
+    for name, value, kind in (("loss", loss, Loss), ("penalty", penalty, Penalty)):
+        if isinstance(value, type) or not offers(value, kind):
+            raise TypeError(f"{name} must be a {kind.__name__} such as those of ell12, got {value!r}")
+    if solver is not None and (isinstance(solver, type) or not hasattr(solver, "iterates")):
+        raise TypeError(f"solver must be a Solver such as NonmonotoneAPG(), got {solver!r}")
+
+
+def _check_limits(tol: float, max_iter: int, max_seconds: float) -> None:
+    for name, value in (("tol", tol), ("max_iter", max_iter), ("max_seconds", max_seconds)):
+        if not is_number(value) or not value >= 0:
+            raise ValueError(f"{name} must be a number >= 0, got {value!r}")
+    if not hasattr(max_iter, "__index__"):
+        raise ValueError(f"max_iter must be a whole number, got {max_iter!r}")
+
+
+def _check_start(loss: Loss, x0: Array | None) -> Array:
+    zero = loss.start()
+    if x0 is None:
+        return zero
+    if isinstance(zero, Factored):  # the loss, whose unknown is no array, knows what it may be
+        return loss.check_start(x0)  # type: ignore[attr-defined]
+    x0 = beside(as_floating(x0, "x0"), zero, "x0")
+    if tuple(x0.shape) != tuple(zero.shape):
+        raise ValueError(f"x0 must have shape {tuple(zero.shape)}, got {tuple(x0.shape)}")
+    if not all_finite(x0):
+        raise ValueError("x0 holds NaN or infinity; every entry must be finite")
+    if is_complex(x0) and not is_complex(zero):
+        raise TypeError("x0 holds complex numbers, but the loss is one of real numbers")
+    xp = namespace(zero, x0)
+    return x0 if x0.dtype == zero.dtype else xp.astype(x0, zero.dtype)

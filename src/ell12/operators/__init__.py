@@ -1,0 +1,33 @@
+"""Linear maps: what any of them can be asked for, those on images, and products with chosen columns."""
+
+from ell12.operators.maps import (
+    ArrayOperator,
+    Composition,
+    adjoint,
+    as_operator,
+    dtype_of,
+    has_columns,
+    input_shape,
+    output_shape,
+    select_columns,
+    sent_like,
+    stored,
+    stored_entries,
+    to_dense,
+)
+
+__all__ = [
+    "ArrayOperator",
+    "Composition",
+    "adjoint",
+    "as_operator",
+    "dtype_of",
+    "has_columns",
+    "input_shape",
+    "output_shape",
+    "select_columns",
+    "sent_like",
+    "stored",
+    "stored_entries",
+    "to_dense",
+]

@@ -1,0 +1,142 @@
+"""The columns of a matrix less their means, without a centred copy of what is sparse."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from ell12.backend import is_array, is_numpy
+from ell12.operators.gram import weighted_gram
+from ell12.operators.maps import (
+    ArrayOperator,
+    adjoint,
+    dtype_of,
+    input_shape,
+    output_shape,
+    select_columns,
+    stored_entries,
+)
+from ell12.protocols import Array
+
+
+@dataclass(frozen=True, eq=False)
+class CenteredColumns(ArrayOperator):
+    """``x -> A x - (means' x) 1``, and with ``constant`` a last column of ones: ``x -> ... + x_last 1``.
+
+    A itself is neither copied nor made dense.
+
+    Parameters
+    ----------
+    A : sparse matrix or operator of shape (m, n)
+        Anything with ``@`` and an adjoint.
+    means : array of shape (n,)
+        What is subtracted from each column, in the dtype of A.
+    constant : bool
+        Add a column of ones, for an intercept.
+    empty : array of shape (n,), optional
+        Which columns are nothing but their means: zero, where products would leave rounding.
+
+    Examples
+    --------
+    >>> A = CenteredColumns(scipy.sparse.csr_array([[0.0, 2.0], [4.0, 0.0]]), np.array([2.0, 1.0]), constant=True)
+    >>> A @ np.array([1.0, 1.0, 10.0])
+    array([ 9., 11.])
+    """
+
+    A: Any
+    means: Any
+    constant: bool = False
+    empty: Any = None
+
+    def __post_init__(self) -> None:
+        (n,) = input_shape(self.A)
+        if np.shape(self.means) != (n,):
+            raise ValueError(f"means must have shape ({n},) to fit A, got {np.shape(self.means)}")
+        self._set(input_shape=(n + self.constant,), output_shape=output_shape(self.A), dtype=dtype_of(self.A))
+        self._set(takes_columns=True)
+
+    def _apply(self, x: Array) -> Array:
+        inside = self._without_empty(x[:-1] if self.constant else x)
+        level = (x[-1] if self.constant else 0) - self.means @ inside
+        return self.A @ inside + level
+
+    def _apply_adjoint(self, y: Array) -> Array:
+        total = y.sum(axis=0)
+        inside = self._without_empty(adjoint(self.A) @ y - np.multiply.outer(self.means, total))
+        return np.concatenate([inside, total[None]]) if self.constant else inside
+
+    def __getitem__(self, rows: Any) -> CenteredColumns:
+        """Some rows."""
+        return CenteredColumns(self.A[rows], self.means, self.constant, self.empty)
+
+    def select_columns(self, columns: Array) -> CenteredColumns:
+        """Some columns, sorted: the same operator on fewer of them, with the column of ones where it is named."""
+        (n,) = input_shape(self.A)
+        inside = columns[columns < n]
+        empty = None if self.empty is None else self.empty[inside]
+        A = select_columns(self.A, inside)
+        return CenteredColumns(A, self.means[inside], inside.size < columns.size, empty)
+
+    @property
+    def stored_entries(self) -> float:
+        """Those of A."""
+        return stored_entries(self.A)
+
+    def weighted_gram(self, weight: Array, other: CenteredColumns) -> Array:
+        """``self' diag(weight) other`` as a dense matrix, A itself staying sparse.
+
+        Each of the two is its A, beside a column of zeros if there is a constant, plus ones times `_shift`.
+        """
+        inside = weighted_gram(self.A, weight, other.A)
+        inside = np.pad(inside, ((0, self.constant), (0, other.constant)))
+        left, right = self._shift, other._shift
+        cross = np.outer(self._raw_sums(weight), right) + np.outer(left, other._raw_sums(weight))
+        gram = inside + cross + weight.sum() * np.outer(left, right)
+        gram[: self.means.size] = self._without_empty(gram[: self.means.size])
+        gram[:, : other.means.size] = other._without_empty(gram[:, : other.means.size].T).T
+        return gram
+
+    def _without_empty(self, values: Array) -> Array:
+        """Zero in place of what belongs to an empty column, one for each row."""
+        if self.empty is None:
+            return values
+        return np.where(self.empty.reshape(-1, *(1 for _ in values.shape[1:])), 0, values)
+
+    @property
+    def _shift(self) -> Array:
+        """What is added to the rows of A."""
+        return np.append(-self.means, 1) if self.constant else -self.means
+
+    def _raw_sums(self, weight: Array) -> Array:
+        sums = adjoint(self.A) @ weight
+        return np.append(sums, 0) if self.constant else sums
+
+
+def column_squares(A: Any, weight: Array) -> Array:
+    """``sum_i weight_i A_ij^2`` for each column j of a NumPy array, a sparse matrix or `CenteredColumns`.
+
+    For any other operator, whose columns are not at hand, ones.
+
+    Examples
+    --------
+    >>> column_squares(np.array([[1.0, 2.0], [3.0, 0.0]]), np.array([1.0, 0.5]))
+    array([5.5, 4. ])
+    """
+    if is_numpy(A):
+        return np.einsum("i,ij,ij->j", weight, A, A)
+    if scipy.sparse.issparse(A):
+        return A.power(2).T @ weight
+    if is_array(A):
+        return weight @ (A * A)
+    if not isinstance(A, CenteredColumns):
+        return np.ones(input_shape(A))
+    total = weight.sum()
+    raw = column_squares(A.A, weight)
+    squares = raw - 2 * A.means * (adjoint(A.A) @ weight) + total * A.means**2
+    # What the subtraction leaves of a constant column is rounding.
+    rounding = 100 * np.finfo(squares.dtype).eps * raw
+    squares = A._without_empty(np.where(squares > rounding, squares, 0))
+    return np.append(squares, total) if A.constant else squares

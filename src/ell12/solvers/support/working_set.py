@@ -1,0 +1,291 @@
+"""Working sets: the problem in a few columns at a time, solved there by coordinate descent and Newton's method."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from ell12.backend import is_numpy, max_abs, rounding
+from ell12.protocols import Array, Iterate, Point
+from ell12.solvers.steps import ProximalStep, objective
+from ell12.solvers.support import descent
+from ell12.solvers.support.homotopy import Homotopy
+from ell12.solvers.support.newton import SupportNewton, newton_lacks
+
+SMALLEST = 100  # columns of a working set, if so many violate the first-order condition
+LARGEST = 2000  # columns whose Hessian is worth a dense matrix
+CLOSER = 0.1  # the violation within a working set is brought down to this fraction of that before
+ROUNDS = 6  # of coordinate descent and Newton's method in a working set; more say that it is ill-conditioned
+BENT = 0.05  # of the loss's curvature, that of the subtracted norm from which the choice of a minimum is nmAPG's
+CHEAP = 2**21  # entries of A with which nmAPG may as well choose among all columns
+FAR = 10  # times alpha, the violation at the start from which a path to the solution pays
+FALLS = (100, 10, 1)  # of the strength from its largest, to where a path begins: the first that is soon solved for
+EXACT = 1e-9  # of the strength, the violation at which a path begins
+PATIENCE = 5000  # steps of `SupportNewton` in some columns, before the others are looked at again
+HALVINGS = 10  # of a step towards the minimum of a model
+COMPILED_FROM = 2**19  # entries of A from which loading the compiled loop pays
+
+
+@dataclass(frozen=True)
+class WorkingSet:
+    """A few columns at a time: those in the support and those that violate the first-order condition most.
+
+    Off the support the condition is the Lasso's, ``|gradient_k| <= alpha w_k``: one product with the adjoint of A
+    tells which columns are missing. The problem in the columns at hand is solved by coordinate descent on their
+    Gram matrix, with the subtracted norm replaced by its tangent, and finished by Newton's method on the support.
+    Losses that are not quadratic are replaced by models of second order, one after the other, each step halved
+    until the objective falls. Where nothing else lowers the objective a proximal step is taken.
+
+    Where the problem is convex, its loss squared and its data small, and a working set holds more columns than
+    there are rows, a larger alpha comes first, from whose solution the others are followed (`Homotopy`).
+
+    `SupportNewton` takes over in two cases, in the columns at hand, or in all if these are many: where columns are
+    so nearly dependent that coordinate descent takes long; and where the subtracted norm bends the objective so
+    much (large alpha, few entries) that there are many minima, of which coordinate descent finds worse ones.
+
+    Notes
+    -----
+    For real NumPy vectors; for penalties that tell their smooth pieces, as for `SupportNewton`, and their
+    ``slopes`` at zero, as `ell12.L12` does; and for losses whose columns are at hand, which those of a
+    LinearOperator are not. The objective never rises beyond rounding.
+
+    Examples
+    --------
+    >>> from ell12 import L12, SquaredLoss, minimize
+    >>> loss = SquaredLoss(np.eye(3), [3.0, -4.0, 0.5])
+    >>> minimize(loss, L12(alpha=1.0), solver=WorkingSet(), tol=1e-12).x.round(4)
+    array([ 2.5547, -3.8321,  0.    ])
+    """
+
+    def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate]:
+        """Yield the start, for it may do, and one iterate for each working set or step of `SupportNewton`."""
+        lack = working_set_lacks(loss, penalty, start.x)
+        if lack:
+            raise TypeError(f"{lack}; use a proximal solver")
+        problem = _Problem(loss, penalty, start)
+        here = problem.place(start)
+        has_path = problem.has_path(here)
+        while True:
+            yield here.iterate
+            if has_path and problem.is_crowded(here):
+                has_path, here = False, (yield from self._path_iterates(problem, here))
+                continue
+            new, left = problem.improve(here)
+            here = new or problem.proximal_step(here)
+            if left is not None:
+                here = yield from self._newton_iterates(problem, here, left)
+
+    def _path_iterates(self, problem: _Problem, here: _Place) -> Generator[Iterate, None, _Place]:
+        """Solutions at falling strengths of the penalty, to the one at its own or to where the way is lost."""
+        loss, penalty = problem.loss, problem.penalty
+        strength, x = problem.first_solution()
+        path, best = Homotopy(loss, penalty, x, strength), here.iterate
+        for point in path.points():
+            value = objective(loss, penalty, point)
+            if value <= best.objective:
+                best = Iterate(point, value, path.largest_weight * (path.strength - penalty.alpha))
+            yield best
+        return problem.lower(loss.point(best.point.x), here)
+
+    def _newton_iterates(self, problem: _Problem, here: _Place, columns: Any) -> Generator[Iterate, None, _Place]:
+        """`SupportNewton` in some columns until these are solved for; in all and for good if they are many."""
+        if columns.size > here.slope.size // 2:
+            yield from _falling(problem.loss, problem.penalty, here.point, here.objective)
+        loss, penalty = problem.loss.restrict(columns), problem.penalty.restrict(columns)
+        start, x = Point(here.point.x[columns], here.point.prediction), here.point.x
+        enough = CLOSER * min(here.violation, penalty.alpha or here.violation)
+        for inner in islice(_falling(loss, penalty, start, here.objective), PATIENCE):
+            point = Point(_with_entries(x, columns, inner.point.x), inner.point.prediction)
+            if inner.optimality <= enough:
+                break
+            yield Iterate(point, inner.objective, here.violation)
+        return problem.place(point)
+
+
+def working_set_lacks(loss: Any, penalty: Any, x: Array) -> str:
+    """What `WorkingSet` misses in a problem; nothing if it can solve it."""
+    if not is_numpy(x):
+        return "working sets need NumPy arrays"
+    if not all(hasattr(penalty, name) for name in ("slopes", "restrict", "subtracted_gradient")):
+        return f"{type(penalty).__name__} does not tell its slopes at zero"
+    if not getattr(loss, "has_columns", False):
+        return f"{type(loss).__name__} has no columns at hand"
+    return newton_lacks(loss, penalty, x)
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A point with what is known there."""
+
+    point: Point
+    objective: float
+    gradient: Any
+    slope: Any  # the least slope of the objective: zero where nothing is violated
+    violation: float
+
+    @property
+    def iterate(self) -> Iterate:
+        """What a solver yields here."""
+        return Iterate(self.point, self.objective, self.violation, self.gradient)
+
+
+class _Problem:
+    """A loss and a penalty, and how to lower their sum within some columns."""
+
+    def __init__(self, loss: Any, penalty: Any, start: Point) -> None:
+        self.loss, self.penalty = loss, penalty
+        self._step: ProximalStep | None = None
+        self.free = np.flatnonzero(~penalty.kinks(start.x))
+        penalised = penalty.slopes(start.x)[1] > 0
+        self.penalised = slice(None) if penalised.all() else penalised
+        self.entries = start.x.size * start.prediction.size
+        self.sweep = _sweep_for(self.entries)
+        # On small data a loss that is not quadratic was seen to lead to worse minima however little it was bent.
+        self.bend_allowed = BENT if loss.quadratic or self.entries > CHEAP else 0.0
+
+    def place(self, point: Point) -> _Place:
+        """What is known at a point; one product with the adjoint of A."""
+        gradient = self.loss.gradient(point)
+        slope = self.penalty.least_slope(point.x, gradient)
+        zero = not np.any(point.x[self.penalised])
+        # Only where all that is penalised is zero, so that the subtracted norm has no slope, is there more to a
+        # violation than the slope.
+        violation = self.penalty.violation(point.x, gradient) if zero else max_abs(slope)
+        return _Place(point, objective(self.loss, self.penalty, point), gradient, slope, violation)
+
+    def lower(self, point: Point, here: _Place) -> _Place:
+        """The place of a point, unless it lies higher."""
+        new = self.place(point)
+        return new if new.objective <= here.objective + rounding(here.objective, point.x) else here
+
+    def has_path(self, here: _Place) -> bool:
+        """Whether the solution may be found along a path from larger strengths, all of them being minima."""
+        x = here.point.x
+        small = self.entries <= CHEAP and self.loss.quadratic and x.dtype == np.float64
+        far = here.violation > FAR * self.penalty.alpha > 0
+        if not (small and far and hasattr(self.penalty, "scaled")):
+            return False
+        return not np.any(self.penalty.subtracted_gradient(np.ones_like(x)))
+
+    def is_crowded(self, here: _Place) -> bool:
+        """Whether the working set has more columns than there are rows, so that these must be dependent."""
+        return self.columns(here).size > here.point.prediction.size
+
+    def first_solution(self) -> tuple[float, Any]:
+        """A strength of the penalty at which the solution is soon found, and this: not far down the path."""
+        zero = self.place(self.loss.point(self.loss.start()))
+        for fall in FALLS:
+            strength = zero.violation / fall
+            easier = _Problem(self.loss, self.penalty.scaled(strength / self.penalty.alpha), zero.point)
+            here, hard = easier.place(zero.point), False
+            while here.violation > EXACT * strength and not hard:
+                new, left = easier.improve(here)
+                here, hard = new or here, new is None or left is not None
+            if not hard:
+                break
+        return strength, here.point.x
+
+    def proximal_step(self, here: _Place) -> _Place:
+        """The place after a proximal step, whose length is found by backtracking."""
+        self._step = self._step or ProximalStep(self.loss, self.penalty, "backtracking", here.point)
+        new = self.place(self._step(here.point))
+        return new if new.objective <= here.objective else here
+
+    def columns(self, here: _Place, most: int = 0) -> Any:
+        """The support, what is free, and the worst violators, so many that the support doubles at most."""
+        inside = np.union1d(np.flatnonzero(here.point.x), self.free)
+        outside = np.flatnonzero((here.point.x == 0) & (here.slope != 0))
+        most = max(most, inside.size, SMALLEST)
+        if outside.size > most:
+            worst = np.argpartition(-np.abs(here.slope[outside]), most)[:most]
+            outside = outside[worst]
+        return np.union1d(inside, outside)
+
+    def improve(self, here: _Place) -> tuple[_Place | None, Any]:
+        """A better place, or None; and the columns, if any, that are better left to `SupportNewton`."""
+        columns = self.columns(here)
+        if columns.size > min(LARGEST, getattr(self.loss, "most_columns", LARGEST)):
+            return here, self.columns(here, most=here.slope.size)
+        # Zero may be no minimum though nothing violates the Lasso's condition there; a prox leads away from it.
+        if np.abs(here.slope[columns]).max(initial=0.0) <= CLOSER * here.violation:
+            return None, None
+        point, model = (self._quadratic if self.loss.quadratic else self._general)(here, columns)
+        if model.bend > self.bend_allowed and here.violation > CLOSER * self.penalty.alpha:
+            return here, columns if self.entries > CHEAP else np.arange(here.slope.size)
+        new = self._better(self.place(point), here)
+        return new, None if model.solved else self.columns(new or here, most=here.slope.size)
+
+    def _better(self, new: _Place, here: _Place) -> _Place | None:
+        """The new place if its objective is lower or, near the end where only slopes can tell, its violation."""
+        falls = new.objective < here.objective or new.violation < here.violation
+        size = max(abs(here.objective), getattr(self.loss, "constant", 0.0))  # of the terms that a value sums
+        highest = here.objective + rounding(size, here.point.x)
+        return new if falls and new.objective <= highest else None
+
+    def _quadratic(self, here: _Place, columns: Any) -> tuple[Point, descent.Model]:
+        """The quadratic loss is its own model."""
+        penalty, x = self.penalty.restrict(columns), here.point.x
+        model = descent.Model(self.loss.gram(columns), penalty, x[columns], here.gradient[columns], self.sweep)
+        model.minimise(CLOSER * here.violation, ROUNDS)
+        return self.loss.point_within(_with_entries(x, columns, model.x), columns), model
+
+    def _general(self, here: _Place, columns: Any) -> tuple[Point, descent.Model]:
+        """Models of second order around one point after the other."""
+        loss, penalty = self.loss.restrict(columns), self.penalty.restrict(columns)
+        point, gradient = Point(here.point.x[columns], here.point.prediction), here.gradient[columns]
+        for _ in range(ROUNDS):
+            hessian = np.asarray(loss.hessian(point), dtype=np.float64)
+            model = descent.Model(hessian, penalty, point.x, gradient, self.sweep)
+            model.minimise(0.5 * CLOSER * here.violation, ROUNDS)
+            new = _search(loss, penalty, point, loss.point(model.x.astype(point.x.dtype)))
+            if new is None:
+                break
+            point, gradient = new, loss.gradient(new)
+            if penalty.violation(point.x, gradient) <= CLOSER * here.violation:
+                break
+        return Point(_with_entries(here.point.x, columns, point.x), point.prediction), model
+
+
+def _falling(loss: Any, penalty: Any, start: Point, value: float) -> Iterator[Iterate]:
+    """The iterates of `SupportNewton`, the best so far standing in for those that lie higher."""
+    best = Iterate(start, value, math.inf)
+    for iterate in SupportNewton().iterates(loss, penalty, start):
+        if iterate.objective <= best.objective + rounding(best.objective, start.x):
+            best = iterate
+        yield best
+
+
+def _search(loss: Any, penalty: Any, point: Point, towards: Point) -> Point | None:
+    """The first point of lower objective, the way halved again and again; None if there is none."""
+    value, move = objective(loss, penalty, point), towards - point
+    if objective(loss, penalty, towards) <= value + rounding(value, point.x):
+        return towards
+    for halving in range(1, HALVINGS):
+        new = point + 0.5**halving * move
+        if objective(loss, penalty, new) < value:
+            return new
+    return None
+
+
+def _with_entries(x: Any, columns: Any, values: Any) -> Any:
+    """A vector of the size and dtype of x with these entries, zero elsewhere."""
+    full = np.zeros_like(x)
+    full[columns] = values
+    return full
+
+
+def _sweep_for(entries: int) -> Callable[..., None]:
+    """Coordinate descent, compiled if a matrix has so many entries that this pays."""
+    if entries < COMPILED_FROM and "ell12.solvers.support.compiled_descent" not in sys.modules:
+        return descent.sweep
+    try:
+        from ell12.solvers.support import compiled_descent
+    except ImportError:  # numba is optional
+        return descent.sweep
+    return compiled_descent.sweep

@@ -1,0 +1,181 @@
+"""The plan of the house as one table, and what the source says about it: ``python -m tests.architecture``.
+
+`test_layers.py` holds the package to this table, and docs/architecture.md draws it.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "src" / "ell12"
+
+# What each room, a folder or a module of the top level, may import, from the ground up.
+ROOMS: dict[str, str] = {
+    "protocols": "",
+    "files": "",
+    "backend": "protocols",
+    "checks": "backend",
+    "plots": "backend",
+    "operators": "protocols backend checks",
+    "prox": "protocols backend checks",
+    "penalties": "protocols backend checks operators prox",
+    "losses": "protocols backend checks operators",
+    "solvers": "protocols backend",
+    "minimization": "protocols backend files solvers",
+    "path": "protocols backend checks operators losses penalties solvers minimization",
+    "completion": "protocols backend checks files operators penalties minimization path plots",
+    "restoration": "protocols backend checks operators prox losses minimization",
+    "distributed": "protocols backend checks operators penalties losses minimization completion",
+    "linear_model": "protocols backend checks operators losses solvers minimization path plots distributed",
+    "datasets": "",
+}
+# The package's front and its thin users. Nothing below imports them.
+FREE = ("__init__", "__main__", "cli", "commands", "experiments")
+
+# Libraries that only some rooms or files may import.
+ONLY_IMPORTER = {
+    "array_api_compat": {"backend"},
+    "dask": {"distributed"},
+    "distributed": {"distributed"},
+    "numba": {"prox", "solvers", "completion", "restoration"},
+    "matplotlib": {"experiments", "plots"},
+    "sklearn": {"linear_model", "completion/imputer"},
+    "PIL": {"commands"},
+    "tifffile": {"commands"},
+}
+
+
+def files() -> list[Path]:
+    """All source files of the package."""
+    return sorted(PACKAGE.rglob("*.py"))
+
+
+def module_of(path: Path) -> str:
+    """The dotted name below ``ell12`` of a file; a folder's ``__init__`` has the folder's own name."""
+    parts = path.relative_to(PACKAGE).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts)
+
+
+def room_of(path: Path) -> str:
+    """The folder or top-level module that a file belongs to."""
+    return path.relative_to(PACKAGE).with_suffix("").parts[0]
+
+
+def imports(path: Path) -> Iterator[str]:
+    """The dotted names that a file imports, inside functions too, but for those of type checkers alone."""
+    tree = ast.parse(path.read_text())
+    skipped = {
+        id(inner)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        for inner in ast.walk(node)
+    }
+    for node in ast.walk(tree):
+        if id(node) in skipped:
+            continue
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            assert node.module is not None
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def graph() -> dict[str, set[str]]:
+    """Which module imports which, imports inside functions counted."""
+    modules = {module_of(path) for path in files()}
+    found = {}
+    for path in files():
+        names = {name.removeprefix("ell12.") for name in imports(path) if name.startswith("ell12.")}
+        targets = {name for name in names if name in modules}
+        # ``from ell12.a import b`` names the folder a, whose __init__ counts only if b is no module of it.
+        whole = {name for name in targets if any(f"{name}.{rest}" in targets for rest in _rests(name, names))}
+        found[module_of(path)] = targets - whole - {module_of(path)}
+    return found
+
+
+def _rests(package: str, names: set[str]) -> Iterator[str]:
+    """What of a package is named."""
+    return (name.removeprefix(f"{package}.") for name in names if name.startswith(f"{package}."))
+
+
+def rooms_imported(path: Path) -> set[str]:
+    """The other rooms that a file imports."""
+    rooms = {p.stem for p in PACKAGE.glob("*.py")} | {p.name for p in PACKAGE.iterdir() if p.is_dir()}
+    names = {name.split(".")[1] for name in imports(path) if name.startswith("ell12.")}
+    return (names & rooms) - {room_of(path)}
+
+
+def cycles() -> list[list[str]]:
+    """The groups of modules that import each other, directly or through others."""
+    edges = graph()
+    reach = {module: _reachable(edges, module) for module in edges}
+    looped = [module for module in edges if module in reach[module]]
+    groups = {frozenset(m for m in reach[module] if module in reach[m]) for module in looped}
+    return sorted(sorted(group) for group in groups)
+
+
+def _reachable(edges: dict[str, set[str]], module: str) -> set[str]:
+    found: set[str] = set()
+    ahead = set(edges[module])
+    while ahead:
+        here = ahead.pop()
+        found.add(here)
+        ahead |= edges[here] - found
+    return found
+
+
+def probes() -> list[str]:
+    """Where a loss, a penalty or a solver is asked what it has, outside the one check in `protocols`."""
+    found = []
+    for path in files():
+        if module_of(path) == "protocols":
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and _is_probe(node):
+                found.append(f"{path.relative_to(PACKAGE)}:{node.lineno}: {ast.unparse(node)}")
+    return found
+
+
+def _is_probe(call: ast.Call) -> bool:
+    if not isinstance(call.func, ast.Name) or call.func.id not in ("hasattr", "getattr") or not call.args:
+        return False
+    words = ast.unparse(call.args[0]).replace(".", "_").split("_")
+    return bool({"loss", "losses", "penalty", "penalties", "convex", "solver", "part", "problem"} & set(words))
+
+
+def lines() -> dict[str, tuple[int, int]]:
+    """How many files and lines each room has."""
+    found: dict[str, tuple[int, int]] = {}
+    for path in files():
+        room = room_of(path) if path.parent != PACKAGE else "top level"
+        count, total = found.get(room, (0, 0))
+        found[room] = (count + 1, total + len(path.read_text().splitlines()))
+    return found
+
+
+def report() -> str:
+    """What the source looks like, for people."""
+    top = sorted(path.name for path in PACKAGE.glob("*.py"))
+    rows = [f"{room:16}{count:6}{total:8}" for room, (count, total) in sorted(lines().items())]
+    total = sum(total for _, total in lines().values())
+    return "\n".join(
+        [
+            f"modules at the top level: {len(top)} ({', '.join(top)})",
+            f"cycles of imports, lazy ones counted: {len(cycles())}",
+            *("  " + ", ".join(cycle) for cycle in cycles()),
+            f"probes of losses, penalties and solvers outside the one check: {len(probes())}",
+            *("  " + probe for probe in probes()),
+            f"{'folder':16}{'files':>6}{'lines':>8}",
+            *rows,
+            f"{'in all':16}{len(files()):6}{total:8}",
+        ]
+    )
+
+
+if __name__ == "__main__":
+    print(report())

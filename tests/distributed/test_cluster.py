@@ -1,0 +1,163 @@
+"""Losses on a cluster of two worker processes, and what happens when parts of it are lost."""
+
+import os
+import signal
+
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+
+from distributed import Client, LocalCluster
+from ell12 import (
+    L12,
+    DataUnavailable,
+    HuberLoss,
+    L12Classifier,
+    L12Regressor,
+    LogisticLoss,
+    NonmonotoneAPG,
+    SquaredLoss,
+    Status,
+    complete_matrix,
+    minimize,
+)
+from ell12.distributed import complete_matrix as distributed_completion
+from ell12.distributed import sum_loss
+
+ROWS, COLUMNS, CHUNK = 300, 6, 60
+PENALTY = L12(0.05, 0.5)
+
+
+@pytest.fixture(scope="module")
+def client():
+    quiet = {"dashboard_address": ":0", "silence_logs": 50}
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, memory_limit="1GB", **quiet) as cluster,
+        Client(cluster) as c,
+    ):
+        yield c
+
+
+@pytest.fixture(scope="module")
+def data():
+    random = np.random.default_rng(0)
+    A = random.standard_normal((ROWS, COLUMNS))
+    return A, A @ [2.0, -1.0, 0.0, 0.0, 0.5, 0.0] + 0.1 * random.standard_normal(ROWS)
+
+
+def chunked(values):
+    return da.from_array(values, chunks=(CHUNK, *values.shape[1:]))
+
+
+def at_iteration(n, action):
+    """A ``stop`` that does something once and never stops."""
+
+    def stop(history):
+        if len(history["objective"]) == n:
+            action()
+        return False
+
+    return stop
+
+
+def test_blocks_stay_on_both_workers_and_tasks_have_names(client, data):
+    A, b = data
+    loss = sum_loss(HuberLoss, chunked(A), chunked(b), scale=1 / ROWS)
+    loss.value(loss.point(loss.start()))
+    before = client.who_has(loss.blocks.blocks)
+    result = minimize(loss, PENALTY, tol=1e-9)
+    near = minimize(HuberLoss(A, b, scale=1 / ROWS), PENALTY, tol=1e-9)
+    np.testing.assert_allclose(result.x, near.x, rtol=0, atol=1e-8)
+    assert len(before) == ROWS // CHUNK
+    assert len({worker for holders in before.values() for worker in holders}) == 2
+    assert client.who_has(loss.blocks.blocks) == before
+    prefixes = client.run_on_scheduler(lambda dask_scheduler: set(dask_scheduler.task_prefixes))
+    assert {"ell12-block", "ell12-gradient", "ell12-moments", "ell12-sum"} <= prefixes
+
+
+def test_estimators_on_a_cluster(client, data):
+    A, b = data
+    far = L12Regressor(0.1, tol=1e-10).fit(chunked(A), chunked(b))
+    np.testing.assert_allclose(far.coef_, L12Regressor(0.1, tol=1e-10).fit(A, b).coef_, atol=1e-9)
+    labels = np.where(b > 0, "yes", "no")
+    far = L12Classifier(0.2, tol=1e-6).fit(chunked(A), chunked(labels))
+    near = L12Classifier(0.2, tol=1e-8).fit(A, labels)
+    np.testing.assert_allclose(far.coef_, near.coef_, atol=1e-5)
+    assert far.score(chunked(A), chunked(labels)) == pytest.approx(near.score(A, labels))
+
+
+def test_an_error_on_a_worker_names_the_block(client, data):
+    A, b = data
+    A = np.where(np.arange(ROWS)[:, None] == 130, np.nan, A)
+    with pytest.raises(ValueError, match="block 2: X holds NaN"):
+        L12Classifier().fit(chunked(A), chunked(b > 0))
+
+
+def test_what_the_workers_hold_already_is_not_kept_twice(client, data):
+    A, b = data
+    X = chunked(A).persist()
+    loss = sum_loss(SquaredLoss, X, b, gram=False)
+    loss.value(loss.point(loss.start()))
+    kept = [key for keys in client.has_what().values() for key in keys]
+    assert not [key for key in kept if str(key) in {block.key for block in loss.blocks.blocks}]
+
+
+def test_completion_goes_on_when_a_worker_is_killed(client):
+    random = np.random.default_rng(0)
+    known = random.random((60, 30)) < 0.4
+    X = random.standard_normal((60, 2)) @ random.standard_normal((2, 30))
+    table = pd.DataFrame(np.argwhere(known), columns=["user", "item"]).assign(value=X[known])
+    ratings = dd.from_pandas(table.set_index("user", drop=False), npartitions=4)
+    victim = next(iter(client.run(os.getpid).values()))
+    kill = at_iteration(3, lambda: os.kill(victim, signal.SIGKILL))
+    far = distributed_completion(ratings, 0.5, max_rank=3, shape=X.shape, tol=1e-8, stop=kill)
+    near = complete_matrix(np.where(known, X, np.nan), 0.5, engine="als", max_rank=3, tol=1e-8)
+    assert far.converged
+    np.testing.assert_allclose(far.to_array(), near.to_array(), rtol=0, atol=1e-8)
+    client.wait_for_workers(2)
+
+
+@pytest.mark.parametrize("persist", [True, False])
+def test_a_killed_worker_does_not_change_the_solution(client, data, persist):
+    A, b = data
+    loss = sum_loss(SquaredLoss, chunked(A), chunked(b), scale=1 / ROWS, gram=False, persist=persist)
+    victim = next(iter(client.run(os.getpid).values()))
+    kill = at_iteration(4, lambda: os.kill(victim, signal.SIGKILL))
+    result = minimize(loss, PENALTY, tol=1e-9, stop=kill)
+    near = minimize(SquaredLoss(A, b, scale=1 / ROWS), PENALTY, tol=1e-9)
+    assert result.converged
+    np.testing.assert_allclose(result.x, near.x, rtol=0, atol=1e-8)
+    assert victim not in client.run(os.getpid).values()
+    client.wait_for_workers(2)
+
+
+class Closing:
+    """nmAPG, during whose fifth iteration the cluster is lost."""
+
+    def __init__(self, cluster):
+        self.cluster = cluster
+
+    def iterates(self, *problem):
+        for n, iterate in enumerate(NonmonotoneAPG().iterates(*problem)):
+            if n == 4:
+                self.cluster.close()
+            yield iterate
+
+
+def test_a_lost_scheduler_is_an_error_that_holds_the_best_iterate(data):
+    A, b = data
+    quiet = {"processes": False, "dashboard_address": ":0", "silence_logs": 50}
+    with LocalCluster(n_workers=1, threads_per_worker=1, **quiet) as cluster, Client(cluster):
+        model = L12Classifier(0.05, solver=Closing(cluster))
+        with pytest.raises(DataUnavailable, match="cannot be reached any more") as caught:
+            model.fit(chunked(A + 1), chunked(b > 0))
+    result = caught.value.result
+    assert result.status is Status.DATA_LOST
+    assert result.n_iter == 5
+    near = LogisticLoss(np.column_stack([A + 1, np.ones(ROWS)]), np.sign(b), scale=1 / ROWS)
+    x = np.append(caught.value.coef, caught.value.intercept)
+    reached = near.value(near.point(x)) + PENALTY.value(caught.value.coef)
+    assert reached == pytest.approx(min(result.history["objective"]), rel=1e-12)
+    assert reached < near.value(near.point(near.start()))

@@ -1,0 +1,161 @@
+import dataclasses
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import ell12
+from ell12.minimization.checkpoints import Checkpoint
+
+# A run that prints its time at every iteration, slowly enough to be killed in the middle.
+RUN = """
+import sys, time
+import ell12
+data = ell12.datasets.compressed_sensing(0, n_samples=50)
+def stop(history):
+    print(len(history["objective"]) - 1, time.time(), flush=True)
+    time.sleep(0.01)
+ell12.minimize(ell12.SquaredLoss(data.A, data.b), ell12.L12(0.01), solver=ell12.NonmonotoneAPG(), tol=0, stop=stop,
+               checkpoint=sys.argv[1], checkpoint_seconds=float(sys.argv[2]))
+"""
+
+
+@pytest.fixture
+def problem():
+    data = ell12.datasets.compressed_sensing(0, n_samples=50)
+    return ell12.SquaredLoss(data.A, data.b), ell12.L12(0.01)
+
+
+def run(problem, path, **options):
+    options = {"solver": ell12.NonmonotoneAPG(), "checkpoint": path, **options}
+    return ell12.minimize(*problem, **options)
+
+
+def test_a_resumed_run_ends_where_a_whole_one_does(problem, tmp_path):
+    path = tmp_path / "fit.npz"
+    whole = ell12.minimize(*problem, tol=1e-6)
+    part = run(problem, path, tol=1e-6, max_iter=40)
+    assert part.status is ell12.Status.MAX_ITER
+    rest = run(problem, path, tol=1e-6, resume=True)
+    assert rest.converged
+    assert rest.objective == pytest.approx(whole.objective, rel=1e-9)
+    assert rest.history["objective"][:41] == part.history["objective"]
+    assert rest.n_iter == len(rest.history["objective"]) - 1 > 40
+    assert np.all(np.diff(rest.history["seconds"]) >= 0)
+
+
+def test_limits_count_the_earlier_run(problem, tmp_path):
+    path = tmp_path / "fit.npz"
+    run(problem, path, tol=0, max_iter=30)
+    assert run(problem, path, tol=0, max_iter=30, resume=True).n_iter == 30
+    assert run(problem, path, tol=0, max_iter=45, resume=True).n_iter == 45
+
+
+def test_without_a_file_a_resumed_run_starts(problem, tmp_path):
+    fresh = run(problem, tmp_path / "fit.npz", tol=1e-3, resume=True)
+    assert fresh.objective == ell12.minimize(*problem, tol=1e-3, solver=ell12.NonmonotoneAPG()).objective
+
+
+def test_the_file_needs_no_pickle(problem, tmp_path):
+    path = tmp_path / "fit.npz"
+    result = run(problem, path, tol=1e-3)
+    with np.load(path, allow_pickle=False) as file:
+        assert np.array_equal(file["x.array"], result.x)
+        assert file["history.objective"].tolist() == result.history["objective"]
+
+
+def test_another_problem_is_refused(problem, tmp_path):
+    path = tmp_path / "fit.npz"
+    run(problem, path, max_iter=20)
+    other = (problem[0], ell12.L12(0.02))
+    with pytest.raises(ValueError, match="another problem"):
+        run(other, path, resume=True)
+    small = (ell12.SquaredLoss(np.eye(3), np.ones(3)), ell12.L12(0.01))
+    with pytest.raises(ValueError, match=r"fit\.npz is of another problem: its x has shape .*, here it is \(3,\)"):
+        run(small, path, resume=True)
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 not a zip", b"text\n"])
+def test_a_broken_file_is_named(problem, tmp_path, content):
+    path = tmp_path / "fit.npz"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"fit\.npz is no checkpoint"):
+        run(problem, path, resume=True)
+
+
+def test_a_single_array_and_a_later_format_are_refused(problem, tmp_path):
+    path = tmp_path / "fit.npz"
+    with path.open("wb") as file:
+        np.save(file, np.zeros(3))
+    with pytest.raises(ValueError, match=r"fit\.npz is no checkpoint"):
+        run(problem, path, resume=True)
+    run(problem, path, max_iter=2)
+    np.savez(path, **dict(np.load(path)) | {"version": 99})
+    with pytest.raises(ValueError, match="a later version of ell12"):
+        run(problem, path, resume=True)
+
+
+@pytest.mark.parametrize("seconds", [-1, math.nan, "often", None])
+def test_bad_intervals_are_named(problem, tmp_path, seconds):
+    with pytest.raises(ValueError, match="checkpoint_seconds must be a finite number"):
+        run(problem, tmp_path / "fit.npz", checkpoint_seconds=seconds)
+
+
+def test_a_missing_folder_is_named_before_the_run(problem, tmp_path):
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        run(problem, tmp_path / "nowhere" / "fit.npz")
+    with pytest.raises(IsADirectoryError, match="is a folder; name a file in it"):
+        run(problem, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(ValueError, match="resume=True needs a checkpoint"):
+        ell12.minimize(*problem, resume=True)
+
+
+def test_a_failing_solver_leaves_its_best_iterate(problem, tmp_path):
+    path = tmp_path / "fit.npz"
+
+    @dataclasses.dataclass(frozen=True)
+    class Failing:
+        def iterates(self, loss, penalty, start):
+            for _, iterate in zip(range(25), ell12.NonmonotoneAPG().iterates(loss, penalty, start), strict=False):
+                yield iterate
+            raise ConnectionError("the cluster is gone")
+
+    with pytest.raises(ConnectionError):
+        run(problem, path, solver=Failing())
+    assert len(Checkpoint(path, 1.0).load(problem[0].start()).history["objective"]) == 26
+
+
+def test_a_checkpoint_of_other_arrays_comes_back_as_such(backend, tmp_path):
+    A = np.random.default_rng(0).standard_normal((10, 20))
+    loss = ell12.SquaredLoss(backend.make_array(A), backend.make_array(A[:, 0]))
+    first = run((loss, ell12.L12(0.1)), tmp_path / "fit.npz", tol=0, max_iter=3)
+    again = run((loss, ell12.L12(0.1)), tmp_path / "fit.npz", tol=0, max_iter=6, resume=True)
+    assert type(again.x) is type(first.x)
+    assert again.x.dtype == first.x.dtype
+    assert again.objective <= first.objective
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system cannot kill -9")
+def test_kill_loses_no_more_than_the_interval(problem, tmp_path):
+    path, seconds = tmp_path / "fit.npz", 0.2
+    with subprocess.Popen(
+        [sys.executable, "-c", RUN, str(path), str(seconds)], stdout=subprocess.PIPE, text=True
+    ) as process:
+        lines = [process.stdout.readline() for _ in range(5)]
+        time.sleep(0.5 + np.random.default_rng().uniform(0, 0.5))
+        process.send_signal(signal.SIGKILL)
+        lines += process.stdout.readlines()
+    times = {int(n): float(t) for n, t in (line.split() for line in lines if line.endswith("\n"))}
+    kept = len(Checkpoint(path, 1.0).load(problem[0].start()).history["objective"]) - 1
+    last = max(times)
+    assert 1 <= kept <= last + 1
+    # A write is due at the first iteration after the interval; allow for one that the machine delayed.
+    assert times[last] - times[min(kept, last)] <= seconds + 0.5
+    assert sorted(os.listdir(tmp_path))[-1] == "fit.npz"
+    assert run(problem, path, resume=True, tol=1e-4).converged

@@ -1,0 +1,118 @@
+"""The columns that a solver works with, against plain products; and implicitly centred ones against a copy."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+import ell12.operators.kept_columns
+from ell12.operators import has_columns, select_columns
+from ell12.operators.centering import CenteredColumns, column_squares
+from ell12.operators.gram import weighted_gram
+from ell12.operators.kept_columns import KeptColumns
+
+
+def matrix(seed=0, m=30, n=20):
+    random = np.random.default_rng(seed)
+    return np.where(random.random((m, n)) < 0.5, random.standard_normal((m, n)), 0), random.uniform(0, 2, m)
+
+
+FORMS = {
+    "C": np.ascontiguousarray,
+    "F": np.asfortranarray,
+    "csr": scipy.sparse.csr_array,
+    "csc": scipy.sparse.csc_array,
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_sets_that_change_slowly(form):
+    A, weight = matrix()
+    kept = KeptColumns(FORMS[form](A), weight)
+    random = np.random.default_rng(1)
+    for columns in map(np.array, ([3, 5], [5, 3, 7], [0, 5, 19], [3], range(20))):
+        x = random.standard_normal(columns.size)
+        expected = A[:, columns].T @ (weight[:, None] * A[:, columns])
+        np.testing.assert_allclose(kept.gram(columns), expected, atol=1e-13)
+        np.testing.assert_allclose(kept.predict(columns, x), A[:, columns] @ x, atol=1e-13)
+
+
+def test_every_column_is_gathered_once(monkeypatch):
+    A, weight = matrix()
+    gathered = []
+
+    def counting(operator, columns):
+        gathered.extend(columns)
+        return select_columns(operator, columns)
+
+    monkeypatch.setattr(ell12.operators.kept_columns, "select_columns", counting)
+    kept = KeptColumns(A, weight)
+    for columns in ([1, 2, 3], [2, 3, 4], [1, 4, 9]):
+        kept.gram(np.array(columns))
+        kept.predict(np.array(columns), np.ones(3))
+    assert sorted(gathered) == [1, 2, 3, 4, 9]
+
+
+def test_what_is_not_used_is_let_go(monkeypatch):
+    monkeypatch.setattr(ell12.operators.kept_columns, "SPARE", 4)
+    A, weight = matrix()
+    kept = KeptColumns(A, weight)
+    kept.gram(np.arange(15))
+    kept.gram(np.array([16, 17]))
+    assert kept._gram.shape == (2, 2)
+    np.testing.assert_allclose(kept.predict(np.array([16]), np.ones(1)), A[:, 16])
+
+
+def test_no_more_is_kept_than_allowed():
+    A, weight = matrix()
+    kept = KeptColumns(A, weight, most=6)
+    for columns, size in (([0, 1, 2], 3), ([3, 4, 5], 6), ([5, 6], 2), (range(10), 10)):
+        kept.gram(np.array(columns))
+        assert kept._gram.shape == (size, size)
+
+
+@pytest.mark.parametrize("constant", [False, True])
+@pytest.mark.parametrize("form", [scipy.sparse.csr_array, scipy.sparse.csc_array])
+def test_gram_matrices_of_centred_columns(form, constant):
+    A, weight = matrix()
+    means = np.linspace(-1, 1, 20)
+    centred = CenteredColumns(form(A), means, constant)
+    copy = np.column_stack([A - means, np.ones(30)]) if constant else A - means
+    columns = np.array([2, 7, 20]) if constant else np.array([2, 7])
+    some = select_columns(centred, columns)
+    assert has_columns(centred)
+    x = np.arange(1.0, len(columns) + 1)
+    np.testing.assert_allclose(some @ x, copy[:, columns] @ x, atol=1e-13)
+    expected = copy.T @ (weight[:, None] * copy)
+    np.testing.assert_allclose(weighted_gram(some, weight), expected[np.ix_(columns, columns)], atol=1e-12)
+    cross = weighted_gram(select_columns(centred, np.array([0, 3])), weight, some)
+    np.testing.assert_allclose(cross, expected[np.ix_([0, 3], columns)], atol=1e-12)
+
+
+@pytest.mark.parametrize("constant", [False, True])
+def test_columns_that_are_their_means_are_exactly_zero(constant):
+    A, weight = matrix()
+    A[:, [3, 7]] = [0.1, 1e9]
+    means, empty = A.mean(axis=0), np.isin(np.arange(20), [3, 7])
+    centred = CenteredColumns(scipy.sparse.csr_array(A), means, constant, empty)
+    copy = np.where(empty, 0, A - means)
+    copy = np.column_stack([copy, np.ones(30)]) if constant else copy
+    x, y = np.arange(1.0, copy.shape[1] + 1), np.linspace(-1, 2, 30)
+    for product, expected in (
+        (centred @ x, copy @ x),
+        (centred.T @ y, copy.T @ y),
+        (centred[5:9] @ x, copy[5:9] @ x),
+        (column_squares(centred, weight), weight @ copy**2),
+        (weighted_gram(centred, weight), copy.T @ (weight[:, None] * copy)),
+        (select_columns(centred, np.array([3, 4])) @ x[:2], copy[:, 3:5] @ x[:2]),
+    ):
+        np.testing.assert_allclose(product, expected, atol=1e-11)
+    assert not (centred.T @ y)[[3, 7]].any()
+    assert not weighted_gram(centred, weight)[[3, 7]].any()
+
+
+@pytest.mark.parametrize("weights", ["equal", "positive", "of both signs"])
+def test_dense_gram_matrices(weights):
+    A, weight = matrix()
+    weight = {"equal": np.full(30, 0.7), "positive": weight, "of both signs": weight - 1}[weights]
+    np.testing.assert_allclose(weighted_gram(A, weight), A.T @ np.diag(weight) @ A, atol=1e-13)
+    np.testing.assert_allclose(weighted_gram(A, weight, A[:, :3]), A.T @ np.diag(weight) @ A[:, :3], atol=1e-13)

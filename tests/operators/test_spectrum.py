@@ -1,0 +1,146 @@
+"""The bound on the largest eigenvalue against full decompositions, on spectra that mislead Lanczos."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ell12.operators.spectrum import largest_eigenvalue, norm_from_gram
+
+SEEDS = st.integers(0, 2**32 - 1)
+
+
+def symmetric(eigenvalues, seed, kind=float):
+    """A symmetric (Hermitian) matrix with these eigenvalues, in a random basis."""
+    rng = np.random.default_rng(seed)
+    basis = rng.standard_normal((len(eigenvalues), len(eigenvalues))).astype(kind)
+    if kind is complex:
+        basis = basis + 1j * rng.standard_normal(basis.shape)
+    Q = np.linalg.qr(basis)[0]
+    matrix = (Q * np.asarray(eigenvalues)) @ Q.conj().T
+    return (matrix + matrix.conj().T) / 2
+
+
+def bound_of(matrix, seed=0, **options):
+    start = np.random.default_rng(seed).standard_normal(len(matrix)).astype(matrix.dtype)
+    return largest_eigenvalue(lambda v: matrix @ v, start, **options)
+
+
+def check_tight(bound, exact, rtol=1e-2):
+    assert bound >= exact * (1 - 1e-10)
+    assert bound <= exact * (1 + rtol) * (1 + 1e-12)
+
+
+@given(
+    eigenvalues=st.lists(st.floats(0, 1), min_size=1, max_size=30),
+    seed=SEEDS,
+    kind=st.sampled_from([float, complex]),
+)
+def test_any_spectrum(eigenvalues, seed, kind):
+    matrix = symmetric([*eigenvalues, 1.0], seed, kind)
+    check_tight(bound_of(matrix, seed + 1), float(np.linalg.eigvalsh(matrix)[-1]))
+
+
+@given(
+    size=st.integers(2, 60),
+    gap=st.floats(-12, 1).map(lambda e: 10.0**e),
+    top=st.integers(1, 3),
+    seed=SEEDS,
+)
+def test_a_top_just_above_a_cluster_is_not_missed(size, gap, top, seed):
+    matrix = symmetric(np.r_[np.ones(size), np.full(top, 1 + gap)], seed)
+    check_tight(bound_of(matrix, seed + 1), 1 + gap)
+
+
+@pytest.mark.parametrize("gap", [1e-4, 1e-3, 1e-2, 0.05, 0.5])
+def test_one_direction_of_many_stands_out(gap):
+    """The first Ritz value has a small residual here, yet misses the top."""
+    diagonal = np.ones(20_000)
+    diagonal[7] += gap
+    start = np.random.default_rng(0).standard_normal(diagonal.size)
+    check_tight(largest_eigenvalue(lambda v: diagonal * v, start), 1 + gap)
+
+
+def test_a_dense_edge_needs_more_products_than_allowed_and_stays_a_bound():
+    diagonal = np.linspace(0, 1, 5000) ** 0.5
+    start = np.random.default_rng(0).standard_normal(diagonal.size)
+    for max_iter in (1, 5, 20):
+        bound = largest_eigenvalue(lambda v: diagonal * v, start, max_iter=max_iter)
+        assert 1.01 < bound < np.inf
+    check_tight(largest_eigenvalue(lambda v: diagonal * v, start), 1.0)
+
+
+@given(size=st.integers(1, 40), seed=SEEDS)
+def test_rank_one(size, seed):
+    u = np.random.default_rng(seed).standard_normal(size)
+    check_tight(bound_of(np.outer(u, u), seed + 1), float(u @ u))
+
+
+@pytest.mark.parametrize("rows", [5, 30, 200])
+def test_gram_matrices(rows):
+    A = np.random.default_rng(rows).standard_normal((rows, 60))
+    check_tight(bound_of(A.T @ A), np.linalg.norm(A, 2) ** 2)
+
+
+def test_zero_map():
+    assert bound_of(np.zeros((5, 5))) == 0
+
+
+@pytest.mark.parametrize("value", [0.0, 1e-300, 3.0, 1e300])
+def test_one_by_one(value):
+    check_tight(bound_of(np.array([[value]])), value)
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-200, 1e-100, 1e100, 1e200, 1e300])
+def test_any_scale(scale):
+    matrix = symmetric(np.linspace(0, 1, 12), 3)
+    check_tight(bound_of(scale * matrix), scale)
+
+
+def test_mixed_scales():
+    check_tight(bound_of(np.diag([1e-200, 1.0, 1e200])), 1e200)
+
+
+@pytest.mark.parametrize("rtol", [1e-1, 1e-3, 1e-4])
+def test_rtol(rtol):
+    A = np.random.default_rng(2).standard_normal((150, 100))
+    check_tight(bound_of(A.T @ A, rtol=rtol), np.linalg.norm(A, 2) ** 2, rtol)
+
+
+def test_float32_is_kept_and_enough():
+    A = np.random.default_rng(4).standard_normal((300, 200)).astype(np.float32)
+    seen = []
+
+    def gram(v):
+        seen.append(v.dtype)
+        return A.T @ (A @ v)
+
+    bound = largest_eigenvalue(gram, np.random.default_rng(0).standard_normal(200).astype(np.float32))
+    exact = np.linalg.norm(A.astype(float), 2) ** 2
+    assert set(seen) == {np.dtype(np.float32)}
+    assert exact <= bound <= 1.01 * exact * (1 + 1e-6)
+
+
+def test_start_of_any_shape_and_unchanged():
+    weights = np.random.default_rng(5).random((6, 7))
+    start = np.random.default_rng(6).standard_normal((6, 7))
+    before = start.copy()
+    check_tight(largest_eigenvalue(lambda v: weights * v, start), weights.max())
+    np.testing.assert_array_equal(start, before)
+
+
+@pytest.mark.parametrize(("room", "most"), [(2.0, 12), (1.2, 22), (1.0001, 400), (0.9, 400)])
+def test_a_norm_far_below_what_is_enough_takes_few_products(room, most):
+    G = np.random.default_rng(0).standard_normal((900, 600))
+    exact, products = np.linalg.norm(G, 2), []
+
+    def gram(v):
+        products.append(1)
+        return G.T @ (G @ v)
+
+    found = norm_from_gram(gram, np.random.default_rng(1).standard_normal(600), enough=room * exact)
+    assert len(products) <= most
+    if room > 1.1:
+        assert exact <= found <= room * exact
+    else:
+        assert found == pytest.approx(exact, rel=1e-4)

@@ -1,0 +1,404 @@
+"""Penalties: values against formulas, convex parts, stationarity by numerical derivatives, and errors."""
+
+import math
+from dataclasses import FrozenInstanceError
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from ell12 import L1, L12, MCP, CappedL1, GroupL12, LogSum, Lp, SpectralL12
+from ell12.protocols import DifferencePenalty, Penalty, offers
+
+SEEDS = st.integers(0, 2**32 - 1)
+GROUPS = np.array([0, 1, 0, 2, 1, 2])
+WEIGHTS = np.array([1.0, 0.5, 0.0, 2.0, 1.5, 0.0])
+GROUP_WEIGHTS = np.array([0.5, 1.0, 2.0])
+X = np.array([1.5, -0.2, 3.0, 0.0, -2.5, 0.7])
+PENALTIES = {
+    "l12": L12(0.7),
+    "l12 of weight 0.4": L12(0.7, 0.4),
+    "l12 with weights": L12(0.7, 1.2, weights=WEIGHTS),
+    "l1": L1(0.7),
+    "l1 with weights": L1(0.7, weights=WEIGHTS),
+    "groups": GroupL12(0.7, GROUPS),
+    "groups with weights": GroupL12(0.7, GROUPS, 0.6, weights=GROUP_WEIGHTS),
+    "spectral": SpectralL12(0.7, 0.8),
+    "log-sum": LogSum(0.7, theta=0.3),
+    "capped": CappedL1(0.7, theta=0.8),
+    "mcp": MCP(0.7, gamma=1.5),
+    "lp": Lp(0.7, p=0.3),
+}
+DIFFERENCES = [name for name in PENALTIES if name != "lp"]
+
+
+def entries(name, x):
+    """X in the shape that the penalty of this name takes."""
+    return x.reshape(2, 3) if name == "spectral" else x
+
+
+def random_vector(seed, kind=float, scale=1.0):
+    rng = np.random.default_rng(seed)
+    return scale * (rng.standard_normal(6) + (1j * rng.standard_normal(6) if kind is complex else 0))
+
+
+# Values
+
+
+def formula(name, x):
+    """The penalty of this name (all with alpha 0.7), written down once more."""
+    s, norm = np.abs(x), np.linalg.norm(x)
+    kept = np.linalg.norm(x.ravel()[WEIGHTS > 0])
+    sizes = [np.linalg.norm(x.ravel()[g == GROUPS]) for g in range(3)]
+    return (
+        0.7
+        * {
+            "l12": lambda: s.sum() - norm,
+            "l12 of weight 0.4": lambda: s.sum() - 0.4 * norm,
+            "l12 with weights": lambda: WEIGHTS @ s - 1.2 * kept,
+            "l1": s.sum,
+            "l1 with weights": lambda: WEIGHTS @ s,
+            "groups": lambda: sum(sizes) - norm,
+            "groups with weights": lambda: GROUP_WEIGHTS @ sizes - 0.6 * norm,
+            "spectral": lambda: np.sqrt(np.linalg.eigvalsh(x @ x.conj().T).clip(0)).sum() - 0.8 * norm,
+            "log-sum": lambda: np.log(1 + s / 0.3).sum(),
+            "capped": lambda: sum(min(v, 0.8) for v in s),
+            "mcp": lambda: sum(v - v**2 / 2.1 if v < 1.05 else 0.525 for v in s),
+            "lp": (s**0.3).sum,
+        }[name]()
+    )
+
+
+@pytest.mark.parametrize("name", PENALTIES)
+@given(seed=SEEDS, kind=st.sampled_from([float, complex]), scale=st.floats(0.1, 10))
+def test_value(name, seed, kind, scale):
+    x = entries(name, random_vector(seed, kind, scale))
+    assert PENALTIES[name].value(x) == pytest.approx(formula(name, x), rel=1e-10, abs=1e-12)
+    assert isinstance(PENALTIES[name].value(x), float)
+
+
+@pytest.mark.parametrize("name", PENALTIES)
+def test_value_at_zero(name):
+    assert PENALTIES[name].value(entries(name, np.zeros(6))) == 0
+
+
+def test_one_entry_costs_nothing_under_l12():
+    assert L12(3.0).value(np.array([0.0, -4.0, 0.0])) == 0
+    assert SpectralL12(3.0).value(np.outer([1.0, 2.0], [3.0, 4.0])) == pytest.approx(0, abs=1e-14)
+
+
+def test_negative_entries_are_not_allowed_where_so_said():
+    penalty = L12(1.0, nonnegative=True, weights=[1.0, 0.0])
+    assert penalty.value(np.array([1.0, -1e-300])) == math.inf
+    assert penalty.value(np.array([1.0, 2.0])) == 0
+
+
+def test_infinite_weight_holds_its_entry_at_zero():
+    penalty = L12(1.0, weights=[math.inf, 1.0, 1.0])
+    assert penalty.value(np.array([0.0, 3.0, 4.0])) == 2
+    assert penalty.value(np.array([1e-9, 3.0, 4.0])) == math.inf
+    assert penalty.prox(np.array([9.0, 3.0, 4.0]), 1.0)[0] == 0
+    assert penalty.violation(np.array([0.0, 3.0, 4.0]), np.array([5.0, -0.4, -0.2])) == pytest.approx(0, abs=1e-15)
+
+
+@pytest.mark.parametrize("make", [L12, L1, lambda a: GroupL12(a, GROUPS), LogSum, CappedL1, Lp, MCP, SpectralL12])
+def test_alpha_zero(make):
+    penalty, x = make(0), X.reshape(2, 3) if make is SpectralL12 else X
+    assert penalty.value(x) == 0
+    np.testing.assert_allclose(penalty.prox(x, 2.0), x, rtol=1e-14, atol=1e-15)
+
+
+def test_step_zero():
+    for name, penalty in PENALTIES.items():
+        np.testing.assert_allclose(penalty.prox(entries(name, X), 0.0).ravel(), X, rtol=1e-14, atol=1e-15)
+    for penalty, step in [(L12(0.0, nonnegative=True), 1.0), (L12(1.0, nonnegative=True), 0.0)]:
+        np.testing.assert_array_equal(penalty.prox(X, step), X.clip(0))
+
+
+# Convex part minus subtracted part
+
+
+@pytest.mark.parametrize("name", DIFFERENCES)
+@settings(deadline=None)
+@given(seed=SEEDS, kind=st.sampled_from([float, complex]), scale=st.floats(0.1, 10), zeros=st.integers(0, 6))
+def test_subtracted_gradient_is_a_subgradient(name, seed, kind, scale, zeros):
+    penalty = PENALTIES[name]
+
+    def subtracted(x):
+        return penalty.convex.value(x) - penalty.value(x)
+
+    x, y = (entries(name, random_vector(seed + i, kind, scale)) for i in (0, 1))
+    x.ravel()[:zeros] = 0
+    slope = penalty.subtracted_gradient(x)
+    for other in (y, x + 1e-4 * y, 0 * x, -x):
+        line = subtracted(x) + np.vdot(slope, other - x).real
+        assert subtracted(other) >= line - 1e-12 * scale
+
+
+@pytest.mark.parametrize("name", DIFFERENCES)
+@given(seed=SEEDS)
+def test_subtracted_gradient_is_a_gradient(name, seed):
+    penalty, x = PENALTIES[name], entries(name, random_vector(seed))
+    x[np.abs(np.abs(x) - 0.8) < 1e-3] = 2.0  # where capped l1 has a kink
+    numerical = np.empty_like(x)
+    for i in np.ndindex(x.shape):
+        move = np.zeros_like(x)
+        move[i] = 1e-6
+        ahead, behind = (penalty.convex.value(p) - penalty.value(p) for p in (x + move, x - move))
+        numerical[i] = (ahead - behind) / 2e-6
+    np.testing.assert_allclose(penalty.subtracted_gradient(x), numerical, atol=2e-8)
+
+
+@pytest.mark.parametrize("name", DIFFERENCES)
+def test_subtracted_gradient_at_and_near_zero(name):
+    penalty = PENALTIES[name]
+    np.testing.assert_array_equal(penalty.subtracted_gradient(entries(name, np.zeros(6))), 0)
+    near = penalty.subtracted_gradient(entries(name, np.r_[5e-324, np.zeros(5)]))
+    assert np.all(np.isfinite(near))
+
+
+@pytest.mark.parametrize("name", DIFFERENCES)
+@given(seed=SEEDS)
+def test_the_convex_part_is_convex(name, seed):
+    convex = PENALTIES[name].convex
+    x, y = (entries(name, random_vector(seed + i)) for i in (0, 1))
+    assert convex.value((x + y) / 2) <= (convex.value(x) + convex.value(y)) / 2 + 1e-12
+
+
+def test_only_lp_has_no_convex_part():
+    assert all(offers(penalty, Penalty) for penalty in PENALTIES.values())
+    split = {name for name, penalty in PENALTIES.items() if offers(penalty, DifferencePenalty)}
+    assert split == set(DIFFERENCES)
+
+
+def test_the_convex_part_keeps_the_options():
+    convex = L12(0.7, weights=WEIGHTS, nonnegative=True).convex
+    assert (convex.alpha, convex.l2_weight, convex.nonnegative) == (0.7, 0, True)
+    np.testing.assert_array_equal(convex.prox(X, 1.0), np.maximum(X - 0.7 * WEIGHTS, 0))
+
+
+# Stationarity
+
+
+class Quadratic:
+    """``f(x) = 1/2 x^H H x - Re c^H x`` with a random positive definite H, plus a penalty."""
+
+    def __init__(self, penalty, n, rng, kind=float):
+        draw = [rng.standard_normal(shape) for shape in [(n, n), (n, n), n, n]]
+        root, self.c = (draw[0] + 1j * draw[1], draw[2] + 1j * draw[3]) if kind is complex else (draw[0], draw[2])
+        self.H = root.conj().T @ root + np.eye(n)
+        self.c = 3 * self.c
+        self.penalty = penalty
+
+    def gradient(self, x):
+        return self.H @ x - self.c
+
+    def value(self, x):
+        return 0.5 * np.vdot(x, self.H @ x).real - np.vdot(self.c, x).real + self.penalty.value(x)
+
+    def slope(self, x, direction, h=2e-5):
+        """The one-sided directional derivative, by a formula of second order."""
+        return (4 * self.value(x + h * direction) - self.value(x + 2 * h * direction) - 3 * self.value(x)) / (
+            2 * h
+        )
+
+    def steepest(self, x):
+        """The steepest descent along one entry: what violation means, where the norm is smooth."""
+        phases = np.exp(2j * np.pi * np.arange(240) / 240) if np.iscomplexobj(x) else [1.0, -1.0]
+        moves = [phase * unit for unit in np.eye(len(x)) for phase in phases]
+        if self.penalty.nonnegative:
+            moves = [move for move in moves if np.all(x + 1e-3 * move >= 0)]
+        return max(0.0, *(-self.slope(x, move) for move in moves))
+
+    def stationary_point(self, x):
+        step = 1 / np.linalg.norm(self.H, 2)
+        for _ in range(1500):
+            x = self.penalty.prox(x - step * self.gradient(x), step)
+        return x
+
+
+OPTIONS = [
+    {},
+    {"l2_weight": 0.5},
+    {"l2_weight": 0.0},
+    {"weights": [1.0, 0.5, 0.0, 2.0, 0.0]},
+    {"nonnegative": True},
+    {"nonnegative": True, "weights": [1.0, 0.5, 0.0, 2.0, 0.0], "l2_weight": 0.7},
+]
+CASES = [(options, float) for options in OPTIONS] + [(options, complex) for options in OPTIONS[:4]]
+
+
+@pytest.mark.parametrize(("options", "kind"), CASES, ids=str)
+def test_violation_is_the_steepest_descent(options, kind):
+    for seed in range(3 if kind is complex else 20):
+        rng = np.random.default_rng(seed)
+        problem = Quadratic(L12(rng.uniform(0.3, 3), **options), 5, rng, kind)
+        x = rng.standard_normal(5) + (1j * rng.standard_normal(5) if kind is complex else 0)
+        x = (np.abs(x) + 0.1 if options.get("nonnegative") else x) * (rng.random(5) < 0.6)
+        x[0] = 1.0
+        expected = problem.steepest(x)
+        tol = 1e-4 * expected if kind is complex else 0  # the phases are a grid
+        assert problem.penalty.violation(x, problem.gradient(x)) == pytest.approx(expected, abs=1e-6 + tol)
+
+
+@pytest.mark.parametrize(("options", "kind"), CASES, ids=str)
+def test_violation_is_zero_where_no_direction_descends(options, kind):
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        problem = Quadratic(L12(rng.uniform(0.3, 3), **options), 5, rng, kind)
+        x = problem.stationary_point(np.ones(5, dtype=kind))
+        assert problem.penalty.violation(x, problem.gradient(x)) < 1e-11
+        for _ in range(200):
+            move = rng.standard_normal(5) + (1j * rng.standard_normal(5) if kind is complex else 0)
+            move *= rng.random(5) < rng.random()
+            move = np.where((x == 0) & (np.real(move) < 0), 0, move) if options.get("nonnegative") else move
+            assert problem.slope(x, move, h=2e-6) >= -1e-7
+        elsewhere = np.where(x != 0, x * 1.01, 0)
+        assert problem.penalty.violation(elsewhere, problem.gradient(elsewhere)) > 1e-3
+
+
+@given(st.lists(st.floats(-2, 2), min_size=4, max_size=4), st.floats(0.1, 2), st.floats(0, 2))
+def test_violation_at_zero(gradient, alpha, l2_weight):
+    gradient = np.array(gradient)
+    for nonnegative, largest in [(False, np.abs(gradient).max()), (True, -gradient.min())]:
+        steepest = largest - alpha * (1 - l2_weight)
+        assume(abs(steepest) > 1e-9)
+        violation = L12(alpha, l2_weight, nonnegative=nonnegative).violation(np.zeros(4), gradient)
+        assert (violation > 0) == (steepest > 0)
+
+
+def test_violation_at_zero_under_l12():
+    assert L12(2.0).violation(np.zeros(3), np.zeros(3)) == 0
+    assert L12(2.0).violation(np.zeros(3), np.array([0.0, 1e-9, 0.0])) > 0
+    assert L12(2.0, 0.5).violation(np.zeros(3), np.array([1.0, -1.0, 0.5])) == 0
+    assert L12(2.0, 0.5).violation(np.zeros(3), np.array([1.0, -1.1, 0.5])) == pytest.approx(0.1)
+    assert L12(2.0, nonnegative=True).violation(np.zeros(3), np.array([3.0, 0.0, 5.0])) == 0
+    free = L12(2.0, weights=[0.0, 1.0, 1.0])
+    assert free.violation(np.array([5.0, 0.0, 0.0]), np.array([0.0, 0.3, 0.0])) > 0  # zero where penalised
+    assert free.violation(np.array([5.0, 0.0, 0.0]), np.array([0.2, 0.0, 0.0])) == pytest.approx(0.2)
+    assert free.violation(np.array([5.0, 0.0, 0.0]), np.zeros(3)) == 0
+
+
+# Arrays
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.complex64])
+@pytest.mark.parametrize("name", PENALTIES)
+def test_single_precision_is_kept(name, dtype):
+    x = entries(name, X).astype(dtype)
+    penalty = PENALTIES[name]
+    for step in (0.9, np.float64(0.9), np.float32(0.9)):
+        assert penalty.prox(x, step).dtype == dtype
+    if name in DIFFERENCES:
+        assert penalty.subtracted_gradient(x).dtype == dtype
+    wide = penalty.prox(x.astype(np.result_type(dtype, np.float64)), 0.9)
+    np.testing.assert_allclose(penalty.prox(x, 0.9), wide, rtol=2e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("make", [L12, L1, LogSum, CappedL1, Lp, MCP, lambda a: GroupL12(a, GROUPS)])
+def test_strength_of_a_numpy_type_does_not_widen(make):
+    penalty = make(np.float64(0.5))
+    x = X.astype(np.float32)
+    assert penalty.prox(x, 0.9).dtype == np.float32
+    assert type(penalty.value(x)) is float
+    assert not offers(penalty, DifferencePenalty) or penalty.subtracted_gradient(x).dtype == np.float32
+
+
+@pytest.mark.parametrize("name", PENALTIES)
+def test_inputs_are_not_written_to(name):
+    penalty, x = PENALTIES[name], entries(name, X.copy())
+    x.flags.writeable = False
+    penalty.value(x)
+    penalty.prox(x, 0.9)
+    if name in DIFFERENCES:
+        penalty.subtracted_gradient(x)
+    np.testing.assert_array_equal(x.ravel(), X)
+
+
+@pytest.mark.parametrize("name", ["l12 with weights", "groups with weights", "log-sum", "capped", "mcp", "lp"])
+def test_other_kinds_of_arrays(name, backend):
+    penalty, tol = PENALTIES[name], 1e-12 if backend.float64 else 2e-6
+    x, other = X, backend.make_array(X)
+    assert penalty.value(other) == pytest.approx(penalty.value(x), rel=tol)
+    np.testing.assert_allclose(
+        backend.to_numpy(penalty.prox(other, 0.9)), penalty.prox(x, 0.9), rtol=tol, atol=tol
+    )
+    if name in DIFFERENCES:
+        slope = backend.to_numpy(penalty.subtracted_gradient(other))
+        np.testing.assert_allclose(slope, penalty.subtracted_gradient(x), rtol=tol, atol=tol)
+    if isinstance(penalty, L12):
+        gradient = backend.make_array(np.cos(X))
+        assert penalty.violation(other, gradient) == pytest.approx(penalty.violation(x, np.cos(X)), rel=10 * tol)
+
+
+@pytest.mark.parametrize("name", PENALTIES)
+def test_penalties_are_frozen(name):
+    with pytest.raises(FrozenInstanceError):
+        PENALTIES[name].alpha = 2.0
+
+
+# Errors
+
+
+@pytest.mark.parametrize("bad", [-1.0, math.nan, math.inf, "1", None, 1j, np.ones(2)], ids=repr)
+@pytest.mark.parametrize(
+    ("make", "name"),
+    [
+        (L12, "alpha"),
+        (lambda v: L12(1.0, v), "l2_weight"),
+        (L1, "alpha"),
+        (lambda v: GroupL12(v, [0, 1]), "alpha"),
+        (lambda v: GroupL12(1.0, [0, 1], v), "l2_weight"),
+        (SpectralL12, "alpha"),
+        (lambda v: SpectralL12(1.0, v), "l2_weight"),
+        (LogSum, "alpha"),
+        (lambda v: LogSum(1.0, v), "theta"),
+        (CappedL1, "alpha"),
+        (lambda v: CappedL1(1.0, v), "theta"),
+        (MCP, "alpha"),
+        (lambda v: MCP(1.0, v), "gamma"),
+        (Lp, "alpha"),
+        (lambda v: Lp(1.0, v), "p"),
+    ],
+)
+def test_errors_name_the_number(make, name, bad):
+    with pytest.raises(ValueError, match=rf"^{name} must"):
+        make(bad)
+
+
+def test_shape_parameters_lie_in_their_range():
+    for make in (LogSum, CappedL1, MCP, Lp):
+        with pytest.raises(ValueError, match=r"^(theta|gamma|p) must be a finite number > 0, got 0"):
+            make(1.0, 0)
+    with pytest.raises(ValueError, match="p must lie between 0 and 1, got 1"):
+        Lp(1.0, 1)
+
+
+@pytest.mark.parametrize("weights", [[1.0, -1.0], [1.0, math.nan], ["a", "b"], [1j, 1.0]], ids=repr)
+def test_errors_name_the_weights(weights):
+    for make in (lambda: L12(1.0, weights=weights), lambda: GroupL12(1.0, [0, 1], weights=weights)):
+        with pytest.raises((ValueError, TypeError), match="weights must hold"):
+            make()
+
+
+def test_weights_must_fit():
+    with pytest.raises(ValueError, match="weights"):
+        L12(1.0, weights=[1.0, 2.0]).prox(np.ones(3), 1.0)
+    with pytest.raises(ValueError, match="weights"):
+        GroupL12(1.0, [0, 1], weights=[1.0, 2.0, 3.0])
+
+
+@pytest.mark.parametrize("groups", [[0, 2], [1, 2], [-1, 0], [0.0, 1.0], [[0, 1]]], ids=repr)
+def test_errors_name_the_groups(groups):
+    with pytest.raises(ValueError, match=r"^groups must"):
+        GroupL12(1.0, groups)
+
+
+def test_one_number_is_a_weight_for_all():
+    np.testing.assert_array_equal(L12(1.0, weights=2).prox(X, 0.2), L12(1.0, weights=np.full(6, 2.0)).prox(X, 0.2))
+
+
+def test_weights_of_another_length_are_named():
+    with pytest.raises(ValueError, match=r"weights of shape \(3,\) do not broadcast"):
+        L12(1.0, weights=np.ones(3)).value(np.ones(8))

@@ -1,0 +1,281 @@
+"""The compiled sweep against its plain twin, and the smoothed total variation against its definition."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import check_grad, minimize_scalar
+
+from ell12.losses import SquaredLoss
+from ell12.operators.images import FiniteDifference, Identity
+from ell12.prox import moreau_l12
+from ell12.restoration import SmoothedGradient, TotalVariationL12, denoise_tv, inpaint_tv
+from ell12.restoration.cuda_stencil import CudaSweep, sweep_on_gpu
+from ell12.restoration.stencil import Buffers, Sweep, envelope_and_gradient, sweep_for, usable_threads
+
+SHAPES = [
+    ((1, 9), 2),
+    ((9, 1), 2),
+    ((1, 1), 2),
+    ((2, 2), 2),
+    ((7, 5), 2),
+    ((33, 64), 2),
+    ((3, 6, 5), 2),
+    ((8,), 1),
+    ((3, 4, 5), 3),
+    ((1, 4, 1), 3),
+    ((5, 1, 1), 3),
+    ((2, 2, 2), 3),
+    ((2, 3, 4, 5), 3),
+]
+
+
+def image(shape, dtype=np.float64, seed=0):
+    """Differences on both sides of every threshold, with ties and zeros among them."""
+    rng = np.random.default_rng(seed)
+    return (
+        rng.integers(-4, 5, shape) * 0.1 + 0.3 * rng.standard_normal(shape) * (rng.random(shape) < 0.5)
+    ).astype(dtype)
+
+
+@pytest.mark.parametrize("boundary", ["neumann", "periodic"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("shape", "ndim"), SHAPES)
+def test_the_compiled_gradient_equals_the_plain_one(shape, ndim, dtype, boundary):
+    pytest.importorskip("numba")
+    x = image(shape, dtype)
+    for l2_weight in (0.0, 0.5, 1.0):
+        penalty = TotalVariationL12(0.05, l2_weight, 0.2, ndim, boundary)
+        # Ties are decided by rounding: the twin sees the same differences, in the same precision.
+        value, gradient = envelope_and_gradient(x, penalty.differences(x), 0.2, l2_weight)
+        for threads in (1, 3):
+            sweep = Sweep(shape, dtype, penalty, threads)
+            compiled_value, compiled = sweep.gradient(x)
+            assert sweep.value(x) == compiled_value
+            assert compiled.dtype == dtype
+            epsilon = np.finfo(dtype).eps
+            np.testing.assert_allclose(compiled, penalty.mu * gradient, atol=20 * epsilon)
+            np.testing.assert_allclose(compiled_value, penalty.mu * value, rtol=20 * epsilon, atol=20 * epsilon)
+
+
+STEPS = [(0.3, 0.6, 0.2), (0.2, 0.5, 0.1), (0.25, 0.4, 0.3), (0.3, 0.1, 0.0)]  # sizes, beta, gamma
+
+
+@pytest.mark.parametrize("count", [1, 2, 4])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("bounds", [None, (-0.1, 0.2)])
+@pytest.mark.parametrize("boundary", ["neumann", "periodic"])
+@pytest.mark.parametrize(
+    ("shape", "ndim"), [((7, 5), 2), ((2, 6, 3), 2), ((3, 4, 5), 3), ((1, 9), 2), ((2, 2), 2), ((33, 20), 2)]
+)
+def test_compiled_steps_equal_plain_ones(shape, ndim, boundary, bounds, weighted, count):
+    pytest.importorskip("numba")
+    rng = np.random.default_rng(1)
+    z, y, x = image(shape), image(shape, seed=2), image(shape, seed=3)
+    weight = (rng.random(shape) < 0.5).astype(float) if weighted else None
+    penalty = TotalVariationL12(0.05, 0.5, 0.2, ndim, boundary, bounds)
+    steps = STEPS[:count]
+    expected = plain_steps(z, x, y, 1.0 if weight is None else weight, penalty, steps)
+    for threads in (1, 3):
+        old, apart, point = (z.copy(), x.copy()), (np.empty_like(z), np.empty_like(z)), np.empty_like(z)
+        for new in (apart, old):  # in place the second time
+            sums = Sweep(shape, np.float64, penalty, threads).advance(old, y, weight, steps, point, new)
+            for found, wanted in zip((*new, point), expected[:3], strict=True):
+                np.testing.assert_allclose(found, wanted, atol=1e-14)
+            np.testing.assert_allclose(sums, expected[3], rtol=1e-12, atol=1e-13)
+
+
+def plain_steps(z, x, y, weight, penalty, steps):
+    """What z and x become, the z of the last step, and the sums there."""
+    low, high = penalty.limits
+    for size, beta, gamma in steps:
+        value, slope = envelope_and_gradient(z, penalty.differences(z), penalty.smoothing, penalty.l2_weight)
+        gradient = weight * (z - y) + penalty.mu * slope
+        left = gradient if penalty.bounds is None else z - np.clip(z - gradient, low, high)
+        point, new = z, np.clip(z - size * gradient, low, high)
+        loss = 0.5 * np.sum(weight * (z - y) ** 2)
+        sums = (penalty.mu * value, loss, np.sum(left**2), np.sum(gradient * (new - x)))
+        z, x = np.clip(new + beta * (new - x) + gamma * (new - z), low, high), new
+    return z, x, point, sums
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("unit", [1e-14, 1.0, 1e14])
+def test_the_compiled_gradient_knows_no_unit(dtype, unit):
+    pytest.importorskip("numba")
+    x = unit * image((7, 9)).astype(dtype)
+    penalty = TotalVariationL12(0.05 * unit, 0.5, 0.2 * unit)
+    value, gradient = Sweep((7, 9), dtype, penalty).gradient(x)
+    plain_value, plain = TotalVariationL12(0.05, 0.5, 0.2).value_and_gradient(x.astype(np.float64) / unit)
+    near = np.abs(gradient / unit - plain) < 20 * np.finfo(dtype).eps
+    assert near.mean() > 0.9  # ties are decided by rounding
+    assert value / unit**2 == pytest.approx(plain_value, rel=1e-5)
+
+
+def test_the_envelope_is_the_smallest_value_and_has_the_gradient_it_claims():
+    x, D = image((5, 6)), FiniteDifference((5, 6))
+    for l2_weight in (0.0, 0.5, 1.0):
+        value, _ = envelope_and_gradient(x, D, 0.2, l2_weight)
+        np.testing.assert_allclose(value, np.sum(moreau_l12(D @ x, 0.2, l2_weight=l2_weight, axis=-1)), rtol=1e-12)
+    smooth = np.random.default_rng(0).standard_normal(30)  # away from ties, where the envelope has a kink
+
+    def f(v):
+        return envelope_and_gradient(v.reshape(5, 6), D, 0.2, 0.5)[0]
+
+    def g(v):
+        return envelope_and_gradient(v.reshape(5, 6), D, 0.2, 0.5)[1].ravel()
+
+    assert check_grad(f, g, smooth) < 1e-5
+
+
+def test_one_difference_is_smoothed_as_huber_does():
+    penalty = TotalVariationL12(2.0, 0.0, 0.25, ndim=1)
+    for step in (0.1, 0.25, 1.0):
+        x = np.array([0.0, step])
+        found = minimize_scalar(lambda w, h=step: 2 * abs(w) + 4 * (w - h) ** 2, bounds=(-2, 2), method="bounded")
+        assert penalty.value(x) == pytest.approx(found.fun, abs=1e-5)
+
+
+@pytest.mark.parametrize("flip", [(-2,), (-1,), (-2, -1)])
+def test_a_flipped_penalty_is_the_penalty_of_the_flipped_image(flip):
+    x = image((6, 7))
+    plain, flipped = TotalVariationL12(0.1), TotalVariationL12(0.1, flip=flip)
+    turned = np.flip(x, axis=flip)
+    assert flipped.value(x) == pytest.approx(plain.value(turned), rel=1e-12)
+    assert flipped.true_value(x) == pytest.approx(plain.true_value(turned), rel=1e-12)
+    gradient = np.flip(plain.value_and_gradient(turned)[1], axis=flip)
+    np.testing.assert_allclose(flipped.value_and_gradient(x)[1], gradient, atol=1e-14)
+
+
+@pytest.mark.parametrize("boundary", ["neumann", "periodic"])
+@pytest.mark.parametrize("l2_weight", [0.0, 0.5, 1.0])
+def test_a_gradient_step_never_raises_the_objective(l2_weight, boundary):
+    rng = np.random.default_rng(0)
+    for alpha, smoothing in ((0.05, 0.01), (1.0, 0.1), (0.01, 1.0)):
+        y = rng.standard_normal((12, 9))
+        loss, penalty = (
+            SquaredLoss(Identity(y.shape), y),
+            TotalVariationL12(alpha, l2_weight, smoothing, 2, boundary),
+        )
+        x, size = 3 * rng.standard_normal(y.shape), 1 / (1 + penalty.lipschitz)
+        for _ in range(40):
+            value, slope = penalty.value_and_gradient(x)
+            new = x - size * (x - y + slope)
+            before = loss.value(loss.point(x)) + value
+            assert loss.value(loss.point(new)) + penalty.value(new) <= before * (1 + 1e-14)
+            x = new
+
+
+def test_compiled_and_plain_iterates_are_the_same(monkeypatch):
+    pytest.importorskip("numba")
+    y = image((40, 50)) + 0.5
+    loss = SquaredLoss(Identity(y.shape), y)
+    for penalty in (TotalVariationL12(0.05), TotalVariationL12(0.05, bounds=(0.2, 0.8), flip=(-1,))):
+        start = loss.point(penalty.project(y))
+        plain = SmoothedGradient().iterates(loss, penalty, start)
+        monkeypatch.setattr("ell12.restoration.stencil.COMPILED_FROM", 1)
+        compiled = SmoothedGradient(threads=2).iterates(loss, penalty, start)
+        for _ in range(60):
+            a, b = next(compiled), next(plain)
+            np.testing.assert_allclose(a.point.x, b.point.x, atol=1e-9)
+            assert a.objective == pytest.approx(b.objective, rel=1e-9)
+            assert a.optimality == pytest.approx(b.optimality, rel=1e-6)
+        monkeypatch.undo()
+
+
+def test_the_sweep_is_for_large_real_arrays_with_up_to_three_axes():
+    pytest.importorskip("numba")
+    large, smooth = np.zeros((256, 256)), TotalVariationL12(0.1)
+    assert sweep_for(large, smooth) is not None
+    assert sweep_for(large[:120, :120], smooth) is None
+    assert sweep_for(large.astype(complex), smooth) is None
+    assert sweep_for(large, TotalVariationL12(0.1, smoothing=0.0)) is None
+    assert sweep_for(large.reshape(16, 16, 16, 16), TotalVariationL12(0.1, ndim=4)) is None
+
+
+def test_memory_is_used_again_only_when_nobody_holds_a_view_of_it():
+    buffers = Buffers((4, 4), np.dtype(np.float64))
+    first = buffers.take()
+    address, part = first.__array_interface__["data"][0], first[1:, ::2]
+    del first
+    assert buffers.take().__array_interface__["data"][0] != address
+    del part
+    again = {buffers.take().__array_interface__["data"][0] for _ in range(1)}
+    assert again <= {address} or address in {m.__array_interface__["data"][0] for m in buffers.free}
+
+
+def test_small_images_get_one_thread():
+    assert usable_threads(100) == 1
+    assert usable_threads(10**9) >= 1
+
+
+def check_kernel_gradient(shape, ndim, dtype, make_array, to_numpy):
+    """The kernel for GPUs against its plain twin."""
+    x, epsilon = image(shape, dtype), np.finfo(dtype).eps
+    for boundary in ("neumann", "periodic"):
+        for l2_weight in (0.0, 0.5, 1.0):
+            penalty = TotalVariationL12(0.05, l2_weight, 0.2, ndim, boundary)
+            value, gradient = envelope_and_gradient(x, penalty.differences(x), 0.2, l2_weight)
+            sweep = sweep_on_gpu(make_array(x), penalty)
+            found_value, found = sweep.gradient(make_array(x))
+            assert to_numpy(found).dtype == dtype
+            np.testing.assert_allclose(to_numpy(found), penalty.mu * gradient, atol=20 * epsilon)
+            np.testing.assert_allclose(found_value, penalty.mu * value, rtol=20 * epsilon, atol=20 * epsilon)
+            assert sweep.value(make_array(x)) == found_value
+
+
+def check_kernel_steps(shape, ndim, count, make_array, to_numpy):
+    """Steps of the kernel for GPUs against plain ones, with and without weights and bounds."""
+    z, y, x = 0.3 * np.random.default_rng(0).standard_normal((3, *shape))  # ties would be decided by rounding
+    for weighted, boundary, bounds in ((0, "neumann", None), (1, "periodic", None), (1, "neumann", (-0.1, 0.2))):
+        penalty = TotalVariationL12(0.05, 0.5, 0.2, ndim, boundary, bounds)
+        weight = (np.random.default_rng(1).random(shape) < 0.5).astype(float) if weighted else None
+        expected = plain_steps(z, x, y, 1.0 if weight is None else weight, penalty, STEPS[:count])
+        old, point = (make_array(z), make_array(x)), make_array(0 * z)
+        apart = (make_array(0 * z), make_array(0 * z))
+        data = make_array(y), None if weight is None else make_array(weight)
+        for new in (apart, old):  # in place the second time
+            sums = sweep_on_gpu(make_array(z), penalty).advance(old, *data, STEPS[:count], point, new)
+            for found, wanted in zip((*new, point), expected[:3], strict=True):
+                np.testing.assert_allclose(to_numpy(found), wanted, atol=1e-14)
+            np.testing.assert_allclose(sums, expected[3], rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.usefixtures("kernels_on_cpu")
+def test_the_kernel_of_gpus_computes_the_gradient():
+    for shape, ndim in SHAPES:
+        for dtype in (np.float32, np.float64):
+            check_kernel_gradient(shape, ndim, dtype, np.array, np.asarray)
+
+
+@pytest.mark.usefixtures("kernels_on_cpu")
+def test_the_kernel_of_gpus_takes_the_steps():
+    for shape, ndim in [((7, 5), 2), ((2, 6, 3), 2), ((3, 4, 5), 3), ((9,), 1)]:
+        for count in (1, 2, 3, 4):
+            check_kernel_steps(shape, ndim, count, np.array, np.asarray)
+
+
+def test_the_kernel_on_a_gpu(gpu):
+    for shape, ndim in [*SHAPES, ((40, 600), 2), ((2, 3, 5, 300), 3), ((9000, 3), 2)]:
+        for dtype in (np.float32, np.float64):
+            check_kernel_gradient(shape, ndim, dtype, gpu.make_array, gpu.to_numpy)
+    for count in (1, 2, 3, 4):
+        check_kernel_steps((33, 300), 2, count, gpu.make_array, gpu.to_numpy)
+        check_kernel_steps((4, 5, 300), 3, count, gpu.make_array, gpu.to_numpy)
+
+
+def test_images_restored_on_a_gpu(gpu):
+    clean = np.kron(np.random.default_rng(0).random((8, 8)), np.ones((20, 20)))
+    noisy = clean + 0.1 * np.random.default_rng(1).standard_normal(clean.shape)
+    mask = np.random.default_rng(2).random(clean.shape) < 0.7
+    make = gpu.make_array
+    assert isinstance(sweep_for(make(noisy), TotalVariationL12(0.1)), CudaSweep)
+    for options in ({}, {"bounds": (0.2, 0.8)}, {"l2_weight": 1.0}, {"boundary": "periodic"}):
+        found, wanted = (denoise_tv(x, 0.1, tol=1e-3, **options) for x in (make(noisy), noisy))
+        np.testing.assert_allclose(gpu.to_numpy(found), wanted, atol=1e-3)
+    for held in (make(mask), mask):
+        found, wanted = inpaint_tv(make(noisy), held, 0.05), inpaint_tv(noisy, mask, 0.05)
+        np.testing.assert_allclose(gpu.to_numpy(found), wanted, atol=5e-3)
+    colours = np.stack([noisy, 1 - noisy, noisy.T], axis=-1)
+    found, wanted = (denoise_tv(x, 0.1, channel_axis=-1) for x in (make(colours), colours))
+    np.testing.assert_allclose(gpu.to_numpy(found), wanted, atol=5e-3)

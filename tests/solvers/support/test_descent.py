@@ -1,0 +1,92 @@
+"""Coordinate descent on a quadratic: the compiled loop against its plain twin, both against what they promise."""
+
+import numpy as np
+import pytest
+from scipy.optimize import lsq_linear
+
+from ell12 import L12
+from ell12.solvers.support.descent import Model, sweep
+
+compiled_descent = pytest.importorskip("ell12.solvers.support.compiled_descent")
+
+
+def quadratic(seed, n=12, rank=None):
+    random = np.random.default_rng(seed)
+    A = random.standard_normal((rank or 2 * n, n))
+    return A.T @ A, 3 * random.standard_normal(n)
+
+
+def value(hessian, gradient, penalty, x):
+    """Of the model, which begins at zero."""
+    return 0.5 * x @ hessian @ x + gradient @ x + penalty.value(x)
+
+
+@pytest.mark.parametrize("sweeps", [1, 7])
+@pytest.mark.parametrize("seed", range(5))
+def test_the_compiled_loop_is_its_plain_twin(seed, sweeps):
+    hessian, gradient = quadratic(seed, rank=6 if seed % 2 else None)
+    hessian[:, 3] = hessian[3] = 0.0  # a column of zeros
+    gradient[3] = 0.0
+    random = np.random.default_rng(seed)
+    x = random.standard_normal(12)
+    above = random.choice([0.0, 0.5, 2.0, np.inf], 12)
+    below = np.where(random.random(12) < 0.3, -np.inf, -above)
+    states = []
+    for loop in (sweep, compiled_descent.sweep):
+        state = x.copy(), gradient.copy()
+        loop(hessian, state[1], state[0], below, above, sweeps, 1e-9)
+        states.append(state)
+    np.testing.assert_allclose(states[0][0], states[1][0], rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(states[0][1], states[1][1], rtol=1e-11, atol=1e-12)
+    assert not np.array_equal(states[0][0], x)
+
+
+def test_a_sweep_keeps_the_gradient_of_the_quadratic():
+    hessian, gradient = quadratic(1)
+    x, slope = np.zeros(12), gradient.copy()
+    sweep(hessian, slope, x, np.full(12, -0.5), np.full(12, 0.5), 4, 0.0)
+    np.testing.assert_allclose(slope, gradient + hessian @ x, rtol=1e-12)
+
+
+def test_without_a_penalty_but_bounds_it_is_nonnegative_least_squares():
+    random = np.random.default_rng(0)
+    A, b = random.standard_normal((20, 8)), random.standard_normal(20)
+    expected = lsq_linear(A, b, (0, np.inf), tol=1e-12).x
+    model = Model(A.T @ A, L12(0.0, nonnegative=True), np.zeros(8), -A.T @ b, sweep)
+    model.minimise(1e-10, 50)
+    assert model.solved
+    np.testing.assert_allclose(model.x, expected, atol=1e-7)
+
+
+@pytest.mark.parametrize("l2_weight", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("nonnegative", [False, True])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_model_is_solved_to_rounding(seed, nonnegative, l2_weight):
+    hessian, gradient = quadratic(seed)
+    penalty = L12(1.5, l2_weight, weights=np.r_[0.0, np.linspace(0.5, 1.5, 11)], nonnegative=nonnegative)
+    model = Model(hessian, penalty, np.zeros(12), gradient, sweep)
+    model.minimise(1e-9, 30)
+    assert model.solved
+    assert model.violation <= 1e-9
+    np.testing.assert_allclose(model.gradient, gradient + hessian @ model.x, atol=1e-9)
+    assert penalty.violation(model.x, gradient + hessian @ model.x) < 1e-8
+    assert value(hessian, gradient, penalty, model.x) < 0
+
+
+def test_the_model_falls_round_by_round():
+    hessian, gradient = quadratic(4, n=30, rank=15)  # not strictly convex
+    penalty = L12(0.3)
+    model = Model(hessian, penalty, np.ones(30), gradient + hessian.sum(axis=1), sweep)
+    values = [value(hessian, gradient, penalty, model.x)]
+    for _ in range(10):
+        model.minimise(0.0, 1)
+        values.append(value(hessian, gradient, penalty, model.x))
+    assert np.all(np.diff(values) <= 1e-12 * abs(values[0]))
+    assert values[-1] < values[0]
+
+
+def test_the_bend_is_the_curvature_of_the_subtracted_norm():
+    model = Model(2 * np.eye(3), L12(0.6, l2_weight=0.5), np.array([3.0, 4.0, 0.0]), np.zeros(3), sweep)
+    assert model.bend == pytest.approx(0.6 * 0.5 / 5 / 2)
+    assert Model(np.eye(2), L12(1.0), np.zeros(2), np.zeros(2), sweep).bend == 0
+    assert Model(np.eye(2), L12(1.0, l2_weight=0.0), np.ones(2), np.zeros(2), sweep).bend == 0

@@ -1,0 +1,89 @@
+"""Newton's method by conjugate gradients, where a dense Hessian would be large beside sparse data."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+from ell12 import L12, LogisticLoss, SquaredLoss, SupportNewton, minimize, stationarity
+from ell12.losses import linear
+from ell12.operators import stored_entries
+from ell12.operators.centering import CenteredColumns
+from ell12.penalties import WithIntercept
+from ell12.solvers import newton
+
+
+def sparse_problem(seed=0, shape=(300, 200), full=0.05):
+    random = np.random.default_rng(seed)
+    A = scipy.sparse.random_array(shape, density=full, rng=random, format="csr")
+    x = random.standard_normal(shape[1]) * (random.random(shape[1]) < 0.3)
+    return A, A @ x + 0.05 * random.standard_normal(shape[0])
+
+
+def make_loss(name, A, b):
+    return SquaredLoss(A, b) if name == "squared" else LogisticLoss(A, np.where(b > 0, 1.0, -1.0))
+
+
+@pytest.mark.parametrize("l2_weight", [0.0, 1.0])
+@pytest.mark.parametrize("name", ["squared", "logistic"])
+def test_products_are_those_of_the_hessian(name, l2_weight):
+    A, b = sparse_problem()
+    weights = np.ones(200)
+    weights[[3, 50]] = 0.0
+    loss, penalty = make_loss(name, A, b), L12(0.3, l2_weight, weights=weights, nonnegative=True)
+    random = np.random.default_rng(1)
+    x = np.where(np.arange(200) < 60, random.uniform(0.5, 1, 200), 0.0)
+    problem = newton._Problem(loss, penalty)
+    place, columns = problem.place(loss.point(x)), np.arange(0, 70)
+    v = random.standard_normal(columns.size)
+    expected = problem.hessian(place, columns) @ v
+    np.testing.assert_allclose(problem.hessian_product(place, columns)(v), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("l2_weight", [0.0, 1.0])
+@pytest.mark.parametrize("name", ["squared", "logistic"])
+def test_the_same_minimum_without_a_matrix(name, l2_weight, monkeypatch):
+    A, b = sparse_problem(2)
+    columns = CenteredColumns(A, np.asarray(A.mean(axis=0)), constant=True)
+    penalty = WithIntercept(L12(0.02, l2_weight))
+    dense = minimize(make_loss(name, columns, b), penalty, solver=SupportNewton(), tol=1e-8)
+    monkeypatch.setattr(linear, "FEWEST", 5)
+    loss = make_loss(name, columns, b)
+    assert loss.most_columns == np.sqrt(A.nnz / 4) < np.count_nonzero(dense.x)
+    monkeypatch.setattr(newton, "cho_factor", None)  # not called
+    result = minimize(loss, penalty, solver=SupportNewton(), tol=1e-8)
+    assert result.converged
+    assert stationarity(loss, penalty, result.x) <= 1e-8
+    assert result.objective == pytest.approx(dense.objective, rel=1e-9)
+
+
+def test_a_direction_of_negative_curvature_is_not_followed():
+    slope = np.array([1.0, 1.0])
+    curvatures = np.array([-1.0, 0.5])
+    direction = newton.descending(lambda v: curvatures * v, 0.0, slope)
+    assert direction @ slope < 0
+    np.testing.assert_allclose(newton.descending(lambda v: curvatures * v, 2.0, slope), -slope / (curvatures + 2))
+
+
+def test_only_what_is_sparse_is_counted():
+    A, b = sparse_problem()
+    assert stored_entries(CenteredColumns(A, np.zeros(200))) == A.nnz
+    assert SquaredLoss(A.toarray(), b).most_columns == np.inf
+
+
+@pytest.mark.parametrize("l2_weight", [0.0, 1.0])
+def test_memory_stays_below_three_times_the_data(l2_weight, monkeypatch):
+    monkeypatch.setattr(linear, "FEWEST", 50)
+    A, b = sparse_problem(3, (2000, 2000), 0.03)
+    data = A.data.nbytes + A.indices.nbytes + A.indptr.nbytes
+    loss, penalty = SquaredLoss(A, b), L12(0.02, l2_weight)
+    minimize(loss, L12(1.0, l2_weight), tol=1e-1)  # loads what is loaded once
+    tracemalloc.start()
+    result = minimize(SquaredLoss(A, b), penalty, tol=1e-4)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert result.converged
+    count = np.count_nonzero(result.x)
+    assert 8 * count**2 > 2 * data  # a dense Hessian alone would be too much
+    assert peak < 2 * data
