@@ -424,13 +424,13 @@ def missing(thing: Any, protocol: type) -> list[str]:
 
 
 @lru_cache(maxsize=1024)
-def _lacking(kind: type, protocol: type) -> tuple[str, ...]:
+def _lacking(kind: Any, protocol: Any) -> tuple[str, ...]:
     """What a class lacks; its instances may have it."""
     return tuple(name for name in _names(protocol) if not hasattr(kind, name))
 
 
 @lru_cache
-def _names(protocol: type) -> tuple[str, ...]:
+def _names(protocol: Any) -> tuple[str, ...]:
     """All that a protocol asks for, the most basic first."""
     found: dict[str, None] = {}
     for base in reversed(protocol.__mro__):
