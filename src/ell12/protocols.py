@@ -419,7 +419,8 @@ def missing(thing: Any, protocol: type) -> list[str]:
     >>> missing(Half(), Penalty)
     ['prox']
     """
-    names = [name for name in _lacking(type(thing), protocol) if not hasattr(thing, name)]
+    kind: Any = type(thing)
+    names = [name for name in _lacking(kind, protocol) if not hasattr(thing, name)]
     return names or (missing(thing.wrapped, protocol) if isinstance(thing, Wrapper) else [])
 
 
