@@ -10,6 +10,7 @@ import scipy.sparse.linalg
 
 import ell12
 from ell12.losses import SquaredLoss
+from ell12.operators.conjugate_gradients import conjugate_gradients
 from ell12.operators.images import Convolution, FiniteDifference, FourierSampling, Identity, Sampling
 from ell12.restoration import (
     AlternatingMinimization,
@@ -19,7 +20,7 @@ from ell12.restoration import (
     TotalVariationL12,
 )
 from ell12.restoration.arrangements import Cropped, Mirrored, RealInput, Reshaped, Stacked
-from ell12.restoration.normal_equations import conjugate_gradients, exact_solver, normal_product
+from ell12.restoration.normal_equations import exact_solver, normal_product
 
 SMOOTH = [
     SmoothedGradient(),
@@ -196,7 +197,7 @@ def test_exact_solutions_solve(kind, boundary):
         return
     right = normal_product(A, penalty, 3.0, 0.5)(x)
     np.testing.assert_allclose(exact_solver(A, penalty, x)(right, 3.0, 0.5), x, atol=1e-12)
-    rough = conjugate_gradients(normal_product(A, penalty, 3.0, 0.5), right, 0 * x, 1e-12, 200)
+    rough = conjugate_gradients(normal_product(A, penalty, 3.0, 0.5), right, 0 * x, tol=1e-12, max_iter=200)
     np.testing.assert_allclose(rough, x, atol=1e-9)
 
 

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from ell12.operators.conjugate_gradients import conjugate_gradients
 from ell12.protocols import Array, Iterate, Point
-from ell12.restoration.normal_equations import conjugate_gradients, exact_solver, normal_product
+from ell12.restoration.normal_equations import exact_solver, normal_product
 from ell12.restoration.smoothed_gradient import Momentum, check_smoothed, descend
 from ell12.restoration.total_variation import TotalVariationL12
 
@@ -65,6 +66,6 @@ class AlternatingMinimization:
 
         def warm_started(gradient: Array, x: Array) -> Array:
             right = product(x) - gradient  # A'y + mu D'W
-            return x - conjugate_gradients(product, right, x, self.cg_tol, self.cg_max_iter)
+            return x - conjugate_gradients(product, right, x, tol=self.cg_tol, max_iter=self.cg_max_iter)
 
         return warm_started

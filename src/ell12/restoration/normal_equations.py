@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ell12.backend import inner, is_complex, is_numpy, like, namespace, norm
+from ell12.backend import is_complex, is_numpy, like, namespace
 from ell12.operators import adjoint
 from ell12.operators.images import Convolution, FourierSampling, Identity
 from ell12.protocols import Array
@@ -63,30 +63,6 @@ def normal_product(
         return A_adjoint @ (A @ x) + weight * penalty.flipped(D.H @ (D @ penalty.flipped(x))) + shift * x
 
     return product
-
-
-def conjugate_gradients(
-    product: Callable[[Array], Array], right: Array, x: Array, tol: float, max_iter: int
-) -> Array:
-    """Solve ``product(x) = right`` from x on; product must be symmetric and positive definite.
-
-    Examples
-    --------
-    >>> conjugate_gradients(lambda x: 2 * x, np.array([2.0, 4.0]), np.zeros(2), 1e-8, 5)
-    array([1., 2.])
-    """
-    residual = right - product(x)
-    direction, square = residual, inner(residual, residual)
-    limit = (tol * norm(right)) ** 2
-    for _ in range(max_iter):
-        if square <= limit:
-            break
-        image = product(direction)
-        step = square / inner(direction, image)
-        x, residual = x + step * direction, residual - step * image
-        old, square = square, inner(residual, residual)
-        direction = residual + (square / old) * direction
-    return x
 
 
 def difference_symbol(shape: tuple[int, ...], boundary: str) -> np.ndarray:

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ell12.backend import is_number, namespace, norm
+from ell12.operators.conjugate_gradients import conjugate_gradients
 from ell12.protocols import Array, Iterate, Point
 from ell12.prox import prox_l12, soft_threshold
 from ell12.prox.layout import row_norms
 from ell12.restoration.normal_equations import (
     Solve,
-    conjugate_gradients,
     exact_solver,
     has_exact_solver,
     normal_product,
@@ -167,6 +167,7 @@ def _solver(
         return lambda right, _start, weight, shift: exact(right, weight, shift)
 
     def rough(right: Array, start: Array, weight: float, shift: float) -> Array:
-        return conjugate_gradients(normal_product(loss.A, penalty, weight, shift), right, start, tol, max_iter)
+        product = normal_product(loss.A, penalty, weight, shift)
+        return conjugate_gradients(product, right, start, tol=tol, max_iter=max_iter)
 
     return rough

@@ -11,6 +11,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from ell12.backend import as_numpy, is_complex, like, norm, rounding
+from ell12.operators.conjugate_gradients import conjugate_gradients
 from ell12.protocols import Array, Iterate, Point
 from ell12.solvers.proximal_gradient import NonmonotoneAPG
 from ell12.solvers.steps import ProximalStep, check_step, objective
@@ -270,20 +271,9 @@ def descending(product: Callable[[Any], Any], shift: float, slope: Any) -> Any:
     >>> descending(lambda v: np.array([1.0, 4.0]) * v, 0.0, np.array([2.0, 4.0])).round(9)
     array([-2., -1.])
     """
-    found, left, way = np.zeros_like(slope), -slope, -slope
-    square = first = float(left @ left)
-    for _ in range(CONJUGATE_STEPS):
-        image = product(way) + shift * way
-        curvature = float(way @ image)
-        if curvature <= 0:
-            return found if found.any() else -slope
-        found = found + (square / curvature) * way
-        left = left - (square / curvature) * image
-        square, before = float(left @ left), square
-        if square <= CONJUGATE_ACCURACY**2 * first:
-            break
-        way = left + (square / before) * way
-    return found
+    return conjugate_gradients(
+        lambda v: product(v) + shift * v, -slope, tol=CONJUGATE_ACCURACY, max_iter=CONJUGATE_STEPS
+    )
 
 
 class _KeptHessian:
