@@ -8,8 +8,8 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
-
 from distributed import Client, LocalCluster
+
 from ell12 import (
     L12,
     DataUnavailable,
