@@ -40,7 +40,7 @@ ONLY_IMPORTER = {
     "array_api_compat": {"backend"},
     "dask": {"distributed"},
     "distributed": {"distributed"},
-    "numba": {"prox", "solvers", "completion", "restoration"},
+    "numba": {"backend/compiling", "restoration/compiled_stencil"},
     "matplotlib": {"experiments", "plots"},
     "sklearn": {"linear_model", "completion/imputer"},
     "PIL": {"commands"},

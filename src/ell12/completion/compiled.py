@@ -9,7 +9,8 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from ell12.backend.compiling import compiled_loop
 
 GATHERED = 256  # rows of a factor beside each other at a time
 
@@ -21,7 +22,7 @@ def sums_of_products(W: Any, H: Any, rows: Any, columns: Any) -> Any:
     return out
 
 
-@njit(cache=True, fastmath=True, error_model="numpy", nogil=True)
+@compiled_loop(fastmath=True, error_model="numpy", nogil=True)
 def _sums_of_products(W, H, rows, columns, out):  # type: ignore[no-untyped-def]
     for e in range(out.shape[0]):
         w, h = W[rows[e]], H[columns[e]]
@@ -31,7 +32,7 @@ def _sums_of_products(W, H, rows, columns, out):  # type: ignore[no-untyped-def]
         out[e] = total
 
 
-@njit(cache=True, fastmath=True, error_model="numpy", nogil=True)
+@compiled_loop(fastmath=True, error_model="numpy", nogil=True)
 def solve_rows(starts, columns, values, H, ridge, out, first, last):  # type: ignore[no-untyped-def]
     """`ell12.completion.alternating.solve_rows` for the rows from ``first`` to ``last``, within ``out``.
 
@@ -57,7 +58,7 @@ def solve_rows(starts, columns, values, H, ridge, out, first, last):  # type: ig
         _solve_in_place(gram, right)
 
 
-@njit(cache=True, fastmath=True, error_model="numpy", nogil=True)
+@compiled_loop(fastmath=True, error_model="numpy", nogil=True)
 def _solve_in_place(gram, right):  # type: ignore[no-untyped-def]
     """Cholesky's decomposition in the upper triangle, row by row, and the two substitutions."""
     rank = right.shape[0]

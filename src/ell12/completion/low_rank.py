@@ -20,6 +20,7 @@ from ell12.backend import (
     namespace,
     norm,
 )
+from ell12.backend.compiling import can_compile
 from ell12.files import write_atomically
 from ell12.protocols import Array
 
@@ -209,11 +210,11 @@ def gathered_sums_of_products(W: Array, H: Array, rows: Array, columns: Array) -
 
 
 def compiled_loops() -> Any:
-    """The compiled loops, or None without numba."""
-    try:
-        from ell12.completion import compiled
-    except ImportError:  # numba is optional
+    """The compiled loops, or None where there is no compiler."""
+    if not can_compile():
         return None
+    from ell12.completion import compiled
+
     return compiled
 
 

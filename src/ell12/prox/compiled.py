@@ -1,6 +1,6 @@
 """Compiled loops (numba), each with a plain twin elsewhere that serves as its test's oracle.
 
-Imported only where an array is large enough to pay for loading numba; the machine code is cached on disk.
+Imported only where an array is large enough to pay for loading numba; its code is cached on disk where possible.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from ell12.backend.compiling import compiled_loop
 
 
 @np.errstate(over="ignore")
@@ -25,7 +26,7 @@ def prox_rows(rows: Any, t: float, l2_weight: float) -> Any:
     return x.reshape(rows.shape) if fits else None
 
 
-@njit(cache=True, error_model="numpy", nogil=True)
+@compiled_loop(error_model="numpy", nogil=True)
 def _prox_pairs(z, x, t, relief, growth, tiny, huge):  # type: ignore[no-untyped-def]
     """Rows of two. Selections instead of branches and flat indices, so that the compiler vectorises it."""
     zero, one = z.dtype.type(0), z.dtype.type(1)
@@ -50,7 +51,7 @@ def _prox_pairs(z, x, t, relief, growth, tiny, huge):  # type: ignore[no-untyped
     return outside == 0
 
 
-@njit(cache=True, error_model="numpy", nogil=True)
+@compiled_loop(error_model="numpy", nogil=True)
 def _prox_short_rows(z, x, t, relief, growth, tiny, huge):  # type: ignore[no-untyped-def]
     zero = z.dtype.type(0)
     for i in range(z.shape[0]):

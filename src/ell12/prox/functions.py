@@ -24,6 +24,7 @@ from ell12.backend import (
     number_like,
     positions,
 )
+from ell12.backend.compiling import can_compile
 from ell12.checks import check_numbers, check_weights
 from ell12.protocols import Array
 from ell12.prox.layout import as_rows, group_rows, grouped, row_norms
@@ -337,10 +338,10 @@ def _prox_rows_compiled(rows: Any, t: float, l2_weight: float) -> Any:
     """`_prox_rows` as one compiled loop for many short real problems; None where that does not apply."""
     if rows.size < COMPILED_FROM or rows.shape[-1] > 16 or rows.dtype.char not in "fd":
         return None
-    try:
-        from ell12 import compiled
-    except ImportError:  # numba is optional
+    if not can_compile():
         return None
+    from ell12.prox import compiled
+
     return compiled.prox_rows(rows, t, l2_weight)
 
 

@@ -11,14 +11,16 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numba.extending import overload
+
+from ell12.backend.compiling import compiled_loop
 
 FLOATS: dict[str, Any] = {
     "error_model": "numpy",  # a division that may raise is not vectorised
     "fastmath": {"reassoc", "contract", "nsz", "arcp"},  # sums in any order; NaN and infinity keep their meaning
 }
-OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, **FLOATS}
+OPTIONS: dict[str, Any] = {"nogil": True, **FLOATS}
 # Where it is called for its arrays alone, what it sums up is left out: that takes inlining.
 INLINED: dict[str, Any] = {"forceinline": True, **OPTIONS}
 
@@ -43,7 +45,7 @@ def _inverse_root(square):  # type: ignore[no-untyped-def]
     return single if square == types.float32 else double
 
 
-@njit(**INLINED)
+@compiled_loop(**INLINED)
 def _pair(x, y, numbers):  # type: ignore[no-untyped-def]
     """``d - prox(d)`` of the differences d = (x, y), and their envelope; selections instead of branches.
 
@@ -64,7 +66,7 @@ def _pair(x, y, numbers):  # type: ignore[no-untyped-def]
     return math.copysign(c - factor * p, x), math.copysign(d - factor * q, y), envelope
 
 
-@njit(**INLINED)
+@compiled_loop(**INLINED)
 def _triple(x, y, z, numbers):  # type: ignore[no-untyped-def]
     """`_pair` for three differences."""
     _, t, growth, unit, l2_weight, zero, half = numbers
@@ -84,7 +86,7 @@ def _triple(x, y, z, numbers):  # type: ignore[no-untyped-def]
     return math.copysign(d, x), math.copysign(e, y), math.copysign(f, z), envelope
 
 
-@njit(**INLINED)
+@compiled_loop(**INLINED)
 def _slope_2d(here, below, periodic, numbers, flow, slope):  # type: ignore[no-untyped-def]
     """A row of the penalty's gradient over mu, and the row's envelope.
 
@@ -104,7 +106,7 @@ def _slope_2d(here, below, periodic, numbers, flow, slope):  # type: ignore[no-u
     return total
 
 
-@njit(**INLINED)
+@compiled_loop(**INLINED)
 def _slope_3d(here, below, behind, periodic, numbers, flow, back, slope):  # type: ignore[no-untyped-def]
     """`_slope_2d` with the next plane's row ``behind``, and ``back`` as ``flow`` across planes."""
     n = slope.size
@@ -123,7 +125,7 @@ def _slope_3d(here, below, behind, periodic, numbers, flow, back, slope):  # typ
     return total
 
 
-@njit(**INLINED)
+@compiled_loop(**INLINED)
 def _step(mu, slope, here, y, weight, x, step, limits, new_x, new_z):  # type: ignore[no-untyped-def]
     """A row of the step from z, ``here``: its new points and the extrapolated ones. Without y: the gradient.
 
@@ -155,7 +157,7 @@ def _step(mu, slope, here, y, weight, x, step, limits, new_x, new_z):  # type: i
     return loss, square, turn
 
 
-@njit(**INLINED)
+@compiled_loop(**INLINED)
 def _copy_row(row, periodic, out):  # type: ignore[no-untyped-def]
     """Copy a row and append what follows its end: the last pixel, or the first."""
     n = row.size
@@ -164,14 +166,14 @@ def _copy_row(row, periodic, out):  # type: ignore[no-untyped-def]
     out[n] = row[0] if periodic else row[n - 1]
 
 
-@njit(**INLINED)
+@compiled_loop(**INLINED)
 def _add(sums, parts):  # type: ignore[no-untyped-def]
     sums[1] += parts[0]
     sums[2] += parts[1]
     sums[3] += parts[2]
 
 
-@njit(**OPTIONS)
+@compiled_loop(**OPTIONS)
 def sweep_2d(  # type: ignore[no-untyped-def]
     z, x, y, weight, periodic, first, last, numbers, steps, limits, point, new_z, new_x, rows, sums
 ):
@@ -217,7 +219,7 @@ def sweep_2d(  # type: ignore[no-untyped-def]
                 rows[s + 1, 1 + i % 2, n] = ahead[0] if periodic else ahead[n - 1]
 
 
-@njit(**OPTIONS)
+@compiled_loop(**OPTIONS)
 def sweep_3d(  # type: ignore[no-untyped-def]
     z, x, y, weight, periodic, first, last, numbers, steps, limits, point, new_z, new_x, rows, back, sums
 ):

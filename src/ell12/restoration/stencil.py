@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ell12.backend import cuda, inner, is_numpy, namespace
+from ell12.backend.compiling import can_compile
 from ell12.operators.images import FiniteDifference
 from ell12.protocols import Array
 from ell12.prox import prox_l12
@@ -176,12 +177,9 @@ def sweep_for(x: Array, penalty: Any, threads: int | None = None) -> Any:
         from ell12.restoration.cuda_stencil import sweep_on_gpu
 
         return sweep_on_gpu(x, penalty)
-    if x.dtype.char not in "fd":
+    if x.dtype.char not in "fd" or not can_compile():
         return None
-    try:
-        return Sweep(tuple(x.shape), x.dtype, penalty, threads)
-    except ImportError:  # numba is optional
-        return None
+    return Sweep(tuple(x.shape), x.dtype, penalty, threads)
 
 
 def usable_threads(pixels: int) -> int:

@@ -1,14 +1,14 @@
 """Coordinate descent as a compiled loop (numba); its plain twin is in `ell12.solvers.support.descent`.
 
-Imported only where a problem is large enough to pay for loading numba; the machine code is cached on disk.
+Imported only where a problem is large enough to pay for loading numba; its code is cached on disk where possible.
 """
 
 from __future__ import annotations
 
-from numba import njit
+from ell12.backend.compiling import compiled_loop
 
 
-@njit(cache=True, error_model="numpy", nogil=True)
+@compiled_loop(error_model="numpy", nogil=True)
 def sweep(hessian, slope, x, below, above, sweeps, target):  # type: ignore[no-untyped-def]
     """`ell12.solvers.support.descent.sweep`, entry by entry."""
     for _ in range(sweeps):
@@ -27,7 +27,7 @@ def sweep(hessian, slope, x, below, above, sweeps, target):  # type: ignore[no-u
             break
 
 
-@njit(cache=True, error_model="numpy", nogil=True)
+@compiled_loop(error_model="numpy", nogil=True)
 def _best_entry(curvature, old, slope, below, above):  # type: ignore[no-untyped-def]
     if not curvature > 0.0:
         return 0.0 if below <= -slope <= above else old

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ell12.backend import is_numpy, max_abs, rounding
+from ell12.backend.compiling import can_compile
 from ell12.protocols import Array, Iterate, Point
 from ell12.solvers.steps import ProximalStep, objective
 from ell12.solvers.support import descent
@@ -281,11 +281,12 @@ def _with_entries(x: Any, columns: Any, values: Any) -> Any:
 
 
 def _sweep_for(entries: int) -> Callable[..., None]:
-    """Coordinate descent, compiled if a matrix has so many entries that this pays."""
-    if entries < COMPILED_FROM and "ell12.solvers.support.compiled_descent" not in sys.modules:
+    """Coordinate descent, compiled if a matrix has enough entries for this to pay.
+
+    The size alone decides: the two loops round differently, and an answer must not depend on what ran before.
+    """
+    if entries < COMPILED_FROM or not can_compile():
         return descent.sweep
-    try:
-        from ell12.solvers.support import compiled_descent
-    except ImportError:  # numba is optional
-        return descent.sweep
+    from ell12.solvers.support import compiled_descent
+
     return compiled_descent.sweep
