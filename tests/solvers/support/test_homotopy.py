@@ -7,7 +7,7 @@ from sklearn.linear_model import Lasso, lars_path
 
 from ell12 import L12, L12Regressor, NonmonotoneAPG, SquaredLoss, datasets, minimize, stationarity
 from ell12.penalties import WithIntercept
-from ell12.solvers import homotopy, working_set
+from ell12.solvers.support import homotopy, working_set
 from ell12.solvers.support.homotopy import Homotopy
 
 

@@ -11,7 +11,7 @@ from ell12.losses import linear
 from ell12.operators import stored_entries
 from ell12.operators.centering import CenteredColumns
 from ell12.penalties import WithIntercept
-from ell12.solvers import newton
+from ell12.solvers.support import newton
 
 
 def sparse_problem(seed=0, shape=(300, 200), full=0.05):

@@ -26,7 +26,8 @@ from ell12 import (
     stationarity,
 )
 from ell12.penalties import WithIntercept
-from ell12.solvers import working_set, working_set_lacks
+from ell12.solvers import working_set_lacks
+from ell12.solvers.support import working_set
 
 
 def design(seed=0, shape=(60, 200), nonzero=8):
