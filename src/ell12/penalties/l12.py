@@ -12,7 +12,8 @@ from ell12.backend import as_floating, device, indices_like, is_complex, like, m
 from ell12.backend.norms import l1_and_l2
 from ell12.checks import check_numbers, check_weights, set_numbers
 from ell12.protocols import Array
-from ell12.prox import prox_l12, prox_l12_groups, prox_l12_iterative
+from ell12.prox import prox_l12_groups
+from ell12.prox.kernel import prox_iterative, prox_vector
 from ell12.prox.layout import group_norms, group_rows
 
 
@@ -78,17 +79,14 @@ class L12:
         """`ell12.prox.prox_l12` with threshold ``alpha * step``; entries of weight 0 pass."""
         if self.alpha * step == 0:
             return namespace(x).where(x < 0, 0, x) if self.nonnegative else x
-        return self._with_free(x, prox_l12(x, self.alpha * step, l2_weight=self.l2_weight, **self._prox_options()))
+        check_weights(self.weights, tuple(x.shape))
+        return self._with_free(x, prox_vector(x, self.alpha * float(step), self.l2_weight, *self._prox_options()))
 
     def prox_iterative(self, x: Array, step: float, start: Array, tol: float) -> Array:
         """The same point by the numerical method of the paper, warm-started."""
-        options = {
-            "l2_weight": self.l2_weight,
-            "start": self._penalised(start),
-            "tol": tol,
-            **self._prox_options(),
-        }
-        return self._with_free(x, prox_l12_iterative(self._penalised(x), self.alpha * step, **options)[0])
+        numbers = (self.alpha * float(step), self.l2_weight, *self._prox_options())
+        start, inside = self._penalised(start), self._penalised(x)
+        return self._with_free(x, prox_iterative(inside, *numbers, start=start, tol=tol, max_iter=1000)[0])
 
     @property
     def convex(self) -> L12:
@@ -159,11 +157,8 @@ class L12:
             return self
         return replace(self, weights=namespace(self.weights).take(self.weights, columns, axis=0))
 
-    def _prox_options(self) -> dict[str, Any]:
-        return {
-            "weights": self.weights if self._held is None else self._held,
-            "nonnegative": self.nonnegative,
-        }
+    def _prox_options(self) -> tuple[Any, bool]:
+        return self.weights if self._held is None else self._held, self.nonnegative
 
     def _support_weights(self, x: Array) -> Any:
         """The weights where x is not zero: an infinite one holds its entry at zero, which costs nothing."""

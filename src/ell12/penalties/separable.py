@@ -13,7 +13,7 @@ from ell12.backend import namespace
 from ell12.checks import set_numbers
 from ell12.penalties.l12 import L1, L12
 from ell12.protocols import Array
-from ell12.prox import with_signs
+from ell12.prox.kernel import with_signs
 
 
 @dataclass(frozen=True)

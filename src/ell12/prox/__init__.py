@@ -7,7 +7,6 @@ from ell12.prox.functions import (
     prox_l12_iterative,
     prox_l12_spectral,
     soft_threshold,
-    with_signs,
 )
 
 __all__ = [
@@ -17,5 +16,4 @@ __all__ = [
     "prox_l12_iterative",
     "prox_l12_spectral",
     "soft_threshold",
-    "with_signs",
 ]

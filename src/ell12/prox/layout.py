@@ -24,7 +24,7 @@ from ell12.backend import (
 from ell12.protocols import Array
 
 
-def as_rows(z: Array, t: Any, weights: Any, axis: int | tuple[int, ...] | None) -> tuple[Array, Any, Any, Any]:
+def lay_out(z: Array, t: Any, weights: Any, axis: int | tuple[int, ...] | None) -> tuple[Array, Any, Any, Any]:
     """z, t and weights laid out with one problem along the last axis, and the way back.
 
     Half precision is laid out in single precision; the way back returns to it.
@@ -47,20 +47,29 @@ def as_rows(z: Array, t: Any, weights: Any, axis: int | tuple[int, ...] | None) 
         x = xp.permute_dims(xp.reshape(x, moved), back)
         return xp.astype(x, z.dtype) if is_half(z) else x
 
-    work = xp.astype(z, xp.float32) if is_half(z) else z
-    t_rows = float(t) if is_number(t) else _t_as_rows(like(t, work), batch_shape, shape, axes)
+    work = as_single(z)
     w_rows = None if weights is None else rows_of(xp.broadcast_to(like(weights, work), shape))
-    return rows_of(work), t_rows, w_rows, restore
+    return rows_of(work), thresholds(t, work, shape, axes), w_rows, restore
 
 
-def _t_as_rows(t: Array, batch_shape: tuple[int, ...], shape: tuple[int, ...], axes: tuple[int, ...]) -> Array:
-    """One threshold per problem, with a last axis of length 1."""
+def thresholds(t: Any, z: Array, shape: tuple[int, ...], axes: tuple[int, ...]) -> Any:
+    """One threshold for all problems, or one per problem with a last axis of length 1, of the kind of z.
+
+    ``shape`` is that of all problems, and ``axes`` are those of one problem.
+    """
+    if is_number(t):
+        return float(t)
+    t, batch_shape = like(t, z), tuple(n for a, n in enumerate(shape) if a not in axes)
     kept = tuple(1 if a in axes else n for a, n in enumerate(shape))
     if tuple(t.shape) not in ((), batch_shape, kept):
         got = tuple(t.shape)
         raise ValueError(f"t must be a number or of shape {batch_shape}, one per problem; got shape {got}")
-    xp = namespace(t)
-    return t if t.shape == () else xp.reshape(t, (*batch_shape, 1))
+    return t if t.shape == () else namespace(t).reshape(t, (*batch_shape, 1))
+
+
+def as_single(z: Array) -> Array:
+    """Half precision, which holds no sum of squares, as single precision; anything else as it is."""
+    return namespace(z).astype(z, namespace(z).float32) if is_half(z) else z
 
 
 def row_norms(rows: Array) -> Array:

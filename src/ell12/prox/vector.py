@@ -18,8 +18,8 @@ BLOCK = 10_000  # the longest vectors that BLAS does not split among threads
 MOST_BLOCKS = 4224  # of threads on a GPU: the fastest of those tried on an H200
 
 
-def prox_vector(z: Array, t: Any, l2_weight: Any, weights: Any, nonnegative: bool) -> Array | None:
-    """`ell12.prox.functions.prox_l12` of all entries as one vector; None where only the general kernel will do."""
+def quick_prox(z: Array, t: Any, l2_weight: Any, weights: Any, nonnegative: bool) -> Array | None:
+    """`ell12.prox.kernel.prox_vector` in few passes; None where only the general kernel will do."""
     if not is_number(t) or not is_number(l2_weight):
         return None
     if is_numpy(z):

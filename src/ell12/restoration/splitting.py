@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from ell12.backend import is_number, namespace, norm
 from ell12.operators.conjugate_gradients import conjugate_gradients
 from ell12.protocols import Array, Iterate, Point
-from ell12.prox import prox_l12, soft_threshold
+from ell12.prox.kernel import prox_rows, prox_vector
 from ell12.prox.layout import row_norms
 from ell12.restoration.normal_equations import (
     Solve,
@@ -74,7 +74,7 @@ class TotalVariationDCA:
                 old = x
                 x = solve(right + rho * penalty.flipped(D.H @ (split - multiplier)), x, rho, 0.0)
                 steps = D @ penalty.flipped(x)
-                split = soft_threshold(steps + multiplier, penalty.alpha / rho)
+                split = prox_vector(steps + multiplier, penalty.alpha / rho, 0.0)
                 multiplier = multiplier + steps - split
                 if norm(x - old) <= self.inner_tol * norm(x):
                     break
@@ -130,7 +130,7 @@ class GrowingADMM:
                 right = right + rho * (inside - held)
             x = solve(right, x, rho, rho if bounded else 0.0)
             steps, old = D @ penalty.flipped(x), split
-            split = prox_l12(steps + multiplier, penalty.alpha / rho, l2_weight=penalty.l2_weight, axis=-1)
+            split = prox_rows(steps + multiplier, penalty.alpha / rho, penalty.l2_weight)
             multiplier = (multiplier + steps - split) / self.growth
             if bounded:
                 inside = penalty.project(x + held)

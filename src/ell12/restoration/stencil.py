@@ -20,7 +20,7 @@ from ell12.backend import cuda, inner, is_numpy, namespace
 from ell12.backend.compiling import can_compile
 from ell12.operators.images import FiniteDifference
 from ell12.protocols import Array
-from ell12.prox import prox_l12
+from ell12.prox.kernel import prox_rows
 from ell12.prox.layout import row_norms
 
 COMPILED_FROM = 2**14  # pixels from which an image pays for loading the compiled sweep
@@ -31,7 +31,7 @@ STEPS = 4  # that one sweep takes at most
 def envelope_and_gradient(x: Array, D: FiniteDifference, t: float, l2_weight: float) -> tuple[float, Array]:
     """``sum_i min_w 1/2 ||w - (D x)_i||^2 + t (||w||_1 - l2_weight ||w||_2)`` and its gradient ``D'(D x - w)``."""
     steps = D @ x
-    kept = prox_l12(steps, t, l2_weight=l2_weight, axis=-1)
+    kept = prox_rows(steps, t, l2_weight)
     away, xp = steps - kept, namespace(x)
     cost = float(xp.sum(xp.abs(kept))) - l2_weight * float(xp.sum(row_norms(kept)))
     return t * cost + 0.5 * inner(away, away), D.H @ away
