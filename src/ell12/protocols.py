@@ -408,6 +408,11 @@ def offers(thing: Any, protocol: type) -> bool:
     return not missing(thing, protocol)
 
 
+def session_of(loss: Any) -> Any:
+    """The loss with a memory of its own for one run, if it keeps one at all."""
+    return loss.session() if offers(loss, SessionLoss) else loss
+
+
 def missing(thing: Any, protocol: type) -> list[str]:
     """The names that a protocol asks for and a loss, a penalty or a solver lacks.
 

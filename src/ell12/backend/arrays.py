@@ -297,7 +297,7 @@ def choose(mask: Array, x: Array, y: Array) -> Array:
 
 def take(x: Array, which: np.ndarray, axis: int) -> Array:
     """The entries of x along an axis whose numbers a NumPy array holds."""
-    return namespace(x).take(x, indices_like(which, x), axis=axis)
+    return np.take(x, which, axis=axis) if is_numpy(x) else namespace(x).take(x, indices_like(which, x), axis=axis)
 
 
 def join(arrays: list[Array], axis: int) -> Array:

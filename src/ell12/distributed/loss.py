@@ -6,7 +6,6 @@ import math
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from ell12.distributed.moments import moments
 from ell12.distributed.passes import Blocks
 from ell12.distributed.substitution import Identity, Selection, Substitution
 from ell12.losses import SquaredLoss
+from ell12.losses.sessions import Sessions, fact
 from ell12.operators.spectrum import largest_eigenvalue
 from ell12.protocols import Array, Batch, Point
 
@@ -67,7 +67,29 @@ class Combination:
         return total
 
 
-class SumLoss:
+class Memory:
+    """The places where a run was lately, and the one where it is likely to go."""
+
+    def __init__(self) -> None:
+        self.places: OrderedDict[bytes, Place] = OrderedDict()
+        self.foreseen: Place | None = None
+
+    def place(self, x: Array) -> Place:
+        """The place of x."""
+        key = x.tobytes()
+        place = self.places.pop(key, None) or Place(x)
+        self.places[key] = place
+        while len(self.places) > REMEMBERED:
+            self.places.popitem(last=False)
+        return place
+
+    def take_foreseen(self) -> Place | None:
+        """The place foreseen, which is then forgotten."""
+        place, self.foreseen = self.foreseen, None
+        return place
+
+
+class SumLoss(Sessions):
     """``scale * sum_i f_i(x)``, f_i being an in-memory loss over the i-th block of rows, on its worker.
 
     An evaluation is one pass: x goes to the blocks, a number and a gradient come back for each and are added on
@@ -95,12 +117,12 @@ class SumLoss:
         substitution: Substitution | None = None,
         gram: Array | None = None,
     ) -> None:
+        super().__init__()
         self.blocks, self.kind = blocks, kind
         self.dtype, self.scale, self.target = np.dtype(dtype), scale, target
         self.substitution = Identity() if substitution is None else substitution
-        self._gram = gram
-        self._places: OrderedDict[bytes, Place] = OrderedDict()
-        self._foreseen: Place | None = None
+        if gram is not None:
+            self._facts["_gram"] = gram
         self._affine = issubclass(kind.loss, SquaredLoss)
 
     def __repr__(self) -> str:
@@ -149,8 +171,14 @@ class SumLoss:
     def restrict(self, columns: Array) -> SumLoss:
         """The same loss in the given entries of x alone, the others being zero."""
         chosen = Selection(np.asarray(columns), self.start().size, self.substitution)
-        shared = {"dtype": self.dtype, "scale": self.scale, "target": self.target, "gram": self._gram}
-        return SumLoss(self.blocks, self.kind, substitution=chosen, **shared)
+        shared = {
+            "dtype": self.dtype,
+            "scale": self.scale,
+            "target": self.target,
+            "gram": self._facts.get("_gram"),
+        }
+        other = SumLoss(self.blocks, self.kind, substitution=chosen, **shared)
+        return other if self._memory is None else other.session()
 
     def batches(self, size: int, random: Any = None) -> Iterator[Batch]:
         """Losses over some rows of a block at a time, which sum to this one; for stochastic solvers.
@@ -161,17 +189,15 @@ class SumLoss:
 
     def foresee(self, make_point: Callable[..., Point], *arguments: Any) -> None:
         """Say where a gradient is likely asked for soon: the next pass goes to ``make_point(*arguments)`` too."""
-        if not self._affine:
-            self._foreseen = self._place(make_point(*arguments).x)
+        if not self._affine and self._memory is not None:
+            self._memory.foreseen = self._place(make_point(*arguments).x)
 
     def _place(self, x: Array) -> Place:
-        """The place of x, the same as before if it was there lately."""
-        key = x.tobytes()
-        place = self._places.pop(key, None) or Place(x)
-        self._places[key] = place
-        while len(self._places) > REMEMBERED:
-            self._places.popitem(last=False)
-        return place
+        """The place of x, the same as before if a session was there lately."""
+        return Place(x) if self._memory is None else self._memory.place(x)
+
+    def _new_memory(self) -> Memory:
+        return Memory()
 
     def _known(self, point: Point) -> Place:
         """The place of a point, evaluated."""
@@ -179,7 +205,7 @@ class SumLoss:
         single = len(factors) == 1 and next(iter(factors.values())) == 1
         place = next(iter(factors)) if single else self._place(point.x)
         if place.gradient is None:
-            ahead, self._foreseen = self._foreseen, None
+            ahead = None if self._memory is None else self._memory.take_foreseen()
             both = ahead is not None and ahead is not place and ahead.gradient is None
             self._evaluate([place, ahead] if ahead is not None and both else [place])
         return place
@@ -193,25 +219,30 @@ class SumLoss:
             place.value = self.scale * float(value)
             place.gradient = (self.scale * self.substitution.adjoint(gradient)).astype(self.dtype)
 
-    @cached_property
+    @fact
     def _row_counts(self) -> list[int]:
         return self.blocks.total("rows", row_counts)
 
-    @cached_property
+    @fact
     def _gram_norm(self) -> float:
         start = np.random.default_rng(0).standard_normal(self.start().size)
         apply = self._gram_product()
         substitution = self.substitution
-        closeness = 1e-2 if self._gram is not None else 1e-1  # a pass for each product: fewer, and shorter steps
+        closeness = 1e-1 if self._gram is None else 1e-2  # a pass for each product: fewer, and shorter steps
         return largest_eigenvalue(
             lambda v: substitution.adjoint(apply(substitution.linear(v))), start, rtol=closeness
         )
 
+    @fact
+    def _gram(self) -> Array | None:
+        """The products of the columns: one pass. None where these are many."""
+        if self.kind.width > GRAM_COLUMNS:
+            return None
+        found = self.blocks.total("moments", moments, True, "none")
+        return found.gram(self.kind.width, self.kind.intercept)
+
     def _gram_product(self) -> Callable[[Array], Array]:
         """``v -> A' diag(w) A v``: from the products of the columns, or one pass for each v."""
-        if self._gram is None and self.kind.width <= GRAM_COLUMNS:
-            found = self.blocks.total("moments", moments, True, "none")
-            self._gram = found.gram(self.kind.width, self.kind.intercept)
         gram = self._gram
         if gram is not None:
             return lambda v: gram @ v

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cached_property
 from typing import Any
 
 from ell12.backend import namespace
 from ell12.losses.linear import LinearLoss
+from ell12.losses.sessions import fact
 from ell12.protocols import Array, Batch, Point
 
 
@@ -35,12 +35,6 @@ class InterceptSquaredLoss(LinearLoss):
         """The best intercept of every right-hand side."""
         return -self._means(point.prediction - self.b)
 
-    def select_problems(self, which: Any) -> InterceptSquaredLoss:
-        """The loss of some of the right-hand sides."""
-        other = super().select_problems(which)
-        other.__dict__.pop("_totals", None)
-        return other
-
     def batches(self, size: int, random: Any = None) -> Iterator[Batch]:  # noqa: ARG002
         """Not to be had: the intercepts join all rows."""
         raise TypeError("InterceptSquaredLoss is no sum over rows: its intercepts join them")
@@ -48,7 +42,7 @@ class InterceptSquaredLoss(LinearLoss):
     def _means(self, values: Array) -> Array:
         return namespace(values).sum(self._weighted(values), axis=0) / self._totals
 
-    @cached_property
+    @fact
     def _totals(self) -> Array:
         """The sum of the weights of each right-hand side."""
         return namespace(self.b).sum(self._weighted(namespace(self.b).ones_like(self.b)), axis=0)

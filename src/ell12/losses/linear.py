@@ -6,11 +6,9 @@ carries its prediction. ``scale`` is the only place where a sum becomes a mean.
 
 from __future__ import annotations
 
-import copy
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -30,6 +28,7 @@ from ell12.backend import (
     take,
 )
 from ell12.checks import check_entries, check_numbers, convert
+from ell12.losses.sessions import Sessions, fact
 from ell12.operators import (
     adjoint,
     as_operator,
@@ -40,15 +39,20 @@ from ell12.operators import (
     select_columns,
     stored_entries,
 )
-from ell12.operators.active_columns import ActiveColumns
+from ell12.operators.columns import ColumnStore
 from ell12.operators.gram import ridge_solver, weighted_gram
 from ell12.operators.spectrum import largest_eigenvalue
 from ell12.protocols import Array, Batch, Point
 
-FEWEST = 700  # columns whose Gram matrix is small beside what else a process holds
+# Up to FEWEST columns a dense Gram matrix is made, however few numbers a sparse A holds: it takes 4 MB, which is
+# little beside what else a process holds.
+FEWEST = 700
+# From SMALL entries of A on, a session keeps the columns that sparse vectors use. A product with fewer takes some
+# 20 microseconds, about as long as finding out which columns are used.
+SMALL = 2**16
 
 
-class LinearLoss(ABC):
+class LinearLoss(Sessions, ABC):
     """``scale * sum_i w_i l((A x)_i, b_i)``, with a pointwise l that subclasses give.
 
     Subclasses define ``_pointwise``, ``_slope`` and ``_second`` (l and its derivatives in the prediction) and
@@ -62,9 +66,10 @@ class LinearLoss(ABC):
 
     second_bound: ClassVar[float] = 1.0
     takes_complex: ClassVar[bool] = False
-    quadratic: ClassVar[bool] = False  # whether the Hessian is the same everywhere
+    is_quadratic: ClassVar[bool] = False  # whether the Hessian is the same everywhere
 
     def __init__(self, A: Any, b: Any, *, sample_weight: Any = None, scale: float = 1.0) -> None:
+        super().__init__()
         self.A = as_operator(A)
         self.b = self._as_observations(b)
         self.sample_weight = None if sample_weight is None else self._as_weights(sample_weight)
@@ -122,15 +127,17 @@ class LinearLoss(ABC):
 
     def restrict(self, columns: Array) -> LinearLoss:
         """The same loss in the given entries of x alone, the others being zero."""
-        return self._over(select_columns(self.A, columns))
+        other = self._derived(A=select_columns(self.A, columns))
+        return other if self._memory is None else other.session()
 
     def select_problems(self, which: Any) -> Any:
         """The loss of some of the right-hand sides, named by a NumPy array of their numbers."""
-        other = copy.copy(self)  # with the bound on the curvature, which holds for some as for all
-        other.b = take(self.b, which, 1)
-        if self.sample_weight is not None and self.sample_weight.shape[-1] == self.b.shape[-1]:
-            other.sample_weight = take(self.sample_weight, which, 1)
-        return other
+        weight = self.sample_weight
+        if weight is not None and weight.shape[-1] == self.b.shape[-1]:
+            weight = take(weight, which, 1)
+        # The bound on the curvature of all problems holds for some as well.
+        facts = {"_gram_norm": self._gram_norm, "_adjoint": self._adjoint}
+        return self._derived(facts, b=take(self.b, which, 1), sample_weight=weight)
 
     def batches(self, size: int, random: Any = None) -> Iterator[Batch]:
         """Losses of about ``size`` rows each that sum to this one, in random order if ``random`` is given.
@@ -142,9 +149,8 @@ class LinearLoss(ABC):
         count, mapped = -(-int(self.b.shape[0]) // size), is_mapped(self.A)
         for index in range(count) if random is None else random.permutation(count).tolist():
             rows = slice(index * size, (index + 1) * size) if mapped else slice(index, None, count)
-            batch = self._over(self.A[rows])
-            batch.b = self.b[rows]
-            batch.sample_weight = None if self.sample_weight is None else self.sample_weight[rows]
+            weight = None if self.sample_weight is None else self.sample_weight[rows]
+            batch = self._derived(A=self.A[rows], b=self.b[rows], sample_weight=weight)
             yield Batch(batch, index, count, rows)
 
     def gram_product(self, v: Array) -> Array:
@@ -161,14 +167,36 @@ class LinearLoss(ABC):
         """Of how many columns a dense Gram matrix stays small beside the data: a quarter of their numbers."""
         return max(FEWEST, math.sqrt(stored_entries(self.A) / 4))
 
-    def hessian(self, point: Point, columns: Array | None = None, others: Array | None = None) -> Array:
-        """The Hessian as a dense matrix, of the given entries of x or of all; for Newton's method.
+    def point_within(self, x: Array, columns: Array) -> Point:
+        """``x``, which is zero but for the given entries, with its prediction from these columns."""
+        if self._memory is not None:
+            return Point(x, self._memory.product_within(x[columns], columns))
+        return Point(x, select_columns(self.A, columns) @ x[columns])
 
-        With ``others``, the block whose rows are the given entries and whose columns are these.
+    def hessian(self, point: Point, columns: Array | None = None, others: Array | None = None) -> Array:
+        """The Hessian in the given entries of x, or in all: a dense matrix, a fresh copy; for Newton's method.
+
+        A session computes every entry once while the curvature stays the same.
         """
-        A = self.A if columns is None else select_columns(self.A, columns)
-        B = A if others is None else select_columns(self.A, others)
-        return weighted_gram(A, self._row_curvature(point), B)
+        curvature = self._row_curvature(point)
+        if columns is None:
+            return weighted_gram(self.A, curvature)
+        if others is not None:
+            return weighted_gram(select_columns(self.A, columns), curvature, select_columns(self.A, others))
+        if self._memory is not None:
+            return self._memory.gram(curvature, columns)
+        return weighted_gram(select_columns(self.A, columns), curvature)
+
+    def hessian_product(self, point: Point, columns: Array) -> Callable[[Array], Array]:
+        """The map ``v -> hessian(point, columns) v``: two products with these columns, and no matrix."""
+        A, curvature = select_columns(self.A, columns), self._row_curvature(point)
+        transposed = adjoint(A)
+        return lambda v: transposed @ (curvature * (A @ v))
+
+    @property
+    def quadratic(self) -> bool:
+        """The same as ``is_quadratic``."""
+        return self.is_quadratic
 
     def proximal(self, weight: float) -> Callable[[Array, Array], Array]:
         """The map ``(q, start) -> argmin_v f(v) + weight/2 ||v - q||^2``; for ADMM.
@@ -200,6 +228,14 @@ class LinearLoss(ABC):
 
     def _row_curvature(self, point: Point) -> Array:
         """The curvature as one number for each row of A."""
+        return self._fixed_curvature if self.is_quadratic else self._checked_row_curvature(point)
+
+    @fact
+    def _fixed_curvature(self) -> Array:
+        """That of a quadratic loss."""
+        return self._checked_row_curvature(Point(None, self.b))
+
+    def _checked_row_curvature(self, point: Point) -> Array:
         curvature = self.curvature(point)
         xp = namespace(curvature)
         rows = xp.reshape(curvature, (math.prod(output_shape(self.A)), -1))
@@ -209,13 +245,8 @@ class LinearLoss(ABC):
 
     # Data
 
-    def _over(self, A: Any) -> Any:
-        """The same loss with another matrix."""
-        other = copy.copy(self)
-        other.A = A
-        for name in ("_gram_norm", "_adjoint", "_active_columns", "_kept_columns"):
-            other.__dict__.pop(name, None)
-        return other
+    def _new_memory(self) -> ColumnStore:
+        return ColumnStore(self.A, self.most_columns)
 
     def _as_observations(self, b: Any) -> Array:
         b = beside(as_floating(b, "b"), self.A, "b")
@@ -256,21 +287,18 @@ class LinearLoss(ABC):
 
     # Products
 
-    @cached_property
+    @fact
     def _adjoint(self) -> Any:
         return adjoint(self.A)
 
     def _predict(self, x: Array) -> Array:
         if is_numpy(x) and has_columns(self.A) and x.shape[:1] == input_shape(self.A) and not x.any():
             return np.zeros((*output_shape(self.A), *x.shape[1:]), dtype=np.result_type(dtype_of(self.A), x.dtype))
-        sparse = is_numpy(self.A) and x.shape == self.A.shape[1:] and self.A.size > 2**16
-        return (self._active_columns if sparse else self.A) @ x
+        if self._memory is not None and is_numpy(self.A) and x.shape == self.A.shape[1:] and self.A.size > SMALL:
+            return self._memory.product(x)
+        return self.A @ x
 
-    @cached_property
-    def _active_columns(self) -> ActiveColumns:
-        return ActiveColumns(self.A)
-
-    @cached_property
+    @fact
     def _gram_norm(self) -> float:
         known = getattr(self.A, "norm_squared", None)
         if known is not None and self.sample_weight is None:

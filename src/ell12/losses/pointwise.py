@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from ell12.backend import inner, namespace
 from ell12.losses.linear import LinearLoss, as_positive
-from ell12.operators import output_shape
 from ell12.operators.gram import ridge_solver
-from ell12.operators.kept_columns import KeptColumns
 from ell12.protocols import Array, Point
 
 
@@ -39,7 +36,7 @@ class SquaredLoss(LinearLoss):
     """
 
     takes_complex = True
-    quadratic = True
+    is_quadratic = True
 
     def value(self, point: Point) -> float:
         """The loss; no product."""
@@ -52,19 +49,8 @@ class SquaredLoss(LinearLoss):
         return 0.5 * self.scale * inner(difference, self._weighted(difference))
 
     def gram(self, columns: Array) -> Array:
-        """The Hessian in the given entries as a dense NumPy matrix, whose entries are computed once and kept."""
-        gram = self._kept_columns.gram(columns)
-        gram *= self.scale
-        return gram
-
-    def point_within(self, x: Array, columns: Array) -> Point:
-        """``x``, which is zero but for the given entries, with its prediction from the columns that are kept."""
-        return Point(x, self._kept_columns.predict(columns, x[columns]))
-
-    @cached_property
-    def _kept_columns(self) -> KeptColumns:
-        ones = np.ones(output_shape(self.A), dtype=self.b.dtype)
-        return KeptColumns(self.A, ones if self.sample_weight is None else self.sample_weight, self.most_columns)
+        """The Hessian in the given entries as a dense NumPy matrix in double precision."""
+        return np.asarray(self.hessian(Point(None, self.b), columns), dtype=np.float64)
 
     def proximal(self, weight: float) -> Callable[[Array, Array], Array]:
         """The map ``(q, start) -> argmin_v f(v) + weight/2 ||v - q||^2``: one factorization for all q."""

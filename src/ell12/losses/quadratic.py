@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
@@ -36,8 +38,9 @@ class QuadraticLoss:
     (2.0, array([ 0., -4.]))
     """
 
-    quadratic = True  # the Hessian is the same everywhere
+    is_quadratic = quadratic = True  # the Hessian is the same everywhere
     has_columns = True  # some columns of G cost less than all, so that working sets pay
+    most_columns = math.inf  # G is dense already
 
     def __init__(self, G: Any, c: Any, constant: float = 0.0, dtype: Any = np.float64) -> None:
         self.G, self.c = np.asarray(G, dtype=np.float64), np.asarray(c, dtype=np.float64)
@@ -96,9 +99,15 @@ class QuadraticLoss:
         return np.ones(1)
 
     def hessian(self, _point: Point, columns: Array | None = None, others: Array | None = None) -> Array:
-        """G, or the block of it with the given rows and columns; for Newton's method."""
-        rows = slice(None) if columns is None else columns
-        return self._block[rows][:, rows if others is None else others]
+        """G, or the block of it with the given rows and columns: a fresh copy; for Newton's method."""
+        if columns is None:
+            return self._block.copy()
+        return self._block[np.ix_(columns, columns if others is None else others)]
+
+    def hessian_product(self, _point: Point, columns: Array) -> Callable[[Array], Array]:
+        """The map ``v -> hessian(point, columns) v``."""
+        block = self._block[np.ix_(columns, columns)]
+        return lambda v: block @ v
 
     @cached_property
     def _side(self) -> Array:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,17 +10,19 @@ import numpy as np
 from ell12.backend import inner, like, norm
 from ell12.losses.linear import LinearLoss, check_kind
 from ell12.losses.pointwise import SquaredLoss
+from ell12.losses.sessions import Sessions, fact
 from ell12.operators.spectrum import largest_eigenvalue
 from ell12.protocols import Array, Batch, Point
 
 AGAIN = "every pass must give the same ones again, as a list or a function that begins anew does"
 
 
-class StreamedLoss:
+class StreamedLoss(Sessions):
     """``scale sum_i w_i l((A x)_i, b_i)`` over chunks of rows that are read anew for every pass.
 
     One chunk is in memory at a time, and nothing as long as the rows is kept. A value and a gradient at one point
-    are one pass. `ell12.ProxSVRG` makes the most of a pass; `ell12.NonmonotoneAPG` works as well.
+    are one pass in a run, and two outside one. `ell12.ProxSVRG` makes the most of a pass; `ell12.NonmonotoneAPG`
+    works as well.
 
     Parameters
     ----------
@@ -51,10 +52,10 @@ class StreamedLoss:
         scale: float | None = None,
         **options: Any,
     ) -> None:
+        super().__init__()
         _check(chunks, loss)
         self.chunks, self.kind, self.options = chunks, loss, options
         self._scale = scale
-        self._last: tuple[Array, float, Array] | None = None
 
     def point(self, x: Array) -> Point:
         """``x``; in place of a prediction, which would be as long as the rows, x itself."""
@@ -62,7 +63,7 @@ class StreamedLoss:
 
     def start(self) -> Array:
         """Zeros."""
-        return self._facts[1]
+        return self._survey[1]
 
     def value(self, point: Point) -> float:
         """The loss; one pass, shared with the gradient."""
@@ -106,14 +107,14 @@ class StreamedLoss:
     @property
     def scale(self) -> float:
         """The factor of the whole loss."""
-        return self._facts[0]
+        return self._survey[0]
 
     def _read(self) -> Iterator[Any]:
         return iter(self.chunks() if callable(self.chunks) else self.chunks)
 
     def _losses(self) -> Iterator[LinearLoss]:
         """The loss of each chunk, as many and as long as they were at first."""
-        scale, _, rows = self._facts
+        scale, _, rows = self._survey
         number = -1
         for number, loss in enumerate(self._new_losses(scale)):
             if number >= len(rows) or loss.b.shape[0] != rows[number]:
@@ -134,8 +135,8 @@ class StreamedLoss:
                 raise type(error)(f"chunk {number}: {error}") from error
             yield loss
 
-    @cached_property
-    def _facts(self) -> tuple[float, Array, list[int]]:
+    @fact
+    def _survey(self) -> tuple[float, Array, list[int]]:
         """The scale, zeros like x, and how many rows each chunk has: one pass."""
         total, start, rows = 0.0, None, []
         for loss in self._new_losses(1.0 if self._scale is None else self._scale):
@@ -150,19 +151,27 @@ class StreamedLoss:
         return 1 / total if self._scale is None else self._scale, start, rows
 
     def _count(self, size: int) -> int:
-        return sum(-(-rows // size) for rows in self._facts[2])
+        return sum(-(-rows // size) for rows in self._survey[2])
+
+    def _new_memory(self) -> list[Any]:
+        """The last x, with the value and the gradient there: one entry, or none."""
+        return []
 
     def _evaluate(self, x: Array) -> tuple[Array, float, Array]:
-        if self._last is None or self._last[0] is not x:
-            value, gradient = 0.0, 0 * self.start()
-            for loss in self._losses():
-                point = loss.point(x)
-                value += loss.value(point)
-                gradient = gradient + loss.gradient(point)
-            self._last = (x, value, gradient)
-        return self._last
+        """x, the value and the gradient: one pass, or none where a session was here last."""
+        for last in self._memory or ():
+            if last[0] is x:
+                return last
+        value, gradient = 0.0, 0 * self.start()
+        for loss in self._losses():
+            point = loss.point(x)
+            value += loss.value(point)
+            gradient = gradient + loss.gradient(point)
+        if self._memory is not None:
+            self._memory[:] = [(x, value, gradient)]
+        return x, value, gradient
 
-    @cached_property
+    @fact
     def _lipschitz(self) -> float:
         def gram(v: Array) -> Array:
             total = 0 * v

@@ -13,7 +13,18 @@ from typing import Any
 from ell12.backend import all_finite, as_floating, beside, is_complex, is_number, max_abs, namespace, rounding
 from ell12.minimization.checkpoints import Checkpoint, Saved
 from ell12.minimization.stalling import Stall, gradient_resolution
-from ell12.protocols import Array, DataUnavailable, Factored, Iterate, Loss, Penalty, Point, Solver, offers
+from ell12.protocols import (
+    Array,
+    DataUnavailable,
+    Factored,
+    Iterate,
+    Loss,
+    Penalty,
+    Point,
+    Solver,
+    offers,
+    session_of,
+)
 from ell12.solvers import NonmonotoneAPG, WorkingSet, working_set_lacks
 
 History = dict[str, list[float]]
@@ -135,6 +146,7 @@ def minimize(
     _check_kinds(loss, penalty, solver)
     if resume and checkpoint is None:
         raise ValueError("resume=True needs a checkpoint to go on from")
+    loss = session_of(loss)
     follower = None if checkpoint is None else Checkpoint(checkpoint, checkpoint_seconds)
     saved = follower.load(loss.start()) if follower is not None and resume else None
     start = loss.point(_check_start(loss, x0 if saved is None else saved.x))

@@ -24,7 +24,7 @@ from ell12.operators import as_operator
 from ell12.operators.centering import column_squares
 from ell12.path.side_by_side import admit_rounding, columns_penalty, gradient_rounding, solve_side_by_side
 from ell12.penalties import L12, RowsL12, WithIntercept
-from ell12.protocols import Array, Penalty, Point, Solver
+from ell12.protocols import Array, Penalty, Point, Solver, session_of
 
 
 def l12_penalty(
@@ -142,6 +142,7 @@ def solution_path(
     stationarity below the rounding of the gradient, which in float32 and at small alpha lies above the usual tol;
     where it lies far above, the status says that rounding ended the run.
     """
+    loss = session_of(loss)  # one memory for the whole path
     rounding = gradient_rounding(loss, tol)
     results: list[Result] = []
     for alpha in map(float, alphas):

@@ -1,73 +1,17 @@
-"""The columns that a solver works with, against plain products; and implicitly centred ones against a copy."""
+"""Columns less their means, implicitly, against a copy; and Gram matrices with weights."""
 
 import numpy as np
 import pytest
 import scipy.sparse
 
-import ell12.operators.kept_columns
 from ell12.operators import has_columns, select_columns
 from ell12.operators.centering import CenteredColumns, column_squares
 from ell12.operators.gram import weighted_gram
-from ell12.operators.kept_columns import KeptColumns
 
 
 def matrix(seed=0, m=30, n=20):
     random = np.random.default_rng(seed)
     return np.where(random.random((m, n)) < 0.5, random.standard_normal((m, n)), 0), random.uniform(0, 2, m)
-
-
-FORMS = {
-    "C": np.ascontiguousarray,
-    "F": np.asfortranarray,
-    "csr": scipy.sparse.csr_array,
-    "csc": scipy.sparse.csc_array,
-}
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_sets_that_change_slowly(form):
-    A, weight = matrix()
-    kept = KeptColumns(FORMS[form](A), weight)
-    random = np.random.default_rng(1)
-    for columns in map(np.array, ([3, 5], [5, 3, 7], [0, 5, 19], [3], range(20))):
-        x = random.standard_normal(columns.size)
-        expected = A[:, columns].T @ (weight[:, None] * A[:, columns])
-        np.testing.assert_allclose(kept.gram(columns), expected, atol=1e-13)
-        np.testing.assert_allclose(kept.predict(columns, x), A[:, columns] @ x, atol=1e-13)
-
-
-def test_every_column_is_gathered_once(monkeypatch):
-    A, weight = matrix()
-    gathered = []
-
-    def counting(operator, columns):
-        gathered.extend(columns)
-        return select_columns(operator, columns)
-
-    monkeypatch.setattr(ell12.operators.kept_columns, "select_columns", counting)
-    kept = KeptColumns(A, weight)
-    for columns in ([1, 2, 3], [2, 3, 4], [1, 4, 9]):
-        kept.gram(np.array(columns))
-        kept.predict(np.array(columns), np.ones(3))
-    assert sorted(gathered) == [1, 2, 3, 4, 9]
-
-
-def test_what_is_not_used_is_let_go(monkeypatch):
-    monkeypatch.setattr(ell12.operators.kept_columns, "SPARE", 4)
-    A, weight = matrix()
-    kept = KeptColumns(A, weight)
-    kept.gram(np.arange(15))
-    kept.gram(np.array([16, 17]))
-    assert kept._gram.shape == (2, 2)
-    np.testing.assert_allclose(kept.predict(np.array([16]), np.ones(1)), A[:, 16])
-
-
-def test_no_more_is_kept_than_allowed():
-    A, weight = matrix()
-    kept = KeptColumns(A, weight, most=6)
-    for columns, size in (([0, 1, 2], 3), ([3, 4, 5], 6), ([5, 6], 2), (range(10), 10)):
-        kept.gram(np.array(columns))
-        assert kept._gram.shape == (size, size)
 
 
 @pytest.mark.parametrize("constant", [False, True])

@@ -1,0 +1,148 @@
+"""The columns of a matrix that a run works with, gathered once, and their Gram matrix."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ell12.backend import as_numpy, join, take
+from ell12.operators.gram import weighted_gram
+from ell12.operators.maps import adjoint, input_shape, select_columns
+from ell12.protocols import Array
+
+# A vector is sparse if fewer than one entry in SPARSE is not zero. The copy of its columns is then at most a
+# quarter of A, and a product with it is at least twice as fast as one with A.
+SPARSE = 4
+# New columns are read from A one by one while they are fewer than one in FEW of those kept: scattered columns cost
+# about eight times as much as neighbours, so that such a product stays below twice the best.
+FEW = 16
+# Gathering columns costs one or two products with A. After PATIENCE vectors with many new columns it has paid.
+PATIENCE = 8
+# A Gram matrix may hold SPARE columns that are no longer asked for, beside as many as are: 1024 make 8 MB.
+SPARE = 1024
+
+
+class ColumnStore:
+    """``A x`` for sparse x, and ``A_S' diag(curvature) A_S``, for supports x and sets S that change slowly.
+
+    Every column is gathered once, and every product of two columns is computed once while the curvature stays the
+    same. What is no longer used is let go. A session of a loss (`ell12.protocols.SessionLoss`) holds one store, so
+    that the next strength of a path begins with the columns and products of the last.
+
+    Parameters
+    ----------
+    A : NumPy array, sparse matrix or operator with columns
+        Products need a NumPy array or a sparse matrix; Gram matrices any operator.
+    most : float
+        No more columns are kept for a Gram matrix, unless more are asked for at once.
+
+    Examples
+    --------
+    >>> store = ColumnStore(np.array([[1.0, 2.0, 0.0], [0.0, 1.0, 3.0]]))
+    >>> store.gram(np.ones(2), np.array([0, 1]))
+    array([[1., 2.],
+           [2., 5.]])
+    >>> store.product_within(np.array([1.0, 1.0]), np.array([1, 2]))
+    array([2., 4.])
+    """
+
+    def __init__(self, A: Any, most: float = math.inf) -> None:
+        self.A, self.most = A, most
+        self._misses = PATIENCE
+        self._columns = np.empty(0, dtype=np.int64)
+        self._position = np.full(input_shape(A)[0], -1)  # of each column of A among those kept
+        self._forget()
+
+    def product(self, x: Array) -> Array:
+        """``A x``, from the columns that are kept where these hold nearly all that x needs."""
+        count = int(np.count_nonzero(x))
+        if count * SPARSE >= x.size:
+            return self.A @ x
+        if self._columns.size and self._columns.size <= 2 * count + SPARSE * FEW:
+            values = x[self._columns]
+            if np.count_nonzero(values) == count:
+                return self._product(values)
+        return self._product_with_new_columns(x)
+
+    def product_within(self, values: Array, columns: Array) -> Array:
+        """``A_S values``: the product with a vector that is zero but for the entries S."""
+        where = self._position[columns]
+        if where.size == 0 or where.min() < 0:
+            return select_columns(self.A, columns) @ values
+        full = np.zeros(self._columns.size, dtype=values.dtype)
+        full[where] = values
+        return self._product(full)
+
+    def gram(self, curvature: Array, columns: Array) -> Array:
+        """``A_S' diag(curvature) A_S`` as a dense matrix of A's kind and precision; a fresh copy."""
+        new = columns[self._position[columns] < 0]
+        allowed = max(min(2 * columns.size + SPARE, self.most), columns.size)
+        if not self._is_current(curvature) or self._columns.size + new.size > allowed:
+            self._begin(curvature, columns)
+        elif new.size:
+            self._extend(new)
+        where = self._position[columns]
+        return take(take(self._gram, where, 0), where, 1)
+
+    def _forget(self) -> None:
+        self._position[self._columns] = -1
+        self._columns = self._columns[:0]
+        self._blocks: list[Any] = []  # the kept columns side by side, in the order in which they came
+        self._gram: Any = None  # of all kept columns; None where only products were asked for
+        self._curvature: Any = None
+
+    def _keep(self, columns: Array) -> Any:
+        """Gather some columns."""
+        block = select_columns(self.A, columns)
+        self._position[columns] = np.arange(self._columns.size, self._columns.size + columns.size)
+        self._columns = np.concatenate([self._columns, columns])
+        self._blocks.append(block)
+        return block
+
+    # Products
+
+    def _product(self, values: Array) -> Array:
+        """The product of the kept columns with as many values."""
+        if len(self._blocks) == 1:
+            return self._blocks[0] @ values
+        ends = np.cumsum([0, *(input_shape(block)[0] for block in self._blocks)])
+        return sum(block @ values[ends[k] : ends[k + 1]] for k, block in enumerate(self._blocks))
+
+    def _product_with_new_columns(self, x: Array) -> Array:
+        support = np.flatnonzero(x)
+        self._misses += 1
+        if self._misses > PATIENCE:
+            self._misses = 0
+            self._forget()
+            return self._keep(support) @ x[support]
+        new = support[self._position[support] < 0]
+        if not self._blocks or new.size * FEW > self._columns.size or self._columns.size * SPARSE > x.size:
+            return self.A @ x
+        return self._product(x[self._columns]) + select_columns(self.A, new) @ x[new]
+
+    # Gram matrices
+
+    def _is_current(self, curvature: Array) -> bool:
+        """Whether the Gram matrix was made with this curvature."""
+        if self._gram is None:
+            return False
+        return curvature is self._curvature or np.array_equal(as_numpy(curvature), as_numpy(self._curvature))
+
+    def _begin(self, curvature: Array, columns: Array) -> None:
+        if len(self._blocks) != 1 or not np.array_equal(columns, self._columns):
+            self._forget()
+            self._keep(columns)
+        self._curvature = curvature
+        self._gram = self._cross(self._blocks[0], self._blocks[0])
+
+    def _extend(self, new: Array) -> None:
+        blocks = list(self._blocks)
+        block = self._keep(new)
+        side = join([self._cross(old, block) for old in blocks], 0)
+        corner = self._cross(block, block)
+        self._gram = join([join([self._gram, side], 1), join([adjoint(side), corner], 1)], 0)
+
+    def _cross(self, block: Any, other: Any) -> Array:
+        return weighted_gram(block, self._curvature, other)

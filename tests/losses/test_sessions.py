@@ -1,0 +1,132 @@
+"""One loss shared by threads, and by one run after another: nobody sees what the others do."""
+
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+import ell12.losses.linear
+from ell12 import L12, HuberLoss, LogisticLoss, NonmonotoneAPG, SquaredLoss, SupportNewton, WorkingSet, minimize
+from ell12.losses import StreamedLoss
+from ell12.operators.spectrum import largest_eigenvalue
+
+STRENGTHS = (1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 50.0, 80.0)
+
+
+def data(m=120, n=600, seed=0):
+    random = np.random.default_rng(seed)
+    A = random.standard_normal((m, n))
+    x = np.zeros(n)
+    x[random.permutation(n)[:10]] = random.standard_normal(10)
+    return A, A @ x + 0.1 * random.standard_normal(m)
+
+
+LOSSES = {
+    "squared": SquaredLoss,
+    "weighted": lambda A, b: SquaredLoss(A, b, sample_weight=np.linspace(0.5, 1.5, b.size)),
+    "sparse": lambda A, b: SquaredLoss(scipy.sparse.csc_array(np.where(np.abs(A) > 1, A, 0)), b),
+    "logistic": lambda A, b: LogisticLoss(A, np.sign(b)),
+    "Huber": lambda A, b: HuberLoss(A, b, delta=0.5),
+}
+
+
+@pytest.fixture
+def quick_switches():
+    """Threads take turns a thousand times as often as usual, so that a race is met."""
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(5e-6)
+    yield
+    sys.setswitchinterval(usual)
+
+
+@pytest.mark.usefixtures("quick_switches")
+@pytest.mark.parametrize("threads", [2, 4])
+def test_threads_that_share_a_loss_find_what_one_alone_finds(threads):
+    loss = SquaredLoss(*data(300, 1500))
+    alone = [minimize(SquaredLoss(loss.A, loss.b), L12(alpha)).x for alpha in STRENGTHS]
+    with ThreadPoolExecutor(threads) as pool:
+        for _ in range(3):
+            shared = list(pool.map(lambda alpha: minimize(loss, L12(alpha)).x, STRENGTHS))
+            np.testing.assert_array_equal(shared, alone)
+
+
+@pytest.mark.usefixtures("quick_switches")
+@pytest.mark.parametrize(
+    "solver", [WorkingSet(), SupportNewton(), NonmonotoneAPG()], ids=lambda s: type(s).__name__
+)
+@pytest.mark.parametrize("kind", LOSSES)
+def test_threads_and_earlier_solves_change_no_bit(kind, solver):
+    loss = LOSSES[kind](*data())
+    top = float(np.abs(loss.gradient(loss.point(loss.start()))).max())
+    strengths = top * np.array([0.7, 0.1, 0.4, 0.2])
+
+    def solve(alpha, which=loss):
+        return minimize(which, L12(alpha), solver=solver, max_iter=60).x
+
+    alone = [solve(alpha, LOSSES[kind](*data())) for alpha in strengths]
+    np.testing.assert_array_equal([solve(alpha) for alpha in strengths], alone)
+    with ThreadPoolExecutor(4) as pool:
+        np.testing.assert_array_equal(list(pool.map(solve, strengths)), alone)
+
+
+def test_a_session_is_the_same_loss_and_its_own_session():
+    loss = HuberLoss(*data(), delta=0.5)
+    session = loss.session()
+    assert session is not loss
+    assert session.session() is session
+    x = np.zeros(600)
+    x[[3, 5]] = 1.0, -2.0
+    columns, point, same = np.array([3, 5, 9]), loss.point(x), session.point(x)
+    assert session.value(same) == pytest.approx(loss.value(point), rel=1e-14)
+    assert session.lipschitz() == loss.lipschitz()
+    for _ in range(2):
+        np.testing.assert_allclose(session.hessian(same, columns), loss.hessian(point, columns), rtol=1e-12)
+        session.hessian(same, columns)[:] = np.nan  # a fresh copy: the memory is not spoilt
+
+
+def test_what_a_session_finds_out_about_the_data_serves_the_next(monkeypatch):
+    measured = []
+
+    def counting(*arguments, **options):
+        measured.append(1)
+        return largest_eigenvalue(*arguments, **options)
+
+    monkeypatch.setattr(ell12.losses.linear, "largest_eigenvalue", counting)
+    loss = SquaredLoss(*data())
+    for alpha in (40.0, 20.0, 10.0):
+        minimize(loss, L12(alpha), solver=NonmonotoneAPG(), max_iter=3)
+    assert len(measured) == 1
+
+
+@pytest.mark.usefixtures("quick_switches")
+def test_threads_that_share_a_streamed_loss_get_the_values_of_their_own_points():
+    A, b = data(60, 20)
+    loss = StreamedLoss([(A[k : k + 5], b[k : k + 5]) for k in range(0, 60, 5)])
+    random = np.random.default_rng(1)
+    points = [loss.point(random.standard_normal(20)) for _ in range(200)]
+    plain = SquaredLoss(A, b, scale=1 / 60)
+    expected = [plain.value(plain.point(point.x)) for point in points]
+    with ThreadPoolExecutor(4) as pool:
+        for shared in (loss, loss.session()):
+            np.testing.assert_allclose(list(pool.map(shared.value, points)), expected, rtol=1e-12)
+
+
+def test_a_streamed_session_shares_one_pass_between_value_and_gradient():
+    A, b = data(60, 20)
+    passes = []
+
+    def chunks():
+        passes.append(1)
+        yield A, b
+
+    loss = StreamedLoss(chunks)
+    loss.start()
+    session = loss.session()
+    point = session.point(np.ones(20))
+    passes.clear()
+    session.value(point), session.gradient(point)
+    assert len(passes) == 1
+    loss.value(point), loss.gradient(point)
+    assert len(passes) == 3

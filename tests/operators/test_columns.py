@@ -1,0 +1,160 @@
+"""The columns that a run works with, against plain products, whatever came before."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+import ell12.operators.columns
+from ell12.operators import select_columns
+from ell12.operators.columns import PATIENCE, ColumnStore
+
+
+def matrix(seed=0, m=30, n=20):
+    random = np.random.default_rng(seed)
+    return np.where(random.random((m, n)) < 0.5, random.standard_normal((m, n)), 0), random.uniform(0, 2, m)
+
+
+FORMS = {
+    "C": np.ascontiguousarray,
+    "F": np.asfortranarray,
+    "csr": scipy.sparse.csr_array,
+    "csc": scipy.sparse.csc_array,
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_sets_that_change_slowly(form):
+    A, weight = matrix()
+    store = ColumnStore(FORMS[form](A))
+    random = np.random.default_rng(1)
+    for columns in map(np.array, ([3, 5], [5, 3, 7], [0, 5, 19], [3], range(20))):
+        x = random.standard_normal(columns.size)
+        expected = A[:, columns].T @ (weight[:, None] * A[:, columns])
+        np.testing.assert_allclose(store.gram(weight, columns), expected, atol=1e-13)
+        np.testing.assert_allclose(store.product_within(x, columns), A[:, columns] @ x, atol=1e-13)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_gram_matrix_follows_the_curvature(form):
+    A, weight = matrix()
+    store = ColumnStore(FORMS[form](A))
+    columns = np.array([1, 4, 6])
+    for curvature in (weight, weight.copy(), weight + 1, weight):
+        expected = A[:, columns].T @ (curvature[:, None] * A[:, columns])
+        np.testing.assert_allclose(store.gram(curvature, columns), expected, atol=1e-13)
+
+
+def counted(monkeypatch):
+    gathered = []
+
+    def counting(operator, columns):
+        gathered.extend(columns)
+        return select_columns(operator, columns)
+
+    monkeypatch.setattr(ell12.operators.columns, "select_columns", counting)
+    return gathered
+
+
+def test_every_column_is_gathered_once(monkeypatch):
+    gathered = counted(monkeypatch)
+    A, weight = matrix()
+    store = ColumnStore(A)
+    for columns in ([1, 2, 3], [2, 3, 4], [1, 4, 9]):
+        store.gram(weight, np.array(columns))
+        store.product_within(np.ones(3), np.array(columns))
+    assert sorted(gathered) == [1, 2, 3, 4, 9]
+
+
+def test_the_columns_of_a_gram_matrix_serve_products_too(monkeypatch):
+    gathered = counted(monkeypatch)
+    A, weight = matrix(n=90)
+    store = ColumnStore(A)
+    store.gram(weight, np.arange(10))
+    x = np.zeros(90)
+    x[2:8] = 1.0
+    np.testing.assert_allclose(store.product(x), A @ x, atol=1e-13)
+    assert gathered == list(range(10))
+
+
+def test_what_is_not_used_is_let_go(monkeypatch):
+    monkeypatch.setattr(ell12.operators.columns, "SPARE", 4)
+    A, weight = matrix()
+    store = ColumnStore(A)
+    store.gram(weight, np.arange(15))
+    store.gram(weight, np.array([16, 17]))
+    assert store._gram.shape == (2, 2)
+    np.testing.assert_allclose(store.product_within(np.ones(1), np.array([16])), A[:, 16])
+
+
+def test_no_more_is_kept_than_allowed():
+    A, weight = matrix()
+    store = ColumnStore(A, most=6)
+    for columns, size in (([0, 1, 2], 3), ([3, 4, 5], 6), ([5, 6], 2), (range(10), 10)):
+        store.gram(weight, np.array(columns))
+        assert store._gram.shape == (size, size)
+
+
+def sparse_vector(random, size, count):
+    x = np.zeros(size)
+    x[random.permutation(size)[:count]] = random.standard_normal(count)
+    return x
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, complex])
+def test_products_are_those_of_the_matrix(order, dtype):
+    random = np.random.default_rng(0)
+    A = np.asarray(random.standard_normal((30, 90)), dtype=dtype, order=order)
+    weight = np.ones(30, dtype=A.real.dtype)
+    store = ColumnStore(A)
+    x = sparse_vector(random, 90, 20).astype(dtype)
+    for k in range(200):  # drop, change and add entries, now and then jump, now and then ask for a Gram matrix
+        x = x.copy()
+        x[random.integers(90)] = random.choice([0.0, 1.5])
+        if k % 50 == 0:
+            x = sparse_vector(random, 90, int(random.integers(90))).astype(dtype)
+        if k % 20 == 7:
+            columns = np.sort(random.permutation(90)[: 10 + k // 20])
+            expected = A[:, columns].conj().T @ A[:, columns]
+            np.testing.assert_allclose(store.gram(weight, columns), expected, rtol=0, atol=1e-4)
+        product = store.product(x)
+        assert product.dtype == dtype
+        np.testing.assert_allclose(product, A @ x, rtol=0, atol=1e-4 if dtype == np.float32 else 1e-12)
+
+
+class Spy(np.ndarray):
+    """A matrix that counts the products with all of it."""
+
+    products = 0
+
+    def __matmul__(self, x):
+        Spy.products += self.shape == (30, 90)
+        return np.asarray(self) @ x
+
+
+def test_the_matrix_is_read_only_when_many_new_columns_come():
+    random = np.random.default_rng(1)
+    Spy.products = 0
+    store = ColumnStore(random.standard_normal((30, 90)).view(Spy))
+    x = sparse_vector(random, 90, 20)
+    used, unused = np.flatnonzero(x), np.flatnonzero(x == 0)
+    for _ in range(50):
+        store.product(2.0 * x)
+        smaller, larger = x.copy(), x.copy()
+        smaller[used[0]] = 0
+        store.product(smaller)
+        larger[unused[0]] = 1.0
+        store.product(larger)
+    assert Spy.products == 0
+    other = x.copy()
+    other[unused[5:7]] = 1.0
+    for _ in range(PATIENCE + 10):
+        store.product(other)
+    assert 0 < Spy.products <= PATIENCE
+
+
+def test_dense_and_zero_vectors():
+    A = np.random.default_rng(2).standard_normal((4, 9))
+    store = ColumnStore(A)
+    np.testing.assert_array_equal(store.product(np.zeros(9)), np.zeros(4))
+    np.testing.assert_array_equal(store.product(np.ones(9)), A @ np.ones(9))
