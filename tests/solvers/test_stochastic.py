@@ -134,7 +134,7 @@ def test_a_value_and_a_gradient_are_one_pass():
         passes.append(1)
         return iter(chunks_of(A, b, 100))
 
-    loss = StreamedLoss(chunks)
+    loss = StreamedLoss(chunks).session()
     point = loss.point(np.ones(20))
     loss.value(point)
     before = len(passes)
