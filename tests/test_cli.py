@@ -13,7 +13,8 @@ import pytest
 
 import ell12
 from ell12 import cli
-from ell12.experiments import level_curves, report
+from ell12.experiments import report
+from ell12.experiments.level_curves import study as level_curves
 from ell12.experiments.rows import FILE, make_row, read_rows, rewrite_rows
 from ell12.experiments.run import Outcome, State
 from ell12.experiments.workers import Trial
@@ -21,7 +22,9 @@ from ell12.experiments.workers import Trial
 TINY = """
 import signal, sys, types
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
-from ell12.experiments import EXPERIMENTS, compressed_sensing, prox_study
+from ell12.experiments import EXPERIMENTS
+from ell12.experiments.compressed_sensing import study as compressed_sensing
+from ell12.experiments.prox import study as prox_study
 for name in EXPERIMENTS.keys() - {"compressed-sensing", "level-curves", "prox"}:
     del EXPERIMENTS[name]
 compressed_sensing.PRESETS["quick"] = compressed_sensing.Preset(

@@ -1,24 +1,15 @@
-"""Runs that go on where they were, whatever ended them, and what the experiments measure."""
+"""Runs that go on where they were, whatever ended them."""
 
 import json
 import os
 import sys
 from importlib import import_module
 
-import numpy as np
 import pytest
 
-from ell12 import L12, SquaredLoss, datasets, stationarity
-from ell12.experiments import (
-    EXPERIMENTS,
-    PRESETS,
-    compressed_sensing,
-    experiment,
-    level_curves,
-    prox_study,
-    workers,
-)
+from ell12.experiments import EXPERIMENTS, PRESETS, experiment, workers
 from ell12.experiments import run as run_module
+from ell12.experiments.compressed_sensing import study as compressed_sensing
 from ell12.experiments.rows import FILE, key_of, read_rows
 from ell12.experiments.run import RunError, run
 from ell12.experiments.workers import Trial
@@ -235,9 +226,6 @@ def test_time_left_is_known_from_trials_of_the_same_kind():
     assert estimate.left([], [Trial("e", {"method": "new"}), other], jobs=1) == 6.0 + 6.0
 
 
-# Experiments
-
-
 def test_two_jobs_give_the_rows_of_one(tmp_path, monkeypatch):
     tiny = compressed_sensing.Preset(20, n_repeats=1, max_seconds=60.0, max_iter=300, dca_max_iter=3, grid=(0, 2))
     monkeypatch.setitem(compressed_sensing.PRESETS, "quick", tiny)
@@ -264,109 +252,6 @@ def test_trials_are_distinct_and_follow_the_seed(name, preset):
     assert name == module.NAME
     assert len(set(keys)) == len(keys) > 0
     assert keys == [key_of(name, settings) for settings in module.trials(preset, 3)]
-
-
-def test_the_paper_preset_has_the_size_of_the_paper():
-    trials = compressed_sensing.trials("paper", 5)
-    assert {settings["n_samples"] for settings in trials} == {500}
-    assert {settings["seed"] for settings in trials} == set(range(5, 15))
-    assert {settings["alpha"] for settings in trials} == {0.01, 0.0025, 0.000625, 0.00015625, 0.0000390625}
-    assert len(trials) == 2 * 5 * 10 * len(compressed_sensing.METHODS)
-    assert max(settings["d"] for settings in prox_study.trials("paper", 0)) == 10**7
-
-
-@pytest.mark.parametrize("method", compressed_sensing.METHODS)
-def test_compressed_sensing_measures_what_it_says(method):
-    settings = {"setup": "calibrated", "i": 1, "alpha": 0.0025, "repeat": 0, "method": method, "n_samples": 30}
-    settings |= {"seed": 4, "tol": 1e-3, "max_seconds": 60.0, "max_iter": None}
-    results = compressed_sensing.measure(settings)
-    assert results["status"] == "CONVERGED"
-    assert results["stationarity"] <= 1e-3
-    history = results["history"]
-    assert len(history["objective"]) == len(history["rmse"]) == len(history["cpu_seconds"]) <= 150
-    assert history["cpu_seconds"][-1] == pytest.approx(results["cpu_seconds"])
-    assert history["cpu_seconds"][0] == pytest.approx(results["setup_seconds"])
-    assert history["objective"][-1] == pytest.approx(results["objective"], rel=1e-9)
-    assert history["rmse"][-1] == pytest.approx(results["rmse"], rel=1e-9)
-    problem = datasets.compressed_sensing(4, setup="calibrated", n_samples=30)
-    assert history["objective"][0] == pytest.approx(0.5 * problem.b @ problem.b)
-    assert (history["rmse"][0], 0 < results["rmse"] < 1) == (1.0, True)
-    # Of two minimisers of different problems each must be no stationary point of the other problem.
-    l2_weight = 0.0 if method == "FISTA" else 1.0
-    twin = compressed_sensing.measure(settings | {"method": "FISTA" if l2_weight else "nmAPG(closed-form)"})
-    assert (results["objective"] > twin["objective"]) == (method == "FISTA")
-
-
-def test_a_method_ends_at_its_limits():
-    settings = compressed_sensing.trials("quick", 0)[-1] | {"n_samples": 20, "method": "SCP"}
-    by_steps = compressed_sensing.measure(settings | {"max_iter": 5})
-    assert (by_steps["status"], by_steps["n_iter"]) == ("MAX_ITER", 5)
-    assert len(by_steps["history"]["objective"]) == 6
-    by_time = compressed_sensing.measure(settings | {"max_iter": None, "max_seconds": 0.0})
-    assert (by_time["status"], by_time["n_iter"]) == ("MAX_SECONDS", 1)
-    assert by_time["stationarity"] > settings["tol"]
-
-
-def test_the_objective_and_stationarity_are_those_of_the_problem():
-    settings = compressed_sensing.trials("quick", 0)[0] | {"n_samples": 20, "method": "DCA", "max_iter": 1}
-    results = compressed_sensing.measure(settings)
-    problem = datasets.compressed_sensing(0, n_samples=20)
-    loss, penalty = SquaredLoss(problem.A, problem.b), L12(0.01)
-    x = penalty.prox(problem.A.T @ problem.b / loss.lipschitz(), 1 / loss.lipschitz())  # DCA's first step
-    assert results["objective"] == pytest.approx(loss.value(loss.point(x)) + penalty.value(x), rel=1e-12)
-    assert results["stationarity"] == pytest.approx(stationarity(loss, penalty, x), rel=1e-9)
-    assert results["n_nonzero"] == np.count_nonzero(x)
-    assert results["rmse"] == pytest.approx(np.linalg.norm(x - problem.x) / np.linalg.norm(problem.x))
-
-
-def test_early_is_the_first_small_relative_change():
-    objective = np.array([8.0, 4.0, 4.0 - 5e-6, 4.0 - 6e-6, 4.0 - 6e-6])
-    history = {"cpu_seconds": np.arange(5.0), "objective": objective, "rmse": 1 / (1 + np.arange(5.0))}
-    early = compressed_sensing._early(history)
-    assert early == {"n_iter": 3, "cpu_seconds": 3.0, "objective": 4.0 - 6e-6, "rmse": 0.25}
-    assert compressed_sensing._early({name: values[:3] for name, values in history.items()}) is None
-
-
-@pytest.mark.parametrize("n", [1, 2, 10, 149, 151, 5000, 200_000])
-def test_a_thinned_history_keeps_both_ends(n):
-    kept = list(compressed_sensing._log_spaced(n))
-    assert (kept[0], kept[-1]) == (0, n - 1)
-    assert kept == sorted(set(kept))
-    assert len(kept) <= 150
-    assert len(kept) >= min(n, 60)
-
-
-def test_level_curves_are_the_penalties_on_the_grid():
-    x, y = np.meshgrid(np.linspace(-1, 1, 81), np.linspace(-1, 1, 81))
-    expected = {
-        "l1": abs(x) + abs(y),
-        "capped l1": np.minimum(abs(x), 0.5) + np.minimum(abs(y), 0.5),
-        "l_p": np.sqrt(abs(x)) + np.sqrt(abs(y)),
-        "log-sum": np.log(1 + abs(x) / 0.1) + np.log(1 + abs(y) / 0.1),
-        "l1-2": abs(x) + abs(y) - np.hypot(x, y),
-    }
-    trials = level_curves.trials("quick", 0)
-    assert [settings["penalty"] for settings in trials] == list(expected)
-    for settings in trials:
-        results = level_curves.measure(settings)
-        np.testing.assert_allclose(results["axis"], x[0], atol=1e-12)
-        np.testing.assert_allclose(results["values"], expected[settings["penalty"]], atol=6e-7)
-
-
-@pytest.mark.parametrize("case", prox_study.CASES)
-def test_both_proximal_methods_reach_the_same_value(case):
-    t = prox_study.threshold(case, 1000)
-    settings = {"d": 1000, "case": case, "threshold": t, "repeat": 0, "seed": 2}
-    closed = prox_study.measure(settings | {"method": "closed-form"})
-    numerical = prox_study.measure(settings | {"method": "numerical"})
-    z = np.random.default_rng(2).standard_normal(1000)
-    assert closed["n_nonzero"] == np.count_nonzero(abs(z) > t)
-    assert closed["value"] == pytest.approx(numerical["value"], rel=1e-9)
-    # The minimum in closed form: 1/2 ||z||^2 - 1/2 (||soft(z, t)|| + t)^2.
-    radius = np.linalg.norm(np.maximum(abs(z) - t, 0)) + t
-    assert closed["value"] == pytest.approx(0.5 * z @ z - 0.5 * radius**2, rel=1e-9)
-    assert (closed["n_iter"], numerical["n_iter"] > 1) == (1, True)
-    assert 0 < closed["copy_seconds"] < closed["seconds"] < numerical["seconds"]
 
 
 def test_fewer_repeats_are_the_first_ones(tmp_path):

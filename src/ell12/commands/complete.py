@@ -4,15 +4,13 @@ import csv
 import math
 import os
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from ell12.commands import CommandError
+from ell12.commands import CommandError, explained
 
 
 class Center(StrEnum):
@@ -156,12 +154,3 @@ def _check_overwriting(target: Path, sources: list[Path], force: bool) -> None:
         raise CommandError(f"{target} is a folder: choose another --out")
     if os.path.realpath(target) in map(os.path.realpath, sources):  # whichever way it is spelled
         raise CommandError(f"{target} is read from: choose another --out")
-
-
-@contextmanager
-def explained(words: str) -> Iterator[None]:
-    """Turn what the operating system refuses into one line."""
-    try:
-        yield
-    except OSError as error:
-        raise CommandError(f"{words}: {error.strerror or error}") from error

@@ -13,8 +13,8 @@ from ell12.completion import Completion, Observed, complete_matrix
 from ell12.completion.offsets import fit_offsets
 from ell12.completion.search import MOST_SPLITS, Options, search_on_held_out
 from ell12.datasets import Ratings
-from ell12.experiments.wording import number
 from ell12.minimization import Status
+from ell12.wording import number
 
 N_ALPHAS = 20
 HIDDEN_FOR_CHOICE = 0.1

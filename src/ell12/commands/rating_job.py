@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from ell12.checks import check_entries
-from ell12.commands import CommandError
-from ell12.commands.complete import explained
+from ell12.commands import CommandError, explained
 from ell12.commands.progress import progress_bar
 from ell12.commands.rating_fit import Model, fit, predict_pairs
 from ell12.completion import Completion, Observed

@@ -17,9 +17,9 @@ import typer
 
 from ell12.commands import CommandError
 from ell12.commands.image_files import SUFFIXES, ImageFileError, Picture, check_target, read_image, write_image
-from ell12.experiments.wording import number, short_time
 from ell12.minimization import Status
 from ell12.restoration import Restoration, deblur_tv, denoise_tv, inpaint_tv
+from ell12.wording import number, short_time
 
 Pair = tuple[Path, Path]
 

@@ -1,7 +1,8 @@
 """The paper's tables and figures: each experiment measures trials, `run` keeps them as rows, `report` shows them.
 
-An experiment is a module with ``NAME``, ``TITLE``, ``trials(preset, seed)`` (a list of settings) and
-``measure(settings)`` (a dictionary of results that JSON can hold). Measuring and reporting never mix.
+An experiment is a folder. Its ``study`` has ``NAME``, ``TITLE``, ``trials(preset, seed)`` (a list of settings) and
+``measure(settings)`` (a dictionary of results that JSON can hold). Its ``report`` has ``verdicts(rows)`` and
+``section(rows)``; where they are long, ``claims`` and ``words`` hold the verdicts and the sentences.
 """
 
 from __future__ import annotations
@@ -9,19 +10,19 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-# Name on the command line -> module of this package, in the order of the page.
+# Name on the command line -> folder of this package, in the order of the page.
 EXPERIMENTS = {
     "compressed-sensing": "compressed_sensing",
     "completion": "completion",
     "denoising": "denoising",
     "level-curves": "level_curves",
-    "prox": "prox_study",
+    "prox": "prox",
 }
 PRESETS = ("quick", "paper")
 
 
 def experiment(name: str) -> Any:
-    """The module of an experiment.
+    """The study of an experiment.
 
     Examples
     --------
@@ -30,4 +31,4 @@ def experiment(name: str) -> Any:
     """
     if name not in EXPERIMENTS:
         raise ValueError(f"unknown experiment {name!r}; there are: {', '.join(EXPERIMENTS)}")
-    return import_module(f"{__name__}.{EXPERIMENTS[name]}")
+    return import_module(f"{__name__}.{EXPERIMENTS[name]}.study")

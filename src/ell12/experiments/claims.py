@@ -8,7 +8,7 @@ from typing import Any
 
 from ell12.experiments.report import Outcome, Verdict
 from ell12.experiments.statistics import Values, differs, logarithms, summarize
-from ell12.experiments.wording import number
+from ell12.wording import number
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from ell12.commands.png import encode_png
 from ell12.experiments.report import Panel
-from ell12.experiments.wording import number, power_of_ten
+from ell12.wording import number, power_of_ten
 
 # What matplotlib draws with -> what the page's style sheet calls it.
 INK, GRID, ACCENT = "#222222", "#d0d0d0", "#2166ac"

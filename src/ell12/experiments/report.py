@@ -1,7 +1,7 @@
 """The report: rows become one HTML page, one table of all trials and the page's tables as Markdown.
 
 Everything is computed from the rows on disk; the paper's printed figures come from ``paper.json``. What each
-experiment shows is in its own ``*_report`` module, which offers ``verdicts(rows)`` and ``section(rows)``.
+experiment shows is in the ``report`` of its folder, which offers ``verdicts(rows)`` and ``section(rows)``.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from typing import Any
 
 from ell12.experiments import EXPERIMENTS
 from ell12.experiments.rows import Row, read_rows
-from ell12.experiments.wording import duration
 from ell12.files import write_atomically
+from ell12.wording import duration
 
 PAGE, TABLE_OF_TRIALS, TABLES = "index.html", "results.csv", "tables.md"
 
@@ -282,7 +282,7 @@ def _by_experiment(rows: Sequence[Row]) -> list[tuple[str, list[Row]]]:
 
 
 def _module(name: str) -> Any:
-    return import_module(f"ell12.experiments.{EXPERIMENTS[name]}_report")
+    return import_module(f"ell12.experiments.{EXPERIMENTS[name]}.report")
 
 
 def _different(environments: Iterable[dict[str, Any]], *names: str) -> str:

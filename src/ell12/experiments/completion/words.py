@@ -7,12 +7,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ell12.datasets import STAND_INS
-from ell12.experiments.completion import ALPHA_FACTOR, NAME, OBSERVED_FRACTION
-from ell12.experiments.completion_claims import BLOCK, CONVEX, ERRORS, LOG_SUM, Trials, gains
+from ell12.experiments.completion.claims import BLOCK, CONVEX, ERRORS, LOG_SUM, Trials, gains
+from ell12.experiments.completion.study import ALPHA_FACTOR, NAME, OBSERVED_FRACTION
 from ell12.experiments.report import paper
 from ell12.experiments.rows import Row
 from ell12.experiments.statistics import summarize
-from ell12.experiments.wording import duration, number, percent, scientific, span
+from ell12.wording import duration, number, percent, scientific, span
 
 
 def asked(rows: Sequence[Row], table: Trials) -> tuple[str, ...]:

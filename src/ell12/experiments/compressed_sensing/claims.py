@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ell12.experiments.claims import Answer, Timed, faster, lower, time_ratio, verdict
-from ell12.experiments.compressed_sensing import EARLY_CHANGE, NAME
+from ell12.experiments.compressed_sensing.study import EARLY_CHANGE, NAME
 from ell12.experiments.report import Outcome, Verdict, paper
 from ell12.experiments.rows import Row
 from ell12.experiments.statistics import Summary, Values, summarize
-from ell12.experiments.wording import listed, percent, scientific
+from ell12.wording import listed, percent, scientific
 
 OURS, CONVEX = "nmAPG(closed-form)", "FISTA"
 # The paper's methods in the order of its tables, then what we add.

@@ -12,7 +12,7 @@ import numpy as np
 from ell12.experiments import figures
 from ell12.experiments.report import Cell, Figure, Key, Outcome, Part, Section, Table, Verdict
 from ell12.experiments.rows import Row
-from ell12.experiments.wording import number, power_of_ten, short_time, span
+from ell12.wording import number, power_of_ten, short_time, span
 
 NAME, TITLE = "prox", "The proximal step: closed form against numerical method"
 CLOSED, NUMERICAL = "closed-form", "numerical"

@@ -10,84 +10,18 @@ import pytest
 pytest.importorskip("matplotlib", reason="the report needs the extra 'report'")
 pytest.importorskip("jinja2", reason="the report needs the extra 'report'")
 
-from ell12.datasets import STAND_INS
-from ell12.experiments import denoising_words as words
-from ell12.experiments import report
-from ell12.experiments.denoising import ACCURATE, ALTMIN, DCA, METHODS, NAME, OURS, READINGS, SHOWN
-from ell12.experiments.denoising_claims import fewest_lines, strengths, verdicts_of
-from ell12.experiments.denoising_extras import BLUR, BOUNDS, LINES, WEIGHTS
-from ell12.experiments.denoising_report import section
-from ell12.experiments.report import Outcome
-from ell12.experiments.rows import make_row, rewrite_rows
+from tests.experiments.made_rows import extra_rows, strength_rows, unfinished
 
-# As the paper has it: DCA 25 times slower than AltMin, errors alike.
-SECONDS = {DCA: 25.0, ALTMIN: 1.0, ACCURATE: 1.0, OURS: 0.2}
-DRAWN = ("Rectangles", "Discs", "Phantom")
+from ell12.experiments import report
+from ell12.experiments.denoising import words
+from ell12.experiments.denoising.claims import fewest_lines, strengths, verdicts_of
+from ell12.experiments.denoising.report import section
+from ell12.experiments.denoising.study import ACCURATE, ALTMIN, DCA, OURS, READINGS, SHOWN
+from ell12.experiments.report import Outcome
+from ell12.experiments.rows import rewrite_rows
+
 EARLY = "both stopped at a change of the objective of 1e-3"
 LATE = "both stopped at a change of the objective of 1e-4"
-
-
-def strength_rows(n_repeats=2, grid=(1, 8, 64), change=None):
-    """Rows of the paper's study as it claims them; change(settings, results) makes them differ."""
-    rows = []
-    for reading, noise in READINGS.items():
-        for image in STAND_INS:
-            for i in grid:
-                for repeat in range(n_repeats):
-                    for method in METHODS:
-                        settings = {"study": "strengths", "setup": reading, "image": image, "i": i}
-                        settings |= {"alpha": 0.02 * i, "noise": noise, "repeat": repeat, "method": method}
-                        settings |= {"size": 96, "seed": repeat, "max_iter": 100}
-                        results = strength_results(method, i, 1 + 0.01 * repeat)
-                        if image == "Mountain" and repeat == 0:
-                            results["difference"] = ["00ff80", "102030"]
-                        if change:
-                            change(settings, results)
-                        rows.append(make_row(NAME, settings, results, {}))
-    return rows
-
-
-def strength_results(method, i, noise):
-    seconds, rmse = SECONDS[method] * noise, 0.05 + 0.01 * abs(np.log2(i / 8)) * noise
-    end = {"n_iter": 30, "cpu_seconds": seconds, "rmse": rmse}
-    early = {"n_iter": 10, "cpu_seconds": 0.5 * seconds, "rmse": 1.01 * rmse}
-    return {
-        "status": "CONVERGED",
-        "n_iter": 30,
-        "cpu_seconds": seconds,
-        "objective": 2.0,
-        "smoothed_objective": 1.0,
-        "rmse": rmse,
-        "psnr": 25.0,
-        "rmse_noisy": 0.1,
-        "rules": {"loose": early, "strict": end},
-        "difference": [],
-    }
-
-
-def extra_rows(gain=lambda image, weight: weight, lines=lambda weight, bounds: 8 - 2 * weight):
-    """Rows in which a weight improves the PSNR by so many dB, and needs so many lines."""
-    rows = []
-    for image in (*STAND_INS, *DRAWN):
-        for study, weights in ((WEIGHTS, (0.0, 0.5, 1.0)), (BLUR, (0.0, 0.5, 1.0))):
-            for weight in weights:
-                settings = {
-                    "study": study,
-                    "image": image,
-                    "l2_weight": weight,
-                    "repeat": 0,
-                    "seed": 0,
-                    "size": 96,
-                }
-                results = {"alpha": 0.05, "psnr": 30.0 + gain(image, weight), "psnr_given": 26.0, "tried": []}
-                rows.append(make_row(NAME, settings, results, {}))
-    for bounds in BOUNDS:
-        for weight in (0.0, 0.5, 1.0):
-            for count in range(5, 10):
-                settings = {"study": LINES, "lines": count, "l2_weight": weight, "bounds": bounds, "size": 64}
-                error = 1e-5 if count >= lines(weight, bounds) else 0.1
-                rows.append(make_row(NAME, settings, {"relative_error": error, "measured": 0.1}, {}))
-    return rows
 
 
 def outcome(rows, words, setting="standard deviation 0.05"):
@@ -134,14 +68,6 @@ def test_a_ratio_near_twenty_is_not_decidable():
 
     assert faster(strength_rows(change=change)).outcome is Outcome.OPEN
     assert faster(strength_rows(change=change), EARLY).outcome is Outcome.HOLDS
-
-
-def unfinished(method, rule):
-    def change(settings, results):
-        if settings["method"] == method and settings["i"] == 8 and settings["repeat"] == 0:
-            results["rules"][rule] = None
-
-    return change
 
 
 def test_altmin_at_its_limit_is_not_proved_fast():

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ell12.experiments import figures
-from ell12.experiments.level_curves import NAME, TITLE
+from ell12.experiments.level_curves.study import NAME, TITLE
 from ell12.experiments.report import Figure, Outcome, Panel, Part, Section, Verdict
 from ell12.experiments.rows import Row
 

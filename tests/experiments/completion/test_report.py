@@ -7,82 +7,19 @@ import io
 import re
 from xml.etree import ElementTree
 
-import numpy as np
 import pytest
 
 pytest.importorskip("matplotlib", reason="the report needs the extra 'report'")
 pytest.importorskip("jinja2", reason="the report needs the extra 'report'")
 
-from ell12.experiments import completion, report
-from ell12.experiments.completion import IMAGES
-from ell12.experiments.completion_report import section, verdicts
+from tests.experiments.made_rows import change_of, completion_rows
+
+from ell12.experiments import report
+from ell12.experiments.completion import study as completion
+from ell12.experiments.completion.report import section, verdicts
+from ell12.experiments.completion.study import IMAGES
 from ell12.experiments.report import Outcome
-from ell12.experiments.rows import make_row, rewrite_rows
-
-PAPER = report.paper()["completion"]
-# What the paper does not print, in the spirit of what it claims.
-RMSE = {"nmAPG(block)": 1.41, "nmAPG(full SVD)": 1.41, "nuclear norm(block)": 1.75, "log-sum(block)": 1.5}
-SECONDS = {"LMaFit": 3.0, "nmAPG(full SVD)": 80.0, "nmAPG(block)": 1.0, "DCA(block)": 60.0}
-
-
-def completion_rows(n_repeats=4, change=None, keep=None):
-    """Rows as the paper claims them, but for what change(settings, results) does; keep(settings) chooses."""
-    size = completion.Preset(48, n_repeats, 60.0, 500, 40, 10.0, 500)
-    rows = []
-    for settings in planned(size):
-        if keep and not keep(settings):
-            continue
-        random = np.random.default_rng([settings["repeat"], IMAGES.index(settings["image"])])
-        results = made_results(settings, 1 + 0.02 * random.random())
-        if change:
-            change(settings, results)
-        rows.append(make_row("completion", settings, results, {"date": "2024-05-01T10:00:00+00:00"}))
-    return rows
-
-
-def planned(size):
-    before = dict(completion.PRESETS)
-    try:
-        completion.PRESETS["quick"] = size
-        return completion.trials("quick", 0)
-    finally:
-        completion.PRESETS.update(before)
-
-
-def made_results(settings, noise):
-    method, image = settings["method"], settings["image"]
-    rmse = PAPER["rmse_times_100"][image].get(method, [RMSE.get(method, 2.0)])[0] / 100 * noise
-    seconds = SECONDS.get(method, PAPER["cpu_seconds"][image].get(method, [5.0])[0])
-    away = abs(np.log(settings["alpha_factor"] / 0.3)) + (settings["rank"] - 19) ** 2 / 400
-    rmse *= 1 + (0.1 * away if settings["study"] == "path" else 0) - 0.01 * settings["center"]
-    is_shown = settings["study"] == "table" and settings["repeat"] == 0 and method in completion.PICTURED
-    return {
-        "seconds": seconds,
-        "cpu_seconds": seconds * noise,
-        "n_iter": 100,
-        "status": "STOPPED",
-        "is_limited": False,
-        "objective": 1.0,
-        "stationarity": 9e-3,
-        "rank": settings["rank"] if completion.METHODS[method].parameter == "rank" else 20,
-        "alpha": 0.1,
-        "theta": settings["theta"] or 0.3,
-        "rmse": rmse,
-        "rmse_missing": 1.4 * rmse,
-        "first_share": 0.93,
-        "difference": completion.pack_picture(np.full((48, 48), rmse)) if is_shown else None,
-    }
-
-
-def change_of(method, image=None, study="table", **factors):
-    """A change that multiplies results of one method."""
-
-    def change(settings, results):
-        if settings["method"] == method and settings["study"] == study and image in (None, settings["image"]):
-            for name, factor in factors.items():
-                results[name] = factor if isinstance(factor, bool) else results[name] * factor
-
-    return change
+from ell12.experiments.rows import rewrite_rows
 
 
 def outcome(rows, words, setting):

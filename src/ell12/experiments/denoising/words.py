@@ -8,12 +8,12 @@ import math
 from collections.abc import Sequence
 
 from ell12.datasets import STAND_INS
-from ell12.experiments.denoising import ACCURATE, ALTMIN, DCA, NAME, OURS, RULES
-from ell12.experiments.denoising_claims import KINDS, Strengths, fewest_lines, mean_psnr, of_study, psnr_gains
-from ell12.experiments.denoising_extras import BLUR, BLUR_WIDTH, BOUNDS, EXACT, NOISE, WEIGHTS
+from ell12.experiments.denoising.claims import KINDS, Strengths, fewest_lines, mean_psnr, of_study, psnr_gains
+from ell12.experiments.denoising.extras import BLUR, BLUR_WIDTH, BOUNDS, EXACT, NOISE, WEIGHTS
+from ell12.experiments.denoising.study import ACCURATE, ALTMIN, DCA, NAME, OURS, RULES
 from ell12.experiments.report import paper
 from ell12.experiments.rows import Row
-from ell12.experiments.wording import listed, number, scientific, span
+from ell12.wording import listed, number, scientific, span
 
 
 def asked(studies: Sequence[Strengths]) -> tuple[str, ...]:

@@ -8,9 +8,9 @@ import pytest
 pytest.importorskip("skimage", reason="the photographs need the extra 'images'")
 
 from ell12 import datasets
-from ell12.experiments import denoising
-from ell12.experiments import denoising_extras as extras
-from ell12.experiments.denoising import ACCURATE, DCA, METHODS, OURS
+from ell12.experiments.denoising import extras
+from ell12.experiments.denoising import study as denoising
+from ell12.experiments.denoising.study import ACCURATE, DCA, METHODS, OURS
 from ell12.restoration import TotalVariationL12, deblur_tv, denoise_tv
 
 

@@ -10,9 +10,11 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ell12.datasets import STAND_INS
-from ell12.experiments import denoising_words as words
 from ell12.experiments import figures
-from ell12.experiments.denoising import (
+from ell12.experiments.denoising import words
+from ell12.experiments.denoising.claims import Strengths, fewest_lines, mean_psnr, of_study, strengths, verdicts_of
+from ell12.experiments.denoising.extras import BLUR, BOUNDS, LINES, WEIGHTS
+from ell12.experiments.denoising.study import (
     ACCURATE,
     ALTMIN,
     DARKEST,
@@ -24,12 +26,10 @@ from ell12.experiments.denoising import (
     SHOWN,
     TITLE,
 )
-from ell12.experiments.denoising_claims import Strengths, fewest_lines, mean_psnr, of_study, strengths, verdicts_of
-from ell12.experiments.denoising_extras import BLUR, BOUNDS, LINES, WEIGHTS
 from ell12.experiments.report import Cell, Figure, Key, Panel, Part, Section, Table, Verdict
 from ell12.experiments.rows import Row
 from ell12.experiments.statistics import summarize
-from ell12.experiments.wording import number, plus_minus, scientific
+from ell12.wording import number, plus_minus, scientific
 
 # The curves of time against alpha: method, rule, colour and dash; those of the error are the strict ones.
 _CURVES = (

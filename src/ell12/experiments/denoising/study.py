@@ -1,6 +1,6 @@
 """The paper's denoising: AltMin against DCA over its grid of strengths; then what the paper does not show.
 
-The paper's runs and its grid are the study "strengths". `denoising_extras` measures the others.
+The paper's runs and its grid are the study "strengths". `extras` measures the others.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from ell12 import datasets
-from ell12.experiments import denoising_extras as extras
-from ell12.experiments.denoising_extras import cropped, quality
+from ell12.experiments.denoising import extras
+from ell12.experiments.denoising.extras import cropped, quality
 from ell12.minimization import Result
 from ell12.restoration import AlternatingMinimization, TotalVariationDCA, TotalVariationL12, denoise_tv
 

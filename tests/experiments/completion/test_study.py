@@ -6,8 +6,8 @@ import pytest
 pytest.importorskip("skimage", reason="the photographs ship with scikit-image")
 
 from ell12.datasets import photographs
-from ell12.experiments import completion
-from ell12.experiments.completion import IMAGES, IN_TABLE, METHODS, measure, observed_pixels, trials
+from ell12.experiments.completion import study as completion
+from ell12.experiments.completion.study import IMAGES, IN_TABLE, METHODS, measure, observed_pixels, trials
 from ell12.experiments.rows import key_of
 
 SMALL = completion.Preset(

@@ -9,12 +9,12 @@ from typing import Any
 
 from ell12.datasets import STAND_INS
 from ell12.experiments.claims import Answer, lower, verdict
-from ell12.experiments.denoising import ACCURATE, ALTMIN, DCA, METHODS, NAME, READINGS, RULES, STRENGTHS
-from ell12.experiments.denoising_extras import BLUR, BOUNDS, EXACT, LINES, WEIGHTS
+from ell12.experiments.denoising.extras import BLUR, BOUNDS, EXACT, LINES, WEIGHTS
+from ell12.experiments.denoising.study import ACCURATE, ALTMIN, DCA, METHODS, NAME, READINGS, RULES, STRENGTHS
 from ell12.experiments.report import Outcome, Verdict, paper
 from ell12.experiments.rows import Row
 from ell12.experiments.statistics import Values, logarithms, summarize
-from ell12.experiments.wording import listed, number, percent, scientific, span
+from ell12.wording import listed, number, percent, scientific, span
 
 # AltMin as the paper may have run it, stopped early, and as carefully as DCA; both methods obey the same rule.
 PAIRS = ((ALTMIN, "loose"), (ACCURATE, "strict"))

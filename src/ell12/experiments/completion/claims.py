@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from ell12.experiments.claims import Answer, Timed, faster, lower, time_ratio, verdict
-from ell12.experiments.completion import IMAGES, METHODS, NAME, SKETCHY
+from ell12.experiments.completion.study import IMAGES, METHODS, NAME, SKETCHY
 from ell12.experiments.report import Outcome, Verdict, paper
 from ell12.experiments.rows import Row
 from ell12.experiments.statistics import Summary, Values, summarize
-from ell12.experiments.wording import percent, plus_minus
+from ell12.wording import percent, plus_minus
 
 OURS, NUCLEAR = "nmAPG", "AIS-Impute"
 FACTORIZATIONS = ("ARSS-M3F", "LMaFit", "ER1MP")

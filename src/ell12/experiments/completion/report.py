@@ -6,9 +6,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ell12.experiments import completion_words as words
 from ell12.experiments import figures
-from ell12.experiments.completion import (
+from ell12.experiments.completion import words
+from ell12.experiments.completion.claims import BLOCK, CONVEX, ERRORS, LOG_SUM, Trials, verdicts_of
+from ell12.experiments.completion.study import (
     ALPHA_FACTOR,
     METHODS,
     NAME,
@@ -16,11 +17,10 @@ from ell12.experiments.completion import (
     TITLE,
     unpack_picture,
 )
-from ell12.experiments.completion_claims import BLOCK, CONVEX, ERRORS, LOG_SUM, Trials, verdicts_of
 from ell12.experiments.report import Cell, Figure, Key, Panel, Part, Section, Table, Verdict, paper
 from ell12.experiments.rows import Row
 from ell12.experiments.statistics import Summary, comparable, logarithms
-from ell12.experiments.wording import duration, number, percent, plus_minus, scientific, span
+from ell12.wording import duration, number, percent, plus_minus, scientific, span
 
 # Colour and dash of each method in the figures.
 _STYLES = {

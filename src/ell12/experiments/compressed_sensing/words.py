@@ -8,12 +8,12 @@ import math
 from collections.abc import Callable, Sequence
 
 from ell12.datasets import COMPRESSED_SENSING_SETUPS
-from ell12.experiments.compressed_sensing import EARLY_CHANGE, NAME
-from ell12.experiments.compressed_sensing_claims import CONVEX, OURS, SAME_OBJECTIVE, Trials, excesses
+from ell12.experiments.compressed_sensing.claims import CONVEX, OURS, SAME_OBJECTIVE, Trials, excesses
+from ell12.experiments.compressed_sensing.study import EARLY_CHANGE, NAME
 from ell12.experiments.report import paper
 from ell12.experiments.rows import Row
 from ell12.experiments.statistics import Values, summarize
-from ell12.experiments.wording import duration, listed, number, percent, scientific, span
+from ell12.wording import duration, listed, number, percent, scientific, span
 
 
 def asked(rows: Sequence[Row], setups: Sequence[Trials]) -> tuple[str, ...]:

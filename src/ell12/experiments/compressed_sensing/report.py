@@ -8,20 +8,20 @@ import math
 from collections.abc import Callable, Sequence
 
 from ell12.datasets import COMPRESSED_SENSING_SETUPS
-from ell12.experiments import compressed_sensing_words as words
 from ell12.experiments import figures
-from ell12.experiments.compressed_sensing import EARLY_CHANGE, NAME, TITLE
-from ell12.experiments.compressed_sensing_claims import (
+from ell12.experiments.compressed_sensing import words
+from ell12.experiments.compressed_sensing.claims import (
     CONVEX,
     OURS,
     Trials,
     excesses,
     verdicts_of,
 )
+from ell12.experiments.compressed_sensing.study import EARLY_CHANGE, NAME, TITLE
 from ell12.experiments.report import Cell, Figure, Key, Panel, Part, Section, Table, Verdict, paper
 from ell12.experiments.rows import Row
 from ell12.experiments.statistics import Summary, comparable, logarithms, summarize
-from ell12.experiments.wording import number, percent, plus_minus, scientific
+from ell12.wording import number, percent, plus_minus, scientific
 
 # Colour and dash of each method; the two variants of DCA share a colour.
 _STYLES = {

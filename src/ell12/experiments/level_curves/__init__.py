@@ -1,0 +1,1 @@
+"""The paper's first figure: penalties in two dimensions."""

@@ -1,0 +1,1 @@
+"""The proximal step alone: closed form against the numerical method."""
