@@ -16,6 +16,7 @@ PACKAGE = ROOT / "src" / "ell12"
 ROOMS: dict[str, str] = {
     "protocols": "",
     "files": "",
+    "wording": "",
     "backend": "protocols",
     "checks": "backend",
     "plots": "backend",
