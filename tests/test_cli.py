@@ -266,6 +266,17 @@ def test_a_report_needs_rows_only(tmp_path, monkeypatch, capsys):
     assert (tmp_path / FILE).read_bytes() == before
 
 
+def test_rows_nested_without_end_are_one_clear_line(tmp_path, monkeypatch, capsys):
+    (tmp_path / FILE).write_text("[" * 200_000 + "\n")
+    (tmp_path / "run.json").write_text("[" * 200_000)
+    assert call(monkeypatch, "report", tmp_path) == 1
+    error = capsys.readouterr().err
+    assert error.startswith(f"ell12: {tmp_path} holds no rows to report")
+    assert error.count("\n") == 1
+    assert call(monkeypatch, "reproduce", "--out", tmp_path) == 2
+    assert "holds 1 row of an earlier run" in capsys.readouterr().err
+
+
 def test_a_report_of_nothing_is_a_clear_error(tmp_path, monkeypatch, capsys):
     assert call(monkeypatch, "report", tmp_path / "nowhere") == 1
     error = capsys.readouterr().err

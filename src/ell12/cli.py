@@ -5,14 +5,14 @@ import shlex
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr
 from enum import StrEnum
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TextIO
 
 from ell12 import __version__
-from ell12.commands import CommandError
+from ell12.commands import CommandError, printable, say
 from ell12.experiments import EXPERIMENTS
 from ell12.experiments.run import Outcome, Progress, RunError, State, run
 
@@ -36,15 +36,35 @@ def main() -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a name that cannot be shown is no reason to fail
     try:
-        _application()(prog_name="ell12")
+        with redirect_stderr(_Printable(sys.stderr)):  # typer too names what it was given
+            _application()(prog_name="ell12")
     except (RunError, CommandError) as error:
         _fail(str(error), 2)
     except OSError as error:
         _fail(str(error), 1)
 
 
+class _Printable(io.TextIOBase):
+    """A stream without characters that a terminal would obey, but for ends of lines."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self.stream = stream
+
+    def write(self, text: str) -> int:
+        """Write the text with escapes."""
+        return self.stream.write("\n".join(map(printable, text.split("\n"))))
+
+    def flush(self) -> None:
+        """Pass it on at once."""
+        self.stream.flush()
+
+    def isatty(self) -> bool:
+        """Whether a person sees it."""
+        return self.stream.isatty()
+
+
 def _fail(message: str, code: int) -> None:
-    print(f"ell12: {message}", file=sys.stderr)
+    say(f"ell12: {message}", failed=True)
     raise SystemExit(code)
 
 
@@ -58,7 +78,7 @@ def _application() -> Any:
 
     def show_version(wanted: bool) -> None:
         if wanted:
-            print(f"ell12 {__version__}")
+            say(f"ell12 {__version__}")
             raise typer.Exit
 
     @application.callback()
@@ -86,8 +106,8 @@ def _application() -> Any:
             outcome = run(names or (), preset.value, out, seed, jobs, resume, progress, repeats)
         if outcome.interrupted:
             command = _resume_command(names or (), preset, out, seed, jobs, repeats)
-            print(f"Stopped: {outcome.kept + outcome.written} of {outcome.total} trials are on disk.")
-            print(f"To go on: {command}")
+            say(f"Stopped: {outcome.kept + outcome.written} of {outcome.total} trials are on disk.")
+            say(f"To go on: {command}")
             raise typer.Exit(130)
         if outcome.kept + outcome.written:
             _show_report(out)
@@ -113,18 +133,20 @@ def _show_report(folder: Path) -> None:
     from ell12.experiments import report
 
     page = report.report(folder)
-    print("\n".join(report.verdict_lines(folder)))
-    print(f"The page: {page.resolve()}")
+    for line in report.verdict_lines(folder):
+        say(line)
+    say(f"The page: {page.resolve()}")
 
 
 def _show_failures(outcome: Outcome) -> None:
     """What raised, with its settings; the reason is the last line of the traceback."""
     for trial, error in outcome.failures:
         reason = error.strip().splitlines()[-1]
-        print(f"ell12: this trial failed: {trial.key}\n  {reason}", file=sys.stderr)
+        say(f"ell12: this trial failed: {trial.key}", failed=True)
+        say(f"  {reason}", failed=True)
     if outcome.failures:
         count = len(outcome.failures)
-        print(f"ell12: {count} of {outcome.total} trials failed; --resume tries them again", file=sys.stderr)
+        say(f"ell12: {count} of {outcome.total} trials failed; --resume tries them again", failed=True)
 
 
 def _resume_command(
@@ -159,7 +181,7 @@ class _Bar:
 
     def note(self, text: str) -> None:
         """A line above the bar."""
-        self.bar.console.print(text, markup=False, highlight=False)
+        self.bar.console.print(printable(text), markup=False, highlight=False)
 
     def update(self, state: State) -> None:
         """Redraw."""
@@ -177,7 +199,7 @@ class _Lines:
 
     def note(self, text: str) -> None:
         """One line."""
-        print(text, flush=True)
+        say(text)
 
     def update(self, state: State) -> None:
         """A line, if it is time for one."""
@@ -188,7 +210,7 @@ class _Lines:
         words = [f"{state.done} of {state.total} trials done", f"{_clock(now - self.begin)} elapsed"]
         running = " | ".join(map(str, state.running))
         line = ", ".join(filter(None, (*words, _time_left(state))))
-        print(line + (f"; running {running}" if running else ""), flush=True)
+        say(line + (f"; running {running}" if running else ""))
 
 
 def _time_left(state: State) -> str:

@@ -274,6 +274,55 @@ def test_progress_without_a_terminal_is_a_line_now_and_then(monkeypatch, capsys)
     assert capsys.readouterr().out.splitlines() == ["step 2 (50 %), 12 s elapsed", "step 4 (100 %), 24 s elapsed"]
 
 
+def test_progress_that_was_shown_ends_at_the_whole(monkeypatch, capsys):
+    now = [50.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    with progress.progress_bar() as show:
+        now[0] += 11
+        show("choosing by hidden ratings", 0.25)
+        now[0] += 3
+        show("fitting all ratings", 0.95)
+    assert capsys.readouterr().out.splitlines() == [
+        "choosing by hidden ratings (25 %), 11 s elapsed",
+        "done (100 %), 14 s elapsed",
+    ]
+    with progress.progress_bar() as show:
+        show("too short to be shown", 0.25)
+    assert capsys.readouterr().out == ""
+
+
+def test_progress_that_was_stopped_is_not_called_done(monkeypatch, capsys):
+    monkeypatch.setattr(progress, "SECONDS_PER_LINE", 0.0)
+
+    def interrupted():
+        with progress.progress_bar() as show:
+            show("fitting", 0.25)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert "100 %" not in capsys.readouterr().out
+
+
+def test_the_command_shows_its_progress_to_the_end(monkeypatch, capsys, source):
+    monkeypatch.setattr(progress, "SECONDS_PER_LINE", 0.0)
+    assert call(monkeypatch, source) == 0
+    shares = [int(share) for share in re.findall(r"\((\d+) %\), \d+ s elapsed", capsys.readouterr().out)]
+    assert shares == sorted(shares)
+    assert shares[-1] == 100
+
+
+def test_the_bar_ends_at_the_whole(monkeypatch, capsys):
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    updates = []
+    from rich.progress import Progress
+
+    monkeypatch.setattr(Progress, "update", lambda self, task, **changes: updates.append(changes))
+    with progress.progress_bar() as show:
+        show("fitting", 0.25)
+    assert updates[-1]["completed"] == 1.0
+
+
 def test_progress_on_a_terminal_is_a_bar(monkeypatch, capsys):
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     monkeypatch.setenv("TERM", "xterm")
@@ -296,7 +345,7 @@ def test_runs_are_counted_by_their_first_iteration():
 def test_a_chosen_strength_grows_with_the_ratings(ratings):
     """Noise grows with the square root of their number, and so does the strength for all of them."""
     observed = Observed(ratings.rows, ratings.columns, ratings.values, ratings.shape)
-    model = rating_fit.Model(None, 2, "mean", 1.0, 1e-2, 50, 0)
+    model = rating_fit.RatingModel(None, 2, "mean", 1.0, 1e-2, 50, 0)
     shown = []
     completion, _, sentences = rating_fit.fit(observed, model, 0.3, (1.0, 5.0), lambda *words: shown.append(words))
     train, _ = observed.split(0.3, 0)

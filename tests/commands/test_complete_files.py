@@ -169,3 +169,38 @@ def test_ctrl_c_while_predicting_writes_nothing(complete, tmp_path, monkeypatch)
     assert outcome.code == 130
     assert outcome.out.endswith("Stopped: nothing is written.\n")
     assert sorted(tmp_path.iterdir()) == [pairs, source]
+
+
+# Predictions that are opened in a spreadsheet
+
+FORMULAS = ["=HYPERLINK(1)", "+1+1", "-1+1", "@SUM(1)", "\t=1", "\uff1d1"]
+
+
+def test_no_id_is_written_that_a_spreadsheet_executes(complete, tmp_path):
+    names = [*FORMULAS, "film -1", "-5", "+7.5e3"]
+    lines = [f'{k % 4},"{name}",{1 + k % 5}\n' for k, name in enumerate(names * 4)]
+    source, pairs = tmp_path / "r.csv", tmp_path / "p.csv"
+    source.write_text("user,item,value\n" + "".join(lines), encoding="utf-8")
+    pairs.write_text("user,item\n" + "".join(f'1,"{name}"\n' for name in names), encoding="utf-8")
+    outcome = complete(source, "--predict", pairs)
+    assert outcome.code == 0, outcome
+    with (tmp_path / "p.predicted.csv").open(encoding="utf-8", newline="") as file:
+        written = [row[1] for row in csv.reader(file)][1:]
+    assert not [name for name in written if name.startswith(("=", "@", "\t", "\r", "\uff1d", "+1", "-1"))]
+    assert [name.removeprefix("'").strip() for name in written] == [name.strip() for name in names]
+    assert written[-3:] == names[-3:]  # text and plain numbers stay as they are
+    assert "ids look like formulas to a spreadsheet: an apostrophe stands before each of them" in outcome.out
+
+
+@pytest.mark.parametrize("name", ["=1", "+x", "-x", "@x", "\tx", "\rx", "\nx", "\uff0b1", "-inf", "+1;2"])
+def test_what_looks_like_a_formula_is_quoted(name):
+    content, notes = rating_job.encode_predictions((np.array([name]), np.array(["a"]), None), [1.5])
+    assert next(csv.reader(io.StringIO(content.decode(), newline="").readlines()[1:]))[0].startswith("'")
+    assert len(notes) == 1
+
+
+def test_harmless_ids_are_written_as_they_are():
+    pairs = (np.array([-3, 4]), np.array(["-3", "a=b"]), None)
+    content, notes = rating_job.encode_predictions(pairs, [1.5, 2.0])
+    assert content == b"user,item,prediction\n-3,-3,1.5\n4,a=b,2\n"
+    assert notes == []

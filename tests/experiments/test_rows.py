@@ -1,5 +1,6 @@
 """Rows that survive any end of a run, and damage that is noticed."""
 
+import hashlib
 import json
 import math
 import os
@@ -7,6 +8,7 @@ import os
 import pytest
 
 from ell12.experiments.rows import (
+    FIELDS,
     FILE,
     append_row,
     finite,
@@ -89,6 +91,19 @@ def test_a_changed_line_in_the_middle_is_noticed(tmp_path, old, new):
 def test_json_that_is_no_row_is_noticed(tmp_path, line):
     (tmp_path / FILE).write_text(line)
     assert read_rows(tmp_path) == ([], [f"line 1 of {tmp_path / FILE} is damaged"])
+
+
+@pytest.mark.parametrize("levels", [30, 500, 200_000])
+def test_rows_nested_too_deep_are_noticed_like_other_damage(tmp_path, levels):
+    sound = three_rows()[0]
+    nest = "[" * levels + "]" * levels
+    whole = {name: sound[name] for name in FIELDS[:-1]} | {"results": "NEST"}
+    text = json.dumps(whole, sort_keys=True, separators=(",", ":")).replace('"NEST"', nest)
+    check = hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()[:12]  # so that the check is right
+    rewrite_rows(tmp_path, [sound])
+    with (tmp_path / FILE).open("a") as file:
+        file.write(text[:-1] + f',"check":"{check}"}}\n')
+    assert read_rows(tmp_path) == ([sound], [f"line 2 of {tmp_path / FILE} is damaged"])
 
 
 def test_a_row_written_in_part_stops_the_run(tmp_path, monkeypatch):

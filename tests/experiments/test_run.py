@@ -158,7 +158,7 @@ def test_rows_of_another_preset_or_seed_are_refused(tmp_path, fake, other):
     assert measured() == [0]
 
 
-@pytest.mark.parametrize("content", [None, "{", "[]", '{"preset": "quick"}'])
+@pytest.mark.parametrize("content", [None, "{", "[]", '{"preset": "quick"}', "[" * 200_000])
 def test_rows_that_nobody_describes_are_refused(tmp_path, fake, content):
     fake("well")
     run(out=tmp_path / "out")

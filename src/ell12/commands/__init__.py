@@ -1,11 +1,33 @@
 """Commands beyond the experiments: one file per group of them, each with a function ``add_to(application)``."""
 
+import re
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+# A terminal obeys control characters instead of showing them. Marks of writing direction can make a line read as
+# another. Lone surrogates stand for bytes that are no text.
+_OBEYED = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 class CommandError(Exception):
     """Why a command cannot begin, in one line for its user."""
+
+
+def printable(text: str) -> str:
+    r"""The text on one line, with escapes in place of the characters that a terminal would obey.
+
+    Examples
+    --------
+    >>> print(printable("red \x1b[31m, two\nlines"))
+    red \x1b[31m, two\nlines
+    """
+    return _OBEYED.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+def say(text: str, failed: bool = False) -> None:
+    """Print one line. Every message goes through here or `printable`: names of files and ids may hold anything."""
+    print(printable(text), file=sys.stderr if failed else sys.stdout, flush=True)
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ell12.commands import CommandError, explained
+from ell12.commands import CommandError, explained, say
 
 
 class Center(StrEnum):
@@ -99,13 +99,13 @@ def complete(
     targets = plan_targets(source, out or [], predict, force)
     from ell12.commands import rating_job  # only now, since it loads much
 
-    model = rating_job.Model(alpha, max_rank, center.value, l2_weight, tol, max_iter, seed)
-    form = rating_job.Form(places, separator and separator.replace("\\t", "\t"), encoding)
-    job = rating_job.Job(source, predict, targets, duplicates.value, held_out, clip, form)
+    model = rating_job.RatingModel(alpha, max_rank, center.value, l2_weight, tol, max_iter, seed)
+    form = rating_job.LineForm(places, separator and separator.replace("\\t", "\t"), encoding)
+    job = rating_job.RatingJob(source, predict, targets, duplicates.value, held_out, clip, form)
     try:
         job.run(model)
     except KeyboardInterrupt:
-        print("Stopped: nothing is written.")
+        say("Stopped: nothing is written.")
         raise typer.Exit(130) from None
 
 

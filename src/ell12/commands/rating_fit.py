@@ -21,7 +21,7 @@ HIDDEN_FOR_CHOICE = 0.1
 
 
 @dataclass(frozen=True)
-class Model:
+class RatingModel:
     """What is fitted, and how; None is what hidden ratings choose."""
 
     alpha: float | None
@@ -34,7 +34,7 @@ class Model:
 
 
 @dataclass(frozen=True)
-class Choice:
+class RatingChoice:
     """The strength, the weight of the subtracted norm, the bound on the rank, the offsets, and where to begin."""
 
     alpha: float
@@ -45,8 +45,8 @@ class Choice:
 
 
 def fit(
-    observed: Observed, model: Model, held_out: float, limits: tuple[float, float], show: Show
-) -> tuple[Completion, Choice, list[str]]:
+    observed: Observed, model: RatingModel, held_out: float, limits: tuple[float, float], show: Show
+) -> tuple[Completion, RatingChoice, list[str]]:
     """The completion of all ratings, what was chosen for it, and sentences on it.
 
     Some ratings are hidden first, from the fit and from every choice, to measure its error; then all are fitted.
@@ -78,7 +78,7 @@ def _split(observed: Observed, held_out: float, seed: int) -> tuple[Observed, Ob
     return train, hidden
 
 
-def choose(train: Observed, model: Model, show: Show) -> Choice:
+def choose(train: Observed, model: RatingModel, show: Show) -> RatingChoice:
     """What was asked for, and the rest by ratings that are hidden once more."""
     options = Options.suited_to(
         train,
@@ -88,7 +88,7 @@ def choose(train: Observed, model: Model, show: Show) -> Choice:
     )
     if model.alpha is not None:
         center, l2_weight, max_rank = options.without_search(model.alpha)
-        return Choice(model.alpha, l2_weight, max_rank, center)
+        return RatingChoice(model.alpha, l2_weight, max_rank, center)
     search = search_on_held_out(
         train,
         options,
@@ -104,10 +104,12 @@ def choose(train: Observed, model: Model, show: Show) -> Choice:
     if search.stopped:
         raise KeyboardInterrupt
     best = search.best
-    return Choice(best.alpha, best.l2_weight, best.max_rank, best.center, best.x0)
+    return RatingChoice(best.alpha, best.l2_weight, best.max_rank, best.center, best.x0)
 
 
-def _complete(observed: Observed, choice: Choice, model: Model, stop: Callable[[Any], bool]) -> Completion:
+def _complete(
+    observed: Observed, choice: RatingChoice, model: RatingModel, stop: Callable[[Any], bool]
+) -> Completion:
     completion = complete_matrix(
         observed,
         choice.alpha,
@@ -126,7 +128,7 @@ def _complete(observed: Observed, choice: Choice, model: Model, stop: Callable[[
 
 
 def _counted(show: Show, most: int) -> Callable[[Any], bool]:
-    """A ``stop`` that never stops, and shows which of at most so many runs it is, over the first nine tenths."""
+    """A ``stop`` that never stops. It shows which of at most ``most`` runs this is, over the first nine tenths."""
     count = 0
 
     def stop(history: Any) -> bool:
@@ -173,7 +175,7 @@ def _error(predicted: Any, values: Any, limits: tuple[float, float]) -> float:
     return float(np.sqrt(np.mean((np.clip(predicted, *limits) - values) ** 2)))
 
 
-def _describe(completion: Completion, choice: Choice) -> str:
+def _describe(completion: Completion, choice: RatingChoice) -> str:
     ending = "" if completion.status in (Status.CONVERGED, Status.RANK_CAPPED) else f"; {completion.status.value}"
     center = choice.center or "nothing"
     return (

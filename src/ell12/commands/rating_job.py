@@ -3,6 +3,7 @@
 import csv
 import io
 import math
+import re
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,20 +12,24 @@ from typing import Any
 import numpy as np
 
 from ell12.checks import check_entries
-from ell12.commands import CommandError, explained
+from ell12.commands import CommandError, explained, say
 from ell12.commands.progress import progress_bar
-from ell12.commands.rating_fit import Model, fit, predict_pairs
+from ell12.commands.rating_fit import RatingModel, fit, predict_pairs
 from ell12.completion import Completion, Observed
 from ell12.datasets import Ratings, load_ratings
 from ell12.datasets.rating_files import read_pairs
 from ell12.datasets.text_files import kind_of
 from ell12.files import write_atomically
 
-__all__ = ["Form", "Job", "Model"]
+__all__ = ["LineForm", "RatingJob", "RatingModel"]
+
+# A spreadsheet executes a cell that begins with one of these; the wide signs count in East Asian settings.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+_NUMBER = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?", re.ASCII)
 
 
 @dataclass(frozen=True)
-class Form:
+class LineForm:
     """How lines are written; None is detected."""
 
     columns: tuple[str | int, str | int, str | int] | None = None
@@ -33,7 +38,7 @@ class Form:
 
 
 @dataclass(frozen=True)
-class Job:
+class RatingJob:
     """What to read, what to write, and how."""
 
     source: Path
@@ -42,9 +47,9 @@ class Job:
     duplicates: str
     held_out: float
     clip: bool
-    form: Form
+    form: LineForm
 
-    def run(self, model: Model) -> None:
+    def run(self, model: RatingModel) -> None:
         """Read, fit, say and write.
 
         Raises
@@ -60,7 +65,8 @@ class Job:
         limits = (float(ratings.values.min()), float(ratings.values.max())) if self.clip else (-math.inf, math.inf)
         with progress_bar() as show:
             completion, choice, sentences = fit(observed, model, self.held_out, limits, show)
-        print("\n".join(sentences))
+        for sentence in sentences:
+            say(sentence)
         contents = []  # all of them before the first is written
         for target in self.targets:
             if target.suffix == ".npz":
@@ -68,13 +74,15 @@ class Job:
                 contents.append((target, factors, [f"Factors: {target}"]))
             elif pairs is not None:
                 predicted, words = predict_pairs(completion, ratings, observed, pairs, limits)
-                contents.append((target, encode_predictions(pairs, predicted), [*words, f"Predictions: {target}"]))
+                content, notes = encode_predictions(pairs, predicted)
+                contents.append((target, content, [*words, *notes, f"Predictions: {target}"]))
         for target, content, words in contents:
             write_atomically(target, content)
-            print("\n".join(words))
+            for sentence in words:
+                say(sentence)
 
 
-def read_ratings(source: Path, duplicates: str, form: Form) -> Ratings:
+def read_ratings(source: Path, duplicates: str, form: LineForm) -> Ratings:
     """The ratings, and a sentence on what they are; what is wrong with the file in one line."""
     with warnings.catch_warnings(record=True) as caught, explained(f"cannot read {source}"):
         warnings.simplefilter("always")
@@ -86,16 +94,16 @@ def read_ratings(source: Path, duplicates: str, form: Form) -> Ratings:
     n_users, n_items = ratings.shape
     low, high = ratings.values.min(), ratings.values.max()
     share = len(ratings) / (n_users * n_items)
-    print(
+    say(
         f"{len(ratings):,} ratings from {low:g} to {high:g} by {n_users:,} users of {n_items:,} items "
         f"({100 * share:.3g} % of the pairs)"
     )
     for warning in caught:
-        print(f"Note: {warning.message}")
+        say(f"Note: {warning.message}")
     return ratings
 
 
-def _read_pairs(path: Path, form: Form) -> tuple[Any, Any, Any]:
+def _read_pairs(path: Path, form: LineForm) -> tuple[Any, Any, Any]:
     if kind_of(path) in (".mtx", ".parquet", ".pq"):
         raise CommandError(f"{path}: pairs are read from lines of text, user and item")
     with explained(f"cannot read {path}"):
@@ -124,10 +132,25 @@ def encode_factors(
     return buffer.getvalue()
 
 
-def encode_predictions(pairs: tuple[Any, Any, Any], predicted: Any) -> bytes:
-    """Lines of user, item and prediction."""
+def encode_predictions(pairs: tuple[Any, Any, Any], predicted: Any) -> tuple[bytes, list[str]]:
+    """Lines of user, item and prediction, and a sentence on ids that were quoted."""
+    users, items = ([_quoted(name) for name in names.tolist()] for names in pairs[:2])
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(("user", "item", "prediction"))
-    writer.writerows(zip(pairs[0].tolist(), pairs[1].tolist(), (f"{p:.6g}" for p in predicted), strict=True))
-    return text.getvalue().encode()
+    writer.writerows(zip(users, items, (f"{p:.6g}" for p in predicted), strict=True))
+    changed = sum(a != b for a, b in zip((*users, *items), (*pairs[0].tolist(), *pairs[1].tolist()), strict=True))
+    note = f"{changed:,} ids look like formulas to a spreadsheet: an apostrophe stands before each of them"
+    return text.getvalue().encode(), [note] if changed else []
+
+
+def _quoted(name: Any) -> Any:
+    """An id that no spreadsheet takes for a formula and executes; plain numbers stay as they are.
+
+    Examples
+    --------
+    >>> _quoted("=1+1"), _quoted("-5"), _quoted("film 3")
+    ("'=1+1", '-5', 'film 3')
+    """
+    is_formula = isinstance(name, str) and name.startswith(_FORMULA) and not _NUMBER.fullmatch(name)
+    return f"'{name}" if is_formula else name

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from ell12.commands import CommandError
+from ell12.commands import CommandError, printable, say
 from ell12.commands.image_files import SUFFIXES, ImageFileError, Picture, check_target, read_image, write_image
 from ell12.minimization import Status
 from ell12.restoration import Restoration, deblur_tv, denoise_tv, inpaint_tv
@@ -99,7 +99,7 @@ def denoise(
     """Remove noise from images."""
     options: dict[str, Any] = {"l2_weight": l2_weight, "smoothing": smoothing, "noise": noise}
     options |= {"boundary": boundary.value, "spins": spins, "max_iter": max_iter}
-    run(sources, target, Job(denoise_tv, (), alpha, options), channels, force)
+    restore_files(sources, target, RestorationJob(denoise_tv, (), alpha, options), channels, force)
 
 
 def deblur(
@@ -118,7 +118,9 @@ def deblur(
     """Remove a known blur from images."""
     options: dict[str, Any] = {"l2_weight": l2_weight, "smoothing": smoothing, "noise": noise}
     options |= {"boundary": boundary.value, "max_iter": max_iter}
-    run(sources, target, Job(deblur_tv, (read_kernel(kernel),), alpha, options), channels, force)
+    restore_files(
+        sources, target, RestorationJob(deblur_tv, (read_kernel(kernel),), alpha, options), channels, force
+    )
 
 
 def inpaint(
@@ -139,11 +141,11 @@ def inpaint(
     options: dict[str, Any] = {"l2_weight": l2_weight, "smoothing": smoothing, "noise": noise}
     options |= {"boundary": boundary.value, "max_iter": max_iter}
     known = read_mask(mask) != invert
-    run(sources, target, Job(inpaint_tv, (known,), alpha, options), channels, force)
+    restore_files(sources, target, RestorationJob(inpaint_tv, (known,), alpha, options), channels, force)
 
 
 @dataclass(frozen=True)
-class Job:
+class RestorationJob:
     """What is done to every image: a restoration function, its further data, the strength and the options."""
 
     function: Callable[..., Restoration]
@@ -196,7 +198,9 @@ def _grey(path: Path) -> np.ndarray:
     return values if picture.channel_axis is None else values.mean(axis=picture.channel_axis)
 
 
-def run(sources: Sequence[str], target: Path, job: Job, channels: int | None, force: bool) -> None:
+def restore_files(
+    sources: Sequence[str], target: Path, job: RestorationJob, channels: int | None, force: bool
+) -> None:
     """Restore each image; one that fails does not keep the others from being done.
 
     Raises
@@ -222,11 +226,11 @@ def run(sources: Sequence[str], target: Path, job: Job, channels: int | None, fo
                 )
                 show(f"ell12: {reason}", failed=True)
     if failures and len(pairs) > 1:
-        print(f"ell12: {failures} of {len(pairs)} images failed", file=sys.stderr)
+        say(f"ell12: {failures} of {len(pairs)} images failed", failed=True)
     raise typer.Exit(1 if failures else 0)
 
 
-def _restore_file(source: Path, path: Path, job: Job, channels: int | None) -> str:
+def _restore_file(source: Path, path: Path, job: RestorationJob, channels: int | None) -> str:
     """Read, restore and write one image; what was done, in words."""
     picture = read_image(source, channels)
     check_target(path, picture)
@@ -303,7 +307,7 @@ def _check_folder(folder: Path, create: bool) -> None:
 def _display(total: int) -> Iterator[Callable[..., None]]:
     """A function that shows what became of each image: a line, and on a terminal a bar below the lines."""
     if total == 1 or not sys.stdout.isatty():
-        yield lambda text, failed=False: print(text, file=sys.stderr if failed else sys.stdout, flush=True)
+        yield say
         return
     from rich import progress as parts
 
@@ -317,7 +321,8 @@ def _display(total: int) -> Iterator[Callable[..., None]]:
         task = bar.add_task("images", total=total)
 
         def show(text: str, failed: bool = False) -> None:
-            bar.console.print(text, markup=False, highlight=False, style="red" if failed else None, soft_wrap=True)
+            style = "red" if failed else None
+            bar.console.print(printable(text), markup=False, highlight=False, style=style, soft_wrap=True)
             bar.advance(task)
 
         yield show

@@ -270,7 +270,7 @@ def _read(folder: Path) -> tuple[list[Row], list[str]]:
 def _run_facts(folder: Path) -> dict[str, Any]:
     try:
         run = json.loads((folder / "run.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):  # the rows are enough
+    except (OSError, ValueError, RecursionError):  # the rows are enough
         return {}
     return run if isinstance(run, dict) else {}
 

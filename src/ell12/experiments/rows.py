@@ -19,6 +19,7 @@ from ell12.files import write_atomically
 Row = dict[str, Any]
 
 FILE = "rows.jsonl"
+MOST_LEVELS = 20  # of lists and dictionaries inside each other; our rows have at most five
 FIELDS = ("key", "experiment", "settings", "results", "environment", "check")
 
 
@@ -100,12 +101,17 @@ def _lines(path: Path) -> list[bytes]:
 def _parse(line: bytes) -> Row | None:
     try:
         row = json.loads(line)
-    except ValueError:  # no JSON, or no UTF-8
+    except (ValueError, RecursionError):  # no JSON, no UTF-8, or nested without end
         return None
-    if not isinstance(row, dict) or set(row) != set(FIELDS):
+    if not isinstance(row, dict) or set(row) != set(FIELDS) or _is_deeper(row, MOST_LEVELS):
         return None
     check = row["check"]
     return row if check == _check({name: row[name] for name in FIELDS[:-1]}) else None
+
+
+def _is_deeper(value: Any, levels: int) -> bool:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return any(levels == 0 or _is_deeper(entry, levels - 1) for entry in inner)
 
 
 def _check(row: Row) -> str:

@@ -225,7 +225,7 @@ def _match_run(folder: Path, preset: str, seed: int, rows: list[Row], progress: 
     try:
         facts = json.loads(path.read_bytes())
         earlier = {"preset": facts["preset"], "seed": facts["seed"]}
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         raise RunError(f"{path}, which says what the rows are of, cannot be read: choose another --out") from None
     if earlier != {"preset": preset, "seed": seed}:
         raise RunError(
