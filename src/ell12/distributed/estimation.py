@@ -11,7 +11,7 @@ from ell12.distributed.loss import GRAM_COLUMNS, SumLoss
 from ell12.distributed.moments import moments
 from ell12.distributed.passes import Blocks
 from ell12.distributed.problems import check_rows, floating, use_gram
-from ell12.distributed.source import as_rows, beside_rows, make_blocks
+from ell12.distributed.source import aligned_rows, make_blocks
 from ell12.distributed.substitution import Centering
 from ell12.losses import LinearLoss, LogisticLoss, SquaredLoss
 from ell12.losses.moments import Moments, mean_squared_loss
@@ -75,9 +75,7 @@ class _Data:
     def __init__(
         self, kind: type[LinearLoss], X: Any, y: Any, sample_weight: Any, intercept: bool, role: str
     ) -> None:
-        X = as_rows(X)
-        y = beside_rows(y, X, "y")
-        weight = None if sample_weight is None else beside_rows(sample_weight, X, "sample_weight")
+        X, y, weight = aligned_rows(X, y, sample_weight)
         self.width, self.dtype, self.several = X.shape[1], floating(X.dtype), y.ndim == 2
         self.kind = Kind(kind, {}, self.width, intercept)
         final = use_gram("auto", kind, X)

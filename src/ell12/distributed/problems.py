@@ -9,7 +9,7 @@ import numpy as np
 from ell12.distributed.blocks import Kind
 from ell12.distributed.loss import GRAM_COLUMNS, SumLoss
 from ell12.distributed.moments import moments
-from ell12.distributed.source import as_rows, beside_rows, make_blocks
+from ell12.distributed.source import aligned_rows, make_blocks
 from ell12.losses import LinearLoss, SquaredLoss
 from ell12.losses.linear import check_kind
 from ell12.losses.moments import Moments
@@ -74,11 +74,9 @@ def sum_loss(
     check_kind(kind)
     if persist not in (True, False, "auto"):
         raise ValueError(f"persist must be True, False or 'auto', got {persist!r}")
-    X = as_rows(X)
-    y = beside_rows(y, X, "y")
+    X, y, weight = aligned_rows(X, y, sample_weight)
     if y.ndim != 1:
         raise ValueError(f"y must be a vector, got shape {y.shape}; make one loss for each of its columns")
-    weight = None if sample_weight is None else beside_rows(sample_weight, X, "sample_weight")
     scale = kind(np.ones((1, 1)), np.ones(1), scale=scale, **options).scale  # also checks the options
     shape = Kind(kind, options, X.shape[1], intercept)
     if not use_gram(gram, kind, X):

@@ -11,7 +11,7 @@ from dask.delayed import delayed
 
 from ell12.distributed.blocks import check_beside, naming
 from ell12.distributed.passes import Blocks
-from ell12.distributed.source import as_rows, beside_rows, chunks
+from ell12.distributed.source import aligned_rows, as_rows, chunks
 from ell12.protocols import Array
 
 
@@ -24,18 +24,19 @@ def map_rows(method: Callable[[Any], Array], X: Any) -> Any:
     return X.map_blocks(apply, dtype=sample.dtype, meta=sample[:0], name=None, token="ell12-predict", **shape)
 
 
-def determination(prediction: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
+def determination(predict: Callable[[Any], Array], X: Any, y: Any, sample_weight: Any = None) -> float:
     """``1 - (squared errors) / (squared deviations from the mean)``, the mean over several targets."""
-    sums = _rows(X, y, sample_weight).total("score", _weighted_sum)
+    without, blocks = _rows(predict, X, y, sample_weight)
+    sums = without.total("score", _weighted_sum)
     mean = sums[1:] / _positive(sums[0])
-    errors, deviations = _rows(X, y, sample_weight, prediction).total("score", _squares, mean)
+    errors, deviations = blocks.total("score", _squares, mean)
     ratio = np.divide(errors, deviations, out=(errors > 0).astype(float), where=deviations > 0)
     return float(np.mean(1 - ratio))
 
 
-def accuracy(prediction: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
+def accuracy(predict: Callable[[Any], Array], X: Any, y: Any, sample_weight: Any = None) -> float:
     """The weighted share of predictions that are right."""
-    right, total = _rows(X, y, sample_weight, prediction).total("score", _hits)
+    right, total = _rows(predict, X, y, sample_weight)[1].total("score", _hits)
     return float(right / _positive(total))
 
 
@@ -45,15 +46,14 @@ def _positive(total: float) -> float:
     return total
 
 
-def _rows(X: Any, y: Any, sample_weight: Any, prediction: Any = None) -> Blocks:
-    """Blocks of what belongs to the same rows."""
-    X = as_rows(X)
+def _rows(predict: Callable[[Any], Array], X: Any, y: Any, sample_weight: Any) -> list[Blocks]:
+    """Blocks of what belongs to the same rows, without the predictions and with them."""
+    X, y, weight = aligned_rows(X, y, sample_weight)
+    join, count = delayed(_join, pure=False), X.numblocks[0]
     columns = [
-        chunks(None if values is None else beside_rows(values, X, name), X.numblocks[0])
-        for name, values in (("y", y), ("sample_weight", sample_weight), ("prediction", prediction))
+        (chunks(y), chunks(weight, count), chunks(values, count)) for values in (None, map_rows(predict, X))
     ]
-    join = delayed(_join, pure=False)
-    return Blocks([join(number, *parts) for number, parts in enumerate(zip(*columns, strict=True))])
+    return [Blocks([join(i, *parts) for i, parts in enumerate(zip(*own, strict=True))]) for own in columns]
 
 
 def _apply(method: Callable[[Any], Array], nothing: Array, rows: Any) -> Array:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
+import operator
 import uuid
-import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -26,7 +26,7 @@ KEPT_SHARE = 0.5  # of the workers' memory: the rest is theirs to work with
 
 def as_rows(X: Any, name: str = "X") -> da.Array:
     """A dask array or DataFrame as a dask array of two dimensions whose chunks hold whole rows."""
-    X = _as_dask(X)
+    X = _joined_arrays([X])[0] if _is_frame(X) else X
     if not isinstance(X, da.Array):
         raise TypeError(f"{name} must be a dask array or DataFrame, got {type(X).__name__}")
     if X.ndim != 2 or math.isnan(X.shape[1]):
@@ -36,26 +36,50 @@ def as_rows(X: Any, name: str = "X") -> da.Array:
     return X if X.numblocks[1] == 1 else X.rechunk({1: -1})
 
 
-def beside_rows(values: Any, X: da.Array, name: str) -> da.Array:
-    """Values of the rows of X, chunked as X is. What is in memory is cut into such chunks."""
-    values = _as_dask(values)
-    known = not any(map(math.isnan, X.chunks[0]))
+def aligned_rows(X: Any, y: Any, sample_weight: Any = None) -> tuple[da.Array, da.Array, da.Array | None]:
+    """X, y and the weights as dask arrays whose chunks hold the same rows. What is in memory is cut to fit.
+
+    Frames with as many partitions as X go through Dask's optimiser together with X. One by one they would be cut
+    differently: where a file is read for few of its columns, Dask joins partitions.
+    """
+    values = {"y": y, "sample_weight": sample_weight}
+    together = [name for name, value in values.items() if _is_frame(X) and _is_frame(value)]
+    together = [name for name in together if values[name].npartitions == X.npartitions]
+    if together:
+        X, *arrays = _joined_arrays([X, *(values[name] for name in together)])
+        values |= dict(zip(together, arrays, strict=True))
+    X = as_rows(X)
+    weight = None if sample_weight is None else _beside_rows(values["sample_weight"], X, "sample_weight")
+    return X, _beside_rows(values["y"], X, "y"), weight
+
+
+def _beside_rows(values: Any, X: da.Array, name: str) -> da.Array:
+    """Values of the rows of X, chunked as X is. Unknown lengths are counted only where they are needed."""
+    values = _joined_arrays([values])[0] if _is_frame(values) else values
     in_memory = not isinstance(values, da.Array)
     values = np.asarray(values) if in_memory else values
     _check_dimensions(values, name)
+    known = not any(map(math.isnan, X.chunks[0]))
     if in_memory:
         if not known:
             raise TypeError(f"{name} must be a dask array, since the lengths of X's chunks are not known")
-        _check_length(values.shape, X, name)
+        _check_length(values.shape, X.shape[0], name)
         return da.from_array(values, chunks=(X.chunks[0], *values.shape[1:]))
-    if known and not math.isnan(values.shape[0]):
-        _check_length(values.shape, X, name)
-        return values.rechunk((X.chunks[0], *values.shape[1:]))
-    if values.numblocks[0] != X.numblocks[0]:
-        raise ValueError(
-            f"{name} has {values.numblocks[0]} chunks of rows and X has {X.numblocks[0]}; chunk them alike"
-        )
-    return values
+    lengths = X.chunks[0]
+    if not known or math.isnan(values.shape[0]):
+        if values.numblocks[0] == X.numblocks[0]:
+            return values
+        lengths, values = _count_rows(X), values.copy()
+        values._chunks = (_count_rows(values), *values.chunks[1:])
+    _check_length(values.shape, sum(lengths), name)
+    return values.rechunk((lengths, *values.shape[1:]))
+
+
+def _count_rows(values: da.Array) -> tuple[int, ...]:
+    """The lengths of the chunks: one pass."""
+    first = values if values.ndim == 1 else values.rechunk({1: -1})
+    with reaching(active_client()):
+        return dask.compute(*(delayed(len)(chunk) for chunk in chunks(first)), optimize_graph=False)
 
 
 def make_blocks(kind: Kind, X: da.Array, y: da.Array, weight: da.Array | None, persist: bool | str) -> Blocks:
@@ -74,14 +98,30 @@ def make_blocks(kind: Kind, X: da.Array, y: da.Array, weight: da.Array | None, p
     return Blocks(blocks)
 
 
-def _as_dask(values: Any) -> Any:
-    """A DataFrame or Series of Dask as its array; anything else as it is."""
-    if not hasattr(values, "to_dask_array"):
-        return values
-    values = _as_plain(values)
-    with warnings.catch_warnings():  # labels that are strings become objects, as they should
-        warnings.filterwarnings("ignore", "Dask currently has limited support", UserWarning)
-        return values.to_dask_array()
+def _is_frame(values: Any) -> bool:
+    """Whether this is a DataFrame or a Series of Dask."""
+    return hasattr(values, "to_dask_array")
+
+
+def _joined_arrays(frames: list[Any]) -> list[da.Array]:
+    """Frames with equal numbers of partitions as arrays, in whose chunks the same rows stand."""
+    frames = [_as_plain(frame) for frame in frames]
+    first, *others = frames
+    joined = first.map_partitions(
+        _as_arrays, *others, align_dataframes=False, enforce_metadata=False, meta=first._meta
+    )
+    parts, pick = joined.to_delayed(), delayed(operator.getitem, pure=True)
+    arrays = []
+    for number, frame in enumerate(frames):
+        meta = np.asarray(frame._meta)  # labels that are strings become objects, as they should
+        shape = (math.nan, *meta.shape[1:])
+        pieces = [da.from_delayed(pick(part, number), shape=shape, meta=meta) for part in parts]
+        arrays.append(da.concatenate(pieces))
+    return arrays
+
+
+def _as_arrays(*parts: Any) -> tuple[Any, ...]:
+    return tuple(map(np.asarray, parts))
 
 
 def _as_plain(values: Any) -> Any:
@@ -90,7 +130,7 @@ def _as_plain(values: Any) -> Any:
         plain = getattr(values.dtype, "numpy_dtype", values.dtype)
         return values if plain == values.dtype or plain.kind not in "biuf" else values.astype(plain)
     numbers = all(is_numeric_dtype(dtype) or is_bool_dtype(dtype) for dtype in values.dtypes)
-    return values.astype(np.float64) if numbers and values.to_dask_array().dtype == object else values
+    return values.astype(np.float64) if numbers and np.asarray(values._meta).dtype == object else values
 
 
 def _check_dimensions(values: Any, name: str) -> None:
@@ -100,9 +140,9 @@ def _check_dimensions(values: Any, name: str) -> None:
         raise ValueError(f"{name} must have one or two dimensions, got shape {values.shape}")
 
 
-def _check_length(shape: tuple[int, ...], X: da.Array, name: str) -> None:
-    if shape[:1] != X.shape[:1]:
-        raise ValueError(f"{name} must have {X.shape[0]} rows to fit X, got shape {shape}")
+def _check_length(shape: tuple[int, ...], rows: int, name: str) -> None:
+    if shape[0] != rows:
+        raise ValueError(f"{name} must have {rows} rows to fit X, got shape {shape}")
 
 
 def chunks(values: da.Array | None, count: int = 0) -> Iterator[Delayed | None]:

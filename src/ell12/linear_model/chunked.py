@@ -90,24 +90,29 @@ def map_rows(method: Callable[[Any], Array], X: Any) -> Any:
     """What a method of a fitted model makes of each chunk of rows, as a dask array."""
     from ell12 import distributed
 
+    return distributed.map_rows(_nameless(method, X), X)
+
+
+def _nameless(method: Callable[[Any], Array], X: Any) -> Callable[[Any], Array]:
+    """The method for chunks of X, which have no names of columns: the names of X are looked at here."""
     model = method.__self__  # type: ignore[attr-defined]
     check_is_fitted(model)
     _check_matrix(X)
     _check_feature_names(model, X._meta, reset=False)
-    nameless = copy.copy(model)  # the names were looked at here; the chunks have none
+    nameless = copy.copy(model)
     vars(nameless).pop("feature_names_in_", None)
-    return distributed.map_rows(getattr(nameless, method.__name__), X)
+    return getattr(nameless, method.__name__)
 
 
-def determination(prediction: Any, X: Any, y: Any, sample_weight: Any) -> float:
-    """The coefficient of determination, the mean over several targets."""
+def determination(predict: Callable[[Any], Array], X: Any, y: Any, sample_weight: Any) -> float:
+    """The coefficient of determination of a model's predictions, the mean over several targets."""
     from ell12 import distributed
 
-    return distributed.determination(prediction, X, y, sample_weight)
+    return distributed.determination(_nameless(predict, X), X, y, sample_weight)
 
 
-def accuracy(prediction: Any, X: Any, y: Any, sample_weight: Any) -> float:
-    """The weighted share of predictions that are right."""
+def accuracy(predict: Callable[[Any], Array], X: Any, y: Any, sample_weight: Any) -> float:
+    """The weighted share of a model's predictions that are right."""
     from ell12 import distributed
 
-    return distributed.accuracy(prediction, X, _labels(y), sample_weight)
+    return distributed.accuracy(_nameless(predict, X), X, _labels(y), sample_weight)

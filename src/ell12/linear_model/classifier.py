@@ -220,7 +220,7 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The share of labels that are right; what is on workers is added up there."""
         if is_chunked(X):
-            return accuracy(self.predict(X), X, y, sample_weight)
+            return accuracy(self.predict, X, y, sample_weight)
         return super().score(X, y, sample_weight)
 
     def _validate_labels(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Array, Any]:

@@ -204,7 +204,7 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The coefficient of determination; what is on workers is added up there."""
         if is_chunked(X):
-            return determination(self.predict(X), X, y, sample_weight)
+            return determination(self.predict, X, y, sample_weight)
         return super().score(X, y, sample_weight)
 
     def _validate_regression(
