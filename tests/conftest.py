@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
+collect_ignore_glob = ["*/programs/*"]  # they are run as scripts, in processes of their own
+
 
 class Backend(NamedTuple):
     """A library of arrays under test."""

@@ -19,36 +19,15 @@ from ell12.experiments.rows import FILE, make_row, read_rows, rewrite_rows
 from ell12.experiments.run import Outcome, State
 from ell12.experiments.workers import Trial
 
-TINY = """
-import signal, sys, types
-signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
-from ell12.experiments import EXPERIMENTS
-from ell12.experiments.compressed_sensing import study as compressed_sensing
-from ell12.experiments.prox import study as prox_study
-for name in EXPERIMENTS.keys() - {"compressed-sensing", "level-curves", "prox"}:
-    del EXPERIMENTS[name]
-compressed_sensing.PRESETS["quick"] = compressed_sensing.Preset(
-    40, n_repeats=2, max_seconds=60.0, max_iter=400, dca_max_iter=4, grid=(0, 2))
-prox_study.LARGEST_POWER, prox_study.N_REPEATS = 3, 1
-"""
-NO_PAGE = """
-from pathlib import Path
-stand_in = types.ModuleType("ell12.experiments.report")
-stand_in.report, stand_in.verdict_lines = (lambda out: Path(out) / "index.html"), (lambda out: ["a verdict"])
-sys.modules["ell12.experiments.report"] = stand_in
-"""
-START = """
-from ell12.cli import main
-main()
-"""
+TINY = Path(__file__).parent / "programs" / "tiny_reproduction.py"
 TOTAL = 2 * 2 * 2 * 7 + 5 + 8
 
 
-def start(out, *options, page=NO_PAGE):
-    command = [sys.executable, "-c", TINY + page + START, "reproduce", "--out", str(out), *options]
-    return subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
-    )
+def start(out, *options, page=False):
+    command = [sys.executable, str(TINY), "reproduce", "--out", str(out), *options]
+    environment = os.environ | ({} if page else {"NO_PAGE": "1"})
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen(command, env=environment, start_new_session=True, **pipes)
 
 
 def end(process):
@@ -112,11 +91,9 @@ def processes_of(session):
 
 def test_a_run_killed_three_times_ends_with_the_rows_of_an_undisturbed_one(tmp_path):
     undisturbed = start(tmp_path / "whole")
-    random = np.random.default_rng(12)
-    for n_rows, pause in zip(np.sort(random.integers(0, TOTAL - 20, 3)), random.uniform(0, 0.03, 3), strict=True):
+    for n_rows in np.sort(np.random.default_rng(12).integers(0, TOTAL - 20, 3)):
         process = start(tmp_path / "killed", "--resume")
         wait_for(lambda n=n_rows, p=process: n_lines(tmp_path / "killed") > n or p.poll() is not None)
-        time.sleep(pause)
         assert process.poll() is None, "the run ended before it could be killed"
         process.kill()
         end(process)
@@ -148,7 +125,7 @@ def test_ctrl_c_stops_the_run_and_says_how_to_go_on(tmp_path, to_all):
 
 
 def test_the_whole_way_to_the_page(tmp_path):
-    process = start(tmp_path / "out", "compressed-sensing", "prox", "level-curves", page="")
+    process = start(tmp_path / "out", "compressed-sensing", "prox", "level-curves", page=True)
     code, stdout, stderr = end(process)
     assert (code, stderr) == (0, "")
     assert "\x1b" not in stdout

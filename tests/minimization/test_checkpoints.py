@@ -4,7 +4,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,17 +12,7 @@ import pytest
 import ell12
 from ell12.minimization.checkpoints import Checkpoint
 
-# A run that prints its time at every iteration, slowly enough to be killed in the middle.
-RUN = """
-import sys, time
-import ell12
-data = ell12.datasets.compressed_sensing(0, n_samples=50)
-def stop(history):
-    print(len(history["objective"]) - 1, time.time(), flush=True)
-    time.sleep(0.01)
-ell12.minimize(ell12.SquaredLoss(data.A, data.b), ell12.L12(0.01), solver=ell12.NonmonotoneAPG(), tol=0, stop=stop,
-               checkpoint=sys.argv[1], checkpoint_seconds=float(sys.argv[2]))
-"""
+SLOW_RUN = Path(__file__).parent / "programs" / "slow_run.py"
 
 
 @pytest.fixture
@@ -144,11 +134,10 @@ def test_a_checkpoint_of_other_arrays_comes_back_as_such(backend, tmp_path):
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system cannot kill -9")
 def test_kill_loses_no_more_than_the_interval(problem, tmp_path):
     path, seconds = tmp_path / "fit.npz", 0.2
-    with subprocess.Popen(
-        [sys.executable, "-c", RUN, str(path), str(seconds)], stdout=subprocess.PIPE, text=True
-    ) as process:
-        lines = [process.stdout.readline() for _ in range(5)]
-        time.sleep(0.5 + np.random.default_rng().uniform(0, 0.5))
+    command = [sys.executable, str(SLOW_RUN), str(path), str(seconds)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        # Each line is an iteration of at least ten milliseconds: the interval has passed twice before the kill.
+        lines = [process.stdout.readline() for _ in range(np.random.default_rng(0).integers(50, 100))]
         process.send_signal(signal.SIGKILL)
         lines += process.stdout.readlines()
     times = {int(n): float(t) for n, t in (line.split() for line in lines if line.endswith("\n"))}

@@ -5,22 +5,14 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import ell12
 
-# Denoises the same image for ever, slowly, printing each iteration.
-RUN = """
-import sys, time
-import numpy as np
-import ell12
-def stop(history):
-    print(len(history["objective"]), flush=True)
-    time.sleep(0.02)
-ell12.denoise_tv(np.load(sys.argv[1]), 0.1, tol=0, stop=stop, checkpoint=sys.argv[2], checkpoint_seconds=0)
-"""
+SLOW_DENOISING = Path(__file__).parent / "programs" / "slow_denoising.py"
 
 
 def noisy(shape=(40, 40)):
@@ -33,7 +25,7 @@ def noisy(shape=(40, 40)):
 def test_a_killed_restoration_is_resumed_to_the_same_image(tmp_path):
     path, image = tmp_path / "run.npz", tmp_path / "image.npy"
     np.save(image, noisy())
-    command = [sys.executable, "-c", RUN, str(image), str(path)]
+    command = [sys.executable, str(SLOW_DENOISING), str(image), str(path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         for _ in range(5):
             process.stdout.readline()
