@@ -28,7 +28,7 @@ ROOMS: dict[str, str] = {
     "minimization": "protocols backend files solvers",
     "path": "protocols backend checks operators losses penalties solvers minimization",
     "completion": "protocols backend checks files operators penalties minimization path plots",
-    "restoration": "protocols backend checks operators prox losses minimization",
+    "restoration": "protocols backend checks operators prox losses solvers minimization",
     "distributed": "protocols backend checks operators penalties losses minimization completion",
     "linear_model": "protocols backend checks operators losses solvers minimization path plots distributed",
     "datasets": "",

@@ -440,6 +440,5 @@ def _names(protocol: Any) -> tuple[str, ...]:
     """All that a protocol asks for, the most basic first."""
     found: dict[str, None] = {}
     for base in reversed(protocol.__mro__):
-        if base.__module__ == __name__:
-            found |= dict.fromkeys((*vars(base), *vars(base).get("__annotations__", {})))
+        found |= dict.fromkeys((*vars(base), *vars(base).get("__annotations__", {})))
     return tuple(name for name in found if not name.startswith("_"))

@@ -250,7 +250,7 @@ def test_large_images_are_inpainted_by_the_compiled_sweep_alike(monkeypatch):
     image = noisy((260, 260))
     options = {"bounds": (0, 0.75), "spins": 2, "tol": 0.1}
     swept = ell12.inpaint_tv(image, mask, 0.05, **options)
-    monkeypatch.setattr("ell12.restoration.stencil.COMPILED_FROM", 10**9)
+    monkeypatch.setattr("ell12.restoration.total_variation.SWEPT_FROM", 10**9)
     np.testing.assert_allclose(swept, ell12.inpaint_tv(image, mask, 0.05, **options), atol=1e-6)
 
 

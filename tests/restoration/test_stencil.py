@@ -11,7 +11,7 @@ from ell12.operators.images import FiniteDifference, Identity
 from ell12.prox import moreau_l12
 from ell12.restoration import SmoothedGradient, TotalVariationL12, denoise_tv, inpaint_tv
 from ell12.restoration.cuda_stencil import CudaSweep, sweep_on_gpu
-from ell12.restoration.stencil import Buffers, Sweep, envelope_and_gradient, sweep_for, usable_threads
+from ell12.restoration.stencil import Buffers, Sweep, envelope_and_gradient, usable_threads
 
 SHAPES = [
     ((1, 9), 2),
@@ -173,7 +173,7 @@ def test_compiled_and_plain_iterates_are_the_same(monkeypatch):
     for penalty in (TotalVariationL12(0.05), TotalVariationL12(0.05, bounds=(0.2, 0.8), flip=(-1,))):
         start = loss.point(penalty.project(y))
         plain = SmoothedGradient().iterates(loss, penalty, start)
-        monkeypatch.setattr("ell12.restoration.stencil.COMPILED_FROM", 1)
+        monkeypatch.setattr("ell12.restoration.total_variation.SWEPT_FROM", 1)
         compiled = SmoothedGradient(threads=2).iterates(loss, penalty, start)
         for _ in range(60):
             a, b = next(compiled), next(plain)
@@ -186,11 +186,11 @@ def test_compiled_and_plain_iterates_are_the_same(monkeypatch):
 def test_the_sweep_is_for_large_real_arrays_with_up_to_three_axes():
     pytest.importorskip("numba")
     large, smooth = np.zeros((256, 256)), TotalVariationL12(0.1)
-    assert sweep_for(large, smooth) is not None
-    assert sweep_for(large[:120, :120], smooth) is None
-    assert sweep_for(large.astype(complex), smooth) is None
-    assert sweep_for(large, TotalVariationL12(0.1, smoothing=0.0)) is None
-    assert sweep_for(large.reshape(16, 16, 16, 16), TotalVariationL12(0.1, ndim=4)) is None
+    assert smooth.sweep(large) is not None
+    assert smooth.sweep(large[:120, :120]) is None
+    assert smooth.sweep(large.astype(complex)) is None
+    assert TotalVariationL12(0.1, smoothing=0.0).sweep(large) is None
+    assert TotalVariationL12(0.1, ndim=4).sweep(large.reshape(16, 16, 16, 16)) is None
 
 
 def test_memory_is_used_again_only_when_nobody_holds_a_view_of_it():
@@ -269,7 +269,7 @@ def test_images_restored_on_a_gpu(gpu):
     noisy = clean + 0.1 * np.random.default_rng(1).standard_normal(clean.shape)
     mask = np.random.default_rng(2).random(clean.shape) < 0.7
     make = gpu.make_array
-    assert isinstance(sweep_for(make(noisy), TotalVariationL12(0.1)), CudaSweep)
+    assert isinstance(TotalVariationL12(0.1).sweep(make(noisy)), CudaSweep)
     for options in ({}, {"bounds": (0.2, 0.8)}, {"l2_weight": 1.0}, {"boundary": "periodic"}):
         found, wanted = (denoise_tv(x, 0.1, tol=1e-3, **options) for x in (make(noisy), noisy))
         np.testing.assert_allclose(gpu.to_numpy(found), wanted, atol=1e-3)

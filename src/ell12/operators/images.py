@@ -26,6 +26,8 @@ class FiniteDifference(ArrayOperator):
         Past the end of an axis the difference is zero, or the image starts again.
     ndim : int, optional
         How many of the last axes are differenced, the others counting images; all by default.
+    flip : tuple of int
+        The axes, counted from the last (-1), along which the image is turned round before it is differenced.
 
     Examples
     --------
@@ -36,6 +38,7 @@ class FiniteDifference(ArrayOperator):
     shape: InitVar[Any]
     boundary: str = "neumann"
     ndim: int | None = None
+    flip: tuple[int, ...] = ()
 
     def __post_init__(self, shape: Any) -> None:
         shape = as_shape(shape)
@@ -47,12 +50,12 @@ class FiniteDifference(ArrayOperator):
         self._set(ndim=ndim, input_shape=shape, output_shape=(*shape, ndim), norm_squared=4.0 * ndim)
 
     def _apply(self, x: Array) -> Array:
-        first = x.ndim - self.output_shape[-1]
+        first, x = x.ndim - self.output_shape[-1], flipped(x, self.flip)
         return namespace(x).stack([self._forward(x, axis) for axis in range(first, x.ndim)], axis=-1)
 
     def _apply_adjoint(self, y: Array) -> Array:
         count, first = y.shape[-1], y.ndim - 1 - y.shape[-1]
-        return sum(self._backward(y[..., d], first + d) for d in range(count))
+        return flipped(sum(self._backward(y[..., d], first + d) for d in range(count)), self.flip)
 
     def _forward(self, x: Array, axis: int) -> Array:
         xp, last = namespace(x), slice_of(x, axis, -1, None)
@@ -205,6 +208,11 @@ def as_shape(shape: Any) -> tuple[int, ...]:
     if sizes.ndim != 1 or sizes.size == 0 or sizes.dtype.kind not in "iu" or sizes.min() < 1:
         raise ValueError(f"shape must hold positive integers, got {shape}")
     return tuple(sizes.tolist())
+
+
+def flipped(x: Array, axes: tuple[int, ...]) -> Array:
+    """The array turned round along some axes; x itself where there are none."""
+    return namespace(x).flip(x, axis=axes) if axes else x
 
 
 def slice_of(x: Array, axis: int, start: int, stop: int | None) -> Array:

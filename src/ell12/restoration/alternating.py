@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ell12.operators.conjugate_gradients import conjugate_gradients
-from ell12.protocols import Array, Iterate, Point
+from ell12.protocols import Array, Iterate, Needs, Point
 from ell12.restoration.normal_equations import exact_solver, normal_product
-from ell12.restoration.smoothed_gradient import Momentum, check_smoothed, descend
-from ell12.restoration.total_variation import TotalVariationL12
+from ell12.restoration.smoothed_gradient import OptimizedMomentum, check_smoothed, descend
+from ell12.restoration.variation import VariationPenalty
 
 
 @dataclass(frozen=True)
@@ -29,12 +29,13 @@ class AlternatingMinimization:
     accelerated : bool
         Extrapolate, with gradient restart.
     cg_tol : float
-        Conjugate gradients stop at a residual of so much of the right-hand side.
+        Conjugate gradients stop when the residual is at most this fraction of the right-hand side.
     cg_max_iter : int
-        Or after so many steps.
+        Or after this number of steps.
     """
 
     smooths: ClassVar[bool] = True
+    needs: ClassVar[Needs] = Needs(penalty=VariationPenalty)
 
     inner: str = "cg"
     accelerated: bool = False
@@ -45,7 +46,7 @@ class AlternatingMinimization:
         if self.inner not in ("cg", "exact"):
             raise ValueError(f"inner must be 'cg' or 'exact', got {self.inner!r}")
 
-    def iterates(self, loss: Any, penalty: TotalVariationL12, start: Point) -> Iterator[Iterate]:
+    def iterates(self, loss: Any, penalty: VariationPenalty, start: Point) -> Iterator[Iterate]:
         """Yield one iterate a round."""
         check_smoothed(penalty)
         if penalty.bounds is not None:
@@ -53,11 +54,11 @@ class AlternatingMinimization:
         step = self._step(loss, penalty, start.x)
         D = penalty.differences(start.x)
         # W = 0: the quadratic mu/2 ||D x||^2 in place of the penalty.
-        slope = penalty.mu * penalty.flipped(D.H @ (D @ penalty.flipped(start.x)))
+        slope = penalty.mu * (D.H @ (D @ start.x))
         first = loss.point(start.x - step(loss.gradient(start) + slope, start.x))
-        return descend(loss, penalty, first, step, Momentum() if self.accelerated else None)
+        return descend(loss, penalty, first, step, OptimizedMomentum() if self.accelerated else None)
 
-    def _step(self, loss: Any, penalty: TotalVariationL12, x: Array) -> Callable[[Array, Array], Array]:
+    def _step(self, loss: Any, penalty: VariationPenalty, x: Array) -> Callable[[Array, Array], Array]:
         """The change of x, ``(A'A + mu D'D)^-1 gradient``."""
         if self.inner == "exact":
             exact = exact_solver(loss.A, penalty, x)

@@ -6,9 +6,9 @@ import math
 from dataclasses import InitVar, dataclass
 from typing import Any
 
-from ell12.backend import namespace
+from ell12.backend import as_floating, inner, is_complex, namespace, real_dtype
 from ell12.operators import ArrayOperator, adjoint, dtype_of, input_shape, output_shape
-from ell12.operators.images import as_shape, slice_of
+from ell12.operators.images import Convolution, FourierSampling, Sampling, as_shape, slice_of
 from ell12.protocols import Array
 
 
@@ -183,3 +183,58 @@ class Cropped(ArrayOperator):
             edge = xp.zeros_like(xp.concat([slice_of(y, axis, 0, 1)] * width, axis=axis)) if width else None
             y = y if edge is None else xp.concat([edge, y, edge], axis=axis)
         return y
+
+
+def blur(kernel: Any, y: Array, ndim: int, boundary: str) -> Any:
+    """The convolution of each channel, periodic or of the image continued by its mirror image."""
+    kernel = as_floating(kernel, "kernel")
+    if len(kernel.shape) != ndim:
+        raise ValueError(
+            f"kernel must have {ndim} axes like one channel of the image, got shape {tuple(kernel.shape)}"
+        )
+    if not is_complex(kernel):
+        kernel = namespace(kernel).astype(kernel, real_dtype(y)) if type(kernel) is type(y) else kernel
+    shape = tuple(y.shape)[len(y.shape) - ndim :]
+    A: Any = Convolution(kernel, shape)
+    if boundary == "neumann":
+        widths = tuple(size // 2 for size in kernel.shape)
+        mirrored = Mirrored(shape, widths)
+        A = Cropped(mirrored.output_shape, widths) @ (Convolution(kernel, mirrored.output_shape) @ mirrored)
+    return A if len(y.shape) == ndim else Stacked(A, int(y.shape[0]))
+
+
+def fourier_samples(y: Array, mask: Array, channels: bool, real: bool) -> tuple[Array, Any]:
+    """The coefficients that the mask keeps, of data given as such or on the whole grid, and their operator."""
+    A: Any = FourierSampling(mask)
+    one: Any = Sampling(mask)
+    if channels:
+        A, one = Stacked(A, int(y.shape[0])), Stacked(one, int(y.shape[0]))
+    if tuple(y.shape) == input_shape(A):
+        y = one @ y
+    elif tuple(y.shape) != output_shape(A):
+        count = output_shape(A)[-1]
+        raise ValueError(
+            f"data must have the mask's shape or hold its {count} samples, got shape {tuple(y.shape)}"
+        )
+    xp = namespace(y)
+    y = y if is_complex(y) else y + xp.zeros_like(y) * 1j
+    return (xp.stack([xp.real(y), xp.imag(y)], axis=-1), RealInput(A)) if real else (y, A)
+
+
+def on_images(A: Any, shape: Any) -> Any:
+    """The operator A as one that acts on images."""
+    known = input_shape(A)
+    if shape is None:
+        shape = getattr(A, "dims", known)
+        if len(shape) == 1 and dtype_of(A) is not None:
+            raise ValueError("shape must be given: A acts on vectors, and does not tell the shape of the image")
+    shape = as_shape(shape)
+    return A if shape == known else Reshaped(A, shape)
+
+
+def scaled_adjoint(A: Any, y: Array) -> Array:
+    """``c A'y`` with the c that fits the data best."""
+    x = adjoint(A) @ y
+    image = A @ x
+    square = inner(image, image)
+    return x * (inner(x, x) / square if square > 0 else 1.0)

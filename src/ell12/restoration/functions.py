@@ -3,30 +3,28 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
-from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
-from ell12.backend import (
-    as_floating,
-    inner,
-    is_array,
-    is_complex,
-    is_number,
-    namespace,
-    real_dtype,
-)
-from ell12.operators import adjoint, as_operator, dtype_of, input_shape, output_shape
-from ell12.operators.images import Convolution, FourierSampling, Identity, Sampling, as_shape
+from ell12.backend import is_array, namespace
+from ell12.operators import adjoint, as_operator, input_shape, output_shape
+from ell12.operators.images import Identity, Sampling
 from ell12.protocols import Array
-from ell12.restoration.arrangements import Cropped, Mirrored, RealInput, Reshaped, Stacked
+from ell12.restoration.arrangements import blur, fourier_samples, on_images, scaled_adjoint
 from ell12.restoration.images import as_image, channels_first, filled, mask_like, without_unknown
 from ell12.restoration.noise import estimate_noise
-from ell12.restoration.problems import MAX_ITER, TOL_DENOISING, Options, Problem
-from ell12.restoration.strength import strength_for_deblurring, strength_for_noise, value_range
-from ell12.restoration.total_variation import Bounds
+from ell12.restoration.problems import ImageModel, ImageProblem, ImageRun, Measures, Stop
+from ell12.restoration.strength import strength_for_deblurring
+from ell12.restoration.variation import Bounds
+
+# A run ends after this many iterations in any case. Denoising a photograph takes about ten.
+MAX_ITER = 5000
+# A denoised image is as near to the exact one as its gradient is small. The other problems are less well
+# conditioned, so that a small gradient says less about the image: they are solved to a tenth of that.
+TOL_DENOISING, TOL = 0.05, 0.005
 
 
 def denoise_tv(
@@ -43,9 +41,9 @@ def denoise_tv(
     solver: Any = "accelerated",
     tol: float = TOL_DENOISING,
     max_iter: int = MAX_ITER,
-    measure: Mapping[str, Callable[[Array], float]] | None = None,
+    measure: Measures | None = None,
     objectives: bool = False,
-    stop: Callable[[dict[str, list[float]]], bool] | None = None,
+    stop: Stop | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_seconds: float = 60.0,
     resume: bool = False,
@@ -125,14 +123,36 @@ def denoise_tv(
     >>> bool(np.std(denoise_tv(noisy) - clean) < 0.04)
     True
     """
-    names = Options.__dataclass_fields__
-    options = Options(**{name: value for name, value in locals().items() if name in names})
+    model = ImageModel(l2_weight, smoothing, noise, channel_axis, boundary, spins, bounds, solver)
+    run = ImageRun(tol, max_iter, measure, objectives, stop, checkpoint, checkpoint_seconds, resume, return_result)
     y, ndim = channels_first(as_image(image), channel_axis)
-    problem = Problem(y, Identity(tuple(y.shape)), y, ndim, options)
-    return problem.restore(*_strength(alpha, problem, lambda: estimate_noise(y, ndim)))
+    problem = ImageProblem(y, Identity(tuple(y.shape)), y, ndim, model, run)
+    return problem.restore(alpha, lambda: estimate_noise(y, ndim))
 
 
-def deblur_tv(image: Array, kernel: Array, alpha: float | str | None = None, **options: Any) -> Any:
+def deblur_tv(
+    image: Array,
+    kernel: Array,
+    alpha: float | str | None = None,
+    *,
+    l2_weight: float = 0.5,
+    smoothing: float = 0.01,
+    noise: float | None = None,
+    channel_axis: int | None = None,
+    boundary: str = "neumann",
+    spins: int = 1,
+    bounds: Bounds | None = None,
+    solver: Any = "accelerated",
+    tol: float = TOL,
+    max_iter: int = MAX_ITER,
+    measure: Measures | None = None,
+    objectives: bool = False,
+    stop: Stop | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint_seconds: float = 60.0,
+    resume: bool = False,
+    return_result: bool = False,
+) -> Any:
     """Undo a blur: minimise ``1/2 ||kernel * x - image||^2`` plus the penalty of `denoise_tv`.
 
     Parameters
@@ -145,10 +165,11 @@ def deblur_tv(image: Array, kernel: Array, alpha: float | str | None = None, **o
     alpha : float, "held-out" or None
         As in `denoise_tv`; None chooses ``1.2 noise^(3/2)`` (in units of the image's range), within a factor of
         three of the best on photographs; "held-out" comes closer.
-    **options
-        Those of `denoise_tv`. With ``boundary="neumann"`` the blur sees the image's mirror image past its ends
-        (the default of scipy.ndimage), with ``"periodic"`` the image again, and each step is one Fourier
-        transform.
+    boundary : {"neumann", "periodic"}
+        With "neumann" the blur sees the image's mirror image past its ends (the default of scipy.ndimage), with
+        "periodic" the image again, and each step is one Fourier transform.
+    l2_weight, smoothing, noise, channel_axis, spins, ...
+        As in `denoise_tv`.
 
     Returns
     -------
@@ -158,20 +179,43 @@ def deblur_tv(image: Array, kernel: Array, alpha: float | str | None = None, **o
     Examples
     --------
     >>> clean = np.zeros((32, 32)); clean[8:24, 8:24] = 1
+    >>> from ell12.operators.images import Convolution
     >>> kernel = np.full((3, 3), 1 / 9)
     >>> blurred = Convolution(kernel, clean.shape) @ clean
     >>> sharp = deblur_tv(blurred, kernel, 1e-4, boundary="periodic")
     >>> bool(np.std(sharp - clean) < 0.1 * np.std(blurred - clean))
     True
     """
-    chosen = Options(**options)
-    y, ndim = channels_first(as_image(image), chosen.channel_axis)
-    A = _blur(kernel, y, ndim, chosen.boundary)
-    problem = Problem(y, A, y, ndim, chosen)
-    return problem.restore(*_strength(alpha, problem, lambda: estimate_noise(y, ndim), strength_for_deblurring))
+    model = ImageModel(l2_weight, smoothing, noise, channel_axis, boundary, spins, bounds, solver)
+    run = ImageRun(tol, max_iter, measure, objectives, stop, checkpoint, checkpoint_seconds, resume, return_result)
+    y, ndim = channels_first(as_image(image), channel_axis)
+    problem = ImageProblem(y, blur(kernel, y, ndim, boundary), y, ndim, model, run)
+    return problem.restore(alpha, lambda: estimate_noise(y, ndim), strength_for_deblurring)
 
 
-def inpaint_tv(image: Array, mask: Array, alpha: float | str | None = None, **options: Any) -> Any:
+def inpaint_tv(
+    image: Array,
+    mask: Array,
+    alpha: float | str | None = None,
+    *,
+    l2_weight: float = 0.5,
+    smoothing: float = 0.01,
+    noise: float | None = None,
+    channel_axis: int | None = None,
+    boundary: str = "neumann",
+    spins: int = 1,
+    bounds: Bounds | None = None,
+    solver: Any = "accelerated",
+    tol: float = TOL,
+    max_iter: int = MAX_ITER,
+    measure: Measures | None = None,
+    objectives: bool = False,
+    stop: Stop | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint_seconds: float = 60.0,
+    resume: bool = False,
+    return_result: bool = False,
+) -> Any:
     """Fill in missing pixels: ``1/2 ||x - image||^2`` over the known ones plus the penalty of `denoise_tv`.
 
     Parameters
@@ -183,8 +227,8 @@ def inpaint_tv(image: Array, mask: Array, alpha: float | str | None = None, **op
     alpha : float, "held-out" or None
         As in `denoise_tv`, the noise being estimated where neighbouring pixels are known. A small alpha keeps the
         known pixels nearly as they are.
-    **options
-        Those of `denoise_tv`.
+    l2_weight, smoothing, noise, channel_axis, boundary, ...
+        As in `denoise_tv`.
 
     Returns
     -------
@@ -198,17 +242,39 @@ def inpaint_tv(image: Array, mask: Array, alpha: float | str | None = None, **op
     >>> bool(np.abs(inpaint_tv(clean, mask, 1e-3) - clean).max() < 0.05)
     True
     """
-    chosen = Options(**options)
-    known = mask_like(mask, image, chosen.channel_axis)
-    y, ndim = channels_first(as_image(without_unknown(image, known)), chosen.channel_axis)
-    known, _ = channels_first(known, chosen.channel_axis)
+    model = ImageModel(l2_weight, smoothing, noise, channel_axis, boundary, spins, bounds, solver)
+    run = ImageRun(tol, max_iter, measure, objectives, stop, checkpoint, checkpoint_seconds, resume, return_result)
+    known = mask_like(mask, image, channel_axis)
+    y, ndim = channels_first(as_image(without_unknown(image, known)), channel_axis)
+    known, _ = channels_first(known, channel_axis)
     A = Sampling(known)
-    problem = Problem(A @ y, A, filled(y, known, ndim), ndim, chosen)
-    return problem.restore(*_strength(alpha, problem, lambda: estimate_noise(y, ndim, known)))
+    problem = ImageProblem(A @ y, A, filled(y, known, ndim), ndim, model, run)
+    return problem.restore(alpha, lambda: estimate_noise(y, ndim, known))
 
 
 def reconstruct_mri(
-    data: Array, mask: Array, alpha: float | str | None = None, *, real: bool | None = None, **options: Any
+    data: Array,
+    mask: Array,
+    alpha: float | str | None = None,
+    *,
+    real: bool | None = None,
+    l2_weight: float = 0.5,
+    smoothing: float = 0.01,
+    noise: float | None = None,
+    channel_axis: int | None = None,
+    boundary: str = "periodic",
+    spins: int = 1,
+    bounds: Bounds | None = None,
+    solver: Any = "accelerated",
+    tol: float = TOL,
+    max_iter: int = MAX_ITER,
+    measure: Measures | None = None,
+    objectives: bool = False,
+    stop: Stop | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint_seconds: float = 60.0,
+    resume: bool = False,
+    return_result: bool = False,
 ) -> Any:
     """An image from some of its Fourier coefficients: ``1/2 ||F_mask x - data||^2`` plus the penalty.
 
@@ -225,8 +291,10 @@ def reconstruct_mri(
         millionth.
     real : bool, optional
         Whether the image is real; complex by default, unless there are ``bounds``.
-    **options
-        Those of `denoise_tv`, but ``boundary`` is ``"periodic"`` by default, so that each step is one transform.
+    boundary : {"neumann", "periodic"}
+        As in `denoise_tv`, but by default "periodic", so that each step is one transform.
+    l2_weight, smoothing, noise, channel_axis, spins, ...
+        As in `denoise_tv`.
 
     Returns
     -------
@@ -241,24 +309,39 @@ def reconstruct_mri(
     >>> bool(np.abs(image - clean).max() < 0.02)
     True
     """
-    chosen = Options(**{"boundary": "periodic", **options})
+    model = ImageModel(l2_weight, smoothing, noise, channel_axis, boundary, spins, bounds, solver)
+    run = ImageRun(tol, max_iter, measure, objectives, stop, checkpoint, checkpoint_seconds, resume, return_result)
     mask = mask if is_array(mask) else np.asarray(mask)
     with contextlib.suppress(ValueError):  # the samples alone have another shape
-        data = without_unknown(data, mask_like(mask, data, chosen.channel_axis))
-    y, _ = channels_first(as_image(data, "data"), chosen.channel_axis)
-    A: Any = FourierSampling(mask)
-    if chosen.channel_axis is not None:
-        A = Stacked(A, int(y.shape[0]))
-    y = _fourier_samples(y, A, mask)
-    if real or (real is None and chosen.bounds is not None):
-        A, xp = RealInput(A), namespace(y)
-        y = xp.stack([xp.real(y), xp.imag(y)], axis=-1)
-    problem = Problem(y, A, adjoint(A) @ y, len(mask.shape), chosen)
-    return problem.restore(*_strength(alpha, problem, None))
+        data = without_unknown(data, mask_like(mask, data, channel_axis))
+    y, _ = channels_first(as_image(data, "data"), channel_axis)
+    y, A = fourier_samples(y, mask, channel_axis is not None, bounds is not None if real is None else real)
+    return ImageProblem(y, A, adjoint(A) @ y, len(mask.shape), model, run).restore(alpha)
 
 
 def restore_tv(
-    y: Array, A: Any, alpha: float | str | None = None, *, shape: tuple[int, ...] | None = None, **options: Any
+    y: Array,
+    A: Any,
+    alpha: float | str | None = None,
+    *,
+    shape: tuple[int, ...] | None = None,
+    l2_weight: float = 0.5,
+    smoothing: float = 0.01,
+    noise: float | None = None,
+    channel_axis: int | None = None,
+    boundary: str = "neumann",
+    spins: int = 1,
+    bounds: Bounds | None = None,
+    solver: Any = "accelerated",
+    tol: float = TOL,
+    max_iter: int = MAX_ITER,
+    measure: Measures | None = None,
+    objectives: bool = False,
+    stop: Stop | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint_seconds: float = 60.0,
+    resume: bool = False,
+    return_result: bool = False,
 ) -> Any:
     """An image from any linear measurements: ``1/2 ||A x - y||^2`` plus the penalty of `denoise_tv`.
 
@@ -274,8 +357,10 @@ def restore_tv(
     shape : tuple of int, optional
         The shape of the image, needed where A does not tell it. With ``channel_axis=0`` its first axis counts
         channels.
-    **options
-        Those of `denoise_tv`; ``channel_axis`` must be 0 or None.
+    channel_axis : {0, None}
+        As in `denoise_tv`.
+    l2_weight, smoothing, noise, boundary, spins, ...
+        As in `denoise_tv`.
 
     Returns
     -------
@@ -290,95 +375,12 @@ def restore_tv(
     >>> bool(np.abs(image - clean).max() < 0.02)
     True
     """
-    chosen = Options(**options)
-    if chosen.channel_axis not in (None, 0):
-        raise ValueError(f"channel_axis must be 0 or None for a general operator, got {chosen.channel_axis!r}")
-    A = _on_images(as_operator(A), shape)
-    y = as_image(y, "y")
-    if int(np.prod(y.shape)) != int(np.prod(output_shape(A))):
+    model = ImageModel(l2_weight, smoothing, noise, channel_axis, boundary, spins, bounds, solver)
+    run = ImageRun(tol, max_iter, measure, objectives, stop, checkpoint, checkpoint_seconds, resume, return_result)
+    if channel_axis not in (None, 0):
+        raise ValueError(f"channel_axis must be 0 or None for a general operator, got {channel_axis!r}")
+    A, y = on_images(as_operator(A), shape), as_image(y, "y")
+    if math.prod(y.shape) != math.prod(output_shape(A)):
         raise ValueError(f"y must have shape {output_shape(A)} to fit A, got {tuple(y.shape)}")
-    y = namespace(y).reshape(y, output_shape(A))
-    ndim = len(input_shape(A)) - (chosen.channel_axis is not None)
-    problem = Problem(y, A, _scaled_adjoint(A, y), ndim, chosen)
-    return problem.restore(*_strength(alpha, problem, None))
-
-
-def _strength(
-    alpha: Any,
-    problem: Problem,
-    estimate: Callable[[], float] | None,
-    rule: Callable[[float, float], float] = strength_for_noise,
-) -> tuple[float, float | None]:
-    """The strength and, where it was chosen from one, the noise level."""
-    if is_number(alpha):
-        if not 0 <= alpha < np.inf:
-            raise ValueError(f"alpha must be a finite number >= 0, got {alpha}")
-        return float(alpha), None
-    if alpha is not None and not (isinstance(alpha, str) and alpha == "held-out"):
-        raise ValueError(f"alpha must be a number, 'held-out' or None, got {alpha!r}")
-    noise = problem.options.noise
-    if noise is None and estimate is not None:
-        with contextlib.suppress(ValueError) if alpha == "held-out" else contextlib.nullcontext():
-            noise = estimate()
-    if alpha == "held-out":
-        first = None if not noise else rule(noise, value_range(problem.start, noise))
-        return problem.strength_by_held_out_data(first), None
-    if noise is None:
-        raise ValueError("alpha cannot be chosen without a noise level: give alpha, noise, or alpha='held-out'")
-    if noise == 0 and estimate is None:
-        return 1e-6 * value_range(problem.start, 0.0), noise
-    return rule(noise, value_range(problem.start, noise)), noise
-
-
-def _blur(kernel: Any, y: Array, ndim: int, boundary: str) -> Any:
-    """The convolution of each channel, periodic or of the image continued by its mirror image."""
-    kernel = as_floating(kernel, "kernel")
-    if len(kernel.shape) != ndim:
-        raise ValueError(
-            f"kernel must have {ndim} axes like one channel of the image, got shape {tuple(kernel.shape)}"
-        )
-    if not is_complex(kernel):
-        kernel = namespace(kernel).astype(kernel, real_dtype(y)) if type(kernel) is type(y) else kernel
-    shape = tuple(y.shape)[len(y.shape) - ndim :]
-    A: Any = Convolution(kernel, shape)
-    if boundary == "neumann":
-        widths = tuple(size // 2 for size in kernel.shape)
-        mirrored = Mirrored(shape, widths)
-        A = Cropped(mirrored.output_shape, widths) @ (Convolution(kernel, mirrored.output_shape) @ mirrored)
-    return A if len(y.shape) == ndim else Stacked(A, int(y.shape[0]))
-
-
-def _fourier_samples(y: Array, A: Any, mask: Array) -> Array:
-    """The coefficients that the mask keeps, of data given as such or on the whole grid."""
-    xp = namespace(y)
-    if tuple(y.shape) == output_shape(A):
-        samples = y
-    elif tuple(y.shape) == input_shape(A):
-        count = y.shape[0] if isinstance(A, Stacked) else None
-        one = Sampling(mask)
-        samples = one @ y if count is None else Stacked(one, int(count)) @ y
-    else:
-        count = output_shape(A)[-1]
-        raise ValueError(
-            f"data must have the mask's shape or hold its {count} samples, got shape {tuple(y.shape)}"
-        )
-    return samples if is_complex(samples) else samples + xp.zeros_like(samples) * 1j
-
-
-def _on_images(A: Any, shape: Any) -> Any:
-    """The operator A as one that acts on images."""
-    known = input_shape(A)
-    if shape is None:
-        shape = getattr(A, "dims", known)
-        if len(shape) == 1 and dtype_of(A) is not None:
-            raise ValueError("shape must be given: A acts on vectors, and does not tell the shape of the image")
-    shape = as_shape(shape)
-    return A if shape == known else Reshaped(A, shape)
-
-
-def _scaled_adjoint(A: Any, y: Array) -> Array:
-    """``c A'y`` with the c that fits the data best."""
-    x = adjoint(A) @ y
-    image = A @ x
-    square = inner(image, image)
-    return x * (inner(x, x) / square if square > 0 else 1.0)
+    y, ndim = namespace(y).reshape(y, output_shape(A)), len(input_shape(A)) - (channel_axis is not None)
+    return ImageProblem(y, A, scaled_adjoint(A, y), ndim, model, run).restore(alpha)

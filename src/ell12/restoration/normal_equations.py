@@ -12,12 +12,12 @@ from ell12.operators import adjoint
 from ell12.operators.images import Convolution, FourierSampling, Identity
 from ell12.protocols import Array
 from ell12.restoration.arrangements import RealInput, Stacked
-from ell12.restoration.total_variation import TotalVariationL12
+from ell12.restoration.variation import VariationPenalty
 
 Solve = Callable[[Array, float, float], Array]  # right-hand side, weight, shift
 
 
-def has_exact_solver(A: Any, penalty: TotalVariationL12) -> bool:
+def has_exact_solver(A: Any, penalty: VariationPenalty) -> bool:
     """Whether one transform makes both A'A and D'D diagonal."""
     A = _single(A)
     return isinstance(A, Identity) or (
@@ -25,7 +25,7 @@ def has_exact_solver(A: Any, penalty: TotalVariationL12) -> bool:
     )
 
 
-def exact_solver(A: Any, penalty: TotalVariationL12, x: Array) -> Solve:
+def exact_solver(A: Any, penalty: VariationPenalty, x: Array) -> Solve:
     """The exact solution for images like x, by the Fourier or, at Neumann boundaries, the cosine transform."""
     if not has_exact_solver(A, penalty):
         raise ValueError(
@@ -53,14 +53,14 @@ def exact_solver(A: Any, penalty: TotalVariationL12, x: Array) -> Solve:
 
 
 def normal_product(
-    A: Any, penalty: TotalVariationL12, weight: float, shift: float = 0.0
+    A: Any, penalty: VariationPenalty, weight: float, shift: float = 0.0
 ) -> Callable[[Array], Array]:
     """The map ``x -> (A'A + weight D'D + shift I) x``."""
     A_adjoint = adjoint(A)
 
     def product(x: Array) -> Array:
         D = penalty.differences(x)
-        return A_adjoint @ (A @ x) + weight * penalty.flipped(D.H @ (D @ penalty.flipped(x))) + shift * x
+        return A_adjoint @ (A @ x) + weight * (D.H @ (D @ x)) + shift * x
 
     return product
 

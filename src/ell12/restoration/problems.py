@@ -1,14 +1,14 @@
-"""A restoration problem: the data, what it is solved with, and what came out."""
+"""A restoration problem: the data, what is minimised, how the run goes, and what comes out."""
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 import os
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,19 +16,21 @@ from ell12.backend import is_number
 from ell12.losses import SquaredLoss
 from ell12.minimization import Result, Status, minimize
 from ell12.operators.images import Identity
-from ell12.protocols import Array
+from ell12.protocols import Array, offers
 from ell12.restoration.alternating import AlternatingMinimization
 from ell12.restoration.images import channels_back
 from ell12.restoration.normal_equations import has_exact_solver
 from ell12.restoration.smoothed_gradient import SmoothedGradient
 from ell12.restoration.splitting import GrowingADMM
-from ell12.restoration.strength import strength_by_held_out_data
-from ell12.restoration.total_variation import Bounds, TotalVariationL12
+from ell12.restoration.strength import strength_by_held_out_data, strength_for_noise, value_range
+from ell12.restoration.total_variation import TotalVariationL12
+from ell12.restoration.variation import Bounds, ImageSolver
 
-MAX_ITER = 5000
-# A denoised image is as near to the exact one as its gradient is small; elsewhere small gradients say less.
-TOL_DENOISING, TOL = 0.05, 0.005
-FIRST_STRENGTH = 0.02  # where a search by held-out data begins if the noise is not known
+Measures = Mapping[str, Callable[[Array], float]]
+Stop = Callable[[dict[str, list[float]]], bool]
+
+# A search by held-out data begins at this strength if the noise is not known: a few percent of the usual range.
+FIRST_STRENGTH = 0.02
 
 
 @dataclass(frozen=True)
@@ -59,33 +61,22 @@ class Restoration:
 
 
 @dataclass(frozen=True)
-class Options:
-    """The options that all restoration functions share; `ell12.denoise_tv` explains them."""
+class ImageModel:
+    """The options that say what is minimised, and by which solver; `ell12.denoise_tv` explains them."""
 
-    l2_weight: float = 0.5
-    smoothing: float = 0.01
-    noise: float | None = None
-    channel_axis: int | None = None
-    boundary: str = "neumann"
-    spins: int = 1
-    bounds: Bounds | None = None
-    solver: Any = "accelerated"
-    tol: float = TOL
-    max_iter: int = MAX_ITER
-    measure: Mapping[str, Callable[[Array], float]] | None = None
-    objectives: bool = False
-    stop: Callable[[dict[str, list[float]]], bool] | None = None
-    checkpoint: str | os.PathLike[str] | None = None
-    checkpoint_seconds: float = 60.0
-    resume: bool = False
-    return_result: bool = False
+    l2_weight: float
+    smoothing: float
+    noise: float | None
+    channel_axis: int | None
+    boundary: str
+    spins: int
+    bounds: Bounds | None
+    solver: Any
 
     def __post_init__(self) -> None:
         if self.noise is not None and not (is_number(self.noise) and 0 <= self.noise < math.inf):
             raise ValueError(f"noise must be a number >= 0 or None, got {self.noise!r}")
-        if self.solver != "accelerated" and not (
-            hasattr(self.solver, "iterates") and hasattr(self.solver, "smooths")
-        ):
+        if self.solver != "accelerated" and not offers(self.solver, ImageSolver):
             raise ValueError(
                 "solver must be 'accelerated' or one for total variation, such as GrowingADMM(), "
                 f"got {self.solver!r}"
@@ -93,34 +84,102 @@ class Options:
 
 
 @dataclass(frozen=True)
-class Problem:
+class ImageRun:
+    """The options that say how a run goes and what is returned; `ell12.denoise_tv` explains them."""
+
+    tol: float
+    max_iter: int
+    measure: Measures | None = None
+    objectives: bool = False
+    stop: Stop | None = None
+    checkpoint: str | os.PathLike[str] | None = None
+    checkpoint_seconds: float = 60.0
+    resume: bool = False
+    return_result: bool = False
+
+
+@dataclass(frozen=True)
+class ImageProblem:
     """``1/2 ||A x - y||^2 + penalty(x)`` for an image x whose last ``ndim`` axes make one channel."""
 
     y: Array
     A: Any
     start: Array
     ndim: int
-    options: Options
+    model: ImageModel
+    options: ImageRun
 
-    def restore(self, alpha: float, noise: float | None) -> Any:
-        """The image, or the `Restoration` where the options ask for it."""
-        flips = spin_flips(self.options.spins, self.ndim)
-        runs = [self.run(alpha, flip, self._checkpoint(k, len(flips))) for k, flip in enumerate(flips)]
+    def restore(
+        self,
+        alpha: Any,
+        estimate: Callable[[], float] | None = None,
+        rule: Callable[[float, float], float] = strength_for_noise,
+    ) -> Any:
+        """The image, or the `Restoration` where the options ask for it.
+
+        Parameters
+        ----------
+        alpha : float, "held-out" or None
+            As in `ell12.denoise_tv`.
+        estimate : function, optional
+            Finds the noise level, where that can be found.
+        rule : function
+            ``(noise, range of the values) -> alpha``.
+        """
+        strength, noise = self._strength(alpha, estimate, rule)
+        flips = spin_flips(self.model.spins, self.ndim)
+        runs = [self._run(strength, flip, self._checkpoint(k, len(flips))) for k, flip in enumerate(flips)]
         image = runs[0].x if len(runs) == 1 else sum(run.x for run in runs) / len(runs)
-        restoration = Restoration(channels_back(image, self.options.channel_axis), alpha, noise, tuple(runs))
+        restored = Restoration(channels_back(image, self.model.channel_axis), strength, noise, tuple(runs))
         if self.options.return_result:
-            return restoration
+            return restored
         if any(run.status is Status.MAX_ITER for run in runs):
             warnings.warn(f"{Status.MAX_ITER.value} Raise max_iter or tol.", RuntimeWarning, stacklevel=3)
-        return restoration.image
+        return restored.image
 
-    def run(self, alpha: float, flip: tuple[int, ...] = (), checkpoint: Path | None = None) -> Result:
+    def _strength(
+        self, alpha: Any, estimate: Callable[[], float] | None, rule: Callable[[float, float], float]
+    ) -> tuple[float, float | None]:
+        """The strength and, where it was chosen from one, the noise level."""
+        held_out = isinstance(alpha, str) and alpha == "held-out"
+        if is_number(alpha):
+            if not 0 <= alpha < math.inf:
+                raise ValueError(f"alpha must be a finite number >= 0, got {alpha}")
+            return float(alpha), None
+        if alpha is not None and not held_out:
+            raise ValueError(f"alpha must be a number, 'held-out' or None, got {alpha!r}")
+        noise = self.model.noise
+        if noise is None and estimate is not None:
+            with contextlib.suppress(ValueError) if held_out else contextlib.nullcontext():
+                noise = estimate()
+        if held_out:
+            first = rule(noise, value_range(self.start, noise)) if noise else FIRST_STRENGTH
+            return self._strength_by_held_out_data(first), None
+        if noise is None:
+            raise ValueError(
+                "alpha cannot be chosen without a noise level: give alpha, noise, or alpha='held-out'"
+            )
+        if noise == 0 and estimate is None:
+            return 1e-6 * value_range(self.start, 0.0), noise
+        return rule(noise, value_range(self.start, noise)), noise
+
+    def _strength_by_held_out_data(self, first: float) -> float:
+        """See `ell12.restoration.strength`."""
+        quiet = ImageRun(self.options.tol, self.options.max_iter)
+
+        def solve(y: Array, A: Any, alpha: float, x: Array | None) -> Array:
+            start = self.start if x is None else x
+            return replace(self, y=y, A=A, start=start, options=quiet)._run(alpha, (), None).x
+
+        return strength_by_held_out_data(self.y, self.A, first, solve)
+
+    def _run(self, alpha: float, flip: tuple[int, ...], checkpoint: Path | None) -> Result:
         """The problem solved with differences that begin at one corner."""
-        options = self.options
+        model, options = self.model, self.options
         penalty = TotalVariationL12(
-            alpha, options.l2_weight, options.smoothing, self.ndim, options.boundary, options.bounds, flip
+            alpha, model.l2_weight, model.smoothing, self.ndim, model.boundary, model.bounds, flip
         )
-        solver = chosen_solver(options.solver, self.A, penalty)
+        solver = chosen_solver(model.solver, self.A, penalty)
         loss = SquaredLoss(self.A, self.y)
         return minimize(
             loss,
@@ -143,41 +202,20 @@ class Problem:
         path = Path(self.options.checkpoint)
         return path if count == 1 else path.with_name(f"{path.stem}-{number}{path.suffix}")
 
-    def strength_by_held_out_data(self, first: float | None) -> float:
-        """See `ell12.restoration.strength`."""
-        quiet = replace(self.options, measure=None, objectives=False, stop=None, checkpoint=None, resume=False)
-
-        def solve(y: Array, A: Any, alpha: float, x: Array | None) -> Array:
-            return Problem(y, A, self.start if x is None else x, self.ndim, quiet).run(alpha).x
-
-        return strength_by_held_out_data(self.y, self.A, first or FIRST_STRENGTH, solve)
-
     def _measures(self, loss: SquaredLoss, penalty: TotalVariationL12) -> dict[str, Callable[[Array], float]]:
-        measures: dict[str, Callable[[Array], float]] = {}
-        for name, f in (self.options.measure or {}).items():
-            measures[name] = partial(_of_image, f, self.options.channel_axis)
+        """The user's functions of the image, and both objectives where they are asked for."""
+        axis, true = self.model.channel_axis, replace(penalty, smoothing=0.0)
+        measures: dict[str, Callable[[Array], float]] = {
+            name: lambda x, f=f: f(channels_back(x, axis))  # type: ignore[misc]
+            for name, f in (self.options.measure or {}).items()
+        }
         if self.options.objectives:
-            measures["smoothed"] = partial(_objective, loss, penalty)
-            measures["true"] = partial(_objective, loss, replace(penalty, smoothing=0.0))
+            measures["smoothed"] = lambda x: loss.value(loss.point(x)) + penalty.value(x)
+            measures["true"] = lambda x: loss.value(loss.point(x)) + true.value(x)
         return measures
 
 
-def _of_image(f: Callable[[Array], float], channel_axis: int | None, x: Array) -> float:
-    return f(channels_back(x, channel_axis))
-
-
-def _objective(loss: SquaredLoss, penalty: TotalVariationL12, x: Array) -> float:
-    return loss.value(loss.point(x)) + penalty.value(x)
-
-
-def denoising_result(image: Array, penalty: TotalVariationL12) -> Result:
-    """The minimiser of ``1/2 ||x - image||^2 + penalty(x)``, started at the image."""
-    A = Identity(tuple(image.shape))
-    solver = chosen_solver("accelerated", A, penalty)
-    return minimize(SquaredLoss(A, image), penalty, penalty.project(image), solver, tol=1e-3)
-
-
-def chosen_solver(solver: Any, A: Any, penalty: TotalVariationL12) -> Any:
+def chosen_solver(solver: Any, A: Any, penalty: Any) -> Any:
     """The solver itself; for "accelerated" the one that suits the problem."""
     if solver != "accelerated":
         return solver

@@ -10,16 +10,17 @@ from typing import Any, ClassVar
 
 from ell12.backend import inner, namespace
 from ell12.operators import sent_like
-from ell12.operators.images import Identity, Sampling
-from ell12.protocols import Array, Iterate, Point
-from ell12.restoration.stencil import STEPS, for_sweep, sweep_for
-from ell12.restoration.total_variation import TotalVariationL12
+from ell12.operators.images import Identity, Sampling, flipped
+from ell12.protocols import Array, Iterate, Needs, Point
+from ell12.restoration.stencil import STEPS, for_sweep
+from ell12.restoration.variation import VariationPenalty
+from ell12.solvers.proximal_gradient import next_t
 
 
-class Momentum:
+class OptimizedMomentum:
     """The factors of the optimized gradient method, capped where the problem is strongly convex.
 
-    ``z+ = x+ + beta (x+ - x) + gamma (x+ - z)`` with beta Nesterov's factor: the last term halves the worst case.
+    ``z+ = x+ + beta (x+ - x) + gamma (x+ - z)``. beta is Nesterov's factor; the last term halves the worst case.
     With ``plain=True`` gamma is 0.
     """
 
@@ -34,7 +35,7 @@ class Momentum:
 
     def next(self) -> tuple[float, float]:
         """The next beta and gamma."""
-        t, self.t = self.t, (1 + math.sqrt(1 + 4 * self.t**2)) / 2
+        t, self.t = self.t, next_t(self.t)
         return min((t - 1) / self.t, self.cap), 0.0 if self.plain else min(t / self.t, self.cap)
 
 
@@ -56,6 +57,7 @@ class SmoothedGradient:
     """
 
     smooths: ClassVar[bool] = True
+    needs: ClassVar[Needs] = Needs(penalty=VariationPenalty)
 
     threads: int | None = None
 
@@ -63,36 +65,36 @@ class SmoothedGradient:
         if self.threads is not None and (not isinstance(self.threads, int) or self.threads < 1):
             raise ValueError(f"threads must be a whole number >= 1, got {self.threads!r}")
 
-    def iterates(self, loss: Any, penalty: TotalVariationL12, start: Point) -> Iterator[Iterate]:
+    def iterates(self, loss: Any, penalty: VariationPenalty, start: Point) -> Iterator[Iterate]:
         """Yield one iterate for four steps."""
         check_smoothed(penalty)
         lipschitz = loss.lipschitz() + penalty.lipschitz or 1.0
         # The loss of an image alone is as convex as it is smooth.
         convexity = 1 / lipschitz if isinstance(loss.A, Identity) else 0.0
-        momentum = Momentum(convexity, plain=penalty.bounds is not None)
-        sweep = sweep_for(start.x, penalty, self.threads) if _is_pointwise(loss) else None
+        momentum = OptimizedMomentum(convexity, plain=penalty.bounds is not None)
+        sweep = penalty.sweep(start.x, self.threads) if _is_pointwise(loss) else None
         if sweep is None:
             return descend(loss, penalty, start, lambda gradient, _: gradient / lipschitz, momentum, STEPS)
         return _swept_iterates(loss, penalty, start, lipschitz, momentum, sweep)
 
 
-def check_smoothed(penalty: Any) -> None:
-    """Raise unless the penalty has a smoothed form."""
-    if not isinstance(penalty, TotalVariationL12) or penalty.smoothing == 0:
+def check_smoothed(penalty: VariationPenalty) -> None:
+    """Raise unless the penalty is smoothed."""
+    if penalty.smoothing == 0:
         raise ValueError(f"this solver needs a TotalVariationL12 with smoothing > 0, got {penalty!r}")
 
 
 def descend(
     loss: Any,
-    penalty: TotalVariationL12,
+    penalty: VariationPenalty,
     start: Point,
     step: Callable[[Array, Array], Array],
-    momentum: Momentum | None,
+    momentum: OptimizedMomentum | None,
     steps: int = 1,
 ) -> Iterator[Iterate]:
     """``x+ = z - step(gradient, z)`` with or without momentum; the step inverts a bound on the curvature.
 
-    An iterate is the point z of the last of so many steps.
+    An iterate is the point z of every ``steps``-th step.
     """
     x, z = start.x, start
     for count in itertools.count(1):
@@ -112,18 +114,18 @@ def descend(
 
 
 def _swept_iterates(
-    loss: Any, penalty: TotalVariationL12, start: Point, lipschitz: float, momentum: Momentum, sweep: Any
+    loss: Any, penalty: VariationPenalty, start: Point, lipschitz: float, momentum: OptimizedMomentum, sweep: Any
 ) -> Iterator[Iterate]:
     """`descend` by compiled sweeps."""
     y, weight = _data(loss, penalty)
-    first = for_sweep(penalty.flipped(start.x))
+    first = for_sweep(flipped(start.x, penalty.flip))
     old, new = (first, first), (sweep.new_image(), sweep.new_image())
     while True:
         steps = [(1 / lipschitz, *momentum.next()) for _ in range(STEPS)]
         point = sweep.new_image()
         sums = sweep.advance(old, y, weight, steps, point, new)
         size = penalty.unit * math.sqrt(sums.square / math.prod(first.shape))
-        yield Iterate(loss.point(penalty.flipped(point)), sums.loss + sums.penalty, size, exact=True)
+        yield Iterate(loss.point(flipped(point, penalty.flip)), sums.loss + sums.penalty, size, exact=True)
         if sums.turn > 0:
             momentum.restart()
         old = new
@@ -135,10 +137,10 @@ def _is_pointwise(loss: Any) -> bool:
     return plain and type(loss.A) in (Identity, Sampling)
 
 
-def _data(loss: Any, penalty: TotalVariationL12) -> tuple[Array, Array | None]:
+def _data(loss: Any, penalty: VariationPenalty) -> tuple[Array, Array | None]:
     """The image that the loss compares with, and where it does; both as the sweep sees them."""
     if isinstance(loss.A, Identity):
-        return for_sweep(penalty.flipped(loss.b)), None
-    mask = sent_like(penalty.flipped(loss.A.mask), loss.b)
+        return for_sweep(flipped(loss.b, penalty.flip)), None
+    mask = sent_like(flipped(loss.A.mask, penalty.flip), loss.b)
     weight = for_sweep(namespace(mask).astype(mask, loss.b.dtype))
-    return for_sweep(penalty.flipped(loss.A.H @ loss.b)), weight
+    return for_sweep(flipped(loss.A.H @ loss.b, penalty.flip)), weight

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from ell12.backend import is_number, namespace, norm
 from ell12.operators.conjugate_gradients import conjugate_gradients
-from ell12.protocols import Array, Iterate, Point
+from ell12.protocols import Array, Iterate, Needs, Point
 from ell12.prox.kernel import prox_rows, prox_vector
 from ell12.prox.layout import row_norms
 from ell12.restoration.normal_equations import (
@@ -18,7 +18,7 @@ from ell12.restoration.normal_equations import (
     has_exact_solver,
     normal_product,
 )
-from ell12.restoration.total_variation import TotalVariationL12
+from ell12.restoration.variation import VariationPenalty
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class TotalVariationDCA:
     """``x <- argmin f(x) + alpha (||D x||_1 - l2_weight <D x, q>)``, q the unit vectors along the last D x.
 
     The difference-of-convex algorithm of Lou, Zeng, Osher & Xin, doi:10.1137/14098435X, for the penalty without
-    smoothing; each convex problem by split Bregman, that is ADMM, whose variables are carried over.
+    smoothing. Each convex problem is solved by split Bregman, that is ADMM, whose variables are carried over.
 
     Parameters
     ----------
@@ -35,12 +35,13 @@ class TotalVariationDCA:
     inner_tol : float
         A convex problem ends when x changes by less than this fraction of itself.
     inner_max_iter : int
-        Or after so many steps.
+        Or after this number of steps.
     cg_tol, cg_max_iter
         For operators that no transform makes diagonal, the limits of conjugate gradients.
     """
 
     smooths: ClassVar[bool] = False
+    needs: ClassVar[Needs] = Needs(penalty=VariationPenalty)
 
     penalty_weight: float | str = "auto"
     inner_tol: float = 1e-4
@@ -53,36 +54,28 @@ class TotalVariationDCA:
         if rho != "auto" and not (is_number(rho) and 0 < float(rho) < math.inf):
             raise ValueError(f"penalty_weight must be a number > 0 or 'auto', got {rho!r}")
 
-    def iterates(self, loss: Any, penalty: TotalVariationL12, start: Point) -> Iterator[Iterate]:
+    def iterates(self, loss: Any, penalty: VariationPenalty, start: Point) -> Iterator[Iterate]:
         """Yield one iterate per convex problem solved."""
         _check_unsmoothed(penalty)
         if penalty.bounds is not None:
             raise ValueError("TotalVariationDCA takes no bounds; use SmoothedGradient() or GrowingADMM()")
         rho = 10 * penalty.alpha if self.penalty_weight == "auto" else float(self.penalty_weight)
         rho = rho or 1.0
-        solve = _solver(loss, penalty, start.x, self.cg_tol, self.cg_max_iter)
-        D = penalty.differences(start.x)
-        data = _data_gradient(loss)
-        x = start.x
-        steps = D @ penalty.flipped(x)
-        split, multiplier = steps, 0 * steps
-        xp = namespace(steps)
+        split = _Splitting(loss, penalty, start.x, self.cg_tol, self.cg_max_iter)
+        weight = penalty.alpha * penalty.l2_weight
         while True:
-            unit = penalty.alpha * penalty.l2_weight * _units(steps)
-            right = data + penalty.flipped(D.H @ unit)
+            unit = weight * _units(split.steps)
+            slope = split.D.H @ unit
             for _ in range(self.inner_max_iter):
-                old = x
-                x = solve(right + rho * penalty.flipped(D.H @ (split - multiplier)), x, rho, 0.0)
-                steps = D @ penalty.flipped(x)
-                split = prox_vector(steps + multiplier, penalty.alpha / rho, 0.0)
-                multiplier = multiplier + steps - split
-                if norm(x - old) <= self.inner_tol * norm(x):
+                old = split.x
+                split.advance(rho, 0.0, slope)
+                if norm(split.x - old) <= self.inner_tol * norm(split.x):
                     break
-            point = loss.point(x)
-            turned = penalty.alpha * penalty.l2_weight * _units(steps) - unit
+            point = loss.point(split.x)
+            turned = weight * _units(split.steps) - unit
             # Where differences are zero, but for rounding, every vector no longer than one is a subgradient.
-            turned = xp.where(row_norms(split) > 0, turned, 0 * turned)
-            yield Iterate(point, loss.value(point) + penalty.value(x), penalty.size(D.H @ turned))
+            turned = namespace(turned).where(row_norms(split.W) > 0, turned, 0 * turned)
+            yield Iterate(point, loss.value(point) + penalty.value(point.x), penalty.size(split.D.H @ turned))
 
 
 @dataclass(frozen=True)
@@ -103,6 +96,7 @@ class GrowingADMM:
     """
 
     smooths: ClassVar[bool] = False
+    needs: ClassVar[Needs] = Needs(penalty=VariationPenalty)
 
     growth: float = 1.05
     first_threshold: float = 1.0
@@ -115,41 +109,58 @@ class GrowingADMM:
         if not self.first_threshold > 0:
             raise ValueError(f"first_threshold must be a number > 0, got {self.first_threshold!r}")
 
-    def iterates(self, loss: Any, penalty: TotalVariationL12, start: Point) -> Iterator[Iterate]:
+    def iterates(self, loss: Any, penalty: VariationPenalty, start: Point) -> Iterator[Iterate]:
         """Yield one iterate a step."""
         _check_unsmoothed(penalty)
-        solve = _solver(loss, penalty, start.x, self.cg_tol, self.cg_max_iter)
-        D, data, x = penalty.differences(start.x), _data_gradient(loss), start.x
+        split = _Splitting(loss, penalty, start.x, self.cg_tol, self.cg_max_iter)
         rho = (penalty.alpha or 1.0) / self.first_threshold
-        bounded = penalty.bounds is not None
-        split = D @ penalty.flipped(x)
-        multiplier, inside, held = 0 * split, x, 0 * x
         while True:
-            right = data + rho * penalty.flipped(D.H @ (split - multiplier))
-            if bounded:
-                right = right + rho * (inside - held)
-            x = solve(right, x, rho, rho if bounded else 0.0)
-            steps, old = D @ penalty.flipped(x), split
-            split = prox_rows(steps + multiplier, penalty.alpha / rho, penalty.l2_weight)
-            multiplier = (multiplier + steps - split) / self.growth
-            if bounded:
-                inside = penalty.project(x + held)
-                held = (held + x - inside) / self.growth
-            point = loss.point(penalty.project(x))
-            left = rho * (D.H @ (split - old))
+            old = split.W
+            split.advance(rho, penalty.l2_weight)
+            split.scale_multipliers(1 / self.growth)
+            point = loss.point(penalty.project(split.x))
+            left = rho * (split.D.H @ (split.W - old))
             yield Iterate(point, loss.value(point) + penalty.value(point.x), penalty.size(left))
             rho *= self.growth
 
 
-def _check_unsmoothed(penalty: Any) -> None:
-    if not isinstance(penalty, TotalVariationL12) or penalty.smoothing != 0:
+class _Splitting:
+    """ADMM on ``f(x) + penalty(W)`` subject to ``W = D x`` and to bounds on x: its variables, and one step.
+
+    The ADMM in `ell12.solvers.dca` stays apart. It splits x itself with one weight for the whole run; here the
+    differences of x are split off with a weight that may grow, so that a step solves normal equations of A and D.
+    """
+
+    def __init__(self, loss: Any, penalty: VariationPenalty, x: Array, tol: float, max_iter: int) -> None:
+        self.penalty, self.x, self.D = penalty, x, penalty.differences(x)
+        self.solve = _solver(loss, penalty, x, tol, max_iter)
+        self.data = -loss.gradient(Point(loss.start(), 0 * loss.b))  # A'y
+        self.steps = self.W = self.D @ x
+        self.u = 0 * self.W  # the scaled multiplier of W = D x
+        self.inside, self.held = x, 0 * x  # x within the bounds, and the scaled multiplier of that
+
+    def advance(self, rho: float, l2_weight: float, slope: Any = 0.0) -> None:
+        """One step on ``f(x) + alpha sum_i (||W_i||_1 - l2_weight ||W_i||_2) - <slope, x>``."""
+        right, bounded = self.data + slope + rho * (self.D.H @ (self.W - self.u)), self.penalty.bounds is not None
+        if bounded:
+            right = right + rho * (self.inside - self.held)
+        self.x = self.solve(right, self.x, rho, rho if bounded else 0.0)
+        self.steps = self.D @ self.x
+        shrink = prox_rows if l2_weight else prox_vector  # without the norm every entry is shrunk alone
+        self.W = shrink(self.steps + self.u, self.penalty.alpha / rho, l2_weight)
+        self.u = self.u + self.steps - self.W
+        if bounded:
+            self.inside = self.penalty.project(self.x + self.held)
+            self.held = self.held + self.x - self.inside
+
+    def scale_multipliers(self, factor: float) -> None:
+        """Keep the multipliers what they are when the weight is divided by the factor."""
+        self.u, self.held = factor * self.u, factor * self.held
+
+
+def _check_unsmoothed(penalty: VariationPenalty) -> None:
+    if penalty.smoothing != 0:
         raise ValueError(f"this solver needs a TotalVariationL12 with smoothing 0, got {penalty!r}")
-
-
-def _data_gradient(loss: Any) -> Array:
-    """``A'y``."""
-    zero = loss.start()
-    return -loss.gradient(Point(zero, 0 * loss.b))
 
 
 def _units(steps: Array) -> Array:
@@ -159,7 +170,7 @@ def _units(steps: Array) -> Array:
 
 
 def _solver(
-    loss: Any, penalty: TotalVariationL12, x: Array, tol: float, max_iter: int
+    loss: Any, penalty: VariationPenalty, x: Array, tol: float, max_iter: int
 ) -> Callable[[Array, Array, float, float], Array]:
     """The map (right, start, weight, shift) -> solution of the normal equations, exact where that is possible."""
     if has_exact_solver(loss.A, penalty):

@@ -17,13 +17,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ell12.backend import cuda, inner, is_numpy, namespace
-from ell12.backend.compiling import can_compile
 from ell12.operators.images import FiniteDifference
 from ell12.protocols import Array
 from ell12.prox.kernel import prox_rows
 from ell12.prox.layout import row_norms
 
-COMPILED_FROM = 2**14  # pixels from which an image pays for loading the compiled sweep
 PIXELS_PER_THREAD = 2**18
 STEPS = 4  # that one sweep takes at most
 
@@ -167,19 +165,6 @@ class Buffers:
         array = np.frombuffer(memory.data, self.dtype)
         weakref.finalize(array, self.free.append, memory)
         return array.reshape(self.shape)
-
-
-def sweep_for(x: Array, penalty: Any, threads: int | None = None) -> Any:
-    """The compiled sweep for images like x; None where only the plain functions will do."""
-    if math.prod(x.shape) < COMPILED_FROM or penalty.ndim > 3 or penalty.smoothing == 0:
-        return None
-    if not is_numpy(x):
-        from ell12.restoration.cuda_stencil import sweep_on_gpu
-
-        return sweep_on_gpu(x, penalty)
-    if x.dtype.char not in "fd" or not can_compile():
-        return None
-    return Sweep(tuple(x.shape), x.dtype, penalty, threads)
 
 
 def usable_threads(pixels: int) -> int:

@@ -6,14 +6,23 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ell12.backend import is_complex, is_number, max_abs, namespace, norm
+from ell12.backend import is_complex, is_number, is_numpy, max_abs, namespace, norm
+from ell12.backend.compiling import can_compile
 from ell12.checks import set_numbers
-from ell12.operators.images import FiniteDifference
+from ell12.losses import SquaredLoss
+from ell12.minimization import minimize
+from ell12.operators.images import FiniteDifference, Identity, flipped
 from ell12.protocols import Array
 from ell12.prox.layout import row_norms
-from ell12.restoration.stencil import envelope_and_gradient, sweep_for
+from ell12.restoration.cuda_stencil import sweep_on_gpu
+from ell12.restoration.smoothed_gradient import SmoothedGradient
+from ell12.restoration.splitting import GrowingADMM
+from ell12.restoration.stencil import Sweep, envelope_and_gradient
+from ell12.restoration.variation import Bounds
 
-Bounds = tuple[float | None, float | None]
+# Images of at least this many pixels are restored by the compiled sweep: loading it costs more than the plain
+# operations take on smaller ones.
+SWEPT_FROM = 2**14
 
 
 @dataclass(frozen=True)
@@ -68,31 +77,42 @@ class TotalVariationL12:
             return math.inf
         if self.smoothing == 0:
             return self.true_value(x)
-        sweep = sweep_for(x, self)
-        return self.value_and_gradient(x)[0] if sweep is None else sweep.value(self.flipped(x))
+        sweep = self.sweep(x)
+        return self.value_and_gradient(x)[0] if sweep is None else sweep.value(flipped(x, self.flip))
 
     def true_value(self, x: Array) -> float:
         """The penalty at x without smoothing."""
-        steps = self.differences(x) @ self.flipped(x)
+        steps = self.differences(x) @ x
         xp = namespace(steps)
         total = xp.sum(xp.abs(steps)) - self.l2_weight * xp.sum(row_norms(steps))
         return self.alpha * float(total)
 
     def value_and_gradient(self, x: Array) -> tuple[float, Array]:
         """The smoothed penalty and its gradient."""
-        sweep = sweep_for(x, self)
+        sweep = self.sweep(x)
         if sweep is not None:
-            value, gradient = sweep.gradient(self.flipped(x))
-            return value, self.flipped(gradient)
-        t, l2_weight = self.smoothing, self.l2_weight
-        value, gradient = envelope_and_gradient(self.flipped(x), self.differences(x), t, l2_weight)
-        return self.mu * value, self.mu * self.flipped(gradient)
+            value, gradient = sweep.gradient(flipped(x, self.flip))
+            return value, flipped(gradient, self.flip)
+        value, gradient = envelope_and_gradient(x, self.differences(x), self.smoothing, self.l2_weight)
+        return self.mu * value, self.mu * gradient
+
+    def sweep(self, x: Array, threads: int | None = None) -> Any:
+        """The compiled sweep for images like x; None where only the plain functions will do."""
+        if math.prod(x.shape) < SWEPT_FROM or self.ndim > 3 or self.smoothing == 0:
+            return None
+        if not is_numpy(x):
+            return sweep_on_gpu(x, self)
+        if x.dtype.char not in "fd" or not can_compile():
+            return None
+        return Sweep(tuple(x.shape), x.dtype, self, threads)
 
     def prox(self, x: Array, step: float) -> Array:
         """The minimiser of ``1/2 ||. - x||^2 + step * value(.)``: a denoising problem, solved numerically."""
-        from ell12.restoration.problems import denoising_result
-
-        return denoising_result(x, replace(self, alpha=self.alpha * step)).x
+        penalty, solver = (
+            replace(self, alpha=self.alpha * step),
+            SmoothedGradient() if self.smoothing else GrowingADMM(),
+        )
+        return minimize(SquaredLoss(Identity(tuple(x.shape)), x), penalty, self.project(x), solver, tol=1e-3).x
 
     def violation(self, x: Array, gradient: Array) -> float:
         """The size of the gradient of loss plus penalty, less what the bounds hold; see `size`.
@@ -129,11 +149,7 @@ class TotalVariationL12:
 
     def differences(self, x: Array) -> FiniteDifference:
         """The operator D for images like x."""
-        return FiniteDifference(tuple(x.shape), self.boundary, self.ndim)
-
-    def flipped(self, x: Array) -> Array:
-        """The image x, or what D made of it laid out like x, seen from the corner where differences begin."""
-        return namespace(x).flip(x, axis=self.flip) if self.flip else x
+        return FiniteDifference(tuple(x.shape), self.boundary, self.ndim, self.flip)
 
     @property
     def limits(self) -> tuple[float, float]:
@@ -159,20 +175,20 @@ def nearest_subgradient(penalty: TotalVariationL12, x: Array, target: Array, ste
     has the difference's sign; the subtracted norm's gradient is fixed by x.
     """
     D = penalty.differences(x)
-    differences = D @ penalty.flipped(x)
+    differences = D @ x
     xp, size = namespace(differences), row_norms(differences)
     unit = differences / xp.where(size > 0, size, 1)
     modulus = xp.abs(differences)
     zero = modulus <= 1e-3 * max_abs(differences)
     signs = differences / xp.where(modulus > 0, modulus, 1)
-    target = penalty.flipped(target) + penalty.alpha * penalty.l2_weight * (D.H @ unit)
+    relief = penalty.alpha * penalty.l2_weight * (D.H @ unit)
     v = previous = penalty.alpha * xp.where(zero, 0 * signs, signs)
     for k in range(steps):
         ahead = v + k / (k + 3) * (v - previous)
-        free = ahead - D @ (D.H @ ahead - target) / D.norm_squared
+        free = ahead - D @ (D.H @ ahead - relief - target) / D.norm_squared
         scale = penalty.alpha / xp.where(xp.abs(free) > penalty.alpha, xp.abs(free), penalty.alpha)
         previous, v = v, xp.where(zero, scale * free, v)
-    return penalty.flipped(D.H @ v - penalty.alpha * penalty.l2_weight * (D.H @ unit))
+    return D.H @ v - relief
 
 
 def _as_bounds(bounds: Any) -> Bounds | None:
