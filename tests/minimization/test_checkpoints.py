@@ -1,9 +1,11 @@
+import contextlib
 import dataclasses
 import math
 import os
 import signal
 import subprocess
 import sys
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -132,12 +134,13 @@ def test_a_checkpoint_of_other_arrays_comes_back_as_such(backend, tmp_path):
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system cannot kill -9")
-def test_kill_loses_no_more_than_the_interval(problem, tmp_path):
+@pytest.mark.parametrize("seed", range(2))
+def test_kill_loses_no_more_than_the_interval(problem, tmp_path, seed):
     path, seconds = tmp_path / "fit.npz", 0.2
     command = [sys.executable, str(SLOW_RUN), str(path), str(seconds)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         # Each line is an iteration of at least ten milliseconds: the interval has passed twice before the kill.
-        lines = [process.stdout.readline() for _ in range(np.random.default_rng(0).integers(50, 100))]
+        lines = [process.stdout.readline() for _ in range(np.random.default_rng(seed).integers(50, 100))]
         process.send_signal(signal.SIGKILL)
         lines += process.stdout.readlines()
     times = {int(n): float(t) for n, t in (line.split() for line in lines if line.endswith("\n"))}
@@ -148,3 +151,118 @@ def test_kill_loses_no_more_than_the_interval(problem, tmp_path):
     assert times[last] - times[min(kept, last)] <= seconds + 0.5
     assert sorted(os.listdir(tmp_path))[-1] == "fit.npz"
     assert run(problem, path, resume=True, tol=1e-4).converged
+
+
+@contextlib.contextmanager
+def full_disk():
+    """No file can grow, as on a full disk."""
+    resource = pytest.importorskip("resource")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_a_checkpoint_that_cannot_be_written_is_an_error_before_the_run(problem, tmp_path):
+    run(problem, tmp_path / "fit.npz", max_iter=3)
+    before = (tmp_path / "fit.npz").read_bytes()
+    called = []
+    with full_disk(), pytest.raises(OSError, match=r"checkpoint: .*fit\.npz cannot be written: File too large"):
+        run(problem, tmp_path / "fit.npz", stop=called.append)
+    assert called == []
+    assert (tmp_path / "fit.npz").read_bytes() == before
+    assert os.listdir(tmp_path) == ["fit.npz"]
+    with pytest.raises(OSError, match=r"checkpoint: /dev/null cannot be written: .*no regular file"):
+        run(problem, "/dev/null")
+
+
+def test_a_disk_that_fills_up_costs_the_checkpoint_and_not_the_result(problem, tmp_path):
+    whole = run(problem, tmp_path / "whole.npz", max_iter=30)
+    with contextlib.ExitStack() as stack:
+
+        def stop(history):
+            if len(history["objective"]) == 10:
+                stack.enter_context(full_disk())
+
+        with pytest.warns(RuntimeWarning, match=r"fit\.npz does not hold the end of this run") as caught:
+            result = run(problem, tmp_path / "fit.npz", max_iter=30, stop=stop, checkpoint_seconds=0)
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+    assert np.array_equal(result.x, whole.x)
+    assert len(Checkpoint(tmp_path / "fit.npz", 1.0).load(problem[0].start()).history["objective"]) < 12
+    assert not list(tmp_path.glob("*.part"))
+
+
+def test_a_disk_that_has_room_again_in_time_needs_no_warning(problem, tmp_path):
+    with contextlib.ExitStack() as stack:
+
+        def stop(history):
+            if len(history["objective"]) == 10:
+                stack.enter_context(full_disk())
+            if len(history["objective"]) == 20:
+                stack.close()
+
+        run(problem, tmp_path / "fit.npz", max_iter=30, stop=stop, checkpoint_seconds=0)
+    assert len(Checkpoint(tmp_path / "fit.npz", 1.0).load(problem[0].start()).history["objective"]) == 31
+
+
+def test_two_runs_on_one_file_are_told(problem, tmp_path):
+    def stop(history):
+        if len(history["objective"]) == 10:
+            run(problem, tmp_path / "fit.npz", max_iter=2)
+
+    with pytest.warns(RuntimeWarning, match="another run writes to it too; give each run a file of its own"):
+        run(problem, tmp_path / "fit.npz", max_iter=30, stop=stop)
+
+
+def test_another_penalty_is_refused_where_the_objective_is_the_same(problem, tmp_path):
+    run(problem, tmp_path / "fit.npz", max_iter=0)  # at zero every penalty is zero
+    for other in (ell12.L12(0.011), ell12.L12(0.01, l2_weight=0.5), ell12.L1(0.01)):
+        with pytest.raises(ValueError, match=r"fit\.npz is of another problem: .* another penalty"):
+            run((problem[0], other), tmp_path / "fit.npz", resume=True)
+    assert run((problem[0], ell12.L12(np.float64(0.01))), tmp_path / "fit.npz", resume=True).converged
+
+
+def test_what_does_not_fit_is_refused_before_it_takes_memory(problem, tmp_path):
+    path = tmp_path / "fit.npz"
+    np.savez(path, **{"x.array": np.zeros(2**25)}, version=1, objective=0.0)
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError, match=r"another problem: its x has shape \(33554432,\)"):
+            Checkpoint(path, 1.0).load(problem[0].start())
+        assert tracemalloc.get_traced_memory()[1] < 2**22
+    finally:
+        tracemalloc.stop()
+    np.savez_compressed(path, **{"x.array": np.zeros(2**25)}, version=1, objective=0.0)
+    with pytest.raises(ValueError, match=r"fit\.npz is no checkpoint .* compressed"):
+        Checkpoint(path, 1.0).load(problem[0].start())
+
+
+def test_every_damaged_bit_is_a_clear_error_or_harmless(tmp_path):
+    path = tmp_path / "fit.npz"
+    loss, penalty = ell12.SquaredLoss(np.eye(3), np.array([3.0, -4.0, 0.5])), ell12.L12(1.0)
+    ell12.minimize(loss, penalty, checkpoint=path)
+    content, whole = path.read_bytes(), Checkpoint(path, 1.0).load(loss.start())
+    refused = 0
+    for place in np.random.default_rng(0).permutation(8 * len(content))[:4000].tolist():
+        damaged = bytearray(content)
+        damaged[place // 8] ^= 1 << place % 8
+        path.write_bytes(damaged)
+        found, message = load(Checkpoint(path, 1.0, penalty), loss.start())
+        if found is None:
+            assert message.startswith(str(path)), place
+            refused += 1
+        else:
+            assert np.array_equal(found.x, whole.x), place
+            assert (found.objective, found.history) == (whole.objective, whole.history), place
+    assert refused > 2000
+
+
+def load(checkpoint, zero):
+    """What a checkpoint holds, or the words of its refusal."""
+    try:
+        return checkpoint.load(zero), ""
+    except ValueError as error:
+        return None, str(error)

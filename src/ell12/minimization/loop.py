@@ -123,7 +123,8 @@ def minimize(
     checkpoint : path, optional
         An ``.npz`` file that follows the run, so that a crash costs no more than ``checkpoint_seconds``.
     checkpoint_seconds : float
-        How often to write it; it is also written when the run ends or is interrupted.
+        How often to write it; it is also written when the run ends or is interrupted. If it can no longer be
+        written by then, there is a RuntimeWarning, and the result comes back all the same.
     resume : bool
         Go on from the checkpoint, if it is there: x, the history and its clocks continue; ``max_iter`` and
         ``max_seconds`` count the earlier run too. A solver's momentum starts anew.
@@ -147,7 +148,7 @@ def minimize(
     if resume and checkpoint is None:
         raise ValueError("resume=True needs a checkpoint to go on from")
     loss = session_of(loss)
-    follower = None if checkpoint is None else Checkpoint(checkpoint, checkpoint_seconds)
+    follower = None if checkpoint is None else Checkpoint(checkpoint, checkpoint_seconds, penalty)
     saved = follower.load(loss.start()) if follower is not None and resume else None
     start = loss.point(_check_start(loss, x0 if saved is None else saved.x))
     recorder = _Recorder(loss, penalty, start, dict(measure or {}), saved, follower)
@@ -161,7 +162,7 @@ def minimize(
         error.result = recorder.result(Status.DATA_LOST)
         raise
     finally:
-        recorder.save()
+        recorder.save(last=True)
     return recorder.result(status)
 
 
@@ -259,6 +260,8 @@ class _Recorder:
             raise ValueError("x0 has no finite objective: does it satisfy the penalty's constraints?")
         names = ("seconds", "cpu_seconds", "objective", "optimality", *measure)
         self.history: History = {name: [] for name in names}
+        if follower is not None:
+            follower.check_writable(start.x)
         if saved is not None:
             self._continue(saved, objective)
         self.best = self.certified = Iterate(start, objective, math.inf)
@@ -285,10 +288,12 @@ class _Recorder:
             self.save()
         return iterate
 
-    def save(self) -> None:
+    def save(self, *, last: bool = False) -> None:
         """Write the best iterate and the history to the checkpoint, if there is one."""
         if self.follower is not None:
             self.follower.save(self.best.point.x, self.best.objective, self._whole_rows())
+            if last:
+                self.follower.report()
 
     def certify(self, iterate: Iterate) -> float:
         """The stationarity of an iterate, kept for the result."""
