@@ -16,7 +16,7 @@ pytest.importorskip("numba")
 
 PACKAGE = Path(ell12.__file__).parent
 
-PROGRAM = Path(__file__).with_name("compiled_calls.py")
+PROGRAM = Path(__file__).parent / "programs" / "compiled_calls.py"
 
 
 def run(where, *arguments, **environment):
