@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ell12.experiments.report import Outcome, Verdict
-from ell12.experiments.statistics import Values, differs, logarithms, summarize
-from ell12.wording import number
+from ell12.experiments.statistics import Values, differs, logarithms
+from ell12.experiments.trials import Trials
+from ell12.wording import listed, number
 
 
 @dataclass(frozen=True)
@@ -18,6 +20,11 @@ class Answer:
     place: Any
     outcome: Outcome
     doubt: str = ""
+
+
+def answer(place: Any, holds: bool) -> Answer:
+    """An answer without doubt."""
+    return Answer(place, Outcome.HOLDS if holds else Outcome.FAILS)
 
 
 def lower(place: Any, ours: Values, theirs: Values) -> Answer:
@@ -36,8 +43,43 @@ def lower(place: Any, ours: Values, theirs: Values) -> Answer:
         return Answer(place, Outcome.OPEN, "a single repeat allows no test")
     if not different:
         return Answer(place, Outcome.OPEN, "the difference is within the spread of the repeats")
-    is_lower = sum(ours[repeat] - theirs[repeat] for repeat in shared) < 0
-    return Answer(place, Outcome.HOLDS if is_lower else Outcome.FAILS)
+    return answer(place, sum(ours[repeat] - theirs[repeat] for repeat in shared) < 0)
+
+
+def lower_at_end(place: Any, result: str, ours: Trials, theirs: Trials, excused: str = "") -> Answer:
+    """Whether a result of ours is lower; open where one ended at a limit, unless it is the excused method."""
+    found = lower(place, ours.values(result), theirs.values(result))
+    limited = [trials.name for trials in (ours, theirs) if trials.name != excused and trials.n_limited]
+    if limited and not found.doubt:
+        return Answer(place, Outcome.OPEN, f"{' and '.join(limited)} ended at the limit")
+    return found
+
+
+def faster(place: Any, ours: Trials, theirs: Trials) -> Answer:
+    """Whether ours is faster by the paired t-test on the logarithms of the times.
+
+    A run that hit the limit would have taken at least as long as it did, so that it may lose but not win.
+    """
+    found = lower(place, *(logarithms(trials.values("cpu_seconds")) for trials in (ours, theirs)))
+    for outcome, limited in ((Outcome.HOLDS, ours), (Outcome.FAILS, theirs)):
+        if found.outcome is outcome and limited.n_limited:
+            return Answer(place, Outcome.OPEN, f"{limited.name} ended at its limit")
+    return found
+
+
+def time_ratio(ours: Trials, theirs: Trials) -> str:
+    """How many times as long as ours theirs takes on average, as a bound where one ended at its limit."""
+    means = [trials.mean("cpu_seconds") for trials in (ours, theirs)]
+    return bounded(means[1] / means[0] if means[0] > 0 else math.nan, ours, theirs)
+
+
+def bounded(ratio: float, ours: Trials, theirs: Trials) -> str:
+    """A ratio of theirs to ours in words, as a bound where one ended at its limit."""
+    if math.isnan(ratio):
+        return "no rows"
+    if ours.n_limited and theirs.n_limited:
+        return "both at the limit"
+    return ("≤ " if ours.n_limited else "≥ " if theirs.n_limited else "") + number(ratio)
 
 
 def verdict(
@@ -62,34 +104,11 @@ def verdict(
     return Verdict(claim, total, numbers, reason[:1].upper() + reason[1:] + ".", setting)
 
 
-@dataclass(frozen=True)
-class Timed:
-    """A method's times by repeat, and how many of its runs ended at a limit before their rule was met."""
-
-    method: str
-    seconds: Values
-    n_limited: int
+def on_images(images: list[Any]) -> str:
+    """Images as places of a claim."""
+    return f"on {', '.join(images)}"
 
 
-def faster(place: Any, ours: Timed, theirs: Timed) -> Answer:
-    """Whether ours is faster by the paired t-test on the logarithms of the times.
-
-    A run that hit the limit would have taken at least as long as it did, so that it may lose but not win.
-    """
-    answer = lower(place, logarithms(ours.seconds), logarithms(theirs.seconds))
-    for outcome, limited in ((Outcome.HOLDS, ours), (Outcome.FAILS, theirs)):
-        if answer.outcome is outcome and limited.n_limited:
-            return Answer(place, Outcome.OPEN, f"{limited.method} ended at its limit")
-    return answer
-
-
-def time_ratio(ours: Timed, theirs: Timed) -> str:
-    """How many times as long as ours theirs takes on average, as a bound where one ended at its limit."""
-    if not ours.seconds or not theirs.seconds:
-        return "no rows"
-    means = [summarize(timed.seconds.values()).mean for timed in (ours, theirs)]
-    if means[0] <= 0:
-        return "no rows"
-    signs = {(False, True): "≥ ", (True, False): "≤ "}
-    limited = (ours.n_limited > 0, theirs.n_limited > 0)
-    return "both at the limit" if all(limited) else signs.get(limited, "") + number(means[1] / means[0])
+def at_i(grid: list[Any]) -> str:
+    """Numbers i of a grid of strengths as places of a claim."""
+    return f"at i = {listed(grid)}"

@@ -221,4 +221,4 @@ def test_words_say_what_half_the_weight_gains():
 
 
 def test_each_reading_has_its_rows():
-    assert [study.reading for study in strengths(strength_rows())] == list(READINGS)
+    assert [study.name for study in strengths(strength_rows())] == list(READINGS)

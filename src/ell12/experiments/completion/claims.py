@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from ell12.experiments.claims import Answer, Timed, faster, lower, time_ratio, verdict
+from ell12.experiments.claims import (
+    Answer,
+    answer,
+    faster,
+    lower_at_end,
+    on_images,
+    time_ratio,
+    verdict,
+)
 from ell12.experiments.completion.study import IMAGES, METHODS, NAME, SKETCHY
 from ell12.experiments.report import Outcome, Verdict, paper
 from ell12.experiments.rows import Row
-from ell12.experiments.statistics import Summary, Values, summarize
-from ell12.wording import percent, plus_minus
+from ell12.experiments.statistics import Values, summarize
+from ell12.experiments.tables import error_words
+from ell12.experiments.trials import Trials
+from ell12.wording import percent
 
 OURS, NUCLEAR = "nmAPG", "AIS-Impute"
 FACTORIZATIONS = ("ARSS-M3F", "LMaFit", "ER1MP")
@@ -22,67 +31,18 @@ ERRORS = {"all pixels": "rmse", "missing pixels": "rmse_missing"}
 AS_PRINTED = 0.5  # a gain of at least this part of the printed one counts as such
 
 
-@dataclass(frozen=True)
-class Trials:
-    """The rows of one study: the table, the path, theta or centring."""
+def of_study(rows: Sequence[Row], study: str) -> Trials:
+    """The rows of one study: the table, the path, theta or centring; images in the order of the paper's table."""
+    chosen = Trials(tuple(rows)).where(study=study)
+    return Trials(chosen.rows, study, chosen.seen("method", METHODS), "image", chosen.seen("image", IMAGES))
 
-    rows: tuple[Row, ...]
 
-    @classmethod
-    def of_study(cls, rows: Sequence[Row], study: str) -> Trials:
-        """The rows of one study."""
-        return cls(tuple(row for row in rows if row["settings"]["study"] == study))
-
-    @property
-    def images(self) -> list[str]:
-        """The images that have rows, in the order of the paper's table."""
-        return [image for image in IMAGES if any(row["settings"]["image"] == image for row in self.rows)]
-
-    @property
-    def methods(self) -> list[str]:
-        """The methods that have rows, in the order of the tables."""
-        present = {row["settings"]["method"] for row in self.rows}
-        return [method for method in METHODS if method in present]
-
-    @property
-    def n_repeats(self) -> int:
-        """The number of repeats."""
-        return len({row["settings"]["repeat"] for row in self.rows})
-
-    def of(self, method: str, image: str, **fixed: Any) -> list[Row]:
-        """The rows of a method on an image, with these settings, by repeat."""
-        wanted = {"method": method, "image": image} | fixed
-        chosen = (r for r in self.rows if all(r["settings"][name] == value for name, value in wanted.items()))
-        return sorted(chosen, key=lambda row: row["settings"]["repeat"])
-
-    def values(self, method: str, image: str, name: str, **fixed: Any) -> Values:
-        """One result by repeat, where it was measured."""
-        rows = self.of(method, image, **fixed)
-        return {r["settings"]["repeat"]: r["results"][name] for r in rows if r["results"][name] is not None}
-
-    def summary(self, method: str, image: str, name: str, **fixed: Any) -> Summary | None:
-        """Mean and deviation of one result; None without rows."""
-        values = self.values(method, image, name, **fixed)
-        return summarize(values.values()) if values else None
-
-    def n_limited(self, method: str, image: str, **fixed: Any) -> int:
-        """How many runs ended at a limit."""
-        return sum(row["results"]["is_limited"] for row in self.of(method, image, **fixed))
-
-    def grid(self, method: str) -> list[float]:
-        """The values of a method's parameter."""
-        name = METHODS[method].setting
-        return sorted({row["settings"][name] for row in self.rows if row["settings"]["method"] == method})
-
-    def along_grid(self, method: str, image: str, name: str) -> dict[float, float]:
-        """The mean of one result at each value of a method's parameter."""
-        setting = METHODS[method].setting
-        found = {value: self.summary(method, image, name, **{setting: value}) for value in self.grid(method)}
-        return {value: summary.mean for value, summary in found.items() if summary}
-
-    def timed(self, method: str, image: str) -> Timed:
-        """The times of a method on an image."""
-        return Timed(method, self.values(method, image, "cpu_seconds"), self.n_limited(method, image))
+def along_grid(trials: Trials, method: str, image: str, result: str) -> dict[float, float]:
+    """The mean of one result at each value of a method's parameter."""
+    setting = METHODS[method].setting
+    chosen = trials.at(method, image)
+    found = {value: chosen.where(**{setting: value}).summary(result) for value in sorted(chosen.seen(setting))}
+    return {value: summary.mean for value, summary in found.items() if summary}
 
 
 def verdicts_of(table: Trials) -> list[Verdict]:
@@ -101,37 +61,38 @@ def verdicts_of(table: Trials) -> list[Verdict]:
 def _lowest(table: Trials, where: str) -> Verdict:
     """Whether nmAPG is ahead of every rival on every image."""
     answers, shown = [], []
-    for image in table.images:
-        name = ERRORS[where]
-        against = {rival: _lower_error(table, OURS, rival, image, name) for rival in RIVALS}
-        answers.append(_worst(image, against))
-        errors = {rival: summary.mean for rival in RIVALS if (summary := table.summary(rival, image, name))}
-        best = min(errors, key=lambda rival: errors[rival], default="no rival")
-        rival = f"{best} {_error(table, best, image, name)}" if errors else best
-        shown.append(f"{image} {_error(table, OURS, image, name)} (best rival: {rival})")
+    for image in table.places:
+        answers.append(_worst(image, {rival: _lower_error(table, OURS, rival, image, where) for rival in RIVALS}))
+        errors = {rival: table.at(rival, image).summary(ERRORS[where]) for rival in RIVALS}
+        means = {rival: summary.mean for rival, summary in errors.items() if summary}
+        best = min(means, key=lambda rival: means[rival], default="no rival")
+        shown.append(
+            f"{image} {_error(table, OURS, image, where)} (best rival: {best}"
+            f"{f' {_error(table, best, image, where)}' if means else ''})"
+        )
     claim = f"{OURS} achieves the lowest RMSE of all methods on every image"
-    return verdict(claim, answers, ("lowest", "not lowest"), f"RMSE x 100: {'; '.join(shown)}.", where, _on)
+    numbers = f"RMSE x 100: {'; '.join(shown)}."
+    return verdict(claim, answers, ("lowest", "not lowest"), numbers, where, on_images)
 
 
 def _worst(place: Any, against: dict[str, Answer]) -> Answer:
     """Of answers on several rivals the one that decides, with the rivals that it is about."""
     for outcome in (Outcome.FAILS, Outcome.OPEN):
-        found = {rival: answer for rival, answer in against.items() if answer.outcome is outcome}
-        if found:
-            doubts = "; ".join(f"{rival}: {answer.doubt}" for rival, answer in found.items() if answer.doubt)
+        chosen = {rival: found for rival, found in against.items() if found.outcome is outcome}
+        if chosen:
+            doubts = "; ".join(f"{rival}: {found.doubt}" for rival, found in chosen.items() if found.doubt)
             return Answer(place, outcome, doubts)
-    return Answer(place, Outcome.HOLDS)
+    return answer(place, True)
 
 
 def _worse(table: Trials, methods: Sequence[str], rivals: Sequence[str], where: str) -> Verdict:
     """Whether every one of the methods has a higher error than every one of the rivals."""
-    name = ERRORS[where]
     answers, shown = [], []
-    for image in table.images:
+    for image in table.places:
         for method in methods:
-            against = {rival: _lower_error(table, rival, method, image, name) for rival in rivals}
+            against = {rival: _lower_error(table, rival, method, image, where) for rival in rivals}
             answers.append(_worst((method, image), against))
-        errors = ", ".join(f"{method} {_error(table, method, image, name)}" for method in (*methods, *rivals))
+        errors = ", ".join(f"{method} {_error(table, method, image, where)}" for method in (*methods, *rivals))
         shown.append(f"{image}: {errors}")
     claim = f"{_and(methods)} recover{'' if len(methods) > 1 else 's'} worse than {_and(rivals)} on every image"
     return verdict(claim, answers, ("worse", "not worse"), f"RMSE x 100. {'; '.join(shown)}.", where, _method_on)
@@ -148,57 +109,43 @@ def _and(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def _lower_error(table: Trials, method: str, rival: str, image: str, name: str) -> Answer:
-    answer = lower(image, table.values(method, image, name), table.values(rival, image, name))
+def _lower_error(table: Trials, method: str, rival: str, image: str, where: str) -> Answer:
     # SketchyCGM's slow convergence is what the paper blames, so what it reaches is what counts.
-    limited = [m for m in (method, rival) if m != SKETCHY and table.n_limited(m, image)]
-    if limited and not answer.doubt:
-        return Answer(image, Outcome.OPEN, f"{_and(limited)} ended at the limit")
-    return answer
+    return lower_at_end(image, ERRORS[where], table.at(method, image), table.at(rival, image), excused=SKETCHY)
+
+
+def _error(table: Trials, method: str, image: str, where: str) -> str:
+    return error_words(table.at(method, image), ERRORS[where], deviation=False)
 
 
 def _gain(table: Trials) -> Verdict:
     """Whether subtracting the norm gains about what the table prints, one engine and one rule for both."""
     answers, shown = [], []
-    for image in table.images:
-        ours, printed = gains(table, image)
-        shown.append(f"{image} {_shown_gain(ours)} (paper {percent(-printed)})")
-        if not ours:
+    for image in table.places:
+        gain, printed = gains(table, image)
+        mean = summarize(gain.values()).mean if gain else None
+        shown.append(f"{image} {'no rows' if mean is None else percent(-mean)} (paper {percent(-printed)})")
+        if mean is None:
             answers.append(Answer(image, Outcome.OPEN, "there are no rows"))
-            continue
-        enough = summarize(ours.values()).mean >= AS_PRINTED * printed
-        answers.append(Answer(image, Outcome.HOLDS if enough else Outcome.FAILS))
+        else:
+            answers.append(answer(image, mean >= AS_PRINTED * printed))
     words = ("at least half the printed gain", "less than half the printed gain")
     claim = "l1-2 lowers the RMSE of the nuclear norm by about as much as the table prints"
-    return verdict(claim, answers, words, f"Change of RMSE: {'; '.join(shown)}.", "all pixels", _on)
-
-
-def _shown_gain(gain: Values) -> str:
-    return percent(-summarize(gain.values()).mean) if gain else "no rows"
+    return verdict(claim, answers, words, f"Change of RMSE: {'; '.join(shown)}.", "all pixels", on_images)
 
 
 def gains(table: Trials, image: str) -> tuple[Values, float]:
     """By which fraction l1-2 lowers the nuclear norm's RMSE on an image in each repeat, and as printed."""
     printed = paper()[NAME]["rmse_times_100"][image]
-    l12, nuclear = (table.values(method, image, "rmse") for method in (BLOCK, CONVEX))
+    l12, nuclear = (table.at(method, image).values("rmse") for method in (BLOCK, CONVEX))
     found = {repeat: 1 - l12[repeat] / nuclear[repeat] for repeat in sorted(l12.keys() & nuclear.keys())}
     return found, 1 - printed[OURS][0] / printed[NUCLEAR][0]
 
 
 def _faster(table: Trials, method: str, rival: str) -> Verdict:
-    answers = [faster(i, table.timed(method, i), table.timed(rival, i)) for i in table.images]
-    ratios = "; ".join(
-        f"{image} {time_ratio(table.timed(method, image), table.timed(rival, image))}" for image in table.images
-    )
+    pairs = {image: (table.at(method, image), table.at(rival, image)) for image in table.places}
+    answers = [faster(image, *pair) for image, pair in pairs.items()]
+    ratios = "; ".join(f"{image} {time_ratio(*pair)}" for image, pair in pairs.items())
     claim = f"{method} is faster than {rival} on every image"
     numbers = f"CPU time of {rival} / {method}: {ratios}."
-    return verdict(claim, answers, ("faster", "slower"), numbers, "CPU time", _on)
-
-
-def _on(images: list[str]) -> str:
-    return f"on {', '.join(images)}"
-
-
-def _error(table: Trials, method: str, image: str, name: str) -> str:
-    summary = table.summary(method, image, name)
-    return "no rows" if summary is None else plus_minus(100 * summary.mean, None, 2)
+    return verdict(claim, answers, ("faster", "slower"), numbers, "CPU time", on_images)

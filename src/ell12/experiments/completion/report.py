@@ -4,11 +4,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 from ell12.experiments import figures
 from ell12.experiments.completion import words
-from ell12.experiments.completion.claims import BLOCK, CONVEX, ERRORS, LOG_SUM, Trials, verdicts_of
+from ell12.experiments.completion.claims import BLOCK, CONVEX, ERRORS, LOG_SUM, along_grid, of_study, verdicts_of
 from ell12.experiments.completion.study import (
     ALPHA_FACTOR,
     METHODS,
@@ -19,8 +21,9 @@ from ell12.experiments.completion.study import (
 )
 from ell12.experiments.report import Cell, Figure, Key, Panel, Part, Section, Table, Verdict, paper
 from ell12.experiments.rows import Row
-from ell12.experiments.statistics import Summary, comparable, logarithms
-from ell12.wording import duration, number, percent, plus_minus, scientific, span
+from ell12.experiments.tables import MEASURED, limit_words, measured_cells, method_table
+from ell12.experiments.trials import Trials
+from ell12.wording import duration, number, percent, scientific, span
 
 # Colour and dash of each method in the figures.
 _STYLES = {
@@ -38,14 +41,14 @@ _STYLES = {
 
 def verdicts(rows: Sequence[Row]) -> list[Verdict]:
     """The paper's claims."""
-    table = Trials.of_study(rows, "table")
+    table = of_study(rows, "table")
     return verdicts_of(table) if table.rows else []
 
 
 def section(rows: Sequence[Row]) -> Section:
     """Everything the page says of this experiment."""
-    table = Trials.of_study(rows, "table")
-    path, theta, centring = (Trials.of_study(rows, study) for study in ("path", "theta", "centring"))
+    table = of_study(rows, "table")
+    path, theta, centring = (of_study(rows, study) for study in ("path", "theta", "centring"))
     parts = (
         *([_table_part(table), _picture_part(table)] if table.rows else []),
         *([_path_part(path)] if path.rows else []),
@@ -68,96 +71,47 @@ def section(rows: Sequence[Row]) -> Section:
 
 def _table_part(table: Trials) -> Part:
     tables = (
-        _measured_table(table, "RMSE x 100 over all pixels", "rmse", "rmse_times_100", _error_cell),
-        _measured_table(table, "RMSE x 100 over the missing pixels", "rmse_missing", None, _error_cell),
-        _measured_table(table, "CPU seconds", "cpu_seconds", "cpu_seconds", _time_cell),
+        _measured_table(table, "RMSE x 100 over all pixels", "rmse", "rmse_times_100"),
+        _measured_table(table, "RMSE x 100 over the missing pixels", "rmse_missing"),
+        _measured_table(table, "CPU seconds", "cpu_seconds", "cpu_seconds"),
         _reached_table(table),
     )
     return Part("The paper's table", tables=tables)
 
 
-def _error_cell(_table: Trials, _method: str, _image: str, summary: Summary) -> str:
-    return plus_minus(100 * summary.mean, None if summary.deviation is None else 100 * summary.deviation, 2)
-
-
-def _time_cell(table: Trials, method: str, image: str, summary: Summary) -> str:
-    return ("≥ " if table.n_limited(method, image) else "") + plus_minus(summary.mean, summary.deviation)
-
-
-def _measured_table(
-    table: Trials,
-    title: str,
-    name: str,
-    printed_as: str | None,
-    show: Callable[[Trials, str, str, Summary], str],
-) -> Table:
-    """Mean and deviation, the printed value below, the best in bold."""
-    printed = paper()[NAME][printed_as] if printed_as else {}
-    decimals = 1 if name == "cpu_seconds" else 2
-    best = {image: _best(table, image, name) for image in table.images}
-
-    def cell(method: str, image: str) -> Cell:
-        summary = table.summary(method, image, name)
-        if summary is None:
-            return Cell("no rows")
-        theirs = printed.get(image, {}).get(method)
-        lines = [f"paper {plus_minus(theirs[0], theirs[1], decimals)}"] if theirs else []
-        text = show(table, method, image, summary)
-        return Cell(text, (*lines, *_limit_words(table, method, image)), method in best[image])
-
-    note = (
-        "Mean ± standard deviation; below it what the paper prints; methods without that are our additions. Bold: "
-        "the best and those that the paired t-test at 95 % over the repeats does not tell apart from it"
+def _measured_table(table: Trials, title: str, result: str, printed_as: str = "") -> Table:
+    is_time = result == "cpu_seconds"
+    printed = paper()[NAME].get(printed_as, {})
+    cells = measured_cells(
+        table, result, lambda method, image: printed.get(image, {}).get(method), 1 if is_time else 2, is_time
     )
-    ending = ", among those that met the rule, by the logarithms of the times." if name == "cpu_seconds" else "."
-    return _by_image(table, title, table.methods, cell, note + ending)
-
-
-def _best(table: Trials, image: str, name: str) -> set[str]:
-    if name != "cpu_seconds":
-        return comparable({method: table.values(method, image, name) for method in table.methods})
-    methods = [method for method in table.methods if not table.n_limited(method, image)]
-    return comparable({method: logarithms(table.values(method, image, name)) for method in methods})
+    ending = ", among those that met the rule, by the logarithms of the times." if is_time else "."
+    return method_table(table, title, cells, MEASURED + ending)
 
 
 def _reached_table(table: Trials) -> Table:
     def cell(method: str, image: str) -> Cell:
-        rows = table.of(method, image)
-        if not rows:
+        chosen = table.at(method, image)
+        if not chosen.rows:
             return Cell("no rows")
-        results = [row["results"] for row in rows]
-        steps = f"{span([r['n_iter'] for r in results])} iterations"
-        left = [r["stationarity"] for r in results if r["stationarity"] is not None]
-        lines = [steps, *([f"stationarity {scientific(max(left))}"] if left else [])]
-        return Cell(f"rank {span([r['rank'] for r in results])}", (*lines, *_limit_words(table, method, image)))
+        left = chosen.values("stationarity").values()
+        lines = [f"{span(chosen.values('n_iter').values())} iterations"]
+        lines += [f"stationarity {scientific(max(left))}"] if left else []
+        return Cell(f"rank {span(chosen.values('rank').values())}", (*lines, *limit_words(chosen)))
 
     note = (
         "The rank of the answer, the iterations, and the largest stationarity over the repeats: the violation of "
         "the first-order condition divided by α, for the methods without a penalty the gradient's norm. An "
         "iteration of SketchyCGM and of ER1MP is ten rank-one steps."
     )
-    return _by_image(table, "What was reached", table.methods, cell, note)
-
-
-def _by_image(
-    trials: Trials, title: str, methods: Sequence[str], cell: Callable[[str, str], Cell], note: str
-) -> Table:
-    rows = tuple((method, tuple(cell(method, image) for image in trials.images)) for method in methods)
-    return Table(title, ("method", *trials.images), rows, note)
-
-
-def _limit_words(table: Trials, method: str, image: str) -> list[str]:
-    limited, total = table.n_limited(method, image), len(table.of(method, image))
-    if not limited:
-        return []
-    return ["limit" if limited == total else f"limit {limited} of {total}"]
+    return method_table(table, "What was reached", cell, note)
 
 
 # Pictures
 
 
 def _picture_part(table: Trials) -> Part:
-    shown = [(image, _pictures(table, image)) for image in table.images]
+    shown = [(image, _pictures(table, image)) for image in table.places]
     caption = (
         "Difference of the recovered image to the clean one in the first repeat: white is none, black is "
         f"{PICTURE_SCALE:g} of the range or more. On larger images a pixel is the root mean square of a block."
@@ -171,7 +125,7 @@ def _picture_part(table: Trials) -> Part:
 def _pictures(table: Trials, image: str) -> tuple[Panel, ...]:
     panels = []
     for method in table.methods:
-        for row in table.of(method, image):
+        for row in table.at(method, image).rows:
             packed = row["results"]["difference"]
             if packed and row["results"]["rmse"] is not None:
                 error = f"{100 * row['results']['rmse']:.2f}"
@@ -208,7 +162,7 @@ def _path_figure(
     path: Trials, title: str, methods: Sequence[str], x: str, y: str, x_label: str, y_label: str
 ) -> Figure:
     panels = []
-    for image in path.images:
+    for image in path.places:
         lines = [_path_line(path, method, image, x, y) for method in methods]
         name = f"{NAME}-path-{x.replace('_', '-')}-{y.replace('_', '-')}-{image}"
         panels.append(figures.line_panel(name, image, [line for line in lines if line.x], x_label, y_label))
@@ -221,8 +175,8 @@ def _path_figure(
 
 def _path_line(path: Trials, method: str, image: str, x: str, y: str) -> figures.Line:
     """A curve over the grid of a method's parameter; where x is the rank, by the rank of the answer."""
-    heights = path.along_grid(method, image, y)
-    places = {value: value for value in heights} if x == "alpha_factor" else path.along_grid(method, image, x)
+    heights = along_grid(path, method, image, y)
+    places = {value: value for value in heights} if x == "alpha_factor" else along_grid(path, method, image, x)
     scale = 100 if y.startswith("rmse") else 1
     points = sorted((places[value], scale * height) for value, height in heights.items())
     return figures.Line(method, [p[0] for p in points], [p[1] for p in points], *_style(method), marker=True)
@@ -234,15 +188,15 @@ def _style(method: str) -> tuple[int, str]:
 
 def _best_table(path: Trials) -> Table:
     def cell(method: str, image: str) -> Cell:
-        errors = path.along_grid(method, image, "rmse_missing")
+        errors = along_grid(path, method, image, "rmse_missing")
         if not errors:
             return Cell("no rows")
         at = min(errors, key=lambda value: errors[value])
-        ranks = path.along_grid(method, image, "rank")
+        ranks = along_grid(path, method, image, "rank")
         by_rank = METHODS[method].parameter == "rank"
         where = f"at rank {at:g}" if by_rank else f"at {at:g}, rank {number(ranks[at])}"
         edge = ["end of the grid"] if at in (min(errors), max(errors)) and len(errors) > 1 else []
-        limit = ["limit"] if path.n_limited(method, image, **{METHODS[method].setting: at}) else []
+        limit = ["limit"] if path.at(method, image, **{METHODS[method].setting: at}).n_limited else []
         return Cell(f"{100 * errors[at]:.2f}", (where, *edge, *limit), _is_lowest(path, method, image, errors[at]))
 
     note = (
@@ -250,11 +204,11 @@ def _best_table(path: Trials) -> Table:
         f"known pixel (the paper's is {ALPHA_FACTOR:g}) with the rank of the answer, or the rank. Bold: the "
         "lowest on an image. Chosen in hindsight, so it shows what a method could do, not what it would."
     )
-    return _by_image(path, "The best of each method over its grid", path.methods, cell, note)
+    return method_table(path, "The best of each method over its grid", cell, note)
 
 
 def _is_lowest(path: Trials, method: str, image: str, error: float) -> bool:
-    others = (path.along_grid(other, image, "rmse_missing") for other in path.methods if other != method)
+    others = (along_grid(path, other, image, "rmse_missing") for other in path.methods if other != method)
     return all(error < min(errors.values()) for errors in others if errors)
 
 
@@ -266,53 +220,44 @@ def _theta_part(theta: Trials, table: Trials) -> Part:
         "Log-sum, α Σ log(1 + σᵢ/θ), by the same engine as l1-2 and with the paper's α. Its θ is FaNCL's √α in "
         "the paper's comparison; the nuclear norm and l1-2 have no such parameter.",
     )
-    panels = tuple(_theta_panel(theta, table, image) for image in theta.images)
+    panels = tuple(_theta_panel(theta, table, image) for image in theta.places)
     keys = tuple(Key(method, *_style(method)) for method in (LOG_SUM, BLOCK, CONVEX))
     caption = "RMSE x 100 over the missing pixels in the first repeat against θ; both axes are logarithmic."
     figure = Figure("RMSE against log-sum's θ", panels, caption, keys)
     return Part("Log-sum's θ", text, (_theta_table(theta, table),), (figure,))
 
 
-def _theta_points(theta: Trials, image: str) -> list[tuple[float, Row]]:
-    return sorted(((row["results"]["theta"], row) for row in theta.of(LOG_SUM, image)), key=lambda point: point[0])
-
-
 def _theta_panel(theta: Trials, table: Trials, image: str) -> Panel:
-    points = _theta_points(theta, image)
-    at = [value for value, _ in points]
-    errors = [100 * row["results"]["rmse_missing"] for _, row in points]
+    results = [row["results"] for row in theta.at(LOG_SUM, image).rows]
+    points = sorted((found["theta"], 100 * found["rmse_missing"]) for found in results)
+    at, errors = ([point[k] for point in points] for k in (0, 1))
     lines = [figures.Line(LOG_SUM, at, errors, *_style(LOG_SUM), marker=True)]
     for method in (BLOCK, CONVEX):
-        first = table.values(method, image, "rmse_missing").get(0)
+        first = table.at(method, image).values("rmse_missing").get(0)
         if first is not None:
             lines.append(figures.Line(method, [at[0], at[-1]], [100 * first] * 2, *_style(method)))
     return figures.line_panel(f"{NAME}-theta-{image}", image, lines, "θ", "RMSE x 100")
 
 
 def _theta_table(theta: Trials, table: Trials) -> Table:
-    grid = sorted({row["settings"]["theta"] for row in theta.rows if row["settings"]["theta"]})
+    grid = sorted(value for value in theta.seen("theta") if value)
 
-    def cell(value: float | None, image: str) -> Cell:
-        rows = theta.of(LOG_SUM, image, theta=value)
-        if not rows:
-            return Cell("no rows")
-        return _two_errors(rows[0], f"rank {rows[0]['results']['rank']}")
+    def cells(trials: Trials, method: str, **settings: Any) -> tuple[Cell, ...]:
+        return tuple(_two_errors(trials.at(method, image, **settings)) for image in theta.places)
 
-    def reference(method: str, image: str) -> Cell:
-        rows = table.of(method, image, repeat=0)
-        return _two_errors(rows[0], f"rank {rows[0]['results']['rank']}") if rows else Cell("no rows")
-
-    images = theta.images
-    rows = [(f"θ = {value:g}", tuple(cell(value, image) for image in images)) for value in grid]
-    rows.insert(0, ("θ = √α (FaNCL)", tuple(cell(None, image) for image in images)))
-    rows += [(method, tuple(reference(method, image) for image in images)) for method in (BLOCK, CONVEX)]
+    rows = [("θ = √α (FaNCL)", cells(theta, LOG_SUM, theta=None))]
+    rows += [(f"θ = {value:g}", cells(theta, LOG_SUM, theta=value)) for value in grid]
+    rows += [(method, cells(table, method, repeat=0)) for method in (BLOCK, CONVEX)]
     note = "RMSE x 100 over all pixels; below it over the missing ones, and the rank; first repeat."
-    return Table("Log-sum's θ", ("penalty", *images), tuple(rows), note)
+    return Table("Log-sum's θ", ("penalty", *theta.places), tuple(rows), note)
 
 
-def _two_errors(row: Row, *lines: str) -> Cell:
-    errors = [f"{100 * row['results'][name]:.2f}" for name in ERRORS.values()]
-    return Cell(errors[0], (f"missing {errors[1]}", *lines))
+def _two_errors(trials: Trials) -> Cell:
+    if not trials.rows:
+        return Cell("no rows")
+    results = trials.rows[0]["results"]
+    errors = [f"{100 * results[name]:.2f}" for name in ERRORS.values()]
+    return Cell(errors[0], (f"missing {errors[1]}", f"rank {results['rank']}"))
 
 
 # Centring
@@ -321,11 +266,13 @@ def _two_errors(row: Row, *lines: str) -> Cell:
 def _centring_part(centring: Trials, table: Trials) -> Part:
     text = ("Before completing, the mean of the known pixels is taken off, and put back afterwards; α stays.",)
 
+    both = replace(centring, rows=(*table.rows, *centring.rows))
+
     def cell(method: str, image: str) -> Cell:
-        plain = Trials((*table.rows, *centring.rows))
-        before, after = (plain.values(method, image, "rmse", center=center) for center in (False, True))
-        missing = [plain.summary(method, image, "rmse_missing", center=center) for center in (False, True)]
+        plain, centred = (both.at(method, image, center=center) for center in (False, True))
+        before, after = plain.values("rmse"), centred.values("rmse")
         shared = sorted(before.keys() & after.keys())
+        missing = [trials.summary("rmse_missing") for trials in (plain, centred)]
         if not shared or not all(missing):
             return Cell("no rows")
         means = [sum(values[r] for r in shared) / len(shared) for values in (before, after)]
@@ -337,4 +284,4 @@ def _centring_part(centring: Trials, table: Trials) -> Part:
         "RMSE x 100 over all pixels as the data are → with the mean removed, the change, and the same over the "
         "missing pixels. l1-2 leaves one direction almost free, which the mean would take."
     )
-    return Part("Centring", text, (_by_image(centring, "Effect of centring", centring.methods, cell, note),))
+    return Part("Centring", text, (method_table(centring, "Effect of centring", cell, note),))

@@ -4,14 +4,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from ell12.datasets import STAND_INS
-from ell12.experiments.completion.claims import BLOCK, CONVEX, ERRORS, LOG_SUM, Trials, gains
+from ell12.experiments.completion.claims import BLOCK, CONVEX, ERRORS, LOG_SUM, along_grid, gains
 from ell12.experiments.completion.study import ALPHA_FACTOR, NAME, OBSERVED_FRACTION
 from ell12.experiments.report import paper
 from ell12.experiments.rows import Row
 from ell12.experiments.statistics import summarize
+from ell12.experiments.trials import Trials
 from ell12.wording import duration, number, percent, scientific, span
 
 
@@ -47,71 +49,63 @@ def asked(rows: Sequence[Row], table: Trials) -> tuple[str, ...]:
 
 def found(table: Trials, path: Trials, theta: Trials, centring: Trials) -> list[str]:
     """What the four studies come to."""
-    return [
-        *_gain_words(table),
-        *_path_words(path),
-        *_theta_words(theta, table),
-        *_centring_words(centring, table),
-    ]
+    missing = "RMSE x 100 over the missing pixels is"
+    sentences = {
+        "Subtracting the norm changes the nuclear norm's RMSE by {}: one engine, one rule.": _gains(table),
+        f"With the strength or rank that is best in hindsight, {missing} lowest at {{}}.": _path_minima(path),
+        f"Log-sum depends on θ: {missing} {{}}.": _theta_errors(theta, table),
+        "Taking the mean off first changes the RMSE of l1-2 by {}.": _centring_changes(centring, table),
+    }
+    return [sentence.format(phrases) for sentence, phrases in sentences.items() if phrases]
 
 
-def _gain_words(table: Trials) -> list[str]:
-    changes = []
-    for image in table.images:
-        gain, printed = gains(table, image)
-        if gain:
-            mean = summarize(gain.values()).mean
-            changes.append(f"{percent(-mean)} on {image} (printed {percent(-printed)})")
-    if not changes:
-        return []
-    return [f"Subtracting the norm changes the nuclear norm's RMSE by {', '.join(changes)}: one engine, one rule."]
+def _gains(table: Trials) -> str:
+    pairs = {image: gains(table, image) for image in table.places}
+    return ", ".join(
+        f"{percent(-summarize(gain.values()).mean)} on {image} (printed {percent(-printed)})"
+        for image, (gain, printed) in pairs.items()
+        if gain
+    )
 
 
-def _path_words(path: Trials) -> list[str]:
+def _path_minima(path: Trials) -> str:
     """The best that any strength or rank of the grid gives."""
     phrases = []
-    for image in path.images:
-        lowest = {m: min(e.values()) for m in path.methods if (e := path.along_grid(m, image, "rmse_missing"))}
+    for image in path.places:
+        errors = {method: along_grid(path, method, image, "rmse_missing") for method in path.methods}
+        lowest = {method: min(found.values()) for method, found in errors.items() if found}
         if lowest:
             best = min(lowest, key=lambda method: lowest[method])
             others = [f"{m} {100 * lowest[m]:.2f}" for m in (BLOCK, CONVEX) if m in lowest and m != best]
             phrases.append(f"{image} {100 * lowest[best]:.2f} by {best} ({', '.join(others)})")
-    if not phrases:
-        return []
-    return [
-        "With the strength or rank that is best in hindsight, RMSE x 100 over the missing pixels is lowest at "
-        f"{'; '.join(phrases)}."
-    ]
+    return "; ".join(phrases)
 
 
-def _theta_words(theta: Trials, table: Trials) -> list[str]:
+def _theta_errors(theta: Trials, table: Trials) -> str:
     phrases = []
-    for image in theta.images:
-        rows = [row for row in theta.of(LOG_SUM, image) if row["results"]["rmse_missing"] is not None]
-        ours = table.values(BLOCK, image, "rmse_missing").get(0)
+    for image in theta.places:
+        rows = [row for row in theta.at(LOG_SUM, image).rows if row["results"]["rmse_missing"] is not None]
+        ours = table.at(BLOCK, image).values("rmse_missing").get(0)
         usual = [row["results"]["rmse_missing"] for row in rows if row["settings"]["theta"] is None]
-        if rows and usual and ours is not None:
+        if usual and ours is not None:
             best = min(rows, key=lambda row: row["results"]["rmse_missing"])["results"]
             phrases.append(
                 f"{image} {100 * usual[0]:.2f} at √α, {100 * best['rmse_missing']:.2f} at θ = "
                 f"{number(best['theta'])}, l1-2 {100 * ours:.2f}"
             )
-    if not phrases:
-        return []
-    return [f"Log-sum depends on θ: RMSE x 100 over the missing pixels is {'; '.join(phrases)}."]
+    return "; ".join(phrases)
 
 
-def _centring_words(centring: Trials, table: Trials) -> list[str]:
+def _centring_changes(centring: Trials, table: Trials) -> str:
     phrases = []
-    for image in centring.images:
-        before, after = table.values(BLOCK, image, "rmse"), centring.values(BLOCK, image, "rmse", center=True)
+    for image in centring.places:
+        before = table.at(BLOCK, image).values("rmse")
+        after = centring.at(BLOCK, image, center=True).values("rmse")
         shared = before.keys() & after.keys()
         if shared:
             change = sum(after[r] for r in shared) / sum(before[r] for r in shared) - 1
             phrases.append(f"{percent(change)} on {image}")
-    if not phrases:
-        return []
-    return [f"Taking the mean off first changes the RMSE of l1-2 by {', '.join(phrases)}."]
+    return ", ".join(phrases)
 
 
 def reasons(table: Trials) -> list[str]:
@@ -120,7 +114,7 @@ def reasons(table: Trials) -> list[str]:
 
 
 def _relief(table: Trials) -> list[str]:
-    rows = [row for image in table.images for row in table.of(BLOCK, image)]
+    rows = table.where(method=BLOCK).rows
     shares = [row["results"]["first_share"] for row in rows if row["results"]["first_share"] is not None]
     if not shares:
         return []
@@ -135,7 +129,7 @@ def _relief(table: Trials) -> list[str]:
 
 
 def _degrees_of_freedom(table: Trials) -> list[str]:
-    rows = [row for image in table.images for row in table.of("LMaFit", image)]
+    rows = table.where(method="LMaFit").rows
     if not rows:
         return []
     side, rank = rows[0]["settings"]["size"], rows[0]["settings"]["rank"]
@@ -153,10 +147,11 @@ def _degrees_of_freedom(table: Trials) -> list[str]:
 def _missing(table: Trials) -> list[str]:
     """Where the two measures disagree on the better of nmAPG and FaNCL."""
     swapped = []
-    for image in table.images:
-        means = [[table.summary(m, image, name) for m in (BLOCK, "FaNCL")] for name in ERRORS.values()]
-        lower = [ours.mean < theirs.mean for ours, theirs in means if ours and theirs]
-        swapped += [image] if len(set(lower)) > 1 else []
+    for image in table.places:
+        ours, theirs = table.at(BLOCK, image), table.at("FaNCL", image)
+        differences = [ours.mean(name) - theirs.mean(name) for name in ERRORS.values()]
+        lower = {difference < 0 for difference in differences if not math.isnan(difference)}
+        swapped += [image] if len(lower) > 1 else []
     if not swapped:
         return []
     return [

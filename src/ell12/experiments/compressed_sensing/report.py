@@ -5,23 +5,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
 
-from ell12.datasets import COMPRESSED_SENSING_SETUPS
 from ell12.experiments import figures
 from ell12.experiments.compressed_sensing import words
-from ell12.experiments.compressed_sensing.claims import (
-    CONVEX,
-    OURS,
-    Trials,
-    excesses,
-    verdicts_of,
-)
+from ell12.experiments.compressed_sensing.claims import CONVEX, OURS, early, excesses, ratios, setups, verdicts_of
 from ell12.experiments.compressed_sensing.study import EARLY_CHANGE, NAME, TITLE
 from ell12.experiments.report import Cell, Figure, Key, Panel, Part, Section, Table, Verdict, paper
 from ell12.experiments.rows import Row
-from ell12.experiments.statistics import Summary, comparable, logarithms, summarize
-from ell12.wording import number, percent, plus_minus, scientific
+from ell12.experiments.statistics import summarize
+from ell12.experiments.tables import MEASURED, error_words, limit_words, measured_cells, method_table
+from ell12.experiments.trials import Trials
+from ell12.wording import number, percent, scientific
 
 # Colour and dash of each method; the two variants of DCA share a colour.
 _STYLES = {
@@ -38,116 +35,63 @@ _FLOOR = 1e-8  # gaps below this fraction of the objective are noise of the stop
 
 def verdicts(rows: Sequence[Row]) -> list[Verdict]:
     """The paper's claims, setup by setup."""
-    return [verdict for trials in _setups(rows) for verdict in verdicts_of(trials)]
+    return [verdict for trials in setups(rows) for verdict in verdicts_of(trials)]
 
 
 def section(rows: Sequence[Row]) -> Section:
     """Everything the page says of this experiment."""
-    setups = _setups(rows)
-    found = verdicts(rows)
+    chosen = setups(rows)
     return Section(
         name=NAME,
         title=TITLE,
-        asked=words.asked(rows, setups),
-        found=(*(words.closeness(setups)), *(words.ratio_words(trials) for trials in setups)),
-        reasons=(*words.dca_words(setups), *words.scp_words(setups)),
-        verdicts=tuple(found),
-        parts=tuple(_part(trials) for trials in setups),
+        asked=words.asked(rows, chosen),
+        found=(*words.closeness(chosen), *map(words.ratio_words, chosen)),
+        reasons=(*words.dca_words(chosen), *words.scp_words(chosen)),
+        verdicts=tuple(verdicts(rows)),
+        parts=tuple(map(_part, chosen)),
     )
-
-
-def _setups(rows: Sequence[Row]) -> list[Trials]:
-    names = dict.fromkeys(row["settings"]["setup"] for row in rows)
-    order = [*COMPRESSED_SENSING_SETUPS, *names]
-    return [
-        Trials(name, tuple(row for row in rows if row["settings"]["setup"] == name))
-        for name in dict.fromkeys(order)
-        if name in names
-    ]
 
 
 def _part(trials: Trials) -> Part:
-    return Part(
-        f"Setup “{trials.setup}”",
-        tuple(text for text in words.readings() if text.startswith(f"“{trials.setup}”")),
-        (
-            _time_table(trials),
-            _rmse_table(trials),
-            _objective_table(trials),
-            _ratio_table(trials),
-            _early_table(trials),
-        ),
-        (_figure(trials),),
+    text = tuple(text for text in words.readings() if text.startswith(f"“{trials.name}”"))
+    tables = (
+        _measured_table(trials, "CPU seconds", "cpu_seconds", "cpu_seconds", 1),
+        _measured_table(trials, "RMSE x 100", "rmse", "rmse_times_100", 2),
+        _objective_table(trials),
+        _ratio_table(trials),
+        _early_table(trials),
     )
+    return Part(f"Setup “{trials.name}”", text, tables, (_figure(trials),))
 
 
-def _table(
-    trials: Trials, title: str, cell: Callable[[str, int], Cell], note: str, leave_out: str | None = None
-) -> Table:
-    columns = ("method", *(f"i = {i}" for i in trials.grid))
-    methods = [method for method in trials.methods if method != leave_out]
-    rows = tuple((method, tuple(cell(method, i) for i in trials.grid)) for method in methods)
-    return Table(f"{title} ({trials.setup})", columns, rows, note)
+def _table(trials: Trials, title: str, cell: Any, note: str, leave_out: str = "") -> Table:
+    heads = {i: f"i = {i}" for i in trials.places}
+    return method_table(trials, f"{title} ({trials.name})", cell, note, heads, leave_out)
 
 
-def _time_table(trials: Trials) -> Table:
-    def show(method: str, i: int, summary: Summary) -> str:
-        return ("≥ " if trials.n_limited(method, i) else "") + plus_minus(summary.mean, summary.deviation)
-
-    return _measured_table(trials, "CPU seconds", "cpu_seconds", ("cpu_seconds", 1), show)
+def _printed(name: str, method: str, i: int) -> list[float] | None:
+    values = paper()[NAME][name].get(method)
+    return values and values[i]
 
 
-def _rmse_table(trials: Trials) -> Table:
-    def show(_method: str, _i: int, summary: Summary) -> str:
-        return plus_minus(100 * summary.mean, None if summary.deviation is None else 100 * summary.deviation, 2)
-
-    return _measured_table(trials, "RMSE x 100", "rmse", ("rmse_times_100", 2), show)
-
-
-def _measured_table(
-    trials: Trials,
-    title: str,
-    name: str,
-    printed_as: tuple[str, int],
-    show: Callable[[str, int, Summary], str],
-) -> Table:
-    """Mean and deviation, the printed value (its name, its decimals) below, the best in bold."""
-    printed, decimals = paper()[NAME][printed_as[0]], printed_as[1]
-    best = {i: _best(trials, i, name) for i in trials.grid}
-
-    def cell(method: str, i: int) -> Cell:
-        summary = trials.summary(method, i, name)
-        if summary is None:
-            return Cell("no rows")
-        lines = []
-        if method in printed:
-            mean, deviation = printed[method][i]
-            lines.append(f"paper {plus_minus(mean, deviation, decimals)}")
-        return Cell(show(method, i, summary), (*lines, *_limit_words(trials, method, i)), method in best[i])
-
+def _measured_table(trials: Trials, title: str, result: str, printed_as: str, decimals: int) -> Table:
+    printed = partial(_printed, printed_as)
     note = (
-        "Mean ± standard deviation; below it what the paper prints; methods without that are our additions. "
-        "Bold: the best and those that the paired t-test at 95 % over the repeats does not tell apart from it, "
-        "among those that met the rule. Times are tested by their logarithms, since a hard problem slows every "
-        "method by a factor."
+        f"{MEASURED}, among those that met the rule. Times are tested by their logarithms, since a hard problem "
+        "slows every method by a factor."
     )
-    return _table(trials, title, cell, note)
-
-
-def _best(trials: Trials, i: int, name: str) -> set[str]:
-    methods = [method for method in trials.methods if not trials.n_limited(method, i)]
-    scale = logarithms if name == "cpu_seconds" else dict
-    return comparable({method: scale(trials.values(method, i, name)) for method in methods})
+    return _table(trials, title, measured_cells(trials, result, printed, decimals, finished_only=True), note)
 
 
 def _objective_table(trials: Trials) -> Table:
     def cell(method: str, i: int) -> Cell:
-        summary = trials.summary(method, i, "objective")
+        chosen = trials.at(method, i)
+        summary = chosen.summary("objective")
         if summary is None:
             return Cell("no rows")
-        reached = trials.values(method, i, "stationarity").values()
+        reached = chosen.values("stationarity").values()
         worst = scientific(max(reached)) if reached else "unknown"
-        return Cell(f"{summary.mean:.6g}", (worst, *_limit_words(trials, method, i)))
+        return Cell(f"{summary.mean:.6g}", (worst, *limit_words(chosen)))
 
     note = (
         f"Mean objective; below it the largest stationarity over the repeats. {CONVEX} minimises another "
@@ -157,30 +101,31 @@ def _objective_table(trials: Trials) -> Table:
 
 
 def _ratio_table(trials: Trials) -> Table:
-    printed = paper()[NAME]["cpu_seconds"]
+    found = {method: ratios(trials, method) for method in trials.methods}
 
     def cell(method: str, i: int) -> Cell:
-        theirs = (f"paper {printed[method][i][0] / printed[OURS][i][0]:.1f}",) if method in printed else ()
-        return Cell(trials.ratio(method, i), theirs)
+        ours, theirs = (_printed("cpu_seconds", m, i) for m in (OURS, method))
+        return Cell(found[method][i], (f"paper {theirs[0] / ours[0]:.1f}",) if ours and theirs else ())
 
     note = "Ratios of the means above; ≥ and ≤ where one of the two ended at its limit."
     return _table(trials, f"CPU time as a multiple of {OURS}", cell, note, leave_out=OURS)
 
 
 def _early_table(trials: Trials) -> Table:
-    printed = paper()[NAME]["rmse_times_100"]
+    stopped = early(trials)
 
     def cell(method: str, i: int) -> Cell:
-        errors = trials.early(method, i, "rmse")
-        if not errors:
-            return Cell("never met" if trials.of(method, i) else "no rows")
-        lines = [f"paper {printed[method][i][0]:.2f}"] if method in printed else []
-        lowest = {repeat: _lowest(trials, i, repeat) for repeat in errors}
-        excess = excesses(trials.early(method, i, "objective"), lowest)
+        chosen = stopped.at(method, i)
+        if not chosen.values("rmse"):
+            return Cell("never met" if trials.at(method, i).rows else "no rows")
+        printed = _printed("rmse_times_100", method, i)
+        lines = [f"paper {printed[0]:.2f}"] if printed else []
+        lowest = {repeat: _lowest(trials, i, repeat) for repeat in chosen.values("rmse")}
+        excess = excesses(chosen.values("objective"), lowest)
         if excess and method != CONVEX:
             lines.append(f"objective {percent(summarize(excess.values()).mean)}")
-        seconds = summarize(trials.early(method, i, "cpu_seconds").values()).mean
-        return Cell(f"{100 * summarize(errors.values()).mean:.2f}", (*lines, f"{number(seconds)} s"))
+        lines.append(f"{number(chosen.mean('cpu_seconds'))} s")
+        return Cell(error_words(chosen, "rmse", deviation=False), tuple(lines))
 
     note = (
         "RMSE x 100 at the first iteration that changes the objective by less than a fraction of "
@@ -198,8 +143,8 @@ def _lowest(trials: Trials, i: int, repeat: int) -> float:
 
 
 def _rows_of_problem(trials: Trials, i: int, repeat: int) -> list[Row]:
-    rows = (row for method in trials.methods for row in trials.of(method, i))
-    return [row for row in rows if row["settings"]["repeat"] == repeat]
+    problem = trials.where(i=i, repeat=repeat)
+    return [row for method in trials.methods for row in problem.where(method=method).rows]
 
 
 def _best_seen(row: Row) -> float:
@@ -209,8 +154,8 @@ def _best_seen(row: Row) -> float:
 
 
 def _figure(trials: Trials) -> Figure:
-    repeat = min(row["settings"]["repeat"] for row in trials.rows)
-    order = sorted(trials.grid, key=lambda i: (i % 2, i))  # the paper's three first, then those it leaves out
+    repeat = min(trials.seen("repeat"))
+    order = sorted(trials.places, key=lambda i: (i % 2, i))  # the paper's three first, then those it leaves out
     shown = [(i, rows) for i in order if (rows := _rows_of_problem(trials, i, repeat))]
     panels = tuple(_panel(trials, i, rows, _lowest(trials, i, repeat)) for i, rows in shown)
     keys = tuple(Key(method, *_STYLES.get(method, (7, "solid"))) for method in trials.methods)
@@ -219,7 +164,7 @@ def _figure(trials: Trials) -> Figure:
         f"{repeat}), against CPU seconds. {CONVEX} solves another problem and is drawn with the gap to its own "
         "lowest value. Both axes are logarithmic, so a curve ends where its gap is zero."
     )
-    return Figure(f"Objective against CPU time ({trials.setup})", panels, caption, keys)
+    return Figure(f"Objective against CPU time ({trials.name})", panels, caption, keys)
 
 
 def _panel(trials: Trials, i: int, rows: Sequence[Row], lowest: float) -> Panel:
@@ -230,13 +175,6 @@ def _panel(trials: Trials, i: int, rows: Sequence[Row], lowest: float) -> Panel:
         series, dash = _STYLES.get(method, (7, "solid"))
         gaps = [math.nan if value is None else value - reference for value in history["objective"]]
         lines.append(figures.Line(method, history["cpu_seconds"], gaps, series, dash))
-    name = f"{NAME}-{trials.setup}-{i}"
+    name = f"{NAME}-{trials.name}-{i}"
     floor = _FLOOR * abs(lowest) if math.isfinite(lowest) else None
     return figures.line_panel(name, f"i = {i}", lines, "CPU seconds", "objective − lowest", floor)
-
-
-def _limit_words(trials: Trials, method: str, i: int) -> list[str]:
-    limited, total = trials.n_limited(method, i), len(trials.of(method, i))
-    if not limited:
-        return []
-    return ["limit" if limited == total else f"limit {limited} of {total}"]

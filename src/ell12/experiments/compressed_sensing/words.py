@@ -5,14 +5,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from ell12.datasets import COMPRESSED_SENSING_SETUPS
-from ell12.experiments.compressed_sensing.claims import CONVEX, OURS, SAME_OBJECTIVE, Trials, excesses
+from ell12.experiments.compressed_sensing.claims import CONVEX, OURS, SAME_OBJECTIVE, early, excesses, ratios
 from ell12.experiments.compressed_sensing.study import EARLY_CHANGE, NAME
 from ell12.experiments.report import paper
 from ell12.experiments.rows import Row
-from ell12.experiments.statistics import Values, summarize
+from ell12.experiments.statistics import summarize
+from ell12.experiments.trials import Trials
 from ell12.wording import duration, listed, number, percent, scientific, span
 
 
@@ -67,10 +68,10 @@ def closeness(setups: Sequence[Trials]) -> list[str]:
     printed = paper()[NAME]["rmse_times_100"][OURS]
     factors = {}
     for trials in setups:
-        ours = [trials.summary(OURS, i, "rmse") for i in trials.grid]
-        logs = [abs(math.log(100 * s.mean / p[0])) for s, p in zip(ours, printed, strict=True) if s and s.mean > 0]
+        means = {i: 100 * trials.at(OURS, i).mean("rmse") for i in trials.places}
+        logs = [abs(math.log(mean / printed[i][0])) for i, mean in means.items() if mean > 0]
         if logs:
-            factors[trials.setup] = math.exp(sum(logs) / len(logs))
+            factors[trials.name] = math.exp(sum(logs) / len(logs))
     if not factors:
         return []
     words = " and ".join(f"{factor:.2f} in “{name}”" for name, factor in factors.items())
@@ -81,25 +82,25 @@ def closeness(setups: Sequence[Trials]) -> list[str]:
 
 def ratio_words(trials: Trials) -> str:
     """The ratios of the paper's headline, at the last i."""
-    last, printed = trials.grid[-1], paper()[NAME]["cpu_seconds"]
+    last, printed = trials.places[-1], paper()[NAME]["cpu_seconds"]
     phrases = [
-        f"{rival} / {OURS}: {trials.ratio(rival, last)} (paper "
+        f"{rival} / {OURS}: {ratios(trials, rival)[-1]} (paper "
         f"{printed[rival][last][0] / printed[OURS][last][0]:.0f})"
         for rival in ("DCA", "SCP")
     ]
-    return f"Ratios of CPU time at i = {last} in “{trials.setup}”: {'; '.join(phrases)}."
+    return f"Ratios of CPU time at i = {last} in “{trials.name}”: {'; '.join(phrases)}."
 
 
 def dca_words(setups: Sequence[Trials]) -> list[str]:
     """What the choice of ADMM's penalty costs, at the last i where our DCA ends by itself."""
     phrases = []
     for trials in setups:
-        for i in reversed(trials.grid):
-            own, textbook = (trials.summary(m, i, "cpu_seconds") for m in ("DCA", "DCA(rho=1)"))
-            if own and textbook and own.mean > 0 and not trials.n_limited("DCA", i):
-                bound = "at least " if trials.n_limited("DCA(rho=1)", i) else ""
-                factor = number(textbook.mean / own.mean)
-                phrases.append(f"{bound}{factor} times as long in “{trials.setup}” (i = {i})")
+        for i in reversed(trials.places):
+            own, textbook = trials.at("DCA", i), trials.at("DCA(rho=1)", i)
+            if own.mean("cpu_seconds") > 0 and textbook.mean("cpu_seconds") >= 0 and not own.n_limited:
+                bound = "at least " if textbook.n_limited else ""
+                factor = number(textbook.mean("cpu_seconds") / own.mean("cpu_seconds"))
+                phrases.append(f"{bound}{factor} times as long in “{trials.name}” (i = {i})")
                 break
     if not phrases:
         return []
@@ -114,17 +115,19 @@ def scp_words(setups: Sequence[Trials]) -> list[str]:
     phrases: list[str] = []
     ended_close, cut_off_above = True, False
     for trials in setups:
-        limited = [i for i in trials.grid if trials.n_limited("SCP", i)]
-        both_ended = [i for i in trials.grid if i not in limited and not trials.n_limited(OURS, i)]
-        ended, cut_off = (_mean_excesses(trials, grid, trials.values) for grid in (both_ended, limited))
-        early = _mean_excesses(trials, trials.grid, trials.early)
+        limited = [i for i in trials.places if trials.at("SCP", i).n_limited]
+        both_ended = [i for i in trials.places if i not in limited and not trials.at(OURS, i).n_limited]
+        ended, cut_off = (_mean_excesses(trials, grid, trials) for grid in (both_ended, limited))
         said = (
             ("where both reach the same stationarity", ended),
-            (f"where a rule on the change ({scientific(EARLY_CHANGE)}) stops SCP", early),
+            (
+                f"where a rule on the change ({scientific(EARLY_CHANGE)}) stops SCP",
+                _mean_excesses(trials, trials.places, early(trials)),
+            ),
             ("where SCP is cut off at its limit", cut_off),
         )
         words = "; ".join(f"{span(m.values(), percent)} at i = {listed(m)} {how}" for how, m in said if m)
-        phrases += [f"In “{trials.setup}” its objective differs from that of {OURS} by {words}."] if words else []
+        phrases += [f"In “{trials.name}” its objective differs from that of {OURS} by {words}."] if words else []
         ended_close &= all(excess <= SAME_OBJECTIVE for excess in ended.values())
         cut_off_above |= any(excess > SAME_OBJECTIVE for excess in cut_off.values())
     if not phrases:
@@ -133,9 +136,8 @@ def scp_words(setups: Sequence[Trials]) -> list[str]:
     return [f"SCP: it takes many small steps, so what it reaches depends on when it is stopped.{moral}", *phrases]
 
 
-def _mean_excesses(
-    trials: Trials, grid: Sequence[int], select: Callable[[str, int, str], Values]
-) -> dict[int, float]:
+def _mean_excesses(trials: Trials, grid: Sequence[int], scp: Trials) -> dict[int, float]:
     """The mean over repeats of SCP's excess over what nmAPG(closed-form) ends at, by i."""
-    found = {i: excesses(select("SCP", i, "objective"), trials.values(OURS, i, "objective")) for i in grid}
+    pairs = {i: (scp.at("SCP", i), trials.at(OURS, i)) for i in grid}
+    found = {i: excesses(*(t.values("objective") for t in pair)) for i, pair in pairs.items()}
     return {i: summarize(excess.values()).mean for i, excess in found.items() if excess}

@@ -12,7 +12,16 @@ import numpy as np
 from ell12.datasets import STAND_INS
 from ell12.experiments import figures
 from ell12.experiments.denoising import words
-from ell12.experiments.denoising.claims import Strengths, fewest_lines, mean_psnr, of_study, strengths, verdicts_of
+from ell12.experiments.denoising.claims import (
+    at_rule,
+    fewest_lines,
+    images_of,
+    mean_psnr,
+    of_study,
+    ratio_words,
+    strengths,
+)
+from ell12.experiments.denoising.claims import verdicts_of as verdicts
 from ell12.experiments.denoising.extras import BLUR, BOUNDS, LINES, WEIGHTS
 from ell12.experiments.denoising.study import (
     ACCURATE,
@@ -26,10 +35,11 @@ from ell12.experiments.denoising.study import (
     SHOWN,
     TITLE,
 )
-from ell12.experiments.report import Cell, Figure, Key, Panel, Part, Section, Table, Verdict
+from ell12.experiments.report import Cell, Figure, Key, Panel, Part, Section, Table
 from ell12.experiments.rows import Row
-from ell12.experiments.statistics import summarize
-from ell12.wording import number, plus_minus, scientific
+from ell12.experiments.tables import error_words
+from ell12.experiments.trials import Trials
+from ell12.wording import number, scientific
 
 # The curves of time against alpha: method, rule, colour and dash; those of the error are the strict ones.
 _CURVES = (
@@ -42,9 +52,7 @@ _CURVES = (
 _WEIGHT_STYLES = {0.0: (2, "solid"), 0.5: (1, "solid"), 1.0: (3, "dashed")}
 
 
-def verdicts(rows: Sequence[Row]) -> list[Verdict]:
-    """The paper's claims."""
-    return verdicts_of(rows)
+__all__ = ["section", "verdicts"]
 
 
 def section(rows: Sequence[Row]) -> Section:
@@ -65,9 +73,9 @@ def section(rows: Sequence[Row]) -> Section:
 # The paper's study
 
 
-def _part(study: Strengths) -> Part:
+def _part(study: Trials) -> Part:
     return Part(
-        f"Noise of {study.reading} 0.05",
+        f"Noise of {study.name} 0.05",
         tables=(_rmse_table(study), _time_table(study), _ratio_table(study)),
         figures=(
             _curves(study, "RMSE against α", "RMSE", "rmse", "x"),
@@ -76,109 +84,93 @@ def _part(study: Strengths) -> Part:
     )
 
 
-def _curves(study: Strengths, title: str, y_label: str, name: str, logarithmic: str) -> Figure:
-    chosen = [curve for curve in _CURVES if curve[0] in study.methods]
+def _curves(study: Trials, title: str, y_label: str, result: str, logarithmic: str) -> Figure:
+    keys = {(m, r): Key(_label(m, r), series, dash) for m, r, series, dash in _CURVES if m in study.methods}
+    alphas = [0.02 * i for i in study.places]
     panels = []
-    for image in study.images:
-        lines = [
-            figures.Line(
-                _label(method, rule),
-                [0.02 * i for i in study.grid],
-                [study.mean(method, image, i, rule, name) for i in study.grid],
-                series,
-                dash,
-            )
-            for method, rule, series, dash in chosen
-        ]
-        panel = f"{NAME}-{name}-{study.reading.split()[0]}-{image}"
-        panels.append(
-            figures.line_panel(
-                panel, f"{image} ({STAND_INS[image]})", lines, "α", y_label, logarithmic=logarithmic
-            )
-        )
-    keys = tuple(Key(_label(method, rule), series, dash) for method, rule, series, dash in chosen)
+    for image in images_of(study):
+        lines = []
+        for (method, rule), key in keys.items():
+            ended = at_rule(study.where(method=method, image=image), rule)
+            means = [ended.where(i=i).mean(result) for i in study.places]
+            lines.append(figures.Line(key.label, alphas, means, key.series, key.dash))
+        name = f"{NAME}-{result}-{study.name.split()[0]}-{image}"
+        label = f"{image} ({STAND_INS[image]})"
+        panels.append(figures.line_panel(name, label, lines, "α", y_label, logarithmic=logarithmic))
     caption = f"{title}: means over the repeats, where the rule or a limit ended the runs."
-    return Figure(f"{title} (noise of {study.reading} 0.05)", tuple(panels), caption, keys)
+    return Figure(f"{title} (noise of {study.name} 0.05)", tuple(panels), caption, tuple(keys.values()))
 
 
 def _label(method: str, rule: str) -> str:
     return method if method == OURS else f"{method}, to {scientific(RULES[rule])}"
 
 
-def _columns(study: Strengths) -> list[int]:
-    return [i for i in study.grid if i in SHOWN] or study.grid
+def _table(study: Trials, head: str, title: str, note: str, rows: dict[str, Callable[[int], Cell]]) -> Table:
+    columns = [i for i in study.places if i in SHOWN] or list(study.places)
+    heads = (head, *(words.shown_alpha(i) for i in columns))
+    cells = tuple((label, tuple(map(cell, columns))) for label, cell in rows.items())
+    return Table(f"{title} (noise of {study.name} 0.05)", heads, cells, note)
 
 
-def _table(
-    study: Strengths, title: str, note: str, cell: Callable[[str, str, int], Cell], leave_out: str = ""
-) -> Table:
-    columns = _columns(study)
-    rows = tuple(
-        (f"{image}: {method}", tuple(cell(method, image, i) for i in columns))
-        for image in study.images
-        for method in study.methods
-        if method != leave_out
-    )
-    heads = ("image: method", *(words.shown_alpha(i) for i in columns))
-    return Table(f"{title} (noise of {study.reading} 0.05)", heads, rows, note)
+def _image_table(study: Trials, title: str, note: str, cell: Callable[[str, Trials, Trials], Cell]) -> Table:
+    """A row for each image and method; a cell is made of the trials at the strict and at the loose rule."""
+    ended = [at_rule(study, rule) for rule in ("strict", "loose")]
+
+    def row(image: str, method: str) -> Callable[[int], Cell]:
+        return lambda i: cell(method, *(trials.at(method, i, image=image) for trials in ended))
+
+    rows = {f"{image}: {method}": row(image, method) for image in images_of(study) for method in study.methods}
+    return _table(study, "image: method", title, note, rows)
 
 
-def _rmse_table(study: Strengths) -> Table:
-    def cell(method: str, image: str, i: int) -> Cell:
-        values = study.values(method, image, i, "strict", "rmse")
-        if not values:
+def _rmse_table(study: Trials) -> Table:
+    def cell(method: str, strict: Trials, loose: Trials) -> Cell:
+        if not strict.values("rmse"):
             return Cell("no rows")
-        summary = summarize(values.values())
-        loose = study.mean(method, image, i, "loose", "rmse")
-        lines = [] if method == OURS else [f"early {100 * loose:.2f}"]
-        lines += ["limit"] if study.n_limited(method, i, "strict", image) else []
-        deviation = None if summary.deviation is None else 100 * summary.deviation
-        return Cell(plus_minus(100 * summary.mean, deviation, 2), tuple(lines))
+        lines = [] if method == OURS else [f"early {error_words(loose, 'rmse', deviation=False)}"]
+        lines += ["limit"] if strict.n_limited else []
+        return Cell(error_words(strict, "rmse"), tuple(lines))
 
     note = (
         f"Mean ± standard deviation where the change falls to {scientific(RULES['strict'])}; “early” where it "
         f"falls to {scientific(RULES['loose'])}; “limit” where a run ended before. The paper prints curves only."
     )
-    return _table(study, "RMSE x 100", note, cell)
+    return _image_table(study, "RMSE x 100", note, cell)
 
 
-def _time_table(study: Strengths) -> Table:
-    def time(method: str, image: str, i: int, rule: str) -> str:
-        seconds = study.mean(method, image, i, rule, "cpu_seconds")
-        bound = "≥ " if study.n_limited(method, i, rule, image) else ""
-        return "no rows" if math.isnan(seconds) else bound + number(seconds)
+def _time_table(study: Trials) -> Table:
+    def time(trials: Trials) -> str:
+        seconds = trials.mean("cpu_seconds")
+        return "no rows" if math.isnan(seconds) else ("≥ " if trials.n_limited else "") + number(seconds)
 
-    def cell(method: str, image: str, i: int) -> Cell:
-        strict, loose = (time(method, image, i, rule) for rule in ("strict", "loose"))
-        return Cell(strict, () if method == OURS or not study.of(method, image, i) else (f"early {loose}",))
+    def cell(method: str, strict: Trials, loose: Trials) -> Cell:
+        return Cell(time(strict), () if method == OURS or not strict.rows else (f"early {time(loose)}",))
 
     note = (
         f"Mean CPU seconds to the two rules, as in the table above; {OURS} ends by its own rule. “≥” where a run "
         "ended at its limit."
     )
-    return _table(study, "CPU seconds", note, cell)
+    return _image_table(study, "CPU seconds", note, cell)
 
 
-def _ratio_table(study: Strengths) -> Table:
-    columns = _columns(study)
-    pairs = [(m, r) for m, r, _, _ in _CURVES if m not in (DCA,) and m in study.methods]
-    rows = tuple(
-        (_label(method, rule), tuple(Cell(study.ratio_words(method, i, rule)) for i in columns))
-        for method, rule in pairs
-    )
-    heads = ("method", *(words.shown_alpha(i) for i in columns))
+def _ratio_table(study: Trials) -> Table:
+    def row(method: str, rule: str) -> Callable[[int], Cell]:
+        ended = at_rule(study, rule)
+        return lambda i: Cell(ratio_words(ended, method, i))
+
+    chosen = [(method, rule) for method, rule, _, _ in _CURVES if method != DCA and method in study.methods]
     note = (
         "DCA's time divided by the method's, DCA stopped by the same rule (the stricter one for "
         f"{OURS}): geometric mean over images and repeats, a bound where one of the two ended at its limit. The "
         "paper says about 20 to 30."
     )
-    return Table(f"Times faster than DCA (noise of {study.reading} 0.05)", heads, rows, note)
+    return _table(study, "method", "Times faster than DCA", note, {_label(*pair): row(*pair) for pair in chosen})
 
 
 # Difference images
 
 
-def _difference_parts(studies: Sequence[Strengths]) -> list[Part]:
+def _difference_parts(studies: Sequence[Trials]) -> list[Part]:
     shown = [method for method in METHODS if method != ALTMIN]
     drawn = [figure for study in studies for method in shown if (figure := _difference_figure(study, method))]
     if not drawn:
@@ -191,18 +183,18 @@ def _difference_parts(studies: Sequence[Strengths]) -> list[Part]:
     return [Part("Differences to the clean image", text, figures=tuple(drawn))]
 
 
-def _difference_figure(study: Strengths, method: str) -> Figure | None:
-    rows = {i: study.of(method, next(iter(STAND_INS)), i) for i in SHOWN}
-    shown = {i: row for i in SHOWN for row in rows[i] if row["results"]["difference"]}
+def _difference_figure(study: Trials, method: str) -> Figure | None:
+    found = {i: study.at(method, i, image=next(iter(STAND_INS))).rows for i in SHOWN}
+    shown = {i: row for i in SHOWN for row in found[i] if row["results"]["difference"]}
     panels = tuple(_difference_panel(study, method, i, row) for i, row in shown.items())
-    title = f"{method} (noise of {study.reading} 0.05)"
+    title = f"{method} (noise of {study.name} 0.05)"
     return Figure(title, panels, f"Differences of {method} at each α.", small=True) if panels else None
 
 
-def _difference_panel(study: Strengths, method: str, i: int, row: Row) -> Panel:
+def _difference_panel(study: Trials, method: str, i: int, row: Row) -> Panel:
     levels = np.array([list(bytes.fromhex(text)) for text in row["results"]["difference"]])
     alpha = words.shown_alpha(i)
-    description = f"Difference to the clean image: {method}, {alpha}, noise of {study.reading} 0.05."
+    description = f"Difference to the clean image: {method}, {alpha}, noise of {study.name} 0.05."
     return figures.image_panel(alpha, 1 - levels / 255, description)
 
 
@@ -216,17 +208,13 @@ def _beyond(rows: Sequence[Row]) -> list[Part]:
     return [Part("Beyond the paper", words.beyond(), listed, drawn)] if drawn or listed else []
 
 
-def _images(rows: Sequence[Row], study: str) -> list[str]:
-    return list(dict.fromkeys(row["settings"]["image"] for row in of_study(rows, study)))
-
-
 def _weights(rows: Sequence[Row], study: str) -> list[float]:
-    return sorted({row["settings"]["l2_weight"] for row in of_study(rows, study)})
+    return sorted(of_study(rows, study).seen("l2_weight"))
 
 
 def _weight_figure(rows: Sequence[Row]) -> Figure | None:
     weights = _weights(rows, WEIGHTS)
-    images = _images(rows, WEIGHTS)
+    images = of_study(rows, WEIGHTS).seen("image")
     if not images:
         return None
     styles = {image: (k % 3 + 1, "solid" if image in STAND_INS else "dashed") for k, image in enumerate(images)}
@@ -262,38 +250,30 @@ def _line_figure(rows: Sequence[Row]) -> Figure | None:
 
 
 def _error_line(rows: Sequence[Row], weight: float, bounds: str) -> figures.Line:
-    chosen = sorted(
-        of_study(rows, LINES, l2_weight=weight, bounds=bounds), key=lambda row: row["settings"]["lines"]
-    )
-    counts = [row["settings"]["lines"] for row in chosen]
-    errors = [row["results"]["relative_error"] for row in chosen]
-    known = [math.nan if error is None else error for error in errors]
+    chosen = of_study(rows, LINES, l2_weight=weight, bounds=bounds).rows
+    errors = {row["settings"]["lines"]: row["results"]["relative_error"] for row in chosen}
+    counts = sorted(errors)
+    known = [math.nan if errors[count] is None else errors[count] for count in counts]
     return figures.Line(f"l2_weight {weight:g}", counts, known, *_WEIGHT_STYLES.get(weight, (4, "dotted")), True)
 
 
 def _psnr_table(rows: Sequence[Row], study: str, title: str) -> Table | None:
     weights = _weights(rows, study)
-    images = _images(rows, study)
+    images = of_study(rows, study).seen("image")
     if not images:
         return None
 
     def cells(image: str) -> tuple[Cell, ...]:
-        psnr = {w: mean_psnr(rows, study, image, w) for w in weights}
-        given = summarize(r["results"]["psnr_given"] for r in of_study(rows, study, image=image)).mean
+        found = {w: of_study(rows, study, image=image, l2_weight=w) for w in weights}
+        psnr = {w: trials.mean("psnr") for w, trials in found.items()}
+        alphas = {w: (f"α {number(trials.mean('alpha'))}" if trials.rows else "",) for w, trials in found.items()}
+        given = np.mean([row["results"]["psnr_given"] for trials in found.values() for row in trials.rows])
         best = max(psnr.values())
-        return (
-            Cell(f"{given:.2f}"),
-            *(Cell(f"{psnr[w]:.2f}", (_alphas(rows, study, image, w),), psnr[w] == best) for w in weights),
-        )
+        return (Cell(f"{given:.2f}"), *(Cell(f"{psnr[w]:.2f}", alphas[w], psnr[w] == best) for w in weights))
 
     heads = ("image", "given", *(f"l2_weight {w:g}" for w in weights))
     note = "Mean PSNR in dB, below it the best α; bold is the best weight."
     return Table(f"{title}: PSNR against l2_weight", heads, tuple((image, cells(image)) for image in images), note)
-
-
-def _alphas(rows: Sequence[Row], study: str, image: str, weight: float) -> str:
-    chosen = of_study(rows, study, image=image, l2_weight=weight)
-    return f"α {number(summarize(row['results']['alpha'] for row in chosen).mean)}" if chosen else ""
 
 
 def _line_table(rows: Sequence[Row]) -> Table | None:
@@ -306,8 +286,8 @@ def _line_table(rows: Sequence[Row]) -> Table | None:
         return Cell("none of those tried" if fewest is None else str(fewest))
 
     body = tuple((f"l2_weight {w:g}", tuple(cell(w, bounds) for bounds in BOUNDS)) for w in weights)
-    tried = sorted({row["settings"]["lines"] for row in of_study(rows, LINES)})
-    size = of_study(rows, LINES)[0]["settings"]["size"]
+    chosen = of_study(rows, LINES)
+    tried, size = sorted(chosen.seen("lines")), chosen.seen("size")[0]
     note = f"The head phantom with {size} pixels a side; {tried[0]} to {tried[-1]} lines were tried."
     heads = ("weight", *(f"{bounds} values" for bounds in BOUNDS))
     return Table("Radial lines from which on the phantom is recovered", heads, body, note)

@@ -8,22 +8,32 @@ import math
 from collections.abc import Sequence
 
 from ell12.datasets import STAND_INS
-from ell12.experiments.denoising.claims import KINDS, Strengths, fewest_lines, mean_psnr, of_study, psnr_gains
+from ell12.experiments.denoising.claims import (
+    KINDS,
+    at_rule,
+    fewest_lines,
+    images_of,
+    mean_psnr,
+    mean_ratio,
+    of_study,
+    psnr_gains,
+)
 from ell12.experiments.denoising.extras import BLUR, BLUR_WIDTH, BOUNDS, EXACT, NOISE, WEIGHTS
 from ell12.experiments.denoising.study import ACCURATE, ALTMIN, DCA, NAME, OURS, RULES
 from ell12.experiments.report import paper
 from ell12.experiments.rows import Row
+from ell12.experiments.trials import Trials
 from ell12.wording import listed, number, scientific, span
 
 
-def asked(studies: Sequence[Strengths]) -> tuple[str, ...]:
+def asked(studies: Sequence[Trials]) -> tuple[str, ...]:
     """The question, the images, the noise and the stopping rules."""
     if not studies:
         return ("Which image does l1-2 total variation restore better than convex total variation?",)
     settings, printed = studies[0].rows[0]["settings"], paper()[NAME]
-    size, grid = settings["size"], studies[0].grid
+    size, grid = settings["size"], studies[0].places
     whole = "the paper's size" if size == printed["size"] else f"the centre of one of {printed['size']}"
-    repeats = len({row["settings"]["repeat"] for study in studies for row in study.rows})
+    repeats = Trials(tuple(row for study in studies for row in study.rows)).n_repeats
     stand_ins = ", ".join(f"{name} is {shipped}" for name, shipped in STAND_INS.items())
     return (
         "An image with Gaussian noise is restored by minimising ½‖x − y‖² + α TV(x), where TV is the sum over the "
@@ -49,30 +59,31 @@ def asked(studies: Sequence[Strengths]) -> tuple[str, ...]:
     )
 
 
-def found(rows: Sequence[Row], studies: Sequence[Strengths]) -> tuple[str, ...]:
+def found(rows: Sequence[Row], studies: Sequence[Trials]) -> tuple[str, ...]:
     """What the rows say, in short."""
     words = [*(_best_alpha(study) for study in studies), *(_speed(study) for study in studies)]
     words += [_weights(rows), _half(rows)]
     return tuple(text for text in words if text)
 
 
-def _best_alpha(study: Strengths) -> str:
+def _best_alpha(study: Trials) -> str:
     """Where the lowest error of AltMin lies in the grid."""
     best: dict[str, int] = {}
-    for image in study.images:
-        errors = {i: study.mean(ACCURATE, image, i, "strict", "rmse") for i in study.grid}
+    ended = at_rule(study, "strict")
+    for image in images_of(study):
+        errors = {i: ended.at(ACCURATE, i, image=image).mean("rmse") for i in study.places}
         errors = {i: error for i, error in errors.items() if not math.isnan(error)}
         if errors:
             best[image] = min(errors, key=lambda i: errors[i])
     if not best:
         return ""
     where = ", ".join(f"{0.02 * i:g} ({image})" for image, i in best.items())
-    ends = [image for image, i in best.items() if i in (study.grid[0], study.grid[-1])]
+    ends = [image for image, i in best.items() if i in (study.places[0], study.places[-1])]
     moral = "inside the grid" if not ends else f"at an end of the grid for {', '.join(ends)}"
-    return f"Noise of {study.reading} 0.05: the lowest error of {ACCURATE} is at α = {where}, {moral}."
+    return f"Noise of {study.name} 0.05: the lowest error of {ACCURATE} is at α = {where}, {moral}."
 
 
-def _speed(study: Strengths) -> str:
+def _speed(study: Trials) -> str:
     """How many times faster than DCA each method is, over the grid."""
     phrases = []
     for method, rule in ((ALTMIN, "loose"), (ACCURATE, "strict"), (OURS, "strict")):
@@ -81,28 +92,23 @@ def _speed(study: Strengths) -> str:
             phrases.append(f"{method} {span(ratios)} (rule {scientific(RULES[rule])})")
     if not phrases:
         return ""
-    return f"Noise of {study.reading} 0.05, times faster than DCA where both met the rule: {'; '.join(phrases)}."
+    return f"Noise of {study.name} 0.05, times faster than DCA where both met the rule: {'; '.join(phrases)}."
 
 
-def _ratios(study: Strengths, method: str, rule: str) -> list[float]:
+def _ratios(study: Trials, method: str, rule: str) -> list[float]:
     """DCA's time over a method's at every i where both met the rule."""
-    ratios = (
-        study.ratio(method, i, rule)
-        for i in study.grid
-        if not study.n_limited(method, i, rule) and not study.n_limited(DCA, i, rule)
-    )
-    return [ratio for ratio in ratios if not math.isnan(ratio)]
+    ended = at_rule(study, rule)
+    met = [i for i in study.places if not ended.at(method, i).n_limited and not ended.at(DCA, i).n_limited]
+    return [ratio for i in met if not math.isnan(ratio := mean_ratio(ended, method, i))]
 
 
 def _weights(rows: Sequence[Row]) -> str:
     """The best weight of the subtracted norm on each kind of image."""
     chosen = of_study(rows, WEIGHTS)
-    weights = sorted({row["settings"]["l2_weight"] for row in chosen})
     phrases = []
-    for image in dict.fromkeys(row["settings"]["image"] for row in chosen):
-        psnr = {w: mean_psnr(rows, WEIGHTS, image, w) for w in weights}
-        best = max(psnr, key=lambda w: psnr[w])
-        phrases.append(f"{image} {best:g}")
+    for image in chosen.seen("image"):
+        psnr = {w: mean_psnr(rows, WEIGHTS, image, w) for w in sorted(chosen.seen("l2_weight"))}
+        phrases.append(f"{image} {max(psnr, key=psnr.__getitem__):g}")
     if not phrases:
         return ""
     return f"The best l2_weight for denoising, each at its best strength: {', '.join(phrases)}."
@@ -122,7 +128,7 @@ def _half(rows: Sequence[Row]) -> str:
     return f"l2_weight 0.5 against convex total variation: {'; '.join(phrases)}." if phrases else ""
 
 
-def reasons(studies: Sequence[Strengths]) -> tuple[str, ...]:
+def reasons(studies: Sequence[Trials]) -> tuple[str, ...]:
     """Why the ratios differ from the printed ones: what ends a run, and the size."""
     words = []
     size = studies[0].rows[0]["settings"]["size"] if studies else paper()[NAME]["size"]
@@ -135,22 +141,22 @@ def reasons(studies: Sequence[Strengths]) -> tuple[str, ...]:
         loose, strict = _ratios(study, ALTMIN, "loose"), _ratios(study, ACCURATE, "strict")
         if loose and strict:
             words.append(
-                f"Noise of {study.reading} 0.05: the ratio of DCA's time to AltMin's is {span(loose)} when both "
+                f"Noise of {study.name} 0.05: the ratio of DCA's time to AltMin's is {span(loose)} when both "
                 f"stop early and AltMin solves roughly, {span(strict)} when both are run to the stricter rule. "
                 f"{_mixed(study)}"
             )
     return tuple(words)
 
 
-def _mixed(study: Strengths) -> str:
+def _mixed(study: Trials) -> str:
     """DCA run to the strict rule against AltMin stopped at the loose one."""
+    strict, loose = (at_rule(study, rule) for rule in ("strict", "loose"))
     mixed = []
-    for i in study.grid:
-        for image in study.images:
-            slow = study.mean(DCA, image, i, "strict", "cpu_seconds")
-            fast = study.mean(ALTMIN, image, i, "loose", "cpu_seconds")
-            if fast > 0 and not math.isnan(slow):
-                mixed.append(slow / fast)
+    for i in study.places:
+        for image in images_of(study):
+            slow = strict.at(DCA, i, image=image).mean("cpu_seconds")
+            fast = loose.at(ALTMIN, i, image=image).mean("cpu_seconds")
+            mixed += [slow / fast] if fast > 0 and slow >= 0 else []
     return f"Stopping AltMin alone early would make it {span(mixed)} on single images." if mixed else ""
 
 

@@ -5,13 +5,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from ell12.experiments import figures
 from ell12.experiments.report import Cell, Figure, Key, Outcome, Part, Section, Table, Verdict
 from ell12.experiments.rows import Row
+from ell12.experiments.trials import Trials
 from ell12.wording import number, power_of_ten, short_time, span
 
 NAME, TITLE = "prox", "The proximal step: closed form against numerical method"
@@ -22,56 +22,49 @@ _SMALLEST, _LINEAR, _BEYOND = 10_000, 1.15, 1.3
 _COPY = Key("copying the vector", 6, "dotted")
 
 
-@dataclass(frozen=True)
-class Study:
-    """The rows by size, method and case (an easy threshold of 1, or one near the largest entry)."""
+def _cases(trials: Trials) -> tuple[str, ...]:
+    """The kinds of threshold that have rows: an easy one of 1, and one near the largest entry."""
+    return trials.seen("case")
 
-    rows: Sequence[Row]
 
-    @property
-    def cases(self) -> list[str]:
-        """The kinds of threshold that have rows."""
-        return list(dict.fromkeys(row["settings"]["case"] for row in self.rows))
+def _sizes(trials: Trials, case: str) -> list[int]:
+    """Every d at which both methods have rows."""
+    found = [set(trials.where(method=method, case=case).seen("d")) for method in (CLOSED, NUMERICAL)]
+    return sorted(found[0] & found[1])
 
-    def sizes(self, case: str) -> list[int]:
-        """Every d at which both methods have rows."""
-        found = [{r["settings"]["d"] for r in self.of(method, case)} for method in (CLOSED, NUMERICAL)]
-        return sorted(found[0] & found[1])
 
-    def of(self, method: str, case: str, d: int | None = None) -> list[Row]:
-        """The rows of a method and a case, at one size or at all."""
-        chosen = (r for r in self.rows if (r["settings"]["method"], r["settings"]["case"]) == (method, case))
-        return [row for row in chosen if d is None or row["settings"]["d"] == d]
+def _median(trials: Trials, method: str, case: str, d: int, result: str) -> float:
+    """The median of one result over the repeats."""
+    return float(np.median(list(trials.where(method=method, case=case, d=d).values(result).values())))
 
-    def median(self, method: str, case: str, d: int, name: str) -> float:
-        """The median of one result over the repeats."""
-        return float(np.median([row["results"][name] for row in self.of(method, case, d)]))
 
-    def slope(self, case: str, name: str) -> float | None:
-        """The slope of a time of the closed form against d, both logarithmic, where d is large."""
-        sizes = [d for d in self.sizes(case) if d >= _SMALLEST]
-        if len(sizes) < 2:
-            return None
-        times = [self.median(CLOSED, case, d, name) for d in sizes]
-        return float(np.polyfit(np.log(sizes), np.log(times), 1)[0])
+def _slope(trials: Trials, case: str, result: str) -> float | None:
+    """The slope of a time of the closed form against d, both logarithmic, where d is large."""
+    sizes = [d for d in _sizes(trials, case) if d >= _SMALLEST]
+    if len(sizes) < 2:
+        return None
+    times = [_median(trials, CLOSED, case, d, result) for d in sizes]
+    return float(np.polyfit(np.log(sizes), np.log(times), 1)[0])
 
-    def ratios(self) -> dict[tuple[str, int], float]:
-        """How many times as long the numerical method takes, by case and size."""
-        return {
-            (case, d): self.median(NUMERICAL, case, d, "seconds") / self.median(CLOSED, case, d, "seconds")
-            for case in self.cases
-            for d in self.sizes(case)
-        }
+
+def _time_ratios(trials: Trials) -> dict[tuple[str, int], float]:
+    """How many times as long the numerical method takes, by case and size."""
+    return {
+        (case, d): _median(trials, NUMERICAL, case, d, "seconds") / _median(trials, CLOSED, case, d, "seconds")
+        for case in _cases(trials)
+        for d in _sizes(trials, case)
+    }
 
 
 def verdicts(rows: Sequence[Row]) -> list[Verdict]:
     """The paper's claims on the proximal step."""
-    return [_linear(Study(rows)), _faster(Study(rows))]
+    trials = Trials(tuple(rows))
+    return [_linear(trials), _faster(trials)]
 
 
 def section(rows: Sequence[Row]) -> Section:
     """Everything the page says of this experiment."""
-    study, found = Study(rows), verdicts(rows)
+    trials = Trials(tuple(rows))
     return Section(
         name=NAME,
         title=TITLE,
@@ -81,20 +74,20 @@ def section(rows: Sequence[Row]) -> Section:
             "moves. How do time and iterations grow with d? z is drawn from N(0, 1), once with t = 1 and once "
             "with t close to the largest entry, so that few entries remain.",
         ),
-        found=tuple(_found(study)),
+        found=tuple(_found(trials)),
         reasons=(),
-        verdicts=tuple(found),
-        parts=(Part("Time and iterations", tables=(_table(study),), figures=(_figure(study),)),),
+        verdicts=tuple(verdicts(rows)),
+        parts=(Part("Time and iterations", tables=(_table(trials),), figures=(_figure(trials),)),),
     )
 
 
-def _linear(study: Study) -> Verdict:
+def _linear(trials: Trials) -> Verdict:
     claim = "The closed form takes O(d) time"
-    slopes = {case: slope for case in study.cases if (slope := study.slope(case, "seconds")) is not None}
+    slopes = {case: slope for case in _cases(trials) if (slope := _slope(trials, case, "seconds")) is not None}
     if not slopes:
         return Verdict(claim, Outcome.OPEN, "", f"There are fewer than two sizes from {_SMALLEST:,} on.")
     # Copying is O(d), so what its slope has above one is the memory's doing, not the method's.
-    memory = {case: max((study.slope(case, "copy_seconds") or 1.0) - 1.0, 0.0) for case in slopes}
+    memory = {case: max((_slope(trials, case, "copy_seconds") or 1.0) - 1.0, 0.0) for case in slopes}
     worst = max(slope - memory[case] for case, slope in slopes.items())
     outcome = Outcome.HOLDS if worst <= _LINEAR else Outcome.FAILS if worst > _BEYOND else Outcome.OPEN
     words = {
@@ -107,16 +100,16 @@ def _linear(study: Study) -> Verdict:
         "copying has above one)."
     )
     shown = "; ".join(f"{slope:.2f} ({case})" for case, slope in slopes.items())
-    copies = [slope for case in slopes if (slope := study.slope(case, "copy_seconds")) is not None]
+    copies = [slope for case in slopes if (slope := _slope(trials, case, "copy_seconds")) is not None]
     numbers = (
         f"Slope of log time against log d from d = {_SMALLEST:,} on: {shown}; copying the vector: {span(copies)}."
     )
     return Verdict(claim, outcome, numbers, reason)
 
 
-def _faster(study: Study) -> Verdict:
+def _faster(trials: Trials) -> Verdict:
     claim = "The closed form is faster than the numerical method at every d"
-    ratios = study.ratios()
+    ratios = _time_ratios(trials)
     if not ratios:
         return Verdict(claim, Outcome.OPEN, "", "There is no size at which both have rows.")
     slower = [f"d = {d:,} ({case})" for (case, d), ratio in ratios.items() if ratio <= 1]
@@ -126,76 +119,77 @@ def _faster(study: Study) -> Verdict:
     return Verdict(claim, Outcome.HOLDS, numbers, "Its median time is lower at every size and threshold.")
 
 
-def _found(study: Study) -> list[str]:
+def _found(trials: Trials) -> list[str]:
     words = []
-    for case in study.cases:
-        sizes = study.sizes(case)
+    for case in _cases(trials):
+        sizes = _sizes(trials, case)
         if sizes:
-            steps = [study.median(NUMERICAL, case, d, "n_iter") for d in sizes]
-            per_element = [1e9 * study.median(CLOSED, case, d, "seconds") / d for d in sizes if d >= _SMALLEST]
+            steps = [_median(trials, NUMERICAL, case, d, "n_iter") for d in sizes]
+            per_element = [1e9 * _median(trials, CLOSED, case, d, "seconds") / d for d in sizes if d >= _SMALLEST]
             flat = (
                 f", the closed form {span(per_element)} ns per entry from d = {_SMALLEST:,} on"
                 if per_element
                 else ""
             )
             words.append(f"{case}: the numerical method needs {span(steps)} iterations{flat}.")
-    gaps = _value_gaps(study)
+    gaps = _value_gaps(trials)
     if gaps:
         words.append(f"The values that the two reach differ by at most a fraction of {max(gaps):.1g}.")
     return words
 
 
-def _value_gaps(study: Study) -> list[float]:
+def _value_gaps(trials: Trials) -> list[float]:
     """By which fraction the numerical method's value differs from the closed form's on the same problem."""
     gaps = []
-    for case in study.cases:
-        for d in study.sizes(case):
-            closed, numerical = (
-                {row["settings"]["repeat"]: row["results"]["value"] for row in study.of(method, case, d)}
-                for method in (CLOSED, NUMERICAL)
-            )
+    for case in _cases(trials):
+        for d in _sizes(trials, case):
+            chosen = trials.where(case=case, d=d)
+            closed, numerical = (chosen.where(method=method).values("value") for method in (CLOSED, NUMERICAL))
             shared = [r for r in closed.keys() & numerical.keys() if closed[r]]
             gaps += [abs(numerical[r] - closed[r]) / abs(closed[r]) for r in shared]
     return gaps
 
 
-def _table(study: Study) -> Table:
-    columns = [(method, case) for case in study.cases for method in (CLOSED, NUMERICAL)]
-    sizes = sorted({d for case in study.cases for d in study.sizes(case)})
+def _table(trials: Trials) -> Table:
+    columns = [(method, case) for case in _cases(trials) for method in (CLOSED, NUMERICAL)]
+    ratios = _time_ratios(trials)
 
     def cell(method: str, case: str, d: int) -> Cell:
-        if d not in study.sizes(case):
+        if (case, d) not in ratios:
             return Cell("none")
-        text = short_time(study.median(method, case, d, "seconds"))
+        text = short_time(_median(trials, method, case, d, "seconds"))
         if method == CLOSED:
-            return Cell(text, best=study.ratios()[case, d] > 1)
+            return Cell(text, best=ratios[case, d] > 1)
         lines = (
-            f"{number(study.ratios()[case, d])} times",
-            f"{study.median(method, case, d, 'n_iter'):g} iterations",
+            f"{number(ratios[case, d])} times",
+            f"{_median(trials, method, case, d, 'n_iter'):g} iterations",
         )
-        return Cell(text, lines, study.ratios()[case, d] < 1)
+        return Cell(text, lines, ratios[case, d] < 1)
 
-    rows = tuple((f"d = {power_of_ten(d)}", tuple(cell(*column, d) for column in columns)) for d in sizes)
+    rows = tuple(
+        (f"d = {power_of_ten(d)}", tuple(cell(*column, d) for column in columns))
+        for d in sorted({d for _, d in ratios})
+    )
     heads = ("size", *(f"{method}, {case}" for method, case in columns))
     note = "Median time of one call over the repeats; the faster in bold."
     return Table("Time of one proximal step", heads, rows, note)
 
 
-def _figure(study: Study) -> Figure:
-    styles = {(m, c): (k, d) for k, m in ((1, CLOSED), (2, NUMERICAL)) for c, d in _dashes(study).items()}
+def _figure(trials: Trials) -> Figure:
+    styles = {(m, c): (k, d) for k, m in ((1, CLOSED), (2, NUMERICAL)) for c, d in _dashes(trials).items()}
     seconds, per_entry, steps = [], [], []
     for (method, case), (series, dash) in styles.items():
-        sizes = study.sizes(case)
+        sizes = _sizes(trials, case)
         label = f"{method}, {case}"
-        times = [study.median(method, case, d, "seconds") for d in sizes]
+        times = [_median(trials, method, case, d, "seconds") for d in sizes]
         seconds.append(figures.Line(label, sizes, times, series, dash, True))
         ns = [1e9 * t / d for t, d in zip(times, sizes, strict=True)]
         per_entry.append(figures.Line(label, sizes, ns, series, dash, True))
         if method == NUMERICAL:
-            iterations = [study.median(method, case, d, "n_iter") for d in sizes]
+            iterations = [_median(trials, method, case, d, "n_iter") for d in sizes]
             steps.append(figures.Line(label, sizes, iterations, series, dash, True))
-    sizes = study.sizes(study.cases[0])
-    copies = [1e9 * study.median(CLOSED, study.cases[0], d, "copy_seconds") / d for d in sizes]
+    sizes = _sizes(trials, _cases(trials)[0])
+    copies = [1e9 * _median(trials, CLOSED, _cases(trials)[0], d, "copy_seconds") / d for d in sizes]
     per_entry.append(figures.Line(_COPY.label, sizes, copies, _COPY.series, _COPY.dash))
     panels = (
         figures.line_panel(f"{NAME}-seconds", "Time of one step", seconds, "d", "seconds"),
@@ -209,5 +203,5 @@ def _figure(study: Study) -> Figure:
     return Figure("The proximal step against the size of the vector", panels, caption, keys)
 
 
-def _dashes(study: Study) -> dict[str, str]:
-    return dict(zip(study.cases, ("solid", "dashed", "dotted"), strict=False))
+def _dashes(trials: Trials) -> dict[str, str]:
+    return dict(zip(_cases(trials), ("solid", "dashed", "dotted"), strict=False))

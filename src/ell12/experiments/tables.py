@@ -1,0 +1,85 @@
+"""Tables of methods down and places across, as several experiments show them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ell12.experiments.report import Cell, Table
+from ell12.experiments.statistics import comparable, logarithms
+from ell12.experiments.trials import Trials
+from ell12.wording import plus_minus
+
+# What the paper prints of a method at a place, mean and deviation; None where it prints nothing.
+Printed = Callable[[str, Any], Sequence[float] | None]
+
+MEASURED = (
+    "Mean ± standard deviation; below it what the paper prints; methods without that are our additions. Bold: "
+    "the best and those that the paired t-test at 95 % over the repeats does not tell apart from it"
+)
+
+
+def method_table(
+    trials: Trials,
+    title: str,
+    cell: Callable[[str, Any], Cell],
+    note: str,
+    heads: Mapping[Any, str] | None = None,
+    leave_out: str = "",
+) -> Table:
+    """A cell for every method and place; ``heads`` name the places."""
+    rows = tuple(
+        (method, tuple(cell(method, place) for place in trials.places))
+        for method in trials.methods
+        if method != leave_out
+    )
+    return Table(title, ("method", *((heads or {}).get(p, p) for p in trials.places)), rows, note)
+
+
+def measured_cells(
+    trials: Trials, result: str, printed: Printed, decimals: int, finished_only: bool
+) -> Callable[[str, Any], Cell]:
+    """Mean and deviation of a time or an error, the printed value below, the best in bold."""
+    is_time = result == "cpu_seconds"
+    best = {place: _best(trials, place, result, finished_only) for place in trials.places}
+
+    def cell(method: str, place: Any) -> Cell:
+        chosen, theirs = trials.at(method, place), printed(method, place)
+        if chosen.summary(result) is None:
+            return Cell("no rows")
+        text = time_words(chosen) if is_time else error_words(chosen, result)
+        lines = [f"paper {plus_minus(theirs[0], theirs[1], decimals)}"] if theirs else []
+        return Cell(text, (*lines, *limit_words(chosen)), method in best[place])
+
+    return cell
+
+
+def _best(trials: Trials, place: Any, result: str, finished_only: bool) -> set[str]:
+    """The methods that are best at a place or cannot be told from the best; times are tested by logarithms."""
+    chosen = {method: trials.at(method, place) for method in trials.methods}
+    compared = {method: found for method, found in chosen.items() if not (finished_only and found.n_limited)}
+    scale = logarithms if result == "cpu_seconds" else dict
+    return comparable({method: scale(found.values(result)) for method, found in compared.items()})
+
+
+def time_words(trials: Trials) -> str:
+    """Mean and deviation of the CPU time, as a bound where a run ended at its limit."""
+    summary = trials.summary("cpu_seconds")
+    if summary is None:
+        return "no rows"
+    return ("≥ " if trials.n_limited else "") + plus_minus(summary.mean, summary.deviation)
+
+
+def error_words(trials: Trials, result: str, deviation: bool = True) -> str:
+    """Mean and deviation of an error times 100."""
+    summary = trials.summary(result)
+    if summary is None:
+        return "no rows"
+    spread = None if summary.deviation is None or not deviation else 100 * summary.deviation
+    return plus_minus(100 * summary.mean, spread, 2)
+
+
+def limit_words(trials: Trials) -> tuple[str, ...]:
+    """How many of the runs ended at a limit, if any did."""
+    limited, total = trials.n_limited, len(trials.rows)
+    return () if not limited else ("limit" if limited == total else f"limit {limited} of {total}",)
