@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ell12.backend import all_finite, is_array_api_obj, is_number, max_abs, namespace, square_fits
+from ell12.backend import all_finite, as_floating, is_array_api_obj, is_number, max_abs, namespace, square_fits
 
 
 def check_entries(x: Any, name: str) -> None:
@@ -47,39 +47,56 @@ def _check_scale(x: Any, converted: Any, name: str) -> None:
         )
 
 
-def check_numbers(**arguments: Any) -> None:
-    """Raise, with the argument's name, on anything but real numbers >= 0, finite ones except for weights.
+def as_array(x: Any, name: str) -> Any:
+    """``x`` as a floating array, quickly where it is one already; an error names what is none."""
+    return x if type(x) is np.ndarray and x.dtype.char in "fd" and x.dtype.isnative else as_floating(x, name)
+
+
+def as_step(step: Any) -> float:
+    """The step of a prox as a float, if it is a finite number >= 0."""
+    if not is_number(step) or not 0 <= step < math.inf:
+        raise ValueError(f"step must be a finite number >= 0, got {step!r}")
+    return float(step)
+
+
+def check_numbers(*, infinite: bool = False, single: bool = False, **arguments: Any) -> None:
+    """Raise, with the argument's name, on anything but real numbers >= 0, or arrays of them.
 
     Arrays of other libraries are trusted: looking would wait for the device, or break a trace.
+
+    Parameters
+    ----------
+    infinite : bool
+        Whether they may be infinite.
+    single : bool
+        Whether each must be one number.
+    **arguments
+        The values by their names.
     """
     for name, value in arguments.items():
         if is_number(value) and 0 <= value < math.inf:
             continue
-        if name == "l2_weight" and np.shape(value) != ():
-            raise ValueError(f"l2_weight must be one number, got shape {tuple(np.shape(value))}")
-        foreign = is_array_api_obj(value) and not isinstance(value, np.ndarray | np.generic)
-        if not (foreign or (value is None and name == "weights")):
-            _check_values(name, value)
+        if single and np.shape(value) != ():
+            raise ValueError(f"{name} must be one number, got shape {tuple(np.shape(value))}")
+        if is_array_api_obj(value) and not isinstance(value, np.ndarray | np.generic):
+            continue
+        numbers, finite = np.asarray(value), "" if infinite else "finite "
+        if numbers.dtype.kind not in "biuf":
+            raise TypeError(f"{name} must hold real numbers, got {value!r}")
+        # One pass each; the initial value serves empty arrays, and a NaN fails both comparisons.
+        if numbers.min(initial=0) >= 0 and (infinite or numbers.max(initial=0) < math.inf):
+            continue
+        if numbers.ndim == 0:
+            raise ValueError(f"{name} must be a {finite}number >= 0, got {value}")
+        raise ValueError(f"{name} must hold {finite}numbers >= 0 only")
 
 
-def _check_values(name: str, value: Any) -> None:
-    numbers = np.asarray(value)
-    if numbers.dtype.kind not in "biuf":
-        raise TypeError(f"{name} must hold real numbers, got {value!r}")
-    # One pass each; the initial value serves empty arrays, and a NaN fails both comparisons.
-    if numbers.min(initial=0) >= 0 and (name == "weights" or numbers.max(initial=0) < math.inf):
-        return
-    if numbers.ndim == 0:
-        raise ValueError(f"{name} must be a finite number >= 0, got {value}")
-    raise ValueError(f"{name} must hold {'' if name == 'weights' else 'finite '}numbers >= 0 only")
-
-
-def check_scalars(**arguments: Any) -> None:
-    """Raise, with the argument's name, on anything but single real numbers >= 0; tol alone may be infinite."""
+def check_scalars(*, infinite: bool = False, **arguments: Any) -> None:
+    """Raise, with the argument's name, on anything but single real numbers >= 0, finite ones unless so said."""
     for name, value in arguments.items():
         single = is_number(value) or (np.ndim(value) == 0 and np.asarray(value).dtype.kind in "biuf")
-        if not single or not value >= 0 or (value == math.inf and name != "tol"):
-            kind = "number" if name == "tol" else "finite number"
+        if not single or not value >= 0 or (value == math.inf and not infinite):
+            kind = "number" if infinite else "finite number"
             raise ValueError(f"{name} must be a {kind} >= 0, got {value!r}")
 
 
@@ -90,9 +107,7 @@ def check_share(share: Any, name: str) -> None:
 
 
 def check_weights(weights: Any, shape: tuple[int, ...]) -> None:
-    """Raise if weights do not broadcast to the shape of z."""
-    if weights is None:
-        return
+    """Raise if weights do not broadcast to the shape of what they weigh."""
     try:
         fits = np.broadcast_shapes(np.shape(weights), shape) == shape
     except ValueError:
@@ -115,10 +130,9 @@ def set_numbers(thing: Any, *names: str, positive: str = "") -> None:
         object.__setattr__(thing, name, float(value))
 
 
-def check_counts(**arguments: Any) -> None:
-    """Raise, with the argument's name, on anything but whole numbers >= 0, or None; a rank must be >= 1."""
+def check_counts(*, least: int = 0, **arguments: Any) -> None:
+    """Raise, with the argument's name, on anything but None and whole numbers that are at least ``least``."""
     for name, value in arguments.items():
-        least = 1 if name.endswith("rank") else 0
         whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
         if value is not None and not (whole and value >= least):
             raise ValueError(f"{name} must be a whole number >= {least}, got {value!r}")

@@ -58,7 +58,7 @@ def alpha_max(loss: CompletionLoss, l2_weight: float = 1.0) -> float:
     >>> round(alpha_max(CompletionLoss(np.diag([5.0, 3.0]))), 6)
     3.0
     """
-    check_numbers(l2_weight=l2_weight)
+    check_numbers(single=True, l2_weight=l2_weight)
     zero = loss.point(loss.start())
     if l2_weight < 1:
         return spectral_norm(loss.gradient(zero)) / (1 - l2_weight)

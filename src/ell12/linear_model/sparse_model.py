@@ -94,8 +94,8 @@ class SparseLinearModel(BaseEstimator, ABC):
         return X, follow(y, X), sample_weight
 
     def _check_numbers(self) -> None:
-        given = {name: getattr(self, name) for name in ("alpha", "l2_weight", "tol") if hasattr(self, name)}
-        check_scalars(**given)
+        check_scalars(**{name: getattr(self, name) for name in ("alpha", "l2_weight") if hasattr(self, name)})
+        check_scalars(infinite=True, tol=self.tol)
 
     def _penalty_options(self) -> dict[str, Any]:
         if self.penalty_factors is None:

@@ -219,7 +219,8 @@ def l12_path(
     >>> alphas, np.count_nonzero(coefs, axis=0)
     (array([0.75  , 0.375 , 0.1875]), array([1, 2, 3]))
     """
-    check_scalars(l2_weight=l2_weight, tol=tol)
+    check_scalars(l2_weight=l2_weight)
+    check_scalars(infinite=True, tol=tol)
     if np.ndim(y) != 1:
         raise ValueError(
             f"y must be a vector, got shape {tuple(np.shape(y))}; L12RegressorCV takes several targets"

@@ -9,11 +9,11 @@ A new penalty is one class with ``alpha``, ``value`` and ``prox``;
 ``least_slope``, ``hessian`` and ``kinks`` open it to Newton's method on the support.
 """
 
+from ell12.penalties.blocks import GroupL12, RowsL12
 from ell12.penalties.columns import ColumnsL12
 from ell12.penalties.frobenius import SquaredFrobenius
 from ell12.penalties.intercept import WithIntercept
-from ell12.penalties.l12 import L1, L12, GroupL12
-from ell12.penalties.rows import RowsL12
+from ell12.penalties.l12 import L1, L12
 from ell12.penalties.separable import MCP, CappedL1, LogSum, Lp
 from ell12.penalties.spectral import NoPenalty, Spectral, SpectralL12, SpectralLogSum, TruncatedNuclear
 

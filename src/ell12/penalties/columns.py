@@ -7,14 +7,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ell12.backend import all_finite, as_floating, like, max_abs, namespace, take
-from ell12.checks import check_numbers, set_numbers
+from ell12.checks import set_numbers
+from ell12.penalties.family import ModuliL12
 from ell12.protocols import Array
-from ell12.prox import prox_l12
-from ell12.prox.layout import row_norms
+from ell12.prox.kernel import prox_rows
+from ell12.prox.layout import as_single, row_norms
 
 
 @dataclass(frozen=True, eq=False)
-class ColumnsL12:
+class ColumnsL12(ModuliL12):
     """``sum_k alpha_k (sum_i w_i |x_ik| - l2_weight ||x_k||_2)`` over the columns x_k of a matrix.
 
     With a loss of as many right-hand sides it is as many problems, whose products with A are one matrix product:
@@ -49,7 +50,7 @@ class ColumnsL12:
 
     def __post_init__(self) -> None:
         set_numbers(self, "l2_weight")
-        check_numbers(weights=self.weights)
+        self._set_weights()
         alphas = _positive_numbers(self.alphas, "alphas")
         units = alphas if self.units is None else _positive_numbers(self.units, "units")
         if units.shape != alphas.shape:
@@ -66,32 +67,13 @@ class ColumnsL12:
 
     def values(self, x: Array) -> Array:
         """The penalty of each column; infinite where a negative entry is not allowed."""
-        xp, alphas, inside = namespace(x), self._of(x), self._penalised(x)
-        sizes = xp.abs(inside) if self.weights is None else self._support_weights(x) * xp.abs(inside)
-        values = alphas * (xp.sum(sizes, axis=0) - self.l2_weight * _norms(inside))
+        x = self._checked(x)
+        xp, values = namespace(x), self._strength(x) * self._difference(x)
         return xp.where(xp.min(x, axis=0) < 0, math.inf, values) if self.nonnegative else values
 
-    def prox(self, x: Array, step: float) -> Array:
-        """`ell12.prox.prox_l12` of each column with threshold ``alpha_k * step``; rows of weight 0 pass."""
-        xp, t = namespace(x), step * self._of(x)
-        options: dict[str, Any] = {"l2_weight": self.l2_weight, "nonnegative": self.nonnegative}
-        if self.weights is None:
-            return prox_l12(x, t, axis=0, **options)
-        weights = self._weights_of(x)
-        held = xp.where(weights == 0, math.inf, weights)
-        inside = xp.where(x < 0, 0, x) if self.nonnegative else x
-        return xp.where(weights == 0, inside, prox_l12(x, t, weights=held, axis=0, **options))
-
-    @property
-    def convex(self) -> ColumnsL12:
-        """The l1 part."""
-        return replace(self, l2_weight=0.0)
-
-    def subtracted_gradient(self, x: Array) -> Array:
-        """``alpha_k l2_weight x_k / ||x_k||``; zero at zero."""
-        inside = self._penalised(x)
-        size = _norms(inside)
-        return (self.l2_weight * self._of(x) / namespace(x).where(size > 0, size, 1)) * inside
+    def scaled(self, factor: float) -> ColumnsL12:
+        """The penalty times a factor, its units included."""
+        return replace(self, alphas=factor * self.alphas, units=factor * self.units)
 
     def violation(self, x: Array, gradient: Array) -> float:
         """The largest of the `stationarities`, times the smallest unit."""
@@ -99,51 +81,55 @@ class ColumnsL12:
 
     def stationarities(self, x: Array, gradient: Array) -> Array:
         """How much each column violates its first-order condition, in its unit, if the loss has this gradient."""
-        xp, alphas = namespace(x), self._of(x)
-        slope = gradient - self.subtracted_gradient(x)
-        free = alphas if self.weights is None else alphas * self._weights_of(x)
-        off = (-slope if self.nonnegative else xp.abs(slope)) - free
-        on = xp.abs(slope + alphas * self._support_weights(x) * xp.sign(x))
-        violation = xp.where(x != 0, on, xp.where(off > 0, off, 0))
-        if self.l2_weight > 0:  # where a column is zero its norm has no gradient: one proximal step tells
-            empty = xp.max(xp.abs(self._penalised(x)), axis=0) == 0
-            move = xp.abs(self._penalised(self.prox(-gradient, 1.0)))
-            violation = xp.where(empty & (move > violation), move, violation)
-        return self.sizes(violation)
+        return self.sizes(self._violations(x, gradient))
 
     def sizes(self, x: Array) -> Array:
         """The largest entry of each column, in its unit."""
         xp = namespace(x)
         return xp.max(xp.abs(x), axis=0) / like(self.units, x)
 
-    def largest(self, x: Array) -> float:
-        """The largest of the `sizes`, times the smallest unit."""
-        return self.alpha * max_abs(self.sizes(x))
-
     def select_problems(self, which: Any) -> ColumnsL12:
         """The same penalty on some of the columns, named by a NumPy array of their numbers."""
         return replace(self, alphas=take(self.alphas, which, 0), units=take(self.units, which, 0))
 
-    def _of(self, x: Array) -> Array:
-        """The strengths beside x, checked."""
-        if len(x.shape) != 2 or x.shape[1] != self.alphas.shape[0]:
-            raise ValueError(f"x must have one column for each of {self.alphas.shape[0]} alphas, not {x.shape}")
+    def check_shape(self, shape: tuple[int, ...]) -> None:
+        """Raise unless there is one column for each strength, and one weight for each row."""
+        count = self.alphas.shape[0]
+        if len(shape) != 2 or shape[1] != count:
+            raise ValueError(f"x must have one column for each of {count} alphas, not {shape}")
+        if self.weights is not None and self.weights.shape != shape[:1]:
+            got = tuple(self.weights.shape)
+            raise ValueError(f"weights must hold one number for each of {shape[0]} rows, got {got}")
+
+    def _difference(self, x: Array) -> Array:
+        xp, inside = namespace(x), self._penalised(x)
+        sizes = xp.abs(inside)
+        if self.weights is not None:
+            sizes = xp.where(sizes > 0, self._beside(self.weights, x), 0) * sizes
+        return xp.sum(sizes, axis=0) - self.l2_weight * _norms(inside)
+
+    def _prox_moduli(self, moduli: Array, step: float) -> Array:
+        xp, rows = namespace(moduli), namespace(moduli).permute_dims(as_single(moduli), (1, 0))
+        weights = None if self._held is None else like(self._held, rows)
+        x = prox_rows(rows, step * self._strength(rows)[:, None], self.l2_weight, weights, self.nonnegative)
+        return xp.astype(xp.permute_dims(x, (1, 0)), moduli.dtype, copy=False)
+
+    def _strength(self, x: Array) -> Array:
         return like(self.alphas, x)
 
-    def _weights_of(self, x: Array) -> Array:
-        """The weights as a column beside x, checked."""
-        weights = like(self.weights, x)
-        if tuple(weights.shape) != (x.shape[0],):
-            raise ValueError(f"weights must hold one number for each of {x.shape[0]} rows, got {weights.shape}")
-        return weights[:, None]
+    def _unit(self, x: Array) -> Array:
+        size = _norms(x)
+        return x / namespace(x).where(size > 0, size, 1)
 
-    def _support_weights(self, x: Array) -> Any:
-        """The weights where x is not zero: an infinite one holds its row at zero, which costs nothing."""
-        return 1.0 if self.weights is None else namespace(x).where(x != 0, self._weights_of(x), 0)
+    def _is_zero(self, x: Array) -> Array:
+        xp = namespace(x)
+        return xp.max(xp.abs(x), axis=0) == 0
 
-    def _penalised(self, x: Array) -> Array:
-        """X with the rows of weight 0 blanked out."""
-        return x if self.weights is None else namespace(x).where(self._weights_of(x) == 0, 0, x)
+    def _beside(self, values: Any, x: Array) -> Array:
+        return like(values, x)[:, None]
+
+    def _free_like(self, x: Array) -> Array:
+        return super()._free_like(x)[:, None]
 
 
 def _positive_numbers(values: Any, name: str) -> Array:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from ell12.backend import device, max_abs, namespace
-from ell12.protocols import Array
+from ell12.protocols import Array, Curvature, ParallelPenalty, Wrapper, offers
 
 
 @dataclass(frozen=True, eq=False)
-class WithIntercept:
+class WithIntercept(Wrapper):
     """``penalty(x without its last entry)``: the last entry is free, of the penalty and of its constraints.
 
     A weight of 0 in `L12` frees an entry of the penalty, but not of ``nonnegative``: an intercept is free of both.
@@ -26,6 +27,11 @@ class WithIntercept:
     penalty: Any
 
     @property
+    def wrapped(self) -> Any:
+        """The penalty."""
+        return self.penalty
+
+    @property
     def alpha(self) -> float:
         """The strength of the penalty."""
         return self.penalty.alpha
@@ -38,10 +44,19 @@ class WithIntercept:
         """The penalty's prox, beside the last entry as it is."""
         return _append(self.penalty.prox(x[:-1, ...], step), x[-1:, ...])
 
+    def prox_iterative(self, x: Array, step: float, start: Array, tol: float) -> Array:
+        """The penalty's numerical prox, beside the last entry as it is."""
+        return _append(self.penalty.prox_iterative(x[:-1, ...], step, start[:-1, ...], tol), x[-1:, ...])
+
     @property
     def convex(self) -> WithIntercept:
         """The penalty's convex part."""
         return WithIntercept(self.penalty.convex)
+
+    @property
+    def is_convex(self) -> bool:
+        """Whether the penalty subtracts nothing."""
+        return self.penalty.is_convex
 
     def scaled(self, factor: float) -> WithIntercept:
         """The penalty times a factor."""
@@ -53,8 +68,9 @@ class WithIntercept:
 
     def violation(self, x: Array, gradient: Array) -> float:
         """The larger of the penalty's violation and the last entry of the gradient."""
-        size = getattr(self.penalty, "largest", max_abs)  # columns of different strengths have units of their own
-        return max(self.penalty.violation(x[:-1, ...], gradient[:-1, ...]), size(gradient[-1:, ...]))
+        if offers(self.penalty, ParallelPenalty):  # each column has a unit of its own
+            return self.alpha * max_abs(self.stationarities(x, gradient))
+        return max(self.penalty.violation(x[:-1, ...], gradient[:-1, ...]), max_abs(gradient[-1:, ...]))
 
     def values(self, x: Array) -> Array:
         """Those of a penalty on columns, each without its last entry."""
@@ -62,10 +78,8 @@ class WithIntercept:
 
     def stationarities(self, x: Array, gradient: Array) -> Array:
         """Those of a penalty on columns, or the last entry of each column of the gradient where that is larger."""
-        within, last = (
-            self.penalty.stationarities(x[:-1, ...], gradient[:-1, ...]),
-            self.penalty.sizes(gradient[-1:, ...]),
-        )
+        within = self.penalty.stationarities(x[:-1, ...], gradient[:-1, ...])
+        last = self.penalty.sizes(gradient[-1:, ...])
         return namespace(last).where(last > within, last, within)
 
     def sizes(self, x: Array) -> Array:
@@ -80,30 +94,55 @@ class WithIntercept:
         """That of the penalty, and the last entry of the gradient."""
         return _append(self.penalty.least_slope(x[:-1, ...], gradient[:-1, ...]), gradient[-1:, ...])
 
-    def hessian(self, x: Array, columns: Array) -> Array:
-        """That of the penalty in the given entries, which are sorted; zeros for the last."""
-        last = int(x.shape[0]) - 1
-        within = self.penalty.hessian(x[:-1, ...], columns[columns < last])
-        missing = int(columns.shape[0] - within.shape[0])
-        if missing == 0:
-            return within
-        xp, size = namespace(within), within.shape[0]
-        wider = xp.concat([within, xp.zeros_like(within[:, :1]) if size else within[:, :0]], axis=1)
-        corner = xp.zeros((1, size + 1), dtype=within.dtype, device=device(within))
-        return xp.concat([wider, corner]) if size else corner
+    def curvature(self, x: Array) -> _CurvatureBeforeLast:
+        """That of the penalty; zero for the last entry."""
+        return _CurvatureBeforeLast(self.penalty.curvature(x[:-1]), int(x.shape[0]) - 1)
 
     def kinks(self, x: Array) -> Array:
         """Those of the penalty; the last entry has none."""
         return _append(self.penalty.kinks(x[:-1, ...]), x[-1:, ...] != x[-1:, ...])
 
-    def slopes(self, x: Array) -> tuple[Array, Array]:
+    def slopes_at_zero(self, x: Array) -> tuple[Array, Array]:
         """Those of the penalty; zero for the last entry."""
-        below, above = self.penalty.slopes(x[:-1, ...])
+        below, above = self.penalty.slopes_at_zero(x[:-1, ...])
         return _append(below, 0 * x[-1:, ...]), _append(above, 0 * x[-1:, ...])
+
+    slopes = slopes_at_zero
+
+    def hessian(self, x: Array, columns: Array) -> Array:
+        """The matrix of `curvature`."""
+        return self.curvature(x).matrix(columns)
 
     def restrict(self, columns: Array) -> WithIntercept:
         """The same penalty on the given entries, the intercept being the last of them."""
         return WithIntercept(self.penalty.restrict(columns[:-1]))
+
+
+@dataclass(frozen=True)
+class _CurvatureBeforeLast:
+    """A curvature, and zero for one entry more, whose number is ``last``; columns are sorted."""
+
+    before: Curvature
+    last: int
+
+    @property
+    def largest(self) -> float:
+        return self.before.largest
+
+    def matrix(self, columns: Array) -> Array:
+        within = columns[columns < self.last]
+        matrix, size = self.before.matrix(within), int(within.shape[0])
+        if size == columns.shape[0]:
+            return matrix
+        xp, kind = namespace(matrix), {"dtype": matrix.dtype, "device": device(matrix)}
+        return xp.concat(
+            [xp.concat([matrix, xp.zeros((size, 1), **kind)], axis=1), xp.zeros((1, size + 1), **kind)]
+        )
+
+    def product(self, columns: Array) -> Callable[[Array], Array]:
+        within = columns[columns < self.last]
+        product, size = self.before.product(within), int(within.shape[0])
+        return lambda v: _append(product(v[:size]), 0 * v[size:])
 
 
 def _append(x: Array, last: Array) -> Array:

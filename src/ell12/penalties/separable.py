@@ -4,20 +4,114 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from ell12.backend import namespace
-from ell12.checks import set_numbers
+from ell12.backend import max_abs, namespace
+from ell12.checks import as_array, as_step, set_numbers
+from ell12.penalties.curvature import DiagonalCurvature
+from ell12.penalties.family import signs
 from ell12.penalties.l12 import L1, L12
 from ell12.protocols import Array
 from ell12.prox.kernel import with_signs
 
 
+class Separable:
+    """``sum_i p(|x_i|)``. A subclass says what p is, and how the prox shrinks one modulus."""
+
+    alpha: float
+
+    def _cost(self, xp: Any, size: Array) -> Array:
+        """``p`` of each modulus."""
+        raise NotImplementedError
+
+    def _shrink(self, xp: Any, size: Array, step: float) -> Array:
+        """The prox of p."""
+        raise NotImplementedError
+
+    def value(self, x: Array) -> float:
+        """The penalty at x."""
+        x = as_array(x, "x")
+        xp = namespace(x)
+        return float(xp.sum(self._cost(xp, xp.abs(x))))
+
+    def prox(self, x: Array, step: float) -> Array:
+        """The prox of p of each modulus; signs (phases) stay."""
+        x, step = as_array(x, "x"), as_step(step)
+        return _on_moduli(x, lambda xp, size: self._shrink(xp, size, step))
+
+    def scaled(self, factor: float) -> Any:
+        """The penalty times a factor."""
+        return replace(self, alpha=factor * self.alpha)  # type: ignore[type-var]
+
+
+class ConcaveSlope(Separable):
+    """A `Separable` penalty with a finite slope at zero, which falls from there on: a difference of convex ones.
+
+    A subclass adds that slope, how far it has fallen at a modulus (the relief), and its derivative there.
+    """
+
+    @property
+    def _slope_at_zero(self) -> float:
+        return self.alpha
+
+    def _relief(self, xp: Any, size: Array) -> Array:
+        """``p'(0) - p'(size)``."""
+        raise NotImplementedError
+
+    def _bend(self, xp: Any, size: Array) -> Array:
+        """``p''(size)``, at zero that from above."""
+        raise NotImplementedError
+
+    @property
+    def convex(self) -> L12:
+        """The l1 norm with the slope at zero."""
+        return L1(self._slope_at_zero)
+
+    @property
+    def is_convex(self) -> bool:
+        """Whether nothing is subtracted."""
+        return self.alpha == 0
+
+    def subtracted_gradient(self, x: Array) -> Array:
+        """The slope at zero less the slope at x."""
+        return _on_moduli(as_array(x, "x"), self._relief)
+
+    def violation(self, x: Array, gradient: Array) -> float:
+        """The largest entry of `least_slope`."""
+        return max_abs(self.least_slope(x, gradient))
+
+    def least_slope(self, x: Array, gradient: Array) -> Array:
+        """The subgradient of the objective that is smallest in each entry, where the loss has this gradient."""
+        x = as_array(x, "x")
+        xp, slope = namespace(x), gradient - self.subtracted_gradient(x)
+        above = xp.abs(slope) - self._slope_at_zero
+        off = xp.where(above > 0, above, 0) * signs(slope)
+        return xp.where(x != 0, slope + self._slope_at_zero * signs(x), off)
+
+    def kinks(self, x: Array) -> Array:
+        """All entries have one at zero."""
+        return namespace(x).ones_like(x) > 0
+
+    def slopes_at_zero(self, x: Array) -> tuple[Array, Array]:
+        """The slopes of the convex part just below and just above zero."""
+        above = namespace(x).full_like(x, self._slope_at_zero)
+        return -above, above
+
+    def curvature(self, x: Array) -> DiagonalCurvature:
+        """The second derivative of each entry; at zero that of either side."""
+        xp = namespace(x)
+        return DiagonalCurvature(self._bend(xp, xp.abs(x)))
+
+    def restrict(self, columns: Array) -> Any:  # noqa: ARG002
+        """Itself: it is the same for all entries."""
+        return self
+
+
 @dataclass(frozen=True)
-class LogSum:
+class LogSum(ConcaveSlope):
     """``alpha sum_i log(1 + |x_i| / theta)`` (Candès, Wakin & Boyd, doi:10.1007/s00041-008-9045-x).
 
     Parameters
@@ -39,40 +133,35 @@ class LogSum:
     def __post_init__(self) -> None:
         set_numbers(self, "alpha", positive="theta")
 
-    def value(self, x: Array) -> float:
-        """The penalty at x."""
-        xp = namespace(x)
-        return self.alpha * float(xp.sum(xp.log1p(xp.abs(x) / self.theta)))
-
-    def prox(self, x: Array, step: float) -> Array:
-        """The larger root of a quadratic, where it beats zero."""
-        t, theta = self.alpha * float(step), self.theta
-
-        def shrink(xp: Any, size: Array) -> Array:
-            # Both factors of the discriminant apart, so that no square overflows.
-            low, high = size + theta - 2 * math.sqrt(t), size + theta + 2 * math.sqrt(t)
-            root = xp.sqrt(xp.where(low > 0, low, 0)) * xp.sqrt(high)
-            gap = size - theta  # (gap + root) / 2 would cancel where the gap is negative
-            stable = 2 * (size * theta - t) / xp.where(gap < 0, root - gap, 1)
-            s = xp.where(gap < 0, stable, (gap + root) / 2)
-            s = xp.where((low > 0) & (s > 0), s, 0)
-            saved = size - 0.5 * s - t * xp.log1p(s / theta) / xp.where(s > 0, s, 1)
-            return xp.where(saved > 0, s, 0)
-
-        return _on_moduli(x, shrink)
-
     @property
-    def convex(self) -> L12:
-        """The l1 norm with the slope at zero."""
-        return L1(self.alpha / self.theta)
+    def _slope_at_zero(self) -> float:
+        return self.alpha / self.theta
 
-    def subtracted_gradient(self, x: Array) -> Array:
-        """Slope at zero minus slope at x."""
-        return _on_moduli(x, lambda _, size: self.alpha / self.theta * size / (self.theta + size))
+    def _cost(self, xp: Any, size: Array) -> Array:
+        return self.alpha * xp.log1p(size / self.theta)
+
+    def _shrink(self, xp: Any, size: Array, step: float) -> Array:
+        """The larger root of a quadratic, where it beats zero."""
+        t, theta = self.alpha * step, self.theta
+        # Both factors of the discriminant apart, so that no square overflows.
+        low, high = size + theta - 2 * math.sqrt(t), size + theta + 2 * math.sqrt(t)
+        root = xp.sqrt(xp.where(low > 0, low, 0)) * xp.sqrt(high)
+        gap = size - theta  # (gap + root) / 2 would cancel where the gap is negative
+        stable = 2 * (size * theta - t) / xp.where(gap < 0, root - gap, 1)
+        s = xp.where(gap < 0, stable, (gap + root) / 2)
+        s = xp.where((low > 0) & (s > 0), s, 0)
+        saved = size - 0.5 * s - t * xp.log1p(s / theta) / xp.where(s > 0, s, 1)
+        return xp.where(saved > 0, s, 0)
+
+    def _relief(self, xp: Any, size: Array) -> Array:  # noqa: ARG002
+        return self._slope_at_zero * size / (self.theta + size)
+
+    def _bend(self, xp: Any, size: Array) -> Array:  # noqa: ARG002
+        return -self.alpha / (self.theta + size) ** 2
 
 
 @dataclass(frozen=True)
-class CappedL1:
+class CappedL1(ConcaveSlope):
     """``alpha sum_i min(|x_i|, theta)`` (Zhang, JMLR 11, 2010).
 
     Parameters
@@ -94,35 +183,34 @@ class CappedL1:
     def __post_init__(self) -> None:
         set_numbers(self, "alpha", positive="theta")
 
-    def value(self, x: Array) -> float:
-        """The penalty at x."""
-        xp = namespace(x)
-        size = xp.abs(x)
-        return self.alpha * float(xp.sum(xp.where(size < self.theta, size, self.theta)))
+    def least_slope(self, x: Array, gradient: Array) -> Array:
+        """As for other penalties; at ``|x_i| = theta``, where it falls on at least one side, the steeper one."""
+        least, xp = super().least_slope(x, gradient), namespace(x)
+        beyond = least - self.alpha * signs(x)  # the slope on the far side of theta
+        steeper = (xp.abs(x) == self.theta) & (xp.real(beyond * signs(x)) < -xp.real(least * signs(x)))
+        return xp.where(steeper, beyond, least)
 
-    def prox(self, x: Array, step: float) -> Array:
+    def _cost(self, xp: Any, size: Array) -> Array:
+        return self.alpha * xp.where(size < self.theta, size, self.theta)
+
+    def _shrink(self, xp: Any, size: Array, step: float) -> Array:
         """Soft thresholding up to where both pieces' minimisers cost the same; beyond it nothing changes."""
-        t, theta = self.alpha * float(step), self.theta
+        t, theta = self.alpha * step, self.theta
         even = theta + 0.5 * t if t <= 2 * theta else math.sqrt(2 * t) * math.sqrt(theta)
+        return xp.where(size > even, size, xp.where(size > t, size - t, 0))
 
-        def shrink(xp: Any, size: Array) -> Array:
-            return xp.where(size > even, size, xp.where(size > t, size - t, 0))
+    def _relief(self, xp: Any, size: Array) -> Array:
+        return xp.where(size > self.theta, xp.full_like(size, self.alpha), 0)
 
-        return _on_moduli(x, shrink)
-
-    @property
-    def convex(self) -> L12:
-        """The l1 norm."""
-        return L1(self.alpha)
-
-    def subtracted_gradient(self, x: Array) -> Array:
-        """Alpha times the sign beyond theta."""
-        return _on_moduli(x, lambda xp, size: xp.where(size > self.theta, xp.full_like(size, self.alpha), 0))
+    def _bend(self, xp: Any, size: Array) -> Array:
+        return xp.zeros_like(size)
 
 
 @dataclass(frozen=True)
-class Lp:
-    """``alpha sum_i |x_i|^p`` for 0 < p < 1. Its slope at zero is infinite, so it has no convex part.
+class Lp(Separable):
+    """``alpha sum_i |x_i|^p`` for 0 < p < 1.
+
+    Its slope at zero is infinite. So it has no convex part, and zero always satisfies the first-order condition.
 
     Parameters
     ----------
@@ -145,33 +233,27 @@ class Lp:
         if self.p >= 1:
             raise ValueError(f"p must lie between 0 and 1, got {self.p}")
 
-    def value(self, x: Array) -> float:
-        """The penalty at x."""
-        xp = namespace(x)
-        return self.alpha * float(xp.sum(xp.abs(x) ** self.p))
+    def _cost(self, xp: Any, size: Array) -> Array:  # noqa: ARG002
+        return self.alpha * size**self.p
 
-    def prox(self, x: Array, step: float) -> Array:
+    def _shrink(self, xp: Any, size: Array, step: float) -> Array:
         """Zero up to a threshold; beyond it the larger root of ``s + t p s^(p-1) = |x|``.
 
         That function is convex right of its minimum, so Newton's method from ``s = |x|`` falls on the root.
         """
-        t, p = self.alpha * float(step), self.p
+        t, p = self.alpha * step, self.p
         jump = (2 * t * (1 - p)) ** (1 / (2 - p))  # the smallest modulus that is not zero
         threshold = jump + t * p * jump ** (p - 1) if t > 0 else 0.0
-
-        def shrink(xp: Any, size: Array) -> Array:
-            kept = size > threshold
-            s = size = xp.where(kept, size, 2 * threshold + 1)
-            for _ in range(20):
-                power = t * p * s ** (p - 1)
-                s = s - (s - size + power) / (1 + (p - 1) * power / s)
-            return xp.where(kept, s, 0)
-
-        return _on_moduli(x, shrink)
+        kept = size > threshold
+        s = size = xp.where(kept, size, 2 * threshold + 1)
+        for _ in range(20):
+            power = t * p * s ** (p - 1)
+            s = s - (s - size + power) / (1 + (p - 1) * power / s)
+        return xp.where(kept, s, 0)
 
 
 @dataclass(frozen=True)
-class MCP:
+class MCP(ConcaveSlope):
     """``sum_i alpha |x_i| - x_i^2 / (2 gamma)`` up to ``|x_i| = gamma alpha``, constant beyond.
 
     The minimax concave penalty (Zhang, doi:10.1214/09-AOS729).
@@ -195,39 +277,36 @@ class MCP:
     def __post_init__(self) -> None:
         set_numbers(self, "alpha", positive="gamma")
 
-    def value(self, x: Array) -> float:
-        """The penalty at x."""
-        xp = namespace(x)
-        size, limit = xp.abs(x), self.gamma * self.alpha
-        size = xp.where(size < limit, size, limit)
-        return float(xp.sum(self.alpha * size - size**2 / (2 * self.gamma)))
+    def scaled(self, factor: float) -> MCP:
+        """The penalty times a factor: ``gamma alpha``, from which on it is constant, stays."""
+        return MCP(factor * self.alpha, self.gamma / factor if factor > 0 else self.gamma)
 
-    def prox(self, x: Array, step: float) -> Array:
+    def _cost(self, xp: Any, size: Array) -> Array:
+        size = self._cut(xp, size)
+        return self.alpha * size - size**2 / (2 * self.gamma)
+
+    def _shrink(self, xp: Any, size: Array, step: float) -> Array:
         """Firm thresholding; hard thresholding where the step makes the inner piece concave."""
-        alpha, gamma, t = self.alpha, self.gamma, self.alpha * float(step)
+        alpha, gamma, t = self.alpha, self.gamma, self.alpha * step
+        if step >= gamma:
+            return xp.where(size > alpha * math.sqrt(gamma) * math.sqrt(step), size, 0)
+        firm = xp.where(size > t, size - t, 0) * (gamma / (gamma - step))
+        return xp.where(firm < size, firm, size)  # the two meet at gamma alpha
 
-        def shrink(xp: Any, size: Array) -> Array:
-            if step >= gamma:
-                return xp.where(size > alpha * math.sqrt(gamma) * math.sqrt(step), size, 0)
-            firm = xp.where(size > t, size - t, 0) * (gamma / (gamma - float(step)))
-            return xp.where(firm < size, firm, size)  # the two meet at gamma alpha
+    def _relief(self, xp: Any, size: Array) -> Array:
+        return self._cut(xp, size) / self.gamma
 
-        return _on_moduli(x, shrink)
+    def _bend(self, xp: Any, size: Array) -> Array:
+        return xp.where(size < self.gamma * self.alpha, xp.full_like(size, -1 / self.gamma), 0)
 
-    @property
-    def convex(self) -> L12:
-        """The l1 norm."""
-        return L1(self.alpha)
-
-    def subtracted_gradient(self, x: Array) -> Array:
-        """``x / gamma``, cut off at alpha."""
+    def _cut(self, xp: Any, size: Array) -> Array:
         limit = self.gamma * self.alpha
-        return _on_moduli(x, lambda xp, size: xp.where(size < limit, size, limit) / self.gamma)
+        return xp.where(size < limit, size, limit)
 
 
-def _on_moduli(x: Array, shrink: Callable[[Any, Array], Array]) -> Array:
-    """Apply a function of moduli and give the signs (phases) of x back."""
+def _on_moduli(x: Array, change: Callable[[Any, Array], Array]) -> Array:
+    """Apply a function to the moduli and give the signs (phases) of x back."""
     xp = namespace(x)
     size = xp.abs(x)
     with np.errstate(over="ignore"):  # in branches that are not taken
-        return with_signs(xp, shrink(xp, size), x, size)
+        return with_signs(xp, change(xp, size), x, size)

@@ -15,7 +15,7 @@ from ell12.backend import as_floating, is_complex, is_number, namespace, number_
 from ell12.checks import check_numbers, check_weights
 from ell12.protocols import Array
 from ell12.prox.kernel import prox_groups, prox_iterative, prox_rows, prox_spectral, prox_vector
-from ell12.prox.layout import as_single, group_rows, lay_out, row_norms, thresholds
+from ell12.prox.layout import as_groups, as_single, lay_out, row_norms, thresholds
 
 
 def soft_threshold(z: Array, t: Any) -> Array:
@@ -77,10 +77,7 @@ def prox_l12(
     array([ 0. , -0.7])
     """
     z = as_floating(z, "z")
-    check_numbers(t=t, l2_weight=l2_weight, weights=weights)
-    check_weights(weights, tuple(z.shape))
-    if nonnegative and is_complex(z):
-        raise TypeError("nonnegative=True needs real z, got complex numbers")
+    _check_options(z, t, l2_weight, weights, nonnegative)
     if math.prod(z.shape) == 0:
         return namespace(z).asarray(z, copy=True)
     if axis is None and is_number(t) and is_number(l2_weight):
@@ -151,18 +148,18 @@ def prox_l12_groups(z: Array, t: Any, groups: Any, *, l2_weight: float = 1.0, we
     array([3., 4., 0., 0.])
     """
     z = as_floating(z, "z")
-    check_numbers(t=t, l2_weight=l2_weight, weights=weights)
-    if np.ndim(t) != 0:
-        raise ValueError(f"t must be one number, got shape {tuple(np.shape(t))}")
-    layout = group_rows(groups)
-    count = layout.members.shape[0]
-    if weights is not None and np.shape(weights) not in ((), (count,)):
-        raise ValueError(f"weights must hold one number for each of the {count} groups")
+    check_numbers(single=True, t=t, l2_weight=l2_weight)
+    layout = as_groups(groups)
+    layout.check_shape(tuple(z.shape), "z")
+    if weights is not None:
+        check_numbers(infinite=True, weights=weights)
+        if np.shape(weights) not in ((), (layout.count,)):
+            raise ValueError(f"weights must hold one number for each of the {layout.count} groups")
     if math.prod(z.shape) == 0:
         return namespace(z).asarray(z, copy=True)
     work = as_single(z)
     x = prox_groups(work, number_like(t, work), layout, number_like(l2_weight, work), weights)
-    return namespace(z).astype(x, z.dtype)
+    return namespace(z).astype(x, z.dtype, copy=False)
 
 
 def prox_l12_spectral(Z: Array, t: Any, *, l2_weight: Any = 1.0) -> Array:
@@ -188,12 +185,13 @@ def prox_l12_spectral(Z: Array, t: Any, *, l2_weight: Any = 1.0) -> Array:
     Z = as_floating(Z, "Z")
     if len(Z.shape) < 2:
         raise ValueError(f"Z must be a matrix or a stack of matrices, got shape {tuple(Z.shape)}")
-    check_numbers(t=t, l2_weight=l2_weight)
+    check_numbers(t=t)
+    check_numbers(single=True, l2_weight=l2_weight)
     if math.prod(Z.shape) == 0:
         return namespace(Z).asarray(Z, copy=True)
     work, count = as_single(Z), len(Z.shape)
     t_rows = thresholds(t, work, tuple(Z.shape[:-1]), (count - 2,))
-    return namespace(Z).astype(prox_spectral(work, t_rows, number_like(l2_weight, work)), Z.dtype)
+    return namespace(Z).astype(prox_spectral(work, t_rows, number_like(l2_weight, work)), Z.dtype, copy=False)
 
 
 def prox_l12_iterative(
@@ -238,8 +236,7 @@ def prox_l12_iterative(
     (array([ 2.5547 , -3.83205,  0.     ]), True)
     """
     z = as_floating(z, "z")
-    check_numbers(t=t, l2_weight=l2_weight, weights=weights)
-    check_weights(weights, tuple(z.shape))
+    _check_options(z, t, l2_weight, weights, nonnegative)
     start = z if start is None else as_floating(start, "start")
     if start.shape != z.shape:
         raise ValueError(f"start must have the shape {tuple(z.shape)} of z, got {tuple(start.shape)}")
@@ -247,3 +244,13 @@ def prox_l12_iterative(
         return namespace(z).asarray(z, copy=True), 0
     numbers = (float(t), float(l2_weight))
     return prox_iterative(z, *numbers, weights, nonnegative, start=start, tol=tol, max_iter=max_iter)
+
+
+def _check_options(z: Array, t: Any, l2_weight: Any, weights: Any, nonnegative: bool) -> None:
+    check_numbers(t=t)
+    check_numbers(single=True, l2_weight=l2_weight)
+    if weights is not None:
+        check_numbers(infinite=True, weights=weights)
+        check_weights(weights, tuple(z.shape))
+    if nonnegative and is_complex(z):
+        raise TypeError("nonnegative=True needs real z, got complex numbers")

@@ -13,7 +13,6 @@ import numpy as np
 
 from ell12.backend import (
     constant,
-    indices_like,
     is_complex,
     is_number,
     is_numpy,
@@ -24,7 +23,7 @@ from ell12.backend import (
 )
 from ell12.backend.compiling import can_compile
 from ell12.protocols import Array
-from ell12.prox.layout import GroupRows, as_single, grouped, row_norms
+from ell12.prox.layout import Groups, as_single
 from ell12.prox.vector import quick_prox
 
 # From this many entries on a batch of short problems goes to the compiled loop: loading the loop costs more than
@@ -48,7 +47,7 @@ def prox_vector(z: Array, t: float, l2_weight: float, weights: Any = None, nonne
     if weights is not None:
         weights = xp.reshape(xp.broadcast_to(like(weights, work), tuple(z.shape)), (-1,))
     x = xp.reshape(prox_rows(xp.reshape(work, (-1,)), t, l2_weight, weights, nonnegative), tuple(z.shape))
-    return xp.astype(x, z.dtype)
+    return xp.astype(x, z.dtype, copy=False)
 
 
 def prox_rows(
@@ -118,17 +117,10 @@ def _compiled_prox_rows(rows: Any, t: float, l2_weight: float) -> Any:
     return compiled.prox_rows(rows, t, l2_weight)
 
 
-def prox_groups(z: Array, t: Any, groups: GroupRows, l2_weight: Any, weights: Any = None) -> Array:
+def prox_groups(z: Array, t: Any, groups: Groups, l2_weight: Any, weights: Any = None) -> Array:
     """The norms of groups of entries as one problem; the groups keep their directions."""
-    xp = namespace(z)
-    rows = grouped(z, groups)
-    size = row_norms(rows)
-    shrunk = prox_vector(size[:, 0], t, l2_weight, weights, nonnegative=True)[:, None]
-    # A group of zeros that must grow (l2_weight above its weight) grows along its first entry.
-    first = xp.astype(positions(rows) == 0, rows.dtype)
-    unit = rows / constant(xp.where(size > 0, size, 1))
-    direction = xp.where(size > 0, unit / xp.where(size > 0, row_norms(unit), 1), first)
-    return xp.take(xp.reshape(shrunk * direction, (-1,)), indices_like(groups.place, z), axis=0)
+    norms = groups.norms(z)
+    return groups.rebuild(z, norms, prox_vector(norms, t, l2_weight, weights, nonnegative=True))
 
 
 def prox_spectral(Z: Array, t: Any, l2_weight: Any) -> Array:

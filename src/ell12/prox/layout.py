@@ -82,47 +82,87 @@ def row_norms(rows: Array) -> Array:
     return xp.where(top == 0, 0, scale * xp.sqrt(xp.where(top == 0, 1, square)))
 
 
-@dataclass(frozen=True)
-class GroupRows:
-    """Groups laid out as rows, padded to the longest, so that group norms are row norms."""
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Groups of the entries of a vector, laid out once for one prox after the other.
 
-    members: Any  # for each group the indices of its entries
-    real: Any  # which of them are not padding
-    place: Any  # for each entry where it stands among the members, flattened
+    Groups of similar sizes share one array of rows, padded to the longest of them. A group is less than twice as
+    long as another of its array, so that all rows together hold fewer than two numbers for each entry.
+    """
+
+    labels: Any  # for each entry the number of its group
+    first: Any  # which entries are the first of their group
+    rows: tuple[
+        tuple[Any, Any], ...
+    ]  # indices of entries, a group in each row; which are not padding, None if all
+    order: Any  # for each group where its row is among the rows of all arrays
+
+    @property
+    def count(self) -> int:
+        """The number of groups."""
+        return self.order.size
+
+    def check_shape(self, shape: tuple[int, ...], name: str) -> None:
+        """Raise where there is not one label for each entry of an array of this shape."""
+        if shape != self.labels.shape:
+            entries = self.labels.size
+            raise ValueError(f"groups has {entries} entries, which does not fit {name} of shape {shape}")
+
+    def norms(self, z: Array) -> Array:
+        """The Euclidean norm of each group."""
+        xp, z = namespace(z), as_single(z)
+        if not self.rows:
+            return xp.abs(z)
+        found = [row_norms(_gathered(z, *rows))[:, 0] for rows in self.rows]
+        return xp.take(xp.concat(found), indices_like(self.order, z), axis=0)
+
+    def spread(self, values: Array) -> Array:
+        """One number for each group, at every entry of the group."""
+        return namespace(values).take(values, indices_like(self.labels, values), axis=0)
+
+    def rebuild(self, z: Array, norms: Array, new: Array) -> Array:
+        """The groups of z, whose norms are given, with new norms and the same directions.
+
+        A group of zeros that must grow (``l2_weight`` above its weight) grows along its first entry.
+        """
+        xp, some = namespace(z), self.spread(norms > 0)
+        unit = z / self.spread(constant(xp.where(norms > 0, norms, 1)))
+        length = self.norms(unit)  # not 1 where the norm of z is so small that it has few digits
+        unit = unit / self.spread(xp.where(norms > 0, length, 1))
+        first = xp.astype(indices_like(self.first, z), z.dtype)
+        return xp.astype(self.spread(new) * xp.where(some, unit, first), z.dtype, copy=False)
 
 
-def group_rows(groups: Any) -> GroupRows:
-    """The layout of groups numbered 0, 1, ...; computed once where one prox after the other uses it."""
-    if isinstance(groups, GroupRows):
+def _gathered(z: Array, members: Any, real: Any) -> Array:
+    """The entries of z with these indices, zeros where they are not real."""
+    xp = namespace(z)
+    rows = xp.reshape(xp.take(z, indices_like(members.reshape(-1), z), axis=0), members.shape)
+    return rows if real is None else xp.where(indices_like(real, z), rows, 0)
+
+
+def as_groups(groups: Any) -> Groups:
+    """The layout of groups numbered 0, 1, ..., or the layout itself."""
+    if isinstance(groups, Groups):
         return groups
     labels = as_numpy(groups)
     if labels.ndim != 1 or (labels.size and labels.dtype.kind not in "iu"):
         raise ValueError("groups must hold one integer per entry")
-    labels = labels.astype(np.int64)
-    counts = np.bincount(labels) if labels.size and labels.min() >= 0 else np.zeros(labels.size, dtype=int)
+    # Labels without gaps are smaller than the number of entries; larger ones would take memory to count.
+    counted = labels.size and labels.min() >= 0 and labels.max() < labels.size
+    counts = np.bincount(labels.astype(np.int64)) if counted else np.zeros(labels.size, dtype=int)
     if np.any(counts == 0):
         raise ValueError("groups must be numbered 0, 1, ... without gaps")
-    width, order = int(counts.max(initial=0)), np.argsort(labels, kind="stable")
-    slot = np.arange(labels.size) - (np.cumsum(counts) - counts)[labels[order]]
-    members = np.zeros((counts.size, width), dtype=np.int64)
-    real = np.zeros((counts.size, width), dtype=bool)
-    members[labels[order], slot] = order
-    real[labels[order], slot] = True
-    place = np.empty(labels.size, dtype=np.int64)
-    place[order] = labels[order] * width + slot
-    return GroupRows(members, real, place)
-
-
-def grouped(z: Array, groups: GroupRows) -> Array:
-    """The entries of z laid out one group per row, zeros as padding."""
-    if tuple(z.shape) != groups.place.shape:
-        entries = groups.place.size
-        raise ValueError(f"groups has {entries} entries, which does not fit z of shape {tuple(z.shape)}")
-    xp = namespace(z)
-    flat = xp.take(z, indices_like(groups.members.reshape(-1), z), axis=0)
-    return xp.where(indices_like(groups.real, z), xp.reshape(flat, groups.members.shape), 0)
-
-
-def group_norms(z: Array, groups: Any) -> Array:
-    """The Euclidean norm of each group of entries of z."""
-    return row_norms(grouped(z, group_rows(groups)))[:, 0]
+    labels, entries = labels.astype(np.int64), np.argsort(labels, kind="stable")
+    starts = np.cumsum(counts) - counts
+    first = np.zeros(labels.size, dtype=bool)
+    first[entries[starts]] = True
+    kinds = np.frexp(counts)[1]  # the binary digits of the sizes
+    rows, numbers = [], []
+    for kind in np.unique(kinds):
+        numbers.append(np.flatnonzero(kinds == kind))
+        sizes, begin = counts[numbers[-1], None], starts[numbers[-1], None]
+        slots = np.arange(sizes.max())
+        real = slots < sizes
+        rows.append((entries[begin + np.where(real, slots, 0)], None if real.all() else real))
+    order = np.argsort(np.concatenate(numbers)) if numbers else np.empty(0, dtype=np.int64)
+    return Groups(labels, first, tuple(rows), order)

@@ -70,7 +70,8 @@ class AISImpute:
     random_state: int = 0
 
     def __post_init__(self) -> None:
-        check_counts(passes=self.passes, spare=self.spare, max_rank=self.max_rank)
+        check_counts(passes=self.passes, spare=self.spare)
+        check_counts(least=1, max_rank=self.max_rank)
         if not 0 <= self.decay < 1:
             raise ValueError(f"decay must lie in [0, 1), got {self.decay}")
 

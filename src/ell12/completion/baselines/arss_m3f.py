@@ -90,7 +90,8 @@ class ARSSM3F:
     random_state: int = 0
 
     def __post_init__(self) -> None:
-        check_counts(max_rank=self.max_rank, growth=self.growth, steps=self.steps, final_steps=self.final_steps)
+        check_counts(growth=self.growth, steps=self.steps, final_steps=self.final_steps)
+        check_counts(least=1, max_rank=self.max_rank)
         if not 0 < self.share <= 1:
             raise ValueError(f"share must lie in (0, 1], got {self.share}")
         for name in ("inner_tol", "outer_tol"):

@@ -61,7 +61,8 @@ class ER1MP:
     random_state: int = 0
 
     def __post_init__(self) -> None:
-        check_counts(max_rank=self.max_rank, steps_per_iterate=self.steps_per_iterate)
+        check_counts(steps_per_iterate=self.steps_per_iterate)
+        check_counts(least=1, max_rank=self.max_rank)
         if self.steps_per_iterate == 0:
             raise ValueError("steps_per_iterate must be at least 1, got 0")
 

@@ -76,7 +76,7 @@ class LMaFit:
     random_state: int = 0
 
     def __post_init__(self) -> None:
-        check_counts(rank=self.rank, first_rank=self.first_rank)
+        check_counts(least=1, rank=self.rank, first_rank=self.first_rank)
         set_numbers(self, "stall")
         if self.strategy not in ("fixed", "decreasing", "increasing"):
             raise ValueError(f"strategy must be 'fixed', 'decreasing' or 'increasing', got {self.strategy!r}")

@@ -54,7 +54,8 @@ class SoftImpute:
     random_state: int = 0
 
     def __post_init__(self) -> None:
-        check_counts(passes=self.passes, spare=self.spare, max_rank=self.max_rank)
+        check_counts(passes=self.passes, spare=self.spare)
+        check_counts(least=1, max_rank=self.max_rank)
 
     def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate]:
         """Yield one iterate a step."""

@@ -1,0 +1,140 @@
+"""l1-2 of norms: of groups of a vector's entries, and of a matrix's rows. A group, or a row, is zero or not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from ell12.backend import namespace, positions
+from ell12.checks import set_numbers
+from ell12.penalties.family import ModuliL12
+from ell12.protocols import Array
+from ell12.prox.layout import as_groups, row_norms
+
+
+class BlockL12(ModuliL12):
+    """l1-2 of norms. A subclass says what the norms are."""
+
+    signed: ClassVar[bool] = False
+
+    def moduli(self, x: Array) -> Array:
+        """The norms."""
+        return self._sizes(x)
+
+    def directions(self, x: Array) -> Array:
+        """What belongs to one norm, divided by it."""
+        sizes = self._sizes(x)
+        return x / self.spread(namespace(x).where(sizes > 0, sizes, 1))
+
+
+@dataclass(frozen=True, eq=False)
+class GroupL12(BlockL12):
+    """``alpha (sum_g w_g ||x_g||_2 - l2_weight ||x||_2)`` over groups of entries.
+
+    Parameters
+    ----------
+    alpha : float
+        Strength, at least 0.
+    groups : array of int
+        The group, 0, 1, ..., of each entry of x.
+    l2_weight : float
+        Weight of the subtracted norm; 0 is the group lasso.
+    weights : array, optional
+        One per group; the square root of a group's size is a common choice. A group of weight 0 is not penalised,
+        and enters neither norm. 1 by default.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> GroupL12(1.0, [0, 0, 1]).value(np.array([3.0, 4.0, 0.0]))
+    0.0
+    """
+
+    alpha: float
+    groups: Any
+    l2_weight: float = 1.0
+    weights: Any = None
+
+    def __post_init__(self) -> None:
+        set_numbers(self, "alpha", "l2_weight")
+        object.__setattr__(self, "groups", as_groups(self.groups))
+        self._set_weights()
+        count = self.groups.count
+        if self.weights is not None and tuple(self.weights.shape) not in ((), (count,)):
+            raise ValueError(f"weights must hold one number for each of the {count} groups")
+
+    def check_shape(self, shape: tuple[int, ...]) -> None:
+        """Raise unless there is one label for each entry."""
+        self.groups.check_shape(shape, "x")
+
+    def rebuild(self, x: Array, moduli: Array, new: Array) -> Array:
+        """The groups keep their directions."""
+        return self.groups.rebuild(x, moduli, new)
+
+    def spread(self, values: Array) -> Array:
+        """One number for each group, beside the entries; one for all stays as it is."""
+        return self.groups.spread(values) if values.shape else values
+
+    def _sizes(self, x: Array) -> Array:
+        return self.groups.norms(x)
+
+
+@dataclass(frozen=True, eq=False)
+class RowsL12(BlockL12):
+    """``alpha (sum_j w_j ||x_j||_2 - l2_weight ||x||_F)`` over the rows x_j of a matrix: a row is zero or not.
+
+    Parameters
+    ----------
+    alpha : float
+        Strength, at least 0.
+    l2_weight : float
+        Weight of the subtracted norm: 1 is l1-2, 0 the penalty of scikit-learn's MultiTaskLasso.
+    weights : array, optional
+        One per row, at least 0. A row of weight 0 is not penalised, and enters neither norm. 1 by default.
+    nonnegative : bool
+        Allow ``x >= 0`` only.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> RowsL12(1.0).value(np.array([[3.0, 4.0], [0.0, 0.0]]))
+    0.0
+    """
+
+    alpha: float
+    l2_weight: float = 1.0
+    weights: Any = None
+    nonnegative: bool = False
+
+    def __post_init__(self) -> None:
+        set_numbers(self, "alpha", "l2_weight")
+        self._set_weights()
+
+    def check_shape(self, shape: tuple[int, ...]) -> None:
+        """Raise unless it is that of a matrix, and there is one weight for each row."""
+        if len(shape) != 2:
+            raise ValueError(f"x must be a matrix, got shape {shape}")
+        if self.weights is not None and (self.weights.shape != shape[:1] or 0 in shape):
+            got = tuple(self.weights.shape)
+            raise ValueError(f"weights must hold one number for each of {shape[0]} rows, got {got}")
+
+    def moduli(self, x: Array) -> Array:
+        """The norms; where x must not be negative those of the positive part, or the largest entry if none is."""
+        norms = self._sizes(self._allowed(x))
+        xp = namespace(x)
+        return xp.where(norms > 0, norms, xp.max(x, axis=1)) if self.nonnegative else norms
+
+    def rebuild(self, x: Array, moduli: Array, new: Array) -> Array:
+        """The rows keep their directions; where x must not be negative, those of their positive parts."""
+        xp, some = namespace(x), moduli[:, None] > 0
+        unit = self._allowed(x) / xp.where(some, moduli[:, None], 1)
+        # A row without a direction that must grow (l2_weight above its weight) grows along one entry.
+        single = xp.astype(positions(x) == xp.argmax(x, axis=1, keepdims=True), x.dtype)
+        return new[:, None] * xp.where(some, unit, single)
+
+    def spread(self, values: Array) -> Array:
+        """One number for each row, as a column."""
+        return values[:, None]
+
+    def _sizes(self, x: Array) -> Array:
+        return row_norms(x)[:, 0]

@@ -1,0 +1,54 @@
+"""Second derivatives of penalties: a diagonal, and for l1-2 one direction more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ell12.backend import device, indices_like, namespace
+from ell12.protocols import Array
+
+
+@dataclass(frozen=True, eq=False)
+class DiagonalCurvature:
+    """``diag(diagonal) + weight unit unit'``, an `ell12.protocols.Curvature`.
+
+    Parameters
+    ----------
+    diagonal : array of shape (n,)
+        One number for each entry of x.
+    unit : array of shape (n,), optional
+        A vector of length 1, or of zeros.
+    weight : float
+        How much of it, at least 0.
+    """
+
+    diagonal: Array
+    unit: Array | None = None
+    weight: float = 0.0
+
+    @property
+    def largest(self) -> float:
+        """A bound on the modulus of the eigenvalues: they lie from the least entry to the greatest plus weight."""
+        xp = namespace(self.diagonal)
+        if self.diagonal.shape[0] == 0:
+            return 0.0
+        return max(-float(xp.min(self.diagonal)), float(xp.max(self.diagonal)) + self.weight)
+
+    def matrix(self, columns: Array) -> Array:
+        """The block of the given entries, which a NumPy array names, as a dense matrix."""
+        xp, (diagonal, unit) = namespace(self.diagonal), self._within(columns)
+        matrix = xp.eye(diagonal.shape[0], dtype=diagonal.dtype, device=device(diagonal)) * diagonal
+        return matrix if unit is None else matrix + (self.weight * unit)[:, None] * unit[None, :]
+
+    def product(self, columns: Array) -> Callable[[Array], Array]:
+        """The map ``v -> matrix(columns) v``, without that matrix."""
+        diagonal, unit = self._within(columns)
+        if unit is None:
+            return lambda v: diagonal * v
+        return lambda v: diagonal * v + (self.weight * (unit @ v)) * unit
+
+    def _within(self, columns: Array) -> tuple[Array, Array | None]:
+        xp, which = namespace(self.diagonal), indices_like(columns, self.diagonal)
+        unit = None if self.unit is None else xp.take(self.unit, which, axis=0)
+        return xp.take(self.diagonal, which, axis=0), unit

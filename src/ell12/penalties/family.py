@@ -1,0 +1,201 @@
+"""What all l1-2 penalties share, whatever the numbers are whose moduli they penalise.
+
+`ell12.L12` penalises entries, `ell12.GroupL12` norms of groups, `ell12.RowsL12` norms of rows, and
+`ell12.ColumnsL12` entries in many problems at once. They differ in how an array becomes moduli, and moduli become
+an array.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ell12.backend import as_floating, indices_like, is_complex, like, max_abs, namespace, norm
+from ell12.backend.norms import l1_and_l2
+from ell12.checks import as_array, as_step, check_numbers
+from ell12.protocols import Array
+from ell12.prox.kernel import prox_vector
+
+
+class ModuliL12:
+    """``alpha (sum_i w_i |m_i| - l2_weight ||m||_2)`` of the moduli m of an array.
+
+    A modulus of weight 0 is not penalised at all: it enters neither norm. One of infinite weight is held at zero.
+    """
+
+    alpha: float
+    l2_weight: float
+    weights: Any
+    nonnegative: bool = False
+    signed: ClassVar[bool] = True  # whether moduli carry the signs of single entries
+
+    _free: Any = None  # which moduli have weight 0
+    _held: Any = None  # the weights for the kernel, which holds the free ones at zero
+
+    def moduli(self, x: Array) -> Array:
+        """The numbers whose moduli are penalised: here the entries themselves."""
+        return x
+
+    def rebuild(self, x: Array, moduli: Array, new: Array) -> Array:  # noqa: ARG002
+        """The array with the ``new`` moduli that has the directions of x, whose own moduli are given too."""
+        return new
+
+    def directions(self, x: Array) -> Array:
+        """The array with the directions of x and moduli 1, or 0 where those of x are."""
+        return signs(x)
+
+    def spread(self, values: Array) -> Array:
+        """One number for each modulus, shaped to stand beside the entries of an array."""
+        return values
+
+    def check_shape(self, shape: tuple[int, ...]) -> None:
+        """Raise where the penalty, with its weights, does not take an array of this shape."""
+        raise NotImplementedError
+
+    def value(self, x: Array) -> float:
+        """The penalty at x; infinite where a negative entry is not allowed."""
+        x = self._checked(x)
+        if self.nonnegative and bool(namespace(x).any(x < 0)):
+            return math.inf
+        return self.alpha * self._difference(x) if self.alpha > 0 else 0.0
+
+    def prox(self, x: Array, step: float) -> Array:
+        """`ell12.prox.prox_l12` of the moduli with threshold ``alpha * step``; those of weight 0 pass."""
+        x, step = self._checked(x), as_step(step)
+        if self.alpha * step == 0:
+            return self._allowed(x)
+        moduli = self.moduli(x)
+        return self._with_free(x, self.rebuild(x, moduli, self._prox_moduli(moduli, step)))
+
+    @property
+    def convex(self) -> Any:
+        """The part without the subtracted norm."""
+        return replace(self, l2_weight=0.0)  # type: ignore[type-var]
+
+    def scaled(self, factor: float) -> Any:
+        """The penalty times a factor."""
+        return replace(self, alpha=factor * self.alpha)  # type: ignore[type-var]
+
+    def subtracted_gradient(self, x: Array) -> Array:
+        """``alpha l2_weight x / ||x||``; zero at zero, and where the weight is 0."""
+        return self._tangent(self._checked(x))
+
+    def violation(self, x: Array, gradient: Array) -> float:
+        """The largest violation of the first-order condition where the loss has this gradient.
+
+        The largest modulus of `least_slope`. At zero, where the norm has no gradient, that of one proximal step.
+        """
+        return max_abs(self._violations(x, gradient))
+
+    def least_slope(self, x: Array, gradient: Array) -> Array:
+        """The subgradient of the objective whose moduli are smallest, where the loss has this gradient.
+
+        Where x is not zero it is ``gradient - alpha l2_weight x/||x|| + alpha w x/|x|``. Where x is zero it is
+        what the modulus of ``gradient - alpha l2_weight x/||x||`` has above ``alpha w``.
+        """
+        x = self._checked(x)
+        xp, support = namespace(x), self.spread(self.moduli(x) != 0)
+        slope, threshold = gradient - self._tangent(x), self._threshold(x)
+        # An infinite threshold counts on the support only.
+        pull = threshold if self.weights is None else xp.where(support, self.spread(threshold), 0)
+        on = slope + pull * self.directions(x)
+        if self.nonnegative:  # what pushes against the bound is no violation
+            on, slope = xp.where((x == 0) & (on > 0), 0, on), xp.where(slope > 0, 0, slope)
+        off = self._sizes(slope) - threshold
+        return xp.where(support, on, self.spread(xp.where(off > 0, off, 0)) * self.directions(slope))
+
+    def _set_weights(self) -> None:
+        """Check the weights, once, and find the moduli that are free."""
+        if self.weights is None:
+            return
+        weights = as_floating(self.weights, "weights")
+        check_numbers(infinite=True, weights=weights)
+        object.__setattr__(self, "weights", weights)
+        xp, free = namespace(weights), weights == 0
+        some = bool(xp.any(free))
+        object.__setattr__(self, "_free", free if some else None)
+        object.__setattr__(self, "_held", xp.where(free, math.inf, weights) if some else weights)
+
+    def _checked(self, x: Any) -> Array:
+        x = as_array(x, "x")
+        self.check_shape(tuple(x.shape))
+        if self.nonnegative and is_complex(x):
+            raise TypeError("nonnegative=True needs real x, got complex numbers")
+        return x
+
+    def _difference(self, x: Array) -> Any:
+        """The weighted sum of the moduli less ``l2_weight`` times their norm."""
+        moduli = self.moduli(self._penalised(x))
+        if self.weights is None:
+            total, length = l1_and_l2(moduli)
+        else:  # an infinite weight holds its modulus at zero, which costs nothing
+            xp = namespace(x)
+            weights = xp.where(moduli != 0, self._beside(self.weights, x), 0)
+            total, length = float(xp.sum(weights * xp.abs(moduli))), norm(moduli)
+        return total - self.l2_weight * length
+
+    def _prox_moduli(self, moduli: Array, step: float) -> Array:
+        nonnegative = self.nonnegative or not self.signed
+        return prox_vector(moduli, self.alpha * step, self.l2_weight, self._held, nonnegative)
+
+    def _violations(self, x: Array, gradient: Array) -> Array:
+        """The violation of each modulus."""
+        sizes = self._sizes(self.least_slope(x, gradient))
+        zero = self.l2_weight > 0 and self._is_zero(self._penalised(x))
+        if zero is False:
+            return sizes
+        moved = self._sizes(self._penalised(self.prox(-gradient, 1.0)))
+        return namespace(sizes).where(zero & (moved > sizes), moved, sizes)
+
+    def _tangent(self, x: Array) -> Array:
+        return self.l2_weight * self._strength(x) * self._unit(self._penalised(x))
+
+    def _strength(self, x: Array) -> Any:  # noqa: ARG002
+        return self.alpha
+
+    def _unit(self, x: Array) -> Array:
+        return x / (norm(x) or 1.0)
+
+    def _is_zero(self, x: Array) -> Any:
+        return max_abs(x) == 0
+
+    def _sizes(self, x: Array) -> Array:
+        """The norm of what belongs to each modulus."""
+        return namespace(x).abs(x)
+
+    def _threshold(self, x: Array) -> Any:
+        """``alpha w``, one for each modulus."""
+        if self.weights is None:
+            return self._strength(x)
+        weights = self._beside(self.weights, x)
+        return self._strength(x) * weights if self.alpha > 0 else namespace(x).zeros_like(weights)
+
+    def _beside(self, values: Any, x: Array) -> Array:
+        """Weights as an array of the kind of x, shaped as the moduli are."""
+        return like(values, x)
+
+    def _free_like(self, x: Array) -> Array:
+        """Which entries of x are not penalised."""
+        return self.spread(indices_like(self._free, x) if isinstance(self._free, np.ndarray) else self._free)
+
+    def _penalised(self, x: Array) -> Array:
+        """X with zeros where the weight is 0."""
+        return x if self._free is None else namespace(x).where(self._free_like(x), 0, x)
+
+    def _allowed(self, x: Array) -> Array:
+        return namespace(x).where(x < 0, 0, x) if self.nonnegative else x
+
+    def _with_free(self, x: Array, shrunk: Array) -> Array:
+        return shrunk if self._free is None else namespace(x).where(self._free_like(x), self._allowed(x), shrunk)
+
+
+def signs(x: Array) -> Array:
+    """The sign of each entry, the phase of a complex one; 0 at zero."""
+    xp = namespace(x)
+    if not is_complex(x):
+        return xp.sign(x)
+    size = xp.abs(x)
+    return x / xp.where(size > 0, size, 1)
