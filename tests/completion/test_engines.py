@@ -22,11 +22,11 @@ from ell12 import (
     minimize,
     stationarity,
 )
-from ell12.completion import alternating
-from ell12.completion.alternating import plainly_solved_rows, solve_rows
+from ell12.completion import sweeps
 from ell12.completion.forms import SparsePlusLowRank, combined_norm
 from ell12.completion.leading import WarmBlock, orthonormal
 from ell12.completion.strength import alpha_max
+from ell12.completion.sweeps import plainly_solved_rows, solve_rows
 
 PROXIMAL = [FullSVD(), BlockAPG(), FactoredAPG(), MatrixSequentialConvex(), MatrixDCA()]
 ALL = [*PROXIMAL, AlternatingLeastSquares(30), MatrixSequentialConvex("full")]
@@ -231,7 +231,7 @@ def test_wrong_ranks(make, max_rank):
 @pytest.mark.parametrize("n_threads", [1, 3])
 def test_compiled_rows_agree_with_plain_ones(dtype, n_threads, monkeypatch):
     pytest.importorskip("numba")
-    monkeypatch.setattr(alternating, "COMPILED_FROM", 1)
+    monkeypatch.setattr(sweeps, "COMPILED_FROM", 1)
     loss, random = noisy((400, 30), known=0.4), np.random.default_rng(0)
     observed = loss.observed
     H, prior = random.standard_normal((30, 6)).astype(dtype), random.standard_normal((400, 6)).astype(dtype)
@@ -248,7 +248,7 @@ def test_compiled_rows_agree_with_plain_ones(dtype, n_threads, monkeypatch):
 
 def test_many_rows_with_few_entries_are_compiled_too(monkeypatch):
     pytest.importorskip("numba")
-    monkeypatch.setattr(alternating, "plainly_solved_rows", None)  # which takes as long for a row without entries
+    monkeypatch.setattr(sweeps, "plainly_solved_rows", None)  # which takes as long for a row without entries
     starts, H, prior = np.minimum(np.arange(5001), 2), np.ones((3, 2)), np.ones((5000, 2))
     found = solve_rows(starts, np.array([0, 2]), np.array([4.0, 5.0]), H, np.array([2.0, 4.0]), prior)
     np.testing.assert_allclose(found[2:], prior[2:] / [2.0, 4.0])

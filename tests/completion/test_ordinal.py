@@ -6,8 +6,16 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 
-from ell12 import minimize
-from ell12.completion import CompletionLoss, LowRank, Observed
+from ell12 import SpectralL12, minimize
+from ell12.completion import (
+    AlternatingLeastSquares,
+    BlockAPG,
+    CompletionLoss,
+    FactoredAPG,
+    LowRank,
+    MatrixSequentialConvex,
+    Observed,
+)
 from ell12.completion.baselines import ARSSM3F
 from ell12.completion.ordinal import OrdinalHingeLoss
 from ell12.penalties import NoPenalty, SquaredFrobenius
@@ -121,3 +129,23 @@ def test_quantised_pixels():
     predicted = loss.predict(result.x, *np.nonzero(~known))
     error = np.sqrt(np.mean((predicted - image[~known]) ** 2))
     assert error < 0.5 * image[~known].std()
+
+
+@pytest.mark.parametrize("solver", [BlockAPG(), FactoredAPG(), MatrixSequentialConvex()])
+def test_proximal_solvers_take_the_step_that_the_loss_allows(solver):
+    loss = OrdinalHingeLoss(Observed.from_mask(*ratings(m=15, n=12, levels=4)))
+    penalty = SpectralL12(1.0, l2_weight=0.0)  # convex: there is one minimum
+    x = np.zeros((15, 12))
+    for _ in range(600):  # plain proximal gradient on dense matrices
+        gradient = loss.gradient(Point(None, x[loss.observed.rows, loss.observed.columns])).toarray()
+        U, s, Vt = np.linalg.svd(x - gradient / 3)
+        x = U[:, :12] * np.maximum(s - 1 / 3, 0) @ Vt
+    expected = loss.value(Point(None, x[loss.observed.rows, loss.observed.columns])) + penalty.value(x)
+    result = minimize(loss, penalty, solver=solver, tol=1e-3)
+    assert result.converged
+    assert result.objective == pytest.approx(expected, rel=1e-6)
+
+
+def test_alternating_least_squares_refuses_a_loss_that_is_not_squared(loss):
+    with pytest.raises(TypeError, match=r"AlternatingLeastSquares .*OrdinalHingeLoss.* lacks make_sweep"):
+        minimize(loss, SpectralL12(1.0), solver=AlternatingLeastSquares(3))

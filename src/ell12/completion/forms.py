@@ -1,26 +1,54 @@
 """Two ways to hold the matrices of a proximal step: dense, or as factors beside a sparse matrix.
 
-A step needs a combination Y of past estimates, the target ``Z = Y - S(Y - O)`` of its prox, and an estimate made
-of the singular triplets that the prox keeps.
+A step needs a combination Y of past estimates, the matrix Z that a gradient step from Y leads to, and an estimate
+made of the singular triplets that the prox of Z keeps.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from ell12.backend import namespace, norm
-from ell12.completion.loss import CompletionLoss
+from ell12.completion.loss import EntryLoss
 from ell12.completion.low_rank import LowRank
 from ell12.protocols import Array, Point
 
-DENSE_FROM = 0.25  # the share of known entries from which the dense form is the faster one
-DENSE_LIMIT = 2**26  # entries; a larger dense matrix is not made unasked
+DENSE_FROM = 0.25  # The dense form is the faster one where at least this share of the entries is known.
+DENSE_LIMIT = 2**26  # A dense matrix of more entries than this is not made unasked.
 
 
-@dataclass(frozen=True)
-class Estimate:
+class Mixture:
+    """``sum_i c_i X_i`` of estimates: it adds and scales, and nothing is computed before it is asked for."""
+
+    def __init__(self, terms: dict[Estimate, float]) -> None:
+        self.terms = terms
+
+    def __add__(self, other: Mixture) -> Mixture:
+        total = dict(self.terms)
+        for estimate, c in other.terms.items():
+            total[estimate] = total.get(estimate, 0.0) + c
+        return Mixture({estimate: c for estimate, c in total.items() if c != 0})
+
+    def __sub__(self, other: Mixture) -> Mixture:
+        return self + -1.0 * other
+
+    def __rmul__(self, factor: float) -> Mixture:
+        return Mixture({estimate: factor * c for estimate, c in self.terms.items()})
+
+    def combine(self, part: str) -> Any:
+        """The combination of the estimates' predictions, or of their full matrices."""
+        return combined([(c, getattr(estimate, part)) for estimate, c in self.terms.items()])
+
+    @property
+    def factors(self) -> list[tuple[float, LowRank]]:
+        """The low-rank matrices with their weights."""
+        return [(c, estimate.x) for estimate, c in self.terms.items()]
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate(Mixture):
     """A low-rank matrix with its entries at the known places and, in the dense form, all of them."""
 
     x: LowRank
@@ -28,27 +56,23 @@ class Estimate:
     full: Array = None
 
     @property
+    def terms(self) -> dict[Estimate, float]:  # type: ignore[override]
+        """Itself."""
+        return {self: 1.0}
+
+    @property
     def point(self) -> Point:
         """What the loss and the loop know of it."""
         return Point(self.x, self.prediction)
 
 
-class Combination(NamedTuple):
-    """``sum_i c_i X_i`` with its entries at the known places."""
-
-    matrix: Any
-    prediction: Array
-
-
-Terms = list[tuple[float, Estimate]]
-
-
 class DenseForm:
     """Every matrix is dense; on any kind of array."""
 
-    def __init__(self, loss: CompletionLoss) -> None:
-        self.observed = loss.observed
-        self.known, self.values = self.observed.mask(), self.observed.dense()
+    def __init__(self, loss: EntryLoss) -> None:
+        self.loss, self.observed, self.known = loss, loss.observed, loss.observed.mask()
+        self.goals: Array = None
+        self.filled: Array = None
 
     def estimate(self, x: LowRank) -> Estimate:
         """The estimate of these singular triplets."""
@@ -56,44 +80,45 @@ class DenseForm:
         xp = namespace(full)
         return Estimate(x, xp.take(xp.reshape(full, (-1,)), self.observed.flat, axis=0), full)
 
-    def combine(self, terms: Terms) -> Combination:
-        """The combination of estimates."""
-        return Combination(
-            combined([(c, e.full) for c, e in terms]), combined([(c, e.prediction) for c, e in terms])
-        )
+    def step(self, y: Mixture, length: float) -> tuple[Array, Array]:
+        """Y, and the matrix that a gradient step of this length leads to: only its known entries move."""
+        matrix, goals = y.combine("full"), self.loss.after_step(y.combine("prediction"), length)
+        if goals is not self.goals:  # for the squared error they are always the same
+            self.goals, self.filled = goals, self.observed.dense(goals)
+        return matrix, namespace(matrix).where(self.known, self.filled, matrix)
 
-    def target(self, y: Combination, slope: LowRank | None) -> Array:
-        """``Y - S(Y - O) + slope``: the known entries, and Y's where none is known."""
-        Z = namespace(self.values).where(self.known, self.values, y.matrix)
-        return Z if slope is None else Z + slope.to_array()
+    def add(self, Z: Array, factor: float, x: LowRank) -> Array:
+        """``Z + factor X``."""
+        return Z + factor * x.to_array()
 
-    def distance(self, new: Estimate, y: Combination) -> float:
+    def distance(self, new: Estimate, matrix: Array) -> float:
         """The Frobenius norm of their difference."""
-        return norm(new.full - y.matrix)
+        return norm(new.full - matrix)
 
 
 class FactoredForm:
     """Every matrix is a sum of low-rank ones and a sparse one; NumPy arrays alone."""
 
-    def __init__(self, loss: CompletionLoss) -> None:
-        self.loss, self.observed = loss, loss.observed
+    def __init__(self, loss: EntryLoss) -> None:
+        self.loss = loss
 
     def estimate(self, x: LowRank) -> Estimate:
         """The estimate of these singular triplets."""
         return Estimate(x, self.loss.point(x).prediction)
 
-    def combine(self, terms: Terms) -> Combination:
-        """The combination of estimates."""
-        return Combination([(c, e.x) for c, e in terms], combined([(c, e.prediction) for c, e in terms]))
+    def step(self, y: Mixture, length: float) -> tuple[Any, SparsePlusLowRank]:
+        """Y as its terms, and the matrix that a gradient step of this length leads to."""
+        prediction = y.combine("prediction")
+        move = self.loss.observed.sparse(self.loss.after_step(prediction, length) - prediction)
+        return y.factors, SparsePlusLowRank(move, y.factors)
 
-    def target(self, y: Combination, slope: LowRank | None) -> SparsePlusLowRank:
-        """``Y - S(Y - O) + slope``, the middle term sparse."""
-        terms = y.matrix if slope is None else [*y.matrix, (1.0, slope)]
-        return SparsePlusLowRank(self.observed.sparse(self.observed.values - y.prediction), terms)
+    def add(self, Z: SparsePlusLowRank, factor: float, x: LowRank) -> SparsePlusLowRank:
+        """``Z + factor X``."""
+        return SparsePlusLowRank(Z.sparse, [*Z.terms, (factor, x)])
 
-    def distance(self, new: Estimate, y: Combination) -> float:
+    def distance(self, new: Estimate, terms: list[tuple[float, LowRank]]) -> float:
         """The Frobenius norm of their difference, from the factors' inner products."""
-        return combined_norm([(1.0, new.x), *((-c, x) for c, x in y.matrix)])
+        return combined_norm([(1.0, new.x), *((-c, x) for c, x in terms)])
 
 
 class SparsePlusLowRank:
@@ -127,7 +152,7 @@ def combined_norm(terms: list[tuple[float, LowRank]]) -> float:
     return math.sqrt(max(square, 0.0))
 
 
-def suits_dense(loss: CompletionLoss) -> bool:
+def suits_dense(loss: EntryLoss) -> bool:
     """Whether the dense form is the faster one, and small enough to be made unasked."""
     observed = loss.observed
     return observed.fraction >= DENSE_FROM and math.prod(observed.shape) <= DENSE_LIMIT

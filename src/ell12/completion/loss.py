@@ -1,16 +1,97 @@
-"""The squared error on the known entries of a matrix."""
+"""Losses on the known entries of a matrix: what their solvers may ask for, and the squared error."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Protocol
 
 from ell12.backend import inner, is_numpy
 from ell12.completion.low_rank import LowRank
 from ell12.completion.observed import Observed, as_observed
+from ell12.completion.sweeps import Sweep
 from ell12.protocols import Array, Loss, Point
 
 
-class CompletionLoss:
+class EntryLoss(Loss, Protocol):
+    """A smooth function of the known entries of a matrix: what proximal steps on matrices need."""
+
+    observed: Observed
+
+    def residual(self, point: Point) -> Array:
+        """The derivative by each known entry."""
+        ...
+
+    def after_step(self, prediction: Array, length: float) -> Array:
+        """The known entries after a gradient step of this length from these."""
+        ...
+
+
+class SweepLoss(Loss, Protocol):
+    """A squared error whose rows, and whose columns, can each be solved for: for alternating least squares."""
+
+    observed: Any
+
+    def make_sweep(self, penalty: Any, n_threads: int) -> Callable[[LowRank], LowRank]:
+        """The map from a matrix to the one after a pass over the rows and one over the columns."""
+        ...
+
+
+class MatrixLoss:
+    """A loss whose unknown is a `LowRank` matrix; ``observed`` knows its shape and dtype."""
+
+    observed: Any
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.observed!r})"
+
+    def start(self) -> LowRank:
+        """The zero matrix, of rank 0."""
+        return LowRank.zeros(self.observed.shape, like=self.observed.values)
+
+    def lipschitz(self) -> float:
+        """1: S is a projection."""
+        return 1.0
+
+    def check_start(self, x0: Any) -> LowRank:
+        """``x0`` if it is a finite low-rank matrix of the right shape and kind, else an error."""
+        observed = self.observed
+        if not isinstance(x0, LowRank):
+            raise TypeError(f"x0 must be a LowRank matrix, got {type(x0).__name__}; see LowRank.from_factors")
+        if x0.shape != observed.shape:
+            raise ValueError(f"x0 must have shape {observed.shape}, got {x0.shape}")
+        if is_numpy(x0.U) != is_numpy(observed.values):
+            raise TypeError("x0 must be of the same kind of arrays as the observed entries")
+        if not x0.is_finite():
+            raise ValueError("x0 holds NaN or infinity; every entry must be finite")
+        return x0.astype(observed.values.dtype)
+
+
+class KnownEntriesLoss(MatrixLoss):
+    """A function of the entries at known places in memory; a subclass adds ``value`` and ``residual``."""
+
+    observed: Observed
+
+    def __init__(self, observed: Any) -> None:
+        self.observed = as_observed(observed, "observed")
+
+    def point(self, x: LowRank) -> Point:
+        """X with its entries at the known places."""
+        return Point(x, x.entries(self.observed.rows, self.observed.columns))
+
+    def residual(self, point: Point) -> Array:
+        """The derivative by each known entry, as a vector."""
+        raise NotImplementedError
+
+    def gradient(self, point: Point) -> Array:
+        """The derivatives at their places in the matrix; zero elsewhere."""
+        return self.observed.matrix(self.residual(point))
+
+    def after_step(self, prediction: Array, length: float) -> Array:
+        """The known entries after a gradient step of this length from these."""
+        return prediction - length * self.residual(Point(None, prediction))
+
+
+class CompletionLoss(KnownEntriesLoss):
     """``f(X) = 1/2 ||S(X - O)||_F^2`` of a low-rank X, where S keeps the known entries.
 
     Parameters
@@ -31,20 +112,6 @@ class CompletionLoss:
     2.5
     """
 
-    def __init__(self, observed: Any) -> None:
-        self.observed: Observed = as_observed(observed, "observed")
-
-    def __repr__(self) -> str:
-        return f"CompletionLoss({self.observed!r})"
-
-    def point(self, x: LowRank) -> Point:
-        """X with its entries at the known places."""
-        return Point(x, x.entries(self.observed.rows, self.observed.columns))
-
-    def start(self) -> LowRank:
-        """The zero matrix, of rank 0."""
-        return LowRank.zeros(self.observed.shape, like=self.observed.values)
-
     def value(self, point: Point) -> float:
         """Half the sum of the squared errors."""
         residual = self.residual(point)
@@ -54,32 +121,17 @@ class CompletionLoss:
         """The errors at the known places, as a vector."""
         return point.prediction - self.observed.values
 
-    def gradient(self, point: Point) -> Array:
-        """``S(X - O)``."""
-        return self.observed.matrix(self.residual(point))
-
     def divergence(self, point: Point, base: Point) -> float:
         """Half the squared distance of the predictions."""
         move = point.prediction - base.prediction
         return 0.5 * inner(move, move)
 
-    def lipschitz(self) -> float:
-        """1: S is a projection."""
-        return 1.0
+    def after_step(self, prediction: Array, length: float) -> Array:
+        """The known entries themselves, from wherever a step of length 1 begins."""
+        return self.observed.values if length == 1 else super().after_step(prediction, length)
 
-    def restrict(self, columns: Array) -> Loss:  # noqa: ARG002
-        """There is none: the unknown is no vector of coordinates."""
-        raise TypeError("a matrix to be completed has no coordinates for a working set; use a completion solver")
-
-    def check_start(self, x0: Any) -> LowRank:
-        """``x0`` if it is a finite low-rank matrix of the right shape and kind, else an error."""
-        observed = self.observed
-        if not isinstance(x0, LowRank):
-            raise TypeError(f"x0 must be a LowRank matrix, got {type(x0).__name__}; see LowRank.from_factors")
-        if x0.shape != observed.shape:
-            raise ValueError(f"x0 must have shape {observed.shape}, got {x0.shape}")
-        if is_numpy(x0.U) != is_numpy(observed.values):
-            raise TypeError("x0 must be of the same kind of arrays as the observed entries")
-        if not x0.is_finite():
-            raise ValueError("x0 holds NaN or infinity; every entry must be finite")
-        return x0.astype(observed.values.dtype)
+    def make_sweep(self, penalty: Any, n_threads: int) -> Sweep:
+        """One pass over the rows and one over the columns."""
+        if not is_numpy(self.observed.values):
+            raise TypeError("alternating least squares works on NumPy arrays; use BlockAPG for others")
+        return Sweep(self.observed, penalty, n_threads)

@@ -8,14 +8,14 @@ import numpy as np
 
 from ell12.backend import is_numpy
 from ell12.checks import check_counts
-from ell12.completion.loss import CompletionLoss
+from ell12.completion.loss import KnownEntriesLoss
 from ell12.completion.low_rank import LowRank
 from ell12.protocols import Point
 
 MOST_LEVELS = 100  # more different values than this are no levels
 
 
-class OrdinalHingeLoss(CompletionLoss):
+class OrdinalHingeLoss(KnownEntriesLoss):
     """``f(X) = min over thresholds of sum_ij sum_r h(T_ijr (threshold_r - X_ij))``: maximum-margin factorization.
 
     ``T_ijr`` is 1 where the level of entry ij is at most r and -1 where it is above; h is the smoothed hinge,

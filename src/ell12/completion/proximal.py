@@ -3,90 +3,113 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from ell12.backend import count_true, inner, namespace
-from ell12.completion.forms import DenseForm, Estimate, FactoredForm, Terms, combined
+from ell12.completion.forms import DenseForm, Estimate, FactoredForm, Mixture
 from ell12.completion.leading import FullTriplets, WarmBlock
-from ell12.completion.loss import CompletionLoss
+from ell12.completion.loss import EntryLoss
 from ell12.completion.low_rank import LowRank
-from ell12.penalties import Spectral
-from ell12.protocols import Iterate, Point
+from ell12.penalties.spectral import SpectralPenalty
+from ell12.protocols import Iterate, Needs, Point, missing
 
 ETA, DELTA = 0.8, 1e-4  # nmAPG's memory of the running average, and its least descent
 
 
-class Step(NamedTuple):
+class MatrixStep(NamedTuple):
     """Where a proximal step led."""
 
-    estimate: Estimate
+    point: Estimate
     objective: float
-    distance: float
-    capped: bool
+    distance: float  # of the two points, in units of the gradient
+    capped: bool  # the bound on the rank binds
     is_full: bool  # the block had no vector to spare, so that directions may be missing
+    length: float  # of the step
+
+    @property
+    def square(self) -> float:
+        """The squared distance of the two points."""
+        return (self.length * self.distance) ** 2
+
+    def where(self, kept: Any, other: MatrixStep) -> MatrixStep:
+        """The step itself if it is kept, else the other."""
+        return self if kept else other
 
     def iterate(self) -> Iterate:
         """The step as the loop wants it; one that may miss directions is never taken for optimal.
 
         A distance that rounding alone may have made, in single precision above all, counts as none.
         """
-        x = self.estimate.x
-        rounding = 4 * float(namespace(x.s).finfo(x.s.dtype).eps) * x.norm()
+        x = self.point.x
+        rounding = 4 * float(namespace(x.s).finfo(x.s.dtype).eps) * x.norm() / self.length
         optimality = math.inf if self.is_full else max(self.distance - rounding, 0.0)
-        return Iterate(self.estimate.point, self.objective, optimality, capped=self.capped)
+        return Iterate(self.point.point, self.objective, optimality, capped=self.capped)
 
 
-class MatrixStep:
-    """``Y -> prox(Y - S(Y - O) + slope, 1)`` for a combination Y of estimates; the Lipschitz constant is 1."""
+class MatrixSteps:
+    """``Y -> prox(Y - length (gradient(Y) - slope), length)``.
+
+    The length is one over the loss's Lipschitz constant L. Where that is infinite the length begins at 1 and is
+    halved, for good, until the loss lies below its quadratic model.
+    """
 
     def __init__(self, loss: Any, form: Any, triplets: Any, max_rank: int | None = None) -> None:
         self.loss, self.form, self.triplets, self.max_rank = loss, form, triplets, max_rank
+        self.backtracking = not math.isfinite(loss.lipschitz())
+        self.length = 1.0 if self.backtracking else 1 / loss.lipschitz()
 
-    def __call__(self, terms: Terms, penalty: Any, slope: LowRank | None = None) -> Step:
+    def __call__(self, y: Mixture, penalty: Any, slope: LowRank | None = None) -> MatrixStep:
         """The step from a combination of estimates."""
-        y = self.form.combine(terms)
-        U, s, V = self.triplets(self.form.target(y, slope))
-        allowed = s.shape[0] if self.max_rank is None else min(self.max_rank, s.shape[0])
-        s = penalty.prox_values(s[:allowed], 1.0)
-        rank = count_true(s > 0)
-        self.triplets.keep(rank)
-        new = self.form.estimate(LowRank(U[:, :rank], s[:rank], V[:, :rank]))
+        while True:
+            start, Z = self.form.step(y, self.length)
+            U, s, V = self.triplets(Z if slope is None else self.form.add(Z, self.length, slope))
+            allowed = s.shape[0] if self.max_rank is None else min(self.max_rank, s.shape[0])
+            s = penalty.prox_values(s[:allowed], self.length)
+            rank = count_true(s > 0)
+            self.triplets.keep(rank)
+            new = self.form.estimate(LowRank(U[:, :rank], s[:rank], V[:, :rank]))
+            distance = self.form.distance(new, start) / self.length
+            if not self.backtracking or self._is_below_model(new, y, distance):
+                break
+            self.length *= 0.5
         value = self.loss.value(new.point) + penalty.value_of(new.x.s)
-        return Step(new, value, self.form.distance(new, y), rank == self.max_rank, self.triplets.is_full)
+        return MatrixStep(new, value, distance, rank == self.max_rank, self.triplets.is_full, self.length)
 
-
-def nonmonotone(take_step: Callable[[Terms], Step], x: Estimate, value: float, restart: bool) -> Iterator[Iterate]:
-    """The iterates of nmAPG (Li & Lin, NIPS 2015) from an estimate of this objective.
-
-    With ``restart`` the momentum begins anew where it leads uphill (O'Donoghue & Candès,
-    doi:10.1007/s10208-013-9150-3); what makes nmAPG converge does not depend on the momentum.
-    """
-    previous = z = x
-    t_previous, t = 0.0, 1.0
-    average, q = value, 1.0
-    while True:
-        momentum, pull = (t_previous - 1) / t, t_previous / t
-        terms = [(1 + momentum, x), (-momentum, previous)]
-        if z is not x:  # after an accepted step it is
-            terms = [(1 + momentum - pull, x), (-momentum, previous), (pull, z)]
-        step = take_step(terms)
-        z = step.estimate
-        if not step.objective <= average - DELTA * step.distance**2:
-            plain = take_step([(1.0, x)])
-            if not step.objective <= plain.objective:
-                step = plain
-        uphill = restart and turns_back(step.estimate, terms, x)
-        x, previous = step.estimate, x
-        t_previous, t = (0.0, 1.0) if uphill else (t, (1 + math.sqrt(1 + 4 * t * t)) / 2)
-        q_previous, q = q, ETA * q + 1
-        average = (ETA * q_previous * average + step.objective) / q
-        yield step.iterate()
+    def _is_below_model(self, new: Estimate, y: Mixture, distance: float) -> bool:
+        divergence = self.loss.divergence(new.point, Point(None, y.combine("prediction")))
+        return 2 * divergence <= (1 + 1e-12) * self.length * distance**2
 
 
 @dataclass(frozen=True)
-class BlockAPG:
+class _MatrixAPG:
+    """nmAPG on matrices; a subclass says how they are held and where singular vectors come from."""
+
+    max_rank: int | None = None
+
+    needs: ClassVar[Needs] = Needs(loss=EntryLoss, penalty=SpectralPenalty)
+    form: ClassVar[Any] = DenseForm
+    restarts: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_rank(self.max_rank)
+
+    def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate]:
+        """Yield one iterate a step."""
+        check_needs(self, loss, penalty)
+        form = self.form(loss)
+        take_step = MatrixSteps(loss, form, self._triplets(start.x), self.max_rank)
+        x = form.estimate(start.x if self.max_rank is None else start.x.truncate(self.max_rank))
+        value = loss.value(x.point) + penalty.value(x.x)
+        return nonmonotone(take_step, penalty, x, value, self.restarts)
+
+    def _triplets(self, x: LowRank) -> Any:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class BlockAPG(_MatrixAPG):
     """nmAPG on dense matrices, the prox from a warm block of singular vectors.
 
     The engine where a quarter or more of the entries is known. The block holds a few vectors more than the prox
@@ -100,21 +123,14 @@ class BlockAPG:
         Of the block's first columns; 0 by default, so that runs repeat.
     """
 
-    max_rank: int | None = None
     random_state: Any = 0
 
-    def __post_init__(self) -> None:
-        check_rank(self.max_rank)
-
-    def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate]:
-        """Yield one iterate a step."""
-        return _run(
-            loss, penalty, start, DenseForm(loss), WarmBlock(start.x, rng=self.random_state), self.max_rank
-        )
+    def _triplets(self, x: LowRank) -> WarmBlock:
+        return WarmBlock(x, rng=self.random_state)
 
 
 @dataclass(frozen=True)
-class FactoredAPG:
+class FactoredAPG(BlockAPG):
     """nmAPG on factors beside a sparse residual: the paper's structure, where little of a large matrix is known.
 
     A step costs products of the known entries and of the factors with a few vectors; no dense matrix is made.
@@ -125,20 +141,11 @@ class FactoredAPG:
         As in `BlockAPG`.
     """
 
-    max_rank: int | None = None
-    random_state: Any = 0
-
-    def __post_init__(self) -> None:
-        check_rank(self.max_rank)
-
-    def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate]:
-        """Yield one iterate a step."""
-        block = WarmBlock(start.x, rng=self.random_state)
-        return _run(loss, penalty, start, FactoredForm(loss), block, self.max_rank)
+    form: ClassVar[Any] = FactoredForm
 
 
 @dataclass(frozen=True)
-class FullSVD:
+class FullSVD(_MatrixAPG):
     """nmAPG on dense matrices with a full decomposition each step: the paper's method, and the others' reference.
 
     Parameters
@@ -147,45 +154,49 @@ class FullSVD:
         The largest rank allowed.
     """
 
-    max_rank: int | None = None
+    restarts: ClassVar[bool] = False
 
-    def __post_init__(self) -> None:
-        check_rank(self.max_rank)
-
-    def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate]:
-        """Yield one iterate a step."""
-        return _run(loss, penalty, start, DenseForm(loss), FullTriplets(), self.max_rank, restart=False)
+    def _triplets(self, x: LowRank) -> FullTriplets:  # noqa: ARG002
+        return FullTriplets()
 
 
-def _run(
-    loss: CompletionLoss,
-    penalty: Any,
-    start: Point,
-    form: Any,
-    triplets: Any,
-    max_rank: int | None,
-    restart: bool = True,
-) -> Iterator[Iterate]:
-    check_problem(loss, penalty)
-    step = MatrixStep(loss, form, triplets, max_rank)
-    x = start.x if max_rank is None else start.x.truncate(max_rank)
-    first = form.estimate(x)
-    value = loss.value(first.point) + penalty.value(x)
-    return nonmonotone(lambda terms: step(terms, penalty), first, value, restart)
+def nonmonotone(take_step: Any, penalty: Any, x: Estimate, value: float, restart: bool) -> Iterator[Iterate]:
+    """The iterates of nmAPG (Li & Lin, NIPS 2015) from an estimate of this objective.
+
+    With ``restart`` the momentum begins anew where it leads uphill (O'Donoghue & Candès,
+    doi:10.1007/s10208-013-9150-3); what makes nmAPG converge does not depend on the momentum.
+    """
+    previous = z = x
+    t_previous, t = 0.0, 1.0
+    average, q = value, 1.0
+    while True:
+        y = x + (t_previous - 1) / t * (x - previous) + t_previous / t * (z - x)
+        step = take_step(y, penalty)
+        z = step.point
+        if not step.objective <= average - DELTA * step.square:
+            plain = take_step(x, penalty)
+            step = step.where(step.objective <= plain.objective, plain)
+        uphill = restart and turns_back(step.point, y, x)
+        x, previous = step.point, x
+        t_previous, t = (0.0, 1.0) if uphill else (t, (1 + math.sqrt(1 + 4 * t * t)) / 2)
+        q_previous, q = q, ETA * q + 1
+        average = (ETA * q_previous * average + step.objective) / q
+        yield step.iterate()
 
 
-def turns_back(new: Estimate, terms: Terms, x: Estimate) -> bool:
+def turns_back(new: Estimate, y: Mixture, x: Estimate) -> bool:
     """Whether the step from an extrapolated point goes against the move from x, seen at the known entries."""
-    y = combined([(c, e.prediction) for c, e in terms])
-    return inner(y - new.prediction, new.prediction - x.prediction) > 0
+    return inner(y.combine("prediction") - new.prediction, new.prediction - x.prediction) > 0
 
 
-def check_problem(loss: Any, penalty: Any) -> None:
-    """Raise unless the loss is one of a matrix and the penalty one of its singular values."""
-    if not isinstance(loss, CompletionLoss):
-        raise TypeError(f"this solver needs a CompletionLoss, got {type(loss).__name__}")
-    if not isinstance(penalty, Spectral):
-        raise TypeError(f"this solver needs a penalty of singular values such as SpectralL12, got {penalty!r}")
+def check_needs(solver: Any, loss: Any, penalty: Any) -> None:
+    """Raise unless loss and penalty have what the solver needs."""
+    for thing, protocol in ((loss, solver.needs.loss), (penalty, solver.needs.penalty)):
+        names = missing(thing, protocol)
+        if names:
+            raise TypeError(
+                f"{type(solver).__name__} cannot use {type(thing).__name__}: it lacks {', '.join(names)}"
+            )
 
 
 def check_rank(max_rank: Any, name: str = "max_rank") -> None:

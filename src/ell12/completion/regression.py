@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ell12.completion.alternating import solve_rows
 from ell12.completion.complete import Completion
 from ell12.completion.observed import Observed
+from ell12.completion.sweeps import solve_rows
 from ell12.protocols import Array
 
 

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from ell12.completion import AlternatingLeastSquares, Completion, CompletionLoss, LowRank
-from ell12.completion.alternating import relief
+from ell12.completion import AlternatingLeastSquares, Completion, LowRank
+from ell12.completion.loss import MatrixLoss
+from ell12.completion.sweeps import relief
 from ell12.distributed.passes import Blocks
 from ell12.distributed.ratings import (
     describe,
@@ -120,7 +121,7 @@ def complete_matrix(
     return Completion(**{part.name: getattr(result, part.name) for part in fields(Result)}, alpha=float(alpha))
 
 
-class DistributedCompletionLoss(CompletionLoss):
+class DistributedCompletionLoss(MatrixLoss):
     """The loss of `completion_loss`."""
 
     def __init__(self, blocks: Blocks, shape: tuple[int | None, int | None] = (None, None)) -> None:
@@ -144,10 +145,6 @@ class DistributedCompletionLoss(CompletionLoss):
         """``S(X - O)``, known by its products."""
         return RemoteResidual(self.observed, self._evaluation(point.x))
 
-    def residual(self, point: Point) -> Array:  # noqa: ARG002
-        """There is none here."""
-        raise TypeError(ELSEWHERE)
-
     def divergence(self, point: Point, base: Point) -> float:
         """``f(point) - f(base) - <gradient(base), point - base>``; two passes."""
         gradient = self.gradient(base)
@@ -156,8 +153,8 @@ class DistributedCompletionLoss(CompletionLoss):
         )
         return max(self.value(point) - self.value(base) - linear, 0.0)
 
-    def make_sweep(self, penalty: Any) -> _Sweep:
-        """What `ell12.AlternatingLeastSquares` uses in place of its own sweep."""
+    def make_sweep(self, penalty: Any, n_threads: int) -> _Sweep:  # noqa: ARG002
+        """The sweep of `ell12.AlternatingLeastSquares`, on the workers."""
         return _Sweep(self.observed, penalty)
 
     def _evaluation(self, x: LowRank) -> _Evaluation:

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from ell12.completion.alternating import solve_rows
 from ell12.completion.low_rank import sums_of_products
+from ell12.completion.sweeps import solve_rows
 from ell12.distributed.blocks import naming
 from ell12.protocols import Array
 

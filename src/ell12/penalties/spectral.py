@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -13,10 +13,30 @@ from ell12.backend import count_true, like, namespace, norm, positions
 from ell12.checks import set_numbers
 from ell12.operators.spectrum import norm_from_gram
 from ell12.penalties.separable import LogSum
-from ell12.protocols import Array, Factored
+from ell12.protocols import Array, CertifyingPenalty, DifferencePenalty, Factored
 from ell12.prox import prox_l12, prox_l12_spectral
 
 DENSE_NORM = 2**15  # the entries up to which the norm of a sparse matrix is found from the dense one
+
+
+class SpectralPenalty(CertifyingPenalty, Protocol):
+    """A penalty that is a function of the singular values: what solvers for matrices in factors need."""
+
+    def value_of(self, s: Array) -> float:
+        """The penalty of falling singular values."""
+        ...
+
+    def prox_values(self, s: Array, step: float) -> Array:
+        """The singular values of the prox of a matrix that has these."""
+        ...
+
+    def tangent_violation(self, x: Any, gradient: Array) -> float:
+        """The part of the violation that remains where the rank may not grow."""
+        ...
+
+
+class SpectralDifference(SpectralPenalty, DifferencePenalty, Protocol):
+    """A penalty of the singular values that is a difference of convex ones: what SCP and DCA need."""
 
 
 class Spectral(ABC):

@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 
 from ell12.checks import check_counts
+from ell12.completion.baselines.rival import PenalisedRival
 from ell12.completion.baselines.spectral_step import SpectralStep, iterate_at, next_basis
 from ell12.completion.power_method import leading_pair, merged_basis
 from ell12.protocols import Iterate, Point
 
 
 @dataclass(frozen=True)
-class AISImpute:
+class AISImpute(PenalisedRival):
     """Soft-Impute with momentum, a falling strength and an inexact singular value decomposition.
 
     For ``1/2 ||S(X - O)||_F^2 + alpha ||X||_*``, in step k::
@@ -77,6 +78,7 @@ class AISImpute:
 
     def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate]:
         """Yield one iterate a step."""
+        self.check(loss, penalty)
         rng = np.random.default_rng(self.random_state)
         take_step = SpectralStep(loss, self.passes, self.max_rank)
         above = max(_largest_strength(loss, rng) - penalty.alpha, 0.0)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ell12.checks import check_counts
-from ell12.completion.baselines.sparse_gradient import check_sparse, sparse_gradient
+from ell12.completion.baselines.rival import Rival, sparse_gradient
 from ell12.completion.fixed_rank import Tangent
 from ell12.completion.forms import SparsePlusLowRank
 from ell12.completion.low_rank import LowRank
@@ -24,7 +24,7 @@ HALVINGS = 30
 
 
 @dataclass(frozen=True)
-class ARSSM3F:
+class ARSSM3F(Rival):
     """Riemannian conjugate gradients on matrices of rank r, where r grows by the leading part of the gradient.
 
     The loss says which variant it is: least squares with `CompletionLoss`, maximum-margin factorization of ordinal
@@ -100,9 +100,7 @@ class ARSSM3F:
 
     def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate]:
         """Yield one iterate a step, of growth or of conjugate gradients, and end after the final ones."""
-        check_sparse(loss)
-        if penalty.alpha and not isinstance(penalty, SquaredFrobenius):
-            raise TypeError(f"ARSSM3F needs NoPenalty or SquaredFrobenius, got {penalty!r}")
+        self.check(loss, penalty)
         problem = SmoothProblem(loss, penalty)
         rng = np.random.default_rng(self.random_state)
         limit = min(self.max_rank, *loss.observed.shape)
@@ -121,6 +119,11 @@ class ARSSM3F:
                 break
         for last in itertools.islice(conjugate_gradients(problem, here), self.final_steps):
             yield Iterate(last.point, last.value, last.slope.norm(), capped=True)
+
+    def check_penalty(self, penalty: Any) -> None:
+        """Raise unless it is zero or a ridge."""
+        if penalty.alpha and not isinstance(penalty, SquaredFrobenius):
+            raise TypeError(f"ARSSM3F needs NoPenalty or SquaredFrobenius, got {penalty!r}")
 
     def _steps(self, problem: SmoothProblem, here: Place) -> Iterator[Place]:
         """A limited number of conjugate gradient steps."""

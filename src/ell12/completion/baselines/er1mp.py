@@ -10,15 +10,14 @@ from typing import Any
 import numpy as np
 
 from ell12.checks import check_counts
-from ell12.completion.baselines.sparse_gradient import check_sparse, sparse_gradient
-from ell12.completion.baselines.without_penalty import check_no_penalty
+from ell12.completion.baselines.rival import Rival, sparse_gradient
 from ell12.completion.low_rank import LowRank
 from ell12.completion.power_method import leading_pair
 from ell12.protocols import Iterate, Point
 
 
 @dataclass(frozen=True)
-class ER1MP:
+class ER1MP(Rival):
     """Greedy fit of ``O`` by rank-one matrices: each step adds the leading singular pair of the residual.
 
     With W the fit on the observed entries and (u, v) the leading singular pair of ``S(O) - W``, step k solves the
@@ -68,8 +67,7 @@ class ER1MP:
 
     def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate]:
         """Yield an iterate every few steps, and end at the largest rank or where nothing is left to fit."""
-        check_sparse(loss)
-        check_no_penalty(penalty, self)
+        self.check(loss, penalty)
         rng = np.random.default_rng(self.random_state)
         pursuit = _Pursuit(loss, start)
         smallest = float(np.finfo(start.prediction.dtype).eps) * float(np.linalg.norm(loss.observed.values))

@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 
 from ell12.checks import check_counts
+from ell12.completion.baselines.rival import PenalisedRival
 from ell12.completion.baselines.spectral_step import SpectralStep, iterate_at, next_basis
 from ell12.completion.power_method import merged_basis
 from ell12.protocols import Iterate, Point
 
 
 @dataclass(frozen=True)
-class FaNCL:
+class FaNCL(PenalisedRival):
     """``X <- prox(X + S(O - X))`` for a nonconvex spectral penalty such as log-sum, with inexact decompositions.
 
     Run with `ell12.SpectralLogSum` it minimises ``1/2 ||S(X - O)||_F^2 + alpha sum_i log(1 + sigma_i / theta)``;
@@ -67,6 +68,7 @@ class FaNCL:
 
     def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate]:
         """Yield one iterate a step."""
+        self.check(loss, penalty)
         rng = np.random.default_rng(self.random_state)
         take_step = SpectralStep(loss, self.passes, self.max_rank)
         x = previous = start

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from ell12.checks import check_counts, set_numbers
-from ell12.completion.baselines.sparse_gradient import check_sparse, sparse_gradient
-from ell12.completion.baselines.without_penalty import check_no_penalty
+from ell12.completion.baselines.rival import Rival, sparse_gradient
 from ell12.completion.forms import SparsePlusLowRank
 from ell12.completion.low_rank import LowRank
 from ell12.completion.power_method import leading_svd, random_block
@@ -22,7 +21,7 @@ CHECK_EVERY = 10  # steps between two looks at the gradient among matrices of th
 
 
 @dataclass(frozen=True)
-class LMaFit:
+class LMaFit(Rival):
     """Alternating least squares with over-relaxation for ``min ||X Y - Z||_F^2, S(Z) = S(O)``, of rank k.
 
     A step takes ``X = orth(Z Y')``, ``Y = X' Z``, then ``Z = X Y + (1 + w) S(O - X Y)``. With q the ratio of
@@ -83,8 +82,7 @@ class LMaFit:
 
     def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate]:
         """Yield one iterate a step that lowers the residual; the search for a falling rank is one step."""
-        check_sparse(loss)
-        check_no_penalty(penalty, self)
+        self.check(loss, penalty)
         limit = min(self.rank, *loss.observed.shape)
         fit = _Fit(loss, start, min(self.first_rank, limit) if self.strategy == "increasing" else limit)
         rng = np.random.default_rng(self.random_state)

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from ell12.checks import check_counts, set_numbers
-from ell12.completion.baselines.sparse_gradient import check_sparse, sparse_gradient
-from ell12.completion.baselines.without_penalty import check_no_penalty
+from ell12.completion.baselines.rival import Rival, sparse_gradient
 from ell12.completion.leading import orthonormal
 from ell12.completion.low_rank import LowRank
 from ell12.completion.power_method import leading_svd, random_block
@@ -21,7 +20,7 @@ PASSES = 6
 
 
 @dataclass(frozen=True)
-class SketchyCGM:
+class SketchyCGM(Rival):
     """Conditional gradients for ``min f(X) subject to ||X||_* <= radius``, in memory of the answer's size.
 
     Kept are ``z``, the observed entries of X, and two sketches ``X Omega`` and ``Psi X``. With (u, v) the
@@ -80,8 +79,7 @@ class SketchyCGM:
 
     def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate]:
         """Yield an iterate every few steps; end when the duality gap is small."""
-        check_sparse(loss)
-        check_no_penalty(penalty, self)
+        self.check(loss, penalty)
         if start.x.nuclear_norm() > self.radius * (1 + 1e-6):
             raise ValueError(f"x0 must have a nuclear norm of at most radius = {self.radius:g}")
         rng = np.random.default_rng(self.random_state)

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from ell12.checks import check_counts
+from ell12.completion.baselines.rival import PenalisedRival
 from ell12.completion.baselines.spectral_step import SpectralStep, iterate_at, next_basis
 from ell12.protocols import Iterate, Point
 
 
 @dataclass(frozen=True)
-class SoftImpute:
+class SoftImpute(PenalisedRival):
     """``X <- soft_alpha(X + S(O - X))``: fill in, decompose, shrink the singular values.
 
     It minimises ``1/2 ||S(X - O)||_F^2 + alpha ||X||_*``; with the prox of another spectral penalty it is the
@@ -59,6 +60,7 @@ class SoftImpute:
 
     def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate]:
         """Yield one iterate a step."""
+        self.check(loss, penalty)
         rng = np.random.default_rng(self.random_state)
         take_step = SpectralStep(loss, self.passes, self.max_rank)
         point, ritz = start, start.x.V

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ell12.completion.baselines.sparse_gradient import check_sparse, sparse_gradient
+from ell12.completion.baselines.rival import sparse_gradient
 from ell12.completion.forms import SparsePlusLowRank
 from ell12.completion.low_rank import LowRank
 from ell12.completion.power_method import leading_svd, random_block
@@ -38,9 +38,6 @@ class SpectralStep:
     loss: Any
     passes: int
     max_rank: int | None = None
-
-    def __post_init__(self) -> None:
-        check_sparse(self.loss)
 
     def __call__(
         self, penalty: Any, terms: Terms, prediction: np.ndarray, basis: np.ndarray, tol: float = 0.0

@@ -1,0 +1,82 @@
+"""One sweep of alternating least squares: every row of one factor solved for, given the other factor."""
+
+from __future__ import annotations
+
+import math
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+from ell12.completion.low_rank import LowRank, compiled_loops
+from ell12.completion.observed import Observed
+from ell12.penalties import SpectralL12
+from ell12.protocols import Array
+
+COMPILED_FROM = 2**11  # A sweep over this many rows and known entries pays for loading the compiled loop.
+
+
+class Sweep:
+    """One pass over the rows and one over the columns."""
+
+    def __init__(self, observed: Observed, penalty: SpectralL12, n_threads: int) -> None:
+        order, column_starts = observed.by_column
+        self.rows = observed.row_starts, observed.columns, observed.values
+        self.columns = column_starts, observed.rows[order], observed.values[order]
+        self.penalty, self.n_threads = penalty, n_threads
+
+    def __call__(self, x: LowRank) -> LowRank:
+        """The matrix after the sweep, its factors balanced."""
+        root = np.sqrt(x.s)
+        W, H = x.U * root, x.V * root
+        W = self._solve(self.rows, W, H)
+        H = self._solve(self.columns, H, W)
+        return LowRank.from_factors(W, H)
+
+    def _solve(self, entries: tuple[Array, Array, Array], W: Array, H: Array) -> Array:
+        """W solved for, row by row, given H."""
+        ridge = np.full(H.shape[1], self.penalty.alpha)
+        return solve_rows(*entries, H, ridge, W @ relief(W, H, self.penalty), self.n_threads)
+
+
+def relief(W: Array, H: Array, penalty: SpectralL12) -> Array:
+    """``(alpha l2_weight / ||W H'||_F) H'H``: what the subtracted norm, linearised, gives back to a row of W."""
+    gram = H.T @ H
+    length = math.sqrt(max(float(np.sum((W.T @ W) * gram)), 0.0))
+    return (penalty.alpha * penalty.l2_weight / length if length > 0 else 0.0) * gram
+
+
+def solve_rows(
+    starts: Array, columns: Array, values: Array, H: Array, ridge: Array, prior: Array, n_threads: int = 1
+) -> Array:
+    """Solve ``(H_i'H_i + diag(ridge)) w_i = H_i'o_i + prior_i`` for each row i."""
+    compiled = compiled_loops() if values.size + starts.size >= COMPILED_FROM else None
+    if compiled is None:
+        return plainly_solved_rows(starts, columns, values, H, ridge, prior)
+    out, H = np.array(prior, dtype=H.dtype, order="C"), np.ascontiguousarray(H)
+    size = starts.size - 1
+    cuts = np.searchsorted(starts, np.linspace(0, starts[-1], n_threads + 1)[1:-1])
+    cuts = np.concatenate([[0], cuts, [size]])
+
+    def solve(part: int) -> None:
+        arguments = starts, columns, values, H, ridge.astype(H.dtype), out
+        compiled.solve_rows(*arguments, cuts[part], cuts[part + 1])
+
+    if n_threads == 1:
+        solve(0)
+    else:
+        with ThreadPoolExecutor(n_threads) as pool:
+            list(pool.map(solve, range(n_threads)))
+    return out
+
+
+def plainly_solved_rows(
+    starts: Array, columns: Array, values: Array, H: Array, ridge: Array, prior: Array
+) -> Array:
+    """`solve_rows` in NumPy."""
+    W = np.empty_like(prior)
+    diagonal = np.diag(ridge.astype(H.dtype))
+    for i in range(starts.size - 1):
+        part = slice(starts[i], starts[i + 1])
+        here = H[columns[part]]
+        W[i] = np.linalg.solve(here.T @ here + diagonal, here.T @ values[part] + prior[i])
+    return W
