@@ -209,7 +209,7 @@ def test_rows_and_columns_without_known_entries_are_zero():
     [
         (AlternatingLeastSquares(3), SpectralLogSum(1.0), "SpectralL12"),
         (AlternatingLeastSquares(3), SpectralL12(0.0), "alpha > 0"),
-        (BlockAPG(), NoPenalty(), "singular values"),
+        (BlockAPG(), NoPenalty(), "NoPenalty.* lacks value_of, prox_values"),
     ],
 )
 def test_solvers_say_what_they_need(solver, penalty, message):
