@@ -28,7 +28,6 @@ from ell12.backend.arrays import (
     on_accelerator,
     positions,
     real_dtype,
-    rounding,
     safe_square,
     scatter,
     square_fits,
@@ -37,6 +36,7 @@ from ell12.backend.arrays import (
     total,
     without_span,
 )
+from ell12.backend.rounding import precision, rise_above_tangent, rounding
 
 __all__ = [
     "all_finite",
@@ -65,7 +65,9 @@ __all__ = [
     "number_like",
     "on_accelerator",
     "positions",
+    "precision",
     "real_dtype",
+    "rise_above_tangent",
     "rounding",
     "safe_square",
     "scatter",

@@ -320,11 +320,6 @@ def without_span(x: Array, basis: list[Array]) -> Array:
     return xp.reshape(flat - along @ rows, x.shape)
 
 
-def rounding(value: float, x: Array) -> float:
-    """How far rounding can lift a value that was summed in the precision of x."""
-    return 8 * float(namespace(x).finfo(x.dtype).eps) * abs(value)
-
-
 def scatter(values: Array, indices: Array, size: int) -> Array:
     """Return a vector of ``size`` zeros with ``values`` at the given, different, ``indices``."""
     xp = namespace(values)

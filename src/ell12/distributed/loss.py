@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ell12.backend import inner, norm
+from ell12.backend import inner, norm, rise_above_tangent, rounding
 from ell12.distributed.batches import batches, row_counts
 from ell12.distributed.blocks import Kind, evaluate, gram_product
 from ell12.distributed.moments import moments
@@ -152,13 +152,12 @@ class SumLoss(Sessions):
 
     def divergence(self, point: Point, base: Point) -> float:
         """``f(point) - f(base) - <gradient(base), point - base>``. What rounding made counts as 0."""
-        move, eps = point.x - base.x, float(np.finfo(self.dtype).eps)
-        slope, new_slope = self.gradient(base), self.gradient(point) if self._affine else None
-        if new_slope is not None:  # exact where values would cancel
-            rounding = 8 * eps * norm(move) * (norm(slope) + norm(new_slope))
-            return max(0.5 * (inner(move, new_slope - slope) - rounding), 0.0)
-        new, old, linear = self.value(point), self.value(base), inner(slope, move)
-        return max(new - old - linear - 8 * eps * (abs(new) + abs(old) + abs(linear)), 0.0)
+        move, slope = point.x - base.x, self.gradient(base)
+        if not self._affine:
+            return rise_above_tangent(self.value(point), self.value(base), inner(slope, move), move)
+        new_slope = self.gradient(point)  # from which it follows exactly, where values would cancel
+        size = norm(move) * (norm(slope) + norm(new_slope))
+        return max(0.5 * (inner(move, new_slope - slope) - rounding(size, move)), 0.0)
 
     def lipschitz(self) -> float:
         """A bound on the gradient's Lipschitz constant, never the sum of the blocks' own.

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from ell12.backend import is_numpy, namespace, total
+from ell12.backend import is_numpy, namespace, precision, rounding, total
 from ell12.losses import LinearLoss
 from ell12.operators.centering import CenteredColumns
 from ell12.protocols import Array
@@ -102,8 +102,7 @@ def centered_target(design: Design, y: Array) -> tuple[Array, Array]:
     """The targets less their means, and the means. What this leaves of a constant is rounding, and becomes 0."""
     xp, mean = namespace(y), design.mean(y)
     rest = y - mean
-    rounding = 8 * float(xp.finfo(y.dtype).eps) * xp.abs(mean)
-    return xp.where(xp.max(xp.abs(rest), axis=0) <= rounding, 0, rest), mean
+    return xp.where(xp.max(xp.abs(rest), axis=0) <= rounding(mean, y), 0, rest), mean
 
 
 def _exact_where_constant(means: Array, X: Array) -> Array:
@@ -133,7 +132,7 @@ def _constant_columns(means: Array, X: Any) -> Array | None:
 def _is_close(means: Array, first: Array, X: Any) -> Array:
     """Whether a column's mean is its first entry, up to rounding."""
     xp = namespace(means)
-    return xp.abs(first - means) <= (8 + X.shape[0]) * float(xp.finfo(X.dtype).eps) * xp.abs(means)
+    return xp.abs(first - means) <= (8 + X.shape[0]) * precision(means) * xp.abs(means)
 
 
 def _sum(weight: Array) -> float:

@@ -25,6 +25,8 @@ from ell12.backend import (
     is_numpy,
     like,
     namespace,
+    precision,
+    rise_above_tangent,
     take,
 )
 from ell12.checks import check_entries, check_numbers, convert
@@ -118,8 +120,7 @@ class LinearLoss(Sessions, ABC):
         """``f(point) - f(base) - <gradient(base), point - base>``; no product. What rounding made counts as 0."""
         new, old = self.value(point), self.value(base)
         linear = inner(self.slope(base), point.prediction - base.prediction)
-        rounding = 8 * self._eps * (abs(new) + abs(old) + abs(linear))
-        return max(new - old - linear - rounding, 0.0)
+        return rise_above_tangent(new, old, linear, self.b)
 
     def lipschitz(self) -> float:
         """A bound on the gradient's Lipschitz constant: Lanczos on ``A' diag(w) A``, once, with its margin."""
@@ -216,7 +217,7 @@ class LinearLoss(Sessions, ABC):
                 while size > 1e-10 and self._rise(point, move, size, weight) > 0.5 * size * gain:
                     size *= 0.5
                 point = point + size * move
-                if gain <= self._eps * objective:
+                if gain <= precision(self.b) * objective:
                     break
             return point.x
 
@@ -277,10 +278,6 @@ class LinearLoss(Sessions, ABC):
     def _x_dtype(self) -> Any:
         xp, dtype = namespace(self.b), dtype_of(self.A)
         return self.b.dtype if dtype is None else xp.result_type(self.b.dtype, dtype)
-
-    @property
-    def _eps(self) -> float:
-        return float(namespace(self.b).finfo(self.b.dtype).eps)
 
     def _weighted(self, values: Array) -> Array:
         return values if self.sample_weight is None else self.sample_weight * values

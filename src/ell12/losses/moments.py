@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from ell12.backend import rounding
 from ell12.losses.quadratic import QuadraticLoss
 from ell12.operators.gram import weighted_gram
 from ell12.protocols import Array
@@ -117,12 +118,12 @@ def mean_squared_loss(found: Moments, width: int, targets: Any, intercept: bool,
         gram, cross = gram + np.outer(inside, inside), cross + np.multiply.outer(inside, means)
         return QuadraticLoss(gram, cross, np.sum(squares + means**2) / 2, dtype)
     # What centring leaves of a constant column is rounding, and counts as nothing.
-    varies = np.diagonal(gram) > (8 * np.finfo(np.float64).eps * found.mean[:width]) ** 2
+    varies = np.diagonal(gram) > rounding(found.mean[:width], gram) ** 2
     if not varies.all():
         gram, cross = gram * np.outer(varies, varies), (varies * cross.T).T
     spread = np.maximum(found.high[targets] - means, means - found.low[targets])
     # So it does of a constant target.
-    kept = np.where(spread <= 8 * np.finfo(dtype).eps * np.abs(means), 0.0, 1.0)
+    kept = np.where(spread <= rounding(means, np.empty(0, dtype)), 0.0, 1.0)
     return QuadraticLoss(gram, kept * cross, np.sum(kept * squares) / 2, dtype)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ell12.backend import inner, like, norm
+from ell12.backend import inner, like, norm, rise_above_tangent
 from ell12.losses.linear import LinearLoss, check_kind
 from ell12.losses.pointwise import SquaredLoss
 from ell12.losses.sessions import Sessions, fact
@@ -77,7 +77,7 @@ class StreamedLoss(Sessions):
         """``f(point) - f(base) - <gradient(base), point - base>``, what rounding made counting as 0."""
         new, old = self.value(point), self.value(base)
         linear = inner(self.gradient(base), point.x - base.x)
-        return max(new - old - linear - 1e-14 * (abs(new) + abs(old) + abs(linear)), 0.0)
+        return rise_above_tangent(new, old, linear, base.x)
 
     def lipschitz(self) -> float:
         """A bound on the gradient's Lipschitz constant: one pass for each product of Lanczos's method."""

@@ -15,6 +15,7 @@ from ell12.backend import (
     max_abs,
     namespace,
     on_accelerator,
+    precision,
     total,
 )
 from ell12.checks import check_entries, check_scalars, check_share, check_weights
@@ -331,7 +332,7 @@ def _best_column(
 
 def _accuracy(x: Array) -> float:
     """How small a gradient, relative to the first one, a short run reaches in the precision of x."""
-    return float(np.finfo(x.dtype).eps) ** 0.625
+    return precision(x) ** 0.625
 
 
 def _pull(loss: LinearLoss, x: Array, nonnegative: bool) -> Array:

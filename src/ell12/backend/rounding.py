@@ -1,0 +1,44 @@
+"""How far numbers in a given precision can be trusted: what lies below is rounding, and decides nothing."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from ell12.backend.arrays import namespace
+from ell12.protocols import Array
+
+# Rounding moves a sum by some units of its last digit. Sums and inner products of 1e2 to 1e5 random numbers were
+# off by at most 2.5 units in single and in double precision, sums of 1e7 too. Inner products of 1e6 were off by 9.
+LAST_DIGITS = 8
+
+
+def precision(x: Array) -> float:
+    """The distance from 1 to the next number in the precision of x."""
+    return _precision(namespace(x), x.dtype)
+
+
+def rounding(value: Any, x: Array) -> Any:
+    """How far rounding can lift a value, or an array of them, that was summed in the precision of x.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rounding(4.0, np.zeros(3)) < 1e-14 < rounding(4.0, np.zeros(3, dtype=np.float32))
+    True
+    """
+    return LAST_DIGITS * precision(x) * abs(value)
+
+
+def rise_above_tangent(new: float, old: float, linear: float, x: Array) -> float:
+    """``new - old - linear`` for values summed in the precision of x; what rounding made counts as 0.
+
+    With ``linear = <gradient(old), new - old>`` this is how far a convex function rises above its tangent. Solvers
+    that look for a step by backtracking would halve it for ever over a rise that is rounding.
+    """
+    return max(new - old - linear - rounding(abs(new) + abs(old) + abs(linear), x), 0.0)
+
+
+@lru_cache(typed=True)  # dtypes of different libraries must not be compared
+def _precision(xp: Any, dtype: Any) -> float:
+    return float(xp.finfo(dtype).eps)
