@@ -38,6 +38,7 @@ from ell12.operators import (
     has_columns,
     input_shape,
     output_shape,
+    product,
     select_columns,
     stored_entries,
 )
@@ -105,7 +106,7 @@ class LinearLoss(Sessions, ABC):
 
     def gradient_of(self, slope: Array) -> Array:
         """The gradient that belongs to a slope; one product with the adjoint of A."""
-        return self._adjoint @ slope
+        return product(self._adjoint, slope)
 
     def slope(self, point: Point) -> Array:
         """The gradient with respect to the prediction."""
@@ -293,7 +294,7 @@ class LinearLoss(Sessions, ABC):
             return np.zeros((*output_shape(self.A), *x.shape[1:]), dtype=np.result_type(dtype_of(self.A), x.dtype))
         if self._memory is not None and is_numpy(self.A) and x.shape == self.A.shape[1:] and self.A.size > SMALL:
             return self._memory.product(x)
-        return self.A @ x
+        return product(self.A, x)
 
     @fact
     def _gram_norm(self) -> float:
@@ -310,11 +311,11 @@ class LinearLoss(Sessions, ABC):
         def gram(v: Array) -> Array:
             """``A' diag(w) A``, or the smaller matrix with the same eigenvalues."""
             nonlocal hidden
-            image = self._adjoint @ (weight**0.5 * v) if wide else self.A @ v
+            image = product(self._adjoint, weight**0.5 * v) if wide else product(self.A, v)
             if hidden:  # an operator shows its entries by the image of the first v alone, which is random
                 check_entries(image, "A")
                 hidden = False
-            return weight**0.5 * (self.A @ image) if wide else self._adjoint @ (weight * image)
+            return weight**0.5 * product(self.A, image) if wide else product(self._adjoint, weight * image)
 
         start = np.random.default_rng(0).standard_normal(rows if wide else columns)
         return largest_eigenvalue(gram, namespace(self.b).astype(like(start, self.b), self._x_dtype))

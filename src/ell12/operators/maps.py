@@ -66,6 +66,16 @@ def adjoint(A: Any) -> Any:
     return conjugate_of(A).T
 
 
+def product(A: Any, x: Array) -> Array:
+    """``A x`` for an x that is known to fit: our own operators do not check it."""
+    return A._apply(x) if isinstance(A, ArrayOperator) else A @ x
+
+
+def adjoint_product(A: Any, y: Array) -> Array:
+    """``A^H y`` for a y that is known to fit."""
+    return A._apply_adjoint(y) if isinstance(A, ArrayOperator) else adjoint(A) @ y
+
+
 def input_shape(A: Any) -> tuple[int, ...]:
     """Return the shape of what A acts on: ``(n,)``, or that of an image for an operator on images."""
     return tuple(A.input_shape) if hasattr(A, "input_shape") else (int(A.shape[1]),)
@@ -162,7 +172,7 @@ def to_dense(A: Any) -> Array:
 class ArrayOperator(ABC):
     """An operator of ours: it acts on one array of its input shape and keeps its kind, dtype and device.
 
-    A subclass sets the attributes and defines ``_apply`` and ``_apply_adjoint``.
+    A subclass sets the attributes and defines ``_apply`` and ``_apply_adjoint``. ``A @ x`` checks x and applies A.
     """
 
     input_shape: tuple[int, ...] = field(init=False)
@@ -194,11 +204,11 @@ class ArrayOperator(ABC):
 
     @abstractmethod
     def _apply(self, x: Array) -> Array:
-        """``A x``, the shape of x having been checked."""
+        """``A x`` for a floating x of the input shape, which is not checked."""
 
     @abstractmethod
     def _apply_adjoint(self, y: Array) -> Array:
-        """``A^H y``."""
+        """``A^H y`` for a floating y of the output shape, which is not checked."""
 
     def _set(self, **attributes: Any) -> None:
         for name, value in attributes.items():
@@ -244,10 +254,10 @@ class Composition(ArrayOperator):
         self._set(input_shape=input_shape(self.B), output_shape=output_shape(self.A))
 
     def _apply(self, x: Array) -> Array:
-        return self.A @ (self.B @ x)
+        return product(self.A, product(self.B, x))
 
     def _apply_adjoint(self, y: Array) -> Array:
-        return adjoint(self.B) @ (adjoint(self.A) @ y)
+        return adjoint_product(self.B, adjoint_product(self.A, y))
 
 
 @dataclass(frozen=True, eq=False)
@@ -262,10 +272,10 @@ class ColumnSelection(ArrayOperator):
         self._set(dtype=dtype_of(self.A), norm_squared=getattr(self.A, "norm_squared", None))
 
     def _apply(self, x: Array) -> Array:
-        return self.A @ scatter(x, sent_like(self.columns, x), input_shape(self.A)[0])
+        return product(self.A, scatter(x, sent_like(self.columns, x), input_shape(self.A)[0]))
 
     def _apply_adjoint(self, y: Array) -> Array:
-        x = adjoint(self.A) @ y
+        x = adjoint_product(self.A, y)
         return namespace(x).take(x, sent_like(self.columns, x), axis=0)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from ell12.operators import adjoint_product, product
 from ell12.operators.conjugate_gradients import conjugate_gradients
 from ell12.protocols import Array, Iterate, Needs, Point
 from ell12.restoration.normal_equations import exact_solver, normal_product
@@ -54,7 +55,7 @@ class AlternatingMinimization:
         step = self._step(loss, penalty, start.x)
         D = penalty.differences(start.x)
         # W = 0: the quadratic mu/2 ||D x||^2 in place of the penalty.
-        slope = penalty.mu * (D.H @ (D @ start.x))
+        slope = penalty.mu * adjoint_product(D, product(D, start.x))
         first = loss.point(start.x - step(loss.gradient(start) + slope, start.x))
         return descend(loss, penalty, first, step, OptimizedMomentum() if self.accelerated else None)
 
@@ -63,10 +64,10 @@ class AlternatingMinimization:
         if self.inner == "exact":
             exact = exact_solver(loss.A, penalty, x)
             return lambda gradient, _: exact(gradient, penalty.mu, 0.0)
-        product = normal_product(loss.A, penalty, penalty.mu)
+        times = normal_product(loss.A, penalty, penalty.mu)
 
         def warm_started(gradient: Array, x: Array) -> Array:
-            right = product(x) - gradient  # A'y + mu D'W
-            return x - conjugate_gradients(product, right, x, tol=self.cg_tol, max_iter=self.cg_max_iter)
+            right = times(x) - gradient  # A'y + mu D'W
+            return x - conjugate_gradients(times, right, x, tol=self.cg_tol, max_iter=self.cg_max_iter)
 
         return warm_started

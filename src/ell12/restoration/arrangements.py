@@ -7,7 +7,7 @@ from dataclasses import InitVar, dataclass
 from typing import Any
 
 from ell12.backend import as_floating, inner, is_complex, namespace, real_dtype
-from ell12.operators import ArrayOperator, adjoint, dtype_of, input_shape, output_shape
+from ell12.operators import ArrayOperator, adjoint, adjoint_product, dtype_of, input_shape, output_shape, product
 from ell12.operators.images import Convolution, FourierSampling, Sampling, as_shape, slice_of
 from ell12.protocols import Array
 
@@ -41,10 +41,10 @@ class Reshaped(ArrayOperator):
         self._set(norm_squared=getattr(self.A, "norm_squared", None))
 
     def _apply(self, x: Array) -> Array:
-        return self.A @ namespace(x).reshape(x, input_shape(self.A))
+        return product(self.A, namespace(x).reshape(x, input_shape(self.A)))
 
     def _apply_adjoint(self, y: Array) -> Array:
-        x = adjoint(self.A) @ y
+        x = adjoint_product(self.A, y)
         return namespace(x).reshape(x, self.input_shape)
 
 
@@ -75,11 +75,10 @@ class Stacked(ArrayOperator):
         self._set(dtype=self.A.dtype, norm_squared=self.A.norm_squared)
 
     def _apply(self, x: Array) -> Array:
-        return namespace(x).stack([self.A @ x[i, ...] for i in range(self.count)])
+        return namespace(x).stack([product(self.A, x[i, ...]) for i in range(self.count)])
 
     def _apply_adjoint(self, y: Array) -> Array:
-        A = self.A.H
-        return namespace(y).stack([A @ y[i, ...] for i in range(self.count)])
+        return namespace(y).stack([adjoint_product(self.A, y[i, ...]) for i in range(self.count)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,12 +99,12 @@ class RealInput(ArrayOperator):
         self._set(norm_squared=self.A.norm_squared)
 
     def _apply(self, x: Array) -> Array:
-        y = self.A @ x
+        y = product(self.A, x)
         xp = namespace(y)
         return xp.stack([xp.real(y), xp.imag(y)], axis=-1)
 
     def _apply_adjoint(self, y: Array) -> Array:
-        x = self.A.H @ (y[..., 0] + 1j * y[..., 1])
+        x = adjoint_product(self.A, y[..., 0] + 1j * y[..., 1])
         return namespace(x).real(x)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ell12.backend import is_complex, is_numpy, like, namespace
-from ell12.operators import adjoint
+from ell12.operators import adjoint_product, product
 from ell12.operators.images import Convolution, FourierSampling, Identity
 from ell12.protocols import Array
 from ell12.restoration.arrangements import RealInput, Stacked
@@ -56,13 +56,13 @@ def normal_product(
     A: Any, penalty: VariationPenalty, weight: float, shift: float = 0.0
 ) -> Callable[[Array], Array]:
     """The map ``x -> (A'A + weight D'D + shift I) x``."""
-    A_adjoint = adjoint(A)
 
-    def product(x: Array) -> Array:
+    def times(x: Array) -> Array:
         D = penalty.differences(x)
-        return A_adjoint @ (A @ x) + weight * (D.H @ (D @ x)) + shift * x
+        fidelity = adjoint_product(A, product(A, x))
+        return fidelity + weight * adjoint_product(D, product(D, x)) + shift * x
 
-    return product
+    return times
 
 
 def difference_symbol(shape: tuple[int, ...], boundary: str) -> np.ndarray:

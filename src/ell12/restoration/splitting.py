@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ell12.backend import is_number, namespace, norm
+from ell12.operators import adjoint_product, product
 from ell12.operators.conjugate_gradients import conjugate_gradients
 from ell12.protocols import Array, Iterate, Needs, Point
 from ell12.prox.kernel import prox_rows, prox_vector
@@ -65,7 +66,7 @@ class TotalVariationDCA:
         weight = penalty.alpha * penalty.l2_weight
         while True:
             unit = weight * _units(split.steps)
-            slope = split.D.H @ unit
+            slope = adjoint_product(split.D, unit)
             for _ in range(self.inner_max_iter):
                 old = split.x
                 split.advance(rho, 0.0, slope)
@@ -75,7 +76,9 @@ class TotalVariationDCA:
             turned = weight * _units(split.steps) - unit
             # Where differences are zero, but for rounding, every vector no longer than one is a subgradient.
             turned = namespace(turned).where(row_norms(split.W) > 0, turned, 0 * turned)
-            yield Iterate(point, loss.value(point) + penalty.value(point.x), penalty.size(split.D.H @ turned))
+            yield Iterate(
+                point, loss.value(point) + penalty.value(point.x), penalty.size(adjoint_product(split.D, turned))
+            )
 
 
 @dataclass(frozen=True)
@@ -119,7 +122,7 @@ class GrowingADMM:
             split.advance(rho, penalty.l2_weight)
             split.scale_multipliers(1 / self.growth)
             point = loss.point(penalty.project(split.x))
-            left = rho * (split.D.H @ (split.W - old))
+            left = rho * adjoint_product(split.D, split.W - old)
             yield Iterate(point, loss.value(point) + penalty.value(point.x), penalty.size(left))
             rho *= self.growth
 
@@ -135,17 +138,20 @@ class _Splitting:
         self.penalty, self.x, self.D = penalty, x, penalty.differences(x)
         self.solve = _solver(loss, penalty, x, tol, max_iter)
         self.data = -loss.gradient(Point(loss.start(), 0 * loss.b))  # A'y
-        self.steps = self.W = self.D @ x
+        self.steps = self.W = product(self.D, x)
         self.u = 0 * self.W  # the scaled multiplier of W = D x
         self.inside, self.held = x, 0 * x  # x within the bounds, and the scaled multiplier of that
 
     def advance(self, rho: float, l2_weight: float, slope: Any = 0.0) -> None:
         """One step on ``f(x) + alpha sum_i (||W_i||_1 - l2_weight ||W_i||_2) - <slope, x>``."""
-        right, bounded = self.data + slope + rho * (self.D.H @ (self.W - self.u)), self.penalty.bounds is not None
+        right, bounded = (
+            self.data + slope + rho * adjoint_product(self.D, self.W - self.u),
+            self.penalty.bounds is not None,
+        )
         if bounded:
             right = right + rho * (self.inside - self.held)
         self.x = self.solve(right, self.x, rho, rho if bounded else 0.0)
-        self.steps = self.D @ self.x
+        self.steps = product(self.D, self.x)
         shrink = prox_rows if l2_weight else prox_vector  # without the norm every entry is shrunk alone
         self.W = shrink(self.steps + self.u, self.penalty.alpha / rho, l2_weight)
         self.u = self.u + self.steps - self.W
@@ -178,7 +184,7 @@ def _solver(
         return lambda right, _start, weight, shift: exact(right, weight, shift)
 
     def rough(right: Array, start: Array, weight: float, shift: float) -> Array:
-        product = normal_product(loss.A, penalty, weight, shift)
-        return conjugate_gradients(product, right, start, tol=tol, max_iter=max_iter)
+        times = normal_product(loss.A, penalty, weight, shift)
+        return conjugate_gradients(times, right, start, tol=tol, max_iter=max_iter)
 
     return rough

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ell12.backend import cuda, inner, is_numpy, namespace
+from ell12.operators import adjoint_product, product
 from ell12.operators.images import FiniteDifference
 from ell12.protocols import Array
 from ell12.prox.kernel import prox_rows
@@ -28,11 +29,11 @@ STEPS = 4  # that one sweep takes at most
 
 def envelope_and_gradient(x: Array, D: FiniteDifference, t: float, l2_weight: float) -> tuple[float, Array]:
     """``sum_i min_w 1/2 ||w - (D x)_i||^2 + t (||w||_1 - l2_weight ||w||_2)`` and its gradient ``D'(D x - w)``."""
-    steps = D @ x
+    steps = product(D, x)
     kept = prox_rows(steps, t, l2_weight)
     away, xp = steps - kept, namespace(x)
     cost = float(xp.sum(xp.abs(kept))) - l2_weight * float(xp.sum(row_norms(kept)))
-    return t * cost + 0.5 * inner(away, away), D.H @ away
+    return t * cost + 0.5 * inner(away, away), adjoint_product(D, away)
 
 
 Pair = tuple[Array, Array]

@@ -11,6 +11,7 @@ from ell12.backend.compiling import can_compile
 from ell12.checks import set_numbers
 from ell12.losses import SquaredLoss
 from ell12.minimization import minimize
+from ell12.operators import adjoint_product, product
 from ell12.operators.images import FiniteDifference, Identity, flipped
 from ell12.protocols import Array
 from ell12.prox.layout import row_norms
@@ -82,7 +83,7 @@ class TotalVariationL12:
 
     def true_value(self, x: Array) -> float:
         """The penalty at x without smoothing."""
-        steps = self.differences(x) @ x
+        steps = product(self.differences(x), x)
         xp = namespace(steps)
         total = xp.sum(xp.abs(steps)) - self.l2_weight * xp.sum(row_norms(steps))
         return self.alpha * float(total)
@@ -175,20 +176,20 @@ def nearest_subgradient(penalty: TotalVariationL12, x: Array, target: Array, ste
     has the difference's sign; the subtracted norm's gradient is fixed by x.
     """
     D = penalty.differences(x)
-    differences = D @ x
+    differences = product(D, x)
     xp, size = namespace(differences), row_norms(differences)
     unit = differences / xp.where(size > 0, size, 1)
     modulus = xp.abs(differences)
     zero = modulus <= 1e-3 * max_abs(differences)
     signs = differences / xp.where(modulus > 0, modulus, 1)
-    relief = penalty.alpha * penalty.l2_weight * (D.H @ unit)
+    relief = penalty.alpha * penalty.l2_weight * adjoint_product(D, unit)
     v = previous = penalty.alpha * xp.where(zero, 0 * signs, signs)
     for k in range(steps):
         ahead = v + k / (k + 3) * (v - previous)
-        free = ahead - D @ (D.H @ ahead - relief - target) / D.norm_squared
+        free = ahead - product(D, adjoint_product(D, ahead) - relief - target) / D.norm_squared
         scale = penalty.alpha / xp.where(xp.abs(free) > penalty.alpha, xp.abs(free), penalty.alpha)
         previous, v = v, xp.where(zero, scale * free, v)
-    return D.H @ v - relief
+    return adjoint_product(D, v) - relief
 
 
 def _as_bounds(bounds: Any) -> Bounds | None:

@@ -1,0 +1,47 @@
+"""What users give is checked once, where it comes in, and not at every step."""
+
+import sys
+from collections import Counter
+
+import numpy as np
+import pytest
+
+import ell12
+
+CHECKS = {"as_floating", "as_operator", "check_numbers", "check_weights", "check_entries"}
+IMAGE = 0.1 * np.random.default_rng(0).standard_normal((64, 64)) + np.kron(np.eye(2), np.ones((32, 32)))
+MASK = np.random.default_rng(1).random((64, 64)) < 0.6
+CALLS = {
+    "denoise": lambda: ell12.denoise_tv(IMAGE),
+    "deblur": lambda: ell12.deblur_tv(IMAGE, np.full((3, 3), 1 / 9), 0.01),
+    "inpaint": lambda: ell12.inpaint_tv(IMAGE, MASK),
+    "mri": lambda: ell12.reconstruct_mri(np.fft.fft2(IMAGE, norm="ortho"), MASK, noise=0.1),
+    "restore": lambda: ell12.restore_tv(IMAGE[:8, :8].reshape(-1), np.eye(64), 0.1, shape=(8, 8)),
+    "dca": lambda: ell12.denoise_tv(IMAGE, 0.1, solver=ell12.TotalVariationDCA()),
+    "admm": lambda: ell12.denoise_tv(IMAGE, 0.1, solver=ell12.GrowingADMM()),
+    "cg": lambda: ell12.denoise_tv(IMAGE, 0.1, solver=ell12.AlternatingMinimization()),
+}
+
+
+def count_checks(call):
+    """How often each check of the package is called."""
+    counts = Counter()
+
+    def profile(frame, event, _):
+        code = frame.f_code
+        if event == "call" and code.co_name in CHECKS and "ell12" in code.co_filename:
+            counts[code.co_name] += 1
+
+    sys.setprofile(profile)
+    try:
+        call()
+    finally:
+        sys.setprofile(None)
+    return counts
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_restoration_checks_its_data_a_handful_of_times(name):
+    counts = count_checks(CALLS[name])
+    assert counts["as_floating"] >= 1  # the counter works
+    assert max(counts.values()) <= 6, counts
