@@ -61,7 +61,7 @@ _HOMES = {
         "Status",
         "stationarity",
     ),
-    "path": ("l12_path",),
+    "path": ("l12_path", "penalty_path"),
     "completion": (
         "LowRank",
         "Observed",
@@ -139,7 +139,7 @@ if TYPE_CHECKING:
     from ell12.linear_model import L12Classifier, L12ClassifierCV, L12Regressor, L12RegressorCV
     from ell12.losses import HuberLoss, LogisticLoss, QuadraticLoss, SquaredLoss, StreamedLoss
     from ell12.minimization import Result, Status, minimize, stationarity
-    from ell12.path import l12_path
+    from ell12.path import l12_path, penalty_path
     from ell12.penalties import (
         L1,
         L12,
@@ -247,6 +247,7 @@ __all__ = [
     "l12_path",
     "minimize",
     "moreau_l12",
+    "penalty_path",
     "plot_completion_path",
     "plot_cross_validation",
     "plot_path",

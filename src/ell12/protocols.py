@@ -144,8 +144,8 @@ class ColumnLoss(Loss, Protocol):
         """The point of an ``x`` that is zero but for the given entries."""
         ...
 
-    def hessian(self, point: Point, columns: Array) -> Array:
-        """The Hessian in the given entries of ``x``: a dense matrix, a fresh copy."""
+    def hessian(self, point: Point, columns: Array, others: Array | None = None) -> Array:
+        """The block of the Hessian with these rows and, unless others are named, columns: dense, a fresh copy."""
         ...
 
     def hessian_product(self, point: Point, columns: Array) -> Callable[[Array], Array]:
@@ -371,20 +371,23 @@ class Needs:
     ----------
     loss, penalty : protocols
         Such as `ColumnLoss` and `PiecewisePenalty`.
-    x : {"any array", "real vector", "real NumPy vector with columns at hand"}
-        The kind of unknown.
+    x : {"array", "real vector", "real NumPy vector, columns at hand", "factors", "anything"}
+        The kind of unknown. "columns at hand" asks for a loss whose ``has_columns`` is true.
     """
 
     loss: type = Loss
     penalty: type = Penalty
-    x: str = "any array"
+    x: str = "array"
 
 
 class Solver(Protocol):
     """A frozen dataclass of options. It knows nothing of stopping, timing, history or display."""
 
-    def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate]:
-        """Yield one iterate a step, for ever, or to an end of the solver's own such as a number of terms."""
+    def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate | None]:
+        """Yield one iterate a step, for ever, or to an end of the solver's own such as a number of terms.
+
+        None, yielded within a long step, lets the loop look at the clock; it counts as no iteration.
+        """
         ...
 
 

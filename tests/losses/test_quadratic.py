@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from ell12 import L12, QuadraticLoss, RowsL12, SquaredLoss, WorkingSet, minimize
-from ell12.solvers import working_set_lacks
+from ell12.minimization.needs import unmet
 
 COLUMNS = np.array([1, 4, 5])
 
@@ -47,7 +47,7 @@ def test_some_entries_alone_share_predictions_with_the_whole():
 def test_working_sets_solve_it_as_they_solve_the_rows(l2_weight):
     rows, products = pair()
     penalty = L12(4.0, l2_weight)
-    assert working_set_lacks(products, penalty, products.start()) == ""
+    assert unmet(WorkingSet(), products, penalty, products.start()) == ""
     one, other = (minimize(loss, penalty, solver=WorkingSet(), tol=1e-11) for loss in (rows, products))
     assert other.converged
     np.testing.assert_allclose(other.x, one.x, atol=1e-10)

@@ -86,7 +86,7 @@ class StochasticDescent:
 
     def take(self, loss: Any, weight: float, penalty: Penalty) -> None:
         """One step, by a batch's mean loss."""
-        self.step.watch(loss, 1)
+        self.step.watch(loss, 1, self.x)
         gradient = loss.gradient(loss.point(self.x))
         share = weight / (self.seen + weight)
         if self.before is None:
@@ -115,7 +115,7 @@ class Descents:
         targets: list[Array],
         sample_weight: Any,
         fit_intercept: bool,
-        make_penalty: Callable[[Problem], Callable[[float], Penalty]],
+        make_penalty: Callable[[Problem], Any],
         alpha: float,
     ) -> None:
         """Take the steps of a chunk's batches; columns are used as they are, for their means are not known yet."""
@@ -126,7 +126,7 @@ class Descents:
         if len(self.parts) != len(targets):
             raise ValueError(f"y must have {len(self.parts)} columns as in the chunks before, got {len(targets)}")
         for part, problem in zip(self.parts, self.problems, strict=True):
-            penalty = make_penalty(problem)(alpha)
+            penalty = make_penalty(problem).scaled(alpha)
             for batch in problem.loss.batches(BATCH):
                 loss, rows = batch.loss, batch.loss.b.shape[0]
                 weight = float(rows if loss.sample_weight is None else loss.sample_weight.sum())

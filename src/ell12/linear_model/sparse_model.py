@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,7 @@ from ell12.minimization import Result, Status
 from ell12.minimization.progress import progress_lines
 from ell12.operators import stored
 from ell12.path import alpha_max, l12_penalty, solution_path
-from ell12.protocols import Array, DataUnavailable, Penalty
+from ell12.protocols import Array, DataUnavailable
 
 
 class SparseLinearModel(BaseEstimator, ABC):
@@ -114,12 +113,12 @@ class SparseLinearModel(BaseEstimator, ABC):
             alpha_max(problem.loss, self.l2_weight, intercept=problem.constant, **options) for problem in problems
         )
 
-    def _penalty(self, problem: Problem) -> Callable[[float], Penalty]:
-        """The penalty of a problem, for each alpha."""
+    def _penalty(self, problem: Problem) -> Any:
+        """The penalty of a problem at a strength of 1."""
         options = self._penalty_options() | {"intercept": problem.constant, "rows": problem.n_targets > 0}
         if options["weights"] is not None and passes(problem.means):
             options["weights"] = like(options["weights"], problem.means)  # sent once, not at every step
-        return lambda alpha: l12_penalty(alpha, self.l2_weight, **options)
+        return l12_penalty(1.0, self.l2_weight, **options)
 
     def _solve(self, problem: Problem, alphas: Any, x0: Array | None = None, **options: Any) -> list[Result]:
         """A result for each alpha, warm-started."""

@@ -6,85 +6,41 @@ import math
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from enum import Enum
 from typing import Any
 
 from ell12.backend import all_finite, as_floating, beside, is_complex, is_number, max_abs, namespace, rounding
 from ell12.minimization.checkpoints import Checkpoint, Saved
+from ell12.minimization.needs import unmet
+from ell12.minimization.results import History, Result, Status
 from ell12.minimization.stalling import Stall, gradient_resolution
 from ell12.protocols import (
     Array,
+    CertifyingPenalty,
     DataUnavailable,
+    DifferencePenalty,
     Factored,
+    FactoredLoss,
     Iterate,
     Loss,
     Penalty,
     Point,
     Solver,
+    missing,
     offers,
     session_of,
 )
-from ell12.solvers import NonmonotoneAPG, WorkingSet, working_set_lacks
+from ell12.solvers import NonmonotoneAPG, WorkingSet
+from ell12.solvers.back_off import BackOff
+from ell12.solvers.steps import first_step, known_lipschitz, summed_size
 
-History = dict[str, list[float]]
-
-
-class Status(Enum):
-    """How a run ended; the value is a sentence for people. `Result.converged` is true for CONVERGED alone."""
-
-    CONVERGED = "The stationarity fell to tol."
-    MAX_ITER = "The number of iterations reached max_iter before the stationarity fell to tol."
-    MAX_SECONDS = "The time reached max_seconds before the stationarity fell to tol."
-    RANK_CAPPED = "The rank reached its bound: x is stationary among matrices of that rank, not among all."
-    ROUNDING = "Rounding keeps the stationarity above tol: x is as good as the precision of its numbers allows."
-    ENDED = "The solver ended by its own rule, such as a number of terms; x is its best iterate."
-    STOPPED = "The run was stopped by its caller; x is the best iterate so far."
-    NOT_FINITE = "The objective became NaN or infinite; x is the best iterate before that."
-    DATA_LOST = "The data could not be reached any more; x is the best iterate before that."
-
+DEFAULTS = (WorkingSet(), NonmonotoneAPG())  # the fastest first; what each needs, it says itself
 
 _CERTIFIED = (Status.CONVERGED, Status.RANK_CAPPED, Status.ROUNDING)
 
 
-@dataclass(frozen=True)
-class Result:
-    """What a run found.
-
-    Attributes
-    ----------
-    x : array
-        The solution: the certified iterate if the run converged or came to where rounding stops it, else the one
-        with the lowest objective.
-    objective : float
-        Loss plus penalty at x.
-    stationarity : float
-        `stationarity` at x.
-    status : Status
-        How the run ended.
-    n_iter : int
-        Number of iterations.
-    history : dict of lists
-        One entry per iteration, the start included, in each of ``seconds`` (wall), ``cpu_seconds``, ``objective``,
-        ``optimality`` (the solver's own estimate, divided by alpha) and every name in ``measure``.
-    """
-
-    x: Array
-    objective: float
-    stationarity: float
-    status: Status
-    n_iter: int
-    history: History = field(repr=False)
-
-    @property
-    def converged(self) -> bool:
-        """Whether the stationarity fell to tol."""
-        return self.status is Status.CONVERGED
-
-
 def minimize(
-    loss: Loss,
-    penalty: Penalty,
+    loss: Any,
+    penalty: Any,
     x0: Array | None = None,
     solver: Solver | None = None,
     *,
@@ -152,10 +108,10 @@ def minimize(
     saved = follower.load(loss.start()) if follower is not None and resume else None
     start = loss.point(_check_start(loss, x0 if saved is None else saved.x))
     recorder = _Recorder(loss, penalty, start, dict(measure or {}), saved, follower)
-    solver = _default_solver(loss, penalty, start) if solver is None else solver
+    iterates = _iterates(_chosen(solver, loss, penalty, start), loss, penalty, start)
     status = Status.STOPPED
     try:
-        status = _run(recorder, solver.iterates(loss, penalty, start), tol, max_iter, max_seconds, stop)
+        status = _run(recorder, iterates, tol, max_iter, max_seconds, stop)
     except KeyboardInterrupt:
         pass
     except DataUnavailable as error:
@@ -169,9 +125,10 @@ def minimize(
 def stationarity(loss: Loss, penalty: Penalty, x: Array | Point) -> float:
     """The largest violation of the first-order condition at x, divided by the penalty's strength alpha.
 
-    The one measure by which all solvers are compared. For `ell12.L12` it is exact; for penalties without a
-    ``violation`` it is the largest entry of ``(x - prox(x - step gradient(x), step)) / step``, step being one over
-    the loss's Lipschitz constant. Where alpha is zero it is not divided.
+    The one measure by which all solvers are compared. For penalties with a ``violation``, as all of ours have, it
+    is exact. For others it is the largest entry of ``(x - prox(x - step gradient(x), step)) / step``, step being
+    one over the loss's Lipschitz constant; a difference of convex penalties is first linearised at x. Where alpha
+    is zero it is not divided.
 
     Examples
     --------
@@ -182,41 +139,46 @@ def stationarity(loss: Loss, penalty: Penalty, x: Array | Point) -> float:
     """
     if not isinstance(x, Point):
         x = loss.point(x if isinstance(x, Factored) else as_floating(x, "x"))
-    return _stationarity(loss, penalty, x)
+    return certificate(loss, penalty, x)
 
 
-def _stationarity(loss: Loss, penalty: Penalty, point: Point, gradient: Array | None = None) -> float:
-    """`stationarity`; without a product if the gradient is known."""
+def certificate(loss: Loss, penalty: Any, point: Point, gradient: Array | None = None) -> float:
+    """`stationarity` at a point, without a product if the gradient is known."""
     gradient = loss.gradient(point) if gradient is None else gradient
-    if hasattr(penalty, "violation"):
-        return penalty.violation(point.x, gradient) / (penalty.alpha or 1.0)
-    step = 1 / (loss.lipschitz() or 1.0)
+    unit = penalty.alpha or 1.0
+    if offers(penalty, CertifyingPenalty):
+        return penalty.violation(point.x, gradient) / unit
+    lipschitz = known_lipschitz(loss)
+    step = 1 / lipschitz if math.isfinite(lipschitz) else first_step(loss, point)
+    if offers(penalty, DifferencePenalty) and max_abs(point.x) > 0:
+        # Linearised at x the penalty is convex, and its residual is zero at stationary points alone. At zero,
+        # where what is subtracted may have no gradient, the whole penalty is asked.
+        gradient, penalty = gradient - penalty.subtracted_gradient(point.x), penalty.convex
     residual = point.x - penalty.prox(point.x - step * gradient, step)
-    return max_abs(residual) / (step * (penalty.alpha or 1.0))
+    return max_abs(residual) / (step * unit)
 
 
 def _run(
     recorder: _Recorder,
-    iterates: Iterator[Iterate],
+    iterates: Iterator[Iterate | None],
     tol: float,
     max_iter: int,
     max_seconds: float,
     stop: Callable[[History], bool] | None,
 ) -> Status:
     """Advance the iterates until something ends the run."""
-    next_check, wait, stall = 0, 1, Stall()
-    for n_iter in range(recorder.n_iter + 1, max_iter + 1):
-        iterate = recorder.advance(iterates)
-        if iterate is None:
-            return Status.ENDED
+    look, stall = BackOff(), Stall()
+    for _ in range(recorder.n_iter, max_iter):
+        iterate = recorder.advance(iterates, max_seconds)
+        if isinstance(iterate, Status):
+            return iterate
         if not math.isfinite(iterate.objective):
             return Status.NOT_FINITE
-        if recorder.last("optimality") <= tol and n_iter >= next_check:
+        if look.is_due() and recorder.last("optimality") <= tol:
             verdict = _verdict(recorder, iterate, tol)
             if verdict is not None:
                 return verdict
-            # The solver's estimate was too rosy: let it work a little longer before paying again.
-            next_check, wait = n_iter + wait, min(2 * wait, 64)
+            look.record(False)  # the solver's estimate was too rosy: let it work before paying again
         stalled = tol > 0 and stall.is_long(iterate.optimality, iterate.objective, recorder.value_rounding)
         if stalled and recorder.is_at_rounding(iterate):
             return Status.ROUNDING
@@ -254,6 +216,7 @@ class _Recorder:
     ) -> None:
         self.loss, self.penalty, self.measure, self.follower = loss, penalty, measure, follower
         self.unit = penalty.alpha or 1.0
+        self.constant = summed_size(loss)
         self.rounding = 0.0 if isinstance(start.x, Factored) else rounding(1.0, start.x)
         objective = loss.value(start) + penalty.value(start.x)
         if not math.isfinite(objective):
@@ -274,14 +237,18 @@ class _Recorder:
         """How many iterations the history holds: its first row is the start."""
         return min(map(len, self.history.values())) - 1  # Ctrl-C may have cut a row short
 
-    def advance(self, iterates: Iterator[Iterate]) -> Iterate | None:
-        """The next iterate, if there is one; only what the solver does is timed."""
-        wall, cpu = time.perf_counter(), time.process_time()
-        iterate = next(iterates, None)
-        if iterate is None:
-            return None
+    def advance(self, iterates: Iterator[Iterate | None], max_seconds: float) -> Iterate | Status:
+        """The next iterate, or why there is none; only what the solver does is timed."""
+        wall, cpu, earlier = time.perf_counter(), time.process_time(), self.last("seconds")
+        iterate = next(iterates, Status.ENDED)
+        while iterate is None:  # within a long step
+            if earlier + time.perf_counter() - wall >= max_seconds:
+                return Status.MAX_SECONDS
+            iterate = next(iterates, Status.ENDED)
+        if isinstance(iterate, Status):
+            return iterate
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-        self._record(iterate, self.last("seconds") + wall, self.last("cpu_seconds") + cpu)
+        self._record(iterate, earlier + wall, self.last("cpu_seconds") + cpu)
         if iterate.objective < self.best.objective:
             self.best = iterate
         if self.follower is not None and self.follower.due:
@@ -301,7 +268,7 @@ class _Recorder:
         if iterate.exact:
             self.stationarity = iterate.optimality / self.unit
         else:
-            self.stationarity = _stationarity(self.loss, self.penalty, iterate.point, iterate.gradient)
+            self.stationarity = certificate(self.loss, self.penalty, iterate.point, iterate.gradient)
         return self.stationarity
 
     def is_at_rounding(self, iterate: Iterate) -> bool:
@@ -315,7 +282,7 @@ class _Recorder:
     @property
     def value_rounding(self) -> float:
         """How far rounding can lift the best objective, by the terms that a value sums."""
-        return self.rounding * max(abs(self.best.objective), getattr(self.loss, "constant", 0.0))
+        return self.rounding * max(abs(self.best.objective), self.constant)
 
     def last(self, name: str) -> float:
         """The latest entry of a column."""
@@ -353,19 +320,33 @@ class _Recorder:
             self.history[name].append(value)
 
 
-def _default_solver(loss: Any, penalty: Any, start: Point) -> Solver:
-    """The fastest solver that this problem allows."""
-    if isinstance(start.x, Factored):
-        raise TypeError("a factored x needs its own solver: FactoredAPG() or AlternatingLeastSquares(max_rank)")
-    return NonmonotoneAPG() if working_set_lacks(loss, penalty, start.x) else WorkingSet()
+def _chosen(solver: Any, loss: Any, penalty: Any, start: Point) -> Any:
+    """The solver, if its needs are met; without one, the first of `DEFAULTS` whose needs are."""
+    candidates = DEFAULTS if solver is None else (solver,)
+    reasons = [unmet(candidate, loss, penalty, start.x) for candidate in candidates]
+    for candidate, reason in zip(candidates, reasons, strict=True):
+        if not reason:
+            return candidate
+    raise TypeError(reasons[-1])
+
+
+def _iterates(solver: Any, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate | None]:
+    found = solver.iterates(loss, penalty, start)
+    if not isinstance(found, Iterator):
+        name = type(solver).__name__
+        raise TypeError(f"{name}.iterates must be a generator or return an iterator, got {type(found).__name__}")
+    return found
 
 
 def _check_kinds(loss: Any, penalty: Any, solver: Any) -> None:
-    for name, value, kind in (("loss", loss, Loss), ("penalty", penalty, Penalty)):
-        if isinstance(value, type) or not offers(value, kind):
-            raise TypeError(f"{name} must be a {kind.__name__} such as those of ell12, got {value!r}")
-    if solver is not None and (isinstance(solver, type) or not hasattr(solver, "iterates")):
-        raise TypeError(f"solver must be a Solver such as NonmonotoneAPG(), got {solver!r}")
+    example = {"loss": "SquaredLoss(A, b)", "penalty": "L12(1.0)", "solver": "NonmonotoneAPG()"}
+    for name, value, kind in (("loss", loss, Loss), ("penalty", penalty, Penalty), ("solver", solver, Solver)):
+        if value is None and kind is Solver:
+            continue
+        lacking = missing(value, kind)
+        if isinstance(value, type) or lacking:
+            lack = "a class, not an object of it" if isinstance(value, type) else f"without {', '.join(lacking)}"
+            raise TypeError(f"{name} must be a {kind.__name__} such as {example[name]}, got {value!r}, {lack}")
 
 
 def _check_limits(tol: float, max_iter: int, max_seconds: float) -> None:
@@ -376,12 +357,14 @@ def _check_limits(tol: float, max_iter: int, max_seconds: float) -> None:
         raise ValueError(f"max_iter must be a whole number, got {max_iter!r}")
 
 
-def _check_start(loss: Loss, x0: Array | None) -> Array:
+def _check_start(loss: Any, x0: Array | None) -> Array:
     zero = loss.start()
     if x0 is None:
         return zero
     if isinstance(zero, Factored):  # the loss, whose unknown is no array, knows what it may be
-        return loss.check_start(x0)  # type: ignore[attr-defined]
+        if not offers(loss, FactoredLoss):
+            raise TypeError(f"x0 cannot be given: {type(loss).__name__} has no check_start")
+        return loss.check_start(x0)
     x0 = beside(as_floating(x0, "x0"), zero, "x0")
     if tuple(x0.shape) != tuple(zero.shape):
         raise ValueError(f"x0 must have shape {tuple(zero.shape)}, got {tuple(x0.shape)}")

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ell12.backend import like, max_abs, namespace, rounding
+from ell12.minimization.results import Result, Status
 from ell12.protocols import Array, Loss
 
-PATIENCE = 50  # iterations without progress, after which rounding may be what stops a run
-MARGIN = 32  # times what the last digits of x do to the gradient, for solvers stop a little above it
+# After this number of iterations without progress a run asks whether rounding is what stops it.
+STALL_AFTER = 50
+# Solvers stop a little above what the last digits of x do to the gradient: up to this many times that was seen.
+MARGIN = 32
+# Up to this stationarity a run that was asked for no more than rounding allows counts as converged.
+WIDEST = 0.01
 
 
 class Stall:
@@ -26,14 +32,14 @@ class Stall:
 
     def __init__(self) -> None:
         self.violation = self.objective = math.inf
-        self.since, self.patience = 0, PATIENCE
+        self.since, self.patience = 0, STALL_AFTER
 
     def is_long(self, violation: float, objective: float, rounding: float) -> bool:
         """Take note of an iteration; return whether it is time to ask for the reason. Each time waits longer."""
         halved, fell = violation <= 0.5 * self.violation, objective < self.objective - rounding
         if halved or fell:
             self.violation, self.objective = min(violation, self.violation), min(objective, self.objective)
-            self.since, self.patience = 0, PATIENCE
+            self.since, self.patience = 0, STALL_AFTER
             return False
         self.since += 1
         if self.since < self.patience:
@@ -58,4 +64,24 @@ def gradient_resolution(loss: Loss, x: Array) -> float:
     eps = float(namespace(x).finfo(x.dtype).eps)
     signs = np.random.default_rng(0).choice([-eps, eps], size=tuple(x.shape))
     moved: Any = loss.gradient(loss.point(x + x * like(signs, x))) - loss.gradient(loss.point(x))
-    return MARGIN * max_abs(moved) + rounding(max_abs(loss.gradient(loss.point(0 * x))), x)
+    return MARGIN * max_abs(moved) + _rounding_at_zero(loss, 0 * x)
+
+
+def gradient_rounding(loss: Any, tol: float) -> float:
+    """What rounding may do to the entries of a gradient; 0 where that lies far below this tol."""
+    zero = loss.start()
+    eps = float(namespace(zero).finfo(zero.dtype).eps)
+    # In double precision it lies far below the usual tol: the product is saved, and `minimize` sees exceptions.
+    return _rounding_at_zero(loss, zero) if tol < 1e7 * eps else 0.0
+
+
+def _rounding_at_zero(loss: Any, zero: Array) -> float:
+    """The rounding of the largest entry that the gradient has at zero."""
+    return rounding(max_abs(loss.gradient(loss.point(zero))), zero)
+
+
+def admit_rounding(result: Result, tol: float) -> Result:
+    """The result of a run that was asked for no more than rounding allows, saying so if that was far from tol."""
+    if result.converged and result.stationarity > max(tol, WIDEST):
+        return replace(result, status=Status.ROUNDING)
+    return result

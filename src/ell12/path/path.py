@@ -1,135 +1,26 @@
-"""Solutions over a grid of alpha, warm-started, and the alpha at which the grid begins."""
+"""Solutions over a grid of strengths, each run beginning where the last one ended."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from ell12.backend import (
-    all_finite,
-    as_floating,
-    as_numpy,
-    beside,
-    max_abs,
-    namespace,
-    on_accelerator,
-    precision,
-    total,
-)
-from ell12.checks import check_entries, check_scalars, check_share, check_weights
-from ell12.losses import LinearLoss, SquaredLoss
+from ell12.backend import as_floating, namespace, on_accelerator, total
+from ell12.checks import check_entries, check_scalars
+from ell12.losses import SquaredLoss
 from ell12.minimization import Result, minimize
+from ell12.minimization.stalling import admit_rounding, gradient_rounding
 from ell12.operators import as_operator
-from ell12.operators.centering import column_squares
-from ell12.path.side_by_side import admit_rounding, columns_penalty, gradient_rounding, solve_side_by_side
-from ell12.penalties import L12, RowsL12, WithIntercept
-from ell12.protocols import Array, Penalty, Point, Solver, session_of
-
-
-def l12_penalty(
-    alpha: float,
-    l2_weight: float = 1.0,
-    *,
-    weights: Any = None,
-    nonnegative: bool = False,
-    intercept: bool = False,
-    rows: bool = False,
-) -> Penalty:
-    """`ell12.L12`, leaving out the last entry of x where that is an intercept; with ``rows`` `ell12.RowsL12`."""
-    kind = RowsL12 if rows else L12
-    penalty = kind(alpha, l2_weight, weights=weights, nonnegative=nonnegative)
-    return WithIntercept(penalty) if intercept else penalty
-
-
-def alpha_max(
-    loss: LinearLoss,
-    l2_weight: float = 1.0,
-    *,
-    weights: Any = None,
-    nonnegative: bool = False,
-    intercept: bool = False,
-) -> float:
-    """The alpha at which a path begins: above it the sparsest solution there is stays a solution.
-
-    For ``l2_weight < 1`` that solution is zero, and ``alpha_max = max_j |gradient_j f(0)| / (w_j - l2_weight)``.
-    For ``l2_weight = 1`` a vector with one entry costs nothing, so zero is a solution for no alpha: the sparsest
-    is then the best fit by one column (`one_sparse_fit`), stationary from ``max_k |gradient_k f| / w_k`` over the
-    other columns k on. Of a loss with several right-hand sides the unknown is a matrix, to which `ell12.RowsL12`
-    gives one support: the norms of the gradient's rows stand in place of the moduli.
-
-    Parameters
-    ----------
-    loss : LinearLoss
-        `ell12.SquaredLoss` or `ell12.LogisticLoss`.
-    l2_weight : float
-        Weight of the subtracted norm.
-    weights : array, optional
-        Weights of the l1 norm. Where some lie at or below l2_weight while others differ, the result is the
-        beginning of a useful grid rather than an exact bound. The entries of weight 0 are fitted first.
-    nonnegative : bool
-        Whether only ``x >= 0`` is allowed.
-    intercept : bool
-        Whether the last entry of x is an intercept: free of penalty and sign, fitted first.
-
-    Examples
-    --------
-    >>> loss = SquaredLoss(np.eye(3), [3.0, -2.0, 1.0])
-    >>> round(alpha_max(loss), 6), alpha_max(loss, l2_weight=0.5)
-    (2.0, 6.0)
-    """
-    weight = _weight_of_each(loss, weights, intercept)
-    x = _free_fit(loss, weight, intercept, nonnegative)
-    smallest = float(weight.min(where=weight > 0, initial=np.inf))
-    if l2_weight < smallest:
-        room = np.where(weight > 0, weight - l2_weight, np.inf)
-        return float(np.max(_pull(loss, x, nonnegative) / room, initial=0.0))
-    before = float(np.max(np.where(weight > 0, _pull(loss, x, nonnegative), 0)))
-    x, column = _best_column(loss, weight, x, intercept, nonnegative)
-    others = (weight > 0) & (np.arange(weight.size) != column)
-    room = np.where(others, weight, np.inf)
-    top = float(np.max(_pull(loss, x, nonnegative) / room, initial=0.0))
-    return top if top > 100 * _accuracy(x) * before else 0.0  # one column fits all there is to fit
-
-
-def one_sparse_fit(
-    loss: LinearLoss, *, weights: Any = None, nonnegative: bool = False, intercept: bool = False
-) -> Array:
-    """The best fit by one penalised column, beside those that are not penalised; arguments as in `alpha_max`.
-
-    The column is the one that promises the largest fall of the loss by its gradient and curvature at the fit
-    without it, which for the squared loss is the largest fall there is if no entry has weight 0.
-
-    Examples
-    --------
-    >>> one_sparse_fit(SquaredLoss(np.eye(3), [3.0, -4.0, 1.0])).round(6)
-    array([ 0., -4.,  0.])
-    """
-    weight = _weight_of_each(loss, weights, intercept)
-    x = _free_fit(loss, weight, intercept, nonnegative)
-    return beside(_best_column(loss, weight, x, intercept, nonnegative)[0], loss.start(), "x")
-
-
-def alpha_grid(top: float, n_alphas: int = 100, eps: float = 1e-3) -> Array:
-    """``n_alphas`` numbers from ``top`` down to ``eps top``, equal in ratio; from 1 where top is 0.
-
-    A top of 0 says that the sparsest solution is a solution for every alpha, so that any grid will do.
-
-    Examples
-    --------
-    >>> alpha_grid(8.0, n_alphas=4, eps=1 / 8)
-    array([8., 4., 2., 1.])
-    """
-    check_share(eps, "eps")
-    if not hasattr(n_alphas, "__index__") or n_alphas < 1:
-        raise ValueError(f"n_alphas must be a whole number >= 1, got {n_alphas!r}")
-    return (top or 1.0) * np.geomspace(1.0, eps, n_alphas)
+from ell12.path.side_by_side import columns_penalty, solve_side_by_side
+from ell12.path.strengths import alpha_grid, alpha_max, falling, l12_penalty, largest_strength, one_sparse_fit
+from ell12.protocols import Array, ScalablePenalty, Solver, missing, session_of
 
 
 def solution_path(
-    loss: LinearLoss,
-    make_penalty: Callable[[float], Penalty],
+    loss: Any,
+    penalty: Any,
     alphas: Sequence[float],
     x0: Array | None = None,
     *,
@@ -137,7 +28,7 @@ def solution_path(
     tol: float = 1e-4,
     **options: Any,
 ) -> list[Result]:
-    """Minimise the loss plus ``make_penalty(alpha)`` for each alpha in turn; options go to `ell12.minimize`.
+    """Minimise the loss plus the penalty at each of these strengths in turn; options go to `ell12.minimize`.
 
     With ``warm_start`` each run begins where the last one ended, else all begin at ``x0``. No run asks for a
     stationarity below the rounding of the gradient, which in float32 and at small alpha lies above the usual tol;
@@ -149,9 +40,63 @@ def solution_path(
     for alpha in map(float, alphas):
         start = results[-1].x if warm_start and results else x0
         attainable = max(tol, rounding / (alpha or 1.0))
-        result = minimize(loss, make_penalty(alpha), start, tol=attainable, **options)
+        result = minimize(loss, penalty.scaled(alpha / penalty.alpha), start, tol=attainable, **options)
         results.append(admit_rounding(result, tol))
     return results
+
+
+def penalty_path(
+    loss: Any,
+    penalty: Any,
+    alphas: Any = None,
+    *,
+    n_alphas: int = 100,
+    eps: float = 1e-3,
+    warm_start: bool = True,
+    solver: Solver | None = None,
+    tol: float = 1e-4,
+    max_iter: int = 10_000,
+) -> tuple[Array, Array, list[Result]]:
+    """Minimise ``loss + penalty`` over a grid of strengths: the general form of `l12_path`.
+
+    Parameters
+    ----------
+    loss : Loss
+        Such as `ell12.LogisticLoss`.
+    penalty : Penalty
+        Any that can be scaled (`ell12.protocols.ScalablePenalty`), such as `ell12.MCP`; its own strength is not
+        used.
+    alphas : array, optional
+        The grid; it is sorted to fall. By default ``n_alphas`` values from where zero is a solution down to
+        ``eps`` times that. Where zero is one for no strength, as for `ell12.L12` at ``l2_weight=1``, give them.
+    n_alphas, eps, warm_start, solver, tol, max_iter
+        As in `l12_path`.
+
+    Returns
+    -------
+    alphas : array of shape (n_alphas,)
+        Falling.
+    solutions : array
+        One for each alpha, side by side along the last axis.
+    results : list of Result
+        One for each alpha.
+
+    Examples
+    --------
+    >>> from ell12 import MCP
+    >>> alphas, x, _ = penalty_path(SquaredLoss(np.eye(3), [4.0, 2.0, 1.0]), MCP(1.0), n_alphas=3, eps=0.25)
+    >>> alphas.round(4), np.count_nonzero(x, axis=0)
+    (array([4., 2., 1.]), array([0, 1, 2]))
+    """
+    lacking = missing(penalty, ScalablePenalty)
+    if lacking:
+        raise TypeError(f"penalty cannot be scaled: {type(penalty).__name__} lacks {', '.join(lacking)}")
+    if alphas is None:
+        alphas = alpha_grid(largest_strength(loss, penalty), n_alphas, eps)
+    alphas = falling(alphas)
+    options: dict[str, Any] = {"solver": solver, "max_iter": max_iter}
+    results = solution_path(loss, penalty, alphas, warm_start=warm_start, tol=tol, **options)
+    return alphas, namespace(results[0].x).stack([result.x for result in results], axis=-1), results
 
 
 def l12_path(
@@ -239,7 +184,7 @@ def l12_path(
         return alphas, *_side_by_side(loss, alphas, l2_weight, tol, max_iter, **options)
     results = solution_path(
         loss,
-        lambda alpha: l12_penalty(alpha, l2_weight, **options),
+        l12_penalty(1.0, l2_weight, **options),
         alphas,
         x0,
         warm_start=warm_start,
@@ -269,79 +214,3 @@ def squared_loss(X: Any, y: Any, sample_weight: Any = None) -> SquaredLoss:
     if size == 0:
         raise ValueError("there is nothing to fit: y is empty or sample_weight sums to zero")
     return SquaredLoss(X, y, sample_weight=sample_weight, scale=1 / size)
-
-
-def falling(alphas: Any) -> Array:
-    """The alphas, checked, from large to small."""
-    alphas = np.asarray(alphas)
-    if alphas.dtype.kind not in "biuf":
-        raise ValueError(f"alphas must hold numbers, got dtype {alphas.dtype}")
-    alphas = alphas.astype(np.float64)
-    if alphas.ndim != 1 or alphas.size == 0:
-        raise ValueError(f"alphas must be a vector of numbers, got shape {alphas.shape}")
-    if not all_finite(alphas) or alphas.min() < 0:
-        raise ValueError("alphas must hold finite numbers >= 0 only")
-    return np.sort(alphas)[::-1]
-
-
-def _weight_of_each(loss: LinearLoss, weights: Any, intercept: bool) -> Array:
-    """The weight of each entry of x, 0 for an intercept."""
-    weight = np.ones(loss.start().shape[0])
-    if weights is not None:
-        check_weights(weights, (weight.size - intercept,))
-        weight[: weight.size - intercept] = weights
-    if intercept:
-        weight[-1] = 0
-    return weight
-
-
-def _free_fit(loss: LinearLoss, weight: Array, intercept: bool, nonnegative: bool) -> Array:
-    """The fit by the entries that are not penalised."""
-    return _fit_columns(loss, np.flatnonzero(weight == 0), intercept, nonnegative)
-
-
-def _fit_columns(loss: LinearLoss, columns: Array, intercept: bool, nonnegative: bool) -> Array:
-    """The fit by some columns alone, as accurate as rounding lets it be without effort; a NumPy array."""
-    x = np.zeros_like(as_numpy(loss.start()))
-    if columns.size == 0:
-        return x
-    inner = loss.restrict(columns)
-    has_intercept = intercept and columns[-1] == x.size - 1
-    alone = has_intercept and columns.size == 1  # no entry is left for a sign to bind
-    penalty = l12_penalty(0.0, nonnegative=nonnegative and not alone, intercept=has_intercept and not alone)
-    size = max_abs(inner.gradient(inner.point(inner.start())))
-    x[columns] = as_numpy(minimize(inner, penalty, tol=_accuracy(x) * size, max_iter=1000).x)
-    return x
-
-
-def _best_column(
-    loss: LinearLoss, weight: Array, x: Array, intercept: bool, nonnegative: bool
-) -> tuple[Array, int]:
-    """The fit with one penalised column added to those that x uses, and the column."""
-    curvature = loss.curvature(_point(loss, x))
-    # The same for all right-hand sides.
-    curvature = namespace(curvature).reshape(curvature, (loss.b.shape[0], -1))[:, 0]
-    pull = np.where(weight > 0, _pull(loss, x, nonnegative), 0)
-    squares = as_numpy(column_squares(loss.A, curvature))
-    # The root of the fall, which neither overflows nor underflows where the data do not.
-    fall = np.divide(pull, np.sqrt(squares), out=np.zeros_like(pull), where=squares > 0)
-    column = int(np.argmax(np.where(np.isinf(weight), 0, fall)))
-    columns = np.union1d(np.flatnonzero(weight == 0), [column])
-    return _fit_columns(loss, columns, intercept, nonnegative), column
-
-
-def _accuracy(x: Array) -> float:
-    """How small a gradient, relative to the first one, a short run reaches in the precision of x."""
-    return precision(x) ** 0.625
-
-
-def _pull(loss: LinearLoss, x: Array, nonnegative: bool) -> Array:
-    """How hard the loss pulls each entry, or row, away from zero, in the directions that are allowed."""
-    gradient = as_numpy(loss.gradient(_point(loss, x)))
-    pull = np.maximum(-gradient, 0) if nonnegative else np.abs(gradient)
-    return pull if pull.ndim == 1 else np.linalg.norm(pull, axis=1)
-
-
-def _point(loss: LinearLoss, x: Array) -> Point:
-    """A NumPy array as a point, sent to where the data are."""
-    return loss.point(beside(x, loss.start(), "x"))

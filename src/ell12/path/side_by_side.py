@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from ell12.backend import as_numpy, like, max_abs, namespace, rounding
+from ell12.backend import as_numpy, like
 from ell12.losses import LinearLoss
 from ell12.minimization import Result, Status, minimize
+from ell12.minimization.stalling import admit_rounding, gradient_rounding
 from ell12.penalties import ColumnsL12, WithIntercept
 from ell12.protocols import Array, Point
 from ell12.solvers import ColumnwiseAPG
-
-WIDEST = 0.01  # the stationarity up to which a run that reached what rounding allows counts as converged
 
 
 def columns_penalty(
@@ -60,18 +58,3 @@ def solve_side_by_side(
         result = Result(run.x[:, k], objective, reached[k] * units[k], status, run.n_iter, run.history)
         results.append(admit_rounding(result, tol))
     return point, results
-
-
-def gradient_rounding(loss: LinearLoss, tol: float) -> float:
-    """What rounding may do to the entries of a gradient."""
-    zero = loss.start()
-    eps = float(namespace(zero).finfo(zero.dtype).eps)
-    # In double precision it lies far below the usual tol: the product is saved, and `minimize` sees exceptions.
-    return rounding(max_abs(loss.gradient(loss.point(zero))), zero) if tol < 1e7 * eps else 0.0
-
-
-def admit_rounding(result: Result, tol: float) -> Result:
-    """The result of a run that was asked for no more than rounding allows, saying so if that was far from tol."""
-    if result.converged and result.stationarity > max(tol, WIDEST):
-        return replace(result, status=Status.ROUNDING)
-    return result

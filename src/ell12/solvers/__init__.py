@@ -6,7 +6,7 @@ from ell12.solvers.proximal_gradient import FISTA, NonmonotoneAPG, ProximalGradi
 from ell12.solvers.sequential_convex import SequentialConvex
 from ell12.solvers.stochastic import SAGA, ProxSVRG
 from ell12.solvers.support.newton import SupportNewton
-from ell12.solvers.support.working_set import WorkingSet, working_set_lacks
+from ell12.solvers.support.working_set import WorkingSet
 
 __all__ = [
     "DCA",
@@ -19,5 +19,4 @@ __all__ = [
     "SequentialConvex",
     "SupportNewton",
     "WorkingSet",
-    "working_set_lacks",
 ]

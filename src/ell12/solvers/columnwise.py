@@ -5,13 +5,15 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from ell12.backend import all_true, as_numpy, choose, join, squares_of_columns, take, total
-from ell12.protocols import Array, Iterate, Loss, Point
-from ell12.solvers.proximal_gradient import next_t
+from ell12.backend import as_numpy, choose, join, squares_of_columns, take, total
+from ell12.protocols import Array, Iterate, Needs, ParallelLoss, ParallelPenalty, Point
+from ell12.solvers.acceleration import Nonmonotone
+from ell12.solvers.back_off import BackOff
+from ell12.solvers.steps import ProximalStep, Step
 
 
 @dataclass(frozen=True)
@@ -36,19 +38,13 @@ class ColumnwiseAPG:
     eta: float = 0.8
     delta: float = 1e-4
     rest: float = 0.0
+    needs: ClassVar[Needs] = Needs(ParallelLoss, ParallelPenalty)
 
-    def iterates(self, loss: Loss, penalty: Any, start: Point) -> Iterator[Iterate]:
+    def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate]:
         """Yield one iterate a step, until all columns rest."""
-        for part in (loss, penalty):
-            if not hasattr(part, "values"):
-                raise TypeError(f"ColumnwiseAPG needs values of each column, which {type(part).__name__} lacks")
-        moving, resting = _Moving(loss, penalty, start), None
-        t_previous, t, q = 0.0, 1.0, 1.0
+        moving, resting = _Moving(loss, penalty, start, self.eta, self.delta), None
         while True:
-            moving.advance(t_previous, t, self.delta)
-            t_previous, t = t, next_t(t)
-            q_previous, q = q, self.eta * q + 1
-            moving.average = (self.eta * q_previous * moving.average + moving.values) / q
+            moving.advance()
             settled = moving.settled(self.rest) if self.rest > 0 else moving.numbers[:0]
             if settled.size:
                 resting = _Resting.beside(resting, moving, settled)
@@ -61,33 +57,40 @@ class ColumnwiseAPG:
         yield Iterate(point, resting.objective, penalty.alpha * resting.stationarity, exact=True)
 
 
+@dataclass(frozen=True, slots=True)
+class _ColumnSteps(Step):
+    """A step of every column; ``optimality`` is its length in the penalty's units."""
+
+    def where(self, kept: Array, other: _ColumnSteps) -> _ColumnSteps:
+        """The columns of this step that are kept, and the others' in place of the rest."""
+        point, plain = self.point, other.point
+        chosen = Point(choose(kept, point.x, plain.x), choose(kept, point.prediction, plain.prediction))
+        fields = ("objective", "square", "optimality")
+        return _ColumnSteps(chosen, *(choose(kept, getattr(self, f), getattr(other, f)) for f in fields))
+
+
 class _Moving:
     """The columns that move, by their numbers, and the state of their nmAPG."""
 
-    def __init__(self, loss: Any, penalty: Any, start: Point) -> None:
-        self.loss, self.penalty, self.step = loss, penalty, 1 / (loss.lipschitz() or 1.0)
+    def __init__(self, loss: Any, penalty: Any, start: Point, eta: float, delta: float) -> None:
+        self.loss, self.penalty = loss, penalty
+        self.take_step = ProximalStep(loss, penalty, "lipschitz", start)
         self.numbers = np.arange(start.x.shape[1])
-        self.x = self.previous = self.z = start
-        self.values = self.average = self._objectives(start)
+        self.values = self._objectives(start)
+        self.state = Nonmonotone(start, self.values, eta, delta)
         self.optimality: np.ndarray  # by the length of the last step, in the penalty's units
         self.stationarity = np.full(self.numbers.size, np.inf)  # as it was when last looked for
-        self.pause, self.looks_in = 1, 1
+        self.look = BackOff()
 
-    def advance(self, t_previous: float, t: float, delta: float) -> None:
+    @property
+    def x(self) -> Point:
+        """Where the columns are."""
+        return self.state.x
+
+    def advance(self) -> None:
         """One step of every column."""
-        x = self.x
-        y = x + (t_previous - 1) / t * (x - self.previous) + t_previous / t * (self.z - x)
-        self.z = new = self._stepped(y)
-        values, move = self._objectives(new), new.x - y.x
-        accepted = values <= self.average - delta * squares_of_columns(move)
-        if not all_true(accepted):
-            plain = self._stepped(x)
-            plain_values = self._objectives(plain)
-            kept = accepted | (values <= plain_values)
-            new = Point(choose(kept, new.x, plain.x), choose(kept, new.prediction, plain.prediction))
-            values, move = choose(kept, values, plain_values), choose(kept, move, plain.x - x.x)
-        self.x, self.previous, self.values = new, x, values
-        self.optimality = as_numpy(self.penalty.sizes(move)) / self.step
+        step = self.state.advance(self._measured)
+        self.values, self.optimality = step.objective, as_numpy(step.optimality)
 
     def settled(self, tol: float) -> np.ndarray:
         """Which columns have a stationarity of at most tol; looked for now and then.
@@ -96,30 +99,33 @@ class _Moving:
         worth an eighth of them. Where the lengths of the steps were too rosy, the next look waits longer.
         """
         ready = np.flatnonzero(self.optimality <= tol)
-        self.looks_in -= 1
-        if self.looks_in > 0 or 8 * ready.size < self.numbers.size:
+        if not self.look.is_due() or 8 * ready.size < self.numbers.size:
             return ready[:0]
         part = self.select(ready)
         reached = as_numpy(part.penalty.stationarities(part.x.x, part.loss.gradient(part.x)))
         self.stationarity[ready] = reached
         settled = ready[reached <= tol]
-        self.pause = 1 if settled.size else min(2 * self.pause, 64)
-        self.looks_in = self.pause
+        self.look.record(bool(settled.size))
         return settled
 
     def select(self, which: np.ndarray) -> _Moving:
         """Some of the columns, as they are."""
         other = copy.copy(self)
         other.loss, other.penalty = self.loss.select_problems(which), self.penalty.select_problems(which)
-        other.x, other.previous, other.z = (_some(point, which) for point in (self.x, self.previous, self.z))
-        other.values, other.average = (take(values, which, 0) for values in (self.values, self.average))
+        other.take_step = self.take_step.of(other.loss, other.penalty)
+        other.state = copy.copy(self.state)
+        for name in ("x", "previous", "z"):
+            setattr(other.state, name, _some(getattr(self.state, name), which))
+        other.state.average, other.values = take(self.state.average, which, 0), take(self.values, which, 0)
         other.numbers, other.stationarity = self.numbers[which], self.stationarity[which]
         other.optimality = self.optimality[which]
         return other
 
-    def _stepped(self, point: Point) -> Point:
-        moved = point.x - self.step * self.loss.gradient(point)
-        return self.loss.point(self.penalty.prox(moved, self.step))
+    def _measured(self, point: Point, _near: Point, _ahead: Any) -> _ColumnSteps:
+        new = self.take_step(point)
+        move = new.x - point.x
+        sizes = self.penalty.sizes(move) / self.take_step.step
+        return _ColumnSteps(new, self._objectives(new), squares_of_columns(move), sizes)
 
     def _objectives(self, point: Point) -> Array:
         return self.loss.values(point) + self.penalty.values(point.x)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from ell12.backend import is_number, max_abs
-from ell12.protocols import Array, DifferencePenalty, Iterate, Point
-from ell12.solvers.sequential_convex import check_difference
+from ell12.protocols import Array, DifferencePenalty, Iterate, Needs, Point, ProximalLoss
 from ell12.solvers.steps import ProximalStep, objective
 
 
@@ -22,7 +21,8 @@ class DCA:
     Parameters
     ----------
     penalty_weight : float or {"auto"}
-        ADMM's rho. "auto" is a hundredth of the loss's Lipschitz constant.
+        ADMM's rho. "auto" is a hundredth of the loss's Lipschitz constant or, where that is infinite or unknown,
+        of the curvature that backtracking meets at the start.
     inner_tol : float
         An inner problem ends when its residuals fall below this fraction of the last change of the
         subtracted gradient.
@@ -33,6 +33,7 @@ class DCA:
     penalty_weight: float | str = "auto"
     inner_tol: float = 0.1
     inner_max_iter: int = 1000
+    needs: ClassVar[Needs] = Needs(ProximalLoss, DifferencePenalty)
 
     def __post_init__(self) -> None:
         if self.penalty_weight != "auto" and not (
@@ -40,44 +41,56 @@ class DCA:
         ):
             raise ValueError(f"penalty_weight must be a number > 0 or 'auto', got {self.penalty_weight!r}")
 
-    def iterates(self, loss: Any, penalty: DifferencePenalty, start: Point) -> Iterator[Iterate]:
-        """Yield one iterate per inner problem solved."""
-        check_difference(penalty)
-        if not hasattr(loss, "proximal"):
-            raise TypeError(f"{type(loss).__name__} has no proximal step for ADMM; use a proximal solver")
-        lipschitz = loss.lipschitz() or 1.0
-        rho = 0.01 * lipschitz if self.penalty_weight == "auto" else float(self.penalty_weight)
+    def iterates(self, loss: Any, penalty: DifferencePenalty, start: Point) -> Iterator[Iterate | None]:
+        """Yield one iterate per inner problem solved, and None after each step within one."""
         take_step = ProximalStep(loss, penalty, "lipschitz", start)
         x = take_step(start)
         yield take_step.iterate(x, start)
-        inner_problem = _Admm(loss, penalty.convex, rho, lipschitz, x.x)
+        curvature = 1 / take_step.step
+        rho = 0.01 * curvature if self.penalty_weight == "auto" else float(self.penalty_weight)
+        inner_problem = Admm(loss.proximal(rho), penalty.convex, rho, curvature, x.x)
         slope = penalty.subtracted_gradient(x.x)
         change = penalty.alpha
         while True:
             tol = max(self.inner_tol * change, 1e-12 * penalty.alpha)
-            residual = inner_problem.solve(slope, tol, self.inner_max_iter)
+            for _ in range(self.inner_max_iter):
+                residual = inner_problem.step(slope)
+                if residual <= tol:
+                    break
+                yield None
             x = loss.point(inner_problem.x)
             old, slope = slope, penalty.subtracted_gradient(x.x)
             change = max_abs(slope - old)
             yield Iterate(x, objective(loss, penalty, x), max(change, residual))
 
 
-class _Admm:
-    """ADMM for ``min f(v) + convex(x) - <v, slope>`` subject to ``x = v``; it goes on from where it stopped."""
+class Admm:
+    """ADMM for ``min f(v) + convex(x) - <v, slope>`` subject to ``x = v``; it goes on from where it stopped.
 
-    def __init__(self, loss: Any, convex: Any, rho: float, lipschitz: float, x: Array) -> None:
-        self.convex, self.rho, self.lipschitz = convex, rho, lipschitz
-        self.solve_loss: Callable[[Array, Array], Array] = loss.proximal(rho)
+    Parameters
+    ----------
+    solve_loss : function
+        ``(q, start) -> argmin_v f(v) + rho/2 ||v - q||^2``.
+    convex : Penalty
+        The other part, by its prox.
+    rho : float
+        The weight of the constraint.
+    curvature : float
+        Of the loss: it turns a distance of x and v into units of the gradient.
+    x : array
+        Where to begin.
+    """
+
+    def __init__(
+        self, solve_loss: Callable[[Array, Array], Array], convex: Any, rho: float, curvature: float, x: Array
+    ) -> None:
+        self.solve_loss, self.convex, self.rho, self.curvature = solve_loss, convex, rho, curvature
         self.x, self.v, self.u = x, x, 0 * x  # u is the scaled multiplier of v = x
 
-    def solve(self, slope: Array, tol: float, max_iter: int) -> float:
-        """Step until both residuals, in units of the gradient, are at most tol; the last residual."""
-        residual = 0.0
-        for _ in range(max_iter):
-            self.v = self.solve_loss(self.x + self.u + slope / self.rho, self.v)
-            new = self.convex.prox(self.v - self.u, 1 / self.rho)
-            residual = max(self.lipschitz * max_abs(new - self.v), self.rho * max_abs(new - self.x))
-            self.x, self.u = new, self.u + new - self.v
-            if residual <= tol:
-                break
+    def step(self, slope: Array) -> float:
+        """One step; the larger of the two residuals, in units of the gradient."""
+        self.v = self.solve_loss(self.x + self.u + slope / self.rho, self.v)
+        new = self.convex.prox(self.v - self.u, 1 / self.rho)
+        residual = max(self.curvature * max_abs(new - self.v), self.rho * max_abs(new - self.x))
+        self.x, self.u = new, self.u + new - self.v
         return residual

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ell12.backend import inner
-from ell12.backend.norms import difference
-from ell12.protocols import Iterate, Loss, Penalty, Point
+from ell12.protocols import ForeseeingLoss, Iterate, Loss, Needs, NumericalPenalty, Penalty, Point, offers
+from ell12.solvers.acceleration import Nonmonotone, next_t
 from ell12.solvers.steps import ProximalStep, check_step, objective
 
 
@@ -21,9 +21,10 @@ class ProximalGradient:
     Parameters
     ----------
     step : float or {"lipschitz", "backtracking", "barzilai-borwein"}
-        A number; one over the loss's Lipschitz constant; the largest halving of a first guess that the loss
-        allows; or the spectral step of the last move, halved until the objective lies below the largest of
-        the last ten (Wright, Nowak & Figueiredo, doi:10.1109/TSP.2009.2016892).
+        A number; one over the loss's Lipschitz constant, or backtracking where that is infinite or unknown; the
+        largest halving of a first guess that the loss allows; or the spectral step of the last move, halved until
+        the objective lies below the largest of the last ten (Wright, Nowak & Figueiredo,
+        doi:10.1109/TSP.2009.2016892).
     """
 
     step: float | str = "lipschitz"
@@ -132,49 +133,21 @@ class NonmonotoneAPG:
         if not 0 < self.delta < math.inf:
             raise ValueError(f"delta must be a finite number > 0, got {self.delta}")
 
-    def iterates(self, loss: Loss, penalty: Any, start: Point) -> Iterator[Iterate]:
+    @property
+    def needs(self) -> Needs:
+        """A penalty with ``prox_iterative`` where the prox is numerical."""
+        return Needs() if self.prox == "closed-form" else Needs(penalty=NumericalPenalty)
+
+    def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate]:
         """Yield one iterate a step."""
         take_step = ProximalStep(loss, penalty, self.step, start, self._numerical_prox(penalty))
+        state = Nonmonotone(start, objective(loss, penalty, start), self.eta, self.delta)
         # The next y is known before the value at z: a loss over far data finds both in one pass.
-        foresee = getattr(loss, "foresee", _ignore)
-        x = previous = z = start
-        t_previous, t = 0.0, 1.0
-        average, q = objective(loss, penalty, x), 1.0
+        ahead = {"foresee": loss.foresee} if offers(loss, ForeseeingLoss) else {}
         while True:
-            y = _extrapolated(x, previous, z, t_previous, t)
-            z = take_step(y, near=x.x)
-            previous, t_previous, t = x, t, next_t(t)
-            foresee(_extrapolated, z, previous, z, t_previous, t)
-            largest, square = difference(z.x, y.x)
-            iterate = Iterate(z, objective(loss, penalty, z), largest / take_step.step)
-            if not iterate.objective <= average - self.delta * square:
-                plain = take_step(x)
-                foresee(_extrapolated, plain, previous, z, t_previous, t)
-                if not iterate.objective <= objective(loss, penalty, plain):
-                    iterate = take_step.iterate(plain, x)
-            x = iterate.point
-            q_previous, q = q, self.eta * q + 1
-            average = (self.eta * q_previous * average + iterate.objective) / q
-            yield iterate
+            yield state.advance(take_step.measured, **ahead).iterate()
 
     def _numerical_prox(self, penalty: Any) -> Any:
         if self.prox == "closed-form":
             return None
-        if not hasattr(penalty, "prox_iterative"):
-            raise TypeError(f"prox='numerical' needs a penalty with prox_iterative, not {type(penalty).__name__}")
         return lambda x, step, near: penalty.prox_iterative(x, step, near, self.prox_tol)
-
-
-def _extrapolated(x: Point, previous: Point, z: Point, t_previous: float, t: float) -> Point:
-    """``x + (t_previous - 1)/t (x - previous) + t_previous/t (z - x)``."""
-    y = x + (t_previous - 1) / t * (x - previous)
-    return y if z is x else y + t_previous / t * (z - x)  # after an accepted step z is x
-
-
-def _ignore(*_: Any) -> None:
-    """What losses that do not look ahead do."""
-
-
-def next_t(t: float) -> float:
-    """The next of the numbers by which momentum grows."""
-    return (1 + math.sqrt(1 + 4 * t * t)) / 2

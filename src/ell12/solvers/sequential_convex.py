@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
-from ell12.protocols import DifferencePenalty, Iterate, Loss, Point, offers
-from ell12.solvers.steps import ProximalStep, check_step
+from ell12.protocols import DifferencePenalty, Iterate, Loss, Needs, Point
+from ell12.solvers.steps import ProximalStep, check_step, objective
 
 
 @dataclass(frozen=True)
@@ -18,28 +19,22 @@ class SequentialConvex:
 
     Parameters
     ----------
-    step : float or {"lipschitz"}
-        A number, or one over the loss's Lipschitz constant.
+    step : float or {"lipschitz", "backtracking"}
+        As in `ProximalGradient`.
     """
 
     step: float | str = "lipschitz"
+    needs: ClassVar[Needs] = Needs(penalty=DifferencePenalty)
 
     def __post_init__(self) -> None:
-        check_step(self.step, "lipschitz")
+        check_step(self.step, "lipschitz", "backtracking")
 
     def iterates(self, loss: Loss, penalty: DifferencePenalty, start: Point) -> Iterator[Iterate]:
         """Yield one iterate a step."""
-        check_difference(penalty)
-        take_step = ProximalStep(loss, penalty, self.step, start)
-        step, convex = take_step.step, penalty.convex
-        x, previous = take_step(start), start
+        first = ProximalStep(loss, penalty, self.step, start)
+        x = first(start)
+        yield first.iterate(x, start)
+        take_step = ProximalStep(loss, penalty.convex, self.step, x, tilt=penalty.subtracted_gradient)
         while True:
-            yield take_step.iterate(x, previous)
-            slope = loss.gradient(x) - penalty.subtracted_gradient(x.x)
-            x, previous = loss.point(convex.prox(x.x - step * slope, step)), x
-
-
-def check_difference(penalty: DifferencePenalty) -> None:
-    """Raise unless the penalty is a difference of convex functions."""
-    if not offers(penalty, DifferencePenalty):
-        raise TypeError(f"{type(penalty).__name__} is no difference of convex penalties; use a proximal solver")
+            x, previous = take_step(x), x
+            yield take_step.iterate(x, previous, objective(loss, penalty, x))

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from ell12.backend import inner, is_number, max_abs
-from ell12.protocols import Array, Iterate, Loss, Penalty, Point
+from ell12.backend.norms import difference
+from ell12.protocols import Array, CancellingLoss, Iterate, Loss, Penalty, Point, offers
 
 Prox = Callable[[Array, float, Array], Array]
+Tilt = Callable[[Array], Array]
+
+# A step that was halved this often lies below the smallest ratio of two doubles: the numbers are not finite, which
+# the loop will see.
+MOST_HALVINGS = 1100
+# Where the loss has no Lipschitz constant, a step that held this many times in a row is doubled: the curvature may
+# be far smaller here than where the run began. Trying costs one product, so at most one in ten is wasted.
+DOUBLE_AFTER = 10
 
 
 def objective(loss: Loss, penalty: Penalty, point: Point) -> float:
@@ -27,33 +38,103 @@ def check_step(step: float | str, *names: str) -> None:
     raise ValueError(f"step must be a finite number > 0 or one of {', '.join(names)}; got {step!r}")
 
 
-class ProximalStep:
-    """``x -> prox(x - step gradient(x), step)``, one product with A and one with its adjoint.
+def known_lipschitz(loss: Loss) -> float:
+    """The loss's Lipschitz constant where it is known and finite, 1 where it is zero; else infinity."""
+    found: Any = loss.lipschitz()
+    return (float(found) or 1.0) if found is not None and math.isfinite(found) else math.inf
 
-    Where the step is backtracked it is halved, for good, until the loss lies below its quadratic model.
+
+def summed_size(loss: Loss) -> float:
+    """The size of the terms that a value of the loss sums, beyond the value itself: their rounding is its own."""
+    return abs(loss.constant) if offers(loss, CancellingLoss) else 0.0  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Where a proximal step led; of columns side by side, ``objective`` and ``square`` have a number for each."""
+
+    point: Any
+    objective: Any
+    square: Any  # of the step's length
+    optimality: Any  # the largest entry of the step, over its size
+
+    def where(self, kept: Any, other: Any) -> Any:
+        """Keep it or take the other."""
+        return self if kept else other
+
+    def iterate(self) -> Iterate:
+        """What a solver yields."""
+        return Iterate(self.point, self.objective, self.optimality)
+
+
+class ProximalStep:
+    """``x -> prox(x - step (gradient(x) - tilt(x)), step)``: one product with A and one with its adjoint.
+
+    A backtracked step is halved until the loss lies below its quadratic model. Backtracking is also what
+    "lipschitz" means where the loss's constant is infinite or unknown.
+
+    Parameters
+    ----------
+    loss, penalty : Loss, Penalty
+        The problem.
+    step : float or {"lipschitz", "backtracking"}
+        The size of the step.
+    start : Point
+        Where a first size is tried.
+    prox : function, optional
+        Of a vector, the step and a place to begin, in place of the penalty's prox.
+    tilt : function, optional
+        A linear term of the objective that depends on where the step begins, such as a subtracted gradient.
     """
 
-    def __init__(self, loss: Loss, penalty: Penalty, step: float | str, start: Point, prox: Prox | None = None):
-        self.loss, self.penalty = loss, penalty
+    def __init__(
+        self,
+        loss: Loss,
+        penalty: Penalty,
+        step: float | str,
+        start: Point,
+        prox: Prox | None = None,
+        tilt: Tilt | None = None,
+    ) -> None:
+        self.loss, self.penalty, self.tilt = loss, penalty, tilt
         self.prox = prox or (lambda x, step, _: penalty.prox(x, step))
-        self.backtracking = step == "backtracking"
+        lipschitz = known_lipschitz(loss) if step == "lipschitz" else 1.0
+        self.backtracking = step == "backtracking" or not math.isfinite(lipschitz)
+        self.may_grow = not math.isfinite(lipschitz)
+        self.held = 0  # steps in a row that were not halved
         if is_number(step):
             self.step = float(step)
         else:
-            self.step = self._first_guess(start) if self.backtracking else 1 / (loss.lipschitz() or 1.0)
+            self.step = first_step(loss, start) if self.backtracking else 1 / lipschitz
 
     def __call__(self, point: Point, near: Array | None = None) -> Point:
         """The step from a point; ``near`` is where a numerical prox starts."""
-        gradient = self.loss.gradient(point)
+        slope = self.loss.gradient(point)
+        if self.tilt is not None:
+            slope = slope - self.tilt(point.x)
         near = point.x if near is None else near
-        while True:
-            new = self.loss.point(self.prox(point.x - self.step * gradient, self.step, near))
-            if not self.backtracking:
-                return new
-            move = new.x - point.x
-            if 2 * self.step * self.loss.divergence(new, point) <= (1 + 1e-12) * inner(move, move):
-                return new
-            self.step *= 0.5
+        if self.may_grow and self.held >= DOUBLE_AFTER:
+            self.step, self.held = 2 * self.step, 0
+        for _ in range(MOST_HALVINGS):
+            new = self.loss.point(self.prox(point.x - self.step * slope, self.step, near))
+            if not self.backtracking or self._is_below_model(new, point):
+                break
+            self.step, self.held = 0.5 * self.step, 0
+        self.held += 1
+        return new
+
+    def of(self, loss: Loss, penalty: Penalty) -> ProximalStep:
+        """The same step, of the same size, for another problem."""
+        other = copy.copy(self)
+        other.loss, other.penalty, other.prox = loss, penalty, lambda x, step, _: penalty.prox(x, step)
+        return other
+
+    def measured(self, point: Point, near: Point, ahead: Callable[[Point], None]) -> Step:
+        """The step with its objective; ``ahead`` is told of the new point before its value is asked for."""
+        new = self(point, near.x)
+        ahead(new)
+        largest, square = difference(new.x, point.x)
+        return Step(new, objective(self.loss, self.penalty, new), square, largest / self.step)
 
     def iterate(self, new: Point, old: Point, value: float | None = None) -> Iterate:
         """The iterate at ``new``, which a step from ``old`` has reached."""
@@ -61,12 +142,19 @@ class ProximalStep:
             value = objective(self.loss, self.penalty, new)
         return Iterate(new, value, max_abs(new.x - old.x) / self.step)
 
-    def _first_guess(self, start: Point) -> float:
-        """The step that is exact along the gradient: at least 1/L, so that halving finds a good one."""
-        gradient: Any = self.loss.gradient(start)
-        size = max_abs(gradient)
-        if size == 0 or not math.isfinite(size):
-            return 1.0
-        trial = self.loss.point(start.x - gradient / size)
-        curvature = 2 * self.loss.divergence(trial, start)
-        return inner(gradient / size, gradient / size) / curvature if curvature > 0 else 1.0
+    def _is_below_model(self, new: Point, old: Point) -> bool:
+        move = new.x - old.x
+        return 2 * self.step * self.loss.divergence(new, old) <= (1 + 1e-12) * inner(move, move)
+
+
+def first_step(loss: Loss, start: Point) -> float:
+    """The step that is exact along the gradient: at least 1/L, so that halving finds a good one."""
+    gradient: Any = loss.gradient(start)
+    size = max_abs(gradient)
+    if size == 0 or not math.isfinite(size):
+        return 1.0
+    trial = loss.point(start.x - gradient / size)
+    curvature = 2 * loss.divergence(trial, start)
+    if not math.isfinite(curvature):  # the loss has no value there: begin with a shorter way
+        return 1 / size
+    return inner(gradient / size, gradient / size) / curvature if curvature > 0 else 1.0

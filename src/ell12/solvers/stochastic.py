@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ell12.backend import inner, max_abs, rounding
-from ell12.protocols import Array, Iterate, Penalty, Point
-from ell12.solvers.steps import check_step, objective
+from ell12.protocols import Array, Iterate, Needs, Penalty, Point, RowLoss
+from ell12.solvers.steps import check_step, first_step, known_lipschitz, objective
 
 SHRINK = 0.5  # the step's factor after a pass that raised the objective
 
@@ -50,13 +50,13 @@ class ProxSVRG:
     step: float | str = "lipschitz"
     passes: int = 1
     random_state: int = 0
+    needs: ClassVar[Needs] = Needs(RowLoss)
 
     def __post_init__(self) -> None:
         _check(self.step, batch_size=self.batch_size, passes=self.passes)
 
     def iterates(self, loss: Any, penalty: Penalty, start: Point) -> Iterator[Iterate]:
         """Yield one iterate for each snapshot."""
-        _check_batches(loss)
         random = np.random.default_rng(self.random_state)
         step = LearnedStep(self.step)
         snapshot, value = start, objective(loss, penalty, start)
@@ -65,7 +65,7 @@ class ProxSVRG:
             x = snapshot.x
             for _ in range(self.passes):
                 for batch in loss.batches(self.batch_size, random):
-                    step.watch(batch.loss, batch.count)
+                    step.watch(batch.loss, batch.count, x)
                     x = self._move(batch, penalty, x, snapshot, gradient, step)
             point = loss.point(x)
             new_value, size = objective(loss, penalty, point), step.size
@@ -106,13 +106,13 @@ class SAGA:
     batch_size: int = 64
     step: float | str = "lipschitz"
     random_state: int = 0
+    needs: ClassVar[Needs] = Needs(RowLoss)
 
     def __post_init__(self) -> None:
         _check(self.step, batch_size=self.batch_size)
 
     def iterates(self, loss: Any, penalty: Penalty, start: Point) -> Iterator[Iterate]:
         """Yield one iterate for each pass."""
-        _check_batches(loss)
         random = np.random.default_rng(self.random_state)
         step = LearnedStep(self.step)
         best, value = start, objective(loss, penalty, start)
@@ -120,7 +120,7 @@ class SAGA:
         x = start.x
         while True:
             for batch in loss.batches(self.batch_size, random):
-                step.watch(batch.loss, batch.count)
+                step.watch(batch.loss, batch.count, x)
                 slope = batch.loss.slope(batch.loss.point(x))
                 change = batch.loss.gradient_of(slope - kept[batch.index])
                 x = penalty.prox(x - step.size * (batch.count * change + total), step.size)
@@ -158,10 +158,12 @@ class LearnedStep:
         base = self.fixed if self.fixed is not None else 1 / (3 * (self.curvature or 1.0))
         return base * self.factor
 
-    def watch(self, loss: Any, count: int) -> None:
-        """Learn the curvature of the first batch."""
+    def watch(self, loss: Any, count: int, x: Array) -> None:
+        """Learn the curvature of the first batch: its bound or, where there is none, what it is at x."""
         if self.fixed is None and self.curvature == 0:
-            self.curvature = count * loss.lipschitz()
+            lipschitz = known_lipschitz(loss)
+            unbounded = not math.isfinite(lipschitz)
+            self.curvature = count * (1 / first_step(loss, loss.point(x)) if unbounded else lipschitz)
 
     def compare(self, move: Array, change: Array, count: int) -> None:
         """Learn from a change of gradient: along a move the curvature is at least this."""
@@ -173,11 +175,6 @@ class LearnedStep:
 def _residual(penalty: Penalty, x: Array, gradient: Array, step: float) -> float:
     """The largest entry of a proximal gradient step, over its length."""
     return max_abs(x - penalty.prox(x - step * gradient, step)) / step
-
-
-def _check_batches(loss: Any) -> None:
-    if not hasattr(loss, "batches"):
-        raise TypeError(f"{type(loss).__name__} has no rows at hand to make batches of; use a proximal solver")
 
 
 def _check(step: float | str, **counts: int) -> None:

@@ -91,7 +91,7 @@ def test_the_inverse_is_made_anew_where_rounding_spoils_it(monkeypatch):
         return found
 
     monkeypatch.setattr(homotopy._Support, "enter", spoiled)
-    monkeypatch.setattr(homotopy._Support, "invert", lambda self, c: made.append(1) or invert(self, c))
+    monkeypatch.setattr(homotopy._Support, "invert", lambda self: made.append(1) or invert(self))
     last, path = follow(loss, penalty, loss.start(), top(loss, penalty))
     assert len(made) > 10
     assert path.strength == penalty.alpha

@@ -10,11 +10,11 @@ from sklearn.linear_model import Lasso
 from ell12 import (
     L1,
     L12,
-    MCP,
     HuberLoss,
     L12Classifier,
     L12Regressor,
     LogisticLoss,
+    Lp,
     NonmonotoneAPG,
     SquaredLoss,
     Status,
@@ -24,7 +24,7 @@ from ell12 import (
     stationarity,
 )
 from ell12.penalties import WithIntercept
-from ell12.solvers.support.newton import _columns_to_change, _Place
+from ell12.solvers.support.place import Place
 
 
 def signal_and_noise(seed=0, m=80, n=30):
@@ -303,19 +303,19 @@ def test_a_support_too_large_for_a_dense_hessian_is_left_to_nmapg(monkeypatch):
 def test_only_the_worst_enter_where_nearly_all_violate():
     x, slope = np.zeros(500), np.arange(500.0)
     x[:100] = 1.0
-    columns = _columns_to_change(_Place(None, x, slope, 0.0, 499.0))
+    columns = Place(None, x, None, slope, 0.0, 499.0).columns_to_change(64)
     np.testing.assert_array_equal(columns, np.r_[:100, 400:500])
     slope[:] = 0.0
     slope[[7, 300, 200]] = [1.0, -2.0, 3.0]
-    columns = _columns_to_change(_Place(None, x, slope, 0.0, 3.0))
+    columns = Place(None, x, None, slope, 0.0, 3.0).columns_to_change(64)
     np.testing.assert_array_equal(columns, np.r_[:100, 200, 300])
 
 
 def test_says_what_it_cannot_do():
     A, b = signal_and_noise()
-    with pytest.raises(TypeError, match="MCP does not tell its smooth pieces"):
-        newton(SquaredLoss(A, b), MCP(0.1))
-    with pytest.raises(TypeError, match="NoSecondDerivatives has no second derivatives"):
+    with pytest.raises(TypeError, match="the penalty Lp lacks"):
+        newton(SquaredLoss(A, b), Lp(0.1))
+    with pytest.raises(TypeError, match="NoSecondDerivatives lacks is_quadratic"):
         newton(NoSecondDerivatives(SquaredLoss(A, b)), L12(0.1))
     with pytest.raises(TypeError, match="vector of real numbers"):
         newton(SquaredLoss(A.astype(complex), b), L12(0.1))

@@ -12,6 +12,7 @@ from ell12.operators import stored_entries
 from ell12.operators.centering import CenteredColumns
 from ell12.penalties import WithIntercept
 from ell12.solvers.support import newton
+from ell12.solvers.support.place import PiecewiseProblem
 
 
 def sparse_problem(seed=0, shape=(300, 200), full=0.05):
@@ -34,11 +35,11 @@ def test_products_are_those_of_the_hessian(name, l2_weight):
     loss, penalty = make_loss(name, A, b), L12(0.3, l2_weight, weights=weights, nonnegative=True)
     random = np.random.default_rng(1)
     x = np.where(np.arange(200) < 60, random.uniform(0.5, 1, 200), 0.0)
-    problem = newton._Problem(loss, penalty)
+    problem = PiecewiseProblem(loss, penalty, loss.point(x))
     place, columns = problem.place(loss.point(x)), np.arange(0, 70)
     v = random.standard_normal(columns.size)
     expected = problem.hessian(place, columns) @ v
-    np.testing.assert_allclose(problem.hessian_product(place, columns)(v), expected, atol=1e-12)
+    np.testing.assert_allclose(newton.hessian_product(problem, place, columns)(v), expected, atol=1e-12)
 
 
 @pytest.mark.parametrize("l2_weight", [0.0, 1.0])

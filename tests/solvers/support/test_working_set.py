@@ -10,12 +10,12 @@ from sklearn.linear_model import Lasso, LogisticRegression
 import ell12
 from ell12 import (
     L12,
-    MCP,
     GroupL12,
     HuberLoss,
     L12Classifier,
     L12Regressor,
     LogisticLoss,
+    Lp,
     NonmonotoneAPG,
     SquaredLoss,
     SupportNewton,
@@ -25,8 +25,8 @@ from ell12 import (
     minimize,
     stationarity,
 )
+from ell12.minimization.needs import unmet
 from ell12.penalties import WithIntercept
-from ell12.solvers import working_set_lacks
 from ell12.solvers.support import working_set
 
 
@@ -292,14 +292,14 @@ def test_an_intercept_is_in_every_working_set(nonnegative):
 def test_the_default_is_the_fastest_solver_that_the_problem_allows():
     A, b = design(17)
     point = SquaredLoss(A, b).start()
-    assert working_set_lacks(SquaredLoss(A, b), L12(1.0), point) == ""
-    assert "columns" in working_set_lacks(SquaredLoss(aslinearoperator(A), b), L12(1.0), point)
-    assert "MCP" in working_set_lacks(SquaredLoss(A, b), MCP(1.0), point)
-    assert "GroupL12" in working_set_lacks(SquaredLoss(A, b), GroupL12(1.0, np.repeat(np.arange(100), 2)), point)
-    assert "real" in working_set_lacks(SquaredLoss(A + 0j, b), L12(1.0), point + 0j)
-    assert "real" in working_set_lacks(SquaredLoss(A, np.stack([b, b], 1)), L12(1.0), np.zeros((200, 2)))
+    assert unmet(WorkingSet(), SquaredLoss(A, b), L12(1.0), point) == ""
+    assert "columns" in unmet(WorkingSet(), SquaredLoss(aslinearoperator(A), b), L12(1.0), point)
+    assert "Lp" in unmet(WorkingSet(), SquaredLoss(A, b), Lp(1.0), point)
+    assert "GroupL12" in unmet(WorkingSet(), SquaredLoss(A, b), GroupL12(1.0, np.repeat(np.arange(100), 2)), point)
+    assert "real" in unmet(WorkingSet(), SquaredLoss(A + 0j, b), L12(1.0), point + 0j)
+    assert "real" in unmet(WorkingSet(), SquaredLoss(A, np.stack([b, b], 1)), L12(1.0), np.zeros((200, 2)))
     with pytest.raises(TypeError, match="does not tell its slopes at zero; use a proximal solver"):
-        solve(SquaredLoss(A, b), MCP(1.0))
+        solve(SquaredLoss(A, b), Lp(1.0))
     default, named = (minimize(SquaredLoss(A, b), L12(20.0), solver=solver) for solver in (None, WorkingSet()))
     np.testing.assert_array_equal(default.x, named.x)
     slow = minimize(SquaredLoss(aslinearoperator(A), b), L12(20.0), tol=1e-6)

@@ -2,20 +2,26 @@
 
 What is minimised is ``1/2 (y - x)' H (y - x) + gradient' (y - x) + penalty(y)`` with H a dense matrix: the squared
 loss in the columns of a working set, exactly, or the model of another loss around a point.
+
+Its Newton step is not that of `ell12.SupportNewton`: a quadratic's change along a step costs no product with A,
+and a Hessian that is not positive is left to coordinate descent instead of being shifted.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-SWEEPS = 10  # of coordinate descent, before Newton's method is tried
-NEWTON_STEPS = 3  # in a row, while entries leave the support
-ROUNDING = 1e-15  # of the penalty's value
-HALVINGS = 4  # of a Newton step, before coordinate descent goes on
+from ell12.solvers.support.newton import positive_solution
+
+# Newton's method is tried after SWEEPS sweeps of coordinate descent, for NEWTON_STEPS steps in a row while entries
+# leave the support; each step is halved HALVINGS times at the most before coordinate descent goes on.
+SWEEPS, NEWTON_STEPS, HALVINGS = 10, 3, 4
+# A rise of the model by this fraction of the penalty's value may be rounding alone.
+ROUNDING = 1e-15
 
 
 class Model:
@@ -26,7 +32,7 @@ class Model:
     hessian : array of shape (n, n)
         Symmetric, positive semidefinite, in double precision.
     penalty : penalty
-        With ``slopes``, ``subtracted_gradient``, ``least_slope``, ``hessian`` and ``kinks``, such as `ell12.L12`.
+        A `ell12.protocols.PiecewisePenalty` such as `ell12.L12`.
     x, gradient : arrays of shape (n,)
         Where the minimisation begins, and the gradient of the quadratic there; neither is written to.
     sweep : function
@@ -45,7 +51,7 @@ class Model:
     def __init__(self, hessian: Any, penalty: Any, x: Any, gradient: Any, sweep: Callable[..., None]) -> None:
         self.hessian, self.penalty, self._sweep = hessian, penalty, sweep
         self.x, self.gradient = x.astype(np.float64), gradient.astype(np.float64)
-        self.slopes = penalty.slopes(self.x)
+        self.slopes = penalty.slopes_at_zero(self.x)
         self.kinks = penalty.kinks(self.x)
         self.solved = False
         self._look()
@@ -57,12 +63,11 @@ class Model:
 
     @property
     def bend(self) -> float:
-        """The curvature of the subtracted norm, as a fraction of the quadratic's median in one entry."""
-        tangent = self.penalty.subtracted_gradient(self.x)
-        largest = int(np.abs(tangent).argmax())
-        if tangent[largest] == 0:
+        """The largest curvature of the penalty, as a fraction of the quadratic's median in one entry."""
+        largest, median = self.penalty.curvature(self.x).largest, float(np.median(np.diagonal(self.hessian)))
+        if largest == 0:
             return 0.0
-        return float(tangent[largest] / self.x[largest] / np.median(np.diagonal(self.hessian)))
+        return largest / median if median > 0 else math.inf
 
     def minimise(self, target: float, rounds: int) -> None:
         """Go on until the violation is at most target, which makes this solved, or for so many rounds."""
@@ -108,13 +113,9 @@ class Model:
 
     def _direction(self, support: Any, rows: Any) -> Any:
         """Newton's direction on the support; None where the whole is not convex there."""
-        block = rows[:, support] + self.penalty.hessian(self.x, support)
-        try:
-            factor = cho_factor(block, lower=True, overwrite_a=True, check_finite=False)
-        except (LinAlgError, ValueError):
-            return None
-        direction = -cho_solve(factor, self.slope[support], check_finite=False)
-        return direction if np.isfinite(direction).all() else None
+        block = rows[:, support] + self.penalty.curvature(self.x).matrix(support)
+        found = positive_solution(block, -self.slope[support])
+        return found if found is not None and np.isfinite(found).all() else None
 
     def _look(self) -> None:
         self.slope = self.penalty.least_slope(self.x, self.gradient)

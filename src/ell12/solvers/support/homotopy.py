@@ -6,17 +6,25 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from scipy.linalg import LinAlgError, blas, cho_factor, cho_solve
+from scipy.linalg import blas
 
 from ell12.protocols import Point
+from ell12.solvers.support.newton import positive_solution
 
-KINKS = 8  # from one solution that is shown to the next
-ROOM = 64  # columns for which room is made at once
-AHEAD = 8  # columns that are gathered at once: those that are the next to enter
-ACCURACY = 1e-6  # to which the gradient on the support must follow the strength, or the inverse is made anew
-PARALLEL = 1e-9  # a gradient that falls so nearly as fast as its bound does not reach it
-DEPENDENT = 1e-11  # of a column's square, what the others must leave of it
-ENDLESS = 1e200  # stands for an infinite slope, so that differences of two are numbers
+# Every eighth solution on the path is shown: the objective of each costs two passes over the data.
+KINKS = 8
+# Room for this number of columns is made at once, so that matrices are seldom copied.
+ROOM = 64
+# The columns that are the next to enter are gathered this many at a time: one by one would read A as often.
+AHEAD = 8
+# The gradient on the support must follow the strength to this relative accuracy, or the inverse is made anew.
+ACCURACY = 1e-6
+# A gradient whose speed differs from that of its bound by less than this never reaches it.
+PARALLEL = 1e-9
+# A column depends on the others if these leave less than this fraction of its square.
+DEPENDENT = 1e-11
+# Stands for an infinite slope, so that differences of two slopes are numbers.
+ENDLESS = 1e200
 
 
 class Homotopy:
@@ -29,10 +37,10 @@ class Homotopy:
 
     Parameters
     ----------
-    loss : LinearLoss
-        Quadratic, such as `ell12.SquaredLoss`.
+    loss : loss
+        A quadratic `ell12.protocols.ColumnLoss`, such as `ell12.SquaredLoss`.
     penalty : penalty
-        Convex, with ``slopes`` and ``kinks``, such as `ell12.L12` where ``l2_weight`` is 0.
+        A convex `ell12.protocols.PiecewisePenalty`, such as `ell12.L12` where ``l2_weight`` is 0.
     x : array
         The solution at the given strength, in double precision; it is not written to.
     strength : float
@@ -55,15 +63,15 @@ class Homotopy:
 
     def __init__(self, loss: Any, penalty: Any, x: Any, strength: float) -> None:
         self.loss, self.alpha, self.strength = loss, penalty.alpha, float(strength)
-        self.below, self.above = (np.clip(s / penalty.alpha, -ENDLESS, ENDLESS) for s in penalty.slopes(x))
+        self.below, self.above = (np.clip(s / penalty.alpha, -ENDLESS, ENDLESS) for s in penalty.slopes_at_zero(x))
         self.largest_weight = float(self.above.max(where=self.above < ENDLESS, initial=0.0))
         self.size, self.kinks = x.size, penalty.kinks(x)
-        nothing = loss.point(np.zeros(x.size))
-        self.curvature, self.gradient_at_zero = loss.curvature(nothing), loss.gradient(nothing)
-        self.support = _Support(nothing.prediction.size)
+        self.nothing = loss.point(np.zeros(x.size))
+        self.gradient_at_zero = loss.gradient(self.nothing)
+        self.support = _Support(self.nothing.prediction.size)
         columns = np.flatnonzero((x != 0) | ~self.kinks)
         if columns.size:
-            self.support.add(columns, self._predictions(columns))
+            self._add(columns)
         self.support.x[: columns.size] = x[columns]
         self.support.slope[: columns.size] = np.where(x < 0, self.below, self.above)[columns]
         self.support.inside[: columns.size] = True
@@ -83,7 +91,7 @@ class Homotopy:
     def _begin(self) -> bool:
         """Set out at the solution on the support; return whether its Hessian has an inverse."""
         support = self.support
-        if not support.invert(self.curvature):
+        if not support.invert():
             return False
         self._look()
         support.x -= support.inverse @ (support.of(self.gradient) + self.strength * support.slope)
@@ -99,9 +107,11 @@ class Homotopy:
         x[self.support.columns] = self.support.x[: self.support.columns.size]
         return Point(x, self.prediction)
 
-    def _predictions(self, columns: Any) -> Any:
-        """Those of the unit vectors: the columns of A."""
-        return self.loss.restrict(columns).point(np.eye(columns.size)).prediction
+    def _add(self, columns: Any) -> None:
+        """Let columns enter later; their predictions are those of the unit vectors."""
+        predictions = self.loss.restrict(columns).point(np.eye(columns.size)).prediction
+        known = np.concatenate([self.support.columns, columns])
+        self.support.add(columns, predictions, self.loss.hessian(self.nothing, columns, known))
 
     def _rate(self) -> tuple[Any, Any] | None:
         """How prediction and gradient change while the strength falls by 1; None where rounding spoils it."""
@@ -112,7 +122,7 @@ class Homotopy:
             away = np.abs(support.of(change) - support.slope)
             if away.max(where=support.inside, initial=0.0) <= ACCURACY:
                 return move, change
-            if attempt or not support.invert(self.curvature):
+            if attempt or not support.invert():
                 break
         return None
 
@@ -162,9 +172,9 @@ class Homotopy:
             entering[support.columns] = np.inf
             soon = np.argpartition(entering, AHEAD)[:AHEAD] if self.size > AHEAD else np.arange(self.size)
             new = np.sort(soon[np.isfinite(entering[soon])])
-            support.add(new, self._predictions(new))
+            self._add(new)
         place = int(np.flatnonzero(support.columns == column)[0])
-        return support.enter(place, slope, self.curvature) and support.direction[place] * np.sign(slope) > 0
+        return support.enter(place, slope) and support.direction[place] * np.sign(slope) > 0
 
 
 class _Support:
@@ -176,7 +186,8 @@ class _Support:
 
     def __init__(self, rows: int) -> None:
         self.columns = np.empty(0, dtype=np.int64)
-        self.predictions, self.inverse = np.zeros((rows, 0), order="F"), np.zeros((0, 0), order="F")
+        self.predictions = np.zeros((rows, 0), order="F")
+        self.inverse, self.hessian = np.zeros((0, 0), order="F"), np.zeros((0, 0))
         self.x, self.slope, self.direction = np.zeros((3, 0))
         self.inside = np.zeros(0, dtype=bool)
         self._make_room(ROOM)
@@ -187,35 +198,37 @@ class _Support:
         found[: self.columns.size] = values[self.columns]
         return found
 
-    def add(self, columns: Any, predictions: Any) -> None:
-        """Columns that may enter."""
+    def add(self, columns: Any, predictions: Any, hessian: Any) -> None:
+        """Take note of columns that may enter, and of the Hessian's rows for them: in all before, then in them."""
         old = self.columns.size
         self.columns = np.concatenate([self.columns, columns])
         more = self.columns.size - self.x.size
         if more > 0:
             self._make_room(more + ROOM)
         self.predictions[:, old : self.columns.size] = predictions
+        self.hessian[old : self.columns.size, : self.columns.size] = hessian
+        self.hessian[:old, old : self.columns.size] = hessian[:, :old].T
 
     def _make_room(self, more: int) -> None:
         rows, size = self.predictions.shape
-        predictions, inverse = self.predictions, self.inverse
+        predictions, inverse, hessian = self.predictions, self.inverse, self.hessian
         self.predictions = np.zeros((rows, size + more), order="F")
         self.inverse = np.zeros((size + more, size + more), order="F")
+        self.hessian = np.zeros((size + more, size + more))
         self.predictions[:, :size], self.inverse[:size, :size] = predictions, inverse
+        self.hessian[:size, :size] = hessian
         self.x, self.slope, self.direction = (np.pad(v, (0, more)) for v in (self.x, self.slope, self.direction))
         self.inside = np.pad(self.inside, (0, more))
 
-    def invert(self, curvature: Any) -> bool:
+    def invert(self) -> bool:
         """Compute inverse and direction anew; return whether there are any."""
         support = np.flatnonzero(self.inside)
         self.inverse = np.zeros_like(self.inverse)
         if support.size:
-            block = self.predictions[:, support]
-            try:
-                factor = cho_factor(block.T @ (curvature[:, None] * block), lower=True, check_finite=False)
-            except LinAlgError:
+            inverse = positive_solution(self.hessian[np.ix_(support, support)], np.eye(support.size))
+            if inverse is None:
                 return False
-            self.inverse[np.ix_(support, support)] = cho_solve(factor, np.eye(support.size), check_finite=False)
+            self.inverse[np.ix_(support, support)] = inverse
         self.direction = self.inverse @ self.slope
         return bool(np.isfinite(self.direction).all())
 
@@ -235,9 +248,9 @@ class _Support:
         for values in (self.x, self.slope, self.direction):
             values[place] = 0.0
 
-    def enter(self, place: int, slope: float, curvature: Any) -> bool:
+    def enter(self, place: int, slope: float) -> bool:
         """Take a column into the support unless it depends on those there; return whether it was taken."""
-        cross = (curvature * self.predictions[:, place]) @ self.predictions
+        cross = self.hessian[place]
         row = self.inverse @ cross
         left = cross[place] - cross @ row
         if not left > DEPENDENT * cross[place]:

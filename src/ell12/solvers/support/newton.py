@@ -5,23 +5,32 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from ell12.backend import as_numpy, is_complex, like, norm, rounding
+from ell12.backend import as_numpy, like, norm
 from ell12.operators.conjugate_gradients import conjugate_gradients
-from ell12.protocols import Array, Iterate, Point
+from ell12.protocols import Array, ColumnLoss, Iterate, Needs, PiecewisePenalty, Point
 from ell12.solvers.proximal_gradient import NonmonotoneAPG
 from ell12.solvers.steps import ProximalStep, check_step, objective
+from ell12.solvers.support.place import PiecewiseProblem, Place
 
-PATIENCE = 50  # steps without a change of signs after which the support counts as found
-HALVINGS = 12  # of a Newton step, before a proximal step is taken instead
-SHORT = 0.25  # a Newton step cut below this fraction asks for a larger shift
-LARGEST = 5000  # entries of a support whose Hessian is worth a dense matrix
-CONJUGATE_STEPS = 200  # for a Newton step where no dense Hessian is made
-CONJUGATE_ACCURACY = 1e-6  # of the residual of such a step, relative to the slope
+# nmAPG hands over to Newton's method after SAME_SIGNS steps in which no entry changed its sign: the support is
+# then taken as found, however slowly the stationarity falls.
+SAME_SIGNS = 50
+# A Newton step is halved HALVINGS times at the most, then a proximal step is taken instead.
+HALVINGS = 12
+# A Newton step that had to be cut below this fraction of its length asks for a larger shift of the Hessian.
+SHORT = 0.25
+# Newton's method does not begin on supports of more entries, whose dense Hessian would take minutes to factorize.
+LARGEST = 5000
+# The support grows by this number of entries at a step, even where it is smaller itself.
+FEWEST_ENTERING = 64
+# Where no dense Hessian is made, a Newton step is found to this relative residual, in this number of products at
+# the most: a step that is less exact costs more outer steps, and a more exact one gains nothing.
+CONJUGATE_ACCURACY, CONJUGATE_STEPS = 1e-6, 200
 
 
 @dataclass(frozen=True)
@@ -43,9 +52,10 @@ class SupportNewton:
 
     Notes
     -----
-    For real vectors x, and penalties that tell their smooth pieces (``least_slope``, ``hessian``, ``kinks``), as
-    `ell12.L12` does. The Hessian of the support is a dense matrix, for up to some thousand entries, unless
-    that would be large beside sparse data: then its systems are solved by conjugate gradients.
+    For real vectors x, losses with columns (`ell12.protocols.ColumnLoss`) and penalties that tell their smooth
+    pieces (`ell12.protocols.PiecewisePenalty`), as `ell12.L12` does. The Hessian of the support is a dense matrix,
+    for up to some thousand entries, unless that would be large beside sparse data: then its systems are solved by
+    conjugate gradients.
 
     Examples
     --------
@@ -57,6 +67,7 @@ class SupportNewton:
 
     switch: float = 0.1
     step: float | str = "lipschitz"
+    needs: ClassVar[Needs] = Needs(ColumnLoss, PiecewisePenalty, x="real vector")
 
     def __post_init__(self) -> None:
         check_step(self.step, "lipschitz", "backtracking")
@@ -65,14 +76,11 @@ class SupportNewton:
 
     def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate]:
         """Yield one iterate a step."""
-        lack = newton_lacks(loss, penalty, start.x)
-        if lack:
-            raise TypeError(f"{lack}; use a proximal solver")
-        problem, signs = _Problem(loss, penalty), _Signs(start.x)
+        problem, signs = PiecewiseProblem(loss, penalty, start), _Signs(start.x)
         for iterate in NonmonotoneAPG(self.step).iterates(loss, penalty, start):
             yield iterate
             signs.update(iterate.point.x)
-            near = iterate.optimality <= self.switch * penalty.alpha or signs.unchanged >= PATIENCE
+            near = iterate.optimality <= self.switch * penalty.alpha or signs.unchanged >= SAME_SIGNS
             if near and (signs.support <= LARGEST or not problem.fits(signs.support)):
                 break
         here = problem.place(iterate.point)
@@ -80,20 +88,11 @@ class SupportNewton:
         while True:
             new = take_newton_step(here)
             if new is None or take_newton_step.length < SHORT:
-                new = _lower(problem.place(take_proximal_step((new or here).point)), new or here)
+                old = new or here
+                proximal = problem.place(take_proximal_step(old.point))
+                new = proximal if proximal.objective <= old.objective + problem.rounding(old) else old
             here = new
-            yield Iterate(here.point, here.objective, here.violation)
-
-
-def newton_lacks(loss: Any, penalty: Any, x: Array) -> str:
-    """What Newton's method on the support misses in a problem; nothing if it can solve it."""
-    if not all(hasattr(penalty, name) for name in ("least_slope", "hessian", "kinks")):
-        return f"{type(penalty).__name__} does not tell its smooth pieces"
-    if not all(hasattr(loss, name) for name in ("curvature", "hessian")):
-        return f"{type(loss).__name__} has no second derivatives"
-    if x.ndim != 1 or is_complex(x):
-        return "Newton's method on the support needs a vector of real numbers"
-    return ""
+            yield here.iterate
 
 
 class _Signs:
@@ -114,80 +113,14 @@ class _Signs:
         return int(np.count_nonzero(self.signs))
 
 
-@dataclass(frozen=True)
-class _Place:
-    """A point with what is known there."""
-
-    point: Point
-    x: Any
-    slope: Any  # the least slope: zero where nothing is violated
-    objective: float
-    violation: float
-
-
-def _lower(new: _Place, old: _Place) -> _Place:
-    return new if new.objective <= old.objective + rounding(old.objective, old.x) else old
-
-
-def _columns_to_change(place: _Place) -> Any:
-    """The support and the worst violators of the first-order condition, so many that it doubles at most."""
-    support, violating = np.flatnonzero(place.x), np.flatnonzero((place.x == 0) & (place.slope != 0))
-    most = max(support.size, 64)
-    if violating.size > most:
-        violating = violating[np.argsort(-np.abs(place.slope[violating]))[:most]]
-    return np.sort(np.concatenate([support, violating]))
-
-
-class _Problem:
-    """A loss and a penalty, seen as NumPy vectors."""
-
-    def __init__(self, loss: Any, penalty: Any) -> None:
-        self.loss, self.penalty = loss, penalty
-        self.loss_hessian = _KeptHessian(loss)
-
-    def place(self, point: Point, value: float | None = None) -> _Place:
-        """What is known at a point; one product with the adjoint of A."""
-        gradient = self.loss.gradient(point)
-        slope = np.asarray(as_numpy(self.penalty.least_slope(point.x, gradient)), dtype=np.float64)
-        value = objective(self.loss, self.penalty, point) if value is None else value
-        return _Place(point, as_numpy(point.x), slope, value, self.penalty.violation(point.x, gradient))
-
-    def hessian(self, place: _Place, columns: Any) -> Any:
-        """The Hessian of the objective's smooth piece."""
-        return self.loss_hessian(place.point, columns) + as_numpy(self.penalty.hessian(place.point.x, columns))
-
-    def hessian_product(self, place: _Place, columns: Any) -> Callable[[Any], Any]:
-        """The map ``v -> H v`` with that Hessian H: two products, and no matrix."""
-        loss, penalty, x = self.loss.restrict(columns), self.penalty, place.x
-        curvature, tangent = self.loss.curvature(place.point), penalty.subtracted_gradient(x)
-        length = norm(tangent)
-        unit = tangent[columns] / (length or 1.0)
-        bend = length**2 / float(tangent @ x) if length else 0.0
-        bent = penalty.subtracted_gradient(np.ones_like(x))[columns] != 0
-
-        def product(v: Any) -> Any:
-            return loss.gradient_of(curvature * loss.point(v).prediction) - bend * (bent * v - (unit @ v) * unit)
-
-        return product
-
-    def fits(self, columns: int) -> bool:
-        """Whether a dense Hessian in so many columns is small beside the data."""
-        return columns <= getattr(self.loss, "most_columns", math.inf)
-
-    def shift_unit(self, place: _Place, hessian: Any = None) -> float:
-        """A shift to begin with: the curvature of the subtracted norm where ``l2_weight`` is 1."""
-        rounding = 0.0 if hessian is None else 1e-12 * float(np.abs(np.diagonal(hessian)).max(initial=0.0))
-        return max(self.penalty.alpha / (norm(place.x) or math.inf), rounding) or 1.0
-
-
 class _NewtonStep:
     """One step of Newton's method on the support; it remembers the shift and how long the step was."""
 
-    def __init__(self, problem: _Problem) -> None:
+    def __init__(self, problem: PiecewiseProblem) -> None:
         self.problem = problem
         self.shift = self.length = 0.0
 
-    def __call__(self, here: _Place) -> _Place | None:
+    def __call__(self, here: Place) -> Place | None:
         """The place after a step along which the objective falls; None where there is none."""
         found = self._direction(here)
         if found is None:
@@ -200,9 +133,9 @@ class _NewtonStep:
             self.shift = self.shift / 4 if self.shift > unit / 4 else 0.0
         return new
 
-    def _direction(self, here: _Place) -> tuple[Any, Any, float] | None:
+    def _direction(self, here: Place) -> tuple[Any, Any, float] | None:
         """The columns to change, Newton's direction in them, and the unit of the shift."""
-        columns = _columns_to_change(here)
+        columns = here.columns_to_change(FEWEST_ENTERING)
         for _ in range(4):
             if not np.any(here.slope[columns]):
                 return None
@@ -217,14 +150,15 @@ class _NewtonStep:
             columns, direction = columns[~wrong], direction[~wrong]
         return columns, direction, unit
 
-    def _newton_direction(self, here: _Place, columns: Any) -> tuple[Any, float]:
+    def _newton_direction(self, here: Place, columns: Any) -> tuple[Any, float]:
         """Newton's direction in some columns, None where there is none, and the unit of the shift."""
-        problem, slope = self.problem, here.slope[columns]
+        problem, slope = self.problem, here.slope[columns].astype(np.float64)
+        unit = problem.penalty.alpha / (norm(here.x) or math.inf)  # a curvature, of the size that the penalty has
         if not problem.fits(columns.size):
-            direction = descending(problem.hessian_product(here, columns), self.shift, slope)
-            return direction if np.isfinite(direction).all() else None, problem.shift_unit(here)
+            direction = descending(hessian_product(problem, here, columns), self.shift, slope)
+            return direction if np.isfinite(direction).all() else None, unit or 1.0
         hessian = problem.hessian(here, columns)
-        unit = problem.shift_unit(here, hessian)
+        unit = max(unit, 1e-12 * float(np.abs(np.diagonal(hessian)).max(initial=0.0))) or 1.0
         return -self._solve(hessian, slope, unit) if np.isfinite(hessian).all() else None, unit
 
     def _solve(self, hessian: Any, slope: Any, unit: float) -> Any:
@@ -232,12 +166,12 @@ class _NewtonStep:
         diagonal = np.diagonal(hessian).copy()
         while True:
             np.fill_diagonal(hessian, diagonal + self.shift)
-            try:
-                return cho_solve(cho_factor(hessian, lower=True, check_finite=False), slope, check_finite=False)
-            except LinAlgError:
-                self.shift = max(4 * self.shift, unit)
+            direction = positive_solution(hessian, slope)
+            if direction is not None:
+                return direction
+            self.shift = max(4 * self.shift, unit)
 
-    def _search(self, here: _Place, columns: Any, direction: Any) -> _Place | None:
+    def _search(self, here: Place, columns: Any, direction: Any) -> Place | None:
         """Halve the step until the objective falls; entries with a kink at zero stop there."""
         problem, x, slope = self.problem, here.x[columns], here.slope[columns]
         signs = np.where(x != 0, np.sign(x), -np.sign(slope))
@@ -252,15 +186,35 @@ class _NewtonStep:
             value = objective(problem.loss, problem.penalty, point)
             if value < here.objective + 1e-4 * min(float(slope @ (moved - x)), 0.0):
                 return problem.place(point, value)
-            if self.length == 1 and value <= here.objective + rounding(
-                here.objective, here.x
-            ):  # near the end only the slope can tell
+            if self.length == 1 and value <= here.objective + problem.rounding(here):
+                # Near the end only the slope can tell.
                 new = problem.place(point, value)
                 if new.violation < 0.5 * here.violation:
                     return new
             self.length *= 0.5
         self.length = 0.0
         return None
+
+
+def hessian_product(problem: PiecewiseProblem, place: Place, columns: Any) -> Callable[[Any], Any]:
+    """The map ``v -> H v`` with the Hessian H of the objective's smooth piece: two products, and no matrix."""
+    loss = problem.loss.hessian_product(place.point, columns)
+    penalty = problem.penalty.curvature(place.point.x).product(columns)
+
+    def product(v: Any) -> Any:
+        there = like(v, place.point.x)
+        return as_numpy(loss(there) + penalty(there))
+
+    return product
+
+
+def positive_solution(matrix: Any, right: Any) -> Any:
+    """The solution of a linear system with a symmetric matrix; None unless it is positive definite."""
+    try:
+        factor = cho_factor(matrix, lower=True, check_finite=False)
+    except (LinAlgError, ValueError):
+        return None
+    return cho_solve(factor, right, check_finite=False)
 
 
 def descending(product: Callable[[Any], Any], shift: float, slope: Any) -> Any:
@@ -274,39 +228,3 @@ def descending(product: Callable[[Any], Any], shift: float, slope: Any) -> Any:
     return conjugate_gradients(
         lambda v: product(v) + shift * v, -slope, tol=CONJUGATE_ACCURACY, max_iter=CONJUGATE_STEPS
     )
-
-
-class _KeptHessian:
-    """Hessians of the loss in changing columns: entries are computed once while the curvature stays the same."""
-
-    def __init__(self, loss: Any) -> None:
-        self.loss = loss
-        self.curvature: Any = None
-        self.columns: Any = np.empty(0, dtype=np.int64)
-        self.matrix: Any = np.empty((0, 0))
-
-    def __call__(self, point: Point, columns: Any) -> Any:
-        """A fresh copy of the Hessian in the given columns, which are sorted."""
-        curvature = as_numpy(self.loss.curvature(point))
-        if self.curvature is None or not np.array_equal(curvature, self.curvature):
-            self._begin(point, columns, curvature)
-        new = np.setdiff1d(columns, self.columns, assume_unique=True)
-        if self.columns.size + new.size > 2 * columns.size + 64:  # too much that is not used any more
-            self._begin(point, columns, curvature)
-        elif new.size:
-            self._extend(point, new)
-        order = np.argsort(self.columns)
-        where = order[np.searchsorted(self.columns, columns, sorter=order)]
-        return self.matrix[np.ix_(where, where)]
-
-    def _begin(self, point: Point, columns: Any, curvature: Any) -> None:
-        self.curvature, self.columns = curvature, columns
-        self.matrix = self._block(point, columns)
-
-    def _extend(self, point: Point, new: Any) -> None:
-        cross = self._block(point, self.columns, new)
-        self.matrix = np.block([[self.matrix, cross], [cross.T, self._block(point, new)]])
-        self.columns = np.concatenate([self.columns, new])
-
-    def _block(self, point: Point, *columns: Any) -> Any:
-        return np.asarray(as_numpy(self.loss.hessian(point, *columns)), dtype=np.float64)

@@ -6,30 +6,44 @@ import math
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from ell12.backend import is_numpy, max_abs, rounding
+from ell12.backend import rounding
 from ell12.backend.compiling import can_compile
-from ell12.protocols import Array, Iterate, Point
+from ell12.protocols import ColumnLoss, Iterate, Needs, PiecewisePenalty, Point
 from ell12.solvers.steps import ProximalStep, objective
 from ell12.solvers.support import descent
 from ell12.solvers.support.homotopy import Homotopy
-from ell12.solvers.support.newton import SupportNewton, newton_lacks
+from ell12.solvers.support.newton import SupportNewton
+from ell12.solvers.support.place import PiecewiseProblem, Place
 
-SMALLEST = 100  # columns of a working set, if so many violate the first-order condition
-LARGEST = 2000  # columns whose Hessian is worth a dense matrix
-CLOSER = 0.1  # the violation within a working set is brought down to this fraction of that before
-ROUNDS = 6  # of coordinate descent and Newton's method in a working set; more say that it is ill-conditioned
-BENT = 0.05  # of the loss's curvature, that of the subtracted norm from which the choice of a minimum is nmAPG's
-CHEAP = 2**21  # entries of A with which nmAPG may as well choose among all columns
-FAR = 10  # times alpha, the violation at the start from which a path to the solution pays
-FALLS = (100, 10, 1)  # of the strength from its largest, to where a path begins: the first that is soon solved for
-EXACT = 1e-9  # of the strength, the violation at which a path begins
-PATIENCE = 5000  # steps of `SupportNewton` in some columns, before the others are looked at again
-HALVINGS = 10  # of a step towards the minimum of a model
-COMPILED_FROM = 2**19  # entries of A from which loading the compiled loop pays
+# A working set holds this number of violators, where there are as many, even if the support is smaller.
+SMALLEST = 100
+# A working set of more columns is left to `SupportNewton`: its dense Hessian would take seconds to factorize.
+LARGEST = 2000
+# The violation within a working set is brought down to this fraction, then all columns are looked at again.
+CLOSER = 0.1
+# A working set that takes more rounds of coordinate descent and Newton's method is taken for ill-conditioned.
+ROUNDS = 6
+# Where the penalty's curvature exceeds this fraction of the loss's, there are many minima. On the paper's problem
+# coordinate descent was seen to find worse ones than nmAPG, so `SupportNewton`, which begins with nmAPG, chooses.
+BENT = 0.05
+# Up to this number of entries of A, a step of nmAPG in all columns costs little beside the rest.
+CHEAP = 2**21
+# From a violation of this many times alpha at the start on, following a path to the solution is the shorter way.
+FAR = 10
+# A path begins where the strength is the largest over one of these: the first at which the solution is soon found.
+FALLS = (100, 10, 1)
+# A path begins at a solution whose violation is at most this fraction of the strength.
+EXACT = 1e-9
+# `SupportNewton` works on some columns for this number of steps before the others are looked at again.
+MOST_NEWTON_STEPS = 5000
+# A step towards the minimum of a model is halved at most this often.
+HALVINGS = 10
+# Loading the compiled loop takes about half a second, which pays for matrices of this number of entries.
+COMPILED_FROM = 2**19
 
 
 @dataclass(frozen=True)
@@ -51,9 +65,9 @@ class WorkingSet:
 
     Notes
     -----
-    For real NumPy vectors; for penalties that tell their smooth pieces, as for `SupportNewton`, and their
-    ``slopes`` at zero, as `ell12.L12` does; and for losses whose columns are at hand, which those of a
-    LinearOperator are not. The objective never rises beyond rounding.
+    For real NumPy vectors; for losses whose columns are at hand (`ell12.protocols.ColumnLoss`), which those of a
+    LinearOperator are not; and for penalties that tell their smooth pieces (`ell12.protocols.PiecewisePenalty`),
+    as `ell12.L12` does. The objective never rises beyond rounding.
 
     Examples
     --------
@@ -63,12 +77,11 @@ class WorkingSet:
     array([ 2.5547, -3.8321,  0.    ])
     """
 
+    needs: ClassVar[Needs] = Needs(ColumnLoss, PiecewisePenalty, x="real NumPy vector, columns at hand")
+
     def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate]:
         """Yield the start, for it may do, and one iterate for each working set or step of `SupportNewton`."""
-        lack = working_set_lacks(loss, penalty, start.x)
-        if lack:
-            raise TypeError(f"{lack}; use a proximal solver")
-        problem = _Problem(loss, penalty, start)
+        problem = _ColumnsProblem(loss, penalty, start)
         here = problem.place(start)
         has_path = problem.has_path(here)
         while True:
@@ -81,7 +94,7 @@ class WorkingSet:
             if left is not None:
                 here = yield from self._newton_iterates(problem, here, left)
 
-    def _path_iterates(self, problem: _Problem, here: _Place) -> Generator[Iterate, None, _Place]:
+    def _path_iterates(self, problem: _ColumnsProblem, here: Place) -> Generator[Iterate, None, Place]:
         """Solutions at falling strengths of the penalty, to the one at its own or to where the way is lost."""
         loss, penalty = problem.loss, problem.penalty
         strength, x = problem.first_solution()
@@ -93,14 +106,16 @@ class WorkingSet:
             yield best
         return problem.lower(loss.point(best.point.x), here)
 
-    def _newton_iterates(self, problem: _Problem, here: _Place, columns: Any) -> Generator[Iterate, None, _Place]:
+    def _newton_iterates(
+        self, problem: _ColumnsProblem, here: Place, columns: Any
+    ) -> Generator[Iterate, None, Place]:
         """`SupportNewton` in some columns until these are solved for; in all and for good if they are many."""
         if columns.size > here.slope.size // 2:
             yield from _falling(problem.loss, problem.penalty, here.point, here.objective)
         loss, penalty = problem.loss.restrict(columns), problem.penalty.restrict(columns)
         start, x = Point(here.point.x[columns], here.point.prediction), here.point.x
         enough = CLOSER * min(here.violation, penalty.alpha or here.violation)
-        for inner in islice(_falling(loss, penalty, start, here.objective), PATIENCE):
+        for inner in islice(_falling(loss, penalty, start, here.objective), MOST_NEWTON_STEPS):
             point = Point(_with_entries(x, columns, inner.point.x), inner.point.prediction)
             if inner.optimality <= enough:
                 break
@@ -108,72 +123,29 @@ class WorkingSet:
         return problem.place(point)
 
 
-def working_set_lacks(loss: Any, penalty: Any, x: Array) -> str:
-    """What `WorkingSet` misses in a problem; nothing if it can solve it."""
-    if not is_numpy(x):
-        return "working sets need NumPy arrays"
-    if not all(hasattr(penalty, name) for name in ("slopes", "restrict", "subtracted_gradient")):
-        return f"{type(penalty).__name__} does not tell its slopes at zero"
-    if not getattr(loss, "has_columns", False):
-        return f"{type(loss).__name__} has no columns at hand"
-    return newton_lacks(loss, penalty, x)
-
-
-@dataclass(frozen=True)
-class _Place:
-    """A point with what is known there."""
-
-    point: Point
-    objective: float
-    gradient: Any
-    slope: Any  # the least slope of the objective: zero where nothing is violated
-    violation: float
-
-    @property
-    def iterate(self) -> Iterate:
-        """What a solver yields here."""
-        return Iterate(self.point, self.objective, self.violation, self.gradient)
-
-
-class _Problem:
+class _ColumnsProblem(PiecewiseProblem):
     """A loss and a penalty, and how to lower their sum within some columns."""
 
     def __init__(self, loss: Any, penalty: Any, start: Point) -> None:
-        self.loss, self.penalty = loss, penalty
+        super().__init__(loss, penalty, start)
         self._step: ProximalStep | None = None
         self.free = np.flatnonzero(~penalty.kinks(start.x))
-        penalised = penalty.slopes(start.x)[1] > 0
-        self.penalised = slice(None) if penalised.all() else penalised
         self.entries = start.x.size * start.prediction.size
         self.sweep = _sweep_for(self.entries)
         # On small data a loss that is not quadratic was seen to lead to worse minima however little it was bent.
-        self.bend_allowed = BENT if loss.quadratic or self.entries > CHEAP else 0.0
+        self.bend_allowed = BENT if loss.is_quadratic or self.entries > CHEAP else 0.0
 
-    def place(self, point: Point) -> _Place:
-        """What is known at a point; one product with the adjoint of A."""
-        gradient = self.loss.gradient(point)
-        slope = self.penalty.least_slope(point.x, gradient)
-        zero = not np.any(point.x[self.penalised])
-        # Only where all that is penalised is zero, so that the subtracted norm has no slope, is there more to a
-        # violation than the slope.
-        violation = self.penalty.violation(point.x, gradient) if zero else max_abs(slope)
-        return _Place(point, objective(self.loss, self.penalty, point), gradient, slope, violation)
-
-    def lower(self, point: Point, here: _Place) -> _Place:
+    def lower(self, point: Point, here: Place) -> Place:
         """The place of a point, unless it lies higher."""
         new = self.place(point)
-        return new if new.objective <= here.objective + rounding(here.objective, point.x) else here
+        return new if new.objective <= here.objective + self.rounding(here) else here
 
-    def has_path(self, here: _Place) -> bool:
+    def has_path(self, here: Place) -> bool:
         """Whether the solution may be found along a path from larger strengths, all of them being minima."""
-        x = here.point.x
-        small = self.entries <= CHEAP and self.loss.quadratic and x.dtype == np.float64
-        far = here.violation > FAR * self.penalty.alpha > 0
-        if not (small and far and hasattr(self.penalty, "scaled")):
-            return False
-        return not np.any(self.penalty.subtracted_gradient(np.ones_like(x)))
+        small = self.entries <= CHEAP and self.loss.is_quadratic and here.x.dtype == np.float64
+        return small and self.penalty.is_convex and here.violation > FAR * self.penalty.alpha > 0
 
-    def is_crowded(self, here: _Place) -> bool:
+    def is_crowded(self, here: Place) -> bool:
         """Whether the working set has more columns than there are rows, so that these must be dependent."""
         return self.columns(here).size > here.point.prediction.size
 
@@ -182,7 +154,7 @@ class _Problem:
         zero = self.place(self.loss.point(self.loss.start()))
         for fall in FALLS:
             strength = zero.violation / fall
-            easier = _Problem(self.loss, self.penalty.scaled(strength / self.penalty.alpha), zero.point)
+            easier = _ColumnsProblem(self.loss, self.penalty.scaled(strength / self.penalty.alpha), zero.point)
             here, hard = easier.place(zero.point), False
             while here.violation > EXACT * strength and not hard:
                 new, left = easier.improve(here)
@@ -191,56 +163,49 @@ class _Problem:
                 break
         return strength, here.point.x
 
-    def proximal_step(self, here: _Place) -> _Place:
+    def proximal_step(self, here: Place) -> Place:
         """The place after a proximal step, whose length is found by backtracking."""
         self._step = self._step or ProximalStep(self.loss, self.penalty, "backtracking", here.point)
         new = self.place(self._step(here.point))
         return new if new.objective <= here.objective else here
 
-    def columns(self, here: _Place, most: int = 0) -> Any:
-        """The support, what is free, and the worst violators, so many that the support doubles at most."""
-        inside = np.union1d(np.flatnonzero(here.point.x), self.free)
-        outside = np.flatnonzero((here.point.x == 0) & (here.slope != 0))
-        most = max(most, inside.size, SMALLEST)
-        if outside.size > most:
-            worst = np.argpartition(-np.abs(here.slope[outside]), most)[:most]
-            outside = outside[worst]
-        return np.union1d(inside, outside)
+    def columns(self, here: Place, most: int = 0) -> Any:
+        """The working set; ``most`` violators are taken, where there are as many."""
+        return here.columns_to_change(SMALLEST, self.free, most)
 
-    def improve(self, here: _Place) -> tuple[_Place | None, Any]:
+    def improve(self, here: Place) -> tuple[Place | None, Any]:
         """A better place, or None; and the columns, if any, that are better left to `SupportNewton`."""
         columns = self.columns(here)
-        if columns.size > min(LARGEST, getattr(self.loss, "most_columns", LARGEST)):
+        if columns.size > LARGEST or not self.fits(columns.size):
             return here, self.columns(here, most=here.slope.size)
         # Zero may be no minimum though nothing violates the Lasso's condition there; a prox leads away from it.
         if np.abs(here.slope[columns]).max(initial=0.0) <= CLOSER * here.violation:
             return None, None
-        point, model = (self._quadratic if self.loss.quadratic else self._general)(here, columns)
+        point, model = (self._quadratic if self.loss.is_quadratic else self._general)(here, columns)
         if model.bend > self.bend_allowed and here.violation > CLOSER * self.penalty.alpha:
             return here, columns if self.entries > CHEAP else np.arange(here.slope.size)
         new = self._better(self.place(point), here)
         return new, None if model.solved else self.columns(new or here, most=here.slope.size)
 
-    def _better(self, new: _Place, here: _Place) -> _Place | None:
+    def _better(self, new: Place, here: Place) -> Place | None:
         """The new place if its objective is lower or, near the end where only slopes can tell, its violation."""
         falls = new.objective < here.objective or new.violation < here.violation
-        size = max(abs(here.objective), getattr(self.loss, "constant", 0.0))  # of the terms that a value sums
-        highest = here.objective + rounding(size, here.point.x)
-        return new if falls and new.objective <= highest else None
+        return new if falls and new.objective <= here.objective + self.rounding(here) else None
 
-    def _quadratic(self, here: _Place, columns: Any) -> tuple[Point, descent.Model]:
+    def _quadratic(self, here: Place, columns: Any) -> tuple[Point, descent.Model]:
         """The quadratic loss is its own model."""
         penalty, x = self.penalty.restrict(columns), here.point.x
-        model = descent.Model(self.loss.gram(columns), penalty, x[columns], here.gradient[columns], self.sweep)
+        hessian = self.loss.hessian(here.point, columns)
+        model = descent.Model(hessian, penalty, x[columns], here.gradient[columns], self.sweep)
         model.minimise(CLOSER * here.violation, ROUNDS)
         return self.loss.point_within(_with_entries(x, columns, model.x), columns), model
 
-    def _general(self, here: _Place, columns: Any) -> tuple[Point, descent.Model]:
+    def _general(self, here: Place, columns: Any) -> tuple[Point, descent.Model]:
         """Models of second order around one point after the other."""
         loss, penalty = self.loss.restrict(columns), self.penalty.restrict(columns)
         point, gradient = Point(here.point.x[columns], here.point.prediction), here.gradient[columns]
         for _ in range(ROUNDS):
-            hessian = np.asarray(loss.hessian(point), dtype=np.float64)
+            hessian = np.asarray(self.loss.hessian(point, columns), dtype=np.float64)
             model = descent.Model(hessian, penalty, point.x, gradient, self.sweep)
             model.minimise(0.5 * CLOSER * here.violation, ROUNDS)
             new = _search(loss, penalty, point, loss.point(model.x.astype(point.x.dtype)))

@@ -1,0 +1,225 @@
+"""The strength at which a path begins, and the grid of strengths from there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ell12.backend import all_finite, as_numpy, beside, max_abs, namespace, precision
+from ell12.checks import check_share, check_weights
+from ell12.losses import LinearLoss
+from ell12.minimization import certificate, minimize
+from ell12.operators.centering import column_squares
+from ell12.penalties import L12, RowsL12, WithIntercept
+from ell12.protocols import Array, Penalty, Point
+
+
+def l12_penalty(
+    alpha: float,
+    l2_weight: float = 1.0,
+    *,
+    weights: Any = None,
+    nonnegative: bool = False,
+    intercept: bool = False,
+    rows: bool = False,
+) -> Penalty:
+    """`ell12.L12`, leaving out the last entry of x where that is an intercept; with ``rows`` `ell12.RowsL12`."""
+    kind = RowsL12 if rows else L12
+    penalty = kind(alpha, l2_weight, weights=weights, nonnegative=nonnegative)
+    return WithIntercept(penalty) if intercept else penalty
+
+
+def alpha_max(
+    loss: LinearLoss,
+    l2_weight: float = 1.0,
+    *,
+    weights: Any = None,
+    nonnegative: bool = False,
+    intercept: bool = False,
+) -> float:
+    """The alpha at which a path begins: above it the sparsest solution there is stays a solution.
+
+    For ``l2_weight < 1`` that solution is zero, and ``alpha_max = max_j |gradient_j f(0)| / (w_j - l2_weight)``.
+    For ``l2_weight = 1`` a vector with one entry costs nothing, so zero is a solution for no alpha: the sparsest
+    is then the best fit by one column (`one_sparse_fit`), stationary from ``max_k |gradient_k f| / w_k`` over the
+    other columns k on. Of a loss with several right-hand sides the unknown is a matrix, to which `ell12.RowsL12`
+    gives one support: the norms of the gradient's rows stand in place of the moduli.
+
+    Parameters
+    ----------
+    loss : LinearLoss
+        `ell12.SquaredLoss` or `ell12.LogisticLoss`.
+    l2_weight : float
+        Weight of the subtracted norm.
+    weights : array, optional
+        Weights of the l1 norm. Where some lie at or below l2_weight while others differ, the result is the
+        beginning of a useful grid rather than an exact bound. The entries of weight 0 are fitted first.
+    nonnegative : bool
+        Whether only ``x >= 0`` is allowed.
+    intercept : bool
+        Whether the last entry of x is an intercept: free of penalty and sign, fitted first.
+
+    Examples
+    --------
+    >>> loss = SquaredLoss(np.eye(3), [3.0, -2.0, 1.0])
+    >>> round(alpha_max(loss), 6), alpha_max(loss, l2_weight=0.5)
+    (2.0, 6.0)
+    """
+    weight = _weight_of_each(loss, weights, intercept)
+    x = _free_fit(loss, weight, intercept, nonnegative)
+    smallest = float(weight.min(where=weight > 0, initial=np.inf))
+    if l2_weight < smallest:
+        room = np.where(weight > 0, weight - l2_weight, np.inf)
+        return float(np.max(_pull(loss, x, nonnegative) / room, initial=0.0))
+    before = float(np.max(np.where(weight > 0, _pull(loss, x, nonnegative), 0)))
+    x, column = _best_column(loss, weight, x, intercept, nonnegative)
+    others = (weight > 0) & (np.arange(weight.size) != column)
+    room = np.where(others, weight, np.inf)
+    top = float(np.max(_pull(loss, x, nonnegative) / room, initial=0.0))
+    return top if top > 100 * _accuracy(x) * before else 0.0  # one column fits all there is to fit
+
+
+def one_sparse_fit(
+    loss: LinearLoss, *, weights: Any = None, nonnegative: bool = False, intercept: bool = False
+) -> Array:
+    """The best fit by one penalised column, beside those that are not penalised; arguments as in `alpha_max`.
+
+    The column is the one that promises the largest fall of the loss by its gradient and curvature at the fit
+    without it, which for the squared loss is the largest fall there is if no entry has weight 0.
+
+    Examples
+    --------
+    >>> one_sparse_fit(SquaredLoss(np.eye(3), [3.0, -4.0, 1.0])).round(6)
+    array([ 0., -4.,  0.])
+    """
+    weight = _weight_of_each(loss, weights, intercept)
+    x = _free_fit(loss, weight, intercept, nonnegative)
+    return beside(_best_column(loss, weight, x, intercept, nonnegative)[0], loss.start(), "x")
+
+
+def alpha_grid(top: float, n_alphas: int = 100, eps: float = 1e-3) -> Array:
+    """``n_alphas`` numbers from ``top`` down to ``eps top``, equal in ratio; from 1 where top is 0.
+
+    A top of 0 says that the sparsest solution is a solution for every alpha, so that any grid will do.
+
+    Examples
+    --------
+    >>> alpha_grid(8.0, n_alphas=4, eps=1 / 8)
+    array([8., 4., 2., 1.])
+    """
+    check_share(eps, "eps")
+    if not hasattr(n_alphas, "__index__") or n_alphas < 1:
+        raise ValueError(f"n_alphas must be a whole number >= 1, got {n_alphas!r}")
+    return (top or 1.0) * np.geomspace(1.0, eps, n_alphas)
+
+
+def largest_strength(loss: Any, penalty: Any) -> float:
+    """The alpha from which on zero is a solution, for any penalty that can be scaled; to a millionth.
+
+    Examples
+    --------
+    >>> from ell12 import MCP
+    >>> round(largest_strength(SquaredLoss(np.eye(3), [3.0, -2.0, 1.0]), MCP(1.0)), 5)
+    3.0
+    """
+    zero = loss.point(loss.start())
+    gradient, scale = loss.gradient(zero), penalty.alpha
+
+    def is_solution(factor: float) -> bool:
+        return certificate(loss, penalty.scaled(factor), zero, gradient) <= 1e-9
+
+    if not 0 < scale < np.inf:
+        raise ValueError(f"penalty must have a finite alpha > 0 to be scaled, got {scale}")
+    high = max_abs(gradient) / scale
+    if high == 0:
+        return 0.0
+    for _ in range(60):
+        if is_solution(high):
+            break
+        high *= 2
+    else:
+        raise ValueError(f"zero is a solution for no strength of {type(penalty).__name__}: give alphas")
+    low = high
+    while is_solution(low) and low > 2.0**-60 * high:
+        low /= 2
+    while high > (1 + 1e-6) * low:
+        middle = (low * high) ** 0.5
+        low, high = (low, middle) if is_solution(middle) else (middle, high)
+    return high * scale
+
+
+def falling(alphas: Any) -> Array:
+    """The alphas, checked, from large to small."""
+    alphas = np.asarray(alphas)
+    if alphas.dtype.kind not in "biuf":
+        raise ValueError(f"alphas must hold numbers, got dtype {alphas.dtype}")
+    alphas = alphas.astype(np.float64)
+    if alphas.ndim != 1 or alphas.size == 0:
+        raise ValueError(f"alphas must be a vector of numbers, got shape {alphas.shape}")
+    if not all_finite(alphas) or alphas.min() < 0:
+        raise ValueError("alphas must hold finite numbers >= 0 only")
+    return np.sort(alphas)[::-1]
+
+
+def _weight_of_each(loss: LinearLoss, weights: Any, intercept: bool) -> Array:
+    """The weight of each entry of x, 0 for an intercept."""
+    weight = np.ones(loss.start().shape[0])
+    if weights is not None:
+        check_weights(weights, (weight.size - intercept,))
+        weight[: weight.size - intercept] = weights
+    if intercept:
+        weight[-1] = 0
+    return weight
+
+
+def _free_fit(loss: LinearLoss, weight: Array, intercept: bool, nonnegative: bool) -> Array:
+    """The fit by the entries that are not penalised."""
+    return _fit_columns(loss, np.flatnonzero(weight == 0), intercept, nonnegative)
+
+
+def _fit_columns(loss: LinearLoss, columns: Array, intercept: bool, nonnegative: bool) -> Array:
+    """The fit by some columns alone, as accurate as rounding lets it be without effort; a NumPy array."""
+    x = np.zeros_like(as_numpy(loss.start()))
+    if columns.size == 0:
+        return x
+    inner = loss.restrict(columns)
+    has_intercept = intercept and columns[-1] == x.size - 1
+    alone = has_intercept and columns.size == 1  # no entry is left for a sign to bind
+    penalty = l12_penalty(0.0, nonnegative=nonnegative and not alone, intercept=has_intercept and not alone)
+    size = max_abs(inner.gradient(inner.point(inner.start())))
+    x[columns] = as_numpy(minimize(inner, penalty, tol=_accuracy(x) * size, max_iter=1000).x)
+    return x
+
+
+def _best_column(
+    loss: LinearLoss, weight: Array, x: Array, intercept: bool, nonnegative: bool
+) -> tuple[Array, int]:
+    """The fit with one penalised column added to those that x uses, and the column."""
+    curvature = loss.curvature(_point(loss, x))
+    # The same for all right-hand sides.
+    curvature = namespace(curvature).reshape(curvature, (loss.b.shape[0], -1))[:, 0]
+    pull = np.where(weight > 0, _pull(loss, x, nonnegative), 0)
+    squares = as_numpy(column_squares(loss.A, curvature))
+    # The root of the fall, which neither overflows nor underflows where the data do not.
+    fall = np.divide(pull, np.sqrt(squares), out=np.zeros_like(pull), where=squares > 0)
+    column = int(np.argmax(np.where(np.isinf(weight), 0, fall)))
+    columns = np.union1d(np.flatnonzero(weight == 0), [column])
+    return _fit_columns(loss, columns, intercept, nonnegative), column
+
+
+def _accuracy(x: Array) -> float:
+    """How small a gradient, relative to the first one, a short run reaches in the precision of x."""
+    return precision(x) ** 0.625
+
+
+def _pull(loss: LinearLoss, x: Array, nonnegative: bool) -> Array:
+    """How hard the loss pulls each entry, or row, away from zero, in the directions that are allowed."""
+    gradient = as_numpy(loss.gradient(_point(loss, x)))
+    pull = np.maximum(-gradient, 0) if nonnegative else np.abs(gradient)
+    return pull if pull.ndim == 1 else np.linalg.norm(pull, axis=1)
+
+
+def _point(loss: LinearLoss, x: Array) -> Point:
+    """A NumPy array as a point, sent to where the data are."""
+    return loss.point(beside(x, loss.start(), "x"))
