@@ -63,6 +63,10 @@ class Counting:
     def __getattr__(self, name):
         return getattr(self.loss, name)
 
+    def session(self):
+        self.loss = self.loss.session()
+        return self
+
     def gradient(self, point):
         self.adjoint += 1
         return self.loss.gradient(point)
@@ -298,7 +302,7 @@ def test_the_default_is_the_fastest_solver_that_the_problem_allows():
     assert "GroupL12" in unmet(WorkingSet(), SquaredLoss(A, b), GroupL12(1.0, np.repeat(np.arange(100), 2)), point)
     assert "real" in unmet(WorkingSet(), SquaredLoss(A + 0j, b), L12(1.0), point + 0j)
     assert "real" in unmet(WorkingSet(), SquaredLoss(A, np.stack([b, b], 1)), L12(1.0), np.zeros((200, 2)))
-    with pytest.raises(TypeError, match="does not tell its slopes at zero; use a proximal solver"):
+    with pytest.raises(TypeError, match="WorkingSet needs a penalty"):
         solve(SquaredLoss(A, b), Lp(1.0))
     default, named = (minimize(SquaredLoss(A, b), L12(20.0), solver=solver) for solver in (None, WorkingSet()))
     np.testing.assert_array_equal(default.x, named.x)
