@@ -68,5 +68,5 @@ def test_estimators(data):
 
 
 def test_where_one_pass_settles_it_there_are_no_batches(data):
-    with pytest.raises(TypeError, match="QuadraticLoss has no rows at hand"):
+    with pytest.raises(TypeError, match="QuadraticLoss lacks batches"):
         L12Regressor(solver=ProxSVRG()).fit(chunked(data[0]), data[1])

@@ -321,7 +321,7 @@ def test_difference_solvers_take_other_differences(penalty, solver):
 @pytest.mark.parametrize("solver", named([SequentialConvex(), DCA()]))
 def test_difference_solvers_refuse_a_penalty_without_a_convex_part(solver):
     A, b, _ = well_conditioned()
-    with pytest.raises(TypeError, match="Lp is no difference"):
+    with pytest.raises(TypeError, match="Lp lacks convex, subtracted_gradient"):
         minimize(SquaredLoss(A, b), Lp(0.1), solver=solver)
 
 
@@ -369,7 +369,7 @@ def test_unpenalised_coordinates_solve_their_normal_equations():
         (lambda: NonmonotoneAPG(prox="exact"), "prox"),
         (lambda: NonmonotoneAPG(eta=1.0), "eta"),
         (lambda: NonmonotoneAPG(delta=0.0), "delta"),
-        (lambda: SequentialConvex(step="backtracking"), "step"),
+        (lambda: SequentialConvex(step="newton"), "step"),
         (lambda: DCA(penalty_weight=0), "penalty_weight"),
     ],
 )

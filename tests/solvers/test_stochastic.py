@@ -249,11 +249,11 @@ def test_a_stream_of_tensors(solver):
 
 def test_losses_without_rows_or_a_proximal_step_say_so():
     A, b = data(n=30, p=5)
-    with pytest.raises(TypeError, match="QuadraticLoss has no rows at hand"):
+    with pytest.raises(TypeError, match=r"SAGA needs .* over rows; the loss QuadraticLoss lacks batches"):
         minimize(QuadraticLoss(A.T @ A, A.T @ b), L12(0.1), solver=SAGA())
     with pytest.raises(TypeError, match="A has no rows at hand"):
         minimize(SquaredLoss(aslinearoperator(A), b), L12(0.1), solver=ProxSVRG())
-    with pytest.raises(TypeError, match="StreamedLoss has no proximal step"):
+    with pytest.raises(TypeError, match=r"DCA needs .* proximal map; the loss StreamedLoss lacks proximal"):
         minimize(StreamedLoss([(A, b)]), L12(0.1), solver=DCA())
 
 

@@ -125,15 +125,16 @@ def largest_strength(loss: Any, penalty: Any) -> float:
     """
     zero = loss.point(loss.start())
     gradient, scale = loss.gradient(zero), penalty.alpha
+    size = max_abs(gradient)
 
     def is_solution(factor: float) -> bool:
-        return certificate(loss, penalty.scaled(factor), zero, gradient) <= 1e-9
+        return factor * scale * certificate(loss, penalty.scaled(factor), zero, gradient) <= 1e-9 * size
 
     if not 0 < scale < np.inf:
         raise ValueError(f"penalty must have a finite alpha > 0 to be scaled, got {scale}")
-    high = max_abs(gradient) / scale
-    if high == 0:
+    if size == 0:
         return 0.0
+    high = size / scale
     for _ in range(60):
         if is_solution(high):
             break
