@@ -7,7 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from ell12.backend import all_finite, as_floating, is_array_api_obj, is_number, max_abs, namespace, square_fits
+from ell12.backend import (
+    all_finite,
+    as_floating,
+    is_array_api_obj,
+    is_number,
+    max_abs,
+    namespace,
+    refuse_masked,
+    square_fits,
+)
 
 
 def check_entries(x: Any, name: str) -> None:
@@ -78,17 +87,21 @@ def check_numbers(*, infinite: bool = False, single: bool = False, **arguments: 
             continue
         if single and np.shape(value) != ():
             raise ValueError(f"{name} must be one number, got shape {tuple(np.shape(value))}")
-        if is_array_api_obj(value) and not isinstance(value, np.ndarray | np.generic):
-            continue
-        numbers, finite = np.asarray(value), "" if infinite else "finite "
-        if numbers.dtype.kind not in "biuf":
-            raise TypeError(f"{name} must hold real numbers, got {value!r}")
-        # One pass each; the initial value serves empty arrays, and a NaN fails both comparisons.
-        if numbers.min(initial=0) >= 0 and (infinite or numbers.max(initial=0) < math.inf):
-            continue
-        if numbers.ndim == 0:
-            raise ValueError(f"{name} must be a {finite}number >= 0, got {value}")
-        raise ValueError(f"{name} must hold {finite}numbers >= 0 only")
+        if not is_array_api_obj(value) or isinstance(value, np.ndarray | np.generic):
+            _check_values(name, value, infinite)
+
+
+def _check_values(name: str, value: Any, infinite: bool) -> None:
+    refuse_masked(value, name)
+    numbers, finite = np.asarray(value), "" if infinite else "finite "
+    if numbers.dtype.kind not in "biuf":
+        raise TypeError(f"{name} must hold real numbers, got {value!r}")
+    # One pass each; the initial value serves empty arrays, and a NaN fails both comparisons.
+    if numbers.min(initial=0) >= 0 and (infinite or numbers.max(initial=0) < math.inf):
+        return
+    if numbers.ndim == 0:
+        raise ValueError(f"{name} must be a {finite}number >= 0, got {value}")
+    raise ValueError(f"{name} must hold {finite}numbers >= 0 only")
 
 
 def check_scalars(*, infinite: bool = False, **arguments: Any) -> None:

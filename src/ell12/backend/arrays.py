@@ -86,6 +86,7 @@ def as_floating(x: Any, name: str) -> Array:
     (out of a file, or over a network) are copied once: BLAS and compiled loops would copy them at every use, or
     misread them.
     """
+    refuse_masked(x, name)
     if isinstance(x, np.generic | np.memmap) or not is_array_api_obj(x):
         x = np.asarray(x)
     if is_numpy(x) and x.dtype.kind in "fc":
@@ -96,6 +97,12 @@ def as_floating(x: Any, name: str) -> Array:
     if xp.isdtype(x.dtype, ("real floating", "complex floating")) or is_half(x):
         return x
     return xp.astype(x, xp.asarray(0.0).dtype)
+
+
+def refuse_masked(x: Any, name: str) -> None:
+    """Raise on a masked array: what lies under the mask would be used."""
+    if isinstance(x, np.ma.MaskedArray):
+        raise TypeError(f"{name} must not be a masked array: fill or drop what is masked first")
 
 
 def is_half(x: Array) -> bool:

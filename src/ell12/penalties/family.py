@@ -96,7 +96,7 @@ class ModuliL12:
         Where x is not zero it is ``gradient - alpha l2_weight x/||x|| + alpha w x/|x|``. Where x is zero it is
         what the modulus of ``gradient - alpha l2_weight x/||x||`` has above ``alpha w``.
         """
-        x = self._checked(x)
+        x, gradient = self._checked(x), as_array(gradient, "gradient")
         xp, support = namespace(x), self.spread(self.moduli(x) != 0)
         slope, threshold = gradient - self._tangent(x), self._threshold(x)
         # An infinite threshold counts on the support only.

@@ -85,7 +85,7 @@ class ConcaveSlope(Separable):
 
     def least_slope(self, x: Array, gradient: Array) -> Array:
         """The subgradient of the objective that is smallest in each entry, where the loss has this gradient."""
-        x = as_array(x, "x")
+        x, gradient = as_array(x, "x"), as_array(gradient, "gradient")
         xp, slope = namespace(x), gradient - self.subtracted_gradient(x)
         above = xp.abs(slope) - self._slope_at_zero
         off = xp.where(above > 0, above, 0) * signs(slope)

@@ -20,6 +20,7 @@ from ell12.backend import (
     is_number,
     like,
     namespace,
+    refuse_masked,
 )
 from ell12.protocols import Array
 
@@ -144,6 +145,7 @@ def as_groups(groups: Any) -> Groups:
     """The layout of groups numbered 0, 1, ..., or the layout itself."""
     if isinstance(groups, Groups):
         return groups
+    refuse_masked(groups, "groups")
     labels = as_numpy(groups)
     if labels.ndim != 1 or (labels.size and labels.dtype.kind not in "iu"):
         raise ValueError("groups must hold one integer per entry")

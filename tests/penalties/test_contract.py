@@ -1,0 +1,432 @@
+"""What penalties offer beyond value and prox, against definitions written out and searches by brute force."""
+
+import itertools
+import math
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from ell12 import L1, L12, MCP, CappedL1, ColumnsL12, GroupL12, LogSum, Lp, RowsL12
+from ell12.penalties import WithIntercept
+from ell12.protocols import (
+    CertifyingPenalty,
+    DifferencePenalty,
+    NumericalPenalty,
+    ParallelPenalty,
+    PiecewisePenalty,
+    ScalablePenalty,
+    Wrapper,
+    missing,
+    offers,
+)
+from ell12.prox import prox_l12, prox_l12_groups, prox_l12_iterative, soft_threshold
+
+GROUPS = [0, 1, 0, 2, 1]
+SMOOTH = {
+    "l12": L12(0.7),
+    "l12 of weight 1.4": L12(0.7, 1.4),
+    "l1": L1(0.7),
+    "l12 with weights": L12(0.7, 0.9, weights=[1.0, 0.0, 0.5, 2.0, 0.0]),
+    "nonnegative l12": L12(0.7, weights=[1.0, 0.0, 0.5, 2.0, 3.0], nonnegative=True),
+    "log-sum": LogSum(0.7, theta=0.6),
+    "capped": CappedL1(0.7, theta=0.8),
+    "mcp": MCP(0.7, gamma=1.5),
+    "with an intercept": WithIntercept(L12(0.7, weights=[1.0, 0.0, 0.5, 2.0])),
+    "mcp with an intercept": WithIntercept(MCP(0.7, gamma=1.5)),
+}
+VECTORS = SMOOTH | {
+    "groups": GroupL12(0.7, GROUPS),
+    "groups with weights": GroupL12(0.7, GROUPS, 0.6, weights=[0.0, 1.0, 2.0]),
+    "lp": Lp(0.7, p=0.4),
+}
+MATRICES = {
+    "rows": RowsL12(0.7, 0.8, weights=[1.0, 0.0, 2.0]),
+    "columns": ColumnsL12([0.5, 2.0], 0.8, weights=[1.0, 0.0, 2.0]),
+    "columns in other units": ColumnsL12([0.5, 2.0], units=[3.0, 4.0]),
+}
+X = np.array([1.5, -0.4, 0.3, 0.0, -2.5])
+
+
+def place(name):
+    """A point where the penalty of this name may be asked for anything."""
+    if name in MATRICES:
+        return np.array([[1.5, -0.4], [0.3, 0.0], [-2.5, 0.6]])
+    return np.abs(X) if name == "nonnegative l12" else X
+
+
+@pytest.mark.parametrize(
+    ("penalty", "protocols"),
+    [
+        (L12(1.0), (PiecewisePenalty, NumericalPenalty)),
+        (GroupL12(1.0, [0, 1]), (ScalablePenalty, CertifyingPenalty, DifferencePenalty)),
+        (RowsL12(1.0), (ScalablePenalty, CertifyingPenalty, DifferencePenalty)),
+        (ColumnsL12([1.0]), (ScalablePenalty, CertifyingPenalty, DifferencePenalty, ParallelPenalty)),
+        (LogSum(1.0), (PiecewisePenalty,)),
+        (CappedL1(1.0), (PiecewisePenalty,)),
+        (MCP(1.0), (PiecewisePenalty,)),
+        (Lp(1.0), (ScalablePenalty,)),
+    ],
+    ids=lambda thing: type(thing).__name__,
+)
+def test_penalties_offer_what_they_can_and_an_intercept_takes_nothing_away(penalty, protocols):
+    known = [ScalablePenalty, CertifyingPenalty, DifferencePenalty, PiecewisePenalty, NumericalPenalty]
+    for protocol in protocols:
+        assert missing(penalty, protocol) == []
+    for protocol in [*known, ParallelPenalty]:
+        assert offers(WithIntercept(penalty), protocol) == offers(penalty, protocol)
+    assert isinstance(WithIntercept(penalty), Wrapper)
+
+
+@pytest.mark.parametrize("name", VECTORS | MATRICES)
+@pytest.mark.parametrize("factor", [0.3, 1.0, 7.0])
+def test_a_scaled_penalty_costs_that_much_more(name, factor):
+    penalty = (VECTORS | MATRICES)[name]
+    scaled = penalty.scaled(factor)
+    assert scaled.alpha == pytest.approx(factor * penalty.alpha, rel=1e-15)
+    for x in (place(name), 0.1 * place(name), 0 * place(name)):
+        assert scaled.value(x) == pytest.approx(factor * penalty.value(x), rel=1e-13, abs=1e-15)
+        np.testing.assert_allclose(scaled.prox(x, 0.2), penalty.prox(x, 0.2 * factor), rtol=1e-12, atol=1e-15)
+
+
+def test_a_penalty_scaled_by_zero_costs_nothing():
+    for name in set(VECTORS) - {"with an intercept", "mcp with an intercept"}:
+        assert VECTORS[name].scaled(0.0).value(place(name)) == 0
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+def test_a_restricted_penalty_is_the_penalty_where_the_others_are_zero(name):
+    penalty, gradient = SMOOTH[name], np.array([0.3, -2.0, 0.1, 1.4, -0.2])
+    for count in range(1, 5):
+        for first in itertools.combinations(range(4), count):
+            columns = np.array([*first, 4])  # an intercept is always among them
+            x, within = np.zeros(5), penalty.restrict(columns)
+            x[columns] = place(name)[columns]
+            assert within.value(x[columns]) == pytest.approx(penalty.value(x), rel=1e-14, abs=1e-15)
+            inside = gradient[columns]
+            np.testing.assert_allclose(
+                within.least_slope(x[columns], inside), penalty.least_slope(x, gradient)[columns], atol=1e-14
+            )
+            np.testing.assert_array_equal(within.kinks(x[columns]), penalty.kinks(x)[columns])
+            for part, whole in zip(within.slopes_at_zero(x[columns]), penalty.slopes_at_zero(x), strict=True):
+                np.testing.assert_array_equal(part, whole[columns])
+
+
+# Curvature
+
+
+def gradient_of(penalty, x):
+    return penalty.least_slope(x, 0 * x)
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+@pytest.mark.parametrize("seed", range(4))
+def test_curvature_is_the_derivative_of_the_slope(name, seed):
+    penalty, random = SMOOTH[name], np.random.default_rng(seed)
+    x = random.uniform(0.05, 1.5, 5) * (1.0 if name == "nonnegative l12" else random.choice([-1.0, 1.0], 5))
+    x[np.abs(np.abs(x) - 0.8) < 1e-3] = 0.3  # where capped l1 has its kink
+    x[np.abs(np.abs(x) - 1.05) < 1e-3] = 0.3  # where MCP becomes constant
+    h = 1e-6
+    rows = [(gradient_of(penalty, x + h * e) - gradient_of(penalty, x - h * e)) / (2 * h) for e in np.eye(5)]
+    curvature = penalty.curvature(x)
+    np.testing.assert_allclose(curvature.matrix(np.arange(5)), rows, atol=2e-8)
+    assert curvature.largest >= np.abs(np.linalg.eigvalsh(rows)).max() - 1e-7
+    for columns in (np.arange(5), np.array([1, 3]), np.array([0, 4]), np.array([4]), np.array([], dtype=int)):
+        matrix, v = curvature.matrix(columns), random.standard_normal(columns.size)
+        assert matrix.shape == (columns.size, columns.size)
+        np.testing.assert_allclose(curvature.product(columns)(v), matrix @ v, atol=1e-14)
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+def test_the_matrix_of_a_curvature_is_a_fresh_copy(name):
+    curvature = SMOOTH[name].curvature(place(name))
+    curvature.matrix(np.arange(5))[:] = 7
+    assert np.abs(curvature.matrix(np.arange(5))).max() < 7
+
+
+def test_the_curvature_of_l12_at_zero_is_zero():
+    curvature = L12(1.0, weights=[1.0, 0.0]).curvature(np.array([0.0, 3.0]))
+    assert curvature.largest == 0
+    np.testing.assert_array_equal(curvature.matrix(np.arange(2)), 0)
+
+
+def test_only_a_penalty_that_subtracts_nothing_is_convex():
+    assert [p.is_convex for p in (L1(1.0), L12(1.0), L12(0.0), MCP(1.0), WithIntercept(L1(1.0)))] == [
+        True,
+        False,
+        True,
+        False,
+        True,
+    ]
+
+
+def test_curvature_of_other_arrays(backend):
+    tol = 1e-12 if backend.float64 else 1e-5
+    for name in ("l12 with weights", "mcp", "with an intercept"):
+        ours, other = (SMOOTH[name].curvature(x) for x in (X, backend.make_array(X)))
+        columns, v = np.array([0, 2, 4]), np.array([1.0, -2.0, 3.0])
+        np.testing.assert_allclose(backend.to_numpy(other.matrix(columns)), ours.matrix(columns), atol=tol)
+        product = other.product(columns)(backend.make_array(v))
+        np.testing.assert_allclose(backend.to_numpy(product), ours.product(columns)(v), atol=10 * tol)
+        assert other.largest == pytest.approx(ours.largest, rel=1e-5)
+
+
+# Violation
+
+
+def l12_cost(alpha, l2_weight, weights):
+    weights = np.array(weights)
+
+    def cost(x):
+        kept = x[..., weights > 0]
+        return alpha * (np.abs(kept) @ weights[weights > 0] - l2_weight * np.sqrt((kept**2).sum(-1)))
+
+    return cost
+
+
+def group_cost(alpha, groups, l2_weight, weights):
+    groups, penalised = np.array(groups), np.flatnonzero(weights)
+
+    def cost(x):
+        norms = [np.sqrt((x[..., groups == g] ** 2).sum(-1)) for g in penalised]
+        total = sum(weights[g] * norm for g, norm in zip(penalised, norms, strict=True))
+        return alpha * (total - l2_weight * np.sqrt(sum(norm**2 for norm in norms)))
+
+    return cost
+
+
+def separable_cost(one):
+    return lambda x: one(np.abs(x)).sum(-1)
+
+
+def mcp_cost(alpha, gamma):
+    return separable_cost(
+        lambda s: np.where(s < gamma * alpha, alpha * s - s**2 / (2 * gamma), gamma * alpha**2 / 2)
+    )
+
+
+SMALL = {
+    "one entry": (L12(0.8, 0.5), l12_cost(0.8, 0.5, [1.0]), 1),
+    "two entries": (L12(0.8), l12_cost(0.8, 1.0, [1.0, 1.0]), 2),
+    "three entries": (L12(0.8), l12_cost(0.8, 1.0, [1.0, 1.0, 1.0]), 3),
+    "more than the l1 norm": (L12(0.5, 1.5), l12_cost(0.5, 1.5, [1.0, 1.0]), 2),
+    "weights": (L12(0.8, 0.7, weights=[1.0, 0.0, 2.0]), l12_cost(0.8, 0.7, [1.0, 0.0, 2.0]), 3),
+    "groups": (GroupL12(0.8, [0, 1, 0]), group_cost(0.8, [0, 1, 0], 1.0, [1.0, 1.0]), 3),
+    "a free group": (
+        GroupL12(0.8, [0, 1, 0], 0.9, weights=[1.5, 0.0]),
+        group_cost(0.8, [0, 1, 0], 0.9, [1.5, 0.0]),
+        3,
+    ),
+    "log-sum": (LogSum(0.5, 0.4), separable_cost(lambda s: 0.5 * np.log1p(s / 0.4)), 2),
+    "capped": (CappedL1(0.9, 0.7), separable_cost(lambda s: 0.9 * np.minimum(s, 0.7)), 2),
+    "mcp": (MCP(0.9, 1.3), mcp_cost(0.9, 1.3), 2),
+}
+
+
+class SmallProblem:
+    """``1/2 (x - z)' H (x - z)`` plus the cost of a penalty, written out, at many points at once."""
+
+    def __init__(self, cost, size, seed):
+        random = np.random.default_rng(seed)
+        root = random.standard_normal((size, size))
+        self.H, self.z, self.cost = root @ root.T + 0.5 * np.eye(size), random.standard_normal(size), cost
+
+    def value(self, x):
+        away = x - self.z
+        return 0.5 * np.einsum("...i,ij,...j->...", away, self.H, away) + self.cost(x)
+
+    def gradient(self, x):
+        return self.H @ (x - self.z)
+
+    def best(self):
+        """The minimiser: a grid around zero, then finer ones; entries may be zero at every stage."""
+        size, centre, width = len(self.z), np.zeros(len(self.z)), 4.0
+        while width > 1e-8:
+            axes = [np.r_[np.linspace(c - width, c + width, 41), 0.0] for c in centre]
+            points = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, size)
+            centre, width = points[np.argmin(self.value(points))], 0.4 * width
+        return np.where(np.abs(centre) < 1e-6, 0.0, centre)
+
+    def steepest(self, x, random, count=4000):
+        """The most that the value falls along a unit vector: numerically, some vectors with zeros among them."""
+        moves = random.standard_normal((count, len(x))) * (random.random((count, len(x))) < 0.7)
+        moves = np.concatenate([moves, np.eye(len(x)), -np.eye(len(x))])
+        lengths = np.linalg.norm(moves, axis=1, keepdims=True)
+        moves = (moves / np.where(lengths > 0, lengths, 1))[lengths[:, 0] > 0]
+        h = 1e-6
+        return float(max(0.0, -((self.value(x + h * moves) - self.value(x)) / h).min()))
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("name", SMALL)
+def test_violation_is_zero_at_the_minimiser_that_brute_force_finds(name, seed):
+    penalty, cost, size = SMALL[name]
+    problem = SmallProblem(cost, size, seed)
+    x = problem.best()
+    assert penalty.value(x) == pytest.approx(float(cost(x)), abs=1e-12)
+    assert penalty.violation(x, problem.gradient(x)) < 1e-6
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("name", SMALL)
+def test_violation_is_positive_exactly_where_some_direction_descends(name, seed):
+    penalty, cost, size = SMALL[name]
+    problem, random = SmallProblem(cost, size, seed), np.random.default_rng(seed)
+    places = [problem.best(), np.zeros(size)]
+    places += [random.standard_normal(size) * (random.random(size) < 0.6) for _ in range(8)]
+    for x in places:
+        steepest, violation = problem.steepest(x, random), penalty.violation(x, problem.gradient(x))
+        assert violation > 0.1 * steepest - 1e-4
+        assert steepest > 0.1 * violation - 1e-4
+
+
+def test_where_capped_l1_stops_rising_no_point_is_stationary():
+    penalty, x = CappedL1(1.0, theta=0.5), np.array([0.5, -0.5])
+    for slope in (-1.0, -0.5, 0.0):
+        assert penalty.violation(x, slope * np.sign(x)) >= 0.5
+    assert penalty.violation(x, -np.sign(x)) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("l2_weight", [0.0, 0.7, 1.3])
+def test_groups_of_equal_sizes_are_rows(l2_weight):
+    random, weights = np.random.default_rng(0), [1.0, 0.0, 2.0, np.inf]
+    groups = GroupL12(0.7, np.repeat(np.arange(4), 3), l2_weight, weights=weights)
+    rows = RowsL12(0.7, l2_weight, weights=weights)
+    for scale in (0.3, 1.0, 3.0):
+        x, gradient = scale * random.standard_normal((4, 3)), random.standard_normal((4, 3))
+        np.testing.assert_allclose(groups.prox(x.ravel(), 0.5), rows.prox(x, 0.5).ravel(), atol=1e-15)
+        for held in (x * [[1], [1], [0], [0]], x * [[0], [1], [0], [0]], 0 * x):
+            flat = held.ravel()
+            assert groups.value(flat) == pytest.approx(rows.value(held), abs=1e-14)
+            assert groups.violation(flat, gradient.ravel()) == pytest.approx(rows.violation(held, gradient))
+            slopes = groups.subtracted_gradient(flat), rows.subtracted_gradient(held).ravel()
+            np.testing.assert_allclose(*slopes, atol=1e-15)
+
+
+def test_columns_are_vectors_side_by_side():
+    penalty, x, random = MATRICES["columns"], place("columns"), np.random.default_rng(0)
+    gradient = random.standard_normal(x.shape)
+    for state in (x, 0 * x, x * [[1], [1], [0]]):
+        for k, alpha in enumerate([0.5, 2.0]):
+            vector = L12(alpha, 0.8, weights=[1.0, 0.0, 2.0])
+            assert penalty.values(state)[k] == pytest.approx(vector.value(state[:, k]))
+            expected = vector.violation(state[:, k], gradient[:, k]) / alpha
+            assert penalty.stationarities(state, gradient)[k] == pytest.approx(expected)
+            np.testing.assert_allclose(penalty.prox(state, 0.3)[:, k], vector.prox(state[:, k], 0.3), atol=1e-15)
+
+
+def test_the_violation_of_columns_with_intercepts_counts_each_in_its_unit():
+    penalty = WithIntercept(ColumnsL12([0.5, 2.0]))
+    gradient = np.array([[0.0, 0.0], [0.0, 0.0], [0.3, -0.4]])
+    x = np.zeros((3, 2))
+    np.testing.assert_allclose(penalty.stationarities(x, gradient), [0.6, 0.2])
+    assert penalty.violation(x, gradient) == pytest.approx(0.5 * 0.6)
+
+
+# Weights, shapes and borders
+
+
+def test_a_group_of_weight_zero_is_in_neither_norm():
+    penalty = GroupL12(1.0, [0, 0, 1, 1], weights=[0.0, 1.0])
+    x = np.array([30.0, 40.0, 3.0, 4.0])
+    assert penalty.value(x) == 0
+    np.testing.assert_array_equal(penalty.prox(x, 1.0), x)
+    np.testing.assert_allclose(penalty.prox(np.array([9.0, 9.0, 0.0, 0.1]), 1.0), [9.0, 9.0, 0.0, 0.1])
+
+
+def test_strength_zero_asks_nothing_of_infinite_weights():
+    x, weights = np.array([1.0, 2.0]), [math.inf, 1.0]
+    penalty = L12(0.0, weights=weights)
+    assert penalty.value(x) == 0
+    assert penalty.violation(x, np.zeros(2)) == 0
+    np.testing.assert_array_equal(penalty.slopes_at_zero(x)[1], 0)
+
+
+MASKED = np.ma.array([3.0, 4.0, 100.0], mask=[0, 0, 1])
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (lambda: L12(1.0).value(MASKED), "x"),
+        (lambda: L12(1.0).prox(MASKED, 1.0), "x"),
+        (lambda: L12(1.0).subtracted_gradient(MASKED), "x"),
+        (lambda: L12(1.0).violation(np.ones(3), MASKED), "gradient"),
+        (lambda: L12(1.0, weights=MASKED), "weights"),
+        (lambda: GroupL12(1.0, [0, 1, 1]).value(MASKED), "x"),
+        (lambda: GroupL12(1.0, MASKED.astype(int)), "groups"),
+        (lambda: RowsL12(1.0).prox(MASKED[:, None], 1.0), "x"),
+        (lambda: ColumnsL12([1.0]).values(MASKED[:, None]), "x"),
+        (lambda: ColumnsL12(MASKED), "alphas"),
+        (lambda: MCP(1.0).value(MASKED), "x"),
+        (lambda: Lp(1.0).prox(MASKED, 1.0), "x"),
+        (lambda: LogSum(1.0).violation(np.ones(3), MASKED), "gradient"),
+        (lambda: prox_l12(MASKED, 1.0), "z"),
+        (lambda: prox_l12(np.ones(3), 1.0, weights=MASKED), "weights"),
+        (lambda: prox_l12(np.ones((3, 2)), MASKED, axis=1), "t"),
+        (lambda: prox_l12_groups(MASKED, 1.0, [0, 1, 1]), "z"),
+        (lambda: prox_l12_iterative(np.ones(3), 1.0, start=MASKED), "start"),
+        (lambda: soft_threshold(MASKED, 1.0), "z"),
+    ],
+)
+def test_masked_arrays_are_refused_by_name(call, name):
+    with pytest.raises(TypeError, match=f"^{name} must not be a masked array"):
+        call()
+
+
+@pytest.mark.parametrize("step", [-1.0, math.nan, math.inf, None, "1"])
+@pytest.mark.parametrize("name", VECTORS)
+def test_an_error_names_the_step(name, step):
+    with pytest.raises(ValueError, match=r"^step must be a finite number >= 0"):
+        VECTORS[name].prox(place(name), step)
+
+
+def test_lists_and_integers_are_vectors_too():
+    assert L12(1.0).value([3, 4]) == 2
+    np.testing.assert_array_equal(MCP(1.0).prox([0, 4], 1.0), [0.0, 4.0])
+
+
+# Groups in memory
+
+
+def peak_of(call):
+    tracemalloc.start()
+    try:
+        call()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("size", [8_000, 64_000])
+def test_unequal_groups_take_memory_in_proportion_to_the_entries(size):
+    half = size // 2
+    labels = np.r_[np.zeros(half, int), 1 + np.arange(half)]
+    x, gradient = np.ones(size), np.ones(size)
+
+    def work():
+        penalty = GroupL12(1.0, labels)
+        penalty.violation(penalty.prox(x, 0.1), gradient)
+        prox_l12_groups(x, 0.1, labels)
+
+    assert peak_of(work) < 400 * size
+
+
+def test_a_huge_label_is_refused_before_it_is_counted():
+    def refuse():
+        for labels in ([0, 1_000_000_000], np.array([0, 2**62]), np.array([0, 2**64 - 1], dtype=np.uint64)):
+            with pytest.raises(ValueError, match=r"^groups must be numbered 0, 1, ... without gaps"):
+                GroupL12(1.0, labels)
+
+    assert peak_of(refuse) < 1e6
+
+
+def test_norms_of_groups_of_all_sizes():
+    random = np.random.default_rng(0)
+    labels = random.permutation(np.repeat(np.arange(40), random.integers(1, 40, 40)))
+    z = random.standard_normal(labels.size) * 10.0 ** random.integers(-200, 200, 40)[labels]
+    penalty = GroupL12(1.0, labels)
+    norms = [np.linalg.norm(z[labels == g] / np.abs(z[labels == g]).max()) for g in range(40)]
+    tops = np.array([np.abs(z[labels == g]).max() for g in range(40)])
+    np.testing.assert_allclose(penalty.moduli(z), norms * tops, rtol=1e-14)
+    np.testing.assert_allclose(penalty.rebuild(z, penalty.moduli(z), penalty.moduli(z)), z, rtol=1e-14)
