@@ -16,7 +16,7 @@ from ell12 import cli
 from ell12.experiments import report
 from ell12.experiments.level_curves import study as level_curves
 from ell12.experiments.rows import FILE, make_row, read_rows, rewrite_rows
-from ell12.experiments.run import Outcome, State
+from ell12.experiments.run import RunOutcome, RunState
 from ell12.experiments.workers import Trial
 
 TINY = Path(__file__).parent / "programs" / "tiny_reproduction.py"
@@ -202,7 +202,7 @@ def test_bad_options_are_refused(tmp_path, monkeypatch, capsys, option):
 
 def test_failed_trials_are_told_with_their_settings(tmp_path, monkeypatch, capsys):
     failure = (Trial("prox", {"d": 10, "method": "numerical"}), "Traceback\n  ...\nMemoryError: too large\n")
-    monkeypatch.setattr(cli, "run", lambda *_: Outcome(total=3, kept=0, written=2, failures=[failure]))
+    monkeypatch.setattr(cli, "run", lambda *_: RunOutcome(total=3, kept=0, written=2, failures=[failure]))
     monkeypatch.setattr(report, "report", lambda out: Path(out) / "index.html")
     monkeypatch.setattr(report, "verdict_lines", lambda out: ["HOLDS: a claim"])
     assert call(monkeypatch, "reproduce", "--out", tmp_path) == 1
@@ -214,7 +214,7 @@ def test_failed_trials_are_told_with_their_settings(tmp_path, monkeypatch, capsy
 
 def test_a_run_without_any_row_makes_no_page(tmp_path, monkeypatch, capsys):
     failure = (Trial("prox", {}), "MemoryError")
-    monkeypatch.setattr(cli, "run", lambda *_: Outcome(total=1, kept=0, failures=[failure]))
+    monkeypatch.setattr(cli, "run", lambda *_: RunOutcome(total=1, kept=0, failures=[failure]))
     assert call(monkeypatch, "reproduce", "--out", tmp_path) == 1
     assert capsys.readouterr().out == ""
 
@@ -224,7 +224,7 @@ def test_options_reach_the_run(tmp_path, monkeypatch):
 
     def record(names, preset, out, seed, jobs, resume, progress, repeats):
         seen.append((names, preset, out, seed, jobs, resume, repeats))
-        return Outcome(total=0, kept=0)
+        return RunOutcome(total=0, kept=0)
 
     monkeypatch.setattr(cli, "run", record)
     options = ("--preset", "paper", "--out", "there", "--seed", "7", "--jobs", "3", "--repeats", "2", "--resume")
@@ -270,10 +270,10 @@ def test_progress_without_a_terminal_is_plain_lines_now_and_then(monkeypatch, ca
     trial = Trial("prox", {"d": 10, "method": "numerical", "repeat": 0})
     with cli._display() as progress:
         for done in range(4):
-            progress.update(State(done, 4, (trial,), None if done == 0 else 65.0))
+            progress.update(RunState(done, 4, (trial,), None if done == 0 else 65.0))
             now[0] += 6
         progress.note("line 3 is damaged [really]")
-        progress.update(State(4, 4, (), 0.0))
+        progress.update(RunState(4, 4, (), 0.0))
     assert capsys.readouterr().out.splitlines() == [
         "0 of 4 trials done, 0:00 elapsed; running prox: d 10, numerical, repeat 0",
         "2 of 4 trials done, 0:12 elapsed, about 1:05 left; running prox: d 10, numerical, repeat 0",
@@ -295,7 +295,7 @@ def test_progress_on_a_terminal_is_a_bar(monkeypatch):
     trial = Trial("prox", {"d": 10, "method": "numerical", "repeat": 0})
     with cli._display() as progress:
         progress.note("line 3 is damaged [really]")
-        progress.update(State(1, 4, (trial,), 65.0))
+        progress.update(RunState(1, 4, (trial,), 65.0))
     shown = terminal.getvalue()
     assert "line 3 is damaged [really]" in shown
     for words in ("prox: d 10, numerical, repeat 0", "1/4", "about 1:05 left", "0:00:00"):

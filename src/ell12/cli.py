@@ -14,17 +14,13 @@ from typing import Annotated, Any, TextIO
 from ell12 import __version__
 from ell12.commands import CommandError, printable, say
 from ell12.experiments import EXPERIMENTS
-from ell12.experiments.run import Outcome, Progress, RunError, State, run
+from ell12.experiments.run import RunDisplay, RunOutcome, RunState, run
 
 NEEDED = ("typer", "rich", "matplotlib", "jinja2")
 SECONDS_PER_LINE = 10.0  # between lines of progress where there is no terminal to draw a bar on
 
 
-class Preset(StrEnum):
-    """The size of a study."""
-
-    quick = "quick"
-    paper = "paper"
+PresetName = StrEnum("PresetName", ["quick", "paper"])
 
 
 def main() -> None:
@@ -38,7 +34,7 @@ def main() -> None:
     try:
         with redirect_stderr(_Printable(sys.stderr)):  # typer too names what it was given
             _application()(prog_name="ell12")
-    except (RunError, CommandError) as error:
+    except CommandError as error:
         _fail(str(error), 2)
     except OSError as error:
         _fail(str(error), 1)
@@ -51,15 +47,12 @@ class _Printable(io.TextIOBase):
         self.stream = stream
 
     def write(self, text: str) -> int:
-        """Write the text with escapes."""
         return self.stream.write("\n".join(map(printable, text.split("\n"))))
 
     def flush(self) -> None:
-        """Pass it on at once."""
         self.stream.flush()
 
     def isatty(self) -> bool:
-        """Whether a person sees it."""
         return self.stream.isatty()
 
 
@@ -94,7 +87,9 @@ def _application() -> Any:
         names: Annotated[
             list[str] | None, typer.Argument(help=f"Experiments (default: all): {', '.join(EXPERIMENTS)}.")
         ] = None,
-        preset: Annotated[Preset, typer.Option(help="A few minutes, or the paper's own size.")] = Preset.quick,
+        preset: Annotated[
+            PresetName, typer.Option(help="A few minutes, or the paper's own size.")
+        ] = PresetName.quick,
         out: Annotated[Path, typer.Option(help="Folder of the rows and the page.")] = Path("reproduction"),
         seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same problems.")] = 0,
         jobs: Annotated[int, typer.Option(min=1, help="Trials at a time; at most the free cores.")] = 1,
@@ -138,7 +133,7 @@ def _show_report(folder: Path) -> None:
     say(f"The page: {page.resolve()}")
 
 
-def _show_failures(outcome: Outcome) -> None:
+def _show_failures(outcome: RunOutcome) -> None:
     """What raised, with its settings; the reason is the last line of the traceback."""
     for trial, error in outcome.failures:
         reason = error.strip().splitlines()[-1]
@@ -150,7 +145,7 @@ def _show_failures(outcome: Outcome) -> None:
 
 
 def _resume_command(
-    names: Sequence[str], preset: Preset, out: Path, seed: int, jobs: int, repeats: int | None
+    names: Sequence[str], preset: PresetName, out: Path, seed: int, jobs: int, repeats: int | None
 ) -> str:
     options = ["--preset", preset.value, "--out", str(out), "--seed", str(seed), "--jobs", str(jobs)]
     options += [] if repeats is None else ["--repeats", str(repeats)]
@@ -158,10 +153,10 @@ def _resume_command(
 
 
 @contextmanager
-def _display() -> Iterator[Progress]:
+def _display() -> Iterator[RunDisplay]:
     """A bar on a terminal, else a line now and then."""
     if not sys.stdout.isatty():
-        yield _Lines()
+        yield _RunLines()
         return
     from rich import progress as parts
     from rich.table import Column
@@ -170,10 +165,10 @@ def _display() -> Iterator[Progress]:
     left = parts.TextColumn("{task.fields[left]}")
     columns = (what, parts.BarColumn(), parts.MofNCompleteColumn(), parts.TimeElapsedColumn(), left)
     with parts.Progress(*columns, expand=True, refresh_per_second=4) as bar:
-        yield _Bar(bar)
+        yield _RunBar(bar)
 
 
-class _Bar:
+class _RunBar(RunDisplay):
     """A run as a bar of rich: what is running, how much is done, how long it took and will take."""
 
     def __init__(self, bar: Any) -> None:
@@ -183,14 +178,14 @@ class _Bar:
         """A line above the bar."""
         self.bar.console.print(printable(text), markup=False, highlight=False)
 
-    def update(self, state: State) -> None:
+    def update(self, state: RunState) -> None:
         """Redraw."""
         what = " | ".join(map(str, state.running)) or "done"
         left = _time_left(state)
         self.bar.update(self.task, completed=state.done, total=state.total, description=what, left=left)
 
 
-class _Lines:
+class _RunLines(RunDisplay):
     """A run as plain lines: the first, the last, and one every few seconds."""
 
     def __init__(self) -> None:
@@ -201,7 +196,7 @@ class _Lines:
         """One line."""
         say(text)
 
-    def update(self, state: State) -> None:
+    def update(self, state: RunState) -> None:
         """A line, if it is time for one."""
         now = time.monotonic()
         if now < self.next and state.running:
@@ -213,7 +208,7 @@ class _Lines:
         say(line + (f"; running {running}" if running else ""))
 
 
-def _time_left(state: State) -> str:
+def _time_left(state: RunState) -> str:
     known = state.running and state.seconds_left is not None
     return f"about {_clock(state.seconds_left or 0.0)} left" if known else ""
 

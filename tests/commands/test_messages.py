@@ -16,7 +16,7 @@ from ell12 import cli
 from ell12.commands import printable, say
 from ell12.experiments.level_curves import study as level_curves
 from ell12.experiments.rows import FILE, make_row, rewrite_rows
-from ell12.experiments.run import State
+from ell12.experiments.run import RunState
 
 EVIL = "a\x1b[31mred\x07\x9b5m\u202e"
 SHOWN = "a\\x1b[31mred\\x07\\x9b5m\\u202e"
@@ -122,7 +122,7 @@ def test_lines_above_a_bar_are_as_safe(tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "300")
     with cli._display() as progress:
         progress.note(f"line 3 of {EVIL} is damaged")
-        progress.update(State(1, 4, (), 65.0))
+        progress.update(RunState(1, 4, (), 65.0))
     (tmp_path / EVIL).mkdir()
     images = [image_file(tmp_path / EVIL / name) for name in ("i.npy", "j.npy")]
     monkeypatch.setattr(sys, "argv", ["ell12", "denoise", *map(str, images), str(tmp_path / "out")])

@@ -127,7 +127,7 @@ COMPLETION_SECONDS = {"LMaFit": 3.0, "nmAPG(full SVD)": 80.0, "nmAPG(block)": 1.
 
 def completion_rows(n_repeats=4, change=None, keep=None):
     """Rows as the paper claims them, but for what change(settings, results) does; keep(settings) chooses."""
-    size = completion.Preset(48, n_repeats, 60.0, 500, 40, 10.0, 500)
+    size = completion.CompletionSize(48, n_repeats, 60.0, 500, 40, 10.0, 500)
     rows = []
     for settings in planned(size):
         if keep and not keep(settings):

@@ -14,8 +14,9 @@ pytest.importorskip("PIL", reason="another reader of PNG needs the extra 'images
 from PIL import Image
 
 from ell12.experiments.figures import Line, image_panel, line_panel
+from ell12.experiments.report import Figure, Key
 
-LINE = Line("a", [0.0, 1.0, 2.0, 3.0], [1.0, -1.0, 4.0, float("nan")], 1)
+LINE = Line(Key("a", 1), [0.0, 1.0, 2.0, 3.0], [1.0, -1.0, 4.0, float("nan")])
 
 
 def n_points(logarithmic):
@@ -45,3 +46,9 @@ def test_an_image_is_shown_with_its_grey_levels_and_words():
     content = base64.b64decode(element.get("src").removeprefix("data:image/png;base64,"))
     with Image.open(io.BytesIO(content)) as image:
         assert np.asarray(image).tolist() == [[0, 128, 255], [0, 51, 255]]
+
+
+def test_a_legend_names_every_curve_of_the_panels_once():
+    other = Line(Key("b", 2, "dashed"), [1.0, 2.0], [3.0, 4.0])
+    panels = tuple(line_panel(name, "t", lines, "x", "y") for name, lines in (("p", [LINE]), ("q", [LINE, other])))
+    assert Figure("f", panels, "c").legend == [LINE.key, other.key]

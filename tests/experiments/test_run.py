@@ -7,11 +7,12 @@ from importlib import import_module
 
 import pytest
 
+from ell12.commands import CommandError
 from ell12.experiments import EXPERIMENTS, PRESETS, experiment, workers
 from ell12.experiments import run as run_module
 from ell12.experiments.compressed_sensing import study as compressed_sensing
 from ell12.experiments.rows import FILE, key_of, read_rows
-from ell12.experiments.run import RunError, run
+from ell12.experiments.run import run
 from ell12.experiments.workers import Trial
 
 FAKE = """
@@ -144,7 +145,7 @@ def test_a_trial_that_raises_has_no_row_and_is_tried_again(tmp_path, fake):
 def test_rows_of_an_earlier_run_need_resume(tmp_path, fake):
     measured = fake("well", "well")
     run(out=tmp_path / "out")
-    with pytest.raises(RunError, match="holds 2 rows of an earlier run: add --resume to go on"):
+    with pytest.raises(CommandError, match="holds 2 rows of an earlier run: add --resume to go on"):
         run(out=tmp_path / "out")
     assert measured() == [0, 1]
 
@@ -153,7 +154,7 @@ def test_rows_of_an_earlier_run_need_resume(tmp_path, fake):
 def test_rows_of_another_preset_or_seed_are_refused(tmp_path, fake, other):
     measured = fake("well")
     run(out=tmp_path / "out")
-    with pytest.raises(RunError, match="--preset quick --seed 0, not of"):
+    with pytest.raises(CommandError, match="--preset quick --seed 0, not of"):
         run(out=tmp_path / "out", resume=True, **other)
     assert measured() == [0]
 
@@ -165,7 +166,7 @@ def test_rows_that_nobody_describes_are_refused(tmp_path, fake, content):
     (tmp_path / "out" / "run.json").unlink()
     if content is not None:
         (tmp_path / "out" / "run.json").write_text(content)
-    with pytest.raises(RunError, match=r"run\.json.* cannot be read"):
+    with pytest.raises(CommandError, match=r"run\.json.* cannot be read"):
         run(out=tmp_path / "out", resume=True)
 
 
@@ -189,25 +190,25 @@ def test_resume_in_a_new_folder_starts_there(tmp_path, fake):
 def test_a_folder_that_cannot_be_written_is_told(tmp_path, fake):
     measured = fake("well")
     (tmp_path / "file").write_text("")
-    with pytest.raises(RunError, match=r"cannot write to .*file/out: Not a directory; choose another --out"):
+    with pytest.raises(CommandError, match=r"cannot write to .*file/out: Not a directory; choose another --out"):
         run(out=tmp_path / "file" / "out")
     (tmp_path / "out" / FILE).mkdir(parents=True)
-    with pytest.raises(RunError, match=r"cannot write to .*out: Is a directory"):
+    with pytest.raises(CommandError, match=r"cannot write to .*out: Is a directory"):
         run(out=tmp_path / "out")
     assert measured() == []
 
 
 def test_two_runs_do_not_share_a_folder(tmp_path, fake):
     fake("well")
-    with run_module._reserved(tmp_path / "out"), pytest.raises(RunError, match="another run is writing"):
+    with run_module._reserved(tmp_path / "out"), pytest.raises(CommandError, match="another run is writing"):
         run(out=tmp_path / "out")
     assert run(out=tmp_path / "out").written == 1
 
 
 def test_unknown_names_are_answered_with_the_known_ones(tmp_path):
-    with pytest.raises(RunError, match=r"unknown experiment 'nothing'; there are: compressed-sensing, .*prox"):
+    with pytest.raises(CommandError, match=r"unknown experiment 'nothing'; there are: compressed-sensing, .*prox"):
         run(["nothing"], out=tmp_path / "out")
-    with pytest.raises(RunError, match="unknown preset 'huge'; there are: quick, paper"):
+    with pytest.raises(CommandError, match="unknown preset 'huge'; there are: quick, paper"):
         run(preset="huge", out=tmp_path / "out")
     with pytest.raises(ValueError, match="level-curves"):
         experiment("nothing")
@@ -215,7 +216,7 @@ def test_unknown_names_are_answered_with_the_known_ones(tmp_path):
 
 
 def test_time_left_is_known_from_trials_of_the_same_kind():
-    estimate = run_module._Estimate()
+    estimate = run_module._TimeLeft()
     a = [Trial("e", {"method": "a", "repeat": r, "seed": r}) for r in range(3)]
     b, other = Trial("e", {"method": "b", "repeat": 0, "seed": 0}), Trial("f", {})
     assert estimate.left([], a, 1) is None
@@ -227,7 +228,9 @@ def test_time_left_is_known_from_trials_of_the_same_kind():
 
 
 def test_two_jobs_give_the_rows_of_one(tmp_path, monkeypatch):
-    tiny = compressed_sensing.Preset(20, n_repeats=1, max_seconds=60.0, max_iter=300, dca_max_iter=3, grid=(0, 2))
+    tiny = compressed_sensing.SensingSize(
+        20, n_repeats=1, max_seconds=60.0, max_iter=300, dca_max_iter=3, grid=(0, 2)
+    )
     monkeypatch.setitem(compressed_sensing.PRESETS, "quick", tiny)
     found = []
     for jobs in (1, 2):

@@ -13,7 +13,7 @@ from ell12.experiments.prox import study as prox_study
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
 for name in EXPERIMENTS.keys() - {"compressed-sensing", "level-curves", "prox"}:
     del EXPERIMENTS[name]
-compressed_sensing.PRESETS["quick"] = compressed_sensing.Preset(
+compressed_sensing.PRESETS["quick"] = compressed_sensing.SensingSize(
     40, n_repeats=2, max_seconds=60.0, max_iter=400, dca_max_iter=4, grid=(0, 2)
 )
 prox_study.LARGEST_POWER, prox_study.N_REPEATS = 3, 1

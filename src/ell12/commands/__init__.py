@@ -1,4 +1,4 @@
-"""Commands beyond the experiments: one file per group of them, each with a function ``add_to(application)``."""
+"""Commands: one file per group of them, each with a function ``add_to(application)``, and what they share."""
 
 import re
 import sys
@@ -11,7 +11,7 @@ _OBEYED = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff
 
 
 class CommandError(Exception):
-    """Why a command cannot begin, in one line for its user."""
+    """Why a command, or a run of experiments, cannot begin; in one line for its user."""
 
 
 def printable(text: str) -> str:
@@ -31,9 +31,9 @@ def say(text: str, failed: bool = False) -> None:
 
 
 @contextmanager
-def explained(words: str) -> Iterator[None]:
+def explained(words: str, remedy: str = "") -> Iterator[None]:
     """Turn what the operating system refuses into one line."""
     try:
         yield
     except OSError as error:
-        raise CommandError(f"{words}: {error.strerror or error}") from error
+        raise CommandError(f"{words}: {error.strerror or error}{remedy}") from error

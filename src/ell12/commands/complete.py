@@ -12,24 +12,8 @@ import typer
 
 from ell12.commands import CommandError, explained, say
 
-
-class Center(StrEnum):
-    """What is taken off the ratings before."""
-
-    auto = "auto"
-    none = "none"
-    mean = "mean"
-    columns = "columns"
-    biases = "biases"
-
-
-class Duplicates(StrEnum):
-    """What a pair that is rated more than once counts with."""
-
-    last = "last"
-    first = "first"
-    mean = "mean"
-    error = "error"
+Center = StrEnum("Center", ["auto", "none", "mean", "columns", "biases"])  # what is taken off the ratings before
+Duplicates = StrEnum("Duplicates", ["last", "first", "mean", "error"])  # what counts of a pair that is rated twice
 
 
 def add_to(application: Any) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ell12.commands import CommandError
 from ell12.commands.png import encode_png
 from ell12.files import write_atomically
 
@@ -23,7 +24,7 @@ JPEG_QUALITY = 95
 REMEDY = "pip install 'ell12[images]'"
 
 
-class ImageFileError(Exception):
+class ImageFileError(CommandError):
     """What is wrong with a file, its name included."""
 
 

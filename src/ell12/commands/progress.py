@@ -16,7 +16,7 @@ Show = Callable[[str, float], None]
 def progress_bar() -> Iterator[Show]:
     """A function that shows what is going on and which part of it, from 0 to 1, is done; it ends at 1."""
     if not sys.stdout.isatty():
-        lines = _Lines()
+        lines = _ProgressLines()
         yield lines.show
         lines.end()
         return
@@ -29,7 +29,7 @@ def progress_bar() -> Iterator[Show]:
         bar.update(task, completed=1.0)
 
 
-class _Lines:
+class _ProgressLines:
     """Lines some seconds apart; a command that was shown at all is also shown to end."""
 
     def __init__(self) -> None:

@@ -24,11 +24,7 @@ from ell12.wording import number, short_time
 Pair = tuple[Path, Path]
 
 
-class Boundary(StrEnum):
-    """What lies beyond the edge of an image."""
-
-    neumann = "neumann"
-    periodic = "periodic"
+Boundary = StrEnum("Boundary", ["neumann", "periodic"])  # what lies beyond the edge of an image
 
 
 def _strength(text: str | None) -> Any:
@@ -190,10 +186,7 @@ def read_mask(path: Path) -> np.ndarray:
 
 def _grey(path: Path) -> np.ndarray:
     """A file's values, averaged over its colours."""
-    try:
-        picture = read_image(path)
-    except ImageFileError as error:
-        raise CommandError(str(error)) from error
+    picture = read_image(path)
     values = picture.values()
     return values if picture.channel_axis is None else values.mean(axis=picture.channel_axis)
 

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from ell12.commands.png import encode_png
-from ell12.experiments.report import Panel
+from ell12.experiments.report import Key, Panel
 from ell12.wording import number, power_of_ten
 
 # What matplotlib draws with -> what the page's style sheet calls it.
@@ -32,13 +32,11 @@ _SIZE = (3.7, 2.75)
 
 @dataclass(frozen=True)
 class Line:
-    """A curve: its points, the number of its colour (from 1), how it is dashed and whether points are marked."""
+    """A curve: what it is, its points, and whether they are marked."""
 
-    label: str
+    key: Key
     x: Sequence[float]
     y: Sequence[float]
-    series: int
-    dash: str = "solid"
     marker: bool = False
 
 
@@ -63,16 +61,17 @@ def line_panel(
         points = [(x, y) for x, y in zip(line.x, line.y, strict=True) if x > least_x and y > least_y]
         if points:
             x, y = zip(*points, strict=True)
-            width = 2.0 if line.dash == "solid" else 1.6
-            axes.plot(x, y, color=SERIES[line.series - 1], linestyle=DASHES[line.dash], linewidth=width)
+            colour, width = SERIES[line.key.series - 1], 2.0 if line.key.dash == "solid" else 1.6
+            axes.plot(x, y, color=colour, linestyle=DASHES[line.key.dash], linewidth=width)
             if line.marker:
-                axes.plot(x, y, "o", color=SERIES[line.series - 1], markersize=3.2)
+                axes.plot(x, y, "o", color=colour, markersize=3.2)
     for letter in logarithmic:
         axes.set(**{f"{letter}scale": "log"})
         _mark_ticks(getattr(axes, f"{letter}axis"), getattr(axes, f"get_{letter}lim")())
     axes.grid(True, color=GRID, linewidth=0.6)
-    labels = ", ".join(dict.fromkeys(line.label for line in lines))
-    return Panel(title, _svg(canvas, name, title, f"{title}: {y_label} against {x_label}, for {labels}."))
+    keys = tuple(dict.fromkeys(line.key for line in lines))
+    words = f"{title}: {y_label} against {x_label}, for {', '.join(key.label for key in keys)}."
+    return Panel(title, _svg(canvas, name, title, words), keys)
 
 
 def contour_panel(name: str, title: str, axis: Sequence[float], values: Sequence[Sequence[float]]) -> Panel:

@@ -66,20 +66,21 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Panel:
-    """One drawing of a figure: an element of the page."""
-
-    title: str
-    drawing: str
-
-
-@dataclass(frozen=True)
 class Key:
-    """An entry of a figure's legend: the number of a colour and how its line is dashed."""
+    """What a curve is, for the legend: the number of its colour (from 1) and how it is dashed."""
 
     label: str
     series: int
     dash: str = "solid"
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One drawing of a figure, an element of the page, and the curves in it."""
+
+    title: str
+    drawing: str
+    keys: tuple[Key, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -89,8 +90,12 @@ class Figure:
     title: str
     panels: tuple[Panel, ...]
     caption: str
-    legend: tuple[Key, ...] = ()
     small: bool = False
+
+    @property
+    def legend(self) -> list[Key]:
+        """The curves of all panels, each once."""
+        return list(dict.fromkeys(key for panel in self.panels for key in panel.keys))
 
 
 @dataclass(frozen=True)

@@ -9,14 +9,14 @@ import json
 import os
 import platform
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Protocol
 
 from ell12 import __version__
+from ell12.commands import CommandError, explained
 from ell12.experiments import EXPERIMENTS, PRESETS, experiment
 from ell12.experiments.rows import (
     FILE,
@@ -32,12 +32,8 @@ from ell12.files import write_atomically
 RUN_FILE = "run.json"
 
 
-class RunError(Exception):
-    """Why a run cannot start, in one line for its user."""
-
-
 @dataclass(frozen=True)
-class State:
+class RunState:
     """How far a run is."""
 
     done: int
@@ -46,20 +42,18 @@ class State:
     seconds_left: float | None  # None: nothing to estimate it from yet
 
 
-class Progress(Protocol):
-    """Who shows a run to its user."""
+class RunDisplay:
+    """Who shows a run to its user; this one is silent."""
 
     def note(self, text: str) -> None:
         """Something the user should know."""
-        ...
 
-    def update(self, state: State) -> None:
+    def update(self, state: RunState) -> None:
         """A trial has begun or ended, or a second has passed."""
-        ...
 
 
 @dataclass
-class Outcome:
+class RunOutcome:
     """What a run did."""
 
     total: int
@@ -69,14 +63,6 @@ class Outcome:
     interrupted: bool = False
 
 
-class _Silent:
-    def note(self, text: str) -> None:
-        pass
-
-    def update(self, state: State) -> None:
-        pass
-
-
 def run(
     names: Sequence[str] = (),
     preset: str = "quick",
@@ -84,9 +70,9 @@ def run(
     seed: int = 0,
     jobs: int = 1,
     resume: bool = False,
-    progress: Progress | None = None,
+    progress: RunDisplay | None = None,
     repeats: int | None = None,
-) -> Outcome:
+) -> RunOutcome:
     """Measure every trial of the experiments that has no row yet.
 
     Parameters
@@ -103,23 +89,23 @@ def run(
         Number of processes, each with one thread. Times are comparable when there are no more than free cores.
     resume : bool
         Go on with the rows that the folder holds. Without it a folder that holds rows is refused.
-    progress : Progress, optional
+    progress : RunDisplay, optional
         Told of every step; nothing is printed here.
     repeats : int, optional
-        Only the first so many repeats of the preset's; a later run may add the others.
+        How many repeats to measure, fewer than the preset's; a later run may add the others.
 
     Returns
     -------
-    Outcome
+    RunOutcome
         A trial that raised has no row and is listed in its ``failures``; Ctrl-C ends the run early and is told by
         ``interrupted``.
 
     Raises
     ------
-    RunError
+    CommandError
         If the run cannot start.
     """
-    progress = progress or _Silent()
+    progress = progress or RunDisplay()
     trials = _plan(names, preset, seed, repeats)
     folder = Path(out)
     with _reserved(folder):
@@ -127,7 +113,7 @@ def run(
         _match_run(folder, preset, seed, rows, progress)
         finished = {row["key"] for row in rows}
         missing = [trial for trial in trials if trial.key not in finished]
-        outcome = Outcome(len(trials), len(trials) - len(missing))
+        outcome = RunOutcome(len(trials), len(trials) - len(missing))
         with _appending(folder) as descriptor:
             try:
                 _measure_missing(missing, rows, jobs, descriptor, outcome, progress)
@@ -139,11 +125,11 @@ def run(
 
 def _plan(names: Sequence[str], preset: str, seed: int, repeats: int | None) -> list[Trial]:
     if preset not in PRESETS:
-        raise RunError(f"unknown preset {preset!r}; there are: {', '.join(PRESETS)}")
+        raise CommandError(f"unknown preset {preset!r}; there are: {', '.join(PRESETS)}")
     try:
         modules = {name: experiment(name) for name in names or EXPERIMENTS}
     except ValueError as error:
-        raise RunError(str(error)) from None
+        raise CommandError(str(error)) from None
     trials = [Trial(name, s) for name, module in modules.items() for s in module.trials(preset, seed)]
     if repeats is not None:
         trials = [trial for trial in trials if trial.repeat < repeats]
@@ -169,7 +155,7 @@ def _reserved(folder: Path) -> Iterator[None]:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(descriptor)
-        raise RunError(f"another run is writing to {folder}: wait for it, or choose another --out") from None
+        raise CommandError(f"another run is writing to {folder}: wait for it, or choose another --out") from None
     except OSError:  # a file system without locks
         pass
     try:
@@ -178,13 +164,8 @@ def _reserved(folder: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-@contextmanager
-def _explained(folder: Path) -> Iterator[None]:
-    """Turn what the operating system refuses into one line."""
-    try:
-        yield
-    except OSError as error:
-        raise RunError(f"cannot write to {folder}: {error.strerror or error}; choose another --out") from error
+def _explained(folder: Path) -> AbstractContextManager[None]:
+    return explained(f"cannot write to {folder}", "; choose another --out")
 
 
 @contextmanager
@@ -197,13 +178,13 @@ def _appending(folder: Path) -> Iterator[int]:
         os.close(descriptor)
 
 
-def _rows_to_keep(folder: Path, resume: bool, progress: Progress) -> list[Row]:
+def _rows_to_keep(folder: Path, resume: bool, progress: RunDisplay) -> list[Row]:
     """The rows of an earlier run, without damaged ones."""
     with _explained(folder):
         rows, damaged = read_rows(folder)
         if (rows or damaged) and not resume:
             count = len(rows) + len(damaged)
-            raise RunError(
+            raise CommandError(
                 f"{folder} holds {count} row{'s' * (count > 1)} of an earlier run: "
                 "add --resume to go on, or choose another --out"
             )
@@ -214,7 +195,7 @@ def _rows_to_keep(folder: Path, resume: bool, progress: Progress) -> list[Row]:
     return rows
 
 
-def _match_run(folder: Path, preset: str, seed: int, rows: list[Row], progress: Progress) -> None:
+def _match_run(folder: Path, preset: str, seed: int, rows: list[Row], progress: RunDisplay) -> None:
     """See that the rows on disk are of the same run; note what this run is if there are none."""
     path = folder / RUN_FILE
     if not rows:
@@ -226,9 +207,11 @@ def _match_run(folder: Path, preset: str, seed: int, rows: list[Row], progress: 
         facts = json.loads(path.read_bytes())
         earlier = {"preset": facts["preset"], "seed": facts["seed"]}
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        raise RunError(f"{path}, which says what the rows are of, cannot be read: choose another --out") from None
+        raise CommandError(
+            f"{path}, which says what the rows are of, cannot be read: choose another --out"
+        ) from None
     if earlier != {"preset": preset, "seed": seed}:
-        raise RunError(
+        raise CommandError(
             f"{folder} holds rows of --preset {earlier['preset']} --seed {earlier['seed']}, "
             f"not of --preset {preset} --seed {seed}: choose another --out"
         )
@@ -269,9 +252,9 @@ def _now() -> str:
 
 
 def _measure_missing(
-    missing: list[Trial], rows: list[Row], jobs: int, descriptor: int, outcome: Outcome, progress: Progress
+    missing: list[Trial], rows: list[Row], jobs: int, descriptor: int, outcome: RunOutcome, progress: RunDisplay
 ) -> None:
-    estimate = _Estimate()
+    estimate = _TimeLeft()
     for row in rows:
         estimate.add(Trial(row["experiment"], row["settings"]), row["environment"].get("trial_seconds") or 0.0)
     where = environment()
@@ -279,7 +262,7 @@ def _measure_missing(
     def show(running: Running, waiting: Sequence[Trial]) -> None:
         done = outcome.total - len(running) - len(waiting)
         names = tuple(trial for trial, _ in running)
-        progress.update(State(done, outcome.total, names, estimate.left(running, waiting, jobs)))
+        progress.update(RunState(done, outcome.total, names, estimate.left(running, waiting, jobs)))
 
     with closing(measure_all(missing, jobs, show)) as answers:
         for trial, answer in answers:
@@ -292,7 +275,7 @@ def _measure_missing(
             outcome.written += 1
 
 
-class _Estimate:
+class _TimeLeft:
     """The time that trials will take, by those of the same kind, or experiment, or by all there were."""
 
     def __init__(self) -> None:

@@ -19,21 +19,25 @@ MEASURED = (
 )
 
 
-def method_table(
-    trials: Trials,
+def grid_table(
     title: str,
-    cell: Callable[[str, Any], Cell],
+    corner: str,
+    rows: Mapping[str, Any],
+    columns: Mapping[str, Any],
+    cell: Callable[[Any, Any], Cell],
     note: str,
-    heads: Mapping[Any, str] | None = None,
-    leave_out: str = "",
 ) -> Table:
-    """A cell for every method and place; ``heads`` name the places."""
-    rows = tuple(
-        (method, tuple(cell(method, place) for place in trials.places))
-        for method in trials.methods
-        if method != leave_out
-    )
-    return Table(title, ("method", *((heads or {}).get(p, p) for p in trials.places)), rows, note)
+    """A cell for what every label and every head stands for."""
+    body = tuple((label, tuple(cell(row, place) for place in columns.values())) for label, row in rows.items())
+    return Table(title, (corner, *columns), body, note)
+
+
+def method_table(
+    trials: Trials, title: str, cell: Callable[[str, Any], Cell], note: str, head: str = "{}", leave_out: str = ""
+) -> Table:
+    """A cell for every method and place; ``head`` names a place."""
+    methods = {method: method for method in trials.methods if method != leave_out}
+    return grid_table(title, "method", methods, {head.format(place): place for place in trials.places}, cell, note)
 
 
 def measured_cells(

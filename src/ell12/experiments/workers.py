@@ -70,7 +70,7 @@ Running = Sequence[tuple[Trial, float]]  # with the seconds each has taken so fa
 
 
 @dataclass(frozen=True)
-class Answer:
+class Measurement:
     """The results of a trial, or why there are none."""
 
     results: dict[str, Any] | None
@@ -94,13 +94,13 @@ class Worker:
         with suppress(OSError):  # where the process is dead its answer will say so
             self.connection.send((experiment(trial.experiment).__name__, trial.settings))
 
-    def answer(self) -> Answer:
+    def answer(self) -> Measurement:
         """Wait for the end of the trial."""
         try:
             return self.connection.recv()
         except (EOFError, OSError):
             self.process.join()
-            return Answer(None, error=f"its process died with exit code {self.process.exitcode}")
+            return Measurement(None, error=f"its process died with exit code {self.process.exitcode}")
 
     def stop(self) -> None:
         """End the process at once."""
@@ -111,7 +111,7 @@ class Worker:
 
 def measure_all(
     trials: Sequence[Trial], jobs: int, show: Callable[[Running, Sequence[Trial]], None]
-) -> Generator[tuple[Trial, Answer], None, None]:
+) -> Generator[tuple[Trial, Measurement], None, None]:
     """Each trial with its answer, as they end; ``show`` learns what runs and what waits."""
     waiting = deque(trials)
     workers: list[Worker] = []
@@ -184,11 +184,11 @@ def _leave_with_parent() -> None:
     os._exit(1)
 
 
-def _measure(module: str, settings: dict[str, Any]) -> Answer:
+def _measure(module: str, settings: dict[str, Any]) -> Measurement:
     begin = time.perf_counter()
     try:
         results = finite(import_module(module).measure(settings))
         json.dumps(results, allow_nan=False)
     except Exception:
-        return Answer(None, time.perf_counter() - begin, traceback.format_exc())
-    return Answer(results, time.perf_counter() - begin)
+        return Measurement(None, time.perf_counter() - begin, traceback.format_exc())
+    return Measurement(results, time.perf_counter() - begin)

@@ -10,7 +10,7 @@ from ell12.experiments.completion import study as completion
 from ell12.experiments.completion.study import IMAGES, IN_TABLE, METHODS, measure, observed_pixels, trials
 from ell12.experiments.rows import key_of
 
-SMALL = completion.Preset(
+SMALL = completion.CompletionSize(
     size=48, n_repeats=1, max_seconds=60.0, max_iter=400, sketchy_max_iter=5, path_seconds=60.0, path_max_iter=400
 )
 

@@ -21,7 +21,7 @@ from ell12.experiments.completion.study import (
 )
 from ell12.experiments.report import Cell, Figure, Key, Panel, Part, Section, Table, Verdict, paper
 from ell12.experiments.rows import Row
-from ell12.experiments.tables import MEASURED, limit_words, measured_cells, method_table
+from ell12.experiments.tables import MEASURED, grid_table, limit_words, measured_cells, method_table
 from ell12.experiments.trials import Trials
 from ell12.wording import duration, number, percent, scientific, span
 
@@ -166,11 +166,10 @@ def _path_figure(
         lines = [_path_line(path, method, image, x, y) for method in methods]
         name = f"{NAME}-path-{x.replace('_', '-')}-{y.replace('_', '-')}-{image}"
         panels.append(figures.line_panel(name, image, [line for line in lines if line.x], x_label, y_label))
-    keys = tuple(Key(method, *_style(method)) for method in methods)
     caption = "Means over the repeats; both axes are logarithmic."
     if x == "rank":
         caption += " Methods with a strength are drawn at the rank of their answer."
-    return Figure(title, tuple(panels), caption, keys)
+    return Figure(title, tuple(panels), caption)
 
 
 def _path_line(path: Trials, method: str, image: str, x: str, y: str) -> figures.Line:
@@ -179,11 +178,11 @@ def _path_line(path: Trials, method: str, image: str, x: str, y: str) -> figures
     places = {value: value for value in heights} if x == "alpha_factor" else along_grid(path, method, image, x)
     scale = 100 if y.startswith("rmse") else 1
     points = sorted((places[value], scale * height) for value, height in heights.items())
-    return figures.Line(method, [p[0] for p in points], [p[1] for p in points], *_style(method), marker=True)
+    return figures.Line(_key(method), [p[0] for p in points], [p[1] for p in points], marker=True)
 
 
-def _style(method: str) -> tuple[int, str]:
-    return _STYLES.get(method, (7, "dotted"))
+def _key(method: str) -> Key:
+    return Key(method, *_STYLES.get(method, (7, "dotted")))
 
 
 def _best_table(path: Trials) -> Table:
@@ -221,9 +220,8 @@ def _theta_part(theta: Trials, table: Trials) -> Part:
         "the paper's comparison; the nuclear norm and l1-2 have no such parameter.",
     )
     panels = tuple(_theta_panel(theta, table, image) for image in theta.places)
-    keys = tuple(Key(method, *_style(method)) for method in (LOG_SUM, BLOCK, CONVEX))
     caption = "RMSE x 100 over the missing pixels in the first repeat against θ; both axes are logarithmic."
-    figure = Figure("RMSE against log-sum's θ", panels, caption, keys)
+    figure = Figure("RMSE against log-sum's θ", panels, caption)
     return Part("Log-sum's θ", text, (_theta_table(theta, table),), (figure,))
 
 
@@ -231,25 +229,26 @@ def _theta_panel(theta: Trials, table: Trials, image: str) -> Panel:
     results = [row["results"] for row in theta.at(LOG_SUM, image).rows]
     points = sorted((found["theta"], 100 * found["rmse_missing"]) for found in results)
     at, errors = ([point[k] for point in points] for k in (0, 1))
-    lines = [figures.Line(LOG_SUM, at, errors, *_style(LOG_SUM), marker=True)]
+    lines = [figures.Line(_key(LOG_SUM), at, errors, marker=True)]
     for method in (BLOCK, CONVEX):
         first = table.at(method, image).values("rmse_missing").get(0)
         if first is not None:
-            lines.append(figures.Line(method, [at[0], at[-1]], [100 * first] * 2, *_style(method)))
+            lines.append(figures.Line(_key(method), [at[0], at[-1]], [100 * first] * 2))
     return figures.line_panel(f"{NAME}-theta-{image}", image, lines, "θ", "RMSE x 100")
 
 
 def _theta_table(theta: Trials, table: Trials) -> Table:
-    grid = sorted(value for value in theta.seen("theta") if value)
+    rows: dict[str, tuple[Trials, str, dict[str, Any]]] = {"θ = √α (FaNCL)": (theta, LOG_SUM, {"theta": None})}
+    for value in sorted(value for value in theta.seen("theta") if value):
+        rows[f"θ = {value:g}"] = theta, LOG_SUM, {"theta": value}
+    rows |= {method: (table, method, {"repeat": 0}) for method in (BLOCK, CONVEX)}
 
-    def cells(trials: Trials, method: str, **settings: Any) -> tuple[Cell, ...]:
-        return tuple(_two_errors(trials.at(method, image, **settings)) for image in theta.places)
+    def cell(row: tuple[Trials, str, dict[str, Any]], image: str) -> Cell:
+        trials, method, settings = row
+        return _two_errors(trials.at(method, image, **settings))
 
-    rows = [("θ = √α (FaNCL)", cells(theta, LOG_SUM, theta=None))]
-    rows += [(f"θ = {value:g}", cells(theta, LOG_SUM, theta=value)) for value in grid]
-    rows += [(method, cells(table, method, repeat=0)) for method in (BLOCK, CONVEX)]
     note = "RMSE x 100 over all pixels; below it over the missing ones, and the rank; first repeat."
-    return Table("Log-sum's θ", ("penalty", *theta.places), tuple(rows), note)
+    return grid_table("Log-sum's θ", "penalty", rows, {image: image for image in theta.places}, cell, note)
 
 
 def _two_errors(trials: Trials) -> Cell:

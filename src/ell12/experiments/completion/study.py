@@ -39,10 +39,10 @@ PICTURE_SIDE, PICTURE_SCALE = 128, 0.2  # of a difference image: its pixels a si
 
 
 @dataclass(frozen=True)
-class Method:
+class CompletionMethod:
     """A method: what it minimises and how, for a strength alpha, a rank and the matrix to be completed."""
 
-    make: Callable[[Problem], tuple[Any, Any]]
+    make: Callable[[ImageToComplete], tuple[Any, Any]]
     parameter: str = "alpha"  # what it is tuned by: "alpha" or "rank"
     end: str = "change"  # what ends it besides its limit: the objective's "change", or its own "rank"
 
@@ -53,7 +53,7 @@ class Method:
 
 
 @dataclass(frozen=True)
-class Problem:
+class ImageToComplete:
     """A photograph, which of its pixels are known, and the parameters of the methods."""
 
     image: Any
@@ -68,15 +68,15 @@ class Problem:
         return CompletionLoss(self.observed)
 
 
-def _l12(solver: Any, l2_weight: float = 1.0) -> Callable[[Problem], tuple[Any, Any]]:
+def _l12(solver: Any, l2_weight: float = 1.0) -> Callable[[ImageToComplete], tuple[Any, Any]]:
     return lambda problem: (SpectralL12(problem.alpha, l2_weight), solver)
 
 
-def _log_sum(solver: Any) -> Callable[[Problem], tuple[Any, Any]]:
+def _log_sum(solver: Any) -> Callable[[ImageToComplete], tuple[Any, Any]]:
     return lambda problem: (SpectralLogSum(problem.alpha, problem.theta), solver)
 
 
-def _sketchy(problem: Problem) -> tuple[Any, Any]:
+def _sketchy(problem: ImageToComplete) -> tuple[Any, Any]:
     """The ball that holds the nuclear norm's solution for the same alpha; the paper does not say which it took."""
     penalty, solver = METHODS["nuclear norm(block)"].make(problem)
     solution = minimize(problem.loss, penalty, solver=solver, tol=1e-3, max_iter=2000)
@@ -84,20 +84,22 @@ def _sketchy(problem: Problem) -> tuple[Any, Any]:
 
 
 # The paper's, by its names, then ours.
-METHODS: dict[str, Method] = {
-    "AIS-Impute": Method(_l12(AISImpute(), l2_weight=0.0)),
-    SKETCHY: Method(_sketchy),
-    "ARSS-M3F": Method(lambda p: (NoPenalty(), ARSSM3F(max_rank=p.rank)), "rank"),
-    "LMaFit": Method(lambda p: (NoPenalty(), LMaFit(p.rank)), "rank"),
-    "ER1MP": Method(lambda p: (NoPenalty(), ER1MP(p.rank, steps_per_iterate=10)), "rank", "rank"),
-    "FaNCL": Method(_log_sum(FaNCL())),
-    "nmAPG": Method(_l12(FactoredAPG())),
-    "nmAPG(block)": Method(_l12(BlockAPG())),
-    "nmAPG(full SVD)": Method(_l12(FullSVD())),
-    "nuclear norm(block)": Method(_l12(BlockAPG(), l2_weight=0.0)),
-    "log-sum(block)": Method(_log_sum(BlockAPG())),
-    "LMaFit(growing rank)": Method(lambda p: (NoPenalty(), LMaFit(p.rank, strategy="increasing")), "rank"),
-    "DCA(block)": Method(_l12(MatrixDCA())),
+METHODS: dict[str, CompletionMethod] = {
+    "AIS-Impute": CompletionMethod(_l12(AISImpute(), l2_weight=0.0)),
+    SKETCHY: CompletionMethod(_sketchy),
+    "ARSS-M3F": CompletionMethod(lambda p: (NoPenalty(), ARSSM3F(max_rank=p.rank)), "rank"),
+    "LMaFit": CompletionMethod(lambda p: (NoPenalty(), LMaFit(p.rank)), "rank"),
+    "ER1MP": CompletionMethod(lambda p: (NoPenalty(), ER1MP(p.rank, steps_per_iterate=10)), "rank", "rank"),
+    "FaNCL": CompletionMethod(_log_sum(FaNCL())),
+    "nmAPG": CompletionMethod(_l12(FactoredAPG())),
+    "nmAPG(block)": CompletionMethod(_l12(BlockAPG())),
+    "nmAPG(full SVD)": CompletionMethod(_l12(FullSVD())),
+    "nuclear norm(block)": CompletionMethod(_l12(BlockAPG(), l2_weight=0.0)),
+    "log-sum(block)": CompletionMethod(_log_sum(BlockAPG())),
+    "LMaFit(growing rank)": CompletionMethod(
+        lambda p: (NoPenalty(), LMaFit(p.rank, strategy="increasing")), "rank"
+    ),
+    "DCA(block)": CompletionMethod(_l12(MatrixDCA())),
 }
 # The engines of one objective need no curve and no picture each.
 IN_TABLE = tuple(method for method in METHODS if method != "log-sum(block)")
@@ -109,7 +111,7 @@ PICTURED = tuple(method for method in IN_TABLE if method not in ("nmAPG(block)",
 
 
 @dataclass(frozen=True)
-class Preset:
+class CompletionSize:
     """The size of a study: the side of the images, the repeats of the table, and the limits of a run.
 
     SketchyCGM, of which an iteration is ten steps and a decomposition, would use up any limit: it has its own.
@@ -131,24 +133,8 @@ class Preset:
 
 
 PRESETS = {
-    "quick": Preset(
-        size=128,
-        n_repeats=3,
-        max_seconds=30.0,
-        max_iter=2000,
-        sketchy_max_iter=25,
-        path_seconds=10.0,
-        path_max_iter=400,
-    ),
-    "paper": Preset(
-        size=512,
-        n_repeats=5,
-        max_seconds=240.0,
-        max_iter=5000,
-        sketchy_max_iter=200,
-        path_seconds=20.0,
-        path_max_iter=5000,
-    ),
+    "quick": CompletionSize(128, 3, 30.0, 2000, sketchy_max_iter=25, path_seconds=10.0, path_max_iter=400),
+    "paper": CompletionSize(512, 5, 240.0, 5000, sketchy_max_iter=200, path_seconds=20.0, path_max_iter=5000),
 }
 
 
@@ -179,7 +165,7 @@ def trials(preset: str, seed: int) -> list[dict[str, Any]]:
 
 
 def _settings(
-    size: Preset, seed: int, study: str, image: str, method: str, repeat: int, **changed: Any
+    size: CompletionSize, seed: int, study: str, image: str, method: str, repeat: int, **changed: Any
 ) -> dict[str, Any]:
     return {
         "study": study,
@@ -207,7 +193,7 @@ def measure(settings: dict[str, Any]) -> dict[str, Any]:
     alpha = settings["alpha_factor"] * float(np.abs(image[known]).max())
     mean = float(image[known].mean()) if settings["center"] else 0.0
     theta = settings["theta"] or math.sqrt(alpha)
-    problem = Problem(image, Observed.from_mask(image - mean, known), alpha, settings["rank"], theta)
+    problem = ImageToComplete(image, Observed.from_mask(image - mean, known), alpha, settings["rank"], theta)
     penalty, solver = method.make(problem)
     result = minimize(
         problem.loss,
@@ -262,7 +248,7 @@ def _warm_up(method: str) -> None:
     """Let the process load, outside any timing, what a method's first run loads."""
     image = np.random.default_rng(0).random((40, 40))
     known = image > 0.4
-    penalty, solver = METHODS[method].make(Problem(image, Observed.from_mask(image, known), 0.5, 5, 1.0))
+    penalty, solver = METHODS[method].make(ImageToComplete(image, Observed.from_mask(image, known), 0.5, 5, 1.0))
     minimize(CompletionLoss(Observed.from_mask(image, known)), penalty, solver=solver, max_iter=3)
 
 

@@ -65,8 +65,7 @@ def _part(trials: Trials) -> Part:
 
 
 def _table(trials: Trials, title: str, cell: Any, note: str, leave_out: str = "") -> Table:
-    heads = {i: f"i = {i}" for i in trials.places}
-    return method_table(trials, f"{title} ({trials.name})", cell, note, heads, leave_out)
+    return method_table(trials, f"{title} ({trials.name})", cell, note, "i = {}", leave_out)
 
 
 def _printed(name: str, method: str, i: int) -> list[float] | None:
@@ -158,13 +157,12 @@ def _figure(trials: Trials) -> Figure:
     order = sorted(trials.places, key=lambda i: (i % 2, i))  # the paper's three first, then those it leaves out
     shown = [(i, rows) for i in order if (rows := _rows_of_problem(trials, i, repeat))]
     panels = tuple(_panel(trials, i, rows, _lowest(trials, i, repeat)) for i, rows in shown)
-    keys = tuple(Key(method, *_STYLES.get(method, (7, "solid"))) for method in trials.methods)
     caption = (
         "Objective minus the lowest objective that any l1-2 method reached on the same problem (repeat "
         f"{repeat}), against CPU seconds. {CONVEX} solves another problem and is drawn with the gap to its own "
         "lowest value. Both axes are logarithmic, so a curve ends where its gap is zero."
     )
-    return Figure(f"Objective against CPU time ({trials.name})", panels, caption, keys)
+    return Figure(f"Objective against CPU time ({trials.name})", panels, caption)
 
 
 def _panel(trials: Trials, i: int, rows: Sequence[Row], lowest: float) -> Panel:
@@ -172,9 +170,9 @@ def _panel(trials: Trials, i: int, rows: Sequence[Row], lowest: float) -> Panel:
     for row in rows:
         method, history = row["settings"]["method"], row["results"]["history"]
         reference = _best_seen(row) if method == CONVEX else lowest
-        series, dash = _STYLES.get(method, (7, "solid"))
         gaps = [math.nan if value is None else value - reference for value in history["objective"]]
-        lines.append(figures.Line(method, history["cpu_seconds"], gaps, series, dash))
+        key = Key(method, *_STYLES.get(method, (7, "solid")))
+        lines.append(figures.Line(key, history["cpu_seconds"], gaps))
     name = f"{NAME}-{trials.name}-{i}"
     floor = _FLOOR * abs(lowest) if math.isfinite(lowest) else None
     return figures.line_panel(name, f"i = {i}", lines, "CPU seconds", "objective − lowest", floor)

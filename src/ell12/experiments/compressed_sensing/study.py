@@ -41,7 +41,7 @@ EARLY_CHANGE = 1e-6
 
 
 @dataclass(frozen=True)
-class Preset:
+class SensingSize:
     """The size of a study.
 
     A limit in steps ends a method at the same iterate on every machine, one in seconds does not: the quick study
@@ -57,8 +57,8 @@ class Preset:
 
 
 PRESETS = {
-    "quick": Preset(n_samples=100, n_repeats=4, max_seconds=60.0, max_iter=20_000, dca_max_iter=20),
-    "paper": Preset(n_samples=500, n_repeats=10, max_seconds=120.0),
+    "quick": SensingSize(n_samples=100, n_repeats=4, max_seconds=60.0, max_iter=20_000, dca_max_iter=20),
+    "paper": SensingSize(n_samples=500, n_repeats=10, max_seconds=120.0),
 }
 
 

@@ -28,7 +28,7 @@ NO_GAIN = 0.02  # dB; a search goes on while the next strength gains more
 
 
 @dataclass(frozen=True)
-class Preset:
+class ExtrasSize:
     """The size of the studies."""
 
     size: int
@@ -43,48 +43,25 @@ class Preset:
 
 
 IMAGES = (*datasets.STAND_INS, "Rectangles", "Discs", "Phantom")
-QUICK = Preset(
-    size=80,
-    n_repeats=1,
-    weights=(0.0, 0.25, 0.5, 0.75, 1.0),
-    images=("Mountain", "Windows", "Rectangles", "Discs"),
-    blurred=("Mountain", "Rectangles"),
-    phantom_size=64,
-    lines=(12, 14, 16),
-    growth=1.02,
-    max_iter=400,
-)
-PAPER = Preset(
-    size=512,
-    n_repeats=3,
-    weights=tuple(k / 10 for k in range(11)),
-    images=IMAGES,
-    blurred=IMAGES,
-    phantom_size=256,
-    lines=tuple(range(8, 16)),
-    growth=1.01,
-    max_iter=1000,
-)
+_BRIEF = ("Mountain", "Windows", "Rectangles", "Discs")
+QUICK = ExtrasSize(80, 1, (0.0, 0.25, 0.5, 0.75, 1.0), _BRIEF, _BRIEF[::2], 64, (12, 14, 16), 1.02, 400)
+PAPER = ExtrasSize(512, 3, tuple(k / 10 for k in range(11)), IMAGES, IMAGES, 256, tuple(range(8, 16)), 1.01, 1000)
 
 
-def trials(size: Preset, seed: int) -> list[dict[str, Any]]:
+def trials(size: ExtrasSize, seed: int) -> list[dict[str, Any]]:
     """The settings of every trial."""
-    shared = {"size": size.size}
-    repeats = range(size.n_repeats)
-    weights = [
-        {"study": WEIGHTS, "image": image, "l2_weight": weight, "repeat": repeat, "seed": seed + repeat} | shared
-        for repeat, image, weight in product(repeats, size.images, size.weights)
+    grids = {WEIGHTS: (size.images, size.weights), BLUR: (size.blurred, (0.0, 0.5, 1.0))}
+    found = [
+        {"study": study, "image": image, "l2_weight": weight, "repeat": repeat, "seed": seed + repeat}
+        | {"size": size.size}
+        for study, (images, weights) in grids.items()
+        for repeat, image, weight in product(range(size.n_repeats), images, weights)
     ]
-    blurred = [
-        {"study": BLUR, "image": image, "l2_weight": weight, "repeat": repeat, "seed": seed + repeat} | shared
-        for repeat, image, weight in product(repeats, size.blurred, (0.0, 0.5, 1.0))
-    ]
-    lines = [
+    return found + [
         {"study": LINES, "lines": count, "l2_weight": weight, "bounds": bounds, "size": size.phantom_size}
         | {"growth": size.growth, "max_iter": size.max_iter}
         for bounds, weight, count in product(BOUNDS, (0.0, 0.5, 1.0), size.lines)
     ]
-    return weights + blurred + lines
 
 
 def measure(settings: dict[str, Any]) -> dict[str, Any]:

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from itertools import product
+from typing import Any
 
 import numpy as np
 
@@ -37,7 +39,7 @@ from ell12.experiments.denoising.study import (
 )
 from ell12.experiments.report import Cell, Figure, Key, Panel, Part, Section, Table
 from ell12.experiments.rows import Row
-from ell12.experiments.tables import error_words
+from ell12.experiments.tables import error_words, grid_table
 from ell12.experiments.trials import Trials
 from ell12.wording import number, scientific
 
@@ -93,34 +95,33 @@ def _curves(study: Trials, title: str, y_label: str, result: str, logarithmic: s
         for (method, rule), key in keys.items():
             ended = at_rule(study.where(method=method, image=image), rule)
             means = [ended.where(i=i).mean(result) for i in study.places]
-            lines.append(figures.Line(key.label, alphas, means, key.series, key.dash))
+            lines.append(figures.Line(key, alphas, means))
         name = f"{NAME}-{result}-{study.name.split()[0]}-{image}"
         label = f"{image} ({STAND_INS[image]})"
         panels.append(figures.line_panel(name, label, lines, "α", y_label, logarithmic=logarithmic))
     caption = f"{title}: means over the repeats, where the rule or a limit ended the runs."
-    return Figure(f"{title} (noise of {study.name} 0.05)", tuple(panels), caption, tuple(keys.values()))
+    return Figure(f"{title} (noise of {study.name} 0.05)", tuple(panels), caption)
 
 
 def _label(method: str, rule: str) -> str:
     return method if method == OURS else f"{method}, to {scientific(RULES[rule])}"
 
 
-def _table(study: Trials, head: str, title: str, note: str, rows: dict[str, Callable[[int], Cell]]) -> Table:
-    columns = [i for i in study.places if i in SHOWN] or list(study.places)
-    heads = (head, *(words.shown_alpha(i) for i in columns))
-    cells = tuple((label, tuple(map(cell, columns))) for label, cell in rows.items())
-    return Table(f"{title} (noise of {study.name} 0.05)", heads, cells, note)
+def _table(study: Trials, corner: str, title: str, note: str, rows: dict[str, Any], cell: Any) -> Table:
+    columns = {words.shown_alpha(i): i for i in [i for i in study.places if i in SHOWN] or study.places}
+    return grid_table(f"{title} (noise of {study.name} 0.05)", corner, rows, columns, cell, note)
 
 
 def _image_table(study: Trials, title: str, note: str, cell: Callable[[str, Trials, Trials], Cell]) -> Table:
     """A row for each image and method; a cell is made of the trials at the strict and at the loose rule."""
     ended = [at_rule(study, rule) for rule in ("strict", "loose")]
 
-    def row(image: str, method: str) -> Callable[[int], Cell]:
-        return lambda i: cell(method, *(trials.at(method, i, image=image) for trials in ended))
+    def cell_at(row: tuple[str, str], i: int) -> Cell:
+        image, method = row
+        return cell(method, *(trials.at(method, i, image=image) for trials in ended))
 
-    rows = {f"{image}: {method}": row(image, method) for image in images_of(study) for method in study.methods}
-    return _table(study, "image: method", title, note, rows)
+    rows = {f"{image}: {method}": (image, method) for image, method in product(images_of(study), study.methods)}
+    return _table(study, "image: method", title, note, rows, cell_at)
 
 
 def _rmse_table(study: Trials) -> Table:
@@ -154,17 +155,16 @@ def _time_table(study: Trials) -> Table:
 
 
 def _ratio_table(study: Trials) -> Table:
-    def row(method: str, rule: str) -> Callable[[int], Cell]:
-        ended = at_rule(study, rule)
-        return lambda i: Cell(ratio_words(ended, method, i))
-
     chosen = [(method, rule) for method, rule, _, _ in _CURVES if method != DCA and method in study.methods]
     note = (
         "DCA's time divided by the method's, DCA stopped by the same rule (the stricter one for "
         f"{OURS}): geometric mean over images and repeats, a bound where one of the two ended at its limit. The "
         "paper says about 20 to 30."
     )
-    return _table(study, "method", "Times faster than DCA", note, {_label(*pair): row(*pair) for pair in chosen})
+    rows = {_label(method, rule): (at_rule(study, rule), method) for method, rule in chosen}
+    return _table(
+        study, "method", "Times faster than DCA", note, rows, lambda row, i: Cell(ratio_words(row[0], row[1], i))
+    )
 
 
 # Difference images
@@ -213,40 +213,31 @@ def _weights(rows: Sequence[Row], study: str) -> list[float]:
 
 
 def _weight_figure(rows: Sequence[Row]) -> Figure | None:
-    weights = _weights(rows, WEIGHTS)
-    images = of_study(rows, WEIGHTS).seen("image")
-    if not images:
-        return None
-    styles = {image: (k % 3 + 1, "solid" if image in STAND_INS else "dashed") for k, image in enumerate(images)}
-    panels = []
-    for kind, chosen in (("photographs", STAND_INS), ("drawn images", [i for i in images if i not in STAND_INS])):
-        lines = [
-            figures.Line(
-                image, weights, [mean_psnr(rows, WEIGHTS, image, w) for w in weights], *styles[image], True
-            )
-            for image in images
-            if image in chosen
-        ]
-        name = f"{NAME}-weights-{kind.split()[0]}"
-        panels.append(figures.line_panel(name, kind, lines, "l2_weight", "PSNR (dB)", logarithmic=""))
+    weights, images = _weights(rows, WEIGHTS), of_study(rows, WEIGHTS).seen("image")
+    lines: dict[str, list[figures.Line]] = {"photographs": [], "drawn images": []}
+    for k, image in enumerate(images):
+        kind, dash = ("photographs", "solid") if image in STAND_INS else ("drawn images", "dashed")
+        psnr = [mean_psnr(rows, WEIGHTS, image, w) for w in weights]
+        lines[kind].append(figures.Line(Key(image, k % 3 + 1, dash), weights, psnr, True))
+    panels = tuple(
+        figures.line_panel(
+            f"{NAME}-weights-{kind.split()[0]}", kind, found, "l2_weight", "PSNR (dB)", logarithmic=""
+        )
+        for kind, found in lines.items()
+    )
     caption = "PSNR against the weight of the subtracted norm, each point at its best strength."
-    keys = tuple(Key(image, *styles[image]) for image in images)
-    return Figure("PSNR against l2_weight", tuple(panels), caption, keys)
+    return Figure("PSNR against l2_weight", panels, caption) if images else None
 
 
 def _line_figure(rows: Sequence[Row]) -> Figure | None:
     weights = _weights(rows, LINES)
-    if not weights:
-        return None
     panels = []
     for bounds in BOUNDS:
         lines = [_error_line(rows, weight, bounds) for weight in weights]
-        name = f"{NAME}-lines-{bounds.split()[0]}"
-        title = f"{bounds} values"
+        name, title = f"{NAME}-lines-{bounds.split()[0]}", f"{bounds} values"
         panels.append(figures.line_panel(name, title, lines, "radial lines", "relative error", logarithmic="y"))
     caption = "Error of the phantom against the number of radial lines of measured Fourier coefficients."
-    keys = tuple(Key(f"l2_weight {w:g}", *_WEIGHT_STYLES.get(w, (4, "dotted"))) for w in weights)
-    return Figure("Phantom against radial lines", tuple(panels), caption, keys)
+    return Figure("Phantom against radial lines", tuple(panels), caption) if weights else None
 
 
 def _error_line(rows: Sequence[Row], weight: float, bounds: str) -> figures.Line:
@@ -254,7 +245,8 @@ def _error_line(rows: Sequence[Row], weight: float, bounds: str) -> figures.Line
     errors = {row["settings"]["lines"]: row["results"]["relative_error"] for row in chosen}
     counts = sorted(errors)
     known = [math.nan if errors[count] is None else errors[count] for count in counts]
-    return figures.Line(f"l2_weight {weight:g}", counts, known, *_WEIGHT_STYLES.get(weight, (4, "dotted")), True)
+    key = Key(f"l2_weight {weight:g}", *_WEIGHT_STYLES.get(weight, (4, "dotted")))
+    return figures.Line(key, counts, known, True)
 
 
 def _psnr_table(rows: Sequence[Row], study: str, title: str) -> Table | None:
@@ -277,17 +269,17 @@ def _psnr_table(rows: Sequence[Row], study: str, title: str) -> Table | None:
 
 
 def _line_table(rows: Sequence[Row]) -> Table | None:
-    weights = _weights(rows, LINES)
-    if not weights:
+    chosen = of_study(rows, LINES)
+    if not chosen.rows:
         return None
 
     def cell(weight: float, bounds: str) -> Cell:
         fewest = fewest_lines(rows, weight, bounds)
         return Cell("none of those tried" if fewest is None else str(fewest))
 
-    body = tuple((f"l2_weight {w:g}", tuple(cell(w, bounds) for bounds in BOUNDS)) for w in weights)
-    chosen = of_study(rows, LINES)
     tried, size = sorted(chosen.seen("lines")), chosen.seen("size")[0]
     note = f"The head phantom with {size} pixels a side; {tried[0]} to {tried[-1]} lines were tried."
-    heads = ("weight", *(f"{bounds} values" for bounds in BOUNDS))
-    return Table("Radial lines from which on the phantom is recovered", heads, body, note)
+    weights = {f"l2_weight {w:g}": w for w in _weights(rows, LINES)}
+    columns = {f"{bounds} values": bounds for bounds in BOUNDS}
+    title = "Radial lines from which on the phantom is recovered"
+    return grid_table(title, "weight", weights, columns, cell, note)

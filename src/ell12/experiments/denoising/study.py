@@ -43,7 +43,7 @@ DIFFERENCE_SIZE, DARKEST = 128, 0.25  # pixels a side, and the difference that i
 
 
 @dataclass(frozen=True)
-class Preset:
+class DenoisingSize:
     """The size of a study; ``grid`` holds the i of alpha = 0.02 i."""
 
     size: int
@@ -52,12 +52,12 @@ class Preset:
     max_iter: int
     dca_max_iter: int
     max_seconds: float
-    extras: extras.Preset
+    extras: extras.ExtrasSize
 
 
 PRESETS = {
-    "quick": Preset(64, 1, (1, 8, 64), 300, 30, 60.0, extras.QUICK),
-    "paper": Preset(512, 5, tuple(range(1, 65)), 5000, 1000, 120.0, extras.PAPER),
+    "quick": DenoisingSize(64, 1, (1, 8, 64), 300, 30, 60.0, extras.QUICK),
+    "paper": DenoisingSize(512, 5, tuple(range(1, 65)), 5000, 1000, 120.0, extras.PAPER),
 }
 
 

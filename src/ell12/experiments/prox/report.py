@@ -5,12 +5,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 
 import numpy as np
 
 from ell12.experiments import figures
 from ell12.experiments.report import Cell, Figure, Key, Outcome, Part, Section, Table, Verdict
 from ell12.experiments.rows import Row
+from ell12.experiments.tables import grid_table
 from ell12.experiments.trials import Trials
 from ell12.wording import number, power_of_ten, short_time, span
 
@@ -123,18 +125,13 @@ def _found(trials: Trials) -> list[str]:
     words = []
     for case in _cases(trials):
         sizes = _sizes(trials, case)
-        if sizes:
-            steps = [_median(trials, NUMERICAL, case, d, "n_iter") for d in sizes]
-            per_element = [1e9 * _median(trials, CLOSED, case, d, "seconds") / d for d in sizes if d >= _SMALLEST]
-            flat = (
-                f", the closed form {span(per_element)} ns per entry from d = {_SMALLEST:,} on"
-                if per_element
-                else ""
-            )
-            words.append(f"{case}: the numerical method needs {span(steps)} iterations{flat}.")
+        large = [d for d in sizes if d >= _SMALLEST]
+        steps = [_median(trials, NUMERICAL, case, d, "n_iter") for d in sizes]
+        entries = _nanoseconds([_median(trials, CLOSED, case, d, "seconds") for d in large], large)
+        flat = f", the closed form {span(entries)} ns per entry from d = {_SMALLEST:,} on" if large else ""
+        words += [f"{case}: the numerical method needs {span(steps)} iterations{flat}."] if sizes else []
     gaps = _value_gaps(trials)
-    if gaps:
-        words.append(f"The values that the two reach differ by at most a fraction of {max(gaps):.1g}.")
+    words += [f"The values that the two reach differ by at most a fraction of {max(gaps):.1g}."] if gaps else []
     return words
 
 
@@ -151,57 +148,50 @@ def _value_gaps(trials: Trials) -> list[float]:
 
 
 def _table(trials: Trials) -> Table:
-    columns = [(method, case) for case in _cases(trials) for method in (CLOSED, NUMERICAL)]
     ratios = _time_ratios(trials)
 
-    def cell(method: str, case: str, d: int) -> Cell:
+    def cell(d: int, column: tuple[str, str]) -> Cell:
+        case, method = column
         if (case, d) not in ratios:
             return Cell("none")
-        text = short_time(_median(trials, method, case, d, "seconds"))
+        text, ratio = short_time(_median(trials, method, case, d, "seconds")), ratios[case, d]
         if method == CLOSED:
-            return Cell(text, best=ratios[case, d] > 1)
-        lines = (
-            f"{number(ratios[case, d])} times",
-            f"{_median(trials, method, case, d, 'n_iter'):g} iterations",
-        )
-        return Cell(text, lines, ratios[case, d] < 1)
+            return Cell(text, best=ratio > 1)
+        steps = f"{_median(trials, method, case, d, 'n_iter'):g} iterations"
+        return Cell(text, (f"{number(ratio)} times", steps), ratio < 1)
 
-    rows = tuple(
-        (f"d = {power_of_ten(d)}", tuple(cell(*column, d) for column in columns))
-        for d in sorted({d for _, d in ratios})
-    )
-    heads = ("size", *(f"{method}, {case}" for method, case in columns))
+    sizes = {f"d = {power_of_ten(d)}": d for d in sorted({d for _, d in ratios})}
+    columns = {f"{method}, {case}": (case, method) for case in _cases(trials) for method in (CLOSED, NUMERICAL)}
     note = "Median time of one call over the repeats; the faster in bold."
-    return Table("Time of one proximal step", heads, rows, note)
+    return grid_table("Time of one proximal step", "size", sizes, columns, cell, note)
 
 
 def _figure(trials: Trials) -> Figure:
-    styles = {(m, c): (k, d) for k, m in ((1, CLOSED), (2, NUMERICAL)) for c, d in _dashes(trials).items()}
+    cases = _cases(trials)
+    dashes = dict(zip(cases, ("solid", "dashed", "dotted"), strict=False))
     seconds, per_entry, steps = [], [], []
-    for (method, case), (series, dash) in styles.items():
-        sizes = _sizes(trials, case)
-        label = f"{method}, {case}"
-        times = [_median(trials, method, case, d, "seconds") for d in sizes]
-        seconds.append(figures.Line(label, sizes, times, series, dash, True))
-        ns = [1e9 * t / d for t, d in zip(times, sizes, strict=True)]
-        per_entry.append(figures.Line(label, sizes, ns, series, dash, True))
-        if method == NUMERICAL:
-            iterations = [_median(trials, method, case, d, "n_iter") for d in sizes]
-            steps.append(figures.Line(label, sizes, iterations, series, dash, True))
-    sizes = _sizes(trials, _cases(trials)[0])
-    copies = [1e9 * _median(trials, CLOSED, _cases(trials)[0], d, "copy_seconds") / d for d in sizes]
-    per_entry.append(figures.Line(_COPY.label, sizes, copies, _COPY.series, _COPY.dash))
+    for (series, method), (case, dash) in product(((1, CLOSED), (2, NUMERICAL)), dashes.items()):
+        key, sizes = Key(f"{method}, {case}", series, dash), _sizes(trials, case)
+        times, n_iter = (
+            [_median(trials, method, case, d, result) for d in sizes] for result in ("seconds", "n_iter")
+        )
+        seconds.append(figures.Line(key, sizes, times, True))
+        per_entry.append(figures.Line(key, sizes, _nanoseconds(times, sizes), True))
+        steps += [figures.Line(key, sizes, n_iter, True)] if method == NUMERICAL else []
+    sizes = _sizes(trials, cases[0])
+    copies = [_median(trials, CLOSED, cases[0], d, "copy_seconds") for d in sizes]
+    per_entry.append(figures.Line(_COPY, sizes, _nanoseconds(copies, sizes)))
     panels = (
         figures.line_panel(f"{NAME}-seconds", "Time of one step", seconds, "d", "seconds"),
         figures.line_panel(f"{NAME}-entry", "Time per entry: flat is O(d)", per_entry, "d", "nanoseconds / d"),
         figures.line_panel(f"{NAME}-steps", "Iterations of the numerical method", steps, "d", "iterations"),
     )
-    keys = (*(Key(f"{m}, {c}", *style) for (m, c), style in styles.items()), _COPY)
     caption = (
         "Medians over the repeats, all axes logarithmic. Copying the vector shows what the memory alone costs."
     )
-    return Figure("The proximal step against the size of the vector", panels, caption, keys)
+    return Figure("The proximal step against the size of the vector", panels, caption)
 
 
-def _dashes(trials: Trials) -> dict[str, str]:
-    return dict(zip(_cases(trials), ("solid", "dashed", "dotted"), strict=False))
+def _nanoseconds(times: Sequence[float], sizes: Sequence[int]) -> list[float]:
+    """Times per entry."""
+    return [1e9 * seconds / d for seconds, d in zip(times, sizes, strict=True)]
