@@ -48,7 +48,7 @@ class AlternatingLeastSquares:
     n_threads: int = 1
     random_state: Any = 0
 
-    needs: ClassVar[Needs] = Needs(loss=SweepLoss, penalty=SpectralPenalty)
+    needs: ClassVar[Needs] = Needs(loss=SweepLoss, penalty=SpectralPenalty, x="factors")
 
     def __post_init__(self) -> None:
         check_rank(self.max_rank)

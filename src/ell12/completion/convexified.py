@@ -20,7 +20,7 @@ class _ConvexSteps:
     triplets: str
     random_state: Any
 
-    needs: ClassVar[Needs] = Needs(loss=EntryLoss, penalty=SpectralDifference)
+    needs: ClassVar[Needs] = Needs(loss=EntryLoss, penalty=SpectralDifference, x="factors")
 
     def __post_init__(self) -> None:
         if self.triplets not in ("block", "full"):

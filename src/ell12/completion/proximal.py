@@ -88,7 +88,7 @@ class _MatrixAPG:
 
     max_rank: int | None = None
 
-    needs: ClassVar[Needs] = Needs(loss=EntryLoss, penalty=SpectralPenalty)
+    needs: ClassVar[Needs] = Needs(loss=EntryLoss, penalty=SpectralPenalty, x="factors")
     form: ClassVar[Any] = DenseForm
     restarts: ClassVar[bool] = True
 

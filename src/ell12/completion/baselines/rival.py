@@ -16,7 +16,7 @@ from ell12.protocols import CertifyingPenalty, Needs, Point
 class Rival:
     """A solver for NumPy arrays that bounds a rank or a norm by itself, and takes no penalty."""
 
-    needs: ClassVar[Needs] = Needs(loss=EntryLoss, penalty=CertifyingPenalty)
+    needs: ClassVar[Needs] = Needs(loss=EntryLoss, penalty=CertifyingPenalty, x="factors")
 
     def check(self, loss: Any, penalty: Any) -> None:
         """Raise unless the problem is one for this rival."""
@@ -38,7 +38,7 @@ class Rival:
 class PenalisedRival(Rival):
     """A rival that takes a penalty of the singular values."""
 
-    needs: ClassVar[Needs] = Needs(loss=EntryLoss, penalty=SpectralPenalty)
+    needs: ClassVar[Needs] = Needs(loss=EntryLoss, penalty=SpectralPenalty, x="factors")
 
     def check_penalty(self, penalty: Any) -> None:
         """Any will do."""
