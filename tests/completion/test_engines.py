@@ -19,6 +19,7 @@ from ell12 import (
     SpectralLogSum,
     Status,
     TruncatedNuclear,
+    complete_matrix,
     minimize,
     stationarity,
 )
@@ -222,6 +223,27 @@ def test_solvers_say_what_they_need(solver, penalty, message):
 def test_wrong_ranks(make, max_rank):
     with pytest.raises(ValueError, match="max_rank"):
         make(max_rank)
+
+
+def test_single_precision_at_a_tiny_alpha_is_solved():
+    random = np.random.default_rng(3)
+    X = (random.standard_normal((200, 2)) @ random.standard_normal((2, 150)) + 1).astype(np.float32)
+    X[random.random(X.shape) > 0.2] = np.nan
+    result = complete_matrix(X, 1e-6, max_rank=5, max_iter=100)
+    known = ~np.isnan(X)
+    assert result.x.is_finite()
+    assert np.abs(result.to_array() - X)[known].max() < 0.05 * np.abs(X[known]).max()
+
+
+@pytest.mark.parametrize(("dtype", "kept"), [(np.float16, np.float32), (np.longdouble, np.float64)])
+@pytest.mark.parametrize("engine", ["block", "factored", "als", "full", "scp", "dca"])
+def test_half_and_extended_precision_become_single_and_double(dtype, kept, engine):
+    X = np.outer([1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 4.0])
+    X[3, 2] = np.nan
+    result = complete_matrix(X.astype(dtype), 0.01, engine=engine)
+    assert result.x.dtype == kept
+    expected = complete_matrix(X.astype(kept), 0.01, engine=engine)  # small whole numbers are exact in all
+    np.testing.assert_array_equal(result.to_array(), expected.to_array())
 
 
 # The pieces

@@ -236,3 +236,18 @@ def test_progress_is_printed_when_asked(capsys):
     lines = capsys.readouterr().out.splitlines()
     assert any("on hidden entries" in line for line in lines)
     assert any("L12Imputer: iteration 1" in line for line in lines)
+
+
+def test_a_dask_array_is_refused_with_what_to_do():
+    da = pytest.importorskip("dask.array")
+    with pytest.raises(TypeError, match=r"X is a Dask Array.*X\.compute\(\).*ell12\.distributed\.complete_matrix"):
+        L12Imputer(1.0).fit(da.ones((4, 3)))
+
+
+def test_masked_entries_are_missing_whatever_lies_under_the_mask():
+    X = np.outer(np.arange(1.0, 9), np.arange(1.0, 7))
+    missing = X.copy()
+    missing[[1, 3], [2, 0]] = np.nan
+    masked = np.ma.array(np.where(np.isnan(missing), 1e6, X), mask=np.isnan(missing))
+    imputer = L12Imputer(0.1, random_state=0)
+    np.testing.assert_array_equal(imputer.fit_transform(masked), imputer.fit_transform(missing))

@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 import scipy.sparse
 
-from ell12 import CompletionLoss, LowRank, Observed, as_observed, stationarity
+from ell12 import CompletionLoss, LowRank, Observed, as_observed, complete_matrix, stationarity
+from ell12.completion import observed as observed_module
 from ell12.penalties import NoPenalty
 
 TABLE = np.array([[1.0, np.nan, 0.0], [np.nan, 2.0, np.nan]])
@@ -131,3 +132,29 @@ def test_the_loss_and_its_gradient_by_differences():
 def test_a_wrong_start(x0, error, message):
     with pytest.raises(error, match=message):
         CompletionLoss(TABLE).check_start(x0)
+
+
+def test_masked_values_and_places_are_refused_where_they_have_no_meaning():
+    hidden = np.ma.array([1, 100], mask=[False, True])
+    with pytest.raises(TypeError, match="values must not be a masked array"):
+        Observed([0, 1], [0, 1], hidden, (2, 2))
+    with pytest.raises(TypeError, match="rows must not be a masked array"):
+        Observed(hidden, [0, 1], [1.0, 2.0], (200, 2))
+    with pytest.raises(TypeError, match="values must not be a masked array"):
+        Observed.from_mask(np.ma.array(TABLE, mask=~KNOWN), KNOWN)
+
+
+def test_entries_are_scanned_once(monkeypatch):
+    scanned = []
+    checked = observed_module.check_entries
+    monkeypatch.setattr(observed_module, "check_entries", lambda x, name: scanned.append(name) or checked(x, name))
+    complete_matrix(np.where(KNOWN, TABLE, np.nan), 0.1, center="biases")
+    assert scanned == ["X"]
+
+
+def test_other_values_must_be_finite_and_as_many():
+    known = as_observed(TABLE)
+    with pytest.raises(ValueError, match="values must be 3 finite numbers"):
+        known.with_values([1.0, 2.0])
+    with pytest.raises(ValueError, match="values must be 3 finite numbers"):
+        known.with_values([1.0, 2.0, np.inf])

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse
 
 from ell12 import LowRank, SpectralL12, SpectralLogSum, TruncatedNuclear
-from ell12.penalties import spectral
+from ell12.penalties import NoPenalty, spectral
 from ell12.penalties.spectral import norm_beyond, spectral_norm
 
 PENALTIES = [SpectralL12(0.8), SpectralL12(0.8, 0.3), SpectralLogSum(0.8, 0.5), TruncatedNuclear(0.8, 2)]
@@ -41,7 +41,7 @@ def test_a_factored_matrix_is_as_a_dense_one(penalty, matrix):
 @pytest.mark.parametrize("penalty", PENALTIES, ids=str)
 def test_slopes_are_derivatives(penalty):
     s = np.array([3.0, 1.5, 0.4])
-    for i, slope in enumerate(penalty.slopes(s)):
+    for i, slope in enumerate(penalty.slopes_of(s)):
         step = 1e-6 * np.eye(3)[i]
         change = penalty.value_of(s + step) - penalty.value_of(s - step)
         assert slope == pytest.approx(change / 2e-6, abs=1e-6)
@@ -88,3 +88,15 @@ def test_the_norm_of_a_large_sparse_matrix(monkeypatch, shape):
     assert norm_beyond(G, U, V) == pytest.approx(exact[0], rel=1e-3)
     assert spectral_norm(G) == pytest.approx(exact[1], rel=1e-3)
     assert spectral_norm(0 * G) == 0
+
+
+@pytest.mark.parametrize("bad", [np.inf, np.nan])
+@pytest.mark.parametrize("shape", [(3, 2), (300, 200)])
+@pytest.mark.parametrize("penalty", [SpectralL12(1.0), SpectralLogSum(1.0), NoPenalty()])
+def test_the_violation_is_infinite_where_an_entry_is_not_finite(penalty, shape, bad):
+    matrix, eye = np.random.default_rng(0).standard_normal(shape), np.eye(*shape)
+    matrix[1, 0] = bad
+    assert penalty.violation(eye, matrix) == np.inf
+    assert penalty.violation(0 * eye, scipy.sparse.csr_array(matrix)) == np.inf
+    if not isinstance(penalty, NoPenalty):  # which does not look at x
+        assert penalty.violation(matrix, eye) == np.inf

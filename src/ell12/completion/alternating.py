@@ -95,7 +95,7 @@ class _Tangent:
         """As `Spectral.tangent_violation`, from products that are there already."""
         if self.x.rank == 0:
             return 0.0
-        slopes = self.penalty.slopes(self.x.s)
+        slopes = self.penalty.slopes_of(self.x.s)
         return max(thin_norm(self.left + self.x.U * slopes), thin_norm(self.right + self.x.V * slopes))
 
     def worth_keeping(self) -> Array:

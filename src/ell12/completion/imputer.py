@@ -221,7 +221,7 @@ class L12Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 " that are wanted, or completion_.x for the factors"
             )
         observed = read_entries(X, "X")
-        slopes = SpectralL12(self.alpha_, self.l2_weight_).slopes(self.completion_.x.s)
+        slopes = SpectralL12(self.alpha_, self.l2_weight_).slopes_of(self.completion_.x.s)
         filled = fit_rows(self.completion_, observed, slopes)
         if self._biases is not None:
             seen = (np.diff(observed.row_starts) > 0)[:, None] & self._seen[1]
@@ -229,6 +229,11 @@ class L12Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return observed, self._cut(filled)
 
     def _validated(self, X: Any, reset: bool) -> Any:
+        if hasattr(X, "__dask_graph__"):
+            raise TypeError(
+                f"X is a Dask {type(X).__name__}, which L12Imputer would load into memory: call X.compute() if it"
+                " fits there, else use ell12.distributed.complete_matrix"
+            )
         if isinstance(X, np.ma.MaskedArray):
             X = np.ma.filled(X.astype(np.result_type(X.dtype, np.float32)), np.nan)
         elif _is_dispatched(X):

@@ -11,7 +11,6 @@ import numpy as np
 
 from ell12.backend import (
     all_finite,
-    as_floating,
     as_numpy,
     count_true,
     device,
@@ -21,6 +20,7 @@ from ell12.backend import (
     norm,
 )
 from ell12.backend.compiling import can_compile
+from ell12.completion.observed import as_real
 from ell12.files import write_atomically
 from ell12.protocols import Array
 
@@ -63,6 +63,8 @@ class LowRank:
         shapes = tuple(self.U.shape), tuple(self.s.shape), tuple(self.V.shape)
         if len(shapes[0]) != 2 or len(shapes[2]) != 2 or shapes[1] != shapes[0][1:] or shapes[1] != shapes[2][1:]:
             raise ValueError(f"U, s and V must have shapes (m, r), (r,) and (n, r); got {shapes}")
+        if any(isinstance(part, np.ma.MaskedArray) for part in (self.U, self.s, self.V)):
+            raise TypeError("U, s and V must not be masked arrays")
 
     def __repr__(self) -> str:
         return f"LowRank({self.shape[0]} x {self.shape[1]}, rank {self.rank}, {self.dtype})"
@@ -70,7 +72,7 @@ class LowRank:
     @classmethod
     def from_factors(cls, W: Array, H: Array) -> LowRank:
         """``W H'`` of any two factors of shapes (m, k) and (n, k); directions of size zero are left out."""
-        W, H = as_floating(W, "W"), as_floating(H, "H")
+        W, H = as_real(W, "W"), as_real(H, "H")
         if len(W.shape) != 2 or len(H.shape) != 2 or W.shape[1] != H.shape[1]:
             raise ValueError(f"W and H must have as many columns; got {tuple(W.shape)} and {tuple(H.shape)}")
         if W.shape[1] == 0:
@@ -125,7 +127,7 @@ class LowRank:
 
     def entries(self, rows: Any, columns: Any) -> Array:
         """The entries at pairs of row and column, as a vector."""
-        rows, columns = _indices(rows, self.U), _indices(columns, self.U)
+        rows, columns = _indices(rows, self.U, "rows"), _indices(columns, self.U, "columns")
         if rows.shape != columns.shape or len(rows.shape) != 1:
             shapes = f"{tuple(rows.shape)} and {tuple(columns.shape)}"
             raise ValueError(f"rows and columns must be two vectors of the same length; got {shapes}")
@@ -136,7 +138,7 @@ class LowRank:
 
     def rows(self, indices: Any) -> Array:
         """The rows of these indices, dense."""
-        indices = _indices(indices, self.U)
+        indices = _indices(indices, self.U, "indices")
         if is_numpy(self.U):
             _check_range(indices, self.shape[0], "indices")
         return namespace(self.U).take(self.weighted, indices, axis=0) @ self.V.T
@@ -180,11 +182,18 @@ class LowRank:
     @classmethod
     def load(cls, path: Any) -> LowRank:
         """Read what `save` wrote, as NumPy arrays."""
-        with np.load(path, allow_pickle=False) as file:
-            missing = {"U", "s", "V"} - set(file.files)
-            if missing:
-                raise ValueError(f"{path} holds no low-rank matrix: {', '.join(sorted(missing))} is missing")
-            return cls(file["U"], file["s"], file["V"])
+        with open(path, "rb") as file:  # which names the file where it cannot be opened
+            try:
+                with np.lib.npyio.NpzFile(file, allow_pickle=False) as arrays:
+                    missing = ", ".join(sorted({"U", "s", "V"} - set(arrays.files)))
+                    if missing:
+                        raise ValueError(f"{missing} is missing")
+                    x = cls(*(as_real(arrays[name], name) for name in ("U", "s", "V")))
+            except Exception as error:  # a damaged archive fails in many ways
+                raise ValueError(f"{path} holds no low-rank matrix, or is damaged: {error}") from error
+        if not x.is_finite():
+            raise ValueError(f"{path} holds NaN or infinity, which no low-rank matrix has")
+        return x
 
 
 def sums_of_products(W: Array, H: Array, rows: Array, columns: Array) -> Array:
@@ -218,13 +227,15 @@ def compiled_loops() -> Any:
     return compiled
 
 
-def _indices(indices: Any, U: Array) -> Array:
+def _indices(indices: Any, U: Array, name: str) -> Array:
     """Indices as an array of integers of the kind and device of U."""
     if not is_numpy(U) and type(indices) is type(U):
         return indices
+    if isinstance(indices, np.ma.MaskedArray):
+        raise TypeError(f"{name} must not be a masked array: drop what is masked first")
     indices = np.asarray(indices)
     if indices.size and indices.dtype.kind not in "iu":
-        raise TypeError(f"indices must be integers, got dtype {indices.dtype}")
+        raise TypeError(f"{name} must be integers, got dtype {indices.dtype}")
     indices = indices if indices.size else indices.astype(np.int64)
     return indices if is_numpy(U) else indices_like(indices, U)
 

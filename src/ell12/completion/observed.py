@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -15,11 +15,12 @@ from ell12.backend import (
     beside,
     is_array,
     is_complex,
+    is_half,
     is_numpy,
     namespace,
     scatter,
 )
-from ell12.checks import check_entries, check_share
+from ell12.checks import check_entries, check_share, convert
 from ell12.protocols import Array
 
 
@@ -52,20 +53,19 @@ class Observed:
     columns: Array
     values: Array
     shape: tuple[int, int]
-    _is_sorted: bool = field(default=False, repr=False)
+    _is_trusted: bool = field(default=False, repr=False)  # made by this package: sorted, checked, finite
 
     def __post_init__(self) -> None:
-        values = as_floating(self.values, "values")
+        if self._is_trusted:
+            return
+        values = as_real(self.values, "values")
         shape = (int(self.shape[0]), int(self.shape[1]))
-        rows, columns = self.rows, self.columns
-        if not self._is_sorted:
-            rows, columns, values = _sorted(_index(rows, "rows"), _index(columns, "columns"), values, shape)
-        if is_complex(values):
-            raise TypeError("values must be real numbers, got complex ones")
+        rows, columns, values = _sorted(_index(self.rows, "rows"), _index(self.columns, "columns"), values, shape)
         if not all_finite(values):
             raise ValueError("values must be finite; leave out what is not known")
         for name, value in (("rows", rows), ("columns", columns), ("values", values), ("shape", shape)):
             object.__setattr__(self, name, value)
+        object.__setattr__(self, "_is_trusted", True)
 
     def __repr__(self) -> str:
         return f"Observed({self.n_observed} of {self.shape[0]} x {self.shape[1]}, {self.values.dtype})"
@@ -73,18 +73,26 @@ class Observed:
     @classmethod
     def from_mask(cls, values: Array, mask: Array) -> Observed:
         """The entries of a dense array at which the mask, of the same library or NumPy's, is true."""
-        values = as_floating(values, "values")
+        values = as_real(values, "values")
         mask = beside(mask if is_array(mask) else np.asarray(mask), values, "mask")
         if tuple(values.shape) != tuple(mask.shape) or len(values.shape) != 2:
             shapes = f"{tuple(values.shape)} and {tuple(mask.shape)}"
             raise ValueError(f"values and mask must be two matrices of the same shape; got {shapes}")
+        observed = cls._at(values, mask)
+        if not all_finite(observed.values):
+            raise ValueError("values must be finite where mask is true")
+        return observed
+
+    @classmethod
+    def _at(cls, values: Array, mask: Array) -> Observed:
+        """The entries of a dense array at which the mask is true, which are finite."""
         xp = namespace(values)
         rows, columns = xp.nonzero(mask)
         flat = rows * values.shape[1] + columns
         known = xp.take(xp.reshape(values, (-1,)), flat, axis=0)
         if is_numpy(rows):
             rows, columns = (_shortened(i, values.shape) for i in (rows, columns))
-        return cls(rows, columns, known, tuple(values.shape), _is_sorted=True)
+        return cls(rows, columns, known, tuple(values.shape), _is_trusted=True)
 
     @property
     def n_observed(self) -> int:
@@ -139,11 +147,14 @@ class Observed:
 
     def with_values(self, values: Array) -> Observed:
         """The same places with other values."""
-        return Observed(self.rows, self.columns, values, self.shape, _is_sorted=True)
+        values = as_real(values, "values")
+        if values.shape != self.values.shape or not all_finite(values):
+            raise ValueError(f"values must be {self.n_observed} finite numbers, one for each known entry")
+        return replace(self, values=values)
 
     def select(self, kept: np.ndarray) -> Observed:
         """The entries where ``kept`` is true."""
-        return Observed(self.rows[kept], self.columns[kept], self.values[kept], self.shape, _is_sorted=True)
+        return replace(self, rows=self.rows[kept], columns=self.columns[kept], values=self.values[kept])
 
     def split(self, fraction: float, rng: Any = None) -> tuple[Observed, Observed]:
         """Two parts, the second a random ``fraction`` of the entries that is held out.
@@ -187,7 +198,7 @@ def as_observed(X: Any, name: str = "X") -> Observed:
     >>> as_observed([[1.0, np.nan], [np.nan, 0.0]])
     Observed(2 of 2 x 2, float64)
     """
-    observed = read_entries(X, name)
+    observed = X if isinstance(X, Observed) else read_entries(X, name)
     if observed.n_observed == 0:
         raise ValueError(f"{name} has no known entry: there is nothing to complete from")
     if observed is not X:  # what offsets leave of entries may be as small as rounding makes it
@@ -196,9 +207,7 @@ def as_observed(X: Any, name: str = "X") -> Observed:
 
 
 def read_entries(X: Any, name: str) -> Observed:
-    """`as_observed`, but nothing known is no error."""
-    if isinstance(X, Observed):
-        return X
+    """The known entries of a container, perhaps none."""
     if hasattr(X, "__dask_graph__"):
         raise TypeError(f"{name} is a Dask {type(X).__name__}: use ell12.distributed.complete_matrix")
     return _from_sparse(X, name) if scipy.sparse.issparse(X) else _from_dense(X, name)
@@ -208,31 +217,46 @@ def _from_sparse(X: Any, name: str) -> Observed:
     if len(X.shape) != 2:
         raise ValueError(f"{name} must be a matrix, got shape {X.shape}")
     X = X.tocoo()  # explicit zeros and duplicates stay
-    values = as_floating(X.data, name)
+    values = as_real(X.data, name)
     if not all_finite(values):
         raise ValueError(f"{name} stores NaN or infinity; a stored entry is a known one, so remove it instead")
-    return Observed(X.row, X.col, values, X.shape)
+    rows, columns, values = _sorted(X.row, X.col, values, X.shape)
+    return Observed(rows, columns, values, (int(X.shape[0]), int(X.shape[1])), _is_trusted=True)
 
 
 def _from_dense(X: Any, name: str) -> Observed:
     hidden = np.ma.getmaskarray(X) if isinstance(X, np.ma.MaskedArray) else None
     if hasattr(X, "to_numpy"):  # a DataFrame, whose NA has no float of its own
         X = X.to_numpy(dtype=np.float64, na_value=np.nan)
-    X = as_floating(X.data if hidden is not None else X, name)
+    X = as_real(X.data if hidden is not None else X, name)
     if len(X.shape) != 2:
         raise ValueError(f"{name} must be a matrix, got shape {tuple(X.shape)}")
-    if is_complex(X):
-        raise TypeError(f"{name} must hold real numbers, got complex ones")
-    xp = namespace(X)
-    known = ~xp.isnan(X)
-    if hidden is not None:
-        known = known & ~hidden
-    if bool(xp.any(xp.isinf(X) & known)):
+    known = ~namespace(X).isnan(X)
+    observed = Observed._at(X, known if hidden is None else known & ~hidden)
+    if not all_finite(observed.values):
         raise ValueError(f"{name} contains infinity; an entry that is not known is NaN")
-    return Observed.from_mask(X, known)
+    return observed
+
+
+def as_real(x: Any, name: str) -> Array:
+    """``x`` as real numbers in single or double precision; an error names the argument.
+
+    Half precision becomes single, and extended precision double: there is no linear algebra for either.
+    """
+    if isinstance(x, np.ma.MaskedArray):
+        raise TypeError(f"{name} must not be a masked array: fill or drop what is masked first")
+    x = as_floating(x, name)
+    if is_complex(x):
+        raise TypeError(f"{name} must hold real numbers, got complex ones")
+    xp = namespace(x)
+    if is_half(x):
+        return xp.astype(x, xp.float32)
+    return x if x.dtype in (xp.float32, xp.float64) else convert(x, xp.float64, name)
 
 
 def _index(indices: Any, name: str) -> np.ndarray:
+    if isinstance(indices, np.ma.MaskedArray):
+        raise TypeError(f"{name} must not be a masked array: drop what is masked first")
     indices = np.asarray(indices)
     if indices.ndim != 1 or (indices.size and indices.dtype.kind not in "iu"):
         raise TypeError(f"{name} must be a vector of integers, got {indices.dtype} of shape {indices.shape}")

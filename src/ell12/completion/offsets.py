@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ell12.backend import device, namespace
@@ -41,7 +41,7 @@ class Offsets:
 
     def taken_off(self, observed: Observed) -> Observed:
         """The known entries less their offsets."""
-        return observed.with_values(observed.values - self.entries(observed.rows, observed.columns))
+        return replace(observed, values=observed.values - self.entries(observed.rows, observed.columns))
 
     def add_to(self, X: Array) -> Array:
         """A dense matrix with the offsets added to all its entries."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from ell12.completion import AlternatingLeastSquares, Completion, LowRank
 from ell12.completion.loss import MatrixLoss
-from ell12.completion.sweeps import relief
+from ell12.completion.sweeps import row_terms
 from ell12.distributed.passes import Blocks
 from ell12.distributed.ratings import (
     describe,
@@ -318,18 +318,18 @@ class _Sweep:
 
     def __call__(self, x: LowRank) -> LowRank:
         """The matrix after the sweep, its factors balanced."""
-        entries, alpha = self.entries, self.penalty.alpha
-        root = np.sqrt(x.s)
+        entries, root = self.entries, np.sqrt(x.s)
         W, H = x.U * root, x.V * root
-        prior = W @ relief(W, H, self.penalty)
-        found = entries.blocks.total("sweep", half_sweep, H, alpha, each=entries.cut(prior))
-        W = entries.join(found.rows, prior / alpha)  # which is what rows without any entry become
+        ridge, prior = row_terms(W, H, self.penalty)
+        found = entries.blocks.total("sweep", half_sweep, H, ridge, each=entries.cut(prior))
+        W = entries.join(found.rows, prior / ridge)  # which is what rows without any entry become
         grams, rights = found.sums
-        return LowRank.from_factors(W, solve_columns(grams, rights, alpha, H @ relief(H, W, self.penalty)))
+        ridge, prior = row_terms(H, W, self.penalty)
+        return LowRank.from_factors(W, solve_columns(grams, rights, ridge, prior))
 
 
-def solve_columns(grams: Array, rights: Array, alpha: float, prior: Array) -> Array:
-    """Solve ``(G_j + alpha I) h_j = right_j + prior_j`` for each column j, G_j given by its upper triangle."""
+def solve_columns(grams: Array, rights: Array, ridge: float, prior: Array) -> Array:
+    """Solve ``(G_j + ridge I) h_j = right_j + prior_j`` for each column j, G_j given by its upper triangle."""
     rank = prior.shape[1]
     upper = np.triu_indices(rank)
     H = np.empty_like(prior)
@@ -337,7 +337,7 @@ def solve_columns(grams: Array, rights: Array, alpha: float, prior: Array) -> Ar
         part = slice(start, start + SOLVED_AT_ONCE)
         matrices = np.zeros((len(prior[part]), rank, rank), dtype=prior.dtype)
         matrices[:, upper[0], upper[1]] = matrices[:, upper[1], upper[0]] = grams[part]
-        matrices += alpha * np.eye(rank, dtype=prior.dtype)
+        matrices += ridge * np.eye(rank, dtype=prior.dtype)
         H[part] = np.linalg.solve(matrices, (rights[part] + prior[part])[:, :, None])[:, :, 0]
     return H
 

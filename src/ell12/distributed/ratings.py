@@ -145,14 +145,14 @@ def describe(block: RatingsBlock) -> RowsAndSums:
     return RowsAndSums({block.number: block.rows}, sums)
 
 
-def half_sweep(block: RatingsBlock, prior: Array, H: Array, alpha: float) -> RowsAndSums:
+def half_sweep(block: RatingsBlock, prior: Array, H: Array, ridge: float) -> RowsAndSums:
     """The rows of W solved for, given H, and what they say of the columns.
 
     Comes back: W; and for each column j the upper triangle of ``sum_i w_i w_i'`` over the rows i that are known
     there, beside ``sum_i o_ij w_i``.
     """
     rank = H.shape[1]
-    W = solve_rows(block.starts, block.columns, block.values, H, np.full(rank, alpha), prior)
+    W = solve_rows(block.starts, block.columns, block.values, H, np.full(rank, ridge), prior)
     upper = np.triu_indices(rank)
     known = block.sparse(np.ones_like(block.values, dtype=W.dtype), H.shape[0]).T
     grams = known @ (W[:, upper[0]] * W[:, upper[1]])

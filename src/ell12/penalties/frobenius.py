@@ -34,7 +34,7 @@ class SquaredFrobenius(Spectral):
         """``s / (1 + alpha step)``."""
         return s / (1 + self.alpha * step)
 
-    def slopes(self, s: Array) -> Array:
+    def slopes_of(self, s: Array) -> Array:
         """``alpha s``."""
         return self.alpha * s
 

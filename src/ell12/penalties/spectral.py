@@ -8,15 +8,24 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
+import scipy.sparse
 
-from ell12.backend import count_true, like, namespace, norm, positions
+from ell12.backend import all_finite, count_true, like, namespace, norm, positions
 from ell12.checks import set_numbers
 from ell12.operators.spectrum import norm_from_gram
 from ell12.penalties.separable import LogSum
-from ell12.protocols import Array, CertifyingPenalty, DifferencePenalty, Factored
+from ell12.protocols import Array, CertifyingPenalty, DifferencePenalty, Factored, offers
 from ell12.prox import prox_l12, prox_l12_spectral
 
 DENSE_NORM = 2**15  # the entries up to which the norm of a sparse matrix is found from the dense one
+
+
+class DistantMatrix(Protocol):
+    """A gradient that is elsewhere, such as on workers: it finds its norm there, in fewer passes over the data."""
+
+    def norm_beyond(self, U: Array | None, V: Array | None, enough: float) -> float:
+        """As `norm_beyond` of this module."""
+        ...
 
 
 class SpectralPenalty(CertifyingPenalty, Protocol):
@@ -56,7 +65,7 @@ class Spectral(ABC):
         """The singular values of the prox of a matrix that has these, falling as they do."""
 
     @abstractmethod
-    def slopes(self, s: Array) -> Array:
+    def slopes_of(self, s: Array) -> Array:
         """The derivatives by positive singular values."""
 
     @abstractmethod
@@ -77,22 +86,25 @@ class Spectral(ABC):
 
         With x = U diag(s) V' that is the size of ``G V + U diag(slopes)`` and of ``G'U + V diag(slopes)``, and
         what the norm of G has, beyond the spaces of U and V, above the slope at zero. At x = 0, where the
-        subtracted norm has no gradient, the singular value that one proximal step brings.
+        subtracted norm has no gradient, the singular value that one proximal step brings. It is infinite where x
+        or the gradient holds NaN or infinity.
         """
+        if not _is_finite(x):
+            return math.inf
         U, s, V = _factors(x)
         if s.shape[0] == 0:
-            top = like(np.array([spectral_norm(gradient)]), s)
-            return float(self.prox_values(top, 1.0)[0])
+            top = spectral_norm(gradient)
+            return float(self.prox_values(like(np.array([top]), s), 1.0)[0]) if top < math.inf else top
         slope = self.slope_at_zero(s.shape[0])
         beyond = norm_beyond(gradient, U, V, enough=slope) - slope
-        return max(self.tangent_violation(x, gradient), beyond, 0.0)
+        return max(beyond, self.tangent_violation(x, gradient), 0.0) if beyond < math.inf else beyond
 
     def tangent_violation(self, x: Any, gradient: Array) -> float:
         """The part of the violation that remains where the rank may not grow."""
         U, s, V = _factors(x)
         if s.shape[0] == 0:
             return 0.0
-        slopes = self.slopes(s)
+        slopes = self.slopes_of(s)
         return max(thin_norm(gradient @ V + U * slopes), thin_norm(gradient.T @ U + V * slopes))
 
 
@@ -131,7 +143,7 @@ class SpectralL12(Spectral):
         """`ell12.prox.prox_l12` of the singular values."""
         return prox_l12(s, self.alpha * step, l2_weight=self.l2_weight, nonnegative=True)
 
-    def slopes(self, s: Array) -> Array:
+    def slopes_of(self, s: Array) -> Array:
         """``alpha (1 - l2_weight s / ||s||)``."""
         return self.alpha * (1 - (self.l2_weight / (norm(s) or 1.0)) * s)
 
@@ -186,7 +198,7 @@ class SpectralLogSum(Spectral):
         """`ell12.LogSum.prox` of the singular values."""
         return self._of_values.prox(s, step)
 
-    def slopes(self, s: Array) -> Array:
+    def slopes_of(self, s: Array) -> Array:
         """``alpha / (theta + s)``."""
         return self.alpha / (self.theta + s)
 
@@ -249,7 +261,7 @@ class TruncatedNuclear(Spectral):
         shrunk = s - self.alpha * step
         return xp.where(positions(s) < self.rank, s, xp.where(shrunk > 0, shrunk, 0))
 
-    def slopes(self, s: Array) -> Array:
+    def slopes_of(self, s: Array) -> Array:
         """Alpha beyond the largest."""
         xp = namespace(s)
         return xp.where(positions(s) < self.rank, 0 * s, self.alpha)
@@ -316,9 +328,11 @@ def norm_beyond(G: Any, U: Array | None, V: Array | None, enough: float = 0.0) -
     Exact for small and for dense matrices; of large sparse ones by Lanczos, to a ten-thousandth, or, where the
     norm is surely below ``enough``, only a bound that is.
     """
-    if hasattr(G, "norm_beyond"):  # a matrix that is elsewhere knows how to do so in fewer passes
+    if offers(G, DistantMatrix):
         return G.norm_beyond(U, V, enough)
-    is_sparse = hasattr(G, "nnz")
+    is_sparse = scipy.sparse.issparse(G)
+    if not all_finite(G.data if is_sparse else G):
+        return math.inf
     if is_sparse and (math.prod(G.shape) > DENSE_NORM):
         return _lanczos_norm(G, U, V, enough)
     G = G.toarray() if is_sparse else G
@@ -353,6 +367,10 @@ def thin_norm(A: Array) -> float:
         return size
     gram = (A / size).T @ (A / size)
     return size * math.sqrt(max(float(xp.linalg.eigvalsh(gram)[-1]), 0.0))
+
+
+def _is_finite(x: Any) -> bool:
+    return all(map(all_finite, (x.U, x.s, x.V) if isinstance(x, Factored) else (x,)))
 
 
 def _factors(x: Any) -> tuple[Array, Array, Array]:
