@@ -13,7 +13,7 @@ from ell12.completion.leading import SPARE, WarmBlock
 from ell12.completion.loss import SweepLoss
 from ell12.completion.low_rank import LowRank
 from ell12.completion.observed import Observed
-from ell12.completion.proximal import check_needs, check_rank
+from ell12.completion.proximal import check_rank
 from ell12.penalties import SpectralL12
 from ell12.penalties.spectral import SpectralPenalty, thin_norm
 from ell12.protocols import Array, Iterate, Needs, Point
@@ -48,7 +48,7 @@ class AlternatingLeastSquares:
     n_threads: int = 1
     random_state: Any = 0
 
-    needs: ClassVar[Needs] = Needs(loss=SweepLoss, penalty=SpectralPenalty, x="factors")
+    needs: ClassVar[Needs] = Needs(SweepLoss, SpectralPenalty, "factors")
 
     def __post_init__(self) -> None:
         check_rank(self.max_rank)
@@ -60,7 +60,6 @@ class AlternatingLeastSquares:
         """Yield one iterate a sweep."""
         if not isinstance(penalty, SpectralL12) or penalty.alpha == 0:
             raise ValueError(f"alternating least squares needs a SpectralL12 with alpha > 0, got {penalty!r}")
-        check_needs(self, loss, penalty)
         sweep = loss.make_sweep(penalty, self.n_threads)
         max_rank = min(self.max_rank, *loss.observed.shape)
         x = start.x.truncate(max_rank) if start.x.rank else first_guess(loss.observed, max_rank, self.random_state)

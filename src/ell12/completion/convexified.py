@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from ell12.completion.forms import DenseForm, Estimate, FactoredForm, combined_norm, suits_dense
 from ell12.completion.leading import FullTriplets, WarmBlock
 from ell12.completion.loss import EntryLoss
-from ell12.completion.proximal import MatrixStep, MatrixSteps, check_needs, turns_back
+from ell12.completion.proximal import MatrixStep, MatrixSteps, turns_back
 from ell12.penalties.spectral import SpectralDifference
 from ell12.protocols import Iterate, Needs, Point
 
@@ -20,24 +20,26 @@ class _ConvexSteps:
     triplets: str
     random_state: Any
 
-    needs: ClassVar[Needs] = Needs(loss=EntryLoss, penalty=SpectralDifference, x="factors")
+    needs: ClassVar[Needs] = Needs(EntryLoss, SpectralDifference, "factors")
 
     def __post_init__(self) -> None:
         if self.triplets not in ("block", "full"):
             raise ValueError(f"triplets must be 'block' or 'full', got {self.triplets!r}")
 
-    def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate]:
-        """Yield one iterate a step, or one for each convex problem solved."""
-        check_needs(self, loss, penalty)
+    def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate | None]:
+        """Yield one iterate for each convex problem solved, and None after each step within one."""
         full = self.triplets == "full"
         form = DenseForm(loss) if full or suits_dense(loss) else FactoredForm(loss)
         take_step = MatrixSteps(loss, form, FullTriplets() if full else WarmBlock(start.x, rng=self.random_state))
         for step in self._steps(take_step, form.estimate(start.x), penalty):
+            if step is None:
+                yield None
+                continue
             # The objective is that of the whole problem, not of a convex one.
             value = loss.value(step.point.point) + penalty.value_of(step.point.x.s)
             yield step._replace(objective=value).iterate()
 
-    def _steps(self, take_step: MatrixSteps, x: Estimate, penalty: Any) -> Iterator[MatrixStep]:
+    def _steps(self, take_step: MatrixSteps, x: Estimate, penalty: Any) -> Iterator[MatrixStep | None]:
         raise NotImplementedError
 
 
@@ -59,7 +61,7 @@ class MatrixSequentialConvex(_ConvexSteps):
     triplets: str = "block"
     random_state: Any = 0
 
-    def _steps(self, take_step: MatrixSteps, x: Estimate, penalty: Any) -> Iterator[MatrixStep]:
+    def _steps(self, take_step: MatrixSteps, x: Estimate, penalty: Any) -> Iterator[MatrixStep | None]:
         step = take_step(x, penalty)
         while True:
             yield step
@@ -88,24 +90,21 @@ class MatrixDCA(_ConvexSteps):
     triplets: str = "block"
     random_state: Any = 0
 
-    def _steps(self, take_step: MatrixSteps, x: Estimate, penalty: Any) -> Iterator[MatrixStep]:
+    def _steps(self, take_step: MatrixSteps, x: Estimate, penalty: Any) -> Iterator[MatrixStep | None]:
         step = take_step(x, penalty)
         yield step
         slope, change = penalty.subtracted_gradient(step.point.x), penalty.alpha
         while True:
-            step = self._solve(take_step, step.point, penalty.convex, slope, self.inner_tol * change)
-            old, slope = slope, penalty.subtracted_gradient(step.point.x)
+            tol, k, x = self.inner_tol * change, 0, step.point
+            previous = x
+            for _ in range(self.inner_max_iter):
+                y = x + k / (k + 3) * (x - previous)
+                step = take_step(y, penalty.convex, slope)
+                k = 0 if turns_back(step.point, y, x) else k + 1
+                x, previous = step.point, x
+                if step.distance <= tol and not step.is_full:
+                    break
+                yield None
+            old, slope = slope, penalty.subtracted_gradient(x.x)
             change = max(combined_norm([(1.0, slope), (-1.0, old)]), 1e-8 * penalty.alpha)
             yield step._replace(distance=max(change, step.distance))
-
-    def _solve(self, take_step: MatrixSteps, x: Estimate, convex: Any, slope: Any, tol: float) -> MatrixStep:
-        """The convex problem, by FISTA."""
-        previous, k = x, 0
-        for _ in range(self.inner_max_iter):
-            y = x + k / (k + 3) * (x - previous)
-            step = take_step(y, convex, slope)
-            k = 0 if turns_back(step.point, y, x) else k + 1
-            x, previous = step.point, x
-            if step.distance <= tol and not step.is_full:
-                break
-        return step

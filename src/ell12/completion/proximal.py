@@ -13,9 +13,8 @@ from ell12.completion.leading import FullTriplets, WarmBlock
 from ell12.completion.loss import EntryLoss
 from ell12.completion.low_rank import LowRank
 from ell12.penalties.spectral import SpectralPenalty
-from ell12.protocols import Iterate, Needs, Point, missing
-
-ETA, DELTA = 0.8, 1e-4  # nmAPG's memory of the running average, and its least descent
+from ell12.protocols import Iterate, Needs, Point
+from ell12.solvers.acceleration import Nonmonotone
 
 
 class MatrixStep(NamedTuple):
@@ -88,7 +87,7 @@ class _MatrixAPG:
 
     max_rank: int | None = None
 
-    needs: ClassVar[Needs] = Needs(loss=EntryLoss, penalty=SpectralPenalty, x="factors")
+    needs: ClassVar[Needs] = Needs(EntryLoss, SpectralPenalty, "factors")
     form: ClassVar[Any] = DenseForm
     restarts: ClassVar[bool] = True
 
@@ -97,12 +96,15 @@ class _MatrixAPG:
 
     def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate]:
         """Yield one iterate a step."""
-        check_needs(self, loss, penalty)
         form = self.form(loss)
         take_step = MatrixSteps(loss, form, self._triplets(start.x), self.max_rank)
         x = form.estimate(start.x if self.max_rank is None else start.x.truncate(self.max_rank))
-        value = loss.value(x.point) + penalty.value(x.x)
-        return nonmonotone(take_step, penalty, x, value, self.restarts)
+        state = Nonmonotone(x, loss.value(x.point) + penalty.value(x.x))
+        while True:
+            step = state.advance(
+                lambda y, *_: take_step(y, penalty), turns_back=turns_back if self.restarts else None
+            )
+            yield step.iterate()
 
     def _triplets(self, x: LowRank) -> Any:
         raise NotImplementedError
@@ -160,43 +162,9 @@ class FullSVD(_MatrixAPG):
         return FullTriplets()
 
 
-def nonmonotone(take_step: Any, penalty: Any, x: Estimate, value: float, restart: bool) -> Iterator[Iterate]:
-    """The iterates of nmAPG (Li & Lin, NIPS 2015) from an estimate of this objective.
-
-    With ``restart`` the momentum begins anew where it leads uphill (O'Donoghue & Candès,
-    doi:10.1007/s10208-013-9150-3); what makes nmAPG converge does not depend on the momentum.
-    """
-    previous = z = x
-    t_previous, t = 0.0, 1.0
-    average, q = value, 1.0
-    while True:
-        y = x + (t_previous - 1) / t * (x - previous) + t_previous / t * (z - x)
-        step = take_step(y, penalty)
-        z = step.point
-        if not step.objective <= average - DELTA * step.square:
-            plain = take_step(x, penalty)
-            step = step.where(step.objective <= plain.objective, plain)
-        uphill = restart and turns_back(step.point, y, x)
-        x, previous = step.point, x
-        t_previous, t = (0.0, 1.0) if uphill else (t, (1 + math.sqrt(1 + 4 * t * t)) / 2)
-        q_previous, q = q, ETA * q + 1
-        average = (ETA * q_previous * average + step.objective) / q
-        yield step.iterate()
-
-
 def turns_back(new: Estimate, y: Mixture, x: Estimate) -> bool:
     """Whether the step from an extrapolated point goes against the move from x, seen at the known entries."""
     return inner(y.combine("prediction") - new.prediction, new.prediction - x.prediction) > 0
-
-
-def check_needs(solver: Any, loss: Any, penalty: Any) -> None:
-    """Raise unless loss and penalty have what the solver needs."""
-    for thing, protocol in ((loss, solver.needs.loss), (penalty, solver.needs.penalty)):
-        names = missing(thing, protocol)
-        if names:
-            raise TypeError(
-                f"{type(solver).__name__} cannot use {type(thing).__name__}: it lacks {', '.join(names)}"
-            )
 
 
 def check_rank(max_rank: Any, name: str = "max_rank") -> None:

@@ -30,7 +30,11 @@ def _unmet_by_x(kind: str, name: str, loss: Any, x: Array) -> str:
     if kind == "anything":
         return ""
     if (kind == "factors") != isinstance(x, Factored):
-        other = "factors" if kind == "factors" else "an array, not factors as FactoredAPG() or BlockAPG() take"
+        other = (
+            "factors"
+            if kind == "factors"
+            else "an array, not factors as BlockAPG(), FactoredAPG() or AlternatingLeastSquares() take"
+        )
         return f"{name} needs x to be {other}"
     if "vector" in kind and (x.ndim != 1 or is_complex(x)):
         return f"{name} needs x to be a vector of real numbers"

@@ -14,6 +14,7 @@ from ell12.completion.baselines.rival import PenalisedRival
 from ell12.completion.baselines.spectral_step import SpectralStep, iterate_at, next_basis
 from ell12.completion.power_method import leading_pair, merged_basis
 from ell12.protocols import Iterate, Point
+from ell12.solvers.acceleration import next_t
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,7 @@ class AISImpute(PenalisedRival):
             iterate = iterate_at(loss, penalty, new, base, self.max_rank, excess)
             yield iterate
             x, previous, ritz, ritz_previous = new, x, ritz_new, ritz
-            t_previous, t = t, (1 + math.sqrt(1 + 4 * t * t)) / 2
+            t_previous, t = t, next_t(t)
             if iterate.objective > value:
                 previous, t_previous, t = x, 1.0, 1.0
             value = iterate.objective

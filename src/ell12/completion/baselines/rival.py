@@ -8,7 +8,6 @@ import numpy as np
 
 from ell12.backend import is_numpy
 from ell12.completion.loss import EntryLoss
-from ell12.completion.proximal import check_needs
 from ell12.penalties.spectral import SpectralPenalty
 from ell12.protocols import CertifyingPenalty, Needs, Point
 
@@ -16,11 +15,10 @@ from ell12.protocols import CertifyingPenalty, Needs, Point
 class Rival:
     """A solver for NumPy arrays that bounds a rank or a norm by itself, and takes no penalty."""
 
-    needs: ClassVar[Needs] = Needs(loss=EntryLoss, penalty=CertifyingPenalty, x="factors")
+    needs: ClassVar[Needs] = Needs(EntryLoss, CertifyingPenalty, "factors")
 
     def check(self, loss: Any, penalty: Any) -> None:
         """Raise unless the problem is one for this rival."""
-        check_needs(self, loss, penalty)
         if not is_numpy(loss.observed.values):
             kind = type(loss.observed.values).__name__
             raise TypeError(f"this solver works on NumPy arrays, but the observed values are of type {kind}")
@@ -38,7 +36,7 @@ class Rival:
 class PenalisedRival(Rival):
     """A rival that takes a penalty of the singular values."""
 
-    needs: ClassVar[Needs] = Needs(loss=EntryLoss, penalty=SpectralPenalty, x="factors")
+    needs: ClassVar[Needs] = Needs(EntryLoss, SpectralPenalty, "factors")
 
     def check_penalty(self, penalty: Any) -> None:
         """Any will do."""
