@@ -2,7 +2,9 @@
 
 import os
 import signal
+import threading
 
+import dask
 import dask.array as da
 import dask.dataframe as dd
 import numpy as np
@@ -25,6 +27,7 @@ from ell12 import (
 )
 from ell12.distributed import complete_matrix as distributed_completion
 from ell12.distributed import sum_loss
+from ell12.distributed.failures import LOST, reaching
 
 ROWS, COLUMNS, CHUNK = 300, 6, 60
 PENALTY = L12(0.05, 0.5)
@@ -60,6 +63,14 @@ def at_iteration(n, action):
         return False
 
     return stop
+
+
+def wait_for_both(client):
+    """Wait until a killed worker is replaced; on a busy machine its nanny may have given up."""
+    try:
+        client.wait_for_workers(2, timeout=30)
+    except TimeoutError:
+        client.restart(timeout=60)
 
 
 def test_blocks_stay_on_both_workers_and_tasks_have_names(client, data):
@@ -116,7 +127,7 @@ def test_completion_goes_on_when_a_worker_is_killed(client):
     near = complete_matrix(np.where(known, X, np.nan), 0.5, engine="als", max_rank=3, tol=1e-8)
     assert far.converged
     np.testing.assert_allclose(far.to_array(), near.to_array(), rtol=0, atol=1e-8)
-    client.wait_for_workers(2)
+    wait_for_both(client)
 
 
 @pytest.mark.parametrize("persist", [True, False])
@@ -130,7 +141,7 @@ def test_a_killed_worker_does_not_change_the_solution(client, data, persist):
     assert result.converged
     np.testing.assert_allclose(result.x, near.x, rtol=0, atol=1e-8)
     assert victim not in client.run(os.getpid).values()
-    client.wait_for_workers(2)
+    wait_for_both(client)
 
 
 class Closing:
@@ -161,3 +172,53 @@ def test_a_lost_scheduler_is_an_error_that_holds_the_best_iterate(data):
     reached = near.value(near.point(x)) + PENALTY.value(caught.value.coef)
     assert reached == pytest.approx(min(result.history["objective"]), rel=1e-12)
     assert reached < near.value(near.point(near.start()))
+
+
+QUIET = {"processes": False, "dashboard_address": ":0", "silence_logs": 50}
+
+
+def test_a_cluster_without_workers_is_an_error_after_a_while(data):
+    A, b = data
+    short = dask.config.set({"ell12.no-workers-timeout": "2 s"})
+    with LocalCluster(n_workers=0, **QUIET) as cluster, Client(cluster), short:
+        for fit in (L12Regressor(0.1).fit, L12Classifier(0.1).fit):
+            with pytest.raises(DataUnavailable, match="for 2 seconds it has had no worker"):
+                fit(chunked(A), chunked(b > 0))
+
+
+def test_a_worker_that_comes_late_is_waited_for(data):
+    A, b = data
+    with LocalCluster(n_workers=0, threads_per_worker=1, **QUIET) as cluster, Client(cluster):
+        timer = threading.Timer(2.0, cluster.scale, [1])
+        timer.start()
+        assert L12Regressor(0.1).fit(chunked(A), chunked(b)).score(chunked(A), chunked(b)) > 0.9
+        timer.join()
+
+
+def test_where_the_last_worker_goes_the_best_iterate_is_kept(data):
+    A, b = data
+    short = dask.config.set({"ell12.no-workers-timeout": 2})
+    with LocalCluster(n_workers=1, threads_per_worker=1, **QUIET) as cluster, Client(cluster), short:
+        loss = sum_loss(HuberLoss, chunked(A), chunked(b), scale=1 / ROWS)
+        leave = at_iteration(4, lambda: cluster.sync(cluster.workers[0].close))
+        with pytest.raises(DataUnavailable, match="no worker") as caught:
+            minimize(loss, PENALTY, tol=1e-9, stop=leave, max_seconds=5)
+    assert caught.value.result.status is Status.DATA_LOST
+    assert caught.value.result.n_iter >= 3
+
+
+def test_a_timeout_of_dask_itself_keeps_the_best_iterate(data):
+    A, b = data
+    with (
+        dask.config.set({"distributed.scheduler.no-workers-timeout": "1s"}),
+        LocalCluster(n_workers=0, **QUIET) as cluster,
+        Client(cluster),
+        pytest.raises(DataUnavailable, match="NoWorkerError"),
+    ):
+        L12Regressor(0.1).fit(chunked(A), chunked(b))
+
+
+@pytest.mark.parametrize("lost", LOST)
+def test_every_loss_of_workers_is_told_as_one(lost):
+    with pytest.raises(DataUnavailable, match=f"{lost.__name__} gone"), reaching(None):
+        raise type(lost.__name__, (lost,), {"__init__": lambda _: None, "__str__": lambda _: "gone"})

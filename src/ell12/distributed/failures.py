@@ -3,14 +3,31 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from concurrent.futures import CancelledError
 from typing import Any
 
-from distributed import Client, KilledWorker, get_client
+import dask
+from dask.delayed import Delayed
+from dask.utils import parse_timedelta
+from distributed import Client, KilledWorker, get_client, scheduler, wait
 from distributed.comm import CommClosedError
 
 from ell12.protocols import DataUnavailable
+
+# How long a cluster may have no worker at all: a lost one is back within seconds, a job in a queue takes minutes.
+# Changed by ``dask.config.set({"ell12.no-workers-timeout": "10 min"})``.
+TIMEOUT = "60 s"
+LOOK = 1.0  # seconds between two looks at whether there are workers
+
+_older_dask_lacks = ("NoValidWorkerError", "NoWorkerError")
+LOST: tuple[type[Exception], ...] = (
+    CancelledError,
+    CommClosedError,
+    KilledWorker,
+    *(getattr(scheduler, name) for name in _older_dask_lacks if hasattr(scheduler, name)),
+)
 
 
 def active_client() -> Client | None:
@@ -28,8 +45,39 @@ def reaching(client: Any) -> Iterator[None]:
         raise _unavailable(f"its client is {client.status}")
     try:
         yield
-    except (CancelledError, CommClosedError, KilledWorker) as error:
+    except LOST as error:
         raise _unavailable(f"{type(error).__name__} {error}".strip()) from error
+
+
+def compute(client: Any, tasks: Sequence[Delayed]) -> list[Any]:
+    """What the tasks give. Raise `ell12.protocols.DataUnavailable` where they cannot be run any more."""
+    with reaching(client):
+        own = getattr(
+            dask.base.get_scheduler(), "__self__", None
+        )  # a scheduler chosen by Dask's settings goes first
+        if client is None or not isinstance(own, Client):
+            return list(dask.compute(*tasks, optimize_graph=False))
+        futures = client.compute(list(tasks), optimize_graph=False)
+        _wait(client, futures)
+        return client.gather(futures)
+
+
+def _wait(client: Any, futures: list[Any]) -> None:
+    """Wait for the futures, but not for ever where there is no worker."""
+    limit = parse_timedelta(dask.config.get("ell12.no-workers-timeout", TIMEOUT))
+    seen = time.monotonic()
+    while True:
+        try:
+            wait(futures, timeout=min(LOOK, limit))
+            return
+        except TimeoutError:
+            if client.status != "running" or client.nthreads():
+                seen = time.monotonic()
+            elif time.monotonic() - seen > limit:
+                client.cancel(futures)
+                raise _unavailable(
+                    f"for {limit:g} seconds it has had no worker (the setting ell12.no-workers-timeout of Dask)"
+                ) from None
 
 
 def _unavailable(reason: str) -> DataUnavailable:

@@ -9,7 +9,7 @@ from typing import Any
 import dask
 from dask.delayed import Delayed, delayed
 
-from ell12.distributed.failures import active_client, reaching
+from ell12.distributed.failures import active_client, compute
 
 SHORT = 2**16  # bytes
 LARGE_GRAPHS = {"distributed.admin.large-graph-warning-threshold": "1GB"}  # what goes out is no mistake
@@ -59,15 +59,12 @@ class Blocks:
             parts = [add(group, dask_key_name=f"ell12-sum-{token}-{level}-{i}") for i, group in enumerate(groups)]
             level += 1
         self.passes += 1
-        with reaching(self._client), dask.config.set(LARGE_GRAPHS):
-            (result,) = dask.compute(parts[0], optimize_graph=False)
-        return result
+        with dask.config.set(LARGE_GRAPHS):
+            return compute(self._client, parts)[0]
 
     def fetch(self, number: int) -> Any:
         """One block, brought to this process."""
-        with reaching(self._client):
-            (block,) = dask.compute(self.blocks[number], optimize_graph=False)
-        return block
+        return compute(self._client, [self.blocks[number]])[0]
 
 
 def _call(function: Callable[..., Any], block: Any, own: tuple[Any, ...], arguments: tuple[Any, ...]) -> Any:

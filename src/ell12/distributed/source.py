@@ -18,7 +18,7 @@ from distributed import Future
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
 from ell12.distributed.blocks import Kind, make_block
-from ell12.distributed.failures import active_client, reaching
+from ell12.distributed.failures import active_client, compute, reaching
 from ell12.distributed.passes import Blocks
 
 KEPT_SHARE = 0.5  # of the workers' memory: the rest is theirs to work with
@@ -78,8 +78,7 @@ def _beside_rows(values: Any, X: da.Array, name: str) -> da.Array:
 def _count_rows(values: da.Array) -> tuple[int, ...]:
     """The lengths of the chunks: one pass."""
     first = values if values.ndim == 1 else values.rechunk({1: -1})
-    with reaching(active_client()):
-        return dask.compute(*(delayed(len)(chunk) for chunk in chunks(first)), optimize_graph=False)
+    return tuple(compute(active_client(), [delayed(len)(chunk) for chunk in chunks(first)]))
 
 
 def make_blocks(kind: Kind, X: da.Array, y: da.Array, weight: da.Array | None, persist: bool | str) -> Blocks:
