@@ -13,13 +13,11 @@ from typing import Annotated, Any, TextIO
 
 from ell12 import __version__
 from ell12.commands import CommandError, printable, say
+from ell12.commands.progress import SECONDS_PER_LINE
 from ell12.experiments import EXPERIMENTS
 from ell12.experiments.run import RunDisplay, RunOutcome, RunState, run
 
 NEEDED = ("typer", "rich", "matplotlib", "jinja2")
-SECONDS_PER_LINE = 10.0  # between lines of progress where there is no terminal to draw a bar on
-
-
 PresetName = StrEnum("PresetName", ["quick", "paper"])
 
 

@@ -349,7 +349,7 @@ def test_a_chosen_strength_grows_with_the_ratings(ratings):
     shown = []
     completion, _, sentences = rating_fit.fit(observed, model, 0.3, (1.0, 5.0), lambda *words: shown.append(words))
     train, _ = observed.split(0.3, 0)
-    chosen = rating_fit.choose(train, model, lambda *words: None)
+    chosen = rating_fit.choose_by_hidden(train, model, lambda *words: None)
     assert completion.alpha == pytest.approx(chosen.alpha * np.sqrt(len(ratings) / train.n_observed))
     assert len(sentences) == 2
     assert [done for _, done in shown] == sorted(done for _, done in shown)

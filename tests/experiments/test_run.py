@@ -8,7 +8,7 @@ from importlib import import_module
 import pytest
 
 from ell12.commands import CommandError
-from ell12.experiments import EXPERIMENTS, PRESETS, experiment, workers
+from ell12.experiments import EXPERIMENTS, PRESET_NAMES, experiment, workers
 from ell12.experiments import run as run_module
 from ell12.experiments.compressed_sensing import study as compressed_sensing
 from ell12.experiments.rows import FILE, key_of, read_rows
@@ -247,7 +247,7 @@ def without_times(value):
     return value
 
 
-@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("preset", PRESET_NAMES)
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_trials_are_distinct_and_follow_the_seed(name, preset):
     module = experiment(name)

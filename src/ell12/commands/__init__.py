@@ -2,8 +2,10 @@
 
 import re
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 # A terminal obeys control characters instead of showing them. Marks of writing direction can make a line read as
 # another. Lone surrogates stand for bytes that are no text.
@@ -28,6 +30,15 @@ def printable(text: str) -> str:
 def say(text: str, failed: bool = False) -> None:
     """Print one line. Every message goes through here or `printable`: names of files and ids may hold anything."""
     print(printable(text), file=sys.stderr if failed else sys.stdout, flush=True)
+
+
+def check_folder(folder: Path, create: bool = False) -> None:
+    """Raise if nothing can be written to a folder, which is made if wanted."""
+    with explained(f"cannot write to the folder {folder}"):
+        if create:
+            folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
 
 
 @contextmanager

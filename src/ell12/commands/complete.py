@@ -3,14 +3,13 @@
 import csv
 import math
 import os
-import tempfile
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from ell12.commands import CommandError, explained, say
+from ell12.commands import CommandError, check_folder, say
 
 Center = StrEnum("Center", ["auto", "none", "mean", "columns", "biases"])  # what is taken off the ratings before
 Duplicates = StrEnum("Duplicates", ["last", "first", "mean", "error"])  # what counts of a pair that is rated twice
@@ -124,8 +123,7 @@ def plan_targets(source: Path, out: list[Path], predict: Path | None, force: boo
         if target.suffix == ".csv" and predict is None:
             raise CommandError(f"{target} would hold predictions: say for which pairs with --predict FILE")
         _check_overwriting(target, sources, force)
-        with explained(f"cannot write to the folder {target.parent}"), tempfile.TemporaryFile(dir=target.parent):
-            pass
+        check_folder(target.parent)
     if predict is not None and not any(target.suffix == ".csv" for target in targets):
         raise CommandError("--predict needs a .csv file among the --out to write the predictions to")
     return targets

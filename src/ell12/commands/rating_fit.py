@@ -57,12 +57,12 @@ def fit(
         If the user stopped it.
     """
     train, hidden = _split(observed, held_out, model.seed)
-    choice = choose(train, model, show)
+    choice = choose_by_hidden(train, model, show)
     sentences = []
     if hidden is not None:
         measured = _complete(train, choice, model, _shown(show, "measuring the error on hidden ratings", 0.9))
         sentences = describe_error(measured, train, hidden, limits)
-        growth = math.sqrt(observed.n_observed / train.n_observed)  # as noise has it
+        growth = math.sqrt(observed.n_observed / train.n_observed)  # the noise grows so
         alpha = choice.alpha if model.alpha is not None else choice.alpha * growth
         choice = replace(choice, alpha=alpha, x0=measured.x)
     completion = _complete(observed, choice, model, _shown(show, "fitting all ratings", 0.95))
@@ -78,7 +78,7 @@ def _split(observed: Observed, held_out: float, seed: int) -> tuple[Observed, Ob
     return train, hidden
 
 
-def choose(train: Observed, model: RatingModel, show: Show) -> RatingChoice:
+def choose_by_hidden(train: Observed, model: RatingModel, show: Show) -> RatingChoice:
     """What was asked for, and the rest by ratings that are hidden once more."""
     options = Options.suited_to(
         train,

@@ -3,7 +3,6 @@
 import glob
 import math
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,7 +14,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from ell12.commands import CommandError, printable, say
+from ell12.commands import CommandError, check_folder, printable, say
 from ell12.commands.image_files import SUFFIXES, ImageFileError, Picture, check_target, read_image, write_image
 from ell12.minimization import Status
 from ell12.restoration import Restoration, deblur_tv, denoise_tv, inpaint_tv
@@ -68,7 +67,7 @@ BoundaryOption = Annotated[
 Channels = Annotated[
     int | None, typer.Option(metavar="AXIS", help="The axis of the colours, for arrays; image files say it.")
 ]
-MaxIter = Annotated[int, typer.Option(min=1, help="Stop after so many iterations.")]
+MaxIter = Annotated[int, typer.Option(min=1, help="The largest number of iterations.")]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite what is there.")]
 
 
@@ -87,7 +86,7 @@ def denoise(
     noise: Noise = None,
     smoothing: Smoothing = 0.01,
     boundary: BoundaryOption = Boundary.neumann,
-    spins: Annotated[int, typer.Option(min=1, help="Average over so many flipped copies.")] = 1,
+    spins: Annotated[int, typer.Option(min=1, help="The number of flipped copies to average over.")] = 1,
     channels: Channels = None,
     max_iter: MaxIter = 1000,
     force: Force = False,
@@ -251,7 +250,7 @@ def plan(sources: Sequence[str], target: Path, force: bool) -> list[Pair]:
     into_folder = several or target.is_dir()
     pairs = [(path, target / path.name if into_folder else target) for path in paths]
     _check_pairs(pairs, force)
-    _check_folder(target if into_folder else target.parent, create=into_folder)
+    check_folder(target if into_folder else target.parent, create=into_folder)
     return pairs
 
 
@@ -284,16 +283,6 @@ def _check_pairs(pairs: Sequence[Pair], force: bool) -> None:
     if there and not force:
         others = f" (and {len(there) - 1} more)" if len(there) > 1 else ""
         raise CommandError(f"{there[0]} is there already{others}: add --force to overwrite it")
-
-
-def _check_folder(folder: Path, create: bool) -> None:
-    try:
-        if create:
-            folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        raise CommandError(f"cannot write to the folder {folder}: {error.strerror}") from error
 
 
 @contextmanager

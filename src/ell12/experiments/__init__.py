@@ -18,7 +18,7 @@ EXPERIMENTS = {
     "level-curves": "level_curves",
     "prox": "prox",
 }
-PRESETS = ("quick", "paper")
+PRESET_NAMES = ("quick", "paper")
 
 
 def experiment(name: str) -> Any:

@@ -104,11 +104,11 @@ def verdict(
     return Verdict(claim, total, numbers, reason[:1].upper() + reason[1:] + ".", setting)
 
 
-def on_images(images: list[Any]) -> str:
-    """Images as places of a claim."""
+def on_each(images: list[Any]) -> str:
+    """Images, as the places of a claim."""
     return f"on {', '.join(images)}"
 
 
 def at_i(grid: list[Any]) -> str:
-    """Numbers i of a grid of strengths as places of a claim."""
+    """Numbers i of a grid of strengths, as the places of a claim."""
     return f"at i = {listed(grid)}"

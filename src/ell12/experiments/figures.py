@@ -23,7 +23,7 @@ from ell12.wording import number, power_of_ten
 # What matplotlib draws with -> what the page's style sheet calls it.
 INK, GRID, ACCENT = "#222222", "#d0d0d0", "#2166ac"
 SERIES = ("#0072b2", "#d55e00", "#009e73", "#aa3e98", "#8a6d00", "#4d4d66", "#c4314b")
-_NAMES = {INK: "currentColor", GRID: "var(--grid)", ACCENT: "var(--accent)"} | {
+_PAGE_COLOURS = {INK: "currentColor", GRID: "var(--grid)", ACCENT: "var(--accent)"} | {
     colour: f"var(--series-{number})" for number, colour in enumerate(SERIES, start=1)
 }
 DASHES: dict[str, Any] = {"solid": "-", "dashed": (0, (5, 2)), "dotted": (0, (1.2, 1.6))}
@@ -138,7 +138,7 @@ def _embed(svg: str, name: str, title: str, description: str) -> str:
     body = body.replace('xlink:href="#', f'href="#{name}-')
     body = re.sub(r"font: ([\d.]+)px [^;\"]*", r"font-size: \1px", body)
     body = re.sub(r'\bd="[^"]*"', lambda path: _shorten(path[0]), body)
-    for colour, variable in _NAMES.items():
+    for colour, variable in _PAGE_COLOURS.items():
         body = body.replace(colour, variable)
     head = f'<svg {view_box[0] if view_box else ""} role="img" aria-labelledby="{name}-title {name}-desc">'
     words = f'<title id="{name}-title">{escape(title)}</title><desc id="{name}-desc">{escape(description)}</desc>'

@@ -19,7 +19,7 @@ from ell12.files import write_atomically
 Row = dict[str, Any]
 
 FILE = "rows.jsonl"
-MOST_LEVELS = 20  # of lists and dictionaries inside each other; our rows have at most five
+DEEPEST_NEST = 20  # of lists and dictionaries inside each other; our rows have at most five
 FIELDS = ("key", "experiment", "settings", "results", "environment", "check")
 
 
@@ -103,7 +103,7 @@ def _parse(line: bytes) -> Row | None:
         row = json.loads(line)
     except (ValueError, RecursionError):  # no JSON, no UTF-8, or nested without end
         return None
-    if not isinstance(row, dict) or set(row) != set(FIELDS) or _is_deeper(row, MOST_LEVELS):
+    if not isinstance(row, dict) or set(row) != set(FIELDS) or _is_deeper(row, DEEPEST_NEST):
         return None
     check = row["check"]
     return row if check == _check({name: row[name] for name in FIELDS[:-1]}) else None

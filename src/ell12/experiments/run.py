@@ -17,7 +17,7 @@ from pathlib import Path
 
 from ell12 import __version__
 from ell12.commands import CommandError, explained
-from ell12.experiments import EXPERIMENTS, PRESETS, experiment
+from ell12.experiments import EXPERIMENTS, PRESET_NAMES, experiment
 from ell12.experiments.rows import (
     FILE,
     Row,
@@ -124,8 +124,8 @@ def run(
 
 
 def _plan(names: Sequence[str], preset: str, seed: int, repeats: int | None) -> list[Trial]:
-    if preset not in PRESETS:
-        raise CommandError(f"unknown preset {preset!r}; there are: {', '.join(PRESETS)}")
+    if preset not in PRESET_NAMES:
+        raise CommandError(f"unknown preset {preset!r}; there are: {', '.join(PRESET_NAMES)}")
     try:
         modules = {name: experiment(name) for name in names or EXPERIMENTS}
     except ValueError as error:
@@ -133,7 +133,7 @@ def _plan(names: Sequence[str], preset: str, seed: int, repeats: int | None) -> 
     trials = [Trial(name, s) for name, module in modules.items() for s in module.trials(preset, seed)]
     if repeats is not None:
         trials = [trial for trial in trials if trial.repeat < repeats]
-    # Once every kind of trial has been seen the time left is well known: first repeats come first.
+    # First repeats come first: once every kind of trial has been timed, the time left is well known.
     return sorted(trials, key=lambda trial: trial.repeat)
 
 

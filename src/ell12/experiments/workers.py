@@ -169,7 +169,7 @@ def _held_back(number: int) -> Iterator[None]:
 
 
 def _work(connection: Connection) -> None:
-    # Ctrl-C goes to every process of a terminal, and `minimize` would turn it into a short result: not here.
+    # Ctrl-C goes to every process of a terminal. Here it is ignored, or `minimize` would return a shorter run.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_leave_with_parent, daemon=True).start()
     while True:

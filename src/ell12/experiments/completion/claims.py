@@ -10,7 +10,7 @@ from ell12.experiments.claims import (
     answer,
     faster,
     lower_at_end,
-    on_images,
+    on_each,
     time_ratio,
     verdict,
 )
@@ -28,7 +28,7 @@ RIVALS = (NUCLEAR, SKETCHY, *FACTORIZATIONS, "FaNCL")
 # One engine, with and without the subtracted norm, and for log-sum.
 BLOCK, CONVEX, LOG_SUM = "nmAPG(block)", "nuclear norm(block)", "log-sum(block)"
 ERRORS = {"all pixels": "rmse", "missing pixels": "rmse_missing"}
-AS_PRINTED = 0.5  # a gain of at least this part of the printed one counts as such
+AS_PRINTED = 0.5  # "about as much as printed" means at least this part of the printed gain
 
 
 def of_study(rows: Sequence[Row], study: str) -> Trials:
@@ -72,7 +72,7 @@ def _lowest(table: Trials, where: str) -> Verdict:
         )
     claim = f"{OURS} achieves the lowest RMSE of all methods on every image"
     numbers = f"RMSE x 100: {'; '.join(shown)}."
-    return verdict(claim, answers, ("lowest", "not lowest"), numbers, where, on_images)
+    return verdict(claim, answers, ("lowest", "not lowest"), numbers, where, on_each)
 
 
 def _worst(place: Any, against: dict[str, Answer]) -> Answer:
@@ -131,7 +131,7 @@ def _gain(table: Trials) -> Verdict:
             answers.append(answer(image, mean >= AS_PRINTED * printed))
     words = ("at least half the printed gain", "less than half the printed gain")
     claim = "l1-2 lowers the RMSE of the nuclear norm by about as much as the table prints"
-    return verdict(claim, answers, words, f"Change of RMSE: {'; '.join(shown)}.", "all pixels", on_images)
+    return verdict(claim, answers, words, f"Change of RMSE: {'; '.join(shown)}.", "all pixels", on_each)
 
 
 def gains(table: Trials, image: str) -> tuple[Values, float]:
@@ -148,4 +148,4 @@ def _faster(table: Trials, method: str, rival: str) -> Verdict:
     ratios = "; ".join(f"{image} {time_ratio(*pair)}" for image, pair in pairs.items())
     claim = f"{method} is faster than {rival} on every image"
     numbers = f"CPU time of {rival} / {method}: {ratios}."
-    return verdict(claim, answers, ("faster", "slower"), numbers, "CPU time", on_images)
+    return verdict(claim, answers, ("faster", "slower"), numbers, "CPU time", on_each)

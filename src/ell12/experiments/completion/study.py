@@ -35,7 +35,7 @@ PAPER_SIZE, PAPER_RANK = 512, 200
 ALPHA_FACTORS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 RANK_FRACTIONS = (0.02, 0.05, 0.1, 0.2, 0.4)  # of the side
 THETAS = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0)  # and sqrt(alpha), FaNCL's own
-PICTURE_SIDE, PICTURE_SCALE = 128, 0.2  # of a difference image: its pixels a side, the difference that is black
+PICTURE_SIDE, PICTURE_SCALE = 128, 0.2  # a difference image: its pixels a side, and the difference drawn black
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def _sketchy(problem: ImageToComplete) -> tuple[Any, Any]:
     return NoPenalty(), SketchyCGM(radius=max(solution.x.nuclear_norm(), 1e-12), rank=problem.rank)
 
 
-# The paper's, by its names, then ours.
+# The paper's methods under the paper's names, then ours.
 METHODS: dict[str, CompletionMethod] = {
     "AIS-Impute": CompletionMethod(_l12(AISImpute(), l2_weight=0.0)),
     SKETCHY: CompletionMethod(_sketchy),
@@ -101,7 +101,7 @@ METHODS: dict[str, CompletionMethod] = {
     ),
     "DCA(block)": CompletionMethod(_l12(MatrixDCA())),
 }
-# The engines of one objective need no curve and no picture each.
+# Several methods minimise one objective: one of them stands for all in curves and pictures.
 IN_TABLE = tuple(method for method in METHODS if method != "log-sum(block)")
 ALONG_PATH = tuple(
     method for method in METHODS if method not in ("nmAPG", "nmAPG(full SVD)", "DCA(block)", "FaNCL")
@@ -114,7 +114,7 @@ PICTURED = tuple(method for method in IN_TABLE if method not in ("nmAPG(block)",
 class CompletionSize:
     """The size of a study: the side of the images, the repeats of the table, and the limits of a run.
 
-    SketchyCGM, of which an iteration is ten steps and a decomposition, would use up any limit: it has its own.
+    SketchyCGM has its own limit: one of its iterations is ten steps and a decomposition.
     """
 
     size: int
@@ -159,7 +159,7 @@ def trials(preset: str, seed: int) -> list[dict[str, Any]]:
         found.append(_settings(size, seed, "theta", image, "log-sum(block)", 0, theta=theta))
     for repeat, image, method in product(range(size.n_repeats), IMAGES, CENTRED):
         found.append(_settings(size, seed, "centring", image, method, repeat, center=True))
-        if method not in IN_TABLE:  # what the table has uncentred is not run again
+        if method not in IN_TABLE:  # the others are in the table without centring
             found.append(_settings(size, seed, "centring", image, method, repeat))
     return found
 

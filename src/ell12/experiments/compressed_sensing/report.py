@@ -45,7 +45,7 @@ def section(rows: Sequence[Row]) -> Section:
         name=NAME,
         title=TITLE,
         asked=words.asked(rows, chosen),
-        found=(*words.closeness(chosen), *map(words.ratio_words, chosen)),
+        found=(*words.closeness(chosen), *map(words.headline_ratios, chosen)),
         reasons=(*words.dca_words(chosen), *words.scp_words(chosen)),
         verdicts=tuple(verdicts(rows)),
         parts=tuple(map(_part, chosen)),

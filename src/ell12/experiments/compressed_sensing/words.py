@@ -80,7 +80,7 @@ def closeness(setups: Sequence[Trials]) -> list[str]:
     return [f"The errors of {OURS} differ from the printed ones by a typical factor of {words}.{closer}"]
 
 
-def ratio_words(trials: Trials) -> str:
+def headline_ratios(trials: Trials) -> str:
     """The ratios of the paper's headline, at the last i."""
     last, printed = trials.places[-1], paper()[NAME]["cpu_seconds"]
     phrases = [

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ell12.datasets import STAND_INS
-from ell12.experiments.claims import Answer, answer, at_i, bounded, lower, on_images, verdict
-from ell12.experiments.denoising.extras import BLUR, BOUNDS, EXACT, LINES, WEIGHTS
+from ell12.experiments.claims import Answer, answer, at_i, bounded, lower, on_each, verdict
+from ell12.experiments.denoising.extras import BLUR, BOUNDS, LINES, RECOVERED, WEIGHTS
 from ell12.experiments.denoising.study import ACCURATE, ALTMIN, DCA, METHODS, NAME, READINGS, RULES, STRENGTHS
 from ell12.experiments.report import Outcome, Verdict, paper
 from ell12.experiments.rows import Row
@@ -16,9 +16,10 @@ from ell12.experiments.statistics import Values, logarithms, summarize
 from ell12.experiments.trials import Trials
 from ell12.wording import percent, scientific, span
 
-# AltMin as the paper may have run it, stopped early, and as carefully as DCA; both methods obey the same rule.
+# Two ways to compare AltMin with DCA, both under the same rule: stopped early with rough inner solutions, as the
+# paper may have done, and run on with accurate ones.
 PAIRS = ((ALTMIN, "loose"), (ACCURATE, "strict"))
-COMPARABLE = 0.05  # an error that is higher by this fraction at most counts as comparable
+COMPARABLE = 0.05  # "as well as DCA" means an error at most this fraction higher; the paper gives no bound
 PAPERS = 1.0  # the paper's l2_weight
 # What is restored: the study, and whether its images are drawn.
 KINDS = {
@@ -27,7 +28,7 @@ KINDS = {
     "deblurring photographs": (BLUR, False),
     "deblurring drawn images": (BLUR, True),
 }
-LEVEL = 0.1  # PSNR closer than this, in dB, counts as level
+LEVEL = 0.1  # two PSNR (dB) closer than this count as level: no eye sees the difference
 
 
 def of_study(rows: Sequence[Row], study: str, **settings: Any) -> Trials:
@@ -76,7 +77,7 @@ def mean_ratio(ended: Trials, method: str, i: int) -> float:
     return math.exp(summarize(logs.values()).mean) if logs else math.nan
 
 
-def ratio_words(ended: Trials, method: str, i: int) -> str:
+def bounded_ratio(ended: Trials, method: str, i: int) -> str:
     """The ratio in words, as a bound where one of the two ended at its limit."""
     return bounded(mean_ratio(ended, method, i), ended.at(method, i), ended.at(DCA, i))
 
@@ -143,14 +144,14 @@ def _all_ratios(ended: Trials, method: str) -> str:
     """The ratios at every i where they are few, else their range and both ends."""
     grid = ended.places
     few = len(grid) <= 8
-    shown = [f"{ratio_words(ended, method, i)} at i = {i}" for i in (grid if few else (grid[0], grid[-1]))]
+    shown = [f"{bounded_ratio(ended, method, i)} at i = {i}" for i in (grid if few else (grid[0], grid[-1]))]
     if few:
         return "; ".join(shown)
     ratios = [ratio for i in grid if not math.isnan(ratio := mean_ratio(ended, method, i))]
     return f"{span(ratios)}, {' and '.join(shown)}" if ratios else "no rows"
 
 
-# What the paper says of the penalty itself: that it has outperformed the l1 norm of the differences.
+# The paper says of the penalty itself that it outperforms the l1 norm of the differences.
 
 
 def _outperforms(rows: Sequence[Row]) -> list[Verdict]:
@@ -185,7 +186,7 @@ def _gain_verdict(claim: str, gains: dict[str, float], setting: str) -> Verdict:
         for image, gain in gains.items()
     ]
     numbers = f"PSNR: {'; '.join(f'{image} {gain:+.2f} dB' for image, gain in gains.items())}."
-    return verdict(claim, answers, ("better", "worse"), numbers, setting, on_images)
+    return verdict(claim, answers, ("better", "worse"), numbers, setting, on_each)
 
 
 def fewest_lines(rows: Sequence[Row], weight: float, bounds: str) -> int | None:
@@ -194,7 +195,7 @@ def fewest_lines(rows: Sequence[Row], weight: float, bounds: str) -> int | None:
     errors = {row["settings"]["lines"]: row["results"]["relative_error"] for row in chosen.rows}
     fewest = None
     for count in sorted(errors, reverse=True):
-        if errors[count] is None or errors[count] > EXACT:
+        if errors[count] is None or errors[count] > RECOVERED:
             break
         fewest = count
     return fewest

@@ -21,10 +21,10 @@ WEIGHTS, BLUR, LINES = "l2-weight", "deblurring", "radial lines"
 NOISE = {WEIGHTS: 0.05, BLUR: 0.01}
 BLUR_WIDTH = 1.5  # standard deviation of the Gaussian, in pixels
 BOUNDS = {"any": None, "not negative": (0.0, None)}
-EXACT = 1e-3  # a relative error below which the phantom counts as recovered
-FACTOR = math.sqrt(2)  # between neighbouring strengths
-MOST = 16  # strengths tried in one direction
-NO_GAIN = 0.02  # dB; a search goes on while the next strength gains more
+RECOVERED = 1e-3  # a relative error below which the phantom counts as recovered
+# The search for the best strength: neighbours differ by the factor, at most 16 are tried in each direction, and a
+# direction ends when the next strength gains less than NO_GAIN dB.
+FACTOR, MOST, NO_GAIN = math.sqrt(2), 16, 0.02
 
 
 @dataclass(frozen=True)
@@ -38,14 +38,16 @@ class ExtrasSize:
     blurred: tuple[str, ...]
     phantom_size: int
     lines: tuple[int, ...]
-    growth: float  # of ADMM's penalty, for the phantom: the smaller, the slower and the surer
+    growth: float  # of ADMM's penalty, for the phantom; a smaller one is slower and recovers more often
     max_iter: int
 
 
-IMAGES = (*datasets.STAND_INS, "Rectangles", "Discs", "Phantom")
+ALL_IMAGES = (*datasets.STAND_INS, "Rectangles", "Discs", "Phantom")
 _BRIEF = ("Mountain", "Windows", "Rectangles", "Discs")
 QUICK = ExtrasSize(80, 1, (0.0, 0.25, 0.5, 0.75, 1.0), _BRIEF, _BRIEF[::2], 64, (12, 14, 16), 1.02, 400)
-PAPER = ExtrasSize(512, 3, tuple(k / 10 for k in range(11)), IMAGES, IMAGES, 256, tuple(range(8, 16)), 1.01, 1000)
+PAPER = ExtrasSize(
+    512, 3, tuple(k / 10 for k in range(11)), ALL_IMAGES, ALL_IMAGES, 256, tuple(range(8, 16)), 1.01, 1000
+)
 
 
 def trials(size: ExtrasSize, seed: int) -> list[dict[str, Any]]:

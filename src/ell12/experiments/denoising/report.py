@@ -16,11 +16,11 @@ from ell12.experiments import figures
 from ell12.experiments.denoising import words
 from ell12.experiments.denoising.claims import (
     at_rule,
+    bounded_ratio,
     fewest_lines,
     images_of,
     mean_psnr,
     of_study,
-    ratio_words,
     strengths,
 )
 from ell12.experiments.denoising.claims import verdicts_of as verdicts
@@ -163,7 +163,7 @@ def _ratio_table(study: Trials) -> Table:
     )
     rows = {_label(method, rule): (at_rule(study, rule), method) for method, rule in chosen}
     return _table(
-        study, "method", "Times faster than DCA", note, rows, lambda row, i: Cell(ratio_words(row[0], row[1], i))
+        study, "method", "Times faster than DCA", note, rows, lambda row, i: Cell(bounded_ratio(row[0], row[1], i))
     )
 
 

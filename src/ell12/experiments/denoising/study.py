@@ -24,10 +24,11 @@ NAME = "denoising"
 TITLE = "Image denoising"
 STRENGTHS = "strengths"
 
-# The paper adds noise from N(0, 0.05); how it can be read -> the noise's standard deviation.
+# The paper adds noise from N(0, 0.05). How that can be read -> the standard deviation of the noise.
 READINGS = {"standard deviation": 0.05, "variance": math.sqrt(0.05)}
 DCA, ALTMIN, ACCURATE, OURS = "DCA", "AltMin", "AltMin(accurate)", "accelerated gradient"
-# The paper runs "a few" steps of conjugate gradients from the last iterate: at most five here, or all it needs.
+# The paper runs "a few" steps of conjugate gradients in each iteration. AltMin takes at most five, the accurate
+# one as many as it needs.
 SOLVERS: dict[str, Any] = {
     DCA: TotalVariationDCA(),
     ALTMIN: AlternatingMinimization(cg_max_iter=5),
@@ -35,9 +36,9 @@ SOLVERS: dict[str, Any] = {
     OURS: "accelerated",
 }
 METHODS = tuple(SOLVERS)
-# A run counts as finished when two iterations in a row change the objective by less than such a fraction.
+# Two rules of when a run is finished: two iterations in a row change the objective by less than this fraction.
 RULES = {"loose": 1e-3, "strict": 1e-4}
-L2_WEIGHT, SMOOTHING = 1.0, 0.01  # the paper's, whose mu = 100 alpha
+L2_WEIGHT, SMOOTHING = 1.0, 0.01  # the paper's; its mu = 100 alpha is a smoothing of 0.01
 SHOWN = tuple(2**k for k in range(7))  # the paper's difference images: alpha = 0.02 to 1.28
 DIFFERENCE_SIZE, DARKEST = 128, 0.25  # pixels a side, and the difference that is drawn black
 

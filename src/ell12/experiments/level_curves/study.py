@@ -11,7 +11,7 @@ from ell12.penalties import L1, L12, CappedL1, LogSum, Lp
 NAME = "level-curves"
 TITLE = "Level curves of the penalties"
 
-# Penalty -> its class and the parameters of the picture, which the paper does not give but for p.
+# Penalty -> its class and its parameters in the picture. Of these the paper gives p alone.
 PENALTIES: dict[str, tuple[Any, dict[str, float]]] = {
     "l1": (L1, {}),
     "capped l1": (CappedL1, {"theta": 0.5}),

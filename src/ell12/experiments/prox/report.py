@@ -18,8 +18,8 @@ from ell12.wording import number, power_of_ten, short_time, span
 
 NAME, TITLE = "prox", "The proximal step: closed form against numerical method"
 CLOSED, NUMERICAL = "closed-form", "numerical"
-# Below this size the time is that of calling a function. Slopes up to the first bound count as O(d), for caches
-# overflow on the way; slopes beyond the second do not.
+# Below the smallest size the call itself takes most of the time. A slope up to _LINEAR counts as O(d), because
+# caches overflow as d grows; a slope beyond _BEYOND does not; in between the claim stays open.
 _SMALLEST, _LINEAR, _BEYOND = 10_000, 1.15, 1.3
 _COPY = Key("copying the vector", 6, "dotted")
 
@@ -88,7 +88,7 @@ def _linear(trials: Trials) -> Verdict:
     slopes = {case: slope for case in _cases(trials) if (slope := _slope(trials, case, "seconds")) is not None}
     if not slopes:
         return Verdict(claim, Outcome.OPEN, "", f"There are fewer than two sizes from {_SMALLEST:,} on.")
-    # Copying is O(d), so what its slope has above one is the memory's doing, not the method's.
+    # Copying is O(d). Where its slope is above one, the memory is the reason, so that part is taken off.
     memory = {case: max((_slope(trials, case, "copy_seconds") or 1.0) - 1.0, 0.0) for case in slopes}
     worst = max(slope - memory[case] for case, slope in slopes.items())
     outcome = Outcome.HOLDS if worst <= _LINEAR else Outcome.FAILS if worst > _BEYOND else Outcome.OPEN
