@@ -9,6 +9,7 @@ import ell12
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE / "_ext"))
+sys.path.append(str(HERE / "extend"))  # whose files the gallery uses
 os.environ.setdefault("MPLBACKEND", "Agg")
 warnings.filterwarnings("ignore", message=".*non-interactive.*", category=UserWarning)
 

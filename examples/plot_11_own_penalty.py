@@ -6,19 +6,23 @@ The classes of the pages :doc:`/extend/add_a_penalty` and :doc:`/extend/add_a_so
 package brings.
 """
 
+import sys
+
 import matplotlib.pyplot as plt
 import numpy as np
 
-from ell12 import DCA, FISTA, L1, NonmonotoneAPG, SequentialConvex, SquaredLoss, datasets, minimize
-from restarted import RestartedFISTA
-from scad import SCAD
+from ell12 import DCA, L1, NonmonotoneAPG, ProximalGradient, SequentialConvex, SquaredLoss, datasets, minimize
+
+sys.path.append("../docs/extend")  # where the two files lie in the sources
+from anderson import AndersonProximalGradient
+from scad import PiecewiseSCAD
 
 # %%
 # What SCAD does to a number, beside its neighbours: it leaves large entries alone.
 
 z = np.linspace(-5, 5, 401)
 figure, axes = plt.subplots(figsize=(6, 3.6), layout="constrained")
-for name, penalty in {"l1": L1(1.0), "SCAD": SCAD(1.0)}.items():
+for name, penalty in {"l1": L1(1.0), "SCAD": PiecewiseSCAD(1.0)}.items():
     axes.plot(z, penalty.prox(z, 1.0), label=name)
 axes.plot(z, z, color="0.7", zorder=0)
 axes.set_xlabel("z")
@@ -32,14 +36,14 @@ plt.show()
 problem = datasets.compressed_sensing(0, n_samples=200, n_features=400)
 loss = SquaredLoss(problem.A, problem.b)
 for solver in (NonmonotoneAPG(), SequentialConvex(), DCA()):
-    result = minimize(loss, SCAD(0.05), solver=solver, tol=1e-3)
+    result = minimize(loss, PiecewiseSCAD(0.05), solver=solver, tol=1e-3)
     print(f"{type(solver).__name__:>16}: {result.status.name}, error {problem.relative_error(result.x):.3f}")
 
 # %%
 # The solver runs in the same loop as ours, on the same problems.
 
 figure, axes = plt.subplots(figsize=(6, 3.6), layout="constrained")
-runs = {s: minimize(loss, L1(0.002), solver=s, tol=1e-8) for s in (FISTA(), RestartedFISTA())}
+runs = {s: minimize(loss, L1(0.01), solver=s, tol=1e-6) for s in (ProximalGradient(), AndersonProximalGradient())}
 lowest = min(result.objective for result in runs.values())
 for solver, result in runs.items():
     gap = np.maximum(np.array(result.history["objective"]) - lowest, 1e-16)

@@ -1,11 +1,15 @@
 """The plan of the house as one table, and what the source says about it: ``python -m tests.architecture``.
 
-`test_layers.py` holds the package to this table, and docs/architecture.md draws it.
+`test_layers.py` holds the package to this table. With ``--write`` it brings the drawing in docs/architecture.md and
+the table of capabilities in docs/extend/index.md up to date.
 """
 
 from __future__ import annotations
 
 import ast
+import inspect
+import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -149,7 +153,7 @@ def _is_probe(call: ast.Call) -> bool:
     if not isinstance(call.func, ast.Name) or call.func.id not in ("hasattr", "getattr") or not call.args:
         return False
     words = ast.unparse(call.args[0]).replace(".", "_").split("_")
-    return bool({"loss", "losses", "penalty", "penalties", "convex", "solver", "part", "problem"} & set(words))
+    return bool({"loss", "losses", "penalty", "penalties", "convex", "solver", "problem"} & set(words))
 
 
 def lines() -> dict[str, tuple[int, int]]:
@@ -181,5 +185,88 @@ def report() -> str:
     )
 
 
+def drawing() -> str:
+    """Who may import whom, from the ground up, as text."""
+    rows = [f"{room:14}<- {', '.join(below.split())}" if below else room for room, below in ROOMS.items()]
+    free = ", ".join(name for name in FREE if not name.startswith("_"))
+    return "\n".join(["```", *rows, f"{free} <- everything; nothing imports them", "```"])
+
+
+def capabilities() -> str:
+    """Every protocol of losses and penalties: what it asks for, and which of ours offer and need it."""
+    from ell12 import protocols
+
+    rows = ["| protocol | asks for | offered by | needed by |", "|---|---|---|---|"]
+    for protocol in (value for value in vars(protocols).values() if _is_capability(value)):
+        above = {name for base in protocol.__mro__[1:] for name in vars(base)}
+        own = [name for name in vars(protocol) if not name.startswith("_") and name not in above]
+        offered = [type(thing).__name__ for thing in _things() if protocols.offers(thing, protocol)]
+        needed = [type(s).__name__ for s in _solvers() if protocol in (s.needs.loss, s.needs.penalty)]
+        inherited = [base.__name__ for base in protocol.__bases__ if _is_capability(base)]
+        asked = [f"what `{name}` does" for name in inherited] + [f"`{name}`" for name in own]
+        rows.append(f"| `{protocol.__name__}` | {', '.join(asked)} | {', '.join(offered)} | {', '.join(needed)} |")
+    return "\n".join(rows)
+
+
+def _is_capability(value: object) -> bool:
+    """Whether a value is a protocol of a loss or of a penalty."""
+    return inspect.isclass(value) and value.__name__.endswith(("Loss", "Penalty"))
+
+
+def _things() -> list[object]:
+    """One of each of our losses and penalties."""
+    import numpy as np
+
+    import ell12
+
+    A, b, labels = np.eye(2), np.ones(2), np.array([1.0, -1.0])
+    return [
+        ell12.SquaredLoss(A, b),
+        ell12.LogisticLoss(A, labels),
+        ell12.HuberLoss(A, b),
+        ell12.QuadraticLoss(A, b),
+        ell12.StreamedLoss([(A, b)]),
+        ell12.CompletionLoss(A),
+        ell12.L12(1.0),
+        ell12.GroupL12(1.0, [0, 1]),
+        ell12.RowsL12(1.0),
+        ell12.ColumnsL12([1.0]),
+        ell12.LogSum(1.0),
+        ell12.CappedL1(1.0),
+        ell12.Lp(1.0),
+        ell12.MCP(1.0),
+        ell12.SpectralL12(1.0),
+        ell12.SpectralLogSum(1.0),
+        ell12.TruncatedNuclear(1.0),
+        ell12.NoPenalty(),
+    ]
+
+
+def _solvers() -> list[object]:
+    """The solvers of vectors that declare more than the least."""
+    from ell12 import solvers
+
+    found = [getattr(solvers, name)() for name in solvers.__all__]
+    return [solver for solver in found if hasattr(solver, "needs")]
+
+
+PAGES = {"docs/architecture.md": ("rooms", drawing), "docs/extend/index.md": ("capabilities", capabilities)}
+
+
+def page_with(text: str, mark: str, content: str) -> str:
+    """A page whose part between two marks is this content."""
+    pattern = rf"(<!-- {mark} -->\n).*?(\n<!-- end -->)"
+    return re.sub(pattern, lambda found: found[1] + content + found[2], text, flags=re.DOTALL)
+
+
+def write_pages() -> None:
+    """Bring the made parts of the pages up to date."""
+    for name, (mark, make) in PAGES.items():
+        path = ROOT / name
+        path.write_text(page_with(path.read_text(), mark, make()))
+
+
 if __name__ == "__main__":
+    if "--write" in sys.argv:
+        write_pages()
     print(report())

@@ -22,6 +22,7 @@ PAGES = sorted(
 @pytest.fixture(autouse=True)
 def examples_on_the_path(monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "examples")
+    monkeypatch.syspath_prepend(ROOT / "docs" / "extend")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
@@ -35,7 +36,7 @@ def test_the_examples_of_a_page_run(page):
 
 def test_pages_with_examples_are_found():
     names = {page.stem for page in PAGES if ">>>" in page.read_text()}
-    assert {"quickstart", "sparse_models", "paths", "prox", "add_a_penalty", "add_a_solver"} <= names
+    assert {"quickstart", "sparse_models", "paths", "prox", "add_a_penalty", "add_a_solver", "add_a_loss"} <= names
 
 
 # [test]
@@ -55,27 +56,51 @@ def test_the_prox_of_scad_is_a_global_minimiser(step):
 # [end]
 
 
-def test_scad_is_the_difference_it_says():
-    from scad import SCAD
+@pytest.mark.parametrize("knee", [None, 0.5])
+def test_scad_is_the_difference_it_says(knee):
+    from scad import PiecewiseSCAD
 
-    penalty, x = SCAD(alpha=0.8), np.linspace(-5, 5, 101)
-    x = x[(x != 0) & (np.abs(np.abs(x) - 0.8) > 0.01) & (np.abs(np.abs(x) - 2.96) > 0.01)]
-    slope = [(penalty.value(np.array([v + 1e-6])) - penalty.value(np.array([v - 1e-6]))) / 2e-6 for v in x]
-    np.testing.assert_allclose(penalty.alpha * np.sign(x) - penalty.subtracted_gradient(x), slope, atol=1e-6)
+    penalty, x = PiecewiseSCAD(alpha=0.8, knee=knee), np.linspace(-5, 5, 101)
+    x = x[(x != 0) & (np.abs(np.abs(x) - penalty.start) > 0.01) & (np.abs(np.abs(x) - penalty.end) > 0.01)]
+
+    def values(x):
+        return np.array([penalty.value(np.array([v])) for v in x])
+
+    slopes = (values(x + 1e-6) - values(x - 1e-6)) / 2e-6
+    np.testing.assert_allclose(penalty.alpha * np.sign(x) - penalty.subtracted_gradient(x), slopes, atol=1e-6)
     assert penalty.convex.value(np.array([3.0])) == pytest.approx(2.4)
+    second = values(x + 1e-3) - 2 * values(x) + values(x - 1e-3)
+    np.testing.assert_allclose(penalty.curvature(x).diagonal, second / 1e-6, atol=1e-6)
+    assert penalty.scaled(2.5).value(x) == pytest.approx(2.5 * penalty.value(x), rel=1e-12)
 
 
-def test_the_restarted_solver_agrees_with_scikit_learn():
+@pytest.mark.parametrize("name", ["scad", "anderson", "poisson"])
+def test_the_files_of_the_pages_on_extending_run(name, capsys):
+    runpy.run_path(str(ROOT / "docs" / "extend" / f"{name}.py"), run_name="__main__")
+    assert capsys.readouterr().out.count("CONVERGED") == 2
+
+
+def test_the_solver_of_the_page_agrees_with_scikit_learn():
+    from anderson import AndersonProximalGradient
     from sklearn.linear_model import Lasso
-
-    from restarted import RestartedFISTA
 
     problem = ell12.datasets.correlated_design(0, n_samples=80, n_features=50, n_nonzero=5)
     loss = ell12.SquaredLoss(problem.A, problem.b, scale=1 / 80)
-    result = ell12.minimize(loss, ell12.L1(0.05), solver=RestartedFISTA(), tol=1e-8)
+    result = ell12.minimize(loss, ell12.L1(0.05), solver=AndersonProximalGradient(), tol=1e-8)
     theirs = Lasso(alpha=0.05, fit_intercept=False, tol=1e-12, max_iter=100_000).fit(problem.A, problem.b)
     assert result.converged
     np.testing.assert_allclose(result.x, theirs.coef_, atol=1e-6)
+
+
+def test_the_loss_of_the_page_agrees_with_scikit_learn():
+    from poisson import ColumnPoissonLoss, PoissonLoss, counts
+    from sklearn.linear_model import PoissonRegressor
+
+    A, b, _ = counts(shape=(100, 8))
+    theirs = PoissonRegressor(alpha=0, fit_intercept=False, tol=1e-10, max_iter=10_000).fit(A, b)
+    for loss in (PoissonLoss(A, b), ColumnPoissonLoss(A, b)):
+        result = ell12.minimize(loss, ell12.L1(1e-6), tol=1e-2)
+        np.testing.assert_allclose(result.x, theirs.coef_, atol=1e-5)
 
 
 def test_every_public_name_is_on_the_api_page(monkeypatch):

@@ -8,10 +8,13 @@ from tests.architecture import (
     FREE,
     ONLY_IMPORTER,
     PACKAGE,
+    PAGES,
     ROOMS,
+    ROOT,
     cycles,
     files,
     imports,
+    page_with,
     probes,
     room_of,
     rooms_imported,
@@ -39,6 +42,14 @@ def test_no_modules_import_each_other_even_inside_functions():
 
 def test_nothing_asks_a_loss_or_a_penalty_what_it_has_outside_the_one_check():
     assert probes() == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_what_pages_show_of_the_plan_is_made_from_it(page):
+    mark, make = PAGES[page]
+    text = (ROOT / page).read_text()
+    assert f"<!-- {mark} -->" in text
+    assert page_with(text, mark, make()) == text, "run python -m tests.architecture --write"
 
 
 def test_few_modules_stand_at_the_top_level():

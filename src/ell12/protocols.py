@@ -3,8 +3,7 @@
 A loss and a penalty make a problem; a solver yields iterates; `ell12.minimize` turns them into a result.
 
 Every capability is a small protocol named after what it offers. A solver declares in ``needs`` which of them it
-uses, and `ell12.minimize` compares once, before the first step, with what it was given. `missing` and `offers` are
-the only places where a loss or a penalty is asked what it has. Nothing here imports another module of the package.
+uses; `ell12.minimize` compares once, before the first step. Only `missing` asks a loss or a penalty what it has.
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ class Operator(Protocol):
 
     def __matmul__(self, x: Array) -> Array:
         """Apply the map."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,27 +93,21 @@ class Loss(Protocol):
 
     def point(self, x: Array) -> Point:
         """``x`` with its prediction: one product with A."""
-        ...
 
     def start(self) -> Array:
         """Zeros of the shape, kind, dtype and device that ``x`` has."""
-        ...
 
     def value(self, point: Point) -> float:
         """The loss: no product with A."""
-        ...
 
     def gradient(self, point: Point) -> Array:
         """The gradient: one product with the adjoint of A."""
-        ...
 
     def divergence(self, point: Point, base: Point) -> float:
         """``f(point) - f(base) - <gradient(base), point - base>``: no product with A."""
-        ...
 
     def lipschitz(self) -> float:
         """A bound on the gradient's Lipschitz constant, or infinity: then solvers find steps by backtracking."""
-        ...
 
 
 class ColumnLoss(Loss, Protocol):
@@ -124,33 +116,26 @@ class ColumnLoss(Loss, Protocol):
     @property
     def is_quadratic(self) -> bool:
         """Whether the Hessian is the same everywhere."""
-        ...
 
     @property
     def has_columns(self) -> bool:
         """Whether some columns cost less than all; a map that is known by its products alone has none at hand."""
-        ...
 
     @property
     def most_columns(self) -> float:
         """Of how many columns a dense Hessian is worth making."""
-        ...
 
     def restrict(self, columns: Array) -> ColumnLoss:
         """The same loss in the given entries of ``x``, the others being zero; predictions stay as they are."""
-        ...
 
     def point_within(self, x: Array, columns: Array) -> Point:
         """The point of an ``x`` that is zero but for the given entries."""
-        ...
 
     def hessian(self, point: Point, columns: Array, others: Array | None = None) -> Array:
         """The block of the Hessian with these rows and, unless others are named, columns: dense, a fresh copy."""
-        ...
 
     def hessian_product(self, point: Point, columns: Array) -> Callable[[Array], Array]:
         """The map ``v -> hessian(point, columns) v``, without that matrix."""
-        ...
 
 
 class RowLoss(Loss, Protocol):
@@ -158,7 +143,6 @@ class RowLoss(Loss, Protocol):
 
     def batches(self, size: int, random: Any = None) -> Iterator[Batch]:
         """Losses of about ``size`` rows that sum to this one, in random order if a generator is given."""
-        ...
 
 
 class BatchLoss(Loss, Protocol):
@@ -166,11 +150,9 @@ class BatchLoss(Loss, Protocol):
 
     def slope(self, point: Point) -> Array:
         """The derivative with respect to each prediction."""
-        ...
 
     def gradient_of(self, slope: Array) -> Array:
         """The gradient that belongs to a slope: one product with the adjoint of A."""
-        ...
 
 
 class ProximalLoss(Loss, Protocol):
@@ -178,7 +160,6 @@ class ProximalLoss(Loss, Protocol):
 
     def proximal(self, weight: float) -> Callable[[Array, Array], Array]:
         """The map ``(q, start) -> argmin_v f(v) + weight/2 ||v - q||^2``."""
-        ...
 
 
 class ParallelLoss(Loss, Protocol):
@@ -186,11 +167,9 @@ class ParallelLoss(Loss, Protocol):
 
     def values(self, point: Point) -> Array:
         """The loss of each column."""
-        ...
 
     def select_problems(self, which: Any) -> ParallelLoss:
         """The loss of some of the columns, named by a NumPy array of their numbers."""
-        ...
 
 
 class ForeseeingLoss(Loss, Protocol):
@@ -198,7 +177,6 @@ class ForeseeingLoss(Loss, Protocol):
 
     def foresee(self, make_point: Callable[..., Point], *arguments: Any) -> None:
         """Say that the gradient at ``make_point(*arguments)`` will likely be asked for soon."""
-        ...
 
 
 class CancellingLoss(Loss, Protocol):
@@ -207,7 +185,6 @@ class CancellingLoss(Loss, Protocol):
     @property
     def constant(self) -> float:
         """The size of those terms, such as half the sum of all squared observations."""
-        ...
 
 
 class SessionLoss(Loss, Protocol):
@@ -215,7 +192,6 @@ class SessionLoss(Loss, Protocol):
 
     def session(self) -> SessionLoss:
         """The same loss with a memory of its own for one run or one path; a session is its own session."""
-        ...
 
 
 class FactoredLoss(Loss, Protocol):
@@ -223,7 +199,6 @@ class FactoredLoss(Loss, Protocol):
 
     def check_start(self, x0: Any) -> Factored:
         """``x0`` if a run may begin there, else an error that says why not."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,15 +221,12 @@ class Penalty(Protocol):
     @property
     def alpha(self) -> float:
         """The strength, in the units of the gradient."""
-        ...
 
     def value(self, x: Array) -> float:
         """The penalty at ``x``; infinite where ``x`` is not allowed."""
-        ...
 
     def prox(self, x: Array, step: float) -> Array:
         """A global minimiser of ``1/2 ||. - x||^2 + step * value(.)``."""
-        ...
 
 
 class ScalablePenalty(Penalty, Protocol):
@@ -262,7 +234,6 @@ class ScalablePenalty(Penalty, Protocol):
 
     def scaled(self, factor: float) -> ScalablePenalty:
         """The penalty times a factor, its alpha included."""
-        ...
 
 
 class CertifyingPenalty(Penalty, Protocol):
@@ -270,7 +241,6 @@ class CertifyingPenalty(Penalty, Protocol):
 
     def violation(self, x: Array, gradient: Array) -> float:
         """The largest violation of the first-order condition at ``x`` where the loss has this gradient."""
-        ...
 
 
 class DifferencePenalty(Penalty, Protocol):
@@ -279,11 +249,9 @@ class DifferencePenalty(Penalty, Protocol):
     @property
     def convex(self) -> Penalty:
         """The convex part."""
-        ...
 
     def subtracted_gradient(self, x: Array) -> Array:
         """A subgradient of the subtracted part; zero at ``x = 0``."""
-        ...
 
 
 class PiecewisePenalty(ScalablePenalty, CertifyingPenalty, DifferencePenalty, Protocol):
@@ -295,27 +263,21 @@ class PiecewisePenalty(ScalablePenalty, CertifyingPenalty, DifferencePenalty, Pr
     @property
     def is_convex(self) -> bool:
         """Whether nothing is subtracted, so that every stationary point is a minimum."""
-        ...
 
     def least_slope(self, x: Array, gradient: Array) -> Array:
         """The subgradient of the objective that is smallest in each entry, where the loss has this gradient."""
-        ...
 
     def kinks(self, x: Array) -> Array:
         """Which entries have a kink or a bound at zero; the others move through zero freely."""
-        ...
 
     def slopes_at_zero(self, x: Array) -> tuple[Array, Array]:
         """The slopes of the convex part just below and just above zero, one for each entry."""
-        ...
 
     def curvature(self, x: Array) -> Curvature:
         """The second derivatives of the smooth piece around ``x``."""
-        ...
 
     def restrict(self, columns: Array) -> PiecewisePenalty:
         """The same penalty on the given entries alone, the others being zero."""
-        ...
 
 
 class Curvature(Protocol):
@@ -324,15 +286,12 @@ class Curvature(Protocol):
     @property
     def largest(self) -> float:
         """A bound on the modulus of its eigenvalues."""
-        ...
 
     def matrix(self, columns: Array) -> Array:
         """The block of the given entries as a dense matrix, a fresh copy."""
-        ...
 
     def product(self, columns: Array) -> Callable[[Array], Array]:
         """The map ``v -> matrix(columns) v``, without that matrix."""
-        ...
 
 
 class NumericalPenalty(Penalty, Protocol):
@@ -340,7 +299,6 @@ class NumericalPenalty(Penalty, Protocol):
 
     def prox_iterative(self, x: Array, step: float, start: Array, tol: float) -> Array:
         """The prox to a relative accuracy of tol, from a start."""
-        ...
 
 
 class ParallelPenalty(Penalty, Protocol):
@@ -348,19 +306,15 @@ class ParallelPenalty(Penalty, Protocol):
 
     def values(self, x: Array) -> Array:
         """The penalty of each column."""
-        ...
 
     def stationarities(self, x: Array, gradient: Array) -> Array:
         """The violation of each column's first-order condition, in its unit."""
-        ...
 
     def sizes(self, x: Array) -> Array:
         """The largest entry of each column, in its unit."""
-        ...
 
     def select_problems(self, which: Any) -> ParallelPenalty:
         """The same penalty on some of the columns, named by a NumPy array of their numbers."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -388,7 +342,6 @@ class Solver(Protocol):
 
         None, yielded within a long step, lets the loop look at the clock; it counts as no iteration.
         """
-        ...
 
 
 class DeclaringSolver(Solver, Protocol):

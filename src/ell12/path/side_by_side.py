@@ -11,7 +11,7 @@ from ell12.losses import LinearLoss
 from ell12.minimization import Result, Status, minimize
 from ell12.minimization.stalling import admit_rounding, gradient_rounding
 from ell12.penalties import ColumnsL12, WithIntercept
-from ell12.protocols import Array, Point
+from ell12.protocols import Array, Point, Wrapper
 from ell12.solvers import ColumnwiseAPG
 
 
@@ -50,7 +50,7 @@ def solve_side_by_side(
     point = loss.point(run.x)
     reached = as_numpy(penalty.stationarities(run.x, loss.gradient(point))).tolist()
     objectives = as_numpy(loss.values(point) + penalty.values(run.x)).tolist()
-    columns = getattr(penalty, "penalty", penalty)
+    columns = penalty.wrapped if isinstance(penalty, Wrapper) else penalty
     units = as_numpy(columns.units / columns.alphas).tolist()
     results = []
     for k, objective in enumerate(objectives):
