@@ -1,7 +1,7 @@
 """The plan of the house as one table, and what the source says about it: ``python -m tests.architecture``.
 
-`test_layers.py` holds the package to this table. With ``--write`` it brings the drawing in docs/architecture.md and
-the table of capabilities in docs/extend/index.md up to date.
+`test_layers.py` holds the package to this table. With ``--write`` it brings up to date the drawing in
+docs/architecture.md and the table of capabilities in docs/extend/index.md.
 """
 
 from __future__ import annotations
