@@ -6,7 +6,7 @@ import pytest
 import ell12
 from ell12 import BlockAPG, CompletionLoss, LowRank, Observed, SpectralL12, complete_matrix, minimize
 from ell12.completion.offsets import fit_offsets
-from ell12.completion.strength import alpha_max
+from ell12.completion.strength import largest_strength
 
 
 @pytest.fixture
@@ -59,7 +59,9 @@ def test_complete_matrix_keeps_the_kind_of_array(backend, table):
 def test_strength_and_offsets_agree_with_numpy(backend, table):
     observed, expected = observed_on(backend, table), Observed.from_mask(*table)
     rtol = 1e-9 if backend.float64 else 1e-4
-    assert alpha_max(CompletionLoss(observed)) == pytest.approx(alpha_max(CompletionLoss(expected)), rel=rtol)
+    assert largest_strength(CompletionLoss(observed)) == pytest.approx(
+        largest_strength(CompletionLoss(expected)), rel=rtol
+    )
     found, wanted = fit_offsets(observed, "biases"), fit_offsets(expected, "biases")
     np.testing.assert_allclose(backend.to_numpy(found.rows), wanted.rows, rtol=rtol, atol=rtol)
 

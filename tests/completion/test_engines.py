@@ -26,7 +26,7 @@ from ell12 import (
 from ell12.completion import sweeps
 from ell12.completion.forms import SparsePlusLowRank, combined_norm
 from ell12.completion.leading import WarmBlock, orthonormal
-from ell12.completion.strength import alpha_max
+from ell12.completion.strength import largest_strength
 from ell12.completion.sweeps import plainly_solved_rows, solve_rows
 
 PROXIMAL = [FullSVD(), BlockAPG(), FactoredAPG(), MatrixSequentialConvex(), MatrixDCA()]
@@ -110,7 +110,7 @@ def test_an_exactly_low_rank_matrix_is_recovered():
     assert np.linalg.norm(result.x.to_array() - X) < 1e-3 * np.linalg.norm(X)
 
 
-def test_above_alpha_max_one_direction_is_left():
+def test_above_the_largest_strength_one_direction_is_left():
     loss = noisy()
     for solver in (BlockAPG(), AlternatingLeastSquares(5)):
         assert minimize(loss, SpectralL12(500.0), solver=solver).x.rank == 1
@@ -120,9 +120,9 @@ def test_above_alpha_max_one_direction_is_left():
 @pytest.mark.parametrize("solver", [FactoredAPG(), AlternatingLeastSquares(5)], ids=str)
 @pytest.mark.parametrize("l2_weight", [0.0, 0.5])
 @pytest.mark.parametrize("factor", [1.0, 1.01, 1.2])
-def test_from_alpha_max_on_nothing_is_left(solver, l2_weight, factor):
+def test_from_the_largest_strength_on_nothing_is_left(solver, l2_weight, factor):
     loss = noisy(known=0.2)
-    penalty = SpectralL12(factor * alpha_max(loss, l2_weight), l2_weight)
+    penalty = SpectralL12(factor * largest_strength(loss, l2_weight), l2_weight)
     result = minimize(loss, penalty, solver=solver, tol=1e-3, max_iter=100)
     assert result.converged
     assert result.x.norm() == pytest.approx(0, abs=1e-3)

@@ -20,7 +20,7 @@ from ell12 import (
 )
 from ell12.completion.complete import choose_engine
 from ell12.completion.offsets import SHRINKAGE, fit_offsets
-from ell12.completion.strength import alpha_max, noise_alpha, rank_one_fit
+from ell12.completion.strength import largest_strength, noise_alpha, rank_one_fit
 
 
 def table(shape=(40, 30), known=0.5, seed=0, mean=4.0):
@@ -76,9 +76,9 @@ def test_the_rank_one_fit_is_the_best():
 
 
 @pytest.mark.parametrize("l2_weight", [0.0, 0.5, 1.0])
-def test_alpha_max_is_where_the_least_rank_ends(l2_weight):
+def test_the_largest_strength_is_where_the_least_rank_ends(l2_weight):
     loss = CompletionLoss(table()[0])
-    top, least = alpha_max(loss, l2_weight), int(l2_weight == 1)
+    top, least = largest_strength(loss, l2_weight), int(l2_weight == 1)
 
     def rank(alpha):
         return minimize(loss, SpectralL12(alpha, l2_weight), solver=BlockAPG(), tol=1e-5).x.rank

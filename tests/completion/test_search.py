@@ -7,7 +7,7 @@ import numpy as np
 from ell12 import L12Imputer, Observed, Status
 from ell12.completion import search as module
 from ell12.completion.offsets import fit_offsets
-from ell12.completion.search import Options, Search, search_on_held_out
+from ell12.completion.search import Search, SearchSpace, search_on_held_out
 from ell12.datasets import synthetic_ratings
 
 AUTO = {"center": "auto", "l2_weight": "auto", "max_rank": "auto"}
@@ -27,15 +27,15 @@ def error(predicted, hidden):
 
 def test_ratings_and_tables_have_their_options():
     sparse, dense = ratings(), Observed.from_mask(np.ones((4, 4)), np.eye(4) < 1)
-    assert Options.suited_to(sparse, **AUTO) == Options(("biases", None), (1.0, 0.5, 0.0), (8, 4, 2, 16))
-    assert Options.suited_to(dense, **AUTO) == Options(("columns", "biases"), (1.0, 0.5, 0.0), (None,))
-    asked = Options.suited_to(sparse, center=None, l2_weight=0.3, max_rank=5)
-    assert asked == Options((None,), (0.3,), (5,))
+    assert SearchSpace.suited_to(sparse, **AUTO) == SearchSpace(("biases", None), (1.0, 0.5, 0.0), (8, 4, 2, 16))
+    assert SearchSpace.suited_to(dense, **AUTO) == SearchSpace(("columns", "biases"), (1.0, 0.5, 0.0), (None,))
+    asked = SearchSpace.suited_to(sparse, center=None, l2_weight=0.3, max_rank=5)
+    assert asked == SearchSpace((None,), (0.3,), (5,))
     assert asked.most_paths == 1
     assert asked.without_search("noise") == (None, 0.3, 5)
-    assert Options.suited_to(sparse, **AUTO).without_search("noise") == ("biases", 0.5, 8)
-    assert Options.suited_to(sparse, **AUTO).without_search(3.0) == ("biases", 1.0, 8)
-    assert Options.suited_to(dense, **AUTO).without_search("noise") == ("columns", 1.0, None)
+    assert SearchSpace.suited_to(sparse, **AUTO).without_search("noise") == ("biases", 0.5, 8)
+    assert SearchSpace.suited_to(sparse, **AUTO).without_search(3.0) == ("biases", 1.0, 8)
+    assert SearchSpace.suited_to(dense, **AUTO).without_search("noise") == ("columns", 1.0, None)
 
 
 def tried(monkeypatch, errors, options):
@@ -53,7 +53,7 @@ def tried(monkeypatch, errors, options):
     return seen, (best.center, best.l2_weight, best.max_rank)
 
 
-OPTIONS = Options(("biases", "mean"), (1.0, 0.5, 0.0), (8, 4, 2, 16))
+OPTIONS = SearchSpace(("biases", "mean"), (1.0, 0.5, 0.0), (8, 4, 2, 16))
 
 
 def test_smaller_ranks_while_they_help(monkeypatch):
@@ -72,7 +72,7 @@ def test_larger_ranks_where_smaller_ones_do_not_help(monkeypatch):
 
 
 def test_the_level_of_all_entries_is_not_shrunken(monkeypatch):
-    options = Options(("biases", None), (1.0, 0.5), (8,))
+    options = SearchSpace(("biases", None), (1.0, 0.5), (8,))
     seen, best = tried(monkeypatch, lambda center, weight, _: weight - 2 * (center is None), options)
     assert seen == [("biases", 1.0, 8), ("biases", 0.5, 8), (None, 1.0, 8)]
     assert best == (None, 1.0, 8)
@@ -104,7 +104,7 @@ def test_errors_are_those_over_all_splits():
 
 
 def test_ctrl_c_ends_the_search_with_what_is_done(ctrl_c_after):
-    options = Options.suited_to(ratings(), **AUTO)
+    options = SearchSpace.suited_to(ratings(), **AUTO)
     search = search_on_held_out(ratings(), options, held_out=0.1, random_state=0, stop=ctrl_c_after(12))
     assert search.stopped
     assert len(search.candidates) == 1

@@ -11,7 +11,7 @@ from ell12.commands import CommandError
 from ell12.commands.progress import Show
 from ell12.completion import Completion, Observed, complete_matrix
 from ell12.completion.offsets import fit_offsets
-from ell12.completion.search import MOST_SPLITS, Options, search_on_held_out
+from ell12.completion.search import MOST_SPLITS, SearchSpace, search_on_held_out
 from ell12.datasets import Ratings
 from ell12.minimization import Status
 from ell12.wording import number
@@ -80,7 +80,7 @@ def _split(observed: Observed, held_out: float, seed: int) -> tuple[Observed, Ob
 
 def choose_by_hidden(train: Observed, model: RatingModel, show: Show) -> RatingChoice:
     """What was asked for, and the rest by ratings that are hidden once more."""
-    options = Options.suited_to(
+    options = SearchSpace.suited_to(
         train,
         center=None if model.center == "none" else model.center,
         l2_weight="auto" if model.l2_weight is None else model.l2_weight,

@@ -152,6 +152,10 @@ class _Beyond:
         self.gradient, self.x = gradient, x
 
     @property
+    def shape(self) -> tuple[int, int]:
+        return self.x.shape
+
+    @property
     def T(self) -> _Beyond:
         return _Beyond(self.gradient.T, self.x.T)
 

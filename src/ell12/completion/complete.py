@@ -21,7 +21,7 @@ from ell12.minimization import Result, minimize
 from ell12.penalties import Spectral, SpectralL12
 from ell12.protocols import Array, Solver
 
-LARGEST_ALTERNATING_RANK = 30  # beyond it the squares of the rank make sweeps dear
+LARGEST_ALTERNATING_RANK = 30  # Beyond this rank, sweeps cost more than steps on factors: they grow by its square.
 ENGINES = ("auto", "block", "factored", "als", "full", "scp", "dca")
 
 

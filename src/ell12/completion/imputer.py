@@ -18,13 +18,13 @@ from ell12.completion.complete import Completion, complete_matrix
 from ell12.completion.observed import Observed, as_observed, read_entries
 from ell12.completion.offsets import fit_offsets
 from ell12.completion.regression import fit_rows
-from ell12.completion.search import Options, Search, search_on_held_out
+from ell12.completion.search import Search, SearchSpace, search_on_held_out
 from ell12.minimization import Status
 from ell12.minimization.progress import progress_lines
 from ell12.penalties import SpectralL12
 from ell12.protocols import Array
 
-DENSE_OUTPUT = 2**28  # entries; more are not made of a sparse matrix unasked
+DENSE_OUTPUT = 2**28  # A sparse matrix of more entries than this is not made dense unasked.
 
 
 class L12Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -263,8 +263,10 @@ class L12Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             max_iter=self.max_iter,
         )
 
-    def _options(self, observed: Observed) -> Options:
-        return Options.suited_to(observed, center=self.center, l2_weight=self.l2_weight, max_rank=self.max_rank)
+    def _options(self, observed: Observed) -> SearchSpace:
+        return SearchSpace.suited_to(
+            observed, center=self.center, l2_weight=self.l2_weight, max_rank=self.max_rank
+        )
 
     def _fit_without_search(self, observed: Observed, seed: int) -> None:
         self.alpha_ = "noise" if self.alpha == "holdout" else self.alpha

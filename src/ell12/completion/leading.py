@@ -1,18 +1,23 @@
-"""The leading singular triplets of a matrix that changes a little from step to step."""
+"""Leading singular triplets by one block method with warm starts, for solvers of matrices and for their rivals.
+
+A proximal step on known entries asks for those of ``Y - S(Y - O)``: the extrapolated Y has low rank, the rest is
+sparse. Both parts belong in both products, ``Z V`` and ``Z' U``.
+"""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky, solve_triangular
 
-from ell12.backend import is_numpy, like, namespace
+from ell12.backend import is_numpy, like, namespace, norm
 from ell12.completion.low_rank import LowRank
 from ell12.protocols import Array
 
-SPARE = 10  # vectors carried beyond those that the prox keeps
-GROWTH = 1.5
+SPARE = 10  # A block carries this many vectors beyond those that the prox keeps.
+GROWTH = 1.5  # A block that the prox kept whole grows by this factor.
 
 
 class FullTriplets:
@@ -46,11 +51,8 @@ class WarmBlock:
 
     def __call__(self, Z: Any) -> tuple[Array, Array, Array]:
         """U, s and V, approximately, of a matrix known by its products."""
-        V = _widened(self.V, self.size, self.random)
-        Q = orthonormal(Z @ V)
-        U, s, V = ritz(Q, Z.T @ Q)
-        self.V = V
-        return U, s, V
+        U, s, self.V = leading_svd(Z, _widened(self.V, self.size, self.random), exact=False)
+        return U, s, self.V
 
     def keep(self, count: int) -> None:
         """Carry on with what suits a prox that kept ``count`` triplets."""
@@ -61,15 +63,65 @@ class WarmBlock:
         self.V = self.V[:, : min(self.size, size)]
 
 
-def ritz(Q: Array, B: Array) -> tuple[Array, Array, Array]:
-    """The singular triplets of ``Q B'``, Q with orthonormal columns, from the eigenvectors of ``B'B``."""
+def leading_svd(
+    Z: Any, basis: Array, *, passes: int = 0, tol: float = 0.0, exact: bool = True
+) -> tuple[Array, Array, Array]:
+    """Ritz values and vectors of Z from a warm block power method.
+
+    ``Q = orth(Z R)``, then up to ``passes`` times ``Q = orth(Z (Z' Q))``, then the small singular value
+    decomposition of ``Q' Z``. The better the span of R, the fewer passes it takes.
+
+    Parameters
+    ----------
+    Z : object with ``@``, ``T`` and ``shape``
+        A dense or sparse matrix, or a sparse plus low-rank one.
+    basis : array of shape (n, k)
+        The columns of R; those beyond ``min(m, n)`` are not used.
+    passes : int
+        The most passes.
+    tol : float
+        Stop earlier when the first column of Q moves by no more than this.
+    exact : bool
+        Whether small singular values are wanted to full precision. If not, all come from the eigenvalues of
+        ``Q' Z Z' Q``: in a third to a sixth of the time (500 to 20,000 rows, 18 columns), with half the digits.
+
+    Returns
+    -------
+    U, s, V : arrays
+        ``s`` descending, U and V with orthonormal columns; ``U diag(s) V' = Q Q' Z``.
+
+    References
+    ----------
+    Halko, Martinsson & Tropp, Finding structure with randomness, doi:10.1137/090771806.
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_array
+    >>> U, s, V = leading_svd(csr_array(np.diag([3.0, 1.0, 0.0])), np.ones((3, 1)), passes=20)
+    >>> s.round(6)
+    array([3.])
+    """
+    Q = orthonormal(Z @ basis[:, : min(*Z.shape, basis.shape[1])])
+    for _ in range(passes if Q.shape[1] else 0):
+        new, old = orthonormal(Z @ (Z.T @ Q)), Q
+        Q = new
+        if min(norm(new[:, 0] - old[:, 0]), norm(new[:, 0] + old[:, 0])) <= tol:  # its sign may change
+            break
+    B = Z.T @ Q
     xp = namespace(B)
+    if exact:
+        V, s, rotation = xp.linalg.svd(B, full_matrices=False)
+        return Q @ rotation.T, s, V
     squares, P = xp.linalg.eigh(B.T @ B)
     squares, P = xp.flip(squares), xp.flip(P, axis=1)
     s = xp.sqrt(xp.where(squares > 0, squares, 0))
-    V = B @ P
-    # Of a direction of size zero there is no right vector; orthonormal columns are made of what rounding left.
-    return Q @ P, s, V / xp.where(s > 0, s, 1)
+    # A direction of size zero has no right vector: what rounding left of it is taken.
+    return Q @ P, s, (B @ P) / xp.where(s > 0, s, 1)
+
+
+def random_block(rng: np.random.Generator, rows: int, columns: int, dtype: Any) -> np.ndarray:
+    """Gaussian columns of length about 1, to start a power method from."""
+    return (rng.standard_normal((rows, columns)) / math.sqrt(rows)).astype(dtype)
 
 
 def orthonormal(A: Array) -> Array:

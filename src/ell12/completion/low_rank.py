@@ -24,8 +24,8 @@ from ell12.completion.observed import as_real
 from ell12.files import write_atomically
 from ell12.protocols import Array
 
-COMPILED_FROM = 2**16  # entries from which their sum pays for loading the compiled loop
-CHUNK = 2**22  # numbers that a chunk of gathered rows may hold
+COMPILED_FROM = 2**16  # Sums over this many products pay for loading the compiled loop.
+CHUNK = 2**22  # A chunk of gathered rows may hold this many numbers.
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,8 +10,8 @@ from ell12.completion.observed import Observed
 from ell12.protocols import Array
 
 CENTERS = (None, "mean", "columns", "biases")
-SHRINKAGE = 5.0  # known entries that count as much as the belief that a bias is zero
-SWEEPS = 10
+SHRINKAGE = 5.0  # The belief that a bias is zero counts as much as this many known entries.
+SWEEPS = 10  # Biases of rows and columns are found in turn, this many times.
 
 
 @dataclass(frozen=True, eq=False)

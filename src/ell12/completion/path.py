@@ -14,7 +14,7 @@ from ell12.completion.complete import Completion, complete_matrix
 from ell12.completion.loss import CompletionLoss
 from ell12.completion.observed import Observed, as_observed
 from ell12.completion.offsets import fit_offsets
-from ell12.completion.strength import alpha_max
+from ell12.completion.strength import largest_strength
 from ell12.minimization import Status
 from ell12.path import alpha_grid, falling
 
@@ -117,7 +117,7 @@ def completion_path(
         raise ValueError("patience needs hidden entries to judge by, but held_out=0 hides none")
     if alphas is None:
         centered = fit_offsets(observed, center).taken_off(observed)
-        alphas = alpha_grid(alpha_max(CompletionLoss(centered), l2_weight), n_alphas, eps)
+        alphas = alpha_grid(largest_strength(CompletionLoss(centered), l2_weight), n_alphas, eps)
     results: list[Completion] = []
     errors: list[float] = []
     fixed = {"l2_weight": l2_weight, "max_rank": max_rank, "center": center, "random_state": random_state}

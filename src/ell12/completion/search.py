@@ -15,18 +15,19 @@ from ell12.completion.low_rank import LowRank
 from ell12.completion.observed import Observed
 from ell12.completion.offsets import fit_offsets
 from ell12.completion.path import CompletionPath, completion_path
-from ell12.completion.strength import alpha_max
+from ell12.completion.strength import largest_strength
 from ell12.minimization import Status
 from ell12.path import alpha_grid
 
-RATINGS_BELOW = 0.25  # the share of known entries below which a matrix is taken for ratings, not for a table
-PATIENCE = 3  # alphas in a row without a better error that end a path
-ENOUGH, MOST_SPLITS = 10_000, 3  # hidden entries that judge well, and how often others are hidden to reach them
-TOL, MAX_ITER = 5e-2, 100  # errors on hidden entries settle long before a stationary point is reached
+RATINGS_BELOW = 0.25  # A matrix with a smaller share of known entries is taken for ratings, not for a table.
+PATIENCE = 3  # A path ends when this many alphas in a row have not brought a better error.
+# Fewer hidden entries than ENOUGH judge badly: others are then hidden in turn, at most MOST_SPLITS times in all.
+ENOUGH, MOST_SPLITS = 10_000, 3
+TOL, MAX_ITER = 5e-2, 100  # Errors on hidden entries settle long before a stationary point is reached.
 
 
 @dataclass(frozen=True)
-class Options:
+class SearchSpace:
     """What a search may choose from, the first of each being where it begins."""
 
     centers: Sequence[str | None]
@@ -34,7 +35,7 @@ class Options:
     ranks: Sequence[Any]  # int, or a single None: no bound
 
     @classmethod
-    def suited_to(cls, observed: Observed, *, center: Any, l2_weight: Any, max_rank: Any) -> Options:
+    def suited_to(cls, observed: Observed, *, center: Any, l2_weight: Any, max_rank: Any) -> SearchSpace:
         """What was asked for; for each that is "auto" what suits ratings, or a table.
 
         Of ratings, biases say most as a rule, and how much of the rest is signal differs widely from set to set:
@@ -114,7 +115,7 @@ class Search:
 
 def search_on_held_out(
     observed: Observed,
-    options: Options,
+    options: SearchSpace,
     *,
     held_out: float,
     random_state: Any,
@@ -142,7 +143,7 @@ def search_on_held_out(
         centered = CompletionLoss(fit_offsets(train, center).taken_off(train))
         settings = {"l2_weight": l2_weight, "max_rank": rank, "center": center, "random_state": random_state}
         settings |= {"tol": max(tol, TOL), "max_iter": min(max_iter, MAX_ITER), "verbose": verbose} | others
-        path, stopped = _path(splits, alpha_grid(alpha_max(centered, l2_weight), n_alphas, eps), settings)
+        path, stopped = _path(splits, alpha_grid(largest_strength(centered, l2_weight), n_alphas, eps), settings)
         scale = math.sqrt(observed.n_observed / train.n_observed)
         return Candidate(center, l2_weight, rank, path, scale, stopped)
 
@@ -157,7 +158,7 @@ def search_on_held_out(
     return search
 
 
-def _stages(options: Options, search: Search) -> Iterator[Iterable[tuple[str | None, float, int | None]]]:
+def _stages(options: SearchSpace, search: Search) -> Iterator[Iterable[tuple[str | None, float, int | None]]]:
     """What to try one after the other until something does not help; then the next stage, around the best."""
     center, *centers = options.centers
     rank, *ranks = options.ranks

@@ -8,13 +8,15 @@ import numpy as np
 
 from ell12.backend import inner, like, namespace, norm
 from ell12.checks import check_numbers
+from ell12.completion.leading import leading_svd
 from ell12.completion.loss import CompletionLoss
 from ell12.completion.low_rank import LowRank
 from ell12.completion.observed import Observed
 from ell12.penalties.spectral import spectral_norm
 from ell12.protocols import Array
 
-POWER_STEPS, SWEEPS = 10, 30
+POWER_STEPS = 10  # A rank-one fit begins at what this many power steps on the known entries give.
+SWEEPS = 30  # It ends after this many sweeps, whose change of the residual is then far below the noise.
 
 
 def rank_one_fit(observed: Observed) -> LowRank:
@@ -28,9 +30,7 @@ def rank_one_fit(observed: Observed) -> LowRank:
     xp = namespace(observed.values)
     matrix, known = observed.matrix(), observed.matrix(xp.ones_like(observed.values))
     v = like(np.random.default_rng(0).standard_normal(observed.shape[1]), observed.values)
-    for _ in range(POWER_STEPS):  # towards the leading singular vector of the known entries
-        v = matrix.T @ (matrix @ v)
-        v = v / (norm(v) or 1.0)
+    v = leading_svd(matrix, v[:, None], passes=POWER_STEPS)[2][:, 0]
     for _ in range(SWEEPS):
         u = _quotient(matrix @ v, known @ (v * v))
         length = norm(u)
@@ -46,16 +46,16 @@ def _quotient(a: Array, b: Array) -> Array:
     return xp.where(b > 0, a / xp.where(b > 0, b, 1), 0)
 
 
-def alpha_max(loss: CompletionLoss, l2_weight: float = 1.0) -> float:
+def largest_strength(loss: CompletionLoss, l2_weight: float = 1.0) -> float:
     """The alpha at which a path begins: above it the matrix of least rank that is a solution stays one.
 
-    For ``l2_weight < 1`` that is zero, and ``alpha_max = ||S(O)||_2 / (1 - l2_weight)``. For ``l2_weight >= 1`` a
+    For ``l2_weight < 1`` that is zero, and ``alpha = ||S(O)||_2 / (1 - l2_weight)``. For ``l2_weight >= 1`` a
     matrix of rank one costs nothing: the best of them, X1, is a solution from ``||S(O - X1)||_2`` on.
 
     Examples
     --------
     >>> import numpy as np
-    >>> round(alpha_max(CompletionLoss(np.diag([5.0, 3.0]))), 6)
+    >>> round(largest_strength(CompletionLoss(np.diag([5.0, 3.0]))), 6)
     3.0
     """
     check_numbers(single=True, l2_weight=l2_weight)

@@ -28,8 +28,9 @@ from ell12.penalties import SpectralL12
 from ell12.protocols import Array, Point
 
 ELSEWHERE = "what is as long as the ratings stays on the workers; use AlternatingLeastSquares"
-SOLVED_AT_ONCE = 2**16  # columns
-FEW, SPREAD = 2**20, 1000  # rows: beyond few, so many for each rating are no count but keys of another kind
+SOLVED_AT_ONCE = 2**16  # The equations of this many columns are in memory at a time.
+# More rows or columns than this, and than 1000 for each rating, are keys of another kind and no numbers from 0.
+FEW, SPREAD = 2**20, 1000
 
 
 def completion_loss(
@@ -153,9 +154,9 @@ class DistributedCompletionLoss(MatrixLoss):
         )
         return max(self.value(point) - self.value(base) - linear, 0.0)
 
-    def make_sweep(self, penalty: Any, n_threads: int) -> _Sweep:  # noqa: ARG002
+    def make_sweep(self, penalty: Any, n_threads: int) -> RemoteSweep:  # noqa: ARG002
         """The sweep of `ell12.AlternatingLeastSquares`, on the workers."""
-        return _Sweep(self.observed, penalty)
+        return RemoteSweep(self.observed, penalty)
 
     def _evaluation(self, x: LowRank) -> _Evaluation:
         for known in self._kept:
@@ -310,7 +311,7 @@ class _Transposed:
         return self.G.sign * entries.blocks.total("product", times_residual, x.V, each=each)
 
 
-class _Sweep:
+class RemoteSweep:
     """The rows on their workers, then the columns here, from what the rows say of them: one pass."""
 
     def __init__(self, entries: RemoteEntries, penalty: Any) -> None:

@@ -12,8 +12,8 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 from ell12.backend import inner, norm, without_span
 from ell12.protocols import Array
 
-DOUBT = 1e-4  # the chance, over random starts, that the bound fails
-MOST_FOR_A_BOUND = 40  # products; a norm that is nearer to the bound is better found outright
+DOUBT = 1e-4  # The bound fails, over random starts, with at most this chance.
+MOST_FOR_A_BOUND = 40  # After this many products without a bound, the norm is better found outright.
 
 
 @np.errstate(invalid="ignore")  # BLAS may set this flag on finite numbers; NaN is an error of the solver below
@@ -86,7 +86,8 @@ def largest_eigenvalue(
 def norm_from_gram(gram: Callable[[Array], Array], start: Array, enough: float = 0.0) -> float:
     """The spectral norm of a matrix G from products with ``G'G``, to a ten-thousandth.
 
-    Where it is surely below ``enough``, a bound that is, too, in far fewer products.
+    Where it is surely below ``enough``, a bound that is, too, in far fewer products. The norm itself is left to
+    ARPACK, which restarts: the method above keeps every vector, too many where hundreds of products are needed.
     """
     size = start.shape[0]
     if size <= 2:  # too small for ARPACK

@@ -11,8 +11,8 @@ import numpy as np
 
 from ell12.checks import check_counts
 from ell12.completion.baselines.rival import PenalisedRival
-from ell12.completion.baselines.spectral_step import SpectralStep, iterate_at, next_basis
-from ell12.completion.power_method import leading_pair, merged_basis
+from ell12.completion.baselines.spectral_step import SpectralStep, iterate_at, merged_basis, next_basis
+from ell12.completion.leading import leading_svd, random_block
 from ell12.protocols import Iterate, Point
 from ell12.solvers.acceleration import next_t
 
@@ -108,5 +108,5 @@ class AISImpute(PenalisedRival):
 def _largest_strength(loss: Any, rng: np.random.Generator) -> float:
     """``||S(O)||_2`` by five power steps: from here on up, the solution is zero."""
     gradient = loss.gradient(loss.point(loss.start()))
-    start = rng.standard_normal(gradient.shape[0]).astype(gradient.dtype)
-    return leading_pair(gradient, start, tol=0.0, max_iter=5)[1]
+    start = random_block(rng, gradient.shape[1], 1, gradient.dtype)
+    return float(leading_svd(gradient, start, passes=4)[1][0])

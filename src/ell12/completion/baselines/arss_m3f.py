@@ -14,13 +14,13 @@ from ell12.checks import check_counts
 from ell12.completion.baselines.rival import Rival, sparse_gradient
 from ell12.completion.fixed_rank import Tangent
 from ell12.completion.forms import SparsePlusLowRank
+from ell12.completion.leading import leading_svd, random_block
 from ell12.completion.low_rank import LowRank
-from ell12.completion.power_method import leading_svd, random_block
 from ell12.penalties import SquaredFrobenius
 from ell12.protocols import Iterate, Point
 
-SUFFICIENT = 1e-4  # the share of the decrease that the slope promises which a step must bring
-HALVINGS = 30
+SUFFICIENT = 1e-4  # A step must bring this share of the decrease that the slope promises.
+HALVINGS = 30  # A step that is halved this many times without bringing it is given up.
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ class ARSSM3F(Rival):
         if penalty.alpha and not isinstance(penalty, SquaredFrobenius):
             raise TypeError(f"ARSSM3F needs NoPenalty or SquaredFrobenius, got {penalty!r}")
 
-    def _steps(self, problem: SmoothProblem, here: Place) -> Iterator[Place]:
+    def _steps(self, problem: SmoothProblem, here: DescentPoint) -> Iterator[DescentPoint]:
         """A limited number of conjugate gradient steps."""
         for new in itertools.islice(conjugate_gradients(problem, here), self.steps):
             yield new
@@ -134,8 +134,8 @@ class ARSSM3F(Rival):
             here = new
 
     def _grow(
-        self, problem: SmoothProblem, here: Place, limit: int, rng: np.random.Generator
-    ) -> tuple[Place, float]:
+        self, problem: SmoothProblem, here: DescentPoint, limit: int, rng: np.random.Generator
+    ) -> tuple[DescentPoint, float]:
         """A place of larger rank along the leading singular vectors of the gradient, and the largest value."""
         x = here.point.x
         block = min(self.growth, limit - x.rank)
@@ -154,7 +154,7 @@ class ARSSM3F(Rival):
 
 
 @dataclass(frozen=True)
-class Place:
+class DescentPoint:
     """A point with its objective and minus its gradient, a sparse matrix less alpha X."""
 
     point: Point
@@ -184,11 +184,11 @@ class SmoothProblem:
         """The objective."""
         return self.loss.value(point) + self.penalty.value(point.x)
 
-    def at(self, point: Point, value: float | None = None) -> Place:
+    def at(self, point: Point, value: float | None = None) -> DescentPoint:
         """The place of a point, with its objective if that is known."""
         gradient = sparse_gradient(self.loss, point.prediction)
         descent = SparsePlusLowRank(-gradient, [(-self.penalty.alpha, point.x)])
-        return Place(point, self.value(point) if value is None else value, descent)
+        return DescentPoint(point, self.value(point) if value is None else value, descent)
 
     def first_step(self, promised: float, move: np.ndarray, square: float) -> float:
         """The step to the minimum of a quadratic bound, exact for least squares.
@@ -199,7 +199,7 @@ class SmoothProblem:
         return -promised / curvature if curvature > 0 else 0.0
 
 
-def conjugate_gradients(problem: SmoothProblem, here: Place) -> Iterator[Place]:
+def conjugate_gradients(problem: SmoothProblem, here: DescentPoint) -> Iterator[DescentPoint]:
     """Places of ever smaller objective, of the first one's rank."""
     direction = -1.0 * here.slope
     while True:
@@ -213,7 +213,7 @@ def conjugate_gradients(problem: SmoothProblem, here: Place) -> Iterator[Place]:
         here = new
 
 
-def _line_search(problem: SmoothProblem, here: Place, direction: Tangent) -> Place | None:
+def _line_search(problem: SmoothProblem, here: DescentPoint, direction: Tangent) -> DescentPoint | None:
     """The first of ever shorter steps that decreases the objective enough; None where none does."""
     observed, promised = problem.loss.observed, here.slope.inner(direction)
     move = direction.entries(observed.rows, observed.columns)

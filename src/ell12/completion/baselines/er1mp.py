@@ -11,9 +11,11 @@ import numpy as np
 
 from ell12.checks import check_counts
 from ell12.completion.baselines.rival import Rival, sparse_gradient
+from ell12.completion.leading import leading_svd, random_block
 from ell12.completion.low_rank import LowRank
-from ell12.completion.power_method import leading_pair
 from ell12.protocols import Iterate, Point
+
+PASSES, SETTLED = 50, 3e-3  # The power method ends there, or where its vector moves less: s is then right to 1e-5.
 
 
 @dataclass(frozen=True)
@@ -100,11 +102,13 @@ class _Pursuit:
         """Add one rank-one matrix; false where the residual has no singular value above the smallest."""
         observed = self.loss.observed
         residual = -sparse_gradient(self.loss, self.fit)
-        # The last u is nearly orthogonal to the residual: a random part keeps the start off its null space.
-        first = rng.standard_normal(observed.shape[0]).astype(self.fit.dtype) / math.sqrt(observed.shape[0])
-        u, s, v = leading_pair(residual, first + self.left[-1] if self.left else first)
-        if s <= smallest:
+        # The last v is nearly orthogonal to the residual: a random part keeps the start off its null space.
+        start = random_block(rng, observed.shape[1], 1, self.fit.dtype)
+        start = start + self.right[-1][:, None] if self.right else start
+        U, s, V = leading_svd(residual, start, passes=PASSES, tol=SETTLED)
+        if s[0] <= smallest:
             return False
+        u, v = U[:, 0], V[:, 0]
         atom = u[observed.rows] * v[observed.columns]
         pair = np.stack([self.fit, atom], axis=1)
         a, b = np.linalg.lstsq(pair.T @ pair, pair.T @ observed.values, rcond=None)[0]

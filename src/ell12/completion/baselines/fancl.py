@@ -11,8 +11,7 @@ import numpy as np
 
 from ell12.checks import check_counts
 from ell12.completion.baselines.rival import PenalisedRival
-from ell12.completion.baselines.spectral_step import SpectralStep, iterate_at, next_basis
-from ell12.completion.power_method import merged_basis
+from ell12.completion.baselines.spectral_step import SpectralStep, iterate_at, merged_basis, next_basis
 from ell12.protocols import Iterate, Point
 
 

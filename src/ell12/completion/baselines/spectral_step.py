@@ -14,8 +14,8 @@ import numpy as np
 
 from ell12.completion.baselines.rival import sparse_gradient
 from ell12.completion.forms import SparsePlusLowRank
+from ell12.completion.leading import leading_svd, orthonormal, random_block
 from ell12.completion.low_rank import LowRank
-from ell12.completion.power_method import leading_svd, random_block
 from ell12.protocols import Iterate, Point
 
 Terms = list[tuple[float, LowRank]]
@@ -66,6 +66,31 @@ def next_basis(ritz: np.ndarray, rank: int, spare: int, rng: np.random.Generator
     if missing <= 0:
         return ritz[:, :wanted]
     return np.concatenate([ritz, random_block(rng, ritz.shape[0], missing, ritz.dtype)], axis=1)
+
+
+def merged_basis(basis: np.ndarray, more: np.ndarray, *, tol: float = 1e-6) -> np.ndarray:
+    """``basis`` and those columns of ``more`` whose squared distance to its span is above tol, orthonormalised.
+
+    Parameters
+    ----------
+    basis : array of shape (n, k)
+        Orthonormal columns.
+    more : array of shape (n, l)
+        Columns of length about 1.
+    tol : float
+        The squared distance from which a column adds something.
+
+    Examples
+    --------
+    >>> e = np.eye(3)
+    >>> merged_basis(e[:, :1], e[:, :2]).shape
+    (3, 2)
+    """
+    if more.shape[1] == 0 or basis.shape[1] == 0:
+        return basis if more.shape[1] == 0 else more
+    rest = more - basis @ (basis.T @ more)
+    rest = rest[:, np.sum(rest * rest, axis=0) > tol]
+    return np.concatenate([basis, orthonormal(rest)], axis=1)[:, : basis.shape[0]] if rest.shape[1] else basis
 
 
 def iterate_at(
