@@ -31,7 +31,7 @@ ROOMS: dict[str, str] = {
     "solvers": "protocols backend operators",
     "minimization": "protocols backend files solvers",
     "path": "protocols backend checks operators losses penalties solvers minimization",
-    "completion": "protocols backend checks files operators penalties minimization path plots",
+    "completion": "protocols backend checks files operators penalties solvers minimization path plots",
     "restoration": "protocols backend checks operators prox losses solvers minimization",
     "distributed": "protocols backend checks operators penalties losses minimization completion",
     "linear_model": "protocols backend checks operators losses solvers minimization path plots distributed",

@@ -126,7 +126,7 @@ def kernels_on_cpu(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.Tem
         if key not in libraries:
             folder = tmp_path_factory.mktemp("kernels")
             macros |= {"REAL": cuda._REALS[x.dtype.name], "THREADS": cuda.THREADS}
-            (folder / "kernels.cpp").write_text(ONE_THREAD + cuda._with_macros(source, macros))
+            (folder / "kernels.cpp").write_text(ONE_THREAD + cuda.source(source, macros))
             command = [compiler, "-O1", "-shared", "-fPIC", "-o", folder / "kernels.so", folder / "kernels.cpp"]
             subprocess.run(command, check=True)
             libraries[key] = ctypes.CDLL(str(folder / "kernels.so"))

@@ -11,6 +11,7 @@ import os
 import struct
 from collections.abc import Callable, Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from ell12.backend.arrays import is_cupy, is_torch
@@ -18,27 +19,15 @@ from ell12.protocols import Array
 
 THREADS = 256
 _REALS = {"float32": "float", "float64": "double"}
-PROLOGUE = r"""
-__device__ double over_block(double mine) {  // the sum over a block's threads, in an order that never changes
-    __shared__ double shared[THREADS];
-    __syncthreads();  // nobody reads what was there before
-    shared[threadIdx.x] = mine;
-    for (int half = THREADS / 2; half > 0; half /= 2) {
-        __syncthreads();
-        if (threadIdx.x < half) shared[threadIdx.x] += shared[threadIdx.x + half];
-    }
-    __syncthreads();
-    return shared[0];
-}
-"""
 
 Launch = Callable[[tuple[int, int], Sequence[Array], Sequence[float]], None]
 
 
-def kernel(x: Array, source: str, name: str, **macros: int) -> Launch | None:
+def kernel(x: Array, beside: str, name: str, **macros: int) -> Launch | None:
     """A kernel for arrays like x, called with (blocks, arrays, numbers); None where there can be none.
 
-    Arrays must be `one_piece`, of the precision of x or as the kernel says.
+    Its source is the ``.cu`` file of the same name as the module ``beside``. Arrays must be `one_piece`, of the
+    precision of x or as the kernel says.
     """
     if is_cupy(x):
         compiled, where = _compile_cupy, x.device.id
@@ -47,7 +36,7 @@ def kernel(x: Array, source: str, name: str, **macros: int) -> Launch | None:
     else:
         return None
     real = _REALS.get(str(x.dtype).rpartition(".")[2])
-    return None if real is None else compiled(source, name, where, REAL=real, THREADS=THREADS, **macros)
+    return None if real is None else compiled(beside, name, where, REAL=real, THREADS=THREADS, **macros)
 
 
 def one_piece(x: Array) -> Array:
@@ -70,16 +59,18 @@ def _is_plain_cuda_tensor(x: Array) -> bool:
     return not torch.compiler.is_compiling() and not torch._C._functorch.is_functorch_wrapped_tensor(x)
 
 
-def _with_macros(source: str, macros: dict[str, Any]) -> str:
-    return "".join(f"#define {macro} {value}\n" for macro, value in macros.items()) + PROLOGUE + source
+def source(beside: str, macros: dict[str, Any]) -> str:
+    """The source of the kernels of a module, after what all kernels share."""
+    files = "".join(Path(module).with_suffix(".cu").read_text() for module in (__file__, beside))
+    return "".join(f"#define {macro} {value}\n" for macro, value in macros.items()) + files
 
 
 @cache
-def _compile_cupy(source: str, name: str, device: int, **macros: Any) -> Launch | None:
+def _compile_cupy(beside: str, name: str, device: int, **macros: Any) -> Launch | None:
     import cupy
     import numpy as np
 
-    compiled = cupy.RawKernel(_with_macros(source, macros), name)
+    compiled = cupy.RawKernel(source(beside, macros), name)
 
     def launch(blocks: tuple[int, int], arrays: Sequence[Array], numbers: Sequence[float]) -> None:
         with cupy.cuda.Device(device):
@@ -89,13 +80,13 @@ def _compile_cupy(source: str, name: str, device: int, **macros: Any) -> Launch 
 
 
 @cache
-def _compile_torch(source: str, name: str, device: Any, **macros: Any) -> Launch | None:
+def _compile_torch(beside: str, name: str, device: Any, **macros: Any) -> Launch | None:
     import torch
 
     try:
         driver = ctypes.CDLL("nvcuda.dll" if os.name == "nt" else "libcuda.so.1")
         with torch.cuda.device(device):
-            compiled = torch.cuda._compile_kernel(_with_macros(source, macros), name)
+            compiled = torch.cuda._compile_kernel(source(beside, macros), name)
         function = compiled.func
     except (RuntimeError, OSError, AttributeError):  # without its compiler, plain operations do
         return None

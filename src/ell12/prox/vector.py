@@ -71,7 +71,7 @@ def _keep_largest(z: Any, zeros: Any, growth: float) -> Any:
 
 def _prox_cuda(z: Array, t: float, l2_weight: float) -> Array | None:
     """On a GPU: two kernels, of which the second starts before any number is waited for."""
-    square_above, shrink = (cuda.kernel(z, _KERNELS, name) for name in ("square_above", "shrink"))
+    square_above, shrink = (cuda.kernel(z, __file__, name) for name in ("square_above", "shrink"))
     if square_above is None or shrink is None:
         return None
     z, xp = cuda.one_piece(z), namespace(z)
@@ -85,44 +85,3 @@ def _prox_cuda(z: Array, t: float, l2_weight: float) -> Array | None:
 
 # Every thread reads four entries at a time, so that enough reads are under way. All blocks of the second kernel
 # add up the sums of the first in the same order, which costs less than a kernel between the two.
-_KERNELS = r"""
-__device__ REAL above(REAL z, REAL t) {
-    return z > t ? z - t : (z < -t ? z + t : (z == z ? REAL(0) : z));
-}
-
-extern "C" __global__ void square_above(const REAL* z, double* sums, double entries, double threshold) {
-    const long long size = entries;
-    const REAL t = threshold;
-    const long long stride = (long long)gridDim.x * THREADS;
-    REAL total[4] = {0, 0, 0, 0};
-    long long i = (long long)blockIdx.x * THREADS + threadIdx.x;
-    for (; i + 3 * stride < size; i += 4 * stride) {
-        REAL read[4];
-        for (int k = 0; k < 4; ++k) read[k] = z[i + k * stride];
-        for (int k = 0; k < 4; ++k) { REAL u = above(read[k], t); total[k] += u * u; }
-    }
-    for (; i < size; i += stride) { REAL u = above(z[i], t); total[0] += u * u; }
-    double sum = over_block((double)total[0] + total[1] + total[2] + total[3]);
-    if (threadIdx.x == 0) sums[blockIdx.x] = sum;
-}
-
-extern "C" __global__ void shrink(
-    const REAL* z, double* sums, REAL* x, double entries, double threshold, double growth
-) {
-    const long long size = entries;
-    const REAL t = threshold;
-    double mine = 0;
-    for (int k = threadIdx.x; k < gridDim.x; k += THREADS) mine += sums[k];
-    double square = over_block(mine);
-    if (blockIdx.x == 0 && threadIdx.x == 0) sums[gridDim.x] = square;
-    const REAL factor = 1 + growth / sqrt(square);
-    const long long stride = (long long)gridDim.x * THREADS;
-    long long i = (long long)blockIdx.x * THREADS + threadIdx.x;
-    for (; i + 3 * stride < size; i += 4 * stride) {
-        REAL read[4];
-        for (int k = 0; k < 4; ++k) read[k] = z[i + k * stride];
-        for (int k = 0; k < 4; ++k) x[i + k * stride] = above(read[k], t) * factor;
-    }
-    for (; i < size; i += stride) x[i] = above(z[i], t) * factor;
-}
-"""

@@ -76,7 +76,7 @@ class CudaSweep:
 
 def sweep_on_gpu(x: Array, penalty: Any) -> CudaSweep | None:
     """The kernel for images like x; None where x is not on a GPU or has no kernel there."""
-    kernel = cuda.kernel(x, _KERNEL, "sweep", NDIM=penalty.ndim)
+    kernel = cuda.kernel(x, __file__, "sweep", NDIM=penalty.ndim)
     return None if kernel is None else CudaSweep(x, penalty, kernel)
 
 
@@ -87,109 +87,3 @@ def _total(sums: Array, mu: float) -> Sums:
 
 # A thread walks down a column of rows (of all images), blocks lie side by side along the last axis. Differences
 # that reach into a pixel are computed again by the pixel they reach: that costs less than memory for them.
-_KERNEL = r"""
-struct Numbers { REAL t, growth, unit, l2_weight; };
-
-// d - prox(d) of the differences d, which it replaces, and their envelope. Squares are safe, being in units of t.
-__device__ REAL residual(REAL* d, Numbers c) {
-    REAL size[NDIM], top = 0, square = 0, envelope = 0;
-    int largest = 0;
-    for (int k = 0; k < NDIM; ++k) {
-        size[k] = fabs(d[k]);
-        if (size[k] > top) { top = size[k]; largest = k; }
-    }
-    const bool some = top > c.t;
-    for (int k = 0; k < NDIM; ++k) {
-        const REAL most = !some && k == largest ? c.growth : c.t, cut = size[k] < most ? size[k] : most;
-        const REAL over = (size[k] - cut) * c.unit;
-        square += over * over;
-        envelope += cut * (size[k] - cut / 2);
-        d[k] = copysign(cut, d[k]);
-        size[k] -= cut;
-    }
-    if (some) {
-        const REAL factor = c.l2_weight * rsqrt(square);
-        for (int k = 0; k < NDIM; ++k) d[k] -= copysign(factor * size[k], d[k]);
-        envelope -= c.t * c.t * (square * factor + c.l2_weight * c.l2_weight / 2);
-    }
-    return envelope;
-}
-
-struct Grid { int length[NDIM]; long long stride[NDIM]; bool periodic; };
-
-__device__ void differences(const REAL* z, const int* place, const Grid& grid, REAL* d) {
-    for (int k = 0; k < NDIM; ++k) {
-        const int last = grid.length[k] - 1;
-        if (place[k] < last) d[k] = z[grid.stride[k]] - z[0];
-        else d[k] = grid.periodic ? z[-last * grid.stride[k]] - z[0] : REAL(0);
-    }
-}
-
-// The gradient of the penalty over mu at a pixel, of which z is the address; the envelope there is added.
-__device__ REAL slope(const REAL* z, int* place, const Grid& grid, Numbers c, REAL* envelope) {
-    REAL d[NDIM], total = 0;
-    differences(z, place, grid, d);
-    *envelope += residual(d, c);
-    for (int k = 0; k < NDIM; ++k) total -= d[k];
-    for (int k = 0; k < NDIM; ++k) {
-        const int here = place[k];
-        if (here == 0 && !grid.periodic) continue;
-        place[k] = here == 0 ? grid.length[k] - 1 : here - 1;
-        differences(z + (place[k] - here) * grid.stride[k], place, grid, d);
-        residual(d, c);
-        total += d[k];
-        place[k] = here;
-    }
-    return total;
-}
-
-extern "C" __global__ void sweep(
-    const REAL* z, const REAL* x, const REAL* y, const REAL* weight, REAL* new_z, REAL* new_x, double* sums,
-    double all_rows, double planes, double lines, double width, double periodic,
-    double curvature, double threshold, double l2_weight, double bounded, double least, double most,
-    double stepping, double weighted, double step, double nesterov, double further
-) {
-    const int rows = all_rows, lengths[3] = {(int)planes, (int)lines, (int)width};
-    const Numbers c = {
-        (REAL)threshold, (REAL)((1 - l2_weight) * threshold), (REAL)(1 / threshold), (REAL)l2_weight
-    };
-    const REAL mu = curvature, low = least, high = most, size = step, beta = nesterov, gamma = further;
-    Grid grid;
-    long long stride = 1;
-    for (int k = NDIM - 1; k >= 0; --k) {
-        grid.length[k] = lengths[3 - NDIM + k];
-        grid.stride[k] = stride;
-        stride *= grid.length[k];
-    }
-    grid.periodic = periodic != 0;
-    REAL envelope = 0, loss = 0, square = 0, turn = 0;
-    const int column = blockIdx.x * THREADS + threadIdx.x;
-    for (int row = blockIdx.y; column < lengths[2] && row < rows; row += gridDim.y) {
-        const int places[3] = {row / lengths[1] % lengths[0], row % lengths[1], column};
-        int place[NDIM];
-        for (int k = 0; k < NDIM; ++k) place[k] = places[3 - NDIM + k];
-        const long long i = (long long)row * lengths[2] + column;
-        REAL gradient = mu * slope(z + i, place, grid, c, &envelope);
-        if (stepping == 0) { new_z[i] = gradient; continue; }
-        const REAL pixel = z[i], away = pixel - y[i], pull = weighted != 0 ? weight[i] * away : away;
-        gradient += pull;
-        REAL left = gradient, moved = pixel - size * gradient;
-        if (bounded != 0) {
-            left = pixel - fmin(fmax(pixel - gradient, low), high);
-            moved = fmin(fmax(moved, low), high);
-        }
-        const REAL move = moved - x[i], ahead = moved + beta * move + gamma * (moved - pixel);
-        new_x[i] = moved;
-        new_z[i] = bounded != 0 ? fmin(fmax(ahead, low), high) : ahead;
-        loss += pull * away;
-        square += left * left;
-        turn += gradient * move;
-    }
-    const double all[4] = {envelope, loss, square, turn};
-    const long long block = (long long)blockIdx.y * gridDim.x + blockIdx.x;
-    for (int k = 0; k < 4; ++k) {
-        const double sum = over_block(all[k]);
-        if (threadIdx.x == 0) sums[4 * block + k] = sum;
-    }
-}
-"""

@@ -1,0 +1,111 @@
+"""The public names, in the order of the flow from data to results: for type checkers and the package itself."""
+
+from ell12.prox import (
+    prox_l12 as prox_l12,
+    prox_l12_groups as prox_l12_groups,
+    prox_l12_iterative as prox_l12_iterative,
+    prox_l12_spectral as prox_l12_spectral,
+    moreau_l12 as moreau_l12,
+)
+from ell12.penalties import (
+    L12 as L12,
+    L1 as L1,
+    GroupL12 as GroupL12,
+    RowsL12 as RowsL12,
+    ColumnsL12 as ColumnsL12,
+    SpectralL12 as SpectralL12,
+    LogSum as LogSum,
+    CappedL1 as CappedL1,
+    Lp as Lp,
+    MCP as MCP,
+    SpectralLogSum as SpectralLogSum,
+    TruncatedNuclear as TruncatedNuclear,
+    NoPenalty as NoPenalty,
+)
+from ell12.losses import (
+    SquaredLoss as SquaredLoss,
+    LogisticLoss as LogisticLoss,
+    HuberLoss as HuberLoss,
+    QuadraticLoss as QuadraticLoss,
+    StreamedLoss as StreamedLoss,
+)
+from ell12.solvers import (
+    ProximalGradient as ProximalGradient,
+    FISTA as FISTA,
+    NonmonotoneAPG as NonmonotoneAPG,
+    SequentialConvex as SequentialConvex,
+    DCA as DCA,
+    SupportNewton as SupportNewton,
+    ColumnwiseAPG as ColumnwiseAPG,
+    ProxSVRG as ProxSVRG,
+    SAGA as SAGA,
+    WorkingSet as WorkingSet,
+)
+from ell12.protocols import DataUnavailable as DataUnavailable
+from ell12.minimization import (
+    minimize as minimize,
+    Result as Result,
+    Status as Status,
+    stationarity as stationarity,
+)
+from ell12.path import l12_path as l12_path, penalty_path as penalty_path
+from ell12.completion import (
+    LowRank as LowRank,
+    Observed as Observed,
+    as_observed as as_observed,
+    CompletionLoss as CompletionLoss,
+    BlockAPG as BlockAPG,
+    FactoredAPG as FactoredAPG,
+    AlternatingLeastSquares as AlternatingLeastSquares,
+    FullSVD as FullSVD,
+    MatrixSequentialConvex as MatrixSequentialConvex,
+    MatrixDCA as MatrixDCA,
+    complete_matrix as complete_matrix,
+    Completion as Completion,
+    completion_path as completion_path,
+    CompletionPath as CompletionPath,
+)
+from ell12.completion.imputer import L12Imputer as L12Imputer
+from ell12.restoration import (
+    denoise_tv as denoise_tv,
+    deblur_tv as deblur_tv,
+    inpaint_tv as inpaint_tv,
+    reconstruct_mri as reconstruct_mri,
+    restore_tv as restore_tv,
+    Restoration as Restoration,
+    TotalVariationL12 as TotalVariationL12,
+    SmoothedGradient as SmoothedGradient,
+    AlternatingMinimization as AlternatingMinimization,
+    TotalVariationDCA as TotalVariationDCA,
+    GrowingADMM as GrowingADMM,
+)
+from ell12.linear_model import (
+    L12Regressor as L12Regressor,
+    L12RegressorCV as L12RegressorCV,
+    L12Classifier as L12Classifier,
+    L12ClassifierCV as L12ClassifierCV,
+)
+from ell12.plots import (
+    plot_path as plot_path,
+    plot_cross_validation as plot_cross_validation,
+    plot_completion_path as plot_completion_path,
+)
+
+from ell12 import (
+    backend as backend,
+    completion as completion,
+    datasets as datasets,
+    distributed as distributed,
+    experiments as experiments,
+    linear_model as linear_model,
+    losses as losses,
+    operators as operators,
+    path as path,
+    penalties as penalties,
+    plots as plots,
+    prox as prox,
+    restoration as restoration,
+    solvers as solvers,
+)
+
+__version__: str
