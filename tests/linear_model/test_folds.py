@@ -70,7 +70,7 @@ def test_each_column_is_the_fit_to_its_fold(case):
     parts = [(np.flatnonzero(np.arange(60) % 3 != k), np.flatnonzero(np.arange(60) % 3 == k)) for k in range(3)]
     problems, alphas = model._problems(X, y, WEIGHT), np.array([0.3, 0.1, 0.05])
     columns = FoldColumns(problems, parts, WEIGHT, model.fit_intercept)
-    chosen = model._penalty_options() | {"l2_weight": model.l2_weight, "intercept": problems[0].constant}
+    chosen = model._penalty_options() | {"l2_weight": model.l2_weight, "intercept": problems[0].constant != 0}
     paths = list(solve_folds(columns, alphas, chosen, {"tol": 1e-10, "max_iter": 20_000}))
     for (train, _), (coefs, intercepts, results) in zip(parts, paths, strict=True):
         assert len(results) == 3 * len(problems)

@@ -14,13 +14,13 @@ def matrix(seed=0, m=30, n=20):
     return np.where(random.random((m, n)) < 0.5, random.standard_normal((m, n)), 0), random.uniform(0, 2, m)
 
 
-@pytest.mark.parametrize("constant", [False, True])
+@pytest.mark.parametrize("constant", [0.0, 1.0, 0.25])
 @pytest.mark.parametrize("form", [scipy.sparse.csr_array, scipy.sparse.csc_array])
 def test_gram_matrices_of_centred_columns(form, constant):
     A, weight = matrix()
     means = np.linspace(-1, 1, 20)
     centred = CenteredColumns(form(A), means, constant)
-    copy = np.column_stack([A - means, np.ones(30)]) if constant else A - means
+    copy = np.column_stack([A - means, np.full(30, constant)]) if constant else A - means
     columns = np.array([2, 7, 20]) if constant else np.array([2, 7])
     some = select_columns(centred, columns)
     assert has_columns(centred)
@@ -32,14 +32,14 @@ def test_gram_matrices_of_centred_columns(form, constant):
     np.testing.assert_allclose(cross, expected[np.ix_([0, 3], columns)], atol=1e-12)
 
 
-@pytest.mark.parametrize("constant", [False, True])
+@pytest.mark.parametrize("constant", [0.0, 1.0, 0.25])
 def test_columns_that_are_their_means_are_exactly_zero(constant):
     A, weight = matrix()
     A[:, [3, 7]] = [0.1, 1e9]
     means, empty = A.mean(axis=0), np.isin(np.arange(20), [3, 7])
     centred = CenteredColumns(scipy.sparse.csr_array(A), means, constant, empty)
     copy = np.where(empty, 0, A - means)
-    copy = np.column_stack([copy, np.ones(30)]) if constant else copy
+    copy = np.column_stack([copy, np.full(30, constant)]) if constant else copy
     x, y = np.arange(1.0, copy.shape[1] + 1), np.linspace(-1, 2, 30)
     for product, expected in (
         (centred @ x, copy @ x),

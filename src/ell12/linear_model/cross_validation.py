@@ -90,7 +90,7 @@ class AlphaSearch(SparseLinearModel):
     ) -> tuple[Array, list[Result]]:
         """The scores of each alpha and fold, and how the runs ended: the folds as columns of one problem."""
         columns = FoldColumns(problems, folds, data[2], self.fit_intercept)
-        options = self._penalty_options() | {"l2_weight": self.l2_weight, "intercept": problems[0].constant}
+        options = self._penalty_options() | {"l2_weight": self.l2_weight, "intercept": problems[0].constant != 0}
         limits = {"tol": self.tol, "max_iter": self.max_iter, "stop": self._progress()}
         scores, results = [], []
         paths = solve_folds(columns, alphas, options, limits)

@@ -85,7 +85,7 @@ class FoldColumns:
         xp, shape = namespace(x), (-1, n_folds, self.targets.shape[1])
         coef = x[:, :-1] if first.constant else x
         if first.constant:
-            found = x[:, -1]
+            found = first.constant * x[:, -1]
         else:
             found = loss.intercepts(point) if isinstance(loss, InterceptSquaredLoss) else 0 * x[:, 0]
         levels = xp.reshape(found - coef @ first.means, shape)

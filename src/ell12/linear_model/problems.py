@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 
-from ell12.backend import is_numpy, namespace, precision, rounding, total
+from ell12.backend import is_numpy, namespace, norm, precision, rounding, total
 from ell12.losses import LinearLoss
-from ell12.operators.centering import CenteredColumns
+from ell12.operators.centering import CenteredColumns, column_squares
 from ell12.protocols import Array
 
 
@@ -20,6 +21,9 @@ class Design:
     Where there is an intercept the columns are centred, which changes the intercept alone and makes the problem
     easier. The squared loss then needs no intercept; others get one as the last entry of x (``constant``).
     A sparse X is centred implicitly.
+
+    The intercept's column is not of ones but of the size of the others, so that a fit takes as many steps whatever
+    the units of X: beside columns of 1e-8, ones would make steps of a gradient method 1e16 times too short.
     """
 
     def __init__(self, X: Any, sample_weight: Any, *, center: bool, constant: bool) -> None:
@@ -27,7 +31,6 @@ class Design:
         self.total = float(X.shape[0]) if sample_weight is None else _sum(sample_weight)
         if self.total == 0:
             raise ValueError("sample_weight sums to zero: no sample is left to fit")
-        self.constant = constant
         sparse = scipy.sparse.issparse(X)
         xp = np if sparse else namespace(X)
         if center:
@@ -36,12 +39,16 @@ class Design:
             self.means = np.zeros(X.shape[1], dtype=X.dtype) if sparse else xp.zeros_like(X[0, :])
         self.A = X
         if sparse and (center or constant):
-            self.A = CenteredColumns(X, self.means, constant, _constant_columns(self.means, X) if center else None)
-        elif center or constant:
-            if center:
-                self.means = _exact_where_constant(self.means, X)
-            inside = X - self.means if center else X
-            self.A = xp.concat([inside, xp.ones_like(X[:, :1])], axis=1) if constant else inside
+            empty = _constant_columns(self.means, X) if center else None
+            self.A = CenteredColumns(X, self.means, 0.0, empty)
+        elif center:
+            self.means = _exact_where_constant(self.means, X)
+            self.A = X - self.means
+        self.constant = 0.0 if not constant else _typical_entry(self.A, X.shape) if center else 1.0
+        if sparse and constant:
+            self.A = replace(self.A, constant=self.constant)
+        elif constant:
+            self.A = xp.concat([self.A, xp.full_like(X[:, :1], self.constant)], axis=1)
 
     def mean(self, values: Any) -> Array:
         """The mean over samples, weighted."""
@@ -71,8 +78,8 @@ class Problem:
         The means, zeros where there is no intercept.
     level : float or array of shape (n_targets,)
         The intercept for centred columns, where x does not hold it.
-    constant : bool
-        Whether x holds it, as its last entry.
+    constant : float
+        What the last entry of x is multiplied with to be the intercept; 0 where x does not hold it.
     n_targets : int
         How many columns x has; 0 where it is a vector.
     """
@@ -80,22 +87,32 @@ class Problem:
     loss: Any
     means: Array
     level: Any
-    constant: bool
+    constant: float
     n_targets: int = 0
 
     def coefficients(self, x: Array) -> tuple[Array, Array]:
         """The coefficients of the columns of X as they were given, a row for each target, and the intercepts."""
         rows = x.T if self.n_targets else x[None, :]
         coef = rows[:, :-1] if self.constant else rows
-        level = rows[:, -1] if self.constant else self.level
+        level = self.constant * rows[:, -1] if self.constant else self.level
         return coef, level - coef @ self.means
 
     def unknown(self, coef: Array, intercept: Array) -> Array:
         """The x that has these coefficients and intercepts: the inverse of `coefficients`."""
         rows = coef
         if self.constant:
-            rows = namespace(coef).concat([coef, (intercept + coef @ self.means)[:, None]], axis=1)
+            last = (intercept + coef @ self.means) / self.constant
+            rows = namespace(coef).concat([coef, last[:, None]], axis=1)
         return rows.T if self.n_targets else rows[0]
+
+
+def _typical_entry(A: Any, shape: tuple[int, ...]) -> float:
+    """The root of the mean square of the entries, as a power of 2, by which nothing is rounded."""
+    if isinstance(A, CenteredColumns):
+        size = math.sqrt(float(column_squares(A, np.ones(shape[0], dtype=A.dtype)).sum()))
+    else:
+        size = norm(A)
+    return 2.0 ** round(math.log2(size / math.sqrt(math.prod(shape)))) if size > 0 else 1.0
 
 
 def centered_target(design: Design, y: Array) -> tuple[Array, Array]:

@@ -110,12 +110,13 @@ class SparseLinearModel(BaseEstimator, ABC):
     def _alpha_max(self, problems: list[Problem]) -> float:
         options = self._penalty_options()
         return max(
-            alpha_max(problem.loss, self.l2_weight, intercept=problem.constant, **options) for problem in problems
+            alpha_max(problem.loss, self.l2_weight, intercept=problem.constant != 0, **options)
+            for problem in problems
         )
 
     def _penalty(self, problem: Problem) -> Any:
         """The penalty of a problem at a strength of 1."""
-        options = self._penalty_options() | {"intercept": problem.constant, "rows": problem.n_targets > 0}
+        options = self._penalty_options() | {"intercept": problem.constant != 0, "rows": problem.n_targets > 0}
         if options["weights"] is not None and passes(problem.means):
             options["weights"] = like(options["weights"], problem.means)  # sent once, not at every step
         return l12_penalty(1.0, self.l2_weight, **options)

@@ -24,7 +24,7 @@ from ell12.protocols import Array
 
 @dataclass(frozen=True, eq=False)
 class CenteredColumns(ArrayOperator):
-    """``x -> A x - (means' x) 1``, and with ``constant`` a last column of ones: ``x -> ... + x_last 1``.
+    """``x -> A x - (means' x) 1``, and with a ``constant`` a last column of it: ``x -> ... + constant x_last 1``.
 
     A itself is neither copied nor made dense.
 
@@ -34,8 +34,8 @@ class CenteredColumns(ArrayOperator):
         Anything with ``@`` and an adjoint.
     means : array of shape (n,)
         What is subtracted from each column, in the dtype of A.
-    constant : bool
-        Add a column of ones, for an intercept.
+    constant : float
+        The entries of a last column, for an intercept; 0 for none.
     empty : array of shape (n,), optional
         Which columns are nothing but their means: zero, where products would leave rounding.
 
@@ -48,37 +48,38 @@ class CenteredColumns(ArrayOperator):
 
     A: Any
     means: Any
-    constant: bool = False
+    constant: float = 0.0
     empty: Any = None
 
     def __post_init__(self) -> None:
         (n,) = input_shape(self.A)
         if np.shape(self.means) != (n,):
             raise ValueError(f"means must have shape ({n},) to fit A, got {np.shape(self.means)}")
-        self._set(input_shape=(n + self.constant,), output_shape=output_shape(self.A), dtype=dtype_of(self.A))
+        self._set(input_shape=(n + self._extra,), output_shape=output_shape(self.A), dtype=dtype_of(self.A))
         self._set(takes_columns=True)
 
     def _apply(self, x: Array) -> Array:
         inside = self._without_empty(x[:-1] if self.constant else x)
-        level = (x[-1] if self.constant else 0) - self.means @ inside
+        level = (self.constant * x[-1] if self.constant else 0) - self.means @ inside
         return self.A @ inside + level
 
     def _apply_adjoint(self, y: Array) -> Array:
         total = y.sum(axis=0)
         inside = self._without_empty(adjoint(self.A) @ y - np.multiply.outer(self.means, total))
-        return np.concatenate([inside, total[None]]) if self.constant else inside
+        return np.concatenate([inside, self.constant * total[None]]) if self.constant else inside
 
     def __getitem__(self, rows: Any) -> CenteredColumns:
         """Some rows."""
         return CenteredColumns(self.A[rows], self.means, self.constant, self.empty)
 
     def select_columns(self, columns: Array) -> CenteredColumns:
-        """Some columns, sorted: the same operator on fewer of them, with the column of ones where it is named."""
+        """Some columns, sorted: the same operator on fewer of them, with the last column where it is named."""
         (n,) = input_shape(self.A)
         inside = columns[columns < n]
         empty = None if self.empty is None else self.empty[inside]
         A = select_columns(self.A, inside)
-        return CenteredColumns(A, self.means[inside], inside.size < columns.size, empty)
+        constant = self.constant if inside.size < columns.size else 0.0
+        return CenteredColumns(A, self.means[inside], constant, empty)
 
     @property
     def stored_entries(self) -> float:
@@ -91,7 +92,7 @@ class CenteredColumns(ArrayOperator):
         Each of the two is its A, beside a column of zeros if there is a constant, plus ones times `_shift`.
         """
         inside = weighted_gram(self.A, weight, other.A)
-        inside = np.pad(inside, ((0, self.constant), (0, other.constant)))
+        inside = np.pad(inside, ((0, self._extra), (0, other._extra)))
         left, right = self._shift, other._shift
         cross = np.outer(self._raw_sums(weight), right) + np.outer(left, other._raw_sums(weight))
         gram = inside + cross + weight.sum() * np.outer(left, right)
@@ -106,9 +107,14 @@ class CenteredColumns(ArrayOperator):
         return np.where(self.empty.reshape(-1, *(1 for _ in values.shape[1:])), 0, values)
 
     @property
+    def _extra(self) -> int:
+        """How many columns there are beside those of A."""
+        return int(self.constant != 0)
+
+    @property
     def _shift(self) -> Array:
         """What is added to the rows of A."""
-        return np.append(-self.means, 1) if self.constant else -self.means
+        return np.append(-self.means, self.constant) if self.constant else -self.means
 
     def _raw_sums(self, weight: Array) -> Array:
         sums = adjoint(self.A) @ weight
@@ -139,4 +145,4 @@ def column_squares(A: Any, weight: Array) -> Array:
     # What the subtraction leaves of a constant column is rounding.
     rounding = 100 * np.finfo(squares.dtype).eps * raw
     squares = A._without_empty(np.where(squares > rounding, squares, 0))
-    return np.append(squares, total) if A.constant else squares
+    return np.append(squares, A.constant**2 * total) if A.constant else squares
