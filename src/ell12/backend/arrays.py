@@ -34,8 +34,11 @@ def namespace(*arrays: Array) -> Any:
     """The array API namespace that the arrays share."""
     kind = type(arrays[0])
     if not all(type(a) is kind for a in arrays):
+        for a in arrays:
+            refuse_masked(a, "an array")
         return array_namespace(*(a for a in arrays if is_array_api_obj(a)))
     if kind not in _NAMESPACES:
+        refuse_masked(arrays[0], "an array")
         _NAMESPACES[kind] = array_namespace(*arrays)
     return _NAMESPACES[kind]
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from ell12.backend import all_finite, as_floating
+from ell12.backend import all_finite, as_floating, refuse_masked
 from ell12.checks import check_entries
 from ell12.losses import LinearLoss
 from ell12.operators import adjoint, as_operator
@@ -142,6 +142,7 @@ def make_block(kind: Kind, number: int, A: Any, y: Any, weight: Any) -> Block:
     """A block out of its chunks; what is wrong with them is an error that names it."""
     name = f"block {number}"
     with naming(name):
+        refuse_masked(A, "X")
         A = _as_matrix(A)
         if A.shape[0] > 0:  # a partition that a filter has emptied adds nothing
             A = as_operator(A, "X")
@@ -155,6 +156,8 @@ def make_block(kind: Kind, number: int, A: Any, y: Any, weight: Any) -> Block:
 
 def check_beside(count: int, y: Any, weight: Any) -> tuple[Array, Array | None]:
     """The observations and the weights of so many rows, as arrays; what is wrong with them is an error."""
+    refuse_masked(y, "y")
+    refuse_masked(weight, "sample_weight")
     y, weight = np.asarray(y), None if weight is None else np.asarray(weight, dtype=np.float64)
     for label, rows in (("y", y), ("sample_weight", weight)):
         if rows is None:

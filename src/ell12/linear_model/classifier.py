@@ -9,7 +9,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
-from ell12.backend import as_numpy, is_numpy, namespace
+from ell12.backend import as_numpy, is_numpy, namespace, refuse_masked
 from ell12.linear_model.arrays import check_numpy, follow
 from ell12.linear_model.chunked import (
     accuracy,
@@ -221,6 +221,8 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
         """The share of labels that are right; what is on workers is added up there."""
         if is_chunked(X):
             return accuracy(self.predict, X, y, sample_weight)
+        refuse_masked(y, "y")
+        refuse_masked(sample_weight, "sample_weight")
         return super().score(X, y, sample_weight)
 
     def _validate_labels(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Array, Any]:

@@ -67,7 +67,7 @@ class FoldColumns:
         n_targets = self.targets.shape[1]
         weights = take(self.weights, np.repeat(folds, n_targets), 1)
         targets = take(self.targets, np.tile(np.arange(n_targets), len(folds)), 1)
-        return self.kind(self.problems[0].loss.A, targets, sample_weight=weights)
+        return self.kind.of_checked(self.problems[0].loss.A, targets, sample_weight=weights)
 
     def blocks(self, n_alphas: int) -> Iterator[tuple[range, int]]:
         """Blocks of folds, each with a number of strengths to solve for at once, that the memory can hold."""
@@ -103,7 +103,6 @@ def solve_folds(
     """
     for folds, size in columns.blocks(len(alphas)):
         narrow = columns.loss(folds)
-        narrow.lipschitz()
         width, start, parts = narrow.b.shape[1], None, []
         results: list[list[Result]] = [[] for _ in folds]
         for first in range(0, len(alphas), size):

@@ -131,8 +131,7 @@ class Descents:
                 loss, rows = batch.loss, batch.loss.b.shape[0]
                 weight = float(rows if loss.sample_weight is None else loss.sample_weight.sum())
                 if weight > 0:
-                    loss.scale = 1 / weight
-                    part.take(loss, weight, penalty)
+                    part.take(loss.with_scale(1 / weight), weight, penalty)
 
     def coefficients(self) -> tuple[Array, Array]:
         """A row of coefficients for each, and the intercepts."""

@@ -16,7 +16,7 @@ from ell12.protocols import Array
 
 
 class Design:
-    """The columns of X, made ready for a solver.
+    """The columns of X, which were checked before, made ready for a solver.
 
     Where there is an intercept the columns are centred, which changes the intercept alone and makes the problem
     easier. The squared loss then needs no intercept; others get one as the last entry of x (``constant``).
@@ -62,7 +62,7 @@ class Design:
 
     def problem(self, kind: type[LinearLoss], target: Array, level: Any = 0.0) -> Problem:
         """The mean loss of this kind on a target, or on several at once; ``level`` was subtracted from them."""
-        loss = kind(self.A, target, sample_weight=self.sample_weight, scale=1 / self.total)
+        loss = kind.of_checked(self.A, target, sample_weight=self.sample_weight, scale=1 / self.total)
         return Problem(loss, self.means, level, self.constant, 0 if target.ndim == 1 else target.shape[1])
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.metaestimators import available_if
 
+from ell12.backend import refuse_masked
 from ell12.checks import check_entries, convert
 from ell12.linear_model.arrays import check_numpy
 from ell12.linear_model.chunked import (
@@ -205,15 +206,18 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
         """The coefficient of determination; what is on workers is added up there."""
         if is_chunked(X):
             return determination(self.predict, X, y, sample_weight)
+        refuse_masked(y, "y")
+        refuse_masked(sample_weight, "sample_weight")
         return super().score(X, y, sample_weight)
 
     def _validate_regression(
         self, X: Any, y: Any, sample_weight: Any, reset: bool = True
     ) -> tuple[Any, Array, Any]:
         X, y, sample_weight = self._validate(X, y, sample_weight, multi_output=True, y_numeric=True, reset=reset)
-        y = convert(y, X.dtype, "y")
-        check_entries(y, "y")
-        return X, y, sample_weight
+        converted = convert(y, X.dtype, "y")
+        if converted is y or y.dtype.kind not in "iu":  # `convert` has looked at what it converts
+            check_entries(converted, "y")
+        return X, converted, sample_weight
 
     def _problems(self, X: Any, y: Array, sample_weight: Any) -> list[Problem]:
         design = Design(X, sample_weight, center=self.fit_intercept, constant=False)

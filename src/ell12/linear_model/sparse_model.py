@@ -12,9 +12,9 @@ import numpy as np
 import scipy.sparse
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, assert_all_finite, check_is_fitted, validate_data
 
-from ell12.backend import as_numpy, indices_like, like, namespace
+from ell12.backend import as_numpy, indices_like, like, namespace, refuse_masked, square_fits
 from ell12.checks import check_entries, check_scalars
 from ell12.linear_model.arrays import check_follows, floating_dtypes, follow, linear_functions, passes
 from ell12.linear_model.chunked import check_in_memory
@@ -78,14 +78,21 @@ class SparseLinearModel(BaseEstimator, ABC):
         check_is_fitted(self)
         check_in_memory(X, self)
         check_follows(X, self, method)
+        refuse_masked(X, "X")
         X = validate_data(self, X, accept_sparse=("csr", "csc"), dtype=floating_dtypes(X), reset=False)
         return linear_functions(X, self.coef_, self.intercept_)
 
     def _validate(self, X: Any, y: Any, sample_weight: Any, **checks: Any) -> tuple[Any, Any, Any]:
+        """The data as arrays of one kind and precision, checked: X in one pass, and nowhere again."""
         check_in_memory(X, self)
-        with np.errstate(over="ignore", invalid="ignore"):  # of a sum, by which infinities are looked for
-            X, y = validate_data(self, X, y, accept_sparse=("csr", "csc"), dtype=floating_dtypes(X), **checks)
-        check_entries(stored(X), "X")
+        for name, values in {"X": X, "y": y, "sample_weight": sample_weight}.items():
+            refuse_masked(values, name)
+        checks |= {"accept_sparse": ("csr", "csc"), "dtype": floating_dtypes(X), "ensure_all_finite": False}
+        X, y = validate_data(self, X, y, **checks)
+        if not square_fits(stored(X)):
+            with np.errstate(over="ignore", invalid="ignore"):  # of a sum, by which infinities are looked for
+                assert_all_finite(X, estimator_name=type(self).__name__, input_name="X")
+            check_entries(stored(X), "X")
         if sample_weight is not None:
             sample_weight = _check_sample_weight(
                 follow(sample_weight, X), X, dtype=X.dtype, ensure_non_negative=True

@@ -78,6 +78,15 @@ class LinearLoss(Sessions, ABC):
         self.sample_weight = None if sample_weight is None else self._as_weights(sample_weight)
         self.scale = as_positive(scale, "scale")
 
+    @classmethod
+    def of_checked(cls, A: Any, b: Array, *, sample_weight: Array | None = None, scale: float = 1.0) -> Any:
+        """A loss of parts that were checked before and are of one kind and precision: nothing is looked at."""
+        loss = cls.__new__(cls)
+        Sessions.__init__(loss)
+        loss.A, loss.b, loss.scale = A, b, float(scale)
+        loss.sample_weight = None if sample_weight is None else loss._beside_observations(sample_weight)
+        return loss
+
     def __repr__(self) -> str:
         shape = (*output_shape(self.A), *input_shape(self.A))
         return f"{type(self).__name__}(A of shape {shape}, scale={self.scale:g})"
@@ -131,6 +140,10 @@ class LinearLoss(Sessions, ABC):
         """The same loss in the given entries of x alone, the others being zero."""
         other = self._derived(A=select_columns(self.A, columns))
         return other if self._memory is None else other.session()
+
+    def with_scale(self, scale: float) -> Any:
+        """The same loss with another factor."""
+        return self._derived(scale=float(scale))
 
     def select_problems(self, which: Any) -> Any:
         """The loss of some of the right-hand sides, named by a NumPy array of their numbers."""
@@ -273,6 +286,10 @@ class LinearLoss(Sessions, ABC):
             raise ValueError(f"sample_weight must have shape {output_shape(self.A)}, got {tuple(weight.shape)}")
         if not all_finite(weight) or bool(namespace(weight).any(weight < 0)):
             raise ValueError("sample_weight must hold finite numbers >= 0 only")
+        return self._beside_observations(weight)
+
+    def _beside_observations(self, weight: Array) -> Array:
+        """The weights in a shape that broadcasts to that of b."""
         return namespace(weight).reshape(weight, (*weight.shape, *(1 for _ in self.b.shape[weight.ndim :])))
 
     @property

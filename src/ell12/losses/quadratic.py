@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ell12.backend import inner
+from ell12.backend import inner, refuse_masked
 from ell12.protocols import Array, Point
 
 
@@ -43,6 +43,8 @@ class QuadraticLoss:
     most_columns = math.inf  # G is dense already
 
     def __init__(self, G: Any, c: Any, constant: float = 0.0, dtype: Any = np.float64) -> None:
+        refuse_masked(G, "G")
+        refuse_masked(c, "c")
         self.G, self.c = np.asarray(G, dtype=np.float64), np.asarray(c, dtype=np.float64)
         if self.c.ndim not in (1, 2) or self.G.shape != 2 * self.c.shape[:1]:
             raise ValueError(f"G must be square and fit c, got shapes {self.G.shape} and {self.c.shape}")

@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse
 
 from ell12.backend import arrays as backend
-from ell12.backend import as_floating, is_complex, is_numpy, namespace, scatter
+from ell12.backend import as_floating, is_complex, is_numpy, namespace, refuse_masked, scatter
 from ell12.checks import check_entries
 from ell12.protocols import Array
 
@@ -35,8 +35,7 @@ def as_operator(A: Any, name: str = "A") -> Any:
     array([[1., 2.],
            [3., 4.]])
     """
-    if np.ma.isMaskedArray(A):
-        raise TypeError(f"{name} must not be a masked array: fill or drop what is masked first")
+    refuse_masked(A, name)
     if hasattr(A, "__dask_graph__"):
         raise TypeError(f"{name} is a Dask {type(A).__name__}: make its loss with ell12.distributed.sum_loss")
     if not _is_matrix(A):

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ell12.backend import all_finite, as_numpy, beside, max_abs, namespace, precision
+from ell12.backend import all_finite, as_numpy, beside, max_abs, namespace, precision, refuse_masked
 from ell12.checks import check_share, check_weights
 from ell12.losses import LinearLoss
 from ell12.minimization import certificate, minimize
@@ -152,6 +152,7 @@ def largest_strength(loss: Any, penalty: Any) -> float:
 
 def falling(alphas: Any) -> Array:
     """The alphas, checked, from large to small."""
+    refuse_masked(alphas, "alphas")
     alphas = np.asarray(alphas)
     if alphas.dtype.kind not in "biuf":
         raise ValueError(f"alphas must hold numbers, got dtype {alphas.dtype}")
