@@ -188,7 +188,7 @@ class LinearLoss(Sessions, ABC):
             return Point(x, self._memory.product_within(x[columns], columns))
         return Point(x, select_columns(self.A, columns) @ x[columns])
 
-    def hessian(self, point: Point, columns: Array | None = None, others: Array | None = None) -> Array:
+    def hessian(self, point: Point, columns: Array | None = None) -> Array:
         """The Hessian in the given entries of x, or in all: a dense matrix, a fresh copy; for Newton's method.
 
         A session computes every entry once while the curvature stays the same.
@@ -196,8 +196,6 @@ class LinearLoss(Sessions, ABC):
         curvature = self._row_curvature(point)
         if columns is None:
             return weighted_gram(self.A, curvature)
-        if others is not None:
-            return weighted_gram(select_columns(self.A, columns), curvature, select_columns(self.A, others))
         if self._memory is not None:
             return self._memory.gram(curvature, columns)
         return weighted_gram(select_columns(self.A, columns), curvature)
@@ -207,11 +205,6 @@ class LinearLoss(Sessions, ABC):
         A, curvature = select_columns(self.A, columns), self._row_curvature(point)
         transposed = adjoint(A)
         return lambda v: transposed @ (curvature * (A @ v))
-
-    @property
-    def quadratic(self) -> bool:
-        """The same as ``is_quadratic``."""
-        return self.is_quadratic
 
     def proximal(self, weight: float) -> Callable[[Array, Array], Array]:
         """The map ``(q, start) -> argmin_v f(v) + weight/2 ||v - q||^2``; for ADMM.

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from ell12.backend import inner, namespace
 from ell12.losses.linear import LinearLoss, as_positive
 from ell12.operators.gram import ridge_solver
@@ -29,6 +27,7 @@ class SquaredLoss(LinearLoss):
 
     Examples
     --------
+    >>> import numpy as np
     >>> loss = SquaredLoss([[1.0, 0.0], [0.0, 2.0]], [1.0, 1.0])
     >>> point = loss.point(np.array([2.0, 1.0]))
     >>> loss.value(point), loss.gradient(point)
@@ -47,10 +46,6 @@ class SquaredLoss(LinearLoss):
         """Half the weighted square of the difference of the predictions: exact, without cancellation."""
         difference = point.prediction - base.prediction
         return 0.5 * self.scale * inner(difference, self._weighted(difference))
-
-    def gram(self, columns: Array) -> Array:
-        """The Hessian in the given entries as a dense NumPy matrix in double precision."""
-        return np.asarray(self.hessian(Point(None, self.b), columns), dtype=np.float64)
 
     def proximal(self, weight: float) -> Callable[[Array, Array], Array]:
         """The map ``(q, start) -> argmin_v f(v) + weight/2 ||v - q||^2``: one factorization for all q."""
@@ -82,6 +77,7 @@ class LogisticLoss(LinearLoss):
 
     Examples
     --------
+    >>> import numpy as np
     >>> loss = LogisticLoss([[1.0], [2.0]], [-1, 1])
     >>> round(loss.value(loss.point(np.array([0.0]))), 6)
     1.386294
@@ -122,6 +118,7 @@ class HuberLoss(LinearLoss):
 
     Examples
     --------
+    >>> import numpy as np
     >>> loss = HuberLoss([[1.0], [1.0]], [0.0, 10.0], delta=1.0)
     >>> loss.value(loss.point(np.array([0.0])))
     9.5

@@ -38,7 +38,7 @@ class QuadraticLoss:
     (2.0, array([ 0., -4.]))
     """
 
-    is_quadratic = quadratic = True  # the Hessian is the same everywhere
+    is_quadratic = True  # the Hessian is the same everywhere
     has_columns = True  # some columns of G cost less than all, so that working sets pay
     most_columns = math.inf  # G is dense already
 
@@ -88,23 +88,13 @@ class QuadraticLoss:
         other._columns = np.arange(len(self.c))[self._columns][columns]
         return other
 
-    def gram(self, columns: Array) -> Array:
-        """The block of G with these rows and columns; a fresh copy."""
-        return self._block[np.ix_(columns, columns)]
-
     def point_within(self, x: Array, columns: Array) -> Point:
         """``x``, which is zero but for the given entries, with ``G x``."""
         return Point(x, self._side[:, columns] @ x[columns])
 
-    def curvature(self, _point: Point) -> Array:
-        """One number, the same at all points: so is the Hessian."""
-        return np.ones(1)
-
-    def hessian(self, _point: Point, columns: Array | None = None, others: Array | None = None) -> Array:
-        """G, or the block of it with the given rows and columns: a fresh copy; for Newton's method."""
-        if columns is None:
-            return self._block.copy()
-        return self._block[np.ix_(columns, columns if others is None else others)]
+    def hessian(self, _point: Point, columns: Array | None = None) -> Array:
+        """The block of G with the given rows and columns, or all of it: a fresh copy; for Newton's method."""
+        return self._block.copy() if columns is None else self._block[np.ix_(columns, columns)]
 
     def hessian_product(self, _point: Point, columns: Array) -> Callable[[Array], Array]:
         """The map ``v -> hessian(point, columns) v``."""
