@@ -214,10 +214,9 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
         self, X: Any, y: Any, sample_weight: Any, reset: bool = True
     ) -> tuple[Any, Array, Any]:
         X, y, sample_weight = self._validate(X, y, sample_weight, multi_output=True, y_numeric=True, reset=reset)
-        converted = convert(y, X.dtype, "y")
-        if converted is y or y.dtype.kind not in "iu":  # `convert` has looked at what it converts
-            check_entries(converted, "y")
-        return X, converted, sample_weight
+        y = convert(y, X.dtype, "y")
+        check_entries(y, "y")
+        return X, y, sample_weight
 
     def _problems(self, X: Any, y: Array, sample_weight: Any) -> list[Problem]:
         design = Design(X, sample_weight, center=self.fit_intercept, constant=False)
