@@ -28,7 +28,7 @@ ROOMS: dict[str, str] = {
     "prox": "protocols backend checks",
     "penalties": "protocols backend checks operators prox",
     "losses": "protocols backend checks operators",
-    "solvers": "protocols backend operators",
+    "solvers": "protocols backend checks operators",
     "minimization": "protocols backend files solvers",
     "path": "protocols backend checks operators losses penalties solvers minimization",
     "completion": "protocols backend checks files operators penalties solvers minimization path plots",

@@ -56,6 +56,14 @@ def _check_scale(x: Any, converted: Any, name: str) -> None:
         )
 
 
+def is_finite_number(value: Any) -> bool:
+    """Whether value is a real number that a float holds."""
+    try:
+        return is_number(value) and math.isfinite(value)
+    except OverflowError:  # an integer beyond the largest float
+        return False
+
+
 def as_array(x: Any, name: str) -> Any:
     """``x`` as a floating array, quickly where it is one already; an error names what is none."""
     return x if type(x) is np.ndarray and x.dtype.char in "fd" and x.dtype.isnative else as_floating(x, name)
@@ -63,7 +71,7 @@ def as_array(x: Any, name: str) -> Any:
 
 def as_step(step: Any) -> float:
     """The step of a prox as a float, if it is a finite number >= 0."""
-    if not is_number(step) or not 0 <= step < math.inf:
+    if not is_finite_number(step) or step < 0:
         raise ValueError(f"step must be a finite number >= 0, got {step!r}")
     return float(step)
 
@@ -83,7 +91,7 @@ def check_numbers(*, infinite: bool = False, single: bool = False, **arguments: 
         The values by their names.
     """
     for name, value in arguments.items():
-        if is_number(value) and 0 <= value < math.inf:
+        if is_finite_number(value) and value >= 0:
             continue
         if single and np.shape(value) != ():
             raise ValueError(f"{name} must be one number, got shape {tuple(np.shape(value))}")
@@ -107,8 +115,9 @@ def _check_values(name: str, value: Any, infinite: bool) -> None:
 def check_scalars(*, infinite: bool = False, **arguments: Any) -> None:
     """Raise, with the argument's name, on anything but single real numbers >= 0, finite ones unless so said."""
     for name, value in arguments.items():
-        single = is_number(value) or (np.ndim(value) == 0 and np.asarray(value).dtype.kind in "biuf")
-        if not single or not value >= 0 or (value == math.inf and not infinite):
+        number = value[()] if isinstance(value, np.ndarray) and value.ndim == 0 else value
+        fits = is_finite_number(number) or (infinite and is_number(number) and number == math.inf)
+        if not fits or number < 0:
             kind = "number" if infinite else "finite number"
             raise ValueError(f"{name} must be a {kind} >= 0, got {value!r}")
 
@@ -137,15 +146,38 @@ def set_numbers(thing: Any, *names: str, positive: str = "") -> None:
     """
     for name in (*names, positive) if positive else names:
         value = getattr(thing, name)
-        if not is_number(value) or not 0 <= value < math.inf or (name == positive and value == 0):
+        if not is_finite_number(value) or value < 0 or (name == positive and value == 0):
             sign = ">" if name == positive else ">="
             raise ValueError(f"{name} must be a finite number {sign} 0, got {value!r}")
         object.__setattr__(thing, name, float(value))
 
 
-def check_counts(*, least: int = 0, **arguments: Any) -> None:
-    """Raise, with the argument's name, on anything but None and whole numbers that are at least ``least``."""
+def check_positive(value: Any, name: str, *words: str) -> None:
+    """Raise, with the argument's name, unless the value is a finite number > 0 or one of the words."""
+    if (is_finite_number(value) and value > 0) or (isinstance(value, str) and value in words):
+        return
+    among = f" or one of {', '.join(words)}" if words else ""
+    raise ValueError(f"{name} must be a finite number > 0{among}; got {value!r}")
+
+
+def check_word(value: Any, name: str, *words: str) -> None:
+    """Raise, with the argument's name, unless the value is one of the words."""
+    if not isinstance(value, str) or value not in words:
+        raise ValueError(f"{name} must be {' or '.join(map(repr, words))}, got {value!r}")
+
+
+def generator(random_state: Any) -> np.random.Generator:
+    """The generator of random numbers that ``random_state`` stands for; an error names it."""
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError):
+        message = f"random_state must be a whole number >= 0, a Generator or None, got {random_state!r}"
+        raise ValueError(message) from None
+
+
+def check_counts(*, least: int = 0, optional: bool = True, **arguments: Any) -> None:
+    """Raise, with the argument's name, on anything but whole numbers >= ``least``, and None where it may be."""
     for name, value in arguments.items():
         whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-        if value is not None and not (whole and value >= least):
+        if not (whole and value >= least) and not (value is None and optional):
             raise ValueError(f"{name} must be a whole number >= {least}, got {value!r}")

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ell12.checks import generator
 from ell12.completion.leading import SPARE, WarmBlock
 from ell12.completion.loss import SweepLoss
 from ell12.completion.low_rank import LowRank
@@ -53,6 +54,7 @@ class AlternatingLeastSquares:
     def __post_init__(self) -> None:
         check_rank(self.max_rank)
         check_rank(self.n_threads, "n_threads")
+        generator(self.random_state)
         if self.max_rank is None:
             raise ValueError("max_rank must be an integer >= 1: the factors have as many columns")
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from ell12.checks import check_counts, check_word, generator, set_numbers
 from ell12.completion.forms import DenseForm, Estimate, FactoredForm, combined_norm, suits_dense
 from ell12.completion.leading import FullTriplets, WarmBlock
 from ell12.completion.loss import EntryLoss
@@ -23,8 +24,8 @@ class _ConvexSteps:
     needs: ClassVar[Needs] = Needs(EntryLoss, SpectralDifference, "factors")
 
     def __post_init__(self) -> None:
-        if self.triplets not in ("block", "full"):
-            raise ValueError(f"triplets must be 'block' or 'full', got {self.triplets!r}")
+        check_word(self.triplets, "triplets", "block", "full")
+        generator(self.random_state)
 
     def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate | None]:
         """Yield one iterate for each convex problem solved, and None after each step within one."""
@@ -89,6 +90,11 @@ class MatrixDCA(_ConvexSteps):
     inner_max_iter: int = 200
     triplets: str = "block"
     random_state: Any = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        set_numbers(self, "inner_tol")
+        check_counts(least=1, optional=False, inner_max_iter=self.inner_max_iter)
 
     def _steps(self, take_step: MatrixSteps, x: Estimate, penalty: Any) -> Iterator[MatrixStep | None]:
         step = take_step(x, penalty)

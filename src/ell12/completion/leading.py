@@ -13,6 +13,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cholesky, solve_triangular
 
 from ell12.backend import is_numpy, like, namespace, norm
+from ell12.checks import generator
 from ell12.completion.low_rank import LowRank
 from ell12.protocols import Array
 
@@ -43,7 +44,7 @@ class WarmBlock:
     """
 
     def __init__(self, start: LowRank, rng: Any = None) -> None:
-        self.random = np.random.default_rng(rng)
+        self.random = generator(rng)
         self.V = start.V
         self.limit = min(start.shape)
         self.is_full = True

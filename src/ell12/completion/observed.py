@@ -20,7 +20,7 @@ from ell12.backend import (
     namespace,
     scatter,
 )
-from ell12.checks import check_entries, check_share, convert
+from ell12.checks import check_entries, check_share, convert, generator
 from ell12.protocols import Array
 
 
@@ -162,7 +162,7 @@ class Observed:
         The first keeps an entry of every row and of every column that has one, so that it may fall short.
         """
         check_share(fraction, "fraction")
-        order = np.random.default_rng(rng).permutation(self.n_observed)
+        order = generator(rng).permutation(self.n_observed)
         needed = np.zeros(self.n_observed, dtype=bool)
         for places in (self.rows, self.columns):
             needed[order[np.unique(places[order], return_index=True)[1]]] = True

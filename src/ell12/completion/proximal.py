@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 from ell12.backend import count_true, inner, namespace
+from ell12.checks import generator
 from ell12.completion.forms import DenseForm, Estimate, FactoredForm, Mixture
 from ell12.completion.leading import FullTriplets, WarmBlock
 from ell12.completion.loss import EntryLoss
@@ -126,6 +127,10 @@ class BlockAPG(_MatrixAPG):
     """
 
     random_state: Any = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        generator(self.random_state)
 
     def _triplets(self, x: LowRank) -> WarmBlock:
         return WarmBlock(x, rng=self.random_state)

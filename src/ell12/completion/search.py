@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ell12.checks import check_share
+from ell12.checks import check_share, generator
 from ell12.completion.loss import CompletionLoss
 from ell12.completion.low_rank import LowRank
 from ell12.completion.observed import Observed
@@ -174,7 +174,7 @@ def _stages(options: SearchSpace, search: Search) -> Iterator[Iterable[tuple[str
 def _splits(observed: Observed, held_out: float, random_state: Any) -> list[tuple[Observed, Observed]]:
     """The known entries in two parts, the second to be hidden; several times where it is small."""
     check_share(held_out, "held_out")
-    random = np.random.default_rng(random_state)
+    random = generator(random_state)
     first = observed.split(held_out, random)
     repeats = min(math.ceil(ENOUGH / max(first[1].n_observed, 1)), MOST_SPLITS)
     return [first, *(observed.split(held_out, random) for _ in range(repeats - 1))]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from ell12.checks import check_counts, check_word, set_numbers
 from ell12.operators import adjoint_product, product
 from ell12.operators.conjugate_gradients import conjugate_gradients
 from ell12.protocols import Array, Iterate, Needs, Point
@@ -44,8 +45,9 @@ class AlternatingMinimization:
     cg_max_iter: int = 100
 
     def __post_init__(self) -> None:
-        if self.inner not in ("cg", "exact"):
-            raise ValueError(f"inner must be 'cg' or 'exact', got {self.inner!r}")
+        check_word(self.inner, "inner", "cg", "exact")
+        set_numbers(self, "cg_tol")
+        check_counts(least=1, optional=False, cg_max_iter=self.cg_max_iter)
 
     def iterates(self, loss: Any, penalty: VariationPenalty, start: Point) -> Iterator[Iterate]:
         """Yield one iterate a round."""

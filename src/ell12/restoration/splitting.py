@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ell12.backend import is_number, namespace, norm
+from ell12.backend import namespace, norm
+from ell12.checks import check_counts, check_positive, set_numbers
 from ell12.operators import adjoint_product, product
 from ell12.operators.conjugate_gradients import conjugate_gradients
 from ell12.protocols import Array, Iterate, Needs, Point
@@ -51,9 +51,9 @@ class TotalVariationDCA:
     cg_max_iter: int = 100
 
     def __post_init__(self) -> None:
-        rho = self.penalty_weight
-        if rho != "auto" and not (is_number(rho) and 0 < float(rho) < math.inf):
-            raise ValueError(f"penalty_weight must be a number > 0 or 'auto', got {rho!r}")
+        check_positive(self.penalty_weight, "penalty_weight", "auto")
+        set_numbers(self, "inner_tol", "cg_tol")
+        check_counts(least=1, optional=False, inner_max_iter=self.inner_max_iter, cg_max_iter=self.cg_max_iter)
 
     def iterates(self, loss: Any, penalty: VariationPenalty, start: Point) -> Iterator[Iterate]:
         """Yield one iterate per convex problem solved."""
@@ -107,10 +107,10 @@ class GrowingADMM:
     cg_max_iter: int = 100
 
     def __post_init__(self) -> None:
-        if not self.growth > 1:
+        set_numbers(self, "growth", "cg_tol", positive="first_threshold")
+        if self.growth <= 1:
             raise ValueError(f"growth must be a number > 1, got {self.growth!r}")
-        if not self.first_threshold > 0:
-            raise ValueError(f"first_threshold must be a number > 0, got {self.first_threshold!r}")
+        check_counts(least=1, optional=False, cg_max_iter=self.cg_max_iter)
 
     def iterates(self, loss: Any, penalty: VariationPenalty, start: Point) -> Iterator[Iterate]:
         """Yield one iterate a step."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from ell12.backend import is_complex, is_number, is_numpy, max_abs, namespace, norm
 from ell12.backend.compiling import can_compile
-from ell12.checks import set_numbers
+from ell12.checks import check_counts, set_numbers
 from ell12.losses import SquaredLoss
 from ell12.minimization import minimize
 from ell12.operators import adjoint_product, product
@@ -68,6 +68,7 @@ class TotalVariationL12:
 
     def __post_init__(self) -> None:
         set_numbers(self, "alpha", "l2_weight", "smoothing")
+        check_counts(least=1, optional=False, ndim=self.ndim)
         if self.l2_weight > 1:
             raise ValueError(f"l2_weight must lie between 0 and 1, got {self.l2_weight}")
         object.__setattr__(self, "bounds", _as_bounds(self.bounds))

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ell12.backend import as_numpy, choose, join, squares_of_columns, take, total
+from ell12.checks import set_numbers
 from ell12.protocols import Array, Iterate, Needs, ParallelLoss, ParallelPenalty, Point
 from ell12.solvers.acceleration import Nonmonotone
 from ell12.solvers.back_off import BackOff
@@ -39,6 +40,11 @@ class ColumnwiseAPG:
     delta: float = 1e-4
     rest: float = 0.0
     needs: ClassVar[Needs] = Needs(ParallelLoss, ParallelPenalty)
+
+    def __post_init__(self) -> None:
+        set_numbers(self, "eta", "delta", "rest")
+        if self.eta >= 1:
+            raise ValueError(f"eta must lie in [0, 1), got {self.eta}")
 
     def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate]:
         """Yield one iterate a step, until all columns rest."""

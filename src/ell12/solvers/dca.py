@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ell12.backend import is_number, max_abs
+from ell12.backend import max_abs
+from ell12.checks import check_counts, check_positive, set_numbers
 from ell12.protocols import Array, DifferencePenalty, Iterate, Needs, Point, ProximalLoss
 from ell12.solvers.steps import ProximalStep, objective
 
@@ -36,10 +37,9 @@ class DCA:
     needs: ClassVar[Needs] = Needs(ProximalLoss, DifferencePenalty)
 
     def __post_init__(self) -> None:
-        if self.penalty_weight != "auto" and not (
-            is_number(self.penalty_weight) and float(self.penalty_weight) > 0
-        ):
-            raise ValueError(f"penalty_weight must be a number > 0 or 'auto', got {self.penalty_weight!r}")
+        check_positive(self.penalty_weight, "penalty_weight", "auto")
+        set_numbers(self, "inner_tol")
+        check_counts(least=1, optional=False, inner_max_iter=self.inner_max_iter)
 
     def iterates(self, loss: Any, penalty: DifferencePenalty, start: Point) -> Iterator[Iterate | None]:
         """Yield one iterate per inner problem solved, and None after each step within one."""

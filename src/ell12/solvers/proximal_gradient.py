@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from ell12.backend import inner
+from ell12.checks import check_word, set_numbers
 from ell12.protocols import ForeseeingLoss, Iterate, Loss, Needs, NumericalPenalty, Penalty, Point, offers
 from ell12.solvers.acceleration import Nonmonotone, next_t
 from ell12.solvers.steps import ProximalStep, check_step, objective
@@ -126,12 +126,10 @@ class NonmonotoneAPG:
 
     def __post_init__(self) -> None:
         check_step(self.step, "lipschitz", "backtracking")
-        if self.prox not in ("closed-form", "numerical"):
-            raise ValueError(f"prox must be 'closed-form' or 'numerical', got {self.prox!r}")
-        if not 0 <= self.eta < 1:
+        check_word(self.prox, "prox", "closed-form", "numerical")
+        set_numbers(self, "eta", "prox_tol", positive="delta")
+        if self.eta >= 1:
             raise ValueError(f"eta must lie in [0, 1), got {self.eta}")
-        if not 0 < self.delta < math.inf:
-            raise ValueError(f"delta must be a finite number > 0, got {self.delta}")
 
     @property
     def needs(self) -> Needs:

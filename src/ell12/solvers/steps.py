@@ -10,6 +10,7 @@ from typing import Any
 
 from ell12.backend import inner, is_number, max_abs
 from ell12.backend.norms import difference
+from ell12.checks import check_positive
 from ell12.protocols import Array, CancellingLoss, Iterate, Loss, Penalty, Point, offers
 
 Prox = Callable[[Array, float, Array], Array]
@@ -30,12 +31,7 @@ def objective(loss: Loss, penalty: Penalty, point: Point) -> float:
 
 def check_step(step: float | str, *names: str) -> None:
     """Raise unless step is a positive number or one of the names."""
-    if is_number(step):
-        if 0 < float(step) < math.inf:
-            return
-    elif step in names:
-        return
-    raise ValueError(f"step must be a finite number > 0 or one of {', '.join(names)}; got {step!r}")
+    check_positive(step, "step", *names)
 
 
 def known_lipschitz(loss: Loss) -> float:

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
-
 from ell12.backend import inner, max_abs, rounding
+from ell12.checks import check_counts, generator
 from ell12.protocols import Array, Iterate, Needs, Penalty, Point, RowLoss
 from ell12.solvers.steps import check_step, first_step, known_lipschitz, objective
 
@@ -53,11 +52,13 @@ class ProxSVRG:
     needs: ClassVar[Needs] = Needs(RowLoss)
 
     def __post_init__(self) -> None:
-        _check(self.step, batch_size=self.batch_size, passes=self.passes)
+        check_step(self.step, "lipschitz")
+        check_counts(least=1, optional=False, batch_size=self.batch_size, passes=self.passes)
+        generator(self.random_state)
 
     def iterates(self, loss: Any, penalty: Penalty, start: Point) -> Iterator[Iterate]:
         """Yield one iterate for each snapshot."""
-        random = np.random.default_rng(self.random_state)
+        random = generator(self.random_state)
         step = LearnedStep(self.step)
         snapshot, value = start, objective(loss, penalty, start)
         gradient = loss.gradient(start)
@@ -109,11 +110,13 @@ class SAGA:
     needs: ClassVar[Needs] = Needs(RowLoss)
 
     def __post_init__(self) -> None:
-        _check(self.step, batch_size=self.batch_size)
+        check_step(self.step, "lipschitz")
+        check_counts(least=1, optional=False, batch_size=self.batch_size)
+        generator(self.random_state)
 
     def iterates(self, loss: Any, penalty: Penalty, start: Point) -> Iterator[Iterate]:
         """Yield one iterate for each pass."""
-        random = np.random.default_rng(self.random_state)
+        random = generator(self.random_state)
         step = LearnedStep(self.step)
         best, value = start, objective(loss, penalty, start)
         kept, total = self._table(loss, start)
@@ -175,10 +178,3 @@ class LearnedStep:
 def _residual(penalty: Penalty, x: Array, gradient: Array, step: float) -> float:
     """The largest entry of a proximal gradient step, over its length."""
     return max_abs(x - penalty.prox(x - step * gradient, step)) / step
-
-
-def _check(step: float | str, **counts: int) -> None:
-    check_step(step, "lipschitz")
-    for name, count in counts.items():
-        if not isinstance(count, int | np.integer) or count < 1:
-            raise ValueError(f"{name} must be an integer >= 1, got {count!r}")

@@ -11,6 +11,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from ell12.backend import as_numpy, like, norm
+from ell12.checks import check_scalars
 from ell12.operators.conjugate_gradients import conjugate_gradients
 from ell12.protocols import Array, ColumnLoss, Iterate, Needs, PiecewisePenalty, Point
 from ell12.solvers.proximal_gradient import NonmonotoneAPG
@@ -71,8 +72,7 @@ class SupportNewton:
 
     def __post_init__(self) -> None:
         check_step(self.step, "lipschitz", "backtracking")
-        if not self.switch >= 0:
-            raise ValueError(f"switch must be a number >= 0, got {self.switch}")
+        check_scalars(infinite=True, switch=self.switch)
 
     def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate]:
         """Yield one iterate a step."""
