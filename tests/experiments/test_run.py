@@ -2,10 +2,9 @@
 
 import json
 import os
-import sys
-from importlib import import_module
 
 import pytest
+from tests.experiments import fake_trials
 
 from ell12.commands import CommandError
 from ell12.experiments import EXPERIMENTS, PRESET_NAMES, experiment, workers
@@ -14,25 +13,6 @@ from ell12.experiments.compressed_sensing import study as compressed_sensing
 from ell12.experiments.rows import FILE, key_of, read_rows
 from ell12.experiments.run import run
 from ell12.experiments.workers import Trial
-
-FAKE = """
-import os
-
-def trials(preset, seed):
-    return [{"i": i, "repeat": 0, "seed": seed, "mood": mood, "log": LOG} for i, mood in enumerate(MOODS)]
-
-def measure(settings):
-    with open(settings["log"], "a") as log:
-        print(settings["i"], file=log)
-    if settings["mood"] == "raises":
-        raise ZeroDivisionError("a fake trouble")
-    if settings["mood"] == "dies":
-        os._exit(3)
-    if settings["mood"] == "no JSON":
-        return {"value": object()}
-    threads = {name: value for name, value in os.environ.items() if name.endswith("_NUM_THREADS")}
-    return {"value": settings["i"] ** 2, "hole": float("nan"), "threads": threads}
-"""
 
 
 class Listener:
@@ -52,15 +32,13 @@ class Listener:
 def fake(tmp_path, monkeypatch):
     """Register one fake experiment of some trials; returns a function that lists which were measured."""
 
-    def register(*moods, name="fake_trials"):
+    def register(*moods):
         log = tmp_path / "log"
-        (tmp_path / f"{name}.py").write_text(f"LOG, MOODS = {str(log)!r}, {moods}\n{FAKE}")
-        monkeypatch.syspath_prepend(str(tmp_path))
-        monkeypatch.delitem(sys.modules, name, raising=False)
-        module = import_module(name)
+        monkeypatch.setattr(fake_trials, "LOG", str(log))
+        monkeypatch.setattr(fake_trials, "MOODS", moods)
         for place in (run_module, workers):
-            monkeypatch.setattr(place, "experiment", lambda _: module)
-        monkeypatch.setattr(run_module, "EXPERIMENTS", {"fake": name})
+            monkeypatch.setattr(place, "experiment", lambda _: fake_trials)
+        monkeypatch.setattr(run_module, "EXPERIMENTS", {"fake": "fake_trials"})
         return lambda: [int(line) for line in log.read_text().split()] if log.exists() else []
 
     return register

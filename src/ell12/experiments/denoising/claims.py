@@ -65,8 +65,9 @@ def images_of(study: Trials) -> tuple[str, ...]:
 def time_ratios(ended: Trials, method: str, i: int) -> Values:
     """The time of DCA over that of a method at i, for each image and repeat."""
     found: list[float] = []
-    for image in images_of(ended):
-        ours, theirs = (ended.at(m, i, image=image).values("cpu_seconds") for m in (method, DCA))
+    here = ended.where(i=i)
+    for image in images_of(here):
+        ours, theirs = (here.at(m, i, image=image).values("cpu_seconds") for m in (method, DCA))
         found += [theirs[r] / ours[r] for r in sorted(ours.keys() & theirs.keys()) if ours[r] > 0]
     return dict(enumerate(found))
 
@@ -103,7 +104,8 @@ def _comparable(study: Trials, method: str, rule: str) -> Verdict:
     ended = at_rule(study, rule)
     answers, shown = [], []
     for i in study.places:
-        pairs = [[ended.at(m, i, image=image) for m in (method, DCA)] for image in images_of(study)]
+        here = ended.where(i=i)
+        pairs = [[here.at(m, i, image=image) for m in (method, DCA)] for image in images_of(study)]
         excess = [ours.mean("rmse") / theirs.mean("rmse") - 1 for ours, theirs in pairs]
         known = [value for value in excess if not math.isnan(value)]
         shown += known
