@@ -1,11 +1,15 @@
-"""Encodings of rating files: text in each, marks of byte order, and errors that name the line."""
+"""Encodings of rating files, marks of byte order, files that are meant to do harm; errors name the line."""
 
+import bz2
 import gzip
+import lzma
 import os
+import tracemalloc
 
+import numpy as np
 import pytest
 
-from ell12.datasets import load_ratings, text_files
+from ell12.datasets import Ratings, load_ratings, text_files
 
 TEXT = "user;item;rating\r\ngrüße;Alien;3.5\r\n→ 7;Up;4\r\n"
 
@@ -93,3 +97,58 @@ def test_what_cannot_be_read_twice_is_refused(tmp_path, suffix):
         load_ratings(path)
     with pytest.raises(IsADirectoryError):
         load_ratings(tmp_path)
+
+
+SUFFIXES = {gzip: "gz", bz2: "bz2", lzma: "xz"}
+
+
+@pytest.mark.parametrize("packer", SUFFIXES)
+@pytest.mark.parametrize("line", [b"0,0,0\n", b"\0", b"0,0,0\r", b"\n"])
+def test_a_packed_file_of_zeros_is_refused_before_it_takes_memory(tmp_path, packer, line):
+    path = tmp_path / f"r.csv.{SUFFIXES[packer]}"
+    with packer.open(path, "wb") as file:
+        file.write(b"1,2,3\n" if line == b"\n" else b"")
+        for _ in range(40):
+            file.write(line * (2**20 // len(line)))
+    assert path.stat().st_size < 2**20 / 5
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError, match=r"r\.csv\.\w+ unpacks to more than 100 times its size"):
+            load_ratings(path)
+        assert tracemalloc.get_traced_memory()[1] < 2**26
+    finally:
+        tracemalloc.stop()
+
+
+def test_an_endless_line_among_others_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(text_files, "_BLOCK", 1000)
+    (tmp_path / "r.csv").write_text("1,2,3\n" * 60 + "0" * 5000)
+    with pytest.raises(ValueError, match=r"r\.csv, line 61: a line of more than 1000 bytes is no rating"):
+        load_ratings(tmp_path / "r.csv")
+
+
+def test_blank_lines_without_end_are_refused(tmp_path):
+    (tmp_path / "r.csv").write_text("\n" * 200_000 + "1,2,3\n")
+    with pytest.raises(ValueError, match=r"r\.csv holds no ratings in its first 100000 lines"):
+        load_ratings(tmp_path / "r.csv")
+
+
+def test_one_endless_id_does_not_take_the_memory(tmp_path):
+    lines = [f"u{k},i{k % 7},3" for k in range(20_000)]
+    lines[7000] = "x" * 100_000 + ",i1,3"
+    (tmp_path / "r.csv").write_text("\n".join(lines) + "\n")
+    with pytest.raises(
+        ValueError, match=r"r\.csv: the id 'x{30}'... of 100000 letters is too long beside 20000 ids"
+    ):
+        load_ratings(tmp_path / "r.csv")
+    with pytest.raises(ValueError, match="of 100000 letters is too long beside 20000 ids"):
+        Ratings.from_triples([line.split(",")[0] for line in lines], np.zeros(20_000, int), np.ones(20_000))
+    (tmp_path / "r.csv").write_text("\n".join(lines[6990:7010]))
+    assert len(load_ratings(tmp_path / "r.csv")) == 20  # where there is room, any id will do
+
+
+def test_a_matrix_of_few_entries_is_not_too_large(tmp_path):
+    head = "%%MatrixMarket matrix coordinate real general\n"
+    (tmp_path / "r.mtx").write_text(f"{head}2000000000 1 1\n1 1 5.0\n")
+    with pytest.raises(ValueError, match=r"line 2: a matrix of 2000000000 x 1 is too large for 1 entries"):
+        load_ratings(tmp_path / "r.mtx")

@@ -12,7 +12,8 @@ from ell12.datasets.rating_files import Layout
 from ell12.datasets.ratings import Triples
 from ell12.datasets.text_files import TextFile, text_file
 
-LARGEST = 2**31  # rows or columns, beyond which their ids alone fill the memory
+# A matrix may have ten million rows or columns without entries, and 100 for each entry: their ids take memory.
+EMPTY, PER_ENTRY = 10**7, 100
 
 
 def read_matrix_market(path: Path) -> tuple[Triples, tuple[int, int]]:
@@ -20,8 +21,8 @@ def read_matrix_market(path: Path) -> tuple[Triples, tuple[int, int]]:
     file = text_file(path)
     symmetry, line, (n_rows, n_columns, n_entries) = _read_head(file)
     size = f"matrix of {n_rows} x {n_columns}"
-    if max(n_rows, n_columns) >= LARGEST:
-        raise file.error(line, f"a {size} is too large")
+    if max(n_rows, n_columns) > EMPTY + PER_ENTRY * n_entries:
+        raise file.error(line, f"a {size} is too large for {n_entries} entries")
     if symmetry != "general" and n_rows != n_columns:
         raise file.error(line, f"a {symmetry} {size} is not square")
     layout = Layout(file, " ", 3, (0, 1, 2))

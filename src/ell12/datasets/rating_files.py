@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ell12.datasets.ratings import Triples
+from ell12.datasets.ratings import Triples, as_strings
 from ell12.datasets.text_files import TextFile, text_file
 
 SEPARATORS = ("::", "\t", ";", ",", "|", " ")
@@ -25,6 +25,7 @@ NAMES = (
 )  # fmt: skip
 _WHOLE = re.compile(r"-?(0|[1-9]\d{0,17})")  # what a number of 64 bits gives back exactly as it was written
 _SAMPLE = 50
+_MOST_SKIPPED = 100_000  # blank lines and comments at the top: more are those of another kind of file
 
 
 def read_text(
@@ -112,6 +113,8 @@ def _sample(file: TextFile) -> tuple[list[str], int]:
         text = line.strip("\r\n")
         if not lines and (not text.strip() or text.lstrip().startswith(("#", "%"))):
             n_skipped += 1
+            if n_skipped > _MOST_SKIPPED:
+                raise ValueError(f"{file.path} holds no ratings in its first {_MOST_SKIPPED} lines")
         elif text.strip():
             lines.append(text)
         if len(lines) == _SAMPLE:
@@ -206,7 +209,7 @@ class Layout:
         parts = [self.read(block, line) for block, line in self.file.blocks(n_skipped)]
         if not any(len(part.values) for part in parts):
             raise ValueError(f"{self.file.path} holds no ratings")
-        users, items = (_join([part[k] for part in parts]) for k in (0, 1))
+        users, items = (self._joined([part[k] for part in parts]) for k in (0, 1))
         return Triples(users, items, np.concatenate([part.values for part in parts]))
 
     def read(self, block: bytes, line: int) -> Triples:
@@ -248,7 +251,23 @@ class Layout:
             users.append(user)
             items.append(item)
             values.append(self._value(value[0], number) if value else 0.0)
-        return Triples(_ids(users), _ids(items), np.array(values, dtype=np.float64))
+        return Triples(self._ids(users), self._ids(items), np.array(values, dtype=np.float64))
+
+    def _ids(self, texts: list[str]) -> Any:
+        """Numbers where all ids are whole ones, else strings."""
+        if all(map(_WHOLE.fullmatch, texts)):
+            return np.array([int(text) for text in texts], dtype=np.int64)
+        try:
+            return as_strings(texts)
+        except ValueError as error:
+            raise ValueError(f"{self.file.path}: {error}") from None
+
+    def _joined(self, parts: list[Any]) -> Any:
+        """The ids of several blocks: numbers where all are, else strings."""
+        parts = [part for part in parts if part.size]
+        if len(parts) == 1 or all(part.dtype.kind == "i" for part in parts):
+            return np.concatenate(parts)
+        return self._ids([text for part in parts for text in part.astype(str).tolist()])
 
     def _fields(self, text: str, number: int) -> list[str]:
         try:
@@ -324,17 +343,3 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _ids(texts: list[str]) -> Any:
-    if all(map(_WHOLE.fullmatch, texts)):
-        return np.array([int(text) for text in texts], dtype=np.int64)
-    return np.array(texts, dtype=str)
-
-
-def _join(parts: list[Any]) -> Any:
-    """Ids of several blocks: numbers where all are, else strings."""
-    parts = [part for part in parts if part.size]
-    if all(part.dtype.kind == "i" for part in parts):
-        return np.concatenate(parts)
-    return np.concatenate([part.astype(str) for part in parts])

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 DUPLICATES = ("last", "first", "mean", "error")
+# NumPy gives each of many strings the room of the longest. Beyond 64 MB such an array may take at most 100 times
+# the room of its letters. Titles of films take some 10 times; one id of 1e5 letters would take all memory.
+ROOM, WIDENING = 2**26, 100
 
 
 class Triples(NamedTuple):
@@ -120,84 +122,10 @@ class Ratings:
         return _positions("item", self.items, as_ids(items), unknown)
 
 
-def load_ratings(
-    path: str | os.PathLike[str],
-    *,
-    columns: tuple[str | int, str | int, str | int] | None = None,
-    separator: str | None = None,
-    header: bool | None = None,
-    encoding: str = "utf-8",
-    duplicates: str = "last",
-) -> Ratings:
-    r"""Ratings from a file: csv and its kin, u.data, ratings.dat, Matrix Market or Parquet.
-
-    Lines hold user, item, value and perhaps more (a time, say), which is ignored. The separator (``::``, tab,
-    ``;``, ``,``, ``|`` or blanks) and the header are detected; blank lines are skipped, and so are comments
-    (``#``, ``%``) at the top. Any other line that cannot be read is an error that names it: nothing is dropped.
-
-    Parameters
-    ----------
-    path : path
-        ``.mtx`` is read as Matrix Market in coordinate form (ids are its row and column numbers from 1),
-        ``.parquet`` by pandas, everything else as lines of text; a further ``.gz``, ``.bz2``
-        or ``.xz`` is unpacked.
-    columns : three names or positions from 0, optional
-        Where user, item and value are. By default a header with well-known names says so (user, userId, movie_id,
-        rating, ...), else they are the first three; where some names say otherwise, it is an error.
-    separator, header : optional
-        Given instead of detected. A header is a first line in which no field is a number.
-    encoding : str
-        Of the text; UTF-16 and UTF-32 are known by the mark at their beginning.
-    duplicates : {"last", "first", "mean", "error"}
-        What a (user, item) pair that occurs more than once counts with: its last value by default. A warning
-        says how many there were.
-
-    Returns
-    -------
-    Ratings
-        Ids that are all whole numbers stay numbers, others are strings exactly as in the file.
-
-    Raises
-    ------
-    ValueError
-        For a file that is damaged, cut off, binary or empty; it names the file and the line.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
-    ...     _ = file.write("user,item,rating\nalice,7,4.5\nbob,7,3\n")
-    ...     file.flush()
-    ...     ratings = load_ratings(file.name)
-    >>> ratings.shape, ratings.users.tolist(), ratings.items.tolist(), ratings.values.tolist()
-    ((2, 1), ['alice', 'bob'], [7], [4.5, 3.0])
-    """
-    from ell12.datasets import matrix_market, rating_files, text_files
-
-    path = Path(path)
-    kind = text_files.kind_of(path)
-    ids = {}
-    if kind == ".mtx":
-        for name, given in (("columns", columns), ("separator", separator), ("header", header)):
-            if given is not None:
-                raise ValueError(
-                    f"{path}: {name} is not for Matrix Market files, which say themselves what is where"
-                )
-        triples, shape = matrix_market.read_matrix_market(path)
-        ids = {"all_users": np.arange(1, shape[0] + 1), "all_items": np.arange(1, shape[1] + 1)}
-    elif kind in (".parquet", ".pq"):
-        triples = rating_files.read_parquet(path, columns)
-    else:
-        triples = rating_files.read_text(path, columns, separator, header, encoding)
-    try:
-        return Ratings.from_triples(*triples, duplicates=duplicates, **ids)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{path}: {error}") from error
-
-
 def as_ids(ids: Any) -> Any:
     """Ids as an int64 array where all are whole numbers, else as an array of strings."""
-    ids = np.asarray(ids)
+    words = isinstance(ids, list | tuple) and any(isinstance(value, str) for value in ids)
+    ids = np.array(ids, dtype=object) if words else np.asarray(ids)
     if ids.dtype.kind in "iu":
         if ids.dtype.kind == "u" and ids.size and ids.max() > np.iinfo(np.int64).max:
             return ids.astype(str)
@@ -212,7 +140,18 @@ def as_ids(ids: Any) -> Any:
         missing = True
     if missing:
         raise ValueError("ids must be whole numbers or strings, got a missing one")
-    return ids.astype(str)
+    return ids if ids.dtype.kind == "U" else as_strings([str(value) for value in ids.tolist()])
+
+
+def as_strings(texts: Sequence[str]) -> Any:
+    """An array of strings, each with the room of the longest; an error where that is far too much."""
+    longest = max(texts, key=len, default="")
+    room = 4 * len(longest) * len(texts)
+    if room > ROOM and room > 4 * WIDENING * sum(map(len, texts)):
+        raise ValueError(
+            f"the id {longest[:30]!r}... of {len(longest)} letters is too long beside {len(texts)} ids"
+        )
+    return np.array(texts, dtype=str)
 
 
 def _as_values(values: Any) -> Any:

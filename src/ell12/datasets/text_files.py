@@ -22,6 +22,8 @@ _MARKS = {
 }
 _START = 1 << 16
 _BLOCK = 1 << 24
+# A packed file may hold 16 MB, and 100 times its own size: packed ratings hold 3 to 20 times their size.
+_PACKED, _RATIO = 1 << 24, 100
 
 
 def kind_of(path: Path) -> str:
@@ -40,14 +42,34 @@ def unpacked(path: Path) -> Iterator[Any]:
         return
     unpacker = import_module(name)
     try:
-        with unpacker.open(path) as file:
-            yield file
+        with unpacker.open(path) as file, io.BufferedReader(_Bounded(file, path), 1 << 20) as bounded:
+            yield bounded
     except (EOFError, zlib.error, getattr(unpacker, "LZMAError", EOFError)) as error:
         raise ValueError(f"{path} is damaged or cut off: {error}") from error
     except OSError as error:
         if error.errno is not None:  # not what the unpacker says, but what the operating system does
             raise
         raise ValueError(f"{path} is damaged or cut off: {error}") from error
+
+
+class _Bounded(io.RawIOBase):
+    """What a packed file holds; an error where that is so much that it must be a mistake, or meant to do harm."""
+
+    def __init__(self, file: Any, path: Path) -> None:
+        self.file, self.path = file, path
+        self.left = _PACKED + _RATIO * path.stat().st_size
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        count = self.file.readinto(buffer)
+        self.left -= count
+        if self.left < 0:
+            raise ValueError(
+                f"{self.path} unpacks to more than {_RATIO} times its size; unpack it first if it is right"
+            )
+        return count
 
 
 def text_file(path: Path, encoding: str = "utf-8") -> TextFile:
@@ -60,6 +82,8 @@ def text_file(path: Path, encoding: str = "utf-8") -> TextFile:
         raise ValueError(f"{path} is no file: it cannot be read twice, so write it to one first")
     with unpacked(path) as file:
         start = file.read(_START)
+        while path.suffix.lower() in UNPACKERS and file.read(_START):
+            pass  # to the end, so that too much is told before any of it takes memory
     if codecs.lookup(encoding).name == "utf-8":
         encoding = next((wide for mark, wide in _MARKS.items() if start.startswith(mark)), encoding)
     if "0,\n".encode(encoding) != b"0,\n":
@@ -117,6 +141,8 @@ class TextFile:
                     yield block[:end], line
                     line += block.count(b"\n", 0, end)
                 rest = block[end:]
+                if len(rest) > _BLOCK:
+                    raise self.error(line, f"a line of more than {_BLOCK} bytes is no rating")
             if rest:
                 yield rest, line
 

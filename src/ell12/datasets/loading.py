@@ -1,0 +1,87 @@
+"""Files of ratings of every kind as `ell12.datasets.Ratings`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+
+from ell12.datasets.matrix_market import read_matrix_market
+from ell12.datasets.rating_files import read_parquet, read_text
+from ell12.datasets.ratings import Ratings
+from ell12.datasets.text_files import kind_of
+
+
+def load_ratings(
+    path: str | os.PathLike[str],
+    *,
+    columns: tuple[str | int, str | int, str | int] | None = None,
+    separator: str | None = None,
+    header: bool | None = None,
+    encoding: str = "utf-8",
+    duplicates: str = "last",
+) -> Ratings:
+    r"""Ratings from a file: csv and its kin, u.data, ratings.dat, Matrix Market or Parquet.
+
+    Lines hold user, item, value and perhaps more (a time, say), which is ignored. The separator (``::``, tab,
+    ``;``, ``,``, ``|`` or blanks) and the header are detected; blank lines are skipped, and so are comments
+    (``#``, ``%``) at the top. Any other line that cannot be read is an error that names it: nothing is dropped.
+
+    Parameters
+    ----------
+    path : path
+        ``.mtx`` is read as Matrix Market in coordinate form (ids are its row and column numbers from 1),
+        ``.parquet`` by pandas, everything else as lines of text; a further ``.gz``, ``.bz2``
+        or ``.xz`` is unpacked.
+    columns : three names or positions from 0, optional
+        Where user, item and value are. By default a header with well-known names says so (user, userId, movie_id,
+        rating, ...), else they are the first three; where some names say otherwise, it is an error.
+    separator, header : optional
+        Given instead of detected. A header is a first line in which no field is a number.
+    encoding : str
+        Of the text; UTF-16 and UTF-32 are known by the mark at their beginning.
+    duplicates : {"last", "first", "mean", "error"}
+        What a (user, item) pair that occurs more than once counts with: its last value by default. A warning
+        says how many there were.
+
+    Returns
+    -------
+    Ratings
+        Ids that are all whole numbers stay numbers, others are strings exactly as in the file.
+
+    Raises
+    ------
+    ValueError
+        For a file that is damaged, cut off, binary or empty, and for one that would take far more memory than its
+        size: packed zeros, a single endless id. It names the file and, where it can, the line.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
+    ...     _ = file.write("user,item,rating\nalice,7,4.5\nbob,7,3\n")
+    ...     file.flush()
+    ...     ratings = load_ratings(file.name)
+    >>> ratings.shape, ratings.users.tolist(), ratings.items.tolist(), ratings.values.tolist()
+    ((2, 1), ['alice', 'bob'], [7], [4.5, 3.0])
+    """
+    path = Path(path)
+    kind = kind_of(path)
+    ids = {}
+    if kind == ".mtx":
+        for name, given in (("columns", columns), ("separator", separator), ("header", header)):
+            if given is not None:
+                raise ValueError(
+                    f"{path}: {name} is not for Matrix Market files, which say themselves what is where"
+                )
+        triples, shape = read_matrix_market(path)
+        ids = {"all_users": np.arange(1, shape[0] + 1), "all_items": np.arange(1, shape[1] + 1)}
+    elif kind in (".parquet", ".pq"):
+        triples = read_parquet(path, columns)
+    else:
+        triples = read_text(path, columns, separator, header, encoding)
+    try:
+        return Ratings.from_triples(*triples, duplicates=duplicates, **ids)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{path}: {error}") from error
