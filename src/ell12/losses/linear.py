@@ -188,14 +188,17 @@ class LinearLoss(Sessions, ABC):
             return Point(x, self._memory.product_within(x[columns], columns))
         return Point(x, select_columns(self.A, columns) @ x[columns])
 
-    def hessian(self, point: Point, columns: Array | None = None) -> Array:
+    def hessian(self, point: Point, columns: Array | None = None, others: Array | None = None) -> Array:
         """The Hessian in the given entries of x, or in all: a dense matrix, a fresh copy; for Newton's method.
 
-        A session computes every entry once while the curvature stays the same.
+        With ``others``, the block whose rows are the given entries and whose columns are these. Of a square block
+        a session computes every entry once while the curvature stays the same.
         """
         curvature = self._row_curvature(point)
         if columns is None:
             return weighted_gram(self.A, curvature)
+        if others is not None:
+            return weighted_gram(select_columns(self.A, columns), curvature, select_columns(self.A, others))
         if self._memory is not None:
             return self._memory.gram(curvature, columns)
         return weighted_gram(select_columns(self.A, columns), curvature)

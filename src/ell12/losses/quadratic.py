@@ -92,9 +92,11 @@ class QuadraticLoss:
         """``x``, which is zero but for the given entries, with ``G x``."""
         return Point(x, self._side[:, columns] @ x[columns])
 
-    def hessian(self, _point: Point, columns: Array | None = None) -> Array:
+    def hessian(self, _point: Point, columns: Array | None = None, others: Array | None = None) -> Array:
         """The block of G with the given rows and columns, or all of it: a fresh copy; for Newton's method."""
-        return self._block.copy() if columns is None else self._block[np.ix_(columns, columns)]
+        if columns is None:
+            return self._block.copy()
+        return self._block[np.ix_(columns, columns if others is None else others)]
 
     def hessian_product(self, _point: Point, columns: Array) -> Callable[[Array], Array]:
         """The map ``v -> hessian(point, columns) v``."""
