@@ -265,7 +265,7 @@ def _read_tiff(path: Path) -> Picture:
 
 
 def _is_packed(page: Any) -> bool:
-    """Whether tifffile may lack what unpacks a page, or it has colours that Pillow converts."""
+    """Whether tifffile may be unable to unpack a page, or Pillow must convert its colours."""
     return page.compression not in (1, 8, 32946) or page.photometric not in (1, 2) or page.bitspersample < 8
 
 
@@ -290,7 +290,7 @@ def _tiff_picture(pixels: np.ndarray, axes: str, page: Any) -> Picture:
 
 
 def _undimmed(pixels: np.ndarray, opacity: np.ndarray) -> np.ndarray:
-    """The colours themselves, of those that a TIFF stores multiplied by their opacity; black where that is 0."""
+    """The colours of a TIFF that stores them multiplied by their opacity; black where the opacity is 0."""
     full = np.iinfo(pixels.dtype).max if pixels.dtype.kind == "u" else 1
     share = np.where(opacity > 0, opacity, full)[..., None] / full
     colours = np.minimum(pixels / share, full)

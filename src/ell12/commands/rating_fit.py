@@ -79,7 +79,7 @@ def _split(observed: Observed, held_out: float, seed: int) -> tuple[Observed, Ob
 
 
 def choose_by_hidden(train: Observed, model: RatingModel, show: Show) -> RatingChoice:
-    """What was asked for, and the rest by ratings that are hidden once more."""
+    """The options that were given; the others are chosen by ratings that are hidden once more."""
     options = SearchSpace.suited_to(
         train,
         center=None if model.center == "none" else model.center,

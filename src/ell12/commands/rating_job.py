@@ -145,7 +145,7 @@ def encode_predictions(pairs: tuple[Any, Any, Any], predicted: Any) -> tuple[byt
 
 
 def _quoted(name: Any) -> Any:
-    """An id that no spreadsheet takes for a formula and executes; plain numbers stay as they are.
+    """An id with an apostrophe before it if a spreadsheet would execute it; plain numbers stay as they are.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A claim at several places (values of a parameter, images): what the rows say at each, and of the whole."""
+"""Claims that are made at several places, such as images or strengths: an answer at each, a verdict on all."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def faster(place: Any, ours: Trials, theirs: Trials) -> Answer:
 
 
 def time_ratio(ours: Trials, theirs: Trials) -> str:
-    """How many times as long as ours theirs takes on average, as a bound where one ended at its limit."""
+    """The mean time of theirs divided by that of ours, in words; a bound where one ended at its limit."""
     means = [trials.mean("cpu_seconds") for trials in (ours, theirs)]
     return bounded(means[1] / means[0] if means[0] > 0 else math.nan, ours, theirs)
 

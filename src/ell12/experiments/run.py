@@ -196,7 +196,7 @@ def _rows_to_keep(folder: Path, resume: bool, progress: RunDisplay) -> list[Row]
 
 
 def _match_run(folder: Path, preset: str, seed: int, rows: list[Row], progress: RunDisplay) -> None:
-    """See that the rows on disk are of the same run; note what this run is if there are none."""
+    """Check that the rows on disk belong to this run; without rows, write down what this run is."""
     path = folder / RUN_FILE
     if not rows:
         facts = {"preset": preset, "seed": seed, "started": _now(), "environment": environment()}
@@ -276,7 +276,7 @@ def _measure_missing(
 
 
 class _TimeLeft:
-    """The time that trials will take, by those of the same kind, or experiment, or by all there were."""
+    """Estimates the time of trials by finished ones: of the same kind, else of the same experiment, else all."""
 
     def __init__(self) -> None:
         self.times: dict[str, list[float]] = {}

@@ -1,4 +1,4 @@
-"""Tables of methods down and places across, as several experiments show them."""
+"""Tables that several experiments show: a row for each method, a column for each place."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def grid_table(
     cell: Callable[[Any, Any], Cell],
     note: str,
 ) -> Table:
-    """A cell for what every label and every head stands for."""
+    """A table with a cell for every row and column; the keys of both are their labels."""
     body = tuple((label, tuple(cell(row, place) for place in columns.values())) for label, row in rows.items())
     return Table(title, (corner, *columns), body, note)
 

@@ -44,12 +44,12 @@ class Trials:
         return replace(self.where(method=method, **{self.across: place}, **settings), name=method)
 
     def seen(self, setting: str, order: Iterable[Any] = ()) -> tuple[Any, ...]:
-        """The values that a setting has: those of the order, or all as they come."""
+        """The values of a setting that have rows, in the given order; without one, as they come."""
         present = dict.fromkeys(row["settings"][setting] for row in self.rows)
         return tuple(value for value in order or present if value in present)
 
     def ended(self, end: Callable[[Row], Row | None]) -> Trials:
-        """The same trials with what ``end`` makes of their results, without those that it answers with None."""
+        """The same trials with other results: ``end`` maps the old ones to new ones, or to None to drop a trial."""
         changed = ((row, end(row["results"])) for row in self.rows)
         return replace(self, rows=tuple(row | {"results": new} for row, new in changed if new is not None))
 

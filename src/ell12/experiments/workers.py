@@ -56,7 +56,7 @@ class Trial:
 
     @property
     def kind(self) -> str:
-        """What trials share that differ by chance alone, and so take about the same time."""
+        """The settings without repeat and seed: trials of one kind take about the same time."""
         alike = {name: value for name, value in self.settings.items() if name not in ("repeat", "seed")}
         return key_of(self.experiment, alike)
 

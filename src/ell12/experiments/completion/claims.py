@@ -76,7 +76,7 @@ def _lowest(table: Trials, where: str) -> Verdict:
 
 
 def _worst(place: Any, against: dict[str, Answer]) -> Answer:
-    """Of answers on several rivals the one that decides, with the rivals that it is about."""
+    """One answer from those on several rivals: the worst of them, naming the rivals that leave it open."""
     for outcome in (Outcome.FAILS, Outcome.OPEN):
         chosen = {rival: found for rival, found in against.items() if found.outcome is outcome}
         if chosen:

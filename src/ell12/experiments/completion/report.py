@@ -173,7 +173,7 @@ def _path_figure(
 
 
 def _path_line(path: Trials, method: str, image: str, x: str, y: str) -> figures.Line:
-    """A curve over the grid of a method's parameter; where x is the rank, by the rank of the answer."""
+    """A curve over the grid of a method's parameter. Where x is the rank, it is the rank of the answer."""
     heights = along_grid(path, method, image, y)
     places = {value: value for value in heights} if x == "alpha_factor" else along_grid(path, method, image, x)
     scale = 100 if y.startswith("rmse") else 1

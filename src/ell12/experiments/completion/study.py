@@ -48,7 +48,7 @@ class CompletionMethod:
 
     @property
     def setting(self) -> str:
-        """The setting that its parameter is."""
+        """The setting that holds this parameter."""
         return "rank" if self.parameter == "rank" else "alpha_factor"
 
 
@@ -77,7 +77,7 @@ def _log_sum(solver: Any) -> Callable[[ImageToComplete], tuple[Any, Any]]:
 
 
 def _sketchy(problem: ImageToComplete) -> tuple[Any, Any]:
-    """The ball that holds the nuclear norm's solution for the same alpha; the paper does not say which it took."""
+    """SketchyCGM in the ball of the nuclear norm's solution for this alpha; the paper does not name its ball."""
     penalty, solver = METHODS["nuclear norm(block)"].make(problem)
     solution = minimize(problem.loss, penalty, solver=solver, tol=1e-3, max_iter=2000)
     return NoPenalty(), SketchyCGM(radius=max(solution.x.nuclear_norm(), 1e-12), rank=problem.rank)

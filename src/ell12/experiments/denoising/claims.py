@@ -192,7 +192,7 @@ def _gain_verdict(claim: str, gains: dict[str, float], setting: str) -> Verdict:
 
 
 def fewest_lines(rows: Sequence[Row], weight: float, bounds: str) -> int | None:
-    """The least number of lines from which on every phantom is recovered; None where the most are too few."""
+    """The smallest number of lines such that it and all larger ones recover the phantom; None if there is none."""
     chosen = of_study(rows, LINES, l2_weight=weight, bounds=bounds)
     errors = {row["settings"]["lines"]: row["results"]["relative_error"] for row in chosen.rows}
     fewest = None

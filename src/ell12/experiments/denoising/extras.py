@@ -105,7 +105,7 @@ def quality(x: np.ndarray, clean: np.ndarray) -> dict[str, float]:
 
 
 def best_strength(psnr: Callable[[float], float], start: float) -> dict[str, Any]:
-    """The best of the strengths start * sqrt(2)^k, climbed to from the start in both directions while that pays.
+    """The best of the strengths start * sqrt(2)^k; the search goes up and down from the start while it gains.
 
     Examples
     --------
@@ -125,7 +125,7 @@ def best_strength(psnr: Callable[[float], float], start: float) -> dict[str, Any
 
 
 def usual_strength(noise: float, weight: float) -> float:
-    """About the best strength for denoising, from which the search starts: the larger the weight, the stronger."""
+    """Where the search starts: about the best strength for denoising, which grows with the weight."""
     return 2 * noise ** (4 / 3) * 8**weight**2
 
 

@@ -124,7 +124,7 @@ def _run(
     limits: tuple[int, float],
     error: Callable[[np.ndarray], float],
 ) -> Result:
-    """A run that ends at the strictest of the rules, ours where its users' runs end, or at a limit."""
+    """A run to the strictest of the rules or a limit. Our method ends by its default rule instead."""
     max_iter, max_seconds = limits
 
     def stop(history: dict[str, list[float]]) -> bool:
@@ -148,7 +148,7 @@ def _run(
 
 
 def _is_met(objective: Sequence[float], change: float) -> bool:
-    """Whether the last two iterations, the first one never, changed the objective by less than a fraction."""
+    """Whether each of the last two iterations changed the objective by less than a fraction; the first never counts."""
     if len(objective) < 4:
         return False
     return all(abs(objective[k] - objective[k - 1]) <= change * abs(objective[k]) for k in (-1, -2))
@@ -172,7 +172,7 @@ def _warm_up(method: str, size: int) -> None:
 
 
 def difference_rows(difference: np.ndarray) -> list[str]:
-    """The modulus of an image in 8 bits, white where it is `DARKEST`, averaged to a few pixels; a text per row.
+    """The modulus of an image, averaged to few pixels of 8 bits, 255 for `DARKEST`; one text for each row.
 
     Examples
     --------

@@ -41,7 +41,7 @@ def trials(preset: str, seed: int) -> list[dict[str, Any]]:
 
 
 def threshold(case: str, d: int) -> float:
-    """1, or what about ten of d normal entries exceed: where few remain the numerical method is slow."""
+    """1, or a value that about ten of d normal entries exceed. With few left, the numerical method is slow."""
     return 1.0 if case == "t = 1" else round(statistics.NormalDist().inv_cdf(1 - 5 / d), 4)
 
 
