@@ -49,7 +49,7 @@ class Trials:
         return tuple(value for value in order or present if value in present)
 
     def ended(self, end: Callable[[Row], Row | None]) -> Trials:
-        """The same trials with other results: ``end`` maps the old ones to new ones, or to None to drop a trial."""
+        """The same trials with other results: ``end`` makes new ones of the old, or None to drop a trial."""
         changed = ((row, end(row["results"])) for row in self.rows)
         return replace(self, rows=tuple(row | {"results": new} for row, new in changed if new is not None))
 
