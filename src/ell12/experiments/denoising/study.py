@@ -148,7 +148,7 @@ def _run(
 
 
 def _is_met(objective: Sequence[float], change: float) -> bool:
-    """Whether the last two iterations each changed the objective by less than a fraction; the first never counts."""
+    """Whether the last two iterations changed the objective by less than a fraction; the first is not counted."""
     if len(objective) < 4:
         return False
     return all(abs(objective[k] - objective[k - 1]) <= change * abs(objective[k]) for k in (-1, -2))
