@@ -94,3 +94,72 @@ OPTIONS = [
 def test_a_bad_option_of_a_solver_is_refused_by_name(solver, option, value):
     with pytest.raises(ValueError, match=rf"^{option} must"):
         solver(**{option: value})
+
+
+# What is allowed depends on what a check is told, not on the argument's name.
+
+
+@pytest.mark.parametrize("name", ["alpha", "weights", "l2_weight", "t"])
+def test_only_parameters_decide_what_numbers_may_be(name):
+    checks.check_numbers(**{name: 1.0})
+    checks.check_numbers(**{name: [0.0, 2.0]})
+    checks.check_numbers(infinite=True, **{name: [0.0, math.inf]})
+    with pytest.raises(ValueError, match=rf"^{name} must hold finite numbers >= 0 only"):
+        checks.check_numbers(**{name: [0.0, math.inf]})
+    with pytest.raises(ValueError, match=rf"^{name} must hold numbers >= 0 only"):
+        checks.check_numbers(infinite=True, **{name: [0.0, math.nan]})
+    with pytest.raises(ValueError, match=rf"^{name} must be one number, got shape \(2,\)"):
+        checks.check_numbers(single=True, **{name: [0.0, 2.0]})
+    with pytest.raises(ValueError, match=rf"^{name} must be a finite number >= 0, got -1"):
+        checks.check_numbers(**{name: -1})
+    for bad in (None, "1", [1j]):
+        with pytest.raises(TypeError, match=rf"^{name} must hold real numbers"):
+            checks.check_numbers(**{name: bad})
+
+
+@pytest.mark.parametrize("name", ["tol", "alpha"])
+def test_only_parameters_decide_what_scalars_may_be(name):
+    checks.check_scalars(infinite=True, **{name: math.inf})
+    checks.check_scalars(**{name: np.float32(0.5)})
+    for bad in (math.inf, -1.0, math.nan, None, "1", [1.0]):
+        with pytest.raises(ValueError, match=rf"^{name} must be a finite number >= 0, got"):
+            checks.check_scalars(**{name: bad})
+
+
+@pytest.mark.parametrize("name", ["max_rank", "passes"])
+def test_only_parameters_decide_what_counts_may_be(name):
+    checks.check_counts(**{name: 0})
+    checks.check_counts(least=1, **{name: None})
+    with pytest.raises(ValueError, match=rf"^{name} must be a whole number >= 1, got 0"):
+        checks.check_counts(least=1, **{name: 0})
+    for bad in (-1, 1.5, True, "2"):
+        with pytest.raises(ValueError, match=rf"^{name} must be a whole number >= 0, got"):
+            checks.check_counts(**{name: bad})
+
+
+def test_arrays_of_other_libraries_are_not_looked_at():
+    library = pytest.importorskip("array_api_strict")
+    checks.check_numbers(alpha=library.asarray([-1.0]))
+
+
+def test_an_array_passes_as_it_is_and_a_list_becomes_one():
+    x = np.ones(3, dtype=np.float32)
+    assert checks.as_array(x, "x") is x
+    assert checks.as_array([1, 2], "x").dtype == np.float64
+    assert checks.as_array(np.ones(2, dtype=">f8"), "x").dtype.isnative
+    with pytest.raises(TypeError, match=r"^x must hold numbers"):
+        checks.as_array("text", "x")
+
+
+def test_a_step_becomes_a_float():
+    assert type(checks.as_step(np.float64(2))) is float
+    with pytest.raises(ValueError, match=r"^step must be a finite number >= 0, got \[1\.0\]"):
+        checks.as_step([1.0])
+
+
+def test_weights_must_broadcast():
+    checks.check_weights(np.ones(3), (2, 3))
+    checks.check_weights(2.0, (5,))
+    for shape in ((2,), (2, 3, 3)):
+        with pytest.raises(ValueError, match="do not broadcast to the shape"):
+            checks.check_weights(np.ones(shape), (2, 3))

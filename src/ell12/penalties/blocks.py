@@ -13,18 +13,13 @@ from ell12.prox.layout import as_groups, row_norms
 
 
 class BlockL12(ModuliL12):
-    """l1-2 of norms. A subclass says what the norms are."""
+    """l1-2 of norms, which are the moduli. A subclass says what they are norms of."""
 
     signed: ClassVar[bool] = False
 
-    def moduli(self, x: Array) -> Array:
-        """The norms."""
-        return self._sizes(x)
-
-    def directions(self, x: Array) -> Array:
+    def directions(self, x: Array, moduli: Array) -> Array:
         """What belongs to one norm, divided by it."""
-        sizes = self._sizes(x)
-        return x / self.spread(namespace(x).where(sizes > 0, sizes, 1))
+        return x / self.spread(namespace(x).where(moduli > 0, moduli, 1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +70,8 @@ class GroupL12(BlockL12):
         """One number for each group, beside the entries; one for all stays as it is."""
         return self.groups.spread(values) if values.shape else values
 
-    def _sizes(self, x: Array) -> Array:
+    def moduli(self, x: Array) -> Array:
+        """The norms of the groups."""
         return self.groups.norms(x)
 
 
@@ -119,10 +115,8 @@ class RowsL12(BlockL12):
             raise ValueError(f"weights must hold one number for each of {shape[0]} rows, got {got}")
 
     def moduli(self, x: Array) -> Array:
-        """The norms; where x must not be negative those of the positive part, or the largest entry if none is."""
-        norms = self._sizes(self._allowed(x))
-        xp = namespace(x)
-        return xp.where(norms > 0, norms, xp.max(x, axis=1)) if self.nonnegative else norms
+        """The norms of the rows."""
+        return row_norms(x)[:, 0]
 
     def rebuild(self, x: Array, moduli: Array, new: Array) -> Array:
         """The rows keep their directions; where x must not be negative, those of their positive parts."""
@@ -136,5 +130,7 @@ class RowsL12(BlockL12):
         """One number for each row, as a column."""
         return values[:, None]
 
-    def _sizes(self, x: Array) -> Array:
-        return row_norms(x)[:, 0]
+    def _moduli_to_shrink(self, x: Array) -> Array:
+        """Where x must not be negative the norms of the positive parts, or the largest entries where none is."""
+        norms, xp = self.moduli(self._allowed(x)), namespace(x)
+        return xp.where(norms > 0, norms, xp.max(x, axis=1)) if self.nonnegative else norms

@@ -81,12 +81,11 @@ class ColumnsL12(ModuliL12):
 
     def stationarities(self, x: Array, gradient: Array) -> Array:
         """How much each column violates its first-order condition, in its unit, if the loss has this gradient."""
-        return self.sizes(self._violations(x, gradient))
+        return self._violations(x, gradient) / like(self.units, x)
 
     def sizes(self, x: Array) -> Array:
         """The largest entry of each column, in its unit."""
-        xp = namespace(x)
-        return xp.max(xp.abs(x), axis=0) / like(self.units, x)
+        return self._largest(x) / like(self.units, x)
 
     def select_problems(self, which: Any) -> ColumnsL12:
         """The same penalty on some of the columns, named by a NumPy array of their numbers."""
@@ -105,7 +104,8 @@ class ColumnsL12(ModuliL12):
         xp, inside = namespace(x), self._penalised(x)
         sizes = xp.abs(inside)
         if self.weights is not None:
-            sizes = xp.where(sizes > 0, self._beside(self.weights, x), 0) * sizes
+            weights = self._beside(self.weights, x)
+            sizes = (xp.where(sizes > 0, weights, 0) if self._infinite else weights) * sizes
         return xp.sum(sizes, axis=0) - self.l2_weight * _norms(inside)
 
     def _prox_moduli(self, moduli: Array, step: float) -> Array:
@@ -121,9 +121,12 @@ class ColumnsL12(ModuliL12):
         size = _norms(x)
         return x / namespace(x).where(size > 0, size, 1)
 
-    def _is_zero(self, x: Array) -> Array:
+    def _largest(self, x: Array) -> Array:
         xp = namespace(x)
-        return xp.max(xp.abs(x), axis=0) == 0
+        return xp.max(xp.abs(x), axis=0)
+
+    def _larger_at(self, zero: Array, found: Array, moved: Array) -> Array:
+        return namespace(found).where(zero & (moved > found), moved, found)
 
     def _beside(self, values: Any, x: Array) -> Array:
         return like(values, x)[:, None]

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ell12.backend import as_floating, indices_like, is_complex, like, max_abs, namespace, norm
+from ell12.backend import as_floating, indices_like, is_complex, is_numpy, like, max_abs, namespace, norm
 from ell12.backend.norms import l1_and_l2
 from ell12.checks import as_array, as_step, check_numbers
 from ell12.protocols import Array
@@ -34,6 +34,7 @@ class ModuliL12:
 
     _free: Any = None  # which moduli have weight 0
     _held: Any = None  # the weights for the kernel, which holds the free ones at zero
+    _infinite: bool = False  # whether some weight is infinite
 
     def moduli(self, x: Array) -> Array:
         """The numbers whose moduli are penalised: here the entries themselves."""
@@ -43,8 +44,8 @@ class ModuliL12:
         """The array with the ``new`` moduli that has the directions of x, whose own moduli are given too."""
         return new
 
-    def directions(self, x: Array) -> Array:
-        """The array with the directions of x and moduli 1, or 0 where those of x are."""
+    def directions(self, x: Array, moduli: Array) -> Array:  # noqa: ARG002
+        """The array with the directions of x, whose moduli are given, and moduli 1, or 0 where those of x are."""
         return signs(x)
 
     def spread(self, values: Array) -> Array:
@@ -67,7 +68,7 @@ class ModuliL12:
         x, step = self._checked(x), as_step(step)
         if self.alpha * step == 0:
             return self._allowed(x)
-        moduli = self.moduli(x)
+        moduli = self._moduli_to_shrink(x)
         return self._with_free(x, self.rebuild(x, moduli, self._prox_moduli(moduli, step)))
 
     @property
@@ -88,7 +89,7 @@ class ModuliL12:
 
         The largest modulus of `least_slope`. At zero, where the norm has no gradient, that of one proximal step.
         """
-        return max_abs(self._violations(x, gradient))
+        return self._violations(x, gradient)
 
     def least_slope(self, x: Array, gradient: Array) -> Array:
         """The subgradient of the objective whose moduli are smallest, where the loss has this gradient.
@@ -97,15 +98,18 @@ class ModuliL12:
         what the modulus of ``gradient - alpha l2_weight x/||x||`` has above ``alpha w``.
         """
         x, gradient = self._checked(x), as_array(gradient, "gradient")
-        xp, support = namespace(x), self.spread(self.moduli(x) != 0)
+        xp, sizes = namespace(x), self.moduli(x)
+        support = self.spread(sizes != 0)
         slope, threshold = gradient - self._tangent(x), self._threshold(x)
-        # An infinite threshold counts on the support only.
-        pull = threshold if self.weights is None else xp.where(support, self.spread(threshold), 0)
-        on = slope + pull * self.directions(x)
-        if self.nonnegative:  # what pushes against the bound is no violation
+        pull = threshold if self.weights is None else self.spread(threshold)
+        if self._infinite:  # an infinite weight counts on the support only
+            pull = xp.where(support, pull, 0)
+        on = slope + pull * self.directions(x, sizes)
+        if self.nonnegative and not self.signed:  # what pushes a part of a norm against its bound is no violation
             on, slope = xp.where((x == 0) & (on > 0), 0, on), xp.where(slope > 0, 0, slope)
-        off = self._sizes(slope) - threshold
-        return xp.where(support, on, self.spread(xp.where(off > 0, off, 0)) * self.directions(slope))
+        steep = self.moduli(slope)
+        off = (-steep if self.nonnegative and self.signed else xp.abs(steep)) - threshold
+        return xp.where(support, on, self.spread(xp.where(off > 0, off, 0)) * self.directions(slope, steep))
 
     def _set_weights(self) -> None:
         """Check the weights, once, and find the moduli that are free."""
@@ -118,11 +122,12 @@ class ModuliL12:
         some = bool(xp.any(free))
         object.__setattr__(self, "_free", free if some else None)
         object.__setattr__(self, "_held", xp.where(free, math.inf, weights) if some else weights)
+        object.__setattr__(self, "_infinite", bool(xp.any(xp.isinf(weights))))
 
     def _checked(self, x: Any) -> Array:
         x = as_array(x, "x")
         self.check_shape(tuple(x.shape))
-        if self.nonnegative and is_complex(x):
+        if self.nonnegative and not (is_numpy(x) and x.dtype.char in "fd") and is_complex(x):
             raise TypeError("nonnegative=True needs real x, got complex numbers")
         return x
 
@@ -131,24 +136,33 @@ class ModuliL12:
         moduli = self.moduli(self._penalised(x))
         if self.weights is None:
             total, length = l1_and_l2(moduli)
-        else:  # an infinite weight holds its modulus at zero, which costs nothing
+        else:  # what an infinite weight holds at zero costs nothing
             xp = namespace(x)
-            weights = xp.where(moduli != 0, self._beside(self.weights, x), 0)
+            weights = self._beside(self.weights, x)
+            weights = xp.where(moduli != 0, weights, 0) if self._infinite else weights
             total, length = float(xp.sum(weights * xp.abs(moduli))), norm(moduli)
         return total - self.l2_weight * length
+
+    def _moduli_to_shrink(self, x: Array) -> Array:
+        return self.moduli(x)
 
     def _prox_moduli(self, moduli: Array, step: float) -> Array:
         nonnegative = self.nonnegative or not self.signed
         return prox_vector(moduli, self.alpha * step, self.l2_weight, self._held, nonnegative)
 
-    def _violations(self, x: Array, gradient: Array) -> Array:
-        """The violation of each modulus."""
-        sizes = self._sizes(self.least_slope(x, gradient))
-        zero = self.l2_weight > 0 and self._is_zero(self._penalised(x))
+    def _violations(self, x: Array, gradient: Array) -> Any:
+        """The largest violation; a penalty of many problems gives one for each."""
+        found = self._largest(self.least_slope(x, gradient))
+        zero = self.l2_weight > 0 and self._largest(self._penalised(x)) == 0
         if zero is False:
-            return sizes
-        moved = self._sizes(self._penalised(self.prox(-gradient, 1.0)))
-        return namespace(sizes).where(zero & (moved > sizes), moved, sizes)
+            return found
+        return self._larger_at(zero, found, self._largest(self._penalised(self.prox(-gradient, 1.0))))
+
+    def _largest(self, x: Array) -> Any:
+        return max_abs(self.moduli(x))
+
+    def _larger_at(self, zero: Any, found: Any, moved: Any) -> Any:  # noqa: ARG002
+        return max(found, moved)
 
     def _tangent(self, x: Array) -> Array:
         return self.l2_weight * self._strength(x) * self._unit(self._penalised(x))
@@ -158,13 +172,6 @@ class ModuliL12:
 
     def _unit(self, x: Array) -> Array:
         return x / (norm(x) or 1.0)
-
-    def _is_zero(self, x: Array) -> Any:
-        return max_abs(x) == 0
-
-    def _sizes(self, x: Array) -> Array:
-        """The norm of what belongs to each modulus."""
-        return namespace(x).abs(x)
 
     def _threshold(self, x: Array) -> Any:
         """``alpha w``, one for each modulus."""

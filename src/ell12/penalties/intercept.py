@@ -107,12 +107,6 @@ class WithIntercept(Wrapper):
         below, above = self.penalty.slopes_at_zero(x[:-1, ...])
         return _append(below, 0 * x[-1:, ...]), _append(above, 0 * x[-1:, ...])
 
-    slopes = slopes_at_zero
-
-    def hessian(self, x: Array, columns: Array) -> Array:
-        """The matrix of `curvature`."""
-        return self.curvature(x).matrix(columns)
-
     def restrict(self, columns: Array) -> WithIntercept:
         """The same penalty on the given entries, the intercept being the last of them."""
         return WithIntercept(self.penalty.restrict(columns[:-1]))

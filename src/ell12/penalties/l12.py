@@ -94,12 +94,6 @@ class L12(ModuliL12):
         above = xp.zeros_like(x) + self._threshold(x)
         return (xp.full_like(x, -math.inf) if self.nonnegative else -above), above
 
-    slopes = slopes_at_zero
-
-    def hessian(self, x: Array, columns: Array) -> Array:
-        """The matrix of `curvature`."""
-        return self.curvature(x).matrix(columns)
-
     def restrict(self, columns: Array) -> L12:
         """The same penalty on the given entries alone, the others being zero."""
         if self.weights is None or math.prod(self.weights.shape) == 1:
