@@ -277,7 +277,7 @@ def test_hessian_of_the_penalty_is_the_derivative_of_its_slope():
     x, move = random.standard_normal(8), random.standard_normal(8)
     penalty = L12(0.7, l2_weight=0.6, weights=np.r_[0.0, 0.0, np.linspace(0.5, 2, 6)])
     slopes = [penalty.least_slope(x + h * move, np.zeros(8)) for h in (1e-6, -1e-6)]
-    hessian = penalty.hessian(x, np.arange(8))
+    hessian = penalty.curvature(x).matrix(np.arange(8))
     np.testing.assert_allclose(hessian @ move, (slopes[0] - slopes[1]) / 2e-6, atol=1e-8)
     np.testing.assert_array_equal(hessian[:2], 0)
 
