@@ -69,7 +69,8 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
         Print a line of progress now and then.
     checkpoint : path, optional
         An ``.npz`` file that follows the fit, so that a crash costs no more than ``checkpoint_seconds``; see
-        `ell12.minimize`. Of several problems each has its own file, with its number added to the name.
+        `ell12.minimize`. Of several problems each has its own file, with its number added to the name; for the
+        folds of a cross-validation write ``{}`` into it, such as ``"fit-{}.npz"``.
     checkpoint_seconds : float
         How often to write it.
     resume : bool

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ell12.backend import as_numpy, beside, is_array, is_number
+from ell12.backend import as_numpy, beside, is_array, is_number, norm
 from ell12.files import check_writable, write_atomically
 from ell12.protocols import Array, Penalty
 
@@ -121,6 +121,21 @@ class Checkpoint:
         except OSError:
             return None
         return found.st_ino, found.st_mtime_ns
+
+
+def file_for(path: str | os.PathLike[str], loss: Any, penalty: Any) -> str:
+    """The path with a digest of the problem in place of ``{}``: folds of a cross-validation share no file."""
+    name = os.fspath(path)
+    if "{}" not in name:
+        return name
+    point = loss.point(loss.start())
+    # Six digits, of which rounding on another machine changes none as a rule.
+    words = [f"{loss.value(point):.5e}"]
+    if not dataclasses.is_dataclass(point.x):
+        words.append(f"{norm(loss.gradient(point)):.5e}")
+    return name.replace(
+        "{}", hashlib.blake2b(" ".join(words).encode() + _fingerprint(penalty), digest_size=6).hexdigest()
+    )
 
 
 class _OtherProblem(ValueError):

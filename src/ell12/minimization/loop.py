@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from ell12.backend import all_finite, as_floating, beside, is_complex, is_number, max_abs, namespace, rounding
-from ell12.minimization.checkpoints import Checkpoint, Saved
+from ell12.minimization.checkpoints import Checkpoint, Saved, file_for
 from ell12.minimization.needs import unmet
 from ell12.minimization.results import History, Result, Status
 from ell12.minimization.stalling import Stall, gradient_resolution
@@ -77,7 +77,8 @@ def minimize(
         Called with the history after each iteration; the run ends when it returns true. A progress display
         hangs here too.
     checkpoint : path, optional
-        An ``.npz`` file that follows the run, so that a crash costs no more than ``checkpoint_seconds``.
+        An ``.npz`` file that follows the run, so that a crash costs no more than ``checkpoint_seconds``. In place
+        of ``{}`` in its name comes a digest of the problem, so that the folds of a cross-validation share no file.
     checkpoint_seconds : float
         How often to write it; it is also written when the run ends or is interrupted. If it can no longer be
         written by then, there is a RuntimeWarning, and the result comes back all the same.
@@ -104,7 +105,9 @@ def minimize(
     if resume and checkpoint is None:
         raise ValueError("resume=True needs a checkpoint to go on from")
     loss = session_of(loss)
-    follower = None if checkpoint is None else Checkpoint(checkpoint, checkpoint_seconds, penalty)
+    follower = None
+    if checkpoint is not None:
+        follower = Checkpoint(file_for(checkpoint, loss, penalty), checkpoint_seconds, penalty)
     saved = follower.load(loss.start()) if follower is not None and resume else None
     start = loss.point(_check_start(loss, x0 if saved is None else saved.x))
     recorder = _Recorder(loss, penalty, start, dict(measure or {}), saved, follower)
@@ -306,7 +309,7 @@ class _Recorder:
         if not abs(objective - saved.objective) <= rounding:
             raise ValueError(
                 f"the checkpoint is of another problem: its x has the objective {objective:g} here,"
-                f" but had {saved.objective:g} there"
+                f" but had {saved.objective:g} there; with {{}} in its name each problem has a file of its own"
             )
         rows = len(saved.history["objective"])
         for name, column in self.history.items():
