@@ -60,7 +60,10 @@ Noise = Annotated[
     float | None,
     typer.Option(min=0.0, help="The noise's standard deviation, for values in [0, 1], if it is known."),
 ]
-Smoothing = Annotated[float, typer.Option(min=0.0, help="Steps in value below this count as slopes.")]
+Smoothing = Annotated[
+    float | None,
+    typer.Option(min=0.0, help="Steps in value below this count as slopes; by default a hundredth of the range."),
+]
 BoundaryOption = Annotated[
     Boundary, typer.Option(help="Beyond the edge lies its mirror image, or the image again (periodic).")
 ]
@@ -84,7 +87,7 @@ def denoise(
     alpha: Alpha = None,
     l2_weight: L2Weight = 0.5,
     noise: Noise = None,
-    smoothing: Smoothing = 0.01,
+    smoothing: Smoothing = None,
     boundary: BoundaryOption = Boundary.neumann,
     spins: Annotated[int, typer.Option(min=1, help="The number of flipped copies to average over.")] = 1,
     channels: Channels = None,
@@ -104,7 +107,7 @@ def deblur(
     alpha: Alpha = None,
     l2_weight: L2Weight = 0.5,
     noise: Noise = None,
-    smoothing: Smoothing = 0.01,
+    smoothing: Smoothing = None,
     boundary: BoundaryOption = Boundary.neumann,
     channels: Channels = None,
     max_iter: MaxIter = 1000,
@@ -126,7 +129,7 @@ def inpaint(
     alpha: Alpha = None,
     l2_weight: L2Weight = 0.5,
     noise: Noise = None,
-    smoothing: Smoothing = 0.01,
+    smoothing: Smoothing = None,
     boundary: BoundaryOption = Boundary.neumann,
     channels: Channels = None,
     max_iter: MaxIter = 1000,

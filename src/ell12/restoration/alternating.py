@@ -11,8 +11,8 @@ from ell12.operators import adjoint_product, product
 from ell12.operators.conjugate_gradients import conjugate_gradients
 from ell12.protocols import Array, Iterate, Needs, Point
 from ell12.restoration.normal_equations import exact_solver, normal_product
-from ell12.restoration.smoothed_gradient import OptimizedMomentum, check_smoothed, descend
-from ell12.restoration.variation import VariationPenalty
+from ell12.restoration.smoothed_gradient import OptimizedMomentum, descend
+from ell12.restoration.variation import VariationPenalty, check_smoothing
 
 
 @dataclass(frozen=True)
@@ -51,9 +51,7 @@ class AlternatingMinimization:
 
     def iterates(self, loss: Any, penalty: VariationPenalty, start: Point) -> Iterator[Iterate]:
         """Yield one iterate a round."""
-        check_smoothed(penalty)
-        if penalty.bounds is not None:
-            raise ValueError("AlternatingMinimization takes no bounds; use SmoothedGradient() or GrowingADMM()")
+        check_smoothing(penalty, smooths=True, bounded=False)
         step = self._step(loss, penalty, start.x)
         D = penalty.differences(start.x)
         # W = 0: the quadratic mu/2 ||D x||^2 in place of the penalty.

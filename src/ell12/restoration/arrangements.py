@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import InitVar, dataclass
+from dataclasses import InitVar, dataclass, field
 from typing import Any
 
 from ell12.backend import as_floating, inner, is_complex, namespace, real_dtype
-from ell12.operators import ArrayOperator, adjoint, adjoint_product, dtype_of, input_shape, output_shape, product
+from ell12.operators import ArrayOperator, adjoint_product, dtype_of, input_shape, output_shape, product
 from ell12.operators.images import Convolution, FourierSampling, Sampling, as_shape, slice_of
 from ell12.protocols import Array
 
@@ -109,42 +109,49 @@ class RealInput(ArrayOperator):
 
 
 @dataclass(frozen=True, eq=False)
-class Mirrored(ArrayOperator):
-    """An image continued past its ends by its mirror image, the last pixel twice.
+class MirroredConvolution(ArrayOperator):
+    """The convolution of an image that is continued past its ends by its mirror image, the last pixel twice.
 
     Parameters
     ----------
+    kernel : array
+        As in `ell12.operators.images.Convolution`.
     shape : tuple of int
         The shape of the image.
-    widths : tuple of int
-        How many pixels to add at both ends of each axis, no more than it has.
 
     Examples
     --------
-    >>> Mirrored((3,), (2,)) @ [1.0, 2.0, 3.0]
-    array([2., 1., 1., 2., 3., 3., 2.])
+    >>> (MirroredConvolution([1.0, 0.0, 0.0], (3,)) @ [1.0, 2.0, 3.0]).round(12)
+    array([2., 3., 3.])
     """
 
+    kernel: Array
     shape: InitVar[Any]
-    widths: tuple[int, ...]
+    inside: Convolution = field(init=False, repr=False)  # of the continued image
 
     def __post_init__(self, shape: Any) -> None:
-        shape = as_shape(shape)
-        if any(not 0 <= w <= n for w, n in zip(self.widths, shape, strict=True)):
-            raise ValueError(f"widths {self.widths} do not fit an image of shape {shape}")
-        padded = tuple(n + 2 * w for n, w in zip(shape, self.widths, strict=True))
-        self._set(input_shape=shape, output_shape=padded)
+        widths = [size // 2 for size in self.kernel.shape]
+        inside = Convolution(self.kernel, tuple(n + 2 * w for n, w in zip(shape, widths, strict=True)))
+        self._set(inside=inside, input_shape=shape, output_shape=shape)
 
     def _apply(self, x: Array) -> Array:
         xp = namespace(x)
-        for axis, width in enumerate(self.widths):
+        for axis, width in self._margins():
             head, tail = slice_of(x, axis, 0, width), slice_of(x, axis, x.shape[axis] - width, None)
             x = xp.concat([xp.flip(head, axis=axis), x, xp.flip(tail, axis=axis)], axis=axis)
+        x = product(self.inside, x)
+        for axis, width in self._margins():
+            x = slice_of(x, axis, width, x.shape[axis] - width)
         return x
 
     def _apply_adjoint(self, y: Array) -> Array:
         xp = namespace(y)
-        for axis, (width, n) in enumerate(zip(self.widths, self.input_shape, strict=True)):
+        for axis, width in self._margins():
+            edge = xp.zeros_like(slice_of(y, axis, 0, width))
+            y = xp.concat([edge, y, edge], axis=axis)
+        y = adjoint_product(self.inside, y)
+        for axis, width in self._margins():
+            n = y.shape[axis] - 2 * width
             head, tail = slice_of(y, axis, 0, width), slice_of(y, axis, n + width, None)
             inside = slice_of(y, axis, width, n + width)
             rest = xp.zeros_like(slice_of(inside, axis, 0, n - width))
@@ -152,36 +159,9 @@ class Mirrored(ArrayOperator):
             y = y + xp.concat([rest, xp.flip(tail, axis=axis)], axis=axis)
         return y
 
-
-@dataclass(frozen=True, eq=False)
-class Cropped(ArrayOperator):
-    """An image less some pixels at both ends of each axis.
-
-    Examples
-    --------
-    >>> Cropped((4,), (1,)) @ [1.0, 2.0, 3.0, 4.0]
-    array([2., 3.])
-    """
-
-    shape: InitVar[Any]
-    widths: tuple[int, ...]
-
-    def __post_init__(self, shape: Any) -> None:
-        shape = as_shape(shape)
-        left = tuple(n - 2 * w for n, w in zip(shape, self.widths, strict=True))
-        if min(left) < 1 or min(self.widths) < 0:
-            raise ValueError(f"widths {self.widths} leave nothing of an image of shape {shape}")
-        self._set(input_shape=shape, output_shape=left, norm_squared=1.0)
-
-    def _apply(self, x: Array) -> Array:
-        return x[tuple(slice(w, x.shape[axis] - w) for axis, w in enumerate(self.widths))]
-
-    def _apply_adjoint(self, y: Array) -> Array:
-        xp = namespace(y)
-        for axis, width in enumerate(self.widths):
-            edge = xp.zeros_like(xp.concat([slice_of(y, axis, 0, 1)] * width, axis=axis)) if width else None
-            y = y if edge is None else xp.concat([edge, y, edge], axis=axis)
-        return y
+    def _margins(self) -> list[tuple[int, int]]:
+        """The axes along which the image is continued, and by how many pixels at both ends."""
+        return [(axis, size // 2) for axis, size in enumerate(self.kernel.shape) if size > 1]
 
 
 def blur(kernel: Any, y: Array, ndim: int, boundary: str) -> Any:
@@ -194,11 +174,8 @@ def blur(kernel: Any, y: Array, ndim: int, boundary: str) -> Any:
     if not is_complex(kernel):
         kernel = namespace(kernel).astype(kernel, real_dtype(y)) if type(kernel) is type(y) else kernel
     shape = tuple(y.shape)[len(y.shape) - ndim :]
-    A: Any = Convolution(kernel, shape)
-    if boundary == "neumann":
-        widths = tuple(size // 2 for size in kernel.shape)
-        mirrored = Mirrored(shape, widths)
-        A = Cropped(mirrored.output_shape, widths) @ (Convolution(kernel, mirrored.output_shape) @ mirrored)
+    A: Any = Convolution(kernel, shape)  # also checks the kernel
+    A = MirroredConvolution(A.kernel, shape) if boundary == "neumann" else A
     return A if len(y.shape) == ndim else Stacked(A, int(y.shape[0]))
 
 
@@ -231,9 +208,19 @@ def on_images(A: Any, shape: Any) -> Any:
     return A if shape == known else Reshaped(A, shape)
 
 
-def scaled_adjoint(A: Any, y: Array) -> Array:
-    """``c A'y`` with the c that fits the data best."""
-    x = adjoint(A) @ y
-    image = A @ x
-    square = inner(image, image)
-    return x * (inner(x, x) / square if square > 0 else 1.0)
+def first_image(A: Any, y: Array) -> Array:
+    """A constant plus the adjoint of what it leaves of the data, scaled to fit: it follows shifts and units."""
+    x = adjoint_product(A, y)
+    flat = namespace(x).ones_like(x)
+    image = product(A, flat)
+    level = _fit(image, y)
+    left = y - level * image
+    rest = adjoint_product(A, left)
+    return level * flat + _fit(product(A, rest), left) * rest
+
+
+def _fit(image: Array, y: Array) -> complex:
+    """The factor by which an image of A comes nearest to the data; a real one for real data."""
+    square = inner(image, image) or 1.0
+    fit = inner(image, y) / square
+    return complex(fit, inner(1j * image, y) / square) if is_complex(image) and is_complex(y) else fit

@@ -11,9 +11,10 @@ from typing import Any
 
 from ell12.backend import as_numpy, cuda, device, namespace
 from ell12.protocols import Array
-from ell12.restoration.stencil import Pair, Sums
+from ell12.restoration.stencil import Moving, Sums
 
-MOST_BLOCKS = 8192
+# A kernel is started with at most this many blocks: enough to fill a GPU, few enough that their sums are short.
+MOST_BLOCKS_OF_A_SWEEP = 8192
 
 
 class CudaSweep:
@@ -24,7 +25,7 @@ class CudaSweep:
         self.kernel, self.mu = kernel, penalty.mu
         self.kind = {"shape": tuple(x.shape), "dtype": x.dtype, "device": device(x)}
         rows, across = math.prod(x.shape) // space[-1], -(-space[-1] // cuda.THREADS)
-        self.blocks = (across, max(1, min(rows, MOST_BLOCKS // across)))
+        self.blocks = (across, max(1, min(rows, MOST_BLOCKS_OF_A_SWEEP // across)))
         lengths = (1,) * (3 - len(space)) + space
         numbers = (penalty.mu, penalty.smoothing, penalty.l2_weight, penalty.bounds is not None, *penalty.limits)
         self.numbers = (rows, *lengths, penalty.boundary == "periodic", *numbers)
@@ -42,12 +43,12 @@ class CudaSweep:
 
     def advance(
         self,
-        old: Pair,
+        old: Moving,
         y: Array,
         weight: Array | None,
         steps: Sequence[tuple[float, float, float]],
         point: Array,
-        new: Pair,
+        new: Moving,
     ) -> Sums:
         """Make ``new`` what ``old`` is after some steps, as `ell12.restoration.stencil.Sweep.advance` does."""
         z, x = old

@@ -13,7 +13,7 @@ from ell12.backend import is_array, namespace
 from ell12.operators import adjoint, as_operator, input_shape, output_shape
 from ell12.operators.images import Identity, Sampling
 from ell12.protocols import Array
-from ell12.restoration.arrangements import blur, fourier_samples, on_images, scaled_adjoint
+from ell12.restoration.arrangements import blur, first_image, fourier_samples, on_images
 from ell12.restoration.images import as_image, channels_first, filled, mask_like, without_unknown
 from ell12.restoration.noise import estimate_noise
 from ell12.restoration.problems import ImageModel, ImageProblem, ImageRun, Measures, Stop
@@ -32,7 +32,7 @@ def denoise_tv(
     alpha: float | str | None = None,
     *,
     l2_weight: float = 0.5,
-    smoothing: float = 0.01,
+    smoothing: float | None = None,
     noise: float | None = None,
     channel_axis: int | None = None,
     boundary: str = "neumann",
@@ -59,18 +59,17 @@ def denoise_tv(
         Of any number of axes, real or complex; NumPy, PyTorch, CuPy or JAX. As in scikit-image, integers are
         scaled to [0, 1] (signed ones to [-1, 1]) and come back as float64; float32 stays float32.
     alpha : float, "held-out" or None
-        Strength, in the units of the image: a step of height h between two flat regions is flattened by
-        ``alpha / width`` on a region so many pixels wide. It does not depend on the image's size. None chooses
-        ``2.6 noise^(4/3)`` (in units of the image's range or 1, whichever is larger), the best found on
-        photographs at ``l2_weight`` 0.5;
-        "held-out" the one that best predicts pixels that were held out. `Restoration.alpha` says what was chosen.
+        Strength, in the units of the image: a step between two flat regions loses ``alpha / width`` of its height
+        on a region of that width in pixels. It does not depend on the image's size. None chooses
+        ``2.6 noise^(4/3)`` in units of the image's range, the best found on photographs at ``l2_weight`` 0.5.
+        "held-out" chooses what best predicts pixels that were held out. `Restoration.alpha` says what was chosen.
     l2_weight : float
         From 0, anisotropic total variation, to 1, the paper's penalty, under which edges along the axes cost
         nothing: good for drawings, poor for photographs.
-    smoothing : float
-        Differences below it cost quadratically, which makes the problem smooth; in the units of the image, 0.01
-        being a hundredth of the range [0, 1]. The paper's mu is ``alpha / smoothing``. 0 minimises the true
-        objective.
+    smoothing : float, optional
+        Differences below it cost quadratically, which makes the problem smooth. In the units of the image; by
+        default a hundredth of the range of its values. The paper's mu is ``alpha / smoothing``. 0 minimises the
+        true objective.
     noise : float, optional
         Standard deviation of the noise; estimated from the image by default. Only used where alpha is chosen.
     channel_axis : int, optional
@@ -78,7 +77,7 @@ def denoise_tv(
     boundary : {"neumann", "periodic"}
         Past the end of an axis the difference is zero, or the image starts again.
     spins : int
-        Average the results for so many of the ``2^ndim`` corners at which differences may begin.
+        Average the results for this number of the ``2^ndim`` corners at which differences may begin.
     bounds : tuple of two numbers, optional
         The least and the largest value of x; None for none.
     solver : "accelerated" or Solver
@@ -88,8 +87,8 @@ def denoise_tv(
         Stop when the root mean square of the gradient falls to tol times the smaller of alpha and smoothing.
         0.005 by default in the other functions, whose problems are less well conditioned.
     max_iter : int
-        Stop after so many iterations in any case, with a warning unless ``return_result`` is set. One of the
-        default solver's is four steps.
+        Stop after this number of iterations in any case, with a warning unless ``return_result`` is set. An
+        iteration of the default solver is four steps.
     measure : dict of functions, optional
         Each function of the image becomes a column of the runs' histories.
     objectives : bool
@@ -136,7 +135,7 @@ def deblur_tv(
     alpha: float | str | None = None,
     *,
     l2_weight: float = 0.5,
-    smoothing: float = 0.01,
+    smoothing: float | None = None,
     noise: float | None = None,
     channel_axis: int | None = None,
     boundary: str = "neumann",
@@ -199,7 +198,7 @@ def inpaint_tv(
     alpha: float | str | None = None,
     *,
     l2_weight: float = 0.5,
-    smoothing: float = 0.01,
+    smoothing: float | None = None,
     noise: float | None = None,
     channel_axis: int | None = None,
     boundary: str = "neumann",
@@ -259,7 +258,7 @@ def reconstruct_mri(
     *,
     real: bool | None = None,
     l2_weight: float = 0.5,
-    smoothing: float = 0.01,
+    smoothing: float | None = None,
     noise: float | None = None,
     channel_axis: int | None = None,
     boundary: str = "periodic",
@@ -326,7 +325,7 @@ def restore_tv(
     *,
     shape: tuple[int, ...] | None = None,
     l2_weight: float = 0.5,
-    smoothing: float = 0.01,
+    smoothing: float | None = None,
     noise: float | None = None,
     channel_axis: int | None = None,
     boundary: str = "neumann",
@@ -383,4 +382,4 @@ def restore_tv(
     if math.prod(y.shape) != math.prod(output_shape(A)):
         raise ValueError(f"y must have shape {output_shape(A)} to fit A, got {tuple(y.shape)}")
     y, ndim = namespace(y).reshape(y, output_shape(A)), len(input_shape(A)) - (channel_axis is not None)
-    return ImageProblem(y, A, scaled_adjoint(A, y), ndim, model, run).restore(alpha)
+    return ImageProblem(y, A, first_image(A, y), ndim, model, run).restore(alpha)

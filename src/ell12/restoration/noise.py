@@ -13,8 +13,9 @@ from ell12.protocols import Array
 
 # Daubechies' high-pass filter with two vanishing moments: blind to what is locally linear.
 FILTER = (-0.4829629131445341, 0.8365163037378079, -0.2241438680420134, -0.1294095225512604)
-MEDIAN_OF_MODULUS = 0.6744897501960817  # of a standard normal variable
-FEWEST = 32  # coefficients below which their median says little
+MEDIAN_OF_MODULUS = 0.6744897501960817  # The modulus of a standard normal variable has this median.
+# The noise is estimated from at least this many coefficients: the error of their median is then about 20 percent.
+FEWEST_COEFFICIENTS = 32
 
 
 def estimate_noise(image: Array, ndim: int, known: Array | None = None) -> float:
@@ -54,11 +55,11 @@ def _by_wavelets(images: Array, known: Array | None) -> list[float]:
     chosen = [
         details[i, ...] if usable is None else details[i, ...][usable[i, ...]] for i in range(images.shape[0])
     ]
-    return [_spread(part) for part in chosen if math.prod(part.shape) >= FEWEST]
+    return [_spread(part) for part in chosen if math.prod(part.shape) >= FEWEST_COEFFICIENTS]
 
 
 def _by_neighbours(images: Array, known: Array | None) -> list[float]:
-    """One estimate from all differences of known neighbours: where so few pixels are known that no window is."""
+    """One estimate from all differences of known neighbours, for images in which no whole window is known."""
     if known is None:
         return []
     steps = []
@@ -67,7 +68,7 @@ def _by_neighbours(images: Array, known: Array | None) -> list[float]:
         both = slice_of(known, axis, 0, n - 1) & slice_of(known, axis, 1, n)
         steps.append((slice_of(images, axis, 1, n) - slice_of(images, axis, 0, n - 1))[both])
     joined = namespace(images).concat(steps)
-    return [_spread(joined) / math.sqrt(2)] if joined.shape[0] >= FEWEST else []
+    return [_spread(joined) / math.sqrt(2)] if joined.shape[0] >= FEWEST_COEFFICIENTS else []
 
 
 def _spread(values: Array) -> float:
@@ -90,7 +91,7 @@ def _all_of(taps: list[Array]) -> Array:
 
 
 def _coarse(x: Array, combine: Callable[[list[Array]], Array]) -> Array:
-    """Combine four neighbours along every axis but the first that has so many, at every second place."""
+    """Combine four neighbours, at every second place, along every axis but the first that has four."""
     for axis in range(1, len(x.shape)):
         count = (x.shape[axis] - len(FILTER)) // 2 + 1
         if count > 0:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ell12.backend import is_number
+from ell12.backend import is_number, max_abs, namespace
 from ell12.losses import SquaredLoss
 from ell12.minimization import Result, Status, minimize
 from ell12.operators.images import Identity
@@ -29,8 +29,16 @@ from ell12.restoration.variation import Bounds, ImageSolver
 Measures = Mapping[str, Callable[[Array], float]]
 Stop = Callable[[dict[str, list[float]]], bool]
 
-# A search by held-out data begins at this strength if the noise is not known: a few percent of the usual range.
+# Differences below this fraction of the range are smoothed by default, as in the paper: its mu is 100 alpha for
+# images in [0, 1].
+SMOOTHED = 0.01
+# Rounding of size r in the image changes the gradient by r alpha / smoothing. A run ends when the gradient is a
+# few percent of the smoothing. So the automatic smoothing squared is at least this many times alpha r.
+RESOLVED = 100
+# A search by held-out data begins at this fraction of the range if the noise is not known; any start would do.
 FIRST_STRENGTH = 0.02
+# Data without noise are kept as they are, but for this fraction of the range.
+FAITHFUL = 1e-6
 
 
 @dataclass(frozen=True)
@@ -65,7 +73,7 @@ class ImageModel:
     """The options that say what is minimised, and by which solver; `ell12.denoise_tv` explains them."""
 
     l2_weight: float
-    smoothing: float
+    smoothing: float | None
     noise: float | None
     channel_axis: int | None
     boundary: str
@@ -153,32 +161,33 @@ class ImageProblem:
             with contextlib.suppress(ValueError) if held_out else contextlib.nullcontext():
                 noise = estimate()
         if held_out:
-            first = rule(noise, value_range(self.start, noise)) if noise else FIRST_STRENGTH
+            spread = value_range(self.start, noise or 0.0)
+            first = rule(noise, spread) if noise else FIRST_STRENGTH * spread
             return self._strength_by_held_out_data(first), None
         if noise is None:
             raise ValueError(
                 "alpha cannot be chosen without a noise level: give alpha, noise, or alpha='held-out'"
             )
         if noise == 0 and estimate is None:
-            return 1e-6 * value_range(self.start, 0.0), noise
+            return FAITHFUL * value_range(self.start), noise
         return rule(noise, value_range(self.start, noise)), noise
 
     def _strength_by_held_out_data(self, first: float) -> float:
         """See `ell12.restoration.strength`."""
         quiet = ImageRun(self.options.tol, self.options.max_iter)
+        model = replace(self.model, smoothing=self._smoothing(first))
 
         def solve(y: Array, A: Any, alpha: float, x: Array | None) -> Array:
             start = self.start if x is None else x
-            return replace(self, y=y, A=A, start=start, options=quiet)._run(alpha, (), None).x
+            return replace(self, y=y, A=A, start=start, model=model, options=quiet)._run(alpha, (), None).x
 
         return strength_by_held_out_data(self.y, self.A, first, solve)
 
     def _run(self, alpha: float, flip: tuple[int, ...], checkpoint: Path | None) -> Result:
         """The problem solved with differences that begin at one corner."""
         model, options = self.model, self.options
-        penalty = TotalVariationL12(
-            alpha, model.l2_weight, model.smoothing, self.ndim, model.boundary, model.bounds, flip
-        )
+        shape = (self.ndim, model.boundary, model.bounds, flip)
+        penalty = TotalVariationL12(alpha, model.l2_weight, self._smoothing(alpha), *shape)
         solver = chosen_solver(model.solver, self.A, penalty)
         loss = SquaredLoss(self.A, self.y)
         return minimize(
@@ -194,6 +203,13 @@ class ImageProblem:
             checkpoint_seconds=options.checkpoint_seconds,
             resume=options.resume,
         )
+
+    def _smoothing(self, alpha: float) -> float:
+        """The smoothing given, or the automatic one."""
+        if self.model.smoothing is not None:
+            return self.model.smoothing
+        rounding = float(namespace(self.start).finfo(self.start.dtype).eps) * max_abs(self.start)
+        return max(SMOOTHED * value_range(self.start), math.sqrt(RESOLVED * alpha * rounding))
 
     def _checkpoint(self, number: int, count: int) -> Path | None:
         """The file that follows a run: of several spins each has its own, by its number."""

@@ -13,7 +13,7 @@ from ell12.operators import sent_like
 from ell12.operators.images import Identity, Sampling, flipped
 from ell12.protocols import Array, Iterate, Needs, Point
 from ell12.restoration.stencil import STEPS, for_sweep
-from ell12.restoration.variation import VariationPenalty
+from ell12.restoration.variation import VariationPenalty, check_smoothing
 from ell12.solvers.proximal_gradient import next_t
 
 
@@ -67,7 +67,7 @@ class SmoothedGradient:
 
     def iterates(self, loss: Any, penalty: VariationPenalty, start: Point) -> Iterator[Iterate]:
         """Yield one iterate for four steps."""
-        check_smoothed(penalty)
+        check_smoothing(penalty, smooths=True)
         lipschitz = loss.lipschitz() + penalty.lipschitz or 1.0
         # The loss of an image alone is as convex as it is smooth.
         convexity = 1 / lipschitz if isinstance(loss.A, Identity) else 0.0
@@ -76,12 +76,6 @@ class SmoothedGradient:
         if sweep is None:
             return descend(loss, penalty, start, lambda gradient, _: gradient / lipschitz, momentum, STEPS)
         return _swept_iterates(loss, penalty, start, lipschitz, momentum, sweep)
-
-
-def check_smoothed(penalty: VariationPenalty) -> None:
-    """Raise unless the penalty is smoothed."""
-    if penalty.smoothing == 0:
-        raise ValueError(f"this solver needs a TotalVariationL12 with smoothing > 0, got {penalty!r}")
 
 
 def descend(

@@ -13,13 +13,9 @@ from ell12.operators.conjugate_gradients import conjugate_gradients
 from ell12.protocols import Array, Iterate, Needs, Point
 from ell12.prox.kernel import prox_rows, prox_vector
 from ell12.prox.layout import row_norms
-from ell12.restoration.normal_equations import (
-    Solve,
-    exact_solver,
-    has_exact_solver,
-    normal_product,
-)
-from ell12.restoration.variation import VariationPenalty
+from ell12.restoration.normal_equations import exact_solver, has_exact_solver, normal_product
+from ell12.restoration.strength import value_range
+from ell12.restoration.variation import VariationPenalty, check_smoothing
 
 
 @dataclass(frozen=True)
@@ -57,9 +53,7 @@ class TotalVariationDCA:
 
     def iterates(self, loss: Any, penalty: VariationPenalty, start: Point) -> Iterator[Iterate]:
         """Yield one iterate per convex problem solved."""
-        _check_unsmoothed(penalty)
-        if penalty.bounds is not None:
-            raise ValueError("TotalVariationDCA takes no bounds; use SmoothedGradient() or GrowingADMM()")
+        check_smoothing(penalty, smooths=False, bounded=False)
         rho = 10 * penalty.alpha if self.penalty_weight == "auto" else float(self.penalty_weight)
         rho = rho or 1.0
         split = _Splitting(loss, penalty, start.x, self.cg_tol, self.cg_max_iter)
@@ -76,9 +70,8 @@ class TotalVariationDCA:
             turned = weight * _units(split.steps) - unit
             # Where differences are zero, but for rounding, every vector no longer than one is a subgradient.
             turned = namespace(turned).where(row_norms(split.W) > 0, turned, 0 * turned)
-            yield Iterate(
-                point, loss.value(point) + penalty.value(point.x), penalty.size(adjoint_product(split.D, turned))
-            )
+            left = adjoint_product(split.D, turned)
+            yield Iterate(point, loss.value(point) + penalty.value(point.x), penalty.size(left))
 
 
 @dataclass(frozen=True)
@@ -92,8 +85,8 @@ class GrowingADMM:
     ----------
     growth : float
         The factor, above 1.
-    first_threshold : float
-        The threshold ``alpha / rho`` at the first step, in the units of the image.
+    first_threshold : float, optional
+        The threshold ``alpha / rho`` at the first step; by default the range of the values of the start.
     cg_tol, cg_max_iter
         For operators that no transform makes diagonal, the limits of conjugate gradients.
     """
@@ -102,21 +95,21 @@ class GrowingADMM:
     needs: ClassVar[Needs] = Needs(penalty=VariationPenalty)
 
     growth: float = 1.05
-    first_threshold: float = 1.0
+    first_threshold: float | None = None
     cg_tol: float = 1e-5
     cg_max_iter: int = 100
 
     def __post_init__(self) -> None:
-        set_numbers(self, "growth", "cg_tol", positive="first_threshold")
+        set_numbers(self, "growth", "cg_tol", positive="first_threshold" if self.first_threshold is not None else "")
         if self.growth <= 1:
             raise ValueError(f"growth must be a number > 1, got {self.growth!r}")
         check_counts(least=1, optional=False, cg_max_iter=self.cg_max_iter)
 
     def iterates(self, loss: Any, penalty: VariationPenalty, start: Point) -> Iterator[Iterate]:
         """Yield one iterate a step."""
-        _check_unsmoothed(penalty)
+        check_smoothing(penalty, smooths=False)
         split = _Splitting(loss, penalty, start.x, self.cg_tol, self.cg_max_iter)
-        rho = (penalty.alpha or 1.0) / self.first_threshold
+        rho = (penalty.alpha or 1.0) / (self.first_threshold or value_range(start.x))
         while True:
             old = split.W
             split.advance(rho, penalty.l2_weight)
@@ -144,10 +137,8 @@ class _Splitting:
 
     def advance(self, rho: float, l2_weight: float, slope: Any = 0.0) -> None:
         """One step on ``f(x) + alpha sum_i (||W_i||_1 - l2_weight ||W_i||_2) - <slope, x>``."""
-        right, bounded = (
-            self.data + slope + rho * adjoint_product(self.D, self.W - self.u),
-            self.penalty.bounds is not None,
-        )
+        right = self.data + slope + rho * adjoint_product(self.D, self.W - self.u)
+        bounded = self.penalty.bounds is not None
         if bounded:
             right = right + rho * (self.inside - self.held)
         self.x = self.solve(right, self.x, rho, rho if bounded else 0.0)
@@ -164,11 +155,6 @@ class _Splitting:
         self.u, self.held = factor * self.u, factor * self.held
 
 
-def _check_unsmoothed(penalty: VariationPenalty) -> None:
-    if penalty.smoothing != 0:
-        raise ValueError(f"this solver needs a TotalVariationL12 with smoothing 0, got {penalty!r}")
-
-
 def _units(steps: Array) -> Array:
     """Each pixel's differences divided by their norm; zero where that is zero."""
     size = row_norms(steps)
@@ -180,7 +166,7 @@ def _solver(
 ) -> Callable[[Array, Array, float, float], Array]:
     """The map (right, start, weight, shift) -> solution of the normal equations, exact where that is possible."""
     if has_exact_solver(loss.A, penalty):
-        exact: Solve = exact_solver(loss.A, penalty, x)
+        exact = exact_solver(loss.A, penalty, x)
         return lambda right, _start, weight, shift: exact(right, weight, shift)
 
     def rough(right: Array, start: Array, weight: float, shift: float) -> Array:

@@ -23,8 +23,10 @@ from ell12.protocols import Array
 from ell12.prox.kernel import prox_rows
 from ell12.prox.layout import row_norms
 
+# A sweep uses one thread for each of this many pixels: with fewer, starting threads costs more than they save.
 PIXELS_PER_THREAD = 2**18
-STEPS = 4  # that one sweep takes at most
+# One sweep takes this many steps of the gradient method. Their rows together still fit in the cache.
+STEPS = 4
 
 
 def envelope_and_gradient(x: Array, D: FiniteDifference, t: float, l2_weight: float) -> tuple[float, Array]:
@@ -36,7 +38,7 @@ def envelope_and_gradient(x: Array, D: FiniteDifference, t: float, l2_weight: fl
     return t * cost + 0.5 * inner(away, away), adjoint_product(D, away)
 
 
-Pair = tuple[Array, Array]
+Moving = tuple[Array, Array]  # z, where the next step is taken, and x, where the last one led
 
 
 class Sums(NamedTuple):
@@ -81,12 +83,12 @@ class Sweep:
 
     def advance(
         self,
-        old: Pair,
+        old: Moving,
         y: Array,
         weight: Array | None,
         steps: Sequence[tuple[float, ...]],
         point: Array,
-        new: Pair,
+        new: Moving,
     ) -> Sums:
         """Make ``new`` what ``old``, a pair (z, x), is after some steps: see `ell12.SmoothedGradient`.
 
@@ -112,7 +114,7 @@ class Sweep:
         return Buffers(self.shape, self.dtype).take
 
     @cached_property
-    def spare(self) -> Pair:
+    def spare(self) -> Moving:
         """Memory for a pair (z, x) between two sweeps."""
         return np.empty(self.shape, self.dtype), np.empty(self.shape, self.dtype)
 

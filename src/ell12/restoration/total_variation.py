@@ -110,11 +110,9 @@ class TotalVariationL12:
 
     def prox(self, x: Array, step: float) -> Array:
         """The minimiser of ``1/2 ||. - x||^2 + step * value(.)``: a denoising problem, solved numerically."""
-        penalty, solver = (
-            replace(self, alpha=self.alpha * step),
-            SmoothedGradient() if self.smoothing else GrowingADMM(),
-        )
-        return minimize(SquaredLoss(Identity(tuple(x.shape)), x), penalty, self.project(x), solver, tol=1e-3).x
+        loss, penalty = SquaredLoss(Identity(tuple(x.shape)), x), replace(self, alpha=self.alpha * step)
+        solver: Any = SmoothedGradient() if self.smoothing else GrowingADMM()
+        return minimize(loss, penalty, self.project(x), solver, tol=1e-3).x
 
     def violation(self, x: Array, gradient: Array) -> float:
         """The size of the gradient of loss plus penalty, less what the bounds hold; see `size`.

@@ -19,16 +19,9 @@ class VariationPenalty(Penalty, Protocol):
     boundary: str
     bounds: Bounds | None
     flip: tuple[int, ...]
-
-    @property
-    def mu(self) -> float:
-        """The weight of the quadratic, ``alpha / smoothing``."""
-        ...
-
-    @property
-    def lipschitz(self) -> float:
-        """A bound on the Lipschitz constant of the smoothed penalty's gradient."""
-        ...
+    mu: float
+    lipschitz: float
+    unit: float
 
     def value_and_gradient(self, x: Array) -> tuple[float, Array]:
         """The smoothed penalty and its gradient."""
@@ -36,11 +29,6 @@ class VariationPenalty(Penalty, Protocol):
 
     def project(self, x: Array) -> Array:
         """The nearest image within the bounds."""
-        ...
-
-    @property
-    def unit(self) -> float:
-        """What the root mean square of a gradient is multiplied by in `size`."""
         ...
 
     def size(self, gradient: Array) -> float:
@@ -60,3 +48,12 @@ class ImageSolver(DeclaringSolver, Protocol):
     """A solver of image restoration, which says whether it minimises the smoothed objective or the true one."""
 
     smooths: ClassVar[bool]
+
+
+def check_smoothing(penalty: VariationPenalty, smooths: bool, bounded: bool = True) -> None:
+    """Raise unless the penalty is smoothed, or not, as a solver needs it, and the solver takes its bounds."""
+    if (penalty.smoothing != 0) != smooths:
+        wanted = "> 0" if smooths else "0"
+        raise ValueError(f"this solver needs a TotalVariationL12 with smoothing {wanted}, got {penalty!r}")
+    if penalty.bounds is not None and not bounded:
+        raise ValueError("this solver takes no bounds; use SmoothedGradient() or GrowingADMM()")

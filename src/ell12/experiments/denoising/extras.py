@@ -134,7 +134,7 @@ def _denoised(settings: dict[str, Any]) -> dict[str, Any]:
     noisy = clean + noise * np.random.default_rng(settings["seed"]).standard_normal(clean.shape)
 
     def psnr(alpha: float) -> float:
-        restored = denoise_tv(noisy, alpha, l2_weight=settings["l2_weight"], return_result=True)
+        restored = denoise_tv(noisy, alpha, l2_weight=settings["l2_weight"], smoothing=0.01, return_result=True)
         return quality(restored.image, clean)["psnr"]
 
     found = best_strength(psnr, usual_strength(noise, settings["l2_weight"]))
@@ -155,8 +155,8 @@ def _deblurred(settings: dict[str, Any]) -> dict[str, Any]:
     blurred = Convolution(kernel, clean.shape) @ clean + noise
 
     def psnr(alpha: float) -> float:
-        options = {"l2_weight": settings["l2_weight"], "boundary": "periodic", "return_result": True}
-        return quality(deblur_tv(blurred, kernel, alpha, **options).image, clean)["psnr"]
+        options = {"l2_weight": settings["l2_weight"], "smoothing": 0.01, "boundary": "periodic"}
+        return quality(deblur_tv(blurred, kernel, alpha, return_result=True, **options).image, clean)["psnr"]
 
     found = best_strength(psnr, 0.25 * usual_strength(NOISE[BLUR], settings["l2_weight"]))
     return found | {"psnr_given": quality(blurred, clean)["psnr"]}
@@ -174,7 +174,7 @@ def _reconstructed(settings: dict[str, Any]) -> dict[str, Any]:
         l2_weight=settings["l2_weight"],
         smoothing=0.0,
         bounds=BOUNDS[settings["bounds"]],
-        solver=GrowingADMM(settings["growth"]),
+        solver=GrowingADMM(settings["growth"], first_threshold=1.0),
         tol=0.0,
         max_iter=settings["max_iter"],
         return_result=True,

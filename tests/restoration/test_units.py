@@ -1,0 +1,93 @@
+"""Units do not matter: ``f(c y + d) = c f(y) + d``, in the same number of iterations."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import ell12
+from ell12.restoration.strength import value_range
+
+RNG = np.random.default_rng(0)
+CLEAN = np.full((24, 24), 0.2)
+CLEAN[6:18, 6:18] = 0.8
+IMAGE = CLEAN + 0.05 * RNG.standard_normal(CLEAN.shape)
+KERNEL = np.outer([1, 2, 1], [1, 2, 1]) / 16.0
+MASK = RNG.random(CLEAN.shape) < 0.7
+MASK[0, 0] = True
+MATRIX = RNG.standard_normal((40, 64)) / 8
+CALLS = {
+    "denoise": lambda y, c, **options: ell12.denoise_tv(y, **options),
+    "denoise truly": lambda y, c, **options: ell12.denoise_tv(y, smoothing=0, max_iter=50, **options),
+    "two spins": lambda y, c, **options: ell12.denoise_tv(y, spins=2, **options),
+    "deblur": lambda y, c, **options: ell12.deblur_tv(y, KERNEL, **options),
+    "deblur periodic": lambda y, c, **options: ell12.deblur_tv(y, KERNEL, boundary="periodic", **options),
+    "inpaint": lambda y, c, **options: ell12.inpaint_tv(y, MASK, **options),
+    "mri": lambda y, c, **options: ell12.reconstruct_mri(
+        np.fft.fft2(y, norm="ortho"), MASK, noise=0.05 * c, **options
+    ),
+    "restore": lambda y, c, **options: ell12.restore_tv(
+        MATRIX @ y[:8, :8].reshape(-1), MATRIX, noise=0.05 * c, shape=(8, 8), **options
+    ),
+}
+
+
+@cache
+def plain(name):
+    return CALLS[name](IMAGE, 1.0, return_result=True)
+
+
+@pytest.mark.parametrize("name", CALLS)
+@settings(max_examples=6, deadline=None)
+@given(exponent=st.floats(-6, 6), shift=st.floats(-3, 3))
+def test_an_image_in_other_units_is_restored_alike(name, exponent, shift):
+    c, expected = 10.0**exponent, plain(name)
+    found = CALLS[name](c * (IMAGE + shift), c, return_result=True)
+    np.testing.assert_allclose(found.image / c - shift, expected.image, atol=1e-6)
+    assert found.alpha == pytest.approx(c * expected.alpha, rel=1e-9)
+    assert [run.n_iter for run in found.runs] == [run.n_iter for run in expected.runs]
+    assert found.converged == expected.converged
+
+
+@pytest.mark.parametrize("exponent", [-20, -7, 8, 20])
+@pytest.mark.parametrize("shape", [(24, 24), (144, 144)], ids=["plain", "compiled"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_held_out_pixels_choose_the_same_strength_in_any_unit(exponent, shape, dtype):
+    image = np.kron(CLEAN, np.ones((6, 6)))[: shape[0], : shape[1]] if shape[0] > 24 else CLEAN
+    image = (image + 0.05 * np.random.default_rng(1).standard_normal(shape)).astype(dtype)
+    once = ell12.denoise_tv(image, "held-out", return_result=True)
+    unit = image.dtype.type(2.0**exponent)  # by powers of two nothing is rounded
+    again = ell12.denoise_tv(unit * image, "held-out", return_result=True)
+    assert again.alpha == pytest.approx(float(unit) * once.alpha, rel=1e-6)
+    np.testing.assert_allclose(again.image / unit, once.image, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["denoise", "deblur", "inpaint"])
+def test_twelve_bits_in_sixteen_are_an_image_too(name):
+    counts = np.clip(np.round(4095 * IMAGE), 0, 4095)
+    found = CALLS[name](counts.astype(np.uint16), 1.0, return_result=True)
+    expected = CALLS[name](counts / 4095, 1.0, return_result=True)
+    np.testing.assert_allclose(found.image * 65535 / 4095, expected.image, atol=1e-6)
+
+
+def test_the_range_follows_units_and_ignores_shifts_and_phases():
+    values = RNG.standard_normal(50) + 1j * RNG.standard_normal(50)
+    for c, d, phase in ((1e6, 3.0, 1j), (1e-6, -2e-6j, np.exp(0.3j))):
+        assert value_range(c * phase * values + d) == pytest.approx(c * value_range(values), rel=1e-6)
+    assert value_range(np.array([2.0, 5.0]), 0.1) == pytest.approx(3 - 0.9)
+    assert value_range(np.array([2.0, 5.0]), 4.0) == 4.0
+    assert value_range(np.full(3, 7.0)) == 1.0
+
+
+def test_an_image_that_is_constant_but_for_rounding_is_constant():
+    for alpha in (None, 1e-6, 0.3):
+        image = np.full((20, 20), 0.1) + 1e-17 * np.arange(20)
+        np.testing.assert_allclose(ell12.denoise_tv(image, alpha), image, rtol=1e-12)
+
+
+def test_float32_far_from_zero_is_restored_as_near_it():
+    expected = ell12.denoise_tv(IMAGE.astype(np.float32), 0.05)
+    found = ell12.denoise_tv((IMAGE + 100).astype(np.float32), 0.05) - 100
+    assert np.sqrt(np.mean((found - expected) ** 2)) < 2e-3
