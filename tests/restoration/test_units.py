@@ -73,12 +73,20 @@ def test_twelve_bits_in_sixteen_are_an_image_too(name):
 
 
 def test_the_range_follows_units_and_ignores_shifts_and_phases():
-    values = RNG.standard_normal(50) + 1j * RNG.standard_normal(50)
+    values = RNG.standard_normal((30, 30)) + 1j * RNG.standard_normal((30, 30))
     for c, d, phase in ((1e6, 3.0, 1j), (1e-6, -2e-6j, np.exp(0.3j))):
-        assert value_range(c * phase * values + d) == pytest.approx(c * value_range(values), rel=1e-6)
-    assert value_range(np.array([2.0, 5.0]), 0.1) == pytest.approx(3 - 0.9)
-    assert value_range(np.array([2.0, 5.0]), 4.0) == 4.0
-    assert value_range(np.full(3, 7.0)) == 1.0
+        assert value_range(c * phase * values + d, 2) == pytest.approx(c * value_range(values, 2), rel=1e-6)
+    assert value_range(1j * IMAGE, 2) == pytest.approx(value_range(IMAGE, 2), rel=1e-9)
+    assert value_range(np.full((9, 9), 7.0), 2) == 1.0
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.05, 0.2])
+def test_the_range_is_that_of_the_clean_image_nearly(noise):
+    clean = np.kron(CLEAN, np.ones((4, 4)))
+    noisy = clean + noise * RNG.standard_normal(clean.shape)
+    assert 0.599 <= value_range(noisy, 2) <= 0.601 + 2 * noise
+    assert value_range(np.stack([noisy, noisy + 1]), 2) == pytest.approx(value_range(noisy, 2) + 1)
+    assert value_range(np.indices((20, 20)).sum(axis=0) % 2, 2) == 0.25  # means of a chessboard are all equal
 
 
 def test_an_image_that_is_constant_but_for_rounding_is_constant():

@@ -9,6 +9,7 @@ import os
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +118,11 @@ class ImageProblem:
     model: ImageModel
     options: ImageRun
 
+    @cached_property
+    def spread(self) -> float:
+        """The range of the image's values, as far as it is known beforehand: the unit of the automatic choices."""
+        return value_range(self.start, self.ndim)
+
     def restore(
         self,
         alpha: Any,
@@ -161,16 +167,15 @@ class ImageProblem:
             with contextlib.suppress(ValueError) if held_out else contextlib.nullcontext():
                 noise = estimate()
         if held_out:
-            spread = value_range(self.start, noise or 0.0)
-            first = rule(noise, spread) if noise else FIRST_STRENGTH * spread
+            first = rule(noise, self.spread) if noise else FIRST_STRENGTH * self.spread
             return self._strength_by_held_out_data(first), None
         if noise is None:
             raise ValueError(
                 "alpha cannot be chosen without a noise level: give alpha, noise, or alpha='held-out'"
             )
         if noise == 0 and estimate is None:
-            return FAITHFUL * value_range(self.start), noise
-        return rule(noise, value_range(self.start, noise)), noise
+            return FAITHFUL * self.spread, noise
+        return rule(noise, self.spread), noise
 
     def _strength_by_held_out_data(self, first: float) -> float:
         """See `ell12.restoration.strength`."""
@@ -209,7 +214,7 @@ class ImageProblem:
         if self.model.smoothing is not None:
             return self.model.smoothing
         rounding = float(namespace(self.start).finfo(self.start.dtype).eps) * max_abs(self.start)
-        return max(SMOOTHED * value_range(self.start), math.sqrt(RESOLVED * alpha * rounding))
+        return max(SMOOTHED * self.spread, math.sqrt(RESOLVED * alpha * rounding))
 
     def _checkpoint(self, number: int, count: int) -> Path | None:
         """The file that follows a run: of several spins each has its own, by its number."""

@@ -109,7 +109,7 @@ class GrowingADMM:
         """Yield one iterate a step."""
         check_smoothing(penalty, smooths=False)
         split = _Splitting(loss, penalty, start.x, self.cg_tol, self.cg_max_iter)
-        rho = (penalty.alpha or 1.0) / (self.first_threshold or value_range(start.x))
+        rho = (penalty.alpha or 1.0) / (self.first_threshold or value_range(start.x, penalty.ndim))
         while True:
             old = split.W
             split.advance(rho, penalty.l2_weight)

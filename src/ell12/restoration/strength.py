@@ -11,9 +11,12 @@ import numpy as np
 
 from ell12.backend import as_numpy, inner, is_complex, namespace
 from ell12.operators import output_shape
-from ell12.operators.images import Identity, Sampling
+from ell12.operators.images import Identity, Sampling, slice_of
 from ell12.protocols import Array
 
+# Noise is averaged over blocks of this many pixels along each axis before the range of the values is taken: on ten
+# photographs the range found at noise 0.02 to 0.2 of the scale was within a factor of two of the clean one's.
+BLOCK = 4
 HELD_OUT = 0.1  # This fraction of the data is held out: what is left is restored nearly as well as the whole.
 RATIO = 1.5  # Neighbouring strengths of the search differ by this factor; a parabola finds the best between them.
 MOST_STEPS = 12  # The search ends after this many factors, which is a factor of 130 from where it began.
@@ -43,25 +46,35 @@ def strength_for_deblurring(noise: float, spread: float) -> float:
     return 1.2 * spread * (noise / spread) ** 1.5
 
 
-def value_range(image: Array, noise: float = 0.0) -> float:
-    """The range of the values less what noise adds at both ends, but no less than the noise; 1 if all are equal.
+def value_range(image: Array, ndim: int) -> float:
+    """The range of the values, nearly without the noise; 1 where all are equal.
 
-    Of complex values it is the range along the line that fits them best or across it, whichever is larger. So it
-    follows the image's unit and ignores shifts and phases.
+    It is the range of the means over blocks of four pixels along each of the last ``ndim`` axes, but at least a
+    quarter of the range of the values themselves, for images of details alone. Of complex values it is the range
+    along the line that fits them best or across it, whichever is larger. It ignores shifts and phases.
 
     Examples
     --------
-    >>> value_range(np.array([3.0, 5.0, 4.0])), round(value_range(np.array([3j, 5j, 4j])), 9)
+    >>> value_range(np.array([3.0, 5.0, 4.0]), 1), round(value_range(np.array([3j, 5j, 4j]), 1), 9)
     (2.0, 2.0)
     """
     xp = namespace(image)
-    parts = [image]
     if is_complex(image):
         away = image - xp.mean(image)
         line = away * cmath.exp(-0.5j * cmath.phase(complex(xp.sum(away * away))))
-        parts = [xp.real(line), xp.imag(line)]
-    spread = max(float(xp.max(part)) - float(xp.min(part)) for part in parts)
-    return max(spread - 9 * noise, noise) or 1.0
+        return max(value_range(part, ndim) for part in (xp.real(line), xp.imag(line)))
+    means = image
+    for axis in range(len(image.shape) - ndim, len(image.shape)):
+        before, (n, *after) = means.shape[:axis], means.shape[axis:]
+        if n >= 2 * BLOCK:
+            whole = slice_of(means, axis, 0, n // BLOCK * BLOCK)
+            means = xp.mean(xp.reshape(whole, (*before, n // BLOCK, BLOCK, *after)), axis=axis + 1)
+    return max(_range(means), _range(image) / 4) or 1.0
+
+
+def _range(x: Array) -> float:
+    xp = namespace(x)
+    return float(xp.max(x)) - float(xp.min(x))
 
 
 def strength_by_held_out_data(
