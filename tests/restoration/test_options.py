@@ -87,3 +87,10 @@ def test_the_solvers_of_images_declare_what_they_need():
     assert not offers(ell12.FISTA(), ImageSolver)
     assert missing(ell12.TotalVariationL12(1.0), VariationPenalty) == []
     assert {"differences", "smoothing"} <= set(missing(ell12.L12(1.0), VariationPenalty))
+
+
+@pytest.mark.parametrize("solver", SOLVERS, ids=lambda solver: type(solver).__name__)
+def test_a_solver_of_images_says_what_another_penalty_lacks(solver):
+    loss = ell12.SquaredLoss(np.eye(3), np.ones(3))
+    with pytest.raises(TypeError, match=f"{type(solver).__name__} needs .* L12 lacks .*smoothing"):
+        ell12.minimize(loss, ell12.L12(1.0), solver=solver)

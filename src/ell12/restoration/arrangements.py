@@ -14,21 +14,7 @@ from ell12.protocols import Array
 
 @dataclass(frozen=True, eq=False)
 class Reshaped(ArrayOperator):
-    """An operator on vectors, applied to the entries of an image row by row.
-
-    Parameters
-    ----------
-    A : matrix or operator
-        Such as a SciPy LinearOperator or a pylops operator of shape (m, n).
-    shape : tuple of int
-        The shape of the image, n entries.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> Reshaped(np.ones((1, 4)), (2, 2)) @ [[1.0, 2.0], [3.0, 4.0]]
-    array([10.])
-    """
+    """A matrix or an operator on vectors, applied to the entries of an image row by row."""
 
     A: Any
     shape: InitVar[Any]
@@ -50,22 +36,7 @@ class Reshaped(ArrayOperator):
 
 @dataclass(frozen=True, eq=False)
 class Stacked(ArrayOperator):
-    """One operator for each of several images along the first axis.
-
-    Parameters
-    ----------
-    A : operator
-        One of ours.
-    count : int
-        How many images.
-
-    Examples
-    --------
-    >>> from ell12.operators.images import Sampling
-    >>> Stacked(Sampling([True, False]), 2) @ [[1.0, 2.0], [3.0, 4.0]]
-    array([[1.],
-           [3.]])
-    """
+    """One of our operators for each of ``count`` images along the first axis."""
 
     A: Any
     count: int
@@ -83,14 +54,7 @@ class Stacked(ArrayOperator):
 
 @dataclass(frozen=True, eq=False)
 class RealInput(ArrayOperator):
-    """An operator with complex results, for real images: real and imaginary part along a new last axis.
-
-    Examples
-    --------
-    >>> from ell12.operators.images import FourierSampling
-    >>> RealInput(FourierSampling([True, False])) @ [1.0, 1.0]
-    array([[1.41421356, 0.        ]])
-    """
+    """An operator with complex results, for real images: real and imaginary part along a new last axis."""
 
     A: Any
 
@@ -112,16 +76,10 @@ class RealInput(ArrayOperator):
 class MirroredConvolution(ArrayOperator):
     """The convolution of an image that is continued past its ends by its mirror image, the last pixel twice.
 
-    Parameters
-    ----------
-    kernel : array
-        As in `ell12.operators.images.Convolution`.
-    shape : tuple of int
-        The shape of the image.
-
     Examples
     --------
-    >>> (MirroredConvolution([1.0, 0.0, 0.0], (3,)) @ [1.0, 2.0, 3.0]).round(12)
+    >>> import numpy as np
+    >>> (MirroredConvolution(np.array([1.0, 0.0, 0.0]), (3,)) @ [1.0, 2.0, 3.0]).round(12)
     array([2., 3., 3.])
     """
 

@@ -6,12 +6,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 from ell12.backend import as_numpy, cuda, device, namespace
 from ell12.protocols import Array
-from ell12.restoration.stencil import Moving, Sums
+from ell12.restoration.stencil import Moving, Steps, Sums
 
 # A kernel is started with at most this many blocks: enough to fill a GPU, few enough that their sums are short.
 MOST_BLOCKS_OF_A_SWEEP = 8192
@@ -42,13 +41,7 @@ class CudaSweep:
         return _total(sums, self.mu).penalty, out
 
     def advance(
-        self,
-        old: Moving,
-        y: Array,
-        weight: Array | None,
-        steps: Sequence[tuple[float, float, float]],
-        point: Array,
-        new: Moving,
+        self, old: Moving, y: Array, weight: Array | None, steps: Steps, point: Array, new: Moving
     ) -> Sums:
         """Make ``new`` what ``old`` is after some steps, as `ell12.restoration.stencil.Sweep.advance` does."""
         z, x = old

@@ -131,14 +131,8 @@ class ImageProblem:
     ) -> Any:
         """The image, or the `Restoration` where the options ask for it.
 
-        Parameters
-        ----------
-        alpha : float, "held-out" or None
-            As in `ell12.denoise_tv`.
-        estimate : function, optional
-            Finds the noise level, where that can be found.
-        rule : function
-            ``(noise, range of the values) -> alpha``.
+        ``alpha`` is as in `ell12.denoise_tv`. ``estimate`` finds the noise level, where that can be found, and
+        ``rule`` makes a strength of it and of the range of the values.
         """
         strength, noise = self._strength(alpha, estimate, rule)
         flips = spin_flips(self.model.spins, self.ndim)

@@ -14,7 +14,7 @@ from ell12.operators.images import Identity, Sampling, flipped
 from ell12.protocols import Array, Iterate, Needs, Point
 from ell12.restoration.stencil import STEPS, for_sweep
 from ell12.restoration.variation import VariationPenalty, check_smoothing
-from ell12.solvers.proximal_gradient import next_t
+from ell12.solvers.acceleration import next_t
 
 
 class OptimizedMomentum:

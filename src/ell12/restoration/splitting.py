@@ -100,7 +100,9 @@ class GrowingADMM:
     cg_max_iter: int = 100
 
     def __post_init__(self) -> None:
-        set_numbers(self, "growth", "cg_tol", positive="first_threshold" if self.first_threshold is not None else "")
+        set_numbers(
+            self, "growth", "cg_tol", positive="first_threshold" if self.first_threshold is not None else ""
+        )
         if self.growth <= 1:
             raise ValueError(f"growth must be a number > 1, got {self.growth!r}")
         check_counts(least=1, optional=False, cg_max_iter=self.cg_max_iter)

@@ -39,6 +39,7 @@ def envelope_and_gradient(x: Array, D: FiniteDifference, t: float, l2_weight: fl
 
 
 Moving = tuple[Array, Array]  # z, where the next step is taken, and x, where the last one led
+Steps = Sequence[tuple[float, ...]]  # the size, beta and gamma of each step: see `ell12.SmoothedGradient`
 
 
 class Sums(NamedTuple):
@@ -82,13 +83,7 @@ class Sweep:
         return self._run(x, x, None, None, self.no_step, None, out, out).penalty, out
 
     def advance(
-        self,
-        old: Moving,
-        y: Array,
-        weight: Array | None,
-        steps: Sequence[tuple[float, ...]],
-        point: Array,
-        new: Moving,
+        self, old: Moving, y: Array, weight: Array | None, steps: Steps, point: Array, new: Moving
     ) -> Sums:
         """Make ``new`` what ``old``, a pair (z, x), is after some steps: see `ell12.SmoothedGradient`.
 

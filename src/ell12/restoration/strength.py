@@ -84,16 +84,7 @@ def strength_by_held_out_data(
 
     What is held out carries noise of its own, so that the error it shows is that of the image plus a constant
     (J-invariance; Batson & Royer, Noise2Self, 2019). From the first strength the search walks by factors of 1.5
-    while the error falls, then takes the vertex of a parabola.
-
-    Parameters
-    ----------
-    y, A
-        Data and operator.
-    first : float
-        Where the search begins.
-    solve : function
-        ``(y, A, alpha, start) -> x``.
+    while the error falls, then takes the vertex of a parabola. ``solve(y, A, alpha, start)`` restores an image.
     """
     kept = np.random.default_rng(0).random(output_shape(A)) >= HELD_OUT
     if kept.all() or not kept.any():
