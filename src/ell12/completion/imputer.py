@@ -62,7 +62,7 @@ class L12Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     tol : float
         Stop when the largest violation of the first-order condition is at most ``tol * alpha``.
     max_iter : int
-        Stop after so many iterations at the latest.
+        Stop after this number of iterations at the latest.
     random_state : int, RandomState or None
         Of the choice of hidden entries and of the first singular vectors.
     verbose : int

@@ -28,8 +28,8 @@ class OrdinalHingeLoss(KnownEntriesLoss):
     observed : Observed, or what `as_observed` reads
         The known entries.
     n_levels : int, optional
-        Cut the range of the values into so many equal intervals, of which the middles are the levels. By
-        default each different value is a level.
+        Cut the range of the values into this number of equal intervals, whose middles are the levels. By default
+        each different value is a level.
 
     References
     ----------

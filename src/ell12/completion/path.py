@@ -89,7 +89,7 @@ def completion_path(
         The share of the known entries that is hidden from the fit, at random; or other known entries. 0 hides
         none.
     patience : int, optional
-        End the path when the error has not fallen at so many alphas in a row; never by default.
+        End the path when the error has not fallen at this number of alphas in a row; never by default.
     l2_weight, max_rank, center, random_state
         As in `complete_matrix`. The random state also chooses what is hidden.
     verbose : int

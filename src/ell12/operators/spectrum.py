@@ -41,7 +41,7 @@ def largest_eigenvalue(
     rtol : float
         How far above the largest eigenvalue the bound may lie, relative to it.
     max_iter : int
-        At most so many products; a bound that needed more is not as close.
+        The most products; a bound that needed more is not as close.
     enough : float
         A bound below this need not be closer.
 

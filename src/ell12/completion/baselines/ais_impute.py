@@ -34,7 +34,7 @@ class AISImpute(PenalisedRival):
     decay : float
         How fast the strength falls to alpha; 0 starts at alpha.
     passes : int
-        At most so many passes of the power method in each step. It stops when its first vector moves by less than
+        The most passes of the power method in each step. It stops when its first vector moves by less than
         ``max(1e-6, 0.95^k)``.
     spare : int
         Ritz vectors carried beyond the rank. The published method carries none, and can then miss directions.

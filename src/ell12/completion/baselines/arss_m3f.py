@@ -41,9 +41,9 @@ class ARSSM3F(Rival):
     share : float
         Of the largest singular value of the gradient, for another direction to enter with it; in (0, 1].
     growth : int
-        At most so many directions enter at once.
+        The most directions that enter at once.
     steps : int
-        At most so many conjugate gradient steps for each rank but the last.
+        The most conjugate gradient steps for each rank but the last.
     inner_tol : float
         The relative decrease below which those end earlier.
     outer_tol : float
