@@ -9,7 +9,7 @@ import scipy.sparse
 
 from ell12.completion.baselines.spectral_step import merged_basis
 from ell12.completion.forms import SparsePlusLowRank
-from ell12.completion.leading import leading_svd, orthonormal, random_block
+from ell12.completion.leading import leading_pair, leading_svd, orthonormal, random_block
 from ell12.completion.low_rank import LowRank
 
 
@@ -132,6 +132,23 @@ def test_the_leading_singular_value_of_zero_is_zero():
     assert s[0] == 0
     assert U.shape == (4, 1)
     assert V.shape == (3, 1)
+
+
+def test_leading_pair_is_the_leading_singular_triplet(rng):
+    _, dense = example(rng)
+    sparse = scipy.sparse.csr_array(dense)
+    u, s, v = leading_pair(sparse, rng.standard_normal(30), tol=1e-14, max_iter=2000)
+    assert s == pytest.approx(np.linalg.norm(dense, 2), rel=1e-10)
+    assert u @ dense @ v == pytest.approx(s, rel=1e-10)
+    assert np.linalg.norm(u) == pytest.approx(1)
+    assert np.linalg.norm(v) == pytest.approx(1)
+
+
+def test_leading_pair_of_zero_is_zero():
+    u, s, v = leading_pair(scipy.sparse.csr_array((4, 3)), np.ones(4))
+    assert s == 0
+    assert u.shape == (4,)
+    assert np.array_equal(v, np.zeros(3))
 
 
 def test_merged_basis_takes_what_is_new_only(rng):

@@ -16,7 +16,7 @@ from ell12.completion.low_rank import LowRank
 from ell12.completion.observed import Observed
 from ell12.completion.proximal import check_rank
 from ell12.penalties import SpectralL12
-from ell12.penalties.spectral import SpectralPenalty, thin_norm
+from ell12.penalties.spectral import Spectral, thin_norm
 from ell12.protocols import Array, Iterate, Needs, Point
 
 START_PASSES = 3  # Where no start is given, this many passes of subspace iteration on the known entries make one.
@@ -49,7 +49,7 @@ class AlternatingLeastSquares:
     n_threads: int = 1
     random_state: Any = 0
 
-    needs: ClassVar[Needs] = Needs(SweepLoss, SpectralPenalty, "factors")
+    needs: ClassVar[Needs] = Needs(SweepLoss, Spectral, "factors")
 
     def __post_init__(self) -> None:
         check_rank(self.max_rank)

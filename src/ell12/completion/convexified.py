@@ -1,4 +1,8 @@
-"""Matrices of low rank by a sequence of convex problems: for comparison with nmAPG."""
+"""Matrices of low rank by a sequence of convex problems: for comparison with nmAPG.
+
+The outer loops are those of `ell12.SequentialConvex` and `ell12.DCA`. They stand here again because a step on
+matrices goes on from a warm block of singular vectors, and no linear system of ADMM can be solved in factors.
+"""
 
 from __future__ import annotations
 

@@ -120,6 +120,35 @@ def leading_svd(
     return Q @ P, s, (B @ P) / xp.where(s > 0, s, 1)
 
 
+def leading_pair(
+    Z: Any, start: np.ndarray, *, tol: float = 1e-5, max_iter: int = 50
+) -> tuple[np.ndarray, float, np.ndarray]:
+    """The leading singular triplet ``u, s, v`` of Z by alternating ``v = Z'u/||.||`` and ``u = Z v/||.||``.
+
+    It ends when s changes by no more than tol, relatively; s is 0 where Z vanishes along the start, that of u. It
+    stays beside the block method for ER1MP, which took twice the time with blocks of one column.
+
+    Examples
+    --------
+    >>> u, s, v = leading_pair(np.array([[0.0, 5.0], [1.0, 0.0]]), np.ones(2))
+    >>> round(s, 4)
+    5.0
+    """
+    u, s, Zt = start / (np.linalg.norm(start) or 1.0), 0.0, Z.T
+    for _ in range(max_iter):
+        v = Zt @ u
+        length = float(np.linalg.norm(v))
+        if length == 0:
+            return u, 0.0, v
+        v = v / length
+        u = Z @ v
+        before, s = s, float(np.linalg.norm(u))
+        u = u / (s or 1.0)
+        if s - before <= tol * s:
+            break
+    return u, s, v
+
+
 def random_block(rng: np.random.Generator, rows: int, columns: int, dtype: Any) -> np.ndarray:
     """Gaussian columns of length about 1, to start a power method from."""
     return (rng.standard_normal((rows, columns)) / math.sqrt(rows)).astype(dtype)

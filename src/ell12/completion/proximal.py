@@ -13,7 +13,7 @@ from ell12.completion.forms import DenseForm, Estimate, FactoredForm, Mixture
 from ell12.completion.leading import FullTriplets, WarmBlock
 from ell12.completion.loss import EntryLoss
 from ell12.completion.low_rank import LowRank
-from ell12.penalties.spectral import SpectralPenalty
+from ell12.penalties.spectral import Spectral
 from ell12.protocols import Iterate, Needs, Point
 from ell12.solvers.acceleration import Nonmonotone
 
@@ -88,7 +88,7 @@ class _MatrixAPG:
 
     max_rank: int | None = None
 
-    needs: ClassVar[Needs] = Needs(EntryLoss, SpectralPenalty, "factors")
+    needs: ClassVar[Needs] = Needs(EntryLoss, Spectral, "factors")
     form: ClassVar[Any] = DenseForm
     restarts: ClassVar[bool] = True
 

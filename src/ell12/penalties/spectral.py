@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -14,7 +14,7 @@ from ell12.backend import all_finite, count_true, like, namespace, norm, positio
 from ell12.checks import set_numbers
 from ell12.operators.spectrum import norm_from_gram
 from ell12.penalties.separable import LogSum
-from ell12.protocols import Array, CertifyingPenalty, DifferencePenalty, Factored, offers
+from ell12.protocols import Array, Factored, offers
 from ell12.prox import prox_l12, prox_l12_spectral
 
 DENSE_NORM = 2**15  # the entries up to which the norm of a sparse matrix is found from the dense one
@@ -28,27 +28,7 @@ class DistantMatrix(Protocol):
         ...
 
 
-class SpectralPenalty(CertifyingPenalty, Protocol):
-    """A penalty that is a function of the singular values: what solvers for matrices in factors need."""
-
-    def value_of(self, s: Array) -> float:
-        """The penalty of falling singular values."""
-        ...
-
-    def prox_values(self, s: Array, step: float) -> Array:
-        """The singular values of the prox of a matrix that has these."""
-        ...
-
-    def tangent_violation(self, x: Any, gradient: Array) -> float:
-        """The part of the violation that remains where the rank may not grow."""
-        ...
-
-
-class SpectralDifference(SpectralPenalty, DifferencePenalty, Protocol):
-    """A penalty of the singular values that is a difference of convex ones: what SCP and DCA need."""
-
-
-class Spectral(ABC):
+class Spectral(Protocol):
     """A function of the singular values; the matrix is dense, or factored as `ell12.LowRank` is.
 
     A subclass says what the penalty of a falling vector of singular values is and what its prox and slopes are.
@@ -108,8 +88,25 @@ class Spectral(ABC):
         return max(thin_norm(gradient @ V + U * slopes), thin_norm(gradient.T @ U + V * slopes))
 
 
+class SpectralDifference(Spectral, Protocol):
+    """A penalty of the singular values that is a difference of convex ones: what SCP and DCA need."""
+
+    @property
+    def convex(self) -> Spectral:
+        """The convex part."""
+        ...
+
+    @abstractmethod
+    def subtracted_slopes(self, s: Array) -> Array:
+        """The derivatives of the subtracted part by the singular values; zero at zero."""
+
+    def subtracted_gradient(self, x: Any) -> Any:
+        """The matrix with the subtracted slopes as singular values."""
+        return _with_values(x, self.subtracted_slopes)
+
+
 @dataclass(frozen=True)
-class SpectralL12(Spectral):
+class SpectralL12(SpectralDifference):
     """``alpha (||X||_* - l2_weight ||X||_F)`` of a matrix: l1-2 of its singular values.
 
     Parameters
@@ -168,7 +165,7 @@ class SpectralL12(Spectral):
 
 
 @dataclass(frozen=True)
-class SpectralLogSum(Spectral):
+class SpectralLogSum(SpectralDifference):
     """``alpha sum_i log(1 + sigma_i / theta)`` over the singular values of a matrix.
 
     Parameters
@@ -215,17 +212,13 @@ class SpectralLogSum(Spectral):
         """Slope at zero minus slope at s."""
         return self._of_values.subtracted_gradient(s)
 
-    def subtracted_gradient(self, x: Any) -> Any:
-        """The matrix with the subtracted slopes as singular values."""
-        return _with_values(x, self.subtracted_slopes)
-
     @property
     def _of_values(self) -> LogSum:
         return LogSum(self.alpha, self.theta)
 
 
 @dataclass(frozen=True)
-class TruncatedNuclear(Spectral):
+class TruncatedNuclear(SpectralDifference):
     """``alpha sum_{i > rank} sigma_i``: the singular values but for the largest ``rank`` ones, which are free.
 
     Hu, Zhang, Ye, Li & He, doi:10.1109/TPAMI.2012.271.
@@ -279,10 +272,6 @@ class TruncatedNuclear(Spectral):
         """Alpha for the largest, zero beyond."""
         xp = namespace(s)
         return xp.where((positions(s) < self.rank) & (s > 0), self.alpha, 0 * s)
-
-    def subtracted_gradient(self, x: Any) -> Any:
-        """The matrix with the subtracted slopes as singular values."""
-        return _with_values(x, self.subtracted_slopes)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -9,9 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ell12.checks import check_counts
-from ell12.completion.baselines.rival import PenalisedRival
-from ell12.completion.baselines.spectral_step import SpectralStep, iterate_at, merged_basis, next_basis
+from ell12.completion.baselines.spectral_step import PenalisedRival, merged_basis
 from ell12.completion.leading import leading_svd, random_block
 from ell12.protocols import Iterate, Point
 from ell12.solvers.acceleration import next_t
@@ -38,10 +37,8 @@ class AISImpute(PenalisedRival):
         ``max(1e-6, 0.95^k)``.
     spare : int
         Ritz vectors carried beyond the rank. The published method carries none, and can then miss directions.
-    max_rank : int, optional
-        The largest rank.
-    random_state : int
-        Seed of the first block.
+    max_rank, random_state
+        As in `SoftImpute`.
 
     Notes
     -----
@@ -56,11 +53,9 @@ class AISImpute(PenalisedRival):
 
     Examples
     --------
-    >>> from ell12 import SpectralL12, minimize
-    >>> from ell12.completion import CompletionLoss, as_observed
-    >>> X = np.outer([1.0, 2.0, 3.0], [1.0, 1.0, 2.0])
-    >>> X[0, 2] = np.nan
-    >>> result = minimize(CompletionLoss(as_observed(X)), SpectralL12(0.01, l2_weight=0.0), solver=AISImpute())
+    >>> from ell12 import CompletionLoss, SpectralL12, minimize
+    >>> loss = CompletionLoss([[1, 1, np.nan], [2, 2, 4], [3, 3, 6]])
+    >>> result = minimize(loss, SpectralL12(0.01, l2_weight=0.0), solver=AISImpute())
     >>> round(float(result.x.to_array()[0, 2]), 1)
     2.0
     """
@@ -72,8 +67,7 @@ class AISImpute(PenalisedRival):
     random_state: int = 0
 
     def __post_init__(self) -> None:
-        check_counts(passes=self.passes, spare=self.spare)
-        check_counts(least=1, max_rank=self.max_rank)
+        super().__post_init__()
         if not 0 <= self.decay < 1:
             raise ValueError(f"decay must lie in [0, 1), got {self.decay}")
 
@@ -81,24 +75,20 @@ class AISImpute(PenalisedRival):
         """Yield one iterate a step."""
         self.check(loss, penalty)
         rng = np.random.default_rng(self.random_state)
-        take_step = SpectralStep(loss, self.passes, self.max_rank)
         above = max(_largest_strength(loss, rng) - penalty.alpha, 0.0)
         x = previous = start
         ritz = ritz_previous = start.x.V
-        t_previous, t, value, k = 1.0, 1.0, math.inf, 0
-        while True:
-            k += 1
-            excess = above * self.decay**k
-            b = (t_previous - 1) / t
-            base = x.prediction + b * (x.prediction - previous.prediction)
-            kept = next_basis(ritz, x.x.rank, self.spare, rng)
+        t_previous, t, value = 1.0, 1.0, math.inf
+        for k in itertools.count(1):
+            excess, b = above * self.decay**k, (t_previous - 1) / t
+            y = [(1 + b, x), (-b, previous)]
+            kept = self.next_basis(ritz, x.x.rank, rng)
             basis = merged_basis(kept, ritz_previous[:, : previous.x.rank])
-            terms = [(1 + b, x.x), (-b, previous.x)]
             eased = replace(penalty, alpha=penalty.alpha + excess)
-            new, ritz_new = take_step(eased, terms, base, basis, tol=max(1e-6, 0.95**k))
-            iterate = iterate_at(loss, penalty, new, base, self.max_rank, excess)
+            previous, ritz_previous = x, ritz
+            x, ritz = self.step(loss, eased, y, basis, tol=max(1e-6, 0.95**k))
+            iterate = self.iterate(loss, penalty, x, y, excess)
             yield iterate
-            x, previous, ritz, ritz_previous = new, x, ritz_new, ritz
             t_previous, t = t, next_t(t)
             if iterate.objective > value:
                 previous, t_previous, t = x, 1.0, 1.0

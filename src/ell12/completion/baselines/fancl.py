@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,9 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ell12.checks import check_counts
-from ell12.completion.baselines.rival import PenalisedRival
-from ell12.completion.baselines.spectral_step import SpectralStep, iterate_at, merged_basis, next_basis
+from ell12.completion.baselines.spectral_step import PenalisedRival, merged_basis
 from ell12.protocols import Iterate, Point
 
 
@@ -25,14 +24,8 @@ class FaNCL(PenalisedRival):
 
     Parameters
     ----------
-    passes : int
-        Passes of the power method in each step.
-    spare : int
-        Ritz vectors carried beyond the rank, and random columns to begin with.
-    max_rank : int, optional
-        The largest rank.
-    random_state : int
-        Seed of the first block.
+    passes, spare, max_rank, random_state
+        As in `SoftImpute`.
 
     Notes
     -----
@@ -46,12 +39,9 @@ class FaNCL(PenalisedRival):
 
     Examples
     --------
-    >>> from ell12 import minimize
-    >>> from ell12.completion import CompletionLoss, as_observed
-    >>> from ell12.penalties import SpectralLogSum
-    >>> X = np.outer([1.0, 2.0, 3.0], [1.0, 1.0, 2.0])
-    >>> X[0, 2] = np.nan
-    >>> result = minimize(CompletionLoss(as_observed(X)), SpectralLogSum(0.01, theta=0.1), solver=FaNCL())
+    >>> from ell12 import CompletionLoss, SpectralLogSum, minimize
+    >>> loss = CompletionLoss([[1, 1, np.nan], [2, 2, 4], [3, 3, 6]])
+    >>> result = minimize(loss, SpectralLogSum(0.01, theta=0.1), solver=FaNCL())
     >>> round(float(result.x.to_array()[0, 2]), 2)
     2.0
     """
@@ -61,21 +51,14 @@ class FaNCL(PenalisedRival):
     max_rank: int | None = None
     random_state: int = 0
 
-    def __post_init__(self) -> None:
-        check_counts(passes=self.passes, spare=self.spare)
-        check_counts(least=1, max_rank=self.max_rank)
-
     def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate]:
         """Yield one iterate a step."""
         self.check(loss, penalty)
         rng = np.random.default_rng(self.random_state)
-        take_step = SpectralStep(loss, self.passes, self.max_rank)
-        x = previous = start
-        ritz, k = start.x.V, 0
-        while True:
-            k += 1
-            kept = next_basis(ritz, x.x.rank, self.spare, rng)
+        x, previous, ritz = start, start, start.x.V
+        for k in itertools.count(1):
+            kept, y = self.next_basis(ritz, x.x.rank, rng), [(1.0, x)]
             basis = merged_basis(kept, previous.x.V, tol=1e-6 * math.sqrt(k))
-            new, ritz = take_step(penalty, [(1.0, x.x)], x.prediction, basis)
-            yield iterate_at(loss, penalty, new, x.prediction, self.max_rank)
-            x, previous = new, x
+            previous = x
+            x, ritz = self.step(loss, penalty, y, basis)
+            yield self.iterate(loss, penalty, x, y)

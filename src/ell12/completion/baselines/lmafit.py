@@ -58,12 +58,9 @@ class LMaFit(Rival):
 
     Examples
     --------
-    >>> from ell12 import minimize
-    >>> from ell12.completion import CompletionLoss, as_observed
-    >>> from ell12.penalties import NoPenalty
-    >>> X = np.outer([1.0, 2.0, 3.0], [1.0, 1.0, 2.0])
-    >>> X[0, 2] = np.nan
-    >>> result = minimize(CompletionLoss(as_observed(X)), NoPenalty(), solver=LMaFit(rank=1))
+    >>> from ell12 import CompletionLoss, NoPenalty, minimize
+    >>> loss = CompletionLoss([[1, 1, np.nan], [2, 2, 4], [3, 3, 6]])
+    >>> result = minimize(loss, NoPenalty(), solver=LMaFit(rank=1))
     >>> round(float(result.x.to_array()[0, 2]), 3)
     2.0
     """

@@ -8,7 +8,6 @@ import numpy as np
 
 from ell12.backend import is_numpy
 from ell12.completion.loss import EntryLoss
-from ell12.penalties.spectral import SpectralPenalty
 from ell12.protocols import CertifyingPenalty, Needs, Point
 
 
@@ -31,15 +30,6 @@ class Rival:
             raise TypeError(
                 f"{name} takes no penalty but has parameters of its own: give NoPenalty(), not {penalty!r}"
             )
-
-
-class PenalisedRival(Rival):
-    """A rival that takes a penalty of the singular values."""
-
-    needs: ClassVar[Needs] = Needs(EntryLoss, SpectralPenalty, "factors")
-
-    def check_penalty(self, penalty: Any) -> None:
-        """Any will do."""
 
 
 def sparse_gradient(loss: EntryLoss, prediction: np.ndarray) -> Any:

@@ -54,12 +54,10 @@ class SketchyCGM(Rival):
 
     Examples
     --------
-    >>> from ell12 import minimize
-    >>> from ell12.completion import CompletionLoss, as_observed
-    >>> from ell12.penalties import NoPenalty
+    >>> from ell12 import CompletionLoss, NoPenalty, minimize
     >>> X = np.outer([2.0, 0.0, 0.0], [0.0, 1.0, 0.0])
     >>> solver = SketchyCGM(radius=2.0, rank=1)
-    >>> minimize(CompletionLoss(as_observed(X)), NoPenalty(), solver=solver, max_iter=1).x.rank
+    >>> minimize(CompletionLoss(X), NoPenalty(), solver=solver, max_iter=1).x.rank
     1
     """
 

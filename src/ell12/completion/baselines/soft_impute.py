@@ -8,9 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ell12.checks import check_counts
-from ell12.completion.baselines.rival import PenalisedRival
-from ell12.completion.baselines.spectral_step import SpectralStep, iterate_at, next_basis
+from ell12.completion.baselines.spectral_step import PenalisedRival
 from ell12.protocols import Iterate, Point
 
 
@@ -40,11 +38,9 @@ class SoftImpute(PenalisedRival):
 
     Examples
     --------
-    >>> from ell12 import SpectralL12, minimize
-    >>> from ell12.completion import CompletionLoss, as_observed
-    >>> X = np.outer([1.0, 2.0, 3.0], [1.0, 1.0, 2.0])
-    >>> X[0, 2] = np.nan
-    >>> result = minimize(CompletionLoss(as_observed(X)), SpectralL12(0.01, l2_weight=0.0), solver=SoftImpute())
+    >>> from ell12 import CompletionLoss, SpectralL12, minimize
+    >>> loss = CompletionLoss([[1, 1, np.nan], [2, 2, 4], [3, 3, 6]])
+    >>> result = minimize(loss, SpectralL12(0.01, l2_weight=0.0), solver=SoftImpute())
     >>> round(float(result.x.to_array()[0, 2]), 1)
     2.0
     """
@@ -54,18 +50,12 @@ class SoftImpute(PenalisedRival):
     max_rank: int | None = None
     random_state: int = 0
 
-    def __post_init__(self) -> None:
-        check_counts(passes=self.passes, spare=self.spare)
-        check_counts(least=1, max_rank=self.max_rank)
-
     def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate]:
         """Yield one iterate a step."""
         self.check(loss, penalty)
         rng = np.random.default_rng(self.random_state)
-        take_step = SpectralStep(loss, self.passes, self.max_rank)
         point, ritz = start, start.x.V
         while True:
-            basis = next_basis(ritz, point.x.rank, self.spare, rng)
-            new, ritz = take_step(penalty, [(1.0, point.x)], point.prediction, basis)
-            yield iterate_at(loss, penalty, new, point.prediction, self.max_rank)
-            point = new
+            y = [(1.0, point)]
+            point, ritz = self.step(loss, penalty, y, self.next_basis(ritz, point.x.rank, rng))
+            yield self.iterate(loss, penalty, point, y)
