@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -54,6 +57,18 @@ def _check_scale(x: Any, converted: Any, name: str) -> None:
         raise ValueError(
             f"{name} holds numbers up to {largest:.3g}, too {size} for their squares in {dtype}: rescale it first"
         )
+
+
+@contextmanager
+def naming(*names: str) -> Iterator[None]:
+    """Put the first name before errors of other libraries that hold none of these names of arguments."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        if re.search(rf"\b({'|'.join(names)})\b", str(error)):
+            raise
+        kind = ValueError if isinstance(error, ValueError) else TypeError
+        raise kind(f"{names[0]}: {error}") from error
 
 
 def is_finite_number(value: Any) -> bool:
@@ -158,6 +173,13 @@ def check_positive(value: Any, name: str, *words: str) -> None:
         return
     among = f" or one of {', '.join(words)}" if words else ""
     raise ValueError(f"{name} must be a finite number > 0{among}; got {value!r}")
+
+
+def check_flags(**arguments: Any) -> None:
+    """Raise, with the argument's name, on anything but True and False, or 1 and 0."""
+    for name, value in arguments.items():
+        if not isinstance(value, bool | int | np.bool_ | np.integer):
+            raise ValueError(f"{name} must be True or False, got {value!r}")
 
 
 def check_word(value: Any, name: str, *words: str) -> None:

@@ -90,8 +90,13 @@ def as_floating(x: Any, name: str) -> Array:
     misread them.
     """
     refuse_masked(x, name)
-    if isinstance(x, np.generic | np.memmap) or not is_array_api_obj(x):
-        x = np.asarray(x)
+    if getattr(x, "is_sparse", False):
+        raise TypeError(f"{name} must be a dense array, got a sparse tensor")
+    if (isinstance(x, np.ndarray | np.generic) and not is_numpy(x)) or not is_array_api_obj(x):
+        try:
+            x = np.asarray(x)
+        except (TypeError, ValueError) as error:  # such as rows of different lengths
+            raise type(error)(f"{name} is no array of numbers: {error}") from None
     if is_numpy(x) and x.dtype.kind in "fc":
         return x if x.dtype.isnative and x.flags.aligned else np.array(x, dtype=x.dtype.newbyteorder("="))
     if is_numpy(x) and x.dtype.kind not in "biu":

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from ell12.backend import is_number, is_numpy
+from ell12.backend import is_numpy
+from ell12.checks import is_finite_number
 from ell12.completion.alternating import AlternatingLeastSquares
 from ell12.completion.convexified import MatrixDCA, MatrixSequentialConvex
 from ell12.completion.forms import suits_dense
@@ -19,7 +20,7 @@ from ell12.completion.proximal import BlockAPG, FactoredAPG, FullSVD, check_rank
 from ell12.completion.strength import noise_alpha
 from ell12.minimization import Result, minimize
 from ell12.penalties import Spectral, SpectralL12
-from ell12.protocols import Array, Solver
+from ell12.protocols import Array, Solver, offers
 
 LARGEST_ALTERNATING_RANK = 30  # Beyond this rank, sweeps cost more than steps on factors: they grow by its square.
 ENGINES = ("auto", "block", "factored", "als", "full", "scp", "dca")
@@ -130,9 +131,9 @@ def choose_engine(
     engine: str | Solver, loss: CompletionLoss, penalty: Spectral, max_rank: int | None, random_state: Any
 ) -> Solver:
     """The solver of this name, or the one that suits the problem."""
-    if engine is not None and not isinstance(engine, str):
+    if not isinstance(engine, str) and offers(engine, Solver):
         return engine
-    if engine not in ENGINES:
+    if not isinstance(engine, str) or engine not in ENGINES:
         raise ValueError(f"engine must be a solver or one of {', '.join(ENGINES)}; got {engine!r}")
     if engine == "auto":
         engine = _suitable(loss, penalty, max_rank)
@@ -158,8 +159,8 @@ def _suitable(loss: CompletionLoss, penalty: Spectral, max_rank: int | None) -> 
 
 
 def _as_alpha(alpha: float | str, loss: CompletionLoss, max_rank: int | None, l2_weight: float) -> float:
-    if is_number(alpha):
+    if is_finite_number(alpha):
         return float(alpha)
-    if alpha != "noise":
-        raise ValueError(f"alpha must be a number >= 0 or 'noise', got {alpha!r}")
+    if not isinstance(alpha, str) or alpha != "noise":
+        raise ValueError(f"alpha must be a finite number >= 0 or 'noise', got {alpha!r}")
     return noise_alpha(loss.observed, max_rank, l2_weight)

@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, check_random_state, validate_data
 
 from ell12.backend import as_numpy, beside, is_array, is_number
+from ell12.checks import naming
 from ell12.completion.complete import Completion, complete_matrix
 from ell12.completion.observed import Observed, as_observed, read_entries
 from ell12.completion.offsets import fit_offsets
@@ -152,7 +153,8 @@ class L12Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             _check_number_or_word(name, getattr(self, name), words)
         observed = as_observed(self._validated(X, reset=True))
         self.clip_ = self._clip_range(observed)
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        with naming("random_state"):
+            seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         self.search_ = self._search(observed, seed)
         if self.search_ is None:
             self._fit_without_search(observed, seed)

@@ -15,6 +15,7 @@ from ell12.backend import (
     count_true,
     device,
     indices_like,
+    is_array,
     is_numpy,
     namespace,
     norm,
@@ -60,6 +61,8 @@ class LowRank:
     __array_ufunc__ = None  # so that ndarray @ X comes here
 
     def __post_init__(self) -> None:
+        if not all(is_array(part) and _holds_numbers(part) for part in (self.U, self.s, self.V)):
+            raise TypeError("U, s and V must be arrays of numbers")
         shapes = tuple(self.U.shape), tuple(self.s.shape), tuple(self.V.shape)
         if len(shapes[0]) != 2 or len(shapes[2]) != 2 or shapes[1] != shapes[0][1:] or shapes[1] != shapes[2][1:]:
             raise ValueError(f"U, s and V must have shapes (m, r), (r,) and (n, r); got {shapes}")
@@ -243,3 +246,8 @@ def _indices(indices: Any, U: Array, name: str) -> Array:
 def _check_range(indices: np.ndarray, size: int, name: str) -> None:
     if indices.size and not (indices.min() >= 0 and indices.max() < size):
         raise IndexError(f"{name} must lie in 0 .. {size - 1}, got {indices.min()} .. {indices.max()}")
+
+
+def _holds_numbers(x: Array) -> bool:
+    """Whether a NumPy array holds numbers; other libraries know nothing else."""
+    return not isinstance(x, np.ndarray) or x.dtype.kind in "biufc"

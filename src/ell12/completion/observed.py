@@ -59,7 +59,7 @@ class Observed:
         if self._is_trusted:
             return
         values = as_real(self.values, "values")
-        shape = (int(self.shape[0]), int(self.shape[1]))
+        shape = _as_shape(self.shape)
         rows, columns, values = _sorted(_index(self.rows, "rows"), _index(self.columns, "columns"), values, shape)
         if not all_finite(values):
             raise ValueError("values must be finite; leave out what is not known")
@@ -252,6 +252,14 @@ def as_real(x: Any, name: str) -> Array:
     if is_half(x):
         return xp.astype(x, xp.float32)
     return x if x.dtype in (xp.float32, xp.float64) else convert(x, xp.float64, name)
+
+
+def _as_shape(shape: Any) -> tuple[int, int]:
+    """The shape of a matrix, checked."""
+    whole = np.shape(shape) == (2,) and all(isinstance(n, int | np.integer) and n >= 0 for n in shape)
+    if not whole:
+        raise ValueError(f"shape must be two whole numbers >= 0, got {shape!r}")
+    return int(shape[0]), int(shape[1])
 
 
 def _index(indices: Any, name: str) -> np.ndarray:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, ClassVar, NamedTuple
 
 from ell12.backend import count_true, inner, namespace
@@ -174,7 +175,6 @@ def turns_back(new: Estimate, y: Mixture, x: Estimate) -> bool:
 
 def check_rank(max_rank: Any, name: str = "max_rank") -> None:
     """Raise unless the bound on the rank is None or a positive integer."""
-    if max_rank is None:
-        return
-    if isinstance(max_rank, bool) or not hasattr(max_rank, "__index__") or max_rank < 1:
+    whole = isinstance(max_rank, Integral) and not isinstance(max_rank, bool)
+    if max_rank is not None and not (whole and max_rank >= 1):
         raise ValueError(f"{name} must be an integer >= 1 or None, got {max_rank!r}")

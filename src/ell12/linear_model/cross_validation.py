@@ -16,6 +16,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
 from ell12.backend import as_numpy, indices_like, namespace, on_accelerator, take, total
+from ell12.checks import naming
 from ell12.linear_model.arrays import follow, linear_functions, passes
 from ell12.linear_model.classifier import L12Classifier, probabilities
 from ell12.linear_model.folds import FoldColumns, solve_folds
@@ -59,7 +60,8 @@ class AlphaSearch(SparseLinearModel):
         else:
             alphas = falling(self.alphas)
         labels = as_numpy(y)
-        folds = list(check_cv(self.cv, labels, classifier=is_classifier(self)).split(X, labels))
+        with naming("cv"):
+            folds = list(check_cv(self.cv, labels, classifier=is_classifier(self)).split(X, labels))
         data = (X, y, sample_weight)
         if self._takes_columns(X, problems, alphas):
             scores, results = self._side_by_side(problems, data, folds, alphas)

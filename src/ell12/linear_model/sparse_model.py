@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, assert_all_finite, check_is_fitted, validate_data
 
 from ell12.backend import as_numpy, indices_like, like, namespace, refuse_masked, square_fits
-from ell12.checks import check_entries, check_scalars
+from ell12.checks import check_entries, check_flags, check_scalars, naming
 from ell12.linear_model.arrays import check_follows, floating_dtypes, follow, linear_functions, passes
 from ell12.linear_model.chunked import check_in_memory
 from ell12.linear_model.partial import Descents
@@ -88,15 +88,17 @@ class SparseLinearModel(BaseEstimator, ABC):
         for name, values in {"X": X, "y": y, "sample_weight": sample_weight}.items():
             refuse_masked(values, name)
         checks |= {"accept_sparse": ("csr", "csc"), "dtype": floating_dtypes(X), "ensure_all_finite": False}
-        X, y = validate_data(self, X, y, **checks)
+        check_flags(fit_intercept=self.fit_intercept, positive=self.positive, warm_start=self.warm_start)
+        with naming("X", "y"):
+            X, y = validate_data(self, X, y, **checks)
         if not square_fits(stored(X)):
             with np.errstate(over="ignore", invalid="ignore"):  # of a sum, by which infinities are looked for
                 assert_all_finite(X, estimator_name=type(self).__name__, input_name="X")
             check_entries(stored(X), "X")
         if sample_weight is not None:
-            sample_weight = _check_sample_weight(
-                follow(sample_weight, X), X, dtype=X.dtype, ensure_non_negative=True
-            )
+            with naming("sample_weight"):
+                sample_weight = follow(sample_weight, X)
+                sample_weight = _check_sample_weight(sample_weight, X, dtype=X.dtype, ensure_non_negative=True)
         return X, follow(y, X), sample_weight
 
     def _check_numbers(self) -> None:

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ell12.backend import inner, refuse_masked
+from ell12.backend import as_floating, as_numpy, inner, is_complex, refuse_masked
+from ell12.checks import is_finite_number
 from ell12.protocols import Array, Point
 
 
@@ -45,11 +46,13 @@ class QuadraticLoss:
     def __init__(self, G: Any, c: Any, constant: float = 0.0, dtype: Any = np.float64) -> None:
         refuse_masked(G, "G")
         refuse_masked(c, "c")
-        self.G, self.c = np.asarray(G, dtype=np.float64), np.asarray(c, dtype=np.float64)
+        self.G, self.c = _as_double(G, "G"), _as_double(c, "c")
         if self.c.ndim not in (1, 2) or self.G.shape != 2 * self.c.shape[:1]:
             raise ValueError(f"G must be square and fit c, got shapes {self.G.shape} and {self.c.shape}")
         if not (np.isfinite(self.G).all() and np.isfinite(self.c).all()):
             raise ValueError("G and c must hold finite numbers only")
+        if not is_finite_number(constant):
+            raise ValueError(f"constant must be a finite number, got {constant!r}")
         self.constant, self.dtype = float(constant), np.dtype(dtype)
         self._columns: Any = slice(None)  # the entries that x holds; the others are zero
 
@@ -118,3 +121,11 @@ class QuadraticLoss:
     @cached_property
     def _largest_eigenvalue(self) -> float:
         return float(np.linalg.eigvalsh(self._block)[-1]) if self._block.size else 0.0
+
+
+def _as_double(x: Any, name: str) -> Array:
+    """``x`` as a NumPy array in double precision; an error names the argument."""
+    x = as_numpy(as_floating(x, name))
+    if is_complex(x):
+        raise TypeError(f"{name} must hold real numbers, got complex ones")
+    return x.astype(np.float64, copy=False)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ell12.backend import inner, like, norm, rise_above_tangent
+from ell12.checks import naming
 from ell12.losses.linear import LinearLoss, check_kind
 from ell12.losses.pointwise import SquaredLoss
 from ell12.losses.sessions import Sessions, fact
@@ -110,7 +111,8 @@ class StreamedLoss(Sessions):
         return self._survey[0]
 
     def _read(self) -> Iterator[Any]:
-        return iter(self.chunks() if callable(self.chunks) else self.chunks)
+        with naming("chunks"):
+            return iter(self.chunks() if callable(self.chunks) else self.chunks)
 
     def _losses(self) -> Iterator[LinearLoss]:
         """The loss of each chunk, as many and as long as they were at first."""

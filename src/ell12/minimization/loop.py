@@ -100,7 +100,7 @@ def minimize(
     >>> result.x.round(4), result.status.name
     (array([ 2.5547, -3.8321,  0.    ]), 'CONVERGED')
     """
-    _check_limits(tol, max_iter, max_seconds)
+    _check_limits(tol, max_iter, max_seconds, stop)
     _check_kinds(loss, penalty, solver)
     if resume and checkpoint is None:
         raise ValueError("resume=True needs a checkpoint to go on from")
@@ -352,7 +352,9 @@ def _check_kinds(loss: Any, penalty: Any, solver: Any) -> None:
             raise TypeError(f"{name} must be a {kind.__name__} such as {example[name]}, got {value!r}, {lack}")
 
 
-def _check_limits(tol: float, max_iter: int, max_seconds: float) -> None:
+def _check_limits(tol: float, max_iter: int, max_seconds: float, stop: Any) -> None:
+    if stop is not None and not callable(stop):
+        raise TypeError(f"stop must be a function of the history, got {stop!r}")
     for name, value in (("tol", tol), ("max_iter", max_iter), ("max_seconds", max_seconds)):
         if not is_number(value) or not value >= 0:
             raise ValueError(f"{name} must be a number >= 0, got {value!r}")

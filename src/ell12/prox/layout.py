@@ -31,8 +31,9 @@ def lay_out(z: Array, t: Any, weights: Any, axis: int | tuple[int, ...] | None) 
     Half precision is laid out in single precision; the way back returns to it.
     """
     xp, shape, ndim = namespace(z), tuple(z.shape), len(z.shape)
-    axes = tuple(range(ndim)) if axis is None else tuple(np.atleast_1d(axis).tolist())
-    if any(not -ndim <= a < ndim for a in axes) or len({a % ndim for a in axes}) < len(axes):
+    axes = tuple(range(ndim)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    whole = all(isinstance(a, int | np.integer) for a in axes)
+    if not whole or any(not -ndim <= a < ndim for a in axes) or len({a % ndim for a in axes}) < len(axes):
         raise ValueError(f"axis {axis} does not name different axes of z of shape {shape}")
     axes = tuple(a % ndim for a in axes)
     batch = tuple(a for a in range(ndim) if a not in axes)
