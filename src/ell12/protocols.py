@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol
 
 Array = Any  # any array of the array API standard: NumPy, PyTorch, CuPy, JAX
 
@@ -79,7 +79,6 @@ class DataUnavailable(RuntimeError):
     intercept: Any = None
 
 
-@runtime_checkable
 class Factored(Protocol):
     """A matrix ``U diag(s) V'`` kept as its singular value decomposition."""
 

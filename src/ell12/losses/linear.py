@@ -195,13 +195,18 @@ class LinearLoss(Sessions, ABC):
         a session computes every entry once while the curvature stays the same.
         """
         curvature = self._row_curvature(point)
-        if columns is None:
+        if columns is None or (others is None and not self.is_quadratic and self._are_all(columns)):
             return weighted_gram(self.A, curvature)
         if others is not None:
             return weighted_gram(select_columns(self.A, columns), curvature, select_columns(self.A, others))
         if self._memory is not None:
             return self._memory.gram(curvature, columns)
         return weighted_gram(select_columns(self.A, columns), curvature)
+
+    def _are_all(self, columns: Array) -> bool:
+        """Whether these are all entries of x, in their order."""
+        size = math.prod(input_shape(self.A))
+        return len(columns) == size and bool(np.array_equal(columns, np.arange(size)))
 
     def hessian_product(self, point: Point, columns: Array) -> Callable[[Array], Array]:
         """The map ``v -> hessian(point, columns) v``: two products with these columns, and no matrix."""

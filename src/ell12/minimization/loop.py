@@ -141,7 +141,7 @@ def stationarity(loss: Loss, penalty: Penalty, x: Array | Point) -> float:
     0.0
     """
     if not isinstance(x, Point):
-        x = loss.point(x if isinstance(x, Factored) else as_floating(x, "x"))
+        x = loss.point(x if offers(x, Factored) else as_floating(x, "x"))
     return certificate(loss, penalty, x)
 
 
@@ -220,7 +220,7 @@ class _Recorder:
         self.loss, self.penalty, self.measure, self.follower = loss, penalty, measure, follower
         self.unit = penalty.alpha or 1.0
         self.constant = summed_size(loss)
-        self.rounding = 0.0 if isinstance(start.x, Factored) else rounding(1.0, start.x)
+        self.rounding = 0.0 if offers(start.x, Factored) else rounding(1.0, start.x)
         objective = loss.value(start) + penalty.value(start.x)
         if not math.isfinite(objective):
             raise ValueError("x0 has no finite objective: does it satisfy the penalty's constraints?")
@@ -366,7 +366,7 @@ def _check_start(loss: Any, x0: Array | None) -> Array:
     zero = loss.start()
     if x0 is None:
         return zero
-    if isinstance(zero, Factored):  # the loss, whose unknown is no array, knows what it may be
+    if offers(zero, Factored):  # the loss, whose unknown is no array, knows what it may be
         if not offers(loss, FactoredLoss):
             raise TypeError(f"x0 cannot be given: {type(loss).__name__} has no check_start")
         return loss.check_start(x0)

@@ -29,7 +29,7 @@ def _unmet_by_x(kind: str, name: str, loss: Any, x: Array) -> str:
     """What the unknown is not, though a solver of this name needs it."""
     if kind == "anything":
         return ""
-    if (kind == "factors") != isinstance(x, Factored):
+    if (kind == "factors") != offers(x, Factored):
         other = (
             "factors"
             if kind == "factors"

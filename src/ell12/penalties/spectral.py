@@ -54,7 +54,7 @@ class Spectral(Protocol):
 
     def value(self, x: Any) -> float:
         """The penalty at a matrix."""
-        return self.value_of(x.s if isinstance(x, Factored) else namespace(x).linalg.svdvals(x))
+        return self.value_of(x.s if offers(x, Factored) else namespace(x).linalg.svdvals(x))
 
     def prox(self, x: Array, step: float) -> Array:
         """`prox_values` of the singular values of a dense matrix."""
@@ -159,8 +159,8 @@ class SpectralL12(SpectralDifference):
 
     def subtracted_gradient(self, x: Any) -> Any:
         """``alpha l2_weight x / ||x||_F``; zero at zero."""
-        if isinstance(x, Factored):
-            return replace(x, s=self.subtracted_slopes(x.s))  # type: ignore[type-var]
+        if offers(x, Factored):
+            return replace(x, s=self.subtracted_slopes(x.s))
         return self.alpha * self.l2_weight * (x / (norm(x) or 1.0))
 
 
@@ -359,12 +359,12 @@ def thin_norm(A: Array) -> float:
 
 
 def _is_finite(x: Any) -> bool:
-    return all(map(all_finite, (x.U, x.s, x.V) if isinstance(x, Factored) else (x,)))
+    return all(map(all_finite, (x.U, x.s, x.V) if offers(x, Factored) else (x,)))
 
 
 def _factors(x: Any) -> tuple[Array, Array, Array]:
     """U, s and V of a matrix, without the singular values that are rounding."""
-    if isinstance(x, Factored):
+    if offers(x, Factored):
         return x.U, x.s, x.V
     xp = namespace(x)
     U, s, Vh = xp.linalg.svd(x, full_matrices=False)
@@ -375,7 +375,7 @@ def _factors(x: Any) -> tuple[Array, Array, Array]:
 
 def _with_values(x: Any, change: Any) -> Any:
     """The matrix with other singular values."""
-    if isinstance(x, Factored):
-        return replace(x, s=change(x.s))  # type: ignore[type-var]
+    if offers(x, Factored):
+        return replace(x, s=change(x.s))
     U, s, Vh = namespace(x).linalg.svd(x, full_matrices=False)
     return (U * change(s)) @ Vh

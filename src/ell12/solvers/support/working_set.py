@@ -204,8 +204,9 @@ class _ColumnsProblem(PiecewiseProblem):
         """Models of second order around one point after the other."""
         loss, penalty = self.loss.restrict(columns), self.penalty.restrict(columns)
         point, gradient = Point(here.point.x[columns], here.point.prediction), here.gradient[columns]
+        every = np.arange(columns.size)
         for _ in range(ROUNDS):
-            hessian = np.asarray(self.loss.hessian(point, columns), dtype=np.float64)
+            hessian = np.asarray(loss.hessian(point, every), dtype=np.float64)
             model = descent.Model(hessian, penalty, point.x, gradient, self.sweep)
             model.minimise(0.5 * CLOSER * here.violation, ROUNDS)
             new = _search(loss, penalty, point, loss.point(model.x.astype(point.x.dtype)))
