@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
+import ell12
 from ell12 import LowRank, SpectralL12, SpectralLogSum, TruncatedNuclear
 from ell12.penalties import NoPenalty, spectral
 from ell12.penalties.spectral import norm_beyond, spectral_norm
@@ -100,3 +101,12 @@ def test_the_violation_is_infinite_where_an_entry_is_not_finite(penalty, shape, 
     assert penalty.violation(0 * eye, scipy.sparse.csr_array(matrix)) == np.inf
     if not isinstance(penalty, NoPenalty):  # which does not look at x
         assert penalty.violation(matrix, eye) == np.inf
+
+
+@pytest.mark.parametrize("solver", [None, ell12.FISTA()])
+def test_no_penalty_leaves_a_vector_to_the_loss(solver):
+    A = np.random.default_rng(0).standard_normal((20, 5))
+    b = np.random.default_rng(1).standard_normal(20)
+    result = ell12.minimize(ell12.SquaredLoss(A, b), ell12.NoPenalty(), solver=solver, tol=1e-8)
+    assert result.converged
+    np.testing.assert_allclose(result.x, np.linalg.lstsq(A, b)[0], atol=1e-7)

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 import scipy.sparse
 
-from ell12.backend import all_finite, count_true, like, namespace, norm, positions
+from ell12.backend import all_finite, count_true, like, max_abs, namespace, norm, positions
 from ell12.checks import set_numbers
 from ell12.operators.spectrum import norm_from_gram
 from ell12.penalties.separable import LogSum
@@ -298,8 +298,8 @@ class NoPenalty:
         return x
 
     def violation(self, x: Any, gradient: Array) -> float:  # noqa: ARG002
-        """The spectral norm of the gradient."""
-        return spectral_norm(gradient)
+        """The spectral norm of the gradient of a matrix; of other arrays the largest entry."""
+        return spectral_norm(gradient) if len(gradient.shape) == 2 else max_abs(gradient)
 
     def tangent_violation(self, x: Factored, gradient: Array) -> float:
         """The size of ``G V`` and ``G'U``: what remains of it where the rank may not grow."""
