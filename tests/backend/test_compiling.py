@@ -75,6 +75,6 @@ def test_the_size_of_a_problem_alone_decides_which_loop_solves_it():
     from ell12.solvers.support import descent, working_set
 
     assert can_compile()
-    large, small = working_set._sweep_for(working_set.COMPILED_FROM), working_set._sweep_for(100)
+    large, small = working_set._sweep_for(working_set.COMPILED_SWEEP_FROM), working_set._sweep_for(100)
     assert large is not descent.sweep
     assert small is descent.sweep

@@ -68,9 +68,9 @@ def minimize(
     tol : float
         Stop when `stationarity` is at most tol, or where rounding keeps it above; 0 runs until another limit.
     max_iter : int
-        Stop after so many iterations.
+        Stop after this number of iterations.
     max_seconds : float
-        Stop after so much wall time, in which neither ``measure`` nor ``stop`` nor certificates count.
+        Stop after this much wall time, in which neither ``measure`` nor ``stop`` nor certificates count.
     measure : dict of functions, optional
         Each function of x becomes a column of the history.
     stop : function, optional

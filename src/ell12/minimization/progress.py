@@ -8,7 +8,7 @@ from ell12.minimization.results import History
 
 
 def progress_lines(name: str, every: int = 100) -> Callable[[History], bool]:
-    """A ``stop`` that never stops, and prints a line at the first and at every so many iterations."""
+    """A ``stop`` that never stops, and prints a line at the first iteration and at every multiple of ``every``."""
 
     def show(history: History) -> bool:
         n_iter = len(history["objective"]) - 1

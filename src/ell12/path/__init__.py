@@ -1,7 +1,7 @@
 """Solutions over a grid of strengths, one after the other or side by side."""
 
 from ell12.path.path import l12_path, penalty_path, solution_path, squared_loss
-from ell12.path.strengths import alpha_grid, alpha_max, falling, l12_penalty, largest_strength, one_sparse_fit
+from ell12.path.strengths import alpha_grid, alpha_max, falling, l12_penalty, one_sparse_fit, vanishing_strength
 
 __all__ = [
     "alpha_grid",
@@ -9,9 +9,9 @@ __all__ = [
     "falling",
     "l12_path",
     "l12_penalty",
-    "largest_strength",
     "one_sparse_fit",
     "penalty_path",
     "solution_path",
     "squared_loss",
+    "vanishing_strength",
 ]

@@ -14,7 +14,7 @@ from ell12.minimization import Result, minimize
 from ell12.minimization.stalling import admit_rounding, gradient_rounding
 from ell12.operators import as_operator
 from ell12.path.side_by_side import columns_penalty, solve_side_by_side
-from ell12.path.strengths import alpha_grid, alpha_max, falling, l12_penalty, largest_strength, one_sparse_fit
+from ell12.path.strengths import alpha_grid, alpha_max, falling, l12_penalty, one_sparse_fit, vanishing_strength
 from ell12.protocols import Array, ScalablePenalty, Solver, missing, session_of
 
 
@@ -92,7 +92,7 @@ def penalty_path(
     if lacking:
         raise TypeError(f"penalty cannot be scaled: {type(penalty).__name__} lacks {', '.join(lacking)}")
     if alphas is None:
-        alphas = alpha_grid(largest_strength(loss, penalty), n_alphas, eps)
+        alphas = alpha_grid(vanishing_strength(loss, penalty), n_alphas, eps)
     alphas = falling(alphas)
     options: dict[str, Any] = {"solver": solver, "max_iter": max_iter}
     results = solution_path(loss, penalty, alphas, warm_start=warm_start, tol=tol, **options)

@@ -114,13 +114,13 @@ def alpha_grid(top: float, n_alphas: int = 100, eps: float = 1e-3) -> Array:
     return (top or 1.0) * np.geomspace(1.0, eps, n_alphas)
 
 
-def largest_strength(loss: Any, penalty: Any) -> float:
+def vanishing_strength(loss: Any, penalty: Any) -> float:
     """The alpha from which on zero is a solution, for any penalty that can be scaled; to a millionth.
 
     Examples
     --------
     >>> from ell12 import MCP
-    >>> round(largest_strength(SquaredLoss(np.eye(3), [3.0, -2.0, 1.0]), MCP(1.0)), 5)
+    >>> round(vanishing_strength(SquaredLoss(np.eye(3), [3.0, -2.0, 1.0]), MCP(1.0)), 5)
     3.0
     """
     zero = loss.point(loss.start())

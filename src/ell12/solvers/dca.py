@@ -28,7 +28,7 @@ class DCA:
         An inner problem ends when its residuals fall below this fraction of the last change of the
         subtracted gradient.
     inner_max_iter : int
-        Or after so many steps.
+        Or after this number of steps.
     """
 
     penalty_weight: float | str = "auto"

@@ -52,7 +52,7 @@ def test_the_same_minimum_without_a_matrix(name, l2_weight, monkeypatch):
     monkeypatch.setattr(linear, "FEWEST", 5)
     loss = make_loss(name, columns, b)
     assert loss.most_columns == np.sqrt(A.nnz / 4) < np.count_nonzero(dense.x)
-    monkeypatch.setattr(newton, "cho_factor", None)  # not called
+    monkeypatch.setattr(newton, "positive_solution", None)  # not called
     result = minimize(loss, penalty, solver=SupportNewton(), tol=1e-8)
     assert result.converged
     assert stationarity(loss, penalty, result.x) <= 1e-8

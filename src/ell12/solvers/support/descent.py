@@ -70,7 +70,7 @@ class Model:
         return largest / median if median > 0 else math.inf
 
     def minimise(self, target: float, rounds: int) -> None:
-        """Go on until the violation is at most target, which makes this solved, or for so many rounds."""
+        """Go on until the violation is at most target, which makes this solved, or for a number of rounds."""
         for _ in range(rounds):
             if self.violation <= target:
                 break
@@ -124,8 +124,8 @@ class Model:
 def sweep(hessian: Any, slope: Any, x: Any, below: Any, above: Any, sweeps: int, target: float) -> None:
     """Minimise a quadratic plus slopes ``below`` and ``above`` zero, one entry after the other.
 
-    Ends after so many sweeps, or when one has changed no sign, or no slope by more than target: Newton's method is
-    then better placed.
+    Ends after a number of sweeps, or when one has changed no sign, or no slope by more than target. Newton's
+    method is then better placed.
 
     Parameters
     ----------

@@ -21,12 +21,12 @@ from ell12.solvers.support.place import PiecewiseProblem, Place
 # nmAPG hands over to Newton's method after SAME_SIGNS steps in which no entry changed its sign: the support is
 # then taken as found, however slowly the stationarity falls.
 SAME_SIGNS = 50
-# A Newton step is halved HALVINGS times at the most, then a proximal step is taken instead.
-HALVINGS = 12
+# A Newton step is halved NEWTON_HALVINGS times at the most, then a proximal step is taken instead.
+NEWTON_HALVINGS = 12
 # A Newton step that had to be cut below this fraction of its length asks for a larger shift of the Hessian.
-SHORT = 0.25
+SHORT_STEP = 0.25
 # Newton's method does not begin on supports of more entries, whose dense Hessian would take minutes to factorize.
-LARGEST = 5000
+LARGEST_SUPPORT = 5000
 # The support grows by this number of entries at a step, even where it is smaller itself.
 FEWEST_ENTERING = 64
 # Where no dense Hessian is made, a Newton step is found to this relative residual, in this number of products at
@@ -81,13 +81,13 @@ class SupportNewton:
             yield iterate
             signs.update(iterate.point.x)
             near = iterate.optimality <= self.switch * penalty.alpha or signs.unchanged >= SAME_SIGNS
-            if near and (signs.support <= LARGEST or not problem.fits(signs.support)):
+            if near and (signs.support <= LARGEST_SUPPORT or not problem.fits(signs.support)):
                 break
         here = problem.place(iterate.point)
         take_newton_step, take_proximal_step = _NewtonStep(problem), ProximalStep(loss, penalty, self.step, start)
         while True:
             new = take_newton_step(here)
-            if new is None or take_newton_step.length < SHORT:
+            if new is None or take_newton_step.length < SHORT_STEP:
                 old = new or here
                 proximal = problem.place(take_proximal_step(old.point))
                 new = proximal if proximal.objective <= old.objective + problem.rounding(old) else old
@@ -127,7 +127,7 @@ class _NewtonStep:
             return None
         columns, direction, unit = found
         new = self._search(here, columns, direction)
-        if self.length < SHORT:
+        if self.length < SHORT_STEP:
             self.shift = max(4 * self.shift, unit) if self.shift < 1e12 * unit else 0.0  # all tried: once more
         elif self.length == 1:
             self.shift = self.shift / 4 if self.shift > unit / 4 else 0.0
@@ -177,7 +177,7 @@ class _NewtonStep:
         signs = np.where(x != 0, np.sign(x), -np.sign(slope))
         kinks = as_numpy(problem.penalty.kinks(here.point.x))[columns]
         self.length = 1.0
-        for _ in range(HALVINGS):
+        for _ in range(NEWTON_HALVINGS):
             moved = x + self.length * direction
             moved[kinks & (moved * signs <= 0)] = 0
             full = here.x.copy()

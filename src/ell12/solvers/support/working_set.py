@@ -22,7 +22,7 @@ from ell12.solvers.support.place import PiecewiseProblem, Place
 # A working set holds this number of violators, where there are as many, even if the support is smaller.
 SMALLEST = 100
 # A working set of more columns is left to `SupportNewton`: its dense Hessian would take seconds to factorize.
-LARGEST = 2000
+LARGEST_SET = 2000
 # The violation within a working set is brought down to this fraction, then all columns are looked at again.
 CLOSER = 0.1
 # A working set that takes more rounds of coordinate descent and Newton's method is taken for ill-conditioned.
@@ -41,9 +41,9 @@ EXACT = 1e-9
 # `SupportNewton` works on some columns for this number of steps before the others are looked at again.
 MOST_NEWTON_STEPS = 5000
 # A step towards the minimum of a model is halved at most this often.
-HALVINGS = 10
+MODEL_HALVINGS = 10
 # Loading the compiled loop takes about half a second, which pays for matrices of this number of entries.
-COMPILED_FROM = 2**19
+COMPILED_SWEEP_FROM = 2**19
 
 
 @dataclass(frozen=True)
@@ -176,7 +176,7 @@ class _ColumnsProblem(PiecewiseProblem):
     def improve(self, here: Place) -> tuple[Place | None, Any]:
         """A better place, or None; and the columns, if any, that are better left to `SupportNewton`."""
         columns = self.columns(here)
-        if columns.size > LARGEST or not self.fits(columns.size):
+        if columns.size > LARGEST_SET or not self.fits(columns.size):
             return here, self.columns(here, most=here.slope.size)
         # Zero may be no minimum though nothing violates the Lasso's condition there; a prox leads away from it.
         if np.abs(here.slope[columns]).max(initial=0.0) <= CLOSER * here.violation:
@@ -232,7 +232,7 @@ def _search(loss: Any, penalty: Any, point: Point, towards: Point) -> Point | No
     value, move = objective(loss, penalty, point), towards - point
     if objective(loss, penalty, towards) <= value + rounding(value, point.x):
         return towards
-    for halving in range(1, HALVINGS):
+    for halving in range(1, MODEL_HALVINGS):
         new = point + 0.5**halving * move
         if objective(loss, penalty, new) < value:
             return new
@@ -251,7 +251,7 @@ def _sweep_for(entries: int) -> Callable[..., None]:
 
     The size alone decides: the two loops round differently, and an answer must not depend on what ran before.
     """
-    if entries < COMPILED_FROM or not can_compile():
+    if entries < COMPILED_SWEEP_FROM or not can_compile():
         return descent.sweep
     from ell12.solvers.support import compiled_descent
 
