@@ -33,14 +33,15 @@ LONGEST_DOT = 2**31 - 1  # entries that PyTorch's inner product takes
 def namespace(*arrays: Array) -> Any:
     """The array API namespace that the arrays share."""
     kind = type(arrays[0])
-    if not all(type(a) is kind for a in arrays):
-        for a in arrays:
-            refuse_masked(a, "an array")
-        return array_namespace(*(a for a in arrays if is_array_api_obj(a)))
-    if kind not in _NAMESPACES:
-        refuse_masked(arrays[0], "an array")
-        _NAMESPACES[kind] = array_namespace(*arrays)
-    return _NAMESPACES[kind]
+    known = _NAMESPACES.get(kind)
+    if known is not None and (len(arrays) == 1 or all(type(a) is kind for a in arrays)):
+        return known
+    for a in arrays:
+        refuse_masked(a, "an array")
+    found = array_namespace(*(a for a in arrays if is_array_api_obj(a)))
+    if all(type(a) is kind for a in arrays):
+        _NAMESPACES[kind] = found
+    return found
 
 
 def is_numpy(x: Array) -> bool:
@@ -79,7 +80,7 @@ def is_cupy(x: Array) -> bool:
 
 def is_complex(x: Array) -> bool:
     """Whether x holds complex numbers."""
-    return bool(namespace(x).isdtype(x.dtype, "complex floating"))
+    return x.dtype.kind == "c" if is_numpy(x) else bool(namespace(x).isdtype(x.dtype, "complex floating"))
 
 
 def as_floating(x: Any, name: str) -> Array:
@@ -223,8 +224,11 @@ def _are_plain(x: Array, y: Array) -> bool:
 
 def norm(x: Array) -> float:
     """The Euclidean norm over all entries, without overflow or underflow."""
-    with np.errstate(over="ignore", invalid="ignore"):
+    if is_numpy(x):  # whose inner product never warns
         square = inner(x, x)
+    else:
+        with np.errstate(over="ignore", invalid="ignore"):
+            square = inner(x, x)
     if safe_square(square, x):
         return math.sqrt(square)
     largest = max_abs(x)

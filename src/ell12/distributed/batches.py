@@ -10,7 +10,7 @@ import numpy as np
 
 from ell12.distributed.blocks import Block
 from ell12.distributed.passes import Blocks
-from ell12.distributed.substitution import Identity, Substitution
+from ell12.distributed.substitution import NoSubstitution, Substitution
 from ell12.operators import ArrayOperator, adjoint, dtype_of, output_shape
 from ell12.protocols import Array, Batch
 
@@ -35,7 +35,7 @@ def batches(
 def block_loss(block: Block, substitution: Substitution, target: Any, scale: float) -> Any:
     """The loss of a block as a function of the solver's unknown."""
     kind, A, b = block.kind, block.A, block.y if target is None else target(block.y)
-    if kind.intercept or not isinstance(substitution, Identity):
+    if kind.intercept or not isinstance(substitution, NoSubstitution):
         A = SubstitutedRows(block.A, substitution, kind.intercept)
         b = b - A.predict(substitution.offset() + np.zeros(kind.size))  # it is not 0 for squared losses alone
     return kind.loss(A, b, sample_weight=block.weight, scale=scale, **kind.options)

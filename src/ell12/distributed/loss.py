@@ -15,7 +15,7 @@ from ell12.distributed.batches import batches, row_counts
 from ell12.distributed.blocks import Kind, evaluate, gram_product
 from ell12.distributed.moments import moments
 from ell12.distributed.passes import Blocks
-from ell12.distributed.substitution import Identity, Selection, Substitution
+from ell12.distributed.substitution import NoSubstitution, Selection, Substitution
 from ell12.losses import SquaredLoss
 from ell12.losses.sessions import Sessions, fact
 from ell12.operators.spectrum import largest_eigenvalue
@@ -26,7 +26,7 @@ REMEMBERED = 4  # evaluations
 
 
 @dataclass(eq=False, slots=True)
-class Place:
+class VisitedPoint:
     """A point, and the loss and gradient there once a pass has found them."""
 
     x: Array
@@ -35,25 +35,25 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Combination:
+class PointCombination:
     """What stands in for a prediction: of which places a point is a linear combination.
 
     Predictions are as long as the rows and never leave the workers. What is known at the places serves instead:
     the gradient of a squared loss is affine in x.
     """
 
-    factors: dict[Place, float] = field(default_factory=dict)
+    factors: dict[VisitedPoint, float] = field(default_factory=dict)
 
-    def __add__(self, other: Combination) -> Combination:
+    def __add__(self, other: PointCombination) -> PointCombination:
         factors = dict(self.factors)
         for place, factor in other.factors.items():
             factors[place] = factors.get(place, 0.0) + factor
-        return Combination(factors)
+        return PointCombination(factors)
 
-    def __rmul__(self, factor: float) -> Combination:
-        return Combination({place: factor * own for place, own in self.factors.items()})
+    def __rmul__(self, factor: float) -> PointCombination:
+        return PointCombination({place: factor * own for place, own in self.factors.items()})
 
-    def __sub__(self, other: Combination) -> Combination:
+    def __sub__(self, other: PointCombination) -> PointCombination:
         return self + -1.0 * other
 
     def gradient(self) -> Array | None:
@@ -67,23 +67,23 @@ class Combination:
         return total
 
 
-class Memory:
+class VisitedPoints:
     """The places where a run was lately, and the one where it is likely to go."""
 
     def __init__(self) -> None:
-        self.places: OrderedDict[bytes, Place] = OrderedDict()
-        self.foreseen: Place | None = None
+        self.places: OrderedDict[bytes, VisitedPoint] = OrderedDict()
+        self.foreseen: VisitedPoint | None = None
 
-    def place(self, x: Array) -> Place:
+    def place(self, x: Array) -> VisitedPoint:
         """The place of x."""
         key = x.tobytes()
-        place = self.places.pop(key, None) or Place(x)
+        place = self.places.pop(key, None) or VisitedPoint(x)
         self.places[key] = place
         while len(self.places) > REMEMBERED:
             self.places.popitem(last=False)
         return place
 
-    def take_foreseen(self) -> Place | None:
+    def take_foreseen(self) -> VisitedPoint | None:
         """The place foreseen, which is then forgotten."""
         place, self.foreseen = self.foreseen, None
         return place
@@ -120,7 +120,7 @@ class SumLoss(Sessions):
         super().__init__()
         self.blocks, self.kind = blocks, kind
         self.dtype, self.scale, self.target = np.dtype(dtype), scale, target
-        self.substitution = Identity() if substitution is None else substitution
+        self.substitution = NoSubstitution() if substitution is None else substitution
         if gram is not None:
             self._facts["_gram"] = gram
         self._affine = issubclass(kind.loss, SquaredLoss)
@@ -135,7 +135,7 @@ class SumLoss(Sessions):
 
     def point(self, x: Array) -> Point:
         """``x`` and a stand-in for its prediction; no pass."""
-        return Point(x, Combination({self._place(x): 1.0}))
+        return Point(x, PointCombination({self._place(x): 1.0}))
 
     def start(self) -> Array:
         """Zeros."""
@@ -191,14 +191,14 @@ class SumLoss(Sessions):
         if not self._affine and self._memory is not None:
             self._memory.foreseen = self._place(make_point(*arguments).x)
 
-    def _place(self, x: Array) -> Place:
+    def _place(self, x: Array) -> VisitedPoint:
         """The place of x, the same as before if a session was there lately."""
-        return Place(x) if self._memory is None else self._memory.place(x)
+        return VisitedPoint(x) if self._memory is None else self._memory.place(x)
 
-    def _new_memory(self) -> Memory:
-        return Memory()
+    def _new_memory(self) -> VisitedPoints:
+        return VisitedPoints()
 
-    def _known(self, point: Point) -> Place:
+    def _known(self, point: Point) -> VisitedPoint:
         """The place of a point, evaluated."""
         factors = point.prediction.factors
         single = len(factors) == 1 and next(iter(factors.values())) == 1
@@ -209,7 +209,7 @@ class SumLoss(Sessions):
             self._evaluate([place, ahead] if ahead is not None and both else [place])
         return place
 
-    def _evaluate(self, places: list[Place]) -> None:
+    def _evaluate(self, places: list[VisitedPoint]) -> None:
         """One pass."""
         offset = self.substitution.offset()
         points = np.stack([self.substitution.linear(place.x) + offset for place in places]).astype(self.dtype)

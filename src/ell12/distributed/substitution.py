@@ -28,7 +28,7 @@ class Substitution(Protocol):
 
 
 @dataclass(frozen=True)
-class Identity:
+class NoSubstitution:
     """``x -> x``."""
 
     def linear(self, x: Array) -> Array:

@@ -12,7 +12,7 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
-from ell12.linear_model.problems import Problem
+from ell12.linear_model.problems import FitProblem
 from ell12.protocols import Array
 
 
@@ -61,21 +61,21 @@ def _labels(y: Any, *, warn: bool = False) -> Any:
 
 def regression_problems(
     X: Any, y: Any, sample_weight: Any, fit_intercept: bool, shared: bool = False
-) -> list[Problem]:
+) -> list[FitProblem]:
     """The problem of each target, or of all where they share one support."""
     from ell12 import distributed
 
     options = {"sample_weight": sample_weight, "intercept": fit_intercept, "shared": shared}
     parts = distributed.regression_losses(X, y, **options)
     return [
-        Problem(loss, means, level, False, n_targets=np.size(level) * np.ndim(level))
+        FitProblem(loss, means, level, False, n_targets=np.size(level) * np.ndim(level))
         for loss, means, level in parts
     ]
 
 
 def classification_problems(
     X: Any, y: Any, sample_weight: Any, fit_intercept: bool
-) -> tuple[Array, list[Problem]]:
+) -> tuple[Array, list[FitProblem]]:
     """The labels, and the problem of each class against the rest, or of the second of two."""
     from ell12 import distributed
 
@@ -83,7 +83,7 @@ def classification_problems(
         X, _labels(y, warn=True), sample_weight=sample_weight, intercept=fit_intercept
     )
     check_classification_targets(labels)
-    return labels, [Problem(loss, means, 0.0, constant=fit_intercept) for loss in losses]
+    return labels, [FitProblem(loss, means, 0.0, constant=fit_intercept) for loss in losses]
 
 
 def map_rows(method: Callable[[Any], Array], X: Any) -> Any:

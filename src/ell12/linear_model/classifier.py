@@ -19,7 +19,7 @@ from ell12.linear_model.chunked import (
     note_features,
 )
 from ell12.linear_model.partial import Descents
-from ell12.linear_model.problems import Design, Problem
+from ell12.linear_model.problems import Design, FitProblem
 from ell12.linear_model.sparse_model import SparseLinearModel
 from ell12.losses import LogisticLoss
 from ell12.losses.pointwise import sigmoid
@@ -238,7 +238,7 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
             raise ValueError(f"y must hold at least 2 classes of positive weight, it holds one class: {y[0]!r}")
         return X, codes, sample_weight
 
-    def _problems(self, X: Any, y: Array, sample_weight: Any) -> list[Problem]:
+    def _problems(self, X: Any, y: Array, sample_weight: Any) -> list[FitProblem]:
         design = Design(X, sample_weight, center=self.fit_intercept, constant=self.fit_intercept)
         return [design.problem(LogisticLoss, signs) for signs in self._signs(y, X.dtype)]
 

@@ -20,7 +20,7 @@ from ell12.checks import naming
 from ell12.linear_model.arrays import follow, linear_functions, passes
 from ell12.linear_model.classifier import L12Classifier, probabilities
 from ell12.linear_model.folds import FoldColumns, solve_folds
-from ell12.linear_model.problems import Problem
+from ell12.linear_model.problems import FitProblem
 from ell12.linear_model.regressor import L12Regressor
 from ell12.linear_model.sparse_model import SparseLinearModel, warn_if_not_converged
 from ell12.minimization import Result
@@ -73,7 +73,7 @@ class AlphaSearch(SparseLinearModel):
         self._fit_problems(problems, self.alpha_)
         return follow(scores, X)
 
-    def _takes_columns(self, X: Any, problems: list[Problem], alphas: Array) -> bool:
+    def _takes_columns(self, X: Any, problems: list[FitProblem], alphas: Array) -> bool:
         """Whether the folds are solved side by side."""
         if self.together not in (True, False, None):
             raise ValueError(f"together must be True, False or None, got {self.together!r}")
@@ -88,7 +88,7 @@ class AlphaSearch(SparseLinearModel):
         return on_accelerator(X) and not named if self.together is None else self.together
 
     def _side_by_side(
-        self, problems: list[Problem], data: tuple[Any, ...], folds: list[Any], alphas: Array
+        self, problems: list[FitProblem], data: tuple[Any, ...], folds: list[Any], alphas: Array
     ) -> tuple[Array, list[Result]]:
         """The scores of each alpha and fold, and how the runs ended: the folds as columns of one problem."""
         columns = FoldColumns(problems, folds, data[2], self.fit_intercept)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ell12.backend import like, namespace, take
-from ell12.linear_model.problems import Problem
+from ell12.linear_model.problems import FitProblem
 from ell12.losses import InterceptSquaredLoss, SquaredLoss
 from ell12.minimization import Result
 from ell12.path.side_by_side import columns_penalty, solve_side_by_side
@@ -32,7 +32,7 @@ class FoldColumns:
 
     Parameters
     ----------
-    problems : list of Problem
+    problems : list of FitProblem
         Those of all rows, one for each target: their losses share a matrix, whose columns are centred if there is
         an intercept.
     folds : list of (train, test)
@@ -44,7 +44,7 @@ class FoldColumns:
     """
 
     def __init__(
-        self, problems: list[Problem], folds: list[Any], sample_weight: Array | None, intercept: bool
+        self, problems: list[FitProblem], folds: list[Any], sample_weight: Array | None, intercept: bool
     ) -> None:
         self.problems, self.count = problems, len(folds)
         targets = [problem.loss.b for problem in problems]

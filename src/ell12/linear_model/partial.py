@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ell12.linear_model.problems import Design, Problem
+from ell12.linear_model.problems import Design, FitProblem
 from ell12.losses import LinearLoss
 from ell12.losses.moments import Moments, mean_squared_loss, of_rows
 from ell12.protocols import Array, Penalty
@@ -36,7 +36,7 @@ class Chunks:
             raise ValueError(f"y must have as many columns as in the chunks before, got {targets.shape[1]}")
         return Chunks(self.dtype, new if self.moments is None else self.moments + new)
 
-    def problems(self, fit_intercept: bool, several: bool, shared: bool) -> list[Problem]:
+    def problems(self, fit_intercept: bool, several: bool, shared: bool) -> list[FitProblem]:
         """The problem of each target, or of all where they share one support."""
         found = self.moments
         if found is None or found.total == 0:
@@ -46,7 +46,7 @@ class Chunks:
         levels = found.mean[width:].astype(self.dtype) * fit_intercept
         targets: Any = [np.arange(levels.size)] if several and shared else range(levels.size)
         return [
-            Problem(
+            FitProblem(
                 mean_squared_loss(found, width, which, fit_intercept, self.dtype),
                 means,
                 levels[which],
@@ -106,7 +106,7 @@ class Descents:
 
     def __init__(self) -> None:
         self.parts: list[StochasticDescent] = []
-        self.problems: list[Problem] = []
+        self.problems: list[FitProblem] = []
 
     def add(
         self,
@@ -115,7 +115,7 @@ class Descents:
         targets: list[Array],
         sample_weight: Any,
         fit_intercept: bool,
-        make_penalty: Callable[[Problem], Any],
+        make_penalty: Callable[[FitProblem], Any],
         alpha: float,
     ) -> None:
         """Take the steps of a chunk's batches; columns are used as they are, for their means are not known yet."""

@@ -60,14 +60,14 @@ class Design:
             return np.asarray(np.average(values, axis=0, weights=weight), dtype=values.dtype)
         return namespace(values).mean(values, axis=0) if weight is None else weight @ values / self.total
 
-    def problem(self, kind: type[LinearLoss], target: Array, level: Any = 0.0) -> Problem:
+    def problem(self, kind: type[LinearLoss], target: Array, level: Any = 0.0) -> FitProblem:
         """The mean loss of this kind on a target, or on several at once; ``level`` was subtracted from them."""
         loss = kind.of_checked(self.A, target, sample_weight=self.sample_weight, scale=1 / self.total)
-        return Problem(loss, self.means, level, self.constant, 0 if target.ndim == 1 else target.shape[1])
+        return FitProblem(loss, self.means, level, self.constant, 0 if target.ndim == 1 else target.shape[1])
 
 
 @dataclass(frozen=True)
-class Problem:
+class FitProblem:
     """A loss, and how its unknown x makes coefficients and intercepts.
 
     Parameters

@@ -19,7 +19,7 @@ from ell12.linear_model.chunked import (
     regression_problems,
 )
 from ell12.linear_model.partial import MOST_COLUMNS, Chunks, Descents
-from ell12.linear_model.problems import Design, Problem, centered_target
+from ell12.linear_model.problems import Design, FitProblem, centered_target
 from ell12.linear_model.sparse_model import SparseLinearModel
 from ell12.losses import SquaredLoss
 from ell12.protocols import Array
@@ -219,7 +219,7 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
         check_entries(y, "y")
         return X, y, sample_weight
 
-    def _problems(self, X: Any, y: Array, sample_weight: Any) -> list[Problem]:
+    def _problems(self, X: Any, y: Array, sample_weight: Any) -> list[FitProblem]:
         design = Design(X, sample_weight, center=self.fit_intercept, constant=False)
         targets = [centered_target(design, b) if self.fit_intercept else (b, 0.0) for b in self._targets(y)]
         return [design.problem(SquaredLoss, b, level) for b, level in targets]

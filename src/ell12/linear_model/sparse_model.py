@@ -19,7 +19,7 @@ from ell12.checks import check_entries, check_flags, check_scalars, naming
 from ell12.linear_model.arrays import check_follows, floating_dtypes, follow, linear_functions, passes
 from ell12.linear_model.chunked import check_in_memory
 from ell12.linear_model.partial import Descents
-from ell12.linear_model.problems import Problem
+from ell12.linear_model.problems import FitProblem
 from ell12.losses import LinearLoss
 from ell12.minimization import Result, Status
 from ell12.minimization.progress import progress_lines
@@ -70,7 +70,7 @@ class SparseLinearModel(BaseEstimator, ABC):
         return tags
 
     @abstractmethod
-    def _problems(self, X: Any, y: Array, sample_weight: Any) -> list[Problem]:
+    def _problems(self, X: Any, y: Array, sample_weight: Any) -> list[FitProblem]:
         """The problems that the data make, one for each row of coefficients."""
 
     def _linear_functions(self, X: Any, method: str) -> Array:
@@ -116,21 +116,21 @@ class SparseLinearModel(BaseEstimator, ABC):
             raise ValueError("penalty_factors must hold numbers >= 0 only")
         return {"weights": factors, "nonnegative": self.positive}
 
-    def _alpha_max(self, problems: list[Problem]) -> float:
+    def _alpha_max(self, problems: list[FitProblem]) -> float:
         options = self._penalty_options()
         return max(
             alpha_max(problem.loss, self.l2_weight, intercept=problem.constant != 0, **options)
             for problem in problems
         )
 
-    def _penalty(self, problem: Problem) -> Any:
+    def _penalty(self, problem: FitProblem) -> Any:
         """The penalty of a problem at a strength of 1."""
         options = self._penalty_options() | {"intercept": problem.constant != 0, "rows": problem.n_targets > 0}
         if options["weights"] is not None and passes(problem.means):
             options["weights"] = like(options["weights"], problem.means)  # sent once, not at every step
         return l12_penalty(1.0, self.l2_weight, **options)
 
-    def _solve(self, problem: Problem, alphas: Any, x0: Array | None = None, **options: Any) -> list[Result]:
+    def _solve(self, problem: FitProblem, alphas: Any, x0: Array | None = None, **options: Any) -> list[Result]:
         """A result for each alpha, warm-started."""
         return solution_path(
             problem.loss,
@@ -148,7 +148,7 @@ class SparseLinearModel(BaseEstimator, ABC):
         """What tells of the progress of a run, if that is wanted."""
         return progress_lines(type(self).__name__) if self.verbose else None
 
-    def _fit_problems(self, problems: list[Problem], alpha: float, *, saved: bool = True) -> None:
+    def _fit_problems(self, problems: list[FitProblem], alpha: float, *, saved: bool = True) -> None:
         """Solve at one alpha and keep what was found: one row of coefficients for each problem."""
         self._check_numbers()
         starts = self._starts(problems)
@@ -173,7 +173,7 @@ class SparseLinearModel(BaseEstimator, ABC):
             path = path.with_name(f"{path.stem}-{number}{path.suffix}")
         return {"checkpoint": path, "checkpoint_seconds": self.checkpoint_seconds, "resume": self.resume}
 
-    def _starts(self, problems: list[Problem]) -> list[Any]:
+    def _starts(self, problems: list[FitProblem]) -> list[Any]:
         """Where to begin: at the last fit, if that is wanted and fits."""
         coef = getattr(self, "coef_", None)
         rows = [problem.n_targets or 1 for problem in problems]
@@ -200,7 +200,7 @@ class SparseLinearModel(BaseEstimator, ABC):
         self.n_iter_ = np.array([part.n_steps for part in descents.parts])
         self.result_ = [None] * len(descents.parts)
 
-    def _keep(self, problems: list[Problem], results: list[Result]) -> None:
+    def _keep(self, problems: list[FitProblem], results: list[Result]) -> None:
         pairs = [problem.coefficients(result.x) for problem, result in zip(problems, results, strict=True)]
         xp = namespace(pairs[0][0])
         self.coef_ = xp.concat([coef for coef, _ in pairs])

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ell12.backend import as_numpy, join, take
+from ell12.backend import as_numpy, is_numpy, join, take
 from ell12.operators.gram import weighted_gram
 from ell12.operators.maps import adjoint, input_shape, select_columns
 from ell12.protocols import Array
@@ -22,6 +22,9 @@ FEW = 16
 PATIENCE = 8
 # A Gram matrix may hold SPARE columns that are no longer asked for, beside as many as are: 1024 make 8 MB.
 SPARE = 1024
+# Dense columns that came in more blocks than this are put side by side. Each block costs a call for every product,
+# each joining a copy of all kept columns; the number was not tuned.
+MOST_BLOCKS = 4
 
 
 class ColumnStore:
@@ -99,6 +102,8 @@ class ColumnStore:
         self._position[columns] = np.arange(self._columns.size, self._columns.size + columns.size)
         self._columns = np.concatenate([self._columns, columns])
         self._blocks.append(block)
+        if len(self._blocks) > MOST_BLOCKS and is_numpy(self.A):
+            self._blocks = [np.concatenate(self._blocks, axis=1)]
         return block
 
     # Products
