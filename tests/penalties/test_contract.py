@@ -205,7 +205,35 @@ def mcp_cost(alpha, gamma):
     )
 
 
+def where_allowed(cost):
+    return lambda x: np.where((x < 0).any(-1), math.inf, cost(x))
+
+
+class OneRow:
+    """A penalty of matrices, for vectors that are their only row."""
+
+    def __init__(self, penalty):
+        self.penalty = penalty
+
+    def value(self, x):
+        return self.penalty.value(x[None, :])
+
+    def violation(self, x, gradient):
+        return self.penalty.violation(x[None, :], gradient[None, :])
+
+
 SMALL = {
+    "nonnegative": (L12(0.8, nonnegative=True), where_allowed(l12_cost(0.8, 1.0, [1.0, 1.0])), 2),
+    "nonnegative, one entry free": (
+        L12(0.8, 0.6, weights=[1.0, 0.0, 2.0], nonnegative=True),
+        where_allowed(l12_cost(0.8, 0.6, [1.0, 0.0, 2.0])),
+        3,
+    ),
+    "a nonnegative row": (
+        OneRow(RowsL12(0.8, 0.6, nonnegative=True)),
+        where_allowed(group_cost(0.8, [0, 0, 0], 0.6, [1.0])),
+        3,
+    ),
     "one entry": (L12(0.8, 0.5), l12_cost(0.8, 0.5, [1.0]), 1),
     "two entries": (L12(0.8), l12_cost(0.8, 1.0, [1.0, 1.0]), 2),
     "three entries": (L12(0.8), l12_cost(0.8, 1.0, [1.0, 1.0, 1.0]), 3),
@@ -274,6 +302,7 @@ def test_violation_is_positive_exactly_where_some_direction_descends(name, seed)
     problem, random = SmallProblem(cost, size, seed), np.random.default_rng(seed)
     places = [problem.best(), np.zeros(size)]
     places += [random.standard_normal(size) * (random.random(size) < 0.6) for _ in range(8)]
+    places = [np.abs(x) if "nonnegative" in name else x for x in places]
     for x in places:
         steepest, violation = problem.steepest(x, random), penalty.violation(x, problem.gradient(x))
         assert violation > 0.1 * steepest - 1e-4
@@ -384,6 +413,22 @@ def test_an_error_names_the_step(name, step):
 def test_lists_and_integers_are_vectors_too():
     assert L12(1.0).value([3, 4]) == 2
     np.testing.assert_array_equal(MCP(1.0).prox([0, 4], 1.0), [0.0, 4.0])
+
+
+@pytest.mark.parametrize(
+    ("penalty", "shape"),
+    [(RowsL12(1.0), (3, 0)), (RowsL12(1.0), (3,)), (ColumnsL12([1.0]), (0, 1)), (ColumnsL12([1.0]), (3, 2))],
+)
+def test_matrices_of_a_wrong_shape_are_refused_by_name(penalty, shape):
+    for call in (penalty.value, lambda x: penalty.prox(x, 1.0), lambda x: penalty.violation(x, x)):
+        with pytest.raises(ValueError, match=r"^x must"):
+            call(np.ones(shape))
+
+
+def test_no_entries_cost_nothing():
+    for penalty in (L12(1.0), MCP(1.0), GroupL12(1.0, [])):
+        assert penalty.value(np.ones(0)) == penalty.violation(np.ones(0), np.ones(0)) == 0
+        assert penalty.prox(np.ones(0), 1.0).shape == (0,)
 
 
 # Groups in memory

@@ -4,9 +4,9 @@
 `MCP`, and of matrices `SpectralLogSum` and `TruncatedNuclear`, are there to compare with. Each prox is a global
 minimiser.
 
-A new penalty is one class with ``alpha``, ``value`` and ``prox``;
-``convex`` and ``subtracted_gradient`` open it to SCP and DCA, ``violation`` gives it an exact stationarity,
-``least_slope``, ``hessian`` and ``kinks`` open it to Newton's method on the support.
+A new penalty is one class with ``alpha``, ``value`` and ``prox``. `ell12.protocols` says what else it may offer,
+and what that opens: `DifferencePenalty` serves SCP and DCA, `CertifyingPenalty` gives an exact stationarity, and
+`PiecewisePenalty` serves Newton's method and working sets.
 """
 
 from ell12.penalties.blocks import GroupL12, RowsL12

@@ -108,11 +108,9 @@ class RowsL12(BlockL12):
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
         """Raise unless it is that of a matrix, and there is one weight for each row."""
-        if len(shape) != 2:
-            raise ValueError(f"x must be a matrix, got shape {shape}")
-        if self.weights is not None and (self.weights.shape != shape[:1] or 0 in shape):
-            got = tuple(self.weights.shape)
-            raise ValueError(f"weights must hold one number for each of {shape[0]} rows, got {got}")
+        if len(shape) != 2 or shape[1] == 0:
+            raise ValueError(f"x must be a matrix with columns, got shape {shape}")
+        self._check_weights_of_rows(shape[0])
 
     def moduli(self, x: Array) -> Array:
         """The norms of the rows."""

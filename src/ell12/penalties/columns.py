@@ -94,11 +94,9 @@ class ColumnsL12(ModuliL12):
     def check_shape(self, shape: tuple[int, ...]) -> None:
         """Raise unless there is one column for each strength, and one weight for each row."""
         count = self.alphas.shape[0]
-        if len(shape) != 2 or shape[1] != count:
-            raise ValueError(f"x must have one column for each of {count} alphas, not {shape}")
-        if self.weights is not None and self.weights.shape != shape[:1]:
-            got = tuple(self.weights.shape)
-            raise ValueError(f"weights must hold one number for each of {shape[0]} rows, got {got}")
+        if len(shape) != 2 or shape[1] != count or shape[0] == 0:
+            raise ValueError(f"x must have rows, and one column for each of {count} alphas, not shape {shape}")
+        self._check_weights_of_rows(shape[0])
 
     def _difference(self, x: Array) -> Array:
         xp, inside = namespace(x), self._penalised(x)

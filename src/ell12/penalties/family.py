@@ -131,6 +131,11 @@ class ModuliL12:
             raise TypeError("nonnegative=True needs real x, got complex numbers")
         return x
 
+    def _check_weights_of_rows(self, rows: int) -> None:
+        if self.weights is not None and tuple(self.weights.shape) != (rows,):
+            got = tuple(self.weights.shape)
+            raise ValueError(f"weights must hold one number for each of {rows} rows, got shape {got}")
+
     def _difference(self, x: Array) -> Any:
         """The weighted sum of the moduli less ``l2_weight`` times their norm."""
         moduli = self.moduli(self._penalised(x))

@@ -11,16 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ell12.backend import (
-    constant,
-    is_complex,
-    is_number,
-    is_numpy,
-    like,
-    namespace,
-    norm,
-    positions,
-)
+from ell12.backend import constant, is_complex, is_number, is_numpy, like, namespace, norm, positions
 from ell12.backend.compiling import can_compile
 from ell12.protocols import Array
 from ell12.prox.layout import Groups, as_single

@@ -12,16 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ell12.backend import (
-    as_numpy,
-    constant,
-    indices_like,
-    is_half,
-    is_number,
-    like,
-    namespace,
-    refuse_masked,
-)
+from ell12.backend import as_numpy, constant, indices_like, is_half, is_number, like, namespace, refuse_masked
 from ell12.protocols import Array
 
 

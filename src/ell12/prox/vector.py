@@ -14,8 +14,10 @@ import numpy as np
 from ell12.backend import cuda, device, is_number, is_numpy, namespace, safe_square
 from ell12.protocols import Array
 
-BLOCK = 10_000  # the longest vectors that BLAS does not split among threads
-MOST_BLOCKS = 4224  # of threads on a GPU: the fastest of those tried on an H200
+# Sums of squares are taken over pieces of this many entries. BLAS shares longer ones among threads, which wait for
+# each other on a busy machine.
+BLOCK = 10_000
+MOST_BLOCKS = 4224  # A GPU runs at most this many blocks of threads: the fastest of the numbers tried on an H200.
 
 
 def quick_prox(z: Array, t: Any, l2_weight: Any, weights: Any, nonnegative: bool) -> Array | None:
@@ -56,7 +58,7 @@ def _prox_numpy(z: Any, t: Any, l2_weight: Any, weights: Any, nonnegative: bool)
 
 
 def _sum_of_squares(flat: Any) -> float:
-    """In blocks that BLAS sums with one thread: several would wait for each other on a busy machine."""
+    """The sum of squares, in pieces that BLAS sums with one thread."""
     if flat.size <= BLOCK:
         return float(flat.dot(flat))
     return sum(_sum_of_squares(flat[i : i + BLOCK]) for i in range(0, flat.size, BLOCK))
