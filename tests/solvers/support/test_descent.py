@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import lsq_linear
 
-from ell12 import L12
+from ell12 import FISTA, L12, HuberLoss, Status, minimize
 from ell12.solvers.support.descent import Model, sweep
 
 compiled_descent = pytest.importorskip("ell12.solvers.support.compiled_descent")
@@ -90,3 +90,21 @@ def test_the_bend_is_the_curvature_of_the_subtracted_norm():
     assert model.bend == pytest.approx(0.6 * 0.5 / 5 / 2)
     assert Model(np.eye(2), L12(1.0), np.zeros(2), np.zeros(2), sweep).bend == 0
     assert Model(np.eye(2), L12(1.0, l2_weight=0.0), np.ones(2), np.zeros(2), sweep).bend == 0
+
+
+def test_a_quadratic_without_curvature_is_bent_without_end():
+    penalty, x = L12(1.0), np.array([1.0, 0.0, 2.0])
+    assert Model(np.zeros((3, 3)), penalty, x, np.ones(3), sweep).bend == np.inf
+    assert Model(np.zeros((3, 3)), L12(1.0, 0.0), x, np.ones(3), sweep).bend == 0
+    assert Model(np.diag([0.0, 2.0, 4.0]), penalty, x, np.ones(3), sweep).bend == pytest.approx(0.5 / 5**0.5)
+
+
+def test_a_huber_loss_that_is_linear_at_the_start_is_minimised():
+    random = np.random.default_rng(0)
+    A = random.standard_normal((40, 8))
+    b = A @ np.r_[3.0, -2.0, np.zeros(6)] + 0.01 * random.standard_normal(40)
+    loss = HuberLoss(A, b, delta=1e-3)  # no residual lies within delta at zero: the Hessian is zero
+    result = minimize(loss, L12(0.001, 0.0), tol=1e-6)
+    assert result.status in (Status.CONVERGED, Status.ROUNDING)
+    reference = minimize(loss, L12(0.001, 0.0), solver=FISTA(), tol=1e-6, max_iter=100_000)
+    assert result.objective <= reference.objective * (1 + 1e-6)
