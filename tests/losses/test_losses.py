@@ -362,3 +362,20 @@ def test_proximal_stops_at_the_precision_of_its_data(name, dtype, monkeypatch):
     monkeypatch.setattr(loss, "gradient", lambda point: calls.append(1) or gradient(point))
     loss.proximal(1e-2)(loss.start() + 1, loss.start())
     assert 2 <= len(calls) <= 20
+
+
+@pytest.mark.parametrize("kind", [SquaredLoss, LogisticLoss, HuberLoss])
+def test_a_loss_of_checked_parts_and_one_with_another_scale_are_those_of_the_constructor(kind):
+    random = np.random.default_rng(0)
+    A, b, weight = random.standard_normal((9, 4)), np.sign(random.standard_normal(9)), random.random(9)
+    given = kind(A, b, sample_weight=weight, scale=0.5)
+    x = random.standard_normal(4)
+    for other in (
+        kind.of_checked(A, b, sample_weight=weight, scale=0.5),
+        kind(A, b, sample_weight=weight).with_scale(0.5),
+    ):
+        point = other.point(x)
+        assert other.value(point) == given.value(given.point(x))
+        np.testing.assert_array_equal(other.gradient(point), given.gradient(given.point(x)))
+        np.testing.assert_array_equal(other.hessian(point), given.hessian(given.point(x)))
+        assert other.lipschitz() == given.lipschitz()

@@ -27,7 +27,8 @@ from array_api_compat import (
 from ell12.protocols import Array
 
 _NAMESPACES: dict[type, Any] = {np.ndarray: array_api_compat.numpy}  # those found before, by the arrays' type
-LONGEST_DOT = 2**31 - 1  # entries that PyTorch's inner product takes
+# PyTorch's and cuBLAS's inner products count their entries in 32 bits.
+LONGEST_DOT = 2**31 - 1
 
 
 def namespace(*arrays: Array) -> Any:

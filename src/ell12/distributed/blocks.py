@@ -16,7 +16,8 @@ from ell12.losses import LinearLoss
 from ell12.operators import adjoint, as_operator
 from ell12.protocols import Array, Point
 
-SLICE_BYTES = 2**20  # so many bytes of a dense block stay in the cache while a loss and its gradient read them
+# A dense block is read in slices of 1 MB, which stay in the cache while a loss and then its gradient read them.
+SLICE_BYTES = 2**20
 
 
 @dataclass(frozen=True)
@@ -155,7 +156,7 @@ def make_block(kind: Kind, number: int, A: Any, y: Any, weight: Any) -> Block:
 
 
 def check_beside(count: int, y: Any, weight: Any) -> tuple[Array, Array | None]:
-    """The observations and the weights of so many rows, as arrays; what is wrong with them is an error."""
+    """The observations and weights of ``count`` rows as arrays; what is wrong with them is an error."""
     refuse_masked(y, "y")
     refuse_masked(weight, "sample_weight")
     y, weight = np.asarray(y), None if weight is None else np.asarray(weight, dtype=np.float64)

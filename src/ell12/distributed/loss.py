@@ -21,8 +21,10 @@ from ell12.losses.sessions import Sessions, fact
 from ell12.operators.spectrum import largest_eigenvalue
 from ell12.protocols import Array, Batch, Point
 
-GRAM_COLUMNS = 1000  # up to so many columns their products cost about as much as a few passes
-REMEMBERED = 4  # evaluations
+# Up to 1000 columns one pass adds up the products of all columns, which costs about as much as a few other passes.
+GRAM_COLUMNS = 1000
+# A session remembers four points: nmAPG works with x, the one before, z and the extrapolated y.
+REMEMBERED = 4
 
 
 @dataclass(eq=False, slots=True)

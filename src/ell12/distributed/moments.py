@@ -8,7 +8,8 @@ from ell12.distributed.blocks import Block, naming
 from ell12.losses.moments import Moments, of_rows
 from ell12.protocols import Array
 
-MOST_LABELS = 10_000  # in one slice; more would be as many as rows
+# More different labels than this in one slice are taken for numbers, which differ from row to row.
+MOST_LABELS = 10_000
 
 
 def moments(block: Block, products: bool, role: str) -> Moments:

@@ -49,6 +49,8 @@ class Centering:
     """Columns less their means: ``(c, t) -> (c, t - means'c)``, the last entry being the intercept.
 
     Where ``level`` is given, t is that number and x is c alone: a squared loss is least at the mean of its target.
+    `ell12.operators.centering.CenteredColumns` does the same to a matrix at hand. Here the rows are on workers,
+    who made them before the means were known: x is changed instead.
 
     Examples
     --------

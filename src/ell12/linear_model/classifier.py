@@ -54,7 +54,7 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
     tol : float
         As in `L12Regressor`.
     max_iter : int
-        Stop after so many iterations at the latest.
+        Stop after this number of iterations at the latest.
     solver : Solver, optional
         Such as `ell12.FISTA`; `ell12.WorkingSet` by default.
     verbose : int
@@ -81,8 +81,8 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
     n_iter_ : array of shape (1,) or (n_classes,)
         Iterations.
     result_ : list of Result
-        How each run went. Its ``x`` is the solution for centred columns, the intercept last. None after
-        `partial_fit`.
+        How each run went. Its ``x`` is the solution for centred columns, the intercept last, divided by
+        the typical size of the columns, a power of 2. None after `partial_fit`.
     n_features_in_, feature_names_in_
         What fit has seen.
 

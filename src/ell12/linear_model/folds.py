@@ -23,8 +23,11 @@ from ell12.protocols import Array, Point
 # took 2.2, 1.4, 1.1, 0.7 and 0.7 s (10,000 x 20,000) and 2.4, 1.8, 1.3, 0.7 and 0.8 s (2000 x 5000); on one core
 # of a CPU 40, 75 and 150 took 0.33, 0.25 and 0.27 s (500 x 250) and 2.2, 2.3 and 2.8 s (300 x 1000).
 COLUMNS = 75
-WORK = 2**27  # entries that the columns' work arrays may take in any case; more only where X itself is larger
-COPIES = 16  # about so many arrays of the size of x and of the prediction does a step hold
+# The work arrays of all columns may hold this many numbers, or as many as X has where that is more: 1 GB in double
+# precision.
+WORK = 2**27
+# A step of nmAPG holds about 16 arrays of the size of x and of the prediction.
+COPIES = 16
 
 
 class FoldColumns:

@@ -14,8 +14,10 @@ from ell12.losses.moments import Moments, mean_squared_loss, of_rows
 from ell12.protocols import Array, Penalty
 from ell12.solvers.stochastic import LearnedStep
 
-MOST_COLUMNS = 3000  # whose products are kept: a matrix of 72 MB, and as much again while it grows
-BATCH = 64  # rows of a stochastic step
+# Up to 3000 columns the products of all columns are kept: a matrix of 72 MB, and another while a chunk is added.
+MOST_COLUMNS = 3000
+# A stochastic step looks at 64 rows.
+BATCH = 64
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,7 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
         Stop when the largest violation of the first-order condition is at most ``tol * alpha``. Where a limit or
         rounding ends a fit before, a ConvergenceWarning says what to do.
     max_iter : int
-        Stop after so many iterations at the latest.
+        Stop after this number of iterations at the latest.
     solver : Solver, optional
         Such as `ell12.FISTA`; `ell12.WorkingSet` by default.
     verbose : int

@@ -15,7 +15,8 @@ class InterceptSquaredLoss(LinearLoss):
     """``min_c scale/2 sum_ik w_ik ((A x)_ik + c_k - b_ik)^2``: the best intercept of every right-hand side k.
 
     It is the squared loss of columns and observations less their means, the means being those under each
-    right-hand side's own weights: no centred copy of A is made, let alone one for each. For first-order solvers.
+    right-hand side's own weights. `ell12.operators.centering.CenteredColumns` has one mean for each column; here
+    each right-hand side has its own, so that no centred A serves them all. For first-order solvers.
 
     Parameters
     ----------

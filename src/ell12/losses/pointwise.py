@@ -124,6 +124,8 @@ class HuberLoss(LinearLoss):
     9.5
     """
 
+    delta: float = 1.35
+
     def __init__(
         self, A: Any, b: Any, *, delta: float = 1.35, sample_weight: Any = None, scale: float = 1.0
     ) -> None:

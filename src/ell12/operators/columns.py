@@ -24,7 +24,7 @@ PATIENCE = 8
 SPARE = 1024
 # Dense columns that came in more blocks than this are put side by side. Each block costs a call for every product,
 # each joining a copy of all kept columns; the number was not tuned.
-MOST_BLOCKS = 4
+JOINED_BEYOND = 4
 
 
 class ColumnStore:
@@ -102,7 +102,7 @@ class ColumnStore:
         self._position[columns] = np.arange(self._columns.size, self._columns.size + columns.size)
         self._columns = np.concatenate([self._columns, columns])
         self._blocks.append(block)
-        if len(self._blocks) > MOST_BLOCKS and is_numpy(self.A):
+        if len(self._blocks) > JOINED_BEYOND and is_numpy(self.A):
             self._blocks = [np.concatenate(self._blocks, axis=1)]
         return block
 
