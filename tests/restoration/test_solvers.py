@@ -222,6 +222,28 @@ def test_wrong_solvers_say_so():
         ell12.minimize(loss, TotalVariationL12(0.1), solver=GrowingADMM())
 
 
+@pytest.mark.parametrize("size", [40, 140])  # plainly, and where squared losses take the compiled sweep
+def test_other_losses_are_minimised_and_not_taken_for_squared_ones(size):
+    y = noisy((size, size))
+    y[::7, ::5] += 3
+    for loss in (
+        ell12.HuberLoss(Identity(y.shape), y, delta=0.1),
+        SquaredLoss(Identity(y.shape), y, scale=0.5),
+        SquaredLoss(Identity(y.shape), y, sample_weight=np.where(y > 1, 0.1, 1.0)),
+    ):
+        penalty = TotalVariationL12(0.05)
+        found = ell12.minimize(loss, penalty, solver=SmoothedGradient(), tol=0.05)
+        assert found.converged
+        assert found.objective == pytest.approx(loss.value(loss.point(found.x)) + penalty.value(found.x), rel=1e-9)
+        assert ell12.stationarity(loss, penalty, found.x) <= 0.05 * (1 + 1e-6)
+        for solver in (GrowingADMM(), TotalVariationDCA()):
+            with pytest.raises(ValueError, match="SquaredLoss of scale 1"):
+                ell12.minimize(loss, TotalVariationL12(0.05, smoothing=0.0), solver=solver)
+    twice = SquaredLoss(Identity(y.shape), y, scale=2.0)
+    with pytest.raises(ValueError, match="scale <= 1"):
+        ell12.minimize(twice, TotalVariationL12(0.05), solver=AlternatingMinimization())
+
+
 def test_the_prox_of_the_penalty_opens_it_to_every_solver():
     y = noisy((16, 16))
     mask = np.random.default_rng(0).random(y.shape) < 0.6

@@ -12,7 +12,7 @@ from ell12.operators.conjugate_gradients import conjugate_gradients
 from ell12.protocols import Array, Iterate, Needs, Point
 from ell12.restoration.normal_equations import exact_solver, normal_product
 from ell12.restoration.smoothed_gradient import OptimizedMomentum, descend
-from ell12.restoration.variation import VariationPenalty, check_smoothing
+from ell12.restoration.variation import ImageLoss, VariationPenalty, check_smoothing
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class AlternatingMinimization:
     """
 
     smooths: ClassVar[bool] = True
-    needs: ClassVar[Needs] = Needs(penalty=VariationPenalty)
+    needs: ClassVar[Needs] = Needs(ImageLoss, VariationPenalty)
 
     inner: str = "cg"
     accelerated: bool = False
@@ -52,6 +52,10 @@ class AlternatingMinimization:
     def iterates(self, loss: Any, penalty: VariationPenalty, start: Point) -> Iterator[Iterate]:
         """Yield one iterate a round."""
         check_smoothing(penalty, smooths=True, bounded=False)
+        if loss.scale > 1 or loss.sample_weight is not None:  # then A'A does not bound the curvature
+            raise ValueError(
+                f"AlternatingMinimization needs a loss of scale <= 1 without sample_weight, got {loss!r}"
+            )
         step = self._step(loss, penalty, start.x)
         D = penalty.differences(start.x)
         # W = 0: the quadratic mu/2 ||D x||^2 in place of the penalty.

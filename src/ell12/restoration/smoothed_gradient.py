@@ -13,7 +13,7 @@ from ell12.operators import sent_like
 from ell12.operators.images import Identity, Sampling, flipped
 from ell12.protocols import Array, Iterate, Needs, Point
 from ell12.restoration.stencil import STEPS, for_sweep
-from ell12.restoration.variation import VariationPenalty, check_smoothing
+from ell12.restoration.variation import ImageLoss, VariationPenalty, check_smoothing, is_plain_square
 from ell12.solvers.acceleration import next_t
 
 
@@ -57,7 +57,7 @@ class SmoothedGradient:
     """
 
     smooths: ClassVar[bool] = True
-    needs: ClassVar[Needs] = Needs(penalty=VariationPenalty)
+    needs: ClassVar[Needs] = Needs(ImageLoss, VariationPenalty)
 
     threads: int | None = None
 
@@ -69,10 +69,11 @@ class SmoothedGradient:
         """Yield one iterate for four steps."""
         check_smoothing(penalty, smooths=True)
         lipschitz = loss.lipschitz() + penalty.lipschitz or 1.0
-        # The loss of an image alone is as convex as it is smooth.
-        convexity = 1 / lipschitz if isinstance(loss.A, Identity) else 0.0
+        # The squared distance from an image is as convex as it is smooth.
+        convexity = 1 / lipschitz if is_plain_square(loss) and isinstance(loss.A, Identity) else 0.0
         momentum = OptimizedMomentum(convexity, plain=penalty.bounds is not None)
-        sweep = penalty.sweep(start.x, self.threads) if _is_pointwise(loss) else None
+        pointwise = is_plain_square(loss) and type(loss.A) in (Identity, Sampling)
+        sweep = penalty.sweep(start.x, self.threads) if pointwise else None
         if sweep is None:
             return descend(loss, penalty, start, lambda gradient, _: gradient / lipschitz, momentum, STEPS)
         return _swept_iterates(loss, penalty, start, lipschitz, momentum, sweep)
@@ -123,12 +124,6 @@ def _swept_iterates(
         if sums.turn > 0:
             momentum.restart()
         old = new
-
-
-def _is_pointwise(loss: Any) -> bool:
-    """Whether the loss is a sum over pixels with weights of 0 and 1."""
-    plain = loss.scale == 1 and loss.sample_weight is None
-    return plain and type(loss.A) in (Identity, Sampling)
 
 
 def _data(loss: Any, penalty: VariationPenalty) -> tuple[Array, Array | None]:

@@ -15,7 +15,7 @@ from ell12.prox.kernel import prox_rows, prox_vector
 from ell12.prox.layout import row_norms
 from ell12.restoration.normal_equations import exact_solver, has_exact_solver, normal_product
 from ell12.restoration.strength import value_range
-from ell12.restoration.variation import VariationPenalty, check_smoothing
+from ell12.restoration.variation import ImageLoss, VariationPenalty, check_smoothing, is_plain_square
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class TotalVariationDCA:
     """
 
     smooths: ClassVar[bool] = False
-    needs: ClassVar[Needs] = Needs(penalty=VariationPenalty)
+    needs: ClassVar[Needs] = Needs(ImageLoss, VariationPenalty)
 
     penalty_weight: float | str = "auto"
     inner_tol: float = 1e-4
@@ -92,7 +92,7 @@ class GrowingADMM:
     """
 
     smooths: ClassVar[bool] = False
-    needs: ClassVar[Needs] = Needs(penalty=VariationPenalty)
+    needs: ClassVar[Needs] = Needs(ImageLoss, VariationPenalty)
 
     growth: float = 1.05
     first_threshold: float | None = None
@@ -130,6 +130,8 @@ class _Splitting:
     """
 
     def __init__(self, loss: Any, penalty: VariationPenalty, x: Array, tol: float, max_iter: int) -> None:
+        if not is_plain_square(loss):
+            raise ValueError(f"this solver needs a SquaredLoss of scale 1 without sample_weight, got {loss!r}")
         self.penalty, self.x, self.D = penalty, x, penalty.differences(x)
         self.solve = _solver(loss, penalty, x, tol, max_iter)
         self.data = -loss.gradient(Point(loss.start(), 0 * loss.b))  # A'y

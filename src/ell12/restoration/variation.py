@@ -1,13 +1,23 @@
-"""What the solvers of images ask of a penalty, and what a function of images asks of a solver."""
+"""What the solvers of images ask of a loss and a penalty, and what a function of images asks of a solver."""
 
 from __future__ import annotations
 
 from typing import Any, ClassVar, Protocol
 
 from ell12.operators.images import FiniteDifference
-from ell12.protocols import Array, DeclaringSolver, Penalty
+from ell12.protocols import Array, DeclaringSolver, Loss, Penalty
 
 Bounds = tuple[float | None, float | None]
+
+
+class ImageLoss(Loss, Protocol):
+    """A loss of the prediction ``A x`` that tells its operator and its data, such as `ell12.SquaredLoss`."""
+
+    A: Any
+    b: Array
+    scale: float
+    sample_weight: Array | None
+    is_quadratic: bool
 
 
 class VariationPenalty(Penalty, Protocol):
@@ -48,6 +58,11 @@ class ImageSolver(DeclaringSolver, Protocol):
     """A solver of image restoration, which says whether it minimises the smoothed objective or the true one."""
 
     smooths: ClassVar[bool]
+
+
+def is_plain_square(loss: ImageLoss) -> bool:
+    """Whether the loss is ``1/2 ||A x - b||^2``, with neither scale nor weights."""
+    return loss.is_quadratic and loss.scale == 1 and loss.sample_weight is None
 
 
 def check_smoothing(penalty: VariationPenalty, smooths: bool, bounded: bool = True) -> None:
