@@ -248,6 +248,20 @@ def test_missing_pixels_are_filled_in():
     np.testing.assert_allclose(filled_in[..., 1], ell12.inpaint_tv(image, mask, 0.01), atol=5e-3)
 
 
+@pytest.mark.parametrize("unit", [1.0, 255.0])
+def test_drawings_without_noise_are_filled_in_and_sharpened(unit):
+    clean, kernel = unit * np.roll(squares(), 1, axis=(0, 1)), np.full((5, 5), 1 / 25)
+    known = np.random.default_rng(0).random(clean.shape) < 0.5
+    start = filled(np.where(known, clean, 0), known, 2)
+    found = ell12.inpaint_tv(clean, known, return_result=True)
+    assert found.noise == 0
+    assert found.alpha == pytest.approx(1e-4 * 0.6 * unit, rel=0.1)
+    assert np.std(found.image - clean) < 0.8 * np.std(start - clean)
+    np.testing.assert_allclose(found.image[known], clean[known], atol=0.01 * unit)
+    blurred = scipy.ndimage.convolve(clean, kernel, mode="reflect")
+    assert np.std(ell12.deblur_tv(blurred, kernel) - clean) < 0.05 * np.std(blurred - clean)
+
+
 def test_large_images_are_inpainted_by_the_compiled_sweep_alike(monkeypatch):
     rng = np.random.default_rng(0)
     mask = rng.random((260, 260)) < 0.6
