@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -139,16 +138,13 @@ def choose_engine(
         engine = _suitable(loss, penalty, max_rank)
     if engine in ("scp", "dca") and max_rank is not None:
         raise ValueError(f"engine={engine!r} cannot bound the rank; leave max_rank at None")
+    if engine == "full":
+        return FullSVD(max_rank)
+    if engine in ("scp", "dca"):
+        return (MatrixSequentialConvex if engine == "scp" else MatrixDCA)(random_state=random_state)
     if engine == "als":
         return AlternatingLeastSquares(max_rank or min(10, *loss.observed.shape), random_state=random_state)
-    solvers: dict[str, Callable[[], Solver]] = {
-        "block": lambda: BlockAPG(max_rank, random_state),
-        "factored": lambda: FactoredAPG(max_rank, random_state),
-        "full": lambda: FullSVD(max_rank),
-        "scp": lambda: MatrixSequentialConvex(random_state=random_state),
-        "dca": lambda: MatrixDCA(random_state=random_state),
-    }
-    return solvers[engine]()
+    return (BlockAPG if engine == "block" else FactoredAPG)(max_rank, random_state)
 
 
 def _suitable(loss: CompletionLoss, penalty: Spectral, max_rank: int | None) -> str:

@@ -18,8 +18,8 @@ from ell12.checks import naming
 from ell12.completion.complete import Completion, complete_matrix
 from ell12.completion.observed import Observed, as_observed, read_entries
 from ell12.completion.offsets import fit_offsets
-from ell12.completion.regression import fit_rows
 from ell12.completion.search import Search, SearchSpace, search_on_held_out
+from ell12.completion.sweeps import fit_rows
 from ell12.minimization import Status
 from ell12.minimization.progress import progress_lines
 from ell12.penalties import SpectralL12
@@ -103,11 +103,6 @@ class L12Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     array([ 4.,  8., 16.])
     """
 
-    alpha_: Any
-    max_rank_: Any
-    center_: Any
-    l2_weight_: Any
-
     def __init__(
         self,
         alpha: float | str = "holdout",
@@ -160,8 +155,8 @@ class L12Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             self._fit_without_search(observed, seed)
         else:
             best = self.search_.best
-            self.alpha_, self.l2_weight_ = best.alpha, best.l2_weight
-            self.max_rank_, self.center_ = best.max_rank, best.center
+            self.alpha_: Any = best.alpha
+            self.l2_weight_, self.max_rank_, self.center_ = best.l2_weight, best.max_rank, best.center
             self.completion_ = self._complete(observed, seed, best.x0)
         self.n_iter_ = self.completion_.n_iter
         self._biases = fit_offsets(observed, "biases") if self.center_ is None else None

@@ -130,20 +130,16 @@ class LowRank:
 
     def entries(self, rows: Any, columns: Any) -> Array:
         """The entries at pairs of row and column, as a vector."""
-        rows, columns = _indices(rows, self.U, "rows"), _indices(columns, self.U, "columns")
+        rows = _indices(rows, self.U, self.shape[0], "rows")
+        columns = _indices(columns, self.U, self.shape[1], "columns")
         if rows.shape != columns.shape or len(rows.shape) != 1:
             shapes = f"{tuple(rows.shape)} and {tuple(columns.shape)}"
             raise ValueError(f"rows and columns must be two vectors of the same length; got {shapes}")
-        if is_numpy(self.U):
-            _check_range(rows, self.shape[0], "rows")
-            _check_range(columns, self.shape[1], "columns")
         return sums_of_products(self.weighted, self.V, rows, columns)
 
     def rows(self, indices: Any) -> Array:
         """The rows of these indices, dense."""
-        indices = _indices(indices, self.U, "indices")
-        if is_numpy(self.U):
-            _check_range(indices, self.shape[0], "indices")
+        indices = _indices(indices, self.U, self.shape[0], "indices")
         return namespace(self.U).take(self.weighted, indices, axis=0) @ self.V.T
 
     def norm(self) -> float:
@@ -230,8 +226,8 @@ def compiled_loops() -> Any:
     return compiled
 
 
-def _indices(indices: Any, U: Array, name: str) -> Array:
-    """Indices as an array of integers of the kind and device of U."""
+def _indices(indices: Any, U: Array, size: int, name: str) -> Array:
+    """Indices below a size as integers of the kind and device of U; arrays of U's kind are trusted."""
     if not is_numpy(U) and type(indices) is type(U):
         return indices
     if isinstance(indices, np.ma.MaskedArray):
@@ -239,13 +235,10 @@ def _indices(indices: Any, U: Array, name: str) -> Array:
     indices = np.asarray(indices)
     if indices.size and indices.dtype.kind not in "iu":
         raise TypeError(f"{name} must be integers, got dtype {indices.dtype}")
-    indices = indices if indices.size else indices.astype(np.int64)
-    return indices if is_numpy(U) else indices_like(indices, U)
-
-
-def _check_range(indices: np.ndarray, size: int, name: str) -> None:
     if indices.size and not (indices.min() >= 0 and indices.max() < size):
         raise IndexError(f"{name} must lie in 0 .. {size - 1}, got {indices.min()} .. {indices.max()}")
+    indices = indices if indices.size else indices.astype(np.int64)
+    return indices if is_numpy(U) else indices_like(indices, U)
 
 
 def _holds_numbers(x: Array) -> bool:

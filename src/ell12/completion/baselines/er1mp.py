@@ -58,10 +58,7 @@ class ER1MP(Rival):
     random_state: int = 0
 
     def __post_init__(self) -> None:
-        check_counts(steps_per_iterate=self.steps_per_iterate)
-        check_counts(least=1, max_rank=self.max_rank)
-        if self.steps_per_iterate == 0:
-            raise ValueError("steps_per_iterate must be at least 1, got 0")
+        check_counts(least=1, max_rank=self.max_rank, steps_per_iterate=self.steps_per_iterate)
 
     def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate]:
         """Yield an iterate every few steps, and end at the largest rank or where nothing is left to fit."""

@@ -69,10 +69,7 @@ class SketchyCGM(Rival):
 
     def __post_init__(self) -> None:
         set_numbers(self, "gap", positive="radius")
-        check_counts(steps_per_iterate=self.steps_per_iterate)
-        check_counts(least=1, rank=self.rank)
-        if self.steps_per_iterate == 0:
-            raise ValueError("steps_per_iterate must be at least 1, got 0")
+        check_counts(least=1, rank=self.rank, steps_per_iterate=self.steps_per_iterate)
 
     def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate]:
         """Yield an iterate every few steps; end when the duality gap is small."""
