@@ -140,6 +140,9 @@ def test_a_killed_worker_does_not_change_the_solution(client, data, persist):
     near = minimize(SquaredLoss(A, b, scale=1 / ROWS), PENALTY, tol=1e-9)
     assert result.converged
     np.testing.assert_allclose(result.x, near.x, rtol=0, atol=1e-8)
+    undisturbed = minimize(loss, PENALTY, tol=1e-9)
+    assert np.array_equal(result.x, undisturbed.x)  # to the last bit
+    assert result.history["objective"] == undisturbed.history["objective"]
     assert victim not in client.run(os.getpid).values()
     wait_for_both(client)
 

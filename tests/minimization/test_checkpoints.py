@@ -153,6 +153,31 @@ def test_kill_loses_no_more_than_the_interval(problem, tmp_path, seed):
     assert run(problem, path, resume=True, tol=1e-4).converged
 
 
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no such timer")
+@pytest.mark.parametrize("seed", range(8))
+def test_an_interruption_at_any_moment_leaves_a_result_and_a_whole_checkpoint(problem, tmp_path, seed):
+    path, delay = tmp_path / "fit.npz", np.random.default_rng(seed).uniform(0.001, 0.2)
+
+    def stop(history):
+        if len(history["objective"]) == 2:
+            signal.setitimer(signal.ITIMER_REAL, delay)
+
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)  # which raises as Ctrl-C does
+    try:
+        result = run(problem, path, tol=0, max_iter=10**7, stop=stop, checkpoint_seconds=0)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert result.status is ell12.Status.STOPPED
+    assert result.objective == min(result.history["objective"])
+    assert len({len(column) for column in result.history.values()}) == 1
+    saved = Checkpoint(path, 1.0).load(problem[0].start())
+    assert np.array_equal(saved.x, result.x)
+    assert saved.history == result.history
+    assert os.listdir(tmp_path) == ["fit.npz"]
+    assert run(problem, path, resume=True, tol=1e-4).converged
+
+
 @contextlib.contextmanager
 def full_disk():
     """No file can grow, as on a full disk."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import dataclasses
 import hashlib
 import io
@@ -57,6 +58,7 @@ class Checkpoint:
         self.penalty = None if penalty is None else _fingerprint(penalty).hex()
         self._failure: str | None = None
         self._seen = self._on_disk()
+        self._lock, self._asked = _thread.allocate_lock(), 0
 
     @property
     def due(self) -> bool:
@@ -72,22 +74,38 @@ class Checkpoint:
             raise OSError(*filter(None, [error.errno]), message) from error
 
     def save(self, x: Array, objective: float, history: dict[str, list[float]]) -> None:
-        """Replace the file, all of it or nothing. A failure is kept for `report`: it must not end the run."""
-        columns = {f"history.{name}": np.asarray(column, dtype=np.float64) for name, column in history.items()}
-        parts = {f"x.{name}": as_numpy(part) for name, part in _parts(x).items()}
-        content = io.BytesIO()
+        """Replace the file, all of it or nothing. A failure is kept for `report`: it must not end the run.
+
+        A thread writes: Ctrl-C interrupts the main thread alone, and no write.
+        """
         arrays: dict[str, Any] = {"version": VERSION, "objective": objective, "penalty": self.penalty or ""}
-        arrays |= parts | columns
-        np.savez(content, count=len(arrays), **arrays)
+        arrays |= {f"x.{name}": as_numpy(part) for name, part in _parts(x).items()}
+        arrays |= {f"history.{name}": np.asarray(column, dtype=np.float64) for name, column in history.items()}
         self.written = time.monotonic()
-        if self._on_disk() not in (None, self._seen):
-            self._failure = "another run writes to it too; give each run a file of its own"
-            return
+        self._asked += 1
+        done = _thread.allocate_lock()
+        done.acquire()
+        # Bare threads and locks: Ctrl-C within the waiting of Thread.join or a Future leaves these in disorder.
+        _thread.start_new_thread(self._write, (arrays, self._asked, done))
+        done.acquire()
+
+    def _write(self, arrays: dict[str, Any], number: int, done: Any) -> None:
         try:
-            write_atomically(self.path, content.getvalue())
-            self._failure, self._seen = None, self._on_disk()
-        except OSError as error:
-            self._failure = str(error)
+            with self._lock:
+                if number == self._asked:  # else Ctrl-C has left a write behind, and a later one has come
+                    self._replace(arrays)
+        except Exception as error:  # a full disk or memory: whatever it is, the run is worth more
+            self._failure = str(error) or repr(error)
+        finally:
+            done.release()
+
+    def _replace(self, arrays: dict[str, Any]) -> None:
+        if self._on_disk() not in (None, self._seen):
+            raise RuntimeError("another run writes to it too; give each run a file of its own")
+        content = io.BytesIO()
+        np.savez(content, count=len(arrays), **arrays)
+        write_atomically(self.path, content.getvalue())
+        self._failure, self._seen = None, self._on_disk()
 
     def report(self) -> None:
         """Warn if the file does not hold the end of the run."""
