@@ -41,6 +41,15 @@ CALLS = [
     ("sample_weight", lambda: ell12.L12Regressor().fit(A, b, sample_weight=[])),
     ("fit_intercept", lambda: ell12.L12Regressor(fit_intercept=np.array([0.5, 2.0])).fit(A, b)),
     ("positive", lambda: ell12.L12Regressor(positive="no").fit(A, b)),
+    ("x", lambda: ell12.SpectralL12(1.0).value(np.full((2, 2), "word"))),
+    ("x", lambda: ell12.TruncatedNuclear(1.0).prox(np.ones(3), 1.0)),
+    ("step", lambda: ell12.SpectralLogSum(1.0).prox(np.eye(2), "word")),
+    ("x", lambda: ell12.TotalVariationL12(1.0).value(np.ma.masked_less(A, 0))),
+    ("image", lambda: ell12.inpaint_tv(np.ma.masked_less(A, 0), A > 0, 0.1)),
+    ("data", lambda: ell12.reconstruct_mri(np.ma.masked_less(A, 0), A > 0, 0.1)),
+    ("y", lambda: ell12.L12Regressor().fit(A, np.full(12, "word"))),
+    ("y", lambda: ell12.L12Regressor().fit(A, np.full(12, object()))),
+    ("X", lambda: ell12.L12Imputer().fit(np.full((4, 3), "word"))),
     ("cv", lambda: ell12.L12RegressorCV(cv=0).fit(A, b)),
 ]
 

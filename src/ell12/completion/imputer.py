@@ -235,14 +235,9 @@ class L12Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             X = np.ma.filled(X.astype(np.result_type(X.dtype, np.float32)), np.nan)
         elif _is_dispatched(X):
             X = as_numpy(X)
-        return validate_data(
-            self,
-            X,
-            reset=reset,
-            accept_sparse=("csr", "csc", "coo"),
-            dtype=(np.float64, np.float32),
-            ensure_all_finite="allow-nan",
-        )
+        kinds = {"accept_sparse": ("csr", "csc", "coo"), "dtype": (np.float64, np.float32)}
+        with naming("X"):
+            return validate_data(self, X, reset=reset, ensure_all_finite="allow-nan", **kinds)
 
     def _search(self, observed: Observed, seed: int) -> Search | None:
         if self.alpha != "holdout":

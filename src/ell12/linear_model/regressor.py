@@ -9,7 +9,7 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.metaestimators import available_if
 
 from ell12.backend import refuse_masked
-from ell12.checks import check_entries, convert
+from ell12.checks import check_entries, convert, naming
 from ell12.linear_model.arrays import check_numpy
 from ell12.linear_model.chunked import (
     determination,
@@ -214,6 +214,9 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
     def _validate_regression(
         self, X: Any, y: Any, sample_weight: Any, reset: bool = True
     ) -> tuple[Any, Array, Any]:
+        if isinstance(y, np.ndarray) and y.dtype.kind not in "biufc":  # objects may be numbers
+            with naming("y"):
+                y = y.astype(np.float64)
         X, y, sample_weight = self._validate(X, y, sample_weight, multi_output=True, y_numeric=True, reset=reset)
         y = convert(y, X.dtype, "y")
         check_entries(y, "y")

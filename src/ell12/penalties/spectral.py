@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse
 
 from ell12.backend import all_finite, count_true, like, max_abs, namespace, norm, positions
-from ell12.checks import set_numbers
+from ell12.checks import as_array, as_step, set_numbers
 from ell12.operators.spectrum import norm_from_gram
 from ell12.penalties.separable import LogSum
 from ell12.protocols import Array, Factored, offers
@@ -54,10 +54,11 @@ class Spectral(Protocol):
 
     def value(self, x: Any) -> float:
         """The penalty at a matrix."""
-        return self.value_of(x.s if offers(x, Factored) else namespace(x).linalg.svdvals(x))
+        return self.value_of(x.s if offers(x, Factored) else _singular_values(x))
 
     def prox(self, x: Array, step: float) -> Array:
         """`prox_values` of the singular values of a dense matrix."""
+        x, step = _as_matrix(x), as_step(step)
         U, s, Vh = namespace(x).linalg.svd(x, full_matrices=False)
         return (U * self.prox_values(s, step)) @ Vh
 
@@ -134,7 +135,7 @@ class SpectralL12(SpectralDifference):
 
     def prox(self, x: Array, step: float) -> Array:
         """`ell12.prox.prox_l12_spectral` with threshold ``alpha * step``."""
-        return prox_l12_spectral(x, self.alpha * step, l2_weight=self.l2_weight)
+        return prox_l12_spectral(_as_matrix(x), self.alpha * as_step(step), l2_weight=self.l2_weight)
 
     def prox_values(self, s: Array, step: float) -> Array:
         """`ell12.prox.prox_l12` of the singular values."""
@@ -304,6 +305,19 @@ class NoPenalty:
     def tangent_violation(self, x: Factored, gradient: Array) -> float:
         """The size of ``G V`` and ``G'U``: what remains of it where the rank may not grow."""
         return max(thin_norm(gradient @ x.V), thin_norm(gradient.T @ x.U))
+
+
+def _as_matrix(x: Any) -> Array:
+    """``x`` as a matrix, or matrices, of numbers."""
+    x = as_array(x, "x")
+    if len(x.shape) < 2:
+        raise ValueError(f"x must be a matrix, got shape {tuple(x.shape)}")
+    return x
+
+
+def _singular_values(x: Any) -> Array:
+    x = _as_matrix(x)
+    return namespace(x).linalg.svdvals(x)
 
 
 def spectral_norm(matrix: Any) -> float:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ell12.backend import is_array, namespace
+from ell12.backend import is_array, namespace, refuse_masked
 from ell12.operators import adjoint, as_operator, input_shape, output_shape
 from ell12.operators.images import Identity, Sampling
 from ell12.protocols import Array
@@ -243,6 +243,7 @@ def inpaint_tv(
     """
     model = ImageModel(l2_weight, smoothing, noise, channel_axis, boundary, spins, bounds, solver)
     run = ImageRun(tol, max_iter, measure, objectives, stop, checkpoint, checkpoint_seconds, resume, return_result)
+    refuse_masked(image, "image")
     known = mask_like(mask, image, channel_axis)
     y, ndim = channels_first(as_image(without_unknown(image, known)), channel_axis)
     known, _ = channels_first(known, channel_axis)
@@ -310,6 +311,7 @@ def reconstruct_mri(
     """
     model = ImageModel(l2_weight, smoothing, noise, channel_axis, boundary, spins, bounds, solver)
     run = ImageRun(tol, max_iter, measure, objectives, stop, checkpoint, checkpoint_seconds, resume, return_result)
+    refuse_masked(data, "data")
     mask = mask if is_array(mask) else np.asarray(mask)
     with contextlib.suppress(ValueError):  # the samples alone have another shape
         data = without_unknown(data, mask_like(mask, data, channel_axis))

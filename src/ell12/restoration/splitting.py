@@ -28,7 +28,7 @@ class TotalVariationDCA:
     Parameters
     ----------
     penalty_weight : float or {"auto"}
-        ADMM's rho; "auto" is 10 alpha, a threshold of a tenth of the range.
+        ADMM's rho; "auto" is 10 alpha over the range of the values of the start: a threshold of a tenth of it.
     inner_tol : float
         A convex problem ends when x changes by less than this fraction of itself.
     inner_max_iter : int
@@ -54,8 +54,8 @@ class TotalVariationDCA:
     def iterates(self, loss: Any, penalty: VariationPenalty, start: Point) -> Iterator[Iterate]:
         """Yield one iterate per convex problem solved."""
         check_smoothing(penalty, smooths=False, bounded=False)
-        rho = 10 * penalty.alpha if self.penalty_weight == "auto" else float(self.penalty_weight)
-        rho = rho or 1.0
+        automatic = 10 * (penalty.alpha or 0.1) / value_range(start.x, penalty.ndim)
+        rho = automatic if self.penalty_weight == "auto" else float(self.penalty_weight)
         split = _Splitting(loss, penalty, start.x, self.cg_tol, self.cg_max_iter)
         weight = penalty.alpha * penalty.l2_weight
         while True:

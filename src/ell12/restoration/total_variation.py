@@ -8,7 +8,7 @@ from typing import Any
 
 from ell12.backend import is_complex, is_number, is_numpy, max_abs, namespace, norm
 from ell12.backend.compiling import can_compile
-from ell12.checks import check_counts, set_numbers
+from ell12.checks import as_array, check_counts, set_numbers
 from ell12.losses import SquaredLoss
 from ell12.minimization import minimize
 from ell12.operators import adjoint_product, product
@@ -75,6 +75,7 @@ class TotalVariationL12:
 
     def value(self, x: Array) -> float:
         """The penalty at x, smoothed unless ``smoothing`` is 0; infinite outside the bounds."""
+        x = as_array(x, "x")
         if not self.allows(x):
             return math.inf
         if self.smoothing == 0:
