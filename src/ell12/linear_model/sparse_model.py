@@ -89,12 +89,12 @@ class SparseLinearModel(BaseEstimator, ABC):
             refuse_masked(values, name)
         checks |= {"accept_sparse": ("csr", "csc"), "dtype": floating_dtypes(X), "ensure_all_finite": False}
         check_flags(fit_intercept=self.fit_intercept, positive=self.positive, warm_start=self.warm_start)
-        with naming("X", "y"):
+        # Infinities are looked for by a sum, which may overflow.
+        with naming("X", "y"), np.errstate(over="ignore", invalid="ignore"):
             X, y = validate_data(self, X, y, **checks)
-        if not square_fits(stored(X)):
-            with np.errstate(over="ignore", invalid="ignore"):  # of a sum, by which infinities are looked for
+            if not square_fits(stored(X)):
                 assert_all_finite(X, estimator_name=type(self).__name__, input_name="X")
-            check_entries(stored(X), "X")
+                check_entries(stored(X), "X")
         if sample_weight is not None:
             with naming("sample_weight"):
                 sample_weight = follow(sample_weight, X)
