@@ -50,7 +50,7 @@ class Separable:
 class ConcaveSlope(Separable):
     """A `Separable` penalty with a finite slope at zero, which falls from there on: a difference of convex ones.
 
-    A subclass adds that slope, how far it has fallen at a modulus (the relief), and its derivative there.
+    A subclass adds that slope, and how far it has fallen at a modulus (the relief).
     """
 
     @property
@@ -61,19 +61,10 @@ class ConcaveSlope(Separable):
         """``p'(0) - p'(size)``."""
         raise NotImplementedError
 
-    def _bend(self, xp: Any, size: Array) -> Array:
-        """``p''(size)``, at zero that from above."""
-        raise NotImplementedError
-
     @property
     def convex(self) -> L12:
         """The l1 norm with the slope at zero."""
         return L1(self._slope_at_zero)
-
-    @property
-    def is_convex(self) -> bool:
-        """Whether nothing is subtracted."""
-        return self.alpha == 0
 
     def subtracted_gradient(self, x: Array) -> Array:
         """The slope at zero less the slope at x."""
@@ -90,6 +81,22 @@ class ConcaveSlope(Separable):
         above = xp.abs(slope) - self._slope_at_zero
         off = xp.where(above > 0, above, 0) * signs(slope)
         return xp.where(x != 0, slope + self._slope_at_zero * signs(x), off)
+
+
+class SmoothSlope(ConcaveSlope):
+    """A `ConcaveSlope` without jumps, which an `ell12.protocols.PiecewisePenalty` must have.
+
+    A subclass adds the derivative of the slope.
+    """
+
+    def _bend(self, xp: Any, size: Array) -> Array:
+        """``p''(size)``, at zero that from above."""
+        raise NotImplementedError
+
+    @property
+    def is_convex(self) -> bool:
+        """Whether nothing is subtracted."""
+        return self.alpha == 0
 
     def kinks(self, x: Array) -> Array:
         """All entries have one at zero."""
@@ -111,7 +118,7 @@ class ConcaveSlope(Separable):
 
 
 @dataclass(frozen=True)
-class LogSum(ConcaveSlope):
+class LogSum(SmoothSlope):
     """``alpha sum_i log(1 + |x_i| / theta)`` (Candès, Wakin & Boyd, doi:10.1007/s00041-008-9045-x).
 
     Parameters
@@ -202,9 +209,6 @@ class CappedL1(ConcaveSlope):
     def _relief(self, xp: Any, size: Array) -> Array:
         return xp.where(size > self.theta, xp.full_like(size, self.alpha), 0)
 
-    def _bend(self, xp: Any, size: Array) -> Array:
-        return xp.zeros_like(size)
-
 
 @dataclass(frozen=True)
 class Lp(Separable):
@@ -253,7 +257,7 @@ class Lp(Separable):
 
 
 @dataclass(frozen=True)
-class MCP(ConcaveSlope):
+class MCP(SmoothSlope):
     """``sum_i alpha |x_i| - x_i^2 / (2 gamma)`` up to ``|x_i| = gamma alpha``, constant beyond.
 
     The minimax concave penalty (Zhang, doi:10.1214/09-AOS729).

@@ -6,7 +6,18 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from ell12 import L12, LogisticLoss, SquaredLoss, SupportNewton, minimize, stationarity
+from ell12 import (
+    L12,
+    MCP,
+    LogisticLoss,
+    LogSum,
+    NonmonotoneAPG,
+    SquaredLoss,
+    SupportNewton,
+    WorkingSet,
+    minimize,
+    stationarity,
+)
 from ell12.losses import linear
 from ell12.operators import stored_entries
 from ell12.operators.centering import CenteredColumns
@@ -40,6 +51,40 @@ def test_products_are_those_of_the_hessian(name, l2_weight):
     v = random.standard_normal(columns.size)
     expected = problem.hessian(place, columns) @ v
     np.testing.assert_allclose(newton.hessian_product(problem, place, columns)(v), expected, atol=1e-12)
+
+
+RIVALS = [MCP(0.3, gamma=2.0), LogSum(0.1, theta=0.3)]
+
+
+@pytest.mark.parametrize("penalty", RIVALS, ids=repr)
+@pytest.mark.parametrize("wrap", [lambda penalty: penalty, WithIntercept])
+def test_products_are_those_of_the_hessian_for_other_penalties(penalty, wrap):
+    A, b = sparse_problem()
+    loss, penalty, random = SquaredLoss(A, b), wrap(penalty), np.random.default_rng(1)
+    x = np.where(np.arange(200) < 60, random.uniform(0.1, 1, 200), 0.0)
+    problem = PiecewiseProblem(loss, penalty, loss.point(x))
+    place, columns = problem.place(loss.point(x)), np.r_[0:70, 199]
+    v, h = random.standard_normal(columns.size), 1e-6
+    expected = problem.hessian(place, columns) @ v
+    np.testing.assert_allclose(newton.hessian_product(problem, place, columns)(v), expected, atol=1e-12)
+    support = np.arange(60)
+    moved = [x + sign * h * np.r_[v[:60], np.zeros(140)] for sign in (1, -1)]
+    slopes = [penalty.least_slope(x, loss.gradient(loss.point(x)))[support] for x in moved]
+    product = newton.hessian_product(problem, place, support)(v[:60])
+    np.testing.assert_allclose(product, (slopes[0] - slopes[1]) / (2 * h), atol=1e-6)
+
+
+@pytest.mark.parametrize("penalty", RIVALS, ids=repr)
+@pytest.mark.parametrize("solver", [None, SupportNewton(), WorkingSet()], ids=repr)
+def test_other_penalties_are_solved_on_their_support_too(penalty, solver):
+    random = np.random.default_rng(0)
+    A, x = random.standard_normal((60, 40)), np.r_[3.0, -2.0, 1.5, 1.0, -1.0, np.zeros(35)]
+    loss = SquaredLoss(A, A @ x + 0.3 * random.standard_normal(60), scale=1 / 60)
+    result = minimize(loss, penalty, solver=solver, tol=1e-9)
+    assert result.converged
+    assert result.n_iter < 40
+    plain = minimize(loss, penalty, solver=NonmonotoneAPG(), tol=1e-9)
+    assert result.objective == pytest.approx(plain.objective, rel=1e-9)
 
 
 @pytest.mark.parametrize("l2_weight", [0.0, 1.0])
