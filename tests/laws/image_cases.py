@@ -1,0 +1,188 @@
+"""The cases of images: the functions that restore them, and the solvers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from tests.laws import certificates
+from tests.laws.case import Answer, Case, Order, Unit, interrupting
+
+import ell12
+
+ALPHA, SMOOTHING, TOL, SIDE = 0.1, 0.02, 1e-3, 20
+KERNEL = np.array([[0.0, 0.1, 0.0], [0.1, 0.6, 0.1], [0.0, 0.1, 0.0]])
+
+
+def picture(random: np.random.Generator) -> np.ndarray:
+    clean = np.zeros((SIDE, SIDE))
+    clean[5:14, 6:16] = 1
+    return clean + 0.1 * random.standard_normal(clean.shape)
+
+
+def _colours(random: np.random.Generator) -> dict[str, Any]:
+    return {"image": np.stack([picture(random) for _ in range(3)], axis=-1)}
+
+
+def _blurred(random: np.random.Generator) -> dict[str, Any]:
+    return {"image": picture(random), "kernel": KERNEL}
+
+
+def _masked(random: np.random.Generator) -> dict[str, Any]:
+    return {"image": picture(random), "mask": random.random((SIDE, SIDE)) < 0.8}
+
+
+def _frequencies(random: np.random.Generator) -> dict[str, Any]:
+    mask = random.random((SIDE, SIDE)) < 0.7
+    mask[:3, :3] = True
+    return {"data": np.fft.fft2(picture(random), norm="ortho"), "mask": mask}
+
+
+def _measured(random: np.random.Generator) -> dict[str, Any]:
+    return {"y": np.ravel(picture(random))}
+
+
+def _image(
+    name: str,
+    data: Any,
+    call: Any,
+    residual: Any = None,
+    automatic: bool = False,
+    tol: float = TOL,
+    **changes: Any,
+) -> Case:
+    """A restoration; automatic strengths and smoothings scale by themselves, others are scaled with the image."""
+    chosen = {} if automatic else {"alpha": ALPHA, "smoothing": SMOOTHING}
+
+    def solve(interrupt_at: int | None = None, **given: Any) -> Answer:
+        options = {"tol": tol, "return_result": True} | chosen
+        options |= {key: given.pop(key) for key in ("alpha", "smoothing", "solver") if key in given}
+        result = call(**given, **options, stop=interrupting(interrupt_at))
+        steps = sum(run.n_iter for run in result.runs)
+        return Answer(result.image, steps, result.converged, result)
+
+    def violation(given: dict[str, Any], answer: Answer) -> float:
+        """The root mean square of the gradient, in units of what the solver promises."""
+        image = answer.numbers
+        gradient = certificates.smoothed_tv(image, residual(given, image), ALPHA, 0.5, SMOOTHING)
+        return gradient / (tol * min(ALPHA, SMOOTHING))
+
+    def with_image(c: float) -> dict[str, Any]:
+        return {} if automatic else {"alpha": ALPHA * c, "smoothing": SMOOTHING * c}
+
+    first = next(iter(data(np.random.default_rng(0))))
+    settings = {
+        "name": name,
+        "data": data,
+        "solve": solve,
+        "units": (Unit((first,), 1, with_image),),
+        "arrays": (first,),
+        "violation": None if residual is None or automatic else violation,
+        "interrupts": True,
+        "single": 1e-3,
+    }
+    return Case(**(settings | changes))
+
+
+def _restore(y: Any, **options: Any) -> Any:
+    return ell12.restore_tv(
+        y,
+        np.diag(np.full(SIDE * SIDE, 0.9, dtype=np.float32 if y.dtype == np.float32 else float)),
+        shape=(SIDE, SIDE),
+        **options,
+    )
+
+
+def _deblur_residual(given: dict[str, Any], image: np.ndarray) -> np.ndarray:
+    def blurred(x: np.ndarray) -> np.ndarray:  # the kernel is symmetric, and so is its own adjoint
+        moved = [np.roll(x, shift, axis) for shift in (1, -1) for axis in (0, 1)]
+        return 0.6 * x + 0.1 * sum(moved)
+
+    return blurred(blurred(image) - given["image"])
+
+
+def _denoise(name: str = "denoise_tv", solver: Any = None, max_iter: int = 5000, **changes: Any) -> Case:
+    options = {"max_iter": max_iter} | ({} if solver is None else {"solver": solver})
+    return _image(
+        name,
+        lambda random: {"image": picture(random)},
+        lambda image, **given: ell12.denoise_tv(image, **options | given),
+        lambda given, image: image - given["image"],
+        **changes,
+    )
+
+
+def _colour() -> Case:
+    def call(image: Any, **given: Any) -> Any:
+        return ell12.denoise_tv(image, channel_axis=-1, **given)
+
+    return _image("denoise_tv", _colours, call, orders=(Order({"image": 2}, 2),))
+
+
+def _penalty() -> Case:
+    """The value of the penalty, and its gradient."""
+
+    def solve(x: Any, penalty: Any = None) -> Answer:
+        penalty = penalty or ell12.TotalVariationL12(ALPHA, smoothing=SMOOTHING)
+        return Answer(np.atleast_1d(penalty.value(x)))
+
+    def scaled(c: float) -> dict[str, Any]:
+        return {"penalty": ell12.TotalVariationL12(ALPHA, smoothing=SMOOTHING * c)}
+
+    return Case(
+        name="TotalVariationL12",
+        data=lambda random: {"x": picture(random)},
+        solve=solve,
+        units=(Unit(("x",), 1, scaled),),
+        arrays=("x",),
+        single=0.0,
+    )
+
+
+def _automatic(case: Case) -> Case:
+    return replace(case, violation=None, single=0.0, arrays=(), interrupts=False)
+
+
+IMAGE_CASES = [
+    _denoise(),
+    _colour(),
+    _automatic(_denoise(automatic=True)),
+    _image("deblur_tv", _blurred, ell12.deblur_tv, None),
+    _automatic(_image("deblur_tv", _blurred, ell12.deblur_tv, automatic=True)),
+    _image(
+        "inpaint_tv",
+        _masked,
+        ell12.inpaint_tv,
+        lambda given, image: np.where(given["mask"], image - given["image"], 0.0),
+    ),
+    _automatic(_image("inpaint_tv", _masked, ell12.inpaint_tv, automatic=True)),
+    _image(
+        "reconstruct_mri", _frequencies, lambda data, mask, **o: ell12.reconstruct_mri(data, mask, real=True, **o)
+    ),
+    _image(
+        "restore_tv",
+        _measured,
+        _restore,
+        lambda given, image: 0.9 * (0.9 * image - given["y"].reshape(image.shape)),
+        kinds=("numpy",),
+    ),
+    _denoise("SmoothedGradient", ell12.SmoothedGradient()),
+    _denoise("AlternatingMinimization", ell12.AlternatingMinimization(accelerated=True), tol=0.05),
+    # These minimise the true objective, and slowly: their first steps are compared.
+    _denoise(
+        "TotalVariationDCA",
+        ell12.TotalVariationDCA(inner_max_iter=20),
+        violation=None,
+        max_iter=10,
+        kinds=("numpy",),
+    ),
+    _denoise(
+        "GrowingADMM",
+        ell12.GrowingADMM(),
+        violation=None,
+        max_iter=50,
+        kinds=("numpy",),
+    ),
+    _penalty(),
+]

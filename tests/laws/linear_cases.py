@@ -1,0 +1,483 @@
+"""The cases of sparse vectors: prox, penalties, losses, solvers, paths and estimators."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from tests.laws import certificates
+from tests.laws.case import Answer, Case, Interrupted, Order, Unit, interrupting
+
+import ell12
+
+ALPHA, L2_WEIGHT, TOL = 2.0, 0.5, 1e-9
+ROWS, COLUMNS = 30, 6
+
+
+def linear(random: np.random.Generator) -> dict[str, Any]:
+    """A well-conditioned problem, so that it has one solution; weights are small whole numbers."""
+    A = random.standard_normal((ROWS, COLUMNS)) + 2 * np.eye(ROWS, COLUMNS)
+    x = np.where(np.arange(COLUMNS) < 3, random.uniform(1, 2, COLUMNS), 0)
+    b = A @ x + 0.1 * random.standard_normal(ROWS)
+    return {"A": A, "b": b, "sample_weight": random.integers(0, 4, ROWS).astype(float)}
+
+
+def signs(random: np.random.Generator) -> dict[str, Any]:
+    data = linear(random)
+    return data | {"b": np.where(data["b"] + 2 * random.standard_normal(ROWS) > 0, 1.0, -1.0)}
+
+
+def in_units(penalty: Any, of_x: float, of_value: float) -> Any:
+    """The penalty whose value at ``of_x * x`` is ``of_value`` times that of the given one at x."""
+    slope = of_value / of_x
+    kind = type(penalty).__name__
+    if kind == "NoPenalty":
+        return penalty
+    if kind in ("LogSum", "SpectralLogSum"):
+        return replace(penalty, alpha=penalty.alpha * of_value, theta=penalty.theta * of_x)
+    if kind == "CappedL1":
+        return replace(penalty, alpha=penalty.alpha * slope, theta=penalty.theta * of_x)
+    if kind == "Lp":
+        return replace(penalty, alpha=penalty.alpha * of_value / of_x**penalty.p)
+    if kind == "MCP":
+        return replace(penalty, alpha=penalty.alpha * slope, gamma=penalty.gamma * of_x / slope)
+    if kind == "ColumnsL12":
+        return replace(penalty, alphas=np.asarray(penalty.alphas) * slope, units=None)
+    if kind == "TotalVariationL12":
+        return replace(penalty, alpha=penalty.alpha * slope, smoothing=penalty.smoothing * of_x)
+    return replace(penalty, alpha=penalty.alpha * slope)
+
+
+# Proximal maps
+
+
+def _prox(name: str, call: Any, power: int = 1, columns: bool = True, shape: tuple[int, ...] = (7,)) -> Case:
+    argument = "Z" if "spectral" in name else "z"
+
+    def solve(t: Any = 0.7, **data: Any) -> Answer:
+        return Answer(call(data[argument], t))
+
+    axes = (Order({argument: 0}, 0),) + ((Order({argument: 1}, 1),) if len(shape) > 1 else ())
+    return Case(
+        name=name,
+        data=lambda random: {argument: random.standard_normal(shape) * 2},
+        solve=solve,
+        units=(Unit((argument,), power, lambda c: {"t": 0.7 * c}),),
+        orders=axes if columns else (),
+        arrays=(argument,),
+        single=1e-5,
+    )
+
+
+GROUPS = np.array([0, 0, 1, 1, 1, 2, 2])
+PROX = [
+    _prox("prox_l12", ell12.prox_l12),
+    _prox(
+        "prox_l12", lambda z, t: ell12.prox_l12(z, t, l2_weight=0.5, weights=[1, 2, 3, 0.5], axis=1), shape=(5, 4)
+    ),
+    _prox("prox_l12_groups", lambda z, t: ell12.prox_l12_groups(z, t, GROUPS), columns=False),
+    _prox("prox_l12_iterative", lambda z, t: ell12.prox_l12_iterative(z, t)[0]),
+    _prox("prox_l12_spectral", ell12.prox_l12_spectral, shape=(4, 3)),
+    _prox("moreau_l12", lambda z, t: np.atleast_1d(ell12.moreau_l12(z, t)), power=2, columns=False),
+]
+PROX[1] = replace(PROX[1], orders=(Order({"z": 0}, 0),))  # the weights belong to the columns
+
+
+# Penalties
+
+PENALTIES = {
+    "L12": ell12.L12(0.8, L2_WEIGHT),
+    "L1": ell12.L1(0.8),
+    "GroupL12": ell12.GroupL12(0.8, GROUPS, L2_WEIGHT),
+    "RowsL12": ell12.RowsL12(0.8, L2_WEIGHT),
+    "ColumnsL12": ell12.ColumnsL12([0.8, 0.5, 0.3], L2_WEIGHT),
+    "SpectralL12": ell12.SpectralL12(0.8, L2_WEIGHT),
+    "LogSum": ell12.LogSum(0.8, 1.5),
+    "CappedL1": ell12.CappedL1(0.8, 1.5),
+    "Lp": ell12.Lp(0.8),
+    "MCP": ell12.MCP(0.8, 3.0),
+    "SpectralLogSum": ell12.SpectralLogSum(0.8, 1.5),
+    "TruncatedNuclear": ell12.TruncatedNuclear(0.8, 1),
+    "NoPenalty": ell12.NoPenalty(),
+}
+MATRICES = ("RowsL12", "ColumnsL12", "SpectralL12", "SpectralLogSum", "TruncatedNuclear")
+
+
+def _penalty(name: str) -> Case:
+    penalty, shape = PENALTIES[name], (7, 3) if name in MATRICES else (7,)
+
+    def value_and_prox(x: Any, penalty: Any = penalty, unit: float = 1.0) -> Answer:
+        """The prox, and behind it the value in the square of the unit, times the unit of x."""
+        moved = np.ravel(ell12.backend.as_numpy(penalty.prox(x, 0.7)))
+        return Answer(np.append(moved, penalty.value(x) / unit))
+
+    return Case(
+        name=name,
+        data=lambda random: {"x": random.standard_normal(shape) * 2},
+        solve=value_and_prox,
+        units=(Unit(("x",), 1, lambda c: {"penalty": in_units(penalty, c, c * c), "unit": c}),),
+        arrays=("x",),
+        refused=() if name == "NoPenalty" else ("masked", "strings", "objects"),  # it never looks at x
+        single=0.0,
+    )
+
+
+# Losses and solvers
+
+
+def _minimize(
+    name: str,
+    loss: str = "squared",
+    penalty: Any = None,
+    solver: Any = None,
+    *,
+    streamed: bool = False,
+    sparse: bool = True,
+    weights: bool = True,
+    **changes: Any,
+) -> Case:
+    """The minimum of a loss and a penalty by a solver; ``shared`` is the loss of an earlier call."""
+    penalty = ell12.L12(ALPHA, L2_WEIGHT) if penalty is None else penalty
+    kind = {"squared": ell12.SquaredLoss, "logistic": ell12.LogisticLoss, "huber": ell12.HuberLoss}[loss]
+
+    def make_loss(A: Any, b: Any, sample_weight: Any, **options: Any) -> Any:
+        if not streamed:
+            return kind(A, b, sample_weight=sample_weight, **options)
+        half = ROWS // 2
+        parts = [(A[:half], b[:half], sample_weight[:half]), (A[half:], b[half:], sample_weight[half:])]
+        return ell12.StreamedLoss(parts, kind, scale=1.0, **options)
+
+    def solve(
+        A: Any,
+        b: Any,
+        sample_weight: Any = None,
+        penalty: Any = penalty,
+        interrupt_at: int | None = None,
+        shared: Any = None,
+        tol: float = TOL,
+        **options: Any,
+    ) -> Answer:
+        if sample_weight is None:
+            sample_weight = np.ones(A.shape[0])
+        problem = make_loss(A, b, sample_weight, **options) if shared is None else shared
+        chosen = solver() if callable(solver) else solver
+        stop = interrupting(interrupt_at)
+        result = ell12.minimize(problem, penalty, solver=chosen, tol=tol, max_iter=5000, stop=stop)
+        return Answer(result.x, result.n_iter, result.converged, result)
+
+    def violation(data: dict[str, Any], answer: Answer) -> float:
+        A, b, x = data["A"], data["b"], np.asarray(answer.value)
+        root = np.sqrt(data["sample_weight"])
+        if loss == "squared":
+            gradient = certificates.slope_of(loss, root[:, None] * A, root * b, x)
+        else:
+            repeated = np.repeat(np.arange(ROWS), data["sample_weight"].astype(int))
+            gradient = certificates.slope_of(loss, A[repeated], b[repeated], x)
+        return certificates.l12(x, gradient, penalty.alpha, penalty.l2_weight) / (penalty.alpha * TOL)
+
+    def of_b(c: float) -> dict[str, Any]:
+        return {"penalty": in_units(penalty, c, c * c)} | ({"delta": 1.35 * c} if loss == "huber" else {})
+
+    units = [Unit(("A",), -1, lambda c: {"penalty": in_units(penalty, 1 / c, 1.0)})]
+    units += [Unit(("b",), 1, of_b)] if loss != "logistic" else []
+    named = {"A": r"A", "b": r"b"} | ({name: rf"chunk 0: {name}" for name in "Ab"} if streamed else {})
+    settings = {
+        "name": name,
+        "data": signs if loss == "logistic" else linear,
+        "solve": solve,
+        "units": tuple(units),
+        "orders": (Order({"A": 0, "b": 0, "sample_weight": 0}), Order({"A": 1}, 0)),
+        "weights": ("A", "b") if weights and not streamed else (),
+        "kinds": ("numpy",) if streamed else ("numpy", "tensor"),
+        "sparse": ("A",) if sparse and not streamed else (),
+        "arrays": ("A", "b", "sample_weight"),
+        "named": named,
+        "violation": violation if hasattr(penalty, "l2_weight") else None,
+        "interrupts": True,
+        "single": 3e-4,
+        "loose": {"tol": 1e-4},
+        "shared": None if streamed else make_loss,
+    }
+    return Case(**(settings | changes))
+
+
+def _with_slope(phi: Any) -> Any:
+    """The violation of a squared loss with a penalty that is a sum of phi(|x_i|), by its derivative."""
+
+    def violation(data: dict[str, Any], answer: Answer) -> float:
+        root = np.sqrt(data["sample_weight"])
+        gradient = certificates.slope_of("squared", root[:, None] * data["A"], root * data["b"], answer.value)
+        return certificates.separable(phi)(answer.value, gradient) / (0.8 * TOL)
+
+    return violation
+
+
+MINIMIZE = [
+    _minimize("minimize"),
+    _minimize("SquaredLoss"),
+    _minimize("LogisticLoss", "logistic"),
+    _minimize("HuberLoss", "huber"),
+    _minimize("StreamedLoss", streamed=True),
+    _minimize("L1", penalty=ell12.L1(ALPHA)),
+    _minimize("LogSum", penalty=PENALTIES["LogSum"], violation=_with_slope(lambda s: 0.8 / (1.5 + s))),
+    _minimize(
+        "CappedL1", penalty=PENALTIES["CappedL1"], violation=_with_slope(lambda s: np.where(s < 1.5, 0.8, 0))
+    ),
+    _minimize("MCP", penalty=PENALTIES["MCP"], violation=_with_slope(lambda s: np.maximum(0.8 - s / 3, 0))),
+    _minimize("ProximalGradient", solver=ell12.ProximalGradient()),
+    _minimize("FISTA", penalty=ell12.L1(ALPHA), solver=ell12.FISTA()),
+    _minimize("NonmonotoneAPG", solver=ell12.NonmonotoneAPG()),
+    _minimize("NonmonotoneAPG", "logistic", solver=ell12.NonmonotoneAPG(step="backtracking")),
+    _minimize("SequentialConvex", solver=ell12.SequentialConvex()),
+    _minimize("DCA", solver=ell12.DCA()),
+    _minimize("SupportNewton", solver=ell12.SupportNewton()),
+    _minimize("SupportNewton", "huber", solver=ell12.SupportNewton()),
+    _minimize("ProxSVRG", solver=ell12.ProxSVRG(batch_size=8)),
+    _minimize("SAGA", solver=ell12.SAGA(batch_size=8)),
+    _minimize("WorkingSet", solver=ell12.WorkingSet(), kinds=("numpy",)),
+    _minimize("WorkingSet", "logistic", solver=ell12.WorkingSet(), kinds=("numpy",)),
+]
+
+
+def _quadratic() -> Case:
+    def solve(G: Any, c: Any, alpha: float = ALPHA, interrupt_at: int | None = None, **_: Any) -> Answer:
+        stop = interrupting(interrupt_at)
+        result = ell12.minimize(ell12.QuadraticLoss(G, c), ell12.L12(alpha, L2_WEIGHT), tol=TOL, stop=stop)
+        return Answer(result.x, result.n_iter, result.converged, result)
+
+    def data(random: np.random.Generator) -> dict[str, Any]:
+        given = linear(random)
+        return {"G": given["A"].T @ given["A"], "c": given["A"].T @ given["b"]}
+
+    def violation(data: dict[str, Any], answer: Answer) -> float:
+        gradient = data["G"] @ answer.value - data["c"]
+        return certificates.l12(answer.value, gradient, ALPHA, L2_WEIGHT) / (ALPHA * TOL)
+
+    return Case(
+        name="QuadraticLoss",
+        data=data,
+        solve=solve,
+        units=(
+            Unit(("c",), 1, lambda c: {"alpha": ALPHA * c}),
+            Unit(("G", "c"), 0, lambda c: {"alpha": ALPHA * c}),
+        ),
+        kinds=("numpy",),
+        arrays=("G", "c"),
+        violation=violation,
+        interrupts=True,
+        single=0.0,
+    )
+
+
+def _stationarity() -> Case:
+    def solve(A: Any, b: Any, sample_weight: Any = None, penalty: Any = None) -> Answer:
+        penalty = penalty or ell12.L12(ALPHA, L2_WEIGHT)
+        loss = ell12.SquaredLoss(A, b, sample_weight=sample_weight)
+        return Answer(np.atleast_1d(ell12.stationarity(loss, penalty, loss.start())))
+
+    scaled = ell12.L12(ALPHA, L2_WEIGHT)
+    return Case(
+        name="stationarity",
+        data=linear,
+        solve=solve,
+        units=(
+            Unit(("A",), 0, lambda c: {"penalty": in_units(scaled, 1 / c, 1.0)}),
+            Unit(("b",), 0, lambda c: {"penalty": in_units(scaled, c, c * c)}),
+        ),
+        orders=(Order({"A": 0, "b": 0, "sample_weight": 0}), Order({"A": 1})),
+        weights=("A", "b"),
+        sparse=("A",),
+        arrays=("A", "b"),
+        single=0.0,
+    )
+
+
+def _columnwise() -> Case:
+    """Three problems side by side, one for each column of b."""
+
+    def data(random: np.random.Generator) -> dict[str, Any]:
+        given = linear(random)
+        return given | {"b": given["b"][:, None] + random.standard_normal((ROWS, 3))}
+
+    penalty = ell12.ColumnsL12([1.0, 2.0, 3.0], L2_WEIGHT)
+
+    def solve(
+        A: Any,
+        b: Any,
+        sample_weight: Any = None,
+        penalty: Any = penalty,
+        interrupt_at: Any = None,
+        tol: float = TOL,
+    ) -> Answer:
+        loss = ell12.SquaredLoss(A, b, sample_weight=sample_weight)
+        stop = interrupting(interrupt_at)
+        result = ell12.minimize(loss, penalty, solver=ell12.ColumnwiseAPG(), tol=tol, stop=stop)
+        return Answer(result.x, result.n_iter, result.converged, result)
+
+    def violation(data: dict[str, Any], answer: Answer) -> float:
+        root = np.sqrt(data["sample_weight"])
+        A, B = root[:, None] * data["A"], root[:, None] * data["b"]
+        gradient = A.T @ (A @ answer.value - B)
+        columns = zip(answer.value.T, gradient.T, (1.0, 2.0, 3.0), strict=True)
+        return max(certificates.l12(x, g, a, L2_WEIGHT) / (a * TOL) for x, g, a in columns)
+
+    return Case(
+        name="ColumnwiseAPG",
+        data=data,
+        solve=solve,
+        units=(
+            Unit(("A",), -1, lambda c: {"penalty": in_units(penalty, 1 / c, 1.0)}),
+            Unit(("b",), 1, lambda c: {"penalty": in_units(penalty, c, c * c)}),
+        ),
+        orders=(Order({"A": 0, "b": 0, "sample_weight": 0}), Order({"A": 1}, 0)),
+        weights=("A", "b"),
+        sparse=("A",),
+        arrays=("A", "b"),
+        violation=violation,
+        interrupts=True,
+        single=3e-4,
+        loose={"tol": 1e-4},
+    )
+
+
+# Paths and estimators
+
+
+def _penalty_path() -> Case:
+    """Strengths of a penalty of another kind, with their automatic grid."""
+
+    def solve(
+        A: Any, b: Any, sample_weight: Any = None, tol: float = TOL, penalty: Any = PENALTIES["MCP"]
+    ) -> Answer:
+        loss = ell12.SquaredLoss(A, b, sample_weight=sample_weight)
+        alphas, coefs, results = ell12.penalty_path(loss, penalty, n_alphas=3, eps=0.1, tol=tol)
+        converged = all(result.converged for result in results)
+        return Answer(coefs, sum(result.n_iter for result in results), converged, alphas)
+
+    return Case(
+        name="penalty_path",
+        data=linear,
+        solve=solve,
+        orders=(Order({"A": 0, "b": 0, "sample_weight": 0}), Order({"A": 1}, 0)),
+        weights=("A", "b"),
+        sparse=("A",),
+        arrays=("A", "b", "sample_weight"),
+        single=1e-3,
+        loose={"tol": 1e-4},
+    )
+
+
+def _path() -> Case:
+    def solve(A: Any, b: Any, sample_weight: Any = None, **options: Any) -> Answer:
+        given = {"n_alphas": 3, "eps": 0.1, "l2_weight": L2_WEIGHT, "tol": TOL} | options
+        alphas, coefs, results = ell12.l12_path(A, b, sample_weight=sample_weight, **given)
+        converged = all(result.converged for result in results)
+        return Answer(coefs, sum(result.n_iter for result in results), converged, alphas)
+
+    def violation(data: dict[str, Any], answer: Answer) -> float:
+        n = data["sample_weight"].sum()
+        root = np.sqrt(data["sample_weight"] / n)
+        A, b = root[:, None] * data["A"], root * data["b"]
+        pairs = zip(answer.value.T, answer.result, strict=True)
+        return max(certificates.l12(x, A.T @ (A @ x - b), a, L2_WEIGHT) / (a * TOL) for x, a in pairs)
+
+    return Case(
+        name="l12_path",
+        data=linear,
+        solve=solve,
+        units=(Unit(("A",), -1), Unit(("b",), 1)),
+        orders=(Order({"A": 0, "b": 0, "sample_weight": 0}), Order({"A": 1}, 0)),
+        weights=("A", "b"),
+        sparse=("A",),
+        arrays=("A", "b", "sample_weight"),
+        named={"A": "X", "b": "y"},
+        violation=violation,
+        single=1e-3,
+        loose={"tol": 1e-4},
+    )
+
+
+def _estimator(name: str, **settings: Any) -> Case:
+    """Coefficients and intercepts of a fit; folds travel with the rows."""
+    classifies, chooses = "Classifier" in name, name.endswith("CV")
+    grid = {"n_alphas": 3, "eps": 0.1} if chooses else {"alpha": 0.05 if classifies else 0.1}
+
+    def data(random: np.random.Generator) -> dict[str, Any]:
+        given = signs(random) if classifies else linear(random)
+        given["b"] = given["b"].astype(int) if classifies else given["b"] + 3
+        return given | {"fold": np.arange(ROWS) % 2}
+
+    def solve(
+        A: Any, b: Any, fold: Any, sample_weight: Any = None, interrupt_at: Any = None, **options: Any
+    ) -> Answer:
+        given = {"l2_weight": L2_WEIGHT, "tol": TOL} | grid | settings | options
+        if chooses:
+            given["cv"] = [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in (0, 1)]
+        if interrupt_at is not None:
+            given["solver"] = Interrupted(ell12.NonmonotoneAPG(), interrupt_at)
+        model = getattr(ell12, name)(**given).fit(A, b, sample_weight=sample_weight)
+        value = np.append(np.ravel(model.coef_), np.ravel(model.intercept_))
+        return Answer(value, int(np.max(model.n_iter_)), None, model)
+
+    def violation(data: dict[str, Any], answer: Answer) -> float:
+        """Of the coefficients, and of the intercept, which is not penalised."""
+        A, b, w = data["A"], data["b"].astype(float), data["sample_weight"]
+        repeated = np.repeat(np.arange(ROWS), w.astype(int))
+        A, b = np.column_stack([A, np.ones(ROWS)])[repeated], b[repeated]
+        alpha = answer.result.alpha_ if chooses else grid["alpha"]
+        kind = "logistic" if classifies else "squared"
+        gradient = certificates.slope_of(kind, A, b, answer.value) / w.sum()
+        coef = certificates.l12(answer.value[:-1], gradient[:-1], alpha, L2_WEIGHT)
+        return max(coef, abs(gradient[-1])) / (alpha * TOL)
+
+    def with_alpha(c: float) -> dict[str, Any]:
+        return {} if chooses else {"alpha": c * grid["alpha"]}
+
+    rows = {"A": 0, "b": 0, "sample_weight": 0, "fold": 0}
+    return Case(
+        name=name,
+        data=data,
+        solve=solve,
+        units=() if classifies else (Unit(("b",), 1, with_alpha),),
+        orders=(Order(rows),),
+        weights=("A", "b", "fold"),
+        kinds=("numpy", "tensor"),
+        sparse=("A",),
+        frames=("A",),
+        arrays=("A", "sample_weight") if classifies else ("A", "b", "sample_weight"),
+        named={"A": "X", "b": "y"},
+        violation=violation,
+        interrupts=not chooses,
+        single=1e-3,
+        loose={"tol": 1e-4},
+    )
+
+
+def _coefficients(case: Case) -> Case:
+    """The same without an intercept, so that the laws of columns and of their units can be stated."""
+    solve = case.solve
+
+    def without(**data: Any) -> Answer:
+        answer = solve(**data, fit_intercept=False)
+        return replace(answer, value=np.ravel(answer.result.coef_))
+
+    scale = case.units[0].options if case.units else lambda c: {} if "CV" in case.name else {"alpha": 0.05 * c}
+    units = (Unit(("A",), -1, scale), *case.units)
+    order = (*case.orders, Order({"A": 1}, 0))
+    return replace(case, solve=without, units=units, orders=order, violation=None, interrupts=False, arrays=())
+
+
+_WITH = [_estimator(name) for name in ("L12Regressor", "L12Classifier", "L12RegressorCV", "L12ClassifierCV")]
+LINEAR_CASES = [
+    *PROX,
+    *map(_penalty, PENALTIES),
+    *MINIMIZE,
+    _quadratic(),
+    _stationarity(),
+    _columnwise(),
+    _path(),
+    _penalty_path(),
+    *_WITH,
+    *map(_coefficients, _WITH),
+]

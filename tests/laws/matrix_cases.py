@@ -1,0 +1,186 @@
+"""The cases of matrices: completions, their engines, paths and the imputer."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from tests.laws import certificates
+from tests.laws.case import Answer, Case, Interrupted, Order, Unit, interrupting
+
+import ell12
+
+ALPHA, TOL, SHAPE = 1.0, 1e-7, (14, 10)
+
+
+def ratings(random: np.random.Generator) -> dict[str, Any]:
+    """A matrix of rank two with noise, of which two thirds are known; NaN is what is not."""
+    X = random.standard_normal((SHAPE[0], 2)) @ random.standard_normal((2, SHAPE[1]))
+    X += 0.05 * random.standard_normal(SHAPE)
+    return {"X": np.where(random.random(SHAPE) < 0.35, np.nan, X)}
+
+
+def _gradient(X: np.ndarray, found: np.ndarray) -> np.ndarray:
+    return np.where(np.isnan(X), 0.0, found - np.nan_to_num(X))
+
+
+def _l12_violation(data: dict[str, Any], answer: Answer, l2_weight: float = 0.5) -> float:
+    def slopes(s: np.ndarray) -> Any:
+        return ALPHA * (1 - l2_weight * s / np.linalg.norm(s)), ALPHA
+
+    found = answer.numbers
+    return certificates.spectral(found, _gradient(data["X"], found), slopes) / (ALPHA * TOL)
+
+
+BOTH_WAYS = (Order({"X": 0}, 0), Order({"X": 1}, 1))
+
+
+def _completion(name: str, engine: Any = "auto", penalty: Any = None, **changes: Any) -> Case:
+    def solve(X: Any, alpha: Any = ALPHA, interrupt_at: int | None = None, **options: Any) -> Answer:
+        given = {"tol": TOL, "max_iter": 3000, "l2_weight": 0.5, "engine": engine} | options
+        if interrupt_at is not None:
+            given["stop"] = interrupting(interrupt_at)
+        if penalty is not None:
+            given["penalty"] = replace(penalty, alpha=penalty.alpha * alpha)
+            alpha = 1.0
+        result = ell12.complete_matrix(X, alpha, **given)
+        return Answer(result.to_array(), result.n_iter, result.converged, result)
+
+    settings = {
+        "name": name,
+        "data": ratings,
+        "solve": solve,
+        "units": (Unit(("X",), 1, lambda c: {"alpha": ALPHA * c}),),
+        "orders": BOTH_WAYS,
+        "arrays": ("X",),
+        "refused": ("strings", "objects"),  # a mask says what is not known
+        "frames": ("X",),
+        "violation": _l12_violation,
+        "interrupts": True,
+        "single": 3e-3,
+        "loose": {"tol": 1e-3},
+    }
+    return Case(**(settings | changes))
+
+
+def _loss() -> Case:
+    """A loss of known entries, minimised by `minimize` itself."""
+
+    def solve(
+        X: Any, alpha: float = ALPHA, shared: Any = None, interrupt_at: Any = None, tol: float = TOL
+    ) -> Answer:
+        loss = ell12.CompletionLoss(ell12.as_observed(X)) if shared is None else shared
+        stop, solver = interrupting(interrupt_at), ell12.BlockAPG()
+        result = ell12.minimize(loss, ell12.SpectralL12(alpha, 0.5), solver=solver, tol=tol, stop=stop)
+        return Answer(result.x.to_array(), result.n_iter, result.converged, result)
+
+    return replace(
+        _completion("CompletionLoss"), solve=solve, shared=lambda X: ell12.CompletionLoss(ell12.as_observed(X))
+    )
+
+
+def _observed() -> Case:
+    def solve(X: Any) -> Answer:
+        observed = ell12.as_observed(X)
+        return Answer(observed.sparse().toarray())
+
+    return Case(
+        name="as_observed",
+        data=ratings,
+        solve=solve,
+        units=(Unit(("X",), 1),),
+        orders=BOTH_WAYS,
+        kinds=("numpy",),
+        arrays=("X",),
+        refused=("strings", "objects"),
+        frames=("X",),
+        single=1e-6,
+    )
+
+
+def _low_rank() -> Case:
+    """The product with a vector of a matrix that is kept as its factors."""
+
+    def data(random: np.random.Generator) -> dict[str, Any]:
+        U, s, Vt = np.linalg.svd(random.standard_normal((6, 4)), full_matrices=False)
+        return {"U": U, "s": s, "V": Vt.T.copy()}
+
+    return Case(
+        name="LowRank",
+        data=data,
+        solve=lambda U, s, V: Answer(ell12.LowRank(U, s, V).to_array()),
+        units=(Unit(("s",), 1),),
+        orders=(Order({"U": 0}, 0), Order({"V": 0}, 1), Order({"U": 1, "s": 0, "V": 1})),
+        kinds=("numpy", "tensor"),
+        arrays=("U", "s", "V"),
+        single=1e-5,
+    )
+
+
+def _path() -> Case:
+    def solve(X: Any, interrupt_at: Any = None, **options: Any) -> Answer:
+        given = {
+            "n_alphas": 3,
+            "eps": 0.1,
+            "held_out": 0,
+            "l2_weight": 0.5,
+            "tol": TOL,
+            "max_iter": 3000,
+        } | options
+        if interrupt_at is not None:
+            given["stop"] = interrupting(interrupt_at)
+        path = ell12.completion_path(X, **given)
+        converged = all(result.converged for result in path.results)
+        steps = sum(result.n_iter for result in path.results)
+        return Answer(path.results[-1].to_array(), steps, converged, path.results[-1])
+
+    return replace(_completion("completion_path"), solve=solve, units=(Unit(("X",), 1),), violation=None)
+
+
+def _imputer(name: str = "L12Imputer", **settings: Any) -> Case:
+    def solve(X: Any, interrupt_at: Any = None) -> Answer:
+        given = {"random_state": 0, "n_alphas": 4} | settings
+        if interrupt_at is not None:
+            given["engine"] = Interrupted(ell12.BlockAPG(), interrupt_at)
+        model = ell12.L12Imputer(**given)
+        return Answer(model.fit_transform(X), 0, None, model)
+
+    orders = () if settings.get("alpha") is None else BOTH_WAYS  # what is held out depends on the order
+    return Case(
+        name=name,
+        data=ratings,
+        solve=solve,
+        units=(Unit(("X",), 1, lambda c: {}),),
+        orders=orders,
+        arrays=("X",),
+        refused=("strings", "objects"),
+        frames=("X",),
+        single=0.0,
+    )
+
+
+def _truncated(data: dict[str, Any], answer: Answer) -> float:
+    """The largest singular value is free, the others cost alpha each."""
+
+    def slopes(s: np.ndarray) -> Any:
+        return np.where(np.arange(s.size) < 1, 0.0, ALPHA), ALPHA
+
+    return certificates.spectral(answer.numbers, _gradient(data["X"], answer.numbers), slopes) / (ALPHA * TOL)
+
+
+MATRIX_CASES = [
+    _observed(),
+    _low_rank(),
+    _loss(),
+    _completion("complete_matrix"),
+    _completion("BlockAPG", ell12.BlockAPG()),
+    _completion("FactoredAPG", ell12.FactoredAPG(), kinds=("numpy",)),
+    _completion("AlternatingLeastSquares", ell12.AlternatingLeastSquares(8), kinds=("numpy",)),
+    _completion("FullSVD", ell12.FullSVD()),
+    _completion("MatrixSequentialConvex", ell12.MatrixSequentialConvex()),
+    _completion("MatrixDCA", ell12.MatrixDCA()),
+    _completion("TruncatedNuclear", penalty=ell12.TruncatedNuclear(ALPHA, 1), violation=_truncated),
+    _path(),
+    _imputer(),
+]
