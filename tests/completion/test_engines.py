@@ -253,7 +253,7 @@ def test_half_and_extended_precision_become_single_and_double(dtype, kept, engin
 @pytest.mark.parametrize("n_threads", [1, 3])
 def test_compiled_rows_agree_with_plain_ones(dtype, n_threads, monkeypatch):
     pytest.importorskip("numba")
-    monkeypatch.setattr(sweeps, "COMPILED_FROM", 1)
+    monkeypatch.setattr(sweeps, "COMPILED_ROWS_FROM", 1)
     loss, random = noisy((400, 30), known=0.4), np.random.default_rng(0)
     observed = loss.observed
     H, prior = random.standard_normal((30, 6)).astype(dtype), random.standard_normal((400, 6)).astype(dtype)

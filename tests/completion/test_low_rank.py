@@ -82,7 +82,7 @@ def test_compiled_entries_agree_with_gathered_ones(dtype, monkeypatch):
     random = np.random.default_rng(2)
     W, H = random.standard_normal((40, 7)).astype(dtype), random.standard_normal((30, 7)).astype(dtype)
     rows, columns = random.integers(0, 40, 500).astype(np.int32), random.integers(0, 30, 500).astype(np.int32)
-    monkeypatch.setattr(low_rank, "COMPILED_FROM", 1)
+    monkeypatch.setattr(low_rank, "COMPILED_SUMS_FROM", 1)
     found = sums_of_products(np.asfortranarray(W), H[::-1], rows, columns)
     expected = gathered_sums_of_products(W, H[::-1], rows, columns)
     assert found.dtype == dtype

@@ -6,7 +6,7 @@ import scipy.sparse
 
 import ell12.operators.columns
 from ell12.operators import select_columns
-from ell12.operators.columns import PATIENCE, ColumnStore
+from ell12.operators.columns import GATHER_AFTER, ColumnStore
 
 
 def matrix(seed=0, m=30, n=20):
@@ -77,7 +77,7 @@ def test_the_columns_of_a_gram_matrix_serve_products_too(monkeypatch):
 
 
 def test_what_is_not_used_is_let_go(monkeypatch):
-    monkeypatch.setattr(ell12.operators.columns, "SPARE", 4)
+    monkeypatch.setattr(ell12.operators.columns, "UNUSED_COLUMNS", 4)
     A, weight = matrix()
     store = ColumnStore(A)
     store.gram(weight, np.arange(15))
@@ -148,9 +148,9 @@ def test_the_matrix_is_read_only_when_many_new_columns_come():
     assert Spy.products == 0
     other = x.copy()
     other[unused[5:7]] = 1.0
-    for _ in range(PATIENCE + 10):
+    for _ in range(GATHER_AFTER + 10):
         store.product(other)
-    assert 0 < Spy.products <= PATIENCE
+    assert 0 < Spy.products <= GATHER_AFTER
 
 
 def test_dense_and_zero_vectors():

@@ -323,7 +323,7 @@ def test_the_iterative_method_takes_weights():
 def compiled(monkeypatch):
     """Compiled loops for arrays of every size."""
     module = pytest.importorskip("ell12.prox.compiled", reason="numba is not installed")
-    monkeypatch.setattr(ell12.prox.kernel, "COMPILED_FROM", 1)
+    monkeypatch.setattr(ell12.prox.kernel, "COMPILED_PROX_FROM", 1)
     return module
 
 

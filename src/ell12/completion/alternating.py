@@ -70,7 +70,7 @@ class AlternatingLeastSquares:
             x = sweep(x) if x.rank else x
             point = loss.point(x)
             gradient = loss.gradient(point)
-            tangent = _Tangent(x, gradient, penalty)
+            tangent = _SharedSpaces(x, gradient, penalty)
             kept = tangent.worth_keeping()
             optimality = tangent.violation()
             changed = None
@@ -85,7 +85,7 @@ class AlternatingLeastSquares:
             yield Iterate(point, value, optimality, capped=x.rank == max_rank)
 
 
-class _Tangent:
+class _SharedSpaces:
     """What the gradient says within the spaces of x."""
 
     def __init__(self, x: LowRank, gradient: Any, penalty: SpectralL12) -> None:

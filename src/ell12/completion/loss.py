@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from ell12.backend import inner, is_numpy
 from ell12.completion.low_rank import LowRank
 from ell12.completion.observed import Observed, as_observed
-from ell12.completion.sweeps import Sweep
+from ell12.completion.sweeps import RowSweep
 from ell12.protocols import Array, Loss, Point
 
 
@@ -130,8 +130,8 @@ class CompletionLoss(KnownEntriesLoss):
         """The known entries themselves, from wherever a step of length 1 begins."""
         return self.observed.values if length == 1 else super().after_step(prediction, length)
 
-    def make_sweep(self, penalty: Any, n_threads: int) -> Sweep:
+    def make_sweep(self, penalty: Any, n_threads: int) -> RowSweep:
         """One pass over the rows and one over the columns."""
         if not is_numpy(self.observed.values):
             raise TypeError("alternating least squares works on NumPy arrays; use BlockAPG for others")
-        return Sweep(self.observed, penalty, n_threads)
+        return RowSweep(self.observed, penalty, n_threads)

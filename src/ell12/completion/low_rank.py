@@ -25,7 +25,7 @@ from ell12.completion.observed import as_real
 from ell12.files import write_atomically
 from ell12.protocols import Array
 
-COMPILED_FROM = 2**16  # Sums over this many products pay for loading the compiled loop.
+COMPILED_SUMS_FROM = 2**16  # Sums over this many products pay for loading the compiled loop.
 CHUNK = 2**22  # A chunk of gathered rows may hold this many numbers.
 
 
@@ -197,7 +197,7 @@ class LowRank:
 
 def sums_of_products(W: Array, H: Array, rows: Array, columns: Array) -> Array:
     """``sum_k W[rows, k] H[columns, k]``: the entries of W H' at pairs, without more than a chunk in memory."""
-    if is_numpy(W) and rows.size * W.shape[1] >= COMPILED_FROM:
+    if is_numpy(W) and rows.size * W.shape[1] >= COMPILED_SUMS_FROM:
         compiled = compiled_loops()
         if compiled is not None:
             return compiled.sums_of_products(W, H, rows, columns)

@@ -20,7 +20,7 @@ from ell12.minimization import Status
 from ell12.path import alpha_grid
 
 RATINGS_BELOW = 0.25  # A matrix with a smaller share of known entries is taken for ratings, not for a table.
-PATIENCE = 3  # A path ends when this many alphas in a row have not brought a better error.
+FRUITLESS_ALPHAS = 3  # A path ends when this many alphas in a row have not brought a better error.
 # Fewer hidden entries than ENOUGH judge badly: others are then hidden in turn, at most MOST_SPLITS times in all.
 ENOUGH, MOST_SPLITS = 10_000, 3
 TOL, MAX_ITER = 5e-2, 100  # Errors on hidden entries settle long before a stationary point is reached.
@@ -186,7 +186,7 @@ def _path(
     """The path of the first split with the errors of all, as far as all reach; and whether Ctrl-C ended it."""
     paths = []
     for train, hidden in splits:
-        paths.append(completion_path(train, alphas=alphas, held_out=hidden, patience=PATIENCE, **settings))
+        paths.append(completion_path(train, alphas=alphas, held_out=hidden, patience=FRUITLESS_ALPHAS, **settings))
         if paths[-1].results[-1].status is Status.STOPPED:
             break
     reach = min(len(path.alphas) for path in paths)

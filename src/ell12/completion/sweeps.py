@@ -13,13 +13,13 @@ from ell12.completion.observed import Observed
 from ell12.penalties import SpectralL12
 from ell12.protocols import Array
 
-COMPILED_FROM = 2**11  # A sweep over this many rows and known entries pays for loading the compiled loop.
+COMPILED_ROWS_FROM = 2**11  # A sweep over this many rows and known entries pays for loading the compiled loop.
 # A sum of squares may be wrong by this many roundings. With none allowed for, 3 of 48 float32 runs at alpha 1e-6
 # met a matrix that is not positive; with one, no run did. Ten leave room.
 ROUNDINGS = 10
 
 
-class Sweep:
+class RowSweep:
     """One pass over the rows and one over the columns."""
 
     def __init__(self, observed: Observed, penalty: SpectralL12, n_threads: int) -> None:
@@ -62,7 +62,7 @@ def solve_rows(
     starts: Array, columns: Array, values: Array, H: Array, ridge: Array, prior: Array, n_threads: int = 1
 ) -> Array:
     """Solve ``(H_i'H_i + diag(ridge)) w_i = H_i'o_i + prior_i`` for each row i."""
-    compiled = compiled_loops() if values.size + starts.size >= COMPILED_FROM else None
+    compiled = compiled_loops() if values.size + starts.size >= COMPILED_ROWS_FROM else None
     if compiled is None:
         return plainly_solved_rows(starts, columns, values, H, ridge, prior)
     out, H = np.array(prior, dtype=H.dtype, order="C"), np.ascontiguousarray(H)

@@ -30,7 +30,7 @@ from ell12.protocols import Array, Point
 ELSEWHERE = "what is as long as the ratings stays on the workers; use AlternatingLeastSquares"
 SOLVED_AT_ONCE = 2**16  # The equations of this many columns are in memory at a time.
 # More rows or columns than this, and than 1000 for each rating, are keys of another kind and no numbers from 0.
-FEW, SPREAD = 2**20, 1000
+FEW_ROWS, SPREAD = 2**20, 1000
 
 
 def completion_loss(
@@ -127,7 +127,7 @@ class DistributedCompletionLoss(MatrixLoss):
 
     def __init__(self, blocks: Blocks, shape: tuple[int | None, int | None] = (None, None)) -> None:
         self.observed: Any = RemoteEntries.of(blocks, shape)
-        self._kept: list[_Evaluation] = []
+        self._kept: list[_MatrixEvaluation] = []
 
     @property
     def passes(self) -> int:
@@ -158,7 +158,7 @@ class DistributedCompletionLoss(MatrixLoss):
         """The sweep of `ell12.AlternatingLeastSquares`, on the workers."""
         return RemoteSweep(self.observed, penalty)
 
-    def _evaluation(self, x: LowRank) -> _Evaluation:
+    def _evaluation(self, x: LowRank) -> _MatrixEvaluation:
         for known in self._kept:
             if known.x is x:
                 return known
@@ -176,7 +176,7 @@ class Elsewhere:
 
 
 @dataclass(frozen=True, eq=False)
-class _Evaluation:
+class _MatrixEvaluation:
     """The loss at X, and its gradient's products with the factors of X."""
 
     x: LowRank
@@ -209,7 +209,7 @@ class RemoteEntries:
         m = shape[0] if shape[0] is not None else 1 + max(int(held.max(initial=-1)) for held in rows)
         n = shape[1] if shape[1] is not None else 1 + last.last
         for name, given, own in (("rows", shape[0], m), ("columns", shape[1], n)):
-            if given is None and own > FEW + SPREAD * count:
+            if given is None and own > FEW_ROWS + SPREAD * count:
                 raise ValueError(
                     f"the numbers of {name} run up to {own - 1} for {count} ratings: count them from 0, as"
                     " pandas.factorize does, or give the shape"
@@ -234,7 +234,7 @@ class RemoteEntries:
     def sparse(self) -> RemoteResidual:
         """The known entries as a matrix: what the zero matrix leaves, with the other sign."""
         zero = LowRank.zeros(self.shape, like=self.values)
-        return RemoteResidual(self, _Evaluation(zero, math.nan, zero.U, zero.V), sign=-1.0)
+        return RemoteResidual(self, _MatrixEvaluation(zero, math.nan, zero.U, zero.V), sign=-1.0)
 
     def cut(self, W: Array) -> list[Array]:
         """The rows of W that belong to each block."""
@@ -246,11 +246,11 @@ class RemoteEntries:
             out[self.block_rows[number]] = part
         return out
 
-    def evaluate(self, x: LowRank) -> _Evaluation:
+    def evaluate(self, x: LowRank) -> _MatrixEvaluation:
         """One pass."""
         found = self.blocks.total("residual", residual_products, x.s, x.V, each=self.cut(x.U))
         value, right = found.sums
-        return _Evaluation(x, value, self.join(found.rows, np.zeros_like(x.U)), right)
+        return _MatrixEvaluation(x, value, self.join(found.rows, np.zeros_like(x.U)), right)
 
 
 @dataclass(frozen=True, eq=False)
@@ -258,7 +258,7 @@ class RemoteResidual:
     """``sign S(X - O)`` as an operator; its products with the factors of X are known, others are a pass each."""
 
     entries: RemoteEntries
-    at: _Evaluation
+    at: _MatrixEvaluation
     sign: float = 1.0
 
     @property

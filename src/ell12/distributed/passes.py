@@ -13,7 +13,7 @@ from ell12.distributed.failures import active_client, compute
 
 SHORT = 2**16  # bytes
 LARGE_GRAPHS = {"distributed.admin.large-graph-warning-threshold": "1GB"}  # what goes out is no mistake
-FAN_IN = 8  # so many blocks' results are added at a time, on a worker
+FAN_IN = 8  # The results of this number of blocks are added at a time, on a worker.
 
 
 class Blocks:

@@ -145,7 +145,7 @@ def _check_length(shape: tuple[int, ...], rows: int, name: str) -> None:
 
 
 def chunks(values: da.Array | None, count: int = 0) -> Iterator[Delayed | None]:
-    """The chunks of rows, or so many times None.
+    """The chunks of rows, or None in place of each.
 
     Not optimised: a chunk of X that y is made of would be fused into both, and be made twice.
     """

@@ -15,13 +15,13 @@ from ell12.protocols import Array
 # A vector is sparse if fewer than one entry in SPARSE is not zero. The copy of its columns is then at most a
 # quarter of A, and a product with it is at least twice as fast as one with A.
 SPARSE = 4
-# New columns are read from A one by one while they are fewer than one in FEW of those kept: scattered columns cost
+# New columns are read from A one by one while they are fewer than one in SCATTERED of those kept: scattered columns cost
 # about eight times as much as neighbours, so that such a product stays below twice the best.
-FEW = 16
-# Gathering columns costs one or two products with A. After PATIENCE vectors with many new columns it has paid.
-PATIENCE = 8
-# A Gram matrix may hold SPARE columns that are no longer asked for, beside as many as are: 1024 make 8 MB.
-SPARE = 1024
+SCATTERED = 16
+# Gathering columns costs one or two products with A. After GATHER_AFTER vectors with many new columns it has paid.
+GATHER_AFTER = 8
+# A Gram matrix may hold UNUSED_COLUMNS columns that are no longer asked for, beside as many as are: 1024 make 8 MB.
+UNUSED_COLUMNS = 1024
 # Dense columns that came in more blocks than this are put side by side. Each block costs a call for every product,
 # each joining a copy of all kept columns; the number was not tuned.
 JOINED_BEYOND = 4
@@ -53,7 +53,7 @@ class ColumnStore:
 
     def __init__(self, A: Any, most: float = math.inf) -> None:
         self.A, self.most = A, most
-        self._misses = PATIENCE
+        self._misses = GATHER_AFTER
         self._columns = np.empty(0, dtype=np.int64)
         self._position = np.full(input_shape(A)[0], -1)  # of each column of A among those kept
         self._forget()
@@ -63,7 +63,7 @@ class ColumnStore:
         count = int(np.count_nonzero(x))
         if count * SPARSE >= x.size:
             return self.A @ x
-        if self._columns.size and self._columns.size <= 2 * count + SPARSE * FEW:
+        if self._columns.size and self._columns.size <= 2 * count + SPARSE * SCATTERED:
             values = x[self._columns]
             if np.count_nonzero(values) == count:
                 return self._product(values)
@@ -81,7 +81,7 @@ class ColumnStore:
     def gram(self, curvature: Array, columns: Array) -> Array:
         """``A_S' diag(curvature) A_S`` as a dense matrix of A's kind and precision; a fresh copy."""
         new = columns[self._position[columns] < 0]
-        allowed = max(min(2 * columns.size + SPARE, self.most), columns.size)
+        allowed = max(min(2 * columns.size + UNUSED_COLUMNS, self.most), columns.size)
         if not self._is_current(curvature) or self._columns.size + new.size > allowed:
             self._begin(curvature, columns)
         elif new.size:
@@ -118,12 +118,12 @@ class ColumnStore:
     def _product_with_new_columns(self, x: Array) -> Array:
         support = np.flatnonzero(x)
         self._misses += 1
-        if self._misses > PATIENCE:
+        if self._misses > GATHER_AFTER:
             self._misses = 0
             self._forget()
             return self._keep(support) @ x[support]
         new = support[self._position[support] < 0]
-        if not self._blocks or new.size * FEW > self._columns.size or self._columns.size * SPARSE > x.size:
+        if not self._blocks or new.size * SCATTERED > self._columns.size or self._columns.size * SPARSE > x.size:
             return self.A @ x
         return self._product(x[self._columns]) + select_columns(self.A, new) @ x[new]
 

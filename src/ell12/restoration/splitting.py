@@ -51,8 +51,8 @@ class TotalVariationDCA:
         set_numbers(self, "inner_tol", "cg_tol")
         check_counts(least=1, optional=False, inner_max_iter=self.inner_max_iter, cg_max_iter=self.cg_max_iter)
 
-    def iterates(self, loss: Any, penalty: VariationPenalty, start: Point) -> Iterator[Iterate]:
-        """Yield one iterate per convex problem solved."""
+    def iterates(self, loss: Any, penalty: VariationPenalty, start: Point) -> Iterator[Iterate | None]:
+        """Yield one iterate per convex problem solved, and None after each step within one."""
         check_smoothing(penalty, smooths=False, bounded=False)
         automatic = 10 * (penalty.alpha or 0.1) / value_range(start.x, penalty.ndim)
         rho = automatic if self.penalty_weight == "auto" else float(self.penalty_weight)
@@ -66,6 +66,7 @@ class TotalVariationDCA:
                 split.advance(rho, 0.0, slope)
                 if norm(split.x - old) <= self.inner_tol * norm(split.x):
                     break
+                yield None
             point = loss.point(split.x)
             turned = weight * _units(split.steps) - unit
             # Where differences are zero, but for rounding, every vector no longer than one is a subgradient.

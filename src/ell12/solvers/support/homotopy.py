@@ -14,7 +14,7 @@ from ell12.solvers.support.newton import positive_solution
 # Every eighth solution on the path is shown: the objective of each costs two passes over the data.
 KINKS = 8
 # Room for this number of columns is made at once, so that matrices are seldom copied.
-ROOM = 64
+SPARE_ROOM = 64
 # The columns that are the next to enter are gathered this many at a time: one by one would read A as often.
 AHEAD = 8
 # The gradient on the support must follow the strength to this relative accuracy, or the inverse is made anew.
@@ -190,7 +190,7 @@ class _Support:
         self.inverse, self.hessian = np.zeros((0, 0), order="F"), np.zeros((0, 0))
         self.x, self.slope, self.direction = np.zeros((3, 0))
         self.inside = np.zeros(0, dtype=bool)
-        self._make_room(ROOM)
+        self._make_room(SPARE_ROOM)
 
     def of(self, values: Any) -> Any:
         """The values in the columns, and zeros in the room beyond."""
@@ -204,7 +204,7 @@ class _Support:
         self.columns = np.concatenate([self.columns, columns])
         more = self.columns.size - self.x.size
         if more > 0:
-            self._make_room(more + ROOM)
+            self._make_room(more + SPARE_ROOM)
         self.predictions[:, old : self.columns.size] = predictions
         self.hessian[old : self.columns.size, : self.columns.size] = hessian
         self.hessian[:old, old : self.columns.size] = hessian[:, :old].T
