@@ -15,12 +15,12 @@ from ell12.protocols import Array
 # A vector is sparse if fewer than one entry in SPARSE is not zero. The copy of its columns is then at most a
 # quarter of A, and a product with it is at least twice as fast as one with A.
 SPARSE = 4
-# New columns are read from A one by one while they are fewer than one in SCATTERED of those kept: scattered columns cost
-# about eight times as much as neighbours, so that such a product stays below twice the best.
+# New columns are read from A one by one while they are fewer than one in SCATTERED of those kept: scattered ones
+# cost about eight times as much as neighbours, so that such a product stays below twice the best.
 SCATTERED = 16
 # Gathering columns costs one or two products with A. After GATHER_AFTER vectors with many new columns it has paid.
 GATHER_AFTER = 8
-# A Gram matrix may hold UNUSED_COLUMNS columns that are no longer asked for, beside as many as are: 1024 make 8 MB.
+# A Gram matrix may hold this number of columns that are no longer asked for, beside as many that are: 8 MB.
 UNUSED_COLUMNS = 1024
 # Dense columns that came in more blocks than this are put side by side. Each block costs a call for every product,
 # each joining a copy of all kept columns; the number was not tuned.

@@ -10,6 +10,7 @@ from sklearn.linear_model import Lasso, LogisticRegression
 import ell12
 from ell12 import (
     L12,
+    MCP,
     GroupL12,
     HuberLoss,
     L12Classifier,
@@ -329,3 +330,18 @@ def test_an_entry_that_is_not_penalised_does_not_hide_that_the_others_are_zero(s
         assert result.converged
         apg = ell12.minimize(loss, penalty, solver=ell12.NonmonotoneAPG())
         assert result.objective <= apg.objective + 1e-6
+
+
+def test_a_penalty_that_bends_more_than_the_loss_is_left_to_nmapg_for_longer():
+    excess = []
+    for seed in range(12):
+        random = np.random.default_rng(seed)
+        A = random.standard_normal((60, 200))
+        A = A / np.linalg.norm(A, axis=0)
+        b = A @ np.where(np.arange(200) < 8, 2 * random.standard_normal(200), 0.0) + 0.2 * random.standard_normal(
+            60
+        )
+        loss, penalty = SquaredLoss(A, b), MCP(0.15 * np.abs(A.T @ b).max(), gamma=0.1)
+        reference = minimize(loss, penalty, solver=NonmonotoneAPG())
+        excess.append(minimize(loss, penalty).objective / reference.objective - 1)
+    assert np.sum(np.array(excess) > 1e-5) <= 1
