@@ -11,7 +11,7 @@ else
 TEST_SETUP := $(VENV)/.test
 endif
 
-.PHONY: test test-backends reproduce bench docs lint format clean
+.PHONY: test test-backends reproduce bench fuzz docs lint format clean
 
 test: $(TEST_SETUP) lint
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n logical src tests README.md
@@ -24,6 +24,10 @@ reproduce: $(VENV)/.reproduce
 
 bench: $(VENV)/.test
 	$(BIN)/python benchmarks/run.py
+
+# 20,000 random hostile calls; the table goes to benchmarks/results/fuzz.md.
+fuzz: $(VENV)/.test
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -W ignore benchmarks/fuzz.py
 
 docs: $(VENV)/.docs
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m sphinx -W --keep-going --quiet -b html docs docs/_build/html

@@ -50,6 +50,7 @@ CALLS = [
     ("y", lambda: ell12.L12Regressor().fit(A, np.full(12, "word"))),
     ("y", lambda: ell12.L12Regressor().fit(A, np.full(12, object()))),
     ("X", lambda: ell12.L12Imputer().fit(np.full((4, 3), "word"))),
+    ("solver", lambda: ell12.denoise_tv(A, 0.1, solver=np.array([0.5, 2.0]))),
     ("cv", lambda: ell12.L12RegressorCV(cv=0).fit(A, b)),
 ]
 

@@ -88,7 +88,8 @@ class ImageModel:
     def __post_init__(self) -> None:
         if self.noise is not None and not (is_number(self.noise) and 0 <= self.noise < math.inf):
             raise ValueError(f"noise must be a number >= 0 or None, got {self.noise!r}")
-        if self.solver != "accelerated" and not offers(self.solver, ImageSolver):
+        word = isinstance(self.solver, str)
+        if (word and self.solver != "accelerated") or not (word or offers(self.solver, ImageSolver)):
             raise ValueError(
                 "solver must be 'accelerated' or one for total variation, such as GrowingADMM(), "
                 f"got {self.solver!r}"
