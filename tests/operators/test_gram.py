@@ -1,0 +1,79 @@
+"""Gram matrices with weights and systems with them, against numpy.linalg.solve on dense copies."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+from scipy.sparse.linalg import aslinearoperator
+
+from ell12.operators.gram import ridge_solver, weighted_gram
+
+FORMS = {
+    "C": np.ascontiguousarray,
+    "F": np.asfortranarray,
+    "csr": scipy.sparse.csr_array,
+    "csc": scipy.sparse.csc_array,
+    "coo matrix": scipy.sparse.coo_matrix,
+    "operator": aslinearoperator,
+}
+
+
+def matrix(m, n, seed=0):
+    random = np.random.default_rng(seed)
+    return np.where(random.random((m, n)) < 0.5, random.standard_normal((m, n)), 0), random.uniform(0.1, 2, m)
+
+
+@pytest.mark.parametrize("weights", ["equal", "positive", "of both signs", "zero"])
+@pytest.mark.parametrize("form", FORMS)
+def test_a_weighted_gram_is_the_sum_of_outer_products_of_rows(form, weights):
+    A, weight = matrix(12, 7)
+    weight = {"equal": 0 * weight + 0.7, "positive": weight, "of both signs": weight - 1, "zero": 0 * weight}[
+        weights
+    ]
+    gram = weighted_gram(FORMS[form](A), weight)
+    assert isinstance(gram, np.ndarray)
+    np.testing.assert_allclose(gram, sum(w * np.outer(a, a) for w, a in zip(weight, A, strict=True)), atol=1e-13)
+    B, _ = matrix(12, 3, seed=1)
+    cross = weighted_gram(FORMS[form](A), weight, FORMS[form](B))
+    expected = sum(w * np.outer(a, b) for w, a, b in zip(weight, A, B, strict=True))
+    np.testing.assert_allclose(cross, expected, atol=1e-13)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("shape", [(30, 8), (8, 30), (9, 9), (1, 5), (5, 1)])
+@pytest.mark.parametrize("ridge", [1e-3, 1.0, 50.0])
+def test_a_ridge_system_is_solved_for_tall_and_for_wide_matrices(form, shape, ridge):
+    A, weight = matrix(*shape)
+    solve = ridge_solver(FORMS[form](A), weight, ridge)
+    system = A.T @ np.diag(weight) @ A + ridge * np.eye(shape[1])
+    for right in (np.arange(1.0, shape[1] + 1), np.random.default_rng(1).standard_normal((shape[1], 4))):
+        x = solve(right)
+        assert x.shape == right.shape
+        np.testing.assert_allclose(x, np.linalg.solve(system, right), rtol=1e-8, atol=1e-9)
+
+
+def test_rows_of_weight_zero_leave_the_ridge():
+    A, _ = matrix(4, 9)
+    np.testing.assert_allclose(ridge_solver(A, np.zeros(4), 0.5)(np.ones(9)), np.full(9, 2.0))
+
+
+def test_complex_matrices_are_conjugated():
+    random = np.random.default_rng(0)
+    for shape in ((9, 4), (4, 9)):
+        A = random.standard_normal(shape) + 1j * random.standard_normal(shape)
+        weight, right = random.uniform(0.5, 2, shape[0]), random.standard_normal(shape[1]) + 0j
+        gram = A.conj().T @ np.diag(weight) @ A
+        np.testing.assert_allclose(weighted_gram(A, weight), gram, atol=1e-12)
+        expected = np.linalg.solve(gram + 0.3 * np.eye(shape[1]), right)
+        np.testing.assert_allclose(ridge_solver(A, weight, 0.3)(right), expected, atol=1e-11)
+
+
+@pytest.mark.parametrize("shape", [(12, 5), (5, 12)])
+def test_other_arrays_give_the_same_systems(backend, shape):
+    A, weight = matrix(*shape)
+    right = np.linspace(-1, 1, shape[1])
+    given = [backend.make_array(a) for a in (A, weight, right)]
+    found = backend.to_numpy(ridge_solver(given[0], given[1], 0.5)(given[2]))
+    expected = np.linalg.solve(A.T @ np.diag(weight) @ A + 0.5 * np.eye(shape[1]), right)
+    np.testing.assert_allclose(found, expected, rtol=1e-9 if backend.float64 else 1e-3, atol=1e-5)
+    gram = backend.to_numpy(weighted_gram(given[0], given[1]))
+    np.testing.assert_allclose(gram, A.T @ np.diag(weight) @ A, rtol=1e-5, atol=1e-5)
