@@ -84,7 +84,7 @@ def is_complex(x: Array) -> bool:
     return x.dtype.kind == "c" if is_numpy(x) else bool(namespace(x).isdtype(x.dtype, "complex floating"))
 
 
-def as_floating(x: Any, name: str) -> Array:
+def as_floating(x: Any, name: str, *, sparse: bool = False) -> Array:
     """``x`` as a real or complex floating array: lists become NumPy arrays, integers the default float.
 
     A memory map becomes the array it is, without a copy. NumPy numbers of foreign byte order or at odd addresses
@@ -92,7 +92,7 @@ def as_floating(x: Any, name: str) -> Array:
     misread them.
     """
     refuse_masked(x, name)
-    if getattr(x, "is_sparse", False):
+    if not sparse and getattr(x, "is_sparse", False):
         raise TypeError(f"{name} must be a dense array, got a sparse tensor")
     if (isinstance(x, np.ndarray | np.generic) and not is_numpy(x)) or not is_array_api_obj(x):
         try:

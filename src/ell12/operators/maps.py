@@ -44,7 +44,7 @@ def as_operator(A: Any, name: str = "A") -> Any:
     if scipy.sparse.issparse(A):
         A = _as_floating_sparse(A, name)
     else:
-        A = as_floating(np.asarray(A) if isinstance(A, np.ndarray) else A, name)
+        A = as_floating(np.asarray(A) if isinstance(A, np.ndarray) else A, name, sparse=True)
     _check_shape(tuple(A.shape), name)
     check_entries(stored(A), name)
     return A

@@ -62,6 +62,7 @@ def alpha_max(
 
     Examples
     --------
+    >>> from ell12 import SquaredLoss
     >>> loss = SquaredLoss(np.eye(3), [3.0, -2.0, 1.0])
     >>> round(alpha_max(loss), 6), alpha_max(loss, l2_weight=0.5)
     (2.0, 6.0)
@@ -90,6 +91,7 @@ def one_sparse_fit(
 
     Examples
     --------
+    >>> from ell12 import SquaredLoss
     >>> one_sparse_fit(SquaredLoss(np.eye(3), [3.0, -4.0, 1.0])).round(6)
     array([ 0., -4.,  0.])
     """
@@ -119,7 +121,7 @@ def vanishing_strength(loss: Any, penalty: Any) -> float:
 
     Examples
     --------
-    >>> from ell12 import MCP
+    >>> from ell12 import MCP, SquaredLoss
     >>> round(vanishing_strength(SquaredLoss(np.eye(3), [3.0, -2.0, 1.0]), MCP(1.0)), 5)
     3.0
     """
