@@ -1,9 +1,11 @@
-"""Columns less their means, implicitly, against a copy; and Gram matrices with weights."""
+"""Columns less their means, implicitly, against a centred copy."""
 
 import numpy as np
 import pytest
 import scipy.sparse
+from scipy.sparse.linalg import aslinearoperator
 
+from ell12 import SquaredLoss
 from ell12.operators import has_columns, select_columns
 from ell12.operators.centering import CenteredColumns, column_squares
 from ell12.operators.gram import weighted_gram
@@ -54,9 +56,73 @@ def test_columns_that_are_their_means_are_exactly_zero(constant):
     assert not weighted_gram(centred, weight)[[3, 7]].any()
 
 
-@pytest.mark.parametrize("weights", ["equal", "positive", "of both signs"])
-def test_dense_gram_matrices(weights):
+@pytest.mark.parametrize("constant", [False, True])
+@pytest.mark.parametrize("form", [scipy.sparse.csr_array, scipy.sparse.csc_matrix])
+def test_centred_columns_agree_with_a_centred_copy(form, constant):
+    A, b = matrix()
+    means = np.linspace(-1, 1, A.shape[1])
+    copy = A - means
+    if constant:
+        copy = np.column_stack([copy, np.ones(len(b))])
+    operator = CenteredColumns(form(A), means, constant)
+    x = np.random.default_rng(0).standard_normal(copy.shape[1])
+    np.testing.assert_allclose(operator @ x, copy @ x, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(operator.T @ b, copy.T @ b, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(operator.H @ b, copy.T @ b, rtol=1e-12, atol=1e-12)
+    weight = np.linspace(0, 1, len(b))
+    np.testing.assert_allclose(column_squares(operator, weight), column_squares(copy, weight), rtol=1e-10)
+    assert np.isclose(SquaredLoss(operator, b).lipschitz(), SquaredLoss(copy, b).lipschitz(), rtol=2e-2)
+
+
+def test_a_centred_constant_column_has_no_length():
+    A = scipy.sparse.csr_array(np.full((7, 2), 0.1))
+    assert column_squares(CenteredColumns(A, np.array([0.1, 0.0])), np.ones(7)).tolist()[0] == 0
+
+
+def test_centred_columns_keep_float32_and_check_the_means():
+    A = scipy.sparse.csr_array(matrix()[0].astype(np.float32))
+    operator = CenteredColumns(A, np.ones(20, dtype=np.float32), True)
+    assert (operator @ np.ones(21, dtype=np.float32)).dtype == np.float32
+    assert (operator.T @ np.ones(30, dtype=np.float32)).dtype == np.float32
+    with pytest.raises(ValueError, match="means must have shape"):
+        CenteredColumns(A, np.ones(3))
+
+
+FORMS = {
+    "dense": np.asarray,
+    "csr": scipy.sparse.csr_array,
+    "csc": scipy.sparse.csc_array,
+    "operator": aslinearoperator,
+}
+
+
+@pytest.mark.parametrize("constant", [0.0, 0.25])
+@pytest.mark.parametrize("form", FORMS)
+def test_the_adjoint_satisfies_the_dot_product_test(form, constant):
+    A, _ = matrix()
+    centred = CenteredColumns(FORMS[form](A), A.mean(axis=0), constant)
+    copy = np.column_stack([A - A.mean(axis=0), np.full(30, constant)]) if constant else A - A.mean(axis=0)
+    random = np.random.default_rng(1)
+    for columns in ((), (3,)):  # one vector, and several side by side
+        x, y = random.standard_normal((copy.shape[1], *columns)), random.standard_normal((30, *columns))
+        assert np.vdot(centred @ x, y) == pytest.approx(np.vdot(x, centred.T @ y), rel=1e-12)
+        np.testing.assert_allclose(centred @ x, copy @ x, atol=1e-12)
+        np.testing.assert_allclose(centred.T @ y, copy.T @ y, atol=1e-12)
+
+
+@pytest.mark.parametrize("constant", [0.0, 0.25])
+@pytest.mark.parametrize("form", ["dense", "csr", "csc"])
+def test_column_squares_are_sums_over_the_rows(form, constant):
     A, weight = matrix()
-    weight = {"equal": np.full(30, 0.7), "positive": weight, "of both signs": weight - 1}[weights]
-    np.testing.assert_allclose(weighted_gram(A, weight), A.T @ np.diag(weight) @ A, atol=1e-13)
-    np.testing.assert_allclose(weighted_gram(A, weight, A[:, :3]), A.T @ np.diag(weight) @ A[:, :3], atol=1e-13)
+    means = np.linspace(-1, 1, 20)
+    copy = np.column_stack([A - means, np.full(30, constant)]) if constant else A - means
+    expected = [sum(w * a * a for w, a in zip(weight, column, strict=True)) for column in copy.T]
+    np.testing.assert_allclose(column_squares(copy, weight), expected, rtol=1e-12)
+    np.testing.assert_allclose(column_squares(FORMS[form](copy), weight), expected, rtol=1e-12)
+    centred = CenteredColumns(FORMS[form](A), means, constant)
+    np.testing.assert_allclose(column_squares(centred, weight), expected, rtol=1e-10)
+
+
+def test_column_squares_of_an_operator_whose_columns_are_not_at_hand_are_ones():
+    A, weight = matrix()
+    assert column_squares(aslinearoperator(A), weight).tolist() == [1.0] * 20

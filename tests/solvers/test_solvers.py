@@ -170,28 +170,6 @@ def test_zero_is_no_solution_however_strong_the_penalty():
 # nmAPG
 
 
-def nmapg_averages(objectives, eta):
-    """The running average c_k that each objective is compared with, from its definition."""
-    averages, c, q = [], objectives[0], 1.0
-    for value in objectives[1:]:
-        averages.append(c)
-        c, q = (eta * q * c + value) / (eta * q + 1), eta * q + 1
-    return np.array(averages)
-
-
-@pytest.mark.parametrize("step", ["lipschitz", "backtracking"])
-@pytest.mark.parametrize("eta", [0.0, 0.8])
-def test_nmapg_descends_below_its_running_average(step, eta):
-    problem = ell12.datasets.compressed_sensing(0, n_samples=60)
-    loss = SquaredLoss(problem.A, problem.b)
-    result = minimize(loss, L12(1e-3), solver=NonmonotoneAPG(step=step, eta=eta), tol=0, max_iter=600)
-    objectives = np.array(result.history["objective"])
-    averages = nmapg_averages(objectives, eta)
-    assert np.all(objectives[1:] <= averages * (1 + 1e-14))
-    assert np.all(np.diff(averages) <= 1e-14 * averages[0])
-    assert np.any(np.diff(objectives) > 0) == (eta > 0)  # nonmonotone, and monotone without memory
-
-
 def count_products(solver, max_iter, alpha=1e-3):
     problem = ell12.datasets.compressed_sensing(0, n_samples=60)
     A = CountingOperator(problem.A)
@@ -221,52 +199,6 @@ def test_nmapg_falls_back_to_a_plain_step():
     assert np.all(np.diff(result.history["objective"]) <= 0)
 
 
-def plain_nmapg(A, b, alpha, eta, n_iter):
-    """The algorithm as it is printed, with a product wherever one is written."""
-    delta, step = 1e-4, 1 / SquaredLoss(A, b).lipschitz()
-
-    def F(x):
-        return 0.5 * np.sum((A @ x - b) ** 2) + alpha * (np.sum(np.abs(x)) - np.linalg.norm(x))
-
-    def prox_step(x):
-        v = x - step * A.T @ (A @ x - b)
-        w = np.sign(v) * np.maximum(np.abs(v) - step * alpha, 0)
-        return (1 + step * alpha / np.linalg.norm(w)) * w
-
-    x = x_before = z = np.zeros(A.shape[1])
-    t_before, t, c, q, objectives, fallbacks = 0.0, 1.0, F(x), 1.0, [F(x)], 0
-    for _ in range(n_iter):
-        y = x + t_before / t * (z - x) + (t_before - 1) / t * (x - x_before)
-        z = prox_step(y)
-        new = z
-        if F(z) > c - delta * np.sum((z - y) ** 2):
-            v = prox_step(x)
-            new = z if F(z) <= F(v) else v
-            fallbacks += new is v
-        x_before, x = x, new
-        t_before, t = t, (math.sqrt(4 * t * t + 1) + 1) / 2
-        q_before, q = q, eta * q + 1
-        c = (eta * q_before * c + F(x)) / q
-        objectives.append(F(x))
-    return np.array(objectives), fallbacks
-
-
-@pytest.mark.parametrize("eta", [0.0, 0.8])
-def test_nmapg_is_the_printed_algorithm(eta):
-    problem = ell12.datasets.compressed_sensing(0, n_samples=60)
-    expected, fallbacks = plain_nmapg(problem.A, problem.b, 1e-3, eta, 400)
-    loss = SquaredLoss(problem.A, problem.b)
-    result = minimize(loss, L12(1e-3), solver=NonmonotoneAPG(eta=eta), tol=0, max_iter=400)
-    np.testing.assert_allclose(result.history["objective"], expected, rtol=1e-9)
-    assert eta > 0 or fallbacks > 0  # so that z and x part, and every term of y counts
-
-
-def test_backtracking_soon_finds_its_step():
-    counts, _ = count_products(NonmonotoneAPG(step="backtracking"), 100)
-    fallbacks = counts["adjoint"] - 102  # beside the first guess and the certificate
-    assert counts["forward"] - 102 - fallbacks < 12  # halvings
-
-
 def test_nmapg_refuses_a_momentum_step_that_rises():
     # A loss that lies about its constant: with a step ten times too long the extrapolated point rises.
     A, b, _ = well_conditioned(7)
@@ -274,6 +206,12 @@ def test_nmapg_refuses_a_momentum_step_that_rises():
     too_long = 1.9 / loss.lipschitz()
     result = minimize(loss, L12(0.05), solver=NonmonotoneAPG(step=too_long), tol=1e-8, max_iter=20_000)
     assert result.converged
+
+
+def test_backtracking_soon_finds_its_step():
+    counts, _ = count_products(NonmonotoneAPG(step="backtracking"), 100)
+    fallbacks = counts["adjoint"] - 102  # beside the first guess and the certificate
+    assert counts["forward"] - 102 - fallbacks < 12  # halvings
 
 
 def test_numerical_prox_needs_a_penalty_that_has_one():

@@ -1,5 +1,3 @@
-from functools import partial
-
 import numpy as np
 import pytest
 import scipy.sparse
@@ -89,59 +87,6 @@ def test_batches_sum_to_the_loss(matrix, size):
     assert sum(batch.loss.value(batch.loss.point(x)) for batch in batches) == pytest.approx(loss.value(point))
 
 
-def chunks_of(A, b, size, weight=None):
-    parts = [slice(i, i + size) for i in range(0, len(b), size)]
-    return [(A[p], b[p]) if weight is None else (A[p], b[p], weight[p]) for p in parts]
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-def test_a_streamed_loss_is_the_loss_in_memory(weighted):
-    A, b = data()
-    weight = np.arange(1.0, 301.0) if weighted else None
-    whole = SquaredLoss(A, b, sample_weight=weight, scale=1 / (300 if weight is None else weight.sum()))
-    streamed = StreamedLoss(chunks_of(A, b, 70, weight))
-    random = np.random.default_rng(0)
-    x, y = streamed.point(random.standard_normal(20)), streamed.point(random.standard_normal(20))
-    assert streamed.value(x) == pytest.approx(whole.value(whole.point(x.x)), rel=1e-12)
-    np.testing.assert_allclose(streamed.gradient(x), whole.gradient(whole.point(x.x)), rtol=1e-10, atol=1e-12)
-    expected = whole.divergence(whole.point(y.x), whole.point(x.x))
-    assert streamed.divergence(y, x) == pytest.approx(expected, rel=1e-9)
-    largest = np.linalg.eigvalsh(A.T @ (A if weight is None else weight[:, None] * A))[-1] * whole.scale
-    assert largest <= streamed.lipschitz() <= 1.1 * largest
-    inner = streamed.restrict(np.array([0, 3]))
-    full = np.zeros(20)
-    full[[0, 3]] = x.x[:2]
-    assert inner.value(inner.point(x.x[:2])) == pytest.approx(whole.value(whole.point(full)), rel=1e-12)
-
-
-@pytest.mark.parametrize("solver", [ProxSVRG(batch_size=16), SAGA(batch_size=16), NonmonotoneAPG()])
-def test_streamed_data_give_the_solution_in_memory(solver):
-    A, b = data()
-    penalty, whole = L12(0.05), SquaredLoss(A, b, scale=1 / 300)
-    streamed = StreamedLoss(lambda: iter(chunks_of(A, b, 70)))
-    result = minimize(streamed, penalty, solver=solver, tol=1e-7, max_iter=2000)
-    assert result.converged
-    assert stationarity(whole, penalty, result.x) <= 1.01e-7
-    reference = minimize(whole, penalty, solver=SupportNewton(), tol=1e-8)
-    assert result.objective == pytest.approx(reference.objective, rel=1e-7)
-
-
-def test_a_value_and_a_gradient_are_one_pass():
-    A, b = data()
-    passes = []
-
-    def chunks():
-        passes.append(1)
-        return iter(chunks_of(A, b, 100))
-
-    loss = StreamedLoss(chunks).session()
-    point = loss.point(np.ones(20))
-    loss.value(point)
-    before = len(passes)
-    loss.gradient(point)
-    assert len(passes) == before
-
-
 def test_a_memory_map_is_read_where_it_lies(tmp_path):
     A, b = data()
     stored = np.lib.format.open_memmap(tmp_path / "A.npy", mode="w+", dtype=A.dtype, shape=A.shape)
@@ -179,72 +124,6 @@ def test_in_passes_over_the_data_svrg_needs_fewer_than_nmapg():
         return int(np.argmax(np.array(history) <= best + 1e-9))
 
     assert 2 * iterations(ProxSVRG(batch_size=32)) < iterations(NonmonotoneAPG())
-
-
-@pytest.mark.parametrize(
-    ("chunks", "words"),
-    [
-        ([], "no rows"),
-        ([(np.ones((2, 3)), [1.0, 2.0]), (np.ones((2, 2)), [1.0, 2.0])], "chunk 1: it has 2 columns"),
-        ([(np.ones((2, 3)), [1.0, 2.0]), (np.full((2, 3), np.nan), [1.0, 2.0])], "chunk 1: A holds NaN"),
-        ([(np.ones((2, 3)), [1.0])], "chunk 0: b must have shape"),
-    ],
-)
-def test_a_bad_chunk_is_named(chunks, words):
-    with pytest.raises(ValueError, match=words):
-        minimize(StreamedLoss(chunks), L12(0.1), solver=ProxSVRG())
-
-
-def test_what_can_be_read_once_only_is_refused():
-    with pytest.raises(TypeError, match="once only"):
-        StreamedLoss(iter([(np.eye(2), [1.0, 2.0])]))
-
-
-def test_chunks_that_do_not_come_again_are_refused():
-    A, b = data()
-    whole = [(A[:100], b[:100]), (A[100:], b[100:])]
-    for solver in (ProxSVRG(), NonmonotoneAPG()):
-        with pytest.raises(ValueError, match="chunks ended after 0 of 2"):
-            minimize(StreamedLoss(partial(iter, iter(whole))), L12(0.1), solver=solver)
-    passes = []
-
-    def shorter():
-        passes.append(1)
-        return whole if len(passes) < 4 else [(A[:100], b[:100]), (A[100:250], b[100:250])]
-
-    with pytest.raises(ValueError, match="chunk 1 has not the rows that it had at first"):
-        minimize(StreamedLoss(shorter), L12(0.1), solver=SAGA())
-
-
-def test_empty_chunks_add_nothing():
-    A, b = data()
-    chunks = [(A[:0], b[:0]), (A[:100], b[:100]), (A[:0], b[:0]), (A[100:], b[100:])]
-    result = minimize(StreamedLoss(chunks), L12(0.1), solver=ProxSVRG(), tol=1e-8)
-    np.testing.assert_allclose(result.x, minimize(make(SquaredLoss, A, b), L12(0.1), tol=1e-8).x, atol=1e-7)
-
-
-@pytest.mark.parametrize(
-    "chunks", [None, 3, [(np.eye(2),)], (np.eye(2), [1.0, 2.0]), [(np.eye(2), [1, 2], None, 0)]]
-)
-def test_what_is_no_stream_is_named(chunks):
-    with pytest.raises(TypeError, match=r"chunks must be an iterable|chunk 0: it must be a pair \(A, b\)"):
-        StreamedLoss(chunks).start()
-
-
-def test_a_loss_that_is_no_class_is_named():
-    with pytest.raises(TypeError, match="the loss must be a class such as SquaredLoss"):
-        StreamedLoss([(np.eye(2), [1.0, 2.0])], "squared")
-
-
-@pytest.mark.parametrize("solver", [ProxSVRG(), SAGA(), NonmonotoneAPG()])
-def test_a_stream_of_tensors(solver):
-    torch = pytest.importorskip("torch")
-    A, b = data()
-    chunks = [(torch.as_tensor(A[i : i + 100]), torch.as_tensor(b[i : i + 100])) for i in range(0, 300, 100)]
-    result = minimize(StreamedLoss(chunks), L12(0.1), solver=solver, tol=1e-8)
-    assert isinstance(result.x, torch.Tensor)
-    expected = minimize(make(SquaredLoss, A, b), L12(0.1), tol=1e-8).x
-    np.testing.assert_allclose(result.x.numpy(), expected, atol=1e-7)
 
 
 def test_losses_without_rows_or_a_proximal_step_say_so():

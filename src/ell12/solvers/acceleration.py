@@ -85,8 +85,10 @@ class Nonmonotone:
             plain = take_step(x, x, lambda new: foresee(extrapolated, new, x, z, *times))
             step = step.where(accepted | (step.objective <= plain.objective), plain)
         uphill = turns_back is not None and turns_back(step.point, y, x)
-        self.x, self.previous = step.point, x
-        self.t_previous, self.t = (0.0, 1.0) if uphill else times
+        self.x, self.previous, (self.t_previous, self.t) = step.point, x, times
+        if uphill:  # as at the start: the next step begins at x
+            self.previous = self.z = step.point
+            self.t_previous, self.t = 0.0, 1.0
         q = self.eta * self.q + 1
         self.average = (self.eta * self.q * self.average + step.objective) / q
         self.q = q

@@ -1,0 +1,163 @@
+"""Where a path begins, against conditions checked on both sides of it and against a search over all columns."""
+
+import numpy as np
+import pytest
+
+from ell12 import MCP, GroupL12, LogisticLoss, SquaredLoss, minimize, stationarity
+from ell12.path import (
+    alpha_grid,
+    alpha_max,
+    falling,
+    l12_penalty,
+    one_sparse_fit,
+    squared_loss,
+    vanishing_strength,
+)
+from ell12.penalties import L1, L12, WithIntercept
+
+
+def problem(seed=0, n=40, p=15):
+    random = np.random.default_rng(seed)
+    A = random.standard_normal((n, p)) * random.uniform(0.3, 3, p)
+    return A, A[:, 2] - 0.5 * A[:, 7] + 0.3 * random.standard_normal(n)
+
+
+def labels(b):
+    return np.where(b + np.random.default_rng(9).standard_normal(len(b)) > 0.3, 1.0, -1.0)
+
+
+@pytest.mark.parametrize("nonnegative", [False, True])
+@pytest.mark.parametrize("l2_weight", [0.0, 0.5, 0.9])
+def test_below_one_zero_is_a_solution_from_alpha_max_on(l2_weight, nonnegative):
+    loss = squared_loss(*problem())
+    top = alpha_max(loss, l2_weight, nonnegative=nonnegative)
+    for factor, is_solution in ((1.0001, True), (0.999, False)):
+        penalty = l12_penalty(factor * top, l2_weight, nonnegative=nonnegative)
+        assert (stationarity(loss, penalty, loss.start()) == 0) is is_solution
+
+
+def brute_force_column(A, b):
+    """The column with the least residual, by least squares on each."""
+    rests = [np.linalg.lstsq(A[:, [j]], b, rcond=None)[1][0] for j in range(A.shape[1])]
+    return int(np.argmin(rests))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_at_one_the_best_single_column_is_a_solution_from_alpha_max_on(seed):
+    A, b = problem(seed)
+    loss = squared_loss(A, b)
+    x = one_sparse_fit(loss)
+    assert np.flatnonzero(x) == [brute_force_column(A, b)]
+    top = alpha_max(loss)
+    assert stationarity(loss, L12(1.0001 * top), x) < 1e-8
+    assert stationarity(loss, L12(0.999 * top), x) > 5e-4
+
+
+@pytest.mark.parametrize("l2_weight", [0.5, 1.0])
+def test_an_intercept_is_fitted_first(l2_weight):
+    A, b = problem()
+    y = labels(b)
+    with_ones = np.column_stack([A, np.ones(len(b))])
+    loss = LogisticLoss(with_ones, y, scale=1 / len(b))
+    top = alpha_max(loss, l2_weight, intercept=True)
+    for factor, nonzeros in ((1.01, {int(l2_weight)}), (0.7, {2, 3, 4})):
+        penalty = l12_penalty(factor * top, l2_weight, intercept=True)
+        start = one_sparse_fit(loss, intercept=True) if l2_weight == 1 else None
+        result = minimize(loss, penalty, start, tol=1e-8)
+        assert result.converged
+        assert np.count_nonzero(result.x[:-1]) in nonzeros | ({1} if l2_weight < 1 and factor < 1 else set())
+
+
+def test_entries_of_weight_zero_are_fitted_first():
+    A, b = problem()
+    weights = np.ones(A.shape[1])
+    weights[2] = 0
+    loss = squared_loss(A, b)
+    top = alpha_max(loss, 0.5, weights=weights)
+    x = minimize(loss, L12(1.001 * top, 0.5, weights=weights), tol=1e-9).x
+    assert np.flatnonzero(x) == [2]
+    assert np.count_nonzero(minimize(loss, L12(0.9 * top, 0.5, weights=weights), tol=1e-9).x) == 2
+
+
+def test_where_one_column_fits_all_any_grid_will_do():
+    A, _ = problem()
+    assert alpha_max(squared_loss(A, 3 * A[:, 4])) == 0
+    assert alpha_max(squared_loss(A[:, :1], A[:, 4])) == 0
+    assert alpha_grid(0.0, 3, 0.01).tolist() == [1.0, 0.1, 0.01]
+
+
+def test_bad_grids_are_errors():
+    with pytest.raises(ValueError, match="eps must lie between 0 and 1"):
+        alpha_grid(1.0, eps=1.0)
+    with pytest.raises(ValueError, match="alphas must be a vector"):
+        falling([])
+    with pytest.raises(ValueError, match="alphas must hold finite"):
+        falling([1.0, -1.0])
+
+
+@pytest.mark.parametrize("nonnegative", [False, True])
+def test_alpha_max_of_a_loss_without_intercept_is_a_formula(nonnegative):
+    A, b = problem()
+    weights = np.linspace(0.6, 2, 15)
+    pull = np.maximum(A.T @ b, 0) if nonnegative else np.abs(A.T @ b)
+    top = alpha_max(SquaredLoss(A, b), 0.5, weights=weights, nonnegative=nonnegative)
+    assert top == pytest.approx(np.max(pull / (weights - 0.5)), rel=1e-12)
+
+
+def test_a_grid_falls_by_one_ratio():
+    grid = alpha_grid(3.0, 7, 1e-2)
+    assert (grid[0], grid[-1]) == (3.0, pytest.approx(0.03))
+    np.testing.assert_allclose(grid[1:] / grid[:-1], 0.01 ** (1 / 6), rtol=1e-12)
+    assert alpha_grid(2.0, 1).tolist() == [2.0]
+
+
+def test_alphas_come_from_large_to_small_and_are_not_written_to():
+    given = np.array([1, 3, 2])
+    assert falling(given).tolist() == [3.0, 2.0, 1.0]
+    assert given.tolist() == [1, 3, 2]
+
+
+@pytest.mark.parametrize(
+    "penalty",
+    [L1(2.0), MCP(0.3), L12(1.0, 0.5), GroupL12(1.5, np.arange(15) // 5, 0.5)],
+    ids=["l1", "mcp", "l12", "groups"],
+)
+def test_from_the_vanishing_strength_on_zero_is_a_solution(penalty):
+    A, b = problem()
+    loss, zero = SquaredLoss(A, b), np.zeros(15)
+    top = vanishing_strength(loss, penalty)
+    assert stationarity(loss, penalty.scaled(1.0001 * top / penalty.alpha), zero) < 1e-8
+    assert stationarity(loss, penalty.scaled(0.999 * top / penalty.alpha), zero) > 1e-4
+    if type(penalty) is MCP or penalty.l2_weight == 0:
+        assert top == pytest.approx(np.abs(A.T @ b).max(), rel=2e-6)
+
+
+def test_where_zero_is_a_solution_for_no_strength_that_is_said():
+    with pytest.raises(ValueError, match="zero is a solution for no strength of L12: give alphas"):
+        vanishing_strength(SquaredLoss(*problem()), L12(1.0))
+    with pytest.raises(ValueError, match="penalty must have a finite alpha > 0"):
+        vanishing_strength(SquaredLoss(*problem()), L1(0.0))
+    A, b = problem()
+    assert vanishing_strength(SquaredLoss(A, 0 * b), L1(1.0)) == 0
+
+
+def test_the_best_single_column_is_found_beside_free_entries_and_signs():
+    A, b = problem(3)
+    weights = np.r_[0.0, np.ones(14)]
+    x = one_sparse_fit(SquaredLoss(A, b), weights=weights)
+    assert np.count_nonzero(x[1:]) == 1
+    columns = np.flatnonzero(x)
+    np.testing.assert_allclose(x[columns], np.linalg.lstsq(A[:, columns], b, rcond=None)[0], rtol=1e-6)
+    x = one_sparse_fit(SquaredLoss(A, b), nonnegative=True)
+    gains = np.maximum(A.T @ b, 0) ** 2 / np.sum(A**2, axis=0)
+    assert np.flatnonzero(x).tolist() == [np.argmax(gains)]
+    assert x.max() == pytest.approx((A.T @ b / np.sum(A**2, axis=0))[np.argmax(gains)], rel=1e-6)
+
+
+def test_the_penalty_of_a_path_is_l1_2_beside_a_free_intercept():
+    x = np.array([3.0, -4.0, 7.0])
+    assert l12_penalty(2.0).value(x[:2]) == pytest.approx(2 * (7 - 5))
+    assert isinstance(l12_penalty(2.0, intercept=True), WithIntercept)
+    assert l12_penalty(2.0, 0.5, weights=[1.0, 2.0], intercept=True).value(x) == pytest.approx(2 * (11 - 2.5))
+    matrix = np.array([[3.0, 4.0], [0.0, 12.0]])
+    assert l12_penalty(2.0, rows=True).value(matrix) == pytest.approx(2 * (17 - 13))

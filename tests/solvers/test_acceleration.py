@@ -1,0 +1,203 @@
+"""nmAPG, against the algorithm of Li & Lin (NIPS 2015) as it is printed."""
+
+import math
+
+import numpy as np
+import pytest
+
+import ell12
+from ell12 import L12, NonmonotoneAPG, SquaredLoss, minimize
+from ell12.solvers.acceleration import Nonmonotone, extrapolated, next_t
+from ell12.solvers.steps import Step
+
+
+def quadratic(seed, alpha, n=12):
+    """``1/2 x'G x - c'x + alpha ||x||_1`` with its prox step of length 1/L, by their definitions."""
+    random = np.random.default_rng(seed)
+    B = random.standard_normal((n, n)) * np.logspace(0, -1, n)  # so that momentum goes too far and turns
+    G, c = B.T @ B, random.standard_normal(n)
+    step = 1 / np.linalg.eigvalsh(G)[-1]
+
+    def F(x):
+        return 0.5 * x @ G @ x - c @ x + alpha * np.sum(np.abs(x))
+
+    def prox_step(x):
+        v = x - step * (G @ x - c)
+        return np.sign(v) * np.maximum(np.abs(v) - step * alpha, 0)
+
+    return F, prox_step, np.zeros(n)
+
+
+def printed_nmapg(F, prox_step, start, eta, delta=1e-4):
+    """Yield x and whether the plain step was needed: every line of the printed algorithm, in its order."""
+    x = x_before = z = start
+    t_before, t, c, q = 0.0, 1.0, F(x), 1.0
+    while True:
+        y = x + t_before / t * (z - x) + (t_before - 1) / t * (x - x_before)
+        z = prox_step(y)
+        x_before, refused = x, F(z) > c - delta * np.sum((z - y) ** 2)
+        if refused:
+            v = prox_step(x)
+            x = z if F(z) <= F(v) else v
+        else:
+            x = z
+        t_before, t = t, (math.sqrt(4 * t**2 + 1) + 1) / 2
+        q_before, q = q, eta * q + 1
+        c = (eta * q_before * c + F(x)) / q
+        yield x, refused
+
+
+def steps_of(F, prox_step):
+    """A step as `Nonmonotone` asks for it."""
+
+    def take_step(y, _, tell):
+        z = prox_step(y)
+        tell(z)
+        return Step(z, F(z), np.sum((z - y) ** 2), 0.0)
+
+    return take_step
+
+
+@pytest.mark.parametrize("eta", [0.0, 0.5, 0.8])
+@pytest.mark.parametrize("delta", [1e-4, 5.0])
+def test_the_iterates_on_a_quadratic_are_those_of_the_printed_algorithm(eta, delta):
+    refusals = 0
+    for seed in range(5):
+        F, prox_step, start = quadratic(seed, 1.0)
+        state, printed = Nonmonotone(start, F(start), eta, delta), printed_nmapg(F, prox_step, start, eta, delta)
+        for _ in range(100):
+            step, (x, refused) = state.advance(steps_of(F, prox_step)), next(printed)
+            np.testing.assert_allclose(step.point, x, rtol=1e-8, atol=1e-8)
+            assert step.objective == F(step.point)
+            assert state.x is step.point
+            refusals += refused
+    assert refusals > 0  # so that z and x part, and every term of y counts
+
+
+def test_the_defaults_are_an_eta_of_0_8_and_a_delta_of_1e_4():
+    F, prox_step, start = quadratic(1, 1.0)
+    state, printed = Nonmonotone(start, F(start)), printed_nmapg(F, prox_step, start, 0.8, 1e-4)
+    for _ in range(100):
+        np.testing.assert_allclose(state.advance(steps_of(F, prox_step)).point, next(printed)[0], atol=1e-8)
+
+
+class Columns(Step):
+    """Steps of many problems, each of which keeps its own."""
+
+    def where(self, kept, other):
+        return Columns(
+            np.where(kept, self.point, other.point),
+            np.where(kept, self.objective, other.objective),
+            np.where(kept, self.square, other.square),
+            0.0,
+        )
+
+
+def test_each_of_many_problems_decides_for_itself():
+    problems = [quadratic(seed, alpha) for seed, alpha in enumerate([0.0, 0.1, 0.3, 1.0])]
+    start = np.zeros((12, 4))
+
+    def take_step(y, _, tell):
+        z = np.stack([prox(c) for (_, prox, _), c in zip(problems, y.T, strict=True)], axis=1)
+        tell(z)
+        values = np.array([F(c) for (F, _, _), c in zip(problems, z.T, strict=True)])
+        return Columns(z, values, np.sum((z - y) ** 2, axis=0), 0.0)
+
+    state = Nonmonotone(start, np.array([F(start[:, 0]) for F, _, _ in problems]), eta=0.0)
+    alone = [printed_nmapg(*problem, eta=0.0) for problem in problems]
+    differ = 0
+    for _ in range(60):
+        x = state.advance(take_step).point
+        expected, refused = zip(*(next(run) for run in alone), strict=True)
+        np.testing.assert_allclose(x, np.stack(expected, axis=1), atol=1e-8)
+        differ += 0 < sum(refused) < 4
+    assert differ > 0
+
+
+def test_momentum_begins_anew_from_where_the_run_is():
+    F, prox_step, start = quadratic(0, 0.1)
+    state, began = Nonmonotone(start, F(start)), []
+
+    def take_step(y, x, tell):
+        began.append((y, x))
+        return steps_of(F, prox_step)(y, x, tell)
+
+    points = [state.advance(take_step, turns_back=lambda *_, k=k: k == 3).point for k in range(6)]
+    assert [np.array_equal(y, x) for y, x in began] == [True, True, False, False, True, True]
+    np.testing.assert_array_equal(began[4][0], points[3])
+    for point, (y, _) in zip(points, began, strict=True):
+        np.testing.assert_array_equal(point, prox_step(y))
+
+
+def test_one_of_the_places_foreseen_is_where_the_next_step_begins():
+    F, prox_step, start = quadratic(1, 1.0)
+    state, foreseen, began = Nonmonotone(start, F(start), eta=0.0), [[start]], []
+
+    def take_step(y, x, tell):
+        began[-1].append(y)
+        return steps_of(F, prox_step)(y, x, tell)
+
+    for _ in range(100):
+        foreseen.append([])
+        began.append([])
+        state.advance(take_step, lambda extrapolate, *args: foreseen[-1].append(extrapolate(*args)))
+    assert {len(places) for places in began} == {1, 2}  # with refused steps among them
+    for (y, *_), places in zip(began, foreseen, strict=False):
+        assert any(np.array_equal(y, place) for place in places)
+
+
+def test_the_numbers_of_momentum_satisfy_their_equation():
+    t = 1.0
+    for _ in range(50):
+        t, before = next_t(t), t
+        assert t * t - t == pytest.approx(before * before, rel=1e-12)
+
+
+def test_an_extrapolation_with_z_at_x_needs_no_third_term():
+    x, previous, z = (np.random.default_rng(k).standard_normal(5) for k in range(3))
+    np.testing.assert_allclose(extrapolated(x, previous, z, 3.0, 4.0), x + 0.5 * (x - previous) + 0.75 * (z - x))
+    np.testing.assert_array_equal(extrapolated(x, previous, x, 3.0, 4.0), x + 0.5 * (x - previous))
+
+
+def nmapg_averages(objectives, eta):
+    """The running average c_k that each objective is compared with, from its definition."""
+    averages, c, q = [], objectives[0], 1.0
+    for value in objectives[1:]:
+        averages.append(c)
+        c, q = (eta * q * c + value) / (eta * q + 1), eta * q + 1
+    return np.array(averages)
+
+
+@pytest.mark.parametrize("step", ["lipschitz", "backtracking"])
+@pytest.mark.parametrize("eta", [0.0, 0.8])
+def test_nmapg_descends_below_its_running_average(step, eta):
+    problem = ell12.datasets.compressed_sensing(0, n_samples=60)
+    loss = SquaredLoss(problem.A, problem.b)
+    result = minimize(loss, L12(1e-3), solver=NonmonotoneAPG(step=step, eta=eta), tol=0, max_iter=600)
+    objectives = np.array(result.history["objective"])
+    averages = nmapg_averages(objectives, eta)
+    assert np.all(objectives[1:] <= averages * (1 + 1e-14))
+    assert np.all(np.diff(averages) <= 1e-14 * averages[0])
+    assert np.any(np.diff(objectives) > 0) == (eta > 0)  # nonmonotone, and monotone without memory
+
+
+@pytest.mark.parametrize("eta", [0.0, 0.8])
+def test_nmapg_is_the_printed_algorithm(eta):
+    problem = ell12.datasets.compressed_sensing(0, n_samples=60)
+    A, b, alpha = problem.A, problem.b, 1e-3
+    loss = SquaredLoss(A, b)
+    step = 1 / loss.lipschitz()
+
+    def F(x):
+        return 0.5 * np.sum((A @ x - b) ** 2) + alpha * (np.sum(np.abs(x)) - np.linalg.norm(x))
+
+    def prox_step(x):
+        v = x - step * A.T @ (A @ x - b)
+        w = np.sign(v) * np.maximum(np.abs(v) - step * alpha, 0)
+        return (1 + step * alpha / np.linalg.norm(w)) * w
+
+    printed = printed_nmapg(F, prox_step, np.zeros(A.shape[1]), eta)
+    expected, refused = zip(*(next(printed) for _ in range(400)), strict=True)
+    result = minimize(loss, L12(alpha), solver=NonmonotoneAPG(eta=eta), tol=0, max_iter=400)
+    np.testing.assert_allclose(result.history["objective"][1:], list(map(F, expected)), rtol=1e-9)
+    assert eta > 0 or any(refused)  # so that z and x part, and every term of y counts
