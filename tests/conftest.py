@@ -125,7 +125,7 @@ def kernels_on_cpu(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.Tem
         key = (x.dtype, source, *macros.items())
         if key not in libraries:
             folder = tmp_path_factory.mktemp("kernels")
-            macros |= {"REAL": cuda._REALS[x.dtype.name], "THREADS": cuda.THREADS}
+            macros |= {"REAL": {"float32": "float", "float64": "double"}[x.dtype.name], "THREADS": cuda.THREADS}
             (folder / "kernels.cpp").write_text(ONE_THREAD + cuda.source(source, macros))
             command = [compiler, "-O1", "-shared", "-fPIC", "-o", folder / "kernels.so", folder / "kernels.cpp"]
             subprocess.run(command, check=True)

@@ -70,6 +70,15 @@ def test_the_rule_finds_a_forbidden_import(tmp_path):
     assert set(imports(path)) == {"ell12.solvers", "ell12.solvers.FISTA", "numpy"}
 
 
+FOLDERS = sorted({path.parent for path in files()})
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_tests_stand_in_the_folders_of_the_package(folder):
+    there = ROOT / "tests" / folder.relative_to(PACKAGE)
+    assert list(there.glob("test_*.py")), f"{there} holds no tests of {folder.name}"
+
+
 def test_no_file_is_over_its_budget():
     assert [p.name for p in files() if len(p.read_text().splitlines()) > 400] == []
 

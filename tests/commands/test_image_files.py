@@ -2,6 +2,8 @@
 
 import io
 import os
+import struct
+import zlib
 from dataclasses import replace
 
 import numpy as np
@@ -142,9 +144,9 @@ def test_the_one_transparent_colour_of_a_png_with_16_bits(tmp_path):
     Image.fromarray(pixels).save(tmp_path / "a.png")
     content = (tmp_path / "a.png").read_bytes()
     start = content.index(b"IDAT") - 4
-    from ell12.commands.png import _chunk
-
-    (tmp_path / "a.png").write_bytes(content[:start] + _chunk(b"tRNS", b"\x03\xe8") + content[start:])
+    named = b"tRNS" + b"\x03\xe8"
+    chunk = struct.pack(">I", 2) + named + struct.pack(">I", zlib.crc32(named))
+    (tmp_path / "a.png").write_bytes(content[:start] + chunk + content[start:])
     picture = read_image(tmp_path / "a.png")
     np.testing.assert_array_equal(picture.pixels, pixels)
     assert picture.opacity.tolist() == [[0, 65535], [65535, 0]]

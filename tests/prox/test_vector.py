@@ -3,7 +3,8 @@ import pytest
 
 from ell12.backend.cuda import THREADS
 from ell12.prox import prox_l12
-from ell12.prox.vector import MOST_BLOCKS, _prox_cuda
+from ell12.prox.kernel import plain_prox_rows
+from ell12.prox.vector import MOST_BLOCKS, quick_prox
 
 LONG = 2**20
 TURN = MOST_BLOCKS * THREADS  # entries that all threads of a kernel read in one turn of their loop
@@ -52,17 +53,19 @@ def test_arrays_that_are_not_one_piece(gpu):
 @pytest.mark.usefixtures("kernels_on_cpu")
 def test_the_kernels_of_gpus_compute_the_prox(monkeypatch):
     monkeypatch.setattr("ell12.prox.vector.MOST_BLOCKS", 8)
+    monkeypatch.setattr("ell12.prox.vector.is_numpy", lambda _: False)  # the arrays stand in for those of a GPU
     for size in (1, 5, 8, 9, 31, 32, 33, 100):
         for dtype, rounding in ((np.float32, 1e-5), (np.float64, 1e-12)):
             z = np.random.default_rng(size).uniform(-2, 2, size).astype(dtype)
             z[0] = 3.0
             for l2_weight in (0.0, 0.5, 1.0):
-                x = _prox_cuda(z, 1.0, l2_weight)
+                x = quick_prox(z, 1.0, l2_weight, None, False)
                 assert x.dtype == dtype
-                np.testing.assert_allclose(x, prox_l12(z, 1.0, l2_weight=l2_weight), rtol=rounding)
-    assert _prox_cuda(np.full(9, 0.5), 1.0, 1.0) is None  # nothing above the threshold, NaN, out of range
-    assert _prox_cuda(np.array([np.nan, 3.0]), 1.0, 1.0) is None
-    assert _prox_cuda(np.array([1e-180, 3e-180]), 1e-180, 1.0) is None
+                np.testing.assert_allclose(x, plain_prox_rows(z, 1.0, l2_weight, None, False), rtol=rounding)
+    # Nothing above the threshold, NaN, out of range.
+    assert quick_prox(np.full(9, 0.5), 1.0, 1.0, None, False) is None
+    assert quick_prox(np.array([np.nan, 3.0]), 1.0, 1.0, None, False) is None
+    assert quick_prox(np.array([1e-180, 3e-180]), 1e-180, 1.0, None, False) is None
 
 
 @pytest.mark.gpu
