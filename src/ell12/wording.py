@@ -14,7 +14,7 @@ def number(value: float) -> str:
     >>> number(0.01234), number(12.34), number(1234.5)
     ('0.0123', '12.3', '1234')
     """
-    return f"{value:.0f}" if abs(value) >= 1000 else _plain(f"{value:.3g}")
+    return f"{value:.0f}" if abs(value) >= 999.5 else _plain(f"{value:.3g}")
 
 
 def scientific(value: float) -> str:
@@ -93,7 +93,7 @@ def duration(seconds: float) -> str:
     >>> duration(4.24), duration(60), duration(75), duration(7300)
     ('4.2 s', '1 min', '1 min 15 s', '2 h 1 min')
     """
-    if seconds < 60:
+    if seconds < 59.95:  # more rounds to a minute
         return f"{seconds:.1f}".removesuffix(".0") + " s"
     minutes, rest = divmod(round(seconds), 60)
     if minutes < 60:
@@ -110,7 +110,7 @@ def short_time(seconds: float) -> str:
     ('12 µs', '34.1 ms', '2.5 s')
     """
     for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
-        if seconds >= size:
+        if seconds >= 0.9995 * size:  # less rounds to below one
             return f"{seconds / size:.3g} {unit}"
     return f"{seconds / 1e-9:.3g} ns"
 
