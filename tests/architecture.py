@@ -192,6 +192,19 @@ def drawing() -> str:
     return "\n".join(["```", *rows, f"{free} <- everything; nothing imports them", "```"])
 
 
+# Who else asks for a capability, where it is offered.
+ASKED_BY = {
+    "BatchLoss": ["the batches of a RowLoss"],
+    "ForeseeingLoss": ["NonmonotoneAPG, to save passes over far data"],
+    "CancellingLoss": ["minimize, for the rounding of values"],
+    "SessionLoss": ["minimize and paths, for the memory of a run"],
+    "FactoredLoss": ["minimize, for x0"],
+    "ScalablePenalty": ["penalty_path"],
+    "CertifyingPenalty": ["minimize, for an exact stationarity"],
+    "NumericalPenalty": ['NonmonotoneAPG(prox="numerical")'],
+}
+
+
 def capabilities() -> str:
     """Every protocol of losses and penalties: what it asks for, and which of ours offer and need it."""
     from ell12 import protocols
@@ -202,6 +215,7 @@ def capabilities() -> str:
         own = [name for name in vars(protocol) if not name.startswith("_") and name not in above]
         offered = [type(thing).__name__ for thing in _things() if protocols.offers(thing, protocol)]
         needed = [type(s).__name__ for s in _solvers() if protocol in (s.needs.loss, s.needs.penalty)]
+        needed += ASKED_BY.get(protocol.__name__, [])
         inherited = [base.__name__ for base in protocol.__bases__ if _is_capability(base)]
         asked = [f"what `{name}` does" for name in inherited] + [f"`{name}`" for name in own]
         rows.append(f"| `{protocol.__name__}` | {', '.join(asked)} | {', '.join(offered)} | {', '.join(needed)} |")
@@ -243,11 +257,10 @@ def _things() -> list[object]:
 
 
 def _solvers() -> list[object]:
-    """The solvers of vectors that declare more than the least."""
+    """One of each of our solvers of vectors."""
     from ell12 import solvers
 
-    found = [getattr(solvers, name)() for name in solvers.__all__]
-    return [solver for solver in found if hasattr(solver, "needs")]
+    return [getattr(solvers, name)() for name in solvers.__all__]
 
 
 PAGES = {"docs/architecture.md": ("rooms", drawing), "docs/extend/index.md": ("capabilities", capabilities)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from ell12.backend import inner
 from ell12.checks import check_word, set_numbers
@@ -28,6 +28,7 @@ class ProximalGradient:
     """
 
     step: float | str = "lipschitz"
+    needs: ClassVar[Needs] = Needs()
 
     def __post_init__(self) -> None:
         check_step(self.step, "lipschitz", "backtracking", "barzilai-borwein")
@@ -80,6 +81,7 @@ class FISTA:
     """
 
     step: float | str = "lipschitz"
+    needs: ClassVar[Needs] = Needs()
 
     def __post_init__(self) -> None:
         check_step(self.step, "lipschitz", "backtracking")
