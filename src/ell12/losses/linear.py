@@ -218,7 +218,8 @@ class LinearLoss(Sessions, ABC):
         """The map ``(q, start) -> argmin_v f(v) + weight/2 ||v - q||^2``; for ADMM.
 
         Newton's method with halved steps, from the start given. The last step is the one that promises a gain
-        below the rounding of the objective: convergence is quadratic, so that what remains is far smaller.
+        below the rounding of the objective: convergence is quadratic, so that what remains is far smaller. It is
+        not that of `ell12.SupportNewton`: all is smooth here, and a system is solved in the smaller of two spaces.
         """
 
         def solve(q: Array, start: Array) -> Array:

@@ -68,6 +68,8 @@ class SmoothedGradient:
     def iterates(self, loss: Any, penalty: VariationPenalty, start: Point) -> Iterator[Iterate]:
         """Yield one iterate for four steps."""
         check_smoothing(penalty, smooths=True)
+        if not math.isfinite(loss.lipschitz()):
+            raise ValueError("SmoothedGradient needs a loss whose Lipschitz constant is finite")
         lipschitz = loss.lipschitz() + penalty.lipschitz or 1.0
         # The squared distance from an image is as convex as it is smooth.
         convexity = 1 / lipschitz if is_plain_square(loss) and isinstance(loss.A, Identity) else 0.0

@@ -114,7 +114,7 @@ class ARSSM3F(Rival):
                 yield Iterate(here.point, here.value, here.gradient_norm)
             if before - here.value <= self.outer_tol * before:
                 break
-        for last in itertools.islice(conjugate_gradients(problem, here), self.final_steps):
+        for last in itertools.islice(conjugate_descent(problem, here), self.final_steps):
             yield Iterate(last.point, last.value, last.slope.norm(), capped=True)
 
     def check_penalty(self, penalty: Any) -> None:
@@ -124,7 +124,7 @@ class ARSSM3F(Rival):
 
     def _steps(self, problem: SmoothProblem, here: DescentPoint) -> Iterator[DescentPoint]:
         """A limited number of conjugate gradient steps."""
-        for new in itertools.islice(conjugate_gradients(problem, here), self.steps):
+        for new in itertools.islice(conjugate_descent(problem, here), self.steps):
             yield new
             if here.value - new.value <= self.inner_tol * here.value:
                 return
@@ -196,8 +196,8 @@ class SmoothProblem:
         return -promised / curvature if curvature > 0 else 0.0
 
 
-def conjugate_gradients(problem: SmoothProblem, here: DescentPoint) -> Iterator[DescentPoint]:
-    """Places of ever smaller objective, of the first one's rank."""
+def conjugate_descent(problem: SmoothProblem, here: DescentPoint) -> Iterator[DescentPoint]:
+    """Places of ever smaller objective, of the first one's rank; along a manifold, where no linear system helps."""
     direction = -1.0 * here.slope
     while True:
         new = _line_search(problem, here, direction) or _line_search(problem, here, -1.0 * here.slope) or here

@@ -181,7 +181,8 @@ class _Support:
     """The columns that ever were in the support, which of them are, and the inverse of the Hessian in those.
 
     What is not in the support has zeros in the inverse: to enter or to leave changes it by a matrix of rank one.
-    There is room for some more columns, which hold zeros.
+    There is room for some more columns, which hold zeros. The store of columns that a loss keeps cannot stand in
+    for this: it has the Hessian, and the path needs the inverse after every kink.
     """
 
     def __init__(self, rows: int) -> None:
