@@ -6,7 +6,7 @@ import pytest
 from ell12 import Status, minimize
 from ell12.completion import CompletionLoss, LowRank, Observed, complete_matrix
 from ell12.completion.baselines import ARSSM3F, ER1MP, LMaFit, SketchyCGM, objective_settled
-from ell12.completion.baselines.arss_m3f import SmoothProblem, _line_search, conjugate_gradients
+from ell12.completion.baselines.arss_m3f import SmoothProblem, _line_search, conjugate_descent
 from ell12.completion.baselines.er1mp import _Pursuit
 from ell12.completion.fixed_rank import Tangent
 from ell12.completion.ordinal import OrdinalHingeLoss
@@ -162,7 +162,7 @@ def test_conjugate_gradients_descend_and_keep_the_rank(penalty):
     rng = np.random.default_rng(0)
     here = smooth.at(loss.point(LowRank.from_factors(rng.standard_normal((20, 2)), rng.standard_normal((15, 2)))))
     values = [here.value]
-    for _, place in zip(range(60), conjugate_gradients(smooth, here), strict=False):
+    for _, place in zip(range(60), conjugate_descent(smooth, here), strict=False):
         values.append(place.value)
         assert place.point.x.rank == 2
     assert np.all(np.diff(values) <= 0)
@@ -178,9 +178,7 @@ def test_conjugate_gradients_need_fewer_steps_than_steepest_descent():
     steepest, steps = first, 0
     while steepest.slope.norm() > small and steps < 2000:
         steepest, steps = _line_search(smooth, steepest, -1.0 * steepest.slope), steps + 1
-    conjugate = next(
-        k for k, here in enumerate(conjugate_gradients(smooth, first), 1) if here.slope.norm() <= small
-    )
+    conjugate = next(k for k, here in enumerate(conjugate_descent(smooth, first), 1) if here.slope.norm() <= small)
     assert conjugate < 0.5 * steps
 
 
