@@ -1,7 +1,7 @@
 """Weighted means and centred products of columns, added up over chunks of rows without cancellation.
 
-The columns are centred here and not by `ell12.operators.centering`: their means are not known before the last chunk
-has gone by.
+The columns are centred here and not by `ell12.operators.centering`: their means are not known before the last
+chunk has gone by.
 """
 
 from __future__ import annotations

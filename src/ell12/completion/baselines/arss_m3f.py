@@ -197,7 +197,7 @@ class SmoothProblem:
 
 
 def conjugate_descent(problem: SmoothProblem, here: DescentPoint) -> Iterator[DescentPoint]:
-    """Places of ever smaller objective, of the first rank, along a manifold: there is no linear system to solve."""
+    """Places of ever smaller objective, of the first rank, along a manifold: no linear system is solved."""
     direction = -1.0 * here.slope
     while True:
         new = _line_search(problem, here, direction) or _line_search(problem, here, -1.0 * here.slope) or here
