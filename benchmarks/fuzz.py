@@ -55,7 +55,7 @@ def _class_of(error: Exception, arguments: dict[str, Any]) -> str:
     if not isinstance(error, (TypeError, ValueError)) or isinstance(error, np.linalg.LinAlgError):
         return "internal"
     names = "|".join(map(re.escape, arguments))
-    return "clear" if re.search(rf"(?<![\w'.])({names})(?![\w.])", str(error)) else "raw"
+    return "clear" if re.search(rf"(?<![\w'.])({names})(?!\w|\.(?!shape))", str(error)) else "raw"
 
 
 def _words(error: Exception) -> str:

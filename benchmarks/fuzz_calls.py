@@ -215,6 +215,8 @@ def lowest(objective: Callable[[dict[str, np.ndarray], np.ndarray], float], star
         given = {name: plain(value) for name, value in arguments.items()}
         if trouble or not found or any(given[name] is None for name in ("z", "t", "l2_weight")):
             return trouble
+        if 0 < np.abs(given["z"]).max(initial=0) < 1e-100:  # whose squares the formula loses
+            return ""
         with np.errstate(all="ignore"):
             reached, first = objective(given, found[0]), objective(given, start(given, found[0]))
         worse = reached > first + 1e-3 * abs(first)
@@ -230,12 +232,14 @@ def _prox_objective(given: dict[str, Any], x: np.ndarray) -> float:
 
 
 def same_prox(arguments: dict[str, Any], answer: Any) -> str:
-    """Where the threshold and the weight are single numbers the prox beats z and zero."""
+    """Where the threshold and the weight are single, usual numbers the prox beats z and zero."""
     single = all(np.size(arguments[name]) == 1 for name in ("t", "l2_weight"))
     if not single or arguments.get("weights") is not None or arguments.get("axis") is not None:
         return finite(arguments, answer)
     if arguments.get("nonnegative"):
         return finite(arguments, answer)
+    if not _are_usual(arguments):
+        return ""
     at_zero = lowest(_prox_objective, lambda given, x: np.zeros_like(x))(arguments, answer)
     return at_zero or lowest(_prox_objective, lambda given, x: given["z"].reshape(x.shape))(arguments, answer)
 
@@ -253,11 +257,37 @@ def stationary(arguments: dict[str, Any], answer: Any) -> str:
     violation = np.where(x != 0, np.abs(pull + alpha * np.sign(x)), np.maximum(np.abs(pull) - bound, 0)).max(
         initial=0
     )
-    tol = float(arguments["tol"])
+    tol = float(min(arguments["tol"], 1e300))
     single = 1e-3 * np.abs(A.T @ b).max(initial=0) if np.asarray(x).dtype == np.float32 else 0
     rounding = 1e-10 * np.abs(A.T @ b).max(initial=0) + 1e-4 * single
     claimed = tol * (alpha or 1.0) + max(rounding, 2e-5 * np.abs(A.T @ b).max(initial=0) * _is_single(arguments))
     return "" if violation <= 1.01 * claimed else f"claims {claimed:.3g}, violates by {violation:.3g}"
+
+
+def _length(x: np.ndarray) -> float:
+    """The Euclidean norm, 1 at zero; no square underflows."""
+    size = np.abs(x).max(initial=0) or 1.0
+    return size * np.linalg.norm(x / size) or 1.0
+
+
+def _same_stationarity(arguments: dict[str, Any], answer: float) -> str:
+    """The largest violation over alpha; it may be infinite where a product overflows, but not NaN."""
+    A, b, x, alpha = (plain(arguments[name]) for name in ("A", "b", "x", "alpha"))
+    if A is None or b is None or x is None or alpha is None or any(map(np.iscomplexobj, (A, b, x, alpha))):
+        return finite(arguments, answer)
+    strength = float(alpha)
+    with np.errstate(all="ignore"):
+        slope = A.T @ (A @ x - b) - strength * x / _length(x)
+        on, off = np.abs(slope + strength * np.sign(x)), np.maximum(np.abs(slope) - strength, 0)
+        found = np.where(x != 0, on, off).max() / (strength or 1)
+    if not np.isfinite(found):
+        return "" if answer == np.inf else f"{answer} at an x whose stationarity overflows"
+    if not np.any(x):
+        return finite(arguments, answer)
+    kinds = " ".join(str(getattr(value, "dtype", "")) for value in arguments.values())
+    rough = "float32" in kinds or "float16" in kinds or "torch.int" in kinds  # of which single precision is made
+    margin = (1e-2 if rough else 1e-9) * (found + np.abs(A.T @ b).max() / (strength or 1))
+    return "" if abs(answer - found) <= margin else f"{answer:.6g} where the formula says {found:.6g}"
 
 
 def _is_single(arguments: dict[str, Any]) -> bool:
@@ -342,10 +372,15 @@ def _penalty(kind: Any) -> Callable[..., Any]:
 
 
 def _spread(arguments: dict[str, Any], answer: Any) -> str:
-    """Maps of numbers may pass NaN and infinity on."""
-    arrays = [plain(value) for value in arguments.values() if np.ndim(value) or hasattr(value, "shape")]
-    known = all(x is not None and np.isfinite(x).all() and np.abs(x).max(initial=0) < 1e100 for x in arrays)
-    return finite(arguments, answer) if known else ""
+    """Maps of numbers may pass NaN and infinity on, and overflow."""
+    return finite(arguments, answer) if _are_usual(arguments) else ""
+
+
+def _are_usual(arguments: dict[str, Any]) -> bool:
+    """Whether all numbers among the arguments are finite, and their squares too."""
+    options = [value for value in arguments.values() if value is not None and not isinstance(value, str)]
+    arrays = list(map(plain, options))
+    return all(x is not None and np.isfinite(x).all() and np.abs(x).max(initial=0) < 1e100 for x in arrays)
 
 
 def _targets() -> dict[str, tuple[Any, Callable[[np.random.Generator], dict[str, Any]], Any]]:
@@ -399,16 +434,20 @@ def _targets() -> dict[str, tuple[Any, Callable[[np.random.Generator], dict[str,
         "stationarity": (
             lambda A, b, x, alpha: ell12.stationarity(ell12.SquaredLoss(A, b), ell12.L12(alpha), x),
             lambda r: _linear(r) | {"x": np.ones(COLUMNS), "alpha": 0.5},
-            finite,
+            _same_stationarity,
         ),
         "QuadraticLoss": (
-            lambda G, c, constant, alpha: ell12.minimize(ell12.QuadraticLoss(G, c, constant), ell12.L12(alpha)),
+            lambda G, c, constant, alpha: ell12.minimize(
+                ell12.QuadraticLoss(G, c, constant), ell12.L12(alpha), max_iter=300
+            ),
             lambda r: {"G": np.eye(4), "c": r.standard_normal(4), "constant": 0.0, "alpha": 0.5},
             finite,
         ),
         "StreamedLoss": (
             lambda A, b, chunks, scale: ell12.minimize(
-                ell12.StreamedLoss([(A, b)] if chunks == "good" else chunks, scale=scale),
+                ell12.StreamedLoss(
+                    [(A, b)] if isinstance(chunks, str) and chunks == "good" else chunks, scale=scale
+                ),
                 ell12.L12(0.5),
                 max_iter=50,
             ),
@@ -478,7 +517,11 @@ def _penalties() -> dict[str, Any]:
 
 
 def _value_of(kind: Any) -> Callable[..., Any]:
-    return lambda x, step, **options: [np.asarray(float(kind(**options).value(x)))]
+    def use(x: Any, step: Any, **options: Any) -> Any:
+        value = float(kind(**options).value(x))  # infinite where x is not allowed
+        return [np.asarray(value if value < np.inf else 0.0)]
+
+    return use
 
 
 def _solvers() -> dict[str, Any]:
@@ -634,7 +677,7 @@ def make_call(random: np.random.Generator) -> Call:
             way = list(ways)[random.integers(len(ways))]
             try:
                 arguments[str(chosen)] = ways[way](value) if ways is ARRAYS else ways[way]
-            except (TypeError, ValueError, ImportError):  # it cannot be spoilt in this way
+            except (TypeError, ValueError, RuntimeError, ImportError):  # it cannot be spoilt in this way
                 continue
             spoilt.append(f"{chosen}: {way}")
     return Call(name, function, arguments, "; ".join(spoilt), check)

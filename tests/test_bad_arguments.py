@@ -1,17 +1,25 @@
 """Bad arguments that once reached NumPy, SciPy or scikit-learn: the error names the argument."""
 
 import numpy as np
+import pandas
 import pytest
+import scipy.sparse
+import sklearn.exceptions
 
 import ell12
 
 A = np.random.default_rng(0).standard_normal((12, 3))
 b = A[:, 0]
 RAGGED = [[1.0, 2.0], [3.0]]
+TWO = np.array([0.5, 2.0])  # whose truth value is ambiguous
 
 
 def minimized(**options):
     return ell12.minimize(ell12.SquaredLoss(A, b), ell12.L12(0.5), **options)
+
+
+def stationary(x):
+    return ell12.stationarity(ell12.SquaredLoss(A, b), ell12.L12(0.5), x)
 
 
 CALLS = [
@@ -52,6 +60,54 @@ CALLS = [
     ("X", lambda: ell12.L12Imputer().fit(np.full((4, 3), "word"))),
     ("solver", lambda: ell12.denoise_tv(A, 0.1, solver=np.array([0.5, 2.0]))),
     ("cv", lambda: ell12.L12RegressorCV(cv=0).fit(A, b)),
+    ("x", lambda: stationary(np.ones(4))),
+    ("x", lambda: stationary(np.ones((1, 1, 3)))),
+    ("x", lambda: stationary(3.0)),
+    ("x", lambda: stationary(np.array([np.inf, 0.0, 0.0]))),
+    ("x", lambda: ell12.stationarity(ell12.CompletionLoss(A), ell12.SpectralL12(1.0), A)),
+    ("n_alphas", lambda: ell12.l12_path(A, b, n_alphas=int)),
+    ("n_alphas", lambda: ell12.l12_path(A, b, n_alphas=np.array([[1]]))),
+    ("n_alphas", lambda: ell12.L12ClassifierCV(n_alphas=10**400).fit(A, b > 0)),
+    ("n_alphas", lambda: ell12.completion_path(A, n_alphas=10**30)),
+    ("weights", lambda: ell12.l12_path(A, b, weights="word")),
+    ("weights", lambda: ell12.l12_path(A, b, weights=len)),
+    ("together", lambda: ell12.l12_path(A, b, together=TWO)),
+    ("warm_start", lambda: ell12.l12_path(A, b, warm_start=TWO)),
+    ("X", lambda: ell12.l12_path(A[:-1], b)),
+    ("together", lambda: ell12.L12RegressorCV(together=TWO).fit(A, b)),
+    ("verbose", lambda: ell12.L12Classifier(verbose=TWO).fit(A, b > 0)),
+    ("y", lambda: ell12.L12Classifier().fit(A, b)),
+    ("sample_weight", lambda: ell12.L12Regressor().fit(A, b, sample_weight=np.inf)),
+    ("sample_weight", lambda: ell12.L12Regressor().fit(A, b, sample_weight=10**400)),
+    ("tol", lambda: ell12.prox_l12_iterative(b, 1.0, tol=None)),
+    ("tol", lambda: ell12.prox_l12_iterative(b, 1.0, tol=TWO)),
+    ("max_iter", lambda: ell12.prox_l12_iterative(b, 1.0, max_iter="")),
+    ("t", lambda: ell12.prox_l12_iterative(b, np.array([[1.0]]))),
+    ("nonnegative", lambda: ell12.prox_l12(b, 1.0, nonnegative=TWO)),
+    ("nonnegative", lambda: ell12.RowsL12(1.0, nonnegative=TWO)),
+    ("groups", lambda: ell12.prox_l12_groups(b, 1.0, RAGGED)),
+    ("chunks", lambda: ell12.StreamedLoss(np.array(0.5))),
+    ("b", lambda: ell12.StreamedLoss([(A, 1.0)]).start()),
+    ("b", lambda: ell12.StreamedLoss([(A, scipy.sparse.csr_array(A))]).start()),
+    ("scale", lambda: ell12.SquaredLoss(A, b, scale=10**400)),
+    ("G", lambda: ell12.QuadraticLoss(-np.eye(2), np.ones(2))),
+    ("G", lambda: ell12.QuadraticLoss(1e-310 * np.eye(2), np.ones(2))),
+    ("c", lambda: ell12.QuadraticLoss(np.eye(2), np.array([1e250, 1.0]))),
+    ("passes", lambda: ell12.ProxSVRG(passes=10**400)),
+    ("accelerated", lambda: ell12.AlternatingMinimization(accelerated=TWO)),
+    ("x", lambda: ell12.ColumnsL12([1.0, 2.0]).value(RAGGED)),
+    ("x", lambda: ell12.TruncatedNuclear(1.0).prox(A[..., None], 1.0)),
+    ("x", lambda: ell12.NoPenalty().prox(RAGGED, 1.0)),
+    ("x", lambda: ell12.TotalVariationL12(1.0).value(0)),
+    ("X", lambda: ell12.complete_matrix(pandas.DataFrame(np.full((3, 2), "word")), 1.0)),
+    ("max_rank", lambda: ell12.L12Imputer(max_rank=TWO).fit(A)),
+    ("image", lambda: ell12.denoise_tv(RAGGED, 0.1)),
+    ("alpha", lambda: ell12.denoise_tv(A, 10**400)),
+    ("return_result", lambda: ell12.denoise_tv(A, 0.1, return_result=TWO)),
+    ("mask", lambda: ell12.reconstruct_mri(A, RAGGED, 0.1)),
+    ("real", lambda: ell12.reconstruct_mri(A, A > 0, 0.1, real=TWO)),
+    ("center", lambda: ell12.completion_path(A, center=TWO)),
+    ("mask", lambda: ell12.reconstruct_mri(A, np.ma.masked_less(A > 0, 0), 0.1)),
 ]
 
 
@@ -66,6 +122,94 @@ def test_a_sparse_tensor_is_refused_where_an_array_is_wanted():
     torch = pytest.importorskip("torch")
     with pytest.raises(TypeError, match="z must be a dense array"):
         ell12.prox_l12(torch.eye(3).to_sparse(), 1.0)
+
+
+def graded(x):
+    return pytest.importorskip("torch").tensor(x, requires_grad=True)
+
+
+GRADED = [
+    ("A", lambda: ell12.SquaredLoss(graded(A), b)),
+    ("b", lambda: ell12.SquaredLoss(graded(A).detach(), graded(b))),
+    ("x0", lambda: ell12.minimize(ell12.SquaredLoss(graded(A).detach(), b), ell12.L12(0.5), graded(b[:3]))),
+    ("y", lambda: ell12.l12_path(graded(A).detach(), graded(b))),
+    ("X", lambda: ell12.L12Regressor().fit(graded(A), b)),
+    ("X", lambda: ell12.L12Imputer().fit(graded(A))),
+    ("X", lambda: ell12.complete_matrix(graded(A), 1.0)),
+    ("image", lambda: ell12.denoise_tv(graded(A), 0.1)),
+]
+
+
+@pytest.mark.parametrize("number", range(len(GRADED)))
+def test_tensors_that_require_gradients_are_refused_by_name(number):
+    name, call = GRADED[number]
+    with pytest.raises(TypeError, match=rf"^{name} requires gradients.*{name}.detach"):
+        call()
+
+
+@pytest.mark.parametrize("engine", [ell12.FactoredAPG(), ell12.AlternatingLeastSquares(2)])
+def test_engines_on_factors_refuse_tensors_by_name(engine):
+    with pytest.raises(TypeError, match=r"X must be a NumPy array.*BlockAPG"):
+        ell12.complete_matrix(graded(A).detach(), 1.0, engine=engine)
+
+
+def test_the_parts_of_a_low_rank_matrix_are_arrays_of_one_library():
+    with pytest.raises(TypeError, match="U, s and V"):
+        ell12.LowRank(graded(np.eye(3)[:, :1]).detach(), np.ones(1), np.eye(2)[:, :1])
+
+
+@pytest.mark.parametrize("dtype", ["int64", "float16"])
+def test_tensors_of_integers_and_in_half_precision_are_computed_in_single(dtype):
+    torch = pytest.importorskip("torch")
+    matrix = torch.as_tensor(np.eye(4)).to(getattr(torch, dtype))
+    result = ell12.minimize(ell12.SquaredLoss(matrix, np.ones(4)), ell12.L12(0.5))
+    assert result.converged
+    assert result.x.dtype == torch.float32
+    loss = ell12.SquaredLoss(matrix, np.ones(4))
+    assert ell12.stationarity(loss, ell12.L12(0.5), np.asarray(result.x, dtype=float)) < 1e-3
+    assert ell12.restore_tv(np.ones(4), matrix, 0.1, shape=(2, 2)).dtype == torch.float32
+
+
+@pytest.mark.parametrize(
+    "penalty", [ell12.SpectralL12(1.0), ell12.SpectralLogSum(1.0), ell12.TruncatedNuclear(1.0)]
+)
+def test_spectral_penalties_of_nan_are_nan_and_of_any_precision_keep_it(penalty):
+    assert np.isnan(penalty.value(np.full((3, 2), np.nan)))
+    assert np.isnan(penalty.prox(np.full((3, 2), np.nan), 1.0)).all()
+    for dtype in (np.float16, np.longdouble):
+        found = penalty.prox(A.astype(dtype), 0.5)
+        assert found.dtype == dtype
+        np.testing.assert_allclose(found.astype(float), penalty.prox(A, 0.5), atol=5e-3)
+        assert abs(penalty.value(A.astype(dtype)) - penalty.value(A)) < 2e-2
+
+
+def test_a_tolerance_whose_square_overflows_ends_conjugate_gradients_at_once():
+    solver = ell12.AlternatingMinimization(cg_tol=1e300)
+    assert np.isfinite(ell12.denoise_tv(A, 0.1, solver=solver, max_iter=3, return_result=True).image).all()
+
+
+def test_tensors_of_strengths_go_with_numpy_arrays():
+    torch = pytest.importorskip("torch")
+    found = ell12.ColumnsL12(torch.tensor([0.5, 1.0], dtype=torch.float16)).prox(A[:, :2], 1.0)
+    np.testing.assert_array_equal(found, ell12.ColumnsL12([0.5, 1.0]).prox(A[:, :2], 1.0))
+
+
+def test_a_path_does_not_go_on_from_a_run_that_diverged():
+    # At l2_weight 3 the logistic loss with its penalty has no minimum.
+    model = ell12.L12ClassifierCV(l2_weight=3, n_alphas=5, eps=0.01, max_iter=1000, tol=1.0)
+    with np.errstate(all="ignore"), pytest.warns(sklearn.exceptions.ConvergenceWarning):
+        model.fit(A, b > 0)
+
+
+def test_stationarity_is_infinite_where_the_gradient_overflows():
+    with np.errstate(all="ignore"):
+        assert stationary(np.array([np.finfo(float).max, 0.0, 0.0])) == np.inf
+
+
+def test_a_single_weight_of_zero_goes_with_tensors():
+    torch = pytest.importorskip("torch")
+    found = ell12.L1(1.0, weights=0).prox(torch.as_tensor(b), 1.0)
+    np.testing.assert_array_equal(found.numpy(), b)
 
 
 def test_subclasses_of_arrays_are_arrays():

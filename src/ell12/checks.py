@@ -64,10 +64,10 @@ def naming(*names: str) -> Iterator[None]:
     """Put the first name before errors of other libraries that hold none of these names of arguments."""
     try:
         yield
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         if re.search(rf"\b({'|'.join(names)})\b", str(error)):
             raise
-        kind = ValueError if isinstance(error, ValueError) else TypeError
+        kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"{names[0]}: {error}") from error
 
 
@@ -197,9 +197,10 @@ def generator(random_state: Any) -> np.random.Generator:
         raise ValueError(message) from None
 
 
-def check_counts(*, least: int = 0, optional: bool = True, **arguments: Any) -> None:
-    """Raise, with the argument's name, on anything but whole numbers >= ``least``, and None where it may be."""
+def check_counts(*, least: int = 0, most: float = math.inf, optional: bool = True, **arguments: Any) -> None:
+    """Raise, with the argument's name, on anything but whole numbers in these bounds, and None where it may be."""
     for name, value in arguments.items():
         whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-        if not (whole and value >= least) and not (value is None and optional):
-            raise ValueError(f"{name} must be a whole number >= {least}, got {value!r}")
+        if not (whole and least <= value <= most) and not (value is None and optional):
+            bounds = f">= {least}" if most == math.inf else f"from {least} to {most}"
+            raise ValueError(f"{name} must be a whole number {bounds}, got {value!r}")

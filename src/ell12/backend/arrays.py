@@ -115,6 +115,12 @@ def refuse_masked(x: Any, name: str) -> None:
         raise TypeError(f"{name} must not be a masked array: fill or drop what is masked first")
 
 
+def refuse_gradient(x: Any, name: str) -> None:
+    """Raise on a tensor that requires gradients: no solver passes them on."""
+    if getattr(x, "requires_grad", False):
+        raise TypeError(f"{name} requires gradients, which solvers do not pass on: give {name}.detach()")
+
+
 def is_half(x: Array) -> bool:
     """Whether x is in half precision, which holds neither sums of squares nor their roots."""
     return str(x.dtype).endswith("float16")
@@ -141,6 +147,8 @@ def like(value: Any, x: Array) -> Array:
     """``value`` as an array of the kind, device and real dtype of x (its derivative, if any, is kept)."""
     dtype = real_dtype(x)
     if is_array_api_obj(value) and not isinstance(value, np.ndarray | np.generic):
+        if is_numpy(x):
+            return as_numpy(value).astype(dtype)
         return value if value.dtype == dtype else namespace(x).astype(value, dtype)
     return _send(np.asarray(value, dtype=np.float64), x, dtype=dtype)
 

@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from ell12.backend import namespace, norm
+from ell12.backend import is_numpy, namespace, norm
 from ell12.completion.loss import EntryLoss
 from ell12.completion.low_rank import LowRank
 from ell12.protocols import Array, Point
@@ -100,6 +100,8 @@ class FactoredForm:
     """Every matrix is a sum of low-rank ones and a sparse one; NumPy arrays alone."""
 
     def __init__(self, loss: EntryLoss) -> None:
+        if not is_numpy(loss.observed.values):
+            raise TypeError("X must be a NumPy array for steps on factors; use BlockAPG for others")
         self.loss = loss
 
     def estimate(self, x: LowRank) -> Estimate:

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, check_random_state, validate_data
 
-from ell12.backend import as_numpy, beside, is_array, is_number
+from ell12.backend import as_numpy, beside, is_array, is_number, refuse_gradient
 from ell12.checks import naming
 from ell12.completion.complete import Completion, complete_matrix
 from ell12.completion.observed import Observed, as_observed, read_entries
@@ -231,6 +231,7 @@ class L12Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 f"X is a Dask {type(X).__name__}, which L12Imputer would load into memory: call X.compute() if it"
                 " fits there, else use ell12.distributed.complete_matrix"
             )
+        refuse_gradient(X, "X")
         if isinstance(X, np.ma.MaskedArray):
             X = np.ma.filled(X.astype(np.result_type(X.dtype, np.float32)), np.nan)
         elif _is_dispatched(X):

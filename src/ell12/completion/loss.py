@@ -133,5 +133,5 @@ class CompletionLoss(KnownEntriesLoss):
     def make_sweep(self, penalty: Any, n_threads: int) -> RowSweep:
         """One pass over the rows and one over the columns."""
         if not is_numpy(self.observed.values):
-            raise TypeError("alternating least squares works on NumPy arrays; use BlockAPG for others")
+            raise TypeError("X must be a NumPy array for alternating least squares; use BlockAPG for others")
         return RowSweep(self.observed, penalty, n_threads)

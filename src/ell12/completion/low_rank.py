@@ -21,6 +21,7 @@ from ell12.backend import (
     norm,
 )
 from ell12.backend.compiling import can_compile
+from ell12.checks import naming
 from ell12.completion.observed import as_real
 from ell12.files import write_atomically
 from ell12.protocols import Array
@@ -68,6 +69,8 @@ class LowRank:
             raise ValueError(f"U, s and V must have shapes (m, r), (r,) and (n, r); got {shapes}")
         if any(isinstance(part, np.ma.MaskedArray) for part in (self.U, self.s, self.V)):
             raise TypeError("U, s and V must not be masked arrays")
+        with naming("U, s and V"):
+            namespace(self.U, self.s, self.V)  # which is one for all
 
     def __repr__(self) -> str:
         return f"LowRank({self.shape[0]} x {self.shape[1]}, rank {self.rank}, {self.dtype})"

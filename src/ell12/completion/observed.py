@@ -18,9 +18,10 @@ from ell12.backend import (
     is_half,
     is_numpy,
     namespace,
+    refuse_gradient,
     scatter,
 )
-from ell12.checks import check_entries, check_share, convert, generator
+from ell12.checks import check_entries, check_share, convert, generator, naming
 from ell12.protocols import Array
 
 
@@ -227,7 +228,8 @@ def _from_sparse(X: Any, name: str) -> Observed:
 def _from_dense(X: Any, name: str) -> Observed:
     hidden = np.ma.getmaskarray(X) if isinstance(X, np.ma.MaskedArray) else None
     if hasattr(X, "to_numpy"):  # a DataFrame, whose NA has no float of its own
-        X = X.to_numpy(dtype=np.float64, na_value=np.nan)
+        with naming(name):
+            X = X.to_numpy(dtype=np.float64, na_value=np.nan)
     X = as_real(X.data if hidden is not None else X, name)
     if len(X.shape) != 2:
         raise ValueError(f"{name} must be a matrix, got shape {tuple(X.shape)}")
@@ -245,6 +247,7 @@ def as_real(x: Any, name: str) -> Array:
     """
     if isinstance(x, np.ma.MaskedArray):
         raise TypeError(f"{name} must not be a masked array: fill or drop what is masked first")
+    refuse_gradient(x, name)
     x = as_floating(x, name)
     if is_complex(x):
         raise TypeError(f"{name} must hold real numbers, got complex ones")

@@ -74,7 +74,7 @@ def fit_offsets(observed: Observed, center: str | None) -> Offsets:
     >>> fit_offsets(Observed([0, 1], [0, 1], [1.0, 3.0], (2, 2)), "mean").mean
     2.0
     """
-    if center not in CENTERS:
+    if not (center is None or isinstance(center, str)) or center not in CENTERS:
         raise ValueError(f"center must be one of {', '.join(map(repr, CENTERS))}; got {center!r}")
     if center is None:
         return Offsets()

@@ -32,7 +32,8 @@ class MatrixStep(NamedTuple):
     @property
     def square(self) -> float:
         """The squared distance of the two points."""
-        return (self.length * self.distance) ** 2
+        distance = self.length * self.distance
+        return distance * distance  # a power would raise where it overflows
 
     def where(self, kept: Any, other: MatrixStep) -> MatrixStep:
         """The step itself if it is kept, else the other."""

@@ -46,9 +46,9 @@ class SearchSpace:
         ranks = (8, 4, 2, 16) if is_ratings else (None,)
         centers = ("biases", None) if is_ratings else ("columns", "biases")
         return cls(
-            centers if center == "auto" else (center,),
-            (1.0, 0.5, 0.0) if l2_weight == "auto" else (l2_weight,),
-            ranks if max_rank == "auto" else (max_rank,),
+            centers if _is_auto(center) else (center,),
+            (1.0, 0.5, 0.0) if _is_auto(l2_weight) else (l2_weight,),
+            ranks if _is_auto(max_rank) else (max_rank,),
         )
 
     def without_search(self, alpha: Any) -> tuple[str | None, float, int | None]:
@@ -63,6 +63,10 @@ class SearchSpace:
     def most_paths(self) -> int:
         """How many paths a search follows at most."""
         return len(self.centers) + len(self.l2_weights) + len(self.ranks) - 2
+
+
+def _is_auto(value: Any) -> bool:
+    return isinstance(value, str) and value == "auto"
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
 from ell12.backend import as_numpy, is_numpy, namespace, refuse_masked
+from ell12.checks import naming
 from ell12.linear_model.arrays import check_numpy, follow
 from ell12.linear_model.chunked import (
     accuracy,
@@ -229,7 +230,8 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
     def _validate_labels(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Array, Any]:
         """The data, with the number of its class in place of each label."""
         X, y, sample_weight = self._validate(X, y, sample_weight)
-        check_classification_targets(y)
+        with naming("y"):
+            check_classification_targets(y)
         xp = namespace(y)
         classes, codes = xp.unique_inverse(y)
         self.classes_, codes = follow(classes, X), follow(codes, X)

@@ -14,7 +14,16 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, assert_all_finite, check_is_fitted, validate_data
 
-from ell12.backend import as_numpy, indices_like, like, namespace, refuse_masked, square_fits
+from ell12.backend import (
+    all_finite,
+    as_numpy,
+    indices_like,
+    like,
+    namespace,
+    refuse_gradient,
+    refuse_masked,
+    square_fits,
+)
 from ell12.checks import check_entries, check_flags, check_scalars, naming
 from ell12.linear_model.arrays import check_follows, floating_dtypes, follow, linear_functions, passes
 from ell12.linear_model.chunked import check_in_memory
@@ -87,6 +96,7 @@ class SparseLinearModel(BaseEstimator, ABC):
         check_in_memory(X, self)
         for name, values in {"X": X, "y": y, "sample_weight": sample_weight}.items():
             refuse_masked(values, name)
+            refuse_gradient(values, name)
         checks |= {"accept_sparse": ("csr", "csc"), "dtype": floating_dtypes(X), "ensure_all_finite": False}
         check_flags(fit_intercept=self.fit_intercept, positive=self.positive, warm_start=self.warm_start)
         # Infinities are looked for by a sum, which may overflow.
@@ -99,11 +109,14 @@ class SparseLinearModel(BaseEstimator, ABC):
             with naming("sample_weight"):
                 sample_weight = follow(sample_weight, X)
                 sample_weight = _check_sample_weight(sample_weight, X, dtype=X.dtype, ensure_non_negative=True)
+            if not all_finite(sample_weight):
+                raise ValueError("sample_weight must hold finite numbers >= 0 only")
         return X, follow(y, X), sample_weight
 
     def _check_numbers(self) -> None:
         check_scalars(**{name: getattr(self, name) for name in ("alpha", "l2_weight") if hasattr(self, name)})
         check_scalars(infinite=True, tol=self.tol)
+        check_flags(verbose=0 if self.verbose is None else self.verbose)
 
     def _penalty_options(self) -> dict[str, Any]:
         if self.penalty_factors is None:

@@ -21,15 +21,15 @@ from ell12.backend import (
     inner,
     is_complex,
     is_mapped,
-    is_number,
     is_numpy,
     like,
     namespace,
     precision,
+    refuse_gradient,
     rise_above_tangent,
     take,
 )
-from ell12.checks import check_entries, check_numbers, convert
+from ell12.checks import check_entries, check_numbers, convert, is_finite_number
 from ell12.losses.sessions import Sessions, fact
 from ell12.operators import (
     adjoint,
@@ -266,6 +266,7 @@ class LinearLoss(Sessions, ABC):
         return ColumnStore(self.A, self.most_columns)
 
     def _as_observations(self, b: Any) -> Array:
+        refuse_gradient(b, "b")
         b = beside(as_floating(b, "b"), self.A, "b")
         rows = output_shape(self.A)
         if tuple(b.shape[: len(rows)]) != rows:
@@ -282,6 +283,7 @@ class LinearLoss(Sessions, ABC):
         return b
 
     def _as_weights(self, sample_weight: Any) -> Array:
+        refuse_gradient(sample_weight, "sample_weight")
         check_numbers(sample_weight=sample_weight)
         weight = like(sample_weight, self.b)
         if tuple(weight.shape) not in (output_shape(self.A), tuple(self.b.shape)):
@@ -362,6 +364,6 @@ def check_kind(loss: Any) -> None:
 
 def as_positive(value: Any, name: str) -> float:
     """The value as a float if it is a finite number above 0."""
-    if not is_number(value) or not 0 < value < math.inf:
+    if not is_finite_number(value) or value <= 0:
         raise ValueError(f"{name} must be a finite number > 0, got {value!r}")
     return float(value)

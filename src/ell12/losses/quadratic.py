@@ -9,9 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from ell12.backend import as_floating, as_numpy, inner, is_complex, refuse_masked
+from ell12.backend import as_floating, as_numpy, inner, is_complex, max_abs, refuse_masked
 from ell12.checks import is_finite_number
 from ell12.protocols import Array, Point
+
+# One over a smaller number overflows; the square of a larger one does.
+SMALLEST, LARGEST = 1e-300, 1e151
 
 
 class QuadraticLoss:
@@ -49,12 +52,25 @@ class QuadraticLoss:
         self.G, self.c = _as_double(G, "G"), _as_double(c, "c")
         if self.c.ndim not in (1, 2) or self.G.shape != 2 * self.c.shape[:1]:
             raise ValueError(f"G must be square and fit c, got shapes {self.G.shape} and {self.c.shape}")
-        if not (np.isfinite(self.G).all() and np.isfinite(self.c).all()):
-            raise ValueError("G and c must hold finite numbers only")
+        self._check_entries()
         if not is_finite_number(constant):
             raise ValueError(f"constant must be a finite number, got {constant!r}")
         self.constant, self.dtype = float(constant), np.dtype(dtype)
         self._columns: Any = slice(None)  # the entries that x holds; the others are zero
+
+    def _check_entries(self) -> None:
+        """Raise where G or c make no quadratic function with a minimum that doubles can hold."""
+        size, linear = max_abs(self.G), max_abs(self.c)
+        if not (math.isfinite(size) and math.isfinite(linear)):
+            raise ValueError("G and c must hold finite numbers only")
+        if 0 < size < SMALLEST:
+            raise ValueError(
+                f"G holds numbers up to {size:.3g}, too small for steps of length 1/G: rescale it first"
+            )
+        if linear > LARGEST * max(math.sqrt(size), 1.0):
+            raise ValueError(f"c holds numbers up to {linear:.3g}, too large for c'c/G: rescale it first")
+        if self.G.size and self.G.diagonal().min() < -1e-6 * size:
+            raise ValueError("G must be positive semidefinite, but its diagonal holds negative numbers")
 
     def __repr__(self) -> str:
         return f"QuadraticLoss(G of shape {self._block.shape})"
@@ -87,7 +103,8 @@ class QuadraticLoss:
 
     def restrict(self, columns: Array) -> QuadraticLoss:
         """The same function of the given entries of x, the others being zero; predictions stay as they are."""
-        other = QuadraticLoss(self.G, self.c, self.constant, self.dtype)
+        other = QuadraticLoss.__new__(QuadraticLoss)  # of parts that were checked before
+        other.G, other.c, other.constant, other.dtype = self.G, self.c, self.constant, self.dtype
         other._columns = np.arange(len(self.c))[self._columns][columns]
         return other
 

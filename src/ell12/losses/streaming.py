@@ -130,7 +130,7 @@ class StreamedLoss(Sessions):
         for number, chunk in enumerate(self._read()):
             try:
                 A, b, weight = _parts(chunk)
-                if len(b) == 0:
+                if np.shape(b)[:1] == (0,):
                     continue
                 loss = self.kind(A, b, sample_weight=weight, **self.options | {"scale": scale})
             except (TypeError, ValueError) as error:
@@ -188,7 +188,9 @@ class StreamedLoss(Sessions):
 def _check(chunks: Any, loss: Any) -> None:
     if not callable(chunks) and not isinstance(chunks, Iterable):
         raise TypeError(f"chunks must be an iterable or a function that returns one, got {type(chunks).__name__}")
-    if not callable(chunks) and iter(chunks) is chunks:  # which a first pass would use up
+    with naming("chunks"):  # an array of no axes looks as if it could be iterated over
+        used_up = not callable(chunks) and iter(chunks) is chunks  # by a first pass
+    if used_up:
         raise TypeError("chunks can be read once only; give a list or a function that returns an iterator")
     check_kind(loss)
 

@@ -8,18 +8,18 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from ell12.backend import all_finite, as_floating, beside, is_complex, is_number, max_abs, namespace, rounding
+from ell12.backend import all_finite, is_array, is_number, max_abs, rounding
 from ell12.minimization.checkpoints import Checkpoint, Saved, file_for
 from ell12.minimization.needs import unmet
 from ell12.minimization.results import History, Result, Status
 from ell12.minimization.stalling import Stall, gradient_resolution
+from ell12.minimization.start import as_unknown, starting_point
 from ell12.protocols import (
     Array,
     CertifyingPenalty,
     DataUnavailable,
     DifferencePenalty,
     Factored,
-    FactoredLoss,
     Iterate,
     Loss,
     Penalty,
@@ -109,7 +109,7 @@ def minimize(
     if checkpoint is not None:
         follower = Checkpoint(file_for(checkpoint, loss, penalty), checkpoint_seconds, penalty)
     saved = follower.load(loss.start()) if follower is not None and resume else None
-    start = loss.point(_check_start(loss, x0 if saved is None else saved.x))
+    start = loss.point(starting_point(loss, x0 if saved is None else saved.x))
     recorder = _Recorder(loss, penalty, start, dict(measure or {}), saved, follower)
     iterates = _iterates(_chosen(solver, loss, penalty, start), loss, penalty, start)
     status = Status.STOPPED
@@ -131,7 +131,7 @@ def stationarity(loss: Loss, penalty: Penalty, x: Array | Point) -> float:
     The one measure by which all solvers are compared. For penalties with a ``violation``, as all of ours have, it
     is exact. For others it is the largest entry of ``(x - prox(x - step gradient(x), step)) / step``, step being
     one over the loss's Lipschitz constant; a difference of convex penalties is first linearised at x. Where alpha
-    is zero it is not divided.
+    is zero it is not divided. It is infinite where the gradient overflows.
 
     Examples
     --------
@@ -140,9 +140,10 @@ def stationarity(loss: Loss, penalty: Penalty, x: Array | Point) -> float:
     >>> stationarity(SquaredLoss(np.eye(2), [3.0, 0.5]), L12(alpha=1.0), np.array([3.0, 0.0]))
     0.0
     """
-    if not isinstance(x, Point):
-        x = loss.point(x if offers(x, Factored) else as_floating(x, "x"))
-    return certificate(loss, penalty, x)
+    point = x if isinstance(x, Point) else loss.point(as_unknown(loss, x, "x"))
+    gradient = loss.gradient(point)
+    overflows = is_array(gradient) and not all_finite(gradient)
+    return math.inf if overflows else certificate(loss, penalty, point, gradient)
 
 
 def certificate(loss: Loss, penalty: Any, point: Point, gradient: Array | None = None) -> float:
@@ -360,22 +361,3 @@ def _check_limits(tol: float, max_iter: int, max_seconds: float, stop: Any) -> N
             raise ValueError(f"{name} must be a number >= 0, got {value!r}")
     if not hasattr(max_iter, "__index__"):
         raise ValueError(f"max_iter must be a whole number, got {max_iter!r}")
-
-
-def _check_start(loss: Any, x0: Array | None) -> Array:
-    zero = loss.start()
-    if x0 is None:
-        return zero
-    if offers(zero, Factored):  # the loss, whose unknown is no array, knows what it may be
-        if not offers(loss, FactoredLoss):
-            raise TypeError(f"x0 cannot be given: {type(loss).__name__} has no check_start")
-        return loss.check_start(x0)
-    x0 = beside(as_floating(x0, "x0"), zero, "x0")
-    if tuple(x0.shape) != tuple(zero.shape):
-        raise ValueError(f"x0 must have shape {tuple(zero.shape)}, got {tuple(x0.shape)}")
-    if not all_finite(x0):
-        raise ValueError("x0 holds NaN or infinity; every entry must be finite")
-    if is_complex(x0) and not is_complex(zero):
-        raise TypeError("x0 holds complex numbers, but the loss is one of real numbers")
-    xp = namespace(zero, x0)
-    return x0 if x0.dtype == zero.dtype else xp.astype(x0, zero.dtype)

@@ -39,7 +39,8 @@ def conjugate_gradients(
     stuck, residual = (right, right) if x is None else (x, right - product(x))
     x = 0 * right if x is None else x
     direction, square = residual, inner(residual, residual)
-    limit = (tol * norm(right)) ** 2
+    limit = tol * norm(right)
+    limit *= limit  # a power would raise where it overflows
     for _ in range(max_iter):
         if square <= limit:
             break

@@ -16,7 +16,16 @@ import numpy as np
 import scipy.sparse
 
 from ell12.backend import arrays as backend
-from ell12.backend import as_floating, is_complex, is_numpy, namespace, refuse_masked, scatter
+from ell12.backend import (
+    as_floating,
+    is_complex,
+    is_half,
+    is_numpy,
+    namespace,
+    refuse_gradient,
+    refuse_masked,
+    scatter,
+)
 from ell12.checks import check_entries
 from ell12.protocols import Array
 
@@ -36,6 +45,7 @@ def as_operator(A: Any, name: str = "A") -> Any:
            [3., 4.]])
     """
     refuse_masked(A, name)
+    refuse_gradient(A, name)
     if hasattr(A, "__dask_graph__"):
         raise TypeError(f"{name} is a Dask {type(A).__name__}: make its loss with ell12.distributed.sum_loss")
     if not _is_matrix(A):
@@ -45,6 +55,8 @@ def as_operator(A: Any, name: str = "A") -> Any:
         A = _as_floating_sparse(A, name)
     else:
         A = as_floating(np.asarray(A) if isinstance(A, np.ndarray) else A, name, sparse=True)
+        if is_half(A) and not is_numpy(A):  # other libraries multiply arrays of one precision only
+            A = namespace(A).astype(A, namespace(A).float32)
     _check_shape(tuple(A.shape), name)
     check_entries(stored(A), name)
     return A

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from ell12.backend import as_floating, namespace, on_accelerator, total
-from ell12.checks import check_entries, check_scalars
+from ell12.backend import as_floating, beside, namespace, on_accelerator, refuse_gradient, total
+from ell12.checks import check_entries, check_flags, check_scalars
 from ell12.losses import SquaredLoss
 from ell12.minimization import Result, minimize
 from ell12.minimization.stalling import admit_rounding, gradient_rounding
-from ell12.operators import as_operator
+from ell12.operators import as_operator, output_shape
 from ell12.path.side_by_side import columns_penalty, solve_side_by_side
 from ell12.path.strengths import alpha_grid, alpha_max, falling, l12_penalty, one_sparse_fit, vanishing_strength
 from ell12.protocols import Array, ScalablePenalty, Solver, missing, session_of
@@ -30,15 +31,16 @@ def solution_path(
 ) -> list[Result]:
     """Minimise the loss plus the penalty at each of these strengths in turn; options go to `ell12.minimize`.
 
-    With ``warm_start`` each run begins where the last one ended, else all begin at ``x0``. No run asks for a
-    stationarity below the rounding of the gradient, which in float32 and at small alpha lies above the usual tol;
-    where it lies far above, the status says that rounding ended the run.
+    With ``warm_start`` each run begins where the last one ended, unless that diverged. Without it all begin at
+    ``x0``. No run asks for a stationarity below the rounding of the gradient, which in float32 and at small alpha
+    lies above the usual tol. Where it lies far above, the status says that rounding ended the run.
     """
     loss = session_of(loss)  # one memory for the whole path
     rounding = gradient_rounding(loss, tol)
     results: list[Result] = []
     for alpha in map(float, alphas):
-        start = results[-1].x if warm_start and results else x0
+        goes_on = warm_start and bool(results) and math.isfinite(results[-1].objective)
+        start = results[-1].x if goes_on else x0
         attainable = max(tol, rounding / (alpha or 1.0))
         result = minimize(loss, penalty.scaled(alpha / penalty.alpha), start, tol=attainable, **options)
         results.append(admit_rounding(result, tol))
@@ -167,11 +169,16 @@ def l12_path(
     """
     check_scalars(l2_weight=l2_weight)
     check_scalars(infinite=True, tol=tol)
+    check_flags(warm_start=warm_start, together=False if together is None else together)
     if np.ndim(y) != 1:
         raise ValueError(
             f"y must be a vector, got shape {tuple(np.shape(y))}; L12RegressorCV takes several targets"
         )
-    X, y = as_operator(X, "X"), as_floating(y, "y")
+    X = as_operator(X, "X")
+    refuse_gradient(y, "y")
+    y = beside(as_floating(y, "y"), X, "y")
+    if output_shape(X) != tuple(y.shape):
+        raise ValueError(f"X and y must have as many rows, got shapes {tuple(X.shape)} and {tuple(y.shape)}")
     check_entries(y, "y")
     loss = squared_loss(X, y, sample_weight)
     x0, options = None, {"weights": weights, "nonnegative": nonnegative}

@@ -6,13 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from ell12.backend import all_finite, as_numpy, beside, max_abs, namespace, precision, refuse_masked
-from ell12.checks import check_share, check_weights
+from ell12.backend import all_finite, as_floating, as_numpy, beside, max_abs, namespace, precision, refuse_masked
+from ell12.checks import check_counts, check_numbers, check_share, check_weights
 from ell12.losses import LinearLoss
 from ell12.minimization import certificate, minimize
 from ell12.operators.centering import column_squares
 from ell12.penalties import L12, RowsL12, WithIntercept
 from ell12.protocols import Array, Penalty, Point
+
+# A longer grid is a mistake: it would not fit in memory, or its strengths could not be told apart.
+MOST_ALPHAS = 10**6
 
 
 def l12_penalty(
@@ -111,8 +114,7 @@ def alpha_grid(top: float, n_alphas: int = 100, eps: float = 1e-3) -> Array:
     array([8., 4., 2., 1.])
     """
     check_share(eps, "eps")
-    if not hasattr(n_alphas, "__index__") or n_alphas < 1:
-        raise ValueError(f"n_alphas must be a whole number >= 1, got {n_alphas!r}")
+    check_counts(least=1, most=MOST_ALPHAS, optional=False, n_alphas=n_alphas)
     return (top or 1.0) * np.geomspace(1.0, eps, n_alphas)
 
 
@@ -170,8 +172,10 @@ def _weight_of_each(loss: LinearLoss, weights: Any, intercept: bool) -> Array:
     """The weight of each entry of x, 0 for an intercept."""
     weight = np.ones(loss.start().shape[0])
     if weights is not None:
+        weights = as_floating(weights, "weights")
+        check_numbers(infinite=True, weights=weights)
         check_weights(weights, (weight.size - intercept,))
-        weight[: weight.size - intercept] = weights
+        weight[: weight.size - intercept] = as_numpy(weights)
     if intercept:
         weight[-1] = 0
     return weight

@@ -63,7 +63,8 @@ class ColumnsL12(ModuliL12):
 
     def value(self, x: Array) -> float:
         """The sum over the columns."""
-        return float(namespace(x).sum(self.values(x)))
+        values = self.values(x)
+        return float(namespace(values).sum(values))
 
     def values(self, x: Array) -> Array:
         """The penalty of each column; infinite where a negative entry is not allowed."""

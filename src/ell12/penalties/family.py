@@ -15,7 +15,7 @@ import numpy as np
 
 from ell12.backend import as_floating, indices_like, is_complex, is_numpy, like, max_abs, namespace, norm
 from ell12.backend.norms import l1_and_l2
-from ell12.checks import as_array, as_step, check_numbers
+from ell12.checks import as_array, as_step, check_flags, check_numbers
 from ell12.protocols import Array
 from ell12.prox.kernel import prox_vector
 
@@ -113,12 +113,14 @@ class ModuliL12:
 
     def _set_weights(self) -> None:
         """Check the weights, once, and find the moduli that are free."""
+        check_flags(nonnegative=self.nonnegative)
         if self.weights is None:
             return
         weights = as_floating(self.weights, "weights")
         check_numbers(infinite=True, weights=weights)
         object.__setattr__(self, "weights", weights)
-        xp, free = namespace(weights), weights == 0
+        xp = namespace(weights)
+        free = xp.asarray(weights == 0)  # of a single weight NumPy makes no array
         some = bool(xp.any(free))
         object.__setattr__(self, "_free", free if some else None)
         object.__setattr__(self, "_held", xp.where(free, math.inf, weights) if some else weights)

@@ -16,6 +16,7 @@ from ell12.operators.spectrum import norm_from_gram
 from ell12.penalties.separable import LogSum
 from ell12.protocols import Array, Factored, offers
 from ell12.prox import prox_l12, prox_l12_spectral
+from ell12.prox.layout import as_decomposable
 
 DENSE_NORM = 2**15  # the entries up to which the norm of a sparse matrix is found from the dense one
 
@@ -58,9 +59,12 @@ class Spectral(Protocol):
 
     def prox(self, x: Array, step: float) -> Array:
         """`prox_values` of the singular values of a dense matrix."""
-        x, step = _as_matrix(x), as_step(step)
-        U, s, Vh = namespace(x).linalg.svd(x, full_matrices=False)
-        return (U * self.prox_values(s, step)) @ Vh
+        given, step = _as_matrix(x), as_step(step)
+        xp, x = namespace(given), as_decomposable(given)
+        if not all_finite(x):
+            return xp.full_like(given, math.nan)
+        U, s, Vh = xp.linalg.svd(x, full_matrices=False)
+        return xp.astype((U * self.prox_values(s, step)) @ Vh, given.dtype, copy=False)
 
     def violation(self, x: Any, gradient: Array) -> float:
         """The largest violation of the first-order condition where the loss has this gradient, in spectral norms.
@@ -296,7 +300,7 @@ class NoPenalty:
 
     def prox(self, x: Array, step: float) -> Array:  # noqa: ARG002
         """``x`` itself."""
-        return x
+        return as_array(x, "x")
 
     def violation(self, x: Any, gradient: Array) -> float:  # noqa: ARG002
         """The spectral norm of the gradient of a matrix; of other arrays the largest entry."""
@@ -308,16 +312,17 @@ class NoPenalty:
 
 
 def _as_matrix(x: Any) -> Array:
-    """``x`` as a matrix, or matrices, of numbers."""
+    """``x`` as a matrix of numbers."""
     x = as_array(x, "x")
-    if len(x.shape) < 2:
+    if len(x.shape) != 2:
         raise ValueError(f"x must be a matrix, got shape {tuple(x.shape)}")
     return x
 
 
 def _singular_values(x: Any) -> Array:
-    x = _as_matrix(x)
-    return namespace(x).linalg.svdvals(x)
+    x = as_decomposable(_as_matrix(x))
+    xp = namespace(x)
+    return xp.linalg.svdvals(x) if all_finite(x) else math.nan * xp.abs(x[0, : min(x.shape)])
 
 
 def spectral_norm(matrix: Any) -> float:

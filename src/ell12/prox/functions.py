@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from ell12.backend import as_floating, is_complex, is_number, namespace, number_like
-from ell12.checks import check_numbers, check_weights
+from ell12.checks import check_counts, check_flags, check_numbers, check_scalars, check_weights
 from ell12.protocols import Array
 from ell12.prox.kernel import prox_groups, prox_iterative, prox_rows, prox_spectral, prox_vector
-from ell12.prox.layout import as_groups, as_single, lay_out, row_norms, thresholds
+from ell12.prox.layout import as_decomposable, as_groups, as_single, lay_out, row_norms, thresholds
 
 
 def soft_threshold(z: Array, t: Any) -> Array:
@@ -189,7 +189,7 @@ def prox_l12_spectral(Z: Array, t: Any, *, l2_weight: Any = 1.0) -> Array:
     check_numbers(single=True, l2_weight=l2_weight)
     if math.prod(Z.shape) == 0:
         return namespace(Z).asarray(Z, copy=True)
-    work, count = as_single(Z), len(Z.shape)
+    work, count = as_decomposable(Z), len(Z.shape)
     t_rows = thresholds(t, work, tuple(Z.shape[:-1]), (count - 2,))
     return namespace(Z).astype(prox_spectral(work, t_rows, number_like(l2_weight, work)), Z.dtype, copy=False)
 
@@ -242,6 +242,9 @@ def prox_l12_iterative(
         raise ValueError(f"start must have the shape {tuple(z.shape)} of z, got {tuple(start.shape)}")
     if math.prod(z.shape) == 0:
         return namespace(z).asarray(z, copy=True), 0
+    check_numbers(single=True, t=t)
+    check_scalars(infinite=True, tol=tol)
+    check_counts(optional=False, max_iter=max_iter)
     numbers = (float(t), float(l2_weight))
     return prox_iterative(z, *numbers, weights, nonnegative, start=start, tol=tol, max_iter=max_iter)
 
@@ -252,5 +255,7 @@ def _check_options(z: Array, t: Any, l2_weight: Any, weights: Any, nonnegative: 
     if weights is not None:
         check_numbers(infinite=True, weights=weights)
         check_weights(weights, tuple(z.shape))
+    if nonnegative is not False:
+        check_flags(nonnegative=nonnegative)
     if nonnegative and is_complex(z):
         raise TypeError("nonnegative=True needs real z, got complex numbers")

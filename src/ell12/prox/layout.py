@@ -12,7 +12,18 @@ from typing import Any
 
 import numpy as np
 
-from ell12.backend import as_numpy, constant, indices_like, is_half, is_number, like, namespace, refuse_masked
+from ell12.backend import (
+    as_numpy,
+    constant,
+    indices_like,
+    is_half,
+    is_number,
+    is_numpy,
+    like,
+    namespace,
+    refuse_masked,
+)
+from ell12.checks import naming
 from ell12.protocols import Array
 
 
@@ -63,6 +74,12 @@ def thresholds(t: Any, z: Array, shape: tuple[int, ...], axes: tuple[int, ...]) 
 def as_single(z: Array) -> Array:
     """Half precision, which holds no sum of squares, as single precision; anything else as it is."""
     return namespace(z).astype(z, namespace(z).float32) if is_half(z) else z
+
+
+def as_decomposable(Z: Array) -> Array:
+    """``Z`` in a precision that has singular values: half as single precision, extended as double."""
+    extended = {"float128": np.float64, "complex256": np.complex128}.get(str(Z.dtype)) if is_numpy(Z) else None
+    return as_single(Z) if extended is None else Z.astype(extended)
 
 
 def row_norms(rows: Array) -> Array:
@@ -138,7 +155,8 @@ def as_groups(groups: Any) -> Groups:
     if isinstance(groups, Groups):
         return groups
     refuse_masked(groups, "groups")
-    labels = as_numpy(groups)
+    with naming("groups"):
+        labels = as_numpy(groups)
     if labels.ndim != 1 or (labels.size and labels.dtype.kind not in "iu"):
         raise ValueError("groups must hold one integer per entry")
     # Labels without gaps are smaller than the number of entries; larger ones would take memory to count.

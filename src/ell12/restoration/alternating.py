@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ell12.checks import check_counts, check_word, set_numbers
+from ell12.checks import check_counts, check_flags, check_word, set_numbers
 from ell12.operators import adjoint_product, product
 from ell12.operators.conjugate_gradients import conjugate_gradients
 from ell12.protocols import Array, Iterate, Needs, Point
@@ -46,6 +46,7 @@ class AlternatingMinimization:
 
     def __post_init__(self) -> None:
         check_word(self.inner, "inner", "cg", "exact")
+        check_flags(accelerated=self.accelerated)
         set_numbers(self, "cg_tol")
         check_counts(least=1, optional=False, cg_max_iter=self.cg_max_iter)
 

@@ -7,14 +7,15 @@ import math
 import os
 from typing import Any
 
-import numpy as np
+import numpy as np  # noqa: F401 -- for the examples
 
-from ell12.backend import is_array, namespace, refuse_masked
+from ell12.backend import beside, is_array, is_numpy, namespace, refuse_masked
+from ell12.checks import check_flags
 from ell12.operators import adjoint, as_operator, input_shape, output_shape
 from ell12.operators.images import Identity, Sampling
 from ell12.protocols import Array
 from ell12.restoration.arrangements import blur, first_image, fourier_samples, on_images
-from ell12.restoration.images import as_image, channels_first, filled, mask_like, without_unknown
+from ell12.restoration.images import as_image, as_mask, channels_first, filled, mask_like, without_unknown
 from ell12.restoration.noise import estimate_noise
 from ell12.restoration.problems import ImageModel, ImageProblem, ImageRun, Measures, Stop
 from ell12.restoration.strength import strength_for_deblurring
@@ -311,8 +312,9 @@ def reconstruct_mri(
     """
     model = ImageModel(l2_weight, smoothing, noise, channel_axis, boundary, spins, bounds, solver)
     run = ImageRun(tol, max_iter, measure, objectives, stop, checkpoint, checkpoint_seconds, resume, return_result)
+    check_flags(real=False if real is None else real)
     refuse_masked(data, "data")
-    mask = mask if is_array(mask) else np.asarray(mask)
+    mask = as_mask(mask)
     with contextlib.suppress(ValueError):  # the samples alone have another shape
         data = without_unknown(data, mask_like(mask, data, channel_axis))
     y, _ = channels_first(as_image(data, "data"), channel_axis)
@@ -380,7 +382,11 @@ def restore_tv(
     run = ImageRun(tol, max_iter, measure, objectives, stop, checkpoint, checkpoint_seconds, resume, return_result)
     if channel_axis not in (None, 0):
         raise ValueError(f"channel_axis must be 0 or None for a general operator, got {channel_axis!r}")
-    A, y = on_images(as_operator(A), shape), as_image(y, "y")
+    A = as_operator(A)
+    y = beside(as_image(y, "y"), A, "y")
+    if is_array(A) and not is_numpy(A):  # other libraries multiply arrays of one precision only
+        y = namespace(A).astype(y, A.dtype)
+    A = on_images(A, shape)
     if math.prod(y.shape) != math.prod(output_shape(A)):
         raise ValueError(f"y must have shape {output_shape(A)} to fit A, got {tuple(y.shape)}")
     y, ndim = namespace(y).reshape(y, output_shape(A)), len(input_shape(A)) - (channel_axis is not None)

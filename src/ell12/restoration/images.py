@@ -17,7 +17,10 @@ from ell12.backend import (
     is_numpy,
     max_abs,
     namespace,
+    refuse_gradient,
+    refuse_masked,
 )
+from ell12.checks import naming
 from ell12.operators import sent_like
 from ell12.protocols import Array
 
@@ -37,7 +40,9 @@ def as_image(image: Any, name: str = "image") -> Array:
         raise TypeError(f"{name} must not be a masked array: fill it, or give its mask to inpaint_tv")
     if hasattr(image, "__dask_graph__"):  # every pixel of an iterate is asked for: laziness would never end
         raise TypeError(f"{name} is a Dask {type(image).__name__}: restore image.compute(), or its blocks")
-    image = image if is_array(image) else np.asarray(image)
+    with naming(name):  # such as rows of different lengths
+        image = image if is_array(image) else np.asarray(image)
+    refuse_gradient(image, name)
     image = as_floating(_scaled(image), name)
     if math.prod(image.shape) == 0 or len(image.shape) == 0:
         raise ValueError(f"{name} is empty: its shape is {tuple(image.shape)}")
@@ -90,9 +95,16 @@ def channels_back(image: Array, channel_axis: int | None) -> Array:
     return image if channel_axis is None else namespace(image).moveaxis(image, 0, int(channel_axis))
 
 
+def as_mask(mask: Any) -> Array:
+    """The mask as an array; an error names it."""
+    refuse_masked(mask, "mask")
+    with naming("mask"):  # such as rows of different lengths
+        return mask if is_array(mask) else np.asarray(mask)
+
+
 def mask_like(mask: Any, image: Any, channel_axis: int | None) -> Array:
     """The mask in the shape of the image, and as the kind of array that it is."""
-    mask = mask if is_array(mask) else np.asarray(mask)
+    mask = as_mask(mask)
     mask = sent_like(mask, image) if is_array(image) and not is_numpy(image) else as_numpy(mask)
     shape, ndim = tuple(np.shape(image)), len(np.shape(image))
     xp = namespace(mask)

@@ -34,7 +34,10 @@ def exact_solver(A: Any, penalty: VariationPenalty, x: Array) -> Solve:
         )
     fourier = penalty.boundary == "periodic"
     if not fourier and not is_numpy(x):
-        raise TypeError("the exact step at Neumann boundaries takes NumPy arrays; use inner='cg', or 'periodic'")
+        raise TypeError(
+            "image must be a NumPy array for an exact step at Neumann boundaries; use boundary='periodic', "
+            "AlternatingMinimization(inner='cg') or SmoothedGradient()"
+        )
     shape = tuple(x.shape)[len(x.shape) - penalty.ndim :]
     laplacian = like(difference_symbol(shape, penalty.boundary), x)
     fidelity = _fidelity_symbol(A, x)

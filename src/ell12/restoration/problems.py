@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ell12.backend import is_number, max_abs, namespace
+from ell12.checks import check_flags, check_scalars, is_finite_number
 from ell12.losses import SquaredLoss
 from ell12.minimization import Result, Status, minimize
 from ell12.operators.images import Identity
@@ -86,7 +87,7 @@ class ImageModel:
     solver: Any
 
     def __post_init__(self) -> None:
-        if self.noise is not None and not (is_number(self.noise) and 0 <= self.noise < math.inf):
+        if self.noise is not None and not (is_finite_number(self.noise) and self.noise >= 0):
             raise ValueError(f"noise must be a number >= 0 or None, got {self.noise!r}")
         word = isinstance(self.solver, str)
         if (word and self.solver != "accelerated") or not (word or offers(self.solver, ImageSolver)):
@@ -109,6 +110,9 @@ class ImageRun:
     checkpoint_seconds: float = 60.0
     resume: bool = False
     return_result: bool = False
+
+    def __post_init__(self) -> None:
+        check_flags(objectives=self.objectives, resume=self.resume, return_result=self.return_result)
 
 
 @dataclass(frozen=True)
@@ -155,8 +159,7 @@ class ImageProblem:
         """The strength and, where it was chosen from one, the noise level."""
         held_out = isinstance(alpha, str) and alpha == "held-out"
         if is_number(alpha):
-            if not 0 <= alpha < math.inf:
-                raise ValueError(f"alpha must be a finite number >= 0, got {alpha}")
+            check_scalars(alpha=alpha)
             return float(alpha), None
         if alpha is not None and not held_out:
             raise ValueError(f"alpha must be a number, 'held-out' or None, got {alpha!r}")

@@ -12,6 +12,8 @@ from ell12.checks import check_counts, generator
 from ell12.protocols import Array, Iterate, Needs, Penalty, Point, RowLoss
 from ell12.solvers.steps import check_step, first_step, known_lipschitz, objective
 
+# More passes than this between two full gradients are a mistake: the snapshot is long out of date by then.
+MOST_PASSES = 10_000
 SHRINK = 0.5  # the step's factor after a pass that raised the objective
 
 
@@ -53,18 +55,21 @@ class ProxSVRG:
 
     def __post_init__(self) -> None:
         check_step(self.step, "lipschitz")
-        check_counts(least=1, optional=False, batch_size=self.batch_size, passes=self.passes)
+        check_counts(least=1, optional=False, batch_size=self.batch_size)
+        check_counts(least=1, most=MOST_PASSES, optional=False, passes=self.passes)
         generator(self.random_state)
 
-    def iterates(self, loss: Any, penalty: Penalty, start: Point) -> Iterator[Iterate]:
-        """Yield one iterate for each snapshot."""
+    def iterates(self, loss: Any, penalty: Penalty, start: Point) -> Iterator[Iterate | None]:
+        """Yield one iterate for each snapshot, and None after each pass between, for the clock."""
         random = generator(self.random_state)
         step = LearnedStep(self.step)
         snapshot, value = start, objective(loss, penalty, start)
         gradient = loss.gradient(start)
         while True:
             x = snapshot.x
-            for _ in range(self.passes):
+            for number in range(self.passes):
+                if number:
+                    yield None
                 for batch in loss.batches(self.batch_size, random):
                     step.watch(batch.loss, batch.count, x)
                     x = self._move(batch, penalty, x, snapshot, gradient, step)
