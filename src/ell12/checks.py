@@ -202,5 +202,5 @@ def check_counts(*, least: int = 0, most: float = math.inf, optional: bool = Tru
     for name, value in arguments.items():
         whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
         if not (whole and least <= value <= most) and not (value is None and optional):
-            bounds = f">= {least}" if most == math.inf else f"from {least} to {most}"
+            bounds = f">= {least}" if most == math.inf else f">= {least} and <= {most}"
             raise ValueError(f"{name} must be a whole number {bounds}, got {value!r}")
