@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from ell12.backend import all_finite, as_floating, beside, is_complex, is_numpy, namespace, refuse_gradient
-from ell12.checks import naming
 from ell12.protocols import Array, Factored, FactoredLoss, offers
 
 
@@ -24,8 +23,11 @@ def as_unknown(loss: Any, x: Any, name: str) -> Any:
     if offers(zero, Factored):  # the loss, whose unknown is no array, knows what it may be
         if not offers(loss, FactoredLoss):
             raise TypeError(f"{name} cannot be given: {type(loss).__name__} has no check_start")
-        with naming(name):
+        try:
             return loss.check_start(x)
+        except (TypeError, ValueError) as error:
+            kind = TypeError if isinstance(error, TypeError) else ValueError
+            raise kind(str(error).replace("x0", name)) from error
     refuse_gradient(x, name)
     x = beside(as_floating(x, name), zero, name)
     if tuple(x.shape) != tuple(zero.shape):
