@@ -34,7 +34,7 @@ OPTIONS = {
     "checkpoint": "run.npz",
     "checkpoint_seconds": 5.0,
     "resume": 1,
-    "return_result": "yes",
+    "return_result": 3,
 }
 SOLVERS = [
     ell12.SmoothedGradient(),
