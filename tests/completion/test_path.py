@@ -178,6 +178,22 @@ def test_a_path_is_judged_on_what_it_has_not_seen():
     assert np.sqrt(np.mean((best.to_array()[np.isnan(known)] - hidden) ** 2)) < 0.3
 
 
+@pytest.mark.parametrize("engine", ["block", "factored", "als"])
+def test_a_path_begins_with_the_best_matrix_of_rank_one(engine):
+    for seed in range(5):
+        random = np.random.default_rng(seed)
+        X = random.standard_normal((40, 3)) @ random.standard_normal((3, 30)) + 0.3 * random.standard_normal(
+            (40, 30)
+        )
+        known = np.where(random.random(X.shape) < 0.5, X, np.nan)
+        first = completion_path(known, held_out=0, n_alphas=2, eps=0.5, engine=engine).results[0]
+        assert first.x.rank == 1
+        errors = [
+            np.nansum((fit.to_array() - known) ** 2) for fit in (first.x, rank_one_fit(ell12.as_observed(known)))
+        ]
+        assert errors[0] == pytest.approx(errors[1], rel=1e-5)
+
+
 def test_given_entries_to_judge_by_and_patience():
     known = table()[0]
     train, hidden = ell12.as_observed(known).split(0.2, 3)

@@ -14,7 +14,7 @@ from ell12.completion.complete import Completion, complete_matrix
 from ell12.completion.loss import CompletionLoss
 from ell12.completion.observed import Observed, as_observed
 from ell12.completion.offsets import fit_offsets
-from ell12.completion.strength import largest_strength
+from ell12.completion.strength import largest_strength, rank_one_fit
 from ell12.minimization import Status
 from ell12.path import alpha_grid, falling
 
@@ -115,15 +115,17 @@ def completion_path(
     observed, hidden = _divided(X, held_out, random_state)
     if patience is not None and hidden is None:
         raise ValueError("patience needs hidden entries to judge by, but held_out=0 hides none")
+    x0 = None
     if alphas is None:
         centered = fit_offsets(observed, center).taken_off(observed)
         alphas = alpha_grid(largest_strength(CompletionLoss(centered), l2_weight), n_alphas, eps)
+        x0 = rank_one_fit(centered) if l2_weight >= 1 else None  # the solution at the first alpha
     results: list[Completion] = []
     errors: list[float] = []
     fixed = {"l2_weight": l2_weight, "max_rank": max_rank, "center": center, "random_state": random_state}
     for alpha in map(float, falling(alphas)):
-        x0 = results[-1].x if results else None
         results.append(complete_matrix(observed, alpha, x0=x0, **fixed, **options))
+        x0 = results[-1].x
         errors.append(math.nan if hidden is None else root_mean_square_error(results[-1], hidden))
         if verbose:
             print(f"alpha {alpha:.4g}: rank {results[-1].x.rank}, error on hidden entries {errors[-1]:.6g}")
