@@ -68,6 +68,10 @@ def _work(seed: int, numbers: list[int], pipe: Any) -> None:
     import resource
 
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    with contextlib.suppress(ImportError):  # here rather than in a call, whose time is limited
+        import torch
+
+        torch.set_num_threads(1)
     with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):  # verbose is an option too
         for number in numbers:
             pipe.send((number, *call(seed, number)))
