@@ -62,6 +62,8 @@ class AlphaSearch(SparseLinearModel):
         labels = as_numpy(y)
         with naming("cv"):
             folds = list(check_cv(self.cv, labels, classifier=is_classifier(self)).split(X, labels))
+        if not folds:
+            raise ValueError("cv must give at least one fold")
         data = (X, y, sample_weight)
         if self._takes_columns(X, problems, alphas):
             scores, results = self._side_by_side(problems, data, folds, alphas)

@@ -130,7 +130,9 @@ class StreamedLoss(Sessions):
         for number, chunk in enumerate(self._read()):
             try:
                 A, b, weight = _parts(chunk)
-                if np.shape(b)[:1] == (0,):
+                with naming("b"):
+                    is_empty = np.shape(b)[:1] == (0,)
+                if is_empty:
                     continue
                 loss = self.kind(A, b, sample_weight=weight, **self.options | {"scale": scale})
             except (TypeError, ValueError) as error:

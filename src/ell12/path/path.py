@@ -169,7 +169,7 @@ def l12_path(
     """
     check_scalars(l2_weight=l2_weight)
     check_scalars(infinite=True, tol=tol)
-    check_flags(warm_start=warm_start, together=False if together is None else together)
+    check_flags(nonnegative=nonnegative, warm_start=warm_start, together=False if together is None else together)
     if np.ndim(y) != 1:
         raise ValueError(
             f"y must be a vector, got shape {tuple(np.shape(y))}; L12RegressorCV takes several targets"
