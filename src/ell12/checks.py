@@ -188,6 +188,12 @@ def check_word(value: Any, name: str, *words: str) -> None:
         raise ValueError(f"{name} must be {' or '.join(map(repr, words))}, got {value!r}")
 
 
+def check_axis(value: Any, name: str) -> None:
+    """Raise, with the argument's name, unless the value is None or a whole number."""
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int | np.integer)):
+        raise ValueError(f"{name} must be a whole number or None, got {value!r}")
+
+
 def generator(random_state: Any) -> np.random.Generator:
     """The generator of random numbers that ``random_state`` stands for; an error names it."""
     try:

@@ -287,7 +287,10 @@ def square_fits(x: Array) -> bool:
     single = is_half(x) or str(x.dtype).endswith(("float32", "complex64"))
     tiny, huge = (1e-31, 1e37) if single else (1e-303, 1e303)
     with np.errstate(over="ignore", invalid="ignore"):
-        return tiny < (_square(x) if is_numpy(x) and not is_half(x) else _largest(x) ** 2) < huge
+        if is_numpy(x) and not is_half(x):
+            return tiny < _square(x) < huge
+        largest = _largest(x)
+        return tiny < largest * largest < huge  # a power would raise where a product is infinite
 
 
 def _square(x: np.ndarray) -> float:

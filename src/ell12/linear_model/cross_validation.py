@@ -16,7 +16,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
 from ell12.backend import as_numpy, indices_like, namespace, on_accelerator, take, total
-from ell12.checks import check_flags, naming
+from ell12.checks import check_flags, check_word, naming
 from ell12.linear_model.arrays import follow, linear_functions, passes
 from ell12.linear_model.classifier import L12Classifier, probabilities
 from ell12.linear_model.folds import FoldColumns, solve_folds
@@ -52,8 +52,7 @@ class AlphaSearch(SparseLinearModel):
     def _search(self, X: Any, y: Array, sample_weight: Any) -> Array:
         """Set ``alphas_`` and ``alpha_``, fit at that, and return the scores, (n_alphas, n_folds)."""
         self._check_numbers()
-        if self.selection not in ("min", "1se"):
-            raise ValueError(f"selection must be 'min' or '1se', got {self.selection!r}")
+        check_word(self.selection, "selection", "min", "1se")
         problems = self._problems(X, y, sample_weight)
         if self.alphas is None:
             alphas = alpha_grid(self._alpha_max(problems), self.n_alphas, self.eps)
@@ -63,7 +62,7 @@ class AlphaSearch(SparseLinearModel):
         with naming("cv"):
             folds = list(check_cv(self.cv, labels, classifier=is_classifier(self)).split(X, labels))
         if not folds:
-            raise ValueError("cv must give at least one fold")
+            raise ValueError(f"cv must give at least one fold, got {self.cv!r}")
         data = (X, y, sample_weight)
         if self._takes_columns(X, problems, alphas):
             scores, results = self._side_by_side(problems, data, folds, alphas)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ell12.backend import as_floating, beside, namespace, on_accelerator, refuse_gradient, total
-from ell12.checks import check_entries, check_flags, check_scalars
+from ell12.checks import check_entries, check_flags, check_scalars, naming
 from ell12.losses import SquaredLoss
 from ell12.minimization import Result, minimize
 from ell12.minimization.stalling import admit_rounding, gradient_rounding
@@ -170,7 +170,9 @@ def l12_path(
     check_scalars(l2_weight=l2_weight)
     check_scalars(infinite=True, tol=tol)
     check_flags(nonnegative=nonnegative, warm_start=warm_start, together=False if together is None else together)
-    if np.ndim(y) != 1:
+    with naming("y"):  # such as rows of different lengths
+        several = np.ndim(y) != 1
+    if several:
         raise ValueError(
             f"y must be a vector, got shape {tuple(np.shape(y))}; L12RegressorCV takes several targets"
         )

@@ -6,7 +6,8 @@ import math
 from dataclasses import InitVar, dataclass, field
 from typing import Any
 
-from ell12.backend import as_floating, inner, is_complex, namespace, real_dtype
+from ell12.backend import as_floating, inner, is_complex, is_numpy, namespace, real_dtype
+from ell12.checks import check_entries
 from ell12.operators import ArrayOperator, adjoint_product, dtype_of, input_shape, output_shape, product
 from ell12.operators.images import Convolution, FourierSampling, Sampling, as_shape, slice_of
 from ell12.protocols import Array
@@ -125,6 +126,9 @@ class MirroredConvolution(ArrayOperator):
 def blur(kernel: Any, y: Array, ndim: int, boundary: str) -> Any:
     """The convolution of each channel, periodic or of the image continued by its mirror image."""
     kernel = as_floating(kernel, "kernel")
+    if not is_numpy(kernel) and type(kernel) is not type(y):
+        raise TypeError(f"kernel must be a NumPy array or one like the image, got {type(kernel).__name__}")
+    check_entries(kernel, "kernel")
     if len(kernel.shape) != ndim:
         raise ValueError(
             f"kernel must have {ndim} axes like one channel of the image, got shape {tuple(kernel.shape)}"

@@ -105,8 +105,12 @@ def as_mask(mask: Any) -> Array:
 def mask_like(mask: Any, image: Any, channel_axis: int | None) -> Array:
     """The mask in the shape of the image, and as the kind of array that it is."""
     mask = as_mask(mask)
+    if getattr(image, "is_sparse", False):
+        raise TypeError("image must be a dense array, got a sparse tensor")
     mask = sent_like(mask, image) if is_array(image) and not is_numpy(image) else as_numpy(mask)
-    shape, ndim = tuple(np.shape(image)), len(np.shape(image))
+    with naming("image"):  # such as rows of different lengths
+        shape = tuple(np.shape(image))
+    ndim = len(shape)
     xp = namespace(mask)
     if not xp.isdtype(mask.dtype, "bool"):
         raise TypeError(f"mask must hold truth values, True where a pixel is known; got dtype {mask.dtype}")

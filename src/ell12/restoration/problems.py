@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ell12.backend import is_number, max_abs, namespace
-from ell12.checks import check_flags, check_scalars, is_finite_number
+from ell12.checks import check_axis, check_flags, check_scalars, check_word, is_finite_number
 from ell12.losses import SquaredLoss
 from ell12.minimization import Result, Status, minimize
 from ell12.operators.images import Identity
@@ -87,6 +87,8 @@ class ImageModel:
     solver: Any
 
     def __post_init__(self) -> None:
+        check_word(self.boundary, "boundary", "neumann", "periodic")
+        check_axis(self.channel_axis, "channel_axis")
         if self.noise is not None and not (is_finite_number(self.noise) and self.noise >= 0):
             raise ValueError(f"noise must be a number >= 0 or None, got {self.noise!r}")
         word = isinstance(self.solver, str)
