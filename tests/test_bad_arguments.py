@@ -218,3 +218,29 @@ def test_a_single_weight_of_zero_goes_with_tensors():
 def test_subclasses_of_arrays_are_arrays():
     found = ell12.prox_l12(A.view(type("Subclass", (np.ndarray,), {})), 0.5)
     np.testing.assert_array_equal(found, ell12.prox_l12(A, 0.5))
+
+
+WORDS = {
+    "boundary": lambda value: ell12.denoise_tv(np.eye(16), 0.1, boundary=value),
+    "channel_axis": lambda value: ell12.denoise_tv(np.eye(16), 0.1, channel_axis=value),
+    "selection": lambda value: ell12.L12RegressorCV(selection=value).fit(np.eye(12), np.ones(12)),
+    "nonnegative": lambda value: ell12.l12_path(np.eye(3), np.ones(3), nonnegative=value),
+}
+
+
+@pytest.mark.parametrize("name", WORDS)
+def test_a_word_an_axis_or_a_flag_given_as_an_array_is_named(name):
+    with pytest.raises((TypeError, ValueError), match=f"^{name} must"):
+        WORDS[name](np.array([0.5, 2.0]))
+
+
+def test_a_kernel_too_small_to_square_or_of_another_library_is_named():
+    torch = pytest.importorskip("torch")
+    for kernel in (np.full((3, 3), 1e-311), torch.ones((3, 3), dtype=torch.float64)):
+        with pytest.raises((TypeError, ValueError), match=r"^kernel"):
+            ell12.deblur_tv(np.eye(16), kernel, 0.1)
+
+
+def test_folds_that_hold_none_are_named():
+    with pytest.raises(ValueError, match=r"^cv must give at least one fold"):
+        ell12.L12RegressorCV(cv=[]).fit(np.eye(12), np.ones(12))

@@ -114,7 +114,7 @@ class GrowingADMM:
         split = _Splitting(loss, penalty, start.x, self.cg_tol, self.cg_max_iter)
         rho = (penalty.alpha or 1.0) / (self.first_threshold or value_range(start.x, penalty.ndim))
         if rho == 0:
-            raise ValueError(f"first_threshold of {self.first_threshold} is too large beside alpha {penalty.alpha}")
+            raise ValueError(f"first_threshold must be smaller beside alpha {penalty.alpha:g}")
         while True:
             old = split.W
             split.advance(rho, penalty.l2_weight)
