@@ -354,7 +354,7 @@ def _check_kinds(loss: Any, penalty: Any, solver: Any) -> None:
 
 
 def _check_limits(tol: float, max_iter: int, max_seconds: float, stop: Any) -> None:
-    if stop is not None and not callable(stop):
+    if stop is not None and (isinstance(stop, type) or not callable(stop)):
         raise TypeError(f"stop must be a function of the history, got {stop!r}")
     for name, value in (("tol", tol), ("max_iter", max_iter), ("max_seconds", max_seconds)):
         if not is_number(value) or not value >= 0:

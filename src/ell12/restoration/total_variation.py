@@ -76,7 +76,7 @@ class TotalVariationL12:
     def value(self, x: Array) -> float:
         """The penalty at x, smoothed unless ``smoothing`` is 0; infinite outside the bounds."""
         x = as_array(x, "x")
-        if len(x.shape) < self.ndim:
+        if len(x.shape) < self.ndim or 0 in x.shape:
             raise ValueError(f"x must be an image of {self.ndim} axes, got shape {tuple(x.shape)}")
         if not self.allows(x):
             return math.inf
