@@ -175,11 +175,12 @@ def check_positive(value: Any, name: str, *words: str) -> None:
     raise ValueError(f"{name} must be a finite number > 0{among}; got {value!r}")
 
 
-def check_flags(**arguments: Any) -> None:
-    """Raise, with the argument's name, on anything but True and False, or 1 and 0."""
+def check_flags(*, optional: bool = False, **arguments: Any) -> None:
+    """Raise, with the argument's name, on anything but True and False, or 1 and 0; None may be allowed."""
     for name, value in arguments.items():
-        if not isinstance(value, bool | int | np.bool_ | np.integer):
-            raise ValueError(f"{name} must be True or False, got {value!r}")
+        if not (isinstance(value, bool | int | np.bool_ | np.integer) or (optional and value is None)):
+            allowed = "True, False or None" if optional else "True or False"
+            raise ValueError(f"{name} must be {allowed}, got {value!r}")
 
 
 def check_word(value: Any, name: str, *words: str) -> None:

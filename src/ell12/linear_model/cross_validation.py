@@ -16,7 +16,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
 from ell12.backend import as_numpy, indices_like, namespace, on_accelerator, take, total
-from ell12.checks import check_word, naming
+from ell12.checks import check_flags, check_word, naming
 from ell12.linear_model.arrays import follow, linear_functions, passes
 from ell12.linear_model.classifier import L12Classifier, probabilities
 from ell12.linear_model.folds import FoldColumns, solve_folds
@@ -76,8 +76,7 @@ class AlphaSearch(SparseLinearModel):
 
     def _takes_columns(self, X: Any, problems: list[FitProblem], alphas: Array) -> bool:
         """Whether the folds are solved side by side."""
-        if self.together is not None and not isinstance(self.together, bool | int | np.bool_):
-            raise ValueError(f"together must be True, False or None, got {self.together!r}")
+        check_flags(optional=True, together=self.together)
         obstacles = {
             "solver": self.solver is not None,
             "shared_support": any(problem.n_targets for problem in problems),

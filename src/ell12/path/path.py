@@ -169,7 +169,8 @@ def l12_path(
     """
     check_scalars(l2_weight=l2_weight)
     check_scalars(infinite=True, tol=tol)
-    check_flags(nonnegative=nonnegative, warm_start=warm_start, together=False if together is None else together)
+    check_flags(nonnegative=nonnegative, warm_start=warm_start)
+    check_flags(optional=True, together=together)
     with naming("y"):  # such as rows of different lengths
         several = np.ndim(y) != 1
     if several:
