@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import rich
 
 import ell12
 from ell12 import cli
@@ -287,8 +288,11 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_progress_on_a_terminal_is_a_bar(monkeypatch):
+def test_progress_on_a_terminal_is_a_bar_as_wide_as_the_terminal_is_now(monkeypatch):
     terminal = Terminal()
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr(rich, "_console", None)
+    rich.get_console()  # the console that the process shares keeps the width it was made with
     monkeypatch.setattr(sys, "stdout", terminal)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "120")

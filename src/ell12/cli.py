@@ -157,12 +157,13 @@ def _display() -> Iterator[RunDisplay]:
         yield _RunLines()
         return
     from rich import progress as parts
+    from rich.console import Console
     from rich.table import Column
 
     what = parts.TextColumn("{task.description}", table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis"))
     left = parts.TextColumn("{task.fields[left]}")
     columns = (what, parts.BarColumn(), parts.MofNCompleteColumn(), parts.TimeElapsedColumn(), left)
-    with parts.Progress(*columns, expand=True, refresh_per_second=4) as bar:
+    with parts.Progress(*columns, console=Console(), expand=True, refresh_per_second=4) as bar:
         yield _RunBar(bar)
 
 

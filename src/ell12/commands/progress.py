@@ -21,9 +21,10 @@ def progress_bar() -> Iterator[Show]:
         lines.end()
         return
     from rich import progress as parts
+    from rich.console import Console
 
     columns = (parts.TextColumn("{task.description}"), parts.BarColumn(), parts.TimeElapsedColumn())
-    with parts.Progress(*columns, refresh_per_second=8, transient=True) as bar:
+    with parts.Progress(*columns, console=Console(), refresh_per_second=8, transient=True) as bar:
         task = bar.add_task("starting", total=1.0)
         yield lambda words, done: bar.update(task, description=words, completed=done)
         bar.update(task, completed=1.0)

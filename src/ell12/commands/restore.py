@@ -295,6 +295,7 @@ def _display(total: int) -> Iterator[Callable[..., None]]:
         yield say
         return
     from rich import progress as parts
+    from rich.console import Console
 
     columns = (
         parts.TextColumn("images"),
@@ -302,7 +303,7 @@ def _display(total: int) -> Iterator[Callable[..., None]]:
         parts.MofNCompleteColumn(),
         parts.TimeRemainingColumn(),
     )
-    with parts.Progress(*columns) as bar:
+    with parts.Progress(*columns, console=Console()) as bar:
         task = bar.add_task("images", total=total)
 
         def show(text: str, failed: bool = False) -> None:
