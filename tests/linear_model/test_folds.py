@@ -8,7 +8,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ell12 import FISTA, L12ClassifierCV, L12RegressorCV, NonmonotoneAPG
 from ell12.linear_model import folds
-from ell12.linear_model.cross_validation import _rows
+from ell12.linear_model.search import _rows
 from ell12.linear_model.folds import FoldColumns, solve_folds
 
 RANDOM = np.random.default_rng(0)
