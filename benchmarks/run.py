@@ -32,6 +32,7 @@ NOT_BENCHMARKS = {
     "race_methods",
     "race_problems",
     "race_skglm",
+    "real_data",
     "stochastic",
     "support_recovery",
     "study",
