@@ -3,7 +3,7 @@
 `python benchmarks/real_data.py` lists the problems that can be loaded here, and why the others cannot.
 
 How the columns are made, the same for every problem. A text column becomes one column of zeros and ones for each
-value (the first is left out if there are two); a missing text is a value too, and values of fewer than ten rows, or
+value (the first is left out if there are two); a missing text is a value too; values of fewer than ten rows, or
 of all but fewer than ten, are left out. A missing number becomes the column's median. Columns that are constant or
 a copy of another are left out, and so are rows whose response is missing. The columns are not scaled:
 `standardised` gives them mean 0 and standard deviation 1 (with n in the denominator), and takes both numbers from
