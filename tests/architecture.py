@@ -242,6 +242,7 @@ def _things() -> list[object]:
         ell12.StreamedLoss([(A, b)]),
         ell12.CompletionLoss(A),
         ell12.L12(1.0),
+        ell12.BoundedL12(1.0, (-1, 1)),
         ell12.GroupL12(1.0, [0, 1]),
         ell12.RowsL12(1.0),
         ell12.ColumnsL12([1.0]),

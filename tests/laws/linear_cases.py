@@ -46,7 +46,8 @@ def in_units(penalty: Any, of_x: float, of_value: float) -> Any:
         return replace(penalty, alphas=np.asarray(penalty.alphas) * slope, units=None)
     if kind == "TotalVariationL12":
         return replace(penalty, alpha=penalty.alpha * slope, smoothing=penalty.smoothing * of_x)
-    return replace(penalty, alpha=penalty.alpha * slope)
+    box = {"bounds": (-0.5 * of_x, 1.0 * of_x)} if kind == "BoundedL12" else {}
+    return replace(penalty, alpha=penalty.alpha * slope, **box)
 
 
 # Proximal maps
@@ -89,6 +90,7 @@ PROX[1] = replace(PROX[1], orders=(Order({"z": 0}, 0),))  # the weights belong t
 PENALTIES = {
     "L12": ell12.L12(0.8, L2_WEIGHT),
     "L1": ell12.L1(0.8),
+    "BoundedL12": ell12.BoundedL12(0.8, (-0.5, 1.0), L2_WEIGHT),
     "GroupL12": ell12.GroupL12(0.8, GROUPS, L2_WEIGHT),
     "RowsL12": ell12.RowsL12(0.8, L2_WEIGHT),
     "ColumnsL12": ell12.ColumnsL12([0.8, 0.5, 0.3], L2_WEIGHT),
@@ -109,8 +111,9 @@ def _penalty(name: str) -> Case:
 
     def value_and_prox(x: Any, penalty: Any = penalty, unit: float = 1.0) -> Answer:
         """The prox, and behind it the value in the square of the unit, times the unit of x."""
-        moved = np.ravel(ell12.backend.as_numpy(penalty.prox(x, 0.7)))
-        return Answer(np.append(moved, penalty.value(x) / unit))
+        moved = penalty.prox(x, 0.7)
+        allowed = moved if name == "BoundedL12" else x
+        return Answer(np.append(np.ravel(ell12.backend.as_numpy(moved)), penalty.value(allowed) / unit))
 
     return Case(
         name=name,

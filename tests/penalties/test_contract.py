@@ -7,7 +7,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from ell12 import L1, L12, MCP, CappedL1, ColumnsL12, GroupL12, LogSum, Lp, RowsL12
+from ell12 import L1, L12, MCP, BoundedL12, CappedL1, ColumnsL12, GroupL12, LogSum, Lp, RowsL12
 from ell12.penalties import WithIntercept
 from ell12.protocols import (
     CertifyingPenalty,
@@ -23,18 +23,23 @@ from ell12.protocols import (
 from ell12.prox import prox_l12, prox_l12_groups, prox_l12_iterative, soft_threshold
 
 GROUPS = [0, 1, 0, 2, 1]
+INF = math.inf
 SMOOTH = {
     "l12": L12(0.7),
     "l12 of weight 1.4": L12(0.7, 1.4),
     "l1": L1(0.7),
     "l12 with weights": L12(0.7, 0.9, weights=[1.0, 0.0, 0.5, 2.0, 0.0]),
     "nonnegative l12": L12(0.7, weights=[1.0, 0.0, 0.5, 2.0, 3.0], nonnegative=True),
+    "l12 with signs": L12(
+        0.7, weights=[1.0, 0.0, 0.5, 2.0, 0.0], bounds=([0, -INF, -INF, 0, -INF], [INF, 0, INF, 0, 0])
+    ),
     "log-sum": LogSum(0.7, theta=0.6),
     "mcp": MCP(0.7, gamma=1.5),
     "with an intercept": WithIntercept(L12(0.7, weights=[1.0, 0.0, 0.5, 2.0])),
     "mcp with an intercept": WithIntercept(MCP(0.7, gamma=1.5)),
 }
 VECTORS = SMOOTH | {
+    "bounds": BoundedL12(0.7, ([-0.3, -0.4, 0.0, 0.0, -3.0], [1.5, 0.4, INF, 0.0, 0.0])),
     "groups": GroupL12(0.7, GROUPS),
     "groups with weights": GroupL12(0.7, GROUPS, 0.6, weights=[0.0, 1.0, 2.0]),
     "capped": CappedL1(0.7, theta=0.8),

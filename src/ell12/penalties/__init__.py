@@ -1,8 +1,8 @@
 """Penalties: frozen dataclasses of numbers with a value and a closed-form proximal operator.
 
-`L12`, `GroupL12`, `RowsL12`, `ColumnsL12` and `SpectralL12` are the package's own; `LogSum`, `CappedL1`, `Lp` and
-`MCP`, and of matrices `SpectralLogSum` and `TruncatedNuclear`, are there to compare with. Each prox is a global
-minimiser.
+`L12`, `BoundedL12`, `GroupL12`, `RowsL12`, `ColumnsL12` and `SpectralL12` are the package's own; `LogSum`,
+`CappedL1`, `Lp` and `MCP`, and of matrices `SpectralLogSum` and `TruncatedNuclear`, are there to compare with.
+Each prox is a global minimiser; `BoundedL12` says with which bounds its is.
 
 A new penalty is one class with ``alpha``, ``value`` and ``prox``. `ell12.protocols` says what else it may offer,
 and what that opens: `DifferencePenalty` serves SCP and DCA, `CertifyingPenalty` gives an exact stationarity, and
@@ -10,6 +10,7 @@ and what that opens: `DifferencePenalty` serves SCP and DCA, `CertifyingPenalty`
 """
 
 from ell12.penalties.blocks import GroupL12, RowsL12
+from ell12.penalties.bounds import BoundedL12
 from ell12.penalties.columns import ColumnsL12
 from ell12.penalties.frobenius import SquaredFrobenius
 from ell12.penalties.intercept import WithIntercept
@@ -21,6 +22,7 @@ __all__ = [
     "L1",
     "L12",
     "MCP",
+    "BoundedL12",
     "CappedL1",
     "ColumnsL12",
     "GroupL12",

@@ -154,8 +154,15 @@ class ModuliL12:
         return self.moduli(x)
 
     def _prox_moduli(self, moduli: Array, step: float) -> Array:
+        return self._shrink(moduli, self.alpha * step)
+
+    def _shrink(self, moduli: Array, threshold: float) -> Array:
         nonnegative = self.nonnegative or not self.signed
-        return prox_vector(moduli, self.alpha * step, self.l2_weight, self._held, nonnegative)
+        return prox_vector(moduli, threshold, self.l2_weight, self._held, nonnegative)
+
+    def _step_from_zero(self, gradient: Array) -> Array:
+        """A proximal step of length 1 from zero: how much of it is left measures the violation there."""
+        return self.prox(-gradient, 1.0)
 
     def _violations(self, x: Array, gradient: Array) -> Any:
         """The largest violation; a penalty of many problems gives one for each."""
@@ -163,7 +170,7 @@ class ModuliL12:
         zero = self.l2_weight > 0 and self._largest(self._penalised(x)) == 0
         if zero is False:
             return found
-        return self._larger_at(zero, found, self._largest(self._penalised(self.prox(-gradient, 1.0))))
+        return self._larger_at(zero, found, self._largest(self._penalised(self._step_from_zero(gradient))))
 
     def _largest(self, x: Array) -> Any:
         return max_abs(self.moduli(x))

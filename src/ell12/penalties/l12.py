@@ -7,17 +7,18 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ell12.backend import namespace, norm
-from ell12.checks import as_step, check_weights, set_numbers
+from ell12.checks import as_step, set_numbers
+from ell12.penalties.bounds import BoundedEntries, as_bounds
 from ell12.penalties.curvature import DiagonalCurvature
-from ell12.penalties.family import ModuliL12
 from ell12.protocols import Array
+from ell12.prox.box import prox_cone, without_signs
 from ell12.prox.kernel import prox_iterative
 
 NUMERICAL_STEPS = 1000  # The most steps of the numerical prox; a warm start takes a few.
 
 
 @dataclass(frozen=True, eq=False)
-class L12(ModuliL12):
+class L12(BoundedEntries):
     """``alpha (sum_i w_i |x_i| - l2_weight ||x||_2)``, over all entries of x as one vector.
 
     Parameters
@@ -32,6 +33,9 @@ class L12(ModuliL12):
         it enters neither norm.
     nonnegative : bool
         Allow ``x >= 0`` only.
+    bounds : (lower, upper), optional
+        Signs that single entries may have: numbers or arrays of 0 and infinity, lower at most 0 and upper at least
+        0. `ell12.BoundedL12` takes other bounds.
 
     Examples
     --------
@@ -46,24 +50,28 @@ class L12(ModuliL12):
     l2_weight: float = 1.0
     weights: Any = None
     nonnegative: bool = False
+    bounds: Any = None
 
     def __post_init__(self) -> None:
         set_numbers(self, "alpha", "l2_weight")
         self._set_weights()
-
-    def check_shape(self, shape: tuple[int, ...]) -> None:
-        """Raise where the weights do not broadcast to this shape."""
-        if self.weights is not None and self.weights.shape != shape:
-            check_weights(self.weights, shape)
+        if self.bounds is not None:
+            object.__setattr__(self, "bounds", as_bounds(self.bounds))
+            if self.nonnegative or not self.bounds.are_signs:
+                raise ValueError(
+                    "bounds of L12 must be 0 or infinite, without nonnegative; BoundedL12 takes other bounds"
+                )
 
     def prox_iterative(self, x: Array, step: float, start: Array, tol: float) -> Array:
         """The same point by the numerical method of the paper, warm-started."""
         x = self._checked(x)
-        numbers = (self.alpha * as_step(step), self.l2_weight, self._held, self.nonnegative)
-        start, inside = self._penalised(start), self._penalised(x)
-        return self._with_free(
-            x, prox_iterative(inside, *numbers, start=start, tol=tol, max_iter=NUMERICAL_STEPS)[0]
-        )
+        start, inside, sign = self._penalised(start), self._penalised(x), 1
+        if self.bounds is not None:
+            sign, inside = without_signs(inside, self.bounds.lower, self.bounds.upper)
+        one_sided = self.nonnegative or self.bounds is not None
+        numbers = (self.alpha * as_step(step), self.l2_weight, self._held, one_sided)
+        found, _ = prox_iterative(inside, *numbers, start=sign * start, tol=tol, max_iter=NUMERICAL_STEPS)
+        return self._with_free(x, sign * found)
 
     @property
     def is_convex(self) -> bool:
@@ -81,24 +89,43 @@ class L12(ModuliL12):
         return DiagonalCurvature(diagonal, x / length, weight)
 
     def kinks(self, x: Array) -> Array:
-        """Which entries have a kink, or their bound, at zero: all but those of weight 0 that may be negative."""
+        """Which entries have a kink, or a bound, at zero: all but those of weight 0 that may have either sign."""
         every = namespace(x).ones_like(x) > 0
-        return every if self._free is None or self.nonnegative else every & ~self._free_like(x)
+        if self._free is None or self.nonnegative:
+            return every
+        below, above = self.slopes_at_zero(x)
+        return every & ((below != 0) | (above != 0))
 
     def slopes_at_zero(self, x: Array) -> tuple[Array, Array]:
         """The slopes of the convex part just below and just above zero, one for each entry.
 
-        ``-alpha w`` and ``alpha w``. Below it is minus infinity where entries must not be negative.
+        ``-alpha w`` and ``alpha w``; minus infinity and infinity where an entry must not have that sign.
         """
         xp = namespace(x)
         above = xp.zeros_like(x) + self._threshold(x)
-        return (xp.full_like(x, -math.inf) if self.nonnegative else -above), above
+        if self.bounds is None:
+            return (xp.full_like(x, -math.inf) if self.nonnegative else -above), above
+        lower, upper = self.bounds.beside(x)
+        return xp.where(lower == 0, -math.inf, -above), xp.where(upper == 0, math.inf, above)
 
     def restrict(self, columns: Array) -> L12:
         """The same penalty on the given entries alone, the others being zero."""
-        if self.weights is None or math.prod(self.weights.shape) == 1:
-            return self
-        return replace(self, weights=namespace(self.weights).take(self.weights, columns, axis=0))
+        if self.bounds is not None:
+            return replace(self, weights=_some(self.weights, columns), bounds=self.bounds.restrict(columns))
+        weights = _some(self.weights, columns)
+        return self if weights is self.weights else replace(self, weights=weights)
+
+    def _shrink(self, moduli: Array, threshold: float) -> Array:
+        if self.bounds is None:
+            return super()._shrink(moduli, threshold)
+        return prox_cone(moduli, threshold, self.l2_weight, self._held, self.bounds.lower, self.bounds.upper)
+
+
+def _some(weights: Any, columns: Array) -> Any:
+    """The weights of some columns; one for all stays as it is."""
+    if weights is None or math.prod(weights.shape) == 1:
+        return weights
+    return namespace(weights).take(weights, columns, axis=0)
 
 
 def L1(alpha: float, *, weights: Any = None, nonnegative: bool = False) -> L12:

@@ -48,7 +48,8 @@ class PiecewiseProblem:
 
     def __init__(self, loss: Any, penalty: Any, start: Point) -> None:
         self.loss, self.penalty = loss, penalty
-        penalised = as_numpy(penalty.slopes_at_zero(start.x)[1]) > 0
+        below, above = map(as_numpy, penalty.slopes_at_zero(start.x))
+        penalised = (below < 0) & (above > 0)
         self._penalised = slice(None) if penalised.all() else penalised
         self._summed = summed_size(loss)
 
