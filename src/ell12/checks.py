@@ -137,6 +137,13 @@ def check_scalars(*, infinite: bool = False, **arguments: Any) -> None:
             raise ValueError(f"{name} must be a {kind} >= 0, got {value!r}")
 
 
+def check_l2_weight(l2_weight: Any) -> None:
+    """Raise unless it is a number from 0 to 1: beyond, an entry that stands alone is rewarded."""
+    check_scalars(l2_weight=l2_weight)
+    if l2_weight > 1:
+        raise ValueError(f"l2_weight must be a number from 0 to 1, got {l2_weight!r}")
+
+
 def check_share(share: Any, name: str) -> None:
     """Raise unless it is a number between 0 and 1."""
     if not is_number(share) or not 0 < share < 1:

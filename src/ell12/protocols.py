@@ -256,7 +256,8 @@ class DifferencePenalty(Penalty, Protocol):
 class PiecewisePenalty(ScalablePenalty, CertifyingPenalty, DifferencePenalty, Protocol):
     """A penalty that is smooth but for kinks at zero: what Newton's method and working sets need.
 
-    On either side of zero the convex part is linear in every entry, with the slopes of ``slopes_at_zero``.
+    On either side of zero the convex part is quadratic in every entry, with the slopes of ``slopes_at_zero`` and
+    the second derivatives ``convex.curvature(x)``, a diagonal that is the same for all x.
     """
 
     @property

@@ -32,6 +32,7 @@ def in_units(penalty: Any, of_x: float, of_value: float) -> Any:
     """The penalty whose value at ``of_x * x`` is ``of_value`` times that of the given one at x."""
     slope = of_value / of_x
     kind = type(penalty).__name__
+    ridge = {"ridge": penalty.ridge / of_x} if hasattr(penalty, "ridge") else {}
     if kind == "NoPenalty":
         return penalty
     if kind in ("LogSum", "SpectralLogSum"):
@@ -43,11 +44,11 @@ def in_units(penalty: Any, of_x: float, of_value: float) -> Any:
     if kind == "MCP":
         return replace(penalty, alpha=penalty.alpha * slope, gamma=penalty.gamma * of_x / slope)
     if kind == "ColumnsL12":
-        return replace(penalty, alphas=np.asarray(penalty.alphas) * slope, units=None)
+        return replace(penalty, alphas=np.asarray(penalty.alphas) * slope, units=None, **ridge)
     if kind == "TotalVariationL12":
         return replace(penalty, alpha=penalty.alpha * slope, smoothing=penalty.smoothing * of_x)
     box = {"bounds": (-0.5 * of_x, 1.0 * of_x)} if kind == "BoundedL12" else {}
-    return replace(penalty, alpha=penalty.alpha * slope, **box)
+    return replace(penalty, alpha=penalty.alpha * slope, **box, **ridge)
 
 
 # Proximal maps
@@ -93,7 +94,7 @@ PENALTIES = {
     "BoundedL12": ell12.BoundedL12(0.8, (-0.5, 1.0), L2_WEIGHT),
     "GroupL12": ell12.GroupL12(0.8, GROUPS, L2_WEIGHT),
     "RowsL12": ell12.RowsL12(0.8, L2_WEIGHT),
-    "ColumnsL12": ell12.ColumnsL12([0.8, 0.5, 0.3], L2_WEIGHT),
+    "ColumnsL12": ell12.ColumnsL12([0.8, 0.5, 0.3], L2_WEIGHT, ridge=0.4),
     "SpectralL12": ell12.SpectralL12(0.8, L2_WEIGHT),
     "LogSum": ell12.LogSum(0.8, 1.5),
     "CappedL1": ell12.CappedL1(0.8, 1.5),
@@ -177,7 +178,8 @@ def _minimize(
         else:
             repeated = np.repeat(np.arange(ROWS), data["sample_weight"].astype(int))
             gradient = certificates.slope_of(loss, A[repeated], b[repeated], x)
-        return certificates.l12(x, gradient, penalty.alpha, penalty.l2_weight) / (penalty.alpha * TOL)
+        alpha, shrinkage = penalty.alpha, penalty.alpha * penalty.ridge * x
+        return certificates.l12(x, gradient + shrinkage, alpha, penalty.l2_weight) / (alpha * TOL)
 
     def of_b(c: float) -> dict[str, Any]:
         return {"penalty": in_units(penalty, c, c * c)} | ({"delta": 1.35 * c} if loss == "huber" else {})
@@ -223,6 +225,7 @@ MINIMIZE = [
     _minimize("HuberLoss", "huber"),
     _minimize("StreamedLoss", streamed=True),
     _minimize("L1", penalty=ell12.L1(ALPHA)),
+    _minimize("L12", penalty=ell12.L12(ALPHA, L2_WEIGHT, ridge=0.4)),
     _minimize("LogSum", penalty=PENALTIES["LogSum"], violation=_with_slope(lambda s: 0.8 / (1.5 + s))),
     _minimize(
         "CappedL1", penalty=PENALTIES["CappedL1"], violation=_with_slope(lambda s: np.where(s < 1.5, 0.8, 0))

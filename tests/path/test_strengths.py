@@ -26,6 +26,10 @@ def labels(b):
     return np.where(b + np.random.default_rng(9).standard_normal(len(b)) > 0.3, 1.0, -1.0)
 
 
+def logistic_loss(A, b):
+    return LogisticLoss(A, labels(b), scale=1 / len(b))
+
+
 @pytest.mark.parametrize("nonnegative", [False, True])
 @pytest.mark.parametrize("l2_weight", [0.0, 0.5, 0.9])
 def test_below_one_zero_is_a_solution_from_alpha_max_on(l2_weight, nonnegative):
@@ -34,6 +38,38 @@ def test_below_one_zero_is_a_solution_from_alpha_max_on(l2_weight, nonnegative):
     for factor, is_solution in ((1.0001, True), (0.999, False)):
         penalty = l12_penalty(factor * top, l2_weight, nonnegative=nonnegative)
         assert (stationarity(loss, penalty, loss.start()) == 0) is is_solution
+
+
+@pytest.mark.parametrize("l2_weight", [0.0, 0.5])
+def test_a_ridge_does_not_move_the_strength_from_which_on_zero_is_a_solution(l2_weight):
+    loss = squared_loss(*problem())
+    top = alpha_max(loss, l2_weight, ridge=3.0)
+    assert top == alpha_max(loss, l2_weight)
+    for factor, is_solution in ((1.0001, True), (0.999, False)):
+        penalty = l12_penalty(factor * top, l2_weight, ridge=3.0)
+        assert (stationarity(loss, penalty, loss.start()) == 0) is is_solution
+
+
+@pytest.mark.parametrize("kind", [squared_loss, logistic_loss])
+@pytest.mark.parametrize("ridge", [0.1, 10.0])
+def test_with_a_ridge_the_best_shrunk_column_is_a_solution_from_alpha_max_on(kind, ridge):
+    A, b = problem(1)
+    loss = kind(A, b)
+    top = alpha_max(loss, ridge=ridge)
+    for factor, largest, smallest in ((1.0001, 1e-8, 0.0), (0.999, np.inf, 5e-4)):
+        x = one_sparse_fit(loss, ridge=factor * top * ridge)
+        assert np.count_nonzero(x) == 1
+        assert smallest <= stationarity(loss, L12(factor * top, ridge=ridge), x) <= largest
+
+
+def test_the_best_column_under_a_ridge_is_that_of_a_search():
+    A, b = problem(2)
+    squares, products = (A**2).sum(axis=0) / len(b), A.T @ b / len(b)
+    for ridge in (0.01, 1.0, 100.0):
+        x = one_sparse_fit(squared_loss(A, b), ridge=ridge)
+        best = int(np.argmax(products**2 / (squares + ridge)))  # twice the fall, by completing the square
+        assert np.flatnonzero(x) == [best]
+        assert x[best] == pytest.approx(products[best] / (squares[best] + ridge), rel=1e-8)
 
 
 def brute_force_column(A, b):

@@ -27,7 +27,9 @@ INF = math.inf
 SMOOTH = {
     "l12": L12(0.7),
     "l12 of weight 1.4": L12(0.7, 1.4),
+    "l12 with a ridge": L12(0.7, 0.9, weights=[1.0, 0.0, 0.5, 2.0, 0.0], ridge=0.8),
     "l1": L1(0.7),
+    "l1 with a ridge": L1(0.7, ridge=0.8),
     "l12 with weights": L12(0.7, 0.9, weights=[1.0, 0.0, 0.5, 2.0, 0.0]),
     "nonnegative l12": L12(0.7, weights=[1.0, 0.0, 0.5, 2.0, 3.0], nonnegative=True),
     "l12 with signs": L12(
@@ -35,6 +37,7 @@ SMOOTH = {
     ),
     "log-sum": LogSum(0.7, theta=0.6),
     "mcp": MCP(0.7, gamma=1.5),
+    "ridge and intercept": WithIntercept(L12(0.7, weights=[1.0, 0.0, 0.5, 2.0], ridge=0.8)),
     "with an intercept": WithIntercept(L12(0.7, weights=[1.0, 0.0, 0.5, 2.0])),
     "mcp with an intercept": WithIntercept(MCP(0.7, gamma=1.5)),
 }
@@ -42,12 +45,15 @@ VECTORS = SMOOTH | {
     "bounds": BoundedL12(0.7, ([-0.3, -0.4, 0.0, 0.0, -3.0], [1.5, 0.4, INF, 0.0, 0.0])),
     "groups": GroupL12(0.7, GROUPS),
     "groups with weights": GroupL12(0.7, GROUPS, 0.6, weights=[0.0, 1.0, 2.0]),
+    "groups with a ridge": GroupL12(0.7, GROUPS, 0.6, weights=[0.0, 1.0, 2.0], ridge=0.8),
     "capped": CappedL1(0.7, theta=0.8),
     "lp": Lp(0.7, p=0.4),
 }
 MATRICES = {
     "rows": RowsL12(0.7, 0.8, weights=[1.0, 0.0, 2.0]),
     "columns": ColumnsL12([0.5, 2.0], 0.8, weights=[1.0, 0.0, 2.0]),
+    "rows with a ridge": RowsL12(0.7, 0.8, weights=[1.0, 0.0, 2.0], ridge=0.8),
+    "columns with a ridge": ColumnsL12([0.5, 2.0], 0.8, weights=[1.0, 0.0, 2.0], ridge=0.8),
     "columns in other units": ColumnsL12([0.5, 2.0], units=[3.0, 4.0]),
 }
 X = np.array([1.5, -0.4, 0.3, 0.0, -2.5])

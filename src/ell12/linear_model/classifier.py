@@ -32,7 +32,7 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
 
     Minimises over the coefficients c and the intercept c_0, with y_i = 1 for the class and -1 for the rest::
 
-        1/n sum_i w_i log(1 + exp(-y_i (x_i'c + c_0))) + alpha (||c||_1 - l2_weight ||c||_2)
+        1/n sum_i w_i log(1 + exp(-y_i (x_i'c + c_0))) + alpha (||c||_1 - l2_weight ||c||_2 + ridge/2 ||c||_2^2)
 
     where n is the number of samples and the sample weights w are scaled to the sum n. Two classes make one
     problem, more make one for each class. For two classes and ``l2_weight=0`` this is scikit-learn's
@@ -43,7 +43,10 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
     alpha : float
         Strength of the penalty, at least 0.
     l2_weight : float
-        Weight of the subtracted norm: 1 is l1-2, 0 the l1 norm. See the notes for why 1 is not the default.
+        Weight of the subtracted norm, from 0 to 1: 1 is l1-2, 0 the l1 norm. See the notes for why 1 is not the
+        default.
+    ridge : float
+        Weight of half the squared norm, as in `L12Regressor`. With a ridge there is always a finite solution.
     fit_intercept : bool
         Whether to fit c_0, which is not penalised.
     positive : bool
@@ -90,7 +93,8 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
     Notes
     -----
     At ``l2_weight=1`` a single coefficient costs nothing: where one feature separates the classes there is no
-    finite solution, and the fit ends with a ConvergenceWarning. Small data are often like that: hence the default.
+    finite solution without a ridge, and the fit ends with a ConvergenceWarning. Small data are often like that:
+    hence the default.
 
     Examples
     --------
@@ -105,6 +109,7 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
         alpha: float = 0.01,
         *,
         l2_weight: float = 0.5,
+        ridge: float = 0.0,
         fit_intercept: bool = True,
         positive: bool = False,
         penalty_factors: Any = None,
@@ -119,6 +124,7 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
     ) -> None:
         self.alpha = alpha
         self.l2_weight = l2_weight
+        self.ridge = ridge
         self.fit_intercept = fit_intercept
         self.positive = positive
         self.penalty_factors = penalty_factors

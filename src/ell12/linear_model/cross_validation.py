@@ -22,7 +22,7 @@ class L12RegressorCV(AlphaSearch, L12Regressor):
     Parameters
     ----------
     l2_weight : float
-        Weight of the subtracted norm: 1 is l1-2, 0 the Lasso.
+        Weight of the subtracted norm, from 0 to 1: 1 is l1-2, 0 the Lasso.
     alphas : array, optional
         Strengths to try. By default ``n_alphas`` values from `ell12.path.alpha_max` to ``eps`` times that.
     n_alphas, eps : int, float
@@ -39,7 +39,7 @@ class L12RegressorCV(AlphaSearch, L12Regressor):
         `ell12.ColumnwiseAPG`: each product with X is then one of matrices, which is how a GPU is kept busy. By
         default where X is on a GPU, if no ``solver`` and no ``shared_support`` are given and all alphas are
         positive. On a CPU the default, a path for each fold, is faster.
-    fit_intercept, positive, penalty_factors, shared_support, warm_start, tol, max_iter, solver, verbose
+    ridge, fit_intercept, positive, penalty_factors, shared_support, warm_start, tol, max_iter, solver, verbose
         As in `L12Regressor`.
 
     Attributes
@@ -66,6 +66,7 @@ class L12RegressorCV(AlphaSearch, L12Regressor):
         self,
         *,
         l2_weight: float = 1.0,
+        ridge: float = 0.0,
         alphas: Any = None,
         n_alphas: int = 100,
         eps: float = 1e-3,
@@ -84,6 +85,7 @@ class L12RegressorCV(AlphaSearch, L12Regressor):
         verbose: int = 0,
     ) -> None:
         self.l2_weight = l2_weight
+        self.ridge = ridge
         self.alphas = alphas
         self.n_alphas = n_alphas
         self.eps = eps
@@ -120,7 +122,7 @@ class L12ClassifierCV(AlphaSearch, L12Classifier):
     Parameters
     ----------
     l2_weight : float
-        Weight of the subtracted norm: 1 is l1-2, 0 the l1 norm; see `L12Classifier`.
+        Weight of the subtracted norm, from 0 to 1: 1 is l1-2, 0 the l1 norm; see `L12Classifier`.
     alphas, n_alphas, eps, n_jobs, together
         As in `L12RegressorCV`.
     cv : int, splitter or iterable, optional
@@ -131,7 +133,7 @@ class L12ClassifierCV(AlphaSearch, L12Classifier):
     selection : {"min", "1se"}
         Take the alpha with the best mean score, or the largest whose mean score is within one standard error of
         it.
-    fit_intercept, positive, penalty_factors, warm_start, tol, max_iter, solver, verbose
+    ridge, fit_intercept, positive, penalty_factors, warm_start, tol, max_iter, solver, verbose
         As in `L12Classifier`.
 
     Attributes
@@ -159,6 +161,7 @@ class L12ClassifierCV(AlphaSearch, L12Classifier):
         self,
         *,
         l2_weight: float = 0.5,
+        ridge: float = 0.0,
         alphas: Any = None,
         n_alphas: int = 100,
         eps: float = 1e-3,
@@ -177,6 +180,7 @@ class L12ClassifierCV(AlphaSearch, L12Classifier):
         verbose: int = 0,
     ) -> None:
         self.l2_weight = l2_weight
+        self.ridge = ridge
         self.alphas = alphas
         self.n_alphas = n_alphas
         self.eps = eps

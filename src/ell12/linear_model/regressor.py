@@ -30,13 +30,13 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
 
     Minimises over the coefficients c and the intercept c_0::
 
-        1/(2n) sum_i w_i (y_i - x_i'c - c_0)^2 + alpha (||c||_1 - l2_weight ||c||_2)
+        1/(2n) sum_i w_i (y_i - x_i'c - c_0)^2 + alpha (||c||_1 - l2_weight ||c||_2 + ridge/2 ||c||_2^2)
 
     where n is the number of samples and the sample weights w are scaled to the sum n, as in scikit-learn's Lasso.
     Several columns of y are as many separate problems, each with a support of its own; or, with
     ``shared_support``, one problem over a matrix of coefficients C, a column c_j for each feature::
 
-        1/(2n) sum_i w_i ||y_i - C x_i - c_0||^2 + alpha (sum_j ||c_j||_2 - l2_weight ||C||_F)
+        1/(2n) sum_i w_i ||y_i - C x_i - c_0||^2 + alpha (sum_j ||c_j||_2 - l2_weight ||C||_F + ridge/2 ||C||_F^2)
 
     which selects a feature for all targets or for none, as scikit-learn's MultiTaskLasso does.
 
@@ -45,15 +45,19 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
     alpha : float
         Strength of the penalty, at least 0.
     l2_weight : float
-        Weight of the subtracted norm: 1 is l1-2, 0 the Lasso. The closer to 1, the less are large coefficients
-        shrunk.
+        Weight of the subtracted norm, from 0 to 1: 1 is l1-2, 0 the Lasso. The closer to 1, the less are large
+        coefficients shrunk.
+    ridge : float
+        Weight of half the squared norm beside the l1 norm, at least 0. It shares weight among features that are
+        alike. With ``l2_weight=0`` this is scikit-learn's ElasticNet with ``alpha (1 + ridge)`` for its alpha and
+        ``1/(1 + ridge)`` for its l1_ratio.
     fit_intercept : bool
         Whether to fit c_0, which is not penalised.
     positive : bool
         Allow coefficients ``c >= 0`` only.
     penalty_factors : array of shape (n_features,), optional
         Weights of the features in the l1 norm, used as they are given. A feature of factor 0 is not penalised, and
-        enters neither norm; a factor between 0 and l2_weight rewards a feature that stands alone.
+        enters no norm; a factor between 0 and l2_weight rewards a feature that stands alone.
     shared_support : bool
         Whether several targets share one support. By default each has its own.
     warm_start : bool
@@ -111,6 +115,7 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
         alpha: float = 1.0,
         *,
         l2_weight: float = 1.0,
+        ridge: float = 0.0,
         fit_intercept: bool = True,
         positive: bool = False,
         penalty_factors: Any = None,
@@ -126,6 +131,7 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
     ) -> None:
         self.alpha = alpha
         self.l2_weight = l2_weight
+        self.ridge = ridge
         self.fit_intercept = fit_intercept
         self.positive = positive
         self.penalty_factors = penalty_factors

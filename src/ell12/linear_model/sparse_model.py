@@ -24,7 +24,7 @@ from ell12.backend import (
     refuse_masked,
     square_fits,
 )
-from ell12.checks import check_entries, check_flags, check_scalars, naming
+from ell12.checks import check_entries, check_flags, check_l2_weight, check_scalars, naming
 from ell12.linear_model.arrays import check_follows, floating_dtypes, follow, linear_functions, passes
 from ell12.linear_model.chunked import check_in_memory
 from ell12.linear_model.partial import Descents
@@ -38,12 +38,13 @@ from ell12.protocols import Array, DataUnavailable
 
 
 class SparseLinearModel(BaseEstimator, ABC):
-    """A linear model under ``alpha (||c||_1 - l2_weight ||c||_2)``.
+    """A linear model under ``alpha (||c||_1 - l2_weight ||c||_2 + ridge/2 ||c||_2^2)``.
 
     A subclass says in ``_problems`` which problems, one for each row of coefficients, a data set makes.
     """
 
     l2_weight: float
+    ridge: float
     fit_intercept: bool
     positive: bool
     penalty_factors: Any
@@ -114,20 +115,24 @@ class SparseLinearModel(BaseEstimator, ABC):
         return X, follow(y, X), sample_weight
 
     def _check_numbers(self) -> None:
-        check_scalars(**{name: getattr(self, name) for name in ("alpha", "l2_weight") if hasattr(self, name)})
+        if hasattr(self, "alpha"):
+            check_scalars(alpha=self.alpha)
+        check_l2_weight(self.l2_weight)
+        check_scalars(ridge=self.ridge)
         check_scalars(infinite=True, tol=self.tol)
         check_flags(verbose=0 if self.verbose is None else self.verbose)
 
     def _penalty_options(self) -> dict[str, Any]:
+        options = {"weights": None, "nonnegative": self.positive, "ridge": self.ridge}
         if self.penalty_factors is None:
-            return {"weights": None, "nonnegative": self.positive}
+            return options
         factors = np.asarray(self.penalty_factors)
         if factors.shape != (self.n_features_in_,):
             wanted = f"({self.n_features_in_},), one number for each feature"
             raise ValueError(f"penalty_factors must have shape {wanted}; got {factors.shape}")
         if factors.dtype.kind not in "biuf" or not factors.min() >= 0:
             raise ValueError("penalty_factors must hold numbers >= 0 only")
-        return {"weights": factors, "nonnegative": self.positive}
+        return options | {"weights": factors}
 
     def _alpha_max(self, problems: list[FitProblem]) -> float:
         options = self._penalty_options()

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ell12.backend import as_floating, beside, namespace, on_accelerator, refuse_gradient, total
-from ell12.checks import check_entries, check_flags, check_scalars, naming
+from ell12.checks import check_entries, check_flags, check_l2_weight, check_scalars, naming
 from ell12.losses import SquaredLoss
 from ell12.minimization import Result, minimize
 from ell12.minimization.stalling import admit_rounding, gradient_rounding
@@ -111,6 +111,7 @@ def l12_path(
     l2_weight: float = 1.0,
     weights: Any = None,
     nonnegative: bool = False,
+    ridge: float = 0.0,
     sample_weight: Any = None,
     warm_start: bool = True,
     together: bool | None = None,
@@ -118,7 +119,7 @@ def l12_path(
     tol: float = 1e-4,
     max_iter: int = 10_000,
 ) -> tuple[Array, Array, list[Result]]:
-    """Minimise ``1/(2n) ||y - X c||^2 + alpha (||c||_1 - l2_weight ||c||_2)`` over a grid of alpha.
+    """Minimise ``1/(2n) ||y - X c||^2 + alpha (||c||_1 - l2_weight ||c||_2 + ridge/2 ||c||_2^2)`` over many alpha.
 
     Parameters
     ----------
@@ -130,7 +131,9 @@ def l12_path(
         The grid; it is sorted to fall. By default ``n_alphas`` values from `alpha_max` to ``eps`` times that.
     n_alphas, eps : int, float
         Length and reach of the default grid.
-    l2_weight, weights, nonnegative
+    l2_weight : float
+        Weight of the subtracted norm, from 0 to 1.
+    weights, nonnegative, ridge
         As in `ell12.L12`.
     sample_weight : array of shape (n,), optional
         Weights of the squares, whose sum then stands for n.
@@ -167,7 +170,8 @@ def l12_path(
     >>> alphas, np.count_nonzero(coefs, axis=0)
     (array([0.75  , 0.375 , 0.1875]), array([1, 2, 3]))
     """
-    check_scalars(l2_weight=l2_weight)
+    check_l2_weight(l2_weight)
+    check_scalars(ridge=ridge)
     check_scalars(infinite=True, tol=tol)
     check_flags(nonnegative=nonnegative, warm_start=warm_start)
     check_flags(optional=True, together=together)
@@ -184,10 +188,11 @@ def l12_path(
         raise ValueError(f"X and y must have as many rows, got shapes {tuple(X.shape)} and {tuple(y.shape)}")
     check_entries(y, "y")
     loss = squared_loss(X, y, sample_weight)
-    x0, options = None, {"weights": weights, "nonnegative": nonnegative}
+    x0, options = None, {"weights": weights, "nonnegative": nonnegative, "ridge": ridge}
     if alphas is None:
         alphas = alpha_grid(alpha_max(loss, l2_weight, **options), n_alphas, eps)
-        x0 = one_sparse_fit(loss, **options) if l2_weight >= 1 and warm_start else None
+        if l2_weight >= 1 and warm_start:
+            x0 = one_sparse_fit(loss, **options | {"ridge": alphas[0] * ridge})
     alphas = falling(alphas)
     plain = solver is None and alphas[-1] > 0
     if together or (together is None and plain and on_accelerator(loss.A)):

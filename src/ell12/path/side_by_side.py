@@ -23,6 +23,7 @@ def columns_penalty(
     tol: float,
     weights: Any = None,
     nonnegative: bool = False,
+    ridge: float = 0.0,
     intercept: bool = False,
 ) -> Any:
     """`ell12.ColumnsL12` where the loss is, leaving out the last row of x where that holds the intercepts.
@@ -38,6 +39,7 @@ def columns_penalty(
         weights=None if weights is None else like(weights, zero),
         nonnegative=nonnegative,
         units=like(units, zero),
+        ridge=ridge,
     )
     return WithIntercept(penalty) if intercept else penalty
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from scipy.optimize import brentq
 
 from ell12.backend import all_finite, as_floating, as_numpy, beside, max_abs, namespace, precision, refuse_masked
-from ell12.checks import check_counts, check_numbers, check_share, check_weights
+from ell12.checks import check_counts, check_l2_weight, check_numbers, check_share, check_weights
 from ell12.losses import LinearLoss
 from ell12.minimization import certificate, minimize
 from ell12.operators.centering import column_squares
@@ -24,12 +26,13 @@ def l12_penalty(
     *,
     weights: Any = None,
     nonnegative: bool = False,
+    ridge: float = 0.0,
     intercept: bool = False,
     rows: bool = False,
 ) -> Penalty:
     """`ell12.L12`, leaving out the last entry of x where that is an intercept; with ``rows`` `ell12.RowsL12`."""
     kind = RowsL12 if rows else L12
-    penalty = kind(alpha, l2_weight, weights=weights, nonnegative=nonnegative)
+    penalty = kind(alpha, l2_weight, weights=weights, nonnegative=nonnegative, ridge=ridge)
     return WithIntercept(penalty) if intercept else penalty
 
 
@@ -39,27 +42,31 @@ def alpha_max(
     *,
     weights: Any = None,
     nonnegative: bool = False,
+    ridge: float = 0.0,
     intercept: bool = False,
 ) -> float:
     """The alpha at which a path begins: above it the sparsest solution there is stays a solution.
 
-    For ``l2_weight < 1`` that solution is zero, and ``alpha_max = max_j |gradient_j f(0)| / (w_j - l2_weight)``.
-    For ``l2_weight = 1`` a vector with one entry costs nothing, so zero is a solution for no alpha: the sparsest
-    is then the best fit by one column (`one_sparse_fit`), stationary from ``max_k |gradient_k f| / w_k`` over the
-    other columns k on. Of a loss with several right-hand sides the unknown is a matrix, to which `ell12.RowsL12`
-    gives one support: the norms of the gradient's rows stand in place of the moduli.
+    For ``l2_weight < 1`` that solution is zero, and ``alpha_max = max_j |gradient_j f(0)| / (w_j - l2_weight)``,
+    with a ridge too, whose slope at zero is zero. For ``l2_weight = 1`` a vector with one entry costs nothing but
+    its ridge, so zero is a solution for no alpha: the sparsest is then the best fit by one column
+    (`one_sparse_fit`), stationary from ``max_k |gradient_k f| / w_k`` over the other columns k on. Of a loss with
+    several right-hand sides the unknown is a matrix, to which `ell12.RowsL12` gives one support: the norms of the
+    gradient's rows stand in place of the moduli.
 
     Parameters
     ----------
     loss : LinearLoss
         `ell12.SquaredLoss` or `ell12.LogisticLoss`.
     l2_weight : float
-        Weight of the subtracted norm.
+        Weight of the subtracted norm, from 0 to 1.
     weights : array, optional
         Weights of the l1 norm. Where some lie at or below l2_weight while others differ, the result is the
         beginning of a useful grid rather than an exact bound. The entries of weight 0 are fitted first.
     nonnegative : bool
         Whether only ``x >= 0`` is allowed.
+    ridge : float
+        Weight of half the squared norm, as in `ell12.L12`.
     intercept : bool
         Whether the last entry of x is an intercept: free of penalty and sign, fitted first.
 
@@ -70,26 +77,42 @@ def alpha_max(
     >>> round(alpha_max(loss), 6), alpha_max(loss, l2_weight=0.5)
     (2.0, 6.0)
     """
+    check_l2_weight(l2_weight)
     weight = _weight_of_each(loss, weights, intercept)
     x = _free_fit(loss, weight, intercept, nonnegative)
     smallest = float(weight.min(where=weight > 0, initial=np.inf))
     if l2_weight < smallest:
         room = np.where(weight > 0, weight - l2_weight, np.inf)
         return float(np.max(_pull(loss, x, nonnegative) / room, initial=0.0))
-    before = float(np.max(np.where(weight > 0, _pull(loss, x, nonnegative), 0)))
-    x, column = _best_column(loss, weight, x, intercept, nonnegative)
-    others = (weight > 0) & (np.arange(weight.size) != column)
-    room = np.where(others, weight, np.inf)
-    top = float(np.max(_pull(loss, x, nonnegative) / room, initial=0.0))
+    pull = _pull(loss, x, nonnegative)
+    before = float(np.max(np.where(weight > 0, pull, 0)))
+
+    def needed(shrinkage: float) -> float:
+        """The strength that keeps the other columns out where one is fitted under this ridge."""
+        fit, column = _best_column(loss, weight, x, intercept, nonnegative, shrinkage)
+        others = (weight > 0) & (np.arange(weight.size) != column)
+        return float(np.max(_pull(loss, fit, nonnegative) / np.where(others, weight, np.inf), initial=0.0))
+
+    top = needed(0.0)
+    if ridge > 0:  # the ridge of that fit grows with the strength sought
+        high = max(top, float(np.max(pull / np.where(weight > 0, weight, np.inf), initial=0.0)))
+        top = _crossing(lambda alpha: needed(alpha * ridge), high)
     return top if top > 100 * _accuracy(x) * before else 0.0  # one column fits all there is to fit
 
 
 def one_sparse_fit(
-    loss: LinearLoss, *, weights: Any = None, nonnegative: bool = False, intercept: bool = False
+    loss: LinearLoss,
+    *,
+    weights: Any = None,
+    nonnegative: bool = False,
+    ridge: float = 0.0,
+    intercept: bool = False,
 ) -> Array:
     """The best fit by one penalised column, beside those that are not penalised; arguments as in `alpha_max`.
 
-    The column is the one that promises the largest fall of the loss by its gradient and curvature at the fit
+    Its own coefficient c costs ``ridge/2 c^2``: here the ridge is that of `ell12.L12` times the strength.
+
+    The column is the one that promises the largest fall of the objective by its gradient and curvature at the fit
     without it, which for the squared loss is the largest fall there is if no entry has weight 0.
 
     Examples
@@ -100,7 +123,7 @@ def one_sparse_fit(
     """
     weight = _weight_of_each(loss, weights, intercept)
     x = _free_fit(loss, weight, intercept, nonnegative)
-    return beside(_best_column(loss, weight, x, intercept, nonnegative)[0], loss.start(), "x")
+    return beside(_best_column(loss, weight, x, intercept, nonnegative, ridge)[0], loss.start(), "x")
 
 
 def alpha_grid(top: float, n_alphas: int = 100, eps: float = 1e-3) -> Array:
@@ -186,34 +209,54 @@ def _free_fit(loss: LinearLoss, weight: Array, intercept: bool, nonnegative: boo
     return _fit_columns(loss, np.flatnonzero(weight == 0), intercept, nonnegative)
 
 
-def _fit_columns(loss: LinearLoss, columns: Array, intercept: bool, nonnegative: bool) -> Array:
-    """The fit by some columns alone, as accurate as rounding lets it be without effort; a NumPy array."""
+def _fit_columns(
+    loss: LinearLoss, columns: Array, intercept: bool, nonnegative: bool, ridge: float = 0.0, column: int = -1
+) -> Array:
+    """The fit by some columns alone, as accurate as rounding lets it be without effort; a NumPy array.
+
+    The coefficient of the given column costs ``ridge/2`` times its square.
+    """
     x = np.zeros_like(as_numpy(loss.start()))
     if columns.size == 0:
         return x
     inner = loss.restrict(columns)
     has_intercept = intercept and columns[-1] == x.size - 1
     alone = has_intercept and columns.size == 1  # no entry is left for a sign to bind
-    penalty = l12_penalty(0.0, nonnegative=nonnegative and not alone, intercept=has_intercept and not alone)
+    options: dict[str, Any] = {"nonnegative": nonnegative and not alone, "intercept": has_intercept and not alone}
     size = max_abs(inner.gradient(inner.point(inner.start())))
-    x[columns] = as_numpy(minimize(inner, penalty, tol=_accuracy(x) * size, max_iter=1000).x)
+    tol, strength = _accuracy(x) * size, 0.0
+    if ridge > 0 and size > 0:  # the norms of a single entry cancel at l2_weight 1, and its ridge is left
+        strength, weights = size, (columns == column)[: columns.size - has_intercept].astype(float)
+        options |= {"weights": weights, "ridge": ridge / size, "rows": x.ndim == 2}
+    result = minimize(inner, l12_penalty(strength, 1.0, **options), tol=tol / (strength or 1.0), max_iter=1000)
+    x[columns] = as_numpy(result.x)
     return x
 
 
 def _best_column(
-    loss: LinearLoss, weight: Array, x: Array, intercept: bool, nonnegative: bool
+    loss: LinearLoss, weight: Array, x: Array, intercept: bool, nonnegative: bool, ridge: float
 ) -> tuple[Array, int]:
     """The fit with one penalised column added to those that x uses, and the column."""
     curvature = loss.curvature(_point(loss, x))
     # The same for all right-hand sides.
     curvature = namespace(curvature).reshape(curvature, (loss.b.shape[0], -1))[:, 0]
     pull = np.where(weight > 0, _pull(loss, x, nonnegative), 0)
-    squares = as_numpy(column_squares(loss.A, curvature))
+    squares = as_numpy(column_squares(loss.A, curvature)) + ridge
     # The root of the fall, which neither overflows nor underflows where the data do not.
     fall = np.divide(pull, np.sqrt(squares), out=np.zeros_like(pull), where=squares > 0)
     column = int(np.argmax(np.where(np.isinf(weight), 0, fall)))
     columns = np.union1d(np.flatnonzero(weight == 0), [column])
-    return _fit_columns(loss, columns, intercept, nonnegative), column
+    return _fit_columns(loss, columns, intercept, nonnegative, ridge, column), column
+
+
+def _crossing(needed: Callable[[float], float], high: float) -> float:
+    """An alpha, to a millionth, that is as large as the one needed there; 0 if even the smallest exceeds that."""
+    while needed(high) > high:
+        high *= 2
+    low = 1e-6 * high
+    if needed(low) <= low:
+        return 0.0
+    return float(brentq(lambda alpha: needed(alpha) - alpha, low, high, xtol=1e-6 * low, rtol=1e-6))
 
 
 def _accuracy(x: Array) -> float:

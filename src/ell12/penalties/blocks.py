@@ -24,7 +24,7 @@ class BlockL12(ModuliL12):
 
 @dataclass(frozen=True, eq=False)
 class GroupL12(BlockL12):
-    """``alpha (sum_g w_g ||x_g||_2 - l2_weight ||x||_2)`` over groups of entries.
+    """``alpha (sum_g w_g ||x_g||_2 - l2_weight ||x||_2 + ridge/2 ||x||_2^2)`` over groups of entries.
 
     Parameters
     ----------
@@ -36,7 +36,9 @@ class GroupL12(BlockL12):
         Weight of the subtracted norm; 0 is the group lasso.
     weights : array, optional
         One per group; the square root of a group's size is a common choice. A group of weight 0 is not penalised,
-        and enters neither norm. 1 by default.
+        and enters no norm. 1 by default.
+    ridge : float
+        Weight of half the squared norm, as in `ell12.L12`.
 
     Examples
     --------
@@ -49,9 +51,10 @@ class GroupL12(BlockL12):
     groups: Any
     l2_weight: float = 1.0
     weights: Any = None
+    ridge: float = 0.0
 
     def __post_init__(self) -> None:
-        set_numbers(self, "alpha", "l2_weight")
+        set_numbers(self, "alpha", "l2_weight", "ridge")
         object.__setattr__(self, "groups", as_groups(self.groups))
         self._set_weights()
         count = self.groups.count
@@ -77,7 +80,9 @@ class GroupL12(BlockL12):
 
 @dataclass(frozen=True, eq=False)
 class RowsL12(BlockL12):
-    """``alpha (sum_j w_j ||x_j||_2 - l2_weight ||x||_F)`` over the rows x_j of a matrix: a row is zero or not.
+    """``alpha (sum_j w_j ||x_j||_2 - l2_weight ||x||_F + ridge/2 ||x||_F^2)`` over the rows x_j of a matrix.
+
+    A row is zero or not.
 
     Parameters
     ----------
@@ -86,9 +91,11 @@ class RowsL12(BlockL12):
     l2_weight : float
         Weight of the subtracted norm: 1 is l1-2, 0 the penalty of scikit-learn's MultiTaskLasso.
     weights : array, optional
-        One per row, at least 0. A row of weight 0 is not penalised, and enters neither norm. 1 by default.
+        One per row, at least 0. A row of weight 0 is not penalised, and enters no norm. 1 by default.
     nonnegative : bool
         Allow ``x >= 0`` only.
+    ridge : float
+        Weight of half the squared norm, as in `ell12.L12`.
 
     Examples
     --------
@@ -101,9 +108,10 @@ class RowsL12(BlockL12):
     l2_weight: float = 1.0
     weights: Any = None
     nonnegative: bool = False
+    ridge: float = 0.0
 
     def __post_init__(self) -> None:
-        set_numbers(self, "alpha", "l2_weight")
+        set_numbers(self, "alpha", "l2_weight", "ridge")
         self._set_weights()
 
     def check_shape(self, shape: tuple[int, ...]) -> None:

@@ -108,7 +108,7 @@ class BoundedEntries(ModuliL12):
 
 @dataclass(frozen=True, eq=False)
 class BoundedL12(BoundedEntries):
-    """``alpha (sum_i w_i |x_i| - l2_weight ||x||_2)`` for ``lower <= x <= upper``, entry by entry.
+    """``alpha (sum_i w_i |x_i| - l2_weight ||x||_2 + ridge/2 ||x||_2^2)`` for ``lower <= x <= upper``.
 
     Where every bound is 0 or infinite, `ell12.L12` with these ``bounds`` is the same penalty, and has faster
     solvers.
@@ -119,7 +119,7 @@ class BoundedL12(BoundedEntries):
         Strength, at least 0.
     bounds : (lower, upper)
         Numbers or arrays, lower at most 0 and upper at least 0; infinite ones do not bind.
-    l2_weight, weights
+    l2_weight, weights, ridge
         As in `ell12.L12`. An entry of weight 0 keeps its bounds.
 
     Notes
@@ -138,9 +138,10 @@ class BoundedL12(BoundedEntries):
     bounds: Any
     l2_weight: float = 1.0
     weights: Any = None
+    ridge: float = 0.0
 
     def __post_init__(self) -> None:
-        set_numbers(self, "alpha", "l2_weight")
+        set_numbers(self, "alpha", "l2_weight", "ridge")
         self._set_weights()
         object.__setattr__(self, "bounds", as_bounds(self.bounds))
 

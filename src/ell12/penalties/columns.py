@@ -16,7 +16,7 @@ from ell12.prox.layout import as_single, row_norms
 
 @dataclass(frozen=True, eq=False)
 class ColumnsL12(ModuliL12):
-    """``sum_k alpha_k (sum_i w_i |x_ik| - l2_weight ||x_k||_2)`` over the columns x_k of a matrix.
+    """``sum_k alpha_k (sum_i w_i |x_ik| - l2_weight ||x_k||_2 + ridge/2 ||x_k||_2^2)`` over a matrix's columns.
 
     With a loss of as many right-hand sides it is as many problems, whose products with A are one matrix product:
     a path of strengths, folds of a cross-validation, many signals. `ell12.ColumnwiseAPG` solves them side by side.
@@ -33,6 +33,8 @@ class ColumnsL12(ModuliL12):
         Allow ``x >= 0`` only.
     units : array of shape (k,), optional
         By what the violation of each column's first-order condition is measured; its strength by default.
+    ridge : float
+        Weight of half the squared norms, as in `ell12.L12`.
 
     Examples
     --------
@@ -46,10 +48,11 @@ class ColumnsL12(ModuliL12):
     weights: Any = None
     nonnegative: bool = False
     units: Any = None
+    ridge: float = 0.0
     alpha: float = field(init=False)  # the smallest unit: what minimize measures by
 
     def __post_init__(self) -> None:
-        set_numbers(self, "l2_weight")
+        set_numbers(self, "l2_weight", "ridge")
         self._set_weights()
         alphas = _positive_numbers(self.alphas, "alphas")
         units = alphas if self.units is None else _positive_numbers(self.units, "units")
@@ -105,12 +108,17 @@ class ColumnsL12(ModuliL12):
         if self.weights is not None:
             weights = self._beside(self.weights, x)
             sizes = (xp.where(sizes > 0, weights, 0) if self._infinite else weights) * sizes
-        return xp.sum(sizes, axis=0) - self.l2_weight * _norms(inside)
+        lengths = _norms(inside)
+        return xp.sum(sizes, axis=0) - self.l2_weight * lengths + 0.5 * self.ridge * lengths * lengths
 
     def _prox_moduli(self, moduli: Array, step: float) -> Array:
         xp, rows = namespace(moduli), namespace(moduli).permute_dims(as_single(moduli), (1, 0))
         weights = None if self._held is None else like(self._held, rows)
-        x = prox_rows(rows, step * self._strength(rows)[:, None], self.l2_weight, weights, self.nonnegative)
+        thresholds = step * self._strength(rows)[:, None]
+        if self.ridge > 0:
+            grown = 1 + thresholds * self.ridge
+            rows, thresholds = rows / grown, thresholds / grown
+        x = prox_rows(rows, thresholds, self.l2_weight, weights, self.nonnegative)
         return xp.astype(xp.permute_dims(x, (1, 0)), moduli.dtype, copy=False)
 
     def _strength(self, x: Array) -> Array:

@@ -7,6 +7,7 @@ an array.
 
 from __future__ import annotations
 
+import copy
 import math
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -21,15 +22,16 @@ from ell12.prox.kernel import prox_vector
 
 
 class ModuliL12:
-    """``alpha (sum_i w_i |m_i| - l2_weight ||m||_2)`` of the moduli m of an array.
+    """``alpha (sum_i w_i |m_i| - l2_weight ||m||_2 + ridge/2 ||m||_2^2)`` of the moduli m of an array.
 
-    A modulus of weight 0 is not penalised at all: it enters neither norm. One of infinite weight is held at zero.
+    A modulus of weight 0 is not penalised at all: it enters no norm. One of infinite weight is held at zero.
     """
 
     alpha: float
     l2_weight: float
     weights: Any
     nonnegative: bool = False
+    ridge: float = 0.0
     signed: ClassVar[bool] = True  # whether moduli carry the signs of single entries
 
     _free: Any = None  # which moduli have weight 0
@@ -64,7 +66,10 @@ class ModuliL12:
         return self.alpha * self._difference(x) if self.alpha > 0 else 0.0
 
     def prox(self, x: Array, step: float) -> Array:
-        """`ell12.prox.prox_l12` of the moduli with threshold ``alpha * step``; those of weight 0 pass."""
+        """`ell12.prox.prox_l12` of the moduli with threshold ``t = alpha step``; those of weight 0 pass.
+
+        With a ridge both the moduli and the threshold are divided by ``1 + t ridge`` first.
+        """
         x, step = self._checked(x), as_step(step)
         if self.alpha * step == 0:
             return self._allowed(x)
@@ -74,7 +79,7 @@ class ModuliL12:
     @property
     def convex(self) -> Any:
         """The part without the subtracted norm."""
-        return replace(self, l2_weight=0.0)  # type: ignore[type-var]
+        return self._with(l2_weight=0.0)
 
     def scaled(self, factor: float) -> Any:
         """The penalty times a factor."""
@@ -94,13 +99,15 @@ class ModuliL12:
     def least_slope(self, x: Array, gradient: Array) -> Array:
         """The subgradient of the objective whose moduli are smallest, where the loss has this gradient.
 
-        Where x is not zero it is ``gradient - alpha l2_weight x/||x|| + alpha w x/|x|``. Where x is zero it is
-        what the modulus of ``gradient - alpha l2_weight x/||x||`` has above ``alpha w``.
+        Where x is not zero it is ``gradient - alpha l2_weight x/||x|| + alpha ridge x + alpha w x/|x|``. Where x
+        is zero it is what the modulus of ``gradient - alpha l2_weight x/||x||`` has above ``alpha w``.
         """
         x, gradient = self._checked(x), as_array(gradient, "gradient")
         xp, sizes = namespace(x), self.moduli(x)
         support = self.spread(sizes != 0)
         slope, threshold = gradient - self._tangent(x), self._threshold(x)
+        if self.ridge > 0:
+            slope = slope + self._strength(x) * self.ridge * self._penalised(x)
         pull = threshold if self.weights is None else self.spread(threshold)
         if self._infinite:  # an infinite weight counts on the support only
             pull = xp.where(support, pull, 0)
@@ -110,6 +117,12 @@ class ModuliL12:
         steep = self.moduli(slope)
         off = (-steep if self.nonnegative and self.signed else xp.abs(steep)) - threshold
         return xp.where(support, on, self.spread(xp.where(off > 0, off, 0)) * self.directions(slope, steep))
+
+    def _with(self, **fields: float) -> Any:
+        """The same penalty with other numbers, which are sure to be right."""
+        new = copy.copy(self)
+        vars(new).update(fields)
+        return new
 
     def _set_weights(self) -> None:
         """Check the weights, once, and find the moduli that are free."""
@@ -139,7 +152,7 @@ class ModuliL12:
             raise ValueError(f"weights must hold one number for each of {rows} rows, got shape {got}")
 
     def _difference(self, x: Array) -> Any:
-        """The weighted sum of the moduli less ``l2_weight`` times their norm."""
+        """The penalty at a strength of 1."""
         moduli = self.moduli(self._penalised(x))
         if self.weights is None:
             total, length = l1_and_l2(moduli)
@@ -148,21 +161,28 @@ class ModuliL12:
             weights = self._beside(self.weights, x)
             weights = xp.where(moduli != 0, weights, 0) if self._infinite else weights
             total, length = float(xp.sum(weights * xp.abs(moduli))), norm(moduli)
-        return total - self.l2_weight * length
+        return total - self.l2_weight * length + 0.5 * self.ridge * length * length
 
     def _moduli_to_shrink(self, x: Array) -> Array:
         return self.moduli(x)
 
     def _prox_moduli(self, moduli: Array, step: float) -> Array:
-        return self._shrink(moduli, self.alpha * step)
+        threshold = self.alpha * step
+        if self.ridge > 0:
+            grown = 1 + threshold * self.ridge
+            moduli, threshold = moduli / grown, threshold / grown
+        return self._shrink(moduli, threshold)
 
     def _shrink(self, moduli: Array, threshold: float) -> Array:
         nonnegative = self.nonnegative or not self.signed
         return prox_vector(moduli, threshold, self.l2_weight, self._held, nonnegative)
 
     def _step_from_zero(self, gradient: Array) -> Array:
-        """A proximal step of length 1 from zero: how much of it is left measures the violation there."""
-        return self.prox(-gradient, 1.0)
+        """A proximal step of length 1 from zero: how much of it is left measures the violation there.
+
+        Zero is left with and without a ridge alike, which would only make the step shorter.
+        """
+        return self._with(ridge=0.0).prox(-gradient, 1.0)
 
     def _violations(self, x: Array, gradient: Array) -> Any:
         """The largest violation; a penalty of many problems gives one for each."""

@@ -19,7 +19,7 @@ NUMERICAL_STEPS = 1000  # The most steps of the numerical prox; a warm start tak
 
 @dataclass(frozen=True, eq=False)
 class L12(BoundedEntries):
-    """``alpha (sum_i w_i |x_i| - l2_weight ||x||_2)``, over all entries of x as one vector.
+    """``alpha (sum_i w_i |x_i| - l2_weight ||x||_2 + ridge/2 ||x||_2^2)``, over all entries of x as one vector.
 
     Parameters
     ----------
@@ -30,12 +30,14 @@ class L12(BoundedEntries):
         0 is the Lasso's penalty.
     weights : array, optional
         Weights of the l1 norm, one per entry, at least 0. An entry of weight 0 is not penalised at all:
-        it enters neither norm.
+        it enters no norm.
     nonnegative : bool
         Allow ``x >= 0`` only.
     bounds : (lower, upper), optional
         Signs that single entries may have: numbers or arrays of 0 and infinity, lower at most 0 and upper at least
         0. `ell12.BoundedL12` takes other bounds.
+    ridge : float
+        Weight of half the squared norm, at least 0: with it every loss that is bounded below has a minimiser.
 
     Examples
     --------
@@ -51,9 +53,10 @@ class L12(BoundedEntries):
     weights: Any = None
     nonnegative: bool = False
     bounds: Any = None
+    ridge: float = 0.0
 
     def __post_init__(self) -> None:
-        set_numbers(self, "alpha", "l2_weight")
+        set_numbers(self, "alpha", "l2_weight", "ridge")
         self._set_weights()
         if self.bounds is not None:
             object.__setattr__(self, "bounds", as_bounds(self.bounds))
@@ -64,12 +67,13 @@ class L12(BoundedEntries):
 
     def prox_iterative(self, x: Array, step: float, start: Array, tol: float) -> Array:
         """The same point by the numerical method of the paper, warm-started."""
-        x = self._checked(x)
-        start, inside, sign = self._penalised(start), self._penalised(x), 1
+        x, threshold = self._checked(x), self.alpha * as_step(step)
+        grown = 1 + threshold * self.ridge
+        start, inside, sign = self._penalised(start), self._penalised(x) / grown, 1
         if self.bounds is not None:
             sign, inside = without_signs(inside, self.bounds.lower, self.bounds.upper)
         one_sided = self.nonnegative or self.bounds is not None
-        numbers = (self.alpha * as_step(step), self.l2_weight, self._held, one_sided)
+        numbers = (threshold / grown, self.l2_weight, self._held, one_sided)
         found, _ = prox_iterative(inside, *numbers, start=sign * start, tol=tol, max_iter=NUMERICAL_STEPS)
         return self._with_free(x, sign * found)
 
@@ -79,14 +83,17 @@ class L12(BoundedEntries):
         return self.alpha * self.l2_weight == 0
 
     def curvature(self, x: Array) -> DiagonalCurvature:
-        """``-(alpha l2_weight / ||x||) (I - x x'/||x||^2)`` in the entries that are penalised; zero at zero."""
-        x = self._penalised(x)
-        length = norm(x) or math.inf
-        weight, xp = self.alpha * self.l2_weight / length, namespace(x)
-        diagonal = xp.full_like(x, -weight)
+        """``alpha ridge I - (alpha l2_weight / ||x||) (I - x x'/||x||^2)`` in the entries that are penalised.
+
+        At zero, where the norm has no derivative, ``alpha ridge I``.
+        """
+        xp, x = namespace(x), self._penalised(x)
+        length = math.inf if self.is_convex else norm(x) or math.inf
+        weight = self.alpha * self.l2_weight / length
+        diagonal = xp.full_like(x, self.alpha * self.ridge - weight)
         if self._free is not None:
             diagonal = xp.where(self._free_like(x), 0, diagonal)
-        return DiagonalCurvature(diagonal, x / length, weight)
+        return DiagonalCurvature(diagonal) if weight == 0 else DiagonalCurvature(diagonal, x / length, weight)
 
     def kinks(self, x: Array) -> Array:
         """Which entries have a kink, or a bound, at zero: all but those of weight 0 that may have either sign."""
@@ -128,6 +135,6 @@ def _some(weights: Any, columns: Array) -> Any:
     return namespace(weights).take(weights, columns, axis=0)
 
 
-def L1(alpha: float, *, weights: Any = None, nonnegative: bool = False) -> L12:
-    """The Lasso's penalty ``alpha sum_i w_i |x_i|``: `L12` with ``l2_weight=0``."""
-    return L12(alpha, l2_weight=0.0, weights=weights, nonnegative=nonnegative)
+def L1(alpha: float, *, weights: Any = None, nonnegative: bool = False, ridge: float = 0.0) -> L12:
+    """The Lasso's penalty ``alpha sum_i w_i |x_i|``, or the elastic net's: `L12` with ``l2_weight=0``."""
+    return L12(alpha, l2_weight=0.0, weights=weights, nonnegative=nonnegative, ridge=ridge)

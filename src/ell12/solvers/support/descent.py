@@ -54,6 +54,10 @@ class Model:
         self.slopes = penalty.slopes_at_zero(self.x)
         self.kinks = penalty.kinks(self.x)
         self.solved = False
+        # What the convex part bends beyond its kinks: coordinate descent counts it to the quadratic.
+        convex, every = penalty.convex.curvature(self.x), np.arange(x.size)
+        self._ridge = None if convex.largest == 0 else convex.product(every)(np.ones(x.size))
+        self._bowl = hessian if self._ridge is None else hessian + np.diag(self._ridge)
         self._look()
 
     @property
@@ -63,8 +67,12 @@ class Model:
 
     @property
     def bend(self) -> float:
-        """The largest curvature of the penalty, as a fraction of the quadratic's median in one entry."""
-        largest, median = self.penalty.curvature(self.x).largest, float(np.median(np.diagonal(self.hessian)))
+        """The largest curvature of what is subtracted, as a fraction of the median of all else in one entry."""
+        curvature, median = self.penalty.curvature(self.x), float(np.median(np.diagonal(self._bowl)))
+        largest = curvature.largest
+        if self._ridge is not None:
+            own = np.diagonal(curvature.matrix(np.arange(self.x.size)))
+            largest = float((self._ridge - own).max(initial=0.0))
         if largest == 0:
             return 0.0
         return largest / median if median > 0 else math.inf
@@ -83,10 +91,14 @@ class Model:
     def _descend(self, target: float) -> None:
         """Sweep over the entries, the subtracted norm held at its tangent: this lies above it, so all falls."""
         tangent = self.penalty.subtracted_gradient(self.x)
-        slope = self.gradient - tangent
-        self._sweep(self.hessian, slope, self.x, *self.slopes, SWEEPS, 0.5 * target)
-        self.gradient = slope + tangent
+        slope = self.gradient - tangent + self._pull()
+        self._sweep(self._bowl, slope, self.x, *self.slopes, SWEEPS, 0.5 * target)
+        self.gradient = slope + tangent - self._pull()
         self._look()
+
+    def _pull(self) -> Any:
+        """The slope that the curvature of the convex part adds."""
+        return 0.0 if self._ridge is None else self._ridge * self.x
 
     def _newton_step(self) -> bool:
         """A step on the support that lowers the whole; return whether a further one is of no use."""

@@ -59,8 +59,9 @@ class WorkingSet:
     Losses that are not quadratic are replaced by models of second order, one after the other, each step halved
     until the objective falls. Where nothing else lowers the objective a proximal step is taken.
 
-    Where the problem is convex, its loss squared and its data small, and a working set holds more columns than
-    there are rows, a larger alpha comes first, from whose solution the others are followed (`Homotopy`).
+    Where the problem is convex and without a ridge, its loss squared and its data small, and a working set holds
+    more columns than there are rows, a larger alpha comes first, from whose solution the others are followed
+    (`Homotopy`).
 
     `SupportNewton` takes over in two cases, in the columns at hand, or in all if these are many: where columns are
     so nearly dependent that coordinate descent takes long; and where the subtracted norm bends the objective so
@@ -147,7 +148,8 @@ class _ColumnsProblem(PiecewiseProblem):
     def has_path(self, here: Place) -> bool:
         """Whether the solution may be found along a path from larger strengths, all of them being minima."""
         small = self.entries <= CHEAP and self.loss.is_quadratic and here.x.dtype == np.float64
-        return small and self.penalty.is_convex and here.violation > FAR * self.penalty.alpha > 0
+        far = small and self.penalty.is_convex and here.violation > FAR * self.penalty.alpha > 0
+        return far and self.penalty.curvature(here.point.x).largest == 0  # a ridge bends the path
 
     def is_crowded(self, here: Place) -> bool:
         """Whether the working set has more columns than there are rows, so that these must be dependent."""
