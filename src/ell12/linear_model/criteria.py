@@ -1,0 +1,97 @@
+"""Information criteria, which judge a strength by one path on all data, without folds.
+
+With k parameters, n samples and the likelihood L, AIC is ``-2 log L + 2 k`` and BIC ``-2 log L + k log n``. EBIC
+(Chen & Chen, doi:10.1093/biomet/asn034) adds ``2 log C(p, s)``, twice the logarithm of the number of models with s
+of p features. For k stand the degrees of freedom: on the support the fitted values change with the observations as
+``H (H + P)^-1`` says, whose trace they are; H is the Hessian of the loss and P that of the penalty.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.special import gammaln
+
+from ell12.backend import as_numpy, precision
+from ell12.losses import HuberLoss, SquaredLoss
+from ell12.protocols import Array
+
+CRITERIA = ("aic", "bic", "ebic")
+# How much EBIC adds for the number of models of a size: 1, at which its authors prove that it finds the right model
+# whatever power of n the number of features grows with.
+EBIC_WEIGHT = 1.0
+# Strengths whose degrees of freedom exceed this share of the samples are not considered. With an unknown variance
+# the likelihood of a squared loss grows without end as the degrees of freedom come near n.
+MOST_FREEDOM = 0.5
+
+
+def degrees_of_freedom(loss: Any, penalty: Any, x: Array, columns: Array) -> float:
+    """``trace(H (H + P)^-1)`` in the given columns of x; NaN where x is no strict minimum in these.
+
+    Without a subtracted norm and a ridge, P is zero, and this is the rank of H.
+
+    Parameters
+    ----------
+    loss : Loss
+        An `ell12.protocols.ColumnLoss`.
+    penalty : Penalty
+        One with a ``curvature``.
+    x : array of shape (n,)
+        A solution.
+    columns : NumPy array of int
+        The entries that can move: the support, and what is not penalised.
+
+    Examples
+    --------
+    >>> from ell12 import L1, L12
+    >>> loss, x = SquaredLoss(np.eye(3), [4.0, 3.0, 0.1]), np.array([3.0, 2.0, 0.0])
+    >>> degrees_of_freedom(loss, L1(1.0), x, np.array([0, 1]))
+    2.0
+    """
+    if columns.size == 0:
+        return 0.0
+    hessian = np.asarray(as_numpy(loss.hessian(loss.point(x), columns)), dtype=np.float64)
+    own = np.asarray(as_numpy(penalty.curvature(x).matrix(columns)), dtype=np.float64)
+    if not own.any():
+        return float(np.linalg.matrix_rank(hessian, hermitian=True))
+    try:
+        factor = cho_factor(hessian + own, lower=True)
+    except LinAlgError:
+        return math.nan
+    return float(np.trace(cho_solve(factor, hessian)))
+
+
+def deviance(loss: Any, x: Array, n_samples: int) -> float:
+    """``-2 log L`` less what is the same for every x, where the loss is a mean over the samples.
+
+    The variance of a squared loss is not known and takes its most likely value: ``n log(RSS / n)``.
+    """
+    value = loss.value(loss.point(x))
+    if isinstance(loss, HuberLoss):
+        raise ValueError("selection by a criterion needs a likelihood, which loss='huber' has none of")
+    if not isinstance(loss, SquaredLoss):
+        return 2 * n_samples * value
+    alone = loss.value(loss.point(loss.start()))  # what is left of it by rounding is no better fit
+    smallest = max((8 * precision(loss.b)) ** 2 * alone, np.finfo(float).tiny)
+    return n_samples * math.log(2 * max(value, smallest))
+
+
+def criterion(name: str, deviance: float, freedom: float, n_samples: int, sizes: tuple[int, int]) -> float:
+    """The value of AIC, BIC or EBIC, of which the smallest is the best; infinite where it is not to be used.
+
+    ``sizes`` are the number of features, or groups, selected, and of all.
+
+    Examples
+    --------
+    >>> criterion("aic", 10.0, 3.0, 100, (2, 50)), round(criterion("ebic", 10.0, 3.0, 100, (2, 50)), 4)
+    (16.0, 38.0369)
+    """
+    if not freedom <= MOST_FREEDOM * n_samples:  # so is no NaN
+        return math.inf
+    each = 2.0 if name == "aic" else math.log(n_samples)
+    some, all_ = sizes
+    models = gammaln(all_ + 1) - gammaln(some + 1) - gammaln(all_ - some + 1) if name == "ebic" else 0.0
+    return deviance + each * freedom + 2 * EBIC_WEIGHT * float(models)
