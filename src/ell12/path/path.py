@@ -15,7 +15,8 @@ from ell12.minimization import Result, minimize
 from ell12.minimization.stalling import admit_rounding, gradient_rounding
 from ell12.operators import as_operator, output_shape
 from ell12.path.side_by_side import columns_penalty, solve_side_by_side
-from ell12.path.strengths import alpha_grid, alpha_max, falling, l12_penalty, one_sparse_fit, vanishing_strength
+from ell12.path.strengths import alpha_grid, alpha_max, falling, one_sparse_fit, vanishing_strength
+from ell12.path.structure import l12_penalty
 from ell12.protocols import Array, ScalablePenalty, Solver, missing, session_of
 
 

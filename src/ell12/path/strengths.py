@@ -8,32 +8,16 @@ from typing import Any
 import numpy as np
 from scipy.optimize import brentq
 
-from ell12.backend import all_finite, as_floating, as_numpy, beside, max_abs, namespace, precision, refuse_masked
-from ell12.checks import check_counts, check_l2_weight, check_numbers, check_share, check_weights
+from ell12.backend import all_finite, as_numpy, beside, max_abs, namespace, precision, refuse_masked
+from ell12.checks import check_counts, check_l2_weight, check_share
 from ell12.losses import LinearLoss
 from ell12.minimization import certificate, minimize
 from ell12.operators.centering import column_squares
-from ell12.penalties import L12, RowsL12, WithIntercept
-from ell12.protocols import Array, Penalty, Point
+from ell12.path.structure import Structure, l12_penalty, structure
+from ell12.protocols import Array, Point
 
 # A longer grid is a mistake: it would not fit in memory, or its strengths could not be told apart.
 MOST_ALPHAS = 10**6
-
-
-def l12_penalty(
-    alpha: float,
-    l2_weight: float = 1.0,
-    *,
-    weights: Any = None,
-    nonnegative: bool = False,
-    ridge: float = 0.0,
-    intercept: bool = False,
-    rows: bool = False,
-) -> Penalty:
-    """`ell12.L12`, leaving out the last entry of x where that is an intercept; with ``rows`` `ell12.RowsL12`."""
-    kind = RowsL12 if rows else L12
-    penalty = kind(alpha, l2_weight, weights=weights, nonnegative=nonnegative, ridge=ridge)
-    return WithIntercept(penalty) if intercept else penalty
 
 
 def alpha_max(
@@ -42,6 +26,8 @@ def alpha_max(
     *,
     weights: Any = None,
     nonnegative: bool = False,
+    bounds: Any = None,
+    groups: Any = None,
     ridge: float = 0.0,
     intercept: bool = False,
 ) -> float:
@@ -65,6 +51,11 @@ def alpha_max(
         beginning of a useful grid rather than an exact bound. The entries of weight 0 are fitted first.
     nonnegative : bool
         Whether only ``x >= 0`` is allowed.
+    bounds : (lower, upper), optional
+        Those of the entries, as in `ell12.BoundedL12`.
+    groups : array of int, optional
+        The group, 0, 1, ..., of each entry, as in `ell12.GroupL12`: norms of groups stand in place of the moduli,
+        and the best group in place of the best column.
     ridge : float
         Weight of half the squared norm, as in `ell12.L12`.
     intercept : bool
@@ -78,20 +69,21 @@ def alpha_max(
     (2.0, 6.0)
     """
     check_l2_weight(l2_weight)
-    weight = _weight_of_each(loss, weights, intercept)
-    x = _free_fit(loss, weight, intercept, nonnegative)
+    options = {"weights": weights, "nonnegative": nonnegative, "bounds": bounds, "groups": groups}
+    parts = structure(loss.start().shape[0], intercept=intercept, **options)
+    weight = parts.weight
+    x = _fit_columns(loss, parts, parts.columns(weight == 0))
     smallest = float(weight.min(where=weight > 0, initial=np.inf))
+    pull = _pull(loss, parts, x)
     if l2_weight < smallest:
-        room = np.where(weight > 0, weight - l2_weight, np.inf)
-        return float(np.max(_pull(loss, x, nonnegative) / room, initial=0.0))
-    pull = _pull(loss, x, nonnegative)
+        return float(np.max(pull / np.where(weight > 0, weight - l2_weight, np.inf), initial=0.0))
     before = float(np.max(np.where(weight > 0, pull, 0)))
 
     def needed(shrinkage: float) -> float:
-        """The strength that keeps the other columns out where one is fitted under this ridge."""
-        fit, column = _best_column(loss, weight, x, intercept, nonnegative, shrinkage)
-        others = (weight > 0) & (np.arange(weight.size) != column)
-        return float(np.max(_pull(loss, fit, nonnegative) / np.where(others, weight, np.inf), initial=0.0))
+        """The strength that keeps the others out where one column, or group, is fitted under this ridge."""
+        fit, chosen = _best_modulus(loss, parts, x, shrinkage)
+        others = (weight > 0) & (np.arange(weight.size) != chosen)
+        return float(np.max(_pull(loss, parts, fit) / np.where(others, weight, np.inf), initial=0.0))
 
     top = needed(0.0)
     if ridge > 0:  # the ridge of that fit grows with the strength sought
@@ -100,14 +92,7 @@ def alpha_max(
     return top if top > 100 * _accuracy(x) * before else 0.0  # one column fits all there is to fit
 
 
-def one_sparse_fit(
-    loss: LinearLoss,
-    *,
-    weights: Any = None,
-    nonnegative: bool = False,
-    ridge: float = 0.0,
-    intercept: bool = False,
-) -> Array:
+def one_sparse_fit(loss: LinearLoss, *, ridge: float = 0.0, intercept: bool = False, **options: Any) -> Array:
     """The best fit by one penalised column, beside those that are not penalised; arguments as in `alpha_max`.
 
     Its own coefficient c costs ``ridge/2 c^2``: here the ridge is that of `ell12.L12` times the strength.
@@ -121,9 +106,9 @@ def one_sparse_fit(
     >>> one_sparse_fit(SquaredLoss(np.eye(3), [3.0, -4.0, 1.0])).round(6)
     array([ 0., -4.,  0.])
     """
-    weight = _weight_of_each(loss, weights, intercept)
-    x = _free_fit(loss, weight, intercept, nonnegative)
-    return beside(_best_column(loss, weight, x, intercept, nonnegative, ridge)[0], loss.start(), "x")
+    parts = structure(loss.start().shape[0], intercept=intercept, **options)
+    x = _fit_columns(loss, parts, parts.columns(parts.weight == 0))
+    return beside(_best_modulus(loss, parts, x, ridge)[0], loss.start(), "x")
 
 
 def alpha_grid(top: float, n_alphas: int = 100, eps: float = 1e-3) -> Array:
@@ -191,62 +176,70 @@ def falling(alphas: Any) -> Array:
     return np.sort(alphas)[::-1]
 
 
-def _weight_of_each(loss: LinearLoss, weights: Any, intercept: bool) -> Array:
-    """The weight of each entry of x, 0 for an intercept."""
-    weight = np.ones(loss.start().shape[0])
-    if weights is not None:
-        weights = as_floating(weights, "weights")
-        check_numbers(infinite=True, weights=weights)
-        check_weights(weights, (weight.size - intercept,))
-        weight[: weight.size - intercept] = as_numpy(weights)
-    if intercept:
-        weight[-1] = 0
-    return weight
-
-
-def _free_fit(loss: LinearLoss, weight: Array, intercept: bool, nonnegative: bool) -> Array:
-    """The fit by the entries that are not penalised."""
-    return _fit_columns(loss, np.flatnonzero(weight == 0), intercept, nonnegative)
-
-
 def _fit_columns(
-    loss: LinearLoss, columns: Array, intercept: bool, nonnegative: bool, ridge: float = 0.0, column: int = -1
+    loss: LinearLoss, parts: Structure, columns: Array, ridge: float = 0.0, chosen: int = -1
 ) -> Array:
     """The fit by some columns alone, as accurate as rounding lets it be without effort; a NumPy array.
 
-    The coefficient of the given column costs ``ridge/2`` times its square.
+    The coefficients of the chosen modulus cost ``ridge/2`` times their squares.
     """
     x = np.zeros_like(as_numpy(loss.start()))
     if columns.size == 0:
         return x
     inner = loss.restrict(columns)
-    has_intercept = intercept and columns[-1] == x.size - 1
-    alone = has_intercept and columns.size == 1  # no entry is left for a sign to bind
-    options: dict[str, Any] = {"nonnegative": nonnegative and not alone, "intercept": has_intercept and not alone}
+    has_intercept = parts.intercept and columns[-1] == x.shape[0] - 1
+    kept = columns[: columns.size - has_intercept]
+    options: dict[str, Any] = {}
+    if kept.size > 0:  # else no entry is left for a bound to bind
+        options = parts.within(kept) | {"intercept": has_intercept}
     size = max_abs(inner.gradient(inner.point(inner.start())))
     tol, strength = _accuracy(x) * size, 0.0
-    if ridge > 0 and size > 0:  # the norms of a single entry cancel at l2_weight 1, and its ridge is left
-        strength, weights = size, (columns == column)[: columns.size - has_intercept].astype(float)
+    if ridge > 0 and size > 0:  # the norms of a single modulus cancel at l2_weight 1, and its ridge is left
+        numbers, labels = np.unique(parts.number[kept], return_inverse=True)
+        strength, weights = size, (numbers == chosen).astype(float)
         options |= {"weights": weights, "ridge": ridge / size, "rows": x.ndim == 2}
+        options |= {"groups": labels} if parts.grouped else {}
     result = minimize(inner, l12_penalty(strength, 1.0, **options), tol=tol / (strength or 1.0), max_iter=1000)
     x[columns] = as_numpy(result.x)
     return x
 
 
-def _best_column(
-    loss: LinearLoss, weight: Array, x: Array, intercept: bool, nonnegative: bool, ridge: float
-) -> tuple[Array, int]:
-    """The fit with one penalised column added to those that x uses, and the column."""
+def _best_modulus(loss: LinearLoss, parts: Structure, x: Array, ridge: float) -> tuple[Array, int]:
+    """The fit with one penalised column, or group, added to those that x uses, and its number."""
+    weight, gradient = parts.weight, as_numpy(loss.gradient(_point(loss, x)))
+    fall = (_falls_of_groups if parts.grouped else _falls)(loss, parts, x, gradient, ridge)
+    chosen = int(np.argmax(np.where((weight > 0) & np.isfinite(weight), fall, 0)))
+    columns = parts.columns((weight == 0) | (np.arange(weight.size) == chosen))
+    return _fit_columns(loss, parts, columns, ridge, chosen), chosen
+
+
+def _falls(loss: LinearLoss, parts: Structure, x: Array, gradient: Array, ridge: float) -> Array:
+    """The root of twice the fall of the objective that each column promises, by its gradient and curvature.
+
+    The root neither overflows nor underflows where the data do not.
+    """
     curvature = loss.curvature(_point(loss, x))
     # The same for all right-hand sides.
     curvature = namespace(curvature).reshape(curvature, (loss.b.shape[0], -1))[:, 0]
-    pull = np.where(weight > 0, _pull(loss, x, nonnegative), 0)
-    squares = as_numpy(column_squares(loss.A, curvature)) + ridge
-    # The root of the fall, which neither overflows nor underflows where the data do not.
-    fall = np.divide(pull, np.sqrt(squares), out=np.zeros_like(pull), where=squares > 0)
-    column = int(np.argmax(np.where(np.isinf(weight), 0, fall)))
-    columns = np.union1d(np.flatnonzero(weight == 0), [column])
-    return _fit_columns(loss, columns, intercept, nonnegative, ridge, column), column
+    pull, squares = parts.pull(gradient), as_numpy(column_squares(loss.A, curvature)) + ridge
+    size = np.sqrt(squares)
+    fall = np.divide(pull, size, out=np.zeros_like(pull), where=squares > 0)
+    if parts.bounds is None:
+        return fall
+    end = size * parts.room(gradient)  # where a bound ends the way, in units of the fall
+    return np.where(end < fall, np.sqrt(np.maximum(end * (2 * fall - np.minimum(end, fall)), 0)), fall)
+
+
+def _falls_of_groups(loss: LinearLoss, parts: Structure, x: Array, gradient: Array, ridge: float) -> Array:
+    """The same of each group."""
+    falls, point = np.zeros(parts.weight.size), _point(loss, x)
+    for chosen in np.flatnonzero((parts.weight > 0) & np.isfinite(parts.weight)):
+        columns = np.flatnonzero(parts.number == chosen)
+        hessian, slope = as_numpy(loss.hessian(point, columns)), gradient[columns]
+        values, vectors = np.linalg.eigh(hessian + ridge * np.eye(columns.size))
+        some = values > columns.size * precision(hessian) * values[-1]
+        falls[chosen] = np.linalg.norm((vectors.T @ slope)[some] / np.sqrt(values[some]))
+    return falls
 
 
 def _crossing(needed: Callable[[float], float], high: float) -> float:
@@ -264,11 +257,9 @@ def _accuracy(x: Array) -> float:
     return precision(x) ** 0.625
 
 
-def _pull(loss: LinearLoss, x: Array, nonnegative: bool) -> Array:
-    """How hard the loss pulls each entry, or row, away from zero, in the directions that are allowed."""
-    gradient = as_numpy(loss.gradient(_point(loss, x)))
-    pull = np.maximum(-gradient, 0) if nonnegative else np.abs(gradient)
-    return pull if pull.ndim == 1 else np.linalg.norm(pull, axis=1)
+def _pull(loss: LinearLoss, parts: Structure, x: Array) -> Array:
+    """How hard the loss pulls each modulus away from zero, in the directions that are allowed."""
+    return parts.pull(loss.gradient(_point(loss, x)))
 
 
 def _point(loss: LinearLoss, x: Array) -> Point:

@@ -1,0 +1,130 @@
+"""What a penalty asks of single entries of x beside its strength: weights, signs, bounds, groups, an intercept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ell12.backend import as_floating, as_numpy
+from ell12.checks import check_numbers, check_weights
+from ell12.penalties import L12, BoundedL12, GroupL12, RowsL12, WithIntercept
+from ell12.penalties.bounds import Bounds, as_bounds
+from ell12.protocols import Array, Penalty
+from ell12.prox.layout import as_groups
+
+
+def l12_penalty(
+    alpha: float,
+    l2_weight: float = 1.0,
+    *,
+    weights: Any = None,
+    nonnegative: bool = False,
+    bounds: Any = None,
+    groups: Any = None,
+    ridge: float = 0.0,
+    intercept: bool = False,
+    rows: bool = False,
+) -> Penalty:
+    """The penalty of the l1-2 family with this structure, leaving out the last entry of x if that is an intercept.
+
+    `ell12.L12`, or `ell12.BoundedL12` where bounds are more than signs; `ell12.GroupL12` with ``groups``,
+    `ell12.RowsL12` with ``rows``.
+    """
+    penalty: Any
+    if groups is not None:
+        penalty = GroupL12(alpha, groups, l2_weight, weights, ridge)
+    elif bounds is not None and not as_bounds(bounds).are_signs:
+        penalty = BoundedL12(alpha, bounds, l2_weight, weights, ridge)
+    elif rows:
+        penalty = RowsL12(alpha, l2_weight, weights, nonnegative, ridge)
+    else:
+        penalty = L12(alpha, l2_weight, weights, nonnegative, bounds, ridge)
+    return WithIntercept(penalty) if intercept else penalty
+
+
+@dataclass(frozen=True, eq=False)
+class Structure:
+    """The structure of a penalty, in NumPy arrays.
+
+    Parameters
+    ----------
+    weight : array
+        The weight of each modulus: of an entry, a row or a group. That of an intercept is the last, and 0.
+    number : array of int
+        For each entry of x, or row, the number of its modulus.
+    nonnegative : bool
+        Whether only ``x >= 0`` is allowed.
+    bounds : Bounds, optional
+        Those of the entries.
+    intercept : bool
+        Whether the last entry of x is an intercept.
+    grouped : bool
+        Whether moduli are norms of groups.
+    """
+
+    weight: Array
+    number: Array
+    nonnegative: bool
+    bounds: Bounds | None
+    intercept: bool
+    grouped: bool
+
+    def columns(self, moduli: Array) -> Array:
+        """The entries that belong to the moduli for which a mask is true."""
+        return np.flatnonzero(moduli[self.number])
+
+    def pull(self, gradient: Array) -> Array:
+        """How hard a gradient pulls each modulus away from zero, in the directions that are allowed."""
+        gradient = as_numpy(gradient)
+        pull = np.maximum(-gradient, 0) if self.nonnegative else np.abs(gradient)
+        if self.bounds is not None:
+            pull = np.where(self.room(gradient) > 0, pull, 0)
+        pull = pull if pull.ndim == 1 else np.linalg.norm(pull, axis=1)
+        if not self.grouped:
+            return pull
+        top = pull.max(initial=0.0) or 1.0  # so that no square overflows or underflows
+        return top * np.sqrt(np.bincount(self.number, (pull / top) ** 2))
+
+    def room(self, gradient: Array) -> Array:
+        """How far each entry may go from zero against a gradient."""
+        room = np.full(gradient.shape[0], np.inf)
+        if self.bounds is not None:
+            before = room[: room.size - self.intercept]
+            lower, upper = (as_numpy(bound) for bound in (self.bounds.lower, self.bounds.upper))
+            before[:] = np.where(gradient[: before.size] > 0, -lower, upper)
+        return room
+
+    def within(self, columns: Array) -> dict[str, Any]:
+        """The signs and bounds of some entries, for `l12_penalty`."""
+        bounds = None if self.bounds is None else self.bounds.restrict(columns)
+        return {"nonnegative": self.nonnegative, "bounds": bounds}
+
+
+def structure(
+    size: int,
+    *,
+    weights: Any = None,
+    nonnegative: bool = False,
+    bounds: Any = None,
+    groups: Any = None,
+    intercept: bool = False,
+) -> Structure:
+    """The structure of a penalty on this number of entries, an intercept among them, checked."""
+    entries = size - intercept
+    number, count = np.arange(entries), entries
+    if groups is not None:
+        layout = as_groups(groups)
+        layout.check_shape((entries,), "x")
+        number, count = layout.labels, layout.count
+    weight = np.ones(count)
+    if weights is not None:
+        weights = as_floating(weights, "weights")
+        check_numbers(infinite=True, weights=weights)
+        check_weights(weights, (count,))
+        weight[:] = as_numpy(weights)
+    if intercept:
+        weight, number = np.append(weight, 0.0), np.append(number, count)
+    limits = None if bounds is None else as_bounds(bounds)
+    return Structure(weight, number, nonnegative, limits, intercept, groups is not None)
