@@ -20,8 +20,8 @@ from ell12.losses import HuberLoss, SquaredLoss
 from ell12.protocols import Array
 
 CRITERIA = ("aic", "bic", "ebic")
-# How much EBIC adds for the number of models of a size: 1, at which its authors prove that it finds the right model
-# whatever power of n the number of features grows with.
+# How much EBIC adds for the number of models of a size: 1, at which its authors prove that it finds the right
+# model, whatever power of n the number of features grows with.
 EBIC_WEIGHT = 1.0
 # Strengths whose degrees of freedom exceed this share of the samples are not considered. With an unknown variance
 # the likelihood of a squared loss grows without end as the degrees of freedom come near n.
