@@ -12,7 +12,6 @@ from ell12.checks import check_numbers, check_weights
 from ell12.penalties import L12, BoundedL12, GroupL12, RowsL12, WithIntercept
 from ell12.penalties.bounds import Bounds, as_bounds
 from ell12.protocols import Array, Penalty
-from ell12.prox.layout import as_groups
 
 
 def l12_penalty(
@@ -115,7 +114,7 @@ def structure(
     entries = size - intercept
     number, count = np.arange(entries), entries
     if groups is not None:
-        layout = as_groups(groups)
+        layout = GroupL12(1.0, groups).groups
         layout.check_shape((entries,), "x")
         number, count = layout.labels, layout.count
     weight = np.ones(count)
