@@ -138,3 +138,15 @@ def test_a_completion_path_marks_its_least_error():
 def test_a_completion_path_without_hidden_entries_shows_its_ranks_alone():
     path = completion_path(np.outer(np.arange(1.0, 9), np.arange(1.0, 7)), n_alphas=3, held_out=0)
     assert plot_completion_path(path).get_lines() == []
+
+
+def test_every_l2_weight_has_a_line_and_one_standard_error_is_drawn(data):
+    X, y = data
+    model = L12RegressorCV(l2_weight=[0.0, 0.5, 1.0], alphas=6, cv=3, selection="1se").fit(X, y)
+    drawn = curves(model.plot())
+    for weight, alphas, errors in zip(model.l2_weight, model.alphas_, model.mse_path_, strict=True):
+        line = np.stack([alphas, errors.mean(axis=1)], axis=1)
+        np.testing.assert_array_equal(drawn[f"l2_weight = {weight:.3g}"], line)
+    level = next(xy for label, xy in drawn.items() if label.startswith("one standard error"))
+    assert level[0, 1] == pytest.approx(model.mse_path_.mean(axis=2).min() + model.standard_error_)
+    assert not any(label.startswith("one") for label in curves(model.set_params(selection="min").fit(X, y).plot()))

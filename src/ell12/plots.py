@@ -66,6 +66,8 @@ def plot_path(
 def plot_cross_validation(model: Any, *, axes: Any = None) -> Any:
     """Draw the mean error (or score) on the folds left out, with one standard error, against alpha.
 
+    Each l2_weight of a list has a line of its own.
+
     Parameters
     ----------
     model : L12RegressorCV or L12ClassifierCV
@@ -77,7 +79,8 @@ def plot_cross_validation(model: Any, *, axes: Any = None) -> Any:
     -------
     matplotlib Axes
         For titles and further lines. A full vertical line marks the alpha that was chosen, a dotted one the alpha
-        with the best mean where that is another one.
+        with the best mean where that is another one. With ``selection="1se"`` a dashed line shows the mean that
+        was good enough: the best, less one standard error.
 
     Examples
     --------
@@ -88,18 +91,24 @@ def plot_cross_validation(model: Any, *, axes: Any = None) -> Any:
     >>> plot_cross_validation(model).get_ylabel()
     'mean squared error'
     """
-    values, label, best_of = _curve(model)
+    values, label, sign = _curve(model)
     axes = _new_axes() if axes is None else axes
-    mean, alphas = values.mean(axis=1), as_numpy(model.alphas_)
-    axes.plot(alphas, mean, "o-", color="C0", markersize=3, label="mean of the folds")
-    if values.shape[1] > 1:
-        error = values.std(axis=1, ddof=1) / np.sqrt(values.shape[1])
-        axes.fill_between(alphas, mean - error, mean + error, color="C0", alpha=0.2, linewidth=0)
-    best = float(alphas[best_of(mean)])
+    several = values.ndim == 3
+    lines = values if several else values[None]
+    grids = np.broadcast_to(as_numpy(model.alphas_), lines.shape[:2])
+    for k, (alphas, folds) in enumerate(zip(grids, lines, strict=True)):
+        name = f"l2_weight = {model.l2_weight[k]:.3g}" if several else "mean of the folds"
+        _draw_folds(axes, alphas, folds, f"C{k + (k > 0)}", name)  # C1 marks the choice
+    means = sign * lines.mean(axis=2)
+    where = np.unravel_index(np.nanargmax(means), means.shape)
+    best = float(grids[where])
     if best != model.alpha_:
         axes.axvline(best, color="0.4", linestyle=":", label=f"best mean, alpha = {best:.3g}")
+    if model.selection == "1se" and lines.shape[2] > 1:
+        level = sign * (means[where] - model.standard_error_)
+        axes.axhline(level, color="0.6", linestyle="--", label=f"one standard error, {model.standard_error_:.3g}")
     axes.axvline(model.alpha_, color="C1", label=f"chosen, alpha = {model.alpha_:.3g}")
-    _alpha_axis(axes, alphas)
+    _alpha_axis(axes, grids)
     axes.set_ylabel(label)
     axes.legend(fontsize="small", frameon=False)
     return axes
@@ -142,13 +151,22 @@ def plot_completion_path(path: Any, *, axes: Any = None) -> Any:
     return axes
 
 
-def _curve(model: Any) -> tuple[Any, str, Any]:
-    """What to draw for each alpha and fold, what to call it, and which of its means is the best."""
+def _draw_folds(axes: Any, alphas: Any, folds: Any, color: str, label: str) -> None:
+    """The mean over the folds, (n_alphas, n_folds), in a band of one standard error."""
+    mean = folds.mean(axis=1)
+    axes.plot(alphas, mean, "o-", color=color, markersize=3, label=label)
+    if folds.shape[1] > 1:
+        error = folds.std(axis=1, ddof=1) / np.sqrt(folds.shape[1])
+        axes.fill_between(alphas, mean - error, mean + error, color=color, alpha=0.2, linewidth=0)
+
+
+def _curve(model: Any) -> tuple[Any, str, int]:
+    """What to draw for each alpha and fold, what to call it, and 1 if more of it is better, else -1."""
     if hasattr(model, "mse_path_"):
-        return as_numpy(model.mse_path_), "mean squared error", np.argmin
+        return as_numpy(model.mse_path_), "mean squared error", -1
     if hasattr(model, "scores_"):
         scoring = getattr(model, "scoring", None)
-        return as_numpy(model.scores_), "minus the logistic loss" if scoring is None else _name(scoring), np.argmax
+        return as_numpy(model.scores_), "minus the logistic loss" if scoring is None else _name(scoring), 1
     raise TypeError(f"model must be a fitted L12RegressorCV or L12ClassifierCV, got {model!r}")
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import check_scoring
 
 from ell12.backend import as_numpy, indices_like, namespace, total
-from ell12.linear_model.arrays import linear_functions, passes
+from ell12.linear_model.arrays import linear_functions
+from ell12.linear_model.choice import scores_of
 from ell12.linear_model.classifier import L12Classifier, probabilities
 from ell12.linear_model.regressor import L12Regressor
 from ell12.linear_model.search import AlphaSearch
@@ -21,17 +20,23 @@ class L12RegressorCV(AlphaSearch, L12Regressor):
 
     Parameters
     ----------
-    l2_weight : float
-        Weight of the subtracted norm, from 0 to 1: 1 is l1-2, 0 the Lasso.
-    alphas : array, optional
-        Strengths to try. By default ``n_alphas`` values from `ell12.path.alpha_max` to ``eps`` times that.
+    l2_weight : float or list of float
+        Weight of the subtracted norm, from 0 to 1: 1 is l1-2, 0 the Lasso. Of several the best is chosen, on the
+        same folds.
+    alphas : int or array, optional
+        Strengths to try, or a number of them from `ell12.path.alpha_max` to ``eps`` times that; ``n_alphas`` by
+        default. Every l2_weight has a grid of its own, unless alphas are given.
     n_alphas, eps : int, float
         Length and reach of the default grid.
     cv : int, splitter or iterable, optional
         As in scikit-learn; 5 folds by default.
+    scoring : str or callable, optional
+        As in scikit-learn, the higher the better; minus the mean squared error by default. A scorer gets NumPy
+        arrays, whatever X is.
     selection : {"min", "1se"}
-        Take the alpha with the lowest mean error, or the largest whose mean error is within one standard error of
-        it, which selects fewer features.
+        Take the alpha with the best mean, or the largest whose mean is within one standard error of that; of
+        several l2_weights the one with the best mean is kept. "1se" selects fewer features. Where folds differ
+        much it can leave one feature of eight, and predict worse: look at ``standard_error_`` and `plot`.
     n_jobs : int, optional
         Folds in parallel, by joblib; not on a GPU.
     together : bool, optional
@@ -44,12 +49,17 @@ class L12RegressorCV(AlphaSearch, L12Regressor):
 
     Attributes
     ----------
-    alpha_ : float
-        The alpha chosen; one for all columns of y.
-    alphas_ : array of shape (n_alphas,)
-        The strengths tried, falling.
-    mse_path_ : array of shape (n_alphas, n_folds)
-        Mean squared errors on the samples left out, weighted by sample_weight.
+    alpha_, l2_weight_ : float
+        What was chosen; one for all columns of y.
+    alphas_ : array of shape (n_alphas,) or (n_l2_weights, n_alphas)
+        The strengths tried, falling; for each l2_weight of a list, unless alphas were given.
+    mse_path_ : array of shape (n_alphas, n_folds) or (n_l2_weights, n_alphas, n_folds)
+        Mean squared errors on the samples left out, weighted by sample_weight. The longer shape belongs to a list
+        of l2_weights. Not there where a ``scoring`` is given.
+    scores_ : array of the same shape
+        What a given ``scoring`` says of the samples left out.
+    standard_error_ : float
+        Of the best mean, over the folds: what "1se" allows. NaN for one fold.
     coef_, sparse_coef_, intercept_, n_iter_, result_, n_features_in_, feature_names_in_
         As in `L12Regressor`, fitted to all samples at ``alpha_``.
 
@@ -65,12 +75,13 @@ class L12RegressorCV(AlphaSearch, L12Regressor):
     def __init__(
         self,
         *,
-        l2_weight: float = 1.0,
+        l2_weight: Any = 1.0,
         ridge: float = 0.0,
         alphas: Any = None,
         n_alphas: int = 100,
         eps: float = 1e-3,
         cv: Any = None,
+        scoring: Any = None,
         selection: str = "min",
         n_jobs: int | None = None,
         together: bool | None = None,
@@ -90,6 +101,7 @@ class L12RegressorCV(AlphaSearch, L12Regressor):
         self.n_alphas = n_alphas
         self.eps = eps
         self.cv = cv
+        self.scoring = scoring
         self.selection = selection
         self.n_jobs = n_jobs
         self.together = together
@@ -106,11 +118,19 @@ class L12RegressorCV(AlphaSearch, L12Regressor):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> L12RegressorCV:
         """Choose alpha and fit the coefficients; arguments as in `L12Regressor.fit`."""
         X, y, sample_weight = self._validate_regression(X, y, sample_weight)
-        self.mse_path_ = -self._search(X, y, sample_weight)
+        scores = self._search(X, y, sample_weight)
+        for name in ("mse_path_", "scores_"):
+            self.__dict__.pop(name, None)  # of a fit with another scoring
+        if self.scoring is None:
+            self.mse_path_ = -scores
+        else:
+            self.scores_ = scores
         self._squeeze(y)
         return self
 
     def _score_path(self, coefs: Array, intercepts: Array, X: Any, y: Array, weight: Any) -> Array:
+        if self.scoring is not None:
+            return scores_of(self, coefs, intercepts, X, y, weight)
         xp = namespace(coefs)
         errors = (_predictions(coefs, intercepts, X) - xp.reshape(y, (y.shape[0], 1, -1))) ** 2
         return -_mean_of_samples(xp.mean(errors, axis=2), weight)
@@ -121,8 +141,9 @@ class L12ClassifierCV(AlphaSearch, L12Classifier):
 
     Parameters
     ----------
-    l2_weight : float
-        Weight of the subtracted norm, from 0 to 1: 1 is l1-2, 0 the l1 norm; see `L12Classifier`.
+    l2_weight : float or list of float
+        Weight of the subtracted norm, from 0 to 1: 1 is l1-2, 0 the l1 norm; see `L12Classifier`. Of several the
+        best is chosen, on the same folds.
     alphas, n_alphas, eps, n_jobs, together
         As in `L12RegressorCV`.
     cv : int, splitter or iterable, optional
@@ -131,18 +152,15 @@ class L12ClassifierCV(AlphaSearch, L12Classifier):
         As in scikit-learn; minus the mean logistic loss of the probabilities by default. A scorer gets NumPy
         arrays, whatever X is.
     selection : {"min", "1se"}
-        Take the alpha with the best mean score, or the largest whose mean score is within one standard error of
-        it.
+        As in `L12RegressorCV`.
     ridge, fit_intercept, positive, penalty_factors, warm_start, tol, max_iter, solver, verbose
         As in `L12Classifier`.
 
     Attributes
     ----------
-    alpha_ : float
-        The alpha chosen.
-    alphas_ : array of shape (n_alphas,)
-        The strengths tried, falling.
-    scores_ : array of shape (n_alphas, n_folds)
+    alpha_, l2_weight_, alphas_, standard_error_
+        As in `L12RegressorCV`.
+    scores_ : array of shape (n_alphas, n_folds) or (n_l2_weights, n_alphas, n_folds)
         Scores on the samples left out, weighted by sample_weight.
     classes_, coef_, sparse_coef_, intercept_, n_iter_, result_, n_features_in_, feature_names_in_
         As in `L12Classifier`, fitted to all samples at ``alpha_``.
@@ -160,7 +178,7 @@ class L12ClassifierCV(AlphaSearch, L12Classifier):
     def __init__(
         self,
         *,
-        l2_weight: float = 0.5,
+        l2_weight: Any = 0.5,
         ridge: float = 0.0,
         alphas: Any = None,
         n_alphas: int = 100,
@@ -206,7 +224,7 @@ class L12ClassifierCV(AlphaSearch, L12Classifier):
 
     def _score_path(self, coefs: Array, intercepts: Array, X: Any, y: Array, weight: Any) -> Array:
         if self.scoring is not None:
-            return self._custom_scores(coefs, intercepts, X, y, weight)
+            return scores_of(self, coefs, intercepts, X, y, weight)
         xp, scores = namespace(coefs), _predictions(coefs, intercepts, X)
         given = y[:, None] == indices_like(np.arange(self.classes_.shape[0]), coefs)
         tiny = float(
@@ -215,19 +233,6 @@ class L12ClassifierCV(AlphaSearch, L12Classifier):
         shares = [probabilities(scores[:, k, :]) for k in range(scores.shape[1])]
         logs = [xp.log(xp.sum(xp.where(given, share, 0), axis=1) + tiny) for share in shares]
         return _mean_of_samples(xp.stack(logs, axis=1), weight)
-
-    def _custom_scores(self, coefs: Array, intercepts: Array, X: Any, y: Array, weight: Any) -> Array:
-        model = copy.copy(self)
-        scorer = check_scoring(model, scoring=self.scoring)
-        model.classes_ = as_numpy(self.classes_)
-        if passes(X):  # few scorers take more than NumPy
-            coefs, intercepts, X, y = (as_numpy(values) for values in (coefs, intercepts, X, y))
-            weight = None if weight is None else as_numpy(weight)
-        weights = {} if weight is None else {"sample_weight": weight}
-        scores = []
-        for model.coef_, model.intercept_ in zip(coefs, intercepts, strict=True):
-            scores.append(scorer(model, X, model.classes_[y], **weights))
-        return np.array(scores)
 
 
 def _predictions(coefs: Array, intercepts: Array, X: Any) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from abc import abstractmethod
 from dataclasses import replace
 from typing import Any
@@ -16,11 +17,12 @@ from sklearn.utils.validation import check_is_fitted
 from ell12.backend import as_numpy, namespace, on_accelerator, take
 from ell12.checks import check_flags, check_word, naming
 from ell12.linear_model.arrays import follow, passes
+from ell12.linear_model.choice import check_scorer, choose
 from ell12.linear_model.folds import FoldColumns, solve_folds
 from ell12.linear_model.problems import FitProblem
 from ell12.linear_model.sparse_model import SparseLinearModel, warn_if_not_converged
 from ell12.minimization import Result
-from ell12.path import alpha_grid, falling
+from ell12.path import alpha_grid, falling, grid_size
 from ell12.plots import plot_cross_validation
 from ell12.protocols import Array
 
@@ -32,9 +34,12 @@ class AlphaSearch(SparseLinearModel):
     n_alphas: int
     eps: float
     cv: Any
+    scoring: Any
     selection: str
     n_jobs: int | None
     together: bool | None
+    l2_weight: Any
+    l2_weight_: float
 
     def plot(self, axes: Any = None) -> Any:
         """Draw the cross-validation: `ell12.plot_cross_validation` of this model."""
@@ -46,29 +51,67 @@ class AlphaSearch(SparseLinearModel):
         """The score, the higher the better, for each alpha; coefs are (n_alphas, n_problems, n_features)."""
 
     def _search(self, X: Any, y: Array, sample_weight: Any) -> Array:
-        """Set ``alphas_`` and ``alpha_``, fit at that, and return the scores, (n_alphas, n_folds)."""
+        """Choose ``alpha_`` and ``l2_weight_``, fit with them, and return the scores.
+
+        They are (n_alphas, n_folds), or (n_l2_weights, n_alphas, n_folds) where ``l2_weight`` is a list.
+        """
         self._check_numbers()
         check_word(self.selection, "selection", "min", "1se")
-        problems = self._problems(X, y, sample_weight)
-        if self.alphas is None:
-            alphas = alpha_grid(self._alpha_max(problems), self.n_alphas, self.eps)
-        else:
-            alphas = falling(self.alphas)
+        check_scorer(self)
+        problems, data, folds = self._problems(X, y, sample_weight), (X, y, sample_weight), self._folds(X, y)
+        parts = [self._with_l2_weight(weight) for weight in self._l2_weights()]
+        grids = np.stack([part._grid(problems) for part in parts])
+        found = [part._scores(problems, data, folds, alphas) for part, alphas in zip(parts, grids, strict=True)]
+        scores = np.stack([score for score, _ in found])
+        (which, best), self.standard_error_ = choose(scores, self.selection)
+        self.l2_weight_, self.alpha_ = parts[which].l2_weight_, float(grids[which, best])
+        warn_if_not_converged(self, [result for _, results in found for result in results])
+        several, automatic = self._has_several_weights(), grid_size(self.alphas, 1) is not None
+        self.alphas_ = follow(grids if several and automatic else grids[0], X)
+        # From zero, as a plain fit at this alpha would be, so that the result does not depend on the grid.
+        self._fit_problems(problems, self.alpha_)
+        return follow(scores if several else scores[0], X)
+
+    def _l2_weights(self) -> list[Any]:
+        with naming("l2_weight"):
+            weights: list[Any] = list(self.l2_weight) if self._has_several_weights() else [self.l2_weight]
+        if not weights:
+            raise ValueError("l2_weight must hold at least one number")
+        return weights
+
+    def _has_several_weights(self) -> bool:
+        return np.ndim(self.l2_weight) > 0
+
+    @property
+    def _l2_weight(self) -> float:
+        return self.__dict__.get("l2_weight_", self.l2_weight)
+
+    def _with_l2_weight(self, weight: Any) -> Any:
+        """The same model for one of the weights of the subtracted norm."""
+        part = copy.copy(self)
+        part.l2_weight_ = float(weight)
+        return part
+
+    def _grid(self, problems: list[FitProblem]) -> Array:
+        """The strengths to try, falling."""
+        size = grid_size(self.alphas, self.n_alphas)
+        return falling(self.alphas) if size is None else alpha_grid(self._alpha_max(problems), size, self.eps)
+
+    def _folds(self, X: Any, y: Array) -> list[Any]:
         labels = as_numpy(y)
         with naming("cv"):
             folds = list(check_cv(self.cv, labels, classifier=is_classifier(self)).split(X, labels))
         if not folds:
             raise ValueError(f"cv must give at least one fold, got {self.cv!r}")
-        data = (X, y, sample_weight)
-        if self._takes_columns(X, problems, alphas):
-            scores, results = self._side_by_side(problems, data, folds, alphas)
-        else:
-            scores, results = self._one_by_one(data, folds, alphas)
-        self.alphas_, self.alpha_ = follow(alphas, X), float(alphas[_select(scores, self.selection)])
-        warn_if_not_converged(self, results)
-        # From zero, as a plain fit at this alpha would be, so that the result does not depend on the grid.
-        self._fit_problems(problems, self.alpha_)
-        return follow(scores, X)
+        return folds
+
+    def _scores(
+        self, problems: list[FitProblem], data: tuple[Any, ...], folds: list[Any], alphas: Array
+    ) -> tuple[Array, list[Result]]:
+        """The scores of each alpha and fold, and how the runs ended."""
+        if self._takes_columns(data[0], problems, alphas):
+            return self._side_by_side(problems, data, folds, alphas)
+        return self._one_by_one(data, folds, alphas)
 
     def _takes_columns(self, X: Any, problems: list[FitProblem], alphas: Array) -> bool:
         """Whether the folds are solved side by side."""
@@ -87,8 +130,9 @@ class AlphaSearch(SparseLinearModel):
         self, problems: list[FitProblem], data: tuple[Any, ...], folds: list[Any], alphas: Array
     ) -> tuple[Array, list[Result]]:
         """The scores of each alpha and fold, and how the runs ended: the folds as columns of one problem."""
-        columns = FoldColumns(problems, folds, data[2], self.fit_intercept)
-        options = self._penalty_options() | {"l2_weight": self.l2_weight, "intercept": problems[0].constant != 0}
+        weight = self._weight_of_samples(*data[1:])
+        columns = FoldColumns(problems, folds, weight, self.fit_intercept)
+        options = self._penalty_options() | {"l2_weight": self._l2_weight, "intercept": problems[0].constant != 0}
         limits = {"tol": self.tol, "max_iter": self.max_iter, "stop": self._progress()}
         scores, results = [], []
         paths = solve_folds(columns, alphas, options, limits)
@@ -132,17 +176,3 @@ def _rows(values: Any, which: Array) -> Any:
     if values is None:
         return None
     return take(values, np.arange(values.shape[0])[which], 0) if passes(values) else _safe_indexing(values, which)
-
-
-def _select(scores: Array, selection: str) -> int:
-    """Which alpha to take; of equals the largest."""
-    means = scores.mean(axis=1)
-    if np.isnan(means).all():
-        raise ValueError("the scores of every alpha are NaN: scoring must give numbers")
-    means = np.where(np.isnan(means), -np.inf, means)
-    best = int(np.argmax(means))
-    n_folds = scores.shape[1]
-    if selection == "min" or n_folds < 2:
-        return best
-    error = scores[best].std(ddof=1) / np.sqrt(n_folds)
-    return int(np.argmax(means >= means[best] - error))

@@ -117,10 +117,24 @@ class SparseLinearModel(BaseEstimator, ABC):
     def _check_numbers(self) -> None:
         if hasattr(self, "alpha"):
             check_scalars(alpha=self.alpha)
-        check_l2_weight(self.l2_weight)
+        for weight in self._l2_weights():
+            check_l2_weight(weight)
         check_scalars(ridge=self.ridge)
         check_scalars(infinite=True, tol=self.tol)
         check_flags(verbose=0 if self.verbose is None else self.verbose)
+
+    def _l2_weights(self) -> list[Any]:
+        """All the weights of the subtracted norm that are to be tried."""
+        return [self.l2_weight]
+
+    @property
+    def _l2_weight(self) -> float:
+        """The weight of the subtracted norm in the fit that goes on."""
+        return self.l2_weight
+
+    def _weight_of_samples(self, y: Array, sample_weight: Any) -> Any:  # noqa: ARG002
+        """The weights that samples have in a fit; scores have the given ones."""
+        return sample_weight
 
     def _penalty_options(self) -> dict[str, Any]:
         options = {"weights": None, "nonnegative": self.positive, "ridge": self.ridge}
@@ -137,7 +151,7 @@ class SparseLinearModel(BaseEstimator, ABC):
     def _alpha_max(self, problems: list[FitProblem]) -> float:
         options = self._penalty_options()
         return max(
-            alpha_max(problem.loss, self.l2_weight, intercept=problem.constant != 0, **options)
+            alpha_max(problem.loss, self._l2_weight, intercept=problem.constant != 0, **options)
             for problem in problems
         )
 
@@ -146,7 +160,7 @@ class SparseLinearModel(BaseEstimator, ABC):
         options = self._penalty_options() | {"intercept": problem.constant != 0, "rows": problem.n_targets > 0}
         if options["weights"] is not None and passes(problem.means):
             options["weights"] = like(options["weights"], problem.means)  # sent once, not at every step
-        return l12_penalty(1.0, self.l2_weight, **options)
+        return l12_penalty(1.0, self._l2_weight, **options)
 
     def _solve(self, problem: FitProblem, alphas: Any, x0: Array | None = None, **options: Any) -> list[Result]:
         """A result for each alpha, warm-started."""

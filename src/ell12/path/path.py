@@ -15,7 +15,7 @@ from ell12.minimization import Result, minimize
 from ell12.minimization.stalling import admit_rounding, gradient_rounding
 from ell12.operators import as_operator, output_shape
 from ell12.path.side_by_side import columns_penalty, solve_side_by_side
-from ell12.path.strengths import alpha_grid, alpha_max, falling, one_sparse_fit, vanishing_strength
+from ell12.path.strengths import alpha_grid, alpha_max, falling, grid_size, one_sparse_fit, vanishing_strength
 from ell12.path.structure import l12_penalty
 from ell12.protocols import Array, ScalablePenalty, Solver, missing, session_of
 
@@ -69,9 +69,10 @@ def penalty_path(
     penalty : Penalty
         Any that can be scaled (`ell12.protocols.ScalablePenalty`), such as `ell12.MCP`; its own strength is not
         used.
-    alphas : array, optional
-        The grid; it is sorted to fall. By default ``n_alphas`` values from where zero is a solution down to
-        ``eps`` times that. Where zero is one for no strength, as for `ell12.L12` at ``l2_weight=1``, give them.
+    alphas : int or array, optional
+        The grid; it is sorted to fall. A number, or by default ``n_alphas``, of values from where zero is a
+        solution down to ``eps`` times that. Where zero is one for no strength, as for `ell12.L12` at
+        ``l2_weight=1``, give them.
     n_alphas, eps, warm_start, solver, tol, max_iter
         As in `l12_path`.
 
@@ -94,8 +95,9 @@ def penalty_path(
     lacking = missing(penalty, ScalablePenalty)
     if lacking:
         raise TypeError(f"penalty cannot be scaled: {type(penalty).__name__} lacks {', '.join(lacking)}")
-    if alphas is None:
-        alphas = alpha_grid(vanishing_strength(loss, penalty), n_alphas, eps)
+    size = grid_size(alphas, n_alphas)
+    if size is not None:
+        alphas = alpha_grid(vanishing_strength(loss, penalty), size, eps)
     alphas = falling(alphas)
     options: dict[str, Any] = {"solver": solver, "max_iter": max_iter}
     results = solution_path(loss, penalty, alphas, warm_start=warm_start, tol=tol, **options)
@@ -128,8 +130,9 @@ def l12_path(
         Columns. There is no intercept: centre X and y, or use `ell12.L12RegressorCV`.
     y : array of shape (n,)
         Observations.
-    alphas : array, optional
-        The grid; it is sorted to fall. By default ``n_alphas`` values from `alpha_max` to ``eps`` times that.
+    alphas : int or array, optional
+        The grid; it is sorted to fall. A number, or by default ``n_alphas``, of values from `alpha_max` to ``eps``
+        times that.
     n_alphas, eps : int, float
         Length and reach of the default grid.
     l2_weight : float
@@ -190,8 +193,9 @@ def l12_path(
     check_entries(y, "y")
     loss = squared_loss(X, y, sample_weight)
     x0, options = None, {"weights": weights, "nonnegative": nonnegative, "ridge": ridge}
-    if alphas is None:
-        alphas = alpha_grid(alpha_max(loss, l2_weight, **options), n_alphas, eps)
+    size = grid_size(alphas, n_alphas)
+    if size is not None:
+        alphas = alpha_grid(alpha_max(loss, l2_weight, **options), size, eps)
         if l2_weight >= 1 and warm_start:
             x0 = one_sparse_fit(loss, **options | {"ridge": alphas[0] * ridge})
     alphas = falling(alphas)

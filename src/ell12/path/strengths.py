@@ -126,6 +126,14 @@ def alpha_grid(top: float, n_alphas: int = 100, eps: float = 1e-3) -> Array:
     return (top or 1.0) * np.geomspace(1.0, eps, n_alphas)
 
 
+def grid_size(alphas: Any, n_alphas: int) -> int | None:
+    """How many strengths an automatic grid has: ``alphas`` if that is a whole number; None if it is a grid."""
+    if isinstance(alphas, int | np.integer) and not isinstance(alphas, bool):
+        check_counts(least=1, most=MOST_ALPHAS, alphas=alphas)
+        return int(alphas)
+    return n_alphas if alphas is None else None
+
+
 def vanishing_strength(loss: Any, penalty: Any) -> float:
     """The alpha from which on zero is a solution, for any penalty that can be scaled; to a millionth.
 
