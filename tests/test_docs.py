@@ -74,7 +74,7 @@ def test_scad_is_the_difference_it_says(knee):
     assert penalty.scaled(2.5).value(x) == pytest.approx(2.5 * penalty.value(x), rel=1e-12)
 
 
-@pytest.mark.parametrize("name", ["scad", "anderson", "poisson"])
+@pytest.mark.parametrize("name", ["scad", "anderson", "gamma"])
 def test_the_files_of_the_pages_on_extending_run(name, capsys):
     runpy.run_path(str(ROOT / "docs" / "extend" / f"{name}.py"), run_name="__main__")
     assert capsys.readouterr().out.count("CONVERGED") == 2
@@ -93,12 +93,12 @@ def test_the_solver_of_the_page_agrees_with_scikit_learn():
 
 
 def test_the_loss_of_the_page_agrees_with_scikit_learn():
-    from poisson import ColumnPoissonLoss, PoissonLoss, counts
-    from sklearn.linear_model import PoissonRegressor
+    from gamma import ColumnGammaLoss, GammaLoss, amounts
+    from sklearn.linear_model import GammaRegressor
 
-    A, b, _ = counts(shape=(100, 8))
-    theirs = PoissonRegressor(alpha=0, fit_intercept=False, tol=1e-10, max_iter=10_000).fit(A, b)
-    for loss in (PoissonLoss(A, b), ColumnPoissonLoss(A, b)):
+    A, b, _ = amounts(shape=(100, 8))
+    theirs = GammaRegressor(alpha=0, fit_intercept=False, tol=1e-10, max_iter=10_000).fit(A, b)
+    for loss in (GammaLoss(A, b), ColumnGammaLoss(A, b)):
         result = ell12.minimize(loss, ell12.L1(1e-6), tol=1e-2)
         np.testing.assert_allclose(result.x, theirs.coef_, atol=1e-5)
 

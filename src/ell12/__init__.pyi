@@ -27,6 +27,9 @@ from ell12.losses import (
     SquaredLoss as SquaredLoss,
     LogisticLoss as LogisticLoss,
     HuberLoss as HuberLoss,
+    PoissonLoss as PoissonLoss,
+    MultinomialLoss as MultinomialLoss,
+    CoxLoss as CoxLoss,
     QuadraticLoss as QuadraticLoss,
     StreamedLoss as StreamedLoss,
 )

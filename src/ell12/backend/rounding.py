@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 from typing import Any
 
@@ -34,8 +35,11 @@ def rise_above_tangent(new: float, old: float, linear: float, x: Array) -> float
     """``new - old - linear`` for values summed in the precision of x; what rounding made counts as 0.
 
     With ``linear = <gradient(old), new - old>`` this is how far a convex function rises above its tangent. Solvers
-    that look for a step by backtracking would halve it for ever over a rise that is rounding.
+    that look for a step by backtracking would halve it for ever over a rise that is rounding. A new value that is
+    infinite, or no number, is an infinite rise: then the step was too long.
     """
+    if not math.isfinite(new):
+        return math.inf
     return max(new - old - linear - rounding(abs(new) + abs(old) + abs(linear), x), 0.0)
 
 

@@ -167,7 +167,8 @@ class SumLoss(Sessions):
         Up to 1000 columns one pass adds up the products of the columns; beyond, Lanczos takes some 15 passes,
         which ``step="backtracking"`` spares.
         """
-        return self.kind.loss.second_bound * self.scale * self._gram_norm
+        bound = self.kind.loss.second_bound
+        return bound if math.isinf(bound) else bound * self.scale * self._gram_norm
 
     def restrict(self, columns: Array) -> SumLoss:
         """The same loss in the given entries of x alone, the others being zero."""

@@ -1,65 +1,28 @@
-"""What the losses of a linear prediction share.
-
-A loss is pointwise in the prediction ``A x``, so its value and slope need no product with A once a point
-carries its prediction. ``scale`` is the only place where a sum becomes a mean.
-"""
+"""What the losses share that are sums over rows of a function of each prediction."""
 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
 import numpy as np
 
-from ell12.backend import (
-    all_finite,
-    as_floating,
-    beside,
-    device,
-    inner,
-    is_complex,
-    is_mapped,
-    is_numpy,
-    like,
-    namespace,
-    precision,
-    refuse_gradient,
-    rise_above_tangent,
-    take,
-)
-from ell12.checks import check_entries, check_numbers, convert, is_finite_number
-from ell12.losses.sessions import Sessions, fact
-from ell12.operators import (
-    adjoint,
-    as_operator,
-    dtype_of,
-    has_columns,
-    input_shape,
-    output_shape,
-    product,
-    select_columns,
-    stored_entries,
-)
-from ell12.operators.columns import ColumnStore
+from ell12.backend import is_mapped, namespace, take
+from ell12.losses.prediction import PredictionLoss
+from ell12.losses.sessions import fact
+from ell12.operators import adjoint, input_shape, output_shape, select_columns
+from ell12.operators.centering import column_squares
 from ell12.operators.gram import ridge_solver, weighted_gram
-from ell12.operators.spectrum import largest_eigenvalue
 from ell12.protocols import Array, Batch, Point
 
-# Up to FEWEST columns a dense Gram matrix is made, however few numbers a sparse A holds: it takes 4 MB, which is
-# little beside what else a process holds.
-FEWEST = 700
-# From SMALL entries of A on, a session keeps the columns that sparse vectors use. A product with fewer takes some
-# 20 microseconds, about as long as finding out which columns are used.
-SMALL = 2**16
 
-
-class LinearLoss(Sessions, ABC):
+class LinearLoss(PredictionLoss):
     """``scale * sum_i w_i l((A x)_i, b_i)``, with a pointwise l that subclasses give.
 
     Subclasses define ``_pointwise``, ``_slope`` and ``_second`` (l and its derivatives in the prediction) and
-    ``second_bound``, the largest value of the second derivative.
+    ``second_bound``, the largest value of the second derivative, infinite where there is none.
 
     Parameters
     ----------
@@ -67,39 +30,7 @@ class LinearLoss(Sessions, ABC):
         As in `ell12.SquaredLoss`.
     """
 
-    second_bound: ClassVar[float] = 1.0
-    takes_complex: ClassVar[bool] = False
-    is_quadratic: ClassVar[bool] = False  # whether the Hessian is the same everywhere
-
-    def __init__(self, A: Any, b: Any, *, sample_weight: Any = None, scale: float = 1.0) -> None:
-        super().__init__()
-        self.A = as_operator(A)
-        self.b = self._as_observations(b)
-        self.sample_weight = None if sample_weight is None else self._as_weights(sample_weight)
-        self.scale = as_positive(scale, "scale")
-
-    @classmethod
-    def of_checked(cls, A: Any, b: Array, *, sample_weight: Array | None = None, scale: float = 1.0) -> Any:
-        """A loss of parts that were checked before and are of one kind and precision: nothing is looked at."""
-        loss = cls.__new__(cls)
-        Sessions.__init__(loss)
-        loss.A, loss.b, loss.scale = A, b, float(scale)
-        loss.sample_weight = None if sample_weight is None else loss._beside_observations(sample_weight)
-        return loss
-
-    def __repr__(self) -> str:
-        shape = (*output_shape(self.A), *input_shape(self.A))
-        return f"{type(self).__name__}(A of shape {shape}, scale={self.scale:g})"
-
-    def point(self, x: Array) -> Point:
-        """``x`` with its prediction: one product with A."""
-        return Point(x, self._predict(x))
-
-    def start(self) -> Array:
-        """Zeros of the shape, kind, dtype and device of x."""
-        xp = namespace(self.b)
-        shape = (*input_shape(self.A), *self.b.shape[len(output_shape(self.A)) :])
-        return xp.zeros(shape, dtype=self._x_dtype, device=device(self.b))
+    row_parts: ClassVar[tuple[str, ...]] = ("b", "sample_weight")  # what has one number, or row, for each row of A
 
     def value(self, point: Point) -> float:
         """The loss; no product."""
@@ -108,14 +39,6 @@ class LinearLoss(Sessions, ABC):
     def values(self, point: Point) -> Array:
         """The loss of each column of a prediction of several right-hand sides; no product."""
         return self.scale * namespace(self.b).sum(self._weighted(self._pointwise(point.prediction)), axis=0)
-
-    def gradient(self, point: Point) -> Array:
-        """The gradient; one product with the adjoint of A."""
-        return self.gradient_of(self.slope(point))
-
-    def gradient_of(self, slope: Array) -> Array:
-        """The gradient that belongs to a slope; one product with the adjoint of A."""
-        return product(self._adjoint, slope)
 
     def slope(self, point: Point) -> Array:
         """The gradient with respect to the prediction."""
@@ -126,24 +49,9 @@ class LinearLoss(Sessions, ABC):
         """The second derivative with respect to each prediction: the Hessian is ``A' diag(curvature) A``."""
         return self.scale * self._weighted(self._second(point.prediction))
 
-    def divergence(self, point: Point, base: Point) -> float:
-        """``f(point) - f(base) - <gradient(base), point - base>``; no product. What rounding made counts as 0."""
-        new, old = self.value(point), self.value(base)
-        linear = inner(self.slope(base), point.prediction - base.prediction)
-        return rise_above_tangent(new, old, linear, self.b)
-
-    def lipschitz(self) -> float:
-        """A bound on the gradient's Lipschitz constant: Lanczos on ``A' diag(w) A``, once, with its margin."""
-        return self.second_bound * self.scale * self._gram_norm
-
-    def restrict(self, columns: Array) -> LinearLoss:
-        """The same loss in the given entries of x alone, the others being zero."""
-        other = self._derived(A=select_columns(self.A, columns))
-        return other if self._memory is None else other.session()
-
-    def with_scale(self, scale: float) -> Any:
-        """The same loss with another factor."""
-        return self._derived(scale=float(scale))
+    def column_curvatures(self, point: Point) -> Array:
+        """The second derivative in each entry of x alone: the diagonal of the Hessian."""
+        return column_squares(self.A, self._row_curvature(point))
 
     def select_problems(self, which: Any) -> Any:
         """The loss of some of the right-hand sides, named by a NumPy array of their numbers."""
@@ -164,29 +72,13 @@ class LinearLoss(Sessions, ABC):
         count, mapped = -(-int(self.b.shape[0]) // size), is_mapped(self.A)
         for index in range(count) if random is None else random.permutation(count).tolist():
             rows = slice(index * size, (index + 1) * size) if mapped else slice(index, None, count)
-            weight = None if self.sample_weight is None else self.sample_weight[rows]
-            batch = self._derived(A=self.A[rows], b=self.b[rows], sample_weight=weight)
-            yield Batch(batch, index, count, rows)
+            parts = {name: getattr(self, name) for name in self.row_parts}
+            some = {name: part[rows] for name, part in parts.items() if part is not None}
+            yield Batch(self._derived(A=self.A[rows], **some), index, count, rows)
 
     def gram_product(self, v: Array) -> Array:
         """``A' diag(w) A v`` times the largest curvature: its largest eigenvalue bounds that of all Hessians."""
         return self.second_bound * self.gradient_of(self.scale * self._weighted(self.A @ v))
-
-    @property
-    def has_columns(self) -> bool:
-        """Whether some columns of A cost less than all, so that working sets pay."""
-        return has_columns(self.A)
-
-    @property
-    def most_columns(self) -> float:
-        """Of how many columns a dense Gram matrix stays small beside the data: a quarter of their numbers."""
-        return max(FEWEST, math.sqrt(stored_entries(self.A) / 4))
-
-    def point_within(self, x: Array, columns: Array) -> Point:
-        """``x``, which is zero but for the given entries, with its prediction from these columns."""
-        if self._memory is not None:
-            return Point(x, self._memory.product_within(x[columns], columns))
-        return Point(x, select_columns(self.A, columns) @ x[columns])
 
     def hessian(self, point: Point, columns: Array | None = None, others: Array | None = None) -> Array:
         """The Hessian in the given entries of x, or in all: a dense matrix, a fresh copy; for Newton's method.
@@ -214,34 +106,9 @@ class LinearLoss(Sessions, ABC):
         transposed = adjoint(A)
         return lambda v: transposed @ (curvature * (A @ v))
 
-    def proximal(self, weight: float) -> Callable[[Array, Array], Array]:
-        """The map ``(q, start) -> argmin_v f(v) + weight/2 ||v - q||^2``; for ADMM.
-
-        Newton's method with halved steps, from the start given. The last step is the one that promises a gain
-        below the rounding of the objective: convergence is quadratic, so that what remains is far smaller. It is
-        not that of `ell12.SupportNewton`: all is smooth here, and a system is solved in the smaller of two spaces.
-        """
-
-        def solve(q: Array, start: Array) -> Array:
-            point = self.point(start)
-            for _ in range(50):
-                away = point.x - q
-                objective = self.value(point) + 0.5 * weight * inner(away, away)
-                slope = self.gradient(point) + weight * away
-                move = self.point(-ridge_solver(self.A, self._row_curvature(point), weight)(slope))
-                size, gain = 1.0, -inner(slope, move.x)
-                while size > 1e-10 and self._rise(point, move, size, weight) > 0.5 * size * gain:
-                    size *= 0.5
-                point = point + size * move
-                if gain <= precision(self.b) * objective:
-                    break
-            return point.x
-
-        return solve
-
-    def _rise(self, point: Point, move: Point, size: float, weight: float) -> float:
-        """What a step adds beyond its linear part."""
-        return self.divergence(point + size * move, point) + 0.5 * weight * size**2 * inner(move.x, move.x)
+    def _ridge_solver(self, point: Point, weight: float) -> Callable[[Array], Array]:
+        """Apply the inverse of the Hessian plus weight times the identity."""
+        return ridge_solver(self.A, self._row_curvature(point), weight)
 
     def _row_curvature(self, point: Point) -> Array:
         """The curvature as one number for each row of A."""
@@ -260,87 +127,6 @@ class LinearLoss(Sessions, ABC):
             raise ValueError("each right-hand side b has a Hessian of its own here; solve for one at a time")
         return rows[:, 0]
 
-    # Data
-
-    def _new_memory(self) -> ColumnStore:
-        return ColumnStore(self.A, self.most_columns)
-
-    def _as_observations(self, b: Any) -> Array:
-        refuse_gradient(b, "b")
-        b = beside(as_floating(b, "b"), self.A, "b")
-        rows = output_shape(self.A)
-        if tuple(b.shape[: len(rows)]) != rows:
-            raise ValueError(f"b must have shape {rows} to fit A, got {tuple(b.shape)}")
-        check_entries(b, "b")
-        dtype = dtype_of(self.A)
-        complex_A = dtype is not None and "complex" in str(dtype)
-        if (complex_A or is_complex(b)) and not self.takes_complex:
-            raise TypeError(f"{type(self).__name__} needs real {'A' if complex_A else 'b'}, got complex numbers")
-        if str(b.dtype).endswith(("float64", "complex128")) and str(dtype).endswith(("float32", "complex64")):
-            # A's precision decides: a float64 residual would make every product convert all of A.
-            xp = namespace(b)
-            return convert(b, xp.complex64 if is_complex(b) else xp.float32, "b")
-        return b
-
-    def _as_weights(self, sample_weight: Any) -> Array:
-        refuse_gradient(sample_weight, "sample_weight")
-        check_numbers(sample_weight=sample_weight)
-        weight = like(sample_weight, self.b)
-        if tuple(weight.shape) not in (output_shape(self.A), tuple(self.b.shape)):
-            raise ValueError(f"sample_weight must have shape {output_shape(self.A)}, got {tuple(weight.shape)}")
-        if not all_finite(weight) or bool(namespace(weight).any(weight < 0)):
-            raise ValueError("sample_weight must hold finite numbers >= 0 only")
-        return self._beside_observations(weight)
-
-    def _beside_observations(self, weight: Array) -> Array:
-        """The weights in a shape that broadcasts to that of b."""
-        return namespace(weight).reshape(weight, (*weight.shape, *(1 for _ in self.b.shape[weight.ndim :])))
-
-    @property
-    def _x_dtype(self) -> Any:
-        xp, dtype = namespace(self.b), dtype_of(self.A)
-        return self.b.dtype if dtype is None else xp.result_type(self.b.dtype, dtype)
-
-    def _weighted(self, values: Array) -> Array:
-        return values if self.sample_weight is None else self.sample_weight * values
-
-    # Products
-
-    @fact
-    def _adjoint(self) -> Any:
-        return adjoint(self.A)
-
-    def _predict(self, x: Array) -> Array:
-        if is_numpy(x) and has_columns(self.A) and x.shape[:1] == input_shape(self.A) and not x.any():
-            return np.zeros((*output_shape(self.A), *x.shape[1:]), dtype=np.result_type(dtype_of(self.A), x.dtype))
-        if self._memory is not None and is_numpy(self.A) and x.shape == self.A.shape[1:] and self.A.size > SMALL:
-            return self._memory.product(x)
-        return product(self.A, x)
-
-    @fact
-    def _gram_norm(self) -> float:
-        known = getattr(self.A, "norm_squared", None)
-        if known is not None and self.sample_weight is None:
-            return float(known)
-        rows, columns = output_shape(self.A), input_shape(self.A)
-        weight: Any = 1.0
-        if self.sample_weight is not None:  # of several columns of weights the largest of each row
-            xp = namespace(self.sample_weight)
-            weight = xp.max(xp.reshape(self.sample_weight, (*rows, -1)), axis=-1)
-        wide, hidden = math.prod(rows) < math.prod(columns), not has_columns(self.A)
-
-        def gram(v: Array) -> Array:
-            """``A' diag(w) A``, or the smaller matrix with the same eigenvalues."""
-            nonlocal hidden
-            image = product(self._adjoint, weight**0.5 * v) if wide else product(self.A, v)
-            if hidden:  # an operator shows its entries by the image of the first v alone, which is random
-                check_entries(image, "A")
-                hidden = False
-            return weight**0.5 * product(self.A, image) if wide else product(self._adjoint, weight * image)
-
-        start = np.random.default_rng(0).standard_normal(rows if wide else columns)
-        return largest_eigenvalue(gram, namespace(self.b).astype(like(start, self.b), self._x_dtype))
-
     # What a subclass gives
 
     @abstractmethod
@@ -358,12 +144,7 @@ class LinearLoss(Sessions, ABC):
 
 def check_kind(loss: Any) -> None:
     """Raise unless a loss is given as a class such as SquaredLoss, to be made of rows yet to come."""
+    if isinstance(loss, type) and issubclass(loss, PredictionLoss) and not issubclass(loss, LinearLoss):
+        raise TypeError(f"{loss.__name__} joins several predictions: it is not made of chunks of rows")
     if not isinstance(loss, type) or not issubclass(loss, LinearLoss):
         raise TypeError(f"the loss must be a class such as SquaredLoss, got {loss!r}")
-
-
-def as_positive(value: Any, name: str) -> float:
-    """The value as a float if it is a finite number above 0."""
-    if not is_finite_number(value) or value <= 0:
-        raise ValueError(f"{name} must be a finite number > 0, got {value!r}")
-    return float(value)

@@ -1,12 +1,18 @@
-"""The squared, logistic and Huber losses: functions of each prediction."""
+"""The squared, logistic, Huber and Poisson losses: functions of each prediction."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
-from ell12.backend import inner, namespace
-from ell12.losses.linear import LinearLoss, as_positive
+import numpy as np
+
+from ell12.backend import as_floating, inner, like, namespace
+from ell12.checks import check_entries
+from ell12.losses.linear import LinearLoss
+from ell12.losses.prediction import as_positive
+from ell12.operators import output_shape
 from ell12.operators.gram import ridge_solver
 from ell12.protocols import Array, Point
 
@@ -145,6 +151,79 @@ class HuberLoss(LinearLoss):
     def _second(self, prediction: Array) -> Array:
         xp = namespace(prediction)
         return xp.astype(xp.abs(prediction - self.b) <= self.delta, prediction.dtype)
+
+
+class PoissonLoss(LinearLoss):
+    """``scale sum_i w_i (exp(eta_i) - b_i eta_i)`` with ``eta = A x + offset``: counts b of expectation exp(eta).
+
+    Its second derivative grows without bound, so that solvers find their steps by backtracking.
+
+    Parameters
+    ----------
+    b : array of shape (m,)
+        Counts, or other numbers that are at least 0.
+    offset : array of shape (m,), optional
+        Known parts of eta, such as the logarithm of the time over which was counted.
+    A, sample_weight, scale
+        As in `SquaredLoss`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> loss = PoissonLoss([[1.0], [1.0]], [2, 6], offset=np.log([1.0, 3.0]))
+    >>> loss.gradient(loss.point(np.log([2.0]))).round(9)
+    array([0.])
+    """
+
+    second_bound = math.inf
+    row_parts = ("b", "sample_weight", "offset")
+    offset: Any = None
+
+    def __init__(
+        self, A: Any, b: Any, *, offset: Any = None, sample_weight: Any = None, scale: float = 1.0
+    ) -> None:
+        super().__init__(A, b, sample_weight=sample_weight, scale=scale)
+        self.offset = None if offset is None else self._as_offset(offset)
+
+    def _as_observations(self, b: Any) -> Array:
+        b = super()._as_observations(b)
+        if bool(namespace(b).any(b < 0)):
+            raise ValueError("b must hold counts, which are at least 0")
+        return b
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def divergence(self, point: Point, base: Point) -> float:
+        """``f(point) - f(base) - <gradient(base), point - base>``, without the cancellation of two values."""
+        move, xp = point.prediction - base.prediction, namespace(self.b)
+        rise = exponential(self._eta(base.prediction)) * (xp.expm1(move) - move)
+        rise = self.scale * float(xp.sum(self._weighted(xp.where(move == 0, 0, rise))))
+        return rise if math.isfinite(rise) else math.inf
+
+    def _as_offset(self, offset: Any) -> Array:
+        offset = like(as_floating(offset, "offset"), self.b)
+        if tuple(offset.shape) != output_shape(self.A):
+            raise ValueError(f"offset must have shape {output_shape(self.A)} to fit A, got {tuple(offset.shape)}")
+        check_entries(offset, "offset")
+        return self._beside_observations(offset)
+
+    def _eta(self, prediction: Array) -> Array:
+        return prediction if self.offset is None else prediction + self.offset
+
+    def _pointwise(self, prediction: Array) -> Array:
+        eta = self._eta(prediction)
+        return exponential(eta) - self.b * eta
+
+    def _slope(self, prediction: Array) -> Array:
+        return exponential(self._eta(prediction)) - self.b
+
+    def _second(self, prediction: Array) -> Array:
+        return exponential(self._eta(prediction))
+
+
+@np.errstate(over="ignore")
+def exponential(eta: Array) -> Array:
+    """``exp(eta)``; an infinite one makes a solver shorten its step."""
+    return namespace(eta).exp(eta)
 
 
 def sigmoid(m: Array) -> Array:

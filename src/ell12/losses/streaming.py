@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -31,7 +32,7 @@ class StreamedLoss(Sessions):
         Of ``(A, b)`` or ``(A, b, sample_weight)``: a list, another object that can be iterated over many times, or
         a function that returns an iterator. The chunks must come in the same order each time.
     loss : class
-        `ell12.SquaredLoss`, `ell12.LogisticLoss` or `ell12.HuberLoss`.
+        `ell12.SquaredLoss`, `ell12.LogisticLoss`, `ell12.HuberLoss` or `ell12.PoissonLoss`.
     scale : float, optional
         Factor of the whole loss; by default one over the number of rows, or their weight: the mean.
     **options
@@ -82,7 +83,7 @@ class StreamedLoss(Sessions):
 
     def lipschitz(self) -> float:
         """A bound on the gradient's Lipschitz constant: one pass for each product of Lanczos's method."""
-        return self._lipschitz
+        return math.inf if math.isinf(self.kind.second_bound) else self._lipschitz
 
     def restrict(self, columns: Array) -> StreamedLoss:
         """The same loss in the given entries of x alone."""

@@ -43,12 +43,12 @@ def ridge_solver(A: Any, weight: Array, ridge: float) -> Callable[[Array], Array
     m, n = dense.shape
     xp = namespace(weight)
     if n <= m:
-        solve = _inverse(weighted_gram(dense, weight), ridge)
+        solve = shifted_solver(weighted_gram(dense, weight), ridge)
     else:
         root = xp.sqrt(weight)
         rows = dense.multiply(root[:, None]).tocsr() if scipy.sparse.issparse(dense) else root[:, None] * dense
         gram = rows @ adjoint(rows)
-        invert = _inverse(gram.toarray() if scipy.sparse.issparse(gram) else gram, ridge)
+        invert = shifted_solver(gram.toarray() if scipy.sparse.issparse(gram) else gram, ridge)
 
         def solve(r: Array) -> Array:
             return (r - adjoint(rows) @ invert(rows @ r)) / ridge
@@ -57,7 +57,7 @@ def ridge_solver(A: Any, weight: Array, ridge: float) -> Callable[[Array], Array
     return lambda r: xp.reshape(solve(xp.reshape(r, (n, -1))), r.shape)
 
 
-def _inverse(gram: Array, ridge: float) -> Callable[[Array], Array]:
+def shifted_solver(gram: Array, ridge: float) -> Callable[[Array], Array]:
     """Apply ``(gram + ridge I)^-1``."""
     xp = namespace(gram)
     gram = gram + ridge * xp.eye(gram.shape[0], dtype=gram.dtype, device=device(gram))

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 from scipy.optimize import brentq
 
-from ell12.backend import all_finite, as_numpy, beside, max_abs, namespace, precision, refuse_masked
+from ell12.backend import all_finite, as_numpy, beside, max_abs, precision, refuse_masked
 from ell12.checks import check_counts, check_l2_weight, check_share
 from ell12.losses import LinearLoss
 from ell12.minimization import certificate, minimize
-from ell12.operators.centering import column_squares
 from ell12.path.structure import Structure, l12_penalty, structure
 from ell12.protocols import Array, Point
 
@@ -226,10 +225,7 @@ def _falls(loss: LinearLoss, parts: Structure, x: Array, gradient: Array, ridge:
 
     The root neither overflows nor underflows where the data do not.
     """
-    curvature = loss.curvature(_point(loss, x))
-    # The same for all right-hand sides.
-    curvature = namespace(curvature).reshape(curvature, (loss.b.shape[0], -1))[:, 0]
-    pull, squares = parts.pull(gradient), as_numpy(column_squares(loss.A, curvature)) + ridge
+    pull, squares = parts.pull(gradient), as_numpy(loss.column_curvatures(_point(loss, x))) + ridge
     size = np.sqrt(squares)
     fall = np.divide(pull, size, out=np.zeros_like(pull), where=squares > 0)
     if parts.bounds is None:

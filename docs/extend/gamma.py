@@ -1,4 +1,4 @@
-"""A loss of one's own: Poisson regression, whose gradient has no Lipschitz constant."""
+"""A loss of one's own: Gamma regression, whose gradient has no Lipschitz constant."""
 
 # [loss]
 import math
@@ -8,8 +8,8 @@ import numpy as np
 from ell12.protocols import Point
 
 
-class PoissonLoss:
-    """``sum_i exp((A x)_i) - b_i (A x)_i``: counts b whose logarithms of expectation are ``A x``."""
+class GammaLoss:
+    """``sum_i b_i exp(-(A x)_i) + (A x)_i``: amounts b > 0 whose logarithms of expectation are ``A x``."""
 
     def __init__(self, A, b):
         self.A, self.b = np.asarray(A, dtype=float), np.asarray(b, dtype=float)
@@ -25,18 +25,18 @@ class PoissonLoss:
     @np.errstate(over="ignore")  # an infinite value makes a solver shorten its step
     def value(self, point):
         """The loss, from the prediction alone."""
-        return float(np.sum(np.exp(point.prediction) - self.b * point.prediction))
+        return float(np.sum(self.b * np.exp(-point.prediction) + point.prediction))
 
     @np.errstate(over="ignore")
     def gradient(self, point):
         """The gradient: the only product with the adjoint of A."""
-        return self.A.T @ (np.exp(point.prediction) - self.b)
+        return self.A.T @ (1 - self.b * np.exp(-point.prediction))
 
     @np.errstate(over="ignore", invalid="ignore")
     def divergence(self, point, base):
         """``f(point) - f(base) - <gradient(base), point - base>``, without the cancellation."""
         move = point.prediction - base.prediction
-        return float(np.sum(np.exp(base.prediction) * (np.expm1(move) - move)))
+        return float(np.sum(self.b * np.exp(-base.prediction) * (np.expm1(-move) + move)))
 
     def lipschitz(self):
         """There is none: solvers find their steps by backtracking."""
@@ -44,7 +44,7 @@ class PoissonLoss:
 
 
 # [columns]
-class ColumnPoissonLoss(PoissonLoss):
+class ColumnGammaLoss(GammaLoss):
     """The same with columns and second derivatives: what working sets and Newton's method ask for."""
 
     is_quadratic = False
@@ -53,37 +53,37 @@ class ColumnPoissonLoss(PoissonLoss):
 
     def restrict(self, columns):
         """The same loss in some entries of x."""
-        return ColumnPoissonLoss(self.A[:, columns], self.b)
+        return ColumnGammaLoss(self.A[:, columns], self.b)
 
     def point_within(self, x, columns):
         """The point of an x that is zero but for some entries: a product with their columns alone."""
         return Point(x, self.A[:, columns] @ x[columns])
 
     def hessian(self, point, columns, others=None):
-        """``A_S' diag(exp(A x)) A_T``, T being S where none is named."""
+        """``A_S' diag(b exp(-A x)) A_T``, T being S where none is named."""
         right = self.A[:, columns if others is None else others]
-        return self.A[:, columns].T @ (np.exp(point.prediction)[:, None] * right)
+        return self.A[:, columns].T @ ((self.b * np.exp(-point.prediction))[:, None] * right)
 
     def hessian_product(self, point, columns):
         """The same as a map."""
-        A, rate = self.A[:, columns], np.exp(point.prediction)
-        return lambda v: A.T @ (rate * (A @ v))
+        A, ratio = self.A[:, columns], self.b * np.exp(-point.prediction)
+        return lambda v: A.T @ (ratio * (A @ v))
 
 
 # [end]
-def counts(seed=0, shape=(200, 500)):
-    """Counts that depend on five of many features."""
+def amounts(seed=0, shape=(200, 500)):
+    """Amounts that depend on five of many features."""
     random = np.random.default_rng(seed)
     A = random.standard_normal(shape) / 3
     x = np.zeros(shape[1])
     x[:5] = [1.5, -1.0, 1.0, -0.5, 0.5]
-    return A, random.poisson(np.exp(A @ x)), x
+    return A, random.gamma(2.0, np.exp(A @ x) / 2), x
 
 
 if __name__ == "__main__":
     from ell12 import L12, minimize
 
-    A, b, _ = counts()
-    for loss in (PoissonLoss(A, b), ColumnPoissonLoss(A, b)):
+    A, b, _ = amounts()
+    for loss in (GammaLoss(A, b), ColumnGammaLoss(A, b)):
         result = minimize(loss, L12(10.0, 0.5))
         print(type(loss).__name__, result.status.name, result.n_iter, "iterations, objective", result.objective)

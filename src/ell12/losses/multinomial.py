@@ -1,0 +1,160 @@
+"""The multinomial loss: several classes by one softmax."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ell12.backend import as_floating, as_numpy, beside, join, like, namespace, take
+from ell12.checks import check_numbers
+from ell12.losses.prediction import PredictionLoss
+from ell12.operators import adjoint, as_operator, has_columns, input_shape, select_columns
+from ell12.operators.centering import column_squares
+from ell12.operators.classwise import Classwise
+from ell12.operators.gram import weighted_gram
+from ell12.protocols import Array, Point
+
+
+class MultinomialLoss(PredictionLoss):
+    """``-scale sum_i w_i log p_i(b_i)``, p_i the softmax of the i-th row of A X; X has a column for each class.
+
+    The unknown x is the matrix X, of shape (n, k) for k classes, as a vector, row by row: ``x.reshape(n, k)``.
+
+    Parameters
+    ----------
+    A : array, sparse matrix or operator of shape (m, n)
+        As in `SquaredLoss`.
+    b : array of shape (m,) or (m, k)
+        The class of each row, a number from 0 to k - 1; or the share of each class, which sum to 1 in each row.
+    sample_weight : array of shape (m,), optional
+        Weights w, at least 0.
+    scale : float
+        Factor of the whole loss.
+
+    Examples
+    --------
+    >>> loss = MultinomialLoss(np.eye(3), [0, 1, 2])
+    >>> point = loss.point(loss.start())
+    >>> round(loss.value(point) / 3, 6), loss.gradient(point).reshape(3, 3).round(2)[0]
+    (1.098612, array([-0.67,  0.33,  0.33]))
+    """
+
+    second_bound = 0.5  # of the matrix diag(p) - p p', whatever p is
+
+    def __init__(self, A: Any, b: Any, *, sample_weight: Any = None, scale: float = 1.0) -> None:
+        A, shares = as_operator(A), shares_of_classes(b)
+        A, shares = Classwise(A, shares.shape[1]), beside(shares, A, "b")
+        super().__init__(A, shares, sample_weight=sample_weight, scale=scale)
+
+    def value(self, point: Point) -> float:
+        """The loss; no product."""
+        logs = log_softmax(point.prediction)
+        return -self.scale * float(namespace(logs).sum(self._weighted(self.b * logs)))
+
+    def slope(self, point: Point) -> Array:
+        """The gradient with respect to the prediction."""
+        return self.scale * self._weighted(softmax(point.prediction) - self.b)
+
+    def hessian(self, point: Point, columns: Array | None = None, others: Array | None = None) -> Array:
+        """The Hessian in the given entries of x, or in all: a block for each pair of classes."""
+        left = self.A if columns is None else select_columns(self.A, columns)
+        right = left if others is None else select_columns(self.A, others)
+        p, weight = softmax(point.prediction), self._row_weight
+        own, other = _by_class(left), _by_class(right)
+        rows = [
+            join([weighted_gram(A, weight * p[:, k] * ((k == c) - p[:, c]), B) for c, B, _ in other], 1)
+            for k, A, _ in own
+        ]
+        order, across = (np.argsort(np.concatenate([where for *_, where in part])) for part in (own, other))
+        return take(take(join(rows, 0), order, 0), across, 1)
+
+    def hessian_product(self, point: Point, columns: Array) -> Callable[[Array], Array]:
+        """The map ``v -> hessian(point, columns) v``: two products with these columns, and no matrix."""
+        A, p, weight = select_columns(self.A, columns), softmax(point.prediction), self._row_weight[:, None]
+        transposed, xp = adjoint(A), namespace(p)
+
+        def product(v: Array) -> Array:
+            change = p * (A @ v)
+            return transposed @ (weight * (change - p * xp.sum(change, axis=1, keepdims=True)))
+
+        return product
+
+    def column_curvatures(self, point: Point) -> Array:
+        """The diagonal of the Hessian."""
+        p, (features, classes) = softmax(point.prediction), self.A.pairs
+        squares = [column_squares(self.A.A, self._row_weight * p[:, k] * (1 - p[:, k])) for k in range(self.A.k)]
+        return np.stack([as_numpy(square) for square in squares])[classes, features]
+
+    @property
+    def has_columns(self) -> bool:
+        """Whether some columns of A cost less than all."""
+        return has_columns(self.A.A)
+
+    @property
+    def _row_weight(self) -> Array:
+        """The weight of each row, times the scale."""
+        return self.scale * self._weighted(namespace(self.b).ones_like(self.b))[:, 0]
+
+    def _as_observations(self, b: Any) -> Array:
+        b = super()._as_observations(b)
+        xp = namespace(b)
+        if bool(xp.any(b < 0)) or bool(xp.any(xp.abs(xp.sum(b, axis=1) - 1) > 1e-3)):
+            raise ValueError("b must hold shares of classes that are at least 0 and sum to 1 in each row")
+        return b
+
+    def _as_weights(self, sample_weight: Any) -> Array:
+        check_numbers(sample_weight=sample_weight)
+        if np.ndim(sample_weight) != 1 or len(sample_weight) != self.b.shape[0]:
+            raise ValueError(f"sample_weight must have shape ({self.b.shape[0]},), got {np.shape(sample_weight)}")
+        weight = like(sample_weight, self.b)
+        return super()._as_weights(namespace(weight).broadcast_to(weight[:, None], self.b.shape))
+
+
+def shares_of_classes(b: Any, k: int | None = None) -> Array:
+    """Ones where a row is of a class, zeros elsewhere; k is the number of classes, one more than the last.
+
+    Examples
+    --------
+    >>> shares_of_classes([0, 2])
+    array([[1., 0., 0.],
+           [0., 0., 1.]])
+    """
+    b = as_floating(b, "b")
+    if b.ndim == 2:
+        return b
+    xp = namespace(b)
+    if b.ndim != 1 or not bool(xp.all((b >= 0) & (b == xp.round(b)))):
+        raise ValueError("b must be a vector of the numbers of classes, 0, 1, ..., or a matrix of their shares")
+    k = int(xp.max(b)) + 1 if k is None else k
+    return xp.astype(b[:, None] == like(np.arange(k), b), b.dtype)
+
+
+def log_softmax(scores: Array) -> Array:
+    """The logarithms of `softmax`, without overflow."""
+    xp = namespace(scores)
+    scores = scores - xp.max(scores, axis=1, keepdims=True)
+    return scores - xp.log(xp.sum(xp.exp(scores), axis=1, keepdims=True))
+
+
+def softmax(scores: Array) -> Array:
+    """``exp(scores)`` over their sum in each row: the probability of each class.
+
+    Examples
+    --------
+    >>> softmax(np.log([[1.0, 3.0]]))
+    array([[0.25, 0.75]])
+    """
+    return namespace(scores).exp(log_softmax(scores))
+
+
+def _by_class(A: Classwise) -> list[tuple[int, Any, Array]]:
+    """Each class with the columns of the matrix inside that belong to it, and the places of these in x."""
+    features, classes = A.pairs
+    places = {int(k): np.flatnonzero(classes == k) for k in np.unique(classes)}
+    whole = np.arange(input_shape(A.A)[0])
+    return [
+        (k, A.A if np.array_equal(features[where], whole) else select_columns(A.A, features[where]), where)
+        for k, where in places.items()
+    ]
