@@ -9,7 +9,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
-from ell12.backend import as_numpy, is_numpy, namespace, refuse_masked
+from ell12.backend import as_numpy, beside, is_numpy, namespace, refuse_masked
 from ell12.checks import naming
 from ell12.linear_model.arrays import check_numpy, follow
 from ell12.linear_model.chunked import (
@@ -19,6 +19,7 @@ from ell12.linear_model.chunked import (
     map_rows,
     note_features,
 )
+from ell12.linear_model.class_weights import class_weights
 from ell12.linear_model.partial import Descents
 from ell12.linear_model.problems import Design, FitProblem
 from ell12.linear_model.sparse_model import SparseLinearModel
@@ -53,6 +54,10 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
         Allow coefficients ``c >= 0`` only; the intercept may have any sign.
     penalty_factors : array of shape (n_features,), optional
         As in `L12Regressor`.
+    class_weight : dict or "balanced", optional
+        Weights by label, by which those of the samples are multiplied; a label that is not named has weight 1.
+        "balanced" gives all classes the same weight in all: ``n / (n_classes n_k)`` where n_k of n samples are in
+        the class, counted by their weights. Not with data in chunks; `partial_fit` takes a dict alone.
     warm_start : bool
         Begin at the coefficients of the last fit rather than at zero.
     tol : float
@@ -104,6 +109,8 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
     array(['b', 'a'], dtype='<U1')
     """
 
+    _class_weights: Any = None  # one for each class, where they are not all 1
+
     def __init__(
         self,
         alpha: float = 0.01,
@@ -113,6 +120,7 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
         fit_intercept: bool = True,
         positive: bool = False,
         penalty_factors: Any = None,
+        class_weight: Any = None,
         warm_start: bool = False,
         tol: float = 1e-4,
         max_iter: int = 10_000,
@@ -128,6 +136,7 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
         self.fit_intercept = fit_intercept
         self.positive = positive
         self.penalty_factors = penalty_factors
+        self.class_weight = class_weight
         self.warm_start = warm_start
         self.tol = tol
         self.max_iter = max_iter
@@ -153,6 +162,8 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
         self._chunks = None
         if is_chunked(X):
             note_features(self, X)
+            if self.class_weight is not None:
+                raise ValueError("class_weight needs data in memory: give sample_weight for data in chunks")
             self.classes_, problems = classification_problems(X, y, sample_weight, self.fit_intercept)
         else:
             X, codes, sample_weight = self._validate_labels(X, y, sample_weight)
@@ -186,10 +197,13 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
         check_numpy(X, "partial_fit")
         if not np.isin(y, labels).all():
             raise ValueError(f"y holds labels that are not among classes: {np.setdiff1d(y, labels)}")
-        self.classes_ = labels
+        if self.class_weight is not None and not isinstance(self.class_weight, dict):
+            raise ValueError(f"class_weight must be a dict or None in partial_fit, got {self.class_weight!r}")
+        self.classes_, codes = labels, np.searchsorted(labels, y)
+        self._weigh_classes(X, codes, sample_weight)
         chunks = Descents() if first else self._chunks
-        signs = self._signs(np.searchsorted(labels, y), X.dtype)
-        self._step_through(chunks, LogisticLoss, X, signs, sample_weight)
+        signs, weight = self._signs(codes, X.dtype), self._weight_of_samples(codes, sample_weight)
+        self._step_through(chunks, LogisticLoss, X, signs, weight)
         self._chunks = chunks
         return self
 
@@ -244,9 +258,23 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
         counted = codes if sample_weight is None else codes[sample_weight > 0]
         if int(namespace(counted).unique_values(counted).shape[0]) < 2:
             raise ValueError(f"y must hold at least 2 classes of positive weight, it holds one class: {y[0]!r}")
+        self._weigh_classes(X, codes, sample_weight)
         return X, codes, sample_weight
 
+    def _weigh_classes(self, X: Any, codes: Array, sample_weight: Any) -> None:
+        """Find the weights of the classes, in the precision of X: once for all folds, as scikit-learn does."""
+        found = class_weights(self.class_weight, self.classes_, codes, sample_weight)
+        single = str(X.dtype).endswith("float32")
+        self._class_weights = None if found is None else found.astype(np.float32 if single else np.float64)
+
+    def _weight_of_samples(self, y: Array, sample_weight: Any) -> Any:
+        if self._class_weights is None:
+            return sample_weight
+        weight = namespace(y).take(beside(self._class_weights, y, "class_weight"), y, axis=0)
+        return weight if sample_weight is None else weight * sample_weight
+
     def _problems(self, X: Any, y: Array, sample_weight: Any) -> list[FitProblem]:
+        sample_weight = self._weight_of_samples(y, sample_weight)
         design = Design(X, sample_weight, center=self.fit_intercept, constant=self.fit_intercept)
         return [design.problem(LogisticLoss, signs) for signs in self._signs(y, X.dtype)]
 

@@ -153,6 +153,8 @@ class L12ClassifierCV(AlphaSearch, L12Classifier):
         arrays, whatever X is.
     selection : {"min", "1se"}
         As in `L12RegressorCV`.
+    class_weight : dict or "balanced", optional
+        As in `L12Classifier`; found on all samples, and used in the fits, not in the scores.
     ridge, fit_intercept, positive, penalty_factors, warm_start, tol, max_iter, solver, verbose
         As in `L12Classifier`.
 
@@ -191,6 +193,7 @@ class L12ClassifierCV(AlphaSearch, L12Classifier):
         fit_intercept: bool = True,
         positive: bool = False,
         penalty_factors: Any = None,
+        class_weight: Any = None,
         warm_start: bool = False,
         tol: float = 1e-4,
         max_iter: int = 10_000,
@@ -210,6 +213,7 @@ class L12ClassifierCV(AlphaSearch, L12Classifier):
         self.fit_intercept = fit_intercept
         self.positive = positive
         self.penalty_factors = penalty_factors
+        self.class_weight = class_weight
         self.warm_start = warm_start
         self.tol = tol
         self.max_iter = max_iter

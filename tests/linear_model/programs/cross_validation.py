@@ -23,7 +23,7 @@ sklearn.set_config(array_api_dispatch=True)
 for model, y in [
     (L12RegressorCV(**grid, l2_weight=0.0), Y[:, 0]),
     (L12RegressorCV(**grid, l2_weight=0.0, penalty_factors=factors, positive=True, fit_intercept=False), Y),
-    (L12ClassifierCV(**grid, l2_weight=0.0), labels),
+    (L12ClassifierCV(**grid, l2_weight=0.0, class_weight="balanced"), labels),
     (L12ClassifierCV(**grid, l2_weight=0.0, scoring="accuracy"), labels == 3),
     (L12RegressorCV(**grid, l2_weight=0.0, shared_support=True), Y),
 ][: None if sys.argv[1] in ("torch", "cupy") else 1]:
