@@ -22,9 +22,11 @@ from ell12.linear_model.chunked import (
 from ell12.linear_model.class_weights import class_weights
 from ell12.linear_model.partial import Descents
 from ell12.linear_model.problems import Design, FitProblem
+from ell12.linear_model.separation import admit_separation
 from ell12.linear_model.sparse_model import SparseLinearModel
 from ell12.losses import LogisticLoss
 from ell12.losses.pointwise import sigmoid
+from ell12.minimization import Result
 from ell12.protocols import Array
 
 
@@ -98,8 +100,9 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
     Notes
     -----
     At ``l2_weight=1`` a single coefficient costs nothing: where one feature separates the classes there is no
-    finite solution without a ridge, and the fit ends with a ConvergenceWarning. Small data are often like that:
-    hence the default.
+    finite solution without a ridge. The same holds for features of penalty factor 0, and for all at ``alpha=0``.
+    The fit then ends with a ConvergenceWarning that says so, and the status ``UNBOUNDED``. Small data are often
+    like that: hence the default.
 
     Examples
     --------
@@ -277,6 +280,9 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
         sample_weight = self._weight_of_samples(y, sample_weight)
         design = Design(X, sample_weight, center=self.fit_intercept, constant=self.fit_intercept)
         return [design.problem(LogisticLoss, signs) for signs in self._signs(y, X.dtype)]
+
+    def _judged(self, problems: list[FitProblem], results: list[Result], alpha: float) -> list[Result]:
+        return admit_separation(self, problems, results, alpha, self._l2_weight)
 
     def _signs(self, codes: Array, dtype: Any) -> list[Array]:
         """1 for a class and -1 for the rest, for each class, or for the second of two."""

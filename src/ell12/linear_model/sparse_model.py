@@ -193,8 +193,13 @@ class SparseLinearModel(BaseEstimator, ABC):
                 if error.result is not None:
                     error.coef, error.intercept = (part[0] for part in problem.coefficients(error.result.x))
                 raise
+        results = self._judged(problems, results, alpha)
         self._keep(problems, results)
         warn_if_not_converged(self, results)
+
+    def _judged(self, problems: list[FitProblem], results: list[Result], alpha: float) -> list[Result]:  # noqa: ARG002
+        """The results, with what the data say of them beyond their stationarity."""
+        return results
 
     def _checkpoint_options(self, number: int, count: int) -> dict[str, Any]:
         """The file that follows a problem's run: of several problems each has its own, by its number."""
@@ -242,8 +247,8 @@ class SparseLinearModel(BaseEstimator, ABC):
 
 
 def warn_if_not_converged(model: SparseLinearModel, results: list[Result]) -> None:
-    """Issue one ConvergenceWarning for all the results that did not reach tol."""
-    failed = [result for result in results if not result.converged]
+    """Issue one ConvergenceWarning for all the results that did not reach tol, and have not been warned of yet."""
+    failed = [result for result in results if not result.converged and result.status is not Status.UNBOUNDED]
     if not failed:
         return
     worst = max(failed, key=lambda result: result.stationarity)

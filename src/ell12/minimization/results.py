@@ -18,6 +18,7 @@ class Status(Enum):
     MAX_SECONDS = "The time reached max_seconds before the stationarity fell to tol."
     RANK_CAPPED = "The rank reached its bound: x is stationary among matrices of that rank, not among all."
     ROUNDING = "Rounding keeps the stationarity above tol: x is as good as the precision of its numbers allows."
+    UNBOUNDED = "There is no finite minimiser: x grows without end as tol falls."
     ENDED = "The solver ended by its own rule, such as a number of terms; x is its best iterate."
     STOPPED = "The run was stopped by its caller; x is the best iterate so far."
     NOT_FINITE = "The objective became NaN or infinite; x is the best iterate before that."
