@@ -14,6 +14,7 @@ from ell12.losses import SquaredLoss
 from ell12.minimization import Result, minimize
 from ell12.minimization.stalling import admit_rounding, gradient_rounding
 from ell12.operators import as_operator, output_shape
+from ell12.path.followed import follower_of
 from ell12.path.side_by_side import columns_penalty, solve_side_by_side
 from ell12.path.strengths import alpha_grid, alpha_max, falling, grid_size, one_sparse_fit, vanishing_strength
 from ell12.path.structure import l12_penalty
@@ -37,14 +38,27 @@ def solution_path(
     lies above the usual tol. Where it lies far above, the status says that rounding ended the run.
     """
     loss = session_of(loss)  # one memory for the whole path
-    rounding = gradient_rounding(loss, tol)
+    strengths = np.array([float(alpha) for alpha in alphas])
+    attainable = np.maximum(tol, gradient_rounding(loss, tol) / np.where(strengths > 0, strengths, 1.0))
+    follower = follower_of(loss, penalty, strengths, x0, options) if warm_start else None
     results: list[Result] = []
-    for alpha in map(float, alphas):
-        goes_on = warm_start and bool(results) and math.isfinite(results[-1].objective)
-        start = results[-1].x if goes_on else x0
-        attainable = max(tol, rounding / (alpha or 1.0))
-        result = minimize(loss, penalty.scaled(alpha / penalty.alpha), start, tol=attainable, **options)
+    while len(results) < len(strengths):
+        done, start = len(results), x0
+        if follower is not None:
+            block = follower.next_block(strengths[done:], attainable[done:])
+            results += [admit_rounding(result, tol) for result in block]
+            if len(results) > done:
+                continue
+            start = follower.x
+        elif warm_start and results and math.isfinite(results[-1].objective):
+            start = results[-1].x
+        alpha = float(strengths[done])
+        result = minimize(
+            loss, penalty.scaled(alpha / penalty.alpha), start, tol=float(attainable[done]), **options
+        )
         results.append(admit_rounding(result, tol))
+        if follower is not None and math.isfinite(result.objective):
+            follower.restart(alpha, result.x)
     return results
 
 

@@ -1,0 +1,169 @@
+"""Paths in compiled blocks: against scikit-learn, against `minimize` strength by strength, and in all units."""
+
+from dataclasses import fields
+
+import numpy as np
+import pytest
+import scipy.sparse
+from sklearn.linear_model import lasso_path
+
+from ell12 import L12, SquaredLoss, stationarity
+from ell12.datasets import correlated_design
+from ell12.path import alpha_grid, alpha_max, followed, l12_path, solution_path, squared_loss
+from ell12.penalties import WithIntercept
+
+DESIGNS = ("tall", "wide", "duplicate", "constant and zero", "collinear", "one column")
+
+
+def design(kind, seed=0):
+    random = np.random.default_rng(seed)
+    rows, columns = {"wide": (30, 60), "one column": (20, 1)}.get(kind, (50, 20))
+    A = random.standard_normal((rows, columns))
+    if kind == "duplicate":
+        A[:, 5], A[:, 6] = A[:, 0], -A[:, 1]
+    if kind == "constant and zero":
+        A[:, 3], A[:, 7] = 1.0, 0.0
+    if kind == "collinear":
+        A[:, 4] = A[:, 0] + A[:, 1]
+        A[:, 9] = A[:, 2] + 1e-7 * random.standard_normal(rows)
+    return A, 3 * A[:, 0] - 2 * A[:, -1] + A[:, columns // 2] + random.standard_normal(rows)
+
+
+def by_one_after_the_other(monkeypatch, *arguments, **options):
+    """The plain twin: `minimize` for every strength."""
+    with monkeypatch.context() as patch:
+        patch.setattr(followed, "can_compile", lambda: False)
+        return solution_path(*arguments, **options)
+
+
+def check_certified(loss, penalty, alphas, results, tol):
+    for alpha, result in zip(alphas, results, strict=True):
+        there = penalty.scaled(alpha / penalty.alpha)
+        measured = stationarity(loss, there, result.x)
+        assert result.converged
+        assert measured <= tol * (1 + 1e-6)
+        assert result.stationarity == pytest.approx(measured, abs=1e-10)
+        objective = loss.value(loss.point(result.x)) + there.value(result.x)
+        assert result.objective == pytest.approx(objective, rel=1e-12)
+        assert {len(column) for column in result.history.values()} == {result.n_iter + 1}
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # theirs, where columns are collinear
+@pytest.mark.parametrize("kind", DESIGNS)
+def test_a_path_of_the_lasso_is_that_of_scikit_learn(kind):
+    A, b = design(kind)
+    alphas, coefs, results = l12_path(A, b, l2_weight=0.0, n_alphas=20, tol=1e-9)
+    theirs = lasso_path(A, b, alphas=alphas, tol=1e-14, max_iter=10**5)[1]
+    loss = squared_loss(A, b)
+    check_certified(loss, L12(1.0, 0.0), alphas, results, 1e-9)
+    np.testing.assert_allclose(A @ coefs, A @ theirs, atol=1e-5)
+    for k, alpha in enumerate(alphas):
+        penalty = L12(alpha, 0.0)
+        best = loss.value(loss.point(theirs[:, k])) + penalty.value(theirs[:, k])
+        assert results[k].objective <= best * (1 + 1e-10)
+
+
+@pytest.mark.parametrize("kind", DESIGNS)
+@pytest.mark.parametrize("l2_weight", [0.5, 1.0])
+def test_a_path_is_certified_and_its_minima_are_as_good_as_those_of_one_run_after_the_other(
+    kind, l2_weight, monkeypatch
+):
+    A, b = design(kind)
+    loss, penalty = squared_loss(A, b), L12(1.0, l2_weight)
+    alphas = alpha_grid(alpha_max(loss, l2_weight) or 1.0, 20)
+    results = solution_path(loss, penalty, alphas, tol=1e-6)
+    check_certified(loss, penalty, alphas, results, 1e-6)
+    assert all(result.n_iter == 1 for result in results)  # nothing was left to another solver
+    plain = by_one_after_the_other(monkeypatch, loss, penalty, alphas, tol=1e-6)
+    ratios = [ours.objective / other.objective for ours, other in zip(results, plain, strict=True)]
+    assert np.mean(ratios) < 1.001
+    assert max(ratios) < 1.02
+
+
+@pytest.mark.parametrize("form", [np.asarray, scipy.sparse.csc_array])
+@pytest.mark.parametrize("nonnegative", [False, True])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_weights_signs_intercepts_and_sparse_columns(form, nonnegative, intercept):
+    A, b = design("tall")
+    A = np.where(np.abs(A) > 0.5, A, 0.0)
+    if intercept:
+        A, b = np.hstack([A, np.ones((len(A), 1))]), b - 4.0
+    random = np.random.default_rng(1)
+    weights = random.uniform(0.5, 2.0, 20)
+    weights[2], weights[0], weights[11] = 0.0, np.inf, 0.0
+    penalty = L12(1.0, 0.7, weights=weights, nonnegative=nonnegative)
+    penalty = WithIntercept(penalty) if intercept else penalty
+    loss = squared_loss(form(A), b, random.uniform(0.0, 2.0, len(b)))
+    alphas = alpha_grid(1.0, 20)
+    results = solution_path(loss, penalty, alphas, tol=1e-7)
+    check_certified(loss, penalty, alphas, results, 1e-7)
+    assert all(result.n_iter == 1 for result in results)
+    assert all(result.x[0] == 0 for result in results)
+    assert not nonnegative or min(result.x[:20].min() for result in results) >= 0
+    assert not intercept or results[0].x[-1] < -1
+
+
+@pytest.mark.parametrize("factor", [1e-150, 1e-12, 2.0**40, 1e150])
+def test_columns_of_any_scale_take_the_same_steps(factor):
+    A, b = design("tall")
+    near, far = (l12_path(c * A, b, n_alphas=20, tol=1e-8) for c in (1.0, factor))
+    np.testing.assert_allclose(far[0] / factor, near[0], rtol=1e-9)
+    np.testing.assert_allclose(far[1] * factor, near[1], atol=1e-6)
+    assert all(result.converged and result.n_iter == 1 for result in far[2])
+    if factor == 2.0**40:
+        np.testing.assert_array_equal(far[1] * factor, near[1])
+
+
+def test_where_columns_are_many_working_sets_grow_along_the_path(monkeypatch):
+    monkeypatch.setattr(followed, "MOST_COLUMNS", 800)
+    data = correlated_design(0, n_samples=60, n_features=900, n_nonzero=10)
+    loss = squared_loss(data.A, data.b)
+    assert not followed.follower_of(loss.session(), L12(1.0), np.ones(20), None, {}).has_every
+    for l2_weight in (0.0, 1.0):
+        penalty, alphas = L12(1.0, l2_weight), alpha_grid(alpha_max(loss, l2_weight), 20, 0.02)
+        results = solution_path(loss, penalty, alphas)
+        check_certified(loss, penalty, alphas, results, 1e-4)
+        plain = by_one_after_the_other(monkeypatch, loss, penalty, alphas)
+        ratios = [ours.objective / other.objective for ours, other in zip(results, plain, strict=True)]
+        assert max(ratios) < 1.01
+
+
+def test_what_the_compiled_loop_does_not_solve_is_left_to_minimize(monkeypatch):
+    A, b = design("tall")
+    loss, alphas = squared_loss(A, b), alpha_grid(1.0, 20)
+    monkeypatch.setattr(followed.Follower, "_solve", lambda self, alphas, tol: np.zeros((len(alphas), 20)))
+    results = solution_path(loss, L12(1.0), alphas)
+    check_certified(loss, L12(1.0), alphas, results, 1e-4)
+    assert all(result.n_iter > 1 for result in results)
+
+
+def test_a_short_path_or_one_with_a_solver_is_not_compiled():
+    A, b = design("tall")
+    loss, alphas = squared_loss(A, b).session(), alpha_grid(1.0, 20)
+    assert followed.follower_of(loss, L12(1.0), alphas, None, {"max_iter": 100, "stop": None}) is not None
+    for strengths, options in ((alphas[:3], {}), (alphas, {"stop": print}), (alphas, {"max_iter": 1})):
+        assert followed.follower_of(loss, L12(1.0), strengths, None, options) is None
+    assert followed.follower_of(loss, L12(1.0), np.append(alphas, 0.0), None, {}) is None
+
+
+def test_every_number_of_the_penalty_is_known_to_the_compiled_loop():
+    """A new field of `L12` must be taught to `ell12.path.followed`, or such penalties left to minimize."""
+    assert {field.name for field in fields(L12)} == {"alpha", "l2_weight", "weights", "nonnegative"}
+
+
+def test_single_precision_stays_single():
+    A, b = design("tall")
+    _, coefs, results = l12_path(A.astype(np.float32), b, n_alphas=20, tol=1e-4)
+    assert coefs.dtype == np.float32
+    assert all(result.converged for result in results)
+    expected = l12_path(A, b, n_alphas=20, tol=1e-4)[1]
+    np.testing.assert_allclose(coefs, expected, atol=2e-2)
+
+
+def test_a_path_may_begin_elsewhere():
+    A, b = design("tall")
+    loss, alphas = SquaredLoss(A, b, scale=1 / len(b)), alpha_grid(1.0, 20)
+    start = np.full(20, 5.0)
+    results = solution_path(loss, L12(1.0, 0.0), alphas, start, tol=1e-8)
+    check_certified(loss, L12(1.0, 0.0), alphas, results, 1e-8)
+    assert (start == 5.0).all()
