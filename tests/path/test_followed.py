@@ -5,7 +5,7 @@ from dataclasses import fields
 import numpy as np
 import pytest
 import scipy.sparse
-from sklearn.linear_model import lasso_path
+from sklearn.linear_model import enet_path, lasso_path
 
 from ell12 import L12, SquaredLoss, stationarity
 from ell12.datasets import correlated_design
@@ -80,6 +80,19 @@ def test_a_path_is_certified_and_its_minima_are_as_good_as_those_of_one_run_afte
     assert max(ratios) < 1.02
 
 
+@pytest.mark.parametrize("l2_weight", [0.0, 1.0])
+def test_a_path_with_a_ridge_is_certified_and_at_zero_that_of_the_elastic_net(l2_weight):
+    A, b = design("duplicate")
+    loss, penalty, alphas = squared_loss(A, b), L12(1.0, l2_weight, ridge=0.7), alpha_grid(1.0, 20)
+    results = solution_path(loss, penalty, alphas, tol=1e-9)
+    check_certified(loss, penalty, alphas, results, 1e-9)
+    assert all(result.n_iter == 1 for result in results)
+    if l2_weight == 0:  # theirs is a (r |c|_1 + (1 - r)/2 |c|^2)
+        strengths, ratio = 1.7 * alphas, 1 / 1.7
+        theirs = enet_path(A, b, l1_ratio=ratio, alphas=strengths, tol=1e-14, max_iter=10**5)[1]
+        np.testing.assert_allclose(np.stack([result.x for result in results], axis=1), theirs, atol=1e-6)
+
+
 @pytest.mark.parametrize("form", [np.asarray, scipy.sparse.csc_array])
 @pytest.mark.parametrize("nonnegative", [False, True])
 @pytest.mark.parametrize("intercept", [False, True])
@@ -144,11 +157,19 @@ def test_a_short_path_or_one_with_a_solver_is_not_compiled():
     for strengths, options in ((alphas[:3], {}), (alphas, {"stop": print}), (alphas, {"max_iter": 1})):
         assert followed.follower_of(loss, L12(1.0), strengths, None, options) is None
     assert followed.follower_of(loss, L12(1.0), np.append(alphas, 0.0), None, {}) is None
+    assert followed.follower_of(loss, L12(1.0, bounds=(0, np.inf)), alphas, None, {}) is None
 
 
 def test_every_number_of_the_penalty_is_known_to_the_compiled_loop():
     """A new field of `L12` must be taught to `ell12.path.followed`, or such penalties left to minimize."""
-    assert {field.name for field in fields(L12)} == {"alpha", "l2_weight", "weights", "nonnegative"}
+    assert {field.name for field in fields(L12)} == {
+        "alpha",
+        "l2_weight",
+        "weights",
+        "nonnegative",
+        "ridge",
+        "bounds",
+    }
 
 
 def test_single_precision_stays_single():

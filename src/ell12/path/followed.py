@@ -46,11 +46,18 @@ def follower_of(
         return None
     inner = penalty.penalty if isinstance(penalty, WithIntercept) else penalty
     zero = loss.start()
-    known = type(inner) is L12 and is_numpy(zero) and zero.ndim == 1 and zero.dtype.kind == "f"
+    known = (
+        type(inner) is L12
+        and inner.bounds is None
+        and is_numpy(zero)
+        and zero.ndim == 1
+        and zero.dtype.kind == "f"
+    )
     if not known or not loss.has_columns or not can_compile():
         return None
     below, above = penalty.scaled(1 / penalty.alpha).slopes_at_zero(np.zeros(zero.shape))
-    return Follower(loss, penalty, Numbers(below, above, inner.l2_weight), float(alphas[0]), start)
+    numbers = Numbers(below, above, inner.l2_weight, inner.ridge)
+    return Follower(loss, penalty, numbers, float(alphas[0]), start)
 
 
 @dataclass(frozen=True)
