@@ -60,7 +60,7 @@ class L12RegressorCV(AlphaSearch, L12Regressor):
         What a given ``scoring`` says of the samples left out.
     standard_error_ : float
         Of the best mean, over the folds: what "1se" allows. NaN for one fold.
-    coef_, sparse_coef_, intercept_, n_iter_, result_, n_features_in_, feature_names_in_
+    coef_, sparse_coef_, intercept_, n_iter_, result_, dual_gap_, n_features_in_, feature_names_in_
         As in `L12Regressor`, fitted to all samples at ``alpha_``.
 
     Examples

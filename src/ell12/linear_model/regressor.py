@@ -18,10 +18,12 @@ from ell12.linear_model.chunked import (
     note_features,
     regression_problems,
 )
+from ell12.linear_model.dual_gap import dual_gap
 from ell12.linear_model.partial import MOST_COLUMNS, Chunks, Descents
 from ell12.linear_model.problems import Design, FitProblem, centered_target
 from ell12.linear_model.sparse_model import SparseLinearModel
-from ell12.losses import SquaredLoss
+from ell12.losses import QuadraticLoss, SquaredLoss
+from ell12.minimization import Result
 from ell12.protocols import Array
 
 
@@ -92,6 +94,10 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
         Iterations; of one run for all targets, an int.
     result_ : Result or list of Result
         How each run went. Its ``x`` is the solution for centred columns. None after stochastic steps.
+    dual_gap_ : float or array of shape (n_targets,)
+        How far the objective lies above the minimum at the most, as in scikit-learn's Lasso. Only there where the
+        problem is the Lasso's, or the elastic net's: at ``l2_weight=0`` and ``alpha > 0``, with all features
+        penalised alike, and after `fit`, or `partial_fit` with up to 3000 columns, to data in memory.
     n_features_in_, feature_names_in_
         What fit has seen.
 
@@ -109,6 +115,8 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
     >>> np.flatnonzero(problem.x), np.flatnonzero(model.coef_)
     (array([22, 43, 51]), array([22, 43, 51]))
     """
+
+    _dual_gaps: Any = None  # where the problem is the Lasso's
 
     def __init__(
         self,
@@ -200,10 +208,21 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
             problems = chunks.problems(self.fit_intercept, y.ndim == 2, self.shared_support)
             self._fit_problems(problems, self.alpha, saved=False)
         else:
+            self._dual_gaps = None
             self._step_through(chunks, SquaredLoss, X, self._targets(y), sample_weight)
         self._chunks = chunks  # not before: a call that fails leaves no trace
         self._squeeze(y)
         return self
+
+    @property
+    def dual_gap_(self) -> Any:
+        """The dual gap, where the problem is the Lasso's."""
+        if self._dual_gaps is None:
+            raise AttributeError(
+                f"{type(self).__name__} has a dual_gap_ once it is fitted, and only where the problem is the"
+                " Lasso's: l2_weight=0, alpha > 0, all features penalised alike"
+            )
+        return self._dual_gaps
 
     def predict(self, X: Any) -> Array:
         """The fitted linear function at the rows of X; a dask array, not computed yet, where X is one."""
@@ -233,6 +252,21 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
         targets = [centered_target(design, b) if self.fit_intercept else (b, 0.0) for b in self._targets(y)]
         return [design.problem(SquaredLoss, b, level) for b, level in targets]
 
+    def _judged(self, problems: list[FitProblem], results: list[Result], alpha: float) -> list[Result]:
+        """The results; the dual gap is found beside them, where the problem is the Lasso's."""
+        options = self._penalty_options()
+        plain = all(options.get(name) is None for name in ("weights", "bounds", "groups"))
+        known = all(isinstance(problem.loss, SquaredLoss | QuadraticLoss) for problem in problems)
+        self._dual_gaps = None
+        if plain and known and self._l2_weight == 0 < alpha:
+            pairs = zip(problems, results, strict=True)
+            gaps = [
+                dual_gap(problem.loss, result.x, alpha, self.ridge, nonnegative=self.positive)
+                for problem, result in pairs
+            ]
+            self._dual_gaps = np.array(gaps)
+        return results
+
     def _targets(self, y: Array) -> list[Array]:
         """The targets that make a problem each: the columns of y, or all of y."""
         return [y] if y.ndim == 1 or self.shared_support else [y[:, k] for k in range(y.shape[1])]
@@ -243,3 +277,4 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
             self.coef_, self.intercept_ = self.coef_[0, ...], self.intercept_[0]
         if y.ndim == 1 or self.shared_support:
             self.n_iter_, self.result_ = int(self.n_iter_[0]), self.result_[0]
+            self._dual_gaps = None if self._dual_gaps is None else float(self._dual_gaps[0])
