@@ -88,6 +88,8 @@ from ell12.linear_model import (
     L12RegressorCV as L12RegressorCV,
     L12Classifier as L12Classifier,
     L12ClassifierCV as L12ClassifierCV,
+    L12CoxRegressor as L12CoxRegressor,
+    L12CoxRegressorCV as L12CoxRegressorCV,
 )
 from ell12.plots import (
     plot_path as plot_path,

@@ -1,4 +1,4 @@
-"""The cases of counts, classes and survival times: their losses."""
+"""The cases of counts, classes and survival times: their losses, and the estimators of survival."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from tests.laws import certificates
-from tests.laws.case import Answer, Case, Order, Unit, interrupting
+from tests.laws.case import Answer, Case, Interrupted, Order, Unit, interrupting
 
 import ell12
 
@@ -100,8 +100,58 @@ def _loss(name: str, observed: tuple[str, ...], slope: Any, **settings: Any) -> 
     return Case(**(given | settings))
 
 
+def _survival(name: str) -> Case:
+    """Coefficients of a Cox regression; folds travel with the rows."""
+    chooses = name.endswith("CV")
+    grid = {"n_alphas": 3, "eps": 0.1} if chooses else {"alpha": 0.05}
+
+    def data(random: np.random.Generator) -> dict[str, Any]:
+        given = outcomes(random)
+        times = np.column_stack([given["time"], given["event"]])
+        return {"A": given["A"], "y": times, "sample_weight": given["sample_weight"], "fold": np.arange(ROWS) % 2}
+
+    def solve(
+        A: Any, y: Any, fold: Any, sample_weight: Any = None, interrupt_at: Any = None, **options: Any
+    ) -> Answer:
+        given = {"l2_weight": L2_WEIGHT, "tol": TOL, "ties": "breslow"} | grid | options
+        if chooses:
+            given["cv"] = [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in (0, 1)]
+        if interrupt_at is not None:
+            given["solver"] = Interrupted(ell12.NonmonotoneAPG(), interrupt_at)
+        model = getattr(ell12, name)(**given).fit(A, y, sample_weight=sample_weight)
+        return Answer(model.coef_, model.n_iter_, None, model)
+
+    def violation(data: dict[str, Any], answer: Answer) -> float:
+        rows = np.repeat(np.arange(ROWS), data["sample_weight"].astype(int))
+        time, event = data["y"][rows].T
+        gradient = breslow_slope(data["A"][rows], time, event, answer.value) / rows.size
+        alpha = answer.result.alpha_ if chooses else grid["alpha"]
+        return certificates.l12(answer.value, gradient, alpha, L2_WEIGHT) / (alpha * TOL)
+
+    rows = {"A": 0, "y": 0, "sample_weight": 0, "fold": 0}
+    return Case(
+        name=name,
+        data=data,
+        solve=solve,
+        units=(Unit(("A",), -1, lambda c: {} if chooses else {"alpha": c * grid["alpha"]}),),
+        orders=(Order(rows), Order({"A": 1}, 0)),
+        weights=("A", "y", "fold"),
+        kinds=("numpy",),
+        sparse=("A",),
+        frames=("A", "y"),
+        arrays=("A", "y", "sample_weight"),
+        named={"A": "X"},
+        violation=violation,
+        interrupts=not chooses,
+        single=1e-3,
+        loose={"tol": 1e-4},
+    )
+
+
 FAMILY_CASES = [
     _loss("PoissonLoss", ("b",), poisson_slope),
     _loss("MultinomialLoss", ("classes",), multinomial_slope, named={"classes": "b"}),
     _loss("CoxLoss", ("time", "event"), breslow_slope, kinds=("numpy",)),
+    _survival("L12CoxRegressor"),
+    _survival("L12CoxRegressorCV"),
 ]

@@ -10,7 +10,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
 from ell12.backend import as_numpy, beside, is_numpy, namespace, refuse_masked
-from ell12.checks import naming
+from ell12.checks import check_flags, naming
 from ell12.linear_model.arrays import check_numpy, follow
 from ell12.linear_model.chunked import (
     accuracy,
@@ -25,6 +25,7 @@ from ell12.linear_model.problems import Design, FitProblem
 from ell12.linear_model.separation import admit_separation
 from ell12.linear_model.sparse_model import SparseLinearModel
 from ell12.losses import LogisticLoss
+from ell12.losses.multinomial import softmax
 from ell12.losses.pointwise import sigmoid
 from ell12.minimization import Result
 from ell12.protocols import Array
@@ -45,6 +46,10 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
     ----------
     alpha : float
         Strength of the penalty, at least 0.
+    multinomial : bool
+        Fit all of more than two classes at once: the probabilities are the softmax of the linear functions, and
+        ``1/n sum_i -w_i log p_i(y_i)`` is minimised, with the penalty on all coefficients as one vector. Of two
+        classes the softmax is the logistic function, and nothing changes. The intercepts have the mean 0.
     l2_weight : float
         Weight of the subtracted norm, from 0 to 1: 1 is l1-2, 0 the l1 norm. See the notes for why 1 is not the
         default.
@@ -118,6 +123,7 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
         self,
         alpha: float = 0.01,
         *,
+        multinomial: bool = False,
         l2_weight: float = 0.5,
         ridge: float = 0.0,
         fit_intercept: bool = True,
@@ -134,6 +140,7 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
         resume: bool = False,
     ) -> None:
         self.alpha = alpha
+        self.multinomial = multinomial
         self.l2_weight = l2_weight
         self.ridge = ridge
         self.fit_intercept = fit_intercept
@@ -164,6 +171,8 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
         """
         self._chunks = None
         if is_chunked(X):
+            if self.multinomial:
+                raise ValueError("data in chunks needs multinomial=False")
             note_features(self, X)
             if self.class_weight is not None:
                 raise ValueError("class_weight needs data in memory: give sample_weight for data in chunks")
@@ -174,7 +183,7 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
         self._fit_problems(problems, self.alpha)
         return self
 
-    @available_if(lambda model: hasattr(model, "alpha"))
+    @available_if(lambda model: hasattr(model, "alpha") and model._takes_chunks())
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> L12Classifier:
         """Go on fitting, by stochastic proximal steps over a chunk of rows.
 
@@ -226,17 +235,30 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
         return xp.take(self.classes_, codes, axis=0)
 
     def predict_proba(self, X: Any) -> Array:
-        """The probability of each class; of more than two, each against the rest, scaled to the sum 1."""
+        """The probability of each class.
+
+        Of more than two classes each is fitted against the rest and scaled to the sum 1, unless ``multinomial``.
+        """
         if is_chunked(X):
             return map_rows(self.predict_proba, X)
-        return probabilities(self._decisions(X, "predict_proba"))
+        return self._shares(self._decisions(X, "predict_proba"))
 
     def predict_log_proba(self, X: Any) -> Array:
         """The logarithm of `predict_proba`."""
         if is_chunked(X):
             return map_rows(self.predict_log_proba, X)
-        shares = probabilities(self._decisions(X, "predict_log_proba"))
+        shares = self._shares(self._decisions(X, "predict_log_proba"))
         return namespace(shares).log(shares)
+
+    def _shares(self, scores: Array) -> Array:
+        """The probabilities that belong to decision functions."""
+        joint = self.multinomial and scores.ndim == 2 and scores.shape[1] > 1
+        return softmax(scores) if joint else probabilities(scores)
+
+    def _takes_chunks(self) -> bool:
+        if self.multinomial:
+            raise AttributeError("partial_fit needs multinomial=False")
+        return True
 
     def _decisions(self, X: Any, method: str) -> Array:
         scores = self._linear_functions(X, method)
@@ -279,7 +301,11 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
     def _problems(self, X: Any, y: Array, sample_weight: Any) -> list[FitProblem]:
         sample_weight = self._weight_of_samples(y, sample_weight)
         design = Design(X, sample_weight, center=self.fit_intercept, constant=self.fit_intercept)
-        return [design.problem(LogisticLoss, signs) for signs in self._signs(y, X.dtype)]
+        check_flags(multinomial=self.multinomial)
+        signs = self._signs(y, X.dtype)
+        if self.multinomial and len(signs) > 1:
+            return [design.multinomial_problem((1 + namespace(y).stack(signs, axis=1)) / 2)]
+        return [design.problem(LogisticLoss, part) for part in signs]
 
     def _judged(self, problems: list[FitProblem], results: list[Result], alpha: float) -> list[Result]:
         return admit_separation(self, problems, results, alpha, self._l2_weight)

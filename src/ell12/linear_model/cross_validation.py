@@ -9,7 +9,7 @@ import numpy as np
 from ell12.backend import as_numpy, indices_like, namespace, total
 from ell12.linear_model.arrays import linear_functions
 from ell12.linear_model.choice import scores_of
-from ell12.linear_model.classifier import L12Classifier, probabilities
+from ell12.linear_model.classifier import L12Classifier
 from ell12.linear_model.regressor import L12Regressor
 from ell12.linear_model.search import AlphaSearch
 from ell12.protocols import Array
@@ -31,8 +31,8 @@ class L12RegressorCV(AlphaSearch, L12Regressor):
     cv : int, splitter or iterable, optional
         As in scikit-learn; 5 folds by default.
     scoring : str or callable, optional
-        As in scikit-learn, the higher the better; minus the mean squared error by default. A scorer gets NumPy
-        arrays, whatever X is.
+        As in scikit-learn, the higher the better. By default minus the mean squared error; for other losses minus
+        twice Huber's loss, or Poisson's deviance. A scorer gets NumPy arrays, whatever X is.
     selection : {"min", "1se"}
         Take the alpha with the best mean, or the largest whose mean is within one standard error of that; of
         several l2_weights the one with the best mean is kept. "1se" selects fewer features. Where folds differ
@@ -42,9 +42,11 @@ class L12RegressorCV(AlphaSearch, L12Regressor):
     together : bool, optional
         Solve for all folds, and for several alphas, side by side as the columns of one problem, by
         `ell12.ColumnwiseAPG`: each product with X is then one of matrices, which is how a GPU is kept busy. By
-        default where X is on a GPU, if no ``solver`` and no ``shared_support`` are given and all alphas are
-        positive. On a CPU the default, a path for each fold, is faster.
-    ridge, fit_intercept, positive, penalty_factors, shared_support, warm_start, tol, max_iter, solver, verbose
+        default where X is on a GPU, if no ``solver`` and no ``shared_support`` are given, all alphas are positive
+        and the loss is squared. On a CPU the default, a path for each fold, is faster.
+    loss, delta, ridge, fit_intercept, positive, penalty_factors, shared_support
+        As in `L12Regressor`.
+    warm_start, tol, max_iter, solver, verbose
         As in `L12Regressor`.
 
     Attributes
@@ -54,7 +56,8 @@ class L12RegressorCV(AlphaSearch, L12Regressor):
     alphas_ : array of shape (n_alphas,) or (n_l2_weights, n_alphas)
         The strengths tried, falling; for each l2_weight of a list, unless alphas were given.
     mse_path_ : array of shape (n_alphas, n_folds) or (n_l2_weights, n_alphas, n_folds)
-        Mean squared errors on the samples left out, weighted by sample_weight. The longer shape belongs to a list
+        Mean squared errors on the samples left out, weighted by sample_weight; for other losses the means of twice
+        Huber's loss, or of Poisson's deviance. The longer shape belongs to a list
         of l2_weights. Not there where a ``scoring`` is given.
     scores_ : array of the same shape
         What a given ``scoring`` says of the samples left out.
@@ -75,6 +78,8 @@ class L12RegressorCV(AlphaSearch, L12Regressor):
     def __init__(
         self,
         *,
+        loss: str = "squared",
+        delta: float = 1.35,
         l2_weight: Any = 1.0,
         ridge: float = 0.0,
         alphas: Any = None,
@@ -95,6 +100,8 @@ class L12RegressorCV(AlphaSearch, L12Regressor):
         solver: Any = None,
         verbose: int = 0,
     ) -> None:
+        self.loss = loss
+        self.delta = delta
         self.l2_weight = l2_weight
         self.ridge = ridge
         self.alphas = alphas
@@ -115,10 +122,12 @@ class L12RegressorCV(AlphaSearch, L12Regressor):
         self.solver = solver
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> L12RegressorCV:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> L12RegressorCV:
         """Choose alpha and fit the coefficients; arguments as in `L12Regressor.fit`."""
         X, y, sample_weight = self._validate_regression(X, y, sample_weight)
-        scores = self._search(X, y, sample_weight)
+        if offset is not None and self.scoring is not None:
+            raise ValueError("scoring is not told of an offset; leave it None, for the deviance")
+        scores = self._search(X, self._family.observed(y, sample_weight, offset), sample_weight)
         for name in ("mse_path_", "scores_"):
             self.__dict__.pop(name, None)  # of a fit with another scoring
         if self.scoring is None:
@@ -130,10 +139,9 @@ class L12RegressorCV(AlphaSearch, L12Regressor):
 
     def _score_path(self, coefs: Array, intercepts: Array, X: Any, y: Array, weight: Any) -> Array:
         if self.scoring is not None:
-            return scores_of(self, coefs, intercepts, X, y, weight)
-        xp = namespace(coefs)
-        errors = (_predictions(coefs, intercepts, X) - xp.reshape(y, (y.shape[0], 1, -1))) ** 2
-        return -_mean_of_samples(xp.mean(errors, axis=2), weight)
+            return scores_of(self, coefs, intercepts, X, self._family.scored(y), weight)
+        errors = self._family.errors(_predictions(coefs, intercepts, X), y)
+        return -_mean_of_samples(namespace(coefs).mean(errors, axis=2), weight)
 
 
 class L12ClassifierCV(AlphaSearch, L12Classifier):
@@ -155,7 +163,7 @@ class L12ClassifierCV(AlphaSearch, L12Classifier):
         As in `L12RegressorCV`.
     class_weight : dict or "balanced", optional
         As in `L12Classifier`; found on all samples, and used in the fits, not in the scores.
-    ridge, fit_intercept, positive, penalty_factors, warm_start, tol, max_iter, solver, verbose
+    multinomial, ridge, fit_intercept, positive, penalty_factors, warm_start, tol, max_iter, solver, verbose
         As in `L12Classifier`.
 
     Attributes
@@ -180,6 +188,7 @@ class L12ClassifierCV(AlphaSearch, L12Classifier):
     def __init__(
         self,
         *,
+        multinomial: bool = False,
         l2_weight: Any = 0.5,
         ridge: float = 0.0,
         alphas: Any = None,
@@ -200,6 +209,7 @@ class L12ClassifierCV(AlphaSearch, L12Classifier):
         solver: Any = None,
         verbose: int = 0,
     ) -> None:
+        self.multinomial = multinomial
         self.l2_weight = l2_weight
         self.ridge = ridge
         self.alphas = alphas
@@ -234,7 +244,7 @@ class L12ClassifierCV(AlphaSearch, L12Classifier):
         tiny = float(
             xp.finfo(coefs.dtype).smallest_normal
         )  # so that a probability of 0 does not make every alpha equally bad
-        shares = [probabilities(scores[:, k, :]) for k in range(scores.shape[1])]
+        shares = [self._shares(scores[:, k, :]) for k in range(scores.shape[1])]
         logs = [xp.log(xp.sum(xp.where(given, share, 0), axis=1) + tiny) for share in shares]
         return _mean_of_samples(xp.stack(logs, axis=1), weight)
 

@@ -13,11 +13,13 @@ import numpy as np
 
 from ell12.backend import like, namespace, take
 from ell12.linear_model.problems import FitProblem
-from ell12.losses import InterceptSquaredLoss, SquaredLoss
+from ell12.losses import InterceptSquaredLoss, LogisticLoss, SquaredLoss
 from ell12.minimization import Result
 from ell12.path.side_by_side import columns_penalty, solve_side_by_side
 from ell12.protocols import Array, Point
 
+# The losses that are told by their targets and weights alone, so that the folds of one can be its columns.
+SIDE_BY_SIDE = (SquaredLoss, LogisticLoss)
 # Columns to solve at once, as long as a fold has strengths to go on with. Warm starts want few strengths at once,
 # matrix products many columns. On an H200, 5 folds x 30 strengths of a regression, 10, 25, 40, 75 and 150 columns
 # took 2.2, 1.4, 1.1, 0.7 and 0.7 s (10,000 x 20,000) and 2.4, 1.8, 1.3, 0.7 and 0.8 s (2000 x 5000); on one core

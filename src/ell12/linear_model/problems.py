@@ -10,8 +10,10 @@ import numpy as np
 import scipy.sparse
 
 from ell12.backend import is_numpy, namespace, norm, precision, rounding, total
-from ell12.losses import LinearLoss
+from ell12.losses import MultinomialLoss
+from ell12.losses.prediction import PredictionLoss
 from ell12.operators.centering import CenteredColumns, column_squares
+from ell12.operators.classwise import Classwise
 from ell12.protocols import Array
 
 
@@ -60,10 +62,18 @@ class Design:
             return np.asarray(np.average(values, axis=0, weights=weight), dtype=values.dtype)
         return namespace(values).mean(values, axis=0) if weight is None else weight @ values / self.total
 
-    def problem(self, kind: type[LinearLoss], target: Array, level: Any = 0.0) -> FitProblem:
+    def problem(self, kind: type[PredictionLoss], target: Array, level: Any = 0.0, **parts: Any) -> FitProblem:
         """The mean loss of this kind on a target, or on several at once; ``level`` was subtracted from them."""
-        loss = kind.of_checked(self.A, target, sample_weight=self.sample_weight, scale=1 / self.total)
+        loss = kind.of_checked(self.A, target, sample_weight=self.sample_weight, scale=1 / self.total, **parts)
         return FitProblem(loss, self.means, level, self.constant, 0 if target.ndim == 1 else target.shape[1])
+
+    def multinomial_problem(self, shares: Array) -> FitProblem:
+        """The mean multinomial loss of shares of classes."""
+        classes = shares.shape[1]
+        loss = MultinomialLoss.of_checked(
+            Classwise(self.A, classes), shares, sample_weight=self.sample_weight, scale=1 / self.total
+        )
+        return FitProblem(loss, self.means, 0.0, self.constant, n_classes=classes)
 
 
 @dataclass(frozen=True)
@@ -77,11 +87,13 @@ class FitProblem:
     means : array of shape (n_features,)
         The means, zeros where there is no intercept.
     level : float or array of shape (n_targets,)
-        The intercept for centred columns, where x does not hold it.
+        The intercept for centred columns at x = 0.
     constant : float
-        What the last entry of x is multiplied with to be the intercept; 0 where x does not hold it.
+        What the last entry of x is multiplied with to be added to the level; 0 where x does not hold it.
     n_targets : int
         How many columns x has; 0 where it is a vector.
+    n_classes : int
+        How many classes a vector x has an entry of for each column of A; 0 where it has one.
     """
 
     loss: Any
@@ -89,21 +101,36 @@ class FitProblem:
     level: Any
     constant: float
     n_targets: int = 0
+    n_classes: int = 0
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows of coefficients there are."""
+        return self.n_targets or self.n_classes or 1
+
+    def structure(self, options: dict[str, Any]) -> dict[str, Any]:
+        """What a penalty of x needs to know, from what it is told of the features."""
+        intercepts = (self.n_classes or 1) if self.constant else 0
+        if self.n_classes and options["weights"] is not None:
+            options = options | {"weights": np.repeat(options["weights"], self.n_classes)}
+        return options | {"intercept": intercepts}
 
     def coefficients(self, x: Array) -> tuple[Array, Array]:
         """The coefficients of the columns of X as they were given, a row for each target, and the intercepts."""
-        rows = x.T if self.n_targets else x[None, :]
+        rows = namespace(x).reshape(x, (-1, self.n_rows)).T
         coef = rows[:, :-1] if self.constant else rows
-        level = self.constant * rows[:, -1] if self.constant else self.level
-        return coef, level - coef @ self.means
+        level = (self.level + self.constant * rows[:, -1] if self.constant else self.level) - coef @ self.means
+        if self.n_classes:  # a constant added to all changes nothing
+            level = level - namespace(x).mean(level)
+        return coef, level
 
     def unknown(self, coef: Array, intercept: Array) -> Array:
         """The x that has these coefficients and intercepts: the inverse of `coefficients`."""
         rows = coef
         if self.constant:
-            last = (intercept + coef @ self.means) / self.constant
+            last = (intercept + coef @ self.means - self.level) / self.constant
             rows = namespace(coef).concat([coef, last[:, None]], axis=1)
-        return rows.T if self.n_targets else rows[0]
+        return rows.T if self.n_targets else namespace(coef).reshape(rows.T, (-1,))
 
 
 def _typical_entry(A: Any, shape: tuple[int, ...]) -> float:

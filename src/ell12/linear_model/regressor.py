@@ -9,7 +9,7 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.metaestimators import available_if
 
 from ell12.backend import refuse_masked
-from ell12.checks import check_entries, convert, naming
+from ell12.checks import check_entries, check_word, convert, naming
 from ell12.linear_model.arrays import check_numpy
 from ell12.linear_model.chunked import (
     determination,
@@ -19,8 +19,9 @@ from ell12.linear_model.chunked import (
     regression_problems,
 )
 from ell12.linear_model.dual_gap import dual_gap
+from ell12.linear_model.families import FAMILIES, explained_deviance
 from ell12.linear_model.partial import MOST_COLUMNS, Chunks, Descents
-from ell12.linear_model.problems import Design, FitProblem, centered_target
+from ell12.linear_model.problems import Design, FitProblem
 from ell12.linear_model.sparse_model import SparseLinearModel
 from ell12.losses import QuadraticLoss, SquaredLoss
 from ell12.minimization import Result
@@ -42,10 +43,21 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
 
     which selects a feature for all targets or for none, as scikit-learn's MultiTaskLasso does.
 
+    Other losses take the place of half the square: Huber's, in which outliers count little, and Poisson's, for
+    counts whose logarithm of expectation is ``x_i'c + c_0``.
+
     Parameters
     ----------
     alpha : float
         Strength of the penalty, at least 0.
+    loss : {"squared", "huber", "poisson"}
+        The loss. That of Poisson is ``exp(eta_i) - y_i eta_i`` with ``eta_i = x_i'c + c_0 + offset_i``; `predict`
+        is then the mean ``exp(eta_i)``, and `score` the share of the deviance explained.
+    delta : float
+        Where Huber's loss turns from a square to a line, in units of ``scale_``: a scale of y that is found once,
+        1.48 times the median distance of y from its median (from 0 without an intercept). So y in other units
+        gives the coefficients in these units. The signal is part of y's scale: where it is far larger than the
+        noise, a smaller delta is needed for outliers to count little.
     l2_weight : float
         Weight of the subtracted norm, from 0 to 1: 1 is l1-2, 0 the Lasso. The closer to 1, the less are large
         coefficients shrunk.
@@ -98,6 +110,8 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
         How far the objective lies above the minimum at the most, as in scikit-learn's Lasso. Only there where the
         problem is the Lasso's, or the elastic net's: at ``l2_weight=0`` and ``alpha > 0``, with all features
         penalised alike, and after `fit`, or `partial_fit` with up to 3000 columns, to data in memory.
+    scale_ : float or array of shape (n_targets,)
+        The unit of delta; with ``loss="huber"`` only.
     n_features_in_, feature_names_in_
         What fit has seen.
 
@@ -122,6 +136,8 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
         self,
         alpha: float = 1.0,
         *,
+        loss: str = "squared",
+        delta: float = 1.35,
         l2_weight: float = 1.0,
         ridge: float = 0.0,
         fit_intercept: bool = True,
@@ -138,6 +154,8 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
         resume: bool = False,
     ) -> None:
         self.alpha = alpha
+        self.loss = loss
+        self.delta = delta
         self.l2_weight = l2_weight
         self.ridge = ridge
         self.fit_intercept = fit_intercept
@@ -153,7 +171,7 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
         self.checkpoint_seconds = checkpoint_seconds
         self.resume = resume
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> L12Regressor:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> L12Regressor:
         """Fit the coefficients.
 
         Parameters
@@ -162,23 +180,27 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
             Samples. float32 stays float32; what is sparse is never made dense. A dask array or DataFrame stays
             where it is; see `ell12.distributed.sum_loss`.
         y : array of shape (n_samples,) or (n_samples, n_targets)
-            Targets.
+            Targets; one for ``loss="poisson"``.
         sample_weight : array of shape (n_samples,), optional
             Weights, at least 0.
+        offset : array of shape (n_samples,), optional
+            A known part of the linear function, such as the logarithm of the time over which was counted; for
+            ``loss="poisson"``.
         """
         self._chunks = None
         if is_chunked(X):
+            self._check_squared("data in chunks", offset)
             note_features(self, X)
             y = y if hasattr(y, "ndim") else np.asarray(y)
             problems = regression_problems(X, y, sample_weight, self.fit_intercept, self.shared_support)
         else:
             X, y, sample_weight = self._validate_regression(X, y, sample_weight)
-            problems = self._problems(X, y, sample_weight)
+            problems = self._problems(X, self._family.observed(y, sample_weight, offset), sample_weight)
         self._fit_problems(problems, self.alpha)
         self._squeeze(y)
         return self
 
-    @available_if(lambda model: hasattr(model, "alpha"))
+    @available_if(lambda model: hasattr(model, "alpha") and model._takes_chunks())
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> L12Regressor:
         """Fit to a chunk of rows and to all that came before it.
 
@@ -209,7 +231,7 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
             self._fit_problems(problems, self.alpha, saved=False)
         else:
             self._dual_gaps = None
-            self._step_through(chunks, SquaredLoss, X, self._targets(y), sample_weight)
+            self._step_through(chunks, SquaredLoss, X, self._family.targets(y), sample_weight)
         self._chunks = chunks  # not before: a call that fails leaves no trace
         self._squeeze(y)
         return self
@@ -224,17 +246,34 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
             )
         return self._dual_gaps
 
-    def predict(self, X: Any) -> Array:
-        """The fitted linear function at the rows of X; a dask array, not computed yet, where X is one."""
-        return map_rows(self.predict, X) if is_chunked(X) else self._linear_functions(X, "predict")
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The coefficient of determination; what is on workers is added up there."""
+    def predict(self, X: Any, offset: Any = None) -> Array:
+        """The fitted mean at the rows of X; a dask array, not computed yet, where X is one."""
         if is_chunked(X):
+            if offset is not None:
+                raise ValueError("offset needs X in memory, got data in chunks")
+            return map_rows(self.predict, X)
+        return self._family.mean(self._linear_functions(X, "predict"), offset)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> float:
+        """The coefficient of determination, or of counts the share of the deviance that is explained.
+
+        What is on workers is added up there.
+        """
+        if is_chunked(X):
+            self._check_squared("a score of data in chunks", offset)
             return determination(self.predict, X, y, sample_weight)
         refuse_masked(y, "y")
         refuse_masked(sample_weight, "sample_weight")
+        if self.loss == "poisson":
+            return explained_deviance(self._linear_functions(X, "score"), y, offset, sample_weight)
+        self._family.refuse_offset(offset)
         return super().score(X, y, sample_weight)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = self.loss == "poisson"
+        tags.target_tags.multi_output = self.loss != "poisson"
+        return tags
 
     def _validate_regression(
         self, X: Any, y: Any, sample_weight: Any, reset: bool = True
@@ -242,15 +281,17 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
         if isinstance(y, np.ndarray) and y.dtype.kind not in "biufc":  # objects may be numbers
             with naming("y"):
                 y = y.astype(np.float64)
-        X, y, sample_weight = self._validate(X, y, sample_weight, multi_output=True, y_numeric=True, reset=reset)
+        X, y, sample_weight = self._validate(
+            X, y, sample_weight, multi_output=self.loss != "poisson", y_numeric=True, reset=reset
+        )
         y = convert(y, X.dtype, "y")
         check_entries(y, "y")
         return X, y, sample_weight
 
-    def _problems(self, X: Any, y: Array, sample_weight: Any) -> list[FitProblem]:
-        design = Design(X, sample_weight, center=self.fit_intercept, constant=False)
-        targets = [centered_target(design, b) if self.fit_intercept else (b, 0.0) for b in self._targets(y)]
-        return [design.problem(SquaredLoss, b, level) for b, level in targets]
+    @property
+    def _family(self) -> Any:
+        check_word(self.loss, "loss", *FAMILIES)
+        return FAMILIES[self.loss](self)
 
     def _judged(self, problems: list[FitProblem], results: list[Result], alpha: float) -> list[Result]:
         """The results; the dual gap is found beside them, where the problem is the Lasso's."""
@@ -267,9 +308,21 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
             self._dual_gaps = np.array(gaps)
         return results
 
-    def _targets(self, y: Array) -> list[Array]:
-        """The targets that make a problem each: the columns of y, or all of y."""
-        return [y] if y.ndim == 1 or self.shared_support else [y[:, k] for k in range(y.shape[1])]
+    def _takes_chunks(self) -> bool:
+        if self.loss != "squared":
+            raise AttributeError(f"partial_fit needs loss='squared', got {self.loss!r}")
+        return True
+
+    def _check_squared(self, what: str, offset: Any = None) -> None:
+        """Raise unless the loss is squared, where no other will do."""
+        self._family.refuse_offset(offset)
+        if self.loss != "squared":
+            raise ValueError(f"{what} needs loss='squared', got {self.loss!r}")
+
+    def _problems(self, X: Any, y: Array, sample_weight: Any) -> list[FitProblem]:
+        family = self._family
+        constant = self.fit_intercept and family.constant
+        return family.problems(Design(X, sample_weight, center=self.fit_intercept, constant=constant), y)
 
     def _squeeze(self, y: Array) -> None:
         """Where y is a vector, coefficients are one, and the rest single values."""

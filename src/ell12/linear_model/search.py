@@ -18,7 +18,7 @@ from ell12.backend import as_numpy, namespace, on_accelerator, take
 from ell12.checks import check_flags, check_word, naming
 from ell12.linear_model.arrays import follow, passes
 from ell12.linear_model.choice import check_scorer, choose
-from ell12.linear_model.folds import FoldColumns, solve_folds
+from ell12.linear_model.folds import SIDE_BY_SIDE, FoldColumns, solve_folds
 from ell12.linear_model.problems import FitProblem
 from ell12.linear_model.sparse_model import SparseLinearModel, warn_if_not_converged
 from ell12.minimization import Result
@@ -98,12 +98,20 @@ class AlphaSearch(SparseLinearModel):
         return falling(self.alphas) if size is None else alpha_grid(self._alpha_max(problems), size, self.eps)
 
     def _folds(self, X: Any, y: Array) -> list[Any]:
-        labels = as_numpy(y)
+        labels = as_numpy(y) if self._strata(y) is None else self._strata(y)
         with naming("cv"):
-            folds = list(check_cv(self.cv, labels, classifier=is_classifier(self)).split(X, labels))
+            folds = list(check_cv(self.cv, labels, classifier=self._strata(y) is not None).split(X, labels))
         if not folds:
             raise ValueError(f"cv must give at least one fold, got {self.cv!r}")
         return folds
+
+    def _strata(self, y: Array) -> Any:
+        """The labels of which each fold has its share, if any."""
+        return as_numpy(y) if is_classifier(self) else None
+
+    def _judge(self, path: tuple[Array, Array], data: tuple[Any, ...], train: Array, test: Array) -> Array:  # noqa: ARG002
+        """The scores of the coefficients and intercepts of a path that was fitted to one part of the data."""
+        return self._score_path(*path, *(_rows(values, test) for values in data))
 
     def _scores(
         self, problems: list[FitProblem], data: tuple[Any, ...], folds: list[Any], alphas: Array
@@ -119,6 +127,7 @@ class AlphaSearch(SparseLinearModel):
         obstacles = {
             "solver": self.solver is not None,
             "shared_support": any(problem.n_targets for problem in problems),
+            "such a loss": any(type(problem.loss) not in SIDE_BY_SIDE for problem in problems),
             "an alpha of 0": alphas[-1] == 0,
         }
         named = " and ".join(name for name, there in obstacles.items() if there)
@@ -167,7 +176,7 @@ def _fold(
     xp = namespace(pairs[0][0][0])
     coefs = xp.concat([xp.stack([coef for coef, _ in path]) for path in pairs], axis=1)
     intercepts = xp.concat([xp.stack([level for _, level in path]) for path in pairs], axis=1)
-    scores = model._score_path(coefs, intercepts, *(_rows(values, test) for values in (X, y, sample_weight)))
+    scores = model._judge((coefs, intercepts), (X, y, sample_weight), train, test)
     return scores, [replace(result, x=None, history={}) for results in runs for result in results]
 
 

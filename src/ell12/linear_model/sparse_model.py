@@ -150,14 +150,11 @@ class SparseLinearModel(BaseEstimator, ABC):
 
     def _alpha_max(self, problems: list[FitProblem]) -> float:
         options = self._penalty_options()
-        return max(
-            alpha_max(problem.loss, self._l2_weight, intercept=problem.constant != 0, **options)
-            for problem in problems
-        )
+        return max(alpha_max(problem.loss, self._l2_weight, **problem.structure(options)) for problem in problems)
 
     def _penalty(self, problem: FitProblem) -> Any:
         """The penalty of a problem at a strength of 1."""
-        options = self._penalty_options() | {"intercept": problem.constant != 0, "rows": problem.n_targets > 0}
+        options = problem.structure(self._penalty_options()) | {"rows": problem.n_targets > 0}
         if options["weights"] is not None and passes(problem.means):
             options["weights"] = like(options["weights"], problem.means)  # sent once, not at every step
         return l12_penalty(1.0, self._l2_weight, **options)
@@ -213,7 +210,7 @@ class SparseLinearModel(BaseEstimator, ABC):
     def _starts(self, problems: list[FitProblem]) -> list[Any]:
         """Where to begin: at the last fit, if that is wanted and fits."""
         coef = getattr(self, "coef_", None)
-        rows = [problem.n_targets or 1 for problem in problems]
+        rows = [problem.n_rows for problem in problems]
         if not self.warm_start or coef is None or math.prod(coef.shape) != sum(rows) * self.n_features_in_:
             return [None] * len(problems)
         means = problems[0].means

@@ -108,8 +108,11 @@ class MultinomialLoss(PredictionLoss):
         check_numbers(sample_weight=sample_weight)
         if np.ndim(sample_weight) != 1 or len(sample_weight) != self.b.shape[0]:
             raise ValueError(f"sample_weight must have shape ({self.b.shape[0]},), got {np.shape(sample_weight)}")
-        weight = like(sample_weight, self.b)
-        return super()._as_weights(namespace(weight).broadcast_to(weight[:, None], self.b.shape))
+        return super()._as_weights(self._beside_observations(like(sample_weight, self.b)))
+
+    def _beside_observations(self, weight: Array) -> Array:
+        xp = namespace(weight)
+        return xp.broadcast_to(weight if weight.ndim == 2 else weight[:, None], self.b.shape)
 
 
 def shares_of_classes(b: Any, k: int | None = None) -> Array:

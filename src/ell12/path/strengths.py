@@ -10,7 +10,7 @@ from scipy.optimize import brentq
 
 from ell12.backend import all_finite, as_numpy, beside, max_abs, precision, refuse_masked
 from ell12.checks import check_counts, check_l2_weight, check_share
-from ell12.losses import LinearLoss
+from ell12.losses.prediction import PredictionLoss
 from ell12.minimization import certificate, minimize
 from ell12.path.structure import Structure, l12_penalty, structure
 from ell12.protocols import Array, Point
@@ -20,7 +20,7 @@ MOST_ALPHAS = 10**6
 
 
 def alpha_max(
-    loss: LinearLoss,
+    loss: PredictionLoss,
     l2_weight: float = 1.0,
     *,
     weights: Any = None,
@@ -28,7 +28,7 @@ def alpha_max(
     bounds: Any = None,
     groups: Any = None,
     ridge: float = 0.0,
-    intercept: bool = False,
+    intercept: int = False,
 ) -> float:
     """The alpha at which a path begins: above it the sparsest solution there is stays a solution.
 
@@ -41,8 +41,8 @@ def alpha_max(
 
     Parameters
     ----------
-    loss : LinearLoss
-        `ell12.SquaredLoss` or `ell12.LogisticLoss`.
+    loss : PredictionLoss
+        Such as `ell12.SquaredLoss`, `ell12.LogisticLoss` or `ell12.CoxLoss`.
     l2_weight : float
         Weight of the subtracted norm, from 0 to 1.
     weights : array, optional
@@ -57,8 +57,8 @@ def alpha_max(
         and the best group in place of the best column.
     ridge : float
         Weight of half the squared norm, as in `ell12.L12`.
-    intercept : bool
-        Whether the last entry of x is an intercept: free of penalty and sign, fitted first.
+    intercept : bool or int
+        Whether the last entry of x is an intercept, or how many are: free of penalty and sign, fitted first.
 
     Examples
     --------
@@ -91,7 +91,7 @@ def alpha_max(
     return top if top > 100 * _accuracy(x) * before else 0.0  # one column fits all there is to fit
 
 
-def one_sparse_fit(loss: LinearLoss, *, ridge: float = 0.0, intercept: bool = False, **options: Any) -> Array:
+def one_sparse_fit(loss: PredictionLoss, *, ridge: float = 0.0, intercept: int = False, **options: Any) -> Array:
     """The best fit by one penalised column, beside those that are not penalised; arguments as in `alpha_max`.
 
     Its own coefficient c costs ``ridge/2 c^2``: here the ridge is that of `ell12.L12` times the strength.
@@ -184,7 +184,7 @@ def falling(alphas: Any) -> Array:
 
 
 def _fit_columns(
-    loss: LinearLoss, parts: Structure, columns: Array, ridge: float = 0.0, chosen: int = -1
+    loss: PredictionLoss, parts: Structure, columns: Array, ridge: float = 0.0, chosen: int = -1
 ) -> Array:
     """The fit by some columns alone, as accurate as rounding lets it be without effort; a NumPy array.
 
@@ -194,12 +194,14 @@ def _fit_columns(
     if columns.size == 0:
         return x
     inner = loss.restrict(columns)
-    has_intercept = parts.intercept and columns[-1] == x.shape[0] - 1
-    kept = columns[: columns.size - has_intercept]
+    n_intercepts = int(np.count_nonzero(columns >= x.shape[0] - parts.intercept))
+    kept = columns[: columns.size - n_intercepts]
     options: dict[str, Any] = {}
     if kept.size > 0:  # else no entry is left for a bound to bind
-        options = parts.within(kept) | {"intercept": has_intercept}
+        options = parts.within(kept) | {"intercept": n_intercepts}
     size = max_abs(inner.gradient(inner.point(inner.start())))
+    if size <= _accuracy(x) * max_abs(loss.gradient(loss.point(loss.start()))):
+        return x  # at zero they fit already, up to rounding: a loss may begin at its best intercept
     tol, strength = _accuracy(x) * size, 0.0
     if ridge > 0 and size > 0:  # the norms of a single modulus cancel at l2_weight 1, and its ridge is left
         numbers, labels = np.unique(parts.number[kept], return_inverse=True)
@@ -211,7 +213,7 @@ def _fit_columns(
     return x
 
 
-def _best_modulus(loss: LinearLoss, parts: Structure, x: Array, ridge: float) -> tuple[Array, int]:
+def _best_modulus(loss: PredictionLoss, parts: Structure, x: Array, ridge: float) -> tuple[Array, int]:
     """The fit with one penalised column, or group, added to those that x uses, and its number."""
     weight, gradient = parts.weight, as_numpy(loss.gradient(_point(loss, x)))
     fall = (_falls_of_groups if parts.grouped else _falls)(loss, parts, x, gradient, ridge)
@@ -220,7 +222,7 @@ def _best_modulus(loss: LinearLoss, parts: Structure, x: Array, ridge: float) ->
     return _fit_columns(loss, parts, columns, ridge, chosen), chosen
 
 
-def _falls(loss: LinearLoss, parts: Structure, x: Array, gradient: Array, ridge: float) -> Array:
+def _falls(loss: PredictionLoss, parts: Structure, x: Array, gradient: Array, ridge: float) -> Array:
     """The root of twice the fall of the objective that each column promises, by its gradient and curvature.
 
     The root neither overflows nor underflows where the data do not.
@@ -234,7 +236,7 @@ def _falls(loss: LinearLoss, parts: Structure, x: Array, gradient: Array, ridge:
     return np.where(end < fall, np.sqrt(np.maximum(end * (2 * fall - np.minimum(end, fall)), 0)), fall)
 
 
-def _falls_of_groups(loss: LinearLoss, parts: Structure, x: Array, gradient: Array, ridge: float) -> Array:
+def _falls_of_groups(loss: PredictionLoss, parts: Structure, x: Array, gradient: Array, ridge: float) -> Array:
     """The same of each group."""
     falls, point = np.zeros(parts.weight.size), _point(loss, x)
     for chosen in np.flatnonzero((parts.weight > 0) & np.isfinite(parts.weight)):
@@ -261,11 +263,11 @@ def _accuracy(x: Array) -> float:
     return precision(x) ** 0.625
 
 
-def _pull(loss: LinearLoss, parts: Structure, x: Array) -> Array:
+def _pull(loss: PredictionLoss, parts: Structure, x: Array) -> Array:
     """How hard the loss pulls each modulus away from zero, in the directions that are allowed."""
     return parts.pull(loss.gradient(_point(loss, x)))
 
 
-def _point(loss: LinearLoss, x: Array) -> Point:
+def _point(loss: PredictionLoss, x: Array) -> Point:
     """A NumPy array as a point, sent to where the data are."""
     return loss.point(beside(x, loss.start(), "x"))

@@ -23,10 +23,10 @@ def l12_penalty(
     bounds: Any = None,
     groups: Any = None,
     ridge: float = 0.0,
-    intercept: bool = False,
+    intercept: int = False,
     rows: bool = False,
 ) -> Penalty:
-    """The penalty of the l1-2 family with this structure, leaving out the last entry of x if that is an intercept.
+    """The penalty of the l1-2 family with this structure, leaving out as many last entries of x as are intercepts.
 
     `ell12.L12`, or `ell12.BoundedL12` where bounds are more than signs; `ell12.GroupL12` with ``groups``,
     `ell12.RowsL12` with ``rows``.
@@ -40,7 +40,7 @@ def l12_penalty(
         penalty = RowsL12(alpha, l2_weight, weights, nonnegative, ridge)
     else:
         penalty = L12(alpha, l2_weight, weights, nonnegative, bounds, ridge)
-    return WithIntercept(penalty) if intercept else penalty
+    return WithIntercept(penalty, int(intercept)) if intercept else penalty
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,15 +50,15 @@ class Structure:
     Parameters
     ----------
     weight : array
-        The weight of each modulus: of an entry, a row or a group. That of an intercept is the last, and 0.
+        The weight of each modulus: of an entry, a row or a group. Those of intercepts are the last, and 0.
     number : array of int
         For each entry of x, or row, the number of its modulus.
     nonnegative : bool
         Whether only ``x >= 0`` is allowed.
     bounds : Bounds, optional
         Those of the entries.
-    intercept : bool
-        Whether the last entry of x is an intercept.
+    intercept : int
+        How many intercepts stand last in x.
     grouped : bool
         Whether moduli are norms of groups.
     """
@@ -67,7 +67,7 @@ class Structure:
     number: Array
     nonnegative: bool
     bounds: Bounds | None
-    intercept: bool
+    intercept: int
     grouped: bool
 
     def columns(self, moduli: Array) -> Array:
@@ -108,9 +108,9 @@ def structure(
     nonnegative: bool = False,
     bounds: Any = None,
     groups: Any = None,
-    intercept: bool = False,
+    intercept: int = False,
 ) -> Structure:
-    """The structure of a penalty on this number of entries, an intercept among them, checked."""
+    """The structure of a penalty on this number of entries, intercepts among them, checked."""
     entries = size - intercept
     number, count = np.arange(entries), entries
     if groups is not None:
@@ -124,6 +124,6 @@ def structure(
         check_weights(weights, (count,))
         weight[:] = as_numpy(weights)
     if intercept:
-        weight, number = np.append(weight, 0.0), np.append(number, count)
+        weight, number = np.append(weight, np.zeros(intercept)), np.append(number, count + np.arange(intercept))
     limits = None if bounds is None else as_bounds(bounds)
     return Structure(weight, number, nonnegative, limits, intercept, groups is not None)

@@ -1,0 +1,201 @@
+"""The losses of a regression: how each is made of targets, and what its linear function means."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ell12.backend import as_numpy, like, namespace
+from ell12.checks import check_entries, check_positive, convert
+from ell12.linear_model.arrays import follow
+from ell12.linear_model.problems import Design, FitProblem, centered_target
+from ell12.losses import HuberLoss, PoissonLoss, SquaredLoss
+from ell12.losses.pointwise import exponential
+from ell12.protocols import Array
+
+# The median of the absolute values of normal numbers is 0.6745 of their standard deviation.
+NORMAL_MEDIAN = 0.6745
+
+
+class Squared:
+    """The squared loss: the linear function is the mean."""
+
+    constant = False  # whether x holds the intercept; else centring finds it
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+
+    def observed(self, y: Array, sample_weight: Any, offset: Any) -> Array:  # noqa: ARG002
+        """The targets, with all that belongs to a row, checked; what the loss finds out of them is kept."""
+        self.refuse_offset(offset)
+        return y
+
+    def refuse_offset(self, offset: Any) -> None:
+        """Raise where an offset is given."""
+        if offset is not None:
+            raise ValueError(f"offset is for loss='poisson'; the loss is {self.model.loss!r}")
+
+    def targets(self, y: Array) -> list[Array]:
+        """Those that make a problem each: the columns of y, or all of y."""
+        whole = y.ndim == 1 or self.model.shared_support
+        return [y] if whole else [y[:, k] for k in range(y.shape[1])]
+
+    def problems(self, design: Design, y: Array) -> list[FitProblem]:
+        """The problem of each target."""
+        centers = self.model.fit_intercept
+        targets = [centered_target(design, b) if centers else (b, 0.0) for b in self.targets(y)]
+        return [design.problem(SquaredLoss, b, level) for b, level in targets]
+
+    def scored(self, y: Array) -> Array:
+        """What a scorer compares predictions with."""
+        return y
+
+    def mean(self, eta: Array, offset: Any) -> Array:
+        """The expected target where the linear function is eta."""
+        self.refuse_offset(offset)
+        return eta
+
+    def errors(self, eta: Array, y: Array) -> Array:
+        """How far predictions, (n_samples, n_alphas, n_targets), are from the targets."""
+        return (eta - namespace(y).reshape(y, (y.shape[0], 1, -1))) ** 2
+
+
+class Huber(Squared):
+    """Huber's loss, whose threshold is ``delta`` times a scale of each target."""
+
+    constant = True
+
+    def observed(self, y: Array, sample_weight: Any, offset: Any) -> Array:
+        """The targets; the scale of each is found once, for all folds."""
+        self.refuse_offset(offset)
+        check_positive(self.model.delta, "delta")
+        if self.model.shared_support:
+            raise ValueError("shared_support needs loss='squared'")
+        weight = None if sample_weight is None else as_numpy(sample_weight)
+        found = [robust_scale(as_numpy(b), weight, self.model.fit_intercept) for b in self.targets(y)]
+        self.model.scale_ = found[0] if y.ndim == 1 else np.array(found)
+        return y
+
+    def problems(self, design: Design, y: Array) -> list[FitProblem]:
+        """The problem of each target, less its median."""
+        weight, made = design.sample_weight, []
+        for b, delta in zip(self.targets(y), self._deltas, strict=True):
+            values = as_numpy(b)
+            level = (
+                median(values, None if weight is None else as_numpy(weight)) if self.model.fit_intercept else 0.0
+            )
+            made.append(design.problem(HuberLoss, b - level, level, delta=delta))
+        return made
+
+    def errors(self, eta: Array, y: Array) -> Array:
+        """Twice Huber's loss: the square of a small residual."""
+        xp, delta = namespace(eta), like(np.array(self._deltas), eta)
+        size = xp.abs(eta - xp.reshape(y, (y.shape[0], 1, -1)))
+        return xp.where(size <= delta, size**2, delta * (2 * size - delta))
+
+    @property
+    def _deltas(self) -> list[float]:
+        return [float(self.model.delta * scale) for scale in np.atleast_1d(self.model.scale_)]
+
+
+class Poisson(Squared):
+    """Poisson's loss: the linear function is the logarithm of the mean. y is counts and offsets, two columns."""
+
+    constant = True
+
+    def observed(self, y: Array, sample_weight: Any, offset: Any) -> Array:  # noqa: ARG002
+        """The targets beside the offset."""
+        xp = namespace(y)
+        if bool(xp.any(y < 0)):
+            raise ValueError("y must hold counts for loss='poisson', some values are negative")
+        if self.model.shared_support:
+            raise ValueError("shared_support needs loss='squared'")
+        known = xp.zeros_like(y) if offset is None else as_offset(offset, y)
+        return xp.stack([y, known], axis=1)
+
+    def problems(self, design: Design, y: Array) -> list[FitProblem]:
+        """The one problem. With an intercept it begins at the rate of all."""
+        counts, offset = y[:, 0], y[:, 1]
+        level = rate(counts, offset, design.sample_weight) if self.model.fit_intercept else 0.0
+        return [design.problem(PoissonLoss, counts, level, offset=offset + level)]
+
+    def scored(self, y: Array) -> Array:
+        """The counts."""
+        return y[:, 0]
+
+    def mean(self, eta: Array, offset: Any) -> Array:
+        """The expected counts."""
+        return exponential(eta if offset is None else eta + as_offset(offset, eta))
+
+    def errors(self, eta: Array, y: Array) -> Array:
+        """The deviance of each count."""
+        return deviances(eta + y[:, 1][:, None, None], y[:, 0][:, None, None])
+
+
+FAMILIES = {"squared": Squared, "huber": Huber, "poisson": Poisson}
+
+
+def deviances(eta: Array, y: Array) -> Array:
+    """Poisson's deviance of each count where the logarithm of the expected one is eta: 0 if they are equal."""
+    xp = namespace(eta)
+    positive = y > 0
+    logs = xp.where(positive, y * xp.log(xp.where(positive, y, 1)), 0)
+    return 2 * (exponential(eta) - y * eta + logs - y)
+
+
+def rate(y: Array, offset: Array, weight: Any) -> float:
+    """The logarithm of the counts for each unit of ``exp(offset)``, of all samples together."""
+    xp = namespace(y)
+    weight = xp.ones_like(y) if weight is None else weight
+    top = xp.max(offset)
+    counts, exposure = float(weight @ y), float(weight @ xp.exp(offset - top))
+    if counts == 0:
+        raise ValueError("y holds no count above 0 of positive weight: no intercept is finite")
+    return float(np.log(counts / exposure)) - float(top)
+
+
+def explained_deviance(eta: Array, y: Any, offset: Any, weight: Any) -> float:
+    """D^2: the share of Poisson's deviance that predictions explain, beside one rate for all."""
+    eta, y = (np.ravel(np.asarray(as_numpy(values), dtype=float)) for values in (eta, y))
+    known = np.zeros(y.size) if offset is None else as_offset(as_numpy(offset), y)
+    weights = np.ones(y.size) if weight is None else np.asarray(as_numpy(weight), dtype=float)
+    left, alone = (float(weights @ deviances(logs + known, y)) for logs in (eta, rate(y, known, weights)))
+    return 1 - left / alone if alone > 0 else float(left == 0)
+
+
+def as_offset(offset: Any, y: Array) -> Array:
+    """The offset as an array of the kind of y, one finite number for each row."""
+    offset = follow(offset, y)
+    offset = convert(namespace(y).asarray(offset), y.dtype, "offset")
+    if tuple(offset.shape) != (y.shape[0],):
+        raise ValueError(f"offset must have shape ({y.shape[0]},), one number for each sample; got {offset.shape}")
+    check_entries(offset, "offset")
+    return offset
+
+
+def median(values: Array, weight: Any = None) -> float:
+    """The smallest value that has half of all the weight at or below it.
+
+    Examples
+    --------
+    >>> median(np.array([5.0, 1.0, 3.0])), median(np.array([5.0, 1.0, 3.0]), np.array([4, 1, 1]))
+    (3.0, 5.0)
+    """
+    order = np.argsort(values, kind="stable")
+    summed = np.cumsum(np.ones(values.size) if weight is None else weight[order], dtype=np.float64)
+    return float(values[order[np.searchsorted(summed, summed[-1] / 2)]])
+
+
+def robust_scale(y: Array, weight: Any, centers: bool) -> float:
+    """The median of the distances from the median, or from 0, as the standard deviation of normal numbers.
+
+    Where more than half of the targets are equal the mean of the distances stands in; where all are, 1.
+
+    Examples
+    --------
+    >>> round(robust_scale(np.array([0.0, 1.0, 2.0, 3.0, 1e6]), None, True), 4)
+    1.4826
+    """
+    distance = np.abs(y - median(y, weight)) if centers else np.abs(y)
+    return median(distance, weight) / NORMAL_MEDIAN or float(np.average(distance, weights=weight)) or 1.0

@@ -1,0 +1,184 @@
+"""Cox regression: against R's glmnet and survival, a count of all pairs, and definitions."""
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
+
+from ell12 import CoxLoss, L12CoxRegressor, L12CoxRegressorCV
+from ell12.linear_model.survival import concordance_index, survival_times
+
+R = json.loads((Path(__file__).parents[1] / "data" / "glmnet.json").read_text())
+X, WEIGHTS, EVENTS = np.array(R["X"]), np.array(R["weights"], dtype=float), np.array(R["events"])
+TIMES, TIED = np.array(R["times"]), np.array(R["tied"])
+Y, YT = np.column_stack([TIMES, EVENTS]), np.column_stack([TIED, EVENTS])
+N = len(X)
+
+
+def objective(coef, y, alpha, weight=None):
+    """glmnet's objective, with Breslow's partial likelihood written out."""
+    weight = np.ones(N) if weight is None else weight
+    eta, total = X @ coef, 0.0
+    for i in np.flatnonzero(y[:, 1]):
+        at_risk = y[:, 0] >= y[i, 0]
+        total += weight[i] * (math.log(weight[at_risk] @ np.exp(eta[at_risk])) - eta[i])
+    return total / weight.sum() + alpha * np.abs(coef).sum()
+
+
+@pytest.mark.parametrize("form", [np.asarray, scipy.sparse.csr_array], ids=["dense", "sparse"])
+@pytest.mark.parametrize(
+    ("name", "y", "weight", "ties"),
+    [
+        ("cox", Y, None, "efron"),  # glmnet has Breslow's form alone: without ties the two are one
+        ("cox_weights", Y, WEIGHTS, "efron"),
+        ("cox_breslow", YT, None, "breslow"),
+    ],
+)
+def test_survival_times_are_fitted_as_by_glmnet(name, y, weight, ties, form):
+    found = R[name]
+    model = L12CoxRegressor(found["alpha"], l2_weight=0, ties=ties, tol=1e-8).fit(form(X), y, sample_weight=weight)
+    ours, theirs = (objective(np.array(c), y, found["alpha"], weight) for c in (model.coef_, found["coef"]))
+    assert ours == pytest.approx(theirs, rel=1e-6)
+    assert ours <= theirs + 1e-12
+    np.testing.assert_allclose(model.coef_, found["coef"], atol=1e-6)
+
+
+def all_pairs(time, event, risk, weight):
+    """Harrell's index by two loops."""
+    right = known = 0.0
+    for i in range(len(time)):
+        for j in range(len(time)):
+            sooner = time[i] < time[j] or (time[i] == time[j] and not event[j])
+            if event[i] and sooner and i != j:
+                known += weight[i] * weight[j]
+                right += weight[i] * weight[j] * (1.0 if risk[i] > risk[j] else 0.5 if risk[i] == risk[j] else 0.0)
+    return right / known
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_index_of_concordance_counts_all_pairs(seed, monkeypatch):
+    random = np.random.default_rng(seed)
+    time, event = random.integers(0, 9, 40), random.random(40) < 0.6
+    risk, weight = random.integers(0, 5, 40).astype(float), random.integers(0, 3, 40).astype(float)
+    y = np.column_stack([time, event])
+    assert concordance_index(y, risk) == pytest.approx(all_pairs(time, event, risk, np.ones(40)), rel=1e-12)
+    assert concordance_index(y, risk, weight) == pytest.approx(all_pairs(time, event, risk, weight), rel=1e-12)
+    whole = concordance_index(y, risk)
+    monkeypatch.setattr("ell12.linear_model.survival.PAIRS", 100)
+    assert concordance_index(y, risk) == pytest.approx(whole, rel=1e-12)
+
+
+def test_the_index_of_concordance_is_that_of_survival():
+    """Of R's survival package, with and without equal times."""
+    risk = X @ np.array(R["beta"])
+    assert concordance_index(Y, risk) == pytest.approx(R["concordance"]["times"], rel=1e-12)
+    assert concordance_index(YT, risk) == pytest.approx(R["concordance"]["tied"], rel=1e-12)
+
+
+def test_the_score_is_the_concordance_of_the_predictions():
+    model = L12CoxRegressor(0.02).fit(X, YT)
+    np.testing.assert_allclose(model.predict(X), X @ model.coef_, atol=1e-12)
+    assert model.score(X, YT) == concordance_index(YT, X @ model.coef_)
+    assert model.intercept_ == 0
+
+
+def test_every_form_of_y_is_the_same():
+    structured = np.array(list(zip(EVENTS.astype(bool), TIED, strict=True)), dtype=[("e", bool), ("t", float)])
+    swapped = np.array(list(zip(TIED, EVENTS.astype(bool), strict=True)), dtype=[("t", float), ("e", bool)])
+    expected = L12CoxRegressor(0.02).fit(X, YT).coef_
+    for y in (structured, swapped, YT.tolist()):
+        np.testing.assert_array_equal(L12CoxRegressor(0.02).fit(X, y).coef_, expected)
+    pandas = pytest.importorskip("pandas")
+    np.testing.assert_array_equal(L12CoxRegressor(0.02).fit(X, pandas.DataFrame(YT)).coef_, expected)
+    all_had_it = L12CoxRegressor(0.02).fit(X, TIED).coef_
+    np.testing.assert_array_equal(all_had_it, L12CoxRegressor(0.02).fit(X, np.c_[TIED, np.ones(N)]).coef_)
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        (np.c_[TIED, 2 * EVENTS], "y must hold 0 and 1 only"),
+        (np.c_[TIED, EVENTS, EVENTS], "y must be a structured array, or hold two columns"),
+        (np.c_[np.full(N, np.nan), EVENTS], "y"),
+        (np.c_[TIED, 0 * EVENTS], "no event of positive weight"),
+        (np.array([("a", 1.0)] * N, dtype=[("e", "U1"), ("t", float)]), "y must have one field of truth values"),
+        (np.ma.array(YT, mask=YT == 3), "y"),
+    ],
+)
+def test_wrong_times_and_events_are_refused_by_name(y, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        L12CoxRegressor(0.02).fit(X, y)
+
+
+def test_wrong_options_are_refused_by_name():
+    with pytest.raises(ValueError, match="ties"):
+        L12CoxRegressor(0.02, ties="exact").fit(X, YT)
+    with pytest.raises(ValueError, match="together=True solves without"):
+        L12CoxRegressorCV(together=True, n_alphas=3).fit(X, YT)
+    with pytest.raises(ValueError, match="no pair of samples"):
+        concordance_index(np.c_[TIED, 0 * EVENTS], X[:, 0])
+
+
+def test_times_in_any_unit_and_columns_moved_by_a_constant_change_nothing():
+    plain = L12CoxRegressor(0.02, tol=1e-9).fit(X, YT).coef_
+    for times in (1e9 * TIED, np.exp(TIED), TIED - 100):
+        np.testing.assert_array_equal(L12CoxRegressor(0.02, tol=1e-9).fit(X, np.c_[times, EVENTS]).coef_, plain)
+    np.testing.assert_allclose(L12CoxRegressor(0.02, tol=1e-9).fit(X + 1e4, YT).coef_, plain, atol=1e-7)
+
+
+@pytest.mark.parametrize("l2_weight", [0.0, 0.5, 1.0])
+def test_the_grid_begins_where_the_first_feature_enters(l2_weight):
+    top = L12CoxRegressorCV(l2_weight=l2_weight, n_alphas=3, cv=3).fit(X, YT).alphas_[0]
+    above, below = (L12CoxRegressor(a * top, l2_weight=l2_weight).fit(X, YT).coef_ for a in (1.01, 0.97))
+    assert np.count_nonzero(above) == (l2_weight == 1)
+    assert np.count_nonzero(below) > (l2_weight == 1)
+
+
+def test_folds_are_judged_by_what_they_add_to_the_partial_likelihood():
+    alphas, weight = [0.1, 0.02], WEIGHTS
+    model = L12CoxRegressorCV(alphas=alphas, l2_weight=0.5, cv=3, tol=1e-8).fit(X, YT, sample_weight=weight)
+    for k, (train, test) in enumerate(StratifiedKFold(3).split(X, EVENTS)):
+        part = L12CoxRegressor(0.02, tol=1e-8).fit(X[train], YT[train], sample_weight=weight[train])
+        whole = CoxLoss(X, TIED, EVENTS, sample_weight=weight)
+        fitted = CoxLoss(X[train], TIED[train], EVENTS[train], sample_weight=weight[train])
+        added = fitted.value(fitted.point(part.coef_)) - whole.value(whole.point(part.coef_))
+        assert model.scores_[1, k] == pytest.approx(added / (weight[test] @ EVENTS[test]), rel=1e-4)
+    assert model.alpha_ == alphas[int(np.argmax(model.scores_.mean(axis=1)))]
+
+
+def test_folds_can_be_judged_by_the_concordance():
+    alphas = [0.1, 0.02]
+
+    def concordance(model, X, y):
+        return model.score(X, y)
+
+    model = L12CoxRegressorCV(alphas=alphas, cv=3, scoring=concordance, tol=1e-8).fit(X, YT)
+    train, test = next(iter(StratifiedKFold(3).split(X, EVENTS)))
+    part = L12CoxRegressor(0.02, tol=1e-8).fit(X[train], YT[train])
+    assert model.scores_[1, 0] == pytest.approx(part.score(X[test], YT[test]), rel=1e-12)
+    search = GridSearchCV(L12CoxRegressor(), {"alpha": alphas}, cv=3).fit(X, YT)
+    assert search.best_params_["alpha"] in alphas
+
+
+def test_a_weight_of_two_is_a_sample_that_is_there_twice_after_breslow():
+    rows = np.repeat(np.arange(N), WEIGHTS.astype(int))
+    options = {"ties": "breslow", "tol": 1e-9}
+    weighted = L12CoxRegressor(0.02, **options).fit(X, YT, sample_weight=WEIGHTS).coef_
+    np.testing.assert_allclose(L12CoxRegressor(0.02, **options).fit(X[rows], YT[rows]).coef_, weighted, atol=1e-7)
+
+
+def test_single_precision_stays():
+    model = L12CoxRegressor(0.02).fit(X.astype(np.float32), YT)
+    assert model.coef_.dtype == np.float32
+    np.testing.assert_allclose(model.coef_, L12CoxRegressor(0.02).fit(X, YT).coef_, atol=2e-3)
+
+
+def test_times_keep_their_precision_beside_samples_in_single_precision():
+    y = survival_times(np.c_[1e9 + np.arange(N), EVENTS])
+    assert np.unique(y[:, 0]).size == N
+    moved = L12CoxRegressor(0.02).fit(X.astype(np.float32), np.c_[1e9 + TIMES, EVENTS]).coef_
+    np.testing.assert_array_equal(moved, L12CoxRegressor(0.02).fit(X.astype(np.float32), Y).coef_)
