@@ -109,7 +109,7 @@ class AlphaSearch(SparseLinearModel):
         """The labels of which each fold has its share, if any."""
         return as_numpy(y) if is_classifier(self) else None
 
-    def _judge(self, path: tuple[Array, Array], data: tuple[Any, ...], train: Array, test: Array) -> Array:  # noqa: ARG002
+    def _score_fold(self, path: tuple[Array, Array], data: tuple[Any, ...], train: Array, test: Array) -> Array:  # noqa: ARG002
         """The scores of the coefficients and intercepts of a path that was fitted to one part of the data."""
         return self._score_path(*path, *(_rows(values, test) for values in data))
 
@@ -176,7 +176,7 @@ def _fold(
     xp = namespace(pairs[0][0][0])
     coefs = xp.concat([xp.stack([coef for coef, _ in path]) for path in pairs], axis=1)
     intercepts = xp.concat([xp.stack([level for _, level in path]) for path in pairs], axis=1)
-    scores = model._judge((coefs, intercepts), (X, y, sample_weight), train, test)
+    scores = model._score_fold((coefs, intercepts), (X, y, sample_weight), train, test)
     return scores, [replace(result, x=None, history={}) for results in runs for result in results]
 
 

@@ -225,9 +225,9 @@ class L12CoxRegressorCV(AlphaSearch, L12CoxRegressor):
     def _score_path(self, coefs: Array, intercepts: Array, X: Any, y: Array, weight: Any) -> Array:
         return scores_of(self, coefs[:, 0], intercepts[:, 0], X, y, weight)
 
-    def _judge(self, path: tuple[Array, Array], data: tuple[Any, ...], train: Array, test: Array) -> Array:
+    def _score_fold(self, path: tuple[Array, Array], data: tuple[Any, ...], train: Array, test: Array) -> Array:
         if self.scoring is not None:
-            return super()._judge(path, data, train, test)
+            return super()._score_fold(path, data, train, test)
         X, y, weight = data
         weight = np.ones(y.shape[0]) if weight is None else weight
         # Rows that are not fitted to, as a splitter may name some twice or none at all.
