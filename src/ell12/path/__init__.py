@@ -2,7 +2,7 @@
 
 from ell12.path.path import l12_path, penalty_path, solution_path, squared_loss
 from ell12.path.strengths import alpha_grid, alpha_max, falling, grid_size, one_sparse_fit, vanishing_strength
-from ell12.path.structure import l12_penalty
+from ell12.path.structure import l12_penalty, limits
 
 __all__ = [
     "alpha_grid",
@@ -11,6 +11,7 @@ __all__ = [
     "grid_size",
     "l12_path",
     "l12_penalty",
+    "limits",
     "one_sparse_fit",
     "penalty_path",
     "solution_path",

@@ -43,6 +43,24 @@ def l12_penalty(
     return WithIntercept(penalty, int(intercept)) if intercept else penalty
 
 
+def limits(bounds: Any, nonnegative: bool, entries: int) -> dict[str, Any]:
+    """``nonnegative`` and, only where that does not say it all, ``bounds`` for `l12_penalty`; checked.
+
+    With both, lower bounds rise to 0.
+    """
+    if bounds is None:
+        return {"nonnegative": nonnegative}
+    pair = as_bounds(bounds)
+    lower, upper = as_numpy(pair.lower), as_numpy(pair.upper)
+    for bound in (lower, upper):
+        if bound.shape not in ((), (entries,)):
+            raise ValueError(f"bounds must be numbers, or arrays of shape ({entries},); got shape {bound.shape}")
+    lower = np.zeros_like(lower) if nonnegative else lower
+    if np.all(upper == np.inf) and (np.all(lower == 0) or np.all(lower == -np.inf)):
+        return {"nonnegative": bool(np.all(lower == 0))}
+    return {"nonnegative": False, "bounds": Bounds(lower, upper)}
+
+
 @dataclass(frozen=True, eq=False)
 class Structure:
     """The structure of a penalty, in NumPy arrays.

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ell12.backend import namespace, positions
+from ell12.backend import namespace, norm, positions
 from ell12.checks import set_numbers
+from ell12.penalties.curvature import GroupCurvature
 from ell12.penalties.family import ModuliL12
 from ell12.protocols import Array
 from ell12.prox.layout import as_groups, row_norms
@@ -76,6 +78,19 @@ class GroupL12(BlockL12):
     def moduli(self, x: Array) -> Array:
         """The norms of the groups."""
         return self.groups.norms(x)
+
+    def curvature(self, x: Array) -> GroupCurvature:
+        """The second derivatives around x in the groups that are not zero; 0 in the others."""
+        xp, norms = namespace(x), self.moduli(x)
+        some = norms > 0
+        bend = xp.where(some, self._threshold(x) + 0 * norms, 0) / xp.where(some, norms, 1)
+        inside = self._penalised(x)
+        length = norm(inside) or math.inf
+        weight, bends = self.alpha * self.l2_weight / length, self.spread(bend)
+        own = self.alpha * self.ridge - weight
+        diagonal = bends + own * self._penalised(self.spread(xp.astype(some, x.dtype)))
+        directions = xp.sqrt(bends) * self.directions(x, norms)
+        return GroupCurvature(diagonal, inside / length, weight, self.groups.labels, directions)
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from ell12.backend import as_floating, as_numpy, is_complex, like, namespace
+from ell12.backend import as_floating, as_numpy, is_complex, like, namespace, norm
 from ell12.checks import check_weights, naming, set_numbers
+from ell12.penalties.curvature import DiagonalCurvature
 from ell12.penalties.family import ModuliL12
 from ell12.protocols import Array
 from ell12.prox.box import prox_box, prox_cone
@@ -36,6 +37,15 @@ class Bounds:
     def beside(self, x: Array) -> tuple[Array, Array]:
         """Both as arrays of the kind of x."""
         return like(self.lower, x), like(self.upper, x)
+
+    def sent_to(self, x: Array) -> Bounds:
+        """The same where x is."""
+        return Bounds(*self.beside(x))
+
+    def reached(self, x: Array) -> Array:
+        """Which entries are at a bound other than 0."""
+        lower, upper = self.beside(x)
+        return (x != 0) & ((x == lower) | (x == upper))
 
     def clip(self, x: Array) -> Array:
         """The nearest x within the bounds."""
@@ -100,6 +110,24 @@ class BoundedEntries(ModuliL12):
         """The subgradient of the objective that is smallest in each entry; 0 where a bound holds an entry."""
         slope = super().least_slope(x, gradient)
         return slope if self.bounds is None else namespace(x).where(self.bounds.hold(x, slope), 0, slope)
+
+    @property
+    def is_convex(self) -> bool:
+        """Whether nothing is subtracted."""
+        return self.alpha * self.l2_weight == 0
+
+    def curvature(self, x: Array) -> DiagonalCurvature:
+        """``alpha ridge I - (alpha l2_weight / ||x||) (I - x x'/||x||^2)`` in the entries that are penalised.
+
+        At zero, where the norm has no derivative, ``alpha ridge I``.
+        """
+        xp, x = namespace(x), self._penalised(x)
+        length = math.inf if self.is_convex else norm(x) or math.inf
+        weight = self.alpha * self.l2_weight / length
+        diagonal = xp.full_like(x, self.alpha * self.ridge - weight)
+        if self._free is not None:
+            diagonal = xp.where(self._free_like(x), 0, diagonal)
+        return DiagonalCurvature(diagonal) if weight == 0 else DiagonalCurvature(diagonal, x / length, weight)
 
     def _allowed(self, x: Array) -> Array:
         x = super()._allowed(x)

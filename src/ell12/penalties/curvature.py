@@ -1,11 +1,14 @@
-"""Second derivatives of penalties: a diagonal, and for l1-2 one direction more."""
+"""Second derivatives of penalties: a diagonal, for l1-2 one direction more, and for groups one in each."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
-from ell12.backend import device, indices_like, namespace
+import numpy as np
+
+from ell12.backend import as_numpy, device, indices_like, like, namespace, take
 from ell12.protocols import Array
 
 
@@ -52,3 +55,38 @@ class DiagonalCurvature:
         xp, which = namespace(self.diagonal), indices_like(columns, self.diagonal)
         unit = None if self.unit is None else xp.take(self.unit, which, axis=0)
         return xp.take(self.diagonal, which, axis=0), unit
+
+
+@dataclass(frozen=True, eq=False)
+class GroupCurvature(DiagonalCurvature):
+    """A `DiagonalCurvature` less ``d_g d_g'`` in each group g, an `ell12.protocols.Curvature`.
+
+    Parameters
+    ----------
+    diagonal, unit, weight
+        As there.
+    labels : NumPy array of shape (n,)
+        The group of each entry.
+    directions : array of shape (n,)
+        The entries of all d_g.
+    """
+
+    labels: Any = None
+    directions: Any = None
+
+    @property
+    def largest(self) -> float:
+        """A bound on the modulus of the eigenvalues."""
+        within = np.bincount(self.labels, as_numpy(self.directions) ** 2)
+        return super().largest + float(within.max(initial=0.0))
+
+    def matrix(self, columns: Array) -> Array:
+        """The block of the given entries, which a NumPy array names, as a dense matrix."""
+        matrix, directions = super().matrix(columns), take(self.directions, columns, 0)
+        same = self.labels[columns][:, None] == self.labels[columns]
+        return matrix - like(same, matrix) * directions[:, None] * directions[None, :]
+
+    def product(self, columns: Array) -> Callable[[Array], Array]:
+        """The map ``v -> matrix(columns) v``."""
+        matrix = self.matrix(columns)
+        return lambda v: matrix @ v

@@ -6,10 +6,9 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ell12.backend import namespace, norm
+from ell12.backend import namespace
 from ell12.checks import as_step, set_numbers
 from ell12.penalties.bounds import BoundedEntries, as_bounds
-from ell12.penalties.curvature import DiagonalCurvature
 from ell12.protocols import Array
 from ell12.prox.box import prox_cone, without_signs
 from ell12.prox.kernel import prox_iterative
@@ -76,24 +75,6 @@ class L12(BoundedEntries):
         numbers = (threshold / grown, self.l2_weight, self._held, one_sided)
         found, _ = prox_iterative(inside, *numbers, start=sign * start, tol=tol, max_iter=NUMERICAL_STEPS)
         return self._with_free(x, sign * found)
-
-    @property
-    def is_convex(self) -> bool:
-        """Whether nothing is subtracted."""
-        return self.alpha * self.l2_weight == 0
-
-    def curvature(self, x: Array) -> DiagonalCurvature:
-        """``alpha ridge I - (alpha l2_weight / ||x||) (I - x x'/||x||^2)`` in the entries that are penalised.
-
-        At zero, where the norm has no derivative, ``alpha ridge I``.
-        """
-        xp, x = namespace(x), self._penalised(x)
-        length = math.inf if self.is_convex else norm(x) or math.inf
-        weight = self.alpha * self.l2_weight / length
-        diagonal = xp.full_like(x, self.alpha * self.ridge - weight)
-        if self._free is not None:
-            diagonal = xp.where(self._free_like(x), 0, diagonal)
-        return DiagonalCurvature(diagonal) if weight == 0 else DiagonalCurvature(diagonal, x / length, weight)
 
     def kinks(self, x: Array) -> Array:
         """Which entries have a kink, or a bound, at zero: all but those of weight 0 that may have either sign."""
