@@ -202,6 +202,16 @@ def test_a_small_bound_does_not_make_zero_look_stationary():
     assert penalty.violation(np.array([1e-9, 0, 0]), np.array([-5.0, 0.9, 0.0])) == 0
 
 
+def test_an_entry_at_its_bound_is_there_to_the_last_digit():
+    """Else the slope that presses it against the bound would look like a violation."""
+    random = np.random.default_rng(0)
+    for _ in range(200):
+        z, upper = 10 * random.standard_normal(5), random.uniform(0.1, 3, 5)
+        x = BoundedL12(1.0, (-upper, upper)).prox(z, random.uniform(0.1, 3))
+        near = np.abs(x) > 0.999999 * upper
+        assert np.all(np.abs(x)[near] == upper[near])
+
+
 def test_an_intercept_has_no_bounds():
     penalty = WithIntercept(BoundedL12(1.0, (-1, 1)))
     np.testing.assert_array_equal(penalty.prox(np.array([0.5, 9.0]), 1.0)[-1], 9.0)

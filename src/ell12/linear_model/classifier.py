@@ -59,7 +59,7 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
         Whether to fit c_0, which is not penalised.
     positive : bool
         Allow coefficients ``c >= 0`` only; the intercept may have any sign.
-    penalty_factors : array of shape (n_features,), optional
+    penalty_factors, bounds, groups, relax
         As in `L12Regressor`.
     class_weight : dict or "balanced", optional
         Weights by label, by which those of the samples are multiplied; a label that is not named has weight 1.
@@ -129,6 +129,9 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
         fit_intercept: bool = True,
         positive: bool = False,
         penalty_factors: Any = None,
+        bounds: Any = None,
+        groups: Any = None,
+        relax: bool = False,
         class_weight: Any = None,
         warm_start: bool = False,
         tol: float = 1e-4,
@@ -146,6 +149,9 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
         self.fit_intercept = fit_intercept
         self.positive = positive
         self.penalty_factors = penalty_factors
+        self.bounds = bounds
+        self.groups = groups
+        self.relax = relax
         self.class_weight = class_weight
         self.warm_start = warm_start
         self.tol = tol

@@ -16,7 +16,10 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.special import gammaln
 
 from ell12.backend import as_numpy, precision
+from ell12.linear_model.problems import FitProblem
+from ell12.linear_model.relaxing import support
 from ell12.losses import HuberLoss, SquaredLoss
+from ell12.minimization import Result
 from ell12.protocols import Array
 
 CRITERIA = ("aic", "bic", "ebic")
@@ -95,3 +98,40 @@ def criterion(name: str, deviance: float, freedom: float, n_samples: int, sizes:
     some, all_ = sizes
     models = gammaln(all_ + 1) - gammaln(some + 1) - gammaln(all_ - some + 1) if name == "ebic" else 0.0
     return deviance + each * freedom + 2 * EBIC_WEIGHT * float(models)
+
+
+def judge(
+    model: Any, problems: list[FitProblem], runs: list[list[Result]], alphas: Array, sample_weight: Any
+) -> tuple[Array, Array]:
+    """The criterion of a model's selection and the degrees of freedom at each alpha, summed over the problems."""
+    if any(problem.n_targets for problem in problems):
+        raise ValueError(f"selection={model.selection!r} takes neither shared_support=True nor multinomial=True")
+    loss = problems[0].loss
+    n_samples = loss.b.shape[0] if sample_weight is None else int(np.count_nonzero(as_numpy(sample_weight)))
+    options = model._penalty_options()
+    groups, values, freedoms = options.get("groups"), np.zeros(len(alphas)), np.zeros(len(alphas))
+    for problem, path in zip(problems, runs, strict=True):
+        penalty = model._penalty(problem)
+        for k, (alpha, run) in enumerate(zip(alphas, path, strict=True)):
+            x = model._final(problem, run.x)
+            strength = float(alpha) if x is run.x else 0.0  # a refit has no penalty
+            freedom = _freedom(problem, penalty.scaled(strength), x, options.get("bounds"))
+            freedom += model.fit_intercept and not problem.constant
+            used = as_numpy(run.x)[: model.n_features_in_] != 0
+            sizes = (int(used.sum()), used.size)
+            if groups is not None:
+                sizes = (np.unique(groups[used]).size, int(groups.max()) + 1)
+            freedoms[k] += freedom
+            values[k] += criterion(
+                model.selection, deviance(problem.loss, x, n_samples), freedom, n_samples, sizes
+            )
+    return values, freedoms
+
+
+def _freedom(problem: FitProblem, penalty: Any, x: Array, bounds: Any) -> float:
+    """The degrees of freedom of a solution; entries at a bound have none."""
+    columns = support(problem, x)
+    if bounds is not None:
+        held = as_numpy(bounds.reached(x[: x.shape[0] - bool(problem.constant)]))
+        columns = columns[~np.append(held, False)[columns]]
+    return degrees_of_freedom(problem.loss, penalty, x, columns)

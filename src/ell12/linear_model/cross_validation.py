@@ -33,10 +33,12 @@ class L12RegressorCV(AlphaSearch, L12Regressor):
     scoring : str or callable, optional
         As in scikit-learn, the higher the better. By default minus the mean squared error; for other losses minus
         twice Huber's loss, or Poisson's deviance. A scorer gets NumPy arrays, whatever X is.
-    selection : {"min", "1se"}
+    selection : {"min", "1se", "aic", "bic", "ebic"}
         Take the alpha with the best mean, or the largest whose mean is within one standard error of that; of
         several l2_weights the one with the best mean is kept. "1se" selects fewer features. Where folds differ
-        much it can leave one feature of eight, and predict worse: look at ``standard_error_`` and `plot`.
+        much it can leave one feature of eight, and predict worse: look at ``standard_error_`` and `plot`. The
+        other three need no folds: on one path over all samples they take the least information criterion. Of
+        those "ebic" selects the fewest features; see the notes.
     n_jobs : int, optional
         Folds in parallel, by joblib; not on a GPU.
     together : bool, optional
@@ -44,8 +46,10 @@ class L12RegressorCV(AlphaSearch, L12Regressor):
         `ell12.ColumnwiseAPG`: each product with X is then one of matrices, which is how a GPU is kept busy. By
         default where X is on a GPU, if no ``solver`` and no ``shared_support`` are given, all alphas are positive
         and the loss is squared. On a CPU the default, a path for each fold, is faster.
-    loss, delta, ridge, fit_intercept, positive, penalty_factors, shared_support
+    loss, delta, ridge, fit_intercept, positive, penalty_factors, bounds, groups, shared_support
         As in `L12Regressor`.
+    relax : bool
+        As there. The refitted coefficients of each fold are judged, so that alpha is chosen for them.
     warm_start, tol, max_iter, solver, verbose
         As in `L12Regressor`.
 
@@ -63,8 +67,19 @@ class L12RegressorCV(AlphaSearch, L12Regressor):
         What a given ``scoring`` says of the samples left out.
     standard_error_ : float
         Of the best mean, over the folds: what "1se" allows. NaN for one fold.
+    criterion_path_, df_path_ : arrays of shape (n_alphas,) or (n_l2_weights, n_alphas)
+        The information criterion and the degrees of freedom, where one of these selects; no errors of folds then.
     coef_, sparse_coef_, intercept_, n_iter_, result_, dual_gap_, n_features_in_, feature_names_in_
         As in `L12Regressor`, fitted to all samples at ``alpha_``.
+
+    Notes
+    -----
+    With n samples of positive weight, the residual sum of squares RSS and k degrees of freedom, AIC is
+    ``n log(RSS/n) + 2 k`` and BIC ``n log(RSS/n) + k log n``: the variance takes its most likely value. EBIC adds
+    ``2 log C(p, s)`` for s of p features, or groups. ``k = trace(H (H + P)^-1)``, with the Hessians H of the loss
+    and P of the penalty on the support, and 1 for an intercept: s for the Lasso, more where a norm is subtracted.
+    A coefficient at a bound counts for nothing, and after a refit (``relax``) P is 0. Strengths where the fit is
+    no strict minimum on its support, or where k exceeds n/2, are not taken; the criterion is infinite there.
 
     Examples
     --------
@@ -93,6 +108,9 @@ class L12RegressorCV(AlphaSearch, L12Regressor):
         fit_intercept: bool = True,
         positive: bool = False,
         penalty_factors: Any = None,
+        bounds: Any = None,
+        groups: Any = None,
+        relax: bool = False,
         shared_support: bool = False,
         warm_start: bool = False,
         tol: float = 1e-4,
@@ -115,6 +133,9 @@ class L12RegressorCV(AlphaSearch, L12Regressor):
         self.fit_intercept = fit_intercept
         self.positive = positive
         self.penalty_factors = penalty_factors
+        self.bounds = bounds
+        self.groups = groups
+        self.relax = relax
         self.shared_support = shared_support
         self.warm_start = warm_start
         self.tol = tol
@@ -128,11 +149,9 @@ class L12RegressorCV(AlphaSearch, L12Regressor):
         if offset is not None and self.scoring is not None:
             raise ValueError("scoring is not told of an offset; leave it None, for the deviance")
         scores = self._search(X, self._family.observed(y, sample_weight, offset), sample_weight)
-        for name in ("mse_path_", "scores_"):
-            self.__dict__.pop(name, None)  # of a fit with another scoring
-        if self.scoring is None:
+        if scores is not None and self.scoring is None:
             self.mse_path_ = -scores
-        else:
+        elif scores is not None:
             self.scores_ = scores
         self._squeeze(y)
         return self
@@ -159,17 +178,19 @@ class L12ClassifierCV(AlphaSearch, L12Classifier):
     scoring : str or callable, optional
         As in scikit-learn; minus the mean logistic loss of the probabilities by default. A scorer gets NumPy
         arrays, whatever X is.
-    selection : {"min", "1se"}
+    selection : {"min", "1se", "aic", "bic", "ebic"}
         As in `L12RegressorCV`.
     class_weight : dict or "balanced", optional
         As in `L12Classifier`; found on all samples, and used in the fits, not in the scores.
-    multinomial, ridge, fit_intercept, positive, penalty_factors, warm_start, tol, max_iter, solver, verbose
+    multinomial, ridge, fit_intercept, positive, penalty_factors, bounds, groups, relax, warm_start, tol, max_iter
+        As in `L12Classifier`, and ``relax`` as in `L12RegressorCV`.
+    solver, verbose
         As in `L12Classifier`.
 
     Attributes
     ----------
-    alpha_, l2_weight_, alphas_, standard_error_
-        As in `L12RegressorCV`.
+    alpha_, l2_weight_, alphas_, standard_error_, criterion_path_, df_path_
+        As in `L12RegressorCV`, with twice the logistic loss of all samples in place of ``n log(RSS/n)``.
     scores_ : array of shape (n_alphas, n_folds) or (n_l2_weights, n_alphas, n_folds)
         Scores on the samples left out, weighted by sample_weight.
     classes_, coef_, sparse_coef_, intercept_, n_iter_, result_, n_features_in_, feature_names_in_
@@ -202,6 +223,9 @@ class L12ClassifierCV(AlphaSearch, L12Classifier):
         fit_intercept: bool = True,
         positive: bool = False,
         penalty_factors: Any = None,
+        bounds: Any = None,
+        groups: Any = None,
+        relax: bool = False,
         class_weight: Any = None,
         warm_start: bool = False,
         tol: float = 1e-4,
@@ -223,6 +247,9 @@ class L12ClassifierCV(AlphaSearch, L12Classifier):
         self.fit_intercept = fit_intercept
         self.positive = positive
         self.penalty_factors = penalty_factors
+        self.bounds = bounds
+        self.groups = groups
+        self.relax = relax
         self.class_weight = class_weight
         self.warm_start = warm_start
         self.tol = tol
@@ -233,7 +260,9 @@ class L12ClassifierCV(AlphaSearch, L12Classifier):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> L12ClassifierCV:
         """Choose alpha and fit the coefficients; arguments as in `L12Classifier.fit`."""
         X, codes, sample_weight = self._validate_labels(X, y, sample_weight)
-        self.scores_ = self._search(X, codes, sample_weight)
+        scores = self._search(X, codes, sample_weight)
+        if scores is not None:
+            self.scores_ = scores
         return self
 
     def _score_path(self, coefs: Array, intercepts: Array, X: Any, y: Array, weight: Any) -> Array:

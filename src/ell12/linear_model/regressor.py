@@ -71,7 +71,19 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
         Allow coefficients ``c >= 0`` only.
     penalty_factors : array of shape (n_features,), optional
         Weights of the features in the l1 norm, used as they are given. A feature of factor 0 is not penalised, and
-        enters no norm; a factor between 0 and l2_weight rewards a feature that stands alone.
+        enters no norm; a factor between 0 and l2_weight rewards a feature that stands alone. With ``groups`` one
+        for each group, in the order of ``np.unique(groups)``.
+    bounds : (lower, upper), optional
+        Bounds of the coefficients: numbers, or arrays of shape (n_features,), with lower <= 0 <= upper; infinite
+        ones do not bind. With ``positive`` lower bounds are 0. Where all bounds are 0 or infinite a fit is as fast
+        as without; others are left to `ell12.NonmonotoneAPG`.
+    groups : array of shape (n_features,), optional
+        Labels. Features with the same label are one group, which is selected as a whole: the norms of groups stand
+        in place of the moduli, as in `ell12.GroupL12`. Every group has the factor 1 unless ``penalty_factors`` say
+        otherwise, such as the roots of the sizes. Not with ``positive``, ``bounds`` or ``shared_support``.
+    relax : bool
+        Refit the selected features without a penalty, signs and bounds kept, so that nothing is shrunk. Where
+        that has no unique finite solution, the penalised coefficients stay, and a ConvergenceWarning says so.
     shared_support : bool
         Whether several targets share one support. By default each has its own.
     warm_start : bool
@@ -97,7 +109,7 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
     Attributes
     ----------
     coef_ : array of shape (n_features,) or (n_targets, n_features)
-        Coefficients.
+        Coefficients; with ``relax`` those of the refit.
     sparse_coef_ : sparse array of shape (n_targets, n_features)
         The same, sparse.
     intercept_ : float or array of shape (n_targets,)
@@ -105,7 +117,7 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
     n_iter_ : int or array of shape (n_targets,)
         Iterations; of one run for all targets, an int.
     result_ : Result or list of Result
-        How each run went. Its ``x`` is the solution for centred columns. None after stochastic steps.
+        How each run went. Its ``x`` is the penalised solution for centred columns. None after stochastic steps.
     dual_gap_ : float or array of shape (n_targets,)
         How far the objective lies above the minimum at the most, as in scikit-learn's Lasso. Only there where the
         problem is the Lasso's, or the elastic net's: at ``l2_weight=0`` and ``alpha > 0``, with all features
@@ -143,6 +155,9 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
         fit_intercept: bool = True,
         positive: bool = False,
         penalty_factors: Any = None,
+        bounds: Any = None,
+        groups: Any = None,
+        relax: bool = False,
         shared_support: bool = False,
         warm_start: bool = False,
         tol: float = 1e-4,
@@ -161,6 +176,9 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
         self.fit_intercept = fit_intercept
         self.positive = positive
         self.penalty_factors = penalty_factors
+        self.bounds = bounds
+        self.groups = groups
+        self.relax = relax
         self.shared_support = shared_support
         self.warm_start = warm_start
         self.tol = tol

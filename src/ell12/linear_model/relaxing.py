@@ -13,8 +13,8 @@ from ell12.path import l12_penalty
 from ell12.protocols import Array
 
 # The Hessian of a refit, its diagonal at the penalised solution scaled to 1, must have eigenvalues above this
-# power of the precision. Below it the columns are dependent up to rounding, or the curvature of classes, or counts, that
-# can be told apart without error has vanished on the way to infinity.
+# power of the precision. Below it the columns are dependent up to rounding, or the curvature has vanished on the
+# way to infinity, as that of classes does which can be told apart without error.
 LEAST_EIGENVALUE = 0.5
 # A refit ends at a gradient this power of the precision times the first one, as those that begin a path do.
 ACCURACY = 0.625
@@ -85,10 +85,11 @@ def _scattered(values: Array, columns: Array, x: Array) -> Array:
     return namespace(x).astype(like(full, x), x.dtype, copy=False)
 
 
-def words(n_columns: int) -> str:
+def no_refit(problem: FitProblem, x: Array) -> str:
     """Why a refit was not to be had, and what stands in its place."""
+    selected = support(problem, x).size - bool(problem.constant)
     return (
-        f"relax=True: without a penalty the {n_columns} features selected have no unique finite coefficients (as"
+        f"relax=True: without a penalty the {selected} features selected have no unique finite coefficients (as"
         " many features as samples, columns that depend on each other, or classes that can be told apart without"
-        " error). The penalised coefficients are kept; raise alpha, or give a ridge and relax=False."
+        " error). The penalised coefficients are kept; a larger alpha selects fewer features."
     )

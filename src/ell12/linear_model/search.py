@@ -18,6 +18,7 @@ from ell12.backend import as_numpy, namespace, on_accelerator, take
 from ell12.checks import check_flags, check_word, naming
 from ell12.linear_model.arrays import follow, passes
 from ell12.linear_model.choice import check_scorer, choose
+from ell12.linear_model.criteria import CRITERIA, judge
 from ell12.linear_model.folds import SIDE_BY_SIDE, FoldColumns, solve_folds
 from ell12.linear_model.problems import FitProblem
 from ell12.linear_model.sparse_model import SparseLinearModel, warn_if_not_converged
@@ -40,6 +41,7 @@ class AlphaSearch(SparseLinearModel):
     together: bool | None
     l2_weight: Any
     l2_weight_: float
+    df_path_: Any
 
     def plot(self, axes: Any = None) -> Any:
         """Draw the cross-validation: `ell12.plot_cross_validation` of this model."""
@@ -50,15 +52,20 @@ class AlphaSearch(SparseLinearModel):
     def _score_path(self, coefs: Array, intercepts: Array, X: Any, y: Array, weight: Any) -> Array:
         """The score, the higher the better, for each alpha; coefs are (n_alphas, n_problems, n_features)."""
 
-    def _search(self, X: Any, y: Array, sample_weight: Any) -> Array:
+    def _search(self, X: Any, y: Array, sample_weight: Any) -> Array | None:
         """Choose ``alpha_`` and ``l2_weight_``, fit with them, and return the scores.
 
-        They are (n_alphas, n_folds), or (n_l2_weights, n_alphas, n_folds) where ``l2_weight`` is a list.
+        They are (n_alphas, n_folds), or (n_l2_weights, n_alphas, n_folds) where ``l2_weight`` is a list. A
+        criterion needs no folds: it is kept with the degrees of freedom, and None is returned.
         """
+        for name in ("mse_path_", "scores_", "criterion_path_", "df_path_"):
+            self.__dict__.pop(name, None)  # of a fit with another selection or scoring
         self._check_numbers()
-        check_word(self.selection, "selection", "min", "1se")
+        check_word(self.selection, "selection", "min", "1se", *CRITERIA)
         check_scorer(self)
-        problems, data, folds = self._problems(X, y, sample_weight), (X, y, sample_weight), self._folds(X, y)
+        by_criterion = self.selection in CRITERIA
+        folds = [] if by_criterion else self._folds(X, y)
+        problems, data = self._problems(X, y, sample_weight), (X, y, sample_weight)
         parts = [self._with_l2_weight(weight) for weight in self._l2_weights()]
         grids = np.stack([part._grid(problems) for part in parts])
         found = [part._scores(problems, data, folds, alphas) for part, alphas in zip(parts, grids, strict=True)]
@@ -70,6 +77,12 @@ class AlphaSearch(SparseLinearModel):
         self.alphas_ = follow(grids if several and automatic else grids[0], X)
         # From zero, as a plain fit at this alpha would be, so that the result does not depend on the grid.
         self._fit_problems(problems, self.alpha_)
+        if by_criterion:
+            freedoms = np.stack([part.df_path_ for part in parts])
+            self.criterion_path_, self.df_path_ = (
+                follow(values if several else values[0], X) for values in (-scores[..., 0], freedoms)
+            )
+            return None
         return follow(scores if several else scores[0], X)
 
     def _l2_weights(self) -> list[Any]:
@@ -117,6 +130,10 @@ class AlphaSearch(SparseLinearModel):
         self, problems: list[FitProblem], data: tuple[Any, ...], folds: list[Any], alphas: Array
     ) -> tuple[Array, list[Result]]:
         """The scores of each alpha and fold, and how the runs ended."""
+        if self.selection in CRITERIA:
+            runs = [self._solve(problem, alphas) for problem in problems]
+            values, self.df_path_ = judge(self, problems, runs, alphas, data[2])
+            return -values[:, None], [replace(run, x=None, history={}) for path in runs for run in path]
         if self._takes_columns(data[0], problems, alphas):
             return self._side_by_side(problems, data, folds, alphas)
         return self._one_by_one(data, folds, alphas)
@@ -129,6 +146,9 @@ class AlphaSearch(SparseLinearModel):
             "shared_support": any(problem.n_targets for problem in problems),
             "such a loss": any(type(problem.loss) not in SIDE_BY_SIDE for problem in problems),
             "an alpha of 0": alphas[-1] == 0,
+            "groups": self.groups is not None,
+            "bounds": self.bounds is not None,
+            "relax": self.relax,
         }
         named = " and ".join(name for name, there in obstacles.items() if there)
         if self.together and named:
@@ -170,7 +190,7 @@ def _fold(
     problems = model._problems(*(_rows(values, train) for values in (X, y, sample_weight)))
     runs = [model._solve(problem, alphas) for problem in problems]
     pairs = [
-        [problem.coefficients(result.x) for result in results]
+        [problem.coefficients(model._final(problem, result.x)) for result in results]
         for problem, results in zip(problems, runs, strict=True)
     ]
     xp = namespace(pairs[0][0][0])

@@ -18,22 +18,23 @@ from ell12.backend import (
     all_finite,
     as_numpy,
     indices_like,
-    like,
     namespace,
     refuse_gradient,
     refuse_masked,
     square_fits,
 )
 from ell12.checks import check_entries, check_flags, check_l2_weight, check_scalars, naming
-from ell12.linear_model.arrays import check_follows, floating_dtypes, follow, linear_functions, passes
+from ell12.linear_model.arrays import check_follows, floating_dtypes, follow, linear_functions
 from ell12.linear_model.chunked import check_in_memory
 from ell12.linear_model.partial import Descents
 from ell12.linear_model.problems import FitProblem
+from ell12.linear_model.relaxing import no_refit, refit
+from ell12.linear_model.restrictions import penalty_of, penalty_options
 from ell12.losses import LinearLoss
 from ell12.minimization import Result, Status
 from ell12.minimization.progress import progress_lines
 from ell12.operators import stored
-from ell12.path import alpha_max, l12_penalty, solution_path
+from ell12.path import alpha_max, limits, solution_path
 from ell12.protocols import Array, DataUnavailable
 
 
@@ -48,6 +49,9 @@ class SparseLinearModel(BaseEstimator, ABC):
     fit_intercept: bool
     positive: bool
     penalty_factors: Any
+    bounds: Any
+    groups: Any
+    relax: bool
     warm_start: bool
     tol: float
     max_iter: int
@@ -121,7 +125,7 @@ class SparseLinearModel(BaseEstimator, ABC):
             check_l2_weight(weight)
         check_scalars(ridge=self.ridge)
         check_scalars(infinite=True, tol=self.tol)
-        check_flags(verbose=0 if self.verbose is None else self.verbose)
+        check_flags(verbose=0 if self.verbose is None else self.verbose, relax=self.relax)
 
     def _l2_weights(self) -> list[Any]:
         """All the weights of the subtracted norm that are to be tried."""
@@ -137,16 +141,7 @@ class SparseLinearModel(BaseEstimator, ABC):
         return sample_weight
 
     def _penalty_options(self) -> dict[str, Any]:
-        options = {"weights": None, "nonnegative": self.positive, "ridge": self.ridge}
-        if self.penalty_factors is None:
-            return options
-        factors = np.asarray(self.penalty_factors)
-        if factors.shape != (self.n_features_in_,):
-            wanted = f"({self.n_features_in_},), one number for each feature"
-            raise ValueError(f"penalty_factors must have shape {wanted}; got {factors.shape}")
-        if factors.dtype.kind not in "biuf" or not factors.min() >= 0:
-            raise ValueError("penalty_factors must hold numbers >= 0 only")
-        return options | {"weights": factors}
+        return penalty_options(self)
 
     def _alpha_max(self, problems: list[FitProblem]) -> float:
         options = self._penalty_options()
@@ -154,10 +149,7 @@ class SparseLinearModel(BaseEstimator, ABC):
 
     def _penalty(self, problem: FitProblem) -> Any:
         """The penalty of a problem at a strength of 1."""
-        options = problem.structure(self._penalty_options()) | {"rows": problem.n_targets > 0}
-        if options["weights"] is not None and passes(problem.means):
-            options["weights"] = like(options["weights"], problem.means)  # sent once, not at every step
-        return l12_penalty(1.0, self._l2_weight, **options)
+        return penalty_of(self, self._l2_weight, problem)
 
     def _solve(self, problem: FitProblem, alphas: Any, x0: Array | None = None, **options: Any) -> list[Result]:
         """A result for each alpha, warm-started."""
@@ -229,13 +221,27 @@ class SparseLinearModel(BaseEstimator, ABC):
     ) -> None:
         """Take the stochastic steps of a chunk, and keep where they lead."""
         self._check_numbers()
+        if self.relax:
+            raise ValueError("relax=True needs all rows at once; stochastic steps over chunks do not have them")
         descents.add(kind, X, targets, sample_weight, self.fit_intercept, self._penalty, self.alpha)
         self.coef_, self.intercept_ = descents.coefficients()
         self.n_iter_ = np.array([part.n_steps for part in descents.parts])
         self.result_ = [None] * len(descents.parts)
 
+    def _final(self, problem: FitProblem, x: Array, *, warn: bool = False) -> Array:
+        """The solution itself or, with ``relax``, the refit on its support where there is one."""
+        if not self.relax:
+            return x
+        found = refit(problem, x, **limits(self.bounds, self.positive, self.n_features_in_))
+        if found is None and warn:
+            warnings.warn(no_refit(problem, x), ConvergenceWarning, stacklevel=5)
+        return x if found is None else found
+
     def _keep(self, problems: list[FitProblem], results: list[Result]) -> None:
-        pairs = [problem.coefficients(result.x) for problem, result in zip(problems, results, strict=True)]
+        pairs = [
+            problem.coefficients(self._final(problem, result.x, warn=True))
+            for problem, result in zip(problems, results, strict=True)
+        ]
         xp = namespace(pairs[0][0])
         self.coef_ = xp.concat([coef for coef, _ in pairs])
         self.intercept_ = xp.astype(xp.concat([intercept for _, intercept in pairs]), self.coef_.dtype)

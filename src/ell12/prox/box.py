@@ -73,7 +73,8 @@ def _signs(z: Array, lower: Any, upper: Any) -> tuple[Any, Array, Array]:
 def _grown(s: Array, v: Array, u: Array, T: float) -> Array:
     """The solution without signs."""
     xp = namespace(s)
-    scale = max(float(xp.max(s)), T)  # so that no square overflows or underflows
+    # So that no square overflows or underflows; a power of 2, by which a bound is not rounded.
+    scale = 2.0 ** (math.frexp(max(float(xp.max(s)), T))[1] - 1)
     s, v, u, T = s / scale, v / scale, u / scale, T / scale
     filled = xp.where(s > 0, u, 0)
     if float(xp.sum(filled * filled)) > T * T:

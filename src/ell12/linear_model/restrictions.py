@@ -1,0 +1,57 @@
+"""What the parameters of an estimator ask of its penalty: factors, signs, bounds, groups, a ridge."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ell12.backend import like, refuse_masked
+from ell12.linear_model.arrays import passes
+from ell12.path import l12_penalty, limits
+from ell12.protocols import Array
+
+
+def penalty_options(model: Any) -> dict[str, Any]:
+    """The options of a model's penalty, for `ell12.path.l12_penalty`; checked."""
+    size, each = model.n_features_in_, "feature"
+    options = {"weights": None, "ridge": model.ridge} | limits(model.bounds, model.positive, size)
+    if model.groups is not None:
+        if model.positive or model.bounds is not None:
+            raise ValueError("groups takes neither positive=True nor bounds")
+        options["groups"] = group_numbers(model.groups, size)
+        size, each = int(options["groups"].max()) + 1, "group"
+    if model.penalty_factors is None:
+        return options
+    factors = np.asarray(model.penalty_factors)
+    if factors.shape != (size,):
+        wanted = f"({size},), one number for each {each}"
+        raise ValueError(f"penalty_factors must have shape {wanted}; got {factors.shape}")
+    if factors.dtype.kind not in "biuf" or not factors.min() >= 0:
+        raise ValueError("penalty_factors must hold numbers >= 0 only")
+    return options | {"weights": factors}
+
+
+def penalty_of(model: Any, l2_weight: float, problem: Any) -> Any:
+    """The penalty of a problem at a strength of 1, its arrays where the problem's are."""
+    options = penalty_options(model)
+    if problem.n_targets > 0 and ("groups" in options or "bounds" in options):
+        raise ValueError("shared_support=True takes neither groups nor bounds")
+    if passes(problem.means):  # sent once, not at every step
+        if options["weights"] is not None:
+            options["weights"] = like(options["weights"], problem.means)
+        if "bounds" in options:
+            options["bounds"] = options["bounds"].sent_to(problem.means)
+    return l12_penalty(1.0, l2_weight, intercept=problem.constant != 0, rows=problem.n_targets > 0, **options)
+
+
+def group_numbers(groups: Any, size: int) -> Array:
+    """The number of each feature's group, in the order of the sorted labels."""
+    refuse_masked(groups, "groups")
+    labels = np.asarray(groups)
+    if labels.shape != (size,):
+        raise ValueError(f"groups must have shape ({size},), one label for each feature; got {labels.shape}")
+    try:
+        return np.unique(labels, return_inverse=True)[1]
+    except TypeError as error:
+        raise ValueError(f"groups must hold labels that can be sorted: {error}") from error
