@@ -10,7 +10,7 @@ from ell12.backend import as_numpy, like, max_abs, namespace, precision, take
 from ell12.linear_model.problems import FitProblem
 from ell12.minimization import minimize
 from ell12.path import l12_penalty
-from ell12.protocols import Array
+from ell12.protocols import Array, Point
 
 # The Hessian of a refit, its diagonal at the penalised solution scaled to 1, must have eigenvalues above this
 # power of the precision. Below it the columns are dependent up to rounding, or the curvature has vanished on the
@@ -18,7 +18,9 @@ from ell12.protocols import Array
 LEAST_EIGENVALUE = 0.5
 # A refit ends at a gradient this power of the precision times the first one, as those that begin a path do.
 ACCURACY = 0.625
-REFIT_STEPS = 1000  # A refit takes this number of iterations at the most; Newton's method needs some ten.
+# Newton's method takes this number of steps at the most, each halved as often at the most; some ten are enough
+# where there is a solution. With signs or bounds to keep, a solver takes this number of iterations at the most.
+NEWTON_STEPS, REFIT_STEPS = 50, 1000
 
 
 def refit(problem: FitProblem, x: Array, nonnegative: bool = False, bounds: Any = None) -> Array | None:
@@ -36,26 +38,45 @@ def refit(problem: FitProblem, x: Array, nonnegative: bool = False, bounds: Any 
     columns = support(problem, x)
     if columns.size == 0:
         return x
-    loss, every = problem.loss.restrict(columns), np.arange(columns.size)
+    loss = problem.loss.restrict(columns)
     point = loss.point(take(x, columns, 0))
-    hessian = _matrix(loss.hessian(point, every))
-    unit = 1 / np.sqrt(np.where(np.diagonal(hessian) > 0, np.diagonal(hessian), 1))
-    if not _is_positive(hessian, unit, x):
-        return None
-    if loss.is_quadratic and not nonnegative and bounds is None:
-        step = np.linalg.solve(unit[:, None] * hessian * unit, (unit * _matrix(loss.gradient(point)).T).T)
-        return _scattered(point.x - like((unit * step.T).T, point.x), columns, x)
+    unit = _units(loss, point)
+    enough = precision(x) ** ACCURACY * max_abs(loss.gradient(loss.point(loss.start())))
     kept = columns[: columns.size - bool(problem.constant)]
-    limits: dict[str, Any] = {}
-    if kept.size > 0:  # else there is but an intercept, which is not bounded
-        limits = {"nonnegative": nonnegative, "bounds": None if bounds is None else bounds.restrict(kept)}
-        limits["intercept"] = bool(problem.constant)
-    size = max_abs(loss.gradient(loss.point(loss.start())))
-    penalty, tol = l12_penalty(0.0, **limits), precision(x) ** ACCURACY * size
-    result = minimize(loss, penalty, point.x, tol=tol, max_iter=REFIT_STEPS)
-    if not (result.converged and _is_positive(_matrix(loss.hessian(loss.point(result.x), every)), unit, x)):
+    if kept.size == 0 or not (nonnegative or bounds is not None):
+        found = _newton(loss, point, unit, enough)
+    else:
+        limits: dict[str, Any] = {"nonnegative": nonnegative, "bounds": None if bounds is None else bounds.restrict(kept)}
+        penalty = l12_penalty(0.0, intercept=bool(problem.constant), **limits)
+        found = _within_limits(loss, penalty, point, unit, enough)
+    return None if found is None else _scattered(found, columns, x)
+
+
+def _newton(loss: Any, point: Point, unit: Array, enough: float) -> Array | None:
+    """The minimiser of a loss by Newton's method with halved steps."""
+    for _ in range(NEWTON_STEPS):
+        gradient = loss.gradient(point)
+        scaled = _scaled_hessian(loss, point, unit)
+        if not _is_positive(scaled, gradient):
+            return None
+        step = (unit * np.linalg.solve(scaled, (unit * _matrix(gradient).T).T).T).T
+        move = loss.point(like(-step, point.x))
+        value, size = loss.value(point), 1.0
+        while not loss.value(point + size * move) <= value and size > 0.5**NEWTON_STEPS:
+            size *= 0.5
+        last, point = max_abs(gradient) <= enough or loss.is_quadratic, point + size * move
+        if last:
+            return point.x
+    return None
+
+
+def _within_limits(loss: Any, penalty: Any, point: Point, unit: Array, enough: float) -> Array | None:
+    """The same with signs or bounds, which the penalty of strength 0 keeps."""
+    if not _is_positive(_scaled_hessian(loss, point, unit), point.x):
         return None
-    return _scattered(result.x, columns, x)
+    result = minimize(loss, penalty, point.x, tol=enough, max_iter=REFIT_STEPS)
+    there = result.converged and _is_positive(_scaled_hessian(loss, loss.point(result.x), unit), point.x)
+    return result.x if there else None
 
 
 def support(problem: FitProblem, x: Array) -> Array:
@@ -67,9 +88,18 @@ def support(problem: FitProblem, x: Array) -> Array:
     return np.flatnonzero(used)
 
 
-def _is_positive(hessian: Array, unit: Array, x: Array) -> bool:
-    """Whether the Hessian, in units of its diagonal, is positive definite beyond rounding."""
-    scaled = unit[:, None] * hessian * unit
+def _units(loss: Any, point: Point) -> Array:
+    """The steps in which all second derivatives at a point are 1."""
+    diagonal = np.diagonal(_matrix(loss.hessian(point, np.arange(point.x.shape[0]))))
+    return 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1))
+
+
+def _scaled_hessian(loss: Any, point: Point, unit: Array) -> Array:
+    return unit[:, None] * _matrix(loss.hessian(point, np.arange(unit.size))) * unit
+
+
+def _is_positive(scaled: Array, x: Array) -> bool:
+    """Whether a Hessian, in units of its first diagonal, is positive definite beyond rounding."""
     least = precision(x) ** LEAST_EIGENVALUE
     return bool(np.isfinite(scaled).all()) and float(np.linalg.eigvalsh(scaled)[0]) > least
 

@@ -17,7 +17,7 @@ from ell12.operators import as_operator, output_shape
 from ell12.path.followed import follower_of
 from ell12.path.side_by_side import columns_penalty, solve_side_by_side
 from ell12.path.strengths import alpha_grid, alpha_max, falling, grid_size, one_sparse_fit, vanishing_strength
-from ell12.path.structure import l12_penalty
+from ell12.path.structure import l12_penalty, limits
 from ell12.protocols import Array, ScalablePenalty, Solver, missing, session_of
 
 
@@ -128,6 +128,7 @@ def l12_path(
     l2_weight: float = 1.0,
     weights: Any = None,
     nonnegative: bool = False,
+    bounds: Any = None,
     ridge: float = 0.0,
     sample_weight: Any = None,
     warm_start: bool = True,
@@ -153,6 +154,8 @@ def l12_path(
         Weight of the subtracted norm, from 0 to 1.
     weights, nonnegative, ridge
         As in `ell12.L12`.
+    bounds : (lower, upper), optional
+        As in `ell12.BoundedL12`.
     sample_weight : array of shape (n,), optional
         Weights of the squares, whose sum then stands for n.
     warm_start : bool
@@ -206,14 +209,16 @@ def l12_path(
         raise ValueError(f"X and y must have as many rows, got shapes {tuple(X.shape)} and {tuple(y.shape)}")
     check_entries(y, "y")
     loss = squared_loss(X, y, sample_weight)
-    x0, options = None, {"weights": weights, "nonnegative": nonnegative, "ridge": ridge}
+    x0, options = None, {"weights": weights, "ridge": ridge} | limits(bounds, nonnegative, loss.start().shape[0])
     size = grid_size(alphas, n_alphas)
     if size is not None:
         alphas = alpha_grid(alpha_max(loss, l2_weight, **options), size, eps)
         if l2_weight >= 1 and warm_start:
             x0 = one_sparse_fit(loss, **options | {"ridge": alphas[0] * ridge})
     alphas = falling(alphas)
-    plain = solver is None and alphas[-1] > 0
+    plain = solver is None and alphas[-1] > 0 and bounds is None
+    if together and bounds is not None:
+        raise ValueError("together=True solves without bounds; give together=False")
     if together or (together is None and plain and on_accelerator(loss.A)):
         return alphas, *_side_by_side(loss, alphas, l2_weight, tol, max_iter, **options)
     results = solution_path(

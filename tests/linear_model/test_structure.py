@@ -1,0 +1,316 @@
+"""Bounds, groups, refits and criteria in the estimators, by scipy, scikit-learn and methods written out here."""
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse
+from scipy.optimize import lsq_linear, nnls
+from scipy.optimize import minimize as scipy_minimize
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.utils.estimator_checks import check_estimator
+
+from ell12 import L12Classifier, L12ClassifierCV, L12Regressor, L12RegressorCV, l12_path
+
+RANDOM = np.random.default_rng(7)
+X = RANDOM.standard_normal((60, 12)) + 1
+Y = X[:, :5] @ [3, -2, 1, 0.5, -1] + 0.5 * RANDOM.standard_normal(60)
+LABELS = Y + 2 * RANDOM.standard_normal(60) > Y.mean()
+WEIGHT = RANDOM.integers(1, 4, 60)
+LOWER = np.r_[-1.0, -1, 0, -np.inf, -0.2, np.zeros(3), np.full(4, -np.inf)]
+UPPER = np.r_[1.0, 0, 0.5, np.inf, 0.1, np.zeros(3), np.full(4, np.inf)]
+GROUPS = np.array(list("aabbbccdddde"))
+
+
+def bounded_by_scipy(value_and_slope, alpha):
+    """The minimum with an l1 norm, an intercept and bounds, in positive and negative parts."""
+
+    def objective(parts):
+        value, slope = value_and_slope(X @ (parts[:12] - parts[12:24]) + parts[24])
+        gradient = X.T @ slope
+        return value + alpha * parts[:24].sum(), np.r_[gradient + alpha, alpha - gradient, slope.sum()]
+
+    sides = [(0, u) for u in UPPER] + [(0, -u) for u in LOWER] + [(None, None)]
+    options = {"ftol": 1e-16, "gtol": 1e-10, "maxiter": 10_000, "maxfun": 10_000}
+    run = scipy_minimize(objective, np.zeros(25), jac=True, bounds=sides, options=options)
+    return run.x[:12] - run.x[12:24], run.x[24]
+
+
+def test_a_bounded_lasso_is_scipys():
+    found = L12Regressor(0.1, l2_weight=0, bounds=(LOWER, UPPER), tol=1e-9).fit(X, Y, WEIGHT)
+    w = WEIGHT / WEIGHT.sum()
+    coef, intercept = bounded_by_scipy(lambda p: (0.5 * w @ (p - Y) ** 2, w * (p - Y)), 0.1)
+    np.testing.assert_allclose(found.coef_, coef, atol=1e-5)
+    np.testing.assert_allclose(found.intercept_, intercept, atol=1e-4)
+
+
+def test_a_bounded_logistic_regression_is_scipys():
+    found = L12Classifier(0.02, l2_weight=0, bounds=(LOWER, UPPER), tol=1e-8).fit(X, LABELS)
+    s = np.where(LABELS, 1.0, -1.0)
+    coef, intercept = bounded_by_scipy(
+        lambda p: (np.logaddexp(0, -s * p).mean(), -s / (1 + np.exp(s * p)) / 60), 0.02
+    )
+    np.testing.assert_allclose(found.coef_[0], coef, atol=1e-4)
+    np.testing.assert_allclose(found.intercept_[0], intercept, atol=1e-3)
+
+
+def test_without_a_penalty_bounds_are_those_of_lsq_linear():
+    found = L12Regressor(0.0, bounds=(-0.5, 0.7), tol=1e-9).fit(X, Y)
+    centred = X - X.mean(axis=0), Y - Y.mean()
+    np.testing.assert_allclose(found.coef_, lsq_linear(*centred, (-0.5, 0.7), tol=1e-14).x, atol=1e-6)
+
+
+def test_bounds_of_one_sign_are_positive_and_others_are_columns_turned_round():
+    positive = L12Regressor(0.1, positive=True).fit(X, Y)
+    np.testing.assert_array_equal(L12Regressor(0.1, bounds=(0, np.inf)).fit(X, Y).coef_, positive.coef_)
+    turn = np.where(np.arange(12) % 2, -1.0, 1.0)
+    signs = np.where(turn < 0, -np.inf, 0), np.where(turn > 0, np.inf, 0)
+    turned = L12Regressor(0.1, positive=True, tol=1e-8).fit(X * turn, Y)
+    found = L12Regressor(0.1, bounds=signs, tol=1e-8).fit(X, Y)
+    np.testing.assert_allclose(found.coef_, turn * turned.coef_, atol=1e-7)
+
+
+def test_positive_raises_lower_bounds_to_zero():
+    both = L12Regressor(0.05, positive=True, bounds=(-1, 1.5)).fit(X, Y)
+    np.testing.assert_array_equal(both.coef_, L12Regressor(0.05, bounds=(0, 1.5)).fit(X, Y).coef_)
+
+
+@pytest.mark.parametrize("options", [{"bounds": (LOWER, UPPER)}, {"groups": GROUPS}, {"relax": True}])
+@pytest.mark.parametrize("kind", [L12RegressorCV, L12ClassifierCV])
+def test_cross_validation_takes_sparse_columns_and_weights(kind, options):
+    y = Y if kind is L12RegressorCV else LABELS
+    model = kind(n_alphas=4, eps=0.1, cv=2, tol=1e-7, **options)
+    dense = clone(model).fit(X, y, WEIGHT)
+    sparse = clone(model).fit(scipy.sparse.csc_array(X), y, WEIGHT)
+    assert dense.alpha_ == pytest.approx(sparse.alpha_, rel=1e-6)
+    np.testing.assert_allclose(sparse.coef_, dense.coef_, atol=1e-4)
+    if "bounds" in options:
+        assert np.all((dense.coef_ >= LOWER) & (dense.coef_ <= UPPER))
+    if "groups" in options:
+        for label in "abcde":
+            assert np.unique(np.atleast_2d(dense.coef_)[:, label == GROUPS] != 0).size == 1
+    single = clone(model).set_params(tol=1e-3).fit(X.astype(np.float32), y)
+    assert single.coef_.dtype == np.float32
+
+
+def test_paths_take_bounds():
+    _, coefs, results = l12_path(X, Y, n_alphas=5, eps=0.1, bounds=(LOWER, UPPER))
+    assert all(result.converged for result in results)
+    assert np.all((coefs >= LOWER[:, None]) & (coefs <= UPPER[:, None]))
+    assert np.any(coefs[:, -1] == UPPER)
+    with pytest.raises(ValueError, match="bounds"):
+        l12_path(X, Y, bounds=(LOWER, UPPER), together=True)
+
+
+# Groups
+
+
+def group_lasso(alpha, factors):
+    """The group lasso of centred columns, by proximal steps written out."""
+    A, b = X - X.mean(axis=0), Y - Y.mean()
+    labels = np.unique(GROUPS, return_inverse=True)[1]
+    step, x = 60 / np.linalg.norm(A, 2) ** 2, np.zeros(12)
+    for _ in range(3000):
+        x = x - step * A.T @ (A @ x - b) / 60
+        for g, factor in enumerate(factors):
+            size = np.linalg.norm(x[labels == g])
+            x[labels == g] *= max(1 - step * alpha * factor / size, 0) if size > 0 else 0
+    return x
+
+
+@pytest.mark.parametrize("factors", [np.ones(5), np.sqrt([2, 3, 2, 4, 1]), np.array([0.0, 1, 1, 2, 1])])
+def test_without_a_subtracted_norm_groups_are_the_group_lasso(factors):
+    found = L12Regressor(0.5, l2_weight=0, groups=GROUPS, penalty_factors=factors, tol=1e-10).fit(X, Y)
+    np.testing.assert_allclose(found.coef_, group_lasso(0.5, factors), atol=1e-7)
+    if factors[1] == 1 and factors[0] == 1:
+        plain = L12Regressor(0.5, l2_weight=0, groups=GROUPS, tol=1e-10).fit(X, Y)
+        np.testing.assert_allclose(plain.coef_, found.coef_, atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", [L12Regressor, L12Classifier])
+def test_groups_of_one_feature_are_features(kind):
+    y = Y if kind is L12Regressor else LABELS
+    options = {"alpha": 0.05, "l2_weight": 0.5, "tol": 1e-8, "ridge": 0.1}
+    order = np.array(list("lkjihgfedcba"))
+    np.testing.assert_allclose(
+        kind(groups=order, **options).fit(X, y).coef_, kind(**options).fit(X, y).coef_, atol=1e-5
+    )
+
+
+def test_at_l2_weight_one_the_path_of_a_search_begins_with_one_group():
+    model = L12RegressorCV(groups=GROUPS, n_alphas=3, cv=2).fit(X, Y)
+    first = L12Regressor(1.0001 * model.alphas_[0], groups=GROUPS).fit(X, Y)
+    assert np.unique(GROUPS[first.coef_ != 0]).size == 1
+
+
+# Refits
+
+
+def least_squares(columns, weight=None):
+    root = np.ones(60) if weight is None else np.sqrt(weight)
+    design = np.c_[X[:, columns], np.ones(60)]
+    found = np.linalg.lstsq(root[:, None] * design, root * Y, rcond=None)[0]
+    return found[:-1], found[-1]
+
+
+@pytest.mark.parametrize("options", [{}, {"groups": GROUPS}, {"l2_weight": 0.0}])
+def test_a_refit_is_least_squares_on_the_support(options):
+    penalised = L12Regressor(0.3, **options).fit(X, Y, WEIGHT)
+    refitted = L12Regressor(0.3, relax=True, **options).fit(X, Y, WEIGHT)
+    support = np.flatnonzero(penalised.coef_)
+    coef, intercept = least_squares(support, WEIGHT)
+    np.testing.assert_allclose(refitted.coef_[support], coef, rtol=1e-8)
+    np.testing.assert_allclose(refitted.intercept_, intercept, rtol=1e-8)
+    assert np.count_nonzero(refitted.coef_) == support.size < 12
+    np.testing.assert_array_equal(refitted.result_.x, penalised.coef_)
+
+
+def test_a_refit_keeps_signs_and_bounds():
+    found = L12Regressor(0.3, positive=True, relax=True).fit(X, Y)
+    support = np.flatnonzero(found.result_.x)
+    expected = nnls((X - X.mean(axis=0))[:, support], Y - Y.mean())[0]
+    np.testing.assert_allclose(found.coef_[support], expected, atol=1e-7)
+    bounded = L12Regressor(0.1, bounds=(-1, 1.2), relax=True).fit(X, Y)
+    support = np.flatnonzero(bounded.result_.x)
+    expected = lsq_linear((X - X.mean(axis=0))[:, support], Y - Y.mean(), (-1, 1.2), tol=1e-14).x
+    np.testing.assert_allclose(bounded.coef_[support], expected, atol=1e-6)
+
+
+def test_a_refit_of_classes_is_logistic_regression_on_the_support():
+    found = L12Classifier(0.08, relax=True).fit(X, LABELS)
+    support = np.flatnonzero(found.coef_[0])
+    expected = LogisticRegression(C=np.inf, tol=1e-10, max_iter=10_000).fit(X[:, support], LABELS)
+    assert 0 < support.size < 12
+    np.testing.assert_allclose(found.coef_[0, support], expected.coef_[0], rtol=1e-4)
+    np.testing.assert_allclose(found.intercept_, expected.intercept_, rtol=1e-4)
+
+
+def test_a_refit_of_several_targets_takes_the_support_they_share():
+    both = np.c_[Y, X[:, 1] + 0.1 * Y]
+    found = L12Regressor(0.5, shared_support=True, relax=True).fit(X, both)
+    support = np.flatnonzero(found.coef_[0])
+    for target, coef in zip(both.T, found.coef_, strict=True):
+        design = np.c_[X[:, support], np.ones(60)]
+        np.testing.assert_allclose(coef[support], np.linalg.lstsq(design, target, rcond=None)[0][:-1], rtol=1e-8)
+
+
+@pytest.mark.parametrize("case", ["separable", "dependent", "wide"])
+def test_where_there_is_no_refit_a_warning_says_so_and_the_penalised_fit_stays(case):
+    if case == "separable":
+        data, model = (X, X[:, 0] > 1), L12Classifier(0.02)
+    elif case == "dependent":
+        data, model = (np.c_[X, X[:, 0]], Y), L12Regressor(0.05, ridge=0.5, l2_weight=0)
+    else:
+        wide = RANDOM.standard_normal((8, 40))
+        data, model = (wide, wide[:, 0]), L12Regressor(1e-3, ridge=1, l2_weight=0)
+    with pytest.warns(ConvergenceWarning, match="no unique finite coefficients"):
+        found = clone(model).set_params(relax=True).fit(*data)
+    np.testing.assert_array_equal(found.coef_, model.fit(*data).coef_)
+
+
+def test_cross_validation_judges_the_refitted_coefficients():
+    folds = [(np.arange(40), np.arange(40, 60)), (np.arange(20, 60), np.arange(20))]
+    model = L12RegressorCV(relax=True, alphas=[0.3, 0.1], cv=folds).fit(X, Y)
+    for k, (train, test) in enumerate(folds):
+        one = L12Regressor(0.3, relax=True).fit(X[train], Y[train])
+        np.testing.assert_allclose(model.mse_path_[0, k], np.mean((one.predict(X[test]) - Y[test]) ** 2))
+    plain = L12RegressorCV(alphas=[0.3, 0.1], cv=folds).fit(X, Y)
+    assert np.all(model.mse_path_ != plain.mse_path_)
+
+
+# Criteria
+
+
+def test_criteria_are_written_out_along_the_path():
+    alphas = [1.0, 0.5, 0.2, 0.1]
+    for name, each in (("aic", 2.0), ("bic", np.log(60)), ("ebic", np.log(60))):
+        model = L12RegressorCV(l2_weight=0, alphas=alphas, selection=name).fit(X, Y)
+        for k, alpha in enumerate(alphas):
+            one = L12Regressor(alpha, l2_weight=0).fit(X, Y)
+            size = np.count_nonzero(one.coef_)
+            models = 2 * np.log(np.prod([(12 - i) / (i + 1) for i in range(size)])) if name == "ebic" else 0
+            expected = 60 * np.log(np.mean((one.predict(X) - Y) ** 2)) + each * (size + 1) + models
+            assert model.df_path_[k] == size + 1
+            np.testing.assert_allclose(model.criterion_path_[k], expected, rtol=1e-3)
+        assert model.alpha_ == alphas[np.argmin(model.criterion_path_)]
+        assert not hasattr(model, "mse_path_")
+    assert model.set_params(selection="min").fit(X, Y).mse_path_.shape == (4, 5)
+    assert not hasattr(model, "df_path_")
+
+
+def test_criteria_of_classes_sum_over_the_classes():
+    y = np.digitize(Y, [-1, 3])
+    model = L12ClassifierCV(alphas=[0.1, 0.05], selection="bic").fit(X, y)
+    expected = 0.0
+    for k in range(3):
+        one = L12Classifier(0.1).fit(X, y == k)
+        s = np.where(y == k, 1, -1)
+        expected += 2 * np.sum(np.logaddexp(0, -s * one.decision_function(X)))
+    expected += np.log(60) * model.df_path_[0]
+    np.testing.assert_allclose(model.criterion_path_[0], expected, rtol=1e-4)
+
+
+def test_a_criterion_counts_refitted_features_and_not_those_at_a_bound():
+    relaxed = L12RegressorCV(relax=True, alphas=[0.3], selection="bic").fit(X, Y)
+    assert relaxed.df_path_[0] == np.count_nonzero(relaxed.coef_) + 1
+    bounded = L12RegressorCV(l2_weight=0, bounds=(-0.5, 1), alphas=[0.1], selection="bic").fit(X, Y)
+    inside = np.sum((bounded.coef_ != 0) & (bounded.coef_ > -0.5) & (bounded.coef_ < 1))
+    assert np.any(bounded.coef_ == 1)
+    assert bounded.df_path_[0] == inside + 1
+
+
+def test_a_criterion_does_not_fall_for_a_saturated_fit():
+    wide = RANDOM.standard_normal((40, 200))
+    y = wide[:, :3] @ [2, -2, 1.5] + 0.3 * RANDOM.standard_normal(40)
+    model = L12RegressorCV(selection="bic", n_alphas=30).fit(wide, y)
+    assert {0, 1, 2} <= set(np.flatnonzero(model.coef_))
+    assert np.count_nonzero(model.coef_) < 15
+    several = L12RegressorCV(selection="ebic", n_alphas=10, l2_weight=[0.5, 1.0]).fit(wide, y)
+    assert several.criterion_path_.shape == several.df_path_.shape == (2, 10)
+
+
+# Errors, and scikit-learn's checks
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (L12Regressor(bounds=(1, 2)), "bounds"),
+        (L12Regressor(bounds=(np.zeros(3), 1)), "bounds"),
+        (L12Regressor(groups=[0, 1]), "groups"),
+        (L12Regressor(groups=GROUPS, positive=True), "groups"),
+        (L12Regressor(groups=GROUPS, bounds=(-1, 1)), "groups"),
+        (L12Regressor(groups=GROUPS, penalty_factors=np.ones(12)), "one number for each group"),
+        (L12Regressor(relax="yes"), "relax"),
+        (L12RegressorCV(selection="cp"), "selection"),
+        (L12RegressorCV(groups=GROUPS, together=True), "groups"),
+    ],
+)
+def test_options_of_a_wrong_kind_are_refused_by_name(model, message):
+    with pytest.raises(ValueError, match=message):
+        model.fit(X, Y)
+
+
+def test_a_shared_support_takes_neither_groups_nor_bounds():
+    for options in ({"groups": GROUPS}, {"bounds": (-1, 1)}):
+        with pytest.raises(ValueError, match="shared_support"):
+            L12Regressor(shared_support=True, **options).fit(X, np.c_[Y, Y])
+    with pytest.raises(ValueError, match="selection='bic'"):
+        L12RegressorCV(shared_support=True, selection="bic", alphas=[1.0]).fit(X, np.c_[Y, Y])
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        L12Regressor(0.1, bounds=(-50, 60), relax=True),
+        L12RegressorCV(selection="bic", n_alphas=5),
+        L12ClassifierCV(selection="ebic", n_alphas=5, relax=True),
+    ],
+    ids=["bounds and relax", "bic", "ebic and relax"],
+)
+def test_scikit_learns_checks_pass_with_these_options(model):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        check_estimator(model, on_skip=None)
