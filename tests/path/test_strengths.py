@@ -197,3 +197,19 @@ def test_the_penalty_of_a_path_is_l1_2_beside_a_free_intercept():
     assert l12_penalty(2.0, 0.5, weights=[1.0, 2.0], intercept=True).value(x) == pytest.approx(2 * (11 - 2.5))
     matrix = np.array([[3.0, 4.0], [0.0, 12.0]])
     assert l12_penalty(2.0, rows=True).value(matrix) == pytest.approx(2 * (17 - 13))
+
+
+def test_the_intercept_of_balanced_classes_takes_no_iterations(monkeypatch):
+    """It is zero, and what its gradient is there comes from rounding: no run can make that smaller."""
+    steps = []
+
+    def counting(*arguments, **options):
+        steps.append(minimize(*arguments, **options))
+        return steps[-1]
+
+    monkeypatch.setattr("ell12.path.strengths.minimize", counting)
+    random = np.random.default_rng(0)
+    X, signs = random.standard_normal((30, 3)), np.repeat([1.0, -1.0], 15)
+    A = np.c_[X, np.full(30, 0.1)]
+    alpha_max(LogisticLoss(A, random.permutation(signs), scale=1 / 30), 0.5, intercept=True)
+    assert sum(result.n_iter for result in steps) < 10

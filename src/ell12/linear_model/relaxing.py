@@ -46,7 +46,10 @@ def refit(problem: FitProblem, x: Array, nonnegative: bool = False, bounds: Any 
     if kept.size == 0 or not (nonnegative or bounds is not None):
         found = _newton(loss, point, unit, enough)
     else:
-        limits: dict[str, Any] = {"nonnegative": nonnegative, "bounds": None if bounds is None else bounds.restrict(kept)}
+        limits: dict[str, Any] = {
+            "nonnegative": nonnegative,
+            "bounds": None if bounds is None else bounds.restrict(kept),
+        }
         penalty = l12_penalty(0.0, intercept=bool(problem.constant), **limits)
         found = _within_limits(loss, penalty, point, unit, enough)
     return None if found is None else _scattered(found, columns, x)
