@@ -313,3 +313,12 @@ def test_scikit_learns_checks_pass_with_these_options(model):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         check_estimator(model, on_skip=None)
+
+
+def test_bounds_of_a_separating_feature_keep_its_coefficient_finite():
+    separable = X[:, 0] > 1
+    with pytest.warns(ConvergenceWarning, match="no finite minimiser"):
+        L12Classifier(0.1, l2_weight=1).fit(X, separable)
+    found = L12Classifier(0.1, l2_weight=1, bounds=(-3, 3)).fit(X, separable)
+    assert found.coef_[0, 0] == 3
+    assert found.result_[0].converged

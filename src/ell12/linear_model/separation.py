@@ -54,7 +54,7 @@ def within_bounds(coef: Array, bounds: Any) -> Array:
     """Which coefficients have no bound in the direction in which they are."""
     if bounds is None:
         return np.ones(coef.size, dtype=bool)
-    lower, upper = (as_numpy(bound) for bound in bounds)
+    lower, upper = as_numpy(bounds.lower), as_numpy(bounds.upper)
     return np.isinf(np.where(coef < 0, lower, upper))
 
 
