@@ -9,10 +9,18 @@ from scipy.optimize import lsq_linear, nnls
 from scipy.optimize import minimize as scipy_minimize
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, PoissonRegressor
 from sklearn.utils.estimator_checks import check_estimator
 
-from ell12 import L12Classifier, L12ClassifierCV, L12Regressor, L12RegressorCV, l12_path
+from ell12 import (
+    L12Classifier,
+    L12ClassifierCV,
+    L12CoxRegressor,
+    L12CoxRegressorCV,
+    L12Regressor,
+    L12RegressorCV,
+    l12_path,
+)
 
 RANDOM = np.random.default_rng(7)
 X = RANDOM.standard_normal((60, 12)) + 1
@@ -269,6 +277,55 @@ def test_a_criterion_does_not_fall_for_a_saturated_fit():
     assert np.count_nonzero(model.coef_) < 15
     several = L12RegressorCV(selection="ebic", n_alphas=10, l2_weight=[0.5, 1.0]).fit(wide, y)
     assert several.criterion_path_.shape == several.df_path_.shape == (2, 10)
+
+
+# Other losses
+
+
+def test_counts_and_survival_times_are_refitted_too():
+    counts = RANDOM.poisson(np.exp(0.3 * X[:, 0] - 0.2 * X[:, 1]))
+    found = L12Regressor(0.2, loss="poisson", relax=True, l2_weight=0.5).fit(X, counts)
+    support = np.flatnonzero(found.coef_)
+    expected = PoissonRegressor(alpha=0, tol=1e-10, max_iter=1000).fit(X[:, support], counts)
+    assert 0 < support.size < 12
+    np.testing.assert_allclose(found.coef_[support], expected.coef_, rtol=1e-4)
+    time = RANDOM.exponential(np.exp(-X[:, 2]))
+    survival = L12CoxRegressor(0.1, relax=True, groups=GROUPS).fit(X, time)
+    support = np.flatnonzero(survival.coef_)
+    assert np.array_equal(support, np.flatnonzero(np.isin(GROUPS, GROUPS[support])))
+    alone = L12CoxRegressor(0.0, tol=1e-9).fit(X[:, support], time)
+    np.testing.assert_allclose(survival.coef_[support], alone.coef_, rtol=1e-5)
+
+
+def test_a_criterion_takes_counts_survival_times_and_classes_at_once():
+    counts, time = RANDOM.poisson(np.exp(0.3 * X[:, 0])), RANDOM.exponential(np.exp(-X[:, 2]))
+    poisson = L12RegressorCV(loss="poisson", alphas=[0.3, 0.1], l2_weight=0, selection="aic").fit(X, counts)
+    one = L12Regressor(0.1, loss="poisson", l2_weight=0).fit(X, counts)
+    mean = one.predict(X)
+    expected = 2 * np.sum(mean - counts * np.log(mean)) + 2 * (np.count_nonzero(one.coef_) + 1)
+    first = L12Regressor(0.3, loss="poisson", l2_weight=0).fit(X, counts)
+    other = first.predict(X)
+    change = expected - 2 * np.sum(other - counts * np.log(other)) - 2 * (np.count_nonzero(first.coef_) + 1)
+    np.testing.assert_allclose(np.diff(poisson.criterion_path_)[0], change, atol=1e-3)
+    survival = L12CoxRegressorCV(alphas=[0.3, 0.1], selection="bic").fit(X, time)
+    assert np.isfinite(survival.criterion_path_).all()
+    classes = np.digitize(Y, [-1, 3])
+    softmax = L12ClassifierCV(multinomial=True, l2_weight=0, alphas=[0.1, 0.05], selection="bic").fit(X, classes)
+    last = L12Classifier(0.05, multinomial=True, l2_weight=0).fit(X, classes)
+    assert softmax.df_path_[1] == np.count_nonzero(last.coef_) + 2  # of three intercepts one is not needed
+
+
+def test_classes_at_once_take_bounds_and_groups():
+    classes = np.digitize(Y, [-1, 3])
+    found = L12Classifier(0.01, multinomial=True, bounds=(LOWER, UPPER)).fit(X, classes)
+    assert found.coef_.shape == (3, 12)
+    assert np.all((found.coef_ >= LOWER) & (found.coef_ <= UPPER))
+    assert np.any(found.coef_ == UPPER)
+    grouped = L12Classifier(0.05, multinomial=True, groups=GROUPS).fit(X, classes)
+    for row in grouped.coef_:
+        assert all(np.unique(row[label == GROUPS] != 0).size == 1 for label in "abcde")
+    with pytest.raises(ValueError, match="multinomial"):
+        L12Classifier(multinomial=True, relax=True).fit(X, classes)
 
 
 # Errors, and scikit-learn's checks

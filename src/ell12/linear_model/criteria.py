@@ -12,7 +12,6 @@ import math
 from typing import Any
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.special import gammaln
 
 from ell12.backend import as_numpy, precision
@@ -60,11 +59,12 @@ def degrees_of_freedom(loss: Any, penalty: Any, x: Array, columns: Array) -> flo
     own = np.asarray(as_numpy(penalty.curvature(x).matrix(columns)), dtype=np.float64)
     if not own.any():
         return float(np.linalg.matrix_rank(hessian, hermitian=True))
-    try:
-        factor = cho_factor(hessian + own, lower=True)
-    except LinAlgError:
+    values, vectors = np.linalg.eigh(hessian + own)
+    images = hessian @ vectors
+    flat = values <= values.size * np.finfo(float).eps * values[-1]
+    if np.any(flat & (np.abs(images).max(axis=0) > 1e-8 * values[-1])):  # else nothing changes along it
         return math.nan
-    return float(np.trace(cho_solve(factor, hessian)))
+    return float(np.sum((vectors * images).sum(axis=0)[~flat] / values[~flat]))
 
 
 def deviance(loss: Any, x: Array, n_samples: int) -> float:
@@ -105,19 +105,19 @@ def judge(
 ) -> tuple[Array, Array]:
     """The criterion of a model's selection and the degrees of freedom at each alpha, summed over the problems."""
     if any(problem.n_targets for problem in problems):
-        raise ValueError(f"selection={model.selection!r} takes neither shared_support=True nor multinomial=True")
+        raise ValueError(f"selection={model.selection!r} does not take shared_support=True")
     loss = problems[0].loss
     n_samples = loss.b.shape[0] if sample_weight is None else int(np.count_nonzero(as_numpy(sample_weight)))
-    options = model._penalty_options()
-    groups, values, freedoms = options.get("groups"), np.zeros(len(alphas)), np.zeros(len(alphas))
+    values, freedoms = np.zeros(len(alphas)), np.zeros(len(alphas))
     for problem, path in zip(problems, runs, strict=True):
-        penalty = model._penalty(problem)
+        penalty, options = model._penalty(problem), problem.structure(model._penalty_options())
+        groups = options.get("groups")
         for k, (alpha, run) in enumerate(zip(alphas, path, strict=True)):
             x = model._final(problem, run.x)
             strength = float(alpha) if x is run.x else 0.0  # a refit has no penalty
             freedom = _freedom(problem, penalty.scaled(strength), x, options.get("bounds"))
-            freedom += model.fit_intercept and not problem.constant
-            used = as_numpy(run.x)[: model.n_features_in_] != 0
+            freedom += model.fit_intercept and problem.n_intercepts == 0
+            used = as_numpy(run.x)[: run.x.shape[0] - problem.n_intercepts] != 0
             sizes = (int(used.sum()), used.size)
             if groups is not None:
                 sizes = (np.unique(groups[used]).size, int(groups.max()) + 1)
@@ -132,6 +132,6 @@ def _freedom(problem: FitProblem, penalty: Any, x: Array, bounds: Any) -> float:
     """The degrees of freedom of a solution; entries at a bound have none."""
     columns = support(problem, x)
     if bounds is not None:
-        held = as_numpy(bounds.reached(x[: x.shape[0] - bool(problem.constant)]))
-        columns = columns[~np.append(held, False)[columns]]
+        held = as_numpy(bounds.reached(x[: x.shape[0] - problem.n_intercepts]))
+        columns = columns[~np.append(held, np.zeros(problem.n_intercepts, dtype=bool))[columns]]
     return degrees_of_freedom(problem.loss, penalty, x, columns)

@@ -110,10 +110,19 @@ class FitProblem:
 
     def structure(self, options: dict[str, Any]) -> dict[str, Any]:
         """What a penalty of x needs to know, from what it is told of the features."""
-        intercepts = (self.n_classes or 1) if self.constant else 0
-        if self.n_classes and options["weights"] is not None:
-            options = options | {"weights": np.repeat(options["weights"], self.n_classes)}
-        return options | {"intercept": intercepts}
+        options, classes = options | {"intercept": self.n_intercepts}, self.n_classes
+        if classes and options["weights"] is not None:
+            options["weights"] = np.repeat(options["weights"], classes)
+        if classes and "bounds" in options:
+            options["bounds"] = options["bounds"].repeat(classes)
+        if classes and "groups" in options:  # each class has groups of its own
+            options["groups"] = (classes * options["groups"][:, None] + np.arange(classes)).reshape(-1)
+        return options
+
+    @property
+    def n_intercepts(self) -> int:
+        """How many entries at the end of x, or rows, are intercepts."""
+        return (self.n_classes or 1) if self.constant else 0
 
     def coefficients(self, x: Array) -> tuple[Array, Array]:
         """The coefficients of the columns of X as they were given, a row for each target, and the intercepts."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ell12.backend import as_numpy, like, max_abs, namespace, precision, take
+from ell12.backend import as_numpy, like, max_abs, namespace, precision, rounding, take
 from ell12.linear_model.problems import FitProblem
 from ell12.minimization import minimize
 from ell12.path import l12_penalty
@@ -42,7 +42,7 @@ def refit(problem: FitProblem, x: Array, nonnegative: bool = False, bounds: Any 
     point = loss.point(take(x, columns, 0))
     unit = _units(loss, point)
     enough = precision(x) ** ACCURACY * max_abs(loss.gradient(loss.point(loss.start())))
-    kept = columns[: columns.size - bool(problem.constant)]
+    kept = columns[: columns.size - problem.n_intercepts]
     if kept.size == 0 or not (nonnegative or bounds is not None):
         found = _newton(loss, point, unit, enough)
     else:
@@ -50,7 +50,7 @@ def refit(problem: FitProblem, x: Array, nonnegative: bool = False, bounds: Any 
             "nonnegative": nonnegative,
             "bounds": None if bounds is None else bounds.restrict(kept),
         }
-        penalty = l12_penalty(0.0, intercept=bool(problem.constant), **limits)
+        penalty = l12_penalty(0.0, intercept=problem.n_intercepts, **limits)
         found = _within_limits(loss, penalty, point, unit, enough)
     return None if found is None else _scattered(found, columns, x)
 
@@ -65,7 +65,8 @@ def _newton(loss: Any, point: Point, unit: Array, enough: float) -> Array | None
         step = (unit * np.linalg.solve(scaled, (unit * _matrix(gradient).T).T).T).T
         move = loss.point(like(-step, point.x))
         value, size = loss.value(point), 1.0
-        while not loss.value(point + size * move) <= value and size > 0.5**NEWTON_STEPS:
+        highest = value + rounding(value, point.x)  # near the end only the gradient can tell
+        while not loss.value(point + size * move) <= highest and size > 0.5**NEWTON_STEPS:
             size *= 0.5
         last, point = max_abs(gradient) <= enough or loss.is_quadratic, point + size * move
         if last:
@@ -86,8 +87,7 @@ def support(problem: FitProblem, x: Array) -> Array:
     """The entries, or rows, of x that are not zero, and the intercept where x has one; a NumPy array."""
     used = as_numpy(x) != 0
     used = used.any(axis=1) if used.ndim == 2 else used
-    if problem.constant:
-        used[-1] = True
+    used[used.size - problem.n_intercepts :] = True
     return np.flatnonzero(used)
 
 
@@ -120,7 +120,7 @@ def _scattered(values: Array, columns: Array, x: Array) -> Array:
 
 def no_refit(problem: FitProblem, x: Array) -> str:
     """Why a refit was not to be had, and what stands in its place."""
-    selected = support(problem, x).size - bool(problem.constant)
+    selected = support(problem, x).size - problem.n_intercepts
     return (
         f"relax=True: without a penalty the {selected} features selected have no unique finite coefficients (as"
         " many features as samples, columns that depend on each other, or classes that can be told apart without"

@@ -34,7 +34,7 @@ def penalty_options(model: Any) -> dict[str, Any]:
 
 def penalty_of(model: Any, l2_weight: float, problem: Any) -> Any:
     """The penalty of a problem at a strength of 1, its arrays where the problem's are."""
-    options = penalty_options(model)
+    options = problem.structure(penalty_options(model))
     if problem.n_targets > 0 and ("groups" in options or "bounds" in options):
         raise ValueError("shared_support=True takes neither groups nor bounds")
     if passes(problem.means):  # sent once, not at every step
@@ -42,7 +42,7 @@ def penalty_of(model: Any, l2_weight: float, problem: Any) -> Any:
             options["weights"] = like(options["weights"], problem.means)
         if "bounds" in options:
             options["bounds"] = options["bounds"].sent_to(problem.means)
-    return l12_penalty(1.0, l2_weight, intercept=problem.constant != 0, rows=problem.n_targets > 0, **options)
+    return l12_penalty(1.0, l2_weight, rows=problem.n_targets > 0, **options)
 
 
 def group_numbers(groups: Any, size: int) -> Array:

@@ -232,6 +232,8 @@ class SparseLinearModel(BaseEstimator, ABC):
         """The solution itself or, with ``relax``, the refit on its support where there is one."""
         if not self.relax:
             return x
+        if problem.n_classes:
+            raise ValueError("relax=True does not take multinomial=True: such a refit has no unique solution")
         found = refit(problem, x, **limits(self.bounds, self.positive, self.n_features_in_))
         if found is None and warn:
             warnings.warn(no_refit(problem, x), ConvergenceWarning, stacklevel=5)

@@ -39,7 +39,7 @@ class L12CoxRegressor(SparseLinearModel):
     ties : {"efron", "breslow"}
         What becomes of events at the same time. With "breslow" a weight of 2 is the same as a sample that is there
         twice; with "efron", which is nearer to the truth, it is not.
-    l2_weight, ridge, positive, penalty_factors, warm_start, tol, max_iter, solver, verbose
+    l2_weight, ridge, positive, penalty_factors, bounds, groups, relax, warm_start, tol, max_iter, solver, verbose
         As in `L12Regressor`.
 
     Attributes
@@ -71,6 +71,9 @@ class L12CoxRegressor(SparseLinearModel):
         ridge: float = 0.0,
         positive: bool = False,
         penalty_factors: Any = None,
+        bounds: Any = None,
+        groups: Any = None,
+        relax: bool = False,
         warm_start: bool = False,
         tol: float = 1e-4,
         max_iter: int = 10_000,
@@ -83,6 +86,9 @@ class L12CoxRegressor(SparseLinearModel):
         self.ridge = ridge
         self.positive = positive
         self.penalty_factors = penalty_factors
+        self.bounds = bounds
+        self.groups = groups
+        self.relax = relax
         self.warm_start = warm_start
         self.tol = tol
         self.max_iter = max_iter
@@ -149,12 +155,12 @@ class L12CoxRegressorCV(AlphaSearch, L12CoxRegressor):
         van Houwelingen and others (doi:10.1002/sim.2353).
     alphas, n_alphas, eps, selection, n_jobs, together
         As in `L12RegressorCV`; ``together=True`` is not to be had.
-    ties, ridge, positive, penalty_factors, warm_start, tol, max_iter, solver, verbose
+    ties, ridge, positive, penalty_factors, bounds, groups, relax, warm_start, tol, max_iter, solver, verbose
         As in `L12CoxRegressor`.
 
     Attributes
     ----------
-    alpha_, l2_weight_, alphas_, standard_error_
+    alpha_, l2_weight_, alphas_, standard_error_, criterion_path_, df_path_
         As in `L12RegressorCV`.
     scores_ : array of shape (n_alphas, n_folds) or (n_l2_weights, n_alphas, n_folds)
         The scores.
@@ -187,6 +193,9 @@ class L12CoxRegressorCV(AlphaSearch, L12CoxRegressor):
         together: bool | None = None,
         positive: bool = False,
         penalty_factors: Any = None,
+        bounds: Any = None,
+        groups: Any = None,
+        relax: bool = False,
         warm_start: bool = False,
         tol: float = 1e-4,
         max_iter: int = 10_000,
@@ -206,6 +215,9 @@ class L12CoxRegressorCV(AlphaSearch, L12CoxRegressor):
         self.together = together
         self.positive = positive
         self.penalty_factors = penalty_factors
+        self.bounds = bounds
+        self.groups = groups
+        self.relax = relax
         self.warm_start = warm_start
         self.tol = tol
         self.max_iter = max_iter
@@ -215,7 +227,9 @@ class L12CoxRegressorCV(AlphaSearch, L12CoxRegressor):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> L12CoxRegressorCV:
         """Choose alpha and fit the coefficients; arguments as in `L12CoxRegressor.fit`."""
         X, y, sample_weight = self._validate_survival(X, y, sample_weight)
-        self.scores_ = self._search(X, y, sample_weight)
+        scores = self._search(X, y, sample_weight)
+        if scores is not None:
+            self.scores_ = scores
         self._squeeze()
         return self
 

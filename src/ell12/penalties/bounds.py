@@ -69,6 +69,10 @@ class Bounds:
             lambda xp, bound: xp.take(bound, columns, axis=0) if math.prod(bound.shape) > 1 else bound
         )
 
+    def repeat(self, times: int) -> Bounds:
+        """Those of x with every entry repeated."""
+        return self._each(lambda xp, bound: xp.repeat(bound, times) if math.prod(bound.shape) > 1 else bound)
+
     def _each(self, change: Callable[[Any, Array], Array]) -> Bounds:
         return Bounds(*(change(namespace(bound), bound) for bound in (self.lower, self.upper)))
 
