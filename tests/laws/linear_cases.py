@@ -434,7 +434,9 @@ def _estimator(name: str, **settings: Any) -> Case:
         alpha = answer.result.alpha_ if chooses else grid["alpha"]
         kind = "logistic" if classifies else "squared"
         gradient = certificates.slope_of(kind, A, b, answer.value) / w.sum()
-        coef = certificates.l12(answer.value[:-1], gradient[:-1], alpha, L2_WEIGHT)
+        gradient[:-1] += alpha * settings.get("ridge", 0.0) * answer.value[:-1]
+        l2_weight = answer.result.l2_weight_ if chooses else L2_WEIGHT
+        coef = certificates.l12(answer.value[:-1], gradient[:-1], alpha, l2_weight)
         return max(coef, abs(gradient[-1])) / (alpha * TOL)
 
     def with_alpha(c: float) -> dict[str, Any]:
@@ -486,4 +488,6 @@ LINEAR_CASES = [
     _penalty_path(),
     *_WITH,
     *map(_coefficients, _WITH),
+    _estimator("L12RegressorCV", l2_weight=[0.0, L2_WEIGHT]),
+    replace(_estimator("L12Classifier", ridge=0.3, class_weight="balanced"), violation=None),
 ]

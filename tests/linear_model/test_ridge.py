@@ -76,6 +76,15 @@ def test_rows_in_chunks_have_the_ridge_too():
     np.testing.assert_allclose(parts.coef_, whole.coef_, atol=1e-8)
 
 
+def test_rows_on_workers_have_the_ridge_too():
+    da = pytest.importorskip("dask.array")
+    parts = da.from_array(X, chunks=(20, 80)), da.from_array(Y[:, 0], chunks=20)
+    ours = L12Regressor(0.1, l2_weight=0.5, ridge=RIDGE, tol=1e-8).fit(*parts)
+    np.testing.assert_allclose(
+        ours.coef_, L12Regressor(0.1, l2_weight=0.5, ridge=RIDGE, tol=1e-8).fit(X, Y[:, 0]).coef_, atol=1e-6
+    )
+
+
 def test_with_a_ridge_classes_that_one_feature_separates_have_a_finite_solution():
     x = np.linspace(-1, 1, 20)[:, None]
     found = [L12Classifier(0.1, l2_weight=1.0, ridge=0.5, tol=tol).fit(x, x[:, 0] > 0) for tol in (1e-6, 1e-10)]

@@ -105,6 +105,25 @@ def test_of_several_classes_those_that_are_separated_are_counted():
     assert statuses == [Status.UNBOUNDED, Status.CONVERGED, Status.UNBOUNDED]
 
 
+def test_all_classes_at_once_are_judged_by_their_differences():
+    apart = np.digitize(X[:, 2], [-0.5, 0.5])  # one line through the features orders all three classes
+    mixed = np.digitize(X[:, 2] + RANDOM.standard_normal(60), [-0.5, 0.5])
+    words, statuses = unbounded(L12Classifier(alpha=0.0, multinomial=True, tol=1e-3), X, apart)
+    assert "at alpha=0" in words
+    assert statuses == [Status.UNBOUNDED]
+    assert unbounded(L12Classifier(alpha=0.0, multinomial=True, tol=1e-3), X, mixed)[0] is None
+    for options in ({"l2_weight": 0.5}, {"l2_weight": 1.0}, {"l2_weight": 1.0, "ridge": 0.1}):
+        model = L12Classifier(0.05, multinomial=True, tol=1e-3, **options)
+        assert unbounded(model, X, apart) == (None, [Status.CONVERGED])
+
+
+def test_groups_that_stand_alone_count_as_one_feature():
+    groups = [0, 0, 1, 1, 2, 2]
+    words, _ = unbounded(L12Classifier(0.2, l2_weight=1, groups=groups, tol=1e-3), X, BY_ONE)
+    assert "one feature, or group" in words
+    assert unbounded(L12Classifier(0.2, l2_weight=0.5, groups=groups, tol=1e-3), X, BY_ONE)[0] is None
+
+
 def test_samples_without_weight_have_no_say():
     y, weight = BY_ONE.copy(), np.ones(60)
     y[:3], weight[:3] = ~y[:3], 0.0

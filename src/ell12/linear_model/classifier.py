@@ -54,7 +54,8 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
         Weight of the subtracted norm, from 0 to 1: 1 is l1-2, 0 the l1 norm. See the notes for why 1 is not the
         default.
     ridge : float
-        Weight of half the squared norm, as in `L12Regressor`. With a ridge there is always a finite solution.
+        Weight of half the squared norm, as in `L12Regressor`. With a ridge, and ``alpha > 0``, what is penalised
+        has a finite solution.
     fit_intercept : bool
         Whether to fit c_0, which is not penalised.
     positive : bool
@@ -65,24 +66,8 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
         Weights by label, by which those of the samples are multiplied; a label that is not named has weight 1.
         "balanced" gives all classes the same weight in all: ``n / (n_classes n_k)`` where n_k of n samples are in
         the class, counted by their weights. Not with data in chunks; `partial_fit` takes a dict alone.
-    warm_start : bool
-        Begin at the coefficients of the last fit rather than at zero.
-    tol : float
+    warm_start, tol, max_iter, solver, verbose, checkpoint, checkpoint_seconds, resume
         As in `L12Regressor`.
-    max_iter : int
-        Stop after this number of iterations at the latest.
-    solver : Solver, optional
-        Such as `ell12.FISTA`; `ell12.WorkingSet` by default.
-    verbose : int
-        Print a line of progress now and then.
-    checkpoint : path, optional
-        An ``.npz`` file that follows the fit, so that a crash costs no more than ``checkpoint_seconds``; see
-        `ell12.minimize`. Of several problems each has its own file, with its number added to the name; for the
-        folds of a cross-validation write ``{}`` into it, such as ``"fit-{}.npz"``.
-    checkpoint_seconds : float
-        How often to write it.
-    resume : bool
-        Go on from the checkpoint, if there is one.
 
     Attributes
     ----------

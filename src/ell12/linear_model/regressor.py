@@ -121,7 +121,8 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
     dual_gap_ : float or array of shape (n_targets,)
         How far the objective lies above the minimum at the most, as in scikit-learn's Lasso. Only there where the
         problem is the Lasso's, or the elastic net's: at ``l2_weight=0`` and ``alpha > 0``, with all features
-        penalised alike, and after `fit`, or `partial_fit` with up to 3000 columns, to data in memory.
+        penalised alike, and after `fit`, or `partial_fit` with up to 3000 columns, to data in memory. With
+        ``relax`` it is that of the penalised solution.
     scale_ : float or array of shape (n_targets,)
         The unit of delta; with ``loss="huber"`` only.
     n_features_in_, feature_names_in_

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ell12.backend import as_numpy, indices_like, namespace
 from ell12.linear_model.problems import FitProblem
-from ell12.losses import LogisticLoss
+from ell12.losses import LogisticLoss, MultinomialLoss
 from ell12.minimization import Result, Status
 from ell12.protocols import Array
 
@@ -61,7 +61,8 @@ def within_bounds(coef: Array, bounds: Any) -> Array:
 def separates(problem: FitProblem, x: Array, which: Array) -> bool:
     """Whether the given entries of x are a direction in which no margin falls and some grow.
 
-    An intercept puts a threshold between the classes wherever there is one. Samples of weight 0 have no say.
+    An intercept puts a threshold between two classes wherever there is one; of several classes at once the
+    intercepts are among the entries. Samples of weight 0 have no say.
     """
     loss = problem.loss
     part = namespace(x).where(indices_like(which, x), x, 0)
@@ -69,6 +70,9 @@ def separates(problem: FitProblem, x: Array, which: Array) -> bool:
     if loss.sample_weight is not None:
         counts = as_numpy(loss.sample_weight).reshape(-1) > 0
         score, sign = score[counts], sign[counts]
+    if problem.n_classes:
+        margins = (np.sum(sign * score, axis=1, keepdims=True) - score)[sign == 0]
+        return bool((margins >= 0).all() and (margins > 0).any())
     if not problem.constant:
         return bool((sign * score >= 0).all() and (score != 0).any())
     low, high = score[sign < 0], score[sign > 0]
@@ -82,8 +86,8 @@ def admit_separation(
     options, judged, reasons = model._penalty_options(), [], []
     for problem, result in zip(problems, results, strict=True):
         reason = None
-        if isinstance(problem.loss, LogisticLoss) and problem.n_targets == 0:  # not where rows are on workers
-            reason = _reason(problem, result.x, alpha, l2_weight, options)
+        if isinstance(problem.loss, LogisticLoss | MultinomialLoss):  # not where rows are on workers
+            reason = _reason(problem, result.x, alpha, l2_weight, problem.structure(options))
         reasons += [] if reason is None else [reason]
         judged.append(result if reason is None else replace(result, status=Status.UNBOUNDED))
     if reasons:
@@ -99,12 +103,12 @@ def admit_separation(
 
 def _reason(problem: FitProblem, x: Array, alpha: float, l2_weight: float, options: dict[str, Any]) -> str | None:
     """Why the coefficients grow without end, or None."""
-    size = x.shape[0] - bool(problem.constant)
+    size = x.shape[0] - problem.n_intercepts
     coef = as_numpy(x)[:size]
     which, reason = endless(coef, alpha, l2_weight, options)
     which = which & within_bounds(coef, options.get("bounds"))
     if not which.any():
         return None
-    every = np.zeros(x.shape[0], dtype=bool)
+    every = np.full(x.shape[0], problem.n_classes > 0)
     every[:size] = which
     return reason if separates(problem, x, every) else None
