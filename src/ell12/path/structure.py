@@ -129,6 +129,7 @@ def structure(
     intercept: int = False,
 ) -> Structure:
     """The structure of a penalty on this number of entries, intercepts among them, checked."""
+    intercept = int(intercept)
     entries = size - intercept
     number, count = np.arange(entries), entries
     if groups is not None:
