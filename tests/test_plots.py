@@ -150,3 +150,14 @@ def test_every_l2_weight_has_a_line_and_one_standard_error_is_drawn(data):
     level = next(xy for label, xy in drawn.items() if label.startswith("one standard error"))
     assert level[0, 1] == pytest.approx(model.mse_path_.mean(axis=2).min() + model.standard_error_)
     assert not any(label.startswith("one") for label in curves(model.set_params(selection="min").fit(X, y).plot()))
+
+
+def test_a_criterion_is_drawn_by_its_name():
+    random = np.random.default_rng(0)
+    X = random.standard_normal((30, 40))
+    y = X[:, 0] + 0.3 * random.standard_normal(30)
+    for l2_weight in (1.0, [0.5, 1.0]):
+        model = L12RegressorCV(l2_weight=l2_weight, selection="bic", n_alphas=8).fit(X, y)
+        axes = model.plot()
+        assert axes.get_ylabel() == "BIC"
+        assert any(f"alpha = {model.alpha_:.3g}" in text.get_text() for text in axes.get_legend().get_texts())

@@ -97,7 +97,7 @@ def plot_cross_validation(model: Any, *, axes: Any = None) -> Any:
     lines = values if several else values[None]
     grids = np.broadcast_to(as_numpy(model.alphas_), lines.shape[:2])
     for k, (alphas, folds) in enumerate(zip(grids, lines, strict=True)):
-        name = f"l2_weight = {model.l2_weight[k]:.3g}" if several else "mean of the folds"
+        name = f"l2_weight = {model.l2_weight[k]:.3g}" if several else _line(model)
         _draw_folds(axes, alphas, folds, f"C{k + (k > 0)}", name)  # C1 marks the choice
     means = sign * lines.mean(axis=2)
     where = np.unravel_index(np.nanargmax(means), means.shape)
@@ -162,12 +162,19 @@ def _draw_folds(axes: Any, alphas: Any, folds: Any, color: str, label: str) -> N
 
 def _curve(model: Any) -> tuple[Any, str, int]:
     """What to draw for each alpha and fold, what to call it, and 1 if more of it is better, else -1."""
+    if hasattr(model, "criterion_path_"):
+        values = as_numpy(model.criterion_path_)
+        return np.where(np.isfinite(values), values, np.nan)[..., None], model.selection.upper(), -1
     if hasattr(model, "mse_path_"):
         return as_numpy(model.mse_path_), "mean squared error", -1
     if hasattr(model, "scores_"):
         scoring = getattr(model, "scoring", None)
         return as_numpy(model.scores_), "minus the logistic loss" if scoring is None else _name(scoring), 1
     raise TypeError(f"model must be a fitted L12RegressorCV or L12ClassifierCV, got {model!r}")
+
+
+def _line(model: Any) -> str:
+    return model.selection.upper() if hasattr(model, "criterion_path_") else "mean of the folds"
 
 
 def _name(scoring: Any) -> str:

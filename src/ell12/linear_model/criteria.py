@@ -28,6 +28,9 @@ EBIC_WEIGHT = 1.0
 # Strengths whose degrees of freedom exceed this share of the samples are not considered. With an unknown variance
 # the likelihood of a squared loss grows without end as the degrees of freedom come near n.
 MOST_FREEDOM = 0.5
+# Criteria that agree in this number of decimals are equal, and the largest alpha is taken: strengths with the same
+# support have the same refit, up to rounding.
+DIGITS = 6
 
 
 def degrees_of_freedom(loss: Any, penalty: Any, x: Array, columns: Array) -> float:
@@ -125,7 +128,7 @@ def judge(
             values[k] += criterion(
                 model.selection, deviance(problem.loss, x, n_samples), freedom, n_samples, sizes
             )
-    return values, freedoms
+    return np.round(values, DIGITS), freedoms
 
 
 def _freedom(problem: FitProblem, penalty: Any, x: Array, bounds: Any) -> float:

@@ -35,7 +35,7 @@ from ell12.minimization import Result, Status
 from ell12.minimization.progress import progress_lines
 from ell12.operators import stored
 from ell12.path import alpha_max, limits, solution_path
-from ell12.protocols import Array, DataUnavailable
+from ell12.protocols import Array, ColumnLoss, DataUnavailable, missing
 
 
 class SparseLinearModel(BaseEstimator, ABC):
@@ -232,6 +232,8 @@ class SparseLinearModel(BaseEstimator, ABC):
         """The solution itself or, with ``relax``, the refit on its support where there is one."""
         if not self.relax:
             return x
+        if missing(problem.loss, ColumnLoss):
+            raise ValueError("relax=True needs second derivatives, which a loss of data in chunks does not have")
         if problem.n_classes:
             raise ValueError("relax=True does not take multinomial=True: such a refit has no unique solution")
         found = refit(problem, x, **limits(self.bounds, self.positive, self.n_features_in_))
