@@ -5,7 +5,7 @@ import pytest
 import sklearn
 from library import array
 
-from ell12 import L12Classifier, L12Regressor
+from ell12 import L12Classifier, L12Regressor, L12RegressorCV
 from ell12.backend import as_numpy
 
 random = np.random.default_rng(0)
@@ -32,6 +32,8 @@ for model, y in [
     (L12Regressor(0.1, l2_weight=0.5, tol=1e-8, penalty_factors=factors, positive=True), Y),
     (L12Regressor(0.1, shared_support=True, tol=1e-8), Y),
     (L12Regressor(0.1, fit_intercept=False, l2_weight=0.0, tol=1e-8), Y[:, 1]),
+    (L12Regressor(0.1, bounds=(-1, np.linspace(0, 2, 20)), tol=1e-8), Y[:, 0]),
+    (L12Regressor(0.1, groups=np.arange(20) // 4, penalty_factors=np.arange(5) + 1.0, tol=1e-8), Y[:, 0]),
 ]:
     dense, other = compare(model, y)
     assert type(other.predict(array(X))) is type(array(X))
@@ -39,6 +41,13 @@ for model, y in [
     assert other.sparse_coef_.shape == np.atleast_2d(dense.coef_).shape
     again = other.set_params(warm_start=True).fit(array(X), array(y), array(weight))
     assert np.max(as_numpy(again.n_iter_)) <= 3, again.n_iter_
+
+for options in ({"l2_weight": 0.5}, {"groups": np.arange(20) // 4}, {"bounds": (np.zeros(20), np.inf)}):
+    compare(L12Regressor(0.1, relax=True, tol=1e-8, **options), Y[:, 0])
+dense = L12RegressorCV(selection="bic", n_alphas=5).fit(X, Y[:, 0])
+other = L12RegressorCV(selection="bic", n_alphas=5).fit(array(X), array(Y[:, 0]))
+np.testing.assert_allclose(as_numpy(other.df_path_), dense.df_path_, rtol=1e-2)
+np.testing.assert_allclose(as_numpy(other.coef_), dense.coef_, atol=1e-3)
 
 for y in (labels, (labels == "b").astype(int), np.unique(labels, return_inverse=True)[1]):
     dense, other = compare(L12Classifier(0.02, l2_weight=0.0, tol=1e-8), y)
