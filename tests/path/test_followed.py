@@ -5,9 +5,9 @@ from dataclasses import fields
 import numpy as np
 import pytest
 import scipy.sparse
-from sklearn.linear_model import enet_path, lasso_path
+from sklearn.linear_model import LogisticRegression, enet_path, lasso_path
 
-from ell12 import L12, SquaredLoss, stationarity
+from ell12 import L12, HuberLoss, LogisticLoss, PoissonLoss, SquaredLoss, stationarity
 from ell12.datasets import correlated_design
 from ell12.path import alpha_grid, alpha_max, followed, l12_path, solution_path, squared_loss
 from ell12.penalties import WithIntercept
@@ -141,10 +141,48 @@ def test_where_columns_are_many_working_sets_grow_along_the_path(monkeypatch):
         assert max(ratios) < 1.01
 
 
+def curved(kind, A, b):
+    """A loss that is not quadratic, of the mean."""
+    scale = 1 / len(b)
+    if kind == "huber":
+        return HuberLoss(A, b, delta=0.7, scale=scale)
+    if kind == "poisson":
+        return PoissonLoss(A, np.random.default_rng(3).poisson(np.exp(np.clip(0.3 * b, -2, 2))), scale=scale)
+    return LogisticLoss(A, np.where(b > 0.5, 1.0, -1.0), scale=scale)
+
+
+@pytest.mark.parametrize("kind", ["logistic", "huber", "poisson"])
+@pytest.mark.parametrize("l2_weight", [0.0, 0.5])
+@pytest.mark.parametrize("columns", ["tall", "wide", "duplicate"])
+def test_losses_that_are_not_quadratic_are_followed_by_models(kind, l2_weight, columns, monkeypatch):
+    A, b = design(columns)
+    loss = curved(kind, np.hstack([A, np.ones((len(b), 1))]), b)
+    penalty = WithIntercept(L12(1.0, l2_weight))
+    alphas = alpha_grid(alpha_max(loss, l2_weight, intercept=True), 20, 0.05)
+    results = solution_path(loss, penalty, alphas, tol=1e-6)
+    check_certified(loss, penalty, alphas, results, 1e-6)
+    assert sum(result.n_iter > 1 for result in results) <= 2  # a start at zero is left to minimize
+    plain = by_one_after_the_other(monkeypatch, loss, penalty, alphas, tol=1e-6)
+    ratios = np.array([ours.objective / other.objective for ours, other in zip(results, plain, strict=True)])
+    assert ratios.max() < (1 + 1e-9 if l2_weight == 0 else 1.01)
+
+
+def test_a_path_of_logistic_regression_is_that_of_scikit_learn():
+    A, b = design("tall")
+    y = np.where(b > 0, 1, -1)
+    loss, alphas = LogisticLoss(A, y, scale=1 / len(y)), alpha_grid(0.1, 20, 0.1)
+    results = solution_path(loss, L12(1.0, 0.0), alphas, tol=1e-8)
+    for k in (5, 19):
+        theirs = LogisticRegression(
+            C=1 / (len(y) * alphas[k]), l1_ratio=1.0, solver="saga", fit_intercept=False, tol=1e-8, max_iter=10**5
+        ).fit(A, y)
+        np.testing.assert_allclose(results[k].x, theirs.coef_[0], atol=1e-5)
+
+
 def test_what_the_compiled_loop_does_not_solve_is_left_to_minimize(monkeypatch):
     A, b = design("tall")
     loss, alphas = squared_loss(A, b), alpha_grid(1.0, 20)
-    monkeypatch.setattr(followed.Follower, "_solve", lambda self, alphas, tol: np.zeros((len(alphas), 20)))
+    monkeypatch.setattr(followed.GramFollower, "_solve", lambda self, alphas, tol: np.zeros((len(alphas), 20)))
     results = solution_path(loss, L12(1.0), alphas)
     check_certified(loss, L12(1.0), alphas, results, 1e-4)
     assert all(result.n_iter > 1 for result in results)

@@ -1,24 +1,26 @@
-"""Paths of the squared loss under l1-2: blocks of strengths over a Gram matrix, each block one compiled call.
+"""Paths under l1-2 over Gram matrices, by compiled calls: of the squared loss many strengths in one.
 
-Every solution is certified from the data, all of a block by two matrix products, and counts only if it holds.
+Every solution is certified from the data, all of a call by two matrix products, and counts only if it holds.
 """
 
 from __future__ import annotations
 
 import math
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from ell12.backend import is_numpy
+from ell12.backend import is_numpy, rounding
 from ell12.backend.compiling import can_compile
 from ell12.losses import SquaredLoss
 from ell12.minimization import Result, Status
 from ell12.penalties import L12, WithIntercept
-from ell12.protocols import Array, Point
+from ell12.protocols import Array, ColumnLoss, Point, missing
 
 # Loading the compiled loop takes 0.5 s, which pays for paths of this number of strengths. Five folds of 50 took
 # 0.3 s (442 x 10) to 4 s (200 x 1000) one by one, and 1 to 400 ms compiled: they pay for it at once. Shorter ones
@@ -33,6 +35,9 @@ MOST_COLUMNS, WORK = 2000, 2**32
 # When such a set of columns grows, it doubles, and takes at least this number: a larger matrix costs little beside
 # making it anew.
 FEWEST_NEW = 100
+# Of a loss that is not quadratic, a strength takes three models as a rule. One that takes more than MODELS, or a
+# step that is halved more than HALVINGS times, is left to the usual solver.
+MODELS, HALVINGS = 20, 10
 
 
 def follower_of(
@@ -42,7 +47,7 @@ def follower_of(
     plain = {key for key, value in options.items() if value not in (None, False, math.inf)} <= {"max_iter"}
     # In its first iteration a run looks at the start.
     short = len(alphas) < FEWEST_STRENGTHS or options.get("max_iter", math.inf) < 2
-    if short or not plain or min(alphas) <= 0 or type(loss) is not SquaredLoss:
+    if short or not plain or min(alphas) <= 0 or missing(loss, ColumnLoss):
         return None
     inner = penalty.penalty if isinstance(penalty, WithIntercept) else penalty
     zero = loss.start()
@@ -57,7 +62,8 @@ def follower_of(
         return None
     below, above = penalty.scaled(1 / penalty.alpha).slopes_at_zero(np.zeros(zero.shape))
     numbers = Numbers(below, above, inner.l2_weight, inner.ridge)
-    return Follower(loss, penalty, numbers, float(alphas[0]), start)
+    kind = GramFollower if type(loss) is SquaredLoss else ModelFollower
+    return kind(loss, penalty, numbers, float(alphas[0]), zero if start is None else start)
 
 
 @dataclass(frozen=True)
@@ -85,6 +91,10 @@ class Numbers:
         edge = np.where(x > 0, _finite(self.above), _finite(self.below)) + np.where(self.above > 0, bend, 0) * x
         away = np.maximum(-gradient - alphas * self.above, gradient + alphas * self.below)
         return np.where(x != 0, np.abs(gradient + alphas * edge), np.maximum(away, 0)).max(axis=1)
+
+    def restrict(self, columns: Any) -> Numbers:
+        """The same for some entries alone."""
+        return replace(self, below=self.below[columns], above=self.above[columns])
 
     def _lengths(self, x: Any) -> Any:
         counted = np.where(self.above > 0, x, 0)
@@ -123,21 +133,19 @@ class _Rows:
         return Result(self.x[k], history["objective"][1], stationarity, Status.CONVERGED, 1, history)
 
 
-class Follower:
-    """Solutions at falling strengths, a block at a time, of a squared loss under an l1-2 penalty.
+class Follower(ABC):
+    """Solutions at falling strengths under an l1-2 penalty.
 
     Parameters
     ----------
-    loss : SquaredLoss
+    loss : ColumnLoss
         A session, whose store of columns grows along the path.
     penalty : L12 or WithIntercept
         Its own strength is not used.
     numbers : Numbers
         The same in numbers.
-    strength : float
-        The first one.
-    start : array or None
-        Where to begin; None is zero.
+    strength, start : float and array
+        The first strength, and where to begin.
 
     Attributes
     ----------
@@ -145,35 +153,70 @@ class Follower:
         Where the path has come to.
     """
 
-    def __init__(self, loss: SquaredLoss, penalty: Any, numbers: Numbers, strength: float, start: Any) -> None:
+    here: _Rows  # what is known there
+    before: float  # the strength for which it was found
+
+    def __init__(self, loss: Any, penalty: Any, numbers: Numbers, strength: float, start: Any) -> None:
         self.loss, self.penalty, self.numbers = loss, penalty, numbers
         self.allowed = np.isfinite(numbers.above)  # an infinite weight holds an entry at zero
-        self.zero = loss.point(loss.start())
-        self.linear = -loss.gradient(self.zero).astype(np.float64)
         self.most = min(MOST_COLUMNS, loss.most_columns)
-        columns = np.flatnonzero(self.allowed)
-        rows = self.zero.prediction.size
-        self.has_every = columns.size <= self.most and rows * columns.size**2 <= WORK
-        self._take(columns if self.has_every else columns[:0])
-        self.restart(strength, self.zero.x if start is None else start)
+        self.restart(strength, start)
 
     @property
     def x(self) -> Array:
         """Where the path has come to."""
         return self.here.x[0]
 
+    @abstractmethod
     def restart(self, strength: float, x: Array) -> None:
         """Go on from another place, which was found for a strength."""
-        support = np.flatnonzero(x)
-        if not self.position[support].all():
-            self._take(np.union1d(self.columns, support))
-        self.before, self.here = strength, self._look(np.asarray(x)[None, self.columns])
 
+    @abstractmethod
     def next_block(self, alphas: Array, tols: Array) -> list[Result]:
         """The certified solutions of the first strengths, perhaps of none: then x is where another solver begins.
 
         ``tols`` are the stationarities to reach.
         """
+
+    def _needed(self, last: float) -> Array:
+        """The columns that are needed down to a strength: the support, what is free, and by the strong rule."""
+        gradient, bound = self.here.gradient[0], max(2 * last - self.before, 1e-300)  # not 0, times infinity
+        outside = (-gradient >= bound * self.numbers.above) | (-gradient <= bound * self.numbers.below)
+        return np.flatnonzero(self.allowed & (outside | (self.x != 0)))
+
+    def _stationarities(self, found: _Rows, alphas: Array) -> Array:
+        reached = self.numbers.violations(found.x, found.gradient, alphas) / alphas
+        if self.numbers.l2_weight > 0:  # at zero, where the norm has no slope, the penalty itself is asked
+            for k in np.flatnonzero(~np.any(found.x[:, self.numbers.above > 0], axis=1)):
+                penalty = self.penalty.scaled(alphas[k] / self.penalty.alpha)
+                reached[k] = penalty.violation(found.x[k], found.gradient[k]) / alphas[k]
+        return reached
+
+    def _violators(self, found: _Rows, alphas: Array) -> Array:
+        """The columns off the support whose first-order condition some row violates."""
+        above, below = alphas[:, None] * self.numbers.above, alphas[:, None] * self.numbers.below
+        return np.flatnonzero(((-found.gradient > above) | (-found.gradient < below)).any(axis=0) & self.allowed)
+
+
+class GramFollower(Follower):
+    """A block of strengths at a time: a squared loss is its own model, and one Gram matrix serves for all."""
+
+    def __init__(self, loss: SquaredLoss, penalty: Any, numbers: Numbers, strength: float, start: Any) -> None:
+        self.zero = loss.point(loss.start())
+        self.linear = -loss.gradient(self.zero).astype(np.float64)
+        self.columns, self.position = np.empty(0, dtype=np.int64), np.zeros(self.linear.size, dtype=bool)
+        super().__init__(loss, penalty, numbers, strength, start)
+
+    def restart(self, strength: float, x: Array) -> None:
+        """Go on from another place, which was found for a strength."""
+        every = np.flatnonzero(self.allowed)
+        self.has_every = every.size <= self.most and self.zero.prediction.size * every.size**2 <= WORK
+        if self.columns.size == 0 or not self.position[x != 0].all():
+            self._take(every if self.has_every else np.union1d(self.columns, np.flatnonzero(x)))
+        self.before, self.here = strength, self._look(np.asarray(x)[None, self.columns])
+
+    def next_block(self, alphas: Array, tols: Array) -> list[Result]:
+        """The certified solutions of the first strengths, perhaps of none."""
         wall, cpu = time.perf_counter(), time.process_time()
         if not self.has_every:
             size = max(1, int(np.count_nonzero(alphas >= BLOCK_FALL * self.before)))
@@ -193,15 +236,11 @@ class Follower:
         results = [
             found.result(k, start, float(alphas[k]), float(reached[k]), seconds) for k, start in enumerate(starts)
         ]
+        if good == 0 and not np.isfinite(found.x[0]).all():
+            return []
         last = max(good - 1, 0)
         self.here, self.before = found.row(last), float(alphas[last])
         return results[:good]
-
-    def _needed(self, last: float) -> Array:
-        """The columns that are needed down to a strength: the support, what is free, and by the strong rule."""
-        gradient, bound = self.here.gradient[0], max(2 * last - self.before, 1e-300)  # not 0, times infinity
-        outside = (-gradient >= bound * self.numbers.above) | (-gradient <= bound * self.numbers.below)
-        return np.flatnonzero(self.allowed & (outside | (self.x != 0)))
 
     def _has(self, needed: Array) -> bool:
         """Whether the Gram matrix holds these columns, or can be made to; then it takes some more."""
@@ -220,36 +259,18 @@ class Follower:
         return True
 
     def _take(self, columns: Array) -> None:
-        """Make the Gram matrix of some columns, in units in which it is of the size 1.
-
-        These are powers of 2, so that nothing is rounded and columns of any scale take the same steps.
-        """
+        """Make the Gram matrix of some columns, in units in which it is of the size 1."""
         self.columns, self.within = columns, self.loss.restrict(columns)
         self.position = np.zeros(self.linear.size, dtype=bool)
         self.position[columns] = True
         gram = np.ascontiguousarray(self.loss.hessian(self.zero, columns), dtype=np.float64)
-        self.size = _power_of_2(math.sqrt(float(np.diagonal(gram).max(initial=0.0))))
+        self.size = _size_of(gram)
         self.gram = gram / self.size / self.size
 
     def _solve(self, alphas: Array, tol: float) -> Array:
         """Solutions in the columns at hand, one row for each strength."""
-        from ell12.solvers.support.compiled_path import follow
-
-        numbers, columns, size = self.numbers, self.columns, self.size
-        height = _power_of_2(max(float(np.abs(self.linear).max()), float(alphas[0])) / size)
-        found = follow(
-            self.gram,
-            self.linear[columns] / size / height,
-            numbers.below[columns],
-            numbers.above[columns],
-            numbers.l2_weight,
-            numbers.ridge * (height / size),
-            alphas / size / height,
-            self.before / size / height,
-            self.x[columns].astype(np.float64) * size / height,
-            tol,
-        )
-        return found * height / size
+        numbers, linear = self.numbers.restrict(self.columns), self.linear[self.columns]
+        return _solutions(self.gram, linear, self.size, numbers, alphas, self.before, self.x[self.columns], tol)
 
     def _look(self, values: Array) -> _Rows:
         """What is known at some x, of which each row holds the entries at hand: two products with matrices."""
@@ -262,18 +283,88 @@ class Follower:
         point = Point(x.T, self.within.point(x[:, self.columns].T).prediction)
         return _Rows(x, wide.gradient(point).T, wide.values(point), self.numbers.values(x))
 
-    def _stationarities(self, found: _Rows, alphas: Array) -> Array:
-        reached = self.numbers.violations(found.x, found.gradient, alphas) / alphas
-        if self.numbers.l2_weight > 0:  # at zero, where the norm has no slope, the penalty itself is asked
-            for k in np.flatnonzero(~np.any(found.x[:, self.numbers.above > 0], axis=1)):
-                penalty = self.penalty.scaled(alphas[k] / self.penalty.alpha)
-                reached[k] = penalty.violation(found.x[k], found.gradient[k]) / alphas[k]
-        return reached
 
-    def _violators(self, found: _Rows, alphas: Array) -> Array:
-        """The columns off the support whose first-order condition some row violates."""
-        above, below = alphas[:, None] * self.numbers.above, alphas[:, None] * self.numbers.below
-        return np.flatnonzero(((-found.gradient > above) | (-found.gradient < below)).any(axis=0) & self.allowed)
+class ModelFollower(Follower):
+    """One strength at a time: models of second order around one point after the other, each over a Gram matrix."""
+
+    def restart(self, strength: float, x: Array) -> None:
+        """Go on from another place, which was found for a strength."""
+        self.before = strength
+        self._move_to(self.loss.point(np.asarray(x)))
+
+    def next_block(self, alphas: Array, tols: Array) -> list[Result]:
+        """The certified solution at the first strength, or none.
+
+        Zero is left by the usual solver: around it models were seen to choose worse columns than nmAPG (objectives
+        up to 70 % higher on 178 x 13).
+        """
+        wall, cpu, alpha, start = time.perf_counter(), time.process_time(), float(alphas[0]), self.here
+        if self.numbers.l2_weight > 0 and not self.x[self.numbers.above > 0].any():
+            return []
+        columns = self._needed(alpha)
+        self.before = alpha
+        for _ in range(MODELS):
+            if columns.size > self.most or not self._improve(columns, alpha, float(tols[0])):
+                break
+            reached = float(self._stationarities(self.here, alphas[:1])[0])
+            if reached <= tols[0]:
+                seconds = time.perf_counter() - wall, time.process_time() - cpu
+                return [self.here.result(0, start, alpha, reached, seconds)]
+            columns = np.union1d(columns, self._violators(self.here, alphas[:1]))
+        return []
+
+    def _move_to(self, point: Point) -> None:
+        x = point.x[None, :]
+        parts = self.loss.gradient(point)[None, :], np.array([self.loss.value(point)]), self.numbers.values(x)
+        self.point, self.here = point, _Rows(x, *parts)
+
+    def _improve(self, columns: Array, alpha: float, tol: float) -> bool:
+        """Step towards the solution of a model in some columns; return whether the objective falls on the way."""
+        x, value = self.x, self.here.objective(0, alpha)
+        gram = np.ascontiguousarray(self.loss.hessian(self.point, columns), dtype=np.float64)
+        linear = gram @ x[columns] - self.here.gradient[0, columns]
+        size = _size_of(gram)
+        solve = partial(_solutions, gram / size / size, linear, size, self.numbers.restrict(columns))
+        full = np.zeros_like(x)
+        full[columns] = solve(np.array([alpha]), alpha, x[columns], tol)[0]
+        old, move = self.point, self.loss.point_within(full, columns) - self.point
+        for halving in range(HALVINGS):
+            new = old + 0.5**halving * move
+            rise = self.loss.value(new) + alpha * float(self.numbers.values(new.x[None, :])[0]) - value
+            if rise <= (rounding(value, x) if halving == 0 else 0.0):
+                self._move_to(Point(full, new.prediction) if halving == 0 else new)
+                return True
+        return False
+
+
+def _solutions(
+    gram: Any, linear: Any, size: float, numbers: Numbers, alphas: Any, before: float, start: Any, tol: float
+) -> Any:
+    """Solutions at some strengths, one in each row, over a Gram matrix that was divided by the square of its size.
+
+    The units are powers of 2, so that nothing is rounded and columns of any scale take the same steps.
+    """
+    from ell12.solvers.support.compiled_path import follow
+
+    height = _power_of_2(max(float(np.abs(linear).max(initial=0.0)), float(alphas[0])) / size)
+    found = follow(
+        gram,
+        linear / size / height,
+        numbers.below,
+        numbers.above,
+        numbers.l2_weight,
+        numbers.ridge * (height / size),
+        alphas / size / height,
+        before / size / height,
+        start.astype(np.float64) * size / height,
+        tol,
+    )
+    return found * height / size
+
+
+def _size_of(gram: Any) -> float:
+    """The root of the largest entry on the diagonal, as a power of 2."""
+    return _power_of_2(math.sqrt(float(np.diagonal(gram).max(initial=0.0))))
 
 
 def _finite(slopes: Any) -> Any:

@@ -144,13 +144,22 @@ class ProximalStep:
 
 
 def first_step(loss: Loss, start: Point) -> float:
-    """The step that is exact along the gradient: at least 1/L, so that halving finds a good one."""
+    """The step that is exact along the gradient: at least 1/L, so that halving finds a good one.
+
+    It is tried over a length that is the same in all units: so far that a straight line would bring the loss to
+    zero, but no farther than x is from zero, if it is. A loss that is linear far away, as the logistic one is,
+    would otherwise seem to have hardly any curvature where columns are large.
+    """
     gradient: Any = loss.gradient(start)
     size = max_abs(gradient)
     if size == 0 or not math.isfinite(size):
         return 1.0
-    trial = loss.point(start.x - gradient / size)
-    curvature = 2 * loss.divergence(trial, start)
+    direction = gradient / size
+    square, far = inner(direction, direction), max_abs(start.x) or math.inf
+    length = min(loss.value(start) / size / square, far)
+    if not 0 < length < math.inf:
+        length = 1.0
+    curvature = 2 * loss.divergence(loss.point(start.x - length * direction), start)
     if not math.isfinite(curvature):  # the loss has no value there: begin with a shorter way
         return 1 / size
-    return inner(gradient / size, gradient / size) / curvature if curvature > 0 else 1.0
+    return length / curvature * square * length if curvature > 0 else 1.0

@@ -139,7 +139,8 @@ def _solve_within(gram, gradient, x, active, below, above, l2_weight, ridge, alp
 @loop
 def _settle(hessian, slope, x, below, above, weight, target):  # type: ignore[no-untyped-def]
     """Minimise until the violation is at most target; writes to x and to slope, the quadratic's gradient there."""
-    if weight > 0.0:
+    if weight > 0.0 and _square(x, above) == 0.0:
+        _fit_free(hessian, slope, x, below, above, target)
         _leave_zero(hessian, slope, x, below, above, weight)
     for _ in range(ROUNDS):
         _sweep(hessian, slope, x, below, above, weight, target)
@@ -150,6 +151,22 @@ def _settle(hessian, slope, x, below, above, weight, target):  # type: ignore[no
             on, off = _violations(slope, x, below, above, weight)
         if max(on, off) <= target and not (weight > 0.0 and _leave_zero(hessian, slope, x, below, above, weight)):
             return
+
+
+@loop
+def _fit_free(hessian, slope, x, below, above, target):  # type: ignore[no-untyped-def]
+    """Fit the entries that are free, so that the best of the others can be told."""
+    for _ in range(ROUNDS):
+        largest = 0.0
+        for j in range(x.size):
+            if below[j] == 0.0 and above[j] == 0.0 and hessian[j, j] > 0.0:
+                move = -slope[j] / hessian[j, j]
+                largest = max(largest, abs(slope[j]))
+                x[j] += move
+                for i in range(x.size):
+                    slope[i] += move * hessian[j, i]
+        if largest <= target:
+            break
 
 
 @loop
