@@ -45,8 +45,9 @@ def follower_of(
 ) -> Follower | None:
     """What follows a path in compiled blocks; None where `ell12.minimize` must solve for each strength."""
     plain = {key for key, value in options.items() if value not in (None, False, math.inf)} <= {"max_iter"}
+    limit = options.get("max_iter", 2)  # a wrong one is told by `ell12.minimize`
     # In its first iteration a run looks at the start.
-    short = len(alphas) < FEWEST_STRENGTHS or options.get("max_iter", math.inf) < 2
+    short = len(alphas) < FEWEST_STRENGTHS or not (isinstance(limit, int | np.integer) and limit >= 2)
     if short or not plain or min(alphas) <= 0 or missing(loss, ColumnLoss):
         return None
     inner = penalty.penalty if isinstance(penalty, WithIntercept) else penalty
