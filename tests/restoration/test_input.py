@@ -14,6 +14,7 @@ from ell12.restoration import TotalVariationL12
 
 KERNEL = np.outer([1, 2, 1], [1, 2, 1]) / 16.0
 MASK = np.random.default_rng(0).random((20, 18)) < 0.7
+WHOLE = np.tile(MASK, (3, 3))
 FEW = {"tol": 0, "max_iter": 4, "return_result": True}  # enough to see whether the arithmetic is the same
 
 
@@ -58,6 +59,16 @@ def test_arrays_of_every_library(backend, name):
     expected = CALLS[name](image, lambda value: value if value.dtype == bool else value.astype(dtype)).image
     np.testing.assert_allclose(backend.to_numpy(x), expected, atol=1e-9 if dtype == "float64" else 1e-4)
     np.testing.assert_array_equal(backend.to_numpy(y), image)
+
+
+@pytest.mark.parametrize("call", [ell12.denoise_tv, lambda y, **options: ell12.inpaint_tv(y, WHOLE, **options)])
+def test_tensors_on_a_processor_take_the_compiled_sweep(call):
+    torch = pytest.importorskip("torch")
+    image, kinds = np.tile(picture(), (3, 3)), []
+    options = {"measure": {"mean": lambda x: kinds.append(type(x)) or float(x.mean())}, "return_result": True}
+    found = call(torch.from_numpy(image), **options)
+    assert set(kinds) == {type(found.image)} == {type(found.runs[0].x)} == {torch.Tensor}
+    np.testing.assert_array_equal(found.image.numpy(), call(image))  # to the last bit
 
 
 def test_mri_on_arrays_of_every_library(backend):

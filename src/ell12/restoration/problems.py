@@ -9,15 +9,15 @@ import os
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-from ell12.backend import is_number, max_abs, namespace
+from ell12.backend import as_numpy, is_complex, is_number, is_numpy, like, max_abs, namespace, on_accelerator
 from ell12.checks import check_axis, check_flags, check_scalars, check_word, is_finite_number
 from ell12.losses import SquaredLoss
 from ell12.minimization import Result, Status, minimize
-from ell12.operators.images import Identity
+from ell12.operators.images import Identity, Sampling
 from ell12.protocols import Array, offers
 from ell12.restoration.alternating import AlternatingMinimization
 from ell12.restoration.images import channels_back
@@ -144,16 +144,39 @@ class ImageProblem:
         ``alpha`` is as in `ell12.denoise_tv`. ``estimate`` finds the noise level, where that can be found, and
         ``rule`` makes a strength of it and of the range of the values.
         """
+        if self._is_slow_here:
+            return self._by_numpy(alpha, estimate, rule)
         strength, noise = self._strength(alpha, estimate, rule)
         flips = spin_flips(self.model.spins, self.ndim)
         runs = [self._run(strength, flip, self._checkpoint(k, len(flips))) for k, flip in enumerate(flips)]
         image = runs[0].x if len(runs) == 1 else sum(run.x for run in runs) / len(runs)
         restored = Restoration(channels_back(image, self.model.channel_axis), strength, noise, tuple(runs))
+        return self._finished(restored)
+
+    def _finished(self, restored: Restoration) -> Any:
+        """What the caller asked for: all of it, or the image, with a warning where a run was cut short."""
         if self.options.return_result:
             return restored
-        if any(run.status is Status.MAX_ITER for run in runs):
-            warnings.warn(f"{Status.MAX_ITER.value} Raise max_iter or tol.", RuntimeWarning, stacklevel=3)
+        if any(run.status is Status.MAX_ITER for run in restored.runs):
+            warnings.warn(f"{Status.MAX_ITER.value} Raise max_iter or tol.", RuntimeWarning, stacklevel=4)
         return restored.image
+
+    @property
+    def _is_slow_here(self) -> bool:
+        """Whether the compiled sweep would do, were these arrays NumPy's: they are real, and not on a GPU."""
+        real = not is_complex(self.start)
+        return self._has_pixels and real and not is_numpy(self.start) and not on_accelerator(self.start)
+
+    def _by_numpy(self, alpha: Any, estimate: Callable[[], float] | None, rule: Callable[..., float]) -> Any:
+        """`restore` of the same numbers as NumPy arrays; what comes out is of the kind that went in."""
+        back = partial(like, x=self.start)
+        measure = {name: lambda x, f=f: f(back(x)) for name, f in (self.options.measure or {}).items()}
+        options = replace(self.options, measure=measure, return_result=True)
+        A = self.A if isinstance(self.A, Identity) else Sampling(as_numpy(self.A.mask))
+        y, start = as_numpy(self.y), as_numpy(self.start)
+        found = replace(self, y=y, A=A, start=start, options=options).restore(alpha, estimate, rule)
+        runs = tuple(replace(run, x=back(run.x)) for run in found.runs)
+        return self._finished(replace(found, image=back(found.image), runs=runs))
 
     def _strength(
         self, alpha: Any, estimate: Callable[[], float] | None, rule: Callable[[float, float], float]
@@ -180,6 +203,11 @@ class ImageProblem:
             return (FAITHFUL if estimate is None else NOISE_FREE) * self.spread, noise
         return rule(noise, self.spread), noise
 
+    @property
+    def _has_pixels(self) -> bool:
+        """Whether the data are pixels, all or some."""
+        return isinstance(self.A, Identity) or type(self.A) is Sampling
+
     def _strength_by_held_out_data(self, first: float) -> float:
         """See `ell12.restoration.strength`."""
         quiet = ImageRun(self.options.tol, self.options.max_iter)
@@ -187,9 +215,16 @@ class ImageProblem:
 
         def solve(y: Array, A: Any, alpha: float, x: Array | None) -> Array:
             start = self.start if x is None else x
-            return replace(self, y=y, A=A, start=start, model=model, options=quiet)._run(alpha, (), None).x
+            return replace(self, y=y, A=A, start=start, model=model, options=quiet)._solved(alpha)
 
         return strength_by_held_out_data(self.y, self.A, first, solve)
+
+    def _solved(self, alpha: float) -> Array:
+        """The image, for a search; Ctrl-C ends the search too."""
+        run = self._run(alpha, (), None)
+        if run.status is Status.STOPPED:
+            raise KeyboardInterrupt
+        return run.x
 
     def _run(self, alpha: float, flip: tuple[int, ...], checkpoint: Path | None) -> Result:
         """The problem solved with differences that begin at one corner."""
