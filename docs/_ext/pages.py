@@ -43,6 +43,7 @@ MODULES = {
         "Iterate",
         "Loss",
         "ColumnLoss",
+        "PointwiseLoss",
         "RowLoss",
         "BatchLoss",
         "ProximalLoss",

@@ -25,10 +25,7 @@ class Operator(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """An unknown ``x`` together with its prediction ``A x``.
-
-    A prediction is linear in x, so points add and scale, and no product with A is computed twice.
-    """
+    """``x`` with its prediction ``A x``, which is linear in x: points add and scale; no product is made twice."""
 
     x: Array
     prediction: Array
@@ -66,12 +63,8 @@ class Iterate:
 class DataUnavailable(RuntimeError):
     """The data of a loss cannot be reached any more, such as when a cluster is gone.
 
-    Attributes
-    ----------
-    result : Result or None
-        Where `ell12.minimize` had come to: its ``x`` is the best iterate. None before the first.
-    coef, intercept : array and float, or None
-        The same as an estimator's coefficients, where one was being fitted.
+    Its ``result`` says where `ell12.minimize` had come to, None before the first iterate; ``coef`` and
+    ``intercept`` are the same for an estimator that was being fitted.
     """
 
     result: Any = None
@@ -135,6 +128,13 @@ class ColumnLoss(Loss, Protocol):
 
     def hessian_product(self, point: Point, columns: Array) -> Callable[[Array], Array]:
         """The map ``v -> hessian(point, columns) v``, without that matrix."""
+
+
+class PointwiseLoss(ColumnLoss, Protocol):
+    """A loss that is a sum over predictions, so that its Hessian is ``A' diag(curvature) A``: for exact paths."""
+
+    def curvature(self, point: Point) -> Array:
+        """The second derivative with respect to each prediction."""
 
 
 class RowLoss(Loss, Protocol):

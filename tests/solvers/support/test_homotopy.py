@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse
 from sklearn.linear_model import Lasso, lars_path
 
-from ell12 import L12, L12Regressor, NonmonotoneAPG, SquaredLoss, datasets, minimize, stationarity
+from ell12 import L12, MCP, L12Regressor, NonmonotoneAPG, SquaredLoss, datasets, minimize, stationarity
 from ell12.penalties import WithIntercept
 from ell12.solvers.support import homotopy, working_set
 from ell12.solvers.support.homotopy import Homotopy
@@ -41,7 +41,7 @@ def test_every_kink_is_that_of_lars(seed, monkeypatch):
     strengths, _, coefs = lars_path(A, b, method="lasso", alpha_min=1e-3)
     strengths *= len(b)
     path = Homotopy(loss, L12(strengths[-1], 0.0), np.zeros(80), strengths[0])
-    found = [(path.strength, point.x) for point in path.points()]
+    found = [(path.alpha + path.left, point.x) for point in path.points()]
     # The first kink, at which the first entry enters, is where the path begins.
     np.testing.assert_allclose([strength for strength, _ in found[1:]], strengths, rtol=1e-8)
     np.testing.assert_allclose(np.transpose([x for _, x in found[1:]]), coefs, atol=1e-9)
@@ -58,7 +58,7 @@ def test_weights_of_rows_and_columns(nonnegative, sparse):
     loss = SquaredLoss(X, b, sample_weight=random.uniform(0, 2, 30), scale=0.1)
     penalty = L12(0.01, 0.0, weights=weights, nonnegative=nonnegative)
     last, path = follow(loss, penalty, loss.start(), top(loss, penalty))
-    assert path.strength == penalty.alpha
+    assert path.left == 0
     assert stationarity(loss, penalty, last.x) <= 1e-8
     assert last.x[7] == 0
     np.testing.assert_allclose(last.prediction, A @ last.x, atol=1e-10)
@@ -71,30 +71,28 @@ def test_a_free_entry_stays_in_the_support():
     begin = penalty.scaled(300.0)
     x = minimize(loss, begin, tol=1e-10).x
     last, path = follow(loss, penalty, x, begin.alpha)
-    assert path.strength == penalty.alpha
+    assert path.left == 0
     assert last.x[-1] > 10
     assert last.x[:-1].min() >= 0
     assert stationarity(loss, penalty, last.x) <= 1e-8
 
 
-def test_the_inverse_is_made_anew_where_rounding_spoils_it(monkeypatch):
+def test_the_factors_are_made_anew_where_rounding_spoils_them(monkeypatch):
     A, b = design(5)
     loss, penalty = SquaredLoss(A, b), L12(0.01, 0.0)
     expected, _ = follow(loss, penalty, loss.start(), top(loss, penalty))
     made = []
-    invert, enter = homotopy._Support.invert, homotopy._Support.enter
+    factorize, enter = homotopy._Support.factorize, homotopy._Support.enter
 
     def spoiled(self, *arguments):
-        found = enter(self, *arguments)
-        self.inverse *= 1.001
-        self.direction = self.direction * 1.001
-        return found
+        enter(self, *arguments)
+        self.R = self.R * 1.001
 
     monkeypatch.setattr(homotopy._Support, "enter", spoiled)
-    monkeypatch.setattr(homotopy._Support, "invert", lambda self: made.append(1) or invert(self))
+    monkeypatch.setattr(homotopy._Support, "factorize", lambda self: made.append(1) or factorize(self))
     last, path = follow(loss, penalty, loss.start(), top(loss, penalty))
     assert len(made) > 10
-    assert path.strength == penalty.alpha
+    assert path.left == 0
     np.testing.assert_allclose(last.x, expected.x, atol=1e-8)
 
 
@@ -105,6 +103,48 @@ def test_the_way_is_lost_without_harm_where_columns_are_equal():
     x[[0, 80]] = 1.0
     assert list(Homotopy(loss, penalty, x, 1.0).points()) == []
     assert minimize(loss, penalty, x, tol=1e-8).converged
+
+
+def test_a_dependent_column_is_exchanged_for_another():
+    random = np.random.default_rng(6)
+    A = random.standard_normal((30, 10)) @ random.standard_normal((10, 80))  # no more than ten are independent
+    loss, penalty = SquaredLoss(A, A @ random.standard_normal(80)), L12(1e-4, 0.0)
+    last, path = follow(loss, penalty, loss.start(), top(loss, penalty))
+    assert path.left == 0
+    assert np.count_nonzero(last.x) <= 10
+    assert stationarity(loss, penalty, last.x) <= 1e-6
+
+
+def cosines(seed, F, n_nonzero, shape=(40, 400)):
+    """Columns whose neighbours are nearly alike, and a vector whose entries lie 2F apart."""
+    random = np.random.default_rng(seed)
+    A = np.cos(2 * np.pi * random.random((shape[0], 1)) * np.arange(1, shape[1] + 1) / F) / np.sqrt(shape[0])
+    x = np.zeros(shape[1])
+    x[random.permutation(shape[1] // (2 * F))[:n_nonzero] * 2 * F] = random.standard_normal(n_nonzero)
+    return A, x
+
+
+@pytest.mark.parametrize("F", [10, 20])
+def test_nearly_dependent_columns_do_not_hide_the_way(F):
+    A, x = cosines(F, F, 9)
+    assert np.linalg.cond(A) > 1e4
+    loss, penalty = SquaredLoss(A, A @ x), L12(1e-7, 0.0)
+    last, path = follow(loss, penalty, loss.start(), top(loss, penalty))
+    assert path.left == 0
+    assert stationarity(loss, penalty, last.x) <= 1e-5
+
+
+def test_a_path_leans_to_the_solution_with_a_tangent():
+    A, b = design(10)
+    loss, penalty = SquaredLoss(A, b), L12(0.5, 0.0)
+    last, path = follow(loss, penalty, loss.start(), top(loss, penalty))
+    for tangent in 0.4 * np.random.default_rng(0).uniform(-1, 1, (3, 80)):
+        path.lean(tangent)
+        *_, last = path.points()
+        assert path.left == 0
+        slope = A.T @ (A @ last.x - b) - tangent  # written out: what the l1 norm must balance
+        assert np.abs(slope).max() <= 0.5 + 1e-9
+        np.testing.assert_allclose(slope[last.x != 0], -0.5 * np.sign(last.x[last.x != 0]), atol=1e-9)
 
 
 def counted(monkeypatch):
@@ -126,7 +166,7 @@ def test_the_papers_problem_is_solved_along_a_path(i, monkeypatch):
     data = datasets.compressed_sensing(7, n_samples=100)
     loss, penalty = SquaredLoss(data.A, data.b), L12(0.01 * 0.25**i, 0.0)
     result = minimize(loss, penalty, tol=1e-8)
-    assert [path.strength for path in begun] == [penalty.alpha]
+    assert [path.left for path in begun] == [0]
     assert result.converged
     assert stationarity(loss, penalty, result.x) <= 1e-8
     reference = minimize(loss, penalty, solver=NonmonotoneAPG(), tol=1e-2, max_iter=10**5)
@@ -139,7 +179,7 @@ def test_the_papers_problem_is_solved_along_a_path(i, monkeypatch):
     assert stationarity(loss, penalty, early.x) <= 30.0
 
 
-@pytest.mark.parametrize("case", ["not convex", "near", "single precision", "more rows", "large"])
+@pytest.mark.parametrize("case", ["bent", "near", "single precision", "more rows", "large"])
 def test_no_path_where_it_would_not_pay(case, monkeypatch):
     begun = counted(monkeypatch)
     data = datasets.compressed_sensing(8, n_samples=60)
@@ -153,7 +193,8 @@ def test_no_path_where_it_would_not_pay(case, monkeypatch):
     elif case == "near":
         x0 = minimize(SquaredLoss(A, b), L12(1.1 * alpha, 0.0), tol=1e-8).x
         begun.clear()
-    minimize(SquaredLoss(A, b), L12(alpha, 0.5 if case == "not convex" else 0.0), x0, tol=1e-3, max_iter=2000)
+    penalty = MCP(alpha, gamma=1.5) if case == "bent" else L12(alpha, 0.0)
+    minimize(SquaredLoss(A, b), penalty, x0, tol=1e-3, max_iter=2000)
     assert not begun
 
 

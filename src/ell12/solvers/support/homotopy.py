@@ -1,4 +1,4 @@
-"""The path of a squared loss plus a convex penalty: its solutions at falling strengths, from kink to kink."""
+"""The path of a squared loss plus a convex penalty: its solutions as slopes change, from kink to kink."""
 
 from __future__ import annotations
 
@@ -6,23 +6,24 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from scipy.linalg import blas
+from scipy.linalg import lapack, qr, qr_delete
 
 from ell12.protocols import Point
-from ell12.solvers.support.newton import positive_solution
 
 # Every eighth solution on the path is shown: the objective of each costs two passes over the data.
 KINKS = 8
-# Room for this number of columns is made at once, so that matrices are seldom copied.
-SPARE_ROOM = 64
 # The columns that are the next to enter are gathered this many at a time: one by one would read A as often.
 AHEAD = 8
-# The gradient on the support must follow the strength to this relative accuracy, or the inverse is made anew.
+# The gradient on the support must follow its bounds to this relative accuracy, or the factors are made anew.
 ACCURACY = 1e-6
-# A gradient whose speed differs from that of its bound by less than this never reaches it.
+# A solution to set out from is corrected on its support if it is off by more than this fraction of the strength.
+EXACT = 1e-9
+# A gradient whose speed differs from that of its bound by less than this fraction never reaches it.
 PARALLEL = 1e-9
-# A column depends on the others if these leave less than this fraction of its square.
-DEPENDENT = 1e-11
+# A column depends on the others if these leave less than this fraction of its length.
+DEPENDENT = 1e-8
+# A column of which the others leave less than this fraction is made orthogonal to them twice.
+CANCELLED = 0.1
 # Stands for an infinite slope, so that differences of two slopes are numbers.
 ENDLESS = 1e200
 
@@ -33,12 +34,18 @@ class Homotopy:
     On a support with its signs the solution is linear in the strength: it moves along the inverse of the Hessian
     times the penalty's slopes. So it is followed exactly, until an entry off the support reaches the bound of its
     gradient and enters, or one on it reaches zero and leaves. Each such kink costs one product with the adjoint
-    of A and one update of the inverse, of rank one. (Osborne, Presnell & Turlach, doi:10.1093/imanum/20.3.389)
+    of A and one update of a QR factorization. (Osborne, Presnell & Turlach, doi:10.1093/imanum/20.3.389)
+
+    A column that depends on those in the support enters in exchange for one of them: along the vector that these
+    columns map to zero all points are solutions, up to the one where an entry is zero.
+
+    The same way leads on to the solution of ``loss + penalty - tangent' x`` (`lean`): there, too, the bounds of
+    the gradient move along straight lines.
 
     Parameters
     ----------
     loss : loss
-        A quadratic `ell12.protocols.ColumnLoss`, such as `ell12.SquaredLoss`.
+        A quadratic `ell12.protocols.PointwiseLoss`, such as `ell12.SquaredLoss`.
     penalty : penalty
         A convex `ell12.protocols.PiecewisePenalty`, such as `ell12.L12` where ``l2_weight`` is 0.
     x : array
@@ -48,219 +55,247 @@ class Homotopy:
 
     Attributes
     ----------
-    strength : float
-        Where the path has been followed to.
-    largest_weight : float
-        Of an entry: the violation at the penalty's own alpha is at most this times ``strength - alpha``.
+    left : float
+        How far it still is: the strength less alpha, or the share of the tangent's change; 0 at the end.
 
     Examples
     --------
     >>> from ell12 import L12, SquaredLoss
     >>> path = Homotopy(SquaredLoss(np.eye(3), [3.0, -4.0, 0.5]), L12(1.0, 0.0), np.array([0.0, -0.5, 0.0]), 3.5)
-    >>> [(path.strength, point.x.tolist()) for point in path.points()]
-    [(3.5, [0.0, -0.5, 0.0]), (1.0, [2.0, -3.0, 0.0])]
+    >>> [(path.left, point.x.tolist()) for point in path.points()]
+    [(2.5, [0.0, -0.5, 0.0]), (0.0, [2.0, -3.0, 0.0])]
+    >>> path.lean(np.array([0.5, 0.0, 1.0]))
+    >>> [(path.left, point.x.round(9).tolist()) for point in path.points()]
+    [(1.0, [2.0, -3.0, 0.0]), (0.0, [2.5, -3.0, 0.5])]
     """
 
     def __init__(self, loss: Any, penalty: Any, x: Any, strength: float) -> None:
-        self.loss, self.alpha, self.strength = loss, penalty.alpha, float(strength)
-        self.below, self.above = (np.clip(s / penalty.alpha, -ENDLESS, ENDLESS) for s in penalty.slopes_at_zero(x))
-        self.largest_weight = float(self.above.max(where=self.above < ENDLESS, initial=0.0))
-        self.size, self.kinks = x.size, penalty.kinks(x)
-        self.nothing = loss.point(np.zeros(x.size))
-        self.gradient_at_zero = loss.gradient(self.nothing)
-        self.support = _Support(self.nothing.prediction.size)
+        self.loss, self.alpha, self.left = loss, penalty.alpha, float(strength) - penalty.alpha
+        self.slopes = np.clip(penalty.slopes_at_zero(x), -ENDLESS, ENDLESS)  # at the end, below and above zero
+        self.falls = np.where(np.abs(self.slopes) < ENDLESS, self.slopes / penalty.alpha, 0.0)  # up to there
+        self.fastest = float(self.falls[1].max(initial=0.0))
+        self.kinks, self.tangent = penalty.kinks(x), np.zeros(x.size)
+        nothing = loss.point(np.zeros(x.size))
+        self.gradient_at_zero = loss.gradient(nothing)
+        self.root = np.sqrt(loss.curvature(nothing))
         columns = np.flatnonzero((x != 0) | ~self.kinks)
-        if columns.size:
-            self._add(columns)
-        self.support.x[: columns.size] = x[columns]
-        self.support.slope[: columns.size] = np.where(x < 0, self.below, self.above)[columns]
-        self.support.inside[: columns.size] = True
+        self.support = _Support(self._roots(columns), columns, x[columns])
+
+    def lean(self, tangent: Any) -> None:
+        """Head for the solution of ``loss + penalty - tangent' x`` from the one that was reached last."""
+        change = tangent - self.tangent
+        endless = np.abs(self.slopes) >= ENDLESS
+        self.slopes = np.where(endless, self.slopes, self.slopes - change)
+        self.falls = np.where(endless, 0.0, change)
+        self.fastest, self.tangent, self.left = float(np.abs(change).max()), tangent, 1.0
+
+    def violation(self, tangent: Any) -> float:
+        """A bound on the violation where the path has come to, the subtracted part having this gradient there."""
+        return self.left * self.fastest + float(np.abs(tangent - self.tangent).max(initial=0.0))
 
     def points(self) -> Iterator[Point]:
-        """Some solutions on the way; it ends at alpha or, sooner, where rounding or ties hide the way."""
+        """Some solutions on the way, which ends where ``left`` is 0 or, sooner, where rounding or ties hide it."""
         if not self._begin():
             return
         yield self._point()
-        for kink in range(1, 10 * (self.size + self.prediction.size)):
+        for kink in range(1, 10 * (self.kinks.size + self.root.size)):
             goes_on = self._advance()
-            if not goes_on or kink % KINKS == 0 or self.strength == self.alpha:
+            if not goes_on or kink % KINKS == 0 or self.left == 0:
                 yield self._point()
-            if not goes_on or self.strength == self.alpha:
+            if not goes_on or self.left == 0:
                 return
 
     def _begin(self) -> bool:
-        """Set out at the solution on the support; return whether its Hessian has an inverse."""
+        """Set out at the solution on the support; return whether its columns are independent."""
         support = self.support
-        if not support.invert():
+        support.fall = support.on_side(self.falls)
+        if not support.factorize():
             return False
-        self._look()
-        support.x -= support.inverse @ (support.of(self.gradient) + self.strength * support.slope)
-        self._look()
+        self.gradient = self.loss.gradient(self._point())
+        away = self.gradient[support.columns] + support.on_side(self.slopes) + self.left * support.fall
+        if np.abs(away).max(initial=0.0) > EXACT * self.alpha:
+            support.x = support.x - support.solve(away)[0]
+            self.gradient = self.loss.gradient(self._point())
         return True
 
-    def _look(self) -> None:
-        self.prediction = self.support.predictions @ self.support.x
-        self.gradient = self.loss.gradient(self._point())
-
     def _point(self) -> Point:
-        x = np.zeros(self.size)
-        x[self.support.columns] = self.support.x[: self.support.columns.size]
-        return Point(x, self.prediction)
+        x = np.zeros(self.kinks.size)
+        x[self.support.columns] = self.support.x
+        return self.loss.point_within(x, self.support.columns)
 
-    def _add(self, columns: Any) -> None:
-        """Let columns enter later; their predictions are those of the unit vectors."""
-        predictions = self.loss.restrict(columns).point(np.eye(columns.size)).prediction
-        known = np.concatenate([self.support.columns, columns])
-        self.support.add(columns, predictions, self.loss.hessian(self.nothing, columns, known))
+    def _roots(self, columns: Any) -> Any:
+        """Columns of a root of the Hessian: the predictions of unit vectors, weighted."""
+        if columns.size == 0:
+            return np.empty((self.root.size, 0))
+        return self.root[:, None] * self.loss.restrict(columns).point(np.eye(columns.size)).prediction
 
     def _rate(self) -> tuple[Any, Any] | None:
-        """How prediction and gradient change while the strength falls by 1; None where rounding spoils it."""
+        """How x and the gradient change on the way; None where rounding spoils it."""
         support = self.support
         for attempt in range(2):
-            move = support.predictions @ support.direction
-            change = self.loss.gradient(Point(self.gradient_at_zero, move)) - self.gradient_at_zero
-            away = np.abs(support.of(change) - support.slope)
-            if away.max(where=support.inside, initial=0.0) <= ACCURACY:
-                return move, change
-            if attempt or not support.invert():
+            direction, move = support.rate
+            slope = np.divide(move, self.root, out=np.zeros_like(move), where=self.root > 0)
+            change = self.loss.gradient(Point(self.gradient_at_zero, slope)) - self.gradient_at_zero
+            away = np.abs(change[support.columns] - support.fall)
+            if away.max(initial=0.0) <= ACCURACY * self.fastest:
+                return direction, change
+            if attempt or not support.factorize():
                 break
         return None
 
     def _advance(self) -> bool:
-        """On to the next kink, or to alpha; return whether the way goes on from there."""
+        """On to the next kink, or to the end; return whether the way goes on from there."""
         rate = self._rate()
         if rate is None:
             return False
-        support, (move, change) = self.support, rate
+        support, (direction, change) = self.support, rate
         rising, falling = self._distances(change)
-        leaving = support.distances(self.kinks)
+        leaving = support.distances(direction, self.kinks)
         entering = np.minimum(rising, falling)
-        new, old = int(entering.argmin()), int(leaving.argmin())
-        first = max(min(rising[new], falling[new], leaving[old]), 0.0)
-        step = min(first, self.strength - self.alpha)
-        support.x += step * support.direction
-        self.prediction = self.prediction + step * move
+        new, soonest = int(entering.argmin()), float(leaving.min(initial=np.inf))
+        first = max(min(float(entering[new]), soonest), 0.0)
+        step = min(first, self.left)
+        support.x = support.x + step * direction
         self.gradient = self.gradient + step * change
-        if first > step:
-            self.strength = self.alpha
+        self.left -= step
+        if self.left == 0:
             return True
-        self.strength -= float(step)
-        if leaving[old] <= first:
-            support.leave(old)
+        if soonest <= first:
+            support.leave(int(leaving.argmin()))
             return True
-        side = self.above if rising[new] <= falling[new] else self.below
-        return self._enter(new, side[new], entering)
+        return self._enter(new, bool(rising[new] <= falling[new]), entering)
 
     def _distances(self, change: Any) -> tuple[Any, Any]:
-        """How far the strength must fall until the gradients reach their bounds on either side.
+        """How far it is until the gradients reach their bounds on either side.
 
-        On the support both fall alike, so that none is reached.
+        On the support both move alike, so that none is reached.
         """
-        pairs = (
-            (self.strength * self.above + self.gradient, self.above - change),
-            (-self.strength * self.below - self.gradient, change - self.below),
-        )
-        apart = [np.full(self.size, np.inf) for _ in pairs]
+        below, above = self.slopes + self.left * self.falls
+        pairs = ((above + self.gradient, self.falls[1] - change), (-below - self.gradient, change - self.falls[0]))
+        apart = [np.full(self.kinks.size, np.inf) for _ in pairs]
         for out, (room, speed) in zip(apart, pairs, strict=True):
-            np.divide(room, speed, out=out, where=speed > PARALLEL)
+            np.divide(room, speed, out=out, where=speed > PARALLEL * self.fastest)
+            out[self.support.columns] = np.inf
         return apart[0], apart[1]
 
-    def _enter(self, column: int, slope: float, entering: Any) -> bool:
-        """Take a column into the support; return whether its entry then moves the way it should."""
-        support = self.support
-        if column not in support.columns:
-            entering[support.columns] = np.inf
-            soon = np.argpartition(entering, AHEAD)[:AHEAD] if self.size > AHEAD else np.arange(self.size)
+    def _enter(self, column: int, above: bool, entering: Any) -> bool:
+        """Take a column into the support, or in exchange for one there; return whether that was possible."""
+        support, sign = self.support, 1.0 if above else -1.0
+        if column not in support.roots:
+            soon = np.argpartition(entering, AHEAD)[:AHEAD] if entering.size > AHEAD else np.arange(entering.size)
             new = np.sort(soon[np.isfinite(entering[soon])])
-            self._add(new)
-        place = int(np.flatnonzero(support.columns == column)[0])
-        return support.enter(place, slope) and support.direction[place] * np.sign(slope) > 0
+            support.roots.update(zip(new.tolist(), self._roots(new).T, strict=True))
+        fall = self.falls[int(above), column]
+        coefficients, rest = support.project(column)
+        if rest is not None:
+            support.enter(column, above, fall, coefficients, rest)
+            return bool(support.rate[0][-1] * sign > 0)
+        direction = -sign * support.combination(coefficients)
+        leaving = support.distances(direction, self.kinks)
+        size = float(leaving.min(initial=np.inf))
+        if not np.isfinite(size):
+            return False
+        support.x = support.x + size * direction
+        support.leave(int(leaving.argmin()))
+        coefficients, rest = support.project(column)
+        if rest is None:
+            return False
+        support.enter(column, above, fall, coefficients, rest, sign * size)
+        return True
 
 
 class _Support:
-    """The columns that ever were in the support, which of them are, and the inverse of the Hessian in those.
+    """The columns in the support and the QR factorization of a root of the Hessian in those.
 
-    What is not in the support has zeros in the inverse: to enter or to leave changes it by a matrix of rank one.
-    There is room for some more columns, which hold zeros. The store of columns that a loss keeps cannot stand in
-    for this: it has the Hessian, and the path needs the inverse after every kink.
+    The Hessian itself, or its inverse, would know nearly dependent columns to half as many digits. The store of
+    columns that a loss keeps cannot stand in for this: it has the Hessian, and the path needs to solve with it
+    after every kink.
     """
 
-    def __init__(self, rows: int) -> None:
-        self.columns = np.empty(0, dtype=np.int64)
-        self.predictions = np.zeros((rows, 0), order="F")
-        self.inverse, self.hessian = np.zeros((0, 0), order="F"), np.zeros((0, 0))
-        self.x, self.slope, self.direction = np.zeros((3, 0))
-        self.inside = np.zeros(0, dtype=bool)
-        self._make_room(SPARE_ROOM)
+    def __init__(self, roots: Any, columns: Any, x: Any) -> None:
+        self.roots = dict(zip(columns.tolist(), roots.T, strict=True))  # of all columns that ever came close
+        self.columns, self.x, self.above, self.fall = columns, x, x >= 0, np.zeros(x.size)
+        self.rows = len(roots)
+        self._basis = np.zeros((self.rows, 0), order="F")  # with room for more columns
+        self.R = np.zeros((0, 0), order="F")
+        self._rate: tuple[Any, Any] | None = None
 
-    def of(self, values: Any) -> Any:
-        """The values in the columns, and zeros in the room beyond."""
-        found = np.zeros(self.x.size)
-        found[: self.columns.size] = values[self.columns]
-        return found
+    @property
+    def Q(self) -> Any:
+        """The orthogonal factor."""
+        return self._basis[:, : self.columns.size]
 
-    def add(self, columns: Any, predictions: Any, hessian: Any) -> None:
-        """Take note of columns that may enter, and of the Hessian's rows for them: in all before, then in them."""
-        old = self.columns.size
-        self.columns = np.concatenate([self.columns, columns])
-        more = self.columns.size - self.x.size
-        if more > 0:
-            self._make_room(more + SPARE_ROOM)
-        self.predictions[:, old : self.columns.size] = predictions
-        self.hessian[old : self.columns.size, : self.columns.size] = hessian
-        self.hessian[:old, old : self.columns.size] = hessian[:, :old].T
+    @property
+    def rate(self) -> tuple[Any, Any]:
+        """How x changes on the way, and its image under the root."""
+        self._rate = self._rate or self.solve(self.fall)
+        return self._rate
 
-    def _make_room(self, more: int) -> None:
-        rows, size = self.predictions.shape
-        predictions, inverse, hessian = self.predictions, self.inverse, self.hessian
-        self.predictions = np.zeros((rows, size + more), order="F")
-        self.inverse = np.zeros((size + more, size + more), order="F")
-        self.hessian = np.zeros((size + more, size + more))
-        self.predictions[:, :size], self.inverse[:size, :size] = predictions, inverse
-        self.hessian[:size, :size] = hessian
-        self.x, self.slope, self.direction = (np.pad(v, (0, more)) for v in (self.x, self.slope, self.direction))
-        self.inside = np.pad(self.inside, (0, more))
+    def on_side(self, pairs: Any) -> Any:
+        """Of numbers below and above zero for every column those on the side of each entry here."""
+        return np.where(self.above, pairs[1][self.columns], pairs[0][self.columns])
 
-    def invert(self) -> bool:
-        """Compute inverse and direction anew; return whether there are any."""
-        support = np.flatnonzero(self.inside)
-        self.inverse = np.zeros_like(self.inverse)
-        if support.size:
-            inverse = positive_solution(self.hessian[np.ix_(support, support)], np.eye(support.size))
-            if inverse is None:
-                return False
-            self.inverse[np.ix_(support, support)] = inverse
-        self.direction = self.inverse @ self.slope
-        return bool(np.isfinite(self.direction).all())
+    def factorize(self) -> bool:
+        """Compute the factors anew; return whether the columns are independent."""
+        size, self._rate = self.columns.size, None
+        if size > self.rows:
+            return False
+        self._basis = np.zeros((self.rows, min(self.rows, 2 * size + 64)), order="F")
+        if size == 0:
+            self.R = np.zeros((0, 0), order="F")
+            return True
+        roots = np.stack([self.roots[column] for column in self.columns.tolist()], axis=1)
+        self._basis[:, :size], R = qr(roots, mode="economic", check_finite=False)
+        self.R = np.asfortranarray(R)
+        return bool(np.all(np.abs(np.diagonal(R)) > DEPENDENT * np.linalg.norm(roots, axis=0)))
 
-    def distances(self, kinks: Any) -> Any:
-        """How far the strength must fall until each entry reaches zero."""
+    def solve(self, right: Any) -> tuple[Any, Any]:
+        """The solution of a system with the Hessian, and the image of that under the root."""
+        if right.size == 0:
+            return right, np.zeros(self.rows)
+        half = lapack.dtrtrs(self.R, right, trans=1)[0]
+        return lapack.dtrtrs(self.R, half)[0], self.Q @ half
+
+    def project(self, column: int) -> tuple[Any, Any]:
+        """The coefficients of a column in the basis, and the rest; None for a rest that is next to nothing."""
+        root, Q = self.roots[column], self.Q
+        coefficients = root @ Q
+        rest, length = root - Q @ coefficients, np.linalg.norm(root)
+        if np.linalg.norm(rest) < CANCELLED * length:  # once more, so that the basis stays orthogonal
+            again = rest @ Q
+            rest, coefficients = rest - Q @ again, coefficients + again
+        short = np.linalg.norm(rest) <= DEPENDENT * length
+        return coefficients, None if short or self.columns.size == self.rows else rest
+
+    def combination(self, coefficients: Any) -> Any:
+        """The columns' own coefficients, of those in the basis."""
+        return lapack.dtrtrs(self.R, coefficients)[0]
+
+    def distances(self, direction: Any, kinks: Any) -> Any:
+        """How far it is along a direction until each entry reaches zero."""
         found = np.full(self.x.size, np.inf)
-        np.divide(-self.x, self.direction, out=found, where=np.sign(self.x) * self.direction < 0)
-        found[: self.columns.size][~kinks[self.columns]] = np.inf
+        np.divide(-self.x, direction, out=found, where=np.sign(self.x) * direction < 0)
+        found[~kinks[self.columns]] = np.inf
         return found
 
     def leave(self, place: int) -> None:
-        row = self.inverse[:, place].copy()
-        self.direction = self.direction - (self.direction[place] / row[place]) * row
-        self._change_inverse(-1 / row[place], row)
-        self.inverse[place] = self.inverse[:, place] = 0.0
-        self.inside[place] = False
-        for values in (self.x, self.slope, self.direction):
-            values[place] = 0.0
+        """Take an entry out of the support."""
+        Q, R = qr_delete(self.Q, self.R, place, which="col", overwrite_qr=True, check_finite=False)
+        self.columns, self.x, self.above, self.fall = (
+            np.delete(values, place) for values in (self.columns, self.x, self.above, self.fall)
+        )
+        size, self._rate = self.columns.size, None
+        self._basis[:, :size], self.R = Q[:, :size], np.asfortranarray(R[:size])
 
-    def enter(self, place: int, slope: float) -> bool:
-        """Take a column into the support unless it depends on those there; return whether it was taken."""
-        cross = self.hessian[place]
-        row = self.inverse @ cross
-        left = cross[place] - cross @ row
-        if not left > DEPENDENT * cross[place]:
-            return False
-        row[place] = -1.0
-        self._change_inverse(1 / left, row)
-        self.inside[place], self.slope[place] = True, slope
-        self.direction = self.direction + (row @ self.slope / left) * row
-        return True
-
-    def _change_inverse(self, factor: float, row: Any) -> None:
-        self.inverse = blas.dger(factor, row, row, a=self.inverse, overwrite_a=1)
+    def enter(self, column: int, above: bool, fall: float, coefficients: Any, rest: Any, x: float = 0.0) -> None:
+        """Take an entry into the support, as the last, with what `project` has found."""
+        size, length, self._rate = self.columns.size, float(np.linalg.norm(rest)), None
+        if size == self._basis.shape[1]:
+            more = np.zeros((self.rows, min(self.rows - size, size + 64)), order="F")
+            self._basis = np.asfortranarray(np.hstack([self._basis, more]))
+        self._basis[:, size] = rest / length
+        R = np.zeros((size + 1, size + 1), order="F")
+        R[:size, :size], R[:size, size], R[size, size] = self.R, coefficients, length
+        self.R = R
+        self.columns, self.x = np.append(self.columns, column), np.append(self.x, x)
+        self.above, self.fall = np.append(self.above, above), np.append(self.fall, fall)
