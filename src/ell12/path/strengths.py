@@ -130,7 +130,10 @@ def grid_size(alphas: Any, n_alphas: int) -> int | None:
     if isinstance(alphas, int | np.integer) and not isinstance(alphas, bool):
         check_counts(least=1, most=MOST_ALPHAS, alphas=alphas)
         return int(alphas)
-    return n_alphas if alphas is None else None
+    if alphas is not None:
+        return None
+    check_counts(least=1, most=MOST_ALPHAS, optional=False, n_alphas=n_alphas)
+    return n_alphas
 
 
 def vanishing_strength(loss: Any, penalty: Any) -> float:
