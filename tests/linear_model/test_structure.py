@@ -337,6 +337,7 @@ def test_classes_at_once_take_bounds_and_groups():
         (L12Regressor(bounds=(1, 2)), "bounds"),
         (L12Regressor(bounds=(np.zeros(3), 1)), "bounds"),
         (L12Regressor(groups=[0, 1]), "groups"),
+        (L12Regressor(groups=[[0, 1], [2]]), "groups"),
         (L12Regressor(groups=GROUPS, positive=True), "groups"),
         (L12Regressor(groups=GROUPS, bounds=(-1, 1)), "groups"),
         (L12Regressor(groups=GROUPS, penalty_factors=np.ones(12)), "one number for each group"),

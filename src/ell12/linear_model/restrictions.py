@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ell12.backend import like, refuse_masked
+from ell12.checks import naming
 from ell12.linear_model.arrays import passes
 from ell12.path import l12_penalty, limits
 from ell12.protocols import Array
@@ -48,7 +49,8 @@ def penalty_of(model: Any, l2_weight: float, problem: Any) -> Any:
 def group_numbers(groups: Any, size: int) -> Array:
     """The number of each feature's group, in the order of the sorted labels."""
     refuse_masked(groups, "groups")
-    labels = np.asarray(groups)
+    with naming("groups"):  # such as rows of different lengths
+        labels = np.asarray(groups)
     if labels.shape != (size,):
         raise ValueError(f"groups must have shape ({size},), one label for each feature; got {labels.shape}")
     try:

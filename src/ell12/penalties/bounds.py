@@ -81,7 +81,8 @@ def as_bounds(bounds: Any) -> Bounds:
     """A pair (lower, upper) of numbers or arrays, checked."""
     if isinstance(bounds, Bounds):
         return bounds
-    if not isinstance(bounds, tuple | list) or len(bounds) != 2:
+    sequence = isinstance(bounds, tuple | list) or (isinstance(bounds, np.ndarray) and bounds.ndim > 0)
+    if not sequence or len(bounds) != 2:
         raise ValueError(f"bounds must be a pair (lower, upper) of numbers or arrays, got {bounds!r}")
     with naming("bounds"):
         lower, upper = (as_floating(bound, "bounds") for bound in bounds)
