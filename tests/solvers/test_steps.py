@@ -5,7 +5,17 @@ import math
 import numpy as np
 import pytest
 
-from ell12 import L1, L12, HuberLoss, LogisticLoss, QuadraticLoss, SquaredLoss
+from ell12 import (
+    L1,
+    L12,
+    HuberLoss,
+    LogisticLoss,
+    NonmonotoneAPG,
+    PoissonLoss,
+    QuadraticLoss,
+    SquaredLoss,
+    minimize,
+)
 from ell12.solvers.steps import (
     DOUBLE_AFTER,
     ProximalStep,
@@ -146,3 +156,15 @@ def test_only_losses_whose_terms_cancel_sum_more_than_their_value():
 def test_a_step_that_is_none_is_named(step):
     with pytest.raises((TypeError, ValueError), match="step must be"):
         check_step(step, "lipschitz")
+
+
+def test_the_first_step_of_an_exponential_is_not_that_of_its_far_curvature():
+    """Over a way of 1 the curvature was 1e40 times that at the start, and a thousand steps were spent on doubling."""
+    random = np.random.default_rng(0)
+    A = random.standard_normal((100, 500))
+    b = random.poisson(20 * np.exp(A[:, 0] / 2))
+    loss = PoissonLoss(A, b, offset=np.full(100, np.log(20.0)), scale=0.01)
+    assert loss.value(loss.point(loss.start())) < 0
+    result = minimize(loss, L12(1.0, 0.5), solver=NonmonotoneAPG())
+    assert result.converged
+    assert result.n_iter < 100

@@ -19,6 +19,9 @@ Tilt = Callable[[Array], Array]
 # A step that was halved this often lies below the smallest ratio of two doubles: the numbers are not finite, which
 # the loop will see.
 MOST_HALVINGS = 1100
+# Where a first step comes out this much shorter than the way it was tried over, a way so much shorter is tried, this
+# often at the most.
+SHORTER, MOST_TRIALS = 100, 30
 # Where the loss has no Lipschitz constant, a step that held this many times in a row is doubled: the curvature may
 # be far smaller here than where the run began. Trying costs one product, so at most one in ten is wasted.
 DOUBLE_AFTER = 10
@@ -148,7 +151,8 @@ def first_step(loss: Loss, start: Point) -> float:
 
     It is tried over a length that is the same in all units: so far that a straight line would bring the loss to
     zero, but no farther than x is from zero, if it is. A loss that is linear far away, as the logistic one is,
-    would otherwise seem to have hardly any curvature where columns are large.
+    would otherwise seem to have hardly any curvature where columns are large. A loss that bends ever more, as an
+    exponential does, can seem to have 1e60 times its curvature: then it is tried again over shorter ways.
     """
     gradient: Any = loss.gradient(start)
     size = max_abs(gradient)
@@ -159,7 +163,17 @@ def first_step(loss: Loss, start: Point) -> float:
     length = min(loss.value(start) / size / square, far)
     if not 0 < length < math.inf:
         length = 1.0
-    curvature = 2 * loss.divergence(loss.point(start.x - length * direction), start)
-    if not math.isfinite(curvature):  # the loss has no value there: begin with a shorter way
-        return 1 / size
-    return length / curvature * square * length if curvature > 0 else 1.0
+    step = 0.0
+    for _ in range(MOST_TRIALS):
+        curvature = 2 * loss.divergence(loss.point(start.x - length * direction), start)
+        if curvature <= 0:  # or rounding
+            return step or 1.0
+        if math.isfinite(curvature):  # else the loss has no value there
+            found = length / curvature * square * length
+            if found <= 2 * step:  # no other curvature than over a longer way
+                return step
+            step = found
+            if step * size >= length / SHORTER:
+                return step
+        length /= SHORTER
+    return step or length / size
