@@ -159,7 +159,7 @@ def test_a_step_that_is_none_is_named(step):
 
 
 def test_the_first_step_of_an_exponential_is_not_that_of_its_far_curvature():
-    """Over a way of 1 the curvature was 1e40 times that at the start, and a thousand steps were spent on doubling."""
+    """Over a way of 1 it was so large that hundreds of steps went by until doubling had made them long enough."""
     random = np.random.default_rng(0)
     A = random.standard_normal((100, 500))
     b = random.poisson(20 * np.exp(A[:, 0] / 2))
