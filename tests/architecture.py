@@ -31,6 +31,7 @@ ROOMS: dict[str, str] = {
     "solvers": "protocols backend checks operators",
     "minimization": "protocols backend files solvers",
     "path": "protocols backend checks operators losses penalties solvers minimization",
+    "recovery": "protocols backend checks operators losses minimization path",
     "completion": "protocols backend checks files operators penalties solvers minimization path plots",
     "restoration": "protocols backend checks operators prox losses solvers minimization",
     "distributed": "protocols backend checks operators penalties losses minimization completion",

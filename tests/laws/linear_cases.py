@@ -299,6 +299,28 @@ def _stationarity() -> Case:
     )
 
 
+def _recovery() -> Case:
+    """An exact system, whose sparse solution is the only one."""
+
+    def data(random: np.random.Generator) -> dict[str, Any]:
+        given = linear(random)
+        x = np.where(np.arange(COLUMNS) < 3, random.uniform(1, 2, COLUMNS), 0)
+        return {"A": given["A"], "b": given["A"] @ x}
+
+    def solve(A: Any, b: Any) -> Answer:
+        return Answer(ell12.recover_sparse(A, b, return_result=True).x)
+
+    return Case(
+        name="recover_sparse",
+        data=data,
+        solve=solve,
+        units=(Unit(("A",), -1), Unit(("b",), 1)),
+        orders=(Order({"A": 0, "b": 0}), Order({"A": 1}, 0)),
+        sparse=("A",),
+        arrays=("A", "b"),
+    )
+
+
 def _columnwise() -> Case:
     """Three problems side by side, one for each column of b."""
 
@@ -478,6 +500,7 @@ def _coefficients(case: Case) -> Case:
 
 _WITH = [_estimator(name) for name in ("L12Regressor", "L12Classifier", "L12RegressorCV", "L12ClassifierCV")]
 LINEAR_CASES = [
+    _recovery(),
     *PROX,
     *map(_penalty, PENALTIES),
     *MINIMIZE,

@@ -96,13 +96,16 @@ def test_the_factors_are_made_anew_where_rounding_spoils_them(monkeypatch):
     np.testing.assert_allclose(last.x, expected.x, atol=1e-8)
 
 
-def test_the_way_is_lost_without_harm_where_columns_are_equal():
+def test_equal_columns_in_the_support_are_merged_at_the_start():
     A, b = design(6)
-    loss, penalty = SquaredLoss(np.hstack([A, A[:, :3]]), b), L12(0.01, 0.0)
-    x = np.zeros(83)
-    x[[0, 80]] = 1.0
-    assert list(Homotopy(loss, penalty, x, 1.0).points()) == []
-    assert minimize(loss, penalty, x, tol=1e-8).converged
+    loss, penalty = SquaredLoss(np.hstack([A, A[:, :20]]), b), L12(0.01, 0.0)
+    one = minimize(SquaredLoss(A, b), L12(5.0, 0.0), tol=1e-12).x
+    x = np.r_[one, 0.3 * one[:20]]
+    x[:20] *= 0.7  # a solution as well, with both of two equal columns
+    assert np.count_nonzero(x[80:])
+    last, path = follow(loss, penalty, x, 5.0)
+    assert path.left == 0
+    assert stationarity(loss, penalty, last.x) <= 1e-8
 
 
 def test_a_dependent_column_is_exchanged_for_another():

@@ -109,7 +109,7 @@ class Homotopy:
         """Set out at the solution on the support; return whether its columns are independent."""
         support = self.support
         support.fall = support.on_side(self.falls)
-        if not support.factorize():
+        if not support.factorize() and not self._gather():
             return False
         self.gradient = self.loss.gradient(self._point())
         away = self.gradient[support.columns] + support.on_side(self.slopes) + self.left * support.fall
@@ -117,6 +117,34 @@ class Homotopy:
             support.x = support.x - support.solve(away)[0]
             self.gradient = self.loss.gradient(self._point())
         return True
+
+    def _gather(self) -> bool:
+        """Make the columns of the support independent, by exchanges; return whether that was possible."""
+        support = self.support
+        columns, values, above = support.columns, support.x, support.above
+        support.columns, support.x, support.above, support.fall = columns[:0], values[:0], above[:0], values[:0]
+        support.factorize()
+        for column, value, side in zip(columns.tolist(), values.tolist(), above.tolist(), strict=True):
+            self._include(column, bool(side), value)
+        support.fall = support.on_side(self.falls)
+        return support.factorize()
+
+    def _include(self, column: int, above: bool, value: float) -> None:
+        """Take a column with its value into the support, in exchange for others while it depends on them."""
+        support = self.support
+        while True:
+            coefficients, rest = support.project(column)
+            if rest is not None:
+                support.enter(column, above, 0.0, coefficients, rest, value)
+                return
+            direction = value * support.combination(coefficients)
+            leaving = support.distances(direction, self.kinks)
+            size = min(float(leaving.min(initial=np.inf)), 1.0)
+            support.x = support.x + size * direction
+            if size == 1:
+                return
+            value *= 1 - size
+            support.leave(int(leaving.argmin()))
 
     def _point(self) -> Point:
         x = np.zeros(self.kinks.size)

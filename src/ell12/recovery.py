@@ -1,0 +1,246 @@
+"""Sparse vectors from few measurements: ``A x = b``, or ``||A x - b|| <= noise``, without a strength to choose."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ell12.backend import as_numpy, is_numpy, norm
+from ell12.checks import check_counts, check_flags, check_scalars
+from ell12.losses import SquaredLoss
+from ell12.minimization import Result, minimize
+from ell12.operators.conjugate_gradients import conjugate_gradients
+from ell12.path.strengths import l12_penalty
+from ell12.protocols import Array, session_of
+
+# With noise the strength falls by this factor from one solution to the next, each begun at the last.
+FALL = 4.0
+# Without noise it falls to this fraction of the largest: what it shrinks is then far below what is asked of x.
+LOWEST = 1e-6
+# Where columns are not at hand, convex solutions at these fractions come first; l1-2 begins at the last of them.
+CONVEX = (1e-1, 1e-2, 1e-3, 1e-4)
+# The strength at which the residual meets the noise is found in at most this number of steps, to this accuracy.
+SEARCHES, MEETS = 20, 1e-3
+# A residual of this fraction of ||b|| counts as none.
+EXACT = 1e-6
+# After the correction on the support, entries below this fraction of the largest are taken for zeros.
+NOTHING = 1e-7
+# Fractions of the largest singular value below which the columns of the support count as dependent, one by one.
+CUTS = (1e-4, 1e-7, 1e-10, 1e-13)
+# The correction on the support takes at most this number of products, where columns are not at hand.
+CORRECTION_STEPS = 1000
+
+
+@dataclass(frozen=True)
+class Recovery:
+    """What `recover_sparse` found.
+
+    Attributes
+    ----------
+    x : array
+        The sparse vector.
+    residual : float
+        ``||A x - b||``.
+    noise : float
+        What the residual was to meet.
+    alpha : float
+        The strength at which x was found; 0 where x was refitted on its support.
+    n_nonzero : int
+        Number of entries of x that are not zero.
+    met : bool
+        Whether the residual is at most the noise, to a thousandth; without noise, at most ``1e-6 ||b||``.
+    message : str
+        One sentence that says so.
+    result : Result or None
+        The last run of `ell12.minimize`; None where x is zero.
+    """
+
+    x: Array
+    residual: float
+    noise: float
+    alpha: float
+    n_nonzero: int
+    met: bool
+    message: str
+    result: Result | None = None
+
+
+def recover_sparse(
+    A: Any,
+    b: Any,
+    noise: float = 0.0,
+    *,
+    l2_weight: float = 1.0,
+    weights: Any = None,
+    nonnegative: bool = False,
+    tol: float = 1e-4,
+    max_iter: int = 10_000,
+    return_result: bool = False,
+) -> Any:
+    """A sparse x with ``A x = b``, or with ``||A x - b|| <= noise``: l1-2 without a strength to choose.
+
+    The problem ``1/2 ||A x - b||^2 + alpha (||x||_1 - l2_weight ||x||_2)`` is solved at falling alpha, from the
+    convex solution on, until the residual meets the noise. Without noise alpha falls to next to nothing, and x is
+    then corrected on its support, so that ``A x = b`` holds to rounding.
+
+    Parameters
+    ----------
+    A : array, sparse matrix or operator of shape (m, n)
+        How x is measured.
+    b : array of shape (m,)
+        The measurements.
+    noise : float
+        A bound on ``||A x - b||``. For noise of standard deviation s in each measurement, ``s sqrt(m)``.
+    l2_weight, weights, nonnegative
+        As in `ell12.L12`; at ``l2_weight=0`` this is basis pursuit (denoising).
+    tol, max_iter
+        Of each solution, as in `ell12.minimize`.
+    return_result : bool
+        Return a `Recovery`, which says what was reached, instead of x alone.
+
+    Returns
+    -------
+    array or Recovery
+        x, of the kind of A; zero where the noise is as large as b.
+
+    Raises
+    ------
+    ValueError
+        Where no x meets the noise, for example with more measurements than unknowns: give a larger one. With
+        ``return_result=True`` there is no error: ``met`` is false.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> random = np.random.default_rng(0)
+    >>> A, x = random.standard_normal((20, 50)), np.zeros(50)
+    >>> x[[3, 17, 40]] = 1.0, -2.0, 0.5
+    >>> found = recover_sparse(A, A @ x)
+    >>> bool(np.allclose(found, x)), np.flatnonzero(found)
+    (True, array([ 3, 17, 40]))
+    """
+    check_scalars(noise=noise, l2_weight=l2_weight)
+    check_scalars(infinite=True, tol=tol)
+    check_counts(least=1, optional=False, max_iter=max_iter)
+    check_flags(nonnegative=nonnegative, return_result=return_result)
+    loss = session_of(SquaredLoss(A, b))
+    if len(loss.b.shape) != 1:
+        raise ValueError(f"b must be a vector, got shape {tuple(loss.b.shape)}: recover its columns one by one")
+    penalty = l12_penalty(1.0, l2_weight, weights=weights, nonnegative=nonnegative)
+    found = _Search(loss, penalty, float(noise), {"tol": tol, "max_iter": max_iter}).recovery()
+    if return_result:
+        return found
+    if not found.met:
+        raise ValueError(f"{found.message} Give a larger noise, or return_result=True for the x found.")
+    return found.x
+
+
+class _Search:
+    """The way down to the noise, and where it has come to."""
+
+    def __init__(self, loss: Any, penalty: Any, noise: float, options: dict[str, Any]) -> None:
+        self.loss, self.penalty, self.noise, self.options = loss, penalty, noise, options
+        self.x, self.alpha = loss.start(), 0.0
+        self.result: Result | None = None
+        self.size = norm(loss.b)
+        self.top = penalty.convex.scaled(0.0).violation(self.x, loss.gradient(loss.point(self.x)))
+        self.at_hand = is_numpy(loss.b) and loss.has_columns
+
+    def recovery(self) -> Recovery:
+        """The vector that meets the noise, or what comes close to it."""
+        if self.size > self.noise and self.top > 0:
+            if self.noise > 0:
+                self._meet_noise()
+            else:
+                self._follow_down()
+                self._correct()
+        residual, bound = self._residual(), self.noise * (1 + MEETS) if self.noise > 0 else EXACT * self.size
+        met, count = residual <= bound, int(np.count_nonzero(as_numpy(self.x)))
+        asked = f"the noise of {self.noise:.3g}" if self.noise > 0 else f"{bound:.3g}, a millionth of ||b||"
+        words = "at most" if met else "above"
+        message = (
+            f"The residual of x, which has {count} entries that are not zero, is {residual:.3g}, {words} {asked}."
+        )
+        return Recovery(self.x, residual, self.noise, self.alpha, count, met, message, self.result)
+
+    def _residual(self) -> float:
+        return norm(self.loss.point(self.x).prediction - self.loss.b)
+
+    def _solve(self, fraction: float, convex: bool = False) -> None:
+        """Go on to the solution at this fraction of the largest strength."""
+        self.alpha = fraction * self.top
+        penalty = (self.penalty.convex if convex else self.penalty).scaled(self.alpha)
+        result = minimize(self.loss, penalty, self.x, **self.options)
+        self.x, self.result = result.x, result
+
+    def _follow_down(self) -> None:
+        """To the lowest strength; where columns are at hand the default solver finds the way by itself."""
+        if not self.at_hand:
+            for fraction in CONVEX:
+                self._solve(fraction, convex=True)
+            self._solve(CONVEX[-1])
+        self._solve(LOWEST)
+
+    def _meet_noise(self) -> None:
+        """Let the strength fall until the residual is below the noise, then halve the bracket, in logarithms."""
+        low = high = 1.0
+        while self._residual() > self.noise and low > LOWEST:
+            high, low = low, low / FALL
+            self._solve(low, convex=high == 1)
+            self._solve(low)
+        if self._residual() > self.noise:
+            return
+        best = self.x, self.alpha, self.result
+        for _ in range(SEARCHES):
+            middle = math.sqrt(low * high)
+            self._solve(middle)
+            residual = self._residual()
+            if residual > self.noise:
+                high = middle
+                continue
+            low, best = middle, (self.x, self.alpha, self.result)
+            if residual >= (1 - MEETS) * self.noise:
+                break
+        self.x, self.alpha, self.result = best
+
+    def _correct(self) -> None:
+        """Add to x what is missing of b, by the columns in its support; twice, the second time without zeros."""
+        for _ in range(2):
+            before, old = self._residual(), self.x
+            support = old != 0
+            missing = self.loss.b - self.loss.point(old).prediction
+            moved = old + (self._by_columns if self.at_hand else self._by_products)(missing, support)
+            size = abs(moved)
+            self.x = moved * (size > NOTHING * float(size.max()))
+            if self._residual() > max(before, EXACT * self.size) or not math.isfinite(self.penalty.value(self.x)):
+                self.x = old
+                return
+        self.alpha = 0.0
+
+    def _by_columns(self, missing: Any, support: Any) -> Any:
+        columns, found = np.flatnonzero(support), np.zeros_like(self.x)
+        if columns.size:
+            inside = self.loss.restrict(columns).point(np.eye(columns.size, dtype=found.dtype)).prediction
+            for smallest in CUTS:  # the shortest correction that does; exact ones are long for dependent columns
+                found[columns] = np.linalg.lstsq(inside, missing, rcond=smallest)[0]
+                if norm(inside @ found[columns] - missing) <= 0.1 * EXACT * self.size:
+                    break
+        return found
+
+    def _by_products(self, missing: Any, support: Any) -> Any:
+        zero = 0 * self.loss.b
+
+        def pulled(prediction: Any) -> Any:
+            """The adjoint's product, on the support alone."""
+            return support * self.loss.gradient_of(prediction)
+
+        right = pulled(missing)
+        return conjugate_gradients(
+            lambda v: pulled(self.loss.point(support * v).prediction + zero),
+            right,
+            tol=1e-13,
+            max_iter=CORRECTION_STEPS,
+        )

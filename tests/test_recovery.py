@@ -1,0 +1,105 @@
+"""`recover_sparse`: A x = b, or a residual that meets the noise, whatever holds A."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+from scipy.optimize import linprog
+from scipy.sparse.linalg import aslinearoperator
+
+from ell12 import recover_sparse
+
+torch = pytest.importorskip("torch")
+
+
+def problem(seed=0, shape=(40, 120), n_nonzero=8):
+    random = np.random.default_rng(seed)
+    x = np.zeros(shape[1])
+    x[random.permutation(shape[1])[:n_nonzero]] = random.standard_normal(n_nonzero)
+    return random.standard_normal(shape) / np.sqrt(shape[0]), x
+
+
+def cosines(seed=0, shape=(40, 300), F=10, n_nonzero=9):
+    random = np.random.default_rng(seed)
+    A = np.cos(2 * np.pi * random.random((shape[0], 1)) * np.arange(1, shape[1] + 1) / F)
+    x = np.zeros(shape[1])
+    x[2 * F * random.permutation(shape[1] // (2 * F))[:n_nonzero]] = random.standard_normal(n_nonzero)
+    return A, x
+
+
+@pytest.mark.parametrize("make", [problem, cosines])
+def test_the_vector_behind_exact_measurements_comes_back_to_rounding(make):
+    A, x = make()
+    np.testing.assert_allclose(recover_sparse(A, A @ x), x, atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["sparse", "operator", "tensor"])
+def test_other_containers_of_the_same_matrix(kind):
+    A, x = problem(1, (30, 60), 4)
+    b = A @ x
+    given = {"sparse": scipy.sparse.csr_array, "operator": aslinearoperator, "tensor": torch.from_numpy}[kind](A)
+    found = recover_sparse(given, torch.from_numpy(b) if kind == "tensor" else b)
+    assert isinstance(found, torch.Tensor if kind == "tensor" else np.ndarray)
+    np.testing.assert_allclose(np.asarray(found), x, atol=1e-6)
+
+
+def test_without_the_subtracted_norm_it_is_basis_pursuit():
+    A, x = problem(2, n_nonzero=25)  # too many entries to be found: what is minimised still counts
+    b = A @ x
+    cost = linprog(np.ones(240), A_eq=np.hstack([A, -A]), b_eq=b, method="highs").fun
+    found = recover_sparse(A, b, l2_weight=0.0)
+    assert np.linalg.norm(A @ found - b) <= 1e-6 * np.linalg.norm(b)
+    assert np.abs(found).sum() <= cost * (1 + 1e-5)
+
+
+def test_the_residual_meets_the_noise():
+    A, x = problem(3)
+    noise = 0.02 * np.random.default_rng(9).standard_normal(40)
+    size = float(np.linalg.norm(noise))
+    found = recover_sparse(A, A @ x + noise, size, return_result=True)
+    assert found.met
+    assert 0.99 * size <= found.residual <= size * 1.001
+    assert found.residual == pytest.approx(np.linalg.norm(A @ found.x - A @ x - noise))
+    assert np.linalg.norm(found.x - x) < 0.15 * np.linalg.norm(x)
+    assert found.alpha > 0
+    assert f"{found.n_nonzero} entries" in found.message
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.1])
+def test_units_change_the_answer_by_their_ratio(noise):
+    A, x = problem(4)
+    b = A @ x + 0.01 * np.sin(np.arange(40)) * (noise > 0)
+    one = recover_sparse(A, b, noise)
+    np.testing.assert_allclose(recover_sparse(1e5 * A, 1e-3 * b, 1e-3 * noise), 1e-8 * one, rtol=1e-6, atol=1e-16)
+
+
+def test_signs_that_must_not_be_negative():
+    A, x = problem(5)
+    np.testing.assert_allclose(recover_sparse(A, A @ abs(x), nonnegative=True), abs(x), atol=1e-9)
+
+
+def test_nothing_to_find_is_zero():
+    A, x = problem(6)
+    assert not recover_sparse(A, np.zeros(40)).any()
+    assert not recover_sparse(A, A @ x, noise=1e3).any()
+
+
+def test_equal_columns_share_what_one_of_them_had():
+    A, x = problem(7)
+    found = recover_sparse(np.hstack([A, A]), A @ x)
+    np.testing.assert_allclose(found[:120] + found[120:], x, atol=1e-9)
+
+
+def test_measurements_that_no_vector_explains_are_an_error_that_says_what_to_do():
+    random = np.random.default_rng(8)
+    A, b = random.standard_normal((30, 10)), random.standard_normal(30)
+    with pytest.raises(ValueError, match="Give a larger noise"):
+        recover_sparse(A, b)
+    found = recover_sparse(A, b, return_result=True)
+    least = np.linalg.norm(A @ np.linalg.lstsq(A, b, rcond=None)[0] - b)
+    assert not found.met
+    assert found.residual == pytest.approx(least, rel=1e-3)
+
+
+def test_several_right_hand_sides_are_refused():
+    with pytest.raises(ValueError, match="one by one"):
+        recover_sparse(np.eye(3), np.ones((3, 2)))
