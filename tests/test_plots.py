@@ -7,6 +7,7 @@ import pytest
 
 from ell12 import (
     L12ClassifierCV,
+    L12CoxRegressorCV,
     L12RegressorCV,
     completion_path,
     l12_path,
@@ -86,6 +87,17 @@ def test_the_curve_of_a_regressor(data, selection):
     band = axes.collections[0].get_paths()[0].vertices
     error = model.mse_path_.std(axis=1, ddof=1) / np.sqrt(5)
     assert band[:, 1].max() == pytest.approx((model.mse_path_.mean(axis=1) + error).max())
+
+
+def test_the_curve_is_called_what_the_folds_were_judged_by(data):
+    X, y = data
+    short = {"n_alphas": 3, "eps": 0.2, "cv": 2}
+    counts = L12RegressorCV(loss="poisson", **short).fit(X, np.round(np.exp(y / 9)))
+    assert plot_cross_validation(counts).get_ylabel() == "Poisson's deviance"
+    robust = L12RegressorCV(loss="huber", **short).fit(X, y)
+    assert plot_cross_validation(robust).get_ylabel() == "twice Huber's loss"
+    survival = L12CoxRegressorCV(**short).fit(X, y)
+    assert plot_cross_validation(survival).get_ylabel() == "log-likelihood of an event"
 
 
 def test_the_curve_of_a_classifier_marks_the_highest_score(data):

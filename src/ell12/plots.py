@@ -70,7 +70,7 @@ def plot_cross_validation(model: Any, *, axes: Any = None) -> Any:
 
     Parameters
     ----------
-    model : L12RegressorCV or L12ClassifierCV
+    model : L12RegressorCV, L12ClassifierCV or L12CoxRegressorCV
         Fitted.
     axes : matplotlib Axes, optional
         Where to draw; a new figure by default.
@@ -166,11 +166,13 @@ def _curve(model: Any) -> tuple[Any, str, int]:
         values = as_numpy(model.criterion_path_)
         return np.where(np.isfinite(values), values, np.nan)[..., None], model.selection.upper(), -1
     if hasattr(model, "mse_path_"):
-        return as_numpy(model.mse_path_), "mean squared error", -1
+        names = {"huber": "twice Huber's loss", "poisson": "Poisson's deviance"}
+        return as_numpy(model.mse_path_), names.get(getattr(model, "loss", ""), "mean squared error"), -1
     if hasattr(model, "scores_"):
         scoring = getattr(model, "scoring", None)
-        return as_numpy(model.scores_), "minus the logistic loss" if scoring is None else _name(scoring), 1
-    raise TypeError(f"model must be a fitted L12RegressorCV or L12ClassifierCV, got {model!r}")
+        own = "log-likelihood of an event" if hasattr(model, "ties") else "minus the logistic loss"
+        return as_numpy(model.scores_), own if scoring is None else _name(scoring), 1
+    raise TypeError(f"model must be a fitted L12RegressorCV, L12ClassifierCV or L12CoxRegressorCV, got {model!r}")
 
 
 def _line(model: Any) -> str:

@@ -51,6 +51,12 @@ class L12CoxRegressor(SparseLinearModel):
     n_iter_, result_, sparse_coef_, n_features_in_, feature_names_in_
         As in `L12Regressor`.
 
+    Notes
+    -----
+    At ``l2_weight=1`` a single coefficient costs nothing: where one feature puts all events in order there is
+    no finite solution without a ridge, and the fit ends with a ConvergenceWarning. Strata and samples that come
+    under risk late are not offered.
+
     Examples
     --------
     >>> X = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 1.0], [3.0, 0.0], [2.0, 2.0], [4.0, 2.0]])
