@@ -380,3 +380,19 @@ def test_bounds_of_a_separating_feature_keep_its_coefficient_finite():
     found = L12Classifier(0.1, l2_weight=1, bounds=(-3, 3)).fit(X, separable)
     assert found.coef_[0, 0] == 3
     assert found.result_[0].converged
+
+
+@pytest.mark.parametrize("scale", [1e-100, 1e100])
+def test_units_of_the_columns_do_not_matter(scale):
+    for options in ({"groups": GROUPS}, {"relax": True}, {"relax": True, "positive": True}):
+        plain = L12Regressor(0.2, tol=1e-7, **options).fit(X, Y)
+        other = L12Regressor(0.2 * scale, tol=1e-7, **options).fit(X * scale, Y)
+        np.testing.assert_allclose(other.coef_ * scale, plain.coef_, atol=1e-6)
+    plain = L12Regressor(0.2, tol=1e-7, bounds=(LOWER, UPPER)).fit(X, Y)
+    other = L12Regressor(0.2 * scale, tol=1e-7, bounds=(LOWER / scale, UPPER / scale)).fit(X * scale, Y)
+    np.testing.assert_allclose(other.coef_ * scale, plain.coef_, atol=1e-6)
+    path = [
+        L12RegressorCV(selection="bic", l2_weight=0.5, n_alphas=4, relax=True).fit(c * X, Y) for c in (1, scale)
+    ]
+    np.testing.assert_allclose(path[1].df_path_, path[0].df_path_)
+    np.testing.assert_allclose(path[1].alpha_, scale * path[0].alpha_)

@@ -51,14 +51,21 @@ def prox_box(z: Array, t: float, l2_weight: float, weights: Any, lower: Any, upp
     """
     work = as_single(z)
     xp, sign, room = _signs(work, lower, upper)
-    w = 1.0 if weights is None else like(weights, work)
-    v = xp.reshape(sign * work - t * w, (-1,))
-    u = xp.reshape(room, (-1,))
+    size = xp.where(room > 0, sign * work, -math.inf)
+    y = prox_vector(size, t, l2_weight, weights, nonnegative=True)
+    if not bool(xp.all(y <= room)):  # else the minimiser without bounds is allowed
+        y = _bounded(size, t, l2_weight, weights, room)
+    return xp.astype(xp.where(xp.isnan(work), work, sign * y), z.dtype, copy=False)  # NaN stays
+
+
+def _bounded(size: Array, t: float, l2_weight: float, weights: Any, room: Array) -> Array:
+    """The solution without signs, of an array of any shape."""
+    xp = namespace(size)
+    w = 1.0 if weights is None else like(weights, size)
+    v, u = xp.reshape(size - t * w, (-1,)), xp.reshape(room, (-1,))
     s = xp.where((v > 0) & (u > 0), v, 0)
     y = s if l2_weight == 0 else _grown(s, v, u, t * l2_weight)
-    y = xp.where(y < u, y, u)
-    x = sign * xp.reshape(y, tuple(z.shape))
-    return xp.astype(xp.where(xp.isnan(work), work, x), z.dtype, copy=False)  # NaN stays
+    return xp.reshape(xp.where(y < u, y, u), tuple(size.shape))
 
 
 def _signs(z: Array, lower: Any, upper: Any) -> tuple[Any, Array, Array]:
