@@ -325,8 +325,8 @@ class ModelFollower(Follower):
         gram = np.ascontiguousarray(self.loss.hessian(self.point, columns), dtype=np.float64)
         linear = gram @ x[columns] - self.here.gradient[0, columns]
         size = _size_of(gram)
-        solve = partial(_solutions, gram / size / size, linear, size, self.numbers.restrict(columns))
-        full = np.zeros_like(x)
+        numbers, full = self.numbers.restrict(columns), np.zeros_like(x)
+        solve = partial(_solutions, gram / size / size, linear, size, numbers, elsewhere=False)
         full[columns] = solve(np.array([alpha]), alpha, x[columns], tol)[0]
         old, move = self.point, self.loss.point_within(full, columns) - self.point
         for halving in range(HALVINGS):
@@ -339,7 +339,15 @@ class ModelFollower(Follower):
 
 
 def _solutions(
-    gram: Any, linear: Any, size: float, numbers: Numbers, alphas: Any, before: float, start: Any, tol: float
+    gram: Any,
+    linear: Any,
+    size: float,
+    numbers: Numbers,
+    alphas: Any,
+    before: float,
+    start: Any,
+    tol: float,
+    elsewhere: bool = True,
 ) -> Any:
     """Solutions at some strengths, one in each row, over a Gram matrix that was divided by the square of its size.
 
@@ -359,6 +367,7 @@ def _solutions(
         before / size / height,
         start.astype(np.float64) * size / height,
         tol,
+        elsewhere,
     )
     return found * height / size
 

@@ -27,6 +27,11 @@ DEPENDENT = 1e-11
 # Within the columns at hand the violation is brought down to this fraction of what is asked for: beside the other
 # columns, and computed from the data, it must still be small enough.
 CLOSER = 0.3
+# Where the subtracted norm bends by more than BENT times the mean curvature in one entry, there are many minima.
+# In up to FEW entries, where it costs little, the solution is then sought from that of the Lasso too, and the
+# lower kept. Of 1500 strengths on 15 designs 28 were then worse and 172 better than `minimize` one by one, before
+# 97 and 75.
+BENT, FEW = 0.002, 50
 # A rise of the objective by this fraction of the penalty's value may be rounding alone.
 ROUNDING = 1e-15
 
@@ -34,7 +39,7 @@ loop = compiled_loop(error_model="numpy", nogil=True)
 
 
 @loop
-def follow(gram, linear, below, above, l2_weight, ridge, alphas, before, start, tol):  # type: ignore[no-untyped-def]
+def follow(gram, linear, below, above, l2_weight, ridge, alphas, before, start, tol, elsewhere):  # type: ignore[no-untyped-def]
     """The solutions at falling strengths, one row each.
 
     Parameters
@@ -52,32 +57,75 @@ def follow(gram, linear, below, above, l2_weight, ridge, alphas, before, start, 
         A strength and its solution. At another strength all columns are looked at (the strong rule does not hold).
     tol : float
         The violation to reach, as a fraction of each strength.
+    elsewhere : bool
+        Whether lower minima than the nearest are looked for: not in models that hold near the start alone.
     """
     x, gradient = start.copy(), np.empty(linear.size)
-    found = np.empty((alphas.size, linear.size))
-    active = np.empty(linear.size, dtype=np.bool_)
+    other, slope, lasso = np.empty(x.size), np.empty(x.size), np.zeros(x.size)
+    found = np.empty((alphas.size, x.size))
+    typical = _mean_diagonal(gram)
     _look(gram, linear, x, gradient)
     for k in range(alphas.size):
         alpha = alphas[k]
         # The strong rule: a gradient seldom changes by more than the strength does.
-        bound = max(2.0 * alpha - before, 0.0)
+        _solve(gram, linear, x, gradient, below, above, l2_weight, ridge, alpha, 2.0 * alpha - before, tol)
         before = alpha
-        every = l2_weight > 0.0 and _square(x, above) == 0.0
-        for j in range(x.size):
-            outside = -gradient[j] >= bound * above[j] or -gradient[j] <= bound * below[j]
-            active[j] = every or x[j] != 0.0 or outside
-        missing = True
-        while missing:
-            _solve_within(gram, gradient, x, active, below, above, l2_weight, ridge, alpha, tol)
-            _look(gram, linear, x, gradient)
-            missing = False
-            for j in range(x.size):
-                up, down = -gradient[j] - alpha * above[j], gradient[j] + alpha * below[j]
-                if not active[j] and max(up, down) > CLOSER * tol * alpha:
-                    active[j] = missing = True
+        bent = alpha * l2_weight > BENT * typical * math.sqrt(_square(x, above))
+        if elsewhere and bent and _indices(x).size <= FEW:
+            _look(gram, linear, lasso, slope)
+            _solve(gram, linear, lasso, slope, below, above, 0.0, ridge, alpha, alpha, tol)
+            _copy(lasso, other)
+            _solve(gram, linear, other, slope, below, above, l2_weight, ridge, alpha, alpha, tol)
+            value = _value(linear, other, slope, below, above, l2_weight, ridge, alpha)
+            if value < _value(linear, x, gradient, below, above, l2_weight, ridge, alpha):
+                _copy(other, x)
+                _copy(slope, gradient)
         for j in range(x.size):
             found[k, j] = x[j]
     return found
+
+
+@loop
+def _solve(gram, linear, x, gradient, below, above, l2_weight, ridge, alpha, bound, tol):  # type: ignore[no-untyped-def]
+    """Set x and its gradient to a solution at one strength; columns with gradients beyond bound come first."""
+    active, every = np.empty(x.size, dtype=np.bool_), l2_weight > 0.0 and _square(x, above) == 0.0
+    for j in range(x.size):
+        outside = -gradient[j] >= max(bound, 0.0) * above[j] or -gradient[j] <= max(bound, 0.0) * below[j]
+        active[j] = every or x[j] != 0.0 or outside
+    missing = True
+    while missing:
+        _solve_within(gram, gradient, x, active, below, above, l2_weight, ridge, alpha, tol)
+        _look(gram, linear, x, gradient)
+        missing = False
+        for j in range(x.size):
+            up, down = -gradient[j] - alpha * above[j], gradient[j] + alpha * below[j]
+            if not active[j] and max(up, down) > CLOSER * tol * alpha:
+                active[j] = missing = True
+
+
+@loop
+def _value(linear, x, gradient, below, above, l2_weight, ridge, alpha):  # type: ignore[no-untyped-def]
+    """The whole at x, where the quadratic has this gradient."""
+    square = _square(x, above)
+    value = alpha * (0.5 * ridge * square - l2_weight * math.sqrt(square))
+    for j in range(x.size):
+        if x[j] != 0.0:
+            value += x[j] * (0.5 * (gradient[j] - linear[j]) + alpha * (above[j] if x[j] > 0.0 else below[j]))
+    return value
+
+
+@loop
+def _mean_diagonal(gram):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for j in range(gram.shape[0]):
+        total += gram[j, j]
+    return total / max(gram.shape[0], 1)
+
+
+@loop
+def _copy(x, to):  # type: ignore[no-untyped-def]
+    for j in range(x.size):
+        to[j] = x[j]
 
 
 @loop
