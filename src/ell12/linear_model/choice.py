@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from typing import Any
 
 import numpy as np
@@ -39,10 +40,16 @@ def choose(scores: Array, selection: str) -> tuple[tuple[int, int], float]:
     means = np.where(np.isnan(means), -np.inf, means)
     which, best = (int(k) for k in np.unravel_index(np.argmax(means), means.shape))
     folds = scores.shape[2]
-    error = float(scores[which, best].std(ddof=1) / np.sqrt(folds)) if folds > 1 else float("nan")
+    error = standard_error(scores[which, best])
     if selection == "1se" and folds > 1:
         best = int(np.argmax(means[which] >= means[which, best] - error))
     return (which, best), error
+
+
+def standard_error(scores: Array) -> float:
+    """The standard error of the mean of some scores, of any size; NaN of one score."""
+    size = float(np.abs(scores).max()) or 1.0  # so that no square overflows
+    return size * float((scores / size).std(ddof=1)) / math.sqrt(scores.size) if scores.size > 1 else math.nan
 
 
 def check_scorer(model: Any) -> None:

@@ -18,7 +18,7 @@ from ell12 import (
     minimize,
     stationarity,
 )
-from ell12.losses import linear
+from ell12.losses import prediction
 from ell12.operators import stored_entries
 from ell12.operators.centering import CenteredColumns
 from ell12.penalties import WithIntercept
@@ -94,7 +94,7 @@ def test_the_same_minimum_without_a_matrix(name, l2_weight, monkeypatch):
     columns = CenteredColumns(A, np.asarray(A.mean(axis=0)), constant=True)
     penalty = WithIntercept(L12(0.02, l2_weight))
     dense = minimize(make_loss(name, columns, b), penalty, solver=SupportNewton(), tol=1e-8)
-    monkeypatch.setattr(linear, "FEWEST", 5)
+    monkeypatch.setattr(prediction, "FEWEST", 5)
     loss = make_loss(name, columns, b)
     assert loss.most_columns == np.sqrt(A.nnz / 4) < np.count_nonzero(dense.x)
     monkeypatch.setattr(newton, "positive_solution", None)  # not called
@@ -120,7 +120,7 @@ def test_only_what_is_sparse_is_counted():
 
 @pytest.mark.parametrize("l2_weight", [0.0, 1.0])
 def test_memory_stays_below_three_times_the_data(l2_weight, monkeypatch):
-    monkeypatch.setattr(linear, "FEWEST", 50)
+    monkeypatch.setattr(prediction, "FEWEST", 50)
     A, b = sparse_problem(3, (2000, 2000), 0.03)
     data = A.data.nbytes + A.indices.nbytes + A.indptr.nbytes
     loss, penalty = SquaredLoss(A, b), L12(0.02, l2_weight)
