@@ -13,6 +13,7 @@ solved by `minimize`, strength by strength.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import statistics
 import time
@@ -137,6 +138,7 @@ def classification_rows(problem: real_data.Problem, rounds: int) -> list[dict[st
             liblinear = LogisticRegressionCV(solver="liblinear", tol=1e-4, **options)
             calls["LogisticRegressionCV, saga"] = lambda model=saga: model.fit(X, y)
             calls["LogisticRegressionCV, liblinear"] = lambda model=liblinear: model.fit(X, y)
+            skglm_path(X[:60], y[:60], alphas[:1], [], 1e-4)  # compiles
             calls["skglm"] = lambda alphas=alphas: skglm_path(X, y, alphas, folds, 1e-4)
         penalty = WithIntercept(L12(1.0, l2_weight))
         results = solution_path(loss, penalty, alphas)
@@ -187,10 +189,13 @@ def table(rows: list[dict[str, Any]], own: str, rivals: list[str], l2_weight: fl
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--only", help="problems whose names begin so, for a trial; nothing is written")
+    parser.add_argument("--only", help="measure problems whose names begin so, and keep the other rows")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")  # of peers that do not converge: the stationarity says so
     rows: list[dict[str, Any]] = []
+    if arguments.only:
+        kept = json.loads((study.RESULTS / "cross_validation.json").read_text())["rows"]
+        rows = [row for row in kept if not row["problem"].startswith(arguments.only)]
     for problems, measure in (
         (real_data.regression_problems(), regression_rows),
         (real_data.classification_problems(), classification_rows),
@@ -203,8 +208,7 @@ def main() -> None:
             for row in new:
                 print({key: value for key, value in row.items() if key != "package"}, flush=True)
             rows += new
-            if not arguments.only:
-                write(rows, arguments.rounds)
+            write(rows, arguments.rounds)
 
 
 def write(rows: list[dict[str, Any]], rounds: int) -> None:

@@ -18,12 +18,11 @@ import math
 import numpy as np
 
 from ell12.backend.compiling import compiled_loop
+from ell12.solvers.support.compiled_cholesky import factorise, substitute, substitute_back
 
 # Sweeps before Newton's method, if signs go on changing; Newton steps in a row; halvings of each; and rounds of
 # all this before a strength is given up. Of 2500 strengths on five data sets none took more than 8 rounds.
 SWEEPS, NEWTON_STEPS, HALVINGS, ROUNDS = 10, 20, 6, 50
-# A column depends on those before it if these leave less than this fraction of its square.
-DEPENDENT = 1e-11
 # Within the columns at hand the violation is brought down to this fraction of what is asked for: beside the other
 # columns, and computed from the data, it must still be small enough.
 CLOSER = 0.3
@@ -303,64 +302,12 @@ def _newton_step(hessian, slope, x, below, above, weight):  # type: ignore[no-un
                 if above[support[b]] > 0.0:
                     matrix[a, b] += factor * x[support[b]]
             matrix[a, a] -= tilt
-    rank = _factorise(matrix)
+    rank = factorise(matrix)
     if rank == size:
-        _substitute(matrix, direction)
+        substitute(matrix, direction)
     elif not _take_flat_direction(matrix, rank, direction, x, support, below, above):
         return False
     return _search(hessian, slope, x, below, above, weight, support, direction, edge)
-
-
-@loop
-def _factorise(matrix):  # type: ignore[no-untyped-def]
-    """``matrix = R'R`` with R upper, in its place; return how many columns come before the first that depends."""
-    size = matrix.shape[0]
-    for k in range(size):
-        pivot = matrix[k, k]
-        for i in range(k):
-            pivot -= matrix[i, k] * matrix[i, k]
-        if not pivot > DEPENDENT * matrix[k, k]:
-            return k
-        _subtract_rows(matrix, k)
-        matrix[k, k] = math.sqrt(pivot)
-        for j in range(k + 1, size):
-            matrix[k, j] /= matrix[k, k]
-    return size
-
-
-@loop
-def _subtract_rows(matrix, k):  # type: ignore[no-untyped-def]
-    """Subtract the rows above from row k, four at once: a pass over the row costs as much as its arithmetic."""
-    size, fours = matrix.shape[0], k - k % 4
-    for i in range(0, fours, 4):
-        p, q, r, s = matrix[i, k], matrix[i + 1, k], matrix[i + 2, k], matrix[i + 3, k]
-        for j in range(k + 1, size):
-            pair = p * matrix[i, j] + q * matrix[i + 1, j]
-            matrix[k, j] -= pair + (r * matrix[i + 2, j] + s * matrix[i + 3, j])
-    for i in range(fours, k):
-        p = matrix[i, k]
-        for j in range(k + 1, size):
-            matrix[k, j] -= p * matrix[i, j]
-
-
-@loop
-def _substitute(matrix, right):  # type: ignore[no-untyped-def]
-    """Solve ``R'R x = right`` in the place of the right-hand side."""
-    for k in range(right.size):
-        right[k] /= matrix[k, k]
-        for j in range(k + 1, right.size):
-            right[j] -= right[k] * matrix[k, j]
-    _substitute_back(matrix, right, right.size)
-
-
-@loop
-def _substitute_back(matrix, right, size):  # type: ignore[no-untyped-def]
-    """Solve ``R x = right`` in its place, in the first columns."""
-    for k in range(size - 1, -1, -1):
-        value = right[k]
-        for j in range(k + 1, size):
-            value -= matrix[k, j] * right[j]
-        right[k] = value / matrix[k, k]
 
 
 @loop
@@ -373,7 +320,7 @@ def _take_flat_direction(matrix, rank, direction, x, support, below, above):  # 
     flat[rank] = 1.0
     for a in range(rank):
         flat[a] = -matrix[a, rank]
-    _substitute_back(matrix, flat, rank)
+    substitute_back(matrix, flat, rank)
     for a in range(rank):
         fall += direction[a] * flat[a]
     sign = -1.0 if fall < 0.0 else 1.0
