@@ -32,6 +32,8 @@ NOT_BENCHMARKS = {
     "race_methods",
     "race_problems",
     "race_skglm",
+    "prediction",
+    "prediction_methods",
     "real_data",
     "stochastic",
     "support_recovery",

@@ -19,16 +19,22 @@ PACKAGES = ("numpy", "scipy", "scikit-learn")
 
 
 def write(
-    name: str, about: str, settings: dict[str, Any], rows: list[dict[str, Any]], tables: Iterable[str]
+    name: str,
+    about: str,
+    settings: dict[str, Any],
+    rows: list[dict[str, Any]],
+    tables: Iterable[str],
+    packages: Sequence[str] = (),
 ) -> None:
-    """Write results/NAME.json with everything, and results/NAME.md with the tables."""
+    """Write results/NAME.json with everything, and results/NAME.md with the tables; ``packages`` are peers."""
     result = {
         "name": name,
         "about": about,
         "command": " ".join(["python", f"benchmarks/{name}.py", *sys.argv[1:]]),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "python": platform.python_version(),
-        "versions": {"ell12": ell12.__version__} | {package: version(package) for package in PACKAGES},
+        "versions": {"ell12": ell12.__version__}
+        | {package: version(package) for package in (*PACKAGES, *packages)},
         "settings": settings,
         "rows": rows,
     }

@@ -112,6 +112,15 @@ def test_every_public_name_is_on_the_api_page(monkeypatch):
         assert all(hasattr(getattr(ell12, module, None) or sys.modules[f"ell12.{module}"], name) for name in names)
 
 
+def test_the_figures_on_prediction_are_those_of_the_study():
+    page = (ROOT / "docs" / "guide" / "when_it_helps.md").read_text()
+    section = page.partition("## Prediction on real data")[2].partition("## In short")[0]
+    said = set(re.findall(r"\b\d\.\d{3}\b", section))
+    found = set(re.findall(r"\b\d\.\d{3}\b", (ROOT / "benchmarks" / "results" / "prediction.md").read_text()))
+    assert len(said) > 20
+    assert said <= found
+
+
 @pytest.mark.parametrize("name", ["plot_06_prox", "plot_08_compressed_sensing"])
 def test_fast_scripts_of_the_gallery_run(name, monkeypatch):
     matplotlib = pytest.importorskip("matplotlib")
