@@ -12,6 +12,7 @@ import scipy.sparse
 from ell12.backend import is_numpy, namespace, norm, precision, rounding, total
 from ell12.losses import MultinomialLoss
 from ell12.losses.prediction import PredictionLoss
+from ell12.operators import input_shape
 from ell12.operators.centering import CenteredColumns, column_squares
 from ell12.operators.classwise import Classwise
 from ell12.protocols import Array
@@ -68,11 +69,15 @@ class Design:
         return FitProblem(loss, self.means, level, self.constant, 0 if target.ndim == 1 else target.shape[1])
 
     def multinomial_problem(self, shares: Array) -> FitProblem:
-        """The mean multinomial loss of shares of classes."""
+        """The mean multinomial loss of shares of classes.
+
+        A constant that is added to all intercepts changes nothing: the last one is held at zero, or a Newton step
+        might go any length in that direction.
+        """
         classes = shares.shape[1]
-        loss = MultinomialLoss.of_checked(
-            Classwise(self.A, classes), shares, sample_weight=self.sample_weight, scale=1 / self.total
-        )
+        entries = np.arange(classes * input_shape(self.A)[0] - 1) if self.constant else None
+        A = Classwise(self.A, classes, entries)
+        loss = MultinomialLoss.of_checked(A, shares, sample_weight=self.sample_weight, scale=1 / self.total)
         return FitProblem(loss, self.means, 0.0, self.constant, n_classes=classes)
 
 
@@ -121,25 +126,31 @@ class FitProblem:
 
     @property
     def n_intercepts(self) -> int:
-        """How many entries at the end of x, or rows, are intercepts."""
-        return (self.n_classes or 1) if self.constant else 0
+        """How many entries at the end of x, or rows, are intercepts; that of the last of several classes is 0."""
+        return (self.n_classes - 1 if self.n_classes else 1) if self.constant else 0
 
     def coefficients(self, x: Array) -> tuple[Array, Array]:
         """The coefficients of the columns of X as they were given, a row for each target, and the intercepts."""
-        rows = namespace(x).reshape(x, (-1, self.n_rows)).T
+        xp = namespace(x)
+        if self.n_classes and self.constant:
+            x = xp.concat([x, 0 * x[:1]])
+        rows = xp.reshape(x, (-1, self.n_rows)).T
         coef = rows[:, :-1] if self.constant else rows
         level = (self.level + self.constant * rows[:, -1] if self.constant else self.level) - coef @ self.means
         if self.n_classes:  # a constant added to all changes nothing
-            level = level - namespace(x).mean(level)
+            level = level - xp.mean(level)
         return coef, level
 
     def unknown(self, coef: Array, intercept: Array) -> Array:
         """The x that has these coefficients and intercepts: the inverse of `coefficients`."""
-        rows = coef
+        rows, xp = coef, namespace(coef)
         if self.constant:
             last = (intercept + coef @ self.means - self.level) / self.constant
-            rows = namespace(coef).concat([coef, last[:, None]], axis=1)
-        return rows.T if self.n_targets else namespace(coef).reshape(rows.T, (-1,))
+            rows = xp.concat([coef, (last - last[-1] if self.n_classes else last)[:, None]], axis=1)
+        if self.n_targets:
+            return rows.T
+        x = xp.reshape(rows.T, (-1,))
+        return x[:-1] if self.n_classes and self.constant else x
 
 
 def _typical_entry(A: Any, shape: tuple[int, ...]) -> float:
