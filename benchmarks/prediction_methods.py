@@ -15,6 +15,8 @@ from ell12 import L12ClassifierCV, L12Regressor, L12RegressorCV
 
 # Strengths of all grids: as many as LassoCV and L12RegressorCV take by default, down to the same share.
 N_ALPHAS, EPS = 100, 1e-3
+# Of scikit-learn's coordinate descent: by default it stops at 1000 iterations, on spectra far from a solution.
+MAX_ITER = 20_000
 # The gamma of MCP: skglm's default and ncvreg's.
 GAMMA = 3.0
 RIDGE_ALPHAS = np.logspace(-3, 6, 46)
@@ -106,8 +108,8 @@ REGRESSORS: dict[str, Callable[[], Any]] = {
     "l1-2, l2_weight 0": lambda: L12RegressorCV(l2_weight=0.0),
     "l1-2, relax": lambda: L12RegressorCV(relax=True),
     "l1-2, bic": lambda: L12RegressorCV(selection="bic"),
-    "Lasso": LassoCV,
-    "elastic net": lambda: ElasticNetCV(l1_ratio=L1_RATIOS),
+    "Lasso": lambda: LassoCV(max_iter=MAX_ITER),
+    "elastic net": lambda: ElasticNetCV(l1_ratio=L1_RATIOS, max_iter=MAX_ITER),
     "ridge": lambda: RidgeCV(alphas=RIDGE_ALPHAS),
     "MCP": MCPRegressorCV,
     "abess": abess_regressor,

@@ -35,7 +35,9 @@ def main() -> None:
         axes.set_xlabel(label)
     ticks = {row["value"]: row["coherence"] for row in rows if row["panel"] == "coherence"}
     panels[-1].set_xscale("log", base=2)
-    panels[-1].set_xticks(list(ticks), [f"{value}\n{coherence:.2f}" for value, coherence in ticks.items()])
+    # Every second coherence, as there is no room for more.
+    words = [f"{value}\n{c:.2f}" if k % 2 == 0 else str(value) for k, (value, c) in enumerate(ticks.items())]
+    panels[-1].set_xticks(list(ticks), words)
     panels[-1].minorticks_off()
     panels[0].set_ylabel(f"recovered, % of {rows[0]['trials']} signals")
     handles, labels = panels[0].get_legend_handles_labels()
