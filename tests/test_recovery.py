@@ -103,3 +103,15 @@ def test_measurements_that_no_vector_explains_are_an_error_that_says_what_to_do(
 def test_several_right_hand_sides_are_refused():
     with pytest.raises(ValueError, match="one by one"):
         recover_sparse(np.eye(3), np.ones((3, 2)))
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_signal_that_cannot_be_recovered_is_still_a_solution(seed):
+    random = np.random.default_rng(seed)
+    A = np.cos(2 * np.pi * random.random((100, 1)) * np.arange(1, 1001) / 10) / 10
+    x = np.zeros(1000)
+    x[np.arange(35) * 28 + random.integers(0, 8)] = random.standard_normal(35)
+    found = recover_sparse(A, A @ x, return_result=True)
+    assert found.met
+    assert found.residual == pytest.approx(np.linalg.norm(A @ found.x - A @ x), rel=1e-3, abs=1e-13)
+    assert found.residual <= 1e-6 * np.linalg.norm(A @ x)

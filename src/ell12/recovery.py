@@ -20,6 +20,9 @@ from ell12.protocols import Array, session_of
 FALL = 4.0
 # Without noise it falls to this fraction of the largest: what it shrinks is then far below what is asked of x.
 LOWEST = 1e-6
+# Where the columns of the support cannot make b then, it falls on to these, and more columns enter: seen where
+# there are too few measurements to recover a signal, whose l1-2 solution has nearly as many entries as there are.
+LOWER = (1e-8, 1e-10, 1e-12)
 # Where columns are not at hand, convex solutions at these fractions come first; l1-2 begins at the last of them.
 CONVEX = (1e-1, 1e-2, 1e-3, 1e-4)
 # The strength at which the residual meets the noise is found in at most this number of steps, to this accuracy.
@@ -157,6 +160,11 @@ class _Search:
             else:
                 self._follow_down()
                 self._correct()
+                for fraction in LOWER if self.at_hand else ():
+                    if self._residual() > EXACT * self.size:
+                        self.x = self.loss.start()  # far from stationary, so that the way is followed exactly
+                        self._solve(fraction)
+                        self._correct()
         residual, bound = self._residual(), self.noise * (1 + MEETS) if self.noise > 0 else EXACT * self.size
         met, count = residual <= bound, int(np.count_nonzero(as_numpy(self.x)))
         asked = f"the noise of {self.noise:.3g}" if self.noise > 0 else f"{bound:.3g}, a millionth of ||b||"
