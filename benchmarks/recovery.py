@@ -22,6 +22,7 @@ before 10,000 iterations. The l_1/2 norm is left out: with such limits it takes 
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -168,16 +169,18 @@ def choose(panel: str, n_pilots: int, parallel: Parallel) -> dict[str, dict[str,
     return {method: setting for method, (_, setting) in chosen.items()}
 
 
-def rows_of(panel: str, chosen: dict[str, dict[str, Any]], n_trials: int, parallel: Parallel) -> Iterator[dict]:
+def rows_of(
+    panel: str, chosen: dict[str, dict[str, Any]], seeds: range, parallel: Parallel
+) -> Iterator[dict[str, Any]]:
     """One row for each value and method."""
     always = ("l1-2", "recover_sparse", "DCA by linear programs", "l1", "reweighted l1")
     runs = [*((method, NO_SETTING) for method in always), *chosen.items()]
     labels = [method for method, _ in runs]
     values = PANELS[panel].values
-    jobs = [(value, seed) for value in reversed(values) for seed in range(n_trials)]  # the longest first
+    jobs = [(value, seed) for value in reversed(values) for seed in seeds]  # the longest first
     every = dict(zip(jobs, parallel(delayed(errors)(panel, *job, runs) for job in jobs), strict=True))
     for value in values:
-        outcomes = [every[value, seed] for seed in range(n_trials)]
+        outcomes = [every[value, seed] for seed in seeds]
         found = np.array([outcome["errors"] for outcome in outcomes])
         coherence = float(np.mean([outcome["coherence"] for outcome in outcomes]))
         print(
@@ -194,8 +197,7 @@ def rows_of(panel: str, chosen: dict[str, dict[str, Any]], n_trials: int, parall
                 "method": label,
                 **setting,
                 "recovered": int(np.sum(column <= TOLERANCE)),
-                "trials": n_trials,
-                "median_error": float(np.median(column)),
+                "trials": len(seeds),
             }
 
 
@@ -229,19 +231,43 @@ def _line(rows: list[dict[str, Any]], method: str) -> list[str]:
     return [method, ", ".join(words + start), *(f"{100 * row['recovered'] / row['trials']:.0f}" for row in own)]
 
 
+def added(rows: list[dict[str, Any]], before: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows with the counts of an earlier run, of other seeds, added to theirs."""
+    known = {(row["panel"], row["value"], row["method"]): row for row in before}
+    for row in rows:
+        same = known[row["panel"], row["value"], row["method"]]
+        share = same["trials"] / (same["trials"] + row["trials"])
+        row["coherence"] = round(share * same["coherence"] + (1 - share) * row["coherence"], 4)
+        row["recovered"] += same["recovered"]
+        row["trials"] += same["trials"]
+    return rows
+
+
+def settings_in(rows: list[dict[str, Any]], panel: str) -> dict[str, dict[str, Any]]:
+    """What an earlier run chose for each method."""
+    own = [row for row in rows if row["panel"] == panel and row["method"] in PENALTIES]
+    return {row["method"]: {"parameter": row["parameter"], "start": row["start"]} for row in own}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--trials", type=int, default=50)
     parser.add_argument("--pilots", type=int, default=20)
+    parser.add_argument("--add", action="store_true", help="add trials, with the settings chosen, to the results")
     parser.add_argument("--jobs", type=int, default=1)
     options = parser.parse_args()
     parallel = Parallel(n_jobs=options.jobs)
+    file = study.RESULTS / "recovery.json"
+    before = json.loads(file.read_text()) if options.add else {"rows": [], "settings": {"trials": 0}}
+    first = before["settings"]["trials"]
     rows: list[dict[str, Any]] = []
     for panel in PANELS:
-        chosen = choose(panel, options.pilots, parallel)
+        chosen = settings_in(before["rows"], panel) or choose(panel, options.pilots, parallel)
         print(panel, chosen, flush=True)
-        rows += rows_of(panel, chosen, options.trials, parallel)
-    settings = {"trials": options.trials, "pilots": options.pilots, "tolerance": TOLERANCE}
+        rows += rows_of(panel, chosen, range(first, first + options.trials), parallel)
+    settings = {"pilots": options.pilots, "tolerance": TOLERANCE} | before["settings"]
+    settings["trials"] = first + options.trials
+    rows = added(rows, before["rows"]) if options.add else rows
     study.write("recovery", __doc__, settings, rows, tables(rows))
 
 
