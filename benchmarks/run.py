@@ -24,6 +24,7 @@ PYTHON = PEERS / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 NOT_BENCHMARKS = {
     "run",
     "child",
+    "coherent",
     "timing",
     "dask_completion",
     "dask_fit",
