@@ -39,9 +39,15 @@ def write(
         "rows": rows,
     }
     RESULTS.mkdir(exist_ok=True)
-    write_atomically(RESULTS / f"{name}.json", (json.dumps(result, indent=1) + "\n").encode())
+    write_atomically(RESULTS / f"{name}.json", as_text(result).encode())
     write_atomically(RESULTS / f"{name}.md", render(result, tables).encode())
     print(f"wrote {RESULTS.name}/{name}.json and {name}.md")
+
+
+def as_text(result: dict[str, Any]) -> str:
+    """The result as JSON, each of its rows in one line."""
+    head = json.dumps(result | {"rows": []}, indent=1)
+    return head.replace('"rows": []', '"rows": [\n' + ",\n".join(map(json.dumps, result["rows"])) + "\n]") + "\n"
 
 
 def render(result: dict[str, Any], tables: Iterable[str]) -> str:
