@@ -7,7 +7,7 @@ import pytest
 
 import ell12
 from ell12.protocols import missing, offers
-from ell12.restoration import functions
+from ell12.restoration import deblurring, denoising, inpainting, measurements
 from ell12.restoration.variation import ImageLoss, ImageSolver, VariationPenalty
 
 MASK = np.eye(8, dtype=bool)
@@ -75,7 +75,8 @@ def test_every_option_arrives_under_its_own_name(name, boundary, monkeypatch):
         def restore(self, *arguments):
             return None
 
-    monkeypatch.setattr(functions, "ImageProblem", Recorder)
+    for module in (denoising, deblurring, inpainting, measurements):
+        monkeypatch.setattr(module, "ImageProblem", Recorder)
     CALLS[name](boundary=boundary, **OPTIONS)
     assert seen == OPTIONS | {"boundary": boundary, "channel_axis": None}
 

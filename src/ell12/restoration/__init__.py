@@ -1,7 +1,10 @@
 """Image restoration by l1-2 total variation: denoising, deblurring, inpainting, MRI, any linear operator."""
 
 from ell12.restoration.alternating import AlternatingMinimization
-from ell12.restoration.functions import deblur_tv, denoise_tv, inpaint_tv, reconstruct_mri, restore_tv
+from ell12.restoration.deblurring import deblur_tv
+from ell12.restoration.denoising import denoise_tv
+from ell12.restoration.inpainting import inpaint_tv
+from ell12.restoration.measurements import reconstruct_mri, restore_tv
 from ell12.restoration.noise import estimate_noise
 from ell12.restoration.problems import Restoration
 from ell12.restoration.smoothed_gradient import SmoothedGradient

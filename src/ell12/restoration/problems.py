@@ -31,6 +31,11 @@ from ell12.restoration.variation import Bounds, ImageSolver
 Measures = Mapping[str, Callable[[Array], float]]
 Stop = Callable[[dict[str, list[float]]], bool]
 
+# A run ends after this many iterations in any case. Denoising a photograph takes about ten.
+MAX_ITER = 5000
+# A denoised image is as near to the exact one as its gradient is small. The other problems are less well
+# conditioned, so that a small gradient says less about the image: they are solved to a tenth of that.
+TOL_DENOISING, TOL = 0.05, 0.005
 # Differences below this fraction of the range are smoothed by default, as in the paper: its mu is 100 alpha for
 # images in [0, 1].
 SMOOTHED = 0.01

@@ -1,0 +1,185 @@
+"""Images from linear measurements: Fourier coefficients, and any operator."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+from typing import Any
+
+import numpy as np  # noqa: F401 -- for the examples
+
+from ell12.backend import beside, is_array, is_numpy, namespace, refuse_masked
+from ell12.checks import check_flags
+from ell12.operators import adjoint, as_operator, input_shape, output_shape
+from ell12.protocols import Array
+from ell12.restoration.arrangements import first_image, fourier_samples, on_images
+from ell12.restoration.images import as_image, as_mask, channels_first, mask_like, without_unknown
+from ell12.restoration.problems import (
+    MAX_ITER,
+    TOL,
+    ImageModel,
+    ImageProblem,
+    ImageRun,
+    Measures,
+    Stop,
+)
+from ell12.restoration.variation import Bounds
+
+
+def reconstruct_mri(
+    data: Array,
+    mask: Array,
+    alpha: float | str | None = None,
+    *,
+    real: bool | None = None,
+    l2_weight: float = 0.5,
+    smoothing: float | None = None,
+    noise: float | None = None,
+    channel_axis: int | None = None,
+    boundary: str = "periodic",
+    spins: int = 1,
+    bounds: Bounds | None = None,
+    solver: Any = "accelerated",
+    tol: float = TOL,
+    max_iter: int = MAX_ITER,
+    measure: Measures | None = None,
+    objectives: bool = False,
+    stop: Stop | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint_seconds: float = 60.0,
+    resume: bool = False,
+    return_result: bool = False,
+) -> Any:
+    """An image from some of its Fourier coefficients: ``1/2 ||F_mask x - data||^2`` plus the penalty.
+
+    Parameters
+    ----------
+    data : complex array
+        The coefficients that the mask keeps of the orthonormal transform, as a vector, or all of them in the shape
+        of the mask, of which those outside it are not looked at. With ``channel_axis`` one such array per channel
+        (coil).
+    mask : array of bool
+        True where a coefficient is measured, the zero frequency first (``ifftshift`` of a centred mask).
+    alpha : float, "held-out" or None
+        As in `denoise_tv`. None needs ``noise``; with ``noise=0`` the coefficients are kept as they are, to a
+        millionth.
+    real : bool, optional
+        Whether the image is real; complex by default, unless there are ``bounds``.
+    boundary : {"neumann", "periodic"}
+        As in `denoise_tv`, but by default "periodic", so that each step is one transform.
+    l2_weight, smoothing, noise, channel_axis, spins, ...
+        As in `denoise_tv`.
+
+    Returns
+    -------
+    array or Restoration
+        The image; its zero frequency is that of the data.
+
+    Examples
+    --------
+    >>> clean = np.zeros((16, 16)); clean[4:12, 4:12] = 1
+    >>> mask = np.random.default_rng(0).random(clean.shape) < 0.7
+    >>> image = reconstruct_mri(np.fft.fftn(clean, norm="ortho"), mask, noise=0.0, real=True, smoothing=1e-3)
+    >>> bool(np.abs(image - clean).max() < 0.02)
+    True
+    """
+    model = ImageModel(
+        l2_weight=l2_weight,
+        smoothing=smoothing,
+        noise=noise,
+        channel_axis=channel_axis,
+        boundary=boundary,
+        spins=spins,
+        bounds=bounds,
+        solver=solver,
+    )
+    run = ImageRun(tol, max_iter, measure, objectives, stop, checkpoint, checkpoint_seconds, resume, return_result)
+    check_flags(real=False if real is None else real)
+    refuse_masked(data, "data")
+    mask = as_mask(mask)
+    with contextlib.suppress(ValueError):  # the samples alone have another shape
+        data = without_unknown(data, mask_like(mask, data, channel_axis))
+    y, _ = channels_first(as_image(data, "data"), channel_axis)
+    y, A = fourier_samples(y, mask, channel_axis is not None, bounds is not None if real is None else real)
+    return ImageProblem(y, A, adjoint(A) @ y, len(mask.shape), model, run).restore(alpha)
+
+
+def restore_tv(
+    y: Array,
+    A: Any,
+    alpha: float | str | None = None,
+    *,
+    shape: tuple[int, ...] | None = None,
+    l2_weight: float = 0.5,
+    smoothing: float | None = None,
+    noise: float | None = None,
+    channel_axis: int | None = None,
+    boundary: str = "neumann",
+    spins: int = 1,
+    bounds: Bounds | None = None,
+    solver: Any = "accelerated",
+    tol: float = TOL,
+    max_iter: int = MAX_ITER,
+    measure: Measures | None = None,
+    objectives: bool = False,
+    stop: Stop | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint_seconds: float = 60.0,
+    resume: bool = False,
+    return_result: bool = False,
+) -> Any:
+    """An image from any linear measurements: ``1/2 ||A x - y||^2`` plus the penalty of `denoise_tv`.
+
+    Parameters
+    ----------
+    y : array
+        The measurements.
+    A : operator
+        A matrix, a SciPy LinearOperator or a pylops operator, which act on the image's entries row by row, or one
+        of `ell12.operators.images`.
+    alpha : float, "held-out" or None
+        As in `denoise_tv`; None needs ``noise``.
+    shape : tuple of int, optional
+        The shape of the image, needed where A does not tell it. With ``channel_axis=0`` its first axis counts
+        channels.
+    channel_axis : {0, None}
+        As in `denoise_tv`.
+    l2_weight, smoothing, noise, boundary, spins, ...
+        As in `denoise_tv`.
+
+    Returns
+    -------
+    array or Restoration
+        As in `denoise_tv`.
+
+    Examples
+    --------
+    >>> clean = np.zeros((8, 8)); clean[:, 4:] = 1
+    >>> A = np.random.default_rng(0).standard_normal((40, 64))
+    >>> image = restore_tv(A @ clean.reshape(-1), A, 1e-3, shape=(8, 8))
+    >>> bool(np.abs(image - clean).max() < 0.02)
+    True
+    """
+    model = ImageModel(
+        l2_weight=l2_weight,
+        smoothing=smoothing,
+        noise=noise,
+        channel_axis=channel_axis,
+        boundary=boundary,
+        spins=spins,
+        bounds=bounds,
+        solver=solver,
+    )
+    run = ImageRun(tol, max_iter, measure, objectives, stop, checkpoint, checkpoint_seconds, resume, return_result)
+    if channel_axis not in (None, 0):
+        raise ValueError(f"channel_axis must be 0 or None for a general operator, got {channel_axis!r}")
+    A = as_operator(A)
+    y = beside(as_image(y, "y"), A, "y")
+    if is_array(A) and not is_numpy(A):  # other libraries multiply arrays of one precision only
+        y = namespace(A).astype(y, A.dtype)
+    A = on_images(A, shape)
+    if math.prod(y.shape) != math.prod(output_shape(A)):
+        raise ValueError(f"y must have shape {output_shape(A)} to fit A, got {tuple(y.shape)}")
+    y, ndim = namespace(y).reshape(y, output_shape(A)), len(input_shape(A)) - (channel_axis is not None)
+    return ImageProblem(y, A, first_image(A, y), ndim, model, run).restore(alpha)
