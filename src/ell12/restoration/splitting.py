@@ -11,7 +11,6 @@ from ell12.checks import check_counts, check_positive, set_numbers
 from ell12.operators import adjoint_product, product
 from ell12.operators.conjugate_gradients import conjugate_gradients
 from ell12.protocols import Array, Iterate, Needs, Point
-from ell12.prox.kernel import prox_rows, prox_vector
 from ell12.prox.layout import row_norms
 from ell12.restoration.normal_equations import exact_solver, has_exact_solver, normal_product
 from ell12.restoration.strength import value_range
@@ -57,10 +56,9 @@ class TotalVariationDCA:
         automatic = 10 * (penalty.alpha or 0.1) / value_range(start.x, penalty.ndim)
         rho = automatic if self.penalty_weight == "auto" else float(self.penalty_weight)
         split = _Splitting(loss, penalty, start.x, self.cg_tol, self.cg_max_iter)
-        weight = penalty.alpha * penalty.l2_weight
         while True:
-            unit = weight * _units(split.steps)
-            slope = adjoint_product(split.D, unit)
+            relief = penalty.relief(split.steps)
+            slope = adjoint_product(split.D, relief)
             for _ in range(self.inner_max_iter):
                 old = split.x
                 split.advance(rho, 0.0, slope)
@@ -68,7 +66,7 @@ class TotalVariationDCA:
                     break
                 yield None
             point = loss.point(split.x)
-            turned = weight * _units(split.steps) - unit
+            turned = penalty.relief(split.steps) - relief
             # Where differences are zero, but for rounding, every vector no longer than one is a subgradient.
             turned = namespace(turned).where(row_norms(split.W) > 0, turned, 0 * turned)
             left = adjoint_product(split.D, turned)
@@ -150,8 +148,7 @@ class _Splitting:
             right = right + rho * (self.inside - self.held)
         self.x = self.solve(right, self.x, rho, rho if bounded else 0.0)
         self.steps = product(self.D, self.x)
-        shrink = prox_rows if l2_weight else prox_vector  # without the norm every entry is shrunk alone
-        self.W = shrink(self.steps + self.u, self.penalty.alpha / rho, l2_weight)
+        self.W = self.penalty.shrink(self.steps + self.u, rho, l2_weight)
         self.u = self.u + self.steps - self.W
         if bounded:
             self.inside = self.penalty.project(self.x + self.held)
@@ -160,12 +157,6 @@ class _Splitting:
     def scale_multipliers(self, factor: float) -> None:
         """Keep the multipliers what they are when the weight is divided by the factor."""
         self.u, self.held = factor * self.u, factor * self.held
-
-
-def _units(steps: Array) -> Array:
-    """Each pixel's differences divided by their norm; zero where that is zero."""
-    size = row_norms(steps)
-    return steps / namespace(steps).where(size > 0, size, 1)
 
 
 def _solver(

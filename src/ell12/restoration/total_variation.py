@@ -14,6 +14,7 @@ from ell12.minimization import minimize
 from ell12.operators import adjoint_product, product
 from ell12.operators.images import FiniteDifference, Identity, flipped
 from ell12.protocols import Array
+from ell12.prox.kernel import prox_rows, prox_vector
 from ell12.prox.layout import row_norms
 from ell12.restoration.cuda_stencil import sweep_on_gpu
 from ell12.restoration.smoothed_gradient import SmoothedGradient
@@ -122,9 +123,26 @@ class TotalVariationL12:
 
         Without smoothing the penalty has subgradients instead, and the best that a few steps find is taken.
         """
-        slope = self.value_and_gradient(x)[1] if self.smoothing else nearest_subgradient(self, x, -gradient)
-        total = gradient + slope
+        total = gradient + self.slope(x, -gradient)
         return self.size(total if self.bounds is None else x - self.project(x - total))
+
+    def slope(self, x: Array, target: Array) -> Array:
+        """The gradient at x; without smoothing a subgradient near the target."""
+        return self.value_and_gradient(x)[1] if self.smoothing else nearest_subgradient(self, x, target)
+
+    def shrink(self, differences: Array, rho: float, l2_weight: float) -> Array:
+        """The W nearest to the differences that costs least: ``penalty(W) + rho/2 ||W - differences||^2``.
+
+        For the penalty without smoothing; ``l2_weight`` is 0 where the subtracted norm is linearised.
+        """
+        prox = prox_rows if l2_weight else prox_vector  # without the norm every entry is shrunk alone
+        return prox(differences, self.alpha / rho, l2_weight)
+
+    def relief(self, differences: Array) -> Array:
+        """The gradient of the subtracted norm with respect to the differences; zero where that is not defined."""
+        size = row_norms(differences)
+        unit = differences / namespace(differences).where(size > 0, size, 1)
+        return self.alpha * self.l2_weight * unit
 
     def size(self, gradient: Array) -> float:
         """The root mean square over the pixels, times ``max(1, mu)``.
@@ -179,12 +197,10 @@ def nearest_subgradient(penalty: TotalVariationL12, x: Array, target: Array, ste
     """
     D = penalty.differences(x)
     differences = product(D, x)
-    xp, size = namespace(differences), row_norms(differences)
-    unit = differences / xp.where(size > 0, size, 1)
-    modulus = xp.abs(differences)
+    xp, modulus = namespace(differences), namespace(differences).abs(differences)
     zero = modulus <= 1e-3 * max_abs(differences)
     signs = differences / xp.where(modulus > 0, modulus, 1)
-    relief = penalty.alpha * penalty.l2_weight * adjoint_product(D, unit)
+    relief = adjoint_product(D, penalty.relief(differences))
     v = previous = penalty.alpha * xp.where(zero, 0 * signs, signs)
     for k in range(steps):
         ahead = v + k / (k + 3) * (v - previous)

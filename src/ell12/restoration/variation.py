@@ -37,6 +37,14 @@ class VariationPenalty(Penalty, Protocol):
         """The smoothed penalty and its gradient."""
         ...
 
+    def shrink(self, differences: Array, rho: float, l2_weight: float) -> Array:
+        """The proximal step of the penalty over rho on differences, with that weight of the subtracted norm."""
+        ...
+
+    def relief(self, differences: Array) -> Array:
+        """The gradient of the subtracted norm."""
+        ...
+
     def project(self, x: Array) -> Array:
         """The nearest image within the bounds."""
         ...
