@@ -85,6 +85,28 @@ def test_compiled_steps_equal_plain_ones(shape, ndim, boundary, bounds, weighted
             np.testing.assert_allclose(sums, expected[3], rtol=1e-12, atol=1e-13)
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("boundary", ["neumann", "periodic"])
+@pytest.mark.parametrize(("shape", "ndim"), [((2, 23, 5), 2), ((23, 4, 5), 3)])
+def test_a_part_with_its_margins_takes_the_steps_of_the_whole(shape, ndim, boundary, threads):
+    pytest.importorskip("numba")
+    z, y, x = image(shape), image(shape, seed=2), image(shape, seed=3)
+    penalty = TotalVariationL12(0.05, 0.5, 0.2, ndim, boundary)
+    *whole, sums = plain_steps(z, x, y, 1.0, penalty, STEPS)
+    axis, total = len(shape) - ndim, np.zeros(4)
+    for first, last in [(0, 6), (6, 17), (17, 23)]:
+        before, after = (4, 4) if boundary == "periodic" else (min(4, first), min(4, 23 - last))
+        rows = np.arange(first - before, last + after) % 23
+        part = [np.take(a, rows, axis) for a in (z, x, y)]
+        sweep = Sweep(part[0].shape, np.float64, penalty, threads, (before, after))
+        point, new = np.empty_like(part[0]), (part[0].copy(), part[1].copy())
+        total += sweep.advance((part[0], part[1]), part[2], None, STEPS, point, new)
+        for found, wanted in zip((*new, point), whole, strict=True):
+            inside = np.take(found, np.arange(before, before + last - first), axis)
+            np.testing.assert_allclose(inside, np.take(wanted, np.arange(first, last), axis), atol=1e-14)
+    np.testing.assert_allclose(total, sums, rtol=1e-12)
+
+
 def plain_steps(z, x, y, weight, penalty, steps):
     """What z and x become, the z of the last step, and the sums there."""
     low, high = penalty.limits

@@ -52,9 +52,20 @@ class Sums(NamedTuple):
 
 
 class Sweep:
-    """The compiled sweep for images of one shape and dtype, in bands of rows (planes) that threads share."""
+    """The compiled sweep for images of one shape and dtype, in bands of rows (planes) that threads share.
 
-    def __init__(self, shape: tuple[int, ...], dtype: Any, penalty: Any, threads: int | None = None) -> None:
+    The first and last rows (planes), ``margin`` of them, may belong to the neighbours of a part of an image. They
+    are read, but neither summed nor returned; ``STEPS`` of them are enough.
+    """
+
+    def __init__(
+        self,
+        shape: tuple[int, ...],
+        dtype: Any,
+        penalty: Any,
+        threads: int | None = None,
+        margin: tuple[int, int] = (0, 0),
+    ) -> None:
         from ell12.restoration import compiled_stencil
 
         self.shape, self.kind, self.dtype = shape, np.dtype(dtype).type, np.dtype(dtype)
@@ -68,7 +79,8 @@ class Sweep:
         self.numbers = tuple(self.kind(number) for number in numbers)
         low, high = penalty.limits
         self.limits = None if penalty.bounds is None else (self.kind(low), self.kind(high))
-        self.bands = _bands(self.space[0], threads or usable_threads(math.prod(shape)))
+        self.bands = _bands(0, self.space[0], threads or usable_threads(math.prod(shape)))
+        self.own = _bands(margin[0], self.space[0] - margin[1], len(self.bands))
         self.scratch = [self._new_scratch() for _ in self.bands]
         self.no_step = np.zeros((1, 3), self.dtype)
 
@@ -99,7 +111,7 @@ class Sweep:
                 np.copyto(self.spare[0], old[0])
                 np.copyto(self.spare[1], old[1])
                 old = self.spare
-            sums = self._run(*old, y, weight, part, point, *into)
+            sums = self._run(*old, y, weight, part, point, *into, bands=self.own if left == 1 else self.bands)
             old = into
         return sums
 
@@ -113,24 +125,25 @@ class Sweep:
         """Memory for a pair (z, x) between two sweeps."""
         return np.empty(self.shape, self.dtype), np.empty(self.shape, self.dtype)
 
-    def _run(self, *arrays: Array | None) -> Sums:
+    def _run(self, *arrays: Array | None, bands: list[tuple[int, int]] | None = None) -> Sums:
         """The kernel on every image; arrays z, x, y, weight, steps, point, new z, new x."""
+        bands = self.own if bands is None else bands
         *old, steps, point, new_z, new_x = arrays
         images = [None if a is None else a.reshape(self.images, *self.space) for a in (*old, point, new_z, new_x)]
-        sums = np.zeros((len(self.bands), 4))
+        sums = np.zeros((len(bands), 4))
         limits = None if old[2] is None else self.limits  # which a gradient does not need
 
         def sweep(band: int) -> None:
-            where = (self.periodic, *self.bands[band], self.numbers, steps, limits)
+            where = (self.periodic, *bands[band], self.numbers, steps, limits)
             for image in range(self.images):
                 parts = [None if a is None else a[image] for a in images]
                 self.kernel(*parts[:4], *where, *parts[4:], *self.scratch[band], sums[band])
 
-        if len(self.bands) == 1:
+        if len(bands) == 1:
             sweep(0)
         else:
-            with ThreadPoolExecutor(len(self.bands)) as pool:
-                list(pool.map(sweep, range(len(self.bands))))
+            with ThreadPoolExecutor(len(bands)) as pool:
+                list(pool.map(sweep, range(len(bands))))
         penalty, loss, square, turn = sums.sum(axis=0).tolist()
         return Sums(float(self.numbers[0]) * penalty, 0.5 * loss, square, turn)
 
@@ -179,6 +192,6 @@ def _aligned(shape: tuple[int, ...], dtype: Any) -> Array:
     return memory[start : start + size].view(dtype).reshape(shape)
 
 
-def _bands(rows: int, threads: int) -> list[tuple[int, int]]:
-    count = min(threads, rows)
-    return list(itertools.pairwise(rows * k // count for k in range(count + 1)))
+def _bands(first: int, last: int, threads: int) -> list[tuple[int, int]]:
+    count, rows = min(threads, last - first), last - first
+    return list(itertools.pairwise(first + rows * k // count for k in range(count + 1)))
