@@ -25,6 +25,8 @@ OPTIONS = {
     "noise": 0.03,
     "spins": 2,
     "bounds": (0.0, 2.0),
+    "isotropic": True,
+    "spacing": (1.0, 2.0),
     "solver": ell12.GrowingADMM(),
     "tol": 0.04,
     "max_iter": 7,

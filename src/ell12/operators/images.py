@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import InitVar, dataclass, field
 from typing import Any
 
 import numpy as np
 
-from ell12.backend import all_finite, as_floating, is_complex, namespace, scatter
+from ell12.backend import all_finite, as_floating, is_complex, is_number, namespace, scatter
 from ell12.backend import arrays as backend
 from ell12.operators.maps import ArrayOperator, conjugate_of, sent_like
 from ell12.protocols import Array
@@ -28,6 +29,8 @@ class FiniteDifference(ArrayOperator):
         How many of the last axes are differenced, the others counting images; all by default.
     flip : tuple of int
         The axes, counted from the last (-1), along which the image is turned round before it is differenced.
+    spacing : float or tuple, optional
+        The distances between pixels along the axes that are differenced, by which differences are divided.
 
     Examples
     --------
@@ -39,6 +42,7 @@ class FiniteDifference(ArrayOperator):
     boundary: str = "neumann"
     ndim: int | None = None
     flip: tuple[int, ...] = ()
+    spacing: Any = None
 
     def __post_init__(self, shape: Any) -> None:
         shape = as_shape(shape)
@@ -47,15 +51,19 @@ class FiniteDifference(ArrayOperator):
         ndim = len(shape) if self.ndim is None else self.ndim
         if not 0 < ndim <= len(shape):
             raise ValueError(f"ndim must lie between 1 and {len(shape)}, the axes of shape {shape}; got {ndim}")
-        self._set(ndim=ndim, input_shape=shape, output_shape=(*shape, ndim), norm_squared=4.0 * ndim)
+        spacing = as_spacing(self.spacing, ndim)
+        self._set(ndim=ndim, spacing=spacing, input_shape=shape, output_shape=(*shape, ndim))
+        self._set(norm_squared=4.0 * (ndim if spacing is None else sum(s**-2 for s in spacing)))
 
     def _apply(self, x: Array) -> Array:
         first, x = x.ndim - self.output_shape[-1], flipped(x, self.flip)
-        return namespace(x).stack([self._forward(x, axis) for axis in range(first, x.ndim)], axis=-1)
+        steps = [self._forward(x, axis) for axis in range(first, x.ndim)]
+        return namespace(x).stack(self._per_distance(steps), axis=-1)
 
     def _apply_adjoint(self, y: Array) -> Array:
         count, first = y.shape[-1], y.ndim - 1 - y.shape[-1]
-        return flipped(sum(self._backward(y[..., d], first + d) for d in range(count)), self.flip)
+        parts = self._per_distance([self._backward(y[..., d], first + d) for d in range(count)])
+        return flipped(sum(parts), self.flip)
 
     def _forward(self, x: Array, axis: int) -> Array:
         xp, last = namespace(x), slice_of(x, axis, -1, None)
@@ -66,6 +74,12 @@ class FiniteDifference(ArrayOperator):
         xp, inside, last = namespace(part), slice_of(part, axis, 0, -1), slice_of(part, axis, -1, None)
         end = last if self.boundary == "periodic" else xp.zeros_like(last)
         return xp.concat([end, inside], axis=axis) - xp.concat([inside, end], axis=axis)
+
+    def _per_distance(self, parts: list[Array]) -> list[Array]:
+        """What belongs to each axis, divided by the distance of pixels there."""
+        if self.spacing is None:
+            return parts
+        return [part / distance for part, distance in zip(parts, self.spacing, strict=True)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,6 +222,18 @@ def as_shape(shape: Any) -> tuple[int, ...]:
     if sizes.ndim != 1 or sizes.size == 0 or sizes.dtype.kind not in "iu" or sizes.min() < 1:
         raise ValueError(f"shape must hold positive integers, got {shape}")
     return tuple(sizes.tolist())
+
+
+def as_spacing(spacing: Any, ndim: int) -> tuple[float, ...] | None:
+    """Check that spacing holds one positive number for each axis, or is one for all, and return it as a tuple."""
+    if spacing is None:
+        return None
+    distances = (spacing,) * ndim if is_number(spacing) else spacing
+    with suppress(TypeError):  # where it is no sequence
+        found = tuple(float(s) for s in distances if is_number(s) and 0 < s < math.inf)
+        if len(found) == ndim == len(distances):
+            return found
+    raise ValueError(f"spacing must be a number > 0, or hold one for each of {ndim} axes; got {spacing!r}")
 
 
 def flipped(x: Array, axes: tuple[int, ...]) -> Array:

@@ -34,6 +34,8 @@ def denoise_tv(
     boundary: str = "neumann",
     spins: int = 1,
     bounds: Bounds | None = None,
+    isotropic: bool = False,
+    spacing: float | tuple[float, ...] | None = None,
     solver: Any = "accelerated",
     tol: float = TOL_DENOISING,
     max_iter: int = MAX_ITER,
@@ -76,6 +78,15 @@ def denoise_tv(
         Average the results for this number of the ``2^ndim`` corners at which differences may begin.
     bounds : tuple of two numbers, optional
         The least and the largest value of x; None for none.
+    isotropic : bool
+        Let the differences of a pixel count by their length, so that edges cost the same in any direction:
+        ``alpha (sum_i ||(D x)_i||_2 - l2_weight ||D x||_F)``. The subtracted norm is that of the whole image (of
+        each channel). Beside the sum it is as one beside the square root of the number of pixels at edges, so
+        that ``l2_weight`` hardly matters but on small images.
+    spacing : float or tuple, optional
+        The distances between pixel centres along each axis but that of channels, such as the voxels of a volume
+        have. Differences along an axis are divided by its distance over the smallest one, so that equal
+        distances change nothing.
     solver : "accelerated" or Solver
         `SmoothedGradient`, `AlternatingMinimization`, `TotalVariationDCA` or `GrowingADMM`; "accelerated" takes
         what suits the problem. The last two minimise the true objective, whatever ``smoothing`` says.
@@ -126,6 +137,8 @@ def denoise_tv(
         boundary=boundary,
         spins=spins,
         bounds=bounds,
+        isotropic=isotropic,
+        spacing=spacing,
         solver=solver,
     )
     run = ImageRun(tol, max_iter, measure, objectives, stop, checkpoint, checkpoint_seconds, resume, return_result)

@@ -36,6 +36,8 @@ def inpaint_tv(
     boundary: str = "neumann",
     spins: int = 1,
     bounds: Bounds | None = None,
+    isotropic: bool = False,
+    spacing: float | tuple[float, ...] | None = None,
     solver: Any = "accelerated",
     tol: float = TOL,
     max_iter: int = MAX_ITER,
@@ -81,6 +83,8 @@ def inpaint_tv(
         boundary=boundary,
         spins=spins,
         bounds=bounds,
+        isotropic=isotropic,
+        spacing=spacing,
         solver=solver,
     )
     run = ImageRun(tol, max_iter, measure, objectives, stop, checkpoint, checkpoint_seconds, resume, return_result)

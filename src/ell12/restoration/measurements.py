@@ -40,6 +40,8 @@ def reconstruct_mri(
     boundary: str = "periodic",
     spins: int = 1,
     bounds: Bounds | None = None,
+    isotropic: bool = False,
+    spacing: float | tuple[float, ...] | None = None,
     solver: Any = "accelerated",
     tol: float = TOL,
     max_iter: int = MAX_ITER,
@@ -92,6 +94,8 @@ def reconstruct_mri(
         boundary=boundary,
         spins=spins,
         bounds=bounds,
+        isotropic=isotropic,
+        spacing=spacing,
         solver=solver,
     )
     run = ImageRun(tol, max_iter, measure, objectives, stop, checkpoint, checkpoint_seconds, resume, return_result)
@@ -118,6 +122,8 @@ def restore_tv(
     boundary: str = "neumann",
     spins: int = 1,
     bounds: Bounds | None = None,
+    isotropic: bool = False,
+    spacing: float | tuple[float, ...] | None = None,
     solver: Any = "accelerated",
     tol: float = TOL,
     max_iter: int = MAX_ITER,
@@ -169,6 +175,8 @@ def restore_tv(
         boundary=boundary,
         spins=spins,
         bounds=bounds,
+        isotropic=isotropic,
+        spacing=spacing,
         solver=solver,
     )
     run = ImageRun(tol, max_iter, measure, objectives, stop, checkpoint, checkpoint_seconds, resume, return_result)

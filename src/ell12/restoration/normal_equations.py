@@ -39,7 +39,7 @@ def exact_solver(A: Any, penalty: VariationPenalty, x: Array) -> Solve:
             "AlternatingMinimization(inner='cg') or SmoothedGradient()"
         )
     shape = tuple(x.shape)[len(x.shape) - penalty.ndim :]
-    laplacian = like(difference_symbol(shape, penalty.boundary), x)
+    laplacian = like(difference_symbol(shape, penalty.boundary, penalty.relative_spacing), x)
     fidelity = _fidelity_symbol(A, x)
     axes = tuple(range(-penalty.ndim, 0))
 
@@ -68,11 +68,15 @@ def normal_product(
     return times
 
 
-def difference_symbol(shape: tuple[int, ...], boundary: str) -> np.ndarray:
-    """The eigenvalues of D'D: ``sum_d 2 - 2 cos(theta_d)`` over the transform's frequencies."""
+def difference_symbol(
+    shape: tuple[int, ...], boundary: str, spacing: tuple[float, ...] | None = None
+) -> np.ndarray:
+    """The eigenvalues of D'D: ``sum_d (2 - 2 cos(theta_d)) / spacing_d^2`` over the transform's frequencies."""
     period = 2 * np.pi if boundary == "periodic" else np.pi
-    grids = np.meshgrid(*(2 - 2 * np.cos(period * np.arange(n) / n) for n in shape), indexing="ij")
-    return np.sum(grids, axis=0)
+    lines = [2 - 2 * np.cos(period * np.arange(n) / n) for n in shape]
+    if spacing is not None:
+        lines = [line / distance**2 for line, distance in zip(lines, spacing, strict=True)]
+    return np.sum(np.meshgrid(*lines, indexing="ij"), axis=0)
 
 
 def _single(A: Any) -> Any:

@@ -89,11 +89,14 @@ class ImageModel:
     boundary: str
     spins: int
     bounds: Bounds | None
+    isotropic: bool
+    spacing: float | tuple[float, ...] | None
     solver: Any
 
     def __post_init__(self) -> None:
         check_word(self.boundary, "boundary", "neumann", "periodic")
         check_axis(self.channel_axis, "channel_axis")
+        check_flags(isotropic=self.isotropic)
         if self.noise is not None and not (is_finite_number(self.noise) and self.noise >= 0):
             raise ValueError(f"noise must be a number >= 0 or None, got {self.noise!r}")
         word = isinstance(self.solver, str)
@@ -234,7 +237,7 @@ class ImageProblem:
     def _run(self, alpha: float, flip: tuple[int, ...], checkpoint: Path | None) -> Result:
         """The problem solved with differences that begin at one corner."""
         model, options = self.model, self.options
-        shape = (self.ndim, model.boundary, model.bounds, flip)
+        shape = (self.ndim, model.boundary, model.bounds, flip, model.isotropic, model.spacing)
         penalty = TotalVariationL12(alpha, model.l2_weight, self._smoothing(alpha), *shape)
         solver = chosen_solver(model.solver, self.A, penalty)
         loss = SquaredLoss(self.A, self.y)

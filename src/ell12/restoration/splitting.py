@@ -11,8 +11,8 @@ from ell12.checks import check_counts, check_positive, set_numbers
 from ell12.operators import adjoint_product, product
 from ell12.operators.conjugate_gradients import conjugate_gradients
 from ell12.protocols import Array, Iterate, Needs, Point
-from ell12.prox.layout import row_norms
 from ell12.restoration.normal_equations import exact_solver, has_exact_solver, normal_product
+from ell12.restoration.pixel_steps import lengths_of_relief
 from ell12.restoration.strength import value_range
 from ell12.restoration.variation import ImageLoss, VariationPenalty, check_smoothing, is_plain_square
 
@@ -20,6 +20,8 @@ from ell12.restoration.variation import ImageLoss, VariationPenalty, check_smoot
 @dataclass(frozen=True)
 class TotalVariationDCA:
     """``x <- argmin f(x) + alpha (||D x||_1 - l2_weight <D x, q>)``, q the unit vectors along the last D x.
+
+    Isotropic, ``sum_i ||(D x)_i||_2`` in place of the l1 norm, and q is one unit vector for the image.
 
     The difference-of-convex algorithm of Lou, Zeng, Osher & Xin, doi:10.1137/14098435X, for the penalty without
     smoothing. Each convex problem is solved by split Bregman, that is ADMM, whose variables are carried over.
@@ -68,7 +70,7 @@ class TotalVariationDCA:
             point = loss.point(split.x)
             turned = penalty.relief(split.steps) - relief
             # Where differences are zero, but for rounding, every vector no longer than one is a subgradient.
-            turned = namespace(turned).where(row_norms(split.W) > 0, turned, 0 * turned)
+            turned = namespace(turned).where(lengths_of_relief(split.W, penalty.isotropic) > 0, turned, 0 * turned)
             left = adjoint_product(split.D, turned)
             yield Iterate(point, loss.value(point) + penalty.value(point.x), penalty.size(left))
 
@@ -141,7 +143,7 @@ class _Splitting:
         self.inside, self.held = x, 0 * x  # x within the bounds, and the scaled multiplier of that
 
     def advance(self, rho: float, l2_weight: float, slope: Any = 0.0) -> None:
-        """One step on ``f(x) + alpha sum_i (||W_i||_1 - l2_weight ||W_i||_2) - <slope, x>``."""
+        """One step on ``f(x) + penalty(W) - <slope, x>``, the penalty with this weight."""
         right = self.data + slope + rho * adjoint_product(self.D, self.W - self.u)
         bounded = self.penalty.bounds is not None
         if bounded:

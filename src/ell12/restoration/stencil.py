@@ -16,12 +16,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ell12.backend import cuda, inner, is_numpy, namespace
+from ell12.backend import cuda, inner, is_numpy
 from ell12.operators import adjoint_product, product
 from ell12.operators.images import FiniteDifference
 from ell12.protocols import Array
-from ell12.prox.kernel import prox_rows
-from ell12.prox.layout import row_norms
+from ell12.restoration.pixel_steps import cost, shrunk
 
 # A sweep uses one thread for each of this many pixels: with fewer, starting threads costs more than they save.
 PIXELS_PER_THREAD = 2**18
@@ -29,13 +28,17 @@ PIXELS_PER_THREAD = 2**18
 STEPS = 4
 
 
-def envelope_and_gradient(x: Array, D: FiniteDifference, t: float, l2_weight: float) -> tuple[float, Array]:
-    """``sum_i min_w 1/2 ||w - (D x)_i||^2 + t (||w||_1 - l2_weight ||w||_2)`` and its gradient ``D'(D x - w)``."""
+def envelope_and_gradient(
+    x: Array, D: FiniteDifference, t: float, l2_weight: float, isotropic: bool = False
+) -> tuple[float, Array]:
+    """``sum_i min_w 1/2 ||w - (D x)_i||^2 + t (||w||_1 - l2_weight ||w||_2)`` and its gradient ``D'(D x - w)``.
+
+    Isotropic, ``min_W 1/2 ||W - D x||^2 + t (sum_i ||W_i||_2 - l2_weight ||W||_F)`` for each image.
+    """
     steps = product(D, x)
-    kept = prox_rows(steps, t, l2_weight)
-    away, xp = steps - kept, namespace(x)
-    cost = float(xp.sum(xp.abs(kept))) - l2_weight * float(xp.sum(row_norms(kept)))
-    return t * cost + 0.5 * inner(away, away), adjoint_product(D, away)
+    kept = shrunk(steps, t, l2_weight, isotropic)
+    away = steps - kept
+    return t * cost(kept, l2_weight, isotropic) + 0.5 * inner(away, away), adjoint_product(D, away)
 
 
 Moving = tuple[Array, Array]  # z, where the next step is taken, and x, where the last one led

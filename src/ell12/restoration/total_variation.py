@@ -8,15 +8,15 @@ from typing import Any
 
 from ell12.backend import is_complex, is_number, is_numpy, max_abs, namespace, norm
 from ell12.backend.compiling import can_compile
-from ell12.checks import as_array, check_counts, set_numbers
+from ell12.checks import as_array, check_counts, check_flags, set_numbers
 from ell12.losses import SquaredLoss
 from ell12.minimization import minimize
 from ell12.operators import adjoint_product, product
-from ell12.operators.images import FiniteDifference, Identity, flipped
+from ell12.operators.images import FiniteDifference, Identity, as_spacing, flipped
 from ell12.protocols import Array
-from ell12.prox.kernel import prox_rows, prox_vector
 from ell12.prox.layout import row_norms
 from ell12.restoration.cuda_stencil import sweep_on_gpu
+from ell12.restoration.pixel_steps import cost, shrunk, units
 from ell12.restoration.smoothed_gradient import SmoothedGradient
 from ell12.restoration.splitting import GrowingADMM
 from ell12.restoration.stencil import Sweep, envelope_and_gradient
@@ -31,6 +31,7 @@ SWEPT_FROM = 2**10
 class TotalVariationL12:
     r"""``alpha sum_i (||(D x)_i||_1 - l2_weight ||(D x)_i||_2)`` over the pixels i, D being forward differences.
 
+    With ``isotropic=True`` it is ``alpha (sum_i ||(D x)_i||_2 - l2_weight ||D x||_F)`` for each image.
     With ``smoothing > 0`` each term is replaced by its Moreau envelope,
     ``min_w alpha (||w||_1 - l2_weight ||w||_2) + mu/2 ||w - (D x)_i||^2`` with ``mu = alpha / smoothing``. The sum
     has the gradient ``mu D'(D x - prox(D x))``: it is the paper's penalised problem with its W eliminated.
@@ -51,6 +52,13 @@ class TotalVariationL12:
         The least and the largest value that x may take; None for none.
     flip : tuple of int
         The axes, counted from the last (-1), along which differences are backward instead of forward.
+    isotropic : bool
+        Whether a pixel's differences count by their length, so that edges cost the same in any direction. Then
+        one norm is subtracted for the whole image. Beside the sum it is as one beside the square root of the
+        number of pixels that lie at edges: on large images ``l2_weight`` hardly matters.
+    spacing : float or tuple, optional
+        The distances between pixel centres, one for each axis of an image. Differences along an axis are divided
+        by its distance over the smallest one; equal distances change nothing.
 
     Examples
     --------
@@ -66,13 +74,17 @@ class TotalVariationL12:
     boundary: str = "neumann"
     bounds: Bounds | None = None
     flip: tuple[int, ...] = ()
+    isotropic: bool = False
+    spacing: Any = None
 
     def __post_init__(self) -> None:
         set_numbers(self, "alpha", "l2_weight", "smoothing")
         check_counts(least=1, optional=False, ndim=self.ndim)
         if self.l2_weight > 1:
             raise ValueError(f"l2_weight must lie between 0 and 1, got {self.l2_weight}")
+        check_flags(isotropic=self.isotropic)
         object.__setattr__(self, "bounds", _as_bounds(self.bounds))
+        object.__setattr__(self, "spacing", as_spacing(self.spacing, self.ndim))
 
     def value(self, x: Array) -> float:
         """The penalty at x, smoothed unless ``smoothing`` is 0; infinite outside the bounds."""
@@ -88,10 +100,7 @@ class TotalVariationL12:
 
     def true_value(self, x: Array) -> float:
         """The penalty at x without smoothing."""
-        steps = product(self.differences(x), x)
-        xp = namespace(steps)
-        total = xp.sum(xp.abs(steps)) - self.l2_weight * xp.sum(row_norms(steps))
-        return self.alpha * float(total)
+        return self.alpha * cost(product(self.differences(x), x), self.l2_weight, self.isotropic)
 
     def value_and_gradient(self, x: Array) -> tuple[float, Array]:
         """The smoothed penalty and its gradient."""
@@ -99,11 +108,14 @@ class TotalVariationL12:
         if sweep is not None:
             value, gradient = sweep.gradient(flipped(x, self.flip))
             return value, flipped(gradient, self.flip)
-        value, gradient = envelope_and_gradient(x, self.differences(x), self.smoothing, self.l2_weight)
+        options = (self.smoothing, self.l2_weight, self.isotropic)
+        value, gradient = envelope_and_gradient(x, self.differences(x), *options)
         return self.mu * value, self.mu * gradient
 
     def sweep(self, x: Array, threads: int | None = None) -> Any:
         """The compiled sweep for images like x; None where only the plain functions will do."""
+        if self.isotropic or self.relative_spacing is not None:
+            return None
         if math.prod(x.shape) < SWEPT_FROM or self.ndim > 3 or self.smoothing == 0:
             return None
         if not is_numpy(x):
@@ -135,14 +147,11 @@ class TotalVariationL12:
 
         For the penalty without smoothing; ``l2_weight`` is 0 where the subtracted norm is linearised.
         """
-        prox = prox_rows if l2_weight else prox_vector  # without the norm every entry is shrunk alone
-        return prox(differences, self.alpha / rho, l2_weight)
+        return shrunk(differences, self.alpha / rho, l2_weight, self.isotropic)
 
     def relief(self, differences: Array) -> Array:
         """The gradient of the subtracted norm with respect to the differences; zero where that is not defined."""
-        size = row_norms(differences)
-        unit = differences / namespace(differences).where(size > 0, size, 1)
-        return self.alpha * self.l2_weight * unit
+        return self.alpha * self.l2_weight * units(differences, self.isotropic)
 
     def size(self, gradient: Array) -> float:
         """The root mean square over the pixels, times ``max(1, mu)``.
@@ -166,11 +175,19 @@ class TotalVariationL12:
     @property
     def lipschitz(self) -> float:
         """A bound on the Lipschitz constant of the smoothed penalty's gradient."""
-        return 4 * self.ndim * self.mu
+        spacing = self.relative_spacing
+        return 4 * (self.ndim if spacing is None else sum(s**-2 for s in spacing)) * self.mu
 
     def differences(self, x: Array) -> FiniteDifference:
         """The operator D for images like x."""
-        return FiniteDifference(tuple(x.shape), self.boundary, self.ndim, self.flip)
+        return FiniteDifference(tuple(x.shape), self.boundary, self.ndim, self.flip, self.relative_spacing)
+
+    @property
+    def relative_spacing(self) -> tuple[float, ...] | None:
+        """The distances between pixels over the smallest one; None where all are equal."""
+        if self.spacing is None or len(set(self.spacing)) == 1:
+            return None
+        return tuple(distance / min(self.spacing) for distance in self.spacing)
 
     @property
     def limits(self) -> tuple[float, float]:
@@ -193,19 +210,22 @@ def nearest_subgradient(penalty: TotalVariationL12, x: Array, target: Array, ste
     """A subgradient ``D'v`` of the unsmoothed penalty at x near the target, by projected gradient steps on v.
 
     Where a difference is zero (below a thousandth of the largest) v may lie between -alpha and alpha, elsewhere it
-    has the difference's sign; the subtracted norm's gradient is fixed by x.
+    has the difference's sign; the subtracted norm's gradient is fixed by x. Isotropic, the same of the vectors
+    that a pixel's differences make.
     """
     D = penalty.differences(x)
     differences = product(D, x)
-    xp, modulus = namespace(differences), namespace(differences).abs(differences)
-    zero = modulus <= 1e-3 * max_abs(differences)
+    xp, size = namespace(differences), row_norms if penalty.isotropic else namespace(differences).abs
+    modulus = size(differences)
+    zero = modulus <= 1e-3 * float(xp.max(modulus))
     signs = differences / xp.where(modulus > 0, modulus, 1)
     relief = adjoint_product(D, penalty.relief(differences))
     v = previous = penalty.alpha * xp.where(zero, 0 * signs, signs)
     for k in range(steps):
         ahead = v + k / (k + 3) * (v - previous)
         free = ahead - product(D, adjoint_product(D, ahead) - relief - target) / D.norm_squared
-        scale = penalty.alpha / xp.where(xp.abs(free) > penalty.alpha, xp.abs(free), penalty.alpha)
+        length = size(free)
+        scale = penalty.alpha / xp.where(length > penalty.alpha, length, penalty.alpha)
         previous, v = v, xp.where(zero, scale * free, v)
     return adjoint_product(D, v) - relief
 

@@ -29,6 +29,8 @@ class VariationPenalty(Penalty, Protocol):
     boundary: str
     bounds: Bounds | None
     flip: tuple[int, ...]
+    isotropic: bool
+    relative_spacing: tuple[float, ...] | None
     mu: float
     lipschitz: float
     unit: float
