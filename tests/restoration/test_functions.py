@@ -8,8 +8,9 @@ import scipy.ndimage
 import scipy.sparse.linalg
 
 import ell12
-from ell12.operators.images import Convolution
+from ell12.operators.images import Convolution, Identity
 from ell12.restoration import estimate_noise
+from ell12.restoration.corners import corner_of, toggled
 from ell12.restoration.images import as_image, filled
 from ell12.restoration.strength import value_range
 
@@ -70,7 +71,8 @@ def test_shift_and_scale_equivariance(shape):
 
 
 def test_the_strength_does_not_depend_on_the_size():
-    image = noisy()
+    image = noisy()[::-1]  # of one image and of four the first halves lie further from the mean
+    assert corner_of(image, 2) == corner_of(np.tile(image, (2, 2)), 2) 
     once = ell12.denoise_tv(image, 0.05, boundary="periodic", tol=1e-3)
     four = ell12.denoise_tv(np.tile(image, (2, 2)), 0.05, boundary="periodic", tol=1e-3)
     np.testing.assert_allclose(four, np.tile(once, (2, 2)), atol=1e-12)
@@ -136,8 +138,11 @@ def test_complex_images():
 
 def test_spins_average_over_corners():
     image = noisy()
-    corners = [(), (0, 1), (0,), (1,)]
-    each = [np.flip(ell12.denoise_tv(np.flip(image, c), 0.1, l2_weight=1), c) for c in corners]
+    loss, first = ell12.SquaredLoss(Identity(image.shape), image), corner_of(image, 2)
+    corners = [toggled(first, flip) for flip in ((), (-2, -1), (-2,), (-1,))]
+    smoothing = 0.01 * value_range(np.flip(image, first) if first else image, 2)
+    penalties = [ell12.TotalVariationL12(0.1, 1.0, smoothing, flip=corner) for corner in corners]
+    each = [ell12.minimize(loss, penalty, image, ell12.SmoothedGradient(), tol=0.05).x for penalty in penalties]
     for spins in (1, 2, 4):
         expected = np.mean(each[:spins], axis=0)
         np.testing.assert_allclose(ell12.denoise_tv(image, 0.1, l2_weight=1, spins=spins), expected, atol=1e-9)

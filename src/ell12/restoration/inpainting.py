@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np  # noqa: F401 -- for the examples
 
 from ell12.backend import refuse_masked
-from ell12.operators.images import Sampling
+from ell12.operators.images import Sampling, flipped
 from ell12.protocols import Array
+from ell12.restoration.corners import corner_of
 from ell12.restoration.images import as_image, channels_first, filled, mask_like, without_unknown
 from ell12.restoration.noise import estimate_noise
 from ell12.restoration.problems import (
@@ -93,5 +94,7 @@ def inpaint_tv(
     y, ndim = channels_first(as_image(without_unknown(image, known)), channel_axis)
     known, _ = channels_first(known, channel_axis)
     A = Sampling(known)
-    problem = ImageProblem(A @ y, A, filled(y, known, ndim), ndim, model, run)
+    corner = corner_of(y, ndim, known)
+    start = flipped(filled(flipped(y, corner), flipped(known, corner), ndim), corner)
+    problem = ImageProblem(A @ y, A, start, ndim, model, run)
     return problem.restore(alpha, lambda: estimate_noise(y, ndim, known))

@@ -8,8 +8,9 @@ from collections.abc import Callable
 import numpy as np
 
 from ell12.backend import is_complex, is_numpy, max_abs, namespace
-from ell12.operators.images import slice_of
+from ell12.operators.images import flipped, slice_of
 from ell12.protocols import Array
+from ell12.restoration.corners import corner_of
 
 # Daubechies' high-pass filter with two vanishing moments: blind to what is locally linear.
 FILTER = (-0.4829629131445341, 0.8365163037378079, -0.2241438680420134, -0.1294095225512604)
@@ -36,9 +37,13 @@ def estimate_noise(image: Array, ndim: int, known: Array | None = None) -> float
     >>> abs(estimate_noise(noisy, 2) - 0.05) < 0.002
     True
     """
-    xp = namespace(image)
+    xp, corner = (
+        namespace(image),
+        corner_of(image, ndim, known),
+    )  # the coefficients of a mirrored image are the same
+    image, known = flipped(image, corner), None if known is None else flipped(xp.asarray(known), corner)
     shape = (-1, *image.shape[len(image.shape) - ndim :])
-    known = None if known is None else xp.reshape(xp.asarray(known), shape)
+    known = None if known is None else xp.reshape(known, shape)
     parts = (xp.real(image), xp.imag(image)) if is_complex(image) else (image,)
     images = [xp.reshape(part, shape) for part in parts]
     estimates = [e for part in images for e in _by_wavelets(part, known) or _by_neighbours(part, known)]

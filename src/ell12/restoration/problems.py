@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import math
 import os
 import warnings
@@ -17,9 +16,10 @@ from ell12.backend import as_numpy, is_complex, is_number, is_numpy, like, max_a
 from ell12.checks import check_axis, check_flags, check_scalars, check_word, is_finite_number
 from ell12.losses import SquaredLoss
 from ell12.minimization import Result, Status, minimize
-from ell12.operators.images import Identity, Sampling
+from ell12.operators.images import Identity, Sampling, flipped
 from ell12.protocols import Array, offers
 from ell12.restoration.alternating import AlternatingMinimization
+from ell12.restoration.corners import Corner, corner_of, spin_flips, toggled
 from ell12.restoration.images import channels_back
 from ell12.restoration.normal_equations import has_exact_solver
 from ell12.restoration.smoothed_gradient import SmoothedGradient
@@ -139,7 +139,12 @@ class ImageProblem:
     @cached_property
     def spread(self) -> float:
         """The range of the image's values, as far as it is known beforehand: the unit of the automatic choices."""
-        return value_range(self.start, self.ndim)
+        return value_range(flipped(self.start, self.corner), self.ndim)
+
+    @cached_property
+    def corner(self) -> Corner:
+        """Where differences begin: the image decides, so that a mirrored one gives the mirrored result."""
+        return corner_of(self.start, self.ndim)
 
     def restore(
         self,
@@ -234,10 +239,11 @@ class ImageProblem:
             raise KeyboardInterrupt
         return run.x
 
-    def _run(self, alpha: float, flip: tuple[int, ...], checkpoint: Path | None) -> Result:
-        """The problem solved with differences that begin at one corner."""
+    def _run(self, alpha: float, flip: Corner, checkpoint: Path | None) -> Result:
+        """The problem solved with differences that begin at one corner, or at another if that is flipped."""
         model, options = self.model, self.options
-        shape = (self.ndim, model.boundary, model.bounds, flip, model.isotropic, model.spacing)
+        corner = toggled(self.corner, flip)
+        shape = (self.ndim, model.boundary, model.bounds, corner, model.isotropic, model.spacing)
         penalty = TotalVariationL12(alpha, model.l2_weight, self._smoothing(alpha), *shape)
         solver = chosen_solver(model.solver, self.A, penalty)
         loss = SquaredLoss(self.A, self.y)
@@ -292,12 +298,3 @@ def chosen_solver(solver: Any, A: Any, penalty: Any) -> Any:
     if exact and penalty.bounds is None:
         return AlternatingMinimization(inner="exact", accelerated=True)
     return SmoothedGradient()
-
-
-def spin_flips(spins: int, ndim: int) -> list[tuple[int, ...]]:
-    """The axes along which the first, second, ... spin is flipped: none, all, then the other choices."""
-    axes = range(-ndim, 0)
-    every = [flip for count in range(ndim + 1) for flip in itertools.combinations(axes, count)]
-    if not isinstance(spins, int) or not 1 <= spins <= len(every):
-        raise ValueError(f"spins must be a whole number from 1 to {len(every)} for {ndim} axes, got {spins!r}")
-    return [every[0], every[-1], *every[1:-1]][:spins]

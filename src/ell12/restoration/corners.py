@@ -1,0 +1,72 @@
+"""At which corner of an image the differences begin.
+
+A pixel's differences are taken together, so that it matters whether they look forward or backward. The image
+itself decides, by something that is mirrored with it: so a mirrored image is restored to the mirrored result.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from ell12.backend import as_numpy, count_true, namespace
+from ell12.protocols import Array
+
+# Sums over an image are taken over parts of this many pixels, so that little memory is needed beside it.
+PIXELS_AT_ONCE = 2**20
+
+Corner = tuple[int, ...]  # the axes, counted from the last, along which differences begin at the end
+
+
+def corner_of(image: Array, ndim: int, known: Array | None = None) -> Corner:
+    """The corner of an image of ``ndim`` axes towards which it lies further from its mean.
+
+    ``known`` says which pixels count; all by default.
+
+    Examples
+    --------
+    >>> corner_of(np.array([[0.0, 0.0, 9.0], [0.0, 0.0, 0.0]]), 2)
+    (-1,)
+    """
+    xp = namespace(image)
+    count = math.prod(image.shape) if known is None else max(1, count_true(known))
+    mean = xp.sum(image if known is None else xp.where(known, image, 0 * image)) / count
+    axes = range(-ndim, 0)
+    profiles = {axis: np.zeros(image.shape[axis]) for axis in axes}
+    for part in _parts(image):
+        away = xp.abs(image[part, ...] - mean)
+        away = away if known is None else xp.where(known[part, ...], away, 0 * away)
+        for axis in axes:
+            others = tuple(k for k in range(-len(image.shape), 0) if k != axis)
+            here = part if axis == -len(image.shape) else slice(None)
+            profiles[axis][here] += as_numpy(xp.sum(away, axis=others))
+    return tuple(axis for axis in axes if _is_heavier_at_the_end(profiles[axis]))
+
+
+def toggled(corner: Corner, flip: Corner) -> Corner:
+    """The corner after some axes are turned round: each axis that is in one of both, but not in the other."""
+    return tuple(sorted(set(corner) ^ set(flip)))
+
+
+def spin_flips(spins: int, ndim: int) -> list[Corner]:
+    """The axes along which the first, second, ... spin is flipped: none, all, then the other choices."""
+    axes = range(-ndim, 0)
+    every = [flip for count in range(ndim + 1) for flip in itertools.combinations(axes, count)]
+    if not isinstance(spins, int) or not 1 <= spins <= len(every):
+        raise ValueError(f"spins must be a whole number from 1 to {len(every)} for {ndim} axes, got {spins!r}")
+    return [every[0], every[-1], *every[1:-1]][:spins]
+
+
+def _parts(image: Array) -> Iterator[slice]:
+    """Parts of the first axis."""
+    rows = max(1, PIXELS_AT_ONCE * image.shape[0] // math.prod(image.shape))
+    for start in range(0, image.shape[0], rows):
+        yield slice(start, min(start + rows, image.shape[0]))
+
+
+def _is_heavier_at_the_end(profile: np.ndarray) -> bool:
+    half = profile.size // 2
+    return bool(profile[profile.size - half :].sum() > profile[:half].sum())
