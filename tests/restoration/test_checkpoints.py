@@ -27,17 +27,17 @@ def test_a_killed_restoration_is_resumed_to_the_same_image(tmp_path):
     np.save(image, noisy())
     command = [sys.executable, str(SLOW_DENOISING), str(image), str(path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        for _ in range(5):
+        for _ in range(15):  # by then the run has settled on one of several local minima
             process.stdout.readline()
         process.send_signal(signal.SIGKILL)
     options = {"l2_weight": 0.5, "tol": 1e-4, "return_result": True}
     whole = ell12.denoise_tv(noisy(), 0.1, **options)
     again = ell12.denoise_tv(noisy(), 0.1, checkpoint=path, resume=True, **options)
     assert again.converged
-    assert again.runs[0].n_iter > 3
+    assert again.runs[0].n_iter > 13
     assert again.runs[0].history["seconds"][1] != whole.runs[0].history["seconds"][1]
     assert np.sqrt(np.mean((again.image - whole.image) ** 2)) < 1e-3
-    assert again.runs[0].objective == pytest.approx(whole.runs[0].objective, rel=1e-4)
+    assert again.runs[0].objective == pytest.approx(whole.runs[0].objective, rel=1e-7)
 
 
 @pytest.mark.parametrize("name", ["denoise", "deblur", "inpaint", "mri", "restore"])

@@ -72,7 +72,7 @@ def test_shift_and_scale_equivariance(shape):
 
 def test_the_strength_does_not_depend_on_the_size():
     image = noisy()[::-1]  # of one image and of four the first halves lie further from the mean
-    assert corner_of(image, 2) == corner_of(np.tile(image, (2, 2)), 2) 
+    assert corner_of(image, 2) == corner_of(np.tile(image, (2, 2)), 2)
     once = ell12.denoise_tv(image, 0.05, boundary="periodic", tol=1e-3)
     four = ell12.denoise_tv(np.tile(image, (2, 2)), 0.05, boundary="periodic", tol=1e-3)
     np.testing.assert_allclose(four, np.tile(once, (2, 2)), atol=1e-12)
