@@ -10,13 +10,14 @@ import numpy as np
 from ell12.backend import is_complex, is_numpy, max_abs, namespace
 from ell12.operators.images import flipped, slice_of
 from ell12.protocols import Array
-from ell12.restoration.corners import corner_of
+from ell12.restoration.corners import corner_of, spin_flips
 
 # Daubechies' high-pass filter with two vanishing moments: blind to what is locally linear.
 FILTER = (-0.4829629131445341, 0.8365163037378079, -0.2241438680420134, -0.1294095225512604)
 MEDIAN_OF_MODULUS = 0.6744897501960817  # The modulus of a standard normal variable has this median.
 # The noise is estimated from at least this many coefficients: the error of their median is then about 20 percent.
 FEWEST_COEFFICIENTS = 32
+SMALL = 2**14  # Images of fewer pixels are looked at from all their corners: that takes no time.
 
 
 def estimate_noise(image: Array, ndim: int, known: Array | None = None) -> float:
@@ -37,20 +38,30 @@ def estimate_noise(image: Array, ndim: int, known: Array | None = None) -> float
     >>> abs(estimate_noise(noisy, 2) - 0.05) < 0.002
     True
     """
-    xp, corner = (
-        namespace(image),
-        corner_of(image, ndim, known),
-    )  # the coefficients of a mirrored image are the same
-    image, known = flipped(image, corner), None if known is None else flipped(xp.asarray(known), corner)
-    shape = (-1, *image.shape[len(image.shape) - ndim :])
-    known = None if known is None else xp.reshape(known, shape)
-    parts = (xp.real(image), xp.imag(image)) if is_complex(image) else (image,)
-    images = [xp.reshape(part, shape) for part in parts]
-    estimates = [e for part in images for e in _by_wavelets(part, known) or _by_neighbours(part, known)]
+    xp = namespace(image)
+    # A mirrored image gives the same estimate. A small one is looked at from all corners: a few coefficients err.
+    small = math.prod(image.shape) < SMALL
+    corners = spin_flips(2**ndim, ndim) if small else [corner_of(image, ndim, known)]
+    known = None if known is None else xp.asarray(known)
+    estimates = [
+        e
+        for corner in corners
+        for e in _estimates(flipped(image, corner), ndim, None if known is None else flipped(known, corner))
+    ]
     if not estimates:
         raise ValueError("too few pixels to estimate the noise: give alpha, or noise")
     noise = sum(estimates) / len(estimates)
     return noise if noise > 8 * float(xp.finfo(image.dtype).eps) * max_abs(image) else 0.0
+
+
+def _estimates(image: Array, ndim: int, known: Array | None) -> list[float]:
+    """One estimate for each image, of complex ones two."""
+    xp = namespace(image)
+    shape = (-1, *image.shape[len(image.shape) - ndim :])
+    known = None if known is None else xp.reshape(known, shape)
+    parts = (xp.real(image), xp.imag(image)) if is_complex(image) else (image,)
+    images = [xp.reshape(part, shape) for part in parts]
+    return [e for part in images for e in _by_wavelets(part, known) or _by_neighbours(part, known)]
 
 
 def _by_wavelets(images: Array, known: Array | None) -> list[float]:
