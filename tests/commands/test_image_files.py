@@ -13,7 +13,7 @@ pytest.importorskip("PIL", reason="image files need the extra 'images'")
 pytest.importorskip("tifffile", reason="TIFF files need the extra 'images'")
 
 import tifffile
-from PIL import Image
+from PIL import Image, ImageOps
 
 from ell12.commands.image_files import ImageFileError, Picture, check_target, read_image, write_image
 from ell12.commands.png import encode_png
@@ -175,10 +175,18 @@ def test_tiff_compressions(tmp_path, compression):
         np.testing.assert_array_equal(read_image(tmp_path / "grey.tif").pixels, grey)
 
 
-def test_tiff_with_bits_that_would_be_lost_is_refused(tmp_path):
-    tifffile.imwrite(tmp_path / "turned.tif", stored(3, np.uint16), photometric="rgb", extratags=[(274, 3, 1, 3)])
-    with pytest.raises(ImageFileError, match=r"turned\.tif: it is stored turned or mirrored"):
-        read_image(tmp_path / "turned.tif")
+@pytest.mark.parametrize("orientation", range(1, 9))
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+def test_a_tiff_that_is_stored_turned_or_mirrored_is_upright(tmp_path, orientation, kind):
+    pixels = stored(3, kind)
+    tags = [(274, 3, 1, orientation)]
+    tifffile.imwrite(tmp_path / "turned.tif", pixels, photometric="rgb", extratags=tags)
+    image = Image.fromarray((pixels >> 8 * (kind is np.uint16)).astype(np.uint8))
+    image.getexif()[274] = orientation
+    found = read_image(tmp_path / "turned.tif")
+    np.testing.assert_array_equal(found.pixels >> 8 * (kind is np.uint16), ImageOps.exif_transpose(image))
+    write_image(tmp_path / "upright.tif", found, found.values())
+    np.testing.assert_array_equal(read_image(tmp_path / "upright.tif").pixels, found.pixels)
 
 
 def test_colours_that_a_tiff_stores_dimmed_by_their_opacity(tmp_path):
@@ -207,7 +215,11 @@ def test_channels_are_an_axis_only_where_that_is_said(tmp_path):
     np.save(tmp_path / "a.npy", np.zeros((3, 8, 9)))
     assert read_image(tmp_path / "a.npy").channel_axis is None
     said = read_image(tmp_path / "a.npy", channel_axis=0)
-    assert (said.pixels.shape, said.channel_axis) == ((8, 9, 3), -1)
+    assert (said.pixels.shape, said.channel_axis) == ((3, 8, 9), 0)
+    write_image(tmp_path / "b.npy", said, said.values())
+    assert np.load(tmp_path / "b.npy").shape == (3, 8, 9)  # as it was given
+    write_image(tmp_path / "b.png", said, said.values())
+    assert read_image(tmp_path / "b.png").pixels.shape == (8, 9, 3)
     with pytest.raises(ImageFileError, match=r"a\.npy has 3 axes, so channels cannot be axis 3"):
         read_image(tmp_path / "a.npy", channel_axis=3)
 

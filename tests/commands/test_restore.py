@@ -11,10 +11,11 @@ pytest.importorskip("typer", reason="the command line needs the extra 'report'")
 pytest.importorskip("PIL", reason="image files need the extra 'images'")
 
 from ell12 import cli
-from ell12.commands import CommandError, restore
+from ell12.commands import CommandError, restoration_job, restore
 from ell12.commands.image_files import Picture, read_image, write_image
 from ell12.minimization import Status
 from ell12.restoration import deblur_tv, denoise_tv, inpaint_tv
+from ell12.wording import number
 
 KNOWN = np.random.default_rng(1).random((20, 26)) < 0.7
 BLUR = np.outer([1, 2, 1], [1, 3, 1])
@@ -60,7 +61,7 @@ def test_the_file_holds_what_the_function_returns(tmp_path, monkeypatch, capsys,
         np.testing.assert_allclose(found.values(), expected.image, atol=0.51 / np.iinfo(kind).max)
     said = capsys.readouterr().out
     assert said.startswith(f"{source} -> {tmp_path / f'out{suffix}'}: alpha {expected.alpha:.3g} ")
-    assert f"chosen for noise {expected.noise:.3g}" in said
+    assert f"chosen for noise {number(expected.noise)} ({number(np.iinfo(kind).max * expected.noise)} of " in said
 
 
 def test_options_reach_the_function(tmp_path, monkeypatch, capsys):
@@ -90,7 +91,8 @@ def test_the_strength_may_be_chosen_by_held_out_pixels(tmp_path, monkeypatch, ca
     assert call(monkeypatch, "denoise", source, tmp_path / "out.npy", "--alpha", "held-out") == 0
     expected = denoise_tv(picture.values(), "held-out", return_result=True)
     np.testing.assert_array_equal(np.load(tmp_path / "out.npy"), expected.image)
-    assert f"alpha {expected.alpha:.3g} (chosen by held-out pixels)" in capsys.readouterr().out
+    chosen = f"alpha {expected.alpha:.3g} ({255 * expected.alpha:.3g} of 255), chosen by held-out pixels, "
+    assert chosen in capsys.readouterr().out
 
 
 def test_a_run_cut_short_is_said(tmp_path, monkeypatch, capsys):
@@ -191,13 +193,13 @@ def test_a_pattern_stands_for_its_files(folder, tmp_path, monkeypatch, capsys):
 def test_what_goes_where(folder, tmp_path, monkeypatch):
     a, c = folder / "a.png", folder / "c.tif"
     (tmp_path / "there").mkdir()
-    assert restore.plan([str(a)], tmp_path / "x.jpg", False) == [(a, tmp_path / "x.jpg")]
-    assert restore.plan([str(a)], tmp_path / "there", False) == [(a, tmp_path / "there" / "a.png")]
+    assert restoration_job.plan([str(a)], tmp_path / "x.jpg", False) == [(a, tmp_path / "x.jpg")]
+    assert restoration_job.plan([str(a)], tmp_path / "there", False) == [(a, tmp_path / "there" / "a.png")]
     several = [(a, tmp_path / "new" / "a.png"), (c, tmp_path / "new" / "c.tif")]
-    assert restore.plan([str(a), str(c)], tmp_path / "new", False) == several
+    assert restoration_job.plan([str(a), str(c)], tmp_path / "new", False) == several
     monkeypatch.chdir(folder)
     (folder / "a[1].png").write_bytes(b"")
-    assert restore.expand("a[1].png") == [folder.__class__("a[1].png")]
+    assert restoration_job.expand("a[1].png") == [folder.__class__("a[1].png")]
 
 
 class Terminal(io.StringIO):

@@ -11,7 +11,13 @@ _COLOUR_TYPES = {1: 0, 2: 4, 3: 2, 4: 6}  # by the number of channels: grey, gre
 _UP = 2  # the filter that stores the difference to the row above
 
 
-def encode_png(pixels: np.ndarray, profile: bytes | None = None) -> bytes:
+def encode_png(
+    pixels: np.ndarray,
+    profile: bytes | None = None,
+    exif: bytes = b"",
+    xmp: bytes = b"",
+    dpi: tuple[float, float] | None = None,
+) -> bytes:
     """A PNG file of 8 or 16 bits, grey or colour, with or without opacity (Pillow has no colours of 16 bits).
 
     Parameters
@@ -20,6 +26,10 @@ def encode_png(pixels: np.ndarray, profile: bytes | None = None) -> bytes:
         One to four channels: grey, grey and opacity, colour, colour and opacity.
     profile : bytes, optional
         The colour profile (ICC).
+    exif, xmp : bytes
+        Notes of cameras and of editing programs.
+    dpi : tuple of two numbers, optional
+        Pixels per inch, along a row and along a column.
 
     Examples
     --------
@@ -33,6 +43,13 @@ def encode_png(pixels: np.ndarray, profile: bytes | None = None) -> bytes:
     chunks = [_chunk(b"IHDR", header)]
     if profile:
         chunks.append(_chunk(b"iCCP", b"ICC profile\0\0" + zlib.compress(profile)))
+    if dpi:
+        per_metre = [round(value / 0.0254) for value in dpi]
+        chunks.append(_chunk(b"pHYs", struct.pack(">IIB", *per_metre, 1)))
+    if exif:
+        chunks.append(_chunk(b"eXIf", exif.removeprefix(b"Exif\0\0")))
+    if xmp:
+        chunks.append(_chunk(b"iTXt", b"XML:com.adobe.xmp\0\0\0\0\0" + xmp))
     chunks += [_chunk(b"IDAT", zlib.compress(_filtered(pixels), 6)), _chunk(b"IEND", b"")]
     return b"\x89PNG\r\n\x1a\n" + b"".join(chunks)
 
