@@ -68,7 +68,8 @@ def test_channels_and_times_are_restored_each_by_itself(tmp_path, monkeypatch, c
     assert call(monkeypatch, "denoise", tmp_path / "in.ome.tif", tmp_path / "out.ome.tif") == 0
     n_separate = len(axes) - (3 if "Z" in axes else 2)
     parts = pixels.reshape(-1, *shape[n_separate:])
-    expected = np.stack([denoise_tv(part / np.float32(65535)) for part in parts]).reshape(shape)
+    spacing = (1.5, 0.25, 0.25) if "Z" in axes else None
+    expected = np.stack([denoise_tv(part / np.float32(65535), spacing=spacing) for part in parts]).reshape(shape)
     found_axes, found, _, _ = described(tmp_path / "out.ome.tif")
     assert (found_axes, found.dtype) == (axes, np.uint16)
     np.testing.assert_allclose(found / 65535, expected, atol=1e-5)

@@ -113,12 +113,23 @@ class Picture:
         """The pictures that are restored each by itself, and where they are in the whole."""
         places: list[Sequence[int | slice]]
         places = [range(n) if k in self.separate else [slice(None)] for k, n in enumerate(self.pixels.shape)]
-        kept = "".join(letter for letter in self.letters if letter in SPACE + COLOURS)
-        channel_axis = (
-            kept.index(COLOURS) if self.channel_axis is not None and self.separate else self.channel_axis
-        )
+        kept = "".join(letter for letter in self.axes if letter in SPACE + COLOURS)
+        channel_axis = kept.index(COLOURS) if COLOURS in kept else self.channel_axis
         for index in product(*places):
-            yield index, Picture(self.pixels[index], channel_axis, spacing=self.spacing)
+            yield index, Picture(self.pixels[index], channel_axis, axes=kept, spacing=self.spacing)
+
+    @property
+    def distances(self) -> tuple[float, ...] | None:
+        """The distance between pixel centres along each axis of space; None where the file does not have all.
+
+        Examples
+        --------
+        >>> Picture(np.zeros((4, 5, 3)), -1, spacing={"X": 0.5, "Y": 0.25}).distances
+        (0.25, 0.5)
+        """
+        found = [self.spacing.get(letter) for letter in self.letters if letter in SPACE]
+        known = tuple(distance for distance in found if distance is not None)
+        return known if known and len(known) == len(found) else None
 
     def values(self) -> np.ndarray:
         """The pixels as floating point numbers; 8 and 16 bits become float32 in [0, 1].
