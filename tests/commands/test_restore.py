@@ -2,6 +2,7 @@
 
 import io
 import sys
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +12,7 @@ pytest.importorskip("typer", reason="the command line needs the extra 'report'")
 pytest.importorskip("PIL", reason="image files need the extra 'images'")
 
 from ell12 import cli
-from ell12.commands import CommandError, restoration_job, restore
+from ell12.commands import CommandError, progress, restoration_job, restore
 from ell12.commands.image_files import Picture, read_image, write_image
 from ell12.minimization import Status
 from ell12.restoration import deblur_tv, denoise_tv, inpaint_tv
@@ -326,3 +327,44 @@ def test_a_missing_package_is_named_with_the_remedy(tmp_path, monkeypatch, capsy
     monkeypatch.setitem(sys.modules, package, None)
     assert call(monkeypatch, "denoise", source, tmp_path / "out.npy") == 1
     assert f"needs {package}, which cannot be found: pip install 'ell12[images]'" in capsys.readouterr().err
+
+
+def test_the_only_image_has_a_bar_when_it_takes_long(tmp_path, monkeypatch):
+    source = save(tmp_path / "in.png", noisy())
+
+    def slow(values, alpha, *, stop, **options):
+        def follow(history):
+            time.sleep(0.02)
+            return stop(history)
+
+        return denoise_tv(values, alpha, stop=follow, **options)
+
+    monkeypatch.setattr(restore, "denoise_tv", slow)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "300")
+    shown = {}
+    for patience in (0.01, 60.0):
+        monkeypatch.setattr(progress, "PATIENCE", patience)
+        monkeypatch.setattr(sys, "stdout", Terminal())
+        assert call(monkeypatch, "denoise", source, tmp_path / "out.png", "--force") == 0
+        shown[patience] = sys.stdout.getvalue()
+    assert "in.png: iteration " in shown[0.01]
+    assert f"{source} -> {tmp_path / 'out.png'}: alpha" in shown[0.01].splitlines()[-1]
+    assert shown[60.0].startswith(f"{source} -> ")
+    assert shown[60.0].count("\n") == 1
+
+
+def test_ctrl_c_within_a_stack_writes_nothing(tmp_path, monkeypatch, capsys):
+    done = []
+
+    def interrupted(values, alpha, **options):
+        done.append(1)
+        if len(done) == 2:
+            raise KeyboardInterrupt
+        return denoise_tv(values, alpha, **options)
+
+    np.save(tmp_path / "in.npy", np.stack([noisy(seed=k).values() for k in range(3)]))
+    monkeypatch.setattr(restore, "denoise_tv", interrupted)
+    assert call(monkeypatch, "denoise", tmp_path / "in.npy", tmp_path / "out.npy", "--axes", "TYX") == 130
+    assert capsys.readouterr().out == "Stopped: 0 of 1 images are written.\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["in.npy"]
