@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import InitVar, dataclass, field
+from dataclasses import InitVar, dataclass, field, replace
 from typing import Any
 
-from ell12.backend import as_floating, inner, is_complex, is_numpy, namespace, real_dtype
+from ell12.backend import as_floating, as_numpy, inner, is_array, is_complex, is_numpy, namespace, real_dtype
 from ell12.checks import check_entries
 from ell12.operators import ArrayOperator, adjoint_product, dtype_of, input_shape, output_shape, product
-from ell12.operators.images import Convolution, FourierSampling, Sampling, as_shape, slice_of
+from ell12.operators.images import Convolution, FourierSampling, Identity, Sampling, as_shape, slice_of
 from ell12.protocols import Array
 
 
@@ -168,6 +168,20 @@ def on_images(A: Any, shape: Any) -> Any:
             raise ValueError("shape must be given: A acts on vectors, and does not tell the shape of the image")
     shape = as_shape(shape)
     return A if shape == known else Reshaped(A, shape)
+
+
+def by_numpy(A: Any) -> Any:
+    """The same operator on NumPy arrays; None for one of another kind, which may act on tensors alone."""
+    if isinstance(A, Stacked | RealInput):
+        inside = by_numpy(A.A)
+        return None if inside is None else replace(A, A=inside)
+    if isinstance(A, Reshaped):
+        return Reshaped(as_numpy(A.A), A.input_shape) if is_array(A.A) else None
+    if isinstance(A, Sampling):  # of Fourier coefficients too
+        return type(A)(as_numpy(A.mask))
+    if isinstance(A, Convolution | MirroredConvolution):
+        return type(A)(as_numpy(A.kernel), A.input_shape)
+    return A if isinstance(A, Identity) else None
 
 
 def first_image(A: Any, y: Array) -> Array:

@@ -12,13 +12,14 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-from ell12.backend import as_numpy, is_complex, is_number, is_numpy, like, max_abs, namespace, on_accelerator
+from ell12.backend import as_numpy, is_number, is_numpy, like, max_abs, namespace, on_accelerator
 from ell12.checks import check_axis, check_flags, check_scalars, check_word, is_finite_number
 from ell12.losses import SquaredLoss
 from ell12.minimization import Result, Status, minimize
-from ell12.operators.images import Identity, Sampling, flipped
+from ell12.operators.images import Identity, flipped
 from ell12.protocols import Array, offers
 from ell12.restoration.alternating import AlternatingMinimization
+from ell12.restoration.arrangements import by_numpy
 from ell12.restoration.corners import Corner, corner_of, spin_flips, toggled
 from ell12.restoration.images import channels_back
 from ell12.restoration.normal_equations import has_exact_solver
@@ -157,8 +158,9 @@ class ImageProblem:
         ``alpha`` is as in `ell12.denoise_tv`. ``estimate`` finds the noise level, where that can be found, and
         ``rule`` makes a strength of it and of the range of the values.
         """
-        if self._is_slow_here:
-            return self._by_numpy(alpha, estimate, rule)
+        twin = None if is_numpy(self.start) or on_accelerator(self.start) else by_numpy(self.A)
+        if twin is not None:  # other libraries take a hundred times as long on a processor
+            return self._by_numpy(twin, alpha, estimate, rule)
         strength, noise = self._strength(alpha, estimate, rule)
         flips = spin_flips(self.model.spins, self.ndim)
         runs = [self._run(strength, flip, self._checkpoint(k, len(flips))) for k, flip in enumerate(flips)]
@@ -174,18 +176,13 @@ class ImageProblem:
             warnings.warn(f"{Status.MAX_ITER.value} Raise max_iter or tol.", RuntimeWarning, stacklevel=4)
         return restored.image
 
-    @property
-    def _is_slow_here(self) -> bool:
-        """Whether the compiled sweep would do, were these arrays NumPy's: they are real, and not on a GPU."""
-        real = not is_complex(self.start)
-        return self._has_pixels and real and not is_numpy(self.start) and not on_accelerator(self.start)
-
-    def _by_numpy(self, alpha: Any, estimate: Callable[[], float] | None, rule: Callable[..., float]) -> Any:
+    def _by_numpy(
+        self, A: Any, alpha: Any, estimate: Callable[[], float] | None, rule: Callable[..., float]
+    ) -> Any:
         """`restore` of the same numbers as NumPy arrays; what comes out is of the kind that went in."""
         back = partial(like, x=self.start)
         measure = {name: lambda x, f=f: f(back(x)) for name, f in (self.options.measure or {}).items()}
         options = replace(self.options, measure=measure, return_result=True)
-        A = self.A if isinstance(self.A, Identity) else Sampling(as_numpy(self.A.mask))
         y, start = as_numpy(self.y), as_numpy(self.start)
         found = replace(self, y=y, A=A, start=start, options=options).restore(alpha, estimate, rule)
         runs = tuple(replace(run, x=back(run.x)) for run in found.runs)
@@ -215,11 +212,6 @@ class ImageProblem:
         if noise == 0 and not isinstance(self.A, Identity):
             return (FAITHFUL if estimate is None else NOISE_FREE) * self.spread, noise
         return rule(noise, self.spread), noise
-
-    @property
-    def _has_pixels(self) -> bool:
-        """Whether the data are pixels, all or some."""
-        return isinstance(self.A, Identity) or type(self.A) is Sampling
 
     def _strength_by_held_out_data(self, first: float) -> float:
         """See `ell12.restoration.strength`."""
