@@ -12,10 +12,11 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-from ell12.backend import as_numpy, is_number, is_numpy, like, max_abs, namespace, on_accelerator
+from ell12.backend import as_numpy, is_number, is_numpy, max_abs, namespace, on_accelerator
 from ell12.checks import check_axis, check_flags, check_scalars, check_word, is_finite_number
 from ell12.losses import SquaredLoss
 from ell12.minimization import Result, Status, minimize
+from ell12.operators import sent_like
 from ell12.operators.images import Identity, flipped
 from ell12.protocols import Array, offers
 from ell12.restoration.alternating import AlternatingMinimization
@@ -180,7 +181,7 @@ class ImageProblem:
         self, A: Any, alpha: Any, estimate: Callable[[], float] | None, rule: Callable[..., float]
     ) -> Any:
         """`restore` of the same numbers as NumPy arrays; what comes out is of the kind that went in."""
-        back = partial(like, x=self.start)
+        back = partial(sent_like, x=self.start)
         measure = {name: lambda x, f=f: f(back(x)) for name, f in (self.options.measure or {}).items()}
         options = replace(self.options, measure=measure, return_result=True)
         y, start = as_numpy(self.y), as_numpy(self.start)
