@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from scipy.optimize import check_grad, minimize_scalar
@@ -58,6 +60,53 @@ def test_the_compiled_gradient_equals_the_plain_one(shape, ndim, dtype, boundary
             np.testing.assert_allclose(compiled_value, penalty.mu * value, rtol=20 * epsilon, atol=20 * epsilon)
 
 
+# One compiled variant each: two axes and three, both precisions, with images that share no norm.
+KINDS = [
+    ((2, 7, 5), 2, np.float64, {"isotropic": True, "spacing": (3.0, 1.0)}),
+    ((3, 4, 5), 3, np.float32, {"isotropic": True, "spacing": (3.0, 1.0, 2.0)}),
+    ((6, 5), 2, np.float32, {"spacing": (1.0, 2.0)}),
+]
+
+
+@pytest.mark.parametrize(("shape", "ndim", "dtype", "options"), KINDS)
+def test_compiled_gradients_know_isotropy_and_spacing(shape, ndim, dtype, options):
+    pytest.importorskip("numba")
+    x, epsilon = image(shape, dtype), np.finfo(dtype).eps
+    for l2_weight, t, boundary in itertools.product((0.0, 0.5, 1.0), (0.2, 0.6, 9.0), ("neumann", "periodic")):
+        penalty = TotalVariationL12(0.05, l2_weight, t, ndim, boundary, **options)
+        value, gradient = twin(x, penalty)
+        for threads in (1, 3):
+            sweep = Sweep(shape, dtype, penalty, threads)
+            found_value, found = sweep.gradient(x)
+            assert sweep.value(x) == found_value
+            assert found.dtype == dtype
+            np.testing.assert_allclose(found, gradient, atol=20 * epsilon)
+            np.testing.assert_allclose(found_value, value, rtol=20 * epsilon, atol=20 * epsilon)
+
+
+@pytest.mark.parametrize(
+    ("l2_weight", "count"), [(0.0, 4), (1.0, 1)]
+)  # of several steps all take the first's norm
+def test_compiled_isotropic_steps_equal_plain_ones(l2_weight, count):
+    pytest.importorskip("numba")
+    z, y, x = (image((2, 7, 5), seed=seed) for seed in (0, 2, 3))
+    for boundary in ("neumann", "periodic"):
+        penalty = TotalVariationL12(0.05, l2_weight, 0.2, 2, boundary, isotropic=True, spacing=(3.0, 1.0))
+        expected = plain_steps(z, x, y, 1.0, penalty, STEPS[:count])
+        new, point = (np.empty_like(z), np.empty_like(z)), np.empty_like(z)
+        sums = Sweep(z.shape, np.float64, penalty, 2).advance((z, x), y, None, STEPS[:count], point, new)
+        for found, wanted in zip((*new, point), expected[:3], strict=True):
+            np.testing.assert_allclose(found, wanted, atol=1e-14)
+        np.testing.assert_allclose(sums, expected[3], rtol=1e-12, atol=1e-13)
+
+
+def twin(x, penalty):
+    """The smoothed penalty and its gradient by plain operations."""
+    options = (penalty.smoothing, penalty.l2_weight, penalty.isotropic)
+    value, gradient = envelope_and_gradient(x, penalty.differences(x), *options)
+    return penalty.mu * value, penalty.mu * gradient
+
+
 STEPS = [(0.3, 0.6, 0.2), (0.2, 0.5, 0.1), (0.25, 0.4, 0.3), (0.3, 0.1, 0.0)]  # sizes, beta, gamma
 
 
@@ -111,12 +160,12 @@ def plain_steps(z, x, y, weight, penalty, steps):
     """What z and x become, the z of the last step, and the sums there."""
     low, high = penalty.limits
     for size, beta, gamma in steps:
-        value, slope = envelope_and_gradient(z, penalty.differences(z), penalty.smoothing, penalty.l2_weight)
-        gradient = weight * (z - y) + penalty.mu * slope
+        value, slope = twin(z, penalty)
+        gradient = weight * (z - y) + slope
         left = gradient if penalty.bounds is None else z - np.clip(z - gradient, low, high)
         point, new = z, np.clip(z - size * gradient, low, high)
         loss = 0.5 * np.sum(weight * (z - y) ** 2)
-        sums = (penalty.mu * value, loss, np.sum(left**2), np.sum(gradient * (new - x)))
+        sums = (value, loss, np.sum(left**2), np.sum(gradient * (new - x)))
         z, x = np.clip(new + beta * (new - x) + gamma * (new - z), low, high), new
     return z, x, point, sums
 
@@ -232,27 +281,27 @@ def test_small_images_get_one_thread():
     assert usable_threads(10**9) >= 1
 
 
-def check_kernel_gradient(shape, ndim, dtype, make_array, to_numpy):
+def check_kernel_gradient(shape, ndim, dtype, make_array, to_numpy, **options):
     """The kernel for GPUs against its plain twin."""
     x, epsilon = image(shape, dtype), np.finfo(dtype).eps
     for boundary in ("neumann", "periodic"):
         for l2_weight in (0.0, 0.5, 1.0):
-            penalty = TotalVariationL12(0.05, l2_weight, 0.2, ndim, boundary)
-            value, gradient = envelope_and_gradient(x, penalty.differences(x), 0.2, l2_weight)
+            penalty = TotalVariationL12(0.05, l2_weight, 0.2, ndim, boundary, **options)
+            value, gradient = twin(x, penalty)
             sweep = sweep_on_gpu(make_array(x), penalty)
             found_value, found = sweep.gradient(make_array(x))
             assert to_numpy(found).dtype == dtype
-            np.testing.assert_allclose(to_numpy(found), penalty.mu * gradient, atol=20 * epsilon)
+            np.testing.assert_allclose(to_numpy(found), gradient, atol=20 * epsilon)
             summed = max(20, np.sqrt(x.size)) * epsilon  # the terms are summed in another order
-            np.testing.assert_allclose(found_value, penalty.mu * value, rtol=summed, atol=summed)
+            np.testing.assert_allclose(found_value, value, rtol=summed, atol=summed)
             assert sweep.value(make_array(x)) == found_value
 
 
-def check_kernel_steps(shape, ndim, count, make_array, to_numpy):
+def check_kernel_steps(shape, ndim, count, make_array, to_numpy, l2_weight=0.5, **options):
     """Steps of the kernel for GPUs against plain ones, with and without weights and bounds."""
     z, y, x = 0.3 * np.random.default_rng(0).standard_normal((3, *shape))  # ties would be decided by rounding
     for weighted, boundary, bounds in ((0, "neumann", None), (1, "periodic", None), (1, "neumann", (-0.1, 0.2))):
-        penalty = TotalVariationL12(0.05, 0.5, 0.2, ndim, boundary, bounds)
+        penalty = TotalVariationL12(0.05, l2_weight, 0.2, ndim, boundary, bounds, **options)
         weight = (np.random.default_rng(1).random(shape) < 0.5).astype(float) if weighted else None
         expected = plain_steps(z, x, y, 1.0 if weight is None else weight, penalty, STEPS[:count])
         old, point = (make_array(z), make_array(x)), make_array(0 * z)
@@ -270,6 +319,8 @@ def test_the_kernel_of_gpus_computes_the_gradient():
     for shape, ndim in SHAPES:
         for dtype in (np.float32, np.float64):
             check_kernel_gradient(shape, ndim, dtype, np.array, np.asarray)
+    for shape, ndim, dtype, options in KINDS:
+        check_kernel_gradient(shape, ndim, dtype, np.array, np.asarray, **options)
 
 
 @pytest.mark.usefixtures("kernels_on_cpu")
@@ -277,6 +328,9 @@ def test_the_kernel_of_gpus_takes_the_steps():
     for shape, ndim in [((7, 5), 2), ((2, 6, 3), 2), ((3, 4, 5), 3), ((9,), 1)]:
         for count in (1, 2, 3, 4):
             check_kernel_steps(shape, ndim, count, np.array, np.asarray)
+    for l2_weight, count in ((0.0, 4), (1.0, 1)):
+        options = {"isotropic": True, "spacing": (3.0, 1.0), "l2_weight": l2_weight}
+        check_kernel_steps((2, 6, 3), 2, count, np.array, np.asarray, **options)
 
 
 def test_the_kernel_on_a_gpu(gpu):
@@ -286,6 +340,11 @@ def test_the_kernel_on_a_gpu(gpu):
     for count in (1, 2, 3, 4):
         check_kernel_steps((33, 300), 2, count, gpu.make_array, gpu.to_numpy)
         check_kernel_steps((4, 5, 300), 3, count, gpu.make_array, gpu.to_numpy)
+    for shape, ndim, dtype, options in KINDS:
+        check_kernel_gradient(shape, ndim, dtype, gpu.make_array, gpu.to_numpy, **options)
+    for l2_weight, count in ((0.0, 4), (1.0, 1)):
+        options = {"isotropic": True, "spacing": (3.0, 1.0), "l2_weight": l2_weight}
+        check_kernel_steps((2, 33, 300), 2, count, gpu.make_array, gpu.to_numpy, **options)
 
 
 def test_images_restored_on_a_gpu(gpu):
@@ -294,7 +353,14 @@ def test_images_restored_on_a_gpu(gpu):
     mask = np.random.default_rng(2).random(clean.shape) < 0.7
     make = gpu.make_array
     assert isinstance(TotalVariationL12(0.1).sweep(make(noisy)), CudaSweep)
-    for options in ({}, {"bounds": (0.2, 0.8)}, {"l2_weight": 1.0}, {"boundary": "periodic"}):
+    for options in (
+        {},
+        {"bounds": (0.2, 0.8)},
+        {"l2_weight": 1.0},
+        {"boundary": "periodic"},
+        {"isotropic": True},
+        {"isotropic": True, "l2_weight": 1.0, "spacing": (2.0, 1.0)},
+    ):
         found, wanted = (denoise_tv(x, 0.1, tol=1e-3, **options) for x in (make(noisy), noisy))
         np.testing.assert_allclose(gpu.to_numpy(found), wanted, atol=1e-3)
     for held in (make(mask), mask):

@@ -46,14 +46,13 @@ def _inverse_root(square):  # type: ignore[no-untyped-def]
 
 
 @compiled_loop(**INLINED)
-def _pair(x, y, numbers):  # type: ignore[no-untyped-def]
-    """``d - prox(d)`` of the differences d = (x, y), and their envelope; selections instead of branches.
+def _pair_by_axes(x, y, numbers):  # type: ignore[no-untyped-def]
+    """`pair` where differences count one by one, and those of a pixel as its l1-2; selections, no branches.
 
-    ``numbers`` is (mu, t, growth, 1 / t, l2_weight, 0, 1/2), ``growth`` being ``(1 - l2_weight) t``. Differences
-    are cut at t; where none exceeds it the largest, of equal ones the first, is cut at ``growth`` instead. What
-    exceeds t is lengthened by ``l2_weight t``.
+    Differences are cut at t; where none exceeds it the largest, of equal ones the first, is cut at ``growth``
+    instead. What exceeds t is lengthened by ``l2_weight t``.
     """
-    _, t, growth, unit, l2_weight, zero, half = numbers
+    _, t, growth, unit, l2_weight, zero, half, _, _ = numbers
     a, b = abs(x), abs(y)
     some, first = max(a, b) > t, a >= b
     lone = t if some else growth
@@ -63,13 +62,13 @@ def _pair(x, y, numbers):  # type: ignore[no-untyped-def]
     factor = l2_weight * inverse_root(square) if some else zero
     relief = square * factor + (half * l2_weight * l2_weight if some else zero)
     envelope = c * (a - half * c) + d * (b - half * d) - t * t * relief
-    return math.copysign(c - factor * p, x), math.copysign(d - factor * q, y), envelope
+    return math.copysign(c - factor * p, x), math.copysign(d - factor * q, y), envelope, zero
 
 
 @compiled_loop(**INLINED)
-def _triple(x, y, z, numbers):  # type: ignore[no-untyped-def]
-    """`_pair` for three differences."""
-    _, t, growth, unit, l2_weight, zero, half = numbers
+def _triple_by_axes(x, y, z, numbers):  # type: ignore[no-untyped-def]
+    """`_pair_by_axes` for three differences."""
+    _, t, growth, unit, l2_weight, zero, half, _, _ = numbers
     a, b, c = abs(x), abs(y), abs(z)
     top = max(a, b, c)
     some, first, second = top > t, a >= top, b >= top
@@ -83,46 +82,126 @@ def _triple(x, y, z, numbers):  # type: ignore[no-untyped-def]
     relief = square * factor + (half * l2_weight * l2_weight if some else zero)
     envelope = d * (a - half * d) + e * (b - half * e) + f * (c - half * f) - t * t * relief
     d, e, f = d - factor * p, e - factor * q, f - factor * r
-    return math.copysign(d, x), math.copysign(e, y), math.copysign(f, z), envelope
+    return math.copysign(d, x), math.copysign(e, y), math.copysign(f, z), envelope, zero
+
+
+@compiled_loop(**INLINED)
+def _pair_by_length(x, y, numbers):  # type: ignore[no-untyped-def]
+    """`pair` where a pixel's differences count by their length: it is cut at t.
+
+    ``lengthening`` times what exceeds t goes to the prox as well. The envelope is that without the norm of the
+    whole image, which is known only when all is summed up.
+    """
+    _, t, _, unit, _, zero, half, lengthening, _ = numbers
+    p, q = x * unit, y * unit
+    square = p * p + q * q  # in units of t
+    some = square > half + half
+    root = inverse_root(square)
+    over = square * root - (half + half) if some else zero
+    factor = root - lengthening * over * root if some else half + half
+    envelope = over + half if some else half * square
+    return factor * x, factor * y, t * t * envelope, over * over
+
+
+@compiled_loop(**INLINED)
+def _triple_by_length(x, y, z, numbers):  # type: ignore[no-untyped-def]
+    """`_pair_by_length` for three differences."""
+    _, t, _, unit, _, zero, half, lengthening, _ = numbers
+    p, q, r = x * unit, y * unit, z * unit
+    square = p * p + q * q + r * r
+    some = square > half + half
+    root = inverse_root(square)
+    over = square * root - (half + half) if some else zero
+    factor = root - lengthening * over * root if some else half + half
+    envelope = over + half if some else half * square
+    return factor * x, factor * y, factor * z, t * t * envelope, over * over
+
+
+def pair(x: Any, y: Any, numbers: Any) -> Any:
+    """``d - prox(d)`` of a pixel's differences d = (x, y), their envelope, and the square of what exceeds t.
+
+    ``numbers`` is (mu, t, growth, 1 / t, l2_weight, 0, 1/2, lengthening, scales), ``growth`` being ``(1 -
+    l2_weight) t``. ``lengthening`` is None where differences count one by one, else see `_pair_by_length`.
+    ``scales`` is None or what the differences along each axis are multiplied with, as are the results.
+    """
+    raise NotImplementedError("it is chosen by the types of the numbers when it is compiled")
+
+
+def triple(x: Any, y: Any, z: Any, numbers: Any) -> Any:
+    """`pair` for three differences."""
+    raise NotImplementedError("it is chosen by the types of the numbers when it is compiled")
+
+
+@overload(pair, jit_options=INLINED)  # type: ignore[arg-type]
+def _pair(x, y, numbers):  # type: ignore[no-untyped-def]  # noqa: ARG001 -- it is asked for types
+    chosen = _pair_by_axes if numbers[7] == types.none else _pair_by_length
+
+    def plain(x, y, numbers):  # type: ignore[no-untyped-def]
+        return chosen(x, y, numbers)
+
+    def scaled(x, y, numbers):  # type: ignore[no-untyped-def]
+        s, t = numbers[8]
+        down, right, envelope, over = chosen(s * x, t * y, numbers)
+        return s * down, t * right, envelope, over
+
+    return plain if numbers[8] == types.none else scaled
+
+
+@overload(triple, jit_options=INLINED)  # type: ignore[arg-type]
+def _triple(x, y, z, numbers):  # type: ignore[no-untyped-def]  # noqa: ARG001
+    chosen = _triple_by_axes if numbers[7] == types.none else _triple_by_length
+
+    def plain(x, y, z, numbers):  # type: ignore[no-untyped-def]
+        return chosen(x, y, z, numbers)
+
+    def scaled(x, y, z, numbers):  # type: ignore[no-untyped-def]
+        s, t, u = numbers[8]
+        far, down, right, envelope, over = chosen(s * x, t * y, u * z, numbers)
+        return s * far, t * down, u * right, envelope, over
+
+    return plain if numbers[8] == types.none else scaled
 
 
 @compiled_loop(**INLINED)
 def _slope_2d(here, below, periodic, numbers, flow, slope):  # type: ignore[no-untyped-def]
-    """A row of the penalty's gradient over mu, and the row's envelope.
+    """A row of the penalty's gradient over mu, and the row's sums of what `pair` returns besides.
 
     ``here`` has one pixel more than ``slope``: what follows its end. ``flow`` holds the residuals of the
     differences that reach into the row from above, then those that leave it below.
     """
     n = slope.size
-    total = zero = numbers[5]
-    left = _pair(below[n - 1] - here[n - 1], here[n] - here[n - 1], numbers)[1] if periodic else zero
+    total = beyond = zero = numbers[5]
+    left = pair(below[n - 1] - here[n - 1], here[n] - here[n - 1], numbers)[1] if periodic else zero
     for j in range(n):
         pixel = here[j]
-        down, right, part = _pair(below[j] - pixel, here[j + 1] - pixel, numbers)
+        down, right, part, over = pair(below[j] - pixel, here[j + 1] - pixel, numbers)
         slope[j] = (flow[j] - down) + (left - right)
         flow[j] = down
         left = right
         total += part
-    return total
+        beyond += over
+    return total, beyond
 
 
 @compiled_loop(**INLINED)
 def _slope_3d(here, below, behind, periodic, numbers, flow, back, slope):  # type: ignore[no-untyped-def]
     """`_slope_2d` with the next plane's row ``behind``, and ``back`` as ``flow`` across planes."""
     n = slope.size
-    total = left = numbers[5]
+    total = beyond = left = numbers[5]
     if periodic:
         last = here[n - 1]
-        left = _triple(behind[n - 1] - last, below[n - 1] - last, here[n] - last, numbers)[2]
+        left = triple(behind[n - 1] - last, below[n - 1] - last, here[n] - last, numbers)[2]
     for j in range(n):
         pixel = here[j]
-        far, down, right, part = _triple(behind[j] - pixel, below[j] - pixel, here[j + 1] - pixel, numbers)
+        steps = (behind[j] - pixel, below[j] - pixel, here[j + 1] - pixel)
+        far, down, right, part, over = triple(*steps, numbers)
         slope[j] = (back[j] - far) + (flow[j] - down) + (left - right)
         back[j] = far
         flow[j] = down
         left = right
         total += part
-    return total
+        beyond += over
+    return total, beyond
 
 
 @compiled_loop(**INLINED)
@@ -167,6 +246,12 @@ def _copy_row(row, periodic, out):  # type: ignore[no-untyped-def]
 
 
 @compiled_loop(**INLINED)
+def _add_penalty(sums, parts):  # type: ignore[no-untyped-def]
+    sums[0] += parts[0]
+    sums[4] += parts[1]
+
+
+@compiled_loop(**INLINED)
 def _add(sums, parts):  # type: ignore[no-untyped-def]
     sums[1] += parts[0]
     sums[2] += parts[1]
@@ -179,10 +264,10 @@ def sweep_2d(  # type: ignore[no-untyped-def]
 ):
     """Rows ``first`` to ``last`` of an image after ``len(steps)`` steps from z and x, into ``new_z``, ``new_x``.
 
-    ``numbers`` as in `_pair`; each of ``steps`` is (size, beta, gamma), see `_step`; ``weight`` and ``limits`` may
+    ``numbers`` as in `pair`; each of ``steps`` is (size, beta, gamma), see `_step`; ``weight`` and ``limits`` may
     be None. ``point`` becomes the z from which the last step was taken; added to ``sums`` are envelope, twice the
-    loss, squared gradient and turn there. Without y a single step makes ``new_z``, if there is one, the penalty's
-    gradient at z. ``rows`` is scratch.
+    loss, squared gradient, turn, and the square of what exceeds t, there. Without y a single step makes ``new_z``,
+    if there is one, the penalty's gradient at z. ``rows`` is scratch.
 
     A row after one more step needs the rows around it of the step before, no others. So the steps follow each
     other through the image one row apart, and what lies between them is a few rows that stay in the cache. Rows
@@ -206,7 +291,7 @@ def sweep_2d(  # type: ignore[no-untyped-def]
             counts = None if weight is None else weight[i % m]
             before = x[i % m] if s == 0 else rows[s, 3 + i % 2, :n]
             if s == count - 1 and i >= first:
-                sums[0] += _slope_2d(here, below, periodic, numbers, rows[s, 0], slope)
+                _add_penalty(sums, _slope_2d(here, below, periodic, numbers, rows[s, 0], slope))
                 if new_z is not None:
                     ends = (new_x[i], new_z[i])
                     _add(sums, _step(numbers[0], slope, here, known, counts, before, steps[s], limits, *ends))
@@ -238,10 +323,10 @@ def sweep_3d(  # type: ignore[no-untyped-def]
             _copy_row(plane[i % m], periodic, here)
             below = plane[(i + 1) % m] if periodic or i + 1 < m else plane[i]
             from_before = back[i] if i >= 0 else before
-            envelope = _slope_3d(here, below, behind[i % m], periodic, numbers, flow, from_before, slope)
+            penalty = _slope_3d(here, below, behind[i % m], periodic, numbers, flow, from_before, slope)
             if i < 0 or k < first:
                 continue
-            sums[0] += envelope
+            _add_penalty(sums, penalty)
             if point is not None:
                 point[k, i] = here[:n]
             if new_z is not None:

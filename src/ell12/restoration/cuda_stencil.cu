@@ -1,7 +1,20 @@
-struct Numbers { REAL t, growth, unit, l2_weight; };
+struct Numbers { REAL t, growth, unit, l2_weight, lengthening, scale[3]; };
 
+#if ISOTROPIC
+// d - prox(d) of the differences d, which it replaces, and their envelope but for what the whole image's norm relieves;
+// to beyond is added the square of what exceeds t. Lengths are in units of t.
+__device__ REAL residual(REAL* d, const Numbers& c, REAL* beyond) {
+    REAL square = 0;
+    for (int k = 0; k < NDIM; ++k) square += d[k] * c.unit * d[k] * c.unit;
+    if (!(square > 1)) return c.t * c.t * square / 2;
+    const REAL root = rsqrt(square), over = square * root - 1, factor = root - c.lengthening * over * root;
+    for (int k = 0; k < NDIM; ++k) d[k] *= factor;
+    *beyond += over * over;
+    return c.t * c.t * (over + REAL(0.5));
+}
+#else
 // d - prox(d) of the differences d, which it replaces, and their envelope. Squares are safe, being in units of t.
-__device__ REAL residual(REAL* d, Numbers c) {
+__device__ REAL residual(REAL* d, const Numbers& c, REAL*) {
     REAL size[NDIM], top = 0, square = 0, envelope = 0;
     int largest = 0;
     for (int k = 0; k < NDIM; ++k) {
@@ -24,30 +37,32 @@ __device__ REAL residual(REAL* d, Numbers c) {
     }
     return envelope;
 }
+#endif
 
 struct Grid { int length[NDIM]; long long stride[NDIM]; bool periodic; };
 
-__device__ void differences(const REAL* z, const int* place, const Grid& grid, REAL* d) {
+__device__ void differences(const REAL* z, const int* place, const Grid& grid, const Numbers& c, REAL* d) {
     for (int k = 0; k < NDIM; ++k) {
         const int last = grid.length[k] - 1;
         if (place[k] < last) d[k] = z[grid.stride[k]] - z[0];
         else d[k] = grid.periodic ? z[-last * grid.stride[k]] - z[0] : REAL(0);
+        d[k] *= c.scale[k];
     }
 }
 
-// The gradient of the penalty over mu at a pixel, of which z is the address; the envelope there is added.
-__device__ REAL slope(const REAL* z, int* place, const Grid& grid, Numbers c, REAL* envelope) {
-    REAL d[NDIM], total = 0;
-    differences(z, place, grid, d);
-    *envelope += residual(d, c);
-    for (int k = 0; k < NDIM; ++k) total -= d[k];
+// The gradient of the penalty over mu at a pixel, of which z is the address; the sums there are added.
+__device__ REAL slope(const REAL* z, int* place, const Grid& grid, const Numbers& c, REAL* envelope, REAL* beyond) {
+    REAL d[NDIM], total = 0, ignored = 0;
+    differences(z, place, grid, c, d);
+    *envelope += residual(d, c, beyond);
+    for (int k = 0; k < NDIM; ++k) total -= c.scale[k] * d[k];
     for (int k = 0; k < NDIM; ++k) {
         const int here = place[k];
         if (here == 0 && !grid.periodic) continue;
         place[k] = here == 0 ? grid.length[k] - 1 : here - 1;
-        differences(z + (place[k] - here) * grid.stride[k], place, grid, d);
-        residual(d, c);
-        total += d[k];
+        differences(z + (place[k] - here) * grid.stride[k], place, grid, c, d);
+        residual(d, c, &ignored);
+        total += c.scale[k] * d[k];
         place[k] = here;
     }
     return total;
@@ -57,12 +72,15 @@ extern "C" __global__ void sweep(
     const REAL* z, const REAL* x, const REAL* y, const REAL* weight, REAL* new_z, REAL* new_x, double* sums,
     double all_rows, double planes, double lines, double width, double periodic,
     double curvature, double threshold, double l2_weight, double bounded, double least, double most,
+    double scale_of_planes, double scale_of_lines, double scale_of_columns, double lengthening,
     double stepping, double weighted, double step, double nesterov, double further
 ) {
     const int rows = all_rows, lengths[3] = {(int)planes, (int)lines, (int)width};
-    const Numbers c = {
-        (REAL)threshold, (REAL)((1 - l2_weight) * threshold), (REAL)(1 / threshold), (REAL)l2_weight
+    const double scales[3] = {scale_of_planes, scale_of_lines, scale_of_columns};
+    Numbers c = {
+        (REAL)threshold, (REAL)((1 - l2_weight) * threshold), (REAL)(1 / threshold), (REAL)l2_weight, (REAL)lengthening
     };
+    for (int k = 0; k < NDIM; ++k) c.scale[k] = scales[3 - NDIM + k];
     const REAL mu = curvature, low = least, high = most, size = step, beta = nesterov, gamma = further;
     Grid grid;
     long long stride = 1;
@@ -72,14 +90,14 @@ extern "C" __global__ void sweep(
         stride *= grid.length[k];
     }
     grid.periodic = periodic != 0;
-    REAL envelope = 0, loss = 0, square = 0, turn = 0;
+    REAL envelope = 0, loss = 0, square = 0, turn = 0, beyond = 0;
     const int column = blockIdx.x * THREADS + threadIdx.x;
     for (int row = blockIdx.y; column < lengths[2] && row < rows; row += gridDim.y) {
         const int places[3] = {row / lengths[1] % lengths[0], row % lengths[1], column};
         int place[NDIM];
         for (int k = 0; k < NDIM; ++k) place[k] = places[3 - NDIM + k];
         const long long i = (long long)row * lengths[2] + column;
-        REAL gradient = mu * slope(z + i, place, grid, c, &envelope);
+        REAL gradient = mu * slope(z + i, place, grid, c, &envelope, &beyond);
         if (stepping == 0) { new_z[i] = gradient; continue; }
         const REAL pixel = z[i], away = pixel - y[i], pull = weighted != 0 ? weight[i] * away : away;
         gradient += pull;
@@ -95,10 +113,10 @@ extern "C" __global__ void sweep(
         square += left * left;
         turn += gradient * move;
     }
-    const double all[4] = {envelope, loss, square, turn};
+    const double all[5] = {envelope, loss, square, turn, beyond};
     const long long block = (long long)blockIdx.y * gridDim.x + blockIdx.x;
-    for (int k = 0; k < 4; ++k) {
+    for (int k = 0; k < 5; ++k) {
         const double sum = over_block(all[k]);
-        if (threadIdx.x == 0) sums[4 * block + k] = sum;
+        if (threadIdx.x == 0) sums[5 * block + k] = sum;
     }
 }

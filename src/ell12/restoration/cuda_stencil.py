@@ -10,7 +10,8 @@ from typing import Any
 
 from ell12.backend import as_numpy, cuda, device, namespace
 from ell12.protocols import Array
-from ell12.restoration.stencil import Moving, Steps, Sums
+from ell12.restoration.pixel_steps import ImageNorms
+from ell12.restoration.stencil import Moving, Steps, Sums, gradient_unflipped
 
 # A kernel is started with at most this many blocks: enough to fill a GPU, few enough that their sums are short.
 MOST_BLOCKS_OF_A_SWEEP = 8192
@@ -23,27 +24,43 @@ class CudaSweep:
         space = tuple(x.shape)[len(x.shape) - penalty.ndim :]
         self.kernel, self.mu = kernel, penalty.mu
         self.kind = {"shape": tuple(x.shape), "dtype": x.dtype, "device": device(x)}
-        rows, across = math.prod(x.shape) // space[-1], -(-space[-1] // cuda.THREADS)
+        self.penalty, self.norms = penalty, ImageNorms(penalty)
+        # Where one number belongs to each image, each has a launch of its own.
+        self.launches = math.prod(x.shape) // math.prod(space) if self.norms.subtracted else 1
+        rows, across = math.prod(x.shape) // space[-1] // self.launches, -(-space[-1] // cuda.THREADS)
         self.blocks = (across, max(1, min(rows, MOST_BLOCKS_OF_A_SWEEP // across)))
         lengths = (1,) * (3 - len(space)) + space
         numbers = (penalty.mu, penalty.smoothing, penalty.l2_weight, penalty.bounds is not None, *penalty.limits)
-        self.numbers = (rows, *lengths, penalty.boundary == "periodic", *numbers)
+        spacing = penalty.relative_spacing or (1.0,) * len(space)
+        scales = (1.0,) * (3 - len(space)) + tuple(1 / distance for distance in spacing)
+        self.numbers = (rows, *lengths, penalty.boundary == "periodic", *numbers, *scales)
         self.library = namespace(x)
 
     def value(self, x: Array) -> float:
         """The smoothed penalty at x."""
-        return self.gradient(x)[0]
+        x = cuda.one_piece(x)
+        found = self._gradient(x)[0]
+        return gradient_unflipped(x, self.penalty)[0] if self.norms.undecided else found
 
     def gradient(self, x: Array) -> tuple[float, Array]:
         """The smoothed penalty at x and its gradient."""
-        x, out = cuda.one_piece(x), self.new_image()
+        x = cuda.one_piece(x)
+        if self.norms.subtracted:
+            self.value(x)
+        return gradient_unflipped(x, self.penalty) if self.norms.undecided else self._gradient(x)
+
+    def _gradient(self, x: Array) -> tuple[float, Array]:
+        """`gradient`, with the image's norms as they are known."""
+        out = self.new_image()
         sums = self._run((x, x, x, x, out, out), stepping=False, weighted=False, step=(0.0, 0.0, 0.0))
-        return _total(sums, self.mu).penalty, out
+        return self._total(sums).penalty, out
 
     def advance(
         self, old: Moving, y: Array, weight: Array | None, steps: Steps, point: Array, new: Moving
     ) -> Sums:
         """Make ``new`` what ``old`` is after some steps, as `ell12.restoration.stencil.Sweep.advance` does."""
+        if self.norms.subtracted and not self.norms.sizes:
+            self.value(old[0])
         z, x = old
         given = y if weight is None else weight
         if len(steps) == 1:  # the last step reads the point, and may overwrite what it came from
@@ -54,7 +71,7 @@ class CudaSweep:
             arrays = (z, x, y, given, after, new[1])
             sums = self._run(arrays, stepping=True, weighted=weight is not None, step=step)
             z, x = after, new[1]
-        return _total(sums, self.mu)
+        return self._total(sums)
 
     def new_image(self) -> Array:
         """An image with undefined entries."""
@@ -62,21 +79,29 @@ class CudaSweep:
 
     def _run(self, arrays: tuple[Array, ...], *, stepping: bool, weighted: bool, step: tuple[float, ...]) -> Array:
         """The kernel; arrays z, x, y, weight, new z, new x."""
-        shape = (self.blocks[0] * self.blocks[1], 4)
+        shape = (self.launches, self.blocks[0] * self.blocks[1], 5)
         sums = self.library.empty(shape, dtype=self.library.float64, device=self.kind["device"])
-        self.kernel(self.blocks, (*arrays, sums), (*self.numbers, stepping, weighted, *step))
+        for image in range(self.launches):
+            numbers = (*self.numbers, self.norms.factor(image) or 0.0, stepping, weighted, *step)
+            self.kernel(self.blocks, [self._part(array, image) for array in (*arrays, sums)], numbers)
         return sums
+
+    def _part(self, array: Array, image: int) -> Array:
+        """What a launch reads or writes of an array."""
+        return array if self.launches == 1 else self.library.reshape(array, (self.launches, -1))[image, ...]
+
+    def _total(self, sums: Array) -> Sums:
+        images = as_numpy(namespace(sums).sum(sums, axis=1))
+        penalty, loss, square, turn, _ = images.sum(axis=0).tolist()
+        if self.norms.subtracted:
+            penalty -= self.norms.relief(images[:, 4].tolist())
+        return Sums(self.mu * penalty, 0.5 * loss, square, turn)
 
 
 def sweep_on_gpu(x: Array, penalty: Any) -> CudaSweep | None:
     """The kernel for images like x; None where x is not on a GPU or has no kernel there."""
-    kernel = cuda.kernel(x, __file__, "sweep", NDIM=penalty.ndim)
+    kernel = cuda.kernel(x, __file__, "sweep", NDIM=penalty.ndim, ISOTROPIC=int(penalty.isotropic))
     return None if kernel is None else CudaSweep(x, penalty, kernel)
-
-
-def _total(sums: Array, mu: float) -> Sums:
-    penalty, loss, square, turn = as_numpy(namespace(sums).sum(sums, axis=0)).tolist()
-    return Sums(mu * penalty, 0.5 * loss, square, turn)
 
 
 # A thread walks down a column of rows (of all images), blocks lie side by side along the last axis. Differences

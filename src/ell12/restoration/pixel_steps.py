@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from ell12.backend import namespace
@@ -49,6 +50,48 @@ def units(steps: Array, isotropic: bool) -> Array:
     """The gradient of the subtracted norms: steps divided by them, zero where they are zero."""
     lengths = lengths_of_relief(steps, isotropic)
     return steps / namespace(steps).where(lengths > 0, lengths, 1)
+
+
+class ImageNorms:
+    """The norms that an isotropic penalty subtracts, one for each image, as sweeps over the images see them.
+
+    Steps longer than t are lengthened by a factor that depends on the sum over the whole image: a sweep needs it
+    before it has summed. So it takes the factor of the last one. Its sums are exact, as is the gradient of a
+    second sweep at the same place; in between the factor changes little, as long as it is below 1.
+    """
+
+    def __init__(self, penalty: Any) -> None:
+        self.isotropic, self.l2_weight = penalty.isotropic, penalty.l2_weight if penalty.isotropic else 0.0
+        self.squared_threshold = penalty.smoothing**2
+        self.sizes: list[float] = []  # norms of what exceeded t in each image, in units of t
+
+    def relief(self, squares: Sequence[float]) -> float:
+        """What the norms take off the envelope, from their squares (in units of t), which are remembered."""
+        self.sizes = [math.sqrt(square) for square in squares]
+        total = sum(size + self.l2_weight / 2 for size in self.sizes if size > 0)
+        return self.squared_threshold * self.l2_weight * total
+
+    def factor(self, image: int) -> float | None:
+        """By what share of itself that which exceeds t is lengthened; None where no such thing is done."""
+        if not self.isotropic:
+            return None
+        size = self.sizes[image] if self.sizes else 0.0
+        return self.l2_weight / size if size > 0 else 0.0
+
+    @property
+    def subtracted(self) -> bool:
+        """Whether there are such norms at all."""
+        return self.l2_weight > 0
+
+    @property
+    def undecided(self) -> bool:
+        """Whether nothing exceeds t in some image: then its largest step alone is kept, which no sum tells."""
+        return self.subtracted and 0.0 in self.sizes
+
+    @property
+    def unsteady(self) -> bool:
+        """Whether so little exceeds t that the next factor may be quite another."""
+        return self.subtracted and min(self.sizes, default=0.0) < self.l2_weight
 
 
 def _images(lengths: Array, steps: Array) -> Array:

@@ -122,7 +122,12 @@ def _swept_iterates(
         point = sweep.new_image()
         sums = sweep.advance(old, y, weight, steps, point, new)
         size = penalty.unit * math.sqrt(sums.square / math.prod(first.shape))
-        yield Iterate(loss.point(flipped(point, penalty.flip)), sums.loss + sums.penalty, size, exact=True)
+        here = loss.point(flipped(point, penalty.flip))
+        # With the factor of the sweep before, the gradient is that of this place nearly.
+        yield Iterate(here, sums.loss + sums.penalty, size, exact=not sweep.norms.subtracted)
+        if sweep.norms.unsteady:
+            momentum.restart()
+            yield from descend(loss, penalty, here, lambda gradient, _: gradient / lipschitz, momentum, STEPS)
         if sums.turn > 0:
             momentum.restart()
         old = new

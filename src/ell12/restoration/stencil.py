@@ -20,7 +20,7 @@ from ell12.backend import cuda, inner, is_numpy
 from ell12.operators import adjoint_product, product
 from ell12.operators.images import FiniteDifference
 from ell12.protocols import Array
-from ell12.restoration.pixel_steps import cost, shrunk
+from ell12.restoration.pixel_steps import ImageNorms, cost, shrunk
 
 # A sweep uses one thread for each of this many pixels: with fewer, starting threads costs more than they save.
 PIXELS_PER_THREAD = 2**18
@@ -39,6 +39,13 @@ def envelope_and_gradient(
     kept = shrunk(steps, t, l2_weight, isotropic)
     away = steps - kept
     return t * cost(kept, l2_weight, isotropic) + 0.5 * inner(away, away), adjoint_product(D, away)
+
+
+def gradient_unflipped(x: Array, penalty: Any) -> tuple[float, Array]:
+    """The smoothed penalty and its gradient by plain operations, as a sweep computes them: without its flips."""
+    D = FiniteDifference(tuple(x.shape), penalty.boundary, penalty.ndim, spacing=penalty.relative_spacing)
+    value, slope = envelope_and_gradient(x, D, penalty.smoothing, penalty.l2_weight, penalty.isotropic)
+    return penalty.mu * value, penalty.mu * slope
 
 
 Moving = tuple[Array, Array]  # z, where the next step is taken, and x, where the last one led
@@ -80,6 +87,8 @@ class Sweep:
         t, l2_weight = penalty.smoothing, penalty.l2_weight
         numbers = (penalty.mu, t, (1 - l2_weight) * t, 1 / t, l2_weight, 0.0, 0.5)
         self.numbers = tuple(self.kind(number) for number in numbers)
+        spacing, self.norms, self.penalty = penalty.relative_spacing, ImageNorms(penalty), penalty
+        self.scales = None if spacing is None else tuple(self.kind(1 / distance) for distance in spacing)
         low, high = penalty.limits
         self.limits = None if penalty.bounds is None else (self.kind(low), self.kind(high))
         self.bands = _bands(0, self.space[0], threads or usable_threads(math.prod(shape)))
@@ -90,11 +99,16 @@ class Sweep:
     def value(self, x: Array) -> float:
         """The smoothed penalty at x."""
         x = for_sweep(x)
-        return self._run(x, x, None, None, self.no_step, None, None, None).penalty
+        found = self._run(x, x, None, None, self.no_step, None, None, None).penalty
+        return gradient_unflipped(x, self.penalty)[0] if self.norms.undecided else found
 
     def gradient(self, x: Array) -> tuple[float, Array]:
         """The smoothed penalty at x and its gradient."""
         x, out = for_sweep(x), np.empty_like(x, order="C")
+        if self.norms.subtracted:
+            self.value(x)
+            if self.norms.undecided:
+                return gradient_unflipped(x, self.penalty)
         return self._run(x, x, None, None, self.no_step, None, out, out).penalty, out
 
     def advance(
@@ -105,6 +119,8 @@ class Sweep:
         Each step is (size, beta, gamma). ``weight`` is 1 where y counts and 0 where it does not. ``point`` becomes
         the z of the last step; the sums are those there. ``new`` may be ``old``.
         """
+        if self.norms.subtracted and not self.norms.sizes:
+            self.value(old[0])
         sizes = np.array(steps, self.dtype)
         parts = [sizes] if self.flat else np.split(sizes, len(steps))
         in_place = len(self.bands) == 1 and not self.periodic and (len(steps) > 1 or not self.flat)
@@ -133,22 +149,29 @@ class Sweep:
         bands = self.own if bands is None else bands
         *old, steps, point, new_z, new_x = arrays
         images = [None if a is None else a.reshape(self.images, *self.space) for a in (*old, point, new_z, new_x)]
-        sums = np.zeros((len(bands), 4))
+        sums = np.zeros((len(bands), self.images, 5))
         limits = None if old[2] is None else self.limits  # which a gradient does not need
 
         def sweep(band: int) -> None:
-            where = (self.periodic, *bands[band], self.numbers, steps, limits)
             for image in range(self.images):
                 parts = [None if a is None else a[image] for a in images]
-                self.kernel(*parts[:4], *where, *parts[4:], *self.scratch[band], sums[band])
+                where = (self.periodic, *bands[band], self._numbers(image), steps, limits)
+                self.kernel(*parts[:4], *where, *parts[4:], *self.scratch[band], sums[band, image])
 
         if len(bands) == 1:
             sweep(0)
         else:
             with ThreadPoolExecutor(len(bands)) as pool:
                 list(pool.map(sweep, range(len(bands))))
-        penalty, loss, square, turn = sums.sum(axis=0).tolist()
+        penalty, loss, square, turn, _ = sums.sum(axis=(0, 1)).tolist()
+        if self.norms.subtracted:
+            penalty -= self.norms.relief(sums[..., 4].sum(axis=0).tolist())
         return Sums(float(self.numbers[0]) * penalty, 0.5 * loss, square, turn)
+
+    def _numbers(self, image: int) -> tuple[Any, ...]:
+        """Those of `ell12.restoration.compiled_stencil.pair`."""
+        lengthening = self.norms.factor(image)
+        return (*self.numbers, None if lengthening is None else self.kind(lengthening), self.scales)
 
     def _new_scratch(self) -> tuple[Array, ...]:
         width = 16 * (self.space[-1] // 16 + 2)  # whole lines of the cache, with room for one pixel more

@@ -114,8 +114,6 @@ class TotalVariationL12:
 
     def sweep(self, x: Array, threads: int | None = None) -> Any:
         """The compiled sweep for images like x; None where only the plain functions will do."""
-        if self.isotropic or self.relative_spacing is not None:
-            return None
         if math.prod(x.shape) < SWEPT_FROM or self.ndim > 3 or self.smoothing == 0:
             return None
         if not is_numpy(x):
