@@ -64,6 +64,9 @@ Smoothing = Annotated[
     float | None,
     typer.Option(min=0.0, help="Steps in value below this count as slopes; by default a hundredth of the range."),
 ]
+Isotropic = Annotated[
+    bool, typer.Option("--isotropic", help="Let edges cost the same in any direction, not least along the axes.")
+]
 BoundaryOption = Annotated[
     Boundary, typer.Option(help="Beyond the edge lies its mirror image, or the image again (periodic).")
 ]
@@ -101,6 +104,7 @@ def denoise(
     l2_weight: L2Weight = 0.5,
     noise: Noise = None,
     smoothing: Smoothing = None,
+    isotropic: Isotropic = False,
     boundary: BoundaryOption = Boundary.neumann,
     spins: Annotated[int, typer.Option(min=1, help="The number of flipped copies to average over.")] = 1,
     channels: Channels = None,
@@ -111,7 +115,7 @@ def denoise(
 ) -> None:
     """Remove noise from images."""
     options: dict[str, Any] = {"l2_weight": l2_weight, "smoothing": smoothing, "noise": noise}
-    options |= {"boundary": boundary.value, "spins": spins, "max_iter": max_iter}
+    options |= {"isotropic": isotropic, "boundary": boundary.value, "spins": spins, "max_iter": max_iter}
     job = RestorationJob(denoise_tv, lambda *_: (), alpha, options)
     restore_files(sources, target, job, Reading(channels, axes, lossless, force))
 
@@ -127,6 +131,7 @@ def deblur(
     l2_weight: L2Weight = 0.5,
     noise: Noise = None,
     smoothing: Smoothing = None,
+    isotropic: Isotropic = False,
     boundary: BoundaryOption = Boundary.neumann,
     channels: Channels = None,
     axes: Axes = "",
@@ -136,7 +141,7 @@ def deblur(
 ) -> None:
     """Remove a known blur from images."""
     options: dict[str, Any] = {"l2_weight": l2_weight, "smoothing": smoothing, "noise": noise}
-    options |= {"boundary": boundary.value, "max_iter": max_iter}
+    options |= {"isotropic": isotropic, "boundary": boundary.value, "max_iter": max_iter}
     kernels = read_kernels(kernel)
     job = RestorationJob(deblur_tv, partial(kernel_for, kernels), alpha, options, by_colour=len(kernels) > 1)
     restore_files(sources, target, job, Reading(channels, axes, lossless, force))
@@ -151,6 +156,7 @@ def inpaint(
     l2_weight: L2Weight = 0.5,
     noise: Noise = None,
     smoothing: Smoothing = None,
+    isotropic: Isotropic = False,
     boundary: BoundaryOption = Boundary.neumann,
     channels: Channels = None,
     axes: Axes = "",
@@ -160,6 +166,6 @@ def inpaint(
 ) -> None:
     """Fill in missing pixels of images."""
     options: dict[str, Any] = {"l2_weight": l2_weight, "smoothing": smoothing, "noise": noise}
-    options |= {"boundary": boundary.value, "max_iter": max_iter}
+    options |= {"isotropic": isotropic, "boundary": boundary.value, "max_iter": max_iter}
     job = RestorationJob(inpaint_tv, partial(mask_for, read_mask(mask) != invert), alpha, options)
     restore_files(sources, target, job, Reading(channels, axes, lossless, force))
