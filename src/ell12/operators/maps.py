@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
+from scipy.sparse.linalg import LinearOperator
 
 from ell12.backend import arrays as backend
 from ell12.backend import (
@@ -300,6 +301,11 @@ def _check_operator(A: Any, name: str) -> None:
     if not shaped or not (hasattr(A, "H") or hasattr(A, "T")):
         raise TypeError(f"{name} must be a matrix or an operator with a shape and .H, got {type(A).__name__}")
     _check_shape((math.prod(output_shape(A)), math.prod(input_shape(A))), name)
+    if isinstance(A, LinearOperator):  # one without an adjoint says so when that is applied, and not before
+        try:
+            A.rmatvec(np.zeros(output_shape(A), dtype=A.dtype))
+        except NotImplementedError:
+            raise TypeError(f"{name} has no adjoint: give its LinearOperator an rmatvec, y -> A^H y") from None
 
 
 def _check_shape(shape: tuple[int, ...], name: str) -> None:

@@ -24,7 +24,13 @@ from ell12.restoration.problems import (
     Measures,
     Stop,
 )
+from ell12.restoration.splitting import TotalVariationDCA
 from ell12.restoration.variation import Bounds
+
+# Coefficients without noise are completed by convex problems of 100 steps each, the first being total variation.
+# So the head phantom of 256 x 256 pixels is found from 12 radial lines; with 50 steps it took more in all. Each
+# problem lowers the objective by a thousandth or more on the way there, on a photograph soon by less.
+NOISE_FREE_SOLVER = TotalVariationDCA(inner_tol=1e-5, inner_max_iter=100, convex_start=True, least_gain=3e-4)
 
 
 def reconstruct_mri(
@@ -65,7 +71,8 @@ def reconstruct_mri(
         True where a coefficient is measured, the zero frequency first (``ifftshift`` of a centred mask).
     alpha : float, "held-out" or None
         As in `denoise_tv`. None needs ``noise``; with ``noise=0`` the coefficients are kept as they are, to a
-        millionth.
+        millionth, and the true objective is minimised by `TotalVariationDCA` from the convex solution on, unless
+        ``smoothing``, ``solver`` or the boundary ask for something else.
     real : bool, optional
         Whether the image is real; complex by default, unless there are ``bounds``.
     boundary : {"neumann", "periodic"}
@@ -86,6 +93,8 @@ def reconstruct_mri(
     >>> bool(np.abs(image - clean).max() < 0.02)
     True
     """
+    if noise == 0 and alpha is None and smoothing is None and boundary == "periodic" and solver == "accelerated":
+        solver = NOISE_FREE_SOLVER
     model = ImageModel(
         l2_weight=l2_weight,
         smoothing=smoothing,

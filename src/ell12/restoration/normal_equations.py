@@ -49,8 +49,10 @@ def exact_solver(A: Any, penalty: VariationPenalty, x: Array) -> Solve:
         symbol = xp.where(symbol > 0, symbol, 1)
         if not fourier:
             return _solve_cosine(right, symbol, axes)
-        solution = xp.fft.ifftn(xp.fft.fftn(right + 0j, axes=axes) / symbol, axes=axes)
-        return solution if is_complex(right) else xp.real(solution)
+        if is_complex(right):
+            return xp.fft.ifftn(xp.fft.fftn(right, axes=axes) / symbol, axes=axes)
+        half = symbol[..., : shape[-1] // 2 + 1]  # of a real image the other coefficients are conjugates
+        return xp.fft.irfftn(xp.fft.rfftn(right, axes=axes) / half, s=shape, axes=axes)
 
     return solve
 

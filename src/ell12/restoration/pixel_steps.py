@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from ell12.backend import namespace
+from ell12.backend import is_complex, namespace
 from ell12.protocols import Array
 from ell12.prox.kernel import prox_rows, prox_vector
 from ell12.prox.layout import row_norms
@@ -31,10 +31,19 @@ def shrunk(steps: Array, t: float, l2_weight: float, isotropic: bool) -> Array:
     """
     if not isotropic:
         # Without the norm every entry is shrunk alone.
-        return prox_rows(steps, t, l2_weight) if l2_weight else prox_vector(steps, t, 0.0)
+        return prox_rows(steps, t, l2_weight) if l2_weight else _shrunk_entries(steps, t)
     xp, lengths = namespace(steps), row_norms(steps)
     new = prox_rows(_images(lengths, steps), t, l2_weight, nonnegative=True)
     return xp.reshape(new, tuple(lengths.shape)) * (steps / xp.where(lengths > 0, lengths, 1))
+
+
+def _shrunk_entries(steps: Array, t: float) -> Array:
+    """Each entry's modulus less t, at least zero."""
+    if not is_complex(steps):
+        return prox_vector(steps, t, 0.0)
+    xp = namespace(steps)
+    size = xp.abs(steps)
+    return steps * (xp.where(size > t, size - t, 0) / xp.where(size > 0, size, 1))
 
 
 def lengths_of_relief(steps: Array, isotropic: bool) -> Array:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ell12.backend import namespace, norm
-from ell12.checks import check_counts, check_positive, set_numbers
+from ell12.backend import norm
+from ell12.checks import check_counts, check_flags, check_positive, set_numbers
 from ell12.operators import adjoint_product, product
 from ell12.operators.conjugate_gradients import conjugate_gradients
 from ell12.operators.images import flipped
 from ell12.protocols import Array, Iterate, Needs, Point
 from ell12.restoration.normal_equations import exact_solver, has_exact_solver, normal_product
-from ell12.restoration.pixel_steps import lengths_of_relief
 from ell12.restoration.strength import value_range
 from ell12.restoration.variation import ImageLoss, VariationPenalty, check_smoothing, is_plain_square
 
@@ -37,6 +37,11 @@ class TotalVariationDCA:
         Or after this number of steps.
     cg_tol, cg_max_iter
         For operators that no transform makes diagonal, the limits of conjugate gradients.
+    convex_start : bool
+        Let the first q be zero: the first problem is then total variation, whatever the start. For few
+        measurements, where the start is a poor guide.
+    least_gain : float
+        End after two convex problems that did not lower the objective by this fraction of it; 0: never.
     """
 
     smooths: ClassVar[bool] = False
@@ -47,33 +52,42 @@ class TotalVariationDCA:
     inner_max_iter: int = 300
     cg_tol: float = 1e-5
     cg_max_iter: int = 100
+    convex_start: bool = False
+    least_gain: float = 0.0
 
     def __post_init__(self) -> None:
         check_positive(self.penalty_weight, "penalty_weight", "auto")
-        set_numbers(self, "inner_tol", "cg_tol")
+        check_flags(convex_start=self.convex_start)
+        set_numbers(self, "inner_tol", "cg_tol", "least_gain")
         check_counts(least=1, optional=False, inner_max_iter=self.inner_max_iter, cg_max_iter=self.cg_max_iter)
 
     def iterates(self, loss: Any, penalty: VariationPenalty, start: Point) -> Iterator[Iterate | None]:
         """Yield one iterate per convex problem solved, and None after each step within one."""
-        check_smoothing(penalty, smooths=False, bounded=False)
+        check_smoothing(penalty, smooths=False)
         automatic = 10 * (penalty.alpha or 0.1) / _range(start.x, penalty)
         rho = automatic if self.penalty_weight == "auto" else float(self.penalty_weight)
         split = _Splitting(loss, penalty, start.x, self.cg_tol, self.cg_max_iter)
+        relief = (0.0 if self.convex_start else 1.0) * penalty.relief(split.W)
+        best, idle = math.inf, 0
         while True:
-            relief = penalty.relief(split.steps)
             slope = adjoint_product(split.D, relief)
-            for _ in range(self.inner_max_iter):
+            for step in range(self.inner_max_iter):
                 old = split.x
                 split.advance(rho, 0.0, slope)
-                if norm(split.x - old) <= self.inner_tol * norm(split.x):
+                # The first step need not move x: W begins as its differences.
+                if step and norm(split.x - old) <= self.inner_tol * norm(split.x):
                     break
                 yield None
-            point = loss.point(split.x)
-            turned = penalty.relief(split.steps) - relief
-            # Where differences are zero, but for rounding, every vector no longer than one is a subgradient.
-            turned = namespace(turned).where(lengths_of_relief(split.W, penalty.isotropic) > 0, turned, 0 * turned)
-            left = adjoint_product(split.D, turned)
-            yield Iterate(point, loss.value(point) + penalty.value(point.x), penalty.size(left))
+            point = loss.point(penalty.project(split.x))
+            # Where W is zero every vector no longer than one is a subgradient: zero, so that nothing turns there.
+            left, relief = -relief, penalty.relief(split.W)
+            left = adjoint_product(split.D, left + relief)
+            objective = loss.value(point) + penalty.value(point.x)
+            yield Iterate(point, objective, penalty.size(left))
+            idle = 0 if objective < (1 - self.least_gain) * best else idle + 1
+            if self.least_gain and idle == 2:
+                return
+            best = min(best, objective)
 
 
 @dataclass(frozen=True)
