@@ -189,6 +189,17 @@ def test_a_tiff_that_is_stored_turned_or_mirrored_is_upright(tmp_path, orientati
     np.testing.assert_array_equal(read_image(tmp_path / "upright.tif").pixels, found.pixels)
 
 
+@pytest.mark.parametrize("orientation", range(1, 9))
+@pytest.mark.parametrize("mode", ["L", "P", "RGB"])
+def test_a_packed_tiff_that_is_stored_turned_is_upright(tmp_path, orientation, mode):
+    image = Image.fromarray(stored(3, np.uint8)).convert(mode)
+    image.save(tmp_path / "turned.tif", compression="tiff_lzw", tiffinfo={274: orientation})
+    image = image.convert("RGB") if mode == "P" else image
+    image.getexif()[274] = orientation
+    expected = np.asarray(ImageOps.exif_transpose(image))
+    np.testing.assert_array_equal(read_image(tmp_path / "turned.tif").pixels, expected)
+
+
 def test_colours_that_a_tiff_stores_dimmed_by_their_opacity(tmp_path):
     colours, opacity = np.full((2, 2, 3), 200, np.uint8), np.array([[255, 128], [64, 0]], np.uint8)
     dimmed = np.rint(colours * (opacity / 255)[..., None]).astype(np.uint8)

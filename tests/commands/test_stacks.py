@@ -10,6 +10,7 @@ pytest.importorskip("typer", reason="the command line needs the extra 'report'")
 pytest.importorskip("tifffile", reason="TIFF files need the extra 'images'")
 
 import tifffile
+from PIL import Image
 
 from ell12 import cli
 from ell12.commands.image_files import Picture, read_image, write_image
@@ -187,6 +188,31 @@ def test_a_hyperstack_of_imagej_stays_one(tmp_path, kind, axes, shape):
     assert imagej == described(tmp_path / "a.tif")[3]
     assert imagej["Labels"] == told["Labels"]
     assert read_image(tmp_path / "b.tif").spacing == picture.spacing
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.uint16, np.float32])
+def test_a_packed_stack_is_read_without_further_packages(tmp_path, kind):
+    """Pillow packs pages that tifffile cannot unpack; the description comes from tifffile."""
+    pixels = stack((2, 3, 16, 18), kind)
+    tifffile.imwrite(tmp_path / "plain.ome.tif", pixels, metadata={"axes": "CZYX"}, photometric="minisblack")
+    pages = [Image.fromarray(page) for page in pixels.reshape(-1, 16, 18)]
+    description = described(tmp_path / "plain.ome.tif")[2]
+    options = {"compression": "tiff_lzw", "save_all": True, "append_images": pages[1:]}
+    pages[0].save(tmp_path / "packed.ome.tif", description=description, **options)
+    picture = read_image(tmp_path / "packed.ome.tif")
+    assert picture.axes == "CZYX"
+    np.testing.assert_array_equal(picture.pixels, pixels)
+
+
+def test_one_packed_page_keeps_its_description(tmp_path):
+    pixels = stack((16, 18))
+    tifffile.imwrite(tmp_path / "plain.ome.tif", pixels, metadata={"axes": "YX", "PhysicalSizeX": 0.25})
+    description = described(tmp_path / "plain.ome.tif")[2]
+    Image.fromarray(pixels).save(tmp_path / "packed.ome.tif", compression="tiff_lzw", description=description)
+    picture = read_image(tmp_path / "packed.ome.tif")
+    assert (picture.spacing["X"], picture.pixels.dtype) == (0.25, np.uint16)
+    write_image(tmp_path / "b.tif", picture, picture.values())
+    assert 'PhysicalSizeX="0.25"' in described(tmp_path / "b.tif")[2]
 
 
 def test_pages_are_separate_images_unless_the_axes_are_given(tmp_path, monkeypatch, capsys):

@@ -35,6 +35,8 @@ def read_with_pillow(path: Path) -> Picture:
         if image.format in ("PNG", "WEBP") and n_frames > 1:
             raise ImageFileError(f"cannot read {path}: it holds {n_frames} frames, not one image")
         raw = image.tile[0][3] if image.format == "PNG" and image.tile else ""  # until the pixels are loaded
+        if image.format == "TIFF":
+            image.load()  # after which newer versions of Pillow have turned it already
         orientation, exif = read_exif(image, path)
         if isinstance(raw, str) and raw.endswith(";16B"):
             pixels, key = _sixteen_bits(content, raw), image.info.get("transparency")

@@ -45,36 +45,57 @@ def read_tiff(path: Path) -> Picture:
         page, series = file.pages.first, file.series[0]
         if any(frame is None for frame in series):
             raise ImageFileError(f"cannot read {path}: some of its planes are in files that are not there")
-        if _is_packed(page) and len(file.pages) == 1 and _is_whole_to_pillow(page):
+        plain = series.keyframe.photometric in (1, 2) and page.bitspersample >= 8
+        packed = page.compression not in (1, 8, 32946)  # tifffile may be unable to unpack it
+        by_pillow = (packed or not plain) and _is_whole_to_pillow(page)
+        if by_pillow and len(file.pages) == 1 and series.kind not in ("ome", "imagej"):
             return read_with_pillow(path)
-        if series.keyframe.photometric not in (1, 2):
+        if not plain:
             raise ImageFileError(f"cannot read {path}: its colours are {page.photometric.name}, not grey or RGB")
         notes, spacing = _notes(file, series)
-        pixels = check_numbers(series.asarray(), path)
-        return _tiff_picture(pixels, series.axes, page, notes, spacing)
+        if by_pillow and not page.extrasamples:
+            axes, pixels, orientation = _unpacked(series, path)
+        else:
+            axes, pixels, orientation = series.axes, series.asarray(), _tag(page, 274, 1)
+        axes, pixels = _upright(*_colours_last(axes, check_numbers(pixels, path)), orientation)
+        return _tiff_picture(pixels, axes, page, notes, spacing)
 
 
-def _is_packed(page: Any) -> bool:
-    """Whether tifffile may be unable to unpack a page, or Pillow must convert its colours."""
-    return page.compression not in (1, 8, 32946) or page.photometric not in (1, 2) or page.bitspersample < 8
+def _unpacked(series: Any, path: Path) -> tuple[str, np.ndarray, int]:
+    """Axes, pixels and their orientation by Pillow, page by page; newer versions turn pages upright."""
+    from PIL import Image
+
+    image: Any
+    pages: list[np.ndarray] = []
+    with Image.open(path) as image:
+        for frame in series:
+            image.seek(frame.index)
+            pages.append(np.array(image))
+        orientation = image.getexif().get(274, 1)
+    n_leading = len(series.shape) - pages[0].ndim
+    axes = series.axes[:n_leading] + ("YX" if pages[0].ndim == 2 else "YXS")
+    return axes, np.stack(pages).reshape(*series.shape[:n_leading], *pages[0].shape), orientation
 
 
 def _is_whole_to_pillow(page: Any) -> bool:
     """Whether Pillow keeps every bit of a page."""
-    return page.bitspersample in (1, 8) or (page.bitspersample == 16 and page.samplesperpixel == 1)
+    grey = page.samplesperpixel == 1 and page.bitspersample in (16, 32)
+    return page.bitspersample in (1, 8) or (grey and page.dtype in (np.uint16, np.float32))
+
+
+def _upright(axes: str, pixels: np.ndarray, orientation: int) -> tuple[str, np.ndarray]:
+    """The pixels turned and mirrored along rows and columns, wherever these axes are."""
+    if orientation == 1:
+        return axes, pixels
+    places = (axes.index("Y"), axes.index("X"))
+    return axes, np.moveaxis(upright(np.moveaxis(pixels, places, (0, 1)), orientation), (0, 1), places)
 
 
 def _tiff_picture(pixels: np.ndarray, axes: str, page: Any, notes: Notes, spacing: Mapping[str, float]) -> Picture:
     """The axis S holds a pixel's samples: colours, and opacity where the file says so."""
-    axes, pixels = _colours_last(axes, pixels)
     if notes.imagej:  # which has one order of axes when it is written
         order = sorted(range(len(axes)), key=lambda k: "ITZCYXS".index(axes[k]))
         axes, pixels = "".join(axes[k] for k in order), np.transpose(pixels, order)
-    orientation = _tag(page, 274, 1)
-    if orientation != 1:
-        rows, columns = axes.index("Y"), axes.index("X")
-        pixels = np.moveaxis(pixels, (rows, columns), (0, 1))
-        pixels = np.moveaxis(upright(pixels, orientation), (0, 1), (rows, columns))
     opacity = None
     if COLOURS in axes and page.extrasamples and page.extrasamples[-1] in (1, 2):
         associated = page.extrasamples[-1] == 1
