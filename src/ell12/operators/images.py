@@ -193,6 +193,23 @@ class Sampling(ArrayOperator):
 
 
 @dataclass(frozen=True, eq=False)
+class Masking(ArrayOperator):
+    """The array with zeros where a mask, of the same kind of array, is false: `Sampling` that keeps the shape."""
+
+    mask: Array
+
+    def __post_init__(self) -> None:
+        shape = tuple(self.mask.shape)
+        self._set(input_shape=shape, output_shape=shape, norm_squared=1.0)
+
+    def _apply(self, x: Array) -> Array:
+        return namespace(x).where(self.mask, x, 0 * x)
+
+    def _apply_adjoint(self, y: Array) -> Array:
+        return self._apply(y)
+
+
+@dataclass(frozen=True, eq=False)
 class FourierSampling(Sampling):
     """The entries that a mask keeps of the orthonormal Fourier transform of an image, as a complex vector.
 

@@ -9,6 +9,7 @@ import numpy as np  # noqa: F401 -- for the examples
 
 from ell12.operators.images import Identity
 from ell12.protocols import Array
+from ell12.restoration.blocks import is_larger_than_memory, restore_in_bands
 from ell12.restoration.images import as_image, channels_first
 from ell12.restoration.noise import estimate_noise
 from ell12.restoration.problems import (
@@ -142,6 +143,8 @@ def denoise_tv(
         solver=solver,
     )
     run = ImageRun(tol, max_iter, measure, objectives, stop, checkpoint, checkpoint_seconds, resume, return_result)
+    if is_larger_than_memory(image):
+        return restore_in_bands(image, None, alpha, model, run)
     y, ndim = channels_first(as_image(image), channel_axis)
     problem = ImageProblem(y, Identity(tuple(y.shape)), y, ndim, model, run)
     return problem.restore(alpha, lambda: estimate_noise(y, ndim))

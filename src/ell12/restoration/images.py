@@ -39,23 +39,33 @@ def as_image(image: Any, name: str = "image") -> Array:
     if np.ma.isMaskedArray(image):
         raise TypeError(f"{name} must not be a masked array: fill it, or give its mask to inpaint_tv")
     if hasattr(image, "__dask_graph__"):  # every pixel of an iterate is asked for: laziness would never end
-        raise TypeError(f"{name} is a Dask {type(image).__name__}: restore image.compute(), or its blocks")
+        kind = type(image).__name__
+        raise TypeError(f"{name} is a Dask {kind}, which denoise_tv and inpaint_tv alone take: give image.compute()")
     with naming(name):  # such as rows of different lengths
         image = image if is_array(image) else np.asarray(image)
     refuse_gradient(image, name)
-    image = as_floating(_scaled(image), name)
-    if math.prod(image.shape) == 0 or len(image.shape) == 0:
-        raise ValueError(f"{name} is empty: its shape is {tuple(image.shape)}")
-    if is_half(image):
-        image = namespace(image).astype(image, namespace(image).float32)
-    if not all_finite(image):
-        raise ValueError(f"{name} holds NaN or infinity; every pixel must be finite")
-    _check_size(image, name)
+    check_filled(image, name)
+    image = as_pixels(image, name)
+    check_values(image, name)
     return image
 
 
-def _check_size(image: Array, name: str) -> None:
-    """Raise where squares would vanish, so that any image passed for converged, or overflow."""
+def as_pixels(image: Array, name: str = "image") -> Array:
+    """The numbers of an image, in floating point."""
+    image = as_floating(_scaled(image), name)
+    return namespace(image).astype(image, namespace(image).float32) if is_half(image) else image
+
+
+def check_filled(image: Array, name: str = "image") -> None:
+    """Raise where there is no pixel."""
+    if math.prod(image.shape) == 0 or len(image.shape) == 0:
+        raise ValueError(f"{name} is empty: its shape is {tuple(image.shape)}")
+
+
+def check_values(image: Array, name: str = "image") -> None:
+    """Raise on NaN and infinity, and where squares would vanish, so that any image converged, or overflow."""
+    if not all_finite(image):
+        raise ValueError(f"{name} holds NaN or infinity; every pixel must be finite")
     limits, size = namespace(image).finfo(image.dtype), max_abs(image)
     least, largest = 1e3 * math.sqrt(limits.smallest_normal), math.sqrt(limits.max)
     if size > 0 and not least <= size <= largest:
@@ -140,16 +150,27 @@ def filled(image: Array, known: Array, ndim: int) -> Array:
     """
     xp = namespace(image)
     known = xp.asarray(known)
+    mean, some = coarser(image, known, ndim)
+    coarsest = all(n == 1 for n in mean.shape[len(image.shape) - ndim :])
+    if not coarsest and not bool(xp.all(some)):
+        mean = filled(mean, some, ndim)
+    return finer(mean, image, known, ndim)
+
+
+def coarser(image: Array, known: Array, ndim: int) -> tuple[Array, Array]:
+    """The means of known pixels over two of them along each axis, and where there is one."""
+    xp = namespace(image)
     weight = xp.astype(known, xp.abs(image).dtype)
     total, count = image * weight, weight
-    first = len(image.shape) - ndim
-    for axis in range(first, len(image.shape)):
+    for axis in range(len(image.shape) - ndim, len(image.shape)):
         total, count = _pair_sums(total, axis), _pair_sums(count, axis)
-    mean = total / xp.where(count > 0, count, 1)
-    coarsest = all(n == 1 for n in mean.shape[first:])
-    if not coarsest and not bool(xp.all(count > 0)):
-        mean = filled(mean, count > 0, ndim)
-    for axis in range(first, len(image.shape)):
+    return total / xp.where(count > 0, count, 1), count > 0
+
+
+def finer(mean: Array, image: Array, known: Array, ndim: int) -> Array:
+    """The image with its unknown pixels from the means of `coarser`."""
+    xp = namespace(image)
+    for axis in range(len(image.shape) - ndim, len(image.shape)):
         places = indices_like(np.arange(image.shape[axis]) // 2, image)
         mean = xp.take(mean, places, axis=axis)
     return xp.where(known, image, mean)

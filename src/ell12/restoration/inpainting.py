@@ -10,6 +10,7 @@ import numpy as np  # noqa: F401 -- for the examples
 from ell12.backend import refuse_masked
 from ell12.operators.images import Sampling, flipped
 from ell12.protocols import Array
+from ell12.restoration.blocks import is_larger_than_memory, restore_in_bands
 from ell12.restoration.corners import corner_of
 from ell12.restoration.images import as_image, channels_first, filled, mask_like, without_unknown
 from ell12.restoration.noise import estimate_noise
@@ -90,6 +91,8 @@ def inpaint_tv(
     )
     run = ImageRun(tol, max_iter, measure, objectives, stop, checkpoint, checkpoint_seconds, resume, return_result)
     refuse_masked(image, "image")
+    if is_larger_than_memory(image):
+        return restore_in_bands(image, mask, alpha, model, run)
     known = mask_like(mask, image, channel_axis)
     y, ndim = channels_first(as_image(without_unknown(image, known)), channel_axis)
     known, _ = channels_first(known, channel_axis)

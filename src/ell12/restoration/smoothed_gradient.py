@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from ell12.backend import inner, namespace
 from ell12.operators import sent_like
-from ell12.operators.images import Identity, Sampling, flipped
+from ell12.operators.images import Identity, Masking, Sampling, flipped
 from ell12.protocols import Array, Iterate, Needs, Point
 from ell12.restoration.stencil import STEPS, for_sweep
 from ell12.restoration.variation import ImageLoss, VariationPenalty, check_smoothing, is_plain_square
@@ -74,7 +74,7 @@ class SmoothedGradient:
         # The squared distance from an image is as convex as it is smooth.
         convexity = 1 / lipschitz if is_plain_square(loss) and isinstance(loss.A, Identity) else 0.0
         momentum = OptimizedMomentum(convexity, plain=penalty.bounds is not None)
-        pointwise = is_plain_square(loss) and type(loss.A) in (Identity, Sampling)
+        pointwise = is_plain_square(loss) and type(loss.A) in (Identity, Sampling, Masking)
         sweep = penalty.sweep(start.x, self.threads) if pointwise else None
         if sweep is None:
             return descend(loss, penalty, start, lambda gradient, _: gradient / lipschitz, momentum, STEPS)

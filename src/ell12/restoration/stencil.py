@@ -20,6 +20,7 @@ from ell12.backend import cuda, inner, is_numpy
 from ell12.operators import adjoint_product, product
 from ell12.operators.images import FiniteDifference
 from ell12.protocols import Array
+from ell12.restoration.bands import BandedArray
 from ell12.restoration.pixel_steps import ImageNorms, cost, shrunk
 
 # A sweep uses one thread for each of this many pixels: with fewer, starting threads costs more than they save.
@@ -182,6 +183,8 @@ class Sweep:
 
 def for_sweep(x: Array) -> Array:
     """The array as the sweep takes it: row by row, and writable, as another kind would have to be compiled for."""
+    if isinstance(x, BandedArray):  # whose bands are joined to what is beside them anyway
+        return x
     return np.require(x, requirements=["C", "W"]) if is_numpy(x) else cuda.one_piece(x)
 
 

@@ -63,13 +63,18 @@ def value_range(image: Array, ndim: int) -> float:
         away = image - xp.mean(image)
         line = away * cmath.exp(-0.5j * cmath.phase(complex(xp.sum(away * away))))
         return max(value_range(part, ndim) for part in (xp.real(line), xp.imag(line)))
-    means = image
+    return max(_range(block_means(image, ndim)), _range(image) / 4) or 1.0
+
+
+def block_means(image: Array, ndim: int) -> Array:
+    """The means over blocks of four pixels along each of the last ``ndim`` axes that has eight."""
+    means, xp = image, namespace(image)
     for axis in range(len(image.shape) - ndim, len(image.shape)):
         before, (n, *after) = means.shape[:axis], means.shape[axis:]
         if n >= 2 * BLOCK:
             whole = slice_of(means, axis, 0, n // BLOCK * BLOCK)
             means = xp.mean(xp.reshape(whole, (*before, n // BLOCK, BLOCK, *after)), axis=axis + 1)
-    return max(_range(means), _range(image) / 4) or 1.0
+    return means
 
 
 def _range(x: Array) -> float:
