@@ -33,8 +33,8 @@ ROOMS: dict[str, str] = {
     "path": "protocols backend checks operators losses penalties solvers minimization",
     "recovery": "protocols backend checks operators losses minimization path",
     "completion": "protocols backend checks files operators penalties solvers minimization path plots",
-    "restoration": "protocols backend checks operators prox losses solvers minimization",
     "distributed": "protocols backend checks operators penalties losses minimization completion",
+    "restoration": "protocols backend checks operators prox losses solvers minimization distributed",
     "linear_model": "protocols backend checks operators losses solvers minimization path plots distributed",
     "datasets": "",
     "commands": "checks files wording minimization completion restoration datasets",
@@ -52,6 +52,7 @@ ONLY_IMPORTER = {
     "numba": {"backend/compiling", "restoration/compiled_stencil"},
     "matplotlib": {"experiments", "plots"},
     "sklearn": {"linear_model", "completion/imputer"},
+    "zarr": {"restoration/blocks"},
     "PIL": {"commands"},
     "tifffile": {"commands"},
 }

@@ -70,7 +70,7 @@ def bands_on_workers(keeper: Workers, image: Any, axis: int, cuts: Sequence[int]
     """An image, cut along one axis, whose bands stay on the workers."""
     whole = image if isinstance(image, da.Array) else da.from_array(image, chunks=-1)
     heights = tuple(np.diff(cuts).tolist())
-    chunks = {k: -1 for k in range(whole.ndim)} | {axis % whole.ndim: heights}
+    chunks = dict.fromkeys(range(whole.ndim), -1) | {axis % whole.ndim: heights}
     return keeper.persist(whole.rechunk(chunks).to_delayed().ravel().tolist())
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import shutil
 import tempfile
 import weakref
 from collections.abc import Callable, Iterable, Sequence
@@ -25,7 +26,8 @@ class Folder:
     """
 
     def __init__(self) -> None:
-        self.folder = tempfile.TemporaryDirectory(prefix="ell12-", ignore_cleanup_errors=True)
+        self.path = Path(tempfile.mkdtemp(prefix="ell12-"))
+        self.close = weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
         self.numbers = itertools.count()
 
     def later(self, function: Callable[..., Array], *parts: Any, rowwise: bool = True) -> Part:
@@ -54,28 +56,24 @@ class Folder:
 
     def keep(self, array: Array) -> File:
         """A file that holds the array."""
-        path = Path(self.folder.name) / f"{next(self.numbers)}.npy"
+        path = self.path / f"{next(self.numbers)}.npy"
         try:
             np.save(path, array)
         except OSError as error:
             raise OSError(
                 error.errno or 0,
-                f"the temporary files of an image in blocks could not be written ({error}): free some of the disk, "
-                f"or set the environment's TMPDIR to a folder with more room than",
-                self.folder.name,
+                f"the temporary files of an image in blocks could not be written ({error}): free some of the disk,"
+                " or set the environment's TMPDIR to a folder with more room than",
+                str(self.path),
             ) from error
         return File(self, path)
 
-    def close(self) -> None:
-        """Remove the folder now."""
-        self.folder.cleanup()
-
-    def receive(self, shape: tuple[int, ...], dtype: Any, axis: int, cuts: tuple[int, ...]) -> Inbox:
+    def receive(self, shape: tuple[int, ...], dtype: Any, layout: Layout) -> Inbox:
         """A place for an image whose pixels arrive in any order."""
-        layout, files = Layout(self, axis, cuts), []
+        files = []
         for height in layout.heights:
             band = list(shape)
-            band[axis] = height
+            band[layout.axis] = height
             files.append(self.keep(np.zeros(band, dtype)))  # a disk that is full says so here, not later
         return Inbox(layout, files)
 
@@ -149,7 +147,5 @@ def _remove(path: Path) -> None:
 
 def regions(shape: Iterable[int], chunks: Iterable[int]) -> Iterable[tuple[slice, ...]]:
     """The parts of an image that is stored in chunks, one after the other."""
-    axes = [
-        [slice(a, min(a + step, n)) for a in range(0, n, step)] for n, step in zip(shape, chunks, strict=True)
-    ]
+    axes = [[slice(a, min(a + step, n)) for a in range(0, n, step)] for n, step in zip(shape, chunks, strict=True)]
     return itertools.product(*axes)

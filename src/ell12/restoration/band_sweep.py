@@ -66,12 +66,11 @@ class _Band:
     def __init__(self, penalty: Any, threads: int | None, neighbourhood: Neighbourhood) -> None:
         self.axis = -penalty.ndim
         above, own, below = neighbourhood
-        margin = tuple(0 if rows is None else rows.shape[self.axis] for rows in (above, below))
-        own_rows = own.shape[self.axis]
-        shape = list(own.shape)
-        shape[self.axis] += sum(margin)
-        self.own = (..., slice(margin[0], margin[0] + own_rows), *(slice(None),) * (penalty.ndim - 1))
-        self.sweep = Sweep(tuple(shape), own.dtype, penalty, threads, margin)
+        before, after = (0 if rows is None else rows.shape[self.axis] for rows in (above, below))
+        shape, rows = list(own.shape), own.shape[self.axis]
+        shape[self.axis] += before + after
+        self.own = (..., slice(before, before + rows), *(slice(None),) * (penalty.ndim - 1))
+        self.sweep = Sweep(tuple(shape), own.dtype, penalty, threads, (before, after))
 
     def joined(self, neighbourhood: Neighbourhood) -> Array:
         """A band and the rows around it in one piece of memory, which may be overwritten."""

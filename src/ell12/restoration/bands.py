@@ -1,7 +1,7 @@
 """Images in bands of rows (planes) that lie elsewhere, as arrays: they add and scale, and have sums.
 
-What `ell12.minimize` asks of an array, asked of each band. Functions of single pixels are only noted, and applied when
-a band is read; so an image is neither read nor written for them.
+What `ell12.minimize` asks of an array, asked of each band. Functions of single pixels are only noted, and applied
+when a band is read; so an image is neither read nor written for them.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -72,7 +72,7 @@ class BandedArray:
     def __init__(self, layout: Layout, parts: Sequence[Part], shape: tuple[int, ...], dtype: Any) -> None:
         self.device, self.parts, self.shape, self.dtype = layout, parts, shape, np.dtype(dtype)
 
-    def __array_namespace__(self, api_version: str | None = None) -> Any:  # noqa: ARG002 -- as the standard has it
+    def __array_namespace__(self, api_version: str | None = None) -> Any:
         return FUNCTIONS
 
     @property
@@ -90,18 +90,31 @@ class BandedArray:
         ends = (above[-1], below[0]) if periodic else (None, None)
         return list(zip([ends[0], *above[:-1]], self.parts, [*below[1:], ends[1]], strict=True))
 
+    def recut(self, cuts: tuple[int, ...]) -> BandedArray:
+        """The same image, cut elsewhere."""
+        keeper, axis, parts = self.device.keeper, self.device.axis, []
+        if cuts == self.device.cuts:
+            return self
+        for first, last in itertools.pairwise(cuts):
+            pieces = list(self._pieces(first, last))
+            parts.append(keeper.later(_Joined(axis), *pieces, rowwise=False))
+        return BandedArray(Layout(keeper, axis, cuts), parts, self.shape, self.dtype)
+
+    def _pieces(self, first: int, last: int) -> Iterator[Part]:
+        """The rows of each band that lie between two rows of the image."""
+        for part, (start, stop) in zip(self.parts, itertools.pairwise(self.device.cuts), strict=True):
+            if start < last and first < stop:
+                yield self.device.keeper.rows(
+                    part, self.device.axis, max(first - start, 0), min(last, stop) - start
+                )
+
     def __getitem__(self, region: tuple[Any, ...]) -> Array:
         """A part of the image, named by slices, as a NumPy array."""
         axis, given = self.ndim + self.device.axis, [item for item in region if item is not Ellipsis]
         region = (*[slice(None)] * (self.ndim - len(given)), *given)  # an ellipsis can only come first
         first, last, _ = region[axis].indices(self.shape[axis])
-        keeper, found = self.device.keeper, []
-        for part, (start, stop) in zip(self.parts, itertools.pairwise(self.device.cuts), strict=True):
-            if start < last and first < stop:
-                rows = keeper.rows(part, self.device.axis, max(first - start, 0), min(last, stop) - start)
-                rest = (*region[:axis], slice(None), *region[axis + 1 :])
-                found += keeper.run(_taking, [[rest], [rows]])[1]
-        return np.concatenate(found, axis=axis)
+        pieces, rest = list(self._pieces(first, last)), (*region[:axis], slice(None), *region[axis + 1 :])
+        return np.concatenate(self.device.keeper.run(_taking, [[rest] * len(pieces), pieces])[1], axis=axis)
 
     def __add__(self, other: Any) -> BandedArray:
         return pixelwise(operator.add, self, other)
@@ -147,6 +160,16 @@ class _Call:
     def __call__(self, *arrays: Array) -> Array:
         rest = iter(arrays)
         return self.function(*(next(rest) if n is None else n for n in self.numbers), **self.options)
+
+
+@dataclass(frozen=True)
+class _Joined:
+    """Arrays one behind the other along an axis."""
+
+    axis: int
+
+    def __call__(self, *arrays: Array) -> Array:
+        return np.concatenate(arrays, axis=self.axis)
 
 
 @dataclass(frozen=True)

@@ -6,21 +6,22 @@ is summed over all bands. So there are no seams, and bands may be cut as it suit
 
 from __future__ import annotations
 
-import shutil
 import sys
-import tempfile
 import weakref
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from operator import methodcaller
 from typing import Any
 
 import numpy as np
 
 from ell12.backend.compiling import can_compile
-from ell12.operators.images import Identity, Masking
+from ell12.operators.images import Identity, Masking, flipped
 from ell12.protocols import Array
 from ell12.restoration.band_files import Folder, Inbox, loaded, regions
 from ell12.restoration.bands import BandedArray, Layout, pixelwise
+from ell12.restoration.corners import Corner, distances, heavier_ends
 from ell12.restoration.images import as_pixels, check_filled, check_values, coarser, filled, finer
 from ell12.restoration.problems import ImageModel, ImageProblem, ImageRun
 from ell12.restoration.smoothed_gradient import SmoothedGradient
@@ -68,6 +69,8 @@ def _check(source: _Source, alpha: Any, model: ImageModel, options: ImageRun) ->
         "measure": bool(options.measure),
         "objectives": options.objectives,
         "smoothing=0": model.smoothing == 0,
+        "isotropic=True": model.isotropic,
+        "spacing": model.spacing is not None,
         f"solver={model.solver!r}": not (
             model.solver == "accelerated" or isinstance(model.solver, SmoothedGradient)
         ),
@@ -90,9 +93,15 @@ class BandedProblem(ImageProblem):
         """The range of the image's values, from those of the bands."""
         keeper = self.start.device.keeper
         count = len(self.start.parts)
-        ends = np.array(keeper.run(_extremes, [self.start.parts, [self.ndim] * count])[1])
+        parts = flipped(_cut_from(self.start, self.corner), self.corner).parts
+        ends = np.array(keeper.run(_extremes, [parts, [self.ndim] * count])[1])
         low, high = ends[:, :2].min(axis=0), ends[:, 2:].max(axis=0)
         return float(max(high[0] - low[0], (high[1] - low[1]) / 4)) or 1.0
+
+    @cached_property
+    def corner(self) -> Corner:
+        """Where differences begin, from what the bands add to it."""
+        return _corner(self.start, None, self.ndim)
 
     @property
     def _is_slow_here(self) -> bool:
@@ -143,7 +152,7 @@ class _Source:
     @cached_property
     def shape(self) -> tuple[int, ...]:
         """That of the image, channels first."""
-        return self._moved(self.image.shape)
+        return _channels_first(self.image.shape, self.channel_axis)
 
     @cached_property
     def cuts(self) -> tuple[int, ...]:
@@ -155,11 +164,13 @@ class _Source:
 
     def problem(self, mask: Any, model: ImageModel, options: ImageRun) -> BandedProblem:
         """What is to be solved."""
-        raw, known = self._bands(self.image), None if mask is None else self._known(mask)
+        raw, known = self._bands(self.image, self.channel_axis), None if mask is None else self._known(mask)
         y = pixelwise(as_pixels, raw if known is None else pixelwise(np.where, known, raw, raw.dtype.type(0)))
         check_values(y)
+        corner = _corner(y, known, self.ndim)
+        y, known = _cut_from(y, corner), None if known is None else _cut_from(known, corner)
         A = Identity(y.shape) if known is None else Masking(known)
-        start = y if known is None else _filled(y, known, self.ndim)
+        start = y if known is None else _filled(y, known, self.ndim, corner)
         model, options = replace(model, channel_axis=None), replace(options, return_result=True)
         return BandedProblem(y, A, start, self.ndim, model, options)
 
@@ -172,55 +183,31 @@ class _Source:
         finally:
             self.keeper.close()
 
-    def _moved(self, items: Any) -> tuple[Any, ...]:
-        """Something for each axis, that of channels first."""
-        items = list(items)
-        return tuple(items if self.channel_axis is None else [items.pop(self.channel_axis), *items])
-
     def _known(self, mask: Any) -> BandedArray:
         """The mask in bands, of the shape of the image."""
-        axis, shape = self.channel_axis, tuple(np.shape(mask))
-        if np.dtype(getattr(mask, "dtype", type(mask))).kind != "b":
-            raise TypeError(f"mask must hold truth values, True where a pixel is known; got {mask!r}")
+        shape, axis = tuple(np.shape(mask)), self.channel_axis
+        mask = mask if hasattr(mask, "dtype") else np.asarray(mask)
+        if mask.dtype.kind != "b":
+            raise TypeError(f"mask must hold truth values, True where a pixel is known; got dtype {mask.dtype}")
         if shape == tuple(self.image.shape):
-            return self._bands(mask)
+            return self._bands(mask, axis)
         if axis is None or shape != self.shape[1:]:
-            raise ValueError(f"mask of shape {shape} does not fit an image of shape {self.image.shape}")
-        known = replace(self, image=mask, channel_axis=None)._bands_in(self)
-        return pixelwise(np.logical_and, known, np.ones((self.shape[0], *(1,) * self.ndim), bool))
+            raise ValueError(f"mask of shape {shape} does not fit an image of shape {tuple(self.image.shape)}")
+        each = np.ones((self.shape[0], *(1,) * self.ndim), bool)
+        return pixelwise(np.logical_and, self._bands(mask, None), each)
 
-    def _bands(self, image: Any) -> BandedArray:
-        return replace(self, image=image)._bands_in(self)
-
-    def _bands_in(self, whole: _Source) -> BandedArray:
-        """This array in bands like those of the whole."""
-        keeper, layout = whole.keeper, Layout(whole.keeper, -whole.ndim, whole.cuts)
-        dtype = self.image.dtype
-        image = self.image
+    def _bands(self, values: Any, channel_axis: int | None) -> BandedArray:
+        """Something of the image's shape, or of one channel's, in bands."""
+        keeper, shape, axis = self.keeper, _channels_first(values.shape, channel_axis), -self.ndim
+        layout = Layout(keeper, axis, self.cuts)
         if isinstance(keeper, Folder):
-            inbox = keeper.receive(self.shape, dtype, -whole.ndim, whole.cuts)
-            self._send(inbox)
-            return BandedArray(layout, inbox.files, self.shape, dtype)
+            inbox = keeper.receive(shape, values.dtype, layout)
+            _send(values, channel_axis, inbox)
+            return BandedArray(layout, inbox.files, shape, values.dtype)
         from ell12.distributed.images import bands_on_workers
 
-        moved = image if self.channel_axis is None else np.moveaxis(image, self.channel_axis, 0)
-        return BandedArray(layout, bands_on_workers(keeper, moved, -whole.ndim, whole.cuts), self.shape, dtype)
-
-    def _send(self, inbox: Inbox) -> None:
-        """Read the whole array, chunk by chunk, into files."""
-        if self.is_dask:
-            from ell12.distributed.images import store
-
-            store(self.image if self.channel_axis is None else np.moveaxis(self.image, self.channel_axis, 0), inbox)
-            return
-        for region in regions(self.image.shape, getattr(self.image, "chunks", self.image.shape)):
-            inbox[self._moved(region)] = self._first(np.asarray(self.image[region]))
-
-    def _first(self, block: Array) -> Array:
-        return block if self.channel_axis is None else np.moveaxis(block, self.channel_axis, 0)
-
-    def _back(self, block: Any) -> Any:
-        return block if self.channel_axis is None else np.moveaxis(block, 0, self.channel_axis)
+        parts = bands_on_workers(keeper, _moved(values, channel_axis), axis, self.cuts)
+        return BandedArray(layout, parts, shape, values.dtype)
 
     def _as_dask(self, x: BandedArray) -> Any:
         from ell12.distributed.images import joined
@@ -228,24 +215,55 @@ class _Source:
         axis = x.ndim + x.device.axis
         shapes = [(*x.shape[:axis], height, *x.shape[axis + 1 :]) for height in x.device.heights]
         whole = joined(x.parts, shapes, x.dtype, axis, loaded)
-        return self._back(whole).rechunk(self.image.chunks)
+        return _moved(whole, self.channel_axis, back=True).rechunk(self.image.chunks)
 
     def _as_zarr(self, x: BandedArray) -> Any:
         """An array in a temporary store, which is removed once nobody holds it."""
         import zarr
 
-        folder = tempfile.mkdtemp(prefix="ell12-")
+        folder, chunks = Folder(), tuple(self.image.chunks)
         try:
-            store = zarr.storage.LocalStore(folder)
-            weakref.finalize(store, shutil.rmtree, folder, ignore_errors=True)
-            chunks = tuple(self.image.chunks)
+            store = zarr.storage.LocalStore(folder.path)
+            weakref.finalize(store, methodcaller("close"), folder)
             result = zarr.create_array(store=store, shape=self.image.shape, chunks=chunks, dtype=x.dtype)
             for region in regions(self.image.shape, chunks):
-                result[region] = self._back(x[self._moved(region)])
+                block = x[_channels_first(region, self.channel_axis)]
+                result[region] = _moved(block, self.channel_axis, back=True)
         except BaseException:
-            shutil.rmtree(folder, ignore_errors=True)
+            folder.close()
             raise
         return result
+
+
+def _channels_first(items: Sequence[Any], channel_axis: int | None) -> tuple[Any, ...]:
+    """Something for each axis, that of channels first."""
+    rest = list(items)
+    return tuple(rest if channel_axis is None else [rest.pop(channel_axis), *rest])
+
+
+def _moved(block: Any, channel_axis: int | None, back: bool = False) -> Any:
+    """An array, NumPy's or Dask's, with its channels first, or where they were."""
+    if channel_axis is None:
+        return block
+    return np.moveaxis(block, *((0, channel_axis) if back else (channel_axis, 0)))
+
+
+def _send(image: Any, channel_axis: int | None, inbox: Inbox) -> None:
+    """Read the whole array, chunk by chunk, into files."""
+    if hasattr(image, "__dask_graph__"):
+        from ell12.distributed.images import store
+
+        store(_moved(image, channel_axis), inbox)
+        return
+    for region in regions(image.shape, getattr(image, "chunks", image.shape)):
+        inbox[_channels_first(region, channel_axis)] = _moved(np.asarray(image[region]), channel_axis)
+
+
+def _cut_from(image: BandedArray, corner: Corner) -> BandedArray:
+    """The image cut at multiples of `EVEN` rows, counted from a corner."""
+    first, *inner, last = image.device.cuts
+    rest = last % EVEN if image.device.axis in corner else 0
+    return image.recut((first, *(cut // EVEN * EVEN + rest for cut in inner), last))
 
 
 def _extremes(band: Array, ndim: int) -> tuple[tuple[float, ...]]:
@@ -254,8 +272,31 @@ def _extremes(band: Array, ndim: int) -> tuple[tuple[float, ...]]:
     return ((float(means.min()), float(band.min()), float(means.max()), float(band.max())),)
 
 
-def _filled(y: BandedArray, known: BandedArray, ndim: int) -> BandedArray:
-    """`ell12.restoration.images.filled` of an image in bands: only means over 8 pixels along each axis are joined."""
+def _corner(image: BandedArray, known: BandedArray | None, ndim: int) -> Corner:
+    """`ell12.restoration.corners.corner_of` an image in bands."""
+    layout, parts, count = image.device, image.parts, len(image.parts)
+    counts = [None] * count if known is None else known.parts
+    sums = np.array(layout.keeper.run(_sum, [parts, counts])[1])
+    mean = sums[:, 0].sum() / max(1, sums[:, 1].sum())
+    found = layout.keeper.run(_distances, [parts, [mean] * count, [ndim] * count, counts])[1]
+    profiles = {axis: sum(part[axis] for part in found) for axis in range(-ndim, 0) if axis != layout.axis}
+    profiles[layout.axis] = np.concatenate([part[layout.axis] for part in found])
+    return tuple(sorted(heavier_ends(profiles)))
+
+
+def _sum(band: Array, known: Array | None) -> tuple[tuple[float, int]]:
+    if known is None:
+        return ((float(band.sum(dtype=np.float64)), band.size),)
+    return ((float(band.sum(dtype=np.float64, where=known)), int(known.sum())),)
+
+
+def _distances(band: Array, mean: float, ndim: int, known: Array | None) -> tuple[dict[int, Array]]:
+    return (distances(band, mean, ndim, known),)
+
+
+def _filled(y: BandedArray, known: BandedArray, ndim: int, corner: Corner) -> BandedArray:
+    """`ell12.restoration.images.filled` of bands: only means over 8 pixels along each axis are joined."""
+    y, known = flipped(y, corner), flipped(known, corner)
     layout, each = y.device, [ndim] * len(y.parts)
     found = layout.keeper.run(_coarse, [y.parts, known.parts, each])[1]
     mean, some = (np.concatenate(parts, axis=layout.axis) for parts in zip(*found, strict=True))
@@ -263,7 +304,7 @@ def _filled(y: BandedArray, known: BandedArray, ndim: int) -> BandedArray:
     heights = np.cumsum([part[0].shape[layout.axis] for part in found])[:-1]
     columns = [np.split(whole, heights, axis=layout.axis), y.parts, known.parts, each]
     (parts,), _ = layout.keeper.run(_fine, columns, kept=1)
-    return BandedArray(layout, parts, y.shape, y.dtype)
+    return flipped(BandedArray(layout, parts, y.shape, y.dtype), corner)
 
 
 def _coarse(image: Array, known: Array, ndim: int) -> tuple[tuple[Array, Array]]:

@@ -34,16 +34,26 @@ def corner_of(image: Array, ndim: int, known: Array | None = None) -> Corner:
     xp = namespace(image)
     count = math.prod(image.shape) if known is None else max(1, count_true(known))
     mean = xp.sum(image if known is None else xp.where(known, image, 0 * image)) / count
-    axes = range(-ndim, 0)
-    profiles = {axis: np.zeros(image.shape[axis]) for axis in axes}
+    profiles = {axis: np.zeros(image.shape[axis]) for axis in range(-ndim, 0)}
     for part in _parts(image):
-        away = xp.abs(image[part, ...] - mean)
-        away = away if known is None else xp.where(known[part, ...], away, 0 * away)
-        for axis in axes:
-            others = tuple(k for k in range(-len(image.shape), 0) if k != axis)
-            here = part if axis == -len(image.shape) else slice(None)
-            profiles[axis][here] += as_numpy(xp.sum(away, axis=others))
-    return tuple(axis for axis in axes if _is_heavier_at_the_end(profiles[axis]))
+        inside = None if known is None else known[part, ...]
+        for axis, sums in distances(image[part, ...], mean, ndim, inside).items():
+            profiles[axis][part if axis == -len(image.shape) else slice(None)] += sums
+    return heavier_ends(profiles)
+
+
+def distances(image: Array, mean: float, ndim: int, known: Array | None = None) -> dict[int, np.ndarray]:
+    """How far an image lies from a number, summed up for each place along each axis."""
+    xp = namespace(image)
+    away = xp.abs(image - mean)
+    away = away if known is None else xp.where(known, away, 0 * away)
+    axes = range(-len(image.shape), 0)
+    return {k: as_numpy(xp.sum(away, axis=tuple(i for i in axes if i != k))) for k in axes[-ndim:]}
+
+
+def heavier_ends(profiles: dict[int, np.ndarray]) -> Corner:
+    """The axes along which the second half of a profile is heavier than the first."""
+    return tuple(axis for axis, profile in profiles.items() if _is_heavier_at_the_end(profile))
 
 
 def toggled(corner: Corner, flip: Corner) -> Corner:

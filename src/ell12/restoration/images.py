@@ -40,7 +40,9 @@ def as_image(image: Any, name: str = "image") -> Array:
         raise TypeError(f"{name} must not be a masked array: fill it, or give its mask to inpaint_tv")
     if hasattr(image, "__dask_graph__"):  # every pixel of an iterate is asked for: laziness would never end
         kind = type(image).__name__
-        raise TypeError(f"{name} is a Dask {kind}, which denoise_tv and inpaint_tv alone take: give image.compute()")
+        raise TypeError(
+            f"{name} is a Dask {kind}, which denoise_tv and inpaint_tv alone take: give image.compute()"
+        )
     with naming(name):  # such as rows of different lengths
         image = image if is_array(image) else np.asarray(image)
     refuse_gradient(image, name)

@@ -117,7 +117,7 @@ class TotalVariationL12:
     def sweep(self, x: Array, threads: int | None = None) -> Any:
         """The compiled sweep for images like x; None where only the plain functions will do."""
         if isinstance(x, BandedArray):
-            return BandSweep(x, self, threads)
+            return BandSweep(flipped(x, self.flip), self, threads)
         if math.prod(x.shape) < SWEPT_FROM or self.ndim > 3 or self.smoothing == 0:
             return None
         if not is_numpy(x):
