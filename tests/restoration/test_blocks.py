@@ -42,7 +42,8 @@ CASES = [
     ((93, 50), (1, 7), {"boundary": "periodic"}, np.float64),
     ((93, 50), ((5, 80, 8), (50,)), {"bounds": (0.3, 0.8)}, np.float64),
     ((40, 20, 3), (40, 20, 2), {"channel_axis": 2}, np.uint8),
-    ((40, 10, 9), (3, 10, 9), {}, np.float32),
+    ((40, 10, 9), (3, 10, 9), {"spacing": (2, 1, 1)}, np.float64),
+    ((93, 50), (50, 50), {"isotropic": True, "l2_weight": 0.0}, np.float64),
     ((7, 300), (7, 20), {}, np.float64),
 ]
 
@@ -159,6 +160,7 @@ def test_a_full_disk_is_told_in_words(tmp_path, monkeypatch):
     [
         ({"alpha": "held-out"}, "alpha='held-out' cannot be had with a Dask array"),
         ({"solver": GrowingADMM()}, "solver=GrowingADMM.* cannot be had"),
+        ({"isotropic": True}, "isotropic=True with l2_weight > 0 cannot be had"),
         ({"smoothing": 0}, "smoothing=0 cannot be had"),
         ({"measure": {"mean": np.mean}}, "measure cannot be had"),
         ({"channel_axis": 0}, "an image of 1 axes cannot be had"),

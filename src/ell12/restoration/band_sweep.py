@@ -9,6 +9,7 @@ import numpy as np
 
 from ell12.protocols import Array
 from ell12.restoration.bands import BandedArray
+from ell12.restoration.pixel_steps import ImageNorms
 from ell12.restoration.stencil import STEPS, Moving, Steps, Sums, Sweep
 
 Neighbourhood = tuple[Array | None, Array, Array | None]
@@ -25,6 +26,7 @@ class BandSweep:
     def __init__(self, x: BandedArray, penalty: Any, threads: int | None = None) -> None:
         self.layout, self.shape, self.dtype = x.device, x.shape, x.dtype
         self.penalty, self.threads, self.periodic = penalty, threads, penalty.boundary == "periodic"
+        self.norms = ImageNorms(penalty)
 
     def value(self, x: BandedArray) -> float:
         """The smoothed penalty at x."""
