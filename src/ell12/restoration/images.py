@@ -46,8 +46,8 @@ def as_image(image: Any, name: str = "image") -> Array:
     with naming(name):  # such as rows of different lengths
         image = image if is_array(image) else np.asarray(image)
     refuse_gradient(image, name)
-    check_filled(image, name)
     image = as_pixels(image, name)
+    check_filled(image, name)
     check_values(image, name)
     return image
 
