@@ -101,6 +101,22 @@ def test_every_command_takes_the_isotropic_penalty(tmp_path, monkeypatch):
         np.testing.assert_allclose(np.load(out), expected, atol=1e-12)
 
 
+def test_colours_are_one_problem_unless_they_are_not_to_be(tmp_path, monkeypatch):
+    picture, kernel, out = noisy(n_channels=3), np.full((3, 3), 1 / 9), tmp_path / "out.npy"
+    source, mask = save(tmp_path / "in.png", picture), np.random.default_rng(0).random((20, 26)) < 0.7
+    np.save(tmp_path / "kernel.npy", kernel)
+    np.save(tmp_path / "mask.npy", mask)
+    for command, function, more in (
+        ("denoise", denoise_tv, ()),
+        ("deblur", lambda y, a, **o: deblur_tv(y, kernel, a, **o), ("--kernel", tmp_path / "kernel.npy")),
+        ("inpaint", lambda y, a, **o: inpaint_tv(y, mask, a, **o), ("--mask", tmp_path / "mask.npy")),
+    ):
+        for colour, flags in ((True, ()), (False, ("--no-colour",))):
+            assert call(monkeypatch, command, source, out, "--alpha", "0.1", "--force", *more, *flags) == 0
+            expected = function(picture.values(), 0.1, channel_axis=-1, colour=colour)
+            np.testing.assert_allclose(np.load(out), expected, atol=1e-12)
+
+
 def test_the_strength_may_be_chosen_by_held_out_pixels(tmp_path, monkeypatch, capsys):
     picture = noisy()
     source = save(tmp_path / "in.png", picture)

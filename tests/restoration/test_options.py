@@ -23,6 +23,7 @@ OPTIONS = {
     "l2_weight": 0.25,
     "smoothing": 0.02,
     "noise": 0.03,
+    "colour": False,
     "spins": 2,
     "bounds": (0.0, 2.0),
     "isotropic": True,
@@ -61,7 +62,7 @@ def test_every_option_stands_in_the_signature(name):
         if parameter.kind is inspect.Parameter.KEYWORD_ONLY and option not in ("tol", "boundary"):
             assert shown[option].default == parameter.default
             assert shown[option].annotation == parameter.annotation
-    assert {*OPTIONS, "channel_axis", "boundary"} <= set(shown)
+    assert {*OPTIONS, "channel_axis", "batch_axis", "boundary"} <= set(shown)
 
 
 @pytest.mark.parametrize("boundary", ["neumann", "periodic"])

@@ -73,6 +73,9 @@ BoundaryOption = Annotated[
 Channels = Annotated[
     int | None, typer.Option(metavar="AXIS", help="The axis of the colours, for arrays; image files say it.")
 ]
+NoColour = Annotated[
+    bool, typer.Option("--no-colour", help="Restore red, green and blue one by one, not brightness and chroma.")
+]
 Axes = Annotated[
     str,
     typer.Option(
@@ -108,6 +111,7 @@ def denoise(
     boundary: BoundaryOption = Boundary.neumann,
     spins: Annotated[int, typer.Option(min=1, help="The number of flipped copies to average over.")] = 1,
     channels: Channels = None,
+    no_colour: NoColour = False,
     axes: Axes = "",
     max_iter: MaxIter = 1000,
     lossless: Lossless = False,
@@ -116,6 +120,7 @@ def denoise(
     """Remove noise from images."""
     options: dict[str, Any] = {"l2_weight": l2_weight, "smoothing": smoothing, "noise": noise}
     options |= {"isotropic": isotropic, "boundary": boundary.value, "spins": spins, "max_iter": max_iter}
+    options["colour"] = False if no_colour else None
     job = RestorationJob(denoise_tv, lambda *_: (), alpha, options)
     restore_files(sources, target, job, Reading(channels, axes, lossless, force))
 
@@ -134,6 +139,7 @@ def deblur(
     isotropic: Isotropic = False,
     boundary: BoundaryOption = Boundary.neumann,
     channels: Channels = None,
+    no_colour: NoColour = False,
     axes: Axes = "",
     max_iter: MaxIter = 1000,
     lossless: Lossless = False,
@@ -142,6 +148,7 @@ def deblur(
     """Remove a known blur from images."""
     options: dict[str, Any] = {"l2_weight": l2_weight, "smoothing": smoothing, "noise": noise}
     options |= {"isotropic": isotropic, "boundary": boundary.value, "max_iter": max_iter}
+    options["colour"] = False if no_colour else None
     kernels = read_kernels(kernel)
     job = RestorationJob(deblur_tv, partial(kernel_for, kernels), alpha, options, by_colour=len(kernels) > 1)
     restore_files(sources, target, job, Reading(channels, axes, lossless, force))
@@ -159,6 +166,7 @@ def inpaint(
     isotropic: Isotropic = False,
     boundary: BoundaryOption = Boundary.neumann,
     channels: Channels = None,
+    no_colour: NoColour = False,
     axes: Axes = "",
     max_iter: MaxIter = 1000,
     lossless: Lossless = False,
@@ -167,5 +175,6 @@ def inpaint(
     """Fill in missing pixels of images."""
     options: dict[str, Any] = {"l2_weight": l2_weight, "smoothing": smoothing, "noise": noise}
     options |= {"isotropic": isotropic, "boundary": boundary.value, "max_iter": max_iter}
+    options["colour"] = False if no_colour else None
     job = RestorationJob(inpaint_tv, partial(mask_for, read_mask(mask) != invert), alpha, options)
     restore_files(sources, target, job, Reading(channels, axes, lossless, force))

@@ -23,7 +23,7 @@ from ell12.restoration.band_files import Folder, Inbox, loaded, regions
 from ell12.restoration.bands import BandedArray, Layout, pixelwise
 from ell12.restoration.corners import Corner, distances, heavier_ends
 from ell12.restoration.images import as_pixels, check_filled, check_values, coarser, filled, finer
-from ell12.restoration.problems import ImageModel, ImageProblem, ImageRun
+from ell12.restoration.problems import ImageModel, ImageProblem, ImageRun, finished
 from ell12.restoration.smoothed_gradient import SmoothedGradient
 from ell12.restoration.strength import block_means
 
@@ -58,7 +58,7 @@ def restore_in_bands(image: Any, mask: Any, alpha: Any, model: ImageModel, optio
         source.keeper.close()
         raise
     runs = tuple(replace(run, x=restored) for run in found.runs)
-    return replace(problem, options=options)._finished(replace(found, image=restored, runs=runs))
+    return finished(replace(found, image=restored, runs=runs), options.return_result, stacklevel=4)
 
 
 def _check(source: _Source, alpha: Any, model: ImageModel, options: ImageRun) -> None:
@@ -74,6 +74,7 @@ def _check(source: _Source, alpha: Any, model: ImageModel, options: ImageRun) ->
             model.solver == "accelerated" or isinstance(model.solver, SmoothedGradient)
         ),
         f"an image of {source.ndim} axes": source.ndim not in (2, 3),
+        "colour=True": bool(model.colour),
         "complex numbers": source.image.dtype.kind == "c",
     }
     for what, given in refused.items():
@@ -170,7 +171,7 @@ class _Source:
         y, known = _cut_from(y, corner), None if known is None else _cut_from(known, corner)
         A = Identity(y.shape) if known is None else Masking(known)
         start = y if known is None else _filled(y, known, self.ndim, corner)
-        model, options = replace(model, channel_axis=None), replace(options, return_result=True)
+        model, options = replace(model, channel_axis=None, colour=False), replace(options, return_result=True)
         return BandedProblem(y, A, start, self.ndim, model, options)
 
     def returned(self, x: BandedArray) -> Any:

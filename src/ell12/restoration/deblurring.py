@@ -9,6 +9,7 @@ import numpy as np  # noqa: F401 -- for the examples
 
 from ell12.protocols import Array
 from ell12.restoration.arrangements import blur
+from ell12.restoration.batches import restore_each
 from ell12.restoration.images import as_image, channels_first
 from ell12.restoration.noise import estimate_noise
 from ell12.restoration.problems import (
@@ -33,6 +34,8 @@ def deblur_tv(
     smoothing: float | None = None,
     noise: float | None = None,
     channel_axis: int | None = None,
+    colour: bool | None = None,
+    batch_axis: int | None = None,
     boundary: str = "neumann",
     spins: int = 1,
     bounds: Bounds | None = None,
@@ -82,11 +85,14 @@ def deblur_tv(
     >>> bool(np.std(sharp - clean) < 0.1 * np.std(blurred - clean))
     True
     """
+    if batch_axis is not None:
+        return restore_each(deblur_tv, locals())
     model = ImageModel(
         l2_weight=l2_weight,
         smoothing=smoothing,
         noise=noise,
         channel_axis=channel_axis,
+        colour=colour,
         boundary=boundary,
         spins=spins,
         bounds=bounds,

@@ -9,6 +9,7 @@ import numpy as np  # noqa: F401 -- for the examples
 
 from ell12.operators.images import Identity
 from ell12.protocols import Array
+from ell12.restoration.batches import restore_each
 from ell12.restoration.blocks import is_larger_than_memory, restore_in_bands
 from ell12.restoration.images import as_image, channels_first
 from ell12.restoration.noise import estimate_noise
@@ -32,6 +33,8 @@ def denoise_tv(
     smoothing: float | None = None,
     noise: float | None = None,
     channel_axis: int | None = None,
+    colour: bool | None = None,
+    batch_axis: int | None = None,
     boundary: str = "neumann",
     spins: int = 1,
     bounds: Bounds | None = None,
@@ -72,7 +75,15 @@ def denoise_tv(
     noise : float, optional
         Standard deviation of the noise; estimated from the image by default. Only used where alpha is chosen.
     channel_axis : int, optional
-        The axis of channels, which are restored side by side; by default the image has none.
+        The axis of channels; by default the image has none.
+    colour : bool, optional
+        Whether three real channels are colours, restored as one problem: ``sum_c w_c TV((T x)_c)`` with T the
+        orthogonal axes R+G+B, R-B and R-2G+B, and w 1 for the first, brightness, 2 for the others. By default
+        they are where their edges agree, which is looked up; otherwise, and with False, channel by channel.
+    batch_axis : int, optional
+        The axis that counts images, each of which is restored by itself, as so many calls would: tensors of shape
+        (N, C, H, W) have ``batch_axis=0, channel_axis=1``. ``measure`` and ``stop`` see one image at a time; the
+        checkpoints are numbered. See `Restoration` for what it holds then.
     boundary : {"neumann", "periodic"}
         Past the end of an axis the difference is zero, or the image starts again.
     spins : int
@@ -130,11 +141,14 @@ def denoise_tv(
     >>> bool(np.std(denoise_tv(noisy) - clean) < 0.04)
     True
     """
+    if batch_axis is not None:
+        return restore_each(denoise_tv, locals())
     model = ImageModel(
         l2_weight=l2_weight,
         smoothing=smoothing,
         noise=noise,
         channel_axis=channel_axis,
+        colour=colour,
         boundary=boundary,
         spins=spins,
         bounds=bounds,

@@ -10,6 +10,7 @@ import numpy as np  # noqa: F401 -- for the examples
 from ell12.backend import refuse_masked
 from ell12.operators.images import Sampling, flipped
 from ell12.protocols import Array
+from ell12.restoration.batches import restore_each
 from ell12.restoration.blocks import is_larger_than_memory, restore_in_bands
 from ell12.restoration.corners import corner_of
 from ell12.restoration.images import as_image, channels_first, filled, mask_like, without_unknown
@@ -35,6 +36,8 @@ def inpaint_tv(
     smoothing: float | None = None,
     noise: float | None = None,
     channel_axis: int | None = None,
+    colour: bool | None = None,
+    batch_axis: int | None = None,
     boundary: str = "neumann",
     spins: int = 1,
     bounds: Bounds | None = None,
@@ -77,11 +80,14 @@ def inpaint_tv(
     >>> bool(np.abs(inpaint_tv(clean, mask, 1e-3) - clean).max() < 0.05)
     True
     """
+    if batch_axis is not None:
+        return restore_each(inpaint_tv, locals(), whole="mask")
     model = ImageModel(
         l2_weight=l2_weight,
         smoothing=smoothing,
         noise=noise,
         channel_axis=channel_axis,
+        colour=colour,
         boundary=boundary,
         spins=spins,
         bounds=bounds,

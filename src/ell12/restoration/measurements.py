@@ -14,6 +14,7 @@ from ell12.checks import check_flags
 from ell12.operators import adjoint, as_operator, input_shape, output_shape
 from ell12.protocols import Array
 from ell12.restoration.arrangements import first_image, fourier_samples, on_images
+from ell12.restoration.batches import restore_each
 from ell12.restoration.images import as_image, as_mask, channels_first, mask_like, without_unknown
 from ell12.restoration.problems import (
     MAX_ITER,
@@ -43,6 +44,8 @@ def reconstruct_mri(
     smoothing: float | None = None,
     noise: float | None = None,
     channel_axis: int | None = None,
+    colour: bool | None = None,
+    batch_axis: int | None = None,
     boundary: str = "periodic",
     spins: int = 1,
     bounds: Bounds | None = None,
@@ -93,6 +96,8 @@ def reconstruct_mri(
     >>> bool(np.abs(image - clean).max() < 0.02)
     True
     """
+    if batch_axis is not None:
+        return restore_each(reconstruct_mri, locals())
     if noise == 0 and alpha is None and smoothing is None and boundary == "periodic" and solver == "accelerated":
         solver = NOISE_FREE_SOLVER
     model = ImageModel(
@@ -100,6 +105,7 @@ def reconstruct_mri(
         smoothing=smoothing,
         noise=noise,
         channel_axis=channel_axis,
+        colour=colour,
         boundary=boundary,
         spins=spins,
         bounds=bounds,
@@ -128,6 +134,8 @@ def restore_tv(
     smoothing: float | None = None,
     noise: float | None = None,
     channel_axis: int | None = None,
+    colour: bool | None = None,
+    batch_axis: int | None = None,
     boundary: str = "neumann",
     spins: int = 1,
     bounds: Bounds | None = None,
@@ -176,11 +184,14 @@ def restore_tv(
     >>> bool(np.abs(image - clean).max() < 0.02)
     True
     """
+    if batch_axis is not None:
+        return restore_each(restore_tv, locals())
     model = ImageModel(
         l2_weight=l2_weight,
         smoothing=smoothing,
         noise=noise,
         channel_axis=channel_axis,
+        colour=colour,
         boundary=boundary,
         spins=spins,
         bounds=bounds,

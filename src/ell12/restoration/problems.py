@@ -21,6 +21,7 @@ from ell12.operators.images import Identity, flipped
 from ell12.protocols import Array, offers
 from ell12.restoration.alternating import AlternatingMinimization
 from ell12.restoration.arrangements import by_numpy
+from ell12.restoration.colour import ColourVariation, along_opponents, as_colours, as_opponents, is_coloured
 from ell12.restoration.corners import Corner, corner_of, spin_flips, toggled
 from ell12.restoration.images import channels_back
 from ell12.restoration.normal_equations import has_exact_solver
@@ -62,16 +63,17 @@ class Restoration:
     image : array
         The restored image.
     alpha : float
-        The strength used, chosen or given.
+        The strength used, chosen or given; of a batch a tuple of them, one for each image.
     noise : float or None
-        The noise level that alpha was chosen from; None where it was chosen otherwise.
+        The noise level that alpha was chosen from; None where it was chosen otherwise. Of a batch a tuple.
     runs : tuple of Result
-        One per spin; in their x the channels, if any, are along the first axis.
+        One per spin, of a batch those of the first image, then of the second, and so on; in their x the channels,
+        if any, are along the first axis.
     """
 
     image: Array
-    alpha: float
-    noise: float | None
+    alpha: Any
+    noise: Any
     runs: tuple[Result, ...]
 
     @property
@@ -88,6 +90,7 @@ class ImageModel:
     smoothing: float | None
     noise: float | None
     channel_axis: int | None
+    colour: bool | None
     boundary: str
     spins: int
     bounds: Bounds | None
@@ -99,6 +102,7 @@ class ImageModel:
         check_word(self.boundary, "boundary", "neumann", "periodic")
         check_axis(self.channel_axis, "channel_axis")
         check_flags(isotropic=self.isotropic)
+        check_flags(optional=True, colour=self.colour)
         if self.noise is not None and not (is_finite_number(self.noise) and self.noise >= 0):
             raise ValueError(f"noise must be a number >= 0 or None, got {self.noise!r}")
         word = isinstance(self.solver, str)
@@ -137,16 +141,22 @@ class ImageProblem:
     ndim: int
     model: ImageModel
     options: ImageRun
+    opponents: bool = False  # whether the unknown are colours along the axes of `ell12.restoration.colour`
 
     @cached_property
     def spread(self) -> float:
         """The range of the image's values, as far as it is known beforehand: the unit of the automatic choices."""
-        return value_range(flipped(self.start, self.corner), self.ndim)
+        return value_range(flipped(self._pixels, self.corner), self.ndim)
 
     @cached_property
     def corner(self) -> Corner:
         """Where differences begin: the image decides, so that a mirrored one gives the mirrored result."""
-        return corner_of(self.start, self.ndim)
+        return corner_of(self._pixels, self.ndim)
+
+    @property
+    def _pixels(self) -> Array:
+        """The start, its colours as such."""
+        return as_colours(self.start) if self.opponents else self.start
 
     def restore(
         self,
@@ -162,20 +172,31 @@ class ImageProblem:
         twin = None if is_numpy(self.start) or on_accelerator(self.start) else by_numpy(self.A)
         if twin is not None:  # other libraries take a hundred times as long on a processor
             return self._by_numpy(twin, alpha, estimate, rule)
+        coloured = is_coloured(flipped(self.start, self.corner), self.ndim, self.model.colour)
+        restored = (self._along_opponents() if coloured else self)._restored(alpha, estimate, rule)
+        return finished(restored, self.options.return_result, stacklevel=4)
+
+    def _restored(
+        self, alpha: Any, estimate: Callable[[], float] | None, rule: Callable[..., float]
+    ) -> Restoration:
         strength, noise = self._strength(alpha, estimate, rule)
         flips = spin_flips(self.model.spins, self.ndim)
         runs = [self._run(strength, flip, self._checkpoint(k, len(flips))) for k, flip in enumerate(flips)]
+        runs = [replace(run, x=self._channels(run.x)) for run in runs]
         image = runs[0].x if len(runs) == 1 else sum(run.x for run in runs) / len(runs)
-        restored = Restoration(channels_back(image, self.model.channel_axis), strength, noise, tuple(runs))
-        return self._finished(restored)
+        return Restoration(channels_back(image, self.model.channel_axis), strength, noise, tuple(runs))
 
-    def _finished(self, restored: Restoration) -> Any:
-        """What the caller asked for: all of it, or the image, with a warning where a run was cut short."""
-        if self.options.return_result:
-            return restored
-        if any(run.status is Status.MAX_ITER for run in restored.runs):
-            warnings.warn(f"{Status.MAX_ITER.value} Raise max_iter or tol.", RuntimeWarning, stacklevel=4)
-        return restored.image
+    def _along_opponents(self) -> ImageProblem:
+        """The problem whose unknown are the colours along opponent axes."""
+        y, A = along_opponents(self.y, self.A)
+        return replace(self, y=y, A=A, start=as_opponents(self.start), opponents=True)
+
+    def _channels(self, x: Array) -> Array:
+        """The channels of an unknown; of colours rounding may have left the bounds."""
+        if not self.opponents:
+            return x
+        colours = as_colours(x)
+        return colours if self.model.bounds is None else namespace(x).clip(colours, *self.model.bounds)
 
     def _by_numpy(
         self, A: Any, alpha: Any, estimate: Callable[[], float] | None, rule: Callable[..., float]
@@ -187,7 +208,8 @@ class ImageProblem:
         y, start = as_numpy(self.y), as_numpy(self.start)
         found = replace(self, y=y, A=A, start=start, options=options).restore(alpha, estimate, rule)
         runs = tuple(replace(run, x=back(run.x)) for run in found.runs)
-        return self._finished(replace(found, image=back(found.image), runs=runs))
+        found = replace(found, image=back(found.image), runs=runs)
+        return finished(found, self.options.return_result, stacklevel=5)
 
     def _strength(
         self, alpha: Any, estimate: Callable[[], float] | None, rule: Callable[[float, float], float]
@@ -237,7 +259,8 @@ class ImageProblem:
         model, options = self.model, self.options
         corner = toggled(self.corner, flip)
         shape = (self.ndim, model.boundary, model.bounds, corner, model.isotropic, model.spacing)
-        penalty = TotalVariationL12(alpha, model.l2_weight, self._smoothing(alpha), *shape)
+        variation = ColourVariation if self.opponents else TotalVariationL12
+        penalty = variation(alpha, model.l2_weight, self._smoothing(alpha), *shape)
         solver = chosen_solver(model.solver, self.A, penalty)
         loss = SquaredLoss(self.A, self.y)
         return minimize(
@@ -266,19 +289,33 @@ class ImageProblem:
         if self.options.checkpoint is None:
             return None
         path = Path(self.options.checkpoint)
-        return path if count == 1 else path.with_name(f"{path.stem}-{number}{path.suffix}")
+        return path if count == 1 else numbered(path, number)
 
     def _measures(self, loss: SquaredLoss, penalty: TotalVariationL12) -> dict[str, Callable[[Array], float]]:
         """The user's functions of the image, and both objectives where they are asked for."""
         axis, true = self.model.channel_axis, replace(penalty, smoothing=0.0)
         measures: dict[str, Callable[[Array], float]] = {
-            name: lambda x, f=f: f(channels_back(x, axis))  # type: ignore[misc]
+            name: lambda x, f=f: f(channels_back(self._channels(x), axis))  # type: ignore[misc]
             for name, f in (self.options.measure or {}).items()
         }
         if self.options.objectives:
             measures["smoothed"] = lambda x: loss.value(loss.point(x)) + penalty.value(x)
             measures["true"] = lambda x: loss.value(loss.point(x)) + true.value(x)
         return measures
+
+
+def finished(restored: Restoration, return_result: bool, stacklevel: int) -> Any:
+    """What the caller asked for: all of it, or the image, with a warning where a run was cut short."""
+    if return_result:
+        return restored
+    if any(run.status is Status.MAX_ITER for run in restored.runs):
+        warnings.warn(f"{Status.MAX_ITER.value} Raise max_iter or tol.", RuntimeWarning, stacklevel=stacklevel)
+    return restored.image
+
+
+def numbered(path: Path, number: int) -> Path:
+    """The file of one of several: ``name-0.npz`` for ``name.npz``."""
+    return path.with_name(f"{path.stem}-{number}{path.suffix}")
 
 
 def chosen_solver(solver: Any, A: Any, penalty: Any) -> Any:

@@ -11,10 +11,8 @@ from ell12.backend import norm
 from ell12.checks import check_counts, check_flags, check_positive, set_numbers
 from ell12.operators import adjoint_product, product
 from ell12.operators.conjugate_gradients import conjugate_gradients
-from ell12.operators.images import flipped
 from ell12.protocols import Array, Iterate, Needs, Point
 from ell12.restoration.normal_equations import exact_solver, has_exact_solver, normal_product
-from ell12.restoration.strength import value_range
 from ell12.restoration.variation import ImageLoss, VariationPenalty, check_smoothing, is_plain_square
 
 
@@ -64,7 +62,7 @@ class TotalVariationDCA:
     def iterates(self, loss: Any, penalty: VariationPenalty, start: Point) -> Iterator[Iterate | None]:
         """Yield one iterate per convex problem solved, and None after each step within one."""
         check_smoothing(penalty, smooths=False)
-        automatic = 10 * (penalty.alpha or 0.1) / _range(start.x, penalty)
+        automatic = 10 * (penalty.alpha or 0.1) / penalty.spread(start.x)
         rho = automatic if self.penalty_weight == "auto" else float(self.penalty_weight)
         split = _Splitting(loss, penalty, start.x, self.cg_tol, self.cg_max_iter)
         relief = (0.0 if self.convex_start else 1.0) * penalty.relief(split.W)
@@ -127,7 +125,7 @@ class GrowingADMM:
         """Yield one iterate a step."""
         check_smoothing(penalty, smooths=False)
         split = _Splitting(loss, penalty, start.x, self.cg_tol, self.cg_max_iter)
-        rho = (penalty.alpha or 1.0) / (self.first_threshold or _range(start.x, penalty))
+        rho = (penalty.alpha or 1.0) / (self.first_threshold or penalty.spread(start.x))
         if rho == 0:
             raise ValueError(f"first_threshold must be smaller beside alpha {penalty.alpha:g}")
         while True:
@@ -177,11 +175,6 @@ class _Splitting:
     def scale_multipliers(self, factor: float) -> None:
         """Keep the multipliers what they are when the weight is divided by the factor."""
         self.u, self.held = factor * self.u, factor * self.held
-
-
-def _range(x: Array, penalty: VariationPenalty) -> float:
-    """The range of the values, of a mirrored image the same."""
-    return value_range(flipped(x, penalty.flip), penalty.ndim)
 
 
 def _solver(

@@ -22,6 +22,7 @@ from ell12.restoration.pixel_steps import cost, shrunk, units
 from ell12.restoration.smoothed_gradient import SmoothedGradient
 from ell12.restoration.splitting import GrowingADMM
 from ell12.restoration.stencil import Sweep, envelope_and_gradient
+from ell12.restoration.strength import value_range
 from ell12.restoration.variation import Bounds
 
 # Images of at least this many pixels are restored by the compiled sweep. Loading it takes 0.4 s, once; the plain
@@ -179,6 +180,10 @@ class TotalVariationL12:
         """A bound on the Lipschitz constant of the smoothed penalty's gradient."""
         spacing = self.relative_spacing
         return 4 * (self.ndim if spacing is None else sum(s**-2 for s in spacing)) * self.mu
+
+    def spread(self, x: Array) -> float:
+        """The range of the values of x, nearly without noise."""
+        return value_range(flipped(x, self.flip), self.ndim)
 
     def differences(self, x: Array) -> FiniteDifference:
         """The operator D for images like x."""

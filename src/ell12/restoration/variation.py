@@ -55,6 +55,10 @@ class VariationPenalty(Penalty, Protocol):
         """How large a gradient is; `ell12.stationarity` is this over alpha."""
         ...
 
+    def spread(self, x: Array) -> float:
+        """The range of the values of x."""
+        ...
+
     def differences(self, x: Array) -> FiniteDifference:
         """The operator D for images like x."""
         ...

@@ -1,0 +1,237 @@
+"""Colours as one problem: total variation along opponent axes, brightness apart from two axes of chroma.
+
+``1/2 ||A x - y||^2 + alpha sum_c w_c TV((T x)_c)`` with the orthogonal T below. The unknown of a run is
+``z = T x``, so that each axis is an image with a strength of its own and the engines for images do the rest. Where
+A acts on every channel alike it commutes with T, and the data are turned once; otherwise A is applied to the
+colours of z.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from ell12.backend import as_numpy, is_complex, is_numpy, max_abs, namespace
+from ell12.operators import ArrayOperator, adjoint_product, dtype_of, input_shape, output_shape, product
+from ell12.operators.images import Identity, Sampling
+from ell12.protocols import Array
+from ell12.restoration.arrangements import RealInput, Stacked
+from ell12.restoration.stencil import Buffers, Moving, Steps, Sums, usable_threads
+from ell12.restoration.total_variation import TotalVariationL12
+
+# Red plus green plus blue, red less blue, and red less twice green plus blue, each of length one.
+AXES = tuple(
+    tuple(entry / math.sqrt(sum(n * n for n in row)) for entry in row)
+    for row in ((1.0, 1.0, 1.0), (1.0, 0.0, -1.0), (1.0, -2.0, 1.0))
+)
+# Chroma is penalised this many times as strongly as brightness.
+CHROMA = 2.0
+WEIGHTS = (1.0, CHROMA, CHROMA)
+# Channels are taken for colours where the correlation of their edges exceeds this.
+AGREED = 0.5
+EDGES = 0.1  # The largest of the differences that count as edges, as a fraction: there noise matters least.
+SMALLEST = 16  # Axes at least this long are halved.
+
+
+def as_opponents(x: Array) -> Array:
+    """The channels along the first axis of x, red, green and blue, along the opponent axes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> as_opponents(np.array([[2.0], [2.0], [2.0]])).round(12).tolist()
+    [[3.464101615138], [0.0], [0.0]]
+    """
+    return _combined(x, AXES)
+
+
+def as_colours(z: Array) -> Array:
+    """The inverse of `as_opponents`."""
+    return _combined(z, tuple(zip(*AXES, strict=True)))
+
+
+def _combined(x: Array, rows: tuple[tuple[float, ...], ...]) -> Array:
+    """Sums of the three images with the weights of each row: no matrix product, which a GPU may round coarsely."""
+    parts = [x[k, ...] for k in range(3)]
+    return namespace(x).stack([a * parts[0] + b * parts[1] + c * parts[2] for a, b, c in rows])
+
+
+@dataclass(frozen=True)
+class ColourVariation(TotalVariationL12):
+    """The total variation of three images along the opponent axes, chroma counting more; bounds hold the colours.
+
+    Chroma's strength and its smoothing are both ``CHROMA`` times those of brightness. So mu, their quotient, is
+    the same for all, and with it every bound on the curvature and every linear system.
+    """
+
+    @property
+    def parts(self) -> list[TotalVariationL12]:
+        """The penalty of each axis by itself."""
+        shared = {field.name: getattr(self, field.name) for field in fields(TotalVariationL12)} | {"bounds": None}
+        own = [{"alpha": w * self.alpha, "smoothing": w * self.smoothing} for w in WEIGHTS]
+        return [TotalVariationL12(**(shared | numbers)) for numbers in own]
+
+    def true_value(self, x: Array) -> float:
+        """The penalty at x without smoothing."""
+        return sum(part.true_value(x[k, ...]) for k, part in enumerate(self.parts))
+
+    def value_and_gradient(self, x: Array) -> tuple[float, Array]:
+        """The smoothed penalty and its gradient."""
+        found = [part.value_and_gradient(x[k, ...]) for k, part in enumerate(self.parts)]
+        return sum(value for value, _ in found), namespace(x).stack([gradient for _, gradient in found])
+
+    def slope(self, x: Array, target: Array) -> Array:
+        """The gradient at x; without smoothing a subgradient near the target."""
+        slopes = [part.slope(x[k, ...], target[k, ...]) for k, part in enumerate(self.parts)]
+        return namespace(x).stack(slopes)
+
+    def shrink(self, differences: Array, rho: float, l2_weight: float) -> Array:
+        """The proximal step of the penalty over rho on differences."""
+        shrunk = [part.shrink(differences[k, ...], rho, l2_weight) for k, part in enumerate(self.parts)]
+        return namespace(differences).stack(shrunk)
+
+    def relief(self, differences: Array) -> Array:
+        """The gradient of the subtracted norm."""
+        return namespace(differences).stack(
+            [part.relief(differences[k, ...]) for k, part in enumerate(self.parts)]
+        )
+
+    def sweep(self, x: Array, threads: int | None = None) -> Any:
+        """The compiled sweeps of the axes; None where there is none, or where bounds join the axes."""
+        if self.bounds is not None:
+            return None
+        threads = threads or usable_threads(math.prod(x.shape))
+        sweeps = [part.sweep(x[k, ...], threads) for k, part in enumerate(self.parts)]
+        return None if None in sweeps else SweepsByImage(sweeps, x)
+
+    def spread(self, x: Array) -> float:
+        """The range of the colours."""
+        return super().spread(as_colours(x))
+
+    def project(self, x: Array) -> Array:
+        """The nearest image whose colours lie within the bounds."""
+        if self.bounds is None:
+            return x
+        colours = as_colours(x)
+        return x + as_opponents(super().project(colours) - colours)
+
+    def allows(self, x: Array) -> bool:
+        """Whether the colours lie within the bounds, up to rounding."""
+        if self.bounds is None:
+            return True
+        colours = as_colours(x)
+        rounding = 16 * float(namespace(x).finfo(x.dtype).eps) * max_abs(x)
+        return max_abs(colours - super().project(colours)) <= rounding
+
+
+class SweepsByImage:
+    """One sweep for each image along the first axis, as if they were one."""
+
+    def __init__(self, sweeps: list[Any], x: Array) -> None:
+        self.sweeps, self.norms = sweeps, sweeps[0].norms  # which tell what is subtracted: for all the same
+        xp = namespace(x)
+        self.new_image = Buffers(tuple(x.shape), x.dtype).take if is_numpy(x) else lambda: xp.empty_like(x)
+
+    def value(self, x: Array) -> float:
+        """The smoothed penalty at x."""
+        return sum(sweep.value(x[k, ...]) for k, sweep in enumerate(self.sweeps))
+
+    def advance(
+        self, old: Moving, y: Array, weight: Array | None, steps: Steps, point: Array, new: Moving
+    ) -> Sums:
+        """As `ell12.restoration.stencil.Sweep.advance`."""
+        sums = []
+        for k, sweep in enumerate(self.sweeps):
+            into = (new[0][k, ...], new[1][k, ...])
+            start = into if old is new else (old[0][k, ...], old[1][k, ...])
+            counts = None if weight is None else weight[k, ...]
+            sums.append(sweep.advance(start, y[k, ...], counts, steps, point[k, ...], into))
+        return Sums(*(sum(numbers) for numbers in zip(*sums, strict=True)))
+
+
+@dataclass(frozen=True, eq=False)
+class OfColours(ArrayOperator):
+    """An operator on colours, applied to an image along the opponent axes."""
+
+    A: Any
+
+    def __post_init__(self) -> None:
+        self._set(input_shape=input_shape(self.A), output_shape=output_shape(self.A), dtype=dtype_of(self.A))
+        self._set(norm_squared=getattr(self.A, "norm_squared", None))
+
+    def _apply(self, x: Array) -> Array:
+        return product(self.A, as_colours(x))
+
+    def _apply_adjoint(self, y: Array) -> Array:
+        return as_opponents(adjoint_product(self.A, y))
+
+
+def along_opponents(y: Array, A: Any) -> tuple[Array, Any]:
+    """Data and operator for an unknown along the opponent axes: both turned, or A taken of its colours."""
+    if not acts_alike(A):
+        return y, OfColours(A)
+    xp = namespace(y)
+    return xp.reshape(as_opponents(xp.reshape(y, (3, -1))), tuple(y.shape)), A
+
+
+def acts_alike(A: Any) -> bool:
+    """Whether the operator does the same to each of the images along the first axis."""
+    A = A.A if isinstance(A, RealInput) else A
+    if type(A) is not Sampling:
+        return isinstance(A, Identity | Stacked)
+    xp = namespace(A.mask)
+    return bool(xp.all(A.mask == A.mask[:1, ...]))
+
+
+def is_coloured(x: Array, ndim: int, colour: bool | None) -> bool:
+    """Whether channels along the first axis are restored as colours: as the user says, or as they look."""
+    possible = len(x.shape) == ndim + 1 and x.shape[0] == 3 and not is_complex(x)
+    if colour and not possible:
+        raise ValueError("colour=True needs three real channels along channel_axis")
+    return possible and (look_like_colours(x, ndim) if colour is None else colour)
+
+
+def look_like_colours(x: Array, ndim: int) -> bool:
+    """Whether edges of the channels along the first axis lie at the same places and go the same way.
+
+    The image is halved again and again, by means of neighbours, which leaves the noise behind. The larger of
+    their `agreement` at all these scales counts: noise and parallax lower it, nothing raises it.
+    """
+    scales = []
+    while any(n >= SMALLEST for n in x.shape[1:]):
+        x = halved(x)
+        scales.append(x)
+    return any(agreement(as_numpy(part), ndim) > AGREED for part in scales[1:] or scales or [x])
+
+
+def agreement(x: np.ndarray, ndim: int) -> float:
+    """The correlation of three images' differences where these are largest: 1 for equal images.
+
+    It is the sum of the products of two images' differences, ``sum_(j<k) <d_j, d_k>``, over ``sum_k ||d_k||^2``.
+
+    Examples
+    --------
+    >>> ramp = np.arange(9.0)
+    >>> agreement(np.stack([ramp, ramp + 1, ramp]), 1), agreement(np.stack([ramp, 0 * ramp, 0 * ramp]), 1)
+    (1.0, 0.0)
+    """
+    steps = np.concatenate([np.diff(x, axis=axis).reshape(3, -1) for axis in range(-ndim, 0)], axis=1)
+    sizes = np.sum(steps * steps, axis=0)
+    if not sizes.any():
+        return 0.0
+    largest = steps[:, sizes >= np.quantile(sizes, 1 - EDGES)]
+    products = largest @ largest.T
+    return float((products.sum() / np.trace(products) - 1) / 2)
+
+
+def halved(x: Array) -> Array:
+    """Means of two neighbours along every axis but the first that is long; of an odd number the last is left."""
+    for axis in range(1, len(x.shape)):
+        n = x.shape[axis]
+        if n >= SMALLEST:
+            before = (slice(None),) * axis
+            x = (x[(*before, slice(0, n - 1, 2), ...)] + x[(*before, slice(1, n, 2), ...)]) / 2
+    return x
