@@ -51,14 +51,15 @@ Alpha = Annotated[
     typer.Option(
         callback=_strength,
         metavar="NUMBER|held-out",
-        help="Strength, for values in [0, 1], or 'held-out' to choose it by pixels held out. Without it the noise "
-        "level decides. What was chosen is said.",
+        help="Strength, for values in [0, 1] (to which 8 and 16 bits are scaled; other numbers are taken as they "
+        "are), or 'held-out' to choose it by pixels held out. Without it the noise level decides. What was chosen "
+        "is said.",
     ),
 ]
 L2Weight = Annotated[float, typer.Option(min=0.0, max=1.0, help="0 is convex total variation, 1 the paper's.")]
 Noise = Annotated[
     float | None,
-    typer.Option(min=0.0, help="The noise's standard deviation, for values in [0, 1], if it is known."),
+    typer.Option(min=0.0, help="The noise's standard deviation, if it is known, for values as --alpha has them."),
 ]
 Smoothing = Annotated[
     float | None,
