@@ -169,6 +169,37 @@ def test_a_profile_of_inks_does_not_stay_on_red_green_and_blue(tmp_path):
     assert read_image(tmp_path / "a.jpg").profile is None
 
 
+@pytest.mark.parametrize("orientation", [1, 6])
+def test_names_with_any_letters_stay(tmp_path, orientation):
+    names = {0x013B: "J\u00fcrgen", 0x010E: "Caf\u00e9", 0x0131: "Entr\u00e9e 2", 0x8298: "\u00a9 somebody"}
+    exif = Image.Exif()
+    for tag, name in names.items():
+        exif[tag] = name.encode()
+    exif[0x0112], exif[0x8769] = orientation, {0xA434: "Obj..ctif"}
+    notes = exif.tobytes().replace(b"Obj..ctif", "Obj\u00e9ctif".encode())
+    (tmp_path / "a.png").write_bytes(encode_png(colours(), None, notes))
+    for source, target in ("ab", "bc"):
+        picture = read_image(next(tmp_path.glob(f"{source}.*")))
+        write_image(tmp_path / f"{target}{'.tif' if target == 'b' else '.jpg'}", picture, picture.values())
+    with tifffile.TiffFile(tmp_path / "b.tif") as file:
+        assert {tag: file.pages[0].tags[tag].value for tag in names} == names
+        assert file.pages[0].tags["ExifTag"].value["LensModel"] == "Obj\u00e9ctif"
+    with Image.open(tmp_path / "c.jpg") as image:
+        found = image.getexif()
+        assert {tag: found[tag].encode("latin-1").decode() for tag in names} == names
+
+
+def test_notes_that_cannot_be_written_again_do_not_leave_the_picture_on_its_side(tmp_path, monkeypatch):
+    saved(tmp_path / "a.jpg", "JPEG", camera_notes(6))
+
+    def fail(self, offset=8):
+        raise TypeError("a tag of an unknown kind")
+
+    monkeypatch.setattr(Image.Exif, "tobytes", fail)
+    with pytest.warns(UserWarning, match="its EXIF data cannot be read and are left out"):
+        assert read_image(tmp_path / "a.jpg").pixels.shape == (32, 24, 3)
+
+
 def test_damaged_notes_are_left_out_with_a_word(tmp_path, monkeypatch, capsys):
     content = io.BytesIO()
     Image.fromarray(colours()).save(content, "JPEG", exif=b"Exif\x00\x00MM\x00*\x00\x00\x00\x08\xff\xffshort")

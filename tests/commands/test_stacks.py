@@ -215,6 +215,25 @@ def test_one_packed_page_keeps_its_description(tmp_path):
     assert 'PhysicalSizeX="0.25"' in described(tmp_path / "b.tif")[2]
 
 
+def test_colours_and_tables_of_imagej_stay(tmp_path):
+    colours = np.random.default_rng(0).integers(0, 255, (2, 12, 14, 3), dtype=np.uint8)
+    tifffile.imwrite(tmp_path / "a.tif", colours, imagej=True, metadata={"axes": "ZYXS"}, photometric="rgb")
+    picture = read_image(tmp_path / "a.tif")
+    assert (picture.axes, picture.separate) == ("ZYXS", ())
+    write_image(tmp_path / "b.tif", picture, picture.values())
+    axes, found, _, _ = described(tmp_path / "b.tif")
+    assert axes == "ZYXS"
+    np.testing.assert_array_equal(found, colours)
+    table = np.arange(768, dtype=np.uint8).reshape(3, 256)
+    told = {"axes": "CYX", "LUTs": [table, table[::-1]], "Ranges": (0.0, 100.0, 5.0, 250.0), "mode": "composite"}
+    tifffile.imwrite(tmp_path / "c.tif", stack((2, 16, 18), np.uint8), imagej=True, metadata=told)
+    picture = read_image(tmp_path / "c.tif")
+    write_image(tmp_path / "d.tif", picture, picture.values())
+    imagej = described(tmp_path / "d.tif")[3]
+    np.testing.assert_array_equal(imagej["LUTs"], told["LUTs"])
+    assert imagej["Ranges"] == told["Ranges"]
+
+
 def test_pages_are_separate_images_unless_the_axes_are_given(tmp_path, monkeypatch, capsys):
     pixels = stack((3, 16, 18))
     tifffile.imwrite(tmp_path / "in.tif", pixels, metadata=None, photometric="minisblack")
@@ -248,11 +267,12 @@ def test_an_array_with_axes(tmp_path, monkeypatch):
     np.testing.assert_array_equal(np.load(tmp_path / "out.npy"), expected)
 
 
-def test_a_volume_may_become_an_ome_tiff(tmp_path):
-    volume = stack((4, 16, 18), np.float32)
+@pytest.mark.parametrize(("shape", "letters"), [((4, 16, 18), "ZYX"), ((2, 3, 16, 18), "QZYX"), ((16, 18), "YX")])
+def test_an_array_may_become_an_ome_tiff(tmp_path, shape, letters):
+    volume = stack(shape, np.float32)
     write_image(tmp_path / "a.ome.tif", Picture(volume), volume)
     axes, found, description, _ = described(tmp_path / "a.ome.tif")
-    assert axes == "ZYX"
+    assert axes == letters
     assert "OME" in description
     np.testing.assert_array_equal(found, volume)
 

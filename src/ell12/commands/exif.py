@@ -6,7 +6,7 @@ import io
 import re
 import struct
 import warnings
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from numbers import Rational
 from typing import Any, BinaryIO
 
@@ -26,6 +26,15 @@ DESCRIPTIVE = frozenset(
 )
 
 
+class _Text(str):
+    """A text that Pillow has read byte by byte: it writes the same bytes, not "?" for all that is no ASCII."""
+
+    __slots__ = ()
+
+    def encode(self, *_: str) -> bytes:
+        return super().encode("latin-1")
+
+
 def upright(pixels: np.ndarray, orientation: int) -> np.ndarray:
     """Rows and columns, the first two axes, turned and mirrored as an orientation from 1 to 8 says.
 
@@ -40,31 +49,53 @@ def upright(pixels: np.ndarray, orientation: int) -> np.ndarray:
     return turned[::-1] if orientation in (3, 4, 7, 8) else turned
 
 
-def read_exif(image: Any, path: Any) -> tuple[int, bytes]:
+def read_exif(image: Any) -> tuple[int, bytes]:
     """The orientation of an image that Pillow opened, and its notes once it is upright.
 
     Notes that need no change are passed on byte by byte.
     """
+    orientation = 1
     try:
         exif = image.getexif()
         orientation = exif.get(ORIENTATION, 1)
-        if orientation not in range(2, 9):
-            notes = image.info.get("exif") or (exif.tobytes() if len(exif) else b"")
-            return 1, notes if notes.startswith(MARK) or not notes else MARK + notes  # WebP leaves out the mark
-        return orientation, _upright_notes(exif, orientation)
+        if orientation in range(2, 9):
+            return orientation, _upright_notes(exif, orientation)
+        notes = image.info.get("exif") or (exif.tobytes() if len(exif) else b"")
+        return 1, notes if notes.startswith(MARK) or not notes else MARK + notes  # WebP leaves out the mark
     except Exception:  # what a camera wrote may be damaged, the picture is not
-        warnings.warn(f"the EXIF data of {path} cannot be read and are left out", stacklevel=2)
-        return 1, b""
+        warnings.warn("its EXIF data cannot be read and are left out", stacklevel=2)
+        return orientation if orientation in range(2, 9) else 1, b""
 
 
 def _upright_notes(exif: Any, orientation: int) -> bytes:
     """The notes without the orientation. Pillow leaves out the small copy, which would lie on its side."""
-    camera = dict(exif.get_ifd(CAMERA))
+    del exif[ORIENTATION]
+    notes, lists = _copied(exif, exif), _lists(exif)
+    camera = lists.get(CAMERA, {})
     if orientation >= 5 and WIDTH in camera and HEIGHT in camera:
         camera[WIDTH], camera[HEIGHT] = camera[HEIGHT], camera[WIDTH]
-    if camera:
-        exif[CAMERA] = camera
-    del exif[ORIENTATION]
+    return _joined(notes, lists)
+
+
+def _copied(tags: Mapping[int, Any], wanted: Container[int]) -> dict[int, Any]:
+    """Some of the tags, with texts that Pillow writes as it has read them."""
+    values = {tag: tags[tag] for tag in tags if tag in wanted}
+    return {tag: _Text(value) if isinstance(value, str) else value for tag, value in values.items()}
+
+
+def _lists(exif: Any) -> dict[int, dict[int, Any]]:
+    """The lists of camera and place."""
+    found = {tag: exif.get_ifd(tag) for tag in (CAMERA, PLACE)}
+    return {tag: _copied(values, values) for tag, values in found.items() if values}
+
+
+def _joined(notes: Mapping[int, Any], lists: Mapping[int, Any]) -> bytes:
+    """Notes as they stand in a file; none where there are none."""
+    from PIL import Image
+
+    exif = Image.Exif()
+    for tag, value in (*notes.items(), *lists.items()):
+        exif[tag] = value
     return exif.tobytes() if len(exif) else b""
 
 
@@ -78,18 +109,13 @@ def exif_of_tiff(file: BinaryIO) -> bytes:
     """The notes in a TIFF file: its tags that describe the picture, and the lists of camera and place."""
     from PIL import Image
 
-    found, notes = Image.Exif(), Image.Exif()
+    found = Image.Exif()
     try:
         file.seek(0)
         found.load_from_fp(file)
-        for tag in found:
-            if tag in DESCRIPTIVE:
-                notes[tag] = found[tag]
-            elif tag in (CAMERA, PLACE):
-                notes[tag] = dict(found.get_ifd(tag))
-        return notes.tobytes() if len(notes) else b""
+        return _joined(_copied(found, DESCRIPTIVE), _lists(found))
     except Exception:  # as in `read_exif`
-        warnings.warn("the EXIF data cannot be read and are left out", stacklevel=2)
+        warnings.warn("its EXIF data cannot be read and are left out", stacklevel=2)
         return b""
 
 
@@ -101,14 +127,13 @@ def tags_of_exif(exif: bytes) -> tuple[dict[int, Any], dict[int, dict[int, Any]]
 
     notes = Image.Exif()
     notes.load(exif)
-    lists = {tag: dict(notes.get_ifd(tag)) for tag in (CAMERA, PLACE) if notes.get_ifd(tag)}
-    return {tag: notes[tag] for tag in notes if tag in DESCRIPTIVE}, lists
+    return _copied(notes, DESCRIPTIVE), _lists(notes)
 
 
 def tiff_tag(tag: int, value: Any) -> tuple[int, int, int, Any, bool]:
     """A tag as tifffile writes it: number, kind, count, value, and that it stands on the first page only."""
     if isinstance(value, str):
-        return tag, 2, 0, value, True
+        return tag, 2, 0, _Text(value).encode() + b"\0", True
     if isinstance(value, bytes):
         return tag, 1, len(value), value, True
     numbers = value if isinstance(value, tuple) else (value,)

@@ -37,7 +37,7 @@ def read_with_pillow(path: Path) -> Picture:
         raw = image.tile[0][3] if image.format == "PNG" and image.tile else ""  # until the pixels are loaded
         if image.format == "TIFF":
             image.load()  # after which newer versions of Pillow have turned it already
-        orientation, exif = read_exif(image, path)
+        orientation, exif = read_exif(image)
         if isinstance(raw, str) and raw.endswith(";16B"):
             pixels, key = _sixteen_bits(content, raw), image.info.get("transparency")
         else:
@@ -60,11 +60,10 @@ def _notes(image: Any, orientation: int, exif: bytes, content: bytes) -> Notes:
     """What the file says besides its pixels; pixels per inch change places where the picture is turned."""
     xmp = upright_xmp(image.info.get("xmp") or image.info.get("XML:com.adobe.xmp"), orientation)
     dpi = image.info.get("dpi")
-    if dpi is not None:
-        across, down = map(float, dpi)
-        dpi = (down, across) if orientation >= 5 else (across, down)
+    across, down = map(float, dpi) if dpi else (0.0, 0.0)
+    dpi = (down, across) if orientation >= 5 else (across, down)
     lossless = image.format not in ("JPEG", "MPO") and not (image.format == "WEBP" and _has_loss(content))
-    return Notes(exif, xmp, dpi, lossless)
+    return Notes(exif, xmp, dpi if across > 0 and down > 0 else None, lossless)
 
 
 def _has_loss(content: bytes) -> bool:

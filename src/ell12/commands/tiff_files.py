@@ -131,12 +131,11 @@ def _notes(file: Any, series: Any) -> tuple[Notes, dict[str, float]]:
         described = {key: value for key, value in file.imagej_metadata.items() if key != "order"}
         return Notes(imagej=described), _imagej_spacing(page, described)
     orientation, unit = _tag(page, 274, 1), {INCH: 1.0, CENTIMETRE: 2.54}.get(int(_tag(page, 296, INCH)))
-    dpi = None
-    if unit is not None and 282 in page.tags and 283 in page.tags:
-        across, down = (unit * _ratio(page.tags[code].value) for code in (282, 283))
-        dpi = (down, across) if orientation >= 5 else (across, down)
+    across, down = ((unit or 0.0) * _ratio(_tag(page, code, (0, 1))) for code in (282, 283))
+    dpi = (down, across) if orientation >= 5 else (across, down)
     exif = b"" if file.is_bigtiff or file.is_shaped else exif_of_tiff(file.filehandle)
-    return Notes(exif, upright_xmp(_tag(page, XMP, b""), orientation), dpi), {}
+    xmp = upright_xmp(_tag(page, XMP, b""), orientation)
+    return Notes(exif, xmp, dpi if across > 0 and down > 0 else None), {}
 
 
 def _tag(page: Any, code: int, otherwise: Any) -> Any:
@@ -207,7 +206,9 @@ def _photograph(pixels: np.ndarray, picture: Picture, options: dict[str, Any]) -
     """Pages with the notes of cameras and of editing programs."""
     notes = picture.notes
     tags, lists = tags_of_exif(notes.exif)
-    options["description"], options["software"] = tags.pop(DESCRIPTION, None), tags.pop(SOFTWARE, False)
+    description, software = tags.pop(DESCRIPTION, None), tags.pop(SOFTWARE, None)
+    options["description"] = description.encode() if isinstance(description, str) else description
+    options["software"] = software.encode() if isinstance(software, str) else False
     options["extratags"] = [tiff_tag(tag, value) for tag, value in tags.items()]
     options["extratags"] += place_holders(lists)
     if notes.xmp:
