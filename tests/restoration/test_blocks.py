@@ -61,6 +61,23 @@ def test_blocks_are_denoised_as_the_whole_is(shape, chunks, options, dtype):
     np.testing.assert_allclose(found.runs[0].history["objective"], whole.runs[0].history["objective"], rtol=1e-5)
 
 
+@pytest.mark.parametrize("corner", [1, -1])
+def test_colours_in_blocks_are_restored_as_the_whole_is(corner):
+    grey = image((93, 50))[::corner, ::corner]
+    noise = 0.05 * np.random.default_rng(1).standard_normal((3, 93, 50))
+    y = np.array([1, 0.9, 0.7])[:, None, None] * grey + noise
+    options = {"alpha": 0.03, "tol": 0.1, "channel_axis": 0}
+    whole = denoise_tv(y, **options)
+    assert np.abs(whole - denoise_tv(y, colour=False, **options)).max() > 0.01
+    np.testing.assert_allclose(denoise_tv(chunked(y, 3, 20, 30), **options).compute(), whole, atol=1e-6)
+    mask = np.random.default_rng(1).random((93, 50)) < 0.7
+    whole = inpaint_tv(y, mask, **options)
+    np.testing.assert_allclose(inpaint_tv(chunked(y, 3, 20, 30), mask, **options).compute(), whole, atol=1e-6)
+    for more, words in (({"bounds": (0, 1)}, "bounds"), ({"mask": mask != (noise > 0)}, "a mask that differs")):
+        with pytest.raises(ValueError, match=f"{words}.* cannot be had for colours in blocks: give colour=False"):
+            inpaint_tv(chunked(y, 3, 20, 30), **{"mask": mask} | more, **options)
+
+
 @pytest.mark.parametrize("of_a_channel", [False, True])
 def test_blocks_are_inpainted_as_the_whole_is(of_a_channel):
     y, rng = image((3, 61, 40)), np.random.default_rng(1)

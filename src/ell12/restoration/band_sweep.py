@@ -10,7 +10,7 @@ import numpy as np
 from ell12.protocols import Array
 from ell12.restoration.bands import BandedArray
 from ell12.restoration.pixel_steps import ImageNorms
-from ell12.restoration.stencil import STEPS, Moving, Steps, Sums, Sweep
+from ell12.restoration.stencil import STEPS, Moving, Steps, Sums
 
 Neighbourhood = tuple[Array | None, Array, Array | None]
 
@@ -72,7 +72,7 @@ class _Band:
         shape, rows = list(own.shape), own.shape[self.axis]
         shape[self.axis] += before + after
         self.own = (..., slice(before, before + rows), *(slice(None),) * (penalty.ndim - 1))
-        self.sweep = Sweep(tuple(shape), own.dtype, penalty, threads, (before, after))
+        self.sweep = penalty.compiled_sweep(tuple(shape), own.dtype, threads, (before, after))
 
     def joined(self, neighbourhood: Neighbourhood) -> Array:
         """A band and the rows around it in one piece of memory, which may be overwritten."""

@@ -21,6 +21,7 @@ from ell12.operators.images import Identity, Masking, flipped
 from ell12.protocols import Array
 from ell12.restoration.band_files import Folder, Inbox, loaded, regions
 from ell12.restoration.bands import BandedArray, Layout, pixelwise
+from ell12.restoration.colour import acts_alike
 from ell12.restoration.corners import Corner, distances, heavier_ends
 from ell12.restoration.images import as_pixels, check_filled, check_values, coarser, filled, finer
 from ell12.restoration.problems import ImageModel, ImageProblem, ImageRun, finished
@@ -74,7 +75,6 @@ def _check(source: _Source, alpha: Any, model: ImageModel, options: ImageRun) ->
             model.solver == "accelerated" or isinstance(model.solver, SmoothedGradient)
         ),
         f"an image of {source.ndim} axes": source.ndim not in (2, 3),
-        "colour=True": bool(model.colour),
         "complex numbers": source.image.dtype.kind == "c",
     }
     for what, given in refused.items():
@@ -93,7 +93,7 @@ class BandedProblem(ImageProblem):
         """The range of the image's values, from those of the bands."""
         keeper = self.start.device.keeper
         count = len(self.start.parts)
-        parts = flipped(_cut_from(self.start, self.corner), self.corner).parts
+        parts = self._pixels_from_the_corner.parts
         ends = np.array(keeper.run(_extremes, [parts, [self.ndim] * count])[1])
         low, high = ends[:, :2].min(axis=0), ends[:, 2:].max(axis=0)
         return float(max(high[0] - low[0], (high[1] - low[1]) / 4)) or 1.0
@@ -101,7 +101,18 @@ class BandedProblem(ImageProblem):
     @cached_property
     def corner(self) -> Corner:
         """Where differences begin, from what the bands add to it."""
-        return _corner(self.start, None, self.ndim)
+        return _corner(self._pixels, None, self.ndim)
+
+    @property
+    def _pixels_from_the_corner(self) -> BandedArray:
+        return flipped(_cut_from(self._pixels, self.corner), self.corner)
+
+    def _along_opponents(self) -> ImageProblem:
+        """The problem along opponent axes, which bands must be able to take pixel by pixel."""
+        if self.model.bounds is not None or not acts_alike(self.A):
+            what = "a mask that differs between channels" if self.model.bounds is None else "bounds"
+            raise ValueError(f"{what} cannot be had for colours in blocks: give colour=False, or a NumPy array")
+        return super()._along_opponents()
 
     @property
     def _is_slow_here(self) -> bool:
@@ -171,7 +182,7 @@ class _Source:
         y, known = _cut_from(y, corner), None if known is None else _cut_from(known, corner)
         A = Identity(y.shape) if known is None else Masking(known)
         start = y if known is None else _filled(y, known, self.ndim, corner)
-        model, options = replace(model, channel_axis=None, colour=False), replace(options, return_result=True)
+        model, options = replace(model, channel_axis=None), replace(options, return_result=True)
         return BandedProblem(y, A, start, self.ndim, model, options)
 
     def returned(self, x: BandedArray) -> Any:

@@ -10,15 +10,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ell12.backend import as_numpy, is_complex, is_numpy, max_abs, namespace
 from ell12.operators import ArrayOperator, adjoint_product, dtype_of, input_shape, output_shape, product
-from ell12.operators.images import Identity, Sampling
+from ell12.operators.images import Identity, Masking, Sampling
 from ell12.protocols import Array
 from ell12.restoration.arrangements import RealInput, Stacked
+from ell12.restoration.bands import BandedArray, reduced
 from ell12.restoration.stencil import Buffers, Moving, Steps, Sums, usable_threads
 from ell12.restoration.total_variation import TotalVariationL12
 
@@ -55,6 +57,8 @@ def as_colours(z: Array) -> Array:
 
 def _combined(x: Array, rows: tuple[tuple[float, ...], ...]) -> Array:
     """Sums of the three images with the weights of each row: no matrix product, which a GPU may round coarsely."""
+    if isinstance(x, BandedArray):
+        return x.by_rows(partial(_combined, rows=rows))
     parts = [x[k, ...] for k in range(3)]
     return namespace(x).stack([a * parts[0] + b * parts[1] + c * parts[2] for a, b, c in rows])
 
@@ -80,6 +84,8 @@ class ColourVariation(TotalVariationL12):
 
     def value_and_gradient(self, x: Array) -> tuple[float, Array]:
         """The smoothed penalty and its gradient."""
+        if isinstance(x, BandedArray):
+            return super().value_and_gradient(x)
         found = [part.value_and_gradient(x[k, ...]) for k, part in enumerate(self.parts)]
         return sum(value for value, _ in found), namespace(x).stack([gradient for _, gradient in found])
 
@@ -101,11 +107,18 @@ class ColourVariation(TotalVariationL12):
 
     def sweep(self, x: Array, threads: int | None = None) -> Any:
         """The compiled sweeps of the axes; None where there is none, or where bounds join the axes."""
+        if isinstance(x, BandedArray):
+            return super().sweep(x, threads)
         if self.bounds is not None:
             return None
         threads = threads or usable_threads(math.prod(x.shape))
         sweeps = [part.sweep(x[k, ...], threads) for k, part in enumerate(self.parts)]
         return None if None in sweeps else SweepsByImage(sweeps, x)
+
+    def compiled_sweep(self, shape: tuple[int, ...], dtype: Any, threads: int | None, *margin: Any) -> Any:
+        """One sweep for each axis."""
+        sweeps = [part.compiled_sweep(shape[1:], dtype, threads, *margin) for part in self.parts]
+        return SweepsByImage(sweeps, np.broadcast_to(np.zeros((), dtype), shape))
 
     def spread(self, x: Array) -> float:
         """The range of the colours."""
@@ -138,6 +151,11 @@ class SweepsByImage:
     def value(self, x: Array) -> float:
         """The smoothed penalty at x."""
         return sum(sweep.value(x[k, ...]) for k, sweep in enumerate(self.sweeps))
+
+    def gradient(self, x: Array) -> tuple[float, Array]:
+        """The smoothed penalty at x and its gradient."""
+        found = [sweep.gradient(x[k, ...]) for k, sweep in enumerate(self.sweeps)]
+        return sum(value for value, _ in found), namespace(x).stack([gradient for _, gradient in found])
 
     def advance(
         self, old: Moving, y: Array, weight: Array | None, steps: Steps, point: Array, new: Moving
@@ -173,17 +191,24 @@ def along_opponents(y: Array, A: Any) -> tuple[Array, Any]:
     """Data and operator for an unknown along the opponent axes: both turned, or A taken of its colours."""
     if not acts_alike(A):
         return y, OfColours(A)
+    if type(A) is not Sampling:
+        return as_opponents(y), A
     xp = namespace(y)
-    return xp.reshape(as_opponents(xp.reshape(y, (3, -1))), tuple(y.shape)), A
+    return xp.reshape(as_opponents(xp.reshape(y, (3, -1))), (-1,)), A
 
 
 def acts_alike(A: Any) -> bool:
     """Whether the operator does the same to each of the images along the first axis."""
     A = A.A if isinstance(A, RealInput) else A
-    if type(A) is not Sampling:
+    if not isinstance(A, Masking) and type(A) is not Sampling:
         return isinstance(A, Identity | Stacked)
-    xp = namespace(A.mask)
-    return bool(xp.all(A.mask == A.mask[:1, ...]))
+    if isinstance(A.mask, BandedArray):
+        return reduced(_are_equal, all, A.mask)
+    return _are_equal(A.mask)
+
+
+def _are_equal(images: Array) -> bool:
+    return bool(namespace(images).all(images == images[:1, ...]))
 
 
 def is_coloured(x: Array, ndim: int, colour: bool | None) -> bool:
@@ -200,11 +225,11 @@ def look_like_colours(x: Array, ndim: int) -> bool:
     The image is halved again and again, by means of neighbours, which leaves the noise behind. The larger of
     their `agreement` at all these scales counts: noise and parallax lower it, nothing raises it.
     """
-    scales = []
+    scales = [x]
     while any(n >= SMALLEST for n in x.shape[1:]):
-        x = halved(x)
+        x = halved(x) if len(scales) < 3 else halved(_in_memory(x))
         scales.append(x)
-    return any(agreement(as_numpy(part), ndim) > AGREED for part in scales[1:] or scales or [x])
+    return any(agreement(_in_memory(part), ndim) > AGREED for part in scales[2:] or scales[-1:])
 
 
 def agreement(x: np.ndarray, ndim: int) -> float:
@@ -229,9 +254,16 @@ def agreement(x: np.ndarray, ndim: int) -> float:
 
 def halved(x: Array) -> Array:
     """Means of two neighbours along every axis but the first that is long; of an odd number the last is left."""
-    for axis in range(1, len(x.shape)):
-        n = x.shape[axis]
-        if n >= SMALLEST:
-            before = (slice(None),) * axis
-            x = (x[(*before, slice(0, n - 1, 2), ...)] + x[(*before, slice(1, n, 2), ...)]) / 2
+    axes = tuple(axis for axis in range(1, len(x.shape)) if x.shape[axis] >= SMALLEST)
+    return x.in_pairs(axes, _halved_along) if isinstance(x, BandedArray) else _halved_along(x, axes)
+
+
+def _halved_along(x: Array, axes: tuple[int, ...]) -> Array:
+    for axis in axes:
+        before, n = (slice(None),) * axis, x.shape[axis]
+        x = (x[(*before, slice(0, n - 1, 2), ...)] + x[(*before, slice(1, n, 2), ...)]) / 2
     return x
+
+
+def _in_memory(x: Array) -> np.ndarray:
+    return x[(slice(None),) * x.ndim] if isinstance(x, BandedArray) else as_numpy(x)

@@ -146,7 +146,7 @@ class ImageProblem:
     @cached_property
     def spread(self) -> float:
         """The range of the image's values, as far as it is known beforehand: the unit of the automatic choices."""
-        return value_range(flipped(self._pixels, self.corner), self.ndim)
+        return value_range(self._pixels_from_the_corner, self.ndim)
 
     @cached_property
     def corner(self) -> Corner:
@@ -157,6 +157,10 @@ class ImageProblem:
     def _pixels(self) -> Array:
         """The start, its colours as such."""
         return as_colours(self.start) if self.opponents else self.start
+
+    @property
+    def _pixels_from_the_corner(self) -> Array:
+        return flipped(self._pixels, self.corner)
 
     def restore(
         self,
@@ -172,7 +176,7 @@ class ImageProblem:
         twin = None if is_numpy(self.start) or on_accelerator(self.start) else by_numpy(self.A)
         if twin is not None:  # other libraries take a hundred times as long on a processor
             return self._by_numpy(twin, alpha, estimate, rule)
-        coloured = is_coloured(flipped(self.start, self.corner), self.ndim, self.model.colour)
+        coloured = is_coloured(self._pixels_from_the_corner, self.ndim, self.model.colour)
         restored = (self._along_opponents() if coloured else self)._restored(alpha, estimate, rule)
         return finished(restored, self.options.return_result, stacklevel=4)
 

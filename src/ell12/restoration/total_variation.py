@@ -125,7 +125,11 @@ class TotalVariationL12:
             return sweep_on_gpu(x, self)
         if x.dtype.char not in "fd" or not can_compile():
             return None
-        return Sweep(tuple(x.shape), x.dtype, self, threads)
+        return self.compiled_sweep(tuple(x.shape), x.dtype, threads)
+
+    def compiled_sweep(self, shape: tuple[int, ...], dtype: Any, threads: int | None, *margin: Any) -> Any:
+        """The compiled sweep for NumPy images of a shape; see `ell12.restoration.stencil.Sweep` for margins."""
+        return Sweep(shape, dtype, self, threads, *margin)
 
     def prox(self, x: Array, step: float) -> Array:
         """The minimiser of ``1/2 ||. - x||^2 + step * value(.)``: a denoising problem, solved numerically."""
