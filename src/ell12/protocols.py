@@ -46,10 +46,9 @@ class Iterate:
 
     ``optimality`` is the solver's own cheap estimate of the largest violation of the first-order condition,
     in the units of the gradient. `minimize` divides it by the penalty's strength and trusts it only as a
-    reason to pay for the certificate. ``gradient`` is the loss's gradient at the point, from a solver that has it:
-    the certificate then costs no product. ``capped`` says that a bound on the rank binds: then ``optimality`` must
-    be exact, and measures the problem with that bound, for which there is no other certificate. ``exact`` says
-    that ``optimality`` is the largest violation itself, so that nothing is left to certify.
+    reason to pay for the certificate, unless it is ``exact``. ``gradient`` is the loss's gradient at the point,
+    from a solver that has it: the certificate then costs no product. ``capped`` says that a bound on the rank
+    binds, which ``optimality`` then counts. Points that are ``lent`` will be overwritten: only the latest counts.
     """
 
     point: Point
@@ -58,6 +57,7 @@ class Iterate:
     gradient: Array | None = None
     capped: bool = False
     exact: bool = False
+    lent: bool = False
 
 
 class DataUnavailable(RuntimeError):

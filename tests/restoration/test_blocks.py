@@ -147,7 +147,7 @@ def test_ctrl_c_ends_with_the_best_image_and_leaves_no_other_file(tmp_path, monk
     run, calls = Folder.run, itertools.count()
 
     def interrupted(self, function, columns, kept=0):
-        if kept == 3 and next(calls) == 2:
+        if kept == 2 and next(calls) == 2:
             raise KeyboardInterrupt
         return run(self, function, columns, kept)
 

@@ -253,7 +253,7 @@ class _Recorder:
             return iterate
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
         self._record(iterate, earlier + wall, self.last("cpu_seconds") + cpu)
-        if iterate.objective < self.best.objective:
+        if iterate.objective < self.best.objective or self.best.lent:
             self.best = iterate
         if self.follower is not None and self.follower.due:
             self.save()

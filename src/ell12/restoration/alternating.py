@@ -10,8 +10,9 @@ from ell12.checks import check_counts, check_flags, check_word, set_numbers
 from ell12.operators import adjoint_product, product
 from ell12.operators.conjugate_gradients import conjugate_gradients
 from ell12.protocols import Array, Iterate, Needs, Point
+from ell12.restoration.momentum import OptimizedMomentum
 from ell12.restoration.normal_equations import exact_solver, normal_product
-from ell12.restoration.smoothed_gradient import OptimizedMomentum, descend
+from ell12.restoration.smoothed_gradient import descend
 from ell12.restoration.variation import ImageLoss, VariationPenalty, check_smoothing
 
 

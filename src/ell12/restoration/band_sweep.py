@@ -38,19 +38,13 @@ class BandSweep:
         return sum(values), BandedArray(self.layout, parts, x.shape, x.dtype)
 
     def advance(
-        self,
-        old: Moving,
-        y: BandedArray,
-        weight: BandedArray | None,
-        steps: Steps,
-        point: BandedArray,
-        new: Moving,
-    ) -> Sums:
-        """Make ``new`` what ``old`` is after some steps, as `ell12.restoration.stencil.Sweep.advance` does."""
+        self, old: Moving, y: BandedArray, weight: BandedArray | None, steps: Steps, new: Moving
+    ) -> tuple[Moving, Sums]:
+        """What ``old`` is after some steps, as `ell12.restoration.stencil.Sweep.advance` says."""
         advance = partial(_advance, self.penalty, self.threads, steps)
-        (z, x, points), sums = self._run(advance, *old, y, weight, kept=3)
-        new[0].parts, new[1].parts, point.parts = z, x, points
-        return Sums(*map(sum, zip(*sums, strict=True)))
+        (z, u), sums = self._run(advance, *old, y, weight, kept=2)
+        new[0].parts, new[1].parts = z, u
+        return new, Sums(*map(sum, zip(*sums, strict=True)))
 
     def new_image(self) -> BandedArray:
         """An image whose bands are yet to come."""
@@ -95,14 +89,13 @@ def _advance(
     threads: int | None,
     steps: Steps,
     z: Neighbourhood,
-    x: Neighbourhood,
+    u: Neighbourhood,
     y: Neighbourhood,
     weight: Neighbourhood | None,
-) -> tuple[Array, Array, Array, Sums]:
+) -> tuple[Array, Array, Sums]:
     band = _Band(penalty, threads, z)
-    moving, data = (band.joined(z), band.joined(x)), band.joined(y)
+    moving, data = (band.joined(z), band.joined(u)), band.joined(y)
     counts = None if weight is None else band.joined(weight)
-    point = np.empty_like(data)
-    sums = band.sweep.advance(moving, data, counts, steps, point, moving)
+    pair, sums = band.sweep.advance(moving, data, counts, steps, moving)
     # Copies, so that a cluster does not keep the rows beside them.
-    return moving[0][band.own].copy(), moving[1][band.own].copy(), point[band.own].copy(), sums
+    return pair[0][band.own].copy(), pair[1][band.own].copy(), sums

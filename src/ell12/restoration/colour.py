@@ -158,16 +158,29 @@ class SweepsByImage:
         return sum(value for value, _ in found), namespace(x).stack([gradient for _, gradient in found])
 
     def advance(
-        self, old: Moving, y: Array, weight: Array | None, steps: Steps, point: Array, new: Moving
-    ) -> Sums:
+        self, old: Moving, y: Array, weight: Array | None, steps: Steps, new: Moving
+    ) -> tuple[Moving, Sums]:
         """As `ell12.restoration.stencil.Sweep.advance`."""
-        sums = []
+        sums, ends = [], new
         for k, sweep in enumerate(self.sweeps):
-            into = (new[0][k, ...], new[1][k, ...])
-            start = into if old is new else (old[0][k, ...], old[1][k, ...])
+            views = {id(a): a[k, ...] for a in (*old, *new)}  # one object for one piece of memory
+            start, into = ((views[id(a)], views[id(b)]) for a, b in (old, new))
             counts = None if weight is None else weight[k, ...]
-            sums.append(sweep.advance(start, y[k, ...], counts, steps, point[k, ...], into))
-        return Sums(*(sum(numbers) for numbers in zip(*sums, strict=True)))
+            pair, found = sweep.advance(start, y[k, ...], counts, steps, into)
+            sums.append(found)
+            z, u = placed(pair, into)
+            ends = new if z is into[0] and u is into[1] else (new[1], new[0])
+        return ends, Sums(*(sum(numbers) for numbers in zip(*sums, strict=True)))
+
+
+def placed(pair: Moving, into: Moving) -> Moving:
+    """The pair in two given arrays; what lies elsewhere is copied to the one that is left."""
+    left = [a for a in into if not any(a is b for b in pair)]
+    for array in pair:
+        if not any(array is a for a in into):
+            left[0][...] = array
+    z, u = (a if any(a is b for b in into) else left[0] for a in pair)
+    return z, u
 
 
 @dataclass(frozen=True, eq=False)

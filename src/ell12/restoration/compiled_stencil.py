@@ -163,77 +163,81 @@ def _triple(x, y, z, numbers):  # type: ignore[no-untyped-def]  # noqa: ARG001
 
 
 @compiled_loop(**INLINED)
-def _slope_2d(here, below, periodic, numbers, flow, slope):  # type: ignore[no-untyped-def]
-    """A row of the penalty's gradient over mu, and the row's sums of what `pair` returns besides.
+def _row_2d(  # type: ignore[no-untyped-def]
+    here, below, before, y, weight, periodic, numbers, step, limits, flow, ahead, after
+):
+    """A row of the step from z, ``here``, and u, ``before``, to ``ahead`` and ``after``; without y: the gradient.
 
-    ``here`` has one pixel more than ``slope``: what follows its end. ``flow`` holds the residuals of the
-    differences that reach into the row from above, then those that leave it below.
+    ``here`` has one pixel more than ``ahead``: what follows its end. ``flow`` holds the residuals of the
+    differences that reach into the row from above, then those that leave it below. Returns the envelope, twice
+    the loss, the squared gradient, its inner product with z - u, and the square of what exceeds t, all at z.
     """
-    n = slope.size
-    total = beyond = zero = numbers[5]
-    left = pair(below[n - 1] - here[n - 1], here[n] - here[n - 1], numbers)[1] if periodic else zero
+    n = ahead.size
+    envelope = loss = square = turn = beyond = left = numbers[5]
+    if periodic:
+        left = pair(below[n - 1] - here[n - 1], here[n] - here[n - 1], numbers)[1]
     for j in range(n):
         pixel = here[j]
         down, right, part, over = pair(below[j] - pixel, here[j + 1] - pixel, numbers)
-        slope[j] = (flow[j] - down) + (left - right)
+        slope = numbers[0] * ((flow[j] - down) + (left - right))
         flow[j] = down
         left = right
-        total += part
+        envelope += part
         beyond += over
-    return total, beyond
+        if y is None:
+            ahead[j] = slope
+        else:
+            counts = None if weight is None else weight[j]
+            ahead[j], after[j], parts = _moved(pixel, before[j], y[j], counts, slope, step, limits)
+            loss += parts[0]
+            square += parts[1]
+            turn += parts[2]
+    return envelope, loss, square, turn, beyond
 
 
 @compiled_loop(**INLINED)
-def _slope_3d(here, below, behind, periodic, numbers, flow, back, slope):  # type: ignore[no-untyped-def]
-    """`_slope_2d` with the next plane's row ``behind``, and ``back`` as ``flow`` across planes."""
-    n = slope.size
-    total = beyond = left = numbers[5]
+def _row_3d(  # type: ignore[no-untyped-def]
+    here, below, behind, before, y, weight, periodic, numbers, step, limits, flow, back, ahead, after
+):
+    """`_row_2d` with the next plane's row ``behind``, and ``back`` as ``flow`` across planes."""
+    n = ahead.size
+    envelope = loss = square = turn = beyond = left = numbers[5]
     if periodic:
         last = here[n - 1]
         left = triple(behind[n - 1] - last, below[n - 1] - last, here[n] - last, numbers)[2]
     for j in range(n):
         pixel = here[j]
-        steps = (behind[j] - pixel, below[j] - pixel, here[j + 1] - pixel)
-        far, down, right, part, over = triple(*steps, numbers)
-        slope[j] = (back[j] - far) + (flow[j] - down) + (left - right)
+        differences = (behind[j] - pixel, below[j] - pixel, here[j + 1] - pixel)
+        far, down, right, part, over = triple(*differences, numbers)
+        slope = numbers[0] * ((back[j] - far) + (flow[j] - down) + (left - right))
         back[j] = far
         flow[j] = down
         left = right
-        total += part
+        envelope += part
         beyond += over
-    return total, beyond
+        if y is None:
+            ahead[j] = slope
+        else:
+            counts = None if weight is None else weight[j]
+            ahead[j], after[j], parts = _moved(pixel, before[j], y[j], counts, slope, step, limits)
+            loss += parts[0]
+            square += parts[1]
+            turn += parts[2]
+    return envelope, loss, square, turn, beyond
 
 
 @compiled_loop(**INLINED)
-def _step(mu, slope, here, y, weight, x, step, limits, new_x, new_z):  # type: ignore[no-untyped-def]
-    """A row of the step from z, ``here``: its new points and the extrapolated ones. Without y: the gradient.
-
-    Returns twice the loss, the squared gradient and its inner product with the move, all at z.
-    """
-    size, beta, gamma = step[0], step[1], step[2]
-    loss = square = turn = here.dtype.type(0)
-    for j in range(slope.size):
-        if y is None:
-            new_z[j] = mu * slope[j]
-        else:
-            pixel = here[j]
-            away = pixel - y[j]
-            pull = away if weight is None else weight[j] * away
-            gradient = pull + mu * slope[j]
-            new = pixel - size * gradient
-            residual = gradient
-            if limits is not None:
-                # Where a bound holds, what is left of the gradient is what a step of length one would still move.
-                residual = pixel - min(max(pixel - gradient, limits[0]), limits[1])
-                new = min(max(new, limits[0]), limits[1])
-            move = new - x[j]
-            ahead = new + beta * move + gamma * (new - pixel)
-            new_x[j] = new
-            new_z[j] = ahead if limits is None else min(max(ahead, limits[0]), limits[1])
-            loss += pull * away
-            square += residual * residual
-            turn += gradient * move
-    return loss, square, turn
+def _moved(pixel, before, y, weight, slope, step, limits):  # type: ignore[no-untyped-def]
+    """What a step from z makes of a pixel and of u, ``before``, and what the pixel adds to three of the sums."""
+    away = pixel - y
+    pull = away if weight is None else weight * away
+    gradient = residual = pull + slope
+    ahead, after = pixel - step[0] * gradient + step[1] * (pixel - before), pixel - step[2] * gradient
+    if limits is not None:
+        # Where a bound holds, what is left of the gradient is what a step of length one would still move.
+        residual = pixel - min(max(pixel - gradient, limits[0]), limits[1])
+        ahead, after = min(max(ahead, limits[0]), limits[1]), min(max(after, limits[0]), limits[1])
+    return ahead, after, (pull * away, residual * residual, gradient * (pixel - before))
 
 
 @compiled_loop(**INLINED)
@@ -246,92 +250,119 @@ def _copy_row(row, periodic, out):  # type: ignore[no-untyped-def]
 
 
 @compiled_loop(**INLINED)
-def _add_penalty(sums, parts):  # type: ignore[no-untyped-def]
-    sums[0] += parts[0]
-    sums[4] += parts[1]
-
-
-@compiled_loop(**INLINED)
 def _add(sums, parts):  # type: ignore[no-untyped-def]
-    sums[1] += parts[0]
-    sums[2] += parts[1]
-    sums[3] += parts[2]
+    sums[0] += parts[0]
+    sums[1] += parts[1]
+    sums[2] += parts[2]
+    sums[3] += parts[3]
+    sums[4] += parts[4]
 
 
 @compiled_loop(**OPTIONS)
 def sweep_2d(  # type: ignore[no-untyped-def]
-    z, x, y, weight, periodic, first, last, numbers, steps, limits, point, new_z, new_x, rows, sums
+    z, u, y, weight, periodic, first, last, numbers, steps, limits, edges, stores, new_z, new_u, rows, sums
 ):
-    """Rows ``first`` to ``last`` of an image after ``len(steps)`` steps from z and x, into ``new_z``, ``new_x``.
+    """Rows ``first`` to ``last`` of images after ``len(steps)`` steps from z and u.
 
-    ``numbers`` as in `pair`; each of ``steps`` is (size, beta, gamma), see `_step`; ``weight`` and ``limits`` may
-    be None. ``point`` becomes the z from which the last step was taken; added to ``sums`` are envelope, twice the
-    loss, squared gradient, turn, and the square of what exceeds t, there. Without y a single step makes ``new_z``,
-    if there is one, the penalty's gradient at z. ``rows`` is scratch.
+    ``numbers`` as in `pair`; a step is (size, momentum, left), see `_moved`; ``weight`` and ``limits`` may be
+    None. Added to ``sums`` are what `_row_2d` returns at the z of the last step; if nothing ``stores``, these are
+    all that is made. Without y a single step makes ``new_z`` the penalty's gradient at z. ``rows`` is scratch.
 
     A row after one more step needs the rows around it of the step before, no others. So the steps follow each
     other through the image one row apart, and what lies between them is a few rows that stay in the cache. Rows
-    past the ends of the band are computed too as far as its own depend on them, but not returned. In one band of
-    an image that is not periodic ``new_z`` and ``new_x`` may be z and x, if there are several steps.
+    past the ends of the band are computed too as far as its own depend on them, but not returned. They are read
+    from ``edges``: images x (z, u) x (above, below) x rows. So ``new_z`` and ``new_u`` may be z and u.
     """
+    for k in range(z.shape[0]):
+        known, counts = None if y is None else y[k], None if weight is None else weight[k]
+        rest = (numbers, steps, limits, edges[k], stores, new_z[k], new_u[k], rows, sums[k])
+        _sweep_image(z[k], u[k], known, counts, periodic, first, last, *rest)
+
+
+@compiled_loop(**INLINED)
+def _sweep_image(  # type: ignore[no-untyped-def]
+    z, u, y, weight, periodic, first, last, numbers, steps, limits, edges, stores, new_z, new_u, rows, sums
+):
     m, n = z.shape
     count = steps.shape[0]
-    slope = rows[count, 0, :n]
     rows[:count, 0] = numbers[5]
     for front in range(first - count - 1, last + count - 1):
-        if periodic or 0 <= front + 1 < m:
-            _copy_row(z[(front + 1) % m], periodic, rows[0, 1 + (front + 1) % 2])
+        k = front + 1
+        if first - count <= k < last + count and (periodic or 0 <= k < m):
+            _copy_row(_row_of(z, edges[0], k, first, last), periodic, rows[0, 1 + k % 2])
         for s in range(count):
             i, halo = front - s, count - s
             if i < first - halo or i >= last + halo - 1 or not (periodic or 0 <= i < m):
                 continue
-            here = rows[s, 1 + i % 2]
-            below = rows[s, 1 + (i + 1) % 2] if periodic or i + 1 < m else here
-            known = None if y is None else y[i % m]
-            counts = None if weight is None else weight[i % m]
-            before = x[i % m] if s == 0 else rows[s, 3 + i % 2, :n]
-            if s == count - 1 and i >= first:
-                _add_penalty(sums, _slope_2d(here, below, periodic, numbers, rows[s, 0], slope))
-                if new_z is not None:
-                    ends = (new_x[i], new_z[i])
-                    _add(sums, _step(numbers[0], slope, here, known, counts, before, steps[s], limits, *ends))
-                if point is not None:
-                    point[i] = here[:n]
-            else:
-                after, ahead = rows[s + 1, 3 + i % 2, :n], rows[s + 1, 1 + i % 2, :n]
-                _slope_2d(here, below, periodic, numbers, rows[s, 0], slope)
-                _step(numbers[0], slope, here, known, counts, before, steps[s], limits, after, ahead)
+            here, below = rows[s, 1 + i % 2], rows[s, 1 + (i + 1 if periodic or i + 1 < m else i) % 2]
+            before = rows[s, 3 + i % 2, :n]
+            if s == 0:
+                before = _row_of(u, edges[1], i, first, last)
+            known, counts = None if y is None else y[i % m], None if weight is None else weight[i % m]
+            data = (here, below, before, known, counts, periodic, numbers, steps[s], limits, rows[s, 0])
+            ahead, after = rows[s + 1, 1 + i % 2, :n], rows[s + 1, 3 + i % 2, :n]
+            if s < count - 1 or i < first:
+                _row_2d(*data, ahead, after)
                 rows[s + 1, 1 + i % 2, n] = ahead[0] if periodic else ahead[n - 1]
+                continue
+            if stores:
+                ahead, after = new_z[i], new_u[i]
+            _add(sums, _row_2d(*data, ahead, after))
+
+
+@compiled_loop(**INLINED)
+def _row_of(image, edges, i, first, last):  # type: ignore[no-untyped-def]
+    """Row i of an image, from its edges if it lies outside of ``first`` to ``last``."""
+    if i < first:
+        return edges[0, i - first + edges.shape[1]]
+    return edges[1, i - last] if i >= last else image[i]
 
 
 @compiled_loop(**OPTIONS)
 def sweep_3d(  # type: ignore[no-untyped-def]
-    z, x, y, weight, periodic, first, last, numbers, steps, limits, point, new_z, new_x, rows, back, sums
+    z,
+    u,
+    y,
+    weight,
+    periodic,
+    first,
+    last,
+    numbers,
+    steps,
+    limits,
+    stores,
+    new_z,
+    new_u,
+    rows,
+    back,
+    sums,
 ):
-    """Planes ``first`` to ``last`` of a volume after one step, as `sweep_2d`; ``back`` is a plane of scratch.
+    """Planes ``first`` to ``last`` of volumes after one step, as `sweep_2d`; ``back`` is a plane of scratch.
 
-    In one band of a volume that is not periodic ``new_z`` and ``new_x`` may be z and x.
+    ``new_z`` or ``new_u`` may be u, not z. A step that leaves z does not write ``new_u``.
     """
-    depth, m, n = z.shape
-    flow, slope, here, before = rows[0], rows[1, :n], rows[2], rows[3, :n]
-    back[:] = numbers[5]
-    for k in range(first - 1 if periodic or first > 0 else first, last):
-        plane = z[k % depth]
-        behind = z[(k + 1) % depth] if periodic or k + 1 < depth else plane
-        flow[:] = numbers[5]
-        for i in range(-1 if periodic else 0, m):
-            _copy_row(plane[i % m], periodic, here)
-            below = plane[(i + 1) % m] if periodic or i + 1 < m else plane[i]
-            from_before = back[i] if i >= 0 else before
-            penalty = _slope_3d(here, below, behind[i % m], periodic, numbers, flow, from_before, slope)
-            if i < 0 or k < first:
-                continue
-            _add_penalty(sums, penalty)
-            if point is not None:
-                point[k, i] = here[:n]
-            if new_z is not None:
-                known = None if y is None else y[k, i]
-                counts = None if weight is None else weight[k, i]
-                before[:] = x[k, i]
-                ends = (new_x[k, i], new_z[k, i])
-                _add(sums, _step(numbers[0], slope, here, known, counts, before, steps[0], limits, *ends))
+    volumes, depth, m, n = z.shape
+    flow, here, before = rows[0], rows[1], rows[2, :n]
+    for volume in range(volumes):
+        back[:] = numbers[5]
+        for k in range(first - 1 if periodic or first > 0 else first, last):
+            plane = z[volume, k % depth]
+            behind = z[volume, (k + 1) % depth] if periodic or k + 1 < depth else plane
+            flow[:] = numbers[5]
+            for i in range(-1 if periodic else 0, m):
+                _copy_row(plane[i % m], periodic, here)
+                below = plane[(i + 1) % m] if periodic or i + 1 < m else plane[i]
+                before[:] = u[volume, k % depth, i % m]  # apart, as loops are not vectorised in place
+                known = None if y is None else y[volume, k % depth, i % m]
+                counts = None if weight is None else weight[volume, k % depth, i % m]
+                inside = i >= 0 and k >= first
+                ahead, after = rows[3, :n], rows[5, :n]
+                if inside and stores:
+                    ahead = new_z[volume, k, i]
+                    if steps[0, 2] != 0:
+                        after = new_u[volume, k, i]
+                flows = (flow, back[i] if i >= 0 else rows[4, :n])
+                rest = (known, counts, periodic, numbers, steps[0], limits)
+                parts = _row_3d(here, below, behind[i % m], before, *rest, *flows, ahead, after)
+                if inside:
+                    _add(sums[volume], parts)

@@ -69,11 +69,11 @@ __device__ REAL slope(const REAL* z, int* place, const Grid& grid, const Numbers
 }
 
 extern "C" __global__ void sweep(
-    const REAL* z, const REAL* x, const REAL* y, const REAL* weight, REAL* new_z, REAL* new_x, double* sums,
+    const REAL* z, const REAL* u, const REAL* y, const REAL* weight, REAL* new_z, REAL* new_u, double* sums,
     double all_rows, double planes, double lines, double width, double periodic,
     double curvature, double threshold, double l2_weight, double bounded, double least, double most,
     double scale_of_planes, double scale_of_lines, double scale_of_columns, double lengthening,
-    double stepping, double weighted, double step, double nesterov, double further
+    double stepping, double weighted, double step, double inertia, double back
 ) {
     const int rows = all_rows, lengths[3] = {(int)planes, (int)lines, (int)width};
     const double scales[3] = {scale_of_planes, scale_of_lines, scale_of_columns};
@@ -81,7 +81,7 @@ extern "C" __global__ void sweep(
         (REAL)threshold, (REAL)((1 - l2_weight) * threshold), (REAL)(1 / threshold), (REAL)l2_weight, (REAL)lengthening
     };
     for (int k = 0; k < NDIM; ++k) c.scale[k] = scales[3 - NDIM + k];
-    const REAL mu = curvature, low = least, high = most, size = step, beta = nesterov, gamma = further;
+    const REAL mu = curvature, low = least, high = most, size = step, momentum = inertia, left = back;
     Grid grid;
     long long stride = 1;
     for (int k = NDIM - 1; k >= 0; --k) {
@@ -101,16 +101,17 @@ extern "C" __global__ void sweep(
         if (stepping == 0) { new_z[i] = gradient; continue; }
         const REAL pixel = z[i], away = pixel - y[i], pull = weighted != 0 ? weight[i] * away : away;
         gradient += pull;
-        REAL left = gradient, moved = pixel - size * gradient;
+        const REAL move = pixel - u[i];
+        REAL residual = gradient, moved = pixel - size * gradient + momentum * move, after = pixel - left * gradient;
         if (bounded != 0) {
-            left = pixel - fmin(fmax(pixel - gradient, low), high);
+            residual = pixel - fmin(fmax(pixel - gradient, low), high);
             moved = fmin(fmax(moved, low), high);
+            after = fmin(fmax(after, low), high);
         }
-        const REAL move = moved - x[i], ahead = moved + beta * move + gamma * (moved - pixel);
-        new_x[i] = moved;
-        new_z[i] = bounded != 0 ? fmin(fmax(ahead, low), high) : ahead;
+        new_z[i] = moved;  // either may lie where u was
+        if (left != 0) new_u[i] = after;
         loss += pull * away;
-        square += left * left;
+        square += residual * residual;
         turn += gradient * move;
     }
     const double all[5] = {envelope, loss, square, turn, beyond};

@@ -11,7 +11,7 @@ from typing import Any
 from ell12.backend import as_numpy, cuda, device, namespace
 from ell12.protocols import Array
 from ell12.restoration.pixel_steps import ImageNorms
-from ell12.restoration.stencil import Moving, Steps, Sums, gradient_unflipped
+from ell12.restoration.stencil import Moving, Steps, Sums, gradient_unflipped, step_by_step
 
 # A kernel is started with at most this many blocks: enough to fill a GPU, few enough that their sums are short.
 MOST_BLOCKS_OF_A_SWEEP = 8192
@@ -56,29 +56,26 @@ class CudaSweep:
         return self._total(sums).penalty, out
 
     def advance(
-        self, old: Moving, y: Array, weight: Array | None, steps: Steps, point: Array, new: Moving
-    ) -> Sums:
-        """Make ``new`` what ``old`` is after some steps, as `ell12.restoration.stencil.Sweep.advance` does."""
+        self, old: Moving, y: Array, weight: Array | None, steps: Steps, new: Moving
+    ) -> tuple[Moving, Sums]:
+        """What ``old`` is after some steps, as `ell12.restoration.stencil.Sweep.advance` says."""
         if self.norms.subtracted and not self.norms.sizes:
             self.value(old[0])
-        z, x = old
         given = y if weight is None else weight
-        if len(steps) == 1:  # the last step reads the point, and may overwrite what it came from
-            point[...] = z
-            z = point
-        for left, step in zip(range(len(steps) - 1, -1, -1), steps, strict=True):
-            after = (new[0], point)[left] if left < 2 else self.new_image()
-            arrays = (z, x, y, given, after, new[1])
-            sums = self._run(arrays, stepping=True, weighted=weight is not None, step=step)
-            z, x = after, new[1]
-        return self._total(sums)
+
+        def run(number: int, old: Moving, into: Moving) -> Array:
+            arrays = (*old, y, given, *into)
+            return self._run(arrays, stepping=True, weighted=weight is not None, step=steps[number])
+
+        pair, sums = step_by_step(run, old, steps, new, self.new_image)
+        return pair, self._total(sums)
 
     def new_image(self) -> Array:
         """An image with undefined entries."""
         return self.library.empty(**self.kind)
 
     def _run(self, arrays: tuple[Array, ...], *, stepping: bool, weighted: bool, step: tuple[float, ...]) -> Array:
-        """The kernel; arrays z, x, y, weight, new z, new x."""
+        """The kernel; arrays z, u, y, weight, new z, new u."""
         shape = (self.launches, self.blocks[0] * self.blocks[1], 5)
         sums = self.library.empty(shape, dtype=self.library.float64, device=self.kind["device"])
         for image in range(self.launches):

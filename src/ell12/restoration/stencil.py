@@ -49,12 +49,12 @@ def gradient_unflipped(x: Array, penalty: Any) -> tuple[float, Array]:
     return penalty.mu * value, penalty.mu * slope
 
 
-Moving = tuple[Array, Array]  # z, where the next step is taken, and x, where the last one led
-Steps = Sequence[tuple[float, ...]]  # the size, beta and gamma of each step: see `ell12.SmoothedGradient`
+Moving = tuple[Array, Array]  # z, from which the next step is taken, and u, what the last one left
+Steps = Sequence[tuple[float, ...]]  # size, momentum and what is left: see `ell12.restoration.momentum`
 
 
 class Sums(NamedTuple):
-    """What a sweep adds up: smoothed penalty, loss, squared norm of the gradient, its product with the move."""
+    """What a sweep adds up: smoothed penalty, loss, squared gradient, its product with z - u."""
 
     penalty: float
     loss: float
@@ -100,7 +100,7 @@ class Sweep:
     def value(self, x: Array) -> float:
         """The smoothed penalty at x."""
         x = for_sweep(x)
-        found = self._run(x, x, None, None, self.no_step, None, None, None).penalty
+        found = self._run((x, x), x, None, self.no_step, None, self.own).penalty
         return gradient_unflipped(x, self.penalty)[0] if self.norms.undecided else found
 
     def gradient(self, x: Array) -> tuple[float, Array]:
@@ -110,30 +110,28 @@ class Sweep:
             self.value(x)
             if self.norms.undecided:
                 return gradient_unflipped(x, self.penalty)
-        return self._run(x, x, None, None, self.no_step, None, out, out).penalty, out
+        return self._run((x, x), None, None, self.no_step, (out, out), self.own).penalty, out
 
     def advance(
-        self, old: Moving, y: Array, weight: Array | None, steps: Steps, point: Array, new: Moving
-    ) -> Sums:
-        """Make ``new`` what ``old``, a pair (z, x), is after some steps: see `ell12.SmoothedGradient`.
+        self, old: Moving, y: Array, weight: Array | None, steps: Steps, new: Moving
+    ) -> tuple[Moving, Sums]:
+        """What ``old``, a pair (z, u), is after some steps, in the memory of ``new``.
 
-        Each step is (size, beta, gamma). ``weight`` is 1 where y counts and 0 where it does not. ``point`` becomes
-        the z of the last step; the sums are those there. ``new`` may be ``old``.
+        ``weight`` is 1 where y counts and 0 where it does not. The sums are those at the z of the last step, which
+        is the second of the pair returned if that step leaves it. ``new`` may be ``old``, or begin with its first:
+        what ``old`` was is then lost. A volume whose steps leave more than z needs one image more meanwhile.
         """
         if self.norms.subtracted and not self.norms.sizes:
             self.value(old[0])
         sizes = np.array(steps, self.dtype)
-        parts = [sizes] if self.flat else np.split(sizes, len(steps))
-        in_place = len(self.bands) == 1 and not self.periodic and (len(steps) > 1 or not self.flat)
-        for left, part in zip(range(len(parts), 0, -1), parts, strict=True):
-            into = new if in_place or left % 2 else self.spare
-            if old is into and not in_place:  # what a band reads past its ends may have been overwritten
-                np.copyto(self.spare[0], old[0])
-                np.copyto(self.spare[1], old[1])
-                old = self.spare
-            sums = self._run(*old, y, weight, part, point, *into, bands=self.own if left == 1 else self.bands)
-            old = into
-        return sums
+        if self.flat:
+            return new, self._run(old, y, weight, sizes, new, self.own)
+
+        def run(step: int, old: Moving, into: Moving) -> Sums:
+            bands = self.own if step == len(steps) - 1 else self.bands
+            return self._run(old, y, weight, sizes[step : step + 1], into, bands)
+
+        return step_by_step(run, old, steps, new, self.new_image)
 
     @cached_property
     def new_image(self) -> Callable[[], Array]:
@@ -141,29 +139,40 @@ class Sweep:
         return Buffers(self.shape, self.dtype).take
 
     @cached_property
-    def spare(self) -> Moving:
-        """Memory for a pair (z, x) between two sweeps."""
-        return np.empty(self.shape, self.dtype), np.empty(self.shape, self.dtype)
+    def pool(self) -> ThreadPoolExecutor:
+        """The threads."""
+        return ThreadPoolExecutor(len(self.bands))
 
-    def _run(self, *arrays: Array | None, bands: list[tuple[int, int]] | None = None) -> Sums:
-        """The kernel on every image; arrays z, x, y, weight, steps, point, new z, new x."""
-        bands = self.own if bands is None else bands
-        *old, steps, point, new_z, new_x = arrays
-        images = [None if a is None else a.reshape(self.images, *self.space) for a in (*old, point, new_z, new_x)]
+    def _run(
+        self,
+        old: Moving,
+        y: Array | None,
+        weight: Array | None,
+        steps: np.ndarray,
+        new: Moving | None,
+        bands: list[tuple[int, int]],
+    ) -> Sums:
+        """The kernel on every band; without ``new`` nothing but the sums is made."""
+        into = old if new is None else new
+        given = [None if a is None else a.reshape(self.images, *self.space) for a in (*old, y, weight, *into)]
         sums = np.zeros((len(bands), self.images, 5))
-        limits = None if old[2] is None else self.limits  # which a gradient does not need
+        limits = None if y is None else self.limits  # which a gradient does not need
+        edges = [(_edges(given[0], given[1], len(steps), band),) if self.flat else () for band in bands]
+        # Where one number belongs to each image, each has a call of its own.
+        calls = [slice(k, k + 1) for k in range(self.images)] if self.norms.subtracted else [slice(None)]
 
         def sweep(band: int) -> None:
-            for image in range(self.images):
-                parts = [None if a is None else a[image] for a in images]
-                where = (self.periodic, *bands[band], self._numbers(image), steps, limits)
-                self.kernel(*parts[:4], *where, *parts[4:], *self.scratch[band], sums[band, image])
+            for call in calls:
+                parts = [None if a is None else a[call] for a in given]
+                around = [rows[call] for rows in edges[band]]
+                numbers = self._numbers(call.start or 0)
+                where = (self.periodic, *bands[band], numbers, steps, limits, *around, new is not None)
+                self.kernel(*parts[:4], *where, *parts[4:], *self.scratch[band], sums[band, call])
 
         if len(bands) == 1:
             sweep(0)
         else:
-            with ThreadPoolExecutor(len(bands)) as pool:
-                list(pool.map(sweep, range(len(bands))))
+            list(self.pool.map(sweep, range(len(bands))))
         penalty, loss, square, turn, _ = sums.sum(axis=(0, 1)).tolist()
         if self.norms.subtracted:
             penalty -= self.norms.relief(sums[..., 4].sum(axis=0).tolist())
@@ -178,7 +187,27 @@ class Sweep:
         width = 16 * (self.space[-1] // 16 + 2)  # whole lines of the cache, with room for one pixel more
         if self.flat:
             return (_aligned((STEPS + 1, 5, width), self.dtype),)
-        return _aligned((4, width), self.dtype), np.empty(self.space[1:], self.dtype)
+        return _aligned((6, width), self.dtype), np.empty(self.space[1:], self.dtype)
+
+
+def step_by_step(
+    run: Callable[[int, Moving, Moving], Any], old: Moving, steps: Steps, new: Moving, spare: Callable[[], Array]
+) -> tuple[Moving, Any]:
+    """`Sweep.advance` by passes of one step, which may write to the memory of u, but not to that of z.
+
+    ``run(number, old, into)`` takes a step. One that leaves z does not write the second of ``into``.
+    """
+    memory = list(new)
+    for number, (_, _, left) in enumerate(steps):
+        free = [a for a in memory if a is not old[0]]
+        if left and len(free) < 2:
+            memory.append(spare())
+            free.append(memory[-1])
+        ahead = old[1] if any(a is old[1] for a in free) else free[0]
+        after = next(a for a in free if a is not ahead) if left else old[0]
+        sums = run(number, old, (ahead, after))
+        old = ahead, after
+    return old, sums
 
 
 def for_sweep(x: Array) -> Array:
@@ -224,3 +253,10 @@ def _aligned(shape: tuple[int, ...], dtype: Any) -> Array:
 def _bands(first: int, last: int, threads: int) -> list[tuple[int, int]]:
     count, rows = min(threads, last - first), last - first
     return list(itertools.pairwise(first + rows * k // count for k in range(count + 1)))
+
+
+def _edges(z: Array, before: Array, count: int, band: tuple[int, int]) -> Array:
+    """Copies of the rows around a band that it needs for so many steps: images x (z, before) x (above, below)."""
+    first, last = band
+    rows = np.add.outer((first - count, last), np.arange(count)) % z.shape[1]
+    return np.stack([z[:, rows], before[:, rows]], axis=1)
