@@ -15,13 +15,25 @@ from ell12.restoration.corners import corner_of, spin_flips
 # Daubechies' high-pass filter with two vanishing moments: blind to what is locally linear.
 FILTER = (-0.4829629131445341, 0.8365163037378079, -0.2241438680420134, -0.1294095225512604)
 MEDIAN_OF_MODULUS = 0.6744897501960817  # The modulus of a standard normal variable has this median.
+# Blocks of this many coefficients are compared, and the noise is taken from those quieter than nine in ten:
+# texture, which looks like noise, seldom fills all of an image.
+BLOCK, QUIET = 64, 0.1
+# The root of the mean of 64 squares of standard normal variables lies below this with a probability of 0.1.
+QUIET_SIZE = 0.8838507
+# With fewer blocks the quietest are too uncertain; the median over the image, which texture raises, is taken.
+FEWEST_BLOCKS = 32
+# Where fewer than this part of the coefficients differ from 0 there is no noise, but edges between flat regions: a
+# black background, or what is saturated. The noise is that of the rest.
+LIVE = 0.5
 # The noise is estimated from at least this many coefficients: the error of their median is then about 20 percent.
 FEWEST_COEFFICIENTS = 32
 SMALL = 2**14  # Images of fewer pixels are looked at from all their corners: that takes no time.
 
 
 def estimate_noise(image: Array, ndim: int, known: Array | None = None) -> float:
-    """The noise's standard deviation: the median modulus of the finest diagonal wavelet coefficients over 0.6745.
+    """The noise's standard deviation, from the finest diagonal wavelet coefficients in the quietest blocks.
+
+    Of small images, and where pixels are missing, it is the median modulus of all coefficients over 0.6745.
 
     Parameters
     ----------
@@ -43,38 +55,58 @@ def estimate_noise(image: Array, ndim: int, known: Array | None = None) -> float
     small = math.prod(image.shape) < SMALL
     corners = spin_flips(2**ndim, ndim) if small else [corner_of(image, ndim, known)]
     known = None if known is None else xp.asarray(known)
-    estimates = [
-        e
-        for corner in corners
-        for e in _estimates(flipped(image, corner), ndim, None if known is None else flipped(known, corner))
-    ]
+    rounding = 8 * float(xp.finfo(image.dtype).eps) * max_abs(image)
+    estimates = []
+    for corner in corners:
+        there = None if known is None else flipped(known, corner)
+        estimates += _estimates(flipped(image, corner), ndim, there, rounding)
     if not estimates:
         raise ValueError("too few pixels to estimate the noise: give alpha, or noise")
     noise = sum(estimates) / len(estimates)
-    return noise if noise > 8 * float(xp.finfo(image.dtype).eps) * max_abs(image) else 0.0
+    return noise if noise > rounding else 0.0
 
 
-def _estimates(image: Array, ndim: int, known: Array | None) -> list[float]:
+def _estimates(image: Array, ndim: int, known: Array | None, rounding: float) -> list[float]:
     """One estimate for each image, of complex ones two."""
     xp = namespace(image)
     shape = (-1, *image.shape[len(image.shape) - ndim :])
     known = None if known is None else xp.reshape(known, shape)
     parts = (xp.real(image), xp.imag(image)) if is_complex(image) else (image,)
     images = [xp.reshape(part, shape) for part in parts]
-    return [e for part in images for e in _by_wavelets(part, known) or _by_neighbours(part, known)]
+    return [
+        e for part in images for e in _by_wavelets(part, known, rounding) or _by_neighbours(part, known, rounding)
+    ]
 
 
-def _by_wavelets(images: Array, known: Array | None) -> list[float]:
+def _by_wavelets(images: Array, known: Array | None, rounding: float) -> list[float]:
     """One estimate for each image that has enough coefficients."""
     details = _coarse(images, _high_pass)
     usable = None if known is None else _coarse(known, _all_of)
     chosen = [
         details[i, ...] if usable is None else details[i, ...][usable[i, ...]] for i in range(images.shape[0])
     ]
-    return [_spread(part) for part in chosen if math.prod(part.shape) >= FEWEST_COEFFICIENTS]
+    return [_quiet_spread(part, rounding) for part in chosen if math.prod(part.shape) >= FEWEST_COEFFICIENTS]
 
 
-def _by_neighbours(images: Array, known: Array | None) -> list[float]:
+def _quiet_spread(details: Array, rounding: float) -> float:
+    """The standard deviation in the quietest blocks; by the median of all where there are few blocks.
+
+    Blocks most of which is exactly flat do not count: a black background, or what is saturated.
+    """
+    xp, shape = namespace(details), tuple(details.shape)
+    side = round(BLOCK ** (1 / len(shape)))
+    counts = [n // side for n in shape]
+    if side ** len(shape) != BLOCK or math.prod(counts) < FEWEST_BLOCKS:
+        return _spread(details, rounding)
+    whole = details[tuple(slice(0, side * count) for count in counts)]
+    split = xp.reshape(whole, tuple(n for count in counts for n in (count, side)))
+    within = tuple(range(1, 2 * len(shape), 2))
+    live = xp.mean(xp.astype(xp.abs(split) > rounding, split.dtype), axis=within) >= LIVE
+    sizes = xp.sort(xp.mean(split**2, axis=within)[live])
+    return math.sqrt(float(sizes[int(QUIET * sizes.shape[0])])) / QUIET_SIZE if sizes.shape[0] else 0.0
+
+
+def _by_neighbours(images: Array, known: Array | None, rounding: float) -> list[float]:
     """One estimate from all differences of known neighbours, for images in which no whole window is known."""
     if known is None:
         return []
@@ -84,16 +116,20 @@ def _by_neighbours(images: Array, known: Array | None) -> list[float]:
         both = slice_of(known, axis, 0, n - 1) & slice_of(known, axis, 1, n)
         steps.append((slice_of(images, axis, 1, n) - slice_of(images, axis, 0, n - 1))[both])
     joined = namespace(images).concat(steps)
-    return [_spread(joined) / math.sqrt(2)] if joined.shape[0] >= FEWEST_COEFFICIENTS else []
+    return [_spread(joined, rounding) / math.sqrt(2)] if joined.shape[0] >= FEWEST_COEFFICIENTS else []
 
 
-def _spread(values: Array) -> float:
-    """The standard deviation of normal values with this median modulus."""
+def _spread(values: Array, rounding: float) -> float:
+    """The standard deviation of normal values with this median modulus; 0 where most are flat."""
     xp = namespace(values)
     sizes = xp.reshape(xp.abs(values), (-1,))
-    if is_numpy(sizes):
-        return float(np.median(sizes)) / MEDIAN_OF_MODULUS
-    ordered, n = xp.sort(sizes), sizes.shape[0]
+    live = sizes[sizes > rounding]
+    n = live.shape[0]
+    if n < LIVE * sizes.shape[0]:
+        return 0.0
+    if is_numpy(live):
+        return float(np.median(live)) / MEDIAN_OF_MODULUS
+    ordered = xp.sort(live)
     return (float(ordered[(n - 1) // 2]) + float(ordered[n // 2])) / 2 / MEDIAN_OF_MODULUS
 
 

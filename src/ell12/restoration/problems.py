@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import os
 import warnings
@@ -12,8 +11,8 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-from ell12.backend import as_numpy, is_number, is_numpy, max_abs, namespace, on_accelerator
-from ell12.checks import check_axis, check_flags, check_scalars, check_word, is_finite_number
+from ell12.backend import as_numpy, is_numpy, max_abs, namespace, on_accelerator
+from ell12.checks import check_axis, check_flags, check_word, is_finite_number
 from ell12.losses import SquaredLoss
 from ell12.minimization import Result, Status, minimize
 from ell12.operators import sent_like
@@ -21,13 +20,14 @@ from ell12.operators.images import Identity, flipped
 from ell12.protocols import Array, offers
 from ell12.restoration.alternating import AlternatingMinimization
 from ell12.restoration.arrangements import by_numpy
+from ell12.restoration.choice import chosen_strength
 from ell12.restoration.colour import ColourVariation, along_opponents, as_colours, as_opponents, is_coloured
 from ell12.restoration.corners import Corner, corner_of, spin_flips, toggled
 from ell12.restoration.images import channels_back
 from ell12.restoration.normal_equations import has_exact_solver
 from ell12.restoration.smoothed_gradient import SmoothedGradient
 from ell12.restoration.splitting import GrowingADMM
-from ell12.restoration.strength import strength_by_held_out_data, strength_for_noise, value_range
+from ell12.restoration.strength import strength_for_noise, value_range
 from ell12.restoration.total_variation import TotalVariationL12
 from ell12.restoration.variation import Bounds, ImageSolver
 
@@ -45,13 +45,6 @@ SMOOTHED = 0.01
 # Rounding of size r in the image changes the gradient by r alpha / smoothing. A run ends when the gradient is a
 # few percent of the smoothing. So the automatic smoothing squared is at least this many times alpha r.
 RESOLVED = 100
-# A search by held-out data begins at this fraction of the range if the noise is not known; any start would do.
-FIRST_STRENGTH = 0.02
-# Coefficients that the user calls noise-free are kept as they are, but for this fraction of the range.
-FAITHFUL = 1e-6
-# Where no noise is found, blurred and incomplete images get this strength, as a fraction of the range. With 1e-6
-# inpainting a drawing took nine times the iterations for the same error; with 1e-2 deblurring left a larger one.
-NOISE_FREE = 1e-4
 
 
 @dataclass(frozen=True)
@@ -65,7 +58,8 @@ class Restoration:
     alpha : float
         The strength used, chosen or given; of a batch a tuple of them, one for each image.
     noise : float or None
-        The noise level that alpha was chosen from; None where it was chosen otherwise. Of a batch a tuple.
+        The noise level, given or found, where alpha was chosen by it or found with it; else None. Of a batch a
+        tuple.
     runs : tuple of Result
         One per spin, of a batch those of the first image, then of the second, and so on; in their x the channels,
         if any, are along the first axis.
@@ -183,9 +177,9 @@ class ImageProblem:
     def _restored(
         self, alpha: Any, estimate: Callable[[], float] | None, rule: Callable[..., float]
     ) -> Restoration:
-        strength, noise = self._strength(alpha, estimate, rule)
-        flips = spin_flips(self.model.spins, self.ndim)
-        runs = [self._run(strength, flip, self._checkpoint(k, len(flips))) for k, flip in enumerate(flips)]
+        strength, noise = chosen_strength(self, alpha, estimate, rule)
+        corners = [toggled(self.corner, flip) for flip in spin_flips(self.model.spins, self.ndim)]
+        runs = [self._run(strength, corner, self._checkpoint(k, len(corners))) for k, corner in enumerate(corners)]
         runs = [replace(run, x=self._channels(run.x)) for run in runs]
         image = runs[0].x if len(runs) == 1 else sum(run.x for run in runs) / len(runs)
         return Restoration(channels_back(image, self.model.channel_axis), strength, noise, tuple(runs))
@@ -215,58 +209,35 @@ class ImageProblem:
         found = replace(found, image=back(found.image), runs=runs)
         return finished(found, self.options.return_result, stacklevel=5)
 
-    def _strength(
-        self, alpha: Any, estimate: Callable[[], float] | None, rule: Callable[[float, float], float]
-    ) -> tuple[float, float | None]:
-        """The strength and, where it was chosen from one, the noise level."""
-        held_out = isinstance(alpha, str) and alpha == "held-out"
-        if is_number(alpha):
-            check_scalars(alpha=alpha)
-            return float(alpha), None
-        if alpha is not None and not held_out:
-            raise ValueError(f"alpha must be a number, 'held-out' or None, got {alpha!r}")
-        noise = self.model.noise
-        if noise is None and estimate is not None:
-            with contextlib.suppress(ValueError) if held_out else contextlib.nullcontext():
-                noise = estimate()
-        if held_out:
-            first = rule(noise, self.spread) if noise else FIRST_STRENGTH * self.spread
-            return self._strength_by_held_out_data(first), None
-        if noise is None:
-            raise ValueError(
-                "alpha cannot be chosen without a noise level: give alpha, noise, or alpha='held-out'"
-            )
-        if noise == 0 and not isinstance(self.A, Identity):
-            return (FAITHFUL if estimate is None else NOISE_FREE) * self.spread, noise
-        return rule(noise, self.spread), noise
+    def like(
+        self, y: Array, A: Any, start: Array, *, smooth: bool = False, **options: Any
+    ) -> Callable[[float], Array]:
+        """The function of a strength that restores other data, for a search; Ctrl-C ends the search too.
 
-    def _strength_by_held_out_data(self, first: float) -> float:
-        """See `ell12.restoration.strength`."""
-        quiet = ImageRun(self.options.tol, self.options.max_iter)
-        model = replace(self.model, smoothing=self._smoothing(first))
+        The options replace those of the model and of the run. The smoothing is this problem's; with ``smooth`` it
+        is the automatic one where this problem has none.
+        """
+        run = ImageRun(options.pop("tol", self.options.tol), self.options.max_iter)
+        model = replace(self.model, **options)
 
-        def solve(y: Array, A: Any, alpha: float, x: Array | None) -> Array:
-            start = self.start if x is None else x
-            return replace(self, y=y, A=A, start=start, model=model, options=quiet)._solved(alpha)
+        def solve(alpha: float) -> Array:
+            smoothing = self._smoothing(alpha) or (self._automatic_smoothing(alpha) if smooth else 0.0)
+            problem = replace(self, y=y, A=A, start=start, model=replace(model, smoothing=smoothing), options=run)
+            found = problem._run(alpha, self.corner, None)
+            if found.status is Status.STOPPED:
+                raise KeyboardInterrupt
+            return found.x
 
-        return strength_by_held_out_data(self.y, self.A, first, solve)
+        return solve
 
-    def _solved(self, alpha: float) -> Array:
-        """The image, for a search; Ctrl-C ends the search too."""
-        run = self._run(alpha, (), None)
-        if run.status is Status.STOPPED:
-            raise KeyboardInterrupt
-        return run.x
-
-    def _run(self, alpha: float, flip: Corner, checkpoint: Path | None) -> Result:
-        """The problem solved with differences that begin at one corner, or at another if that is flipped."""
+    def _run(self, alpha: float, corner: Corner, checkpoint: Path | None) -> Result:
+        """The problem solved with differences that begin at one corner."""
         model, options = self.model, self.options
-        corner = toggled(self.corner, flip)
         shape = (self.ndim, model.boundary, model.bounds, corner, model.isotropic, model.spacing)
         variation = ColourVariation if self.opponents else TotalVariationL12
         penalty = variation(alpha, model.l2_weight, self._smoothing(alpha), *shape)
         solver = chosen_solver(model.solver, self.A, penalty)
-        loss = SquaredLoss(self.A, self.y)
+        loss = SquaredLoss.of_checked(self.A, self.y)
         return minimize(
             loss,
             penalty if solver.smooths else replace(penalty, smoothing=0.0),
@@ -283,10 +254,15 @@ class ImageProblem:
 
     def _smoothing(self, alpha: float) -> float:
         """The smoothing given, or the automatic one."""
-        if self.model.smoothing is not None:
-            return self.model.smoothing
-        rounding = float(namespace(self.start).finfo(self.start.dtype).eps) * max_abs(self.start)
-        return max(SMOOTHED * self.spread, math.sqrt(RESOLVED * alpha * rounding))
+        return self._automatic_smoothing(alpha) if self.model.smoothing is None else self.model.smoothing
+
+    def _automatic_smoothing(self, alpha: float) -> float:
+        """A hundredth of the range, or more where rounding asks for it."""
+        return max(SMOOTHED * self.spread, math.sqrt(RESOLVED * alpha * self._rounding))
+
+    @cached_property
+    def _rounding(self) -> float:
+        return float(namespace(self.start).finfo(self.start.dtype).eps) * max_abs(self.start)
 
     def _checkpoint(self, number: int, count: int) -> Path | None:
         """The file that follows a run: of several spins each has its own, by its number."""
