@@ -21,7 +21,7 @@ def drawing(side=128):
     return image
 
 
-def texture(side=128):
+def texture(side=256):
     """Blobs of a few pixels over all of the image: no block is quiet."""
     blobs = gaussian_filter(np.random.default_rng(9).standard_normal((side, side)), 1.2, mode="wrap")
     return 0.5 + 0.15 * blobs / blobs.std()
@@ -107,18 +107,18 @@ def test_the_random_numbers_follow_a_turned_image():
 
 @pytest.mark.parametrize("scene", ["drawing", "photons"])
 def test_photon_noise_is_not_taken_for_detail(scene):
-    clean = drawing()
+    clean = drawing(256)
     if scene == "photons":
-        clean = clean * np.linspace(0.2, 1.2, 128)
+        clean = clean * np.linspace(0.2, 1.2, 256)
     image = np.random.default_rng(0).poisson(60 * clean) / 60
     assert ratio(ell12.denoise_tv(image), clean) > best_ratio(image, clean) - 1.5
 
 
 @pytest.mark.parametrize("shape", [(100,), (10**6,), (64, 64), (1000, 60), (700, 900), (60, 70, 80), (3, 5000, 4)])
-def test_the_sample_is_a_quarter_or_all_that_is_needed(shape):
+def test_the_sample_is_a_fifth_or_all_that_is_needed(shape):
     places = sample_places(shape)
     count = sum(math.prod(part.stop - part.start for part in place) for place in places)
-    assert min(math.prod(shape), 2**13) <= count <= max(2**15, 0.35 * math.prod(shape))
+    assert 0.8 * min(math.prod(shape), 2**13) <= count <= max(2**14, 0.2 * math.prod(shape))
     mirrored = {
         tuple((n - part.stop, n - part.start) for n, part in zip(shape, place, strict=True)) for place in places
     }
@@ -126,11 +126,11 @@ def test_the_sample_is_a_quarter_or_all_that_is_needed(shape):
 
 
 def test_the_search_steps_over_one_rise():
-    errors = {1.5: 3.0, 1.0: 2.0, 1 / 1.5: 2.1, 1.5**-2: 1.0, 1.5**-3: 2.0, 1.5**-4: 3.0}
+    errors = {1 / 1.5: 3.0, 1.0: 2.0, 1.5: 2.1, 1.5**2: 1.0, 1.5**3: 2.0, 1.5**4: 3.0}
     found = lowest(lambda alpha: errors[min(errors, key=lambda known: abs(known - alpha))], 1.0)
-    assert found == pytest.approx(1.5**-2, rel=0.15)
+    assert found == pytest.approx(1.5**2, rel=0.15)
 
 
 def test_texture_in_a_part_of_an_image_is_not_taken_for_noise():
-    image = np.concatenate([drawing(256), texture(256)], axis=1)
+    image = np.concatenate([drawing(256), texture()], axis=1)
     assert estimate_noise(noisy(image, 0.02), 2) == pytest.approx(0.02, rel=0.1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 from ell12.backend import is_number
 from ell12.checks import check_scalars
@@ -30,32 +30,13 @@ Estimate = Callable[[], float]
 Rule = Callable[[float, float], float]
 
 
-class Chooses(Protocol):
-    """A problem whose strength is chosen, such as `ell12.restoration.problems.ImageProblem`."""
-
-    y: Array
-    A: Any
-    start: Array
-    ndim: int
-    model: Any
-
-    @property
-    def spread(self) -> float:
-        """The range of the values."""
-
-    def like(
-        self, y: Array, A: Any, start: Array, *, smooth: bool = False, **options: Any
-    ) -> Callable[[float], Array]:
-        """The function of a strength that restores other data; the options replace those of the problem."""
-
-
-def chosen_strength(
-    problem: Chooses, alpha: Any, estimate: Estimate | None, rule: Rule
-) -> tuple[float, float | None]:
+def chosen_strength(problem: Any, alpha: Any, estimate: Estimate | None, rule: Rule) -> tuple[float, float | None]:
     """The strength and, where that was chosen by it or found with it, the noise level.
 
-    ``alpha`` is as in `ell12.denoise_tv`. ``estimate`` finds the noise level, where that can be found, and
-    ``rule`` makes a strength of it and of the range of the values.
+    ``problem`` is an `ell12.restoration.problems.ImageProblem`: its data ``y, A, start, ndim``, its ``model``, the
+    range of its values ``spread``, and ``like(y, A, start)``, which restores other data. ``alpha`` is as in
+    `ell12.denoise_tv`. ``estimate`` finds the noise level, where that can be found, and ``rule`` makes a strength
+    of it and of the range of the values.
     """
     if is_number(alpha):
         check_scalars(alpha=alpha)
@@ -83,7 +64,7 @@ def has_pixels(A: Any) -> bool:
     return isinstance(A, Identity) or type(A) is Sampling
 
 
-def _by_risk(problem: Chooses, first: float, noise: float) -> tuple[float, float]:
+def _by_risk(problem: Any, first: float, noise: float) -> tuple[float, float]:
     """See `ell12.restoration.risk`."""
     known = None if isinstance(problem.A, Identity) else sent_like(problem.A.mask, problem.y)
     image = problem.y if known is None else adjoint_product(problem.A, problem.y)
@@ -100,7 +81,7 @@ def _by_risk(problem: Chooses, first: float, noise: float) -> tuple[float, float
     return strength_of_least_risk(sample, first, noise, prepare, given=problem.model.noise is not None)
 
 
-def _by_held_out_data(problem: Chooses, first: float) -> float:
+def _by_held_out_data(problem: Any, first: float) -> float:
     """See `ell12.restoration.strength`."""
 
     def solve(y: Array, A: Any, alpha: float, x: Array | None) -> Array:

@@ -62,9 +62,10 @@ def denoise_tv(
         scaled to [0, 1] (signed ones to [-1, 1]) and come back as float64; float32 stays float32.
     alpha : float, "held-out" or None
         Strength, in the units of the image: a step between two flat regions loses ``alpha / width`` of its height
-        on a region of that width in pixels. It does not depend on the image's size. None chooses
-        ``2.6 noise^(4/3)`` in units of the image's range, the best found on photographs at ``l2_weight`` 0.5.
-        "held-out" chooses what best predicts pixels that were held out. `Restoration.alpha` says what was chosen.
+        on a region of that width in pixels. It does not depend on the image's size. None tries strengths on a
+        sample of the image and takes the one of least risk: by Stein's estimate if ``noise`` is given, else by
+        generalised cross-validation; both suppose noise without correlation. "held-out" chooses what best predicts
+        pixels that were held out. `Restoration.alpha` says what was chosen.
     l2_weight : float
         From 0, anisotropic total variation, to 1, the paper's penalty, under which edges along the axes cost
         nothing: good for drawings, poor for photographs.
@@ -73,7 +74,8 @@ def denoise_tv(
         default a hundredth of the range of its values. The paper's mu is ``alpha / smoothing``. 0 minimises the
         true objective.
     noise : float, optional
-        Standard deviation of the noise; estimated from the image by default. Only used where alpha is chosen.
+        Standard deviation of the noise, estimated by default. Only used where alpha is chosen, which a noise that
+        is known makes surer: with fine texture or little noise, give it.
     channel_axis : int, optional
         The axis of channels; by default the image has none.
     colour : bool, optional

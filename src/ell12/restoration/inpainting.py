@@ -63,8 +63,8 @@ def inpaint_tv(
     mask : array of bool
         True where a pixel is known, of the shape of the image or of one channel.
     alpha : float, "held-out" or None
-        As in `denoise_tv`, the noise being estimated where neighbouring pixels are known; a ten-thousandth of the
-        range where there is none. A small alpha keeps the known pixels nearly as they are.
+        As in `denoise_tv`, by the known pixels; a ten-thousandth of the range where there is no noise. A small
+        alpha keeps the known pixels nearly as they are.
     l2_weight, smoothing, noise, channel_axis, boundary, ...
         As in `denoise_tv`.
 
