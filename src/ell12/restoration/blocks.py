@@ -114,9 +114,8 @@ class BandedProblem(ImageProblem):
             raise ValueError(f"{what} cannot be had for colours in blocks: give colour=False, or a NumPy array")
         return super()._along_opponents()
 
-    @property
-    def _is_slow_here(self) -> bool:
-        return False
+    def sample(self) -> None:
+        """No tiles are taken: the strength follows from the noise."""
 
 
 @dataclass(frozen=True)

@@ -34,9 +34,9 @@ def chosen_strength(problem: Any, alpha: Any, estimate: Estimate | None, rule: R
     """The strength and, where that was chosen by it or found with it, the noise level.
 
     ``problem`` is an `ell12.restoration.problems.ImageProblem`: its data ``y, A, start, ndim``, its ``model``, the
-    range of its values ``spread``, and ``like(y, A, start)``, which restores other data. ``alpha`` is as in
-    `ell12.denoise_tv`. ``estimate`` finds the noise level, where that can be found, and ``rule`` makes a strength
-    of it and of the range of the values.
+    range of its values ``spread``, its ``sample()`` and ``like(y, A, start)``, which restores other data.
+    ``alpha`` is as in `ell12.denoise_tv`. ``estimate`` finds the noise level, where that can be found, and
+    ``rule`` makes a strength of it and of the range of the values.
     """
     if is_number(alpha):
         check_scalars(alpha=alpha)
@@ -55,26 +55,26 @@ def chosen_strength(problem: Any, alpha: Any, estimate: Estimate | None, rule: R
         raise ValueError("alpha cannot be chosen without a noise level: give alpha, noise, or alpha='held-out'")
     if noise == 0 and not isinstance(problem.A, Identity):
         return (FAITHFUL if estimate is None else NOISE_FREE) * problem.spread, noise
-    first = rule(noise, problem.spread)
-    return _by_risk(problem, first, noise) if noise > 0 and has_pixels(problem.A) else (first, noise)
+    first, sample = rule(noise, problem.spread), problem.sample() if noise > 0 else None
+    return (first, noise) if sample is None else _by_risk(problem, sample, first, noise)
 
 
-def has_pixels(A: Any) -> bool:
-    """Whether the data are pixels, all or some, so that tiles of the image make problems of their own."""
-    return isinstance(A, Identity) or type(A) is Sampling
+def sample_of(y: Array, A: Any, ndim: int) -> Sample | None:
+    """The sample of an image whose data are pixels, all or some; None for other data."""
+    if isinstance(A, Identity):
+        return Sample.of(y, None, ndim)
+    return Sample.of(adjoint_product(A, y), sent_like(A.mask, y), ndim) if type(A) is Sampling else None
 
 
-def _by_risk(problem: Any, first: float, noise: float) -> tuple[float, float]:
+def _by_risk(problem: Any, sample: Sample, first: float, noise: float) -> tuple[float, float]:
     """See `ell12.restoration.risk`."""
-    known = None if isinstance(problem.A, Identity) else sent_like(problem.A.mask, problem.y)
-    image = problem.y if known is None else adjoint_product(problem.A, problem.y)
-    sample = Sample.of(image, known, problem.ndim)
-    whole = sample.data.shape[1:] == image.shape[len(image.shape) - problem.ndim :]
+    ndim = problem.ndim
+    whole = tuple(sample.data.shape)[-ndim:] == tuple(problem.start.shape)[-ndim:]
     boundary = problem.model.boundary if whole else "neumann"
 
     def prepare(y: Array, mask: Array | None) -> Callable[[float], Array]:
         A = Identity(tuple(y.shape)) if mask is None else Sampling(mask)
-        start = y if mask is None else filled(y, mask, problem.ndim)
+        start = y if mask is None else filled(y, mask, ndim)
         options = {"boundary": boundary, "solver": "accelerated", "tol": TOL_SAMPLE, "smooth": True}
         return problem.like(product(A, y), A, start, **options)
 

@@ -20,11 +20,12 @@ from ell12.operators.images import Identity, flipped
 from ell12.protocols import Array, offers
 from ell12.restoration.alternating import AlternatingMinimization
 from ell12.restoration.arrangements import by_numpy
-from ell12.restoration.choice import chosen_strength
+from ell12.restoration.choice import chosen_strength, sample_of
 from ell12.restoration.colour import ColourVariation, along_opponents, as_colours, as_opponents, is_coloured
 from ell12.restoration.corners import Corner, corner_of, spin_flips, toggled
 from ell12.restoration.images import channels_back
 from ell12.restoration.normal_equations import has_exact_solver
+from ell12.restoration.risk import Sample
 from ell12.restoration.smoothed_gradient import SmoothedGradient
 from ell12.restoration.splitting import GrowingADMM
 from ell12.restoration.strength import strength_for_noise, value_range
@@ -208,6 +209,10 @@ class ImageProblem:
         runs = tuple(replace(run, x=back(run.x)) for run in found.runs)
         found = replace(found, image=back(found.image), runs=runs)
         return finished(found, self.options.return_result, stacklevel=5)
+
+    def sample(self) -> Sample | None:
+        """Tiles by which the strength is chosen; None where the data are no pixels."""
+        return sample_of(self.y, self.A, self.ndim)
 
     def like(
         self, y: Array, A: Any, start: Array, *, smooth: bool = False, **options: Any

@@ -64,8 +64,7 @@ class Sample:
     Attributes
     ----------
     data : array
-        The tiles along the first axis. Where images stand beside each other, such as channels, tile k of image c
-        has the number ``k * images + c``.
+        The tiles, along an axis before the last ``ndim``; channels, if any, are along the axis before it.
     known : array of bool or None
         Which pixels are data; None for all.
     numbers : array
@@ -78,11 +77,16 @@ class Sample:
 
     @classmethod
     def of(cls, image: Array, known: Array | None, ndim: int) -> Sample:
-        """The sample of an image whose last ``ndim`` axes make an image that may stand beside others."""
-        shape = tuple(image.shape)[len(image.shape) - ndim :]
+        """The sample of an image whose last ``ndim`` axes are those of space."""
+        shape = tuple(image.shape)[-ndim:]
         places = sample_places(shape)
         tiles = None if known is None else _tiles(known, places)
         return cls(_tiles(image, places), tiles, np.stack([random_numbers(shape, place) for place in places]))
+
+    @property
+    def axis(self) -> int:
+        """The axis of the tiles, counted from the last."""
+        return -self.numbers.ndim
 
 
 def strength_of_least_risk(
@@ -99,8 +103,8 @@ def strength_of_least_risk(
     noise : float
         Standard deviation of the noise, more than 0.
     prepare : function
-        ``prepare(tiles, known)`` gives the function of a strength that restores these tiles. It gets those of the
-        sample, or these twice, one copy after the other, with all their data or a part of them.
+        ``prepare(tiles, known)`` gives the function of a strength that restores tiles: those of the sample, and
+        after them the same with a small change.
     given : bool
         Whether the noise is known for sure, rather than estimated.
     """
@@ -124,12 +128,11 @@ class _Risk:
 
     def __init__(self, sample: Sample, noise: float, prepare: Prepare) -> None:
         data, known, xp = sample.data, sample.known, namespace(sample.data)
-        numbers = np.repeat(sample.numbers, data.shape[0] // sample.numbers.shape[0], axis=0)
-        signs = _signs_like(numbers, data)
+        signs = _signs_like(np.broadcast_to(sample.numbers, data.shape), data)
         self.signs = signs if known is None else xp.where(known, signs, 0 * signs)
-        self.data, self.noise, self.change = data, noise, CHANGE * noise
-        both = xp.concat([data, data + self.change * self.signs])
-        self.solve = prepare(both, None if known is None else xp.concat([known, known]))
+        self.data, self.noise, self.change, self.axis = data, noise, CHANGE * noise, sample.axis
+        both = xp.concat([data, data + self.change * self.signs], axis=self.axis)
+        self.solve = prepare(both, None if known is None else xp.concat([known, known], axis=self.axis))
         self.tried: dict[float, Sums] = {}
         self.order: np.ndarray | None = None
 
@@ -169,10 +172,10 @@ class _Risk:
     def _look(self, alpha: float) -> Sums:
         """How many numbers the groups hold, the squared norms of their residuals, their degrees of freedom."""
         if alpha not in self.tried:
-            found, half = as_numpy(self.solve(alpha)), self.data.shape[0]
-            first, second = found[:half], found[half:]
+            first, second = np.split(as_numpy(self.solve(alpha)), 2, axis=self.axis)
             if self.order is None:  # the first strength tried makes the groups
-                self.order = np.argsort(np.abs(first).reshape(half, -1), axis=1, kind="stable")
+                tiles = np.abs(first).reshape(-1, math.prod(first.shape[self.axis + 1 :]))
+                self.order = np.argsort(tiles, axis=1, kind="stable")
             data, signs = as_numpy(self.data), as_numpy(self.signs)
             live = np.abs(signs) ** 2
             away = np.abs(first - data) ** 2 * (live > 0)
@@ -282,10 +285,8 @@ def random_numbers(shape: tuple[int, ...], place: tuple[slice, ...]) -> np.ndarr
 
 
 def _tiles(image: Array, places: list[tuple[slice, ...]]) -> Array:
-    """The tiles, along the first axis; those of all images that stand beside each other."""
-    xp, ndim = namespace(image), len(places[0])
-    images = xp.reshape(image, (-1, *image.shape[len(image.shape) - ndim :]))
-    return xp.concat([images[(slice(None), *place)] for place in places])
+    """The tiles, along a new axis before those of space."""
+    return namespace(image).stack([image[(..., *place)] for place in places], axis=-len(places[0]) - 1)
 
 
 def _signs_like(numbers: np.ndarray, data: Array) -> Array:
