@@ -9,7 +9,7 @@ from typing import Any
 from ell12.backend import is_number
 from ell12.checks import check_scalars
 from ell12.operators import adjoint_product, product, sent_like
-from ell12.operators.images import Identity, Sampling
+from ell12.operators.images import Identity, Sampling, flipped
 from ell12.protocols import Array
 from ell12.restoration.images import filled
 from ell12.restoration.risk import Sample, strength_of_least_risk
@@ -74,7 +74,8 @@ def _by_risk(problem: Any, sample: Sample, first: float, noise: float) -> tuple[
 
     def prepare(y: Array, mask: Array | None) -> Callable[[float], Array]:
         A = Identity(tuple(y.shape)) if mask is None else Sampling(mask)
-        start = y if mask is None else filled(y, mask, ndim)
+        corner = problem.corner  # so that a mirrored image begins at the mirrored start
+        start = y if mask is None else flipped(filled(flipped(y, corner), flipped(mask, corner), ndim), corner)
         options = {"boundary": boundary, "solver": "accelerated", "tol": TOL_SAMPLE, "smooth": True}
         return problem.like(product(A, y), A, start, **options)
 
