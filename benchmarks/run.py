@@ -29,6 +29,7 @@ NOT_BENCHMARKS = {
     "dask_completion",
     "dask_fit",
     "gpu",
+    "image_blocks",
     "page",
     "race_methods",
     "race_problems",

@@ -11,9 +11,12 @@ import numpy as np
 import pytest
 
 from ell12 import GrowingADMM, SmoothedGradient, Status, deblur_tv, denoise_tv, inpaint_tv
+from ell12.operators.images import flipped
 from ell12.restoration import blocks
 from ell12.restoration.band_files import Folder
 from ell12.restoration.bands import BandedArray, Layout
+from ell12.restoration.colour import is_coloured
+from ell12.restoration.corners import corner_of
 
 pytest.importorskip("numba")
 da = pytest.importorskip("dask.array")
@@ -42,6 +45,7 @@ CASES = [
     ((93, 50), (1, 7), {"boundary": "periodic"}, np.float64),
     ((93, 50), ((5, 80, 8), (50,)), {"bounds": (0.3, 0.8)}, np.float64),
     ((40, 20, 3), (40, 20, 2), {"channel_axis": 2}, np.uint8),
+    ((3, 40, 20), (3, 40, 20), {"channel_axis": 0, "colour": False}, np.float64),
     ((40, 10, 9), (3, 10, 9), {"spacing": (2, 1, 1)}, np.float64),
     ((93, 50), (50, 50), {"isotropic": True, "l2_weight": 0.0}, np.float64),
     ((7, 300), (7, 20), {}, np.float64),
@@ -78,17 +82,47 @@ def test_colours_in_blocks_are_restored_as_the_whole_is(corner):
             inpaint_tv(chunked(y, 3, 20, 30), **{"mask": mask} | more, **options)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_an_image_that_is_its_own_mirror_image_begins_where_the_whole_does(dtype):
+    quarter = np.random.default_rng(3).random((45, 31)).astype(dtype)
+    y = np.block([[quarter, quarter[:, ::-1]], [quarter[::-1], quarter[::-1, ::-1]]])
+    keeper = Folder()
+    for cuts in itertools.pairwise(range(8, 88, 4)):
+        layout = Layout(keeper, -2, (0, *cuts, 90))
+        banded = BandedArray(layout, [keeper.keep(part) for part in layout.split(y)], y.shape, y.dtype)
+        assert blocks._corner(banded, None, 2) == corner_of(y, 2) == ()
+
+
 @pytest.mark.parametrize("of_a_channel", [False, True])
 def test_blocks_are_inpainted_as_the_whole_is(of_a_channel):
     y, rng = image((3, 61, 40)), np.random.default_rng(1)
     mask = rng.random(y.shape[1:] if of_a_channel else y.shape) < 0.5
     mask[..., 8:30, 5:38] = False  # larger than the squares over which means are taken band by band
     y = np.where(mask, y, np.nan)
-    options = {"alpha": 0.01, "tol": 0.1, "channel_axis": 0, "spins": 2, "max_iter": 8, "return_result": True}
+    options = {"alpha": 0.01, "channel_axis": 0, "colour": False, "spins": 2, "max_iter": 8, "return_result": True}
     whole = inpaint_tv(y, mask, **options)
     for known in (mask, chunked(mask, *(9,) * mask.ndim)):
         found = inpaint_tv(chunked(y, 2, 30, 11), known, **options)
         np.testing.assert_allclose(found.image.compute(), whole.image, atol=1e-6)
+
+
+def test_colours_are_told_from_other_channels_as_in_the_whole():
+    rng, grey = np.random.default_rng(2), image((50, 70))
+    for k, noise in itertools.product(range(4), (0.0, 0.3)):
+        other = [grey, rng.random(grey.shape), np.roll(grey, k, 0)]
+        y = np.stack([grey, *other[k % 3 :][:2], *other][:3]) + noise * rng.standard_normal((3, 50, 70))
+        y = np.flip(y, axis=[(), (1,), (2,), (1, 2)][k])
+        layout = Layout(Folder(), -2, (0, 16, 32, 50))
+        banded = BandedArray(layout, layout.split(y), y.shape, y.dtype)
+        problem = blocks.BandedProblem(banded, None, banded, 2, None, None)
+        expected = is_coloured(flipped(y, problem.corner), 2, None)
+        assert is_coloured(problem._pixels_from_the_corner, 2, None) == expected
+
+
+def test_a_batch_of_images_is_restored_image_by_image():
+    y = np.stack([image((20, 20), seed) for seed in (1, 2)])
+    found = denoise_tv(chunked(y, 1, 10, 20), 0.03, batch_axis=0)
+    np.testing.assert_allclose(found.compute(), denoise_tv(y, 0.03, batch_axis=0), atol=1e-6)
 
 
 def test_a_run_that_is_cut_short_says_so_and_is_certified_all_the_same():
@@ -99,6 +133,10 @@ def test_a_run_that_is_cut_short_says_so_and_is_certified_all_the_same():
     run, whole = (denoise_tv(x, 0.03, **options).runs[0] for x in (chunked(y, 20, 50), y))
     assert run.status is Status.MAX_ITER
     assert run.stationarity == pytest.approx(whole.stationarity, rel=1e-6)
+    options |= {"channel_axis": 0, "colour": True}
+    y = image((3, 40, 30))
+    run, whole = (denoise_tv(x, 0.03, **options).runs[0] for x in (chunked(y, 3, 20, 30), y))
+    assert run.stationarity == pytest.approx(whole.stationarity, rel=1e-6)
 
 
 def test_a_zarr_array_gives_a_zarr_array_whose_files_go_with_it(tmp_path):
@@ -107,6 +145,8 @@ def test_a_zarr_array_gives_a_zarr_array_whose_files_go_with_it(tmp_path):
     noisy = zarr.create_array(store=tmp_path / "noisy", shape=y.shape, chunks=(20, 20, 3), dtype="f8")
     noisy[...] = y
     options = {"alpha": 0.02, "tol": 0.2, "channel_axis": -1}
+    with pytest.raises(TypeError, match="batch_axis cannot be had with a Zarr array"):
+        denoise_tv(noisy, 0.02, batch_axis=2)
     found = inpaint_tv(noisy, mask, **options)
     assert isinstance(found, zarr.Array)
     assert (found.shape, found.chunks, found.dtype) == (noisy.shape, noisy.chunks, noisy.dtype)

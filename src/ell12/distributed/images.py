@@ -37,8 +37,8 @@ class Workers:
         self, function: Callable[..., tuple[Any, ...]], columns: Sequence[Sequence[Any]], kept: int = 0
     ) -> tuple[list[list[Delayed]], list[Any]]:
         """Call the function for all bands; the arrays that it returns stay on the workers."""
-        call = delayed(function, nout=kept + 1, pure=False)
-        tasks = [call(*arguments) for arguments in zip(*columns, strict=True)]
+        call = delayed(_call, nout=kept + 1, pure=False)
+        tasks = [call(function, *arguments) for arguments in zip(*columns, strict=True)]
         items = self.persist([task[i] for i in range(kept + 1) for task in tasks])
         found = [items[i * len(tasks) : (i + 1) * len(tasks)] for i in range(kept + 1)]
         return found[:kept], compute(self.client, found[kept])
@@ -88,6 +88,14 @@ def joined(
         for part, shape in zip(parts, shapes, strict=True)
     ]
     return da.concatenate(arrays, axis=axis)
+
+
+def _call(function: Callable[..., tuple[Any, ...]], *arguments: Any) -> tuple[Any, ...]:
+    """What the function returns; views as copies, so that a worker keeps no more than what is looked at."""
+    return tuple(
+        np.array(item) if isinstance(item, np.ndarray) and item.base is not None else item
+        for item in function(*arguments)
+    )
 
 
 def _rows(band: Array, axis: int, first: int, last: int | None) -> Array:

@@ -6,6 +6,7 @@ import contextlib
 import itertools
 import os
 import shutil
+import sys
 import tempfile
 import weakref
 from collections.abc import Callable, Iterable, Sequence
@@ -143,6 +144,12 @@ def loaded(part: Any) -> Any:
 def _remove(path: Path) -> None:
     with contextlib.suppress(OSError):  # gone with its folder, or still open, and then it goes with its folder
         os.unlink(path)
+
+
+def is_zarr(image: Any) -> bool:
+    """Whether this is an array of Zarr; while that is not imported, there is none."""
+    zarr = sys.modules.get("zarr")
+    return zarr is not None and isinstance(image, zarr.Array)
 
 
 def regions(shape: Iterable[int], chunks: Iterable[int]) -> Iterable[tuple[slice, ...]]:

@@ -81,7 +81,7 @@ def _value(penalty: Any, threads: int | None, x: Neighbourhood) -> tuple[float]:
 def _gradient(penalty: Any, threads: int | None, x: Neighbourhood) -> tuple[Array, float]:
     band = _Band(penalty, threads, x)
     value, gradient = band.sweep.gradient(band.joined(x))
-    return gradient[band.own].copy(), value
+    return gradient[band.own], value
 
 
 def _advance(
@@ -97,5 +97,4 @@ def _advance(
     moving, data = (band.joined(z), band.joined(u)), band.joined(y)
     counts = None if weight is None else band.joined(weight)
     pair, sums = band.sweep.advance(moving, data, counts, steps, moving)
-    # Copies, so that a cluster does not keep the rows beside them.
-    return pair[0][band.own].copy(), pair[1][band.own].copy(), sums
+    return pair[0][band.own], pair[1][band.own], sums

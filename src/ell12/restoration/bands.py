@@ -125,7 +125,9 @@ class BandedArray:
     def __getitem__(self, region: tuple[Any, ...]) -> Array:
         """A part of the image, named by slices, as a NumPy array."""
         axis, given = self.ndim + self.device.axis, [item for item in region if item is not Ellipsis]
-        region = (*[slice(None)] * (self.ndim - len(given)), *given)  # an ellipsis can only come first
+        if not all(isinstance(item, slice) for item in given) or (region[0] is not ... and len(given) < self.ndim):
+            raise TypeError(f"parts of an image in bands are named by slices of the last axes, got {region!r}")
+        region = (*[slice(None)] * (self.ndim - len(given)), *given)
         first, last, _ = region[axis].indices(self.shape[axis])
         pieces, rest = list(self._pieces(first, last)), (*region[:axis], slice(None), *region[axis + 1 :])
         return np.concatenate(self.device.keeper.run(_taking, [[rest] * len(pieces), pieces])[1], axis=axis)

@@ -6,7 +6,6 @@ is summed over all bands. So there are no seams, and bands may be cut as it suit
 
 from __future__ import annotations
 
-import sys
 import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +18,7 @@ import numpy as np
 from ell12.backend.compiling import can_compile
 from ell12.operators.images import Identity, Masking, flipped
 from ell12.protocols import Array
-from ell12.restoration.band_files import Folder, Inbox, loaded, regions
+from ell12.restoration.band_files import Folder, Inbox, is_zarr, loaded, regions
 from ell12.restoration.bands import BandedArray, Layout, pixelwise
 from ell12.restoration.colour import acts_alike
 from ell12.restoration.corners import Corner, distances, heavier_ends
@@ -33,18 +32,15 @@ from ell12.restoration.strength import block_means
 PIXELS = 2**21
 # It has at least this many rows (planes) of its own, as it is worked on with eight of its neighbours.
 LEAST_ROWS = 16
-# Bands are cut at multiples of this number of rows, so that means over 2, 4 and 8 of them are those of the whole.
-EVEN, LEVELS = 8, 3
+# Bands are cut at multiples of this number of rows, so that means over 2, 4, 8 and 16 are those of the whole.
+EVEN = 16
+# Missing pixels are first filled from means over 2 to this power along each axis, in memory.
+LEVELS = 3
 
 
 def is_larger_than_memory(image: Any) -> bool:
     """Whether this is an array of Dask or Zarr."""
-    return hasattr(image, "__dask_graph__") or _is_zarr(image)
-
-
-def _is_zarr(image: Any) -> bool:
-    zarr = sys.modules.get("zarr")  # not imported yet, it has made no array
-    return zarr is not None and isinstance(image, zarr.Array)
+    return hasattr(image, "__dask_graph__") or is_zarr(image)
 
 
 def restore_in_bands(image: Any, mask: Any, alpha: Any, model: ImageModel, options: ImageRun) -> Any:

@@ -91,6 +91,8 @@ class ColourVariation(TotalVariationL12):
 
     def slope(self, x: Array, target: Array) -> Array:
         """The gradient at x; without smoothing a subgradient near the target."""
+        if self.smoothing:
+            return self.value_and_gradient(x)[1]
         slopes = [part.slope(x[k, ...], target[k, ...]) for k, part in enumerate(self.parts)]
         return namespace(x).stack(slopes)
 

@@ -17,6 +17,9 @@ from ell12.protocols import Array
 
 # Sums over an image are taken over parts of this many pixels, so that little memory is needed beside it.
 PIXELS_AT_ONCE = 2**20
+# Halves of an image that differ by less than this fraction weigh the same. Rounding, which depends on the order in
+# which parts are summed and on the precision, must not decide over images that are their own mirror images.
+TIED = 1e-6
 
 Corner = tuple[int, ...]  # the axes, counted from the last, along which differences begin at the end
 
@@ -79,4 +82,4 @@ def _parts(image: Array) -> Iterator[slice]:
 
 def _is_heavier_at_the_end(profile: np.ndarray) -> bool:
     half = profile.size // 2
-    return bool(profile[profile.size - half :].sum() > profile[:half].sum())
+    return bool(profile[profile.size - half :].sum() > (1 + TIED) * profile[:half].sum())

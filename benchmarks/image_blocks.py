@@ -1,0 +1,161 @@
+"""Photographs and a volume larger than memory: denoised as Dask and Zarr arrays, and as NumPy arrays.
+
+Each row is a process of its own. ``peak MB`` is the most memory that it held (maximum resident set size),
+``before`` what it held when the image was opened and all libraries loaded. ``largest difference`` is that from
+the NumPy array's result, in units of the range. The photograph is scikit-learn's china.jpg, continued by mirror
+images of itself, with noise of 0.08 of the range; the volume is made of flat shapes, with the same noise. The
+strength is chosen from the image itself.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import study
+
+KINDS = ("NumPy", "Zarr", "Dask")
+IMAGES = {"grey 8000 x 6000, uint8": ((6000, 8000), None), "colour 8000 x 6000, uint8": ((6000, 8000, 3), 2)}
+VOLUME = "volume 256 x 512 x 512, float32"
+IMAGES[VOLUME] = ((256, 512, 512), None)
+
+
+def make(name: str, path: Path) -> None:
+    """Write an image as an npy file, some rows at a time."""
+    shape, _ = IMAGES[name]
+    dtype = np.float32 if name == VOLUME else np.uint8
+    target = np.lib.format.open_memmap(path, mode="w+", dtype=dtype, shape=shape)
+    rng = np.random.default_rng(0)
+    rows = _volume if name == VOLUME else _photograph(shape)
+    for start in range(0, shape[0], 50):
+        part = rows(start, min(start + 50, shape[0]))
+        part = part + 0.08 * rng.standard_normal(part.shape)
+        target[start : start + 50] = part if name == VOLUME else np.clip(255 * part + 0.5, 0, 255)
+
+
+def _volume(start: int, stop: int) -> np.ndarray:
+    depth, height, width = np.ogrid[start:stop, :512, :512]
+    waves = np.sin(depth / 23) + np.sin(height / 31 + depth / 57) + np.cos(width / 27 - height / 77)
+    return 0.2 + 0.3 * (waves > 0.3) + 0.3 * (waves > 1.2)
+
+
+def _photograph(shape: tuple[int, ...]) -> Any:
+    from sklearn.datasets import load_sample_image
+
+    photo = load_sample_image("china.jpg") / 255
+    photo = photo if len(shape) == 3 else photo.mean(axis=2)
+    wide = np.concatenate([photo, photo[:, ::-1]], axis=1)
+    columns = np.arange(shape[1]) % wide.shape[1]
+    both = np.concatenate([wide, wide[::-1]])
+
+    def rows(start: int, stop: int) -> np.ndarray:
+        return both[np.arange(start, stop) % len(both)][:, columns]
+
+    return rows
+
+
+def measure(name: str, kind: str, path: Path, result: Path) -> dict[str, Any]:
+    """Denoise, in this process; the result goes to a file."""
+    from ell12 import denoise_tv
+
+    axis = IMAGES[name][1]
+    image: Any = np.load(path, mmap_mode="r")
+    chunks = (1000, 1000, 3)[: image.ndim] if image.dtype == np.uint8 else (64, 128, 128)
+    if kind == "Dask":
+        import dask.array as da
+
+        image = da.from_array(image, chunks=chunks)
+    elif kind == "Zarr":
+        image = _as_zarr(image, chunks, path.with_suffix(".zarr"))
+    denoise_tv(np.zeros((64, 64)) + np.eye(64), 0.1)  # so that compiled code is loaded
+    before, begin = _peak(), time.perf_counter()
+    found = denoise_tv(np.array(image) if kind == "NumPy" else image, channel_axis=axis, return_result=True)
+    seconds, peak = time.perf_counter() - begin, _peak()
+    _save(found.image, result)
+    run = found.runs[0]
+    return {
+        "image": name,
+        "kind": kind,
+        "seconds": seconds,
+        "before": before,
+        "peak": peak,
+        "alpha": found.alpha,
+        "iterations": run.n_iter,
+        "status": run.status.name,
+    }
+
+
+def _as_zarr(image: np.ndarray, chunks: tuple[int, ...], path: Path) -> Any:
+    import zarr
+
+    stored = zarr.create_array(store=path, shape=image.shape, chunks=chunks, dtype=image.dtype, overwrite=True)
+    for start in range(0, image.shape[0], chunks[0]):
+        stored[start : start + chunks[0]] = image[start : start + chunks[0]]
+    return stored
+
+
+def _peak() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def _save(image: Any, path: Path) -> None:
+    target = np.lib.format.open_memmap(path, mode="w+", dtype=image.dtype, shape=image.shape)
+    for start in range(0, image.shape[0], 100):
+        target[start : start + 100] = np.asarray(image[start : start + 100])
+
+
+def _difference(path: Path, other: Path) -> float:
+    one, two = np.load(path, mmap_mode="r"), np.load(other, mmap_mode="r")
+    return max(float(np.abs(one[i : i + 100] - two[i : i + 100]).max()) for i in range(0, len(one), 100))
+
+
+def rows(folder: Path, names: list[str]) -> list[dict[str, Any]]:
+    found = []
+    for name in names:
+        path = folder / "image.npy"
+        make(name, path)
+        for kind in KINDS:
+            command = [sys.executable, __file__, "--measure", name, kind, str(path), str(folder / f"{kind}.npy")]
+            done = subprocess.run(command, check=True, capture_output=True, text=True)
+            row = json.loads(done.stdout)
+            row["difference"] = _difference(folder / f"{kind}.npy", folder / "NumPy.npy")
+            found.append(row)
+            print(row, flush=True)
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--measure", nargs=4, help=argparse.SUPPRESS)
+    parser.add_argument("--folder", default=None, help="where the images and temporary files go")
+    options = parser.parse_args()
+    if options.measure:
+        name, kind, path, result = options.measure
+        print(json.dumps(measure(name, kind, Path(path), Path(result))))
+        return
+    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+        os.environ["TMPDIR"] = folder
+        found = rows(Path(folder), list(IMAGES))
+    header = ("image", "array", "seconds", "peak MB", "before", "alpha", "iterations", "largest difference")
+    lines = [
+        [r["image"], r["kind"]]
+        + [f"{r[key]:.0f}" for key in ("seconds", "peak", "before")]
+        + [f"{r['alpha']:.4f}", str(r["iterations"]), f"{r['difference']:.1e}"]
+        for r in found
+    ]
+    settings = {"load": os.getloadavg()[0], "processors": os.cpu_count()}
+    study.write("image_blocks", __doc__ or "", settings, found, [study.table(header, lines)], ("dask", "zarr"))
+
+
+if __name__ == "__main__":
+    main()
