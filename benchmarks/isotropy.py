@@ -4,8 +4,8 @@ Each picture is restored by six penalties: a pixel's differences count by axes (
 (isotropic), each with l2_weight 0, 0.5 and 1. Each has its own best strength, on a ladder by factors of 1.4, by
 ten where there is no noise. A row is one picture, problem and penalty; figures are PSNR in dB. Seven photographs
 and drawings 0 to 3 are to choose by; six other photographs and drawings 100 to 104 to report. Pictures are the
-middle 256 x 256 pixels. Volumes are balls and boxes, 16 slices of 48 x 48 pixels, a slice three times as thick as a
-pixel is wide.
+middle 256 x 256 pixels. Volumes are balls and boxes, 16 slices of 48 x 48 pixels, a slice three times as thick as
+a pixel is wide.
 """
 
 from __future__ import annotations

@@ -213,6 +213,40 @@ def test_a_sweep_that_takes_the_last_norm_ends_where_the_plain_steps_end(l2_weig
     np.testing.assert_allclose(swept.x, plain.x, atol=1e-3)
 
 
+def test_a_swept_image_in_other_units_or_single_precision_is_restored_alike():
+    y, options = drawing((40, 40)), {"isotropic": True, "l2_weight": 1.0, "spacing": (1.0, 2.0)}
+    expected = ell12.denoise_tv(y, 0.1, return_result=True, **options)
+    for c, d in ((1e6, 2.0), (1e-6, -1.0)):
+        found = ell12.denoise_tv(c * (y + d), 0.1 * c, return_result=True, **options)
+        np.testing.assert_allclose(found.image / c - d, expected.image, atol=1e-6)
+        assert found.runs[0].n_iter == expected.runs[0].n_iter
+    single = ell12.denoise_tv(y.astype(np.float32), 0.1, **options)
+    assert single.dtype == np.float32
+    np.testing.assert_allclose(single, expected.image, atol=1e-4)
+
+
+def test_complex_images_count_by_the_length_of_their_moduli():
+    phase = np.exp(0.7j)
+    plain, turned = (ell12.denoise_tv(f * drawing(), 0.1, isotropic=True, smoothing=0.01) for f in (1.0, phase))
+    np.testing.assert_allclose(turned, phase * plain, atol=1e-9)
+    mask = np.random.default_rng(0).random((24, 20)) < 0.6
+    data = np.fft.fft2(drawing(noise=0.0), norm="ortho")
+    found = ell12.reconstruct_mri(data, mask, 1e-4, isotropic=True, tol=0.05)
+    assert np.std(found - drawing(noise=0.0)) < 0.03
+
+
+def test_other_libraries_compute_the_same():
+    strict = pytest.importorskip("array_api_strict")
+    x, penalty = drawing(), TotalVariationL12(0.1, 1.0, isotropic=True, spacing=(1.0, 2.0))
+    value, gradient = penalty.value_and_gradient(x)
+    found = penalty.value_and_gradient(strict.asarray(x))
+    assert found[0] == pytest.approx(value, rel=1e-12)
+    np.testing.assert_allclose(np.asarray(found[1]), gradient, atol=1e-12)
+    assert penalty.violation(strict.asarray(x), strict.asarray(0 * x)) == pytest.approx(
+        penalty.violation(x, 0 * x)
+    )
+
+
 @pytest.mark.parametrize("alpha", [5.0, 50.0])
 def test_an_image_that_becomes_flat_is_certified_too(alpha):
     y = drawing((40, 40), noise=0.1)

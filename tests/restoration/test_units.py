@@ -22,6 +22,7 @@ CALLS = {
     "denoise": lambda y, c, **options: ell12.denoise_tv(y, **options),
     "denoise truly": lambda y, c, **options: ell12.denoise_tv(y, smoothing=0, max_iter=50, **options),
     "two spins": lambda y, c, **options: ell12.denoise_tv(y, spins=2, **options),
+    "isotropic": lambda y, c, **options: ell12.denoise_tv(y, isotropic=True, spacing=(1.0, 2.0), **options),
     "deblur": lambda y, c, **options: ell12.deblur_tv(y, KERNEL, **options),
     "deblur periodic": lambda y, c, **options: ell12.deblur_tv(y, KERNEL, boundary="periodic", **options),
     "inpaint": lambda y, c, **options: ell12.inpaint_tv(y, MASK, **options),
