@@ -213,6 +213,20 @@ def test_a_sweep_that_takes_the_last_norm_ends_where_the_plain_steps_end(l2_weig
     np.testing.assert_allclose(swept.x, plain.x, atol=1e-3)
 
 
+@pytest.mark.parametrize("l2_weight", [0.5, 1.0])
+def test_a_colour_without_edges_is_certified_beside_those_with_edges(l2_weight):
+    y = drawing((40, 40))[..., None] + 0.02 * np.random.default_rng(1).standard_normal((40, 40, 3))
+    options = {
+        "channel_axis": -1,
+        "colour": True,
+        "isotropic": True,
+        "spacing": (1.0, 2.0),
+        "l2_weight": l2_weight,
+    }
+    run = ell12.denoise_tv(y, 0.15, tol=0.01, max_iter=500, return_result=True, **options).runs[0]
+    assert run.converged
+
+
 def test_a_swept_image_in_other_units_or_single_precision_is_restored_alike():
     y, options = drawing((40, 40)), {"isotropic": True, "l2_weight": 1.0, "spacing": (1.0, 2.0)}
     expected = ell12.denoise_tv(y, 0.1, return_result=True, **options)

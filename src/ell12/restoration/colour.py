@@ -146,7 +146,7 @@ class SweepsByImage:
     """One sweep for each image along the first axis, as if they were one."""
 
     def __init__(self, sweeps: list[Any], x: Array) -> None:
-        self.sweeps, self.norms = sweeps, sweeps[0].norms  # which tell what is subtracted: for all the same
+        self.sweeps, self.norms = sweeps, sweeps[0].norms  # of those that are unsteady the first
         xp = namespace(x)
         self.new_image = Buffers(tuple(x.shape), x.dtype).take if is_numpy(x) else lambda: xp.empty_like(x)
 
@@ -172,6 +172,7 @@ class SweepsByImage:
             sums.append(found)
             z, u = placed(pair, into)
             ends = new if z is into[0] and u is into[1] else (new[1], new[0])
+        self.norms = next((s.norms for s in self.sweeps if s.norms.unsteady), self.sweeps[0].norms)
         return ends, Sums(*(sum(numbers) for numbers in zip(*sums, strict=True)))
 
 

@@ -90,9 +90,10 @@ def _pair_by_length(x, y, numbers):  # type: ignore[no-untyped-def]
     """`pair` where a pixel's differences count by their length: it is cut at t.
 
     ``lengthening`` times what exceeds t goes to the prox as well. The envelope is that without the norm of the
-    whole image, which is known only when all is summed up.
+    whole image, which is known only when all is summed up. A square above ``alone`` that does not exceed t is
+    marked, see `ell12.restoration.pixel_steps.ImageNorms`.
     """
-    _, t, _, unit, _, zero, half, lengthening, _ = numbers
+    _, t, _, unit, _, zero, half, (lengthening, alone, mark), _ = numbers
     p, q = x * unit, y * unit
     square = p * p + q * q  # in units of t
     some = square > half + half
@@ -100,13 +101,14 @@ def _pair_by_length(x, y, numbers):  # type: ignore[no-untyped-def]
     over = square * root - (half + half) if some else zero
     factor = root - lengthening * over * root if some else half + half
     envelope = over + half if some else half * square
-    return factor * x, factor * y, t * t * envelope, over * over
+    beyond = over * over if some else mark if square > alone else zero
+    return factor * x, factor * y, t * t * envelope, beyond
 
 
 @compiled_loop(**INLINED)
 def _triple_by_length(x, y, z, numbers):  # type: ignore[no-untyped-def]
     """`_pair_by_length` for three differences."""
-    _, t, _, unit, _, zero, half, lengthening, _ = numbers
+    _, t, _, unit, _, zero, half, (lengthening, alone, mark), _ = numbers
     p, q, r = x * unit, y * unit, z * unit
     square = p * p + q * q + r * r
     some = square > half + half
@@ -114,14 +116,15 @@ def _triple_by_length(x, y, z, numbers):  # type: ignore[no-untyped-def]
     over = square * root - (half + half) if some else zero
     factor = root - lengthening * over * root if some else half + half
     envelope = over + half if some else half * square
-    return factor * x, factor * y, factor * z, t * t * envelope, over * over
+    beyond = over * over if some else mark if square > alone else zero
+    return factor * x, factor * y, factor * z, t * t * envelope, beyond
 
 
 def pair(x: Any, y: Any, numbers: Any) -> Any:
     """``d - prox(d)`` of a pixel's differences d = (x, y), their envelope, and the square of what exceeds t.
 
-    ``numbers`` is (mu, t, growth, 1 / t, l2_weight, 0, 1/2, lengthening, scales), ``growth`` being ``(1 -
-    l2_weight) t``. ``lengthening`` is None where differences count one by one, else see `_pair_by_length`.
+    ``numbers`` is (mu, t, growth, 1 / t, l2_weight, 0, 1/2, whole, scales); growth is ``(1 - l2_weight) t``.
+    ``whole`` is None where differences count one by one, else (lengthening, alone, mark), see `_pair_by_length`.
     ``scales`` is None or what the differences along each axis are multiplied with, as are the results.
     """
     raise NotImplementedError("it is chosen by the types of the numbers when it is compiled")

@@ -1,12 +1,16 @@
-struct Numbers { REAL t, growth, unit, l2_weight, lengthening, scale[3]; };
+struct Numbers { REAL t, growth, unit, l2_weight, lengthening, alone, mark, scale[3]; };
 
 #if ISOTROPIC
 // d - prox(d) of the differences d, which it replaces, and their envelope but for what the whole image's norm relieves;
-// to beyond is added the square of what exceeds t. Lengths are in units of t.
+// to beyond is added the square of what exceeds t, or a mark where a step would be kept if no other exceeded t.
+// Lengths are in units of t.
 __device__ REAL residual(REAL* d, const Numbers& c, REAL* beyond) {
     REAL square = 0;
     for (int k = 0; k < NDIM; ++k) square += d[k] * c.unit * d[k] * c.unit;
-    if (!(square > 1)) return c.t * c.t * square / 2;
+    if (!(square > 1)) {
+        if (square > c.alone) *beyond += c.mark;
+        return c.t * c.t * square / 2;
+    }
     const REAL root = rsqrt(square), over = square * root - 1, factor = root - c.lengthening * over * root;
     for (int k = 0; k < NDIM; ++k) d[k] *= factor;
     *beyond += over * over;
@@ -72,13 +76,15 @@ extern "C" __global__ void sweep(
     const REAL* z, const REAL* u, const REAL* y, const REAL* weight, REAL* new_z, REAL* new_u, double* sums,
     double all_rows, double planes, double lines, double width, double periodic,
     double curvature, double threshold, double l2_weight, double bounded, double least, double most,
-    double scale_of_planes, double scale_of_lines, double scale_of_columns, double lengthening,
+    double scale_of_planes, double scale_of_lines, double scale_of_columns,
+    double lengthening, double alone, double mark,
     double stepping, double weighted, double step, double inertia, double back
 ) {
     const int rows = all_rows, lengths[3] = {(int)planes, (int)lines, (int)width};
     const double scales[3] = {scale_of_planes, scale_of_lines, scale_of_columns};
     Numbers c = {
-        (REAL)threshold, (REAL)((1 - l2_weight) * threshold), (REAL)(1 / threshold), (REAL)l2_weight, (REAL)lengthening
+        (REAL)threshold, (REAL)((1 - l2_weight) * threshold), (REAL)(1 / threshold), (REAL)l2_weight,
+        (REAL)lengthening, (REAL)alone, (REAL)mark
     };
     for (int k = 0; k < NDIM; ++k) c.scale[k] = scales[3 - NDIM + k];
     const REAL mu = curvature, low = least, high = most, size = step, momentum = inertia, left = back;

@@ -79,7 +79,7 @@ class CudaSweep:
         shape = (self.launches, self.blocks[0] * self.blocks[1], 5)
         sums = self.library.empty(shape, dtype=self.library.float64, device=self.kind["device"])
         for image in range(self.launches):
-            numbers = (*self.numbers, self.norms.factor(image) or 0.0, stepping, weighted, *step)
+            numbers = (*self.numbers, *self.norms.numbers(image), stepping, weighted, *step)
             self.kernel(self.blocks, [self._part(array, image) for array in (*arrays, sums)], numbers)
         return sums
 

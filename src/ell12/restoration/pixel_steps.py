@@ -61,31 +61,38 @@ def units(steps: Array, isotropic: bool) -> Array:
     return steps / namespace(steps).where(lengths > 0, lengths, 1)
 
 
+# What a sweep adds, in units of t^2, for a pixel whose differences alone would be kept if none exceeded t. It is
+# not zero, and ten billion of them do not reach the square of a rounding error in single precision.
+MARK = 1e-32
+
+
 class ImageNorms:
     """The norms that an isotropic penalty subtracts, one for each image, as sweeps over the images see them.
 
     Steps longer than t are lengthened by a factor that depends on the sum over the whole image: a sweep needs it
     before it has summed. So it takes the factor of the last one. Its sums are exact, as is the gradient of a
-    second sweep at the same place; in between the factor changes little, as long as it is below 1.
+    second sweep at the same place; in between the factor changes little, as long as it is below 1. Where nothing
+    exceeds t, the largest step alone is kept, if it exceeds ``(1 - l2_weight) t``: no sum tells which.
     """
 
     def __init__(self, penalty: Any) -> None:
         self.isotropic, self.l2_weight = penalty.isotropic, penalty.l2_weight if penalty.isotropic else 0.0
         self.squared_threshold = penalty.smoothing**2
         self.sizes: list[float] = []  # norms of what exceeded t in each image, in units of t
+        self.undecided = False  # whether in some image the largest step alone is kept
 
     def relief(self, squares: Sequence[float]) -> float:
         """What the norms take off the envelope, from their squares (in units of t), which are remembered."""
-        self.sizes = [math.sqrt(square) for square in squares]
+        most = 1e10 * MARK
+        self.undecided = any(0 < square <= most for square in squares)
+        self.sizes = [math.sqrt(square) if square > most else 0.0 for square in squares]
         total = sum(size + self.l2_weight / 2 for size in self.sizes if size > 0)
         return self.squared_threshold * self.l2_weight * total
 
-    def factor(self, image: int) -> float | None:
-        """By what share of itself that which exceeds t is lengthened; None where no such thing is done."""
-        if not self.isotropic:
-            return None
+    def numbers(self, image: int) -> tuple[float, float, float]:
+        """How much of itself is added to what exceeds t, the square of what may be kept alone, and its mark."""
         size = self.sizes[image] if self.sizes else 0.0
-        return self.l2_weight / size if size > 0 else 0.0
+        return self.l2_weight / size if size > 0 else 0.0, (1 - self.l2_weight) ** 2, MARK
 
     @property
     def subtracted(self) -> bool:
@@ -93,14 +100,9 @@ class ImageNorms:
         return self.l2_weight > 0
 
     @property
-    def undecided(self) -> bool:
-        """Whether nothing exceeds t in some image: then its largest step alone is kept, which no sum tells."""
-        return self.subtracted and 0.0 in self.sizes
-
-    @property
     def unsteady(self) -> bool:
         """Whether so little exceeds t that the next factor may be quite another."""
-        return self.subtracted and min(self.sizes, default=0.0) < self.l2_weight
+        return self.undecided or any(0 < size < self.l2_weight for size in self.sizes)
 
 
 def _images(lengths: Array, steps: Array) -> Array:

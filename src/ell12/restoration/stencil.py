@@ -180,8 +180,8 @@ class Sweep:
 
     def _numbers(self, image: int) -> tuple[Any, ...]:
         """Those of `ell12.restoration.compiled_stencil.pair`."""
-        lengthening = self.norms.factor(image)
-        return (*self.numbers, None if lengthening is None else self.kind(lengthening), self.scales)
+        whole = tuple(map(self.kind, self.norms.numbers(image))) if self.norms.isotropic else None
+        return (*self.numbers, whole, self.scales)
 
     def _new_scratch(self) -> tuple[Array, ...]:
         width = 16 * (self.space[-1] // 16 + 2)  # whole lines of the cache, with room for one pixel more
