@@ -69,6 +69,8 @@ def check_target(path: Path, picture: Picture) -> None:
     _check_shape(path, picture, suffix)
     if suffix in (JPEG, BMP) and picture.opacity is not None:
         raise ImageFileError(f"{path} cannot hold transparent pixels: write a .png, .webp or .tif file")
+    if picture.unit > 1:
+        return  # its values are in [0, 1]
     values = picture.values()
     values = values[np.isfinite(values)]  # missing pixels may hold NaN
     if values.size and not (values.min() >= 0 and values.max() <= 1):

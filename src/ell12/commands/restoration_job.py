@@ -68,7 +68,8 @@ class RestorationJob:
                 return values, [restored]
             image = np.empty(picture.pixels.shape, values.dtype) if image is None else image
             image[index] = values
-            found.append(replace(restored, image=None))
+            runs = tuple(replace(run, x=None) for run in restored.runs)  # else the stack would be held three times
+            found.append(replace(restored, image=None, runs=runs))
         return np.asarray(image), found
 
     def _restore_part(self, whole: Picture, index: Index, part: Picture, stop: Any) -> Restoration:
