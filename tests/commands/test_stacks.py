@@ -234,6 +234,25 @@ def test_colours_and_tables_of_imagej_stay(tmp_path):
     assert imagej["Ranges"] == told["Ranges"]
 
 
+def test_a_unit_that_is_no_ascii_stays_in_a_file_of_imagej(tmp_path):
+    tifffile.imwrite(tmp_path / "a.tif", stack((2, 16, 18)), imagej=True, metadata={"axes": "ZYX", "unit": "um"})
+    content = (tmp_path / "a.tif").read_bytes()
+    (tmp_path / "a.tif").write_bytes(content.replace(b"unit=um", b"unit=\xb5m"))
+    picture = read_image(tmp_path / "a.tif")
+    write_image(tmp_path / "b.tif", picture, picture.values())
+    assert described(tmp_path / "b.tif")[3]["unit"] == r"\u00B5m"  # as ImageJ writes it
+
+
+def test_pages_may_become_an_ome_tiff(tmp_path):
+    tifffile.imwrite(tmp_path / "a.tif", stack((3, 16, 18)), metadata=None, photometric="minisblack")
+    picture = read_image(tmp_path / "a.tif")
+    write_image(tmp_path / "b.ome.tif", picture, picture.values())
+    axes, found, description, _ = described(tmp_path / "b.ome.tif")
+    assert axes == "QYX"
+    assert "OME" in description
+    np.testing.assert_array_equal(found, stack((3, 16, 18)))
+
+
 def test_pages_are_separate_images_unless_the_axes_are_given(tmp_path, monkeypatch, capsys):
     pixels = stack((3, 16, 18))
     tifffile.imwrite(tmp_path / "in.tif", pixels, metadata=None, photometric="minisblack")

@@ -26,6 +26,7 @@ from ell12.commands.pictures import COLOURS, ImageFileError, Notes, Picture, che
 from ell12.commands.pillow_files import read_with_pillow
 
 XMP, INCH, CENTIMETRE = 700, 2, 3
+STRUCTURES = ("imagej=", "scifio=", "<?xml", "<ome", '{"shape"')  # descriptions of how pages are stored
 CLASSIC = 42  # the third byte of a TIFF with places of four bytes, up to 4 GB; in larger ones lists are left out
 OWN_AXES = "ZYXCTSA"  # letters that say what an axis is; I and Q only count pages
 
@@ -179,7 +180,7 @@ def encode_tiff(picture: Picture, values: np.ndarray, as_ome: bool = False) -> b
         return _written(pixels, options | _imagej_options(picture, axes))
     if as_ome:
         sizes = {f"PhysicalSize{axis}": size for axis, size in picture.spacing.items()}
-        return _written(pixels, options | {"ome": True, "metadata": {"axes": axes} | sizes})
+        return _written(pixels, options | {"ome": True, "metadata": {"axes": axes.replace("I", "Q")} | sizes})
     if len(axes) > 2 + (COLOURS in axes) and set(axes) <= set(OWN_AXES):
         return _written(pixels, options | {"metadata": {"axes": axes}})
     return _photograph(pixels, picture, options)
@@ -196,10 +197,20 @@ def _written(pixels: np.ndarray, options: dict[str, Any]) -> bytes:
 def _imagej_options(picture: Picture, axes: str) -> dict[str, Any]:
     """ImageJ reads no compressed hyperstacks."""
     options: dict[str, Any] = {"imagej": True, "compression": None}
-    options["metadata"] = dict(picture.notes.imagej) | {"axes": axes.replace("I", "Z")}  # as ImageJ opens them
+    told = {
+        _escaped(key): value if key == "Info" else _escaped(value) for key, value in picture.notes.imagej.items()
+    }
+    options["metadata"] = told | {"axes": axes.replace("I", "Z")}  # as ImageJ opens them
     if {"X", "Y"} <= set(picture.spacing):
         options["resolution"] = (1 / picture.spacing["X"], 1 / picture.spacing["Y"])
     return options
+
+
+def _escaped(value: Any) -> Any:
+    r"""A text such as "µm" as ImageJ writes it, "\u00B5m"; other values as they are."""
+    if not isinstance(value, str):
+        return value
+    return "".join(letter if letter.isascii() else f"\\u{ord(letter):04X}" for letter in value)
 
 
 def _photograph(pixels: np.ndarray, picture: Picture, options: dict[str, Any]) -> bytes:
@@ -207,7 +218,8 @@ def _photograph(pixels: np.ndarray, picture: Picture, options: dict[str, Any]) -
     notes = picture.notes
     tags, lists = tags_of_exif(notes.exif)
     description, software = tags.pop(DESCRIPTION, None), tags.pop(SOFTWARE, None)
-    options["description"] = description.encode() if isinstance(description, str) else description
+    if isinstance(description, str) and not description.lower().startswith(STRUCTURES):
+        options["description"] = description.encode()
     options["software"] = software.encode() if isinstance(software, str) else False
     options["extratags"] = [tiff_tag(tag, value) for tag, value in tags.items()]
     options["extratags"] += place_holders(lists)
