@@ -12,11 +12,12 @@ import pytest
 
 from ell12 import GrowingADMM, SmoothedGradient, Status, deblur_tv, denoise_tv, inpaint_tv
 from ell12.operators.images import flipped
-from ell12.restoration import blocks
+from ell12.restoration import band_measures, blocks
 from ell12.restoration.band_files import Folder
 from ell12.restoration.bands import BandedArray, Layout
 from ell12.restoration.colour import is_coloured
 from ell12.restoration.corners import corner_of
+from ell12.restoration.noise import estimate_noise
 
 pytest.importorskip("numba")
 da = pytest.importorskip("dask.array")
@@ -90,7 +91,7 @@ def test_an_image_that_is_its_own_mirror_image_begins_where_the_whole_does(dtype
     for cuts in itertools.pairwise(range(8, 88, 4)):
         layout = Layout(keeper, -2, (0, *cuts, 90))
         banded = BandedArray(layout, [keeper.keep(part) for part in layout.split(y)], y.shape, y.dtype)
-        assert blocks._corner(banded, None, 2) == corner_of(y, 2) == ()
+        assert band_measures.corner_of(banded, 2) == corner_of(y, 2) == ()
 
 
 @pytest.mark.parametrize("of_a_channel", [False, True])
@@ -117,6 +118,37 @@ def test_colours_are_told_from_other_channels_as_in_the_whole():
         problem = blocks.BandedProblem(banded, None, banded, 2, None, None)
         expected = is_coloured(flipped(y, problem.corner), 2, None)
         assert is_coloured(problem._pixels_from_the_corner, 2, None) == expected
+
+
+def banded(y, *cuts):
+    layout = Layout(Folder(), -2 if y.ndim == 2 else -y.ndim + (y.shape[0] == 3), cuts)
+    return BandedArray(layout, layout.split(y), y.shape, y.dtype)
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.1, 0.7])
+@pytest.mark.parametrize("shape", [(181, 120), (3, 165, 200), (3, 101, 80), (101, 40, 30)])
+def test_the_noise_is_that_of_the_whole(shape, missing, monkeypatch):
+    monkeypatch.setattr(band_measures, "IN_MEMORY", 0)
+    ndim = 2 if shape[0] == 3 else len(shape)
+    for y in (image(shape), np.flip(image(shape), -ndim)):
+        known = np.random.default_rng(1).random(shape) >= missing if missing else None
+        cuts = (0, 32, 80, shape[-ndim])
+        found = band_measures.noise_of(banded(y, *cuts), ndim, None if known is None else banded(known, *cuts))
+        assert found == pytest.approx(estimate_noise(y, ndim, known), rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("shape", "options"), [((181, 120), {}), ((60, 50), {}), ((3, 61, 50), {"channel_axis": 0})]
+)
+def test_the_strength_is_that_of_the_whole(shape, options):
+    y, options = image(shape), options | {"max_iter": 1, "return_result": True}
+    whole, found = denoise_tv(y, **options), denoise_tv(chunked(y, *shape), **options)
+    assert found.alpha == pytest.approx(whole.alpha, rel=1e-9)
+    assert found.noise == pytest.approx(whole.noise, rel=1e-6)
+    if len(shape) == 2:
+        mask = np.random.default_rng(1).random(shape) >= 0.1
+        whole, found = inpaint_tv(y, mask, **options), inpaint_tv(chunked(y, *shape), mask, **options)
+        assert found.alpha == pytest.approx(whole.alpha, rel=1e-9)
 
 
 def test_a_batch_of_images_is_restored_image_by_image():

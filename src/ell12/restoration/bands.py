@@ -214,6 +214,7 @@ class _Functions:
     __name__ = "ell12.restoration.bands"
     bool, float32, float64, complex64, complex128 = np.bool, np.float32, np.float64, np.complex64, np.complex128
     finfo, isdtype, result_type = staticmethod(np.finfo), staticmethod(np.isdtype), staticmethod(np.result_type)
+    stack = staticmethod(np.stack)  # of parts of images, which are in memory
 
     def abs(self, x: BandedArray) -> BandedArray:
         return pixelwise(np.abs, x)

@@ -19,21 +19,20 @@ from ell12.backend.compiling import can_compile
 from ell12.operators.images import Identity, Masking, flipped
 from ell12.protocols import Array
 from ell12.restoration.band_files import Folder, Inbox, is_zarr, loaded, regions
+from ell12.restoration.band_measures import EVEN, corner_of, cut_from, noise_of, range_of
 from ell12.restoration.bands import BandedArray, Layout, pixelwise
 from ell12.restoration.colour import acts_alike
-from ell12.restoration.corners import Corner, distances, heavier_ends
+from ell12.restoration.corners import Corner
 from ell12.restoration.images import as_pixels, check_filled, check_values, coarser, filled, finer
 from ell12.restoration.problems import ImageModel, ImageProblem, ImageRun, finished
+from ell12.restoration.risk import Sample
 from ell12.restoration.smoothed_gradient import SmoothedGradient
-from ell12.restoration.strength import block_means
 
 # A band holds about this many pixels. While it is worked on, some ten arrays of its size are in memory, 160 MB in
 # double precision. With a quarter of it, reading and writing took longer; with four times as many, no less.
 PIXELS = 2**21
 # It has at least this many rows (planes) of its own, as it is worked on with eight of its neighbours.
 LEAST_ROWS = 16
-# Bands are cut at multiples of this number of rows, so that means over 2, 4, 8 and 16 are those of the whole.
-EVEN = 16
 # Missing pixels are first filled from means over 2 to this power along each axis, in memory.
 LEVELS = 3
 
@@ -49,7 +48,7 @@ def restore_in_bands(image: Any, mask: Any, alpha: Any, model: ImageModel, optio
     _check(source, alpha, model, options)
     try:
         problem = source.problem(mask, model, options)
-        found = problem.restore(alpha)
+        found = problem.restore(alpha, problem.estimate_noise)
         restored = source.returned(found.image)
     except BaseException:
         source.keeper.close()
@@ -87,21 +86,16 @@ class BandedProblem(ImageProblem):
     @cached_property
     def spread(self) -> float:
         """The range of the image's values, from those of the bands."""
-        keeper = self.start.device.keeper
-        count = len(self.start.parts)
-        parts = self._pixels_from_the_corner.parts
-        ends = np.array(keeper.run(_extremes, [parts, [self.ndim] * count])[1])
-        low, high = ends[:, :2].min(axis=0), ends[:, 2:].max(axis=0)
-        return float(max(high[0] - low[0], (high[1] - low[1]) / 4)) or 1.0
+        return range_of(self._pixels_from_the_corner, self.ndim)
 
     @cached_property
     def corner(self) -> Corner:
         """Where differences begin, from what the bands add to it."""
-        return _corner(self._pixels, None, self.ndim)
+        return corner_of(self._pixels, self.ndim)
 
     @property
     def _pixels_from_the_corner(self) -> BandedArray:
-        return flipped(_cut_from(self._pixels, self.corner), self.corner)
+        return flipped(cut_from(self._pixels, self.corner), self.corner)
 
     def _along_opponents(self) -> ImageProblem:
         """The problem along opponent axes, which bands must be able to take pixel by pixel."""
@@ -110,8 +104,17 @@ class BandedProblem(ImageProblem):
             raise ValueError(f"{what} cannot be had for colours in blocks: give colour=False, or a NumPy array")
         return super()._along_opponents()
 
-    def sample(self) -> None:
-        """No tiles are taken: the strength follows from the noise."""
+    def sample(self) -> Sample:
+        """The tiles of the whole, which are in memory."""
+        return Sample.of(self.y, self._known, self.ndim)
+
+    def estimate_noise(self) -> float:
+        """As `ell12.estimate_noise` of the whole."""
+        return noise_of(self.y, self.ndim, self._known)
+
+    @property
+    def _known(self) -> BandedArray | None:
+        return None if isinstance(self.A, Identity) else self.A.mask
 
 
 @dataclass(frozen=True)
@@ -173,8 +176,8 @@ class _Source:
         raw, known = self._bands(self.image, self.channel_axis), None if mask is None else self._known(mask)
         y = pixelwise(as_pixels, raw if known is None else pixelwise(np.where, known, raw, raw.dtype.type(0)))
         check_values(y)
-        corner = _corner(y, known, self.ndim)
-        y, known = _cut_from(y, corner), None if known is None else _cut_from(known, corner)
+        corner = corner_of(y, self.ndim, known)
+        y, known = cut_from(y, corner), None if known is None else cut_from(known, corner)
         A = Identity(y.shape) if known is None else Masking(known)
         start = y if known is None else _filled(y, known, self.ndim, corner)
         model, options = replace(model, channel_axis=None), replace(options, return_result=True)
@@ -263,41 +266,6 @@ def _send(image: Any, channel_axis: int | None, inbox: Inbox) -> None:
         return
     for region in regions(image.shape, getattr(image, "chunks", image.shape)):
         inbox[_channels_first(region, channel_axis)] = _moved(np.asarray(image[region]), channel_axis)
-
-
-def _cut_from(image: BandedArray, corner: Corner) -> BandedArray:
-    """The image cut at multiples of `EVEN` rows, counted from a corner."""
-    first, *inner, last = image.device.cuts
-    rest = last % EVEN if image.device.axis in corner else 0
-    return image.recut((first, *(cut // EVEN * EVEN + rest for cut in inner), last))
-
-
-def _extremes(band: Array, ndim: int) -> tuple[tuple[float, ...]]:
-    """The least mean over a few pixels, the least value, and the largest ones."""
-    means = block_means(band, ndim)
-    return ((float(means.min()), float(band.min()), float(means.max()), float(band.max())),)
-
-
-def _corner(image: BandedArray, known: BandedArray | None, ndim: int) -> Corner:
-    """`ell12.restoration.corners.corner_of` an image in bands."""
-    layout, parts, count = image.device, image.parts, len(image.parts)
-    counts = [None] * count if known is None else known.parts
-    sums = np.array(layout.keeper.run(_sum, [parts, counts])[1])
-    mean = sums[:, 0].sum() / max(1, sums[:, 1].sum())
-    found = layout.keeper.run(_distances, [parts, [mean] * count, [ndim] * count, counts])[1]
-    profiles = {axis: sum(part[axis] for part in found) for axis in range(-ndim, 0) if axis != layout.axis}
-    profiles[layout.axis] = np.concatenate([part[layout.axis] for part in found])
-    return tuple(sorted(heavier_ends(profiles)))
-
-
-def _sum(band: Array, known: Array | None) -> tuple[tuple[float, int]]:
-    if known is None:
-        return ((float(band.sum(dtype=np.float64)), band.size),)
-    return ((float(band.sum(dtype=np.float64, where=known)), int(known.sum())),)
-
-
-def _distances(band: Array, mean: float, ndim: int, known: Array | None) -> tuple[dict[int, Array]]:
-    return (distances(band, mean, ndim, known),)
 
 
 def _filled(y: BandedArray, known: BandedArray, ndim: int, corner: Corner) -> BandedArray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
@@ -80,43 +80,81 @@ def _estimates(image: Array, ndim: int, known: Array | None, rounding: float) ->
 
 def _by_wavelets(images: Array, known: Array | None, rounding: float) -> list[float]:
     """One estimate for each image that has enough coefficients."""
+    return estimates_of_values(coefficients(images, known), rounding)
+
+
+def coefficients(images: Array, known: Array | None = None) -> list[Array]:
+    """The finest diagonal wavelet coefficients of each image; where pixels are missing a vector of those known."""
     details = _coarse(images, _high_pass)
-    usable = None if known is None else _coarse(known, _all_of)
-    chosen = [
-        details[i, ...] if usable is None else details[i, ...][usable[i, ...]] for i in range(images.shape[0])
-    ]
-    return [_quiet_spread(part, rounding) for part in chosen if math.prod(part.shape) >= FEWEST_COEFFICIENTS]
+    if known is None:
+        return [details[i, ...] for i in range(images.shape[0])]
+    usable = _coarse(known, _all_of)
+    return [details[i, ...][usable[i, ...]] for i in range(images.shape[0])]
+
+
+def estimates_of_values(values: list[Array], rounding: float, *, blocks: bool = True) -> list[float]:
+    """One estimate for each set of coefficients that is large enough, by its quietest blocks or by its median."""
+    estimate = _quiet_spread if blocks else _spread
+    return [estimate(part, rounding) for part in values if math.prod(part.shape) >= FEWEST_COEFFICIENTS]
 
 
 def _quiet_spread(details: Array, rounding: float) -> float:
-    """The standard deviation in the quietest blocks; by the median of all where there are few blocks.
+    """The standard deviation in the quietest blocks; by the median of all where there are few blocks."""
+    shape = tuple(details.shape)
+    side = _side(shape)
+    if side ** len(shape) != BLOCK or math.prod(n // side for n in shape) < FEWEST_BLOCKS:
+        return _spread(details, rounding)
+    return spread_of_sizes(block_sizes(details, rounding))
+
+
+def count_blocks(shape: Sequence[int]) -> int:
+    """How many blocks the coefficients of an image make."""
+    counts = [(n - len(FILTER)) // 2 + 1 for n in shape]
+    counts = [count if count > 0 else n for count, n in zip(counts, shape, strict=True)]
+    return math.prod(count // _side(tuple(shape)) for count in counts)
+
+
+def _side(shape: tuple[int, ...]) -> int:
+    return round(BLOCK ** (1 / len(shape)))
+
+
+def block_sizes(details: Array, rounding: float) -> Array:
+    """The mean squares of blocks of coefficients.
 
     Blocks most of which is exactly flat do not count: a black background, or what is saturated.
     """
     xp, shape = namespace(details), tuple(details.shape)
-    side = round(BLOCK ** (1 / len(shape)))
+    side = _side(shape)
     counts = [n // side for n in shape]
-    if side ** len(shape) != BLOCK or math.prod(counts) < FEWEST_BLOCKS:
-        return _spread(details, rounding)
     whole = details[tuple(slice(0, side * count) for count in counts)]
     split = xp.reshape(whole, tuple(n for count in counts for n in (count, side)))
     within = tuple(range(1, 2 * len(shape), 2))
     live = xp.mean(xp.astype(xp.abs(split) > rounding, split.dtype), axis=within) >= LIVE
-    sizes = xp.sort(xp.mean(split**2, axis=within)[live])
-    return math.sqrt(float(sizes[int(QUIET * sizes.shape[0])])) / QUIET_SIZE if sizes.shape[0] else 0.0
+    return xp.mean(split**2, axis=within)[live]
+
+
+def spread_of_sizes(sizes: Array) -> float:
+    """The standard deviation of which the quietest blocks speak; 0 where there are none."""
+    ordered = namespace(sizes).sort(sizes)
+    return math.sqrt(float(ordered[int(QUIET * ordered.shape[0])])) / QUIET_SIZE if ordered.shape[0] else 0.0
 
 
 def _by_neighbours(images: Array, known: Array | None, rounding: float) -> list[float]:
     """One estimate from all differences of known neighbours, for images in which no whole window is known."""
     if known is None:
         return []
+    steps = differences(images, known, range(1, len(images.shape)))
+    return [e / math.sqrt(2) for e in estimates_of_values([steps], rounding, blocks=False)]
+
+
+def differences(images: Array, known: Array, axes: Iterable[int]) -> Array:
+    """The differences of all known neighbours along some axes, as a vector."""
     steps = []
-    for axis in range(1, len(images.shape)):
+    for axis in axes:
         n = images.shape[axis]
         both = slice_of(known, axis, 0, n - 1) & slice_of(known, axis, 1, n)
         steps.append((slice_of(images, axis, 1, n) - slice_of(images, axis, 0, n - 1))[both])
-    joined = namespace(images).concat(steps)
-    return [_spread(joined, rounding) / math.sqrt(2)] if joined.shape[0] >= FEWEST_COEFFICIENTS else []
+    return namespace(images).concat(steps)
 
 
 def _spread(values: Array, rounding: float) -> float:
