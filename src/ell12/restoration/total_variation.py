@@ -58,7 +58,8 @@ class TotalVariationL12:
     isotropic : bool
         Whether a pixel's differences count by their length, so that edges cost the same in any direction. Then
         one norm is subtracted for the whole image. Beside the sum it is as one beside the square root of the
-        number of pixels that lie at edges: on large images ``l2_weight`` hardly matters.
+        number of pixels that lie at edges: on large images ``l2_weight`` hardly matters. Differences are forward,
+        so that a mirrored image has another value, unless ``flip`` mirrors the differences as well.
     spacing : float or tuple, optional
         The distances between pixel centres, one for each axis of an image. Differences along an axis are divided
         by its distance over the smallest one; equal distances change nothing.
