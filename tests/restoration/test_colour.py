@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 import ell12
 from ell12.restoration.colour import AXES, WEIGHTS, as_colours, as_opponents, look_like_colours
+from ell12.restoration.images import filled
 
 T = np.array([[1, 1, 1], [1, 0, -1], [1, -2, 1]]) / np.sqrt([[3], [2], [6]])
 SHAPE = (40, 36)
@@ -245,6 +246,24 @@ def test_colours_are_told_from_channels_that_have_nothing_in_common(shape, noise
         assert not look_like_colours(unrelated(shape, noise, seed), 2)
         negative = image * np.array([1, -1, 1])[:, None, None]
         assert not look_like_colours(negative, 2)
+
+
+def test_channels_that_do_not_lie_on_each_other_are_no_colours():
+    clean = picture((64, 64), noise=0)[..., 0]
+    shifted = np.stack([np.roll(clean, shift, axis=(0, 1)) for shift in ((0, 0), (5, 0), (0, 5))])
+    assert not look_like_colours(shifted + 0.05 * np.random.default_rng(0).standard_normal(shifted.shape), 2)
+
+
+def test_colours_are_told_where_few_pixels_are_known():
+    image, blobs = (np.moveaxis(picture((64, 64)), -1, 0), unrelated((64, 64)))
+    i, j = np.indices((64, 64))
+    one_each = np.stack([(i % 2 == 0) & (j % 2 == 0), (i + j) % 2 == 1, (i % 2 == 1) & (j % 2 == 1)])
+    for known in (one_each, np.random.default_rng(0).random(image.shape) < 0.5):
+        assert look_like_colours(filled(np.where(known, image, 0), known, 2), 2, known.mean())
+        assert not look_like_colours(filled(np.where(known, blobs, 0), known, 2), 2, known.mean())
+        options = {"alpha": 0.05, "channel_axis": 0, "max_iter": 3, "return_result": True}
+        found, expected = (ell12.inpaint_tv(image, known, colour=c, **options).image for c in (None, True))
+        np.testing.assert_array_equal(found, expected)
 
 
 def test_channels_without_structure_are_no_colours():

@@ -105,15 +105,6 @@ class BandedArray:
         parts = [self.device.keeper.later(function, part) for part in self.parts]
         return BandedArray(self.device, parts, self.shape, self.dtype)
 
-    def in_pairs(self, axes: tuple[int, ...], function: Callable[[Array, tuple[int, ...]], Array]) -> BandedArray:
-        """What a function makes of two neighbours along each of the axes; bands have even numbers of rows."""
-        layout, shape = self.device, tuple(n // 2 if k in axes else n for k, n in enumerate(self.shape))
-        call = _Call(function, (None, axes), {})
-        parts = [layout.keeper.later(call, part, rowwise=False) for part in self.parts]
-        if self.ndim + layout.axis in axes:
-            layout = Layout(layout.keeper, layout.axis, tuple(cut // 2 for cut in layout.cuts))
-        return BandedArray(layout, parts, shape, self.dtype)
-
     def _pieces(self, first: int, last: int) -> Iterator[Part]:
         """The rows of each band that lie between two rows of the image."""
         for part, (start, stop) in zip(self.parts, itertools.pairwise(self.device.cuts), strict=True):

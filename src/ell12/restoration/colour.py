@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from ell12.backend import as_numpy, is_complex, is_numpy, max_abs, namespace
+from ell12.backend import count_true, is_complex, is_numpy, max_abs, namespace
 from ell12.operators import ArrayOperator, adjoint_product, dtype_of, input_shape, output_shape, product
-from ell12.operators.images import Identity, Masking, Sampling
+from ell12.operators.images import Identity, Masking, Sampling, slice_of
 from ell12.protocols import Array
 from ell12.restoration.arrangements import RealInput, Stacked
 from ell12.restoration.bands import BandedArray, reduced
@@ -29,13 +29,20 @@ AXES = tuple(
     tuple(entry / math.sqrt(sum(n * n for n in row)) for entry in row)
     for row in ((1.0, 1.0, 1.0), (1.0, 0.0, -1.0), (1.0, -2.0, 1.0))
 )
-# Chroma is penalised this many times as strongly as brightness.
+# Chroma is penalised this many times as strongly as brightness: the best of 1 to 4 at noise 0.05 to 0.2 on five
+# photographs, 0.03 dB from it at 0.02. Principal axes gain no more than 0.06 dB beside these.
 CHROMA = 2.0
 WEIGHTS = (1.0, CHROMA, CHROMA)
-# Channels are taken for colours where the correlation of their edges exceeds this.
+# Channels are taken for colours where products of edges between them exceed this fraction of those within them.
+# Photographs have 0.66 to 0.95, unrelated ones at most 0.03, at any noise. Near 0.5 it makes little difference how
+# they are restored: so it was for channels shifted by a pixel, and for stains of which two in three agree.
 AGREED = 0.5
-EDGES = 0.1  # The largest of the differences that count as edges, as a fraction: there noise matters least.
-SMALLEST = 16  # Axes at least this long are halved.
+# What lies above this many standard deviations is not chance.
+SURE = 4.0
+# The image is halved at most this often, along axes at least this long. Blocks have whole multiples of eight rows.
+MOST_HALVINGS, SMALLEST = 3, 16
+# So many numbers are looked at together: their products stay in the cache.
+PIXELS_AT_ONCE = 2**16
 
 
 def as_opponents(x: Array) -> Array:
@@ -227,59 +234,74 @@ def _are_equal(images: Array) -> bool:
     return bool(namespace(images).all(images == images[:1, ...]))
 
 
-def is_coloured(x: Array, ndim: int, colour: bool | None) -> bool:
+def is_coloured(x: Array, ndim: int, colour: bool | None, A: Any = None) -> bool:
     """Whether channels along the first axis are restored as colours: as the user says, or as they look."""
     possible = len(x.shape) == ndim + 1 and x.shape[0] == 3 and not is_complex(x)
     if colour and not possible:
         raise ValueError("colour=True needs three real channels along channel_axis")
-    return possible and (look_like_colours(x, ndim) if colour is None else colour)
+    return possible and (look_like_colours(x, ndim, known_part(A)) if colour is None else bool(colour))
 
 
-def look_like_colours(x: Array, ndim: int) -> bool:
+def known_part(A: Any) -> float:
+    """The part of the pixels that are data; 1 unless there is a mask."""
+    if not isinstance(A, Masking) and type(A) is not Sampling:
+        return 1.0
+    known = reduced(np.count_nonzero, sum, A.mask) if isinstance(A.mask, BandedArray) else count_true(A.mask)
+    return known / math.prod(A.mask.shape)
+
+
+def look_like_colours(x: Array, ndim: int, known: float = 1.0) -> bool:
     """Whether edges of the channels along the first axis lie at the same places and go the same way.
 
-    The image is halved again and again, by means of neighbours, which leaves the noise behind. The larger of
-    their `agreement` at all these scales counts: noise and parallax lower it, nothing raises it.
+    A difference between two pixels is multiplied by that beside it, across: both see an edge, but each has noise
+    of its own. So the means of such products, within a channel and between two, do not see the noise. Where chance
+    could have made them, the image is halved. It is halved before where only a part of the pixels is known, until
+    about two of them make one: those that were filled in are copies of others.
     """
-    scales = [x]
-    while any(n >= SMALLEST for n in x.shape[1:]):
-        x = halved(x) if len(scales) < 3 else halved(_in_memory(x))
-        scales.append(x)
-    return any(agreement(_in_memory(part), ndim) > AGREED for part in scales[2:] or scales[-1:])
+    unit = float(namespace(x).max(x)) - float(namespace(x).min(x))
+    if unit == 0 or ndim == 1:
+        return False
+    sums = partial(edge_sums, ndim=ndim, unit=unit)
+    first = math.ceil(math.log2(2 / known) / ndim) if known < 1 else 0
+    for halvings in range(min(first, MOST_HALVINGS), MOST_HALVINGS + 1):
+        look = partial(sums, halvings=halvings)
+        between, within, square = reduced(look, sum, x) if isinstance(x, BandedArray) else look(x)
+        if within > SURE * math.sqrt(square):
+            return bool(between > AGREED * within)
+    return False
 
 
-def agreement(x: np.ndarray, ndim: int) -> float:
-    """The correlation of three images' differences where these are largest: 1 for equal images.
+def edge_sums(x: Array, ndim: int, unit: float, halvings: int) -> np.ndarray:
+    """Sums of the products of differences between two channels, within one, and of the latter's squares.
 
-    It is the sum of the products of two images' differences, ``sum_(j<k) <d_j, d_k>``, over ``sum_k ||d_k||^2``.
+    For equal channels the first two are the same.
 
     Examples
     --------
-    >>> ramp = np.arange(9.0)
-    >>> agreement(np.stack([ramp, ramp + 1, ramp]), 1), agreement(np.stack([ramp, 0 * ramp, 0 * ramp]), 1)
-    (1.0, 0.0)
+    >>> edge = np.stack([np.outer(np.ones(5), np.arange(5.0) > 2)] * 3)
+    >>> edge_sums(edge, 2, 1.0, 0).tolist()
+    [12.0, 12.0, 36.0]
     """
-    steps = np.concatenate([np.diff(x, axis=axis).reshape(3, -1) for axis in range(-ndim, 0)], axis=1)
-    sizes = np.sum(steps * steps, axis=0)
-    if not sizes.any():
-        return 0.0
-    largest = steps[:, sizes >= np.quantile(sizes, 1 - EDGES)]
-    products = largest @ largest.T
-    return float((products.sum() / np.trace(products) - 1) / 2)
+    for _ in range(halvings):
+        x = halved(x)
+    xp, totals = namespace(x), np.zeros(3)
+    rows = max(1, PIXELS_AT_ONCE * x.shape[1] // math.prod(x.shape))
+    for first in range(0, max(1, x.shape[1] - 1), rows):
+        part = x[:, first : first + rows + 1, ...]
+        for axis in range(1, ndim + 1):
+            across = axis % ndim + 1
+            steps = (slice_of(part, axis, 1, None) - slice_of(part, axis, 0, -1)) / unit
+            here, beside = slice_of(steps, across, 0, -1), slice_of(steps, across, 1, None)
+            within = xp.sum(here * beside, axis=0)
+            between = (xp.sum(here, axis=0) * xp.sum(beside, axis=0) - within) / 2
+            totals += [float(xp.sum(between)), float(xp.sum(within)), float(xp.sum(within * within))]
+    return totals
 
 
 def halved(x: Array) -> Array:
     """Means of two neighbours along every axis but the first that is long; of an odd number the last is left."""
-    axes = tuple(axis for axis in range(1, len(x.shape)) if x.shape[axis] >= SMALLEST)
-    return x.in_pairs(axes, _halved_along) if isinstance(x, BandedArray) else _halved_along(x, axes)
-
-
-def _halved_along(x: Array, axes: tuple[int, ...]) -> Array:
-    for axis in axes:
+    for axis in range(1, len(x.shape)):
         before, n = (slice(None),) * axis, x.shape[axis]
-        x = (x[(*before, slice(0, n - 1, 2), ...)] + x[(*before, slice(1, n, 2), ...)]) / 2
+        if n >= SMALLEST:
+            x = (x[(*before, slice(0, n - 1, 2), ...)] + x[(*before, slice(1, n, 2), ...)]) / 2
     return x
-
-
-def _in_memory(x: Array) -> np.ndarray:
-    return x[(slice(None),) * x.ndim] if isinstance(x, BandedArray) else as_numpy(x)

@@ -171,7 +171,7 @@ class ImageProblem:
         twin = None if is_numpy(self.start) or on_accelerator(self.start) else by_numpy(self.A)
         if twin is not None:  # other libraries take a hundred times as long on a processor
             return self._by_numpy(twin, alpha, estimate, rule)
-        coloured = is_coloured(self._pixels_from_the_corner, self.ndim, self.model.colour)
+        coloured = is_coloured(self._pixels_from_the_corner, self.ndim, self.model.colour, self.A)
         restored = (self._along_opponents() if coloured else self)._restored(alpha, estimate, rule)
         return finished(restored, self.options.return_result, stacklevel=4)
 
