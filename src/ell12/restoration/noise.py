@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
-from ell12.backend import is_complex, is_numpy, max_abs, namespace
+from ell12.backend import as_numpy, is_complex, is_numpy, max_abs, namespace, on_accelerator
 from ell12.operators.images import flipped, slice_of
 from ell12.protocols import Array
 from ell12.restoration.corners import corner_of, spin_flips
@@ -50,6 +50,8 @@ def estimate_noise(image: Array, ndim: int, known: Array | None = None) -> float
     >>> abs(estimate_noise(noisy, 2) - 0.05) < 0.002
     True
     """
+    if not on_accelerator(image):  # so that tensors give what NumPy arrays give, to the last bit
+        image, known = as_numpy(image), None if known is None else as_numpy(known)
     xp = namespace(image)
     # A mirrored image gives the same estimate. A small one is looked at from all corners: a few coefficients err.
     small = math.prod(image.shape) < SMALL
