@@ -197,6 +197,7 @@ def drawing() -> str:
 # Who else asks for a capability, where it is offered.
 ASKED_BY = {
     "BatchLoss": ["the batches of a RowLoss"],
+    "SplitLoss": ["GrowingADMM and TotalVariationDCA, for losses that are not squared"],
     "ForeseeingLoss": ["NonmonotoneAPG, to save passes over far data"],
     "CancellingLoss": ["minimize, for the rounding of values"],
     "SessionLoss": ["minimize and paths, for the memory of a run"],
@@ -241,6 +242,8 @@ def _things() -> list[object]:
         ell12.LogisticLoss(A, labels),
         ell12.HuberLoss(A, b),
         ell12.PoissonLoss(A, b),
+        ell12.KullbackLeiblerLoss(A, b),
+        ell12.AbsoluteLoss(A, b),
         ell12.MultinomialLoss(A, [0, 1]),
         ell12.CoxLoss(A, b),
         ell12.QuadraticLoss(A, b),

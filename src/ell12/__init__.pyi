@@ -28,6 +28,8 @@ from ell12.losses import (
     LogisticLoss as LogisticLoss,
     HuberLoss as HuberLoss,
     PoissonLoss as PoissonLoss,
+    KullbackLeiblerLoss as KullbackLeiblerLoss,
+    AbsoluteLoss as AbsoluteLoss,
     MultinomialLoss as MultinomialLoss,
     CoxLoss as CoxLoss,
     QuadraticLoss as QuadraticLoss,
@@ -45,8 +47,8 @@ from ell12.solvers import (
     SAGA as SAGA,
     WorkingSet as WorkingSet,
 )
-from ell12.protocols import DataUnavailable as DataUnavailable
 from ell12.minimization import (
+    DataUnavailable as DataUnavailable,
     minimize as minimize,
     Result as Result,
     Status as Status,

@@ -60,18 +60,6 @@ class Iterate:
     lent: bool = False
 
 
-class DataUnavailable(RuntimeError):
-    """The data of a loss cannot be reached any more, such as when a cluster is gone.
-
-    Its ``result`` says where `ell12.minimize` had come to, None before the first iterate; ``coef`` and
-    ``intercept`` are the same for an estimator that was being fitted.
-    """
-
-    result: Any = None
-    coef: Any = None
-    intercept: Any = None
-
-
 class Factored(Protocol):
     """A matrix ``U diag(s) V'`` kept as its singular value decomposition."""
 
@@ -159,6 +147,16 @@ class ProximalLoss(Loss, Protocol):
 
     def proximal(self, weight: float) -> Callable[[Array, Array], Array]:
         """The map ``(q, start) -> argmin_v f(v) + weight/2 ||v - q||^2``."""
+
+
+class SplitLoss(Protocol):
+    """A function l of ``A x``, smooth or not, with a proximal map in the prediction: for splitting methods."""
+
+    point: Callable[[Array], Point]
+    start: Callable[[], Array]
+    value: Callable[[Point], float]
+    gradient: Callable[[Point], Array]  # or a subgradient
+    prediction_prox: Callable[[Array, float], Array]  # (q, weight) -> argmin_v l(v) + weight/2 ||v - q||^2
 
 
 class ParallelLoss(Loss, Protocol):

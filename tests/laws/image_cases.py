@@ -184,5 +184,20 @@ IMAGE_CASES = [
         max_iter=50,
         kinds=("numpy",),
     ),
+    # A strength has no unit beside these losses.
+    _image(
+        "AbsoluteLoss",
+        lambda random: {"image": picture(random)},
+        lambda image, **given: ell12.denoise_tv(image, 0.7, loss="absolute", l2_weight=0.0, **given),
+        automatic=True,
+        tol=0.02,
+    ),
+    _image(
+        "KullbackLeiblerLoss",
+        lambda random: {"image": random.poisson(2 + 10 * np.abs(picture(random))) + 0.0},
+        lambda image, **given: ell12.denoise_tv(image, 0.7, loss="poisson", l2_weight=0.0, **given),
+        automatic=True,
+        tol=0.02,
+    ),
     _penalty(),
 ]

@@ -8,7 +8,7 @@ import pytest
 import ell12
 from ell12.protocols import missing, offers
 from ell12.restoration import deblurring, denoising, inpainting, measurements
-from ell12.restoration.variation import ImageLoss, ImageSolver, VariationPenalty
+from ell12.restoration.variation import ImageLoss, ImageSolver, SmoothImageLoss, VariationPenalty
 
 MASK = np.eye(8, dtype=bool)
 CALLS = {
@@ -28,6 +28,7 @@ OPTIONS = {
     "bounds": (0.0, 2.0),
     "isotropic": True,
     "spacing": (1.0, 2.0),
+    "loss": "absolute",
     "solver": ell12.GrowingADMM(),
     "tol": 0.04,
     "max_iter": 7,
@@ -87,7 +88,8 @@ def test_every_option_arrives_under_its_own_name(name, boundary, monkeypatch):
 def test_the_solvers_of_images_declare_what_they_need():
     for solver in SOLVERS:
         assert offers(solver, ImageSolver)
-        assert (solver.needs.loss, solver.needs.penalty) == (ImageLoss, VariationPenalty)
+        needed = SmoothImageLoss if solver.smooths else ImageLoss
+        assert (solver.needs.loss, solver.needs.penalty) == (needed, VariationPenalty)
     assert not offers(ell12.FISTA(), ImageSolver)
     assert missing(ell12.TotalVariationL12(1.0), VariationPenalty) == []
     assert {"differences", "smoothing"} <= set(missing(ell12.L12(1.0), VariationPenalty))
@@ -96,6 +98,6 @@ def test_the_solvers_of_images_declare_what_they_need():
 @pytest.mark.parametrize("solver", SOLVERS, ids=lambda solver: type(solver).__name__)
 def test_a_solver_of_images_says_what_another_penalty_lacks(solver):
     loss = ell12.SquaredLoss(np.eye(3), np.ones(3))
-    assert offers(loss, ImageLoss)
+    assert offers(loss, SmoothImageLoss)
     with pytest.raises(TypeError, match=f"{type(solver).__name__} needs .* L12 lacks .*smoothing"):
         ell12.minimize(loss, ell12.L12(1.0), solver=solver)

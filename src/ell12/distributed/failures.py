@@ -14,7 +14,7 @@ from dask.utils import parse_timedelta
 from distributed import Client, KilledWorker, get_client, scheduler, wait
 from distributed.comm import CommClosedError
 
-from ell12.protocols import DataUnavailable
+from ell12.minimization import DataUnavailable
 
 # How long a cluster may have no worker at all: a lost one is back within seconds, a job in a queue takes minutes.
 # Changed by ``dask.config.set({"ell12.no-workers-timeout": "10 min"})``.

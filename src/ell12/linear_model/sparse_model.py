@@ -31,11 +31,11 @@ from ell12.linear_model.problems import FitProblem
 from ell12.linear_model.relaxing import no_refit, refit
 from ell12.linear_model.restrictions import penalty_of, penalty_options
 from ell12.losses import LinearLoss
-from ell12.minimization import Result, Status
+from ell12.minimization import DataUnavailable, Result, Status
 from ell12.minimization.progress import progress_lines
 from ell12.operators import stored
 from ell12.path import alpha_max, limits, solution_path
-from ell12.protocols import Array, ColumnLoss, DataUnavailable, missing
+from ell12.protocols import Array, ColumnLoss, missing
 
 
 class SparseLinearModel(BaseEstimator, ABC):

@@ -11,13 +11,12 @@ from typing import Any
 from ell12.backend import all_finite, is_array, is_number, max_abs, rounding
 from ell12.minimization.checkpoints import Checkpoint, Saved, file_for
 from ell12.minimization.needs import unmet
-from ell12.minimization.results import History, Result, Status
+from ell12.minimization.results import DataUnavailable, History, Result, Status
 from ell12.minimization.stalling import Stall, gradient_resolution
 from ell12.minimization.start import as_unknown, starting_point
 from ell12.protocols import (
     Array,
     CertifyingPenalty,
-    DataUnavailable,
     DifferencePenalty,
     Factored,
     Iterate,
@@ -25,6 +24,7 @@ from ell12.protocols import (
     Penalty,
     Point,
     Solver,
+    SplitLoss,
     missing,
     offers,
     session_of,
@@ -344,7 +344,12 @@ def _iterates(solver: Any, loss: Any, penalty: Any, start: Point) -> Iterator[It
 
 def _check_kinds(loss: Any, penalty: Any, solver: Any) -> None:
     example = {"loss": "SquaredLoss(A, b)", "penalty": "L12(1.0)", "solver": "NonmonotoneAPG()"}
-    for name, value, kind in (("loss", loss, Loss), ("penalty", penalty, Penalty), ("solver", solver, Solver)):
+    kind_of_loss = SplitLoss if offers(loss, SplitLoss) else Loss  # what a solver needs beyond that it says itself
+    for name, value, kind in (
+        ("loss", loss, kind_of_loss),
+        ("penalty", penalty, Penalty),
+        ("solver", solver, Solver),
+    ):
         if value is None and kind is Solver:
             continue
         lacking = missing(value, kind)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Any
 
 from ell12.protocols import Array
 
@@ -23,6 +24,18 @@ class Status(Enum):
     STOPPED = "The run was stopped by its caller; x is the best iterate so far."
     NOT_FINITE = "The objective became NaN or infinite; x is the best iterate before that."
     DATA_LOST = "The data could not be reached any more; x is the best iterate before that."
+
+
+class DataUnavailable(RuntimeError):
+    """The data of a loss cannot be reached any more, such as when a cluster is gone.
+
+    Its ``result`` says where `ell12.minimize` had come to, None before the first iterate; ``coef`` and
+    ``intercept`` are the same for an estimator that was being fitted.
+    """
+
+    result: Any = None
+    coef: Any = None
+    intercept: Any = None
 
 
 @dataclass(frozen=True)

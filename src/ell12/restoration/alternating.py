@@ -13,7 +13,7 @@ from ell12.protocols import Array, Iterate, Needs, Point
 from ell12.restoration.momentum import OptimizedMomentum
 from ell12.restoration.normal_equations import exact_solver, normal_product
 from ell12.restoration.smoothed_gradient import descend
-from ell12.restoration.variation import ImageLoss, VariationPenalty, check_smoothing
+from ell12.restoration.variation import SmoothImageLoss, VariationPenalty, check_smoothing
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class AlternatingMinimization:
     """
 
     smooths: ClassVar[bool] = True
-    needs: ClassVar[Needs] = Needs(ImageLoss, VariationPenalty)
+    needs: ClassVar[Needs] = Needs(SmoothImageLoss, VariationPenalty)
 
     inner: str = "cg"
     accelerated: bool = False

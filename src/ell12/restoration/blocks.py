@@ -65,6 +65,7 @@ def _check(source: _Source, alpha: Any, model: ImageModel, options: ImageRun) ->
         "measure": bool(options.measure),
         "objectives": options.objectives,
         "smoothing=0": model.smoothing == 0,
+        f"loss={model.loss!r}": model.loss != "squared",
         "isotropic=True with l2_weight > 0 (with 0 it can, nearly the same)": model.isotropic
         and model.l2_weight > 0,
         f"solver={model.solver!r}": not (

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-from ell12.backend import is_number
+import numpy as np
+
+from ell12.backend import is_number, namespace
 from ell12.checks import check_scalars
 from ell12.operators import adjoint_product, product, sent_like
 from ell12.operators.images import Identity, Sampling, flipped
 from ell12.protocols import Array
 from ell12.restoration.images import filled
-from ell12.restoration.risk import Sample, strength_of_least_risk
+from ell12.restoration.likelihoods import SQUARED, first_strength, least_strength, score
+from ell12.restoration.risk import Sample, lowest, strength_of_least_risk
 from ell12.restoration.strength import strength_by_held_out_data
 
 # A search by held-out data begins at this fraction of the range if the noise is not known; any start would do.
@@ -25,6 +30,8 @@ NOISE_FREE = 1e-4
 # The runs on a sample end at this accuracy: see ``tol`` of `ell12.denoise_tv`. At four times as much the strengths
 # chosen for drawings with noise 0.005 lost 2.8 dB on average, at this one nothing.
 TOL_SAMPLE = 0.05
+# Of the pixels of a sample one in so many is held out, where they are judged by the loss.
+HELD_OUT_ONE_IN = 10
 
 Estimate = Callable[[], float]
 Rule = Callable[[float, float], float]
@@ -44,6 +51,9 @@ def chosen_strength(problem: Any, alpha: Any, estimate: Estimate | None, rule: R
     held_out = isinstance(alpha, str) and alpha == "held-out"
     if alpha is not None and not held_out:
         raise ValueError(f"alpha must be a number, 'held-out' or None, got {alpha!r}")
+    if problem.model.loss != SQUARED:  # its noise has no level that the strength could follow
+        first, sample = first_strength(problem.model.loss, problem.start, problem.spread), problem.sample()
+        return _by_held_out_data(problem, first) if sample is None else _by_loss(problem, sample, first), None
     noise = problem.model.noise
     if noise is None and estimate is not None:
         with contextlib.suppress(ValueError) if held_out else contextlib.nullcontext():
@@ -68,24 +78,49 @@ def sample_of(y: Array, A: Any, ndim: int) -> Sample | None:
 
 def _by_risk(problem: Any, sample: Sample, first: float, noise: float) -> tuple[float, float]:
     """See `ell12.restoration.risk`."""
-    ndim = problem.ndim
-    whole = tuple(sample.data.shape)[-ndim:] == tuple(problem.start.shape)[-ndim:]
-    boundary = problem.model.boundary if whole else "neumann"
-
-    def prepare(y: Array, mask: Array | None) -> Callable[[float], Array]:
-        A = Identity(tuple(y.shape)) if mask is None else Sampling(mask)
-        corner = problem.corner  # so that a mirrored image begins at the mirrored start
-        start = y if mask is None else flipped(filled(flipped(y, corner), flipped(mask, corner), ndim), corner)
-        options = {"boundary": boundary, "solver": "accelerated", "tol": TOL_SAMPLE, "smooth": True}
-        return problem.like(product(A, y), A, start, **options)
-
+    prepare = partial(_prepared, problem)
     return strength_of_least_risk(sample, first, noise, prepare, given=problem.model.noise is not None)
+
+
+def _prepared(problem: Any, y: Array, mask: Array | None) -> Callable[[float], Array]:
+    """The function of a strength that restores the tiles of a sample."""
+    ndim = problem.ndim
+    whole = tuple(y.shape)[-ndim:] == tuple(problem.start.shape)[-ndim:]
+    A = Identity(tuple(y.shape)) if mask is None else Sampling(mask)
+    corner = problem.corner  # so that a mirrored image begins at the mirrored start
+    start = y if mask is None else flipped(filled(flipped(y, corner), flipped(mask, corner), ndim), corner)
+    options = {"boundary": problem.model.boundary if whole else "neumann", "solver": "accelerated"}
+    return problem.like(product(A, y), A, start, **options, tol=TOL_SAMPLE, smooth=True)
+
+
+def _by_loss(problem: Any, sample: Sample, first: float) -> float:
+    """The strength by which pixels of the sample that are held out are predicted best, judged by the loss."""
+    data, xp = sample.data, namespace(sample.data)
+    kept = np.repeat(sample.numbers, data.shape[0] // sample.numbers.shape[0], axis=0) % HELD_OUT_ONE_IN > 0
+    kept = sent_like(kept, data)
+    known = xp.ones_like(kept) if sample.known is None else sample.known
+    if not bool(xp.any(known & kept)) or not bool(xp.any(known & ~kept)):
+        raise ValueError("too few pixels to hold some out: give alpha")
+    solve, unseen = _prepared(problem, data, known & kept), Sampling(known & ~kept)
+    hidden, least = product(unseen, data), least_strength(problem.model.loss, problem.penalty(1.0))
+    errors: dict[float, float] = {}
+
+    def error(alpha: float) -> float:
+        if alpha < least:
+            return math.inf
+        if alpha not in errors:
+            errors[alpha] = score(problem.model.loss, product(unseen, solve(alpha)), hidden)
+        return errors[alpha]
+
+    return lowest(error, first)
 
 
 def _by_held_out_data(problem: Any, first: float) -> float:
     """See `ell12.restoration.strength`."""
+    options = {} if problem.model.loss == SQUARED else {"tol": TOL_SAMPLE}
 
     def solve(y: Array, A: Any, alpha: float, x: Array | None) -> Array:
-        return problem.like(y, A, problem.start if x is None else x)(alpha)
+        return problem.like(y, A, problem.start if x is None else x, **options)(alpha)
 
-    return strength_by_held_out_data(problem.y, problem.A, first, solve)
+    score_of = partial(score, problem.model.loss)
+    return strength_by_held_out_data(problem.y, problem.A, first, solve, score_of)

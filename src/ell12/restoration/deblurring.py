@@ -41,6 +41,7 @@ def deblur_tv(
     bounds: Bounds | None = None,
     isotropic: bool = False,
     spacing: float | tuple[float, ...] | None = None,
+    loss: str = "squared",
     solver: Any = "accelerated",
     tol: float = TOL,
     max_iter: int = MAX_ITER,
@@ -98,6 +99,7 @@ def deblur_tv(
         bounds=bounds,
         isotropic=isotropic,
         spacing=spacing,
+        loss=loss,
         solver=solver,
     )
     run = ImageRun(tol, max_iter, measure, objectives, stop, checkpoint, checkpoint_seconds, resume, return_result)

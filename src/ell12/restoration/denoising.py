@@ -40,6 +40,7 @@ def denoise_tv(
     bounds: Bounds | None = None,
     isotropic: bool = False,
     spacing: float | tuple[float, ...] | None = None,
+    loss: str = "squared",
     solver: Any = "accelerated",
     tol: float = TOL_DENOISING,
     max_iter: int = MAX_ITER,
@@ -102,6 +103,11 @@ def denoise_tv(
         The distances between pixel centres along each axis but that of channels, such as the voxels of a volume
         have. Differences along an axis are divided by its distance over the smallest one, so that equal
         distances change nothing.
+    loss : {"squared", "poisson", "absolute"}
+        How far x may be from the image. "poisson" is for counts of expectation x, which is then at least 0:
+        ``sum(x - image log x)`` in place of the half square. "absolute" is for impulses, pixels that are far off:
+        ``||x - image||_1``. With both the true objective is minimised, by `GrowingADMM`, alpha has no unit, and
+        None is "held-out", judged by the loss. ``noise`` and ``smoothing`` are not used; colours are channels.
     solver : "accelerated" or Solver
         `SmoothedGradient`, `AlternatingMinimization`, `TotalVariationDCA` or `GrowingADMM`; "accelerated" takes
         what suits the problem. The last two minimise the true objective, whatever ``smoothing`` says.
@@ -157,6 +163,7 @@ def denoise_tv(
         bounds=bounds,
         isotropic=isotropic,
         spacing=spacing,
+        loss=loss,
         solver=solver,
     )
     run = ImageRun(tol, max_iter, measure, objectives, stop, checkpoint, checkpoint_seconds, resume, return_result)

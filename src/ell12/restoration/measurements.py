@@ -51,6 +51,7 @@ def reconstruct_mri(
     bounds: Bounds | None = None,
     isotropic: bool = False,
     spacing: float | tuple[float, ...] | None = None,
+    loss: str = "squared",
     solver: Any = "accelerated",
     tol: float = TOL,
     max_iter: int = MAX_ITER,
@@ -98,7 +99,8 @@ def reconstruct_mri(
     """
     if batch_axis is not None:
         return restore_each(reconstruct_mri, locals())
-    if noise == 0 and alpha is None and smoothing is None and boundary == "periodic" and solver == "accelerated":
+    plain = alpha is None and smoothing is None and solver == "accelerated" and loss == "squared"
+    if noise == 0 and plain and boundary == "periodic":
         solver = NOISE_FREE_SOLVER
     model = ImageModel(
         l2_weight=l2_weight,
@@ -111,6 +113,7 @@ def reconstruct_mri(
         bounds=bounds,
         isotropic=isotropic,
         spacing=spacing,
+        loss=loss,
         solver=solver,
     )
     run = ImageRun(tol, max_iter, measure, objectives, stop, checkpoint, checkpoint_seconds, resume, return_result)
@@ -141,6 +144,7 @@ def restore_tv(
     bounds: Bounds | None = None,
     isotropic: bool = False,
     spacing: float | tuple[float, ...] | None = None,
+    loss: str = "squared",
     solver: Any = "accelerated",
     tol: float = TOL,
     max_iter: int = MAX_ITER,
@@ -197,6 +201,7 @@ def restore_tv(
         bounds=bounds,
         isotropic=isotropic,
         spacing=spacing,
+        loss=loss,
         solver=solver,
     )
     run = ImageRun(tol, max_iter, measure, objectives, stop, checkpoint, checkpoint_seconds, resume, return_result)

@@ -13,7 +13,6 @@ from typing import Any
 
 from ell12.backend import as_numpy, is_numpy, max_abs, namespace, on_accelerator
 from ell12.checks import check_axis, check_flags, check_word, is_finite_number
-from ell12.losses import SquaredLoss
 from ell12.minimization import Result, Status, minimize
 from ell12.operators import sent_like
 from ell12.operators.images import Identity, flipped
@@ -24,6 +23,7 @@ from ell12.restoration.choice import chosen_strength, sample_of
 from ell12.restoration.colour import ColourVariation, along_opponents, as_colours, as_opponents, is_coloured
 from ell12.restoration.corners import Corner, corner_of, spin_flips, toggled
 from ell12.restoration.images import channels_back
+from ell12.restoration.likelihoods import LOSSES, POISSON, SQUARED, as_counts, not_negative
 from ell12.restoration.normal_equations import has_exact_solver
 from ell12.restoration.risk import Sample
 from ell12.restoration.smoothed_gradient import SmoothedGradient
@@ -91,10 +91,12 @@ class ImageModel:
     bounds: Bounds | None
     isotropic: bool
     spacing: float | tuple[float, ...] | None
+    loss: str
     solver: Any
 
     def __post_init__(self) -> None:
         check_word(self.boundary, "boundary", "neumann", "periodic")
+        check_word(self.loss, "loss", *LOSSES)
         check_axis(self.channel_axis, "channel_axis")
         check_flags(isotropic=self.isotropic)
         check_flags(optional=True, colour=self.colour)
@@ -104,6 +106,15 @@ class ImageModel:
         if (word and self.solver != "accelerated") or not (word or offers(self.solver, ImageSolver)):
             raise ValueError(
                 "solver must be 'accelerated' or one for total variation, such as GrowingADMM(), "
+                f"got {self.solver!r}"
+            )
+        if self.loss != SQUARED and self.colour:
+            raise ValueError(f"loss={self.loss!r} restores channel by channel: give colour=False or None")
+        if self.loss == POISSON:
+            object.__setattr__(self, "bounds", not_negative(self.bounds))
+        if self.loss != SQUARED and not word and self.solver.smooths:
+            raise ValueError(
+                f"loss={self.loss!r} needs a solver of the true objective, such as GrowingADMM(), "
                 f"got {self.solver!r}"
             )
 
@@ -171,7 +182,8 @@ class ImageProblem:
         twin = None if is_numpy(self.start) or on_accelerator(self.start) else by_numpy(self.A)
         if twin is not None:  # other libraries take a hundred times as long on a processor
             return self._by_numpy(twin, alpha, estimate, rule)
-        coloured = is_coloured(self._pixels_from_the_corner, self.ndim, self.model.colour, self.A)
+        colour = self.model.colour if self.model.loss == SQUARED else False
+        coloured = is_coloured(self._pixels_from_the_corner, self.ndim, colour, self.A)
         restored = (self._along_opponents() if coloured else self)._restored(alpha, estimate, rule)
         return finished(restored, self.options.return_result, stacklevel=4)
 
@@ -238,15 +250,14 @@ class ImageProblem:
     def _run(self, alpha: float, corner: Corner, checkpoint: Path | None) -> Result:
         """The problem solved with differences that begin at one corner."""
         model, options = self.model, self.options
-        shape = (self.ndim, model.boundary, model.bounds, corner, model.isotropic, model.spacing)
-        variation = ColourVariation if self.opponents else TotalVariationL12
-        penalty = variation(alpha, model.l2_weight, self._smoothing(alpha), *shape)
-        solver = chosen_solver(model.solver, self.A, penalty)
-        loss = SquaredLoss.of_checked(self.A, self.y)
+        penalty = self.penalty(alpha, corner)
+        solver = chosen_solver(model, self.A, penalty)
+        start = as_counts(self.y, self.A, self.start) if model.loss == POISSON else self.start
+        loss = LOSSES[model.loss](self.A, self.y)
         return minimize(
             loss,
             penalty if solver.smooths else replace(penalty, smoothing=0.0),
-            penalty.project(self.start),
+            penalty.project(start),
             solver,
             tol=options.tol,
             max_iter=options.max_iter,
@@ -256,6 +267,13 @@ class ImageProblem:
             checkpoint_seconds=options.checkpoint_seconds,
             resume=options.resume,
         )
+
+    def penalty(self, alpha: float, corner: Corner = ()) -> TotalVariationL12:
+        """The penalty of a strength."""
+        model = self.model
+        shape = (self.ndim, model.boundary, model.bounds, corner, model.isotropic, model.spacing)
+        variation = ColourVariation if self.opponents else TotalVariationL12
+        return variation(alpha, model.l2_weight, self._smoothing(alpha), *shape)
 
     def _smoothing(self, alpha: float) -> float:
         """The smoothing given, or the automatic one."""
@@ -276,7 +294,7 @@ class ImageProblem:
         path = Path(self.options.checkpoint)
         return path if count == 1 else numbered(path, number)
 
-    def _measures(self, loss: SquaredLoss, penalty: TotalVariationL12) -> dict[str, Callable[[Array], float]]:
+    def _measures(self, loss: Any, penalty: TotalVariationL12) -> dict[str, Callable[[Array], float]]:
         """The user's functions of the image, and both objectives where they are asked for."""
         axis, true = self.model.channel_axis, replace(penalty, smoothing=0.0)
         measures: dict[str, Callable[[Array], float]] = {
@@ -303,11 +321,11 @@ def numbered(path: Path, number: int) -> Path:
     return path.with_name(f"{path.stem}-{number}{path.suffix}")
 
 
-def chosen_solver(solver: Any, A: Any, penalty: Any) -> Any:
+def chosen_solver(model: ImageModel, A: Any, penalty: Any) -> Any:
     """The solver itself; for "accelerated" the one that suits the problem."""
-    if solver != "accelerated":
-        return solver
-    if penalty.smoothing == 0:
+    if model.solver != "accelerated":
+        return model.solver
+    if penalty.smoothing == 0 or model.loss != SQUARED:
         return GrowingADMM()
     exact = has_exact_solver(A, penalty) and not isinstance(A, Identity)
     if exact and penalty.bounds is None:

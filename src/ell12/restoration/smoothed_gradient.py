@@ -14,7 +14,7 @@ from ell12.operators.images import Identity, Masking, Sampling, flipped
 from ell12.protocols import Array, Iterate, Needs, Point
 from ell12.restoration.momentum import Momentum, momentum_for
 from ell12.restoration.stencil import STEPS, for_sweep
-from ell12.restoration.variation import ImageLoss, VariationPenalty, check_smoothing, is_plain_square
+from ell12.restoration.variation import SmoothImageLoss, VariationPenalty, check_smoothing, is_plain_square
 
 # From this many pixels on an iterate is lent: its memory is the solver's, and there is no copy of the best. A run
 # that is cut short then returns its last image; of smaller images it returns the best.
@@ -40,7 +40,7 @@ class SmoothedGradient:
     """
 
     smooths: ClassVar[bool] = True
-    needs: ClassVar[Needs] = Needs(ImageLoss, VariationPenalty)
+    needs: ClassVar[Needs] = Needs(SmoothImageLoss, VariationPenalty)
 
     threads: int | None = None
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ell12.backend import as_numpy, inner, is_complex, namespace
+from ell12.backend import as_numpy, is_complex, namespace
 from ell12.operators import output_shape
 from ell12.operators.images import Identity, Sampling, slice_of
 from ell12.protocols import Array
@@ -83,13 +83,18 @@ def _range(x: Array) -> float:
 
 
 def strength_by_held_out_data(
-    y: Array, A: Any, first: float, solve: Callable[[Array, Any, float, Array | None], Array]
+    y: Array,
+    A: Any,
+    first: float,
+    solve: Callable[[Array, Any, float, Array | None], Array],
+    score: Callable[[Array, Array], float],
 ) -> float:
     """The strength that predicts a tenth of the data, unseen, best from the rest.
 
     What is held out carries noise of its own, so that the error it shows is that of the image plus a constant
     (J-invariance; Batson & Royer, Noise2Self, 2019). From the first strength the search walks by factors of 1.5
-    while the error falls, then takes the vertex of a parabola. ``solve(y, A, alpha, start)`` restores an image.
+    while the error falls, then takes the vertex of a parabola. ``solve(y, A, alpha, start)`` restores an image,
+    ``score(prediction, hidden)`` says how far it is off.
     """
     kept = np.random.default_rng(0).random(output_shape(A)) >= HELD_OUT
     if kept.all() or not kept.any():
@@ -104,8 +109,7 @@ def strength_by_held_out_data(
         nonlocal x
         if alpha not in errors:
             x = solve(known, part, alpha, x)
-            away = unseen @ (A @ x) - hidden
-            errors[alpha] = inner(away, away)
+            errors[alpha] = score(unseen @ (A @ x), hidden)
         return errors[alpha]
 
     return lowest(error, first)

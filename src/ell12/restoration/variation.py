@@ -5,19 +5,35 @@ from __future__ import annotations
 from typing import Any, ClassVar, Protocol
 
 from ell12.operators.images import FiniteDifference
-from ell12.protocols import Array, DeclaringSolver, Loss, Penalty
+from ell12.protocols import Array, DeclaringSolver, Loss, Penalty, Point
 
 Bounds = tuple[float | None, float | None]
 
 
-class ImageLoss(Loss, Protocol):
-    """A loss of the prediction ``A x`` that tells its operator and its data, such as `ell12.SquaredLoss`."""
+class ImageLoss(Protocol):
+    """A loss of the prediction ``A x`` that tells its operator and its data, such as `ell12.AbsoluteLoss`."""
 
     A: Any
     b: Array
     scale: float
     sample_weight: Array | None
     is_quadratic: bool
+
+    def point(self, x: Array) -> Point:
+        """``x`` with its prediction."""
+        ...
+
+    def value(self, point: Point) -> float:
+        """The loss."""
+        ...
+
+    def gradient(self, point: Point) -> Array:
+        """The gradient, or a subgradient."""
+        ...
+
+
+class SmoothImageLoss(ImageLoss, Loss, Protocol):
+    """The same of a smooth loss, such as `ell12.SquaredLoss`."""
 
 
 class VariationPenalty(Penalty, Protocol):

@@ -1,0 +1,189 @@
+"""Counts and impulses: the losses besides the squared one, in the functions of images."""
+
+import numpy as np
+import pytest
+import scipy.optimize
+
+import ell12
+from ell12.operators import to_dense
+from ell12.operators.images import Convolution, FiniteDifference
+
+RNG = np.random.default_rng(0)
+SHAPE = (4, 5)
+SMALL = np.where(np.indices(SHAPE).sum(axis=0) > 4, 4.0, 1.0) + 0.3 * RNG.standard_normal(SHAPE)
+SMALL[1, 1], SMALL[3, 3] = 9.0, 0.0
+KERNEL = np.array([[0.1, 0.2, 0.1], [0.0, 0.5, 0.1], [0.0, 0.0, 0.0]])
+MASK = RNG.random(SHAPE) < 0.7
+EXACT = {"l2_weight": 0.0, "solver": ell12.GrowingADMM(1.01), "tol": 1e-4, "max_iter": 2000}
+
+
+def rows(boundary):
+    """The differences that are not zero by themselves, as a matrix."""
+    D = to_dense(FiniteDifference(SHAPE, boundary))
+    return D[np.abs(D).sum(axis=1) > 0]
+
+
+PROBLEMS = {
+    "denoise": (np.eye(20), "neumann", ell12.denoise_tv),
+    "inpaint": (np.eye(20)[MASK.ravel()], "neumann", lambda y, alpha, **o: ell12.inpaint_tv(y, MASK, alpha, **o)),
+    "deblur": (
+        to_dense(Convolution(KERNEL, SHAPE)),
+        "periodic",
+        lambda y, alpha, **o: ell12.deblur_tv(y, KERNEL, alpha, boundary="periodic", **o),
+    ),
+}
+
+
+@pytest.mark.parametrize("alpha", [0.2, 0.7])
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_impulses_are_a_linear_program(name, alpha):
+    A, boundary, restore = PROBLEMS[name]
+    D, b = rows(boundary), SMALL.ravel()[MASK.ravel()] if name == "inpaint" else SMALL.ravel()
+    m, k = len(A), len(D)
+    sides = [[A, -np.eye(m), np.zeros((m, k))], [-A, -np.eye(m), np.zeros((m, k))]]
+    sides += [[s * D, np.zeros((k, m)), -np.eye(k)] for s in (1, -1)]
+    best = scipy.optimize.linprog(
+        np.r_[np.zeros(20), np.ones(m), alpha * np.ones(k)],
+        A_ub=np.block(sides),
+        b_ub=np.r_[b, -b, np.zeros(2 * k)],
+        bounds=[(None, None)] * 20 + [(0, None)] * (m + k),
+    )
+    x = restore(SMALL, alpha, loss="absolute", **EXACT).ravel()
+    value = np.abs(A @ x - b).sum() + alpha * np.abs(D @ x).sum()
+    assert best.fun <= value * (1 + 1e-9) <= best.fun * (1 + 1e-3)
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_counts_are_a_convex_program(name):
+    A, boundary, restore = PROBLEMS[name]
+    counts, alpha = np.round(SMALL), 0.3
+    D, b = rows(boundary), counts.ravel()[MASK.ravel()] if name == "inpaint" else counts.ravel()
+    k = len(D)
+
+    def value(x):
+        u = np.maximum(A @ x, 1e-12)
+        return float(np.sum(u - b * np.log(u)))
+
+    def slope(z):
+        return np.r_[A.T @ (1 - b / np.maximum(A @ z[:20], 1e-12)), alpha * np.ones(k)]
+
+    sides = np.vstack([np.hstack([s * D, np.eye(k)]) for s in (1, -1)])
+    best = scipy.optimize.minimize(
+        lambda z: value(z[:20]) + alpha * z[20:].sum(),
+        np.r_[np.full(20, counts.mean()), np.ones(k)],
+        jac=slope,
+        method="SLSQP",
+        bounds=[(1e-9, None)] * 20 + [(0, None)] * k,
+        constraints={"type": "ineq", "fun": lambda z: sides @ z, "jac": lambda z: sides},
+        options={"maxiter": 500, "ftol": 1e-12},
+    )
+    assert best.success
+    x = restore(counts, alpha, loss="poisson", **EXACT).ravel()
+    assert x.min() >= 0
+    np.testing.assert_allclose(x, best.x[:20], atol=0.02)
+    assert value(x) + alpha * np.abs(D @ x).sum() == pytest.approx(best.fun, abs=2e-3)
+
+
+def drawing(side=24):
+    clean = np.full((side, side), 3.0)
+    clean[side // 4 : 3 * side // 4, side // 4 : 3 * side // 4] = 20.0
+    return clean
+
+
+def with_impulses(share, seed=0):
+    rng, image = np.random.default_rng(seed), drawing()
+    hit = rng.random(image.shape) < share
+    return np.where(hit, rng.choice([0.0, 25.0], image.shape), image)
+
+
+COUNTS = np.random.default_rng(0).poisson(drawing()).astype(float)
+
+
+@pytest.mark.parametrize("exponent", [-6, 5])
+def test_counts_and_impulses_in_other_units_are_restored_alike(exponent):
+    c = 2.0 ** (3 * exponent)
+    once = ell12.denoise_tv(COUNTS, loss="poisson", return_result=True)
+    again = ell12.denoise_tv(c * COUNTS, loss="poisson", return_result=True)
+    assert again.alpha == pytest.approx(once.alpha, rel=1e-9)
+    np.testing.assert_allclose(again.image / c, once.image, atol=1e-6)
+    image = with_impulses(0.2)
+    once = ell12.denoise_tv(image, loss="absolute", return_result=True)
+    again = ell12.denoise_tv(c * (image - 7), loss="absolute", return_result=True)
+    assert again.alpha == pytest.approx(once.alpha, rel=1e-9)
+    np.testing.assert_allclose(again.image / c + 7, once.image, atol=1e-6)
+
+
+def test_counts_may_be_whole_numbers():
+    x = ell12.denoise_tv(COUNTS.astype(np.uint16), 0.4, loss="poisson", l2_weight=0.0)
+    expected = ell12.denoise_tv(COUNTS, 0.4, loss="poisson", l2_weight=0.0)
+    np.testing.assert_allclose(65535 * x, expected, atol=1e-3)
+
+
+@pytest.mark.parametrize("share", [0.05, 0.2])
+def test_impulses_are_removed(share):
+    image = with_impulses(share)
+    found = ell12.denoise_tv(image, loss="absolute", return_result=True)
+    assert found.noise is None
+    assert np.mean(np.abs(found.image - drawing())) < 0.15 * np.mean(np.abs(image - drawing()))
+    squared = ell12.denoise_tv(image)
+    assert np.std(found.image - drawing()) < 0.5 * np.std(squared - drawing())
+
+
+def test_counts_are_smoothed_where_they_are_many_and_where_they_are_few():
+    found = ell12.denoise_tv(COUNTS, loss="poisson", return_result=True)
+    assert found.converged
+    assert np.std(found.image - drawing()) < 0.4 * np.std(COUNTS - drawing())
+    assert found.image.min() >= 0
+    bounded = ell12.denoise_tv(COUNTS, 0.4, loss="poisson", bounds=(4.0, 15.0))
+    assert 4.0 <= bounded.min() <= bounded.max() <= 15.0
+
+
+def test_nothing_counted_is_an_image_of_zeros():
+    np.testing.assert_array_equal(ell12.denoise_tv(np.zeros((9, 9)), 0.3, loss="poisson"), 0)
+
+
+@pytest.mark.parametrize("loss", ["poisson", "absolute"])
+def test_turned_images_give_turned_results(loss):
+    image = COUNTS + RNG.random(COUNTS.shape)  # equal numbers would be tied, and rounding would decide
+    x = ell12.denoise_tv(image, 0.6, loss=loss)
+    for turn in (np.flipud, np.transpose, lambda image: np.rot90(image, 3)):
+        np.testing.assert_allclose(ell12.denoise_tv(turn(image), 0.6, loss=loss), turn(x), atol=1e-6)
+
+
+@pytest.mark.parametrize("options", [{"isotropic": True}, {"spins": 2}, {"boundary": "periodic"}], ids=str)
+def test_other_losses_take_the_other_options(options):
+    for loss, image in (("poisson", COUNTS), ("absolute", with_impulses(0.1))):
+        x = ell12.denoise_tv(image, 0.7, loss=loss, **options)
+        assert np.std(x - drawing()) < 0.65 * np.std(image - drawing())
+
+
+def test_channels_have_losses_of_their_own():
+    both = np.stack([COUNTS, COUNTS[::-1] + 1], axis=-1)
+    x = ell12.denoise_tv(both, 0.5, loss="poisson", channel_axis=-1, l2_weight=0.0, tol=1e-3)
+    one = ell12.denoise_tv(COUNTS, 0.5, loss="poisson", l2_weight=0.0, tol=1e-3)
+    np.testing.assert_allclose(x[..., 0], one, atol=0.05)
+
+
+def test_a_blur_at_neumann_boundaries_and_any_operator_take_them_too():
+    kernel = np.full((3, 3), 1 / 9)
+    blurred = ell12.restoration.arrangements.blur(kernel, drawing(), 2, "neumann") @ drawing()
+    counts = np.random.default_rng(1).poisson(50 * blurred) / 50.0
+    x = ell12.deblur_tv(counts, kernel, 0.002, loss="poisson")
+    assert np.std(x - drawing()) < 0.6 * np.std(counts - drawing())
+    A = np.random.default_rng(2).random((90, 64))
+    clean = drawing()[:8, :8]
+    y = A @ clean.ravel()
+    y[::9] += 40
+    x = ell12.restore_tv(y, A, 0.5, shape=(8, 8), loss="absolute")
+    assert np.abs(x - clean).max() < 0.1
+
+
+def test_what_a_loss_cannot_take_is_said():
+    with pytest.raises(ValueError, match="loss must be 'squared' or 'poisson' or 'absolute'"):
+        ell12.denoise_tv(COUNTS, 0.1, loss="huber")
+    with pytest.raises(ValueError, match="needs counts"):
+        ell12.denoise_tv(-COUNTS, 0.1, loss="poisson")
+    with pytest.raises(ValueError, match="needs a solver of the true objective"):
+        ell12.denoise_tv(COUNTS, 0.1, loss="poisson", solver=ell12.SmoothedGradient())
+    with pytest.raises(ValueError, match="channel by channel"):
+        ell12.denoise_tv(np.stack([COUNTS] * 3), 0.1, loss="absolute", channel_axis=0, colour=True)
