@@ -1,5 +1,6 @@
 """Stacks of microscopes: axes are read, each image is restored by itself, and the file comes back as it was."""
 
+import re
 import sys
 from xml.etree import ElementTree
 
@@ -66,23 +67,27 @@ METADATA = {
 def test_channels_and_times_are_restored_each_by_itself(tmp_path, monkeypatch, capsys, axes, shape):
     pixels = stack(shape)
     tifffile.imwrite(tmp_path / "in.ome.tif", pixels, metadata=METADATA | {"axes": axes}, photometric="minisblack")
-    assert call(monkeypatch, "denoise", tmp_path / "in.ome.tif", tmp_path / "out.ome.tif") == 0
+    arguments = (tmp_path / "in.ome.tif", tmp_path / "out.ome.tif", "--alpha", "0.1")
+    assert call(monkeypatch, "denoise", *arguments) == 0
     n_separate = len(axes) - (3 if "Z" in axes else 2)
     parts = pixels.reshape(-1, *shape[n_separate:])
     spacing = (1.5, 0.25, 0.25) if "Z" in axes else None
-    expected = np.stack([denoise_tv(part / np.float32(65535), spacing=spacing) for part in parts]).reshape(shape)
+    expected = np.stack([denoise_tv(part / np.float32(65535), 0.1, spacing=spacing) for part in parts]).reshape(
+        shape
+    )
     found_axes, found, _, _ = described(tmp_path / "out.ome.tif")
     assert (found_axes, found.dtype) == (axes, np.uint16)
     np.testing.assert_allclose(found / 65535, expected, atol=1e-5)
     assert f": {len(parts)} " in capsys.readouterr().out
 
 
-def test_a_channel_is_not_smoothed_into_the_next(tmp_path, monkeypatch):
+def test_a_channel_is_not_smoothed_into_the_next(tmp_path, monkeypatch, capsys):
     clean = np.zeros((3, 24, 24), np.float32)
     clean[0, 4:12, 4:12], clean[1, 12:20, 6:16], clean[2, 2:22, 16:20] = 1, 1, 1
     noisy = clean + 0.05 * np.random.default_rng(0).standard_normal(clean.shape).astype(np.float32)
     tifffile.imwrite(tmp_path / "in.ome.tif", noisy, metadata={"axes": "CYX"}, photometric="minisblack")
     assert call(monkeypatch, "denoise", tmp_path / "in.ome.tif", tmp_path / "out.ome.tif") == 0
+    assert re.search(r": 3 channels each by itself, alpha 0\.\d+( to 0\.\d+)?, chosen", capsys.readouterr().out)
     found = described(tmp_path / "out.ome.tif")[1]
     for k in range(3):
         assert np.std(found[k] - clean[k]) < 0.4 * np.std(noisy[k] - clean[k])
