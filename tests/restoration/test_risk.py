@@ -118,7 +118,7 @@ def test_photon_noise_is_not_taken_for_detail(scene):
 def test_the_sample_is_a_fifth_or_all_that_is_needed(shape):
     places = sample_places(shape)
     count = sum(math.prod(part.stop - part.start for part in place) for place in places)
-    assert 0.8 * min(math.prod(shape), 2**13) <= count <= max(2**14, 0.2 * math.prod(shape))
+    assert 0.8 * min(math.prod(shape), 2**14) <= count <= max(2**15, 0.2 * math.prod(shape))
     mirrored = {
         tuple((n - part.stop, n - part.start) for n, part in zip(shape, place, strict=True)) for place in places
     }

@@ -24,11 +24,13 @@ import numpy as np
 from ell12.backend import as_numpy, inner, is_complex, like, namespace
 from ell12.protocols import Array
 
-# The sample holds this part of the pixels, but at least and at most so many.
-SAMPLED, LEAST_SAMPLE, MOST_SAMPLE = 3 / 16, 2**13, 2**20
+# The sample holds this part of the pixels, but at least and at most so many. With an eighth of ten photographs of
+# 400 x 400 pixels the strength lost 0.35 dB at noise 0.02 and 0.14 at 0.05, with a quarter 0.16 and 0.07.
+SAMPLED, LEAST_SAMPLE, MOST_SAMPLE = 3 / 16, 2**14, 2**20
 # The sides of its tiles are at least this long, in images of one, two, or more axes, and there are at most so many
-# tiles. Many small tiles meet more kinds of detail than few large ones, but see less of what lies beyond them.
-LEAST_SIDES, MOST_TILES = (256, 56, 24), 64
+# tiles. Small tiles meet more kinds of detail than large ones: on these photographs a side of 36 lost 0.19 dB at
+# noise 0.02, one of 48 lost 0.28.
+LEAST_SIDES, MOST_TILES = (256, 36, 24), 64
 # With fewer data in the sample their degrees of freedom are too uncertain to choose by.
 FEWEST_DATA = 2**8
 # The data are changed by this fraction of the noise: more than a run's accuracy, less than what changes the edges.
@@ -43,8 +45,8 @@ LEAST_LEFT = 0.2
 # photographs and five drawings they did so once, to the good.
 FAR = 1.5
 # Where the degrees of freedom use up more of the data than this, fine texture stands above little noise. Little of
-# a pixel can be told from the others there, by which cross-validation judges: it may ask for far too much. Then
-# Stein's estimate counts too, with the noise of the quietest blocks, and the smaller strength is taken.
+# a pixel can be told from the others there, by which cross-validation judges, and errors there cost most. Then
+# Stein's estimate decides, with the noise of the quietest blocks or what the residual shows, if that is less.
 MUCH_FREEDOM = 0.6
 # The groups' error is flat where they differ, and has small rises on its way to the minimum.
 SMALL_RISE = 0.03
@@ -119,7 +121,8 @@ def strength_of_least_risk(
     if larger > FAR * best:
         return larger, risk.noise_at(grouped)
     if risk.freedom(usual) > MUCH_FREEDOM:
-        best = min(best, lowest(risk.stein, usual))
+        risk.noise = min(noise, risk.noise_at(usual))
+        best = lowest(risk.stein, usual)
     return best, risk.noise_at(usual)
 
 
@@ -200,7 +203,7 @@ def walk(error: Callable[[float], float], first: float) -> float:
 
     Small strengths take less time, so that the way down is tried first, and only where it leads nowhere that up.
     """
-    lower = _along(error, first, 1 / RATIO, SMALL_RISE)
+    lower = _along(error, first, 1 / RATIO)
     return lower if lower < first else _along(error, first, RATIO)
 
 
@@ -237,7 +240,7 @@ def sample_places(shape: tuple[int, ...]) -> list[tuple[slice, ...]]:
     >>> sample_places((256, 60))
     [(slice(0, 256, None), slice(0, 60, None))]
     >>> [window.start for window, _ in sample_places((1000, 60))]
-    [135, 469, 803]
+    [51, 194, 337, 480, 623, 766, 909]
     """
     side = LEAST_SIDES[min(len(LEAST_SIDES), max(1, sum(n > 1 for n in shape))) - 1]
     size, long = math.prod(shape), sum(n > 2 * side for n in shape)
