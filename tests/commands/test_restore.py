@@ -127,6 +127,13 @@ def test_the_strength_may_be_chosen_by_held_out_pixels(tmp_path, monkeypatch, ca
     assert chosen in capsys.readouterr().out
 
 
+def test_a_strength_without_unit_is_said_without(tmp_path):
+    picture = noisy()
+    job = restoration_job.RestorationJob(denoise_tv, lambda *_: (), None, {"loss": "absolute", "max_iter": 5})
+    found = job.restore(picture, lambda *_: None)[1]
+    assert " of 255" not in job.describe(picture, found)
+
+
 def test_a_run_cut_short_is_said(tmp_path, monkeypatch, capsys):
     source = save(tmp_path / "in.png", noisy())
     assert call(monkeypatch, "denoise", source, tmp_path / "out.png", "--max-iter", "2") == 0

@@ -87,7 +87,8 @@ class RestorationJob:
         if self.alpha is not None and self.alpha != "held-out":
             words.append(f"alpha {span(alphas)}")
         else:
-            words.append(f"alpha {span(alphas)}{_of_file(alphas, picture)}")
+            has_unit = self.options.get("loss", "squared") == "squared"
+            words.append(f"alpha {span(alphas)}{_of_file(alphas, picture) if has_unit else ''}")
             words.append("chosen by held-out pixels" if self.alpha == "held-out" else "chosen")
         if noises:
             words[-1] += f" for noise {span(noises)}{_of_file(noises, picture)}"
