@@ -86,16 +86,21 @@ def test_options_reach_the_function(tmp_path, monkeypatch, capsys):
     np.testing.assert_array_equal(np.load(out), denoise_tv(picture.values(), noise=0.2))
 
 
-def test_every_command_takes_the_isotropic_penalty(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("words", "option"),
+    [(("--isotropic",), {"isotropic": True}), (("--loss", "absolute"), {"loss": "absolute"})],
+    ids=["isotropic", "loss"],
+)
+def test_every_command_takes_the_isotropic_penalty_and_other_losses(tmp_path, monkeypatch, words, option):
     picture, kernel, out = noisy(), np.full((3, 3), 1 / 9), tmp_path / "out.npy"
     source, mask = save(tmp_path / "in.png", picture), np.random.default_rng(0).random(picture.pixels.shape) < 0.7
     np.save(tmp_path / "kernel.npy", kernel)
     np.save(tmp_path / "mask.npy", mask)
-    y, options = picture.values(), ("--alpha", "0.1", "--isotropic", "--force")
+    y, options = picture.values(), ("--alpha", "0.1", *words, "--force")
     for command, expected, more in (
-        ("denoise", denoise_tv(y, 0.1, isotropic=True), ()),
-        ("deblur", deblur_tv(y, kernel, 0.1, isotropic=True), ("--kernel", tmp_path / "kernel.npy")),
-        ("inpaint", inpaint_tv(y, mask, 0.1, isotropic=True), ("--mask", tmp_path / "mask.npy")),
+        ("denoise", denoise_tv(y, 0.1, **option), ()),
+        ("deblur", deblur_tv(y, kernel, 0.1, **option), ("--kernel", tmp_path / "kernel.npy")),
+        ("inpaint", inpaint_tv(y, mask, 0.1, **option), ("--mask", tmp_path / "mask.npy")),
     ):
         assert call(monkeypatch, command, source, out, *options, *more) == 0
         np.testing.assert_allclose(np.load(out), expected, atol=1e-12)

@@ -14,6 +14,7 @@ from ell12.commands.restoration_job import Reading, RestorationJob, restore_file
 from ell12.restoration import deblur_tv, denoise_tv, inpaint_tv
 
 Boundary = StrEnum("Boundary", ["neumann", "periodic"])  # what lies beyond the edge of an image
+ImageLoss = StrEnum("ImageLoss", ["squared", "poisson", "absolute"])  # how far from its data an image may be
 
 
 def _strength(text: str | None) -> Any:
@@ -68,6 +69,10 @@ Smoothing = Annotated[
 Isotropic = Annotated[
     bool, typer.Option("--isotropic", help="Let edges cost the same in any direction, not least along the axes.")
 ]
+LossOption = Annotated[
+    ImageLoss,
+    typer.Option(help="How the noise came: white (squared), as counts (poisson), as impulses (absolute)."),
+]
 BoundaryOption = Annotated[
     Boundary, typer.Option(help="Beyond the edge lies its mirror image, or the image again (periodic).")
 ]
@@ -109,6 +114,7 @@ def denoise(
     noise: Noise = None,
     smoothing: Smoothing = None,
     isotropic: Isotropic = False,
+    loss: LossOption = ImageLoss.squared,
     boundary: BoundaryOption = Boundary.neumann,
     spins: Annotated[int, typer.Option(min=1, help="The number of flipped copies to average over.")] = 1,
     channels: Channels = None,
@@ -120,7 +126,13 @@ def denoise(
 ) -> None:
     """Remove noise from images."""
     options: dict[str, Any] = {"l2_weight": l2_weight, "smoothing": smoothing, "noise": noise}
-    options |= {"isotropic": isotropic, "boundary": boundary.value, "spins": spins, "max_iter": max_iter}
+    options |= {
+        "isotropic": isotropic,
+        "loss": loss.value,
+        "boundary": boundary.value,
+        "spins": spins,
+        "max_iter": max_iter,
+    }
     options["colour"] = False if no_colour else None
     job = RestorationJob(denoise_tv, lambda *_: (), alpha, options)
     restore_files(sources, target, job, Reading(channels, axes, lossless, force))
@@ -138,6 +150,7 @@ def deblur(
     noise: Noise = None,
     smoothing: Smoothing = None,
     isotropic: Isotropic = False,
+    loss: LossOption = ImageLoss.squared,
     boundary: BoundaryOption = Boundary.neumann,
     channels: Channels = None,
     no_colour: NoColour = False,
@@ -148,7 +161,7 @@ def deblur(
 ) -> None:
     """Remove a known blur from images."""
     options: dict[str, Any] = {"l2_weight": l2_weight, "smoothing": smoothing, "noise": noise}
-    options |= {"isotropic": isotropic, "boundary": boundary.value, "max_iter": max_iter}
+    options |= {"isotropic": isotropic, "loss": loss.value, "boundary": boundary.value, "max_iter": max_iter}
     options["colour"] = False if no_colour else None
     kernels = read_kernels(kernel)
     job = RestorationJob(deblur_tv, partial(kernel_for, kernels), alpha, options, by_colour=len(kernels) > 1)
@@ -165,6 +178,7 @@ def inpaint(
     noise: Noise = None,
     smoothing: Smoothing = None,
     isotropic: Isotropic = False,
+    loss: LossOption = ImageLoss.squared,
     boundary: BoundaryOption = Boundary.neumann,
     channels: Channels = None,
     no_colour: NoColour = False,
@@ -175,7 +189,7 @@ def inpaint(
 ) -> None:
     """Fill in missing pixels of images."""
     options: dict[str, Any] = {"l2_weight": l2_weight, "smoothing": smoothing, "noise": noise}
-    options |= {"isotropic": isotropic, "boundary": boundary.value, "max_iter": max_iter}
+    options |= {"isotropic": isotropic, "loss": loss.value, "boundary": boundary.value, "max_iter": max_iter}
     options["colour"] = False if no_colour else None
     job = RestorationJob(inpaint_tv, partial(mask_for, read_mask(mask) != invert), alpha, options)
     restore_files(sources, target, job, Reading(channels, axes, lossless, force))
