@@ -9,7 +9,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from operator import methodcaller
 from typing import Any
 
@@ -20,10 +20,11 @@ from ell12.operators.images import Identity, Masking, flipped
 from ell12.protocols import Array
 from ell12.restoration.band_files import Folder, Inbox, is_zarr, loaded, regions
 from ell12.restoration.band_measures import EVEN, corner_of, cut_from, noise_of, range_of
+from ell12.restoration.band_sweep import Neighbourhood
 from ell12.restoration.bands import BandedArray, Layout, pixelwise
 from ell12.restoration.colour import acts_alike
 from ell12.restoration.corners import Corner
-from ell12.restoration.images import as_pixels, check_filled, check_values, coarser, filled, finer
+from ell12.restoration.images import PASSES, as_pixels, check_filled, check_values, coarser, eased, filled, finer
 from ell12.restoration.problems import ImageModel, ImageProblem, ImageRun, finished
 from ell12.restoration.risk import Sample
 from ell12.restoration.smoothed_gradient import SmoothedGradient
@@ -280,7 +281,18 @@ def _filled(y: BandedArray, known: BandedArray, ndim: int, corner: Corner) -> Ba
     heights = np.cumsum([part[0].shape[layout.axis] for part in found])[:-1]
     columns = [np.split(whole, heights, axis=layout.axis), y.parts, known.parts, each]
     (parts,), _ = layout.keeper.run(_fine, columns, kept=1)
+    start = BandedArray(layout, parts, y.shape, y.dtype)
+    columns = [image.neighbourhoods(PASSES, periodic=False) for image in (start, known)]
+    (parts,), _ = layout.keeper.run(partial(_eased, ndim), columns, kept=1)
     return flipped(BandedArray(layout, parts, y.shape, y.dtype), corner)
+
+
+def _eased(ndim: int, image: Neighbourhood, known: Neighbourhood) -> tuple[Array, None]:
+    """`ell12.restoration.images.eased` of a band, by as many rows of its neighbours as there are passes."""
+    whole, seen = (np.concatenate([part for part in parts if part is not None], -ndim) for parts in (image, known))
+    first = 0 if image[0] is None else image[0].shape[-ndim]
+    rows = slice(first, first + image[1].shape[-ndim])
+    return eased(whole, seen, ndim)[(..., rows, *(slice(None),) * (ndim - 1))].copy(), None
 
 
 def _coarse(image: Array, known: Array, ndim: int) -> tuple[tuple[Array, Array]]:

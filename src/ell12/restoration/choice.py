@@ -13,9 +13,9 @@ import numpy as np
 from ell12.backend import is_number, namespace
 from ell12.checks import check_scalars
 from ell12.operators import adjoint_product, product, sent_like
-from ell12.operators.images import Identity, Sampling, flipped
+from ell12.operators.images import Identity, Sampling
 from ell12.protocols import Array
-from ell12.restoration.images import filled
+from ell12.restoration.images import start_of
 from ell12.restoration.likelihoods import SQUARED, first_strength, least_strength, score
 from ell12.restoration.risk import Sample, lowest, strength_of_least_risk
 from ell12.restoration.strength import strength_by_held_out_data
@@ -87,8 +87,7 @@ def _prepared(problem: Any, y: Array, mask: Array | None) -> Callable[[float], A
     ndim = problem.ndim
     whole = tuple(y.shape)[-ndim:] == tuple(problem.start.shape)[-ndim:]
     A = Identity(tuple(y.shape)) if mask is None else Sampling(mask)
-    corner = problem.corner  # so that a mirrored image begins at the mirrored start
-    start = y if mask is None else flipped(filled(flipped(y, corner), flipped(mask, corner), ndim), corner)
+    start = y if mask is None else start_of(y, mask, ndim, problem.corner)
     options = {"boundary": problem.model.boundary if whole else "neumann", "solver": "accelerated"}
     return problem.like(product(A, y), A, start, **options, tol=TOL_SAMPLE, smooth=True)
 

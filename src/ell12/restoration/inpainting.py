@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np  # noqa: F401 -- for the examples
 
 from ell12.backend import refuse_masked
-from ell12.operators.images import Sampling, flipped
+from ell12.operators.images import Sampling
 from ell12.protocols import Array
 from ell12.restoration.batches import restore_each
 from ell12.restoration.blocks import is_larger_than_memory, restore_in_bands
 from ell12.restoration.corners import corner_of
-from ell12.restoration.images import as_image, channels_first, filled, mask_like, without_unknown
+from ell12.restoration.images import as_image, channels_first, mask_like, start_of, without_unknown
 from ell12.restoration.noise import estimate_noise
 from ell12.restoration.problems import (
     MAX_ITER,
@@ -105,7 +105,6 @@ def inpaint_tv(
     y, ndim = channels_first(as_image(without_unknown(image, known)), channel_axis)
     known, _ = channels_first(known, channel_axis)
     A = Sampling(known)
-    corner = corner_of(y, ndim, known)
-    start = flipped(filled(flipped(y, corner), flipped(known, corner), ndim), corner)
+    start = start_of(y, known, ndim, corner_of(y, ndim, known))
     problem = ImageProblem(A @ y, A, start, ndim, model, run)
     return problem.restore(alpha, lambda: estimate_noise(y, ndim, known))
