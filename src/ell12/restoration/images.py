@@ -178,8 +178,8 @@ def eased(image: Array, known: Array, ndim: int) -> Array:
 
     Examples
     --------
-    >>> eased(np.array([1.0, 1.0, 4.0, 4.0]), np.array([True, False, False, True]), 1).round(5)
-    array([1.     , 1.0001 , 3.9999, 4.     ])
+    >>> eased(np.array([1.0, 1.0, 4.0, 4.0]), np.array([True, False, False, True]), 1).round(4)
+    array([1.    , 1.0001, 3.9999, 4.    ])
     """
     xp, smooth = namespace(image), image
     for _ in range(PASSES):
