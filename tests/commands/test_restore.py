@@ -387,6 +387,7 @@ def test_the_only_image_has_a_bar_when_it_takes_long(tmp_path, monkeypatch):
             time.sleep(0.02)
             return stop(history)
 
+        time.sleep(0.3)  # the bar is drawn ten times a second
         return denoise_tv(values, alpha, stop=follow, **options)
 
     monkeypatch.setattr(restore, "denoise_tv", slow)
@@ -398,6 +399,7 @@ def test_the_only_image_has_a_bar_when_it_takes_long(tmp_path, monkeypatch):
         monkeypatch.setattr(sys, "stdout", Terminal())
         assert call(monkeypatch, "denoise", source, tmp_path / "out.png", "--force") == 0
         shown[patience] = sys.stdout.getvalue()
+    assert "in.png: choosing the strength" in shown[0.01]
     assert "in.png: iteration " in shown[0.01]
     assert f"{source} -> {tmp_path / 'out.png'}: alpha" in shown[0.01].splitlines()[-1]
     assert shown[60.0].startswith(f"{source} -> ")

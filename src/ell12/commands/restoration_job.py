@@ -62,7 +62,8 @@ class RestorationJob:
         found: list[Restoration] = []
         image = None
         for done, (index, part) in enumerate(parts):
-            restored = self._restore_part(whole, index, part, _follower(follow, done, len(parts)))
+            stop = _follower(follow, done, len(parts), isinstance(self.alpha, float))
+            restored = self._restore_part(whole, index, part, stop)
             values = np.asarray(restored.image)
             if len(parts) == 1:
                 return values, [restored]
@@ -98,9 +99,10 @@ class RestorationJob:
         return ", ".join(words)
 
 
-def _follower(follow: Callable[[str, float], None], done: int, n_parts: int) -> Callable[[Any], bool]:
-    """A ``stop`` that never stops, and shows how far the iterations are."""
+def _follower(follow: Callable[[str, float], None], done: int, n_parts: int, given: bool) -> Callable[[Any], bool]:
+    """A ``stop`` that never stops, and shows how far the iterations are; until then the strength is chosen."""
     part = f"image {done + 1} of {n_parts}, " if n_parts > 1 else ""
+    follow(part + ("preparing" if given else "choosing the strength"), done / n_parts)
 
     def stop(history: dict[str, list[float]]) -> bool:
         follow(f"{part}iteration {len(history['objective']) - 1}", done / n_parts)
