@@ -51,7 +51,7 @@ shown = {
     f"convex, scikit-image: {psnr(best['convex, scikit-image']):.1f} dB": best["convex, scikit-image"],
     "their difference, 3 times": 0.5 + 3 * difference,
 }
-figure, panels = plt.subplots(1, 4, figsize=(12, 3.25), layout="constrained")
+figure, panels = plt.subplots(1, 4, figsize=(12, 3.4), layout="constrained")
 for axes, (title, image) in zip(panels, shown.items(), strict=True):
     axes.imshow(np.clip(image, 0, 1))
     axes.set_title(title, fontsize="medium")
