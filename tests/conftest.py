@@ -111,6 +111,14 @@ extern "C" void block(int x, int y, int across, int down) { blockIdx = {x, y}; g
 """
 
 
+@pytest.fixture(scope="session", autouse=True)
+def compilers_at_once() -> None:
+    """What is compiled is tested compiled, also where nothing has been compiled before."""
+    from ell12.backend import compiling
+
+    compiling.PATIENCE = 0.0
+
+
 @pytest.fixture
 def kernels_on_cpu(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
     """The kernels of `ell12.backend.cuda` for NumPy arrays, so that what they compute is tested without a GPU."""

@@ -383,3 +383,10 @@ def test_a_numpy_start_goes_where_the_problem_is(backend):
     loss = ell12.SquaredLoss(backend.make_array(A), b)
     result = ell12.minimize(loss, ell12.L12(0.1), np.ones(15), max_iter=2)
     assert type(result.x) is type(loss.A)
+
+
+def test_inner_products_of_long_vectors_are_taken_in_parts(monkeypatch):
+    torch = pytest.importorskip("torch")
+    monkeypatch.setattr("ell12.backend.arrays.LONGEST_DOT", 4)
+    x = torch.arange(11.0)
+    assert ell12.backend.inner(x, x + 1) == float(torch.sum(x * (x + 1)))

@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 from scipy.optimize import check_grad, minimize_scalar
 
+from ell12.backend import compiling
 from ell12.losses import SquaredLoss
 from ell12.operators.images import FiniteDifference, Identity
 from ell12.prox import moreau_l12
 from ell12.restoration import SmoothedGradient, TotalVariationL12, denoise_tv, inpaint_tv
 from ell12.restoration.cuda_stencil import CudaSweep, sweep_on_gpu
+from ell12.restoration.plain_sweep import plain_sweep
 from ell12.restoration.stencil import Buffers, Sweep, envelope_and_gradient, usable_threads
 
 SHAPES = [
@@ -255,6 +257,53 @@ def test_compiled_and_plain_iterates_are_the_same(monkeypatch):
         monkeypatch.undo()
 
 
+@pytest.mark.parametrize("pixels", [1, 30, 2**14])
+def test_numpy_in_small_parts_computes_the_gradient(monkeypatch, pixels):
+    monkeypatch.setattr("ell12.restoration.plain_sweep.PIXELS", pixels)
+    for (shape, ndim), dtype in itertools.product(SHAPES, (np.float32, np.float64)):
+        x, epsilon = image(shape, dtype), np.finfo(dtype).eps
+        for l2_weight, isotropic in ((0.0, False), (0.5, False), (1.0, False), (0.0, True)):
+            penalty = TotalVariationL12(0.05, l2_weight, 0.2, ndim, isotropic=isotropic)
+            value, gradient = envelope_and_gradient(x, penalty.differences(x), 0.2, l2_weight, isotropic)
+            found_value, found = plain_sweep(x, penalty)
+            np.testing.assert_allclose(found, gradient, atol=20 * epsilon)
+            np.testing.assert_allclose(found_value, value, rtol=20 * epsilon, atol=20 * epsilon)
+
+
+def test_small_images_do_not_wait_for_a_compiler(monkeypatch):
+    pytest.importorskip("numba")
+    small, penalty = np.zeros((512, 512), np.float32), TotalVariationL12(0.1)
+    monkeypatch.setattr(compiling, "PATIENCE", 3.0)
+    monkeypatch.setattr(compiling, "_plainly", [0.0])
+    monkeypatch.setattr("ell12.restoration.stencil.is_compiled", lambda *_: False)
+    assert penalty.sweep(small) is None
+    assert penalty.sweep(np.zeros((4096, 4096), np.float32)) is not None  # which would take longer than compiling
+    compiling.foresee(2.9)
+    assert penalty.sweep(small) is not None  # so have those before it
+    monkeypatch.undo()
+    Sweep((33, 20), np.float64, penalty).value(image((33, 20)))
+    assert Sweep((33, 20), np.float64, penalty).is_compiled
+
+
+def test_large_images_are_changed_in_place(monkeypatch):
+    pytest.importorskip("numba")
+    taken = []
+    take = Buffers.take
+    monkeypatch.setattr(Buffers, "take", lambda self: taken.append(take(self)) or taken[-1])
+    y = image((40, 50)) + 0.5
+    for shape in ((40, 50), (4, 20, 25)):
+        for max_iter in (3, 500):
+            options = {"l2_weight": 0.0, "max_iter": max_iter, "tol": 1e-6, "return_result": True}
+            kept = denoise_tv(y.reshape(shape), 0.05, **options).runs[0]
+            taken.clear()
+            with monkeypatch.context() as patch:
+                patch.setattr("ell12.restoration.smoothed_gradient.LENT_FROM", 1)
+                lent = denoise_tv(y.reshape(shape), 0.05, **options).runs[0]
+            assert len(taken) == 2  # z, and the z before it, which is the image returned
+            np.testing.assert_array_equal(lent.x, kept.x)
+            assert (lent.objective, lent.status, lent.n_iter) == (kept.objective, kept.status, kept.n_iter)
+
+
 def test_the_sweep_is_for_large_real_arrays_with_up_to_three_axes():
     pytest.importorskip("numba")
     large, smooth = np.zeros((256, 256)), TotalVariationL12(0.1)
@@ -321,6 +370,8 @@ def test_the_kernel_of_gpus_computes_the_gradient():
             check_kernel_gradient(shape, ndim, dtype, np.array, np.asarray)
     for shape, ndim, dtype, options in KINDS:
         check_kernel_gradient(shape, ndim, dtype, np.array, np.asarray, **options)
+    for shape, ndim, flip in (((2, 7, 5), 2, (-1,)), ((2, 7, 5), 2, (-2, -1)), ((2, 3, 4, 5), 3, (-3, -1))):
+        check_kernel_gradient(shape, ndim, np.float64, np.array, np.asarray, flip=flip)
 
 
 @pytest.mark.usefixtures("kernels_on_cpu")
@@ -331,6 +382,7 @@ def test_the_kernel_of_gpus_takes_the_steps():
     for l2_weight, count in ((0.0, 4), (1.0, 1)):
         options = {"isotropic": True, "spacing": (3.0, 1.0), "l2_weight": l2_weight}
         check_kernel_steps((2, 6, 3), 2, count, np.array, np.asarray, **options)
+    check_kernel_steps((2, 3, 4, 5), 3, 4, np.array, np.asarray, flip=(-3, -1))
 
 
 def test_the_kernel_on_a_gpu(gpu):

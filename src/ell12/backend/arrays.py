@@ -219,8 +219,11 @@ def inner(x: Array, y: Array) -> float:
 
         return float(cublas.dot(x.reshape(-1), y.reshape(-1)))
     x, y = xp.reshape(x, (-1,)), xp.reshape(y, (-1,))
+    if x.shape[0] > LONGEST_DOT:  # no library's product of vectors takes more
+        starts = range(0, x.shape[0], LONGEST_DOT)
+        return sum(inner(x[k : k + LONGEST_DOT], y[k : k + LONGEST_DOT]) for k in starts)
     # The standard's vecdot is a product of matrices in most libraries, which takes a GPU three times as long.
-    quick = hasattr(xp, "vdot") and x.dtype == y.dtype and x.shape[0] <= LONGEST_DOT
+    quick = hasattr(xp, "vdot") and x.dtype == y.dtype
     product = xp.vdot(x, y) if quick else xp.vecdot(x, y)
     return float(xp.real(product) if is_complex(x) else product)
 
@@ -260,6 +263,8 @@ def _square_range(dtype: Any) -> tuple[float, float]:
 def max_abs(x: Array) -> float:
     """The largest modulus of the entries; 0 for an empty array."""
     if is_numpy(x):
+        if x.dtype.kind == "f":  # two passes without a temporary
+            return abs(max(float(x.max(initial=0.0)), -float(x.min(initial=0.0))))
         return float(np.abs(x).max(initial=0.0))
     xp = namespace(x)
     return float(xp.max(xp.abs(x))) if math.prod(x.shape) else 0.0

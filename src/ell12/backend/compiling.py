@@ -1,7 +1,8 @@
 """Compiled loops (numba): cached on disk if that works, else compiled anew in each process, else left out.
 
 Every compiled loop has a plain twin. A caller asks `can_compile` first, imports its compiled module only if the
-answer is yes, and takes the twin otherwise. No fault of the cache reaches the caller.
+answer is yes, and takes the twin otherwise. No fault of the cache reaches the caller. Where the twin is bearable a
+caller may ask `is_compiled` and `pays` too, and leave small problems to the twin first: compiling takes seconds.
 """
 
 from __future__ import annotations
@@ -21,6 +22,40 @@ def can_compile() -> bool:
         return False
     # Without the compiler, as some set it to debug, the loops would be far slower than their twins.
     return not getattr(numba.config, "DISABLE_JIT", 0)
+
+
+# A loop that is not compiled yet is compiled once plain operations took, or would take, this many seconds of this
+# process: about as long as compiling takes. So it never takes more than twice the time of the better choice.
+PATIENCE = 3.0
+_plainly = [0.0]
+
+
+def foresee(seconds: float) -> None:
+    """Say that plain operations will take so long."""
+    _plainly[0] += seconds
+
+
+def pays(seconds: float) -> bool:
+    """Whether compiling a loop pays, if plain operations would take so long once more."""
+    return _plainly[0] + seconds >= PATIENCE
+
+
+def is_compiled(loop: Any, fits: Callable[[Any], bool], values: dict[int, Any]) -> bool:
+    """Whether a compiled loop is there for arguments whose types fit and, at some places, are those of values."""
+    from numba import typeof
+
+    kinds = {place: typeof(value) for place, value in values.items()}
+
+    def is_right(types: Any) -> bool:
+        return fits(types) and all(types[place] == kind for place, kind in kinds.items())
+
+    if any(map(is_right, loop.signatures)):
+        return True
+    try:
+        index = loop._cache._cache_file._load_index()
+    except Exception:  # no cache, a damaged one, or another version of numba: then it is as it always was
+        return True
+    return any(is_right(key[0]) for key in index)
 
 
 def compiled_loop(**options: Any) -> Callable[[Callable[..., Any]], Any]:

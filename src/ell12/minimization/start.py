@@ -36,4 +36,4 @@ def as_unknown(loss: Any, x: Any, name: str) -> Any:
         raise ValueError(f"{name} holds NaN or infinity; every entry must be finite")
     if is_complex(x) and not is_complex(zero):
         raise TypeError(f"{name} holds complex numbers, but the loss is one of real numbers")
-    return x if is_numpy(zero) else namespace(zero, x).astype(x, zero.dtype)
+    return x if is_numpy(zero) else namespace(zero, x).astype(x, zero.dtype, copy=False)

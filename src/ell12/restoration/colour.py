@@ -154,7 +154,7 @@ class SweepsByImage:
 
     def __init__(self, sweeps: list[Any], x: Array) -> None:
         self.sweeps, self.norms = sweeps, sweeps[0].norms  # of those that are unsteady the first
-        xp = namespace(x)
+        xp, self.flip = namespace(x), sweeps[0].flip
         self.new_image = Buffers(tuple(x.shape), x.dtype).take if is_numpy(x) else lambda: xp.empty_like(x)
 
     def value(self, x: Array) -> float:

@@ -12,11 +12,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ell12.backend import as_numpy, count_true, namespace
+from ell12.backend import as_numpy, count_true, is_numpy, namespace
 from ell12.protocols import Array
 
-# Sums over an image are taken over parts of this many pixels, so that little memory is needed beside it.
-PIXELS_AT_ONCE = 2**20
+# Sums over an image are taken over parts of this many pixels: on a processor what lies between stays in the cache,
+# on a GPU each part costs a few calls.
+PIXELS_AT_ONCE, PIXELS_AT_ONCE_ELSEWHERE = 2**16, 2**27
 # Halves of an image that differ by less than this fraction weigh the same. Rounding, which depends on the order in
 # which parts are summed and on the precision, must not decide over images that are their own mirror images.
 TIED = 1e-6
@@ -75,7 +76,8 @@ def spin_flips(spins: int, ndim: int) -> list[Corner]:
 
 def _parts(image: Array) -> Iterator[slice]:
     """Parts of the first axis."""
-    rows = max(1, PIXELS_AT_ONCE * image.shape[0] // math.prod(image.shape))
+    pixels = PIXELS_AT_ONCE if is_numpy(image) else PIXELS_AT_ONCE_ELSEWHERE
+    rows = max(1, pixels * image.shape[0] // math.prod(image.shape))
     for start in range(0, image.shape[0], rows):
         yield slice(start, min(start + rows, image.shape[0]))
 

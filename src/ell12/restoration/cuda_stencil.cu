@@ -74,7 +74,7 @@ __device__ REAL slope(const REAL* z, int* place, const Grid& grid, const Numbers
 
 extern "C" __global__ void sweep(
     const REAL* z, const REAL* u, const REAL* y, const REAL* weight, REAL* new_z, REAL* new_u, double* sums,
-    double all_rows, double planes, double lines, double width, double periodic,
+    double all_rows, double planes, double lines, double width, double flips, double periodic,
     double curvature, double threshold, double l2_weight, double bounded, double least, double most,
     double scale_of_planes, double scale_of_lines, double scale_of_columns,
     double lengthening, double alone, double mark,
@@ -89,10 +89,12 @@ extern "C" __global__ void sweep(
     for (int k = 0; k < NDIM; ++k) c.scale[k] = scales[3 - NDIM + k];
     const REAL mu = curvature, low = least, high = most, size = step, momentum = inertia, left = back;
     Grid grid;
-    long long stride = 1;
+    long long stride = 1, origin = 0;  // of an axis that is flipped the last pixel comes first
     for (int k = NDIM - 1; k >= 0; --k) {
+        const bool flipped = (int)flips >> k & 1;
         grid.length[k] = lengths[3 - NDIM + k];
-        grid.stride[k] = stride;
+        grid.stride[k] = flipped ? -stride : stride;
+        origin += flipped ? stride * (grid.length[k] - 1) : 0;
         stride *= grid.length[k];
     }
     grid.periodic = periodic != 0;
@@ -102,7 +104,8 @@ extern "C" __global__ void sweep(
         const int places[3] = {row / lengths[1] % lengths[0], row % lengths[1], column};
         int place[NDIM];
         for (int k = 0; k < NDIM; ++k) place[k] = places[3 - NDIM + k];
-        const long long i = (long long)row * lengths[2] + column;
+        long long i = origin + row / (lengths[0] * lengths[1]) * stride;
+        for (int k = 0; k < NDIM; ++k) i += place[k] * grid.stride[k];
         REAL gradient = mu * slope(z + i, place, grid, c, &envelope, &beyond);
         if (stepping == 0) { new_z[i] = gradient; continue; }
         const REAL pixel = z[i], away = pixel - y[i], pull = weighted != 0 ? weight[i] * away : away;

@@ -11,7 +11,7 @@ from typing import Any
 from ell12.backend import as_numpy, cuda, device, namespace
 from ell12.protocols import Array
 from ell12.restoration.pixel_steps import ImageNorms
-from ell12.restoration.stencil import Moving, Steps, Sums, gradient_unflipped, step_by_step
+from ell12.restoration.stencil import Moving, Steps, Sums, plain_gradient, step_by_step
 
 # A kernel is started with at most this many blocks: enough to fill a GPU, few enough that their sums are short.
 MOST_BLOCKS_OF_A_SWEEP = 8192
@@ -33,21 +33,25 @@ class CudaSweep:
         numbers = (penalty.mu, penalty.smoothing, penalty.l2_weight, penalty.bounds is not None, *penalty.limits)
         spacing = penalty.relative_spacing or (1.0,) * len(space)
         scales = (1.0,) * (3 - len(space)) + tuple(1 / distance for distance in spacing)
-        self.numbers = (rows, *lengths, penalty.boundary == "periodic", *numbers, *scales)
+        flips = sum(1 << (penalty.ndim + axis) for axis in penalty.flip)
+        self.numbers = (rows, *lengths, flips, penalty.boundary == "periodic", *numbers, *scales)
+        self.flip = ()  # which the kernel sees to
         self.library = namespace(x)
 
     def value(self, x: Array) -> float:
         """The smoothed penalty at x."""
         x = cuda.one_piece(x)
         found = self._gradient(x)[0]
-        return gradient_unflipped(x, self.penalty)[0] if self.norms.undecided else found
+        return plain_gradient(x, self.penalty, self.penalty.flip)[0] if self.norms.undecided else found
 
     def gradient(self, x: Array) -> tuple[float, Array]:
         """The smoothed penalty at x and its gradient."""
         x = cuda.one_piece(x)
         if self.norms.subtracted:
             self.value(x)
-        return gradient_unflipped(x, self.penalty) if self.norms.undecided else self._gradient(x)
+        if self.norms.undecided:
+            return plain_gradient(x, self.penalty, self.penalty.flip)
+        return self._gradient(x)
 
     def _gradient(self, x: Array) -> tuple[float, Array]:
         """`gradient`, with the image's norms as they are known."""

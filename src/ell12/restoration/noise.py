@@ -174,8 +174,10 @@ def _spread(values: Array, rounding: float) -> float:
 
 
 def _high_pass(taps: list[Array]) -> Array:
-    first, *rest = (weight * tap for weight, tap in zip(FILTER, taps, strict=True))
-    return sum(rest, first)
+    total = FILTER[0] * taps[0]
+    for weight, tap in zip(FILTER[1:], taps[1:], strict=True):  # one after the other, as they may be large
+        total = total + weight * tap
+    return total
 
 
 def _all_of(taps: list[Array]) -> Array:

@@ -13,7 +13,7 @@ from ell12.operators import sent_like
 from ell12.operators.images import Identity, Masking, Sampling, flipped
 from ell12.protocols import Array, Iterate, Needs, Point
 from ell12.restoration.momentum import Momentum, momentum_for
-from ell12.restoration.stencil import STEPS, for_sweep
+from ell12.restoration.stencil import STEPS, for_sweep, foresee_run
 from ell12.restoration.variation import SmoothImageLoss, VariationPenalty, check_smoothing, is_plain_square
 
 # From this many pixels on an iterate is lent: its memory is the solver's, and there is no copy of the best. A run
@@ -76,6 +76,7 @@ def descend(
 
     An iterate is the point z of every ``every``-th step.
     """
+    foresee_run(start.x)
     z, u = start, start.x
     for count in itertools.count(1):
         value, slope = penalty.value_and_gradient(z.x)
@@ -95,15 +96,15 @@ def _swept_iterates(
     loss: Any, penalty: VariationPenalty, start: Point, momentum: Momentum, sweep: Any
 ) -> Iterator[Iterate]:
     """`descend` by compiled sweeps."""
-    y, weight = _data(loss, penalty)
-    first = for_sweep(flipped(start.x, penalty.flip))
+    y, weight = _data(loss, sweep)
+    first = y if weight is None and start.x is loss.b else for_sweep(flipped(start.x, sweep.flip))
     old, new = (first, first), (sweep.new_image(), sweep.new_image())
     pixels = math.prod(first.shape)
     while True:
         steps = [momentum.next() for _ in range(STEPS)]
         old, sums = sweep.advance(old, y, weight, steps, new)
         size = penalty.unit * math.sqrt(sums.square / pixels)
-        here = loss.point(flipped(old[1], penalty.flip))
+        here = loss.point(flipped(old[1], sweep.flip))
         # With the factor of the sweep before, the gradient is that of this place nearly.
         exact, lent = not sweep.norms.subtracted, pixels >= LENT_FROM
         yield Iterate(here, sums.loss + sums.penalty, size, exact=exact, lent=lent)
@@ -115,10 +116,10 @@ def _swept_iterates(
         new = old if pixels >= LENT_FROM else (old[0], sweep.new_image())
 
 
-def _data(loss: Any, penalty: VariationPenalty) -> tuple[Array, Array | None]:
+def _data(loss: Any, sweep: Any) -> tuple[Array, Array | None]:
     """The image that the loss compares with, and where it does; both as the sweep sees them."""
     if isinstance(loss.A, Identity):
-        return for_sweep(flipped(loss.b, penalty.flip)), None
-    mask = sent_like(flipped(loss.A.mask, penalty.flip), loss.b)
+        return for_sweep(flipped(loss.b, sweep.flip)), None
+    mask = sent_like(flipped(loss.A.mask, sweep.flip), loss.b)
     weight = for_sweep(namespace(mask).astype(mask, loss.b.dtype))
-    return for_sweep(flipped(loss.A.H @ loss.b, penalty.flip)), weight
+    return for_sweep(flipped(loss.A.H @ loss.b, sweep.flip)), weight

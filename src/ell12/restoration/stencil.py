@@ -11,12 +11,13 @@ import os
 import weakref
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ell12.backend import cuda, inner, is_numpy
+from ell12.backend.compiling import foresee, is_compiled, pays
 from ell12.operators import adjoint_product, product
 from ell12.operators.images import FiniteDifference
 from ell12.protocols import Array
@@ -25,6 +26,8 @@ from ell12.restoration.pixel_steps import ImageNorms, cost, shrunk
 
 # A sweep uses one thread for each of this many pixels: with fewer, starting threads costs more than they save.
 PIXELS_PER_THREAD = 2**18
+# A run by plain operations takes about this long for each pixel: 40 steps of 10 (float32) to 20 nanoseconds.
+PLAIN_SECONDS = 6e-7
 # One sweep takes this many steps of the gradient method. Their rows together still fit in the cache.
 STEPS = 4
 
@@ -42,15 +45,27 @@ def envelope_and_gradient(
     return t * cost(kept, l2_weight, isotropic) + 0.5 * inner(away, away), adjoint_product(D, away)
 
 
-def gradient_unflipped(x: Array, penalty: Any) -> tuple[float, Array]:
-    """The smoothed penalty and its gradient by plain operations, as a sweep computes them: without its flips."""
-    D = FiniteDifference(tuple(x.shape), penalty.boundary, penalty.ndim, spacing=penalty.relative_spacing)
+def plain_gradient(x: Array, penalty: Any, flip: tuple[int, ...] = ()) -> tuple[float, Array]:
+    """The smoothed penalty and its gradient by plain operations, with other flips than its own."""
+    D = FiniteDifference(tuple(x.shape), penalty.boundary, penalty.ndim, flip, penalty.relative_spacing)
     value, slope = envelope_and_gradient(x, D, penalty.smoothing, penalty.l2_weight, penalty.isotropic)
     return penalty.mu * value, penalty.mu * slope
 
 
 Moving = tuple[Array, Array]  # z, from which the next step is taken, and u, what the last one left
 Steps = Sequence[tuple[float, ...]]  # size, momentum and what is left: see `ell12.restoration.momentum`
+
+
+def foresee_run(x: Array) -> None:
+    """Say that a run by plain operations begins on an image like x."""
+    if is_numpy(x):
+        foresee(PLAIN_SECONDS * math.prod(x.shape))
+
+
+def compiled_or_none(sweep: Sweep) -> Sweep | None:
+    """The sweep, unless it is yet to be compiled and the plain operations would be done sooner."""
+    ready = sweep.is_compiled or pays(PLAIN_SECONDS * math.prod(sweep.shape))
+    return sweep if ready else None
 
 
 class Sums(NamedTuple):
@@ -66,7 +81,8 @@ class Sweep:
     """The compiled sweep for images of one shape and dtype, in bands of rows (planes) that threads share.
 
     The first and last rows (planes), ``margin`` of them, may belong to the neighbours of a part of an image. They
-    are read, but neither summed nor returned; ``STEPS`` of them are enough.
+    are read, but neither summed nor returned; ``STEPS`` of them are enough. ``flip`` are the axes along which the
+    arrays that a sweep is given must be flipped.
     """
 
     def __init__(
@@ -84,7 +100,7 @@ class Sweep:
         self.images = math.prod(shape) // math.prod(self.space)
         self.flat = len(self.space) == 2
         self.kernel = compiled_stencil.sweep_2d if self.flat else compiled_stencil.sweep_3d
-        self.periodic = penalty.boundary == "periodic"
+        self.periodic, self.flip = penalty.boundary == "periodic", penalty.flip
         t, l2_weight = penalty.smoothing, penalty.l2_weight
         numbers = (penalty.mu, t, (1 - l2_weight) * t, 1 / t, l2_weight, 0.0, 0.5)
         self.numbers = tuple(self.kind(number) for number in numbers)
@@ -101,7 +117,7 @@ class Sweep:
         """The smoothed penalty at x."""
         x = for_sweep(x)
         found = self._run((x, x), x, None, self.no_step, None, self.own).penalty
-        return gradient_unflipped(x, self.penalty)[0] if self.norms.undecided else found
+        return plain_gradient(x, self.penalty)[0] if self.norms.undecided else found
 
     def gradient(self, x: Array) -> tuple[float, Array]:
         """The smoothed penalty at x and its gradient."""
@@ -109,7 +125,7 @@ class Sweep:
         if self.norms.subtracted:
             self.value(x)
             if self.norms.undecided:
-                return gradient_unflipped(x, self.penalty)
+                return plain_gradient(x, self.penalty)
         return self._run((x, x), None, None, self.no_step, (out, out), self.own).penalty, out
 
     def advance(
@@ -133,10 +149,17 @@ class Sweep:
 
         return step_by_step(run, old, steps, new, self.new_image)
 
+    @property
+    def is_compiled(self) -> bool:
+        """Whether the loop is there for such images, in this process or on disk."""
+        numbers = self._numbers(0)
+        return is_compiled(self.kernel, lambda types: types[0].dtype.name == self.dtype.name, {7: numbers})
+
     @cached_property
     def new_image(self) -> Callable[[], Array]:
         """Makes an image with undefined entries."""
-        return Buffers(self.shape, self.dtype).take
+        small = math.prod(self.shape) * self.dtype.itemsize <= KEPT_BYTES
+        return (kept_buffers if small else Buffers)(self.shape, self.dtype).take
 
     @cached_property
     def pool(self) -> ThreadPoolExecutor:
@@ -229,11 +252,20 @@ class Buffers:
 
     def take(self) -> Array:
         """An array with undefined entries."""
-        memory = self.free.pop() if self.free else np.empty(math.prod(self.shape), self.dtype)
+        try:
+            memory = self.free.pop()
+        except IndexError:
+            memory = np.empty(math.prod(self.shape), self.dtype)
         # Made from a buffer, so that every view of it keeps this very object alive.
         array = np.frombuffer(memory.data, self.dtype)
         weakref.finalize(array, self.free.append, memory)
         return array.reshape(self.shape)
+
+
+# Memory for images of up to this many bytes is kept for the next call: getting it from the system took as long as
+# denoising. That are four kinds of images, with about four of each at a time.
+KEPT_BYTES, KINDS_KEPT = 2**22, 4
+kept_buffers = lru_cache(KINDS_KEPT)(Buffers)
 
 
 def usable_threads(pixels: int) -> int:

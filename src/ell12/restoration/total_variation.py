@@ -19,9 +19,10 @@ from ell12.restoration.band_sweep import BandSweep
 from ell12.restoration.bands import BandedArray
 from ell12.restoration.cuda_stencil import sweep_on_gpu
 from ell12.restoration.pixel_steps import cost, shrunk, units
+from ell12.restoration.plain_sweep import plain_sweep
 from ell12.restoration.smoothed_gradient import SmoothedGradient
 from ell12.restoration.splitting import GrowingADMM
-from ell12.restoration.stencil import Sweep, envelope_and_gradient
+from ell12.restoration.stencil import Sweep, compiled_or_none, envelope_and_gradient
 from ell12.restoration.strength import value_range
 from ell12.restoration.variation import Bounds
 
@@ -100,7 +101,7 @@ class TotalVariationL12:
         if self.smoothing == 0:
             return self.true_value(x)
         sweep = self.sweep(x)
-        return self.value_and_gradient(x)[0] if sweep is None else sweep.value(flipped(x, self.flip))
+        return self.value_and_gradient(x)[0] if sweep is None else sweep.value(flipped(x, sweep.flip))
 
     def true_value(self, x: Array) -> float:
         """The penalty at x without smoothing."""
@@ -110,8 +111,11 @@ class TotalVariationL12:
         """The smoothed penalty and its gradient."""
         sweep = self.sweep(x)
         if sweep is not None:
-            value, gradient = sweep.gradient(flipped(x, self.flip))
-            return value, flipped(gradient, self.flip)
+            value, gradient = sweep.gradient(flipped(x, sweep.flip))
+            return value, flipped(gradient, sweep.flip)
+        found = plain_sweep(flipped(x, self.flip), self) if is_numpy(x) and x.dtype.char in "fd" else None
+        if found is not None:
+            return self.mu * found[0], self.mu * flipped(found[1], self.flip)
         options = (self.smoothing, self.l2_weight, self.isotropic)
         value, gradient = envelope_and_gradient(x, self.differences(x), *options)
         return self.mu * value, self.mu * gradient
@@ -126,7 +130,7 @@ class TotalVariationL12:
             return sweep_on_gpu(x, self)
         if x.dtype.char not in "fd" or not can_compile():
             return None
-        return self.compiled_sweep(tuple(x.shape), x.dtype, threads)
+        return compiled_or_none(self.compiled_sweep(tuple(x.shape), x.dtype, threads))
 
     def compiled_sweep(self, shape: tuple[int, ...], dtype: Any, threads: int | None, *margin: Any) -> Any:
         """The compiled sweep for NumPy images of a shape; see `ell12.restoration.stencil.Sweep` for margins."""
