@@ -172,6 +172,9 @@ def restore_tv(
         channels.
     channel_axis : {0, None}
         As in `denoise_tv`.
+    batch_axis : int, optional
+        The axis of y that counts images, all of them measured by A; see `denoise_tv`. The images that come out lie
+        along it too, and ``channel_axis`` is counted with it: with ``batch_axis=0`` it is 1.
     l2_weight, smoothing, noise, boundary, spins, ...
         As in `denoise_tv`.
 
