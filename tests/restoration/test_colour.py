@@ -6,7 +6,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ell12
-from ell12.restoration.colour import AXES, WEIGHTS, as_colours, as_opponents, look_like_colours
+from ell12.restoration.colour import (
+    AXES,
+    WEIGHTS,
+    ColourVariation,
+    SweepsByImage,
+    as_colours,
+    as_opponents,
+    look_like_colours,
+)
+from ell12.restoration.cuda_stencil import sweep_on_gpu
 from ell12.restoration.images import filled
 
 T = np.array([[1, 1, 1], [1, 0, -1], [1, -2, 1]]) / np.sqrt([[3], [2], [6]])
@@ -221,6 +230,19 @@ def test_the_solvers_of_the_true_objective_take_colours(solver):
     assert true == pytest.approx(found.runs[0].objective, rel=1e-6)
     smooth = ell12.denoise_tv(image, 0.1, smoothing=1e-3, **options)
     assert true < objective(smooth, 0.1, 0.0, lambda x: 0.5 * np.sum((x - image) ** 2)) * 1.02
+
+
+@pytest.mark.usefixtures("kernels_on_cpu")
+def test_the_kernel_of_gpus_takes_steps_of_colours():
+    pytest.importorskip("numba")
+    z, y, x = 0.3 * np.random.default_rng(0).standard_normal((3, 3, 40, 36))
+    penalty, steps = ColourVariation(0.05, 0.5, 0.2), [(0.3, 0.2, 0.1), (0.3, 0.4, 0.3)]
+    expected, wanted = penalty.sweep(z).advance((z, x), y, None, steps, (np.empty_like(z), np.empty_like(z)))
+    kernels = SweepsByImage([sweep_on_gpu(part, p) for part, p in zip(z, penalty.parts, strict=True)], z)
+    for new in ((np.empty_like(z), np.empty_like(z)), (z, x)):
+        pair, sums = kernels.advance((z, x), y, None, steps, new)
+        np.testing.assert_allclose(pair, expected, atol=1e-14)
+        np.testing.assert_allclose(sums, wanted, rtol=1e-12)
 
 
 # Which channels are colours

@@ -418,6 +418,13 @@ def test_images_restored_on_a_gpu(gpu):
     for held in (make(mask), mask):
         found, wanted = inpaint_tv(make(noisy), held, 0.05), inpaint_tv(noisy, mask, 0.05)
         np.testing.assert_allclose(gpu.to_numpy(found), wanted, atol=5e-3)
-    colours = np.stack([noisy, 1 - noisy, noisy.T], axis=-1)
-    found, wanted = (denoise_tv(x, 0.1, channel_axis=-1) for x in (make(colours), colours))
+    channels = np.stack([noisy, 1 - noisy, noisy.T], axis=-1)
+    found, wanted = (denoise_tv(x, 0.1, channel_axis=-1) for x in (make(channels), channels))
     np.testing.assert_allclose(gpu.to_numpy(found), wanted, atol=5e-3)
+    colours = noisy[..., None] * np.array([1.0, 0.9, 0.7]) + 0.05 * np.random.default_rng(3).random((160, 160, 3))
+    for options in ({}, {"colour": True, "bounds": (0.2, 0.8)}, {"batch_axis": 0}):
+        found, wanted = (denoise_tv(x, 0.1, channel_axis=-1, **options) for x in (make(colours), colours))
+        np.testing.assert_allclose(gpu.to_numpy(found), wanted, atol=5e-3)
+    found, wanted = (inpaint_tv(make(colours), held, 0.05, channel_axis=-1) for held in (make(mask), mask))
+    np.testing.assert_allclose(gpu.to_numpy(found), gpu.to_numpy(wanted), atol=1e-5)
+    np.testing.assert_allclose(gpu.to_numpy(found), inpaint_tv(colours, mask, 0.05, channel_axis=-1), atol=5e-3)
