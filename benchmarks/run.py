@@ -25,6 +25,7 @@ NOT_BENCHMARKS = {
     "run",
     "child",
     "coherent",
+    "colour",
     "timing",
     "dask_completion",
     "dask_fit",

@@ -95,7 +95,7 @@ CALLS = {
     "denoise truly": lambda y, **options: ell12.denoise_tv(y, smoothing=0, max_iter=40, **options),
     "deblur": lambda y, **options: ell12.deblur_tv(y, KERNEL, **options),
     "deblur periodic": lambda y, **options: ell12.deblur_tv(y, KERNEL, boundary="periodic", **options),
-    "inpaint": lambda y, **options: ell12.inpaint_tv(y, MASK, **options),
+    "inpaint": lambda y, **options: ell12.inpaint_tv(y, MASK, 0.05 * np.ptp(y), **options),
     "bayer": lambda y, **options: ell12.inpaint_tv(y, bayer(), noise=0.02 * np.ptp(y), l2_weight=0, **options),
     "bounded": lambda y, **options: ell12.denoise_tv(y, bounds=(y.min(), y.max()), **options),
 }
@@ -123,7 +123,7 @@ def test_colours_in_other_units_are_restored_alike(name, exponent, shift):
 def test_turned_colours_are_restored_turned(name):
     options = {"channel_axis": -1, "colour": True}
     mask = MASK if name == "inpaint" else None
-    call = CALLS[name] if mask is None else lambda y, **o: ell12.inpaint_tv(y, mask, **o)
+    call = CALLS[name] if mask is None else lambda y, **o: ell12.inpaint_tv(y, mask, 0.05, **o)
     expected = call(IMAGE, **options)
     for axis in (0, 1):
         mask = None if mask is None else np.flip(MASK, axis)

@@ -29,8 +29,8 @@ AXES = tuple(
     tuple(entry / math.sqrt(sum(n * n for n in row)) for entry in row)
     for row in ((1.0, 1.0, 1.0), (1.0, 0.0, -1.0), (1.0, -2.0, 1.0))
 )
-# Chroma is penalised this many times as strongly as brightness: the best of 1 to 4 at noise 0.05 to 0.2 on five
-# photographs, 0.03 dB from it at 0.02. Principal axes gain no more than 0.06 dB beside these.
+# Chroma is penalised this many times as strongly as brightness: of 1 to 4 within 0.03 dB of the best at any noise,
+# on five photographs. On five others principal axes gain at most 0.08 dB beside these (benchmarks/colour.py).
 CHROMA = 2.0
 WEIGHTS = (1.0, CHROMA, CHROMA)
 # Channels are taken for colours where products of edges between them exceed this fraction of those within them.
