@@ -1,5 +1,6 @@
 """``ell12 denoise``, ``deblur`` and ``inpaint`` as their users meet them: files, messages and exit codes."""
 
+import inspect
 import io
 import sys
 import time
@@ -120,6 +121,15 @@ def test_colours_are_one_problem_unless_they_are_not_to_be(tmp_path, monkeypatch
             assert call(monkeypatch, command, source, out, "--alpha", "0.1", "--force", *more, *flags) == 0
             expected = function(picture.values(), 0.1, channel_axis=-1, colour=colour)
             np.testing.assert_allclose(np.load(out), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["denoise", "deblur", "inpaint"])
+def test_an_option_has_the_default_of_the_function(name):
+    command = inspect.signature(getattr(restore, name)).parameters
+    function = inspect.signature(getattr(restore, f"{name}_tv")).parameters
+    shared = sorted(set(command) & set(function) - {"kernel", "mask", "max_iter"})  # a user waits less long
+    assert {"alpha", "boundary", "isotropic", "l2_weight", "loss", "noise", "smoothing", "spacing"} <= set(shared)
+    assert {key: command[key].default for key in shared} == {key: function[key].default for key in shared}
 
 
 def test_the_strength_may_be_chosen_by_held_out_pixels(tmp_path, monkeypatch, capsys):

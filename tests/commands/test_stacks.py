@@ -291,6 +291,17 @@ def test_an_array_with_axes(tmp_path, monkeypatch):
     np.testing.assert_array_equal(np.load(tmp_path / "out.npy"), expected)
 
 
+def test_spacing_that_the_user_knows(tmp_path, monkeypatch, capsys):
+    volume = stack((4, 16, 18), np.float64)
+    np.save(tmp_path / "in.npy", volume)
+    arguments = (tmp_path / "in.npy", tmp_path / "out.npy", "--alpha", "0.1", "--spacing")
+    assert call(monkeypatch, "denoise", *arguments, "3,1,1") == 0
+    np.testing.assert_array_equal(np.load(tmp_path / "out.npy"), denoise_tv(volume, 0.1, spacing=(3, 1, 1)))
+    for spacing, code in (("3,x,1", 2), ("3,1", 1), ("0,1,1", 1)):
+        assert call(monkeypatch, "denoise", *arguments, spacing, "--force") == code
+        assert "spacing" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(("shape", "letters"), [((4, 16, 18), "ZYX"), ((2, 3, 16, 18), "QZYX"), ((16, 18), "YX")])
 def test_an_array_may_become_an_ome_tiff(tmp_path, shape, letters):
     volume = stack(shape, np.float32)

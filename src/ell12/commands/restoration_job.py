@@ -74,8 +74,9 @@ class RestorationJob:
         return np.asarray(image), found
 
     def _restore_part(self, whole: Picture, index: Index, part: Picture, stop: Any) -> Restoration:
-        options = self.options | {"channel_axis": part.channel_axis, "spacing": part.distances}
-        options |= {"return_result": True, "stop": stop}
+        options = self.options | {"channel_axis": part.channel_axis, "return_result": True, "stop": stop}
+        if options.get("spacing") is None:
+            options["spacing"] = part.distances
         restored = self.function(part.values(), *self.data(whole, index), self.alpha, **options)
         if any(run.status is Status.STOPPED for run in restored.runs):  # the loop's answer to Ctrl-C
             raise KeyboardInterrupt

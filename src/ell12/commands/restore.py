@@ -30,6 +30,14 @@ def _strength(text: str | None) -> Any:
     return value
 
 
+def _spacing(text: str | None) -> Any:
+    """The numbers that an option names."""
+    try:
+        return None if text is None else tuple(map(float, text.split(",")))
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} must be numbers with commas between them, as in 2,0.5,0.5") from None
+
+
 def _axes(text: str) -> str:
     """Letters in capitals, one for each axis."""
     letters = text.upper()
@@ -92,6 +100,14 @@ Axes = Annotated[
         "separate images (ZYX makes them a volume), axes of arrays are space.",
     ),
 ]
+Spacing = Annotated[
+    str | None,
+    typer.Option(
+        callback=_spacing,
+        metavar="NUMBERS",
+        help="The distances between pixels along the axes of space, as in 2,0.5,0.5; files of microscopes say it.",
+    ),
+]
 Lossless = Annotated[
     bool, typer.Option("--lossless", help="Write WebP without loss, even if the source has some.")
 ]
@@ -120,6 +136,7 @@ def denoise(
     channels: Channels = None,
     no_colour: NoColour = False,
     axes: Axes = "",
+    spacing: Spacing = None,
     max_iter: MaxIter = 1000,
     lossless: Lossless = False,
     force: Force = False,
@@ -133,7 +150,7 @@ def denoise(
         "spins": spins,
         "max_iter": max_iter,
     }
-    options["colour"] = False if no_colour else None
+    options |= {"colour": False if no_colour else None, "spacing": spacing}
     job = RestorationJob(denoise_tv, lambda *_: (), alpha, options)
     restore_files(sources, target, job, Reading(channels, axes, lossless, force))
 
@@ -155,6 +172,7 @@ def deblur(
     channels: Channels = None,
     no_colour: NoColour = False,
     axes: Axes = "",
+    spacing: Spacing = None,
     max_iter: MaxIter = 1000,
     lossless: Lossless = False,
     force: Force = False,
@@ -162,7 +180,7 @@ def deblur(
     """Remove a known blur from images."""
     options: dict[str, Any] = {"l2_weight": l2_weight, "smoothing": smoothing, "noise": noise}
     options |= {"isotropic": isotropic, "loss": loss.value, "boundary": boundary.value, "max_iter": max_iter}
-    options["colour"] = False if no_colour else None
+    options |= {"colour": False if no_colour else None, "spacing": spacing}
     kernels = read_kernels(kernel)
     job = RestorationJob(deblur_tv, partial(kernel_for, kernels), alpha, options, by_colour=len(kernels) > 1)
     restore_files(sources, target, job, Reading(channels, axes, lossless, force))
@@ -183,6 +201,7 @@ def inpaint(
     channels: Channels = None,
     no_colour: NoColour = False,
     axes: Axes = "",
+    spacing: Spacing = None,
     max_iter: MaxIter = 1000,
     lossless: Lossless = False,
     force: Force = False,
@@ -190,6 +209,6 @@ def inpaint(
     """Fill in missing pixels of images."""
     options: dict[str, Any] = {"l2_weight": l2_weight, "smoothing": smoothing, "noise": noise}
     options |= {"isotropic": isotropic, "loss": loss.value, "boundary": boundary.value, "max_iter": max_iter}
-    options["colour"] = False if no_colour else None
+    options |= {"colour": False if no_colour else None, "spacing": spacing}
     job = RestorationJob(inpaint_tv, partial(mask_for, read_mask(mask) != invert), alpha, options)
     restore_files(sources, target, job, Reading(channels, axes, lossless, force))
