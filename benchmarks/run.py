@@ -32,6 +32,8 @@ NOT_BENCHMARKS = {
     "gpu",
     "image_blocks",
     "isotropy",
+    "losses",
+    "phantom",
     "page",
     "pictures",
     "race_methods",
