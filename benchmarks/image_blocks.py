@@ -26,8 +26,8 @@ import study
 
 KINDS = ("NumPy", "Zarr", "Dask")
 IMAGES = {"grey 8000 x 6000, uint8": ((6000, 8000), None), "colour 8000 x 6000, uint8": ((6000, 8000, 3), 2)}
-VOLUME = "volume 256 x 512 x 512, float32"
-IMAGES[VOLUME] = ((256, 512, 512), None)
+VOLUME = "volume 128 x 512 x 512, float32"
+IMAGES[VOLUME] = ((128, 512, 512), None)
 
 
 def make(name: str, path: Path) -> None:
