@@ -22,6 +22,8 @@ class Workers:
     What does not fit in their memory the workers lay down on their disks.
     """
 
+    threads = 1  # a worker has threads of its own
+
     def __init__(self, client: Any) -> None:
         self.client = client
 
@@ -42,6 +44,10 @@ class Workers:
         items = self.persist([task[i] for i in range(kept + 1) for task in tasks])
         found = [items[i * len(tasks) : (i + 1) * len(tasks)] for i in range(kept + 1)]
         return found[:kept], compute(self.client, found[kept])
+
+    def settled(self, parts: Sequence[Delayed]) -> list[Delayed]:
+        """The parts, kept as they are now: tasks would be done again in every pass."""
+        return self.persist(parts)
 
     def persist(self, tasks: Sequence[Delayed]) -> list[Delayed]:
         """The tasks, to be done now and kept."""

@@ -18,6 +18,8 @@ STALL_AFTER = 50
 MARGIN = 32
 # Up to this stationarity a run that was asked for no more than rounding allows counts as converged.
 WIDEST = 0.01
+# An x of more entries, which may be larger than memory, is changed by the same signs in every row.
+MOST_SIGNS = 2**26
 
 
 class Stall:
@@ -62,7 +64,8 @@ def gradient_resolution(loss: Loss, x: Array) -> float:
     True
     """
     eps = float(namespace(x).finfo(x.dtype).eps)
-    signs = np.random.default_rng(0).choice([-eps, eps], size=tuple(x.shape))
+    shape = tuple(x.shape) if math.prod(x.shape) <= MOST_SIGNS else tuple(x.shape)[-1:]
+    signs = np.random.default_rng(0).choice([-eps, eps], size=shape)
     moved: Any = loss.gradient(loss.point(x + x * like(signs, x))) - loss.gradient(loss.point(x))
     return MARGIN * max_abs(moved) + _rounding_at_zero(loss, 0 * x)
 

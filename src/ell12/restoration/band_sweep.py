@@ -25,7 +25,8 @@ class BandSweep:
 
     def __init__(self, x: BandedArray, penalty: Any, threads: int | None = None) -> None:
         self.layout, self.shape, self.dtype = x.device, x.shape, x.dtype
-        self.penalty, self.threads, self.periodic = penalty, threads, penalty.boundary == "periodic"
+        self.penalty, self.periodic = penalty, penalty.boundary == "periodic"
+        self.threads = threads or x.device.keeper.threads
         self.norms, self.flip = ImageNorms(penalty), penalty.flip
 
     def value(self, x: BandedArray) -> float:

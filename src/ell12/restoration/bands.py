@@ -23,6 +23,8 @@ Part = Any  # what a keeper gives for a band that it keeps, such as a file's nam
 class Keeper(Protocol):
     """Where bands lie, and who works on them: files and this process, or the workers of a cluster."""
 
+    threads: int | None  # that work on one band; None for as many as there are processors
+
     def later(self, function: Callable[..., Array], *parts: Any, rowwise: bool = True) -> Part:
         """What the function makes of these parts, made when it is asked for.
 
@@ -32,6 +34,10 @@ class Keeper(Protocol):
 
     def rows(self, part: Part, axis: int, first: int, last: int | None) -> Part:
         """Some rows of a part."""
+        ...
+
+    def settled(self, parts: Sequence[Part]) -> Sequence[Part]:
+        """Parts in the form in which they are best read many times."""
         ...
 
     def run(
@@ -99,6 +105,10 @@ class BandedArray:
             pieces = list(self._pieces(first, last))
             parts.append(keeper.later(_Joined(axis), *pieces, rowwise=False))
         return BandedArray(Layout(keeper, axis, cuts), parts, self.shape, self.dtype)
+
+    def settled(self) -> BandedArray:
+        """The same image, in the form in which it is best read many times."""
+        return BandedArray(self.device, self.device.keeper.settled(self.parts), self.shape, self.dtype)
 
     def by_rows(self, function: Callable[[Array], Array]) -> BandedArray:
         """What a function makes of each row by itself, of the same shape and dtype; it is only noted."""

@@ -105,7 +105,8 @@ class BandedProblem(ImageProblem):
         if self.model.bounds is not None or not acts_alike(self.A):
             what = "a mask that differs between channels" if self.model.bounds is None else "bounds"
             raise ValueError(f"{what} cannot be had for colours in blocks: give colour=False, or a NumPy array")
-        return super()._along_opponents()
+        problem = super()._along_opponents()
+        return replace(problem, y=problem.y.settled(), start=problem.start.settled())
 
     def sample(self) -> Sample:
         """The tiles of the whole, which are in memory."""
@@ -180,7 +181,7 @@ class _Source:
         y = pixelwise(as_pixels, raw if known is None else pixelwise(np.where, known, raw, raw.dtype.type(0)))
         check_values(y)
         corner = corner_of(y, self.ndim, known)
-        y, known = cut_from(y, corner), None if known is None else cut_from(known, corner)
+        y, known = cut_from(y, corner).settled(), None if known is None else cut_from(known, corner).settled()
         A = Identity(y.shape) if known is None else Masking(known)
         start = y if known is None else _filled(y, known, self.ndim, corner)
         model, options = replace(model, channel_axis=None), replace(options, return_result=True)

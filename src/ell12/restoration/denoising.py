@@ -60,7 +60,8 @@ def denoise_tv(
     ----------
     image : array
         Of any number of axes, real or complex; NumPy, PyTorch, CuPy or JAX. As in scikit-image, integers are
-        scaled to [0, 1] (signed ones to [-1, 1]) and come back as float64; float32 stays float32.
+        scaled to [0, 1] (signed ones to [-1, 1]) and come back as float64; float32 stays float32. Real images of
+        two or three axes may be Dask or Zarr arrays, larger than memory; `inpaint_tv` takes these too.
     alpha : float, "held-out" or None
         Strength, in the units of the image: a step between two flat regions loses ``alpha / width`` of its height
         on a region of that width in pixels. It does not depend on the image's size. None tries strengths on a

@@ -63,7 +63,7 @@ def inpaint_tv(
         As in `denoise_tv`; what it holds at unknown pixels, NaN included, is not looked at.
     mask : array of bool
         True where a pixel is known, of the shape of the image or of one channel; for a batch one for each image,
-        or one for all.
+        or one for all. Beside a Dask or Zarr image it may be either, or NumPy's.
     alpha : float, "held-out" or None
         As in `denoise_tv`, by the known pixels; a ten-thousandth of the range where there is no noise. A small
         alpha keeps the known pixels nearly as they are.
