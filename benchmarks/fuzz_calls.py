@@ -625,6 +625,7 @@ def _completions() -> dict[str, Any]:
 
 def _images() -> dict[str, Any]:
     shared = {"alpha": 0.1, "l2_weight": 0.5, "smoothing": 0.02, "noise": None, "channel_axis": None, "tol": 0.05}
+    shared |= {"colour": None, "batch_axis": None}
     shared |= {"boundary": "neumann", "spins": 1, "bounds": None, "solver": "accelerated", "max_iter": 50}
     shared |= {"return_result": True}
     kernel, mask = np.full((3, 3), 1 / 9), np.random.default_rng(0).random((SIDE, SIDE)) < 0.7
