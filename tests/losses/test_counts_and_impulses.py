@@ -92,6 +92,13 @@ def test_what_is_no_expectation_of_counts_costs_infinitely_much():
         ell12.KullbackLeiblerLoss(np.eye(1), [-1.0])
 
 
+def test_slopes_are_finite_where_nothing_is_expected():
+    loss = ell12.KullbackLeiblerLoss(np.eye(3), [2.0, 1.0, 0.0])
+    slope = loss.gradient(loss.point(np.array([0.0, 1.0, 0.0])))
+    assert -np.inf < slope[0] < -1e12
+    np.testing.assert_allclose(slope[1:], [0.0, 1.0])
+
+
 def test_counts_are_fitted_by_any_solver_that_backtracks():
     A, b, _, _ = data("counts", m=30, n=3)
     loss = ell12.KullbackLeiblerLoss(A, b)

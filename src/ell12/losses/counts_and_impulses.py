@@ -63,13 +63,16 @@ class KullbackLeiblerLoss(LinearLoss):
         cost = clipped - xp.where(self.b > 0, self.b * xp.log(clipped), 0)
         return xp.where(prediction < least, math.inf, cost)
 
-    @np.errstate(divide="ignore", invalid="ignore")
     def _slope(self, prediction: Array) -> Array:
-        return 1 - namespace(prediction).where(self.b > 0, self.b / prediction, 0)
+        return 1 - self.b / self._positive(prediction)
 
-    @np.errstate(divide="ignore", invalid="ignore")
     def _second(self, prediction: Array) -> Array:
-        return namespace(prediction).where(self.b > 0, self.b / prediction**2, 0)
+        return self.b / self._positive(prediction) ** 2
+
+    def _positive(self, prediction: Array) -> Array:
+        """The prediction, at least what rounding leaves of its largest: slopes are then large, but finite."""
+        least = rounding(max_abs(prediction), prediction) or 1.0
+        return namespace(prediction).where(prediction > least, prediction, least)
 
 
 class AbsoluteLoss:

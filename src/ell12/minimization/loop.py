@@ -296,6 +296,8 @@ class _Recorder:
         """The certified iterate of a run that it ended, the best of any other."""
         final = self.certified if status in _CERTIFIED else self.best
         reached = self.stationarity if self.certified is final else None
+        if reached is None and final.exact:
+            reached = final.optimality / self.unit
         if reached is None:
             lost = status is Status.DATA_LOST
             reached = math.nan if lost else stationarity(self.loss, self.penalty, final.point)
