@@ -82,8 +82,9 @@ def denoise_tv(
         The axis of channels; by default the image has none.
     colour : bool, optional
         Whether three real channels are colours, restored as one problem: ``sum_c w_c TV((T x)_c)`` with T the
-        orthogonal axes R+G+B, R-B and R-2G+B, and w 1 for the first, brightness, 2 for the others. By default
-        they are where their edges agree, which is looked up; otherwise, and with False, channel by channel.
+        orthogonal axes R+G+B, R-B and R-2G+B, and w 1 for the first, brightness, 2 for the others, whose
+        smoothing is doubled too. By default they are where their edges agree, which is looked up; otherwise, and
+        with False, channel by channel.
     batch_axis : int, optional
         The axis that counts images, each of which is restored by itself, as so many calls would: tensors of shape
         (N, C, H, W) have ``batch_axis=0, channel_axis=1``. ``measure`` and ``stop`` see one image at a time; the
