@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 import scipy.sparse
 
-from ell12 import L12, HuberLoss, L12Classifier, L12Regressor, SquaredLoss, denoise_tv, minimize
+from ell12 import L12, HuberLoss, L12Classifier, L12Regressor, SquaredLoss, deblur_tv, minimize
 from ell12.distributed import sum_loss
 
 ROWS, NAMES = 90, list("abcde")
@@ -138,8 +138,8 @@ def test_wrong_targets_and_weights_are_named(data):
 
 
 def test_an_image_on_dask_is_refused_rather_than_never_restored():
-    with pytest.raises(TypeError, match="image is a Dask Array: restore"):
-        denoise_tv(da.ones((8, 8)), 0.1)
+    with pytest.raises(TypeError, match="image is a Dask Array, which denoise_tv and inpaint_tv alone take"):
+        deblur_tv(da.ones((8, 8)), np.ones((3, 3)) / 9, 0.1)
 
 
 def test_without_dask_it_is_said_what_to_install():
