@@ -92,7 +92,7 @@ def test_options_reach_the_function(tmp_path, monkeypatch, capsys):
     [(("--isotropic",), {"isotropic": True}), (("--loss", "absolute"), {"loss": "absolute"})],
     ids=["isotropic", "loss"],
 )
-def test_every_command_takes_the_isotropic_penalty_and_other_losses(tmp_path, monkeypatch, words, option):
+def test_every_command_takes_the_isotropic_penalty_and_other_losses(tmp_path, monkeypatch, capsys, words, option):
     picture, kernel, out = noisy(), np.full((3, 3), 1 / 9), tmp_path / "out.npy"
     source, mask = save(tmp_path / "in.png", picture), np.random.default_rng(0).random(picture.pixels.shape) < 0.7
     np.save(tmp_path / "kernel.npy", kernel)
@@ -105,6 +105,7 @@ def test_every_command_takes_the_isotropic_penalty_and_other_losses(tmp_path, mo
     ):
         assert call(monkeypatch, command, source, out, *options, *more) == 0
         np.testing.assert_allclose(np.load(out), expected, atol=1e-12)
+    assert "without convergence" not in capsys.readouterr().out
 
 
 def test_colours_are_one_problem_unless_they_are_not_to_be(tmp_path, monkeypatch):

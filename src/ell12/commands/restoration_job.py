@@ -95,7 +95,7 @@ class RestorationJob:
         if noises:
             words[-1] += f" for noise {span(noises)}{_of_file(noises, picture)}"
         runs = [run for restored in found for run in restored.runs]
-        ended = all(run.status in (Status.CONVERGED, Status.ROUNDING) for run in runs)
+        ended = all(run.status in (Status.CONVERGED, Status.ROUNDING, Status.ENDED) for run in runs)
         words.append(f"{sum(run.n_iter for run in runs)} iterations" + ("" if ended else " without convergence"))
         return ", ".join(words)
 
