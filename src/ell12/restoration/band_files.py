@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import itertools
 import os
 import shutil
@@ -68,7 +69,7 @@ class Folder:
             np.save(path, array)
         except OSError as error:
             raise OSError(
-                error.errno or 0,
+                error.errno or errno.ENOSPC,  # NumPy tells of a short write without a number
                 f"the temporary files of an image in blocks could not be written ({error}): free some of the disk,"
                 " or set the environment's TMPDIR to a folder with more room than",
                 str(self.path),
