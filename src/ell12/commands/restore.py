@@ -163,7 +163,7 @@ def deblur(
         typer.Option(help="An image or array of the blur; it is divided by its sum. Its middle is its centre."),
     ],
     alpha: Alpha = None,
-    l2_weight: L2Weight = 0.5,
+    l2_weight: L2Weight = 0.0,
     noise: Noise = None,
     smoothing: Smoothing = None,
     isotropic: Isotropic = False,

@@ -15,6 +15,7 @@ from ell12.checks import check_scalars
 from ell12.operators import adjoint_product, product, sent_like
 from ell12.operators.images import Identity, Sampling
 from ell12.protocols import Array
+from ell12.restoration.blur_risk import strength_under_blur
 from ell12.restoration.images import start_of
 from ell12.restoration.likelihoods import SQUARED, first_strength, least_strength, score
 from ell12.restoration.risk import Sample, lowest, strength_of_least_risk
@@ -65,8 +66,18 @@ def chosen_strength(problem: Any, alpha: Any, estimate: Estimate | None, rule: R
         raise ValueError("alpha cannot be chosen without a noise level: give alpha, noise, or alpha='held-out'")
     if noise == 0 and not isinstance(problem.A, Identity):
         return (FAITHFUL if estimate is None else NOISE_FREE) * problem.spread, noise
-    first, sample = rule(noise, problem.spread), problem.sample() if noise > 0 else None
-    return (first, noise) if sample is None else _by_risk(problem, sample, first, noise)
+    return _by_noise(problem, rule(noise, problem.spread), noise)
+
+
+def _by_noise(problem: Any, first: float, noise: float) -> tuple[float, float]:
+    """The first strength, which follows from the noise, or a better one where the data allow a search."""
+    if noise == 0:
+        return first, noise
+    sample = problem.sample()
+    if sample is not None:
+        return _by_risk(problem, sample, first, noise)
+    found = strength_under_blur(problem, first, noise, given=problem.model.noise is not None)
+    return found or (first, noise)
 
 
 def sample_of(y: Array, A: Any, ndim: int) -> Sample | None:
@@ -95,7 +106,7 @@ def _prepared(problem: Any, y: Array, mask: Array | None) -> Callable[[float], A
 def _by_loss(problem: Any, sample: Sample, first: float) -> float:
     """The strength by which pixels of the sample that are held out are predicted best, judged by the loss."""
     data, xp = sample.data, namespace(sample.data)
-    kept = np.repeat(sample.numbers, data.shape[0] // sample.numbers.shape[0], axis=0) % HELD_OUT_ONE_IN > 0
+    kept = np.broadcast_to(sample.numbers, tuple(data.shape)) % HELD_OUT_ONE_IN > 0
     kept = sent_like(kept, data)
     known = xp.ones_like(kept) if sample.known is None else sample.known
     if not bool(xp.any(known & kept)) or not bool(xp.any(known & ~kept)):
