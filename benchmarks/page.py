@@ -13,7 +13,6 @@ from typing import Any
 GROWTH = {
     "completion": [(r"a sweep, (\d+) known of", "known entries")],
     "growth": [(r"more columns, 500 x (\d+)", "columns"), (r"more rows, (\d+) x 500", "rows")],
-    "restoration": [(r"(\d+) x \d+, float32$", "pixels on a side")],
 }
 STYLE = """
 :root { color-scheme: light dark; --line: #8884; --faint: #888; }

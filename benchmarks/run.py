@@ -46,6 +46,7 @@ NOT_BENCHMARKS = {
     "support_recovery",
     "study",
     "recovery",
+    "restoration",
 }
 ONE_THREAD = {
     **dict.fromkeys(

@@ -56,6 +56,9 @@ Moving = tuple[Array, Array]  # z, from which the next step is taken, and u, wha
 Steps = Sequence[tuple[float, ...]]  # size, momentum and what is left: see `ell12.restoration.momentum`
 
 
+_COMPILED: set[Any] = set()  # the kinds of sweeps that were found compiled
+
+
 def foresee_run(x: Array) -> None:
     """Say that a run by plain operations begins on an image like x."""
     if is_numpy(x):
@@ -112,6 +115,7 @@ class Sweep:
         self.own = _bands(margin[0], self.space[0] - margin[1], len(self.bands))
         self.scratch = [self._new_scratch() for _ in self.bands]
         self.no_step = np.zeros((1, 3), self.dtype)
+        self.no_edges: dict[int, Array] = {}
 
     def value(self, x: Array) -> float:
         """The smoothed penalty at x."""
@@ -153,7 +157,11 @@ class Sweep:
     def is_compiled(self) -> bool:
         """Whether the loop is there for such images, in this process or on disk."""
         numbers = self._numbers(0)
-        return is_compiled(self.kernel, lambda types: types[0].dtype.name == self.dtype.name, {7: numbers})
+        kind = (self.flat, self.dtype, *map(type, numbers))
+        if kind not in _COMPILED:
+            fits = is_compiled(self.kernel, lambda types: types[0].dtype.name == self.dtype.name, {7: numbers})
+            _COMPILED.update([kind] if fits else [])
+        return kind in _COMPILED
 
     @cached_property
     def new_image(self) -> Callable[[], Array]:
@@ -180,7 +188,7 @@ class Sweep:
         given = [None if a is None else a.reshape(self.images, *self.space) for a in (*old, y, weight, *into)]
         sums = np.zeros((len(bands), self.images, 5))
         limits = None if y is None else self.limits  # which a gradient does not need
-        edges = [(_edges(given[0], given[1], len(steps), band),) if self.flat else () for band in bands]
+        edges = [(self._edges(given, len(steps), band),) if self.flat else () for band in bands]
         # Where one number belongs to each image, each has a call of its own.
         calls = [slice(k, k + 1) for k in range(self.images)] if self.norms.subtracted else [slice(None)]
 
@@ -200,6 +208,14 @@ class Sweep:
         if self.norms.subtracted:
             penalty -= self.norms.relief(sums[..., 4].sum(axis=0).tolist())
         return Sums(float(self.numbers[0]) * penalty, 0.5 * loss, square, turn)
+
+    def _edges(self, given: list[Any], count: int, band: tuple[int, int]) -> Array:
+        """The rows around a band; where there are none, as those of a whole image, any will do."""
+        if band != (0, self.space[0]) or self.periodic:
+            return _edges(given[0], given[1], count, band)
+        if count not in self.no_edges:
+            self.no_edges[count] = np.empty((self.images, 2, 2, count, self.space[-1]), self.dtype)
+        return self.no_edges[count]
 
     def _numbers(self, image: int) -> tuple[Any, ...]:
         """Those of `ell12.restoration.compiled_stencil.pair`."""
