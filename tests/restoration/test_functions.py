@@ -343,3 +343,9 @@ def test_an_operator_of_ours_tells_the_shape():
     blur = Convolution(np.ones((3, 3)) / 9, (48, 48))
     x = ell12.restore_tv(blur @ squares(), blur, 1e-4, boundary="periodic")
     assert error(x) < 0.02
+
+
+def test_restored_images_lie_in_memory_as_they_read():
+    image = noisy((40, 50))
+    for mirrored in (image, image[::-1], image[:, ::-1], image[::-1, ::-1]):
+        assert ell12.denoise_tv(mirrored, 0.05).flags.c_contiguous

@@ -11,6 +11,8 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ell12.backend import as_numpy, is_numpy, max_abs, namespace, on_accelerator
 from ell12.checks import check_axis, check_flags, check_word, is_finite_number
 from ell12.minimization import Result, Status, minimize
@@ -204,8 +206,8 @@ class ImageProblem:
 
     def _channels(self, x: Array) -> Array:
         """The channels of an unknown; of colours rounding may have left the bounds."""
-        if not self.opponents:
-            return x
+        if not self.opponents:  # the sweep may have seen it mirrored
+            return np.ascontiguousarray(x) if is_numpy(x) else x
         colours = as_colours(x)
         return colours if self.model.bounds is None else namespace(x).clip(colours, *self.model.bounds)
 
