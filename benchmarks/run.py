@@ -43,6 +43,8 @@ NOT_BENCHMARKS = {
     "prediction_methods",
     "real_data",
     "stochastic",
+    "strength",
+    "deblurring",
     "support_recovery",
     "study",
     "recovery",
