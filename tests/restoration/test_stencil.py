@@ -326,6 +326,17 @@ def test_memory_is_used_again_only_when_nobody_holds_a_view_of_it():
     assert again <= {address} or address in {m.__array_interface__["data"][0] for m in buffers.free}
 
 
+def test_bands_of_several_images_are_swept_by_the_same_compiled_loop():
+    pytest.importorskip("numba")
+    z, y = image((3, 40, 30)), image((3, 40, 30), seed=1)
+    layouts = []
+    for threads in (1, 2):
+        sweep = Sweep(z.shape, np.float64, TotalVariationL12(0.05), threads)
+        sweep.advance((z, z), y, None, STEPS, (np.empty_like(z), np.empty_like(z)))
+        layouts.append({tuple(str(kind) for kind in types) for types in sweep.kernel.signatures})
+    assert layouts[0] == layouts[1]
+
+
 def test_small_images_get_one_thread():
     assert usable_threads(100) == 1
     assert usable_threads(10**9) >= 1

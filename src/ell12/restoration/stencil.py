@@ -307,4 +307,5 @@ def _edges(z: Array, before: Array, count: int, band: tuple[int, int]) -> Array:
     """Copies of the rows around a band that it needs for so many steps: images x (z, before) x (above, below)."""
     first, last = band
     rows = np.add.outer((first - count, last), np.arange(count)) % z.shape[1]
-    return np.stack([z[:, rows], before[:, rows]], axis=1)
+    # In one piece: for another layout the sweep would be compiled anew, and be slow.
+    return np.ascontiguousarray(np.stack([z[:, rows], before[:, rows]], axis=1))
