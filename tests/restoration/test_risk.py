@@ -114,6 +114,25 @@ def test_photon_noise_is_not_taken_for_detail(scene):
     assert ratio(ell12.denoise_tv(image), clean) > best_ratio(image, clean) - 1.5
 
 
+def with_values(*values):
+    """The drawing with other values for its background, rectangle and disc."""
+    image = drawing(160)
+    return np.select([image == 0.3, image == 0.8], values[:2], values[2])
+
+
+@pytest.mark.parametrize("values", [(0.3, 0.8, 0.02), (0.9, 0.02, 0.4), (0.01, 0.8, 0.1)])
+def test_photons_on_dark_and_bright_parts_are_noise_of_both(values):
+    clean = with_values(*values)
+    image = np.random.default_rng(0).poisson(100 * clean) / 100
+    assert ratio(ell12.denoise_tv(image), clean) > best_ratio(image, clean) - 0.5
+
+
+def test_noise_that_is_cut_off_in_most_of_an_image_is_noise():
+    clean = with_values(0.0, 1.0, 0.97)
+    image = np.clip(noisy(clean, 0.1), 0, 1)
+    assert ratio(ell12.denoise_tv(image), clean) > best_ratio(image, clean) - 0.5
+
+
 @pytest.mark.parametrize("shape", [(100,), (10**6,), (64, 64), (1000, 60), (700, 900), (60, 70, 80), (3, 5000, 4)])
 def test_the_sample_is_a_fifth_or_all_that_is_needed(shape):
     places = sample_places(shape)
