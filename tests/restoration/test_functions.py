@@ -349,3 +349,15 @@ def test_restored_images_lie_in_memory_as_they_read():
     image = noisy((40, 50))
     for mirrored in (image, image[::-1], image[:, ::-1], image[::-1, ::-1]):
         assert ell12.denoise_tv(mirrored, 0.05).flags.c_contiguous
+
+
+@pytest.mark.parametrize("shape", [(150, 130), (3, 140, 151), (40, 41, 45)])
+@pytest.mark.parametrize("flip", [(), (-1,), (-2,)])
+def test_noise_is_the_same_from_parts_of_an_image(shape, flip, monkeypatch):
+    image = np.flip(np.random.default_rng(0).standard_normal(shape) * np.linspace(1, 3, shape[-1]), flip)
+    ndim = 2 if shape[0] == 3 else len(shape)
+    whole = estimate_noise(image, ndim)
+    monkeypatch.setattr("ell12.restoration.noise.PIXELS_AT_ONCE", 2**12)
+    assert estimate_noise(image, ndim) == pytest.approx(whole, rel=1e-12)
+    monkeypatch.setattr("ell12.restoration.noise._by_parts", lambda *_: [])
+    assert estimate_noise(image, ndim) == pytest.approx(whole, rel=1e-12)

@@ -10,7 +10,7 @@ import numpy as np
 from ell12.backend import as_numpy, is_complex, is_numpy, max_abs, namespace, on_accelerator
 from ell12.operators.images import flipped, slice_of
 from ell12.protocols import Array
-from ell12.restoration.corners import corner_of, spin_flips
+from ell12.restoration.corners import PIXELS_AT_ONCE, Corner, corner_of, spin_flips
 
 # Daubechies' high-pass filter with two vanishing moments: blind to what is locally linear.
 FILTER = (-0.4829629131445341, 0.8365163037378079, -0.2241438680420134, -0.1294095225512604)
@@ -58,14 +58,35 @@ def estimate_noise(image: Array, ndim: int, known: Array | None = None) -> float
     corners = spin_flips(2**ndim, ndim) if small else [corner_of(image, ndim, known)]
     known = None if known is None else xp.asarray(known)
     rounding = 8 * float(xp.finfo(image.dtype).eps) * max_abs(image)
-    estimates = []
-    for corner in corners:
+    estimates = [] if small or known is not None else _by_parts(image, ndim, corners[0], rounding)
+    for corner in [] if estimates else corners:
         there = None if known is None else flipped(known, corner)
         estimates += _estimates(flipped(image, corner), ndim, there, rounding)
     if not estimates:
         raise ValueError("too few pixels to estimate the noise: give alpha, or noise")
     noise = sum(estimates) / len(estimates)
     return noise if noise > rounding else 0.0
+
+
+def _by_parts(image: Array, ndim: int, corner: Corner, rounding: float) -> list[float]:
+    """One estimate for each image, from blocks in one part of it after the other: little memory is needed.
+
+    None where there are too few blocks, or numbers are complex.
+    """
+    shape = tuple(image.shape)[len(image.shape) - ndim :]
+    if is_complex(image) or shape[0] < len(FILTER) or count_blocks(shape) < FEWEST_BLOCKS:
+        return []
+    xp, (n, *_), side = namespace(image), shape, _side(shape)
+    images = xp.reshape(image, (-1, *shape))
+    count = (n - len(FILTER)) // 2 + 1
+    rows = max(1, PIXELS_AT_ONCE * n // math.prod(images.shape) // (2 * side)) * side
+    sizes: list[list[Array]] = [[] for _ in range(images.shape[0])]
+    for first in range(0, count // side * side, rows):
+        start, stop = 2 * first, 2 * min(first + rows, count) + len(FILTER) - 2
+        part = images[:, n - stop : n - start, ...] if -ndim in corner else images[:, start:stop, ...]
+        for found, details in zip(sizes, coefficients(flipped(part, corner)), strict=True):
+            found.append(block_sizes(details, rounding))
+    return [spread_of_sizes(xp.concat(found)) for found in sizes]
 
 
 def _estimates(image: Array, ndim: int, known: Array | None, rounding: float) -> list[float]:
