@@ -17,7 +17,7 @@ from ell12.protocols import Array
 
 
 class Workers:
-    """A keeper of bands, as `ell12.restoration.bands` asks for one: each is a task that a worker has done.
+    """A keeper of bands, as `ell12.restoration.bands.arrays` asks for one: each is a task that a worker has done.
 
     What does not fit in their memory the workers lay down on their disks.
     """

@@ -12,7 +12,7 @@ from ell12.backend import is_array, namespace
 from ell12.checks import check_axis, naming
 from ell12.minimization import Status
 from ell12.protocols import Array
-from ell12.restoration.band_files import is_zarr
+from ell12.restoration.bands.files import is_zarr
 from ell12.restoration.problems import Restoration, finished, numbered
 
 Call = dict[str, Any]  # the arguments of a function of images, by name

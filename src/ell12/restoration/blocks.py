@@ -18,10 +18,10 @@ import numpy as np
 from ell12.backend.compiling import can_compile
 from ell12.operators.images import Identity, Masking, flipped
 from ell12.protocols import Array
-from ell12.restoration.band_files import Folder, Inbox, is_zarr, loaded, regions
-from ell12.restoration.band_measures import EVEN, corner_of, cut_from, noise_of, range_of
-from ell12.restoration.band_sweep import Neighbourhood
-from ell12.restoration.bands import BandedArray, Layout, pixelwise
+from ell12.restoration.bands.arrays import BandedArray, Layout, pixelwise
+from ell12.restoration.bands.files import Folder, Inbox, is_zarr, loaded, regions
+from ell12.restoration.bands.measures import EVEN, corner_of, cut_from, noise_of, range_of
+from ell12.restoration.bands.sweep import Neighbourhood
 from ell12.restoration.colour import acts_alike
 from ell12.restoration.corners import Corner
 from ell12.restoration.images import PASSES, as_pixels, check_filled, check_values, coarser, eased, filled, finer

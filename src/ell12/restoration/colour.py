@@ -20,7 +20,7 @@ from ell12.operators import ArrayOperator, adjoint_product, dtype_of, input_shap
 from ell12.operators.images import Identity, Masking, Sampling, slice_of
 from ell12.protocols import Array
 from ell12.restoration.arrangements import RealInput, Stacked
-from ell12.restoration.bands import BandedArray, reduced
+from ell12.restoration.bands.arrays import BandedArray, reduced
 from ell12.restoration.stencil import Buffers, Moving, Steps, Sums, usable_threads
 from ell12.restoration.total_variation import TotalVariationL12
 

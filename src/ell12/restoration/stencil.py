@@ -21,7 +21,7 @@ from ell12.backend.compiling import foresee, is_compiled, pays
 from ell12.operators import adjoint_product, product
 from ell12.operators.images import FiniteDifference
 from ell12.protocols import Array
-from ell12.restoration.bands import BandedArray
+from ell12.restoration.bands.arrays import BandedArray
 from ell12.restoration.pixel_steps import ImageNorms, cost, shrunk
 
 # A sweep uses one thread for each of this many pixels: with fewer, starting threads costs more than they save.

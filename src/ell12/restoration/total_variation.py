@@ -15,8 +15,8 @@ from ell12.operators import adjoint_product, product
 from ell12.operators.images import FiniteDifference, Identity, as_spacing, flipped
 from ell12.protocols import Array
 from ell12.prox.layout import row_norms
-from ell12.restoration.band_sweep import BandSweep
-from ell12.restoration.bands import BandedArray
+from ell12.restoration.bands.arrays import BandedArray
+from ell12.restoration.bands.sweep import BandSweep
 from ell12.restoration.cuda_stencil import sweep_on_gpu
 from ell12.restoration.pixel_steps import cost, shrunk, units
 from ell12.restoration.plain_sweep import plain_sweep

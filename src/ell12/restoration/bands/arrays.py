@@ -212,7 +212,7 @@ def reduced(function: Callable[..., Any], join: Callable[..., Any], *arrays: Ban
 class _Functions:
     """The functions of the array API standard that the loop, the losses and the penalty ask of images."""
 
-    __name__ = "ell12.restoration.bands"
+    __name__ = "ell12.restoration.bands.arrays"
     bool, float32, float64, complex64, complex128 = np.bool, np.float32, np.float64, np.complex64, np.complex128
     finfo, isdtype, result_type = staticmethod(np.finfo), staticmethod(np.isdtype), staticmethod(np.result_type)
     stack = staticmethod(np.stack)  # of parts of images, which are in memory

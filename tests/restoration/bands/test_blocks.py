@@ -12,9 +12,10 @@ import pytest
 
 from ell12 import GrowingADMM, SmoothedGradient, Status, deblur_tv, denoise_tv, inpaint_tv
 from ell12.operators.images import flipped
-from ell12.restoration import band_measures, blocks
-from ell12.restoration.band_files import Folder
-from ell12.restoration.bands import BandedArray, Layout
+from ell12.restoration import blocks
+from ell12.restoration.bands import measures
+from ell12.restoration.bands.arrays import BandedArray, Layout
+from ell12.restoration.bands.files import Folder
 from ell12.restoration.colour import is_coloured
 from ell12.restoration.corners import corner_of
 from ell12.restoration.noise import estimate_noise
@@ -91,7 +92,7 @@ def test_an_image_that_is_its_own_mirror_image_begins_where_the_whole_does(dtype
     for cuts in itertools.pairwise(range(8, 88, 4)):
         layout = Layout(keeper, -2, (0, *cuts, 90))
         banded = BandedArray(layout, [keeper.keep(part) for part in layout.split(y)], y.shape, y.dtype)
-        assert band_measures.corner_of(banded, 2) == corner_of(y, 2) == ()
+        assert measures.corner_of(banded, 2) == corner_of(y, 2) == ()
 
 
 @pytest.mark.parametrize("of_a_channel", [False, True])
@@ -128,12 +129,12 @@ def banded(y, *cuts):
 @pytest.mark.parametrize("missing", [0.0, 0.1, 0.7])
 @pytest.mark.parametrize("shape", [(181, 120), (3, 165, 200), (3, 101, 80), (101, 40, 30)])
 def test_the_noise_is_that_of_the_whole(shape, missing, monkeypatch):
-    monkeypatch.setattr(band_measures, "IN_MEMORY", 0)
+    monkeypatch.setattr(measures, "IN_MEMORY", 0)
     ndim = 2 if shape[0] == 3 else len(shape)
     for y in (image(shape), np.flip(image(shape), -ndim)):
         known = np.random.default_rng(1).random(shape) >= missing if missing else None
         cuts = (0, 32, 80, shape[-ndim])
-        found = band_measures.noise_of(banded(y, *cuts), ndim, None if known is None else banded(known, *cuts))
+        found = measures.noise_of(banded(y, *cuts), ndim, None if known is None else banded(known, *cuts))
         assert found == pytest.approx(estimate_noise(y, ndim, known), rel=1e-12)
 
 

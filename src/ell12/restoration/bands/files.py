@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from ell12.protocols import Array
-from ell12.restoration.bands import Layout, Part
+from ell12.restoration.bands.arrays import Layout, Part
 
 
 class Folder:

@@ -10,7 +10,7 @@ import numpy as np
 from ell12.backend import max_abs
 from ell12.operators.images import flipped
 from ell12.protocols import Array
-from ell12.restoration.bands import BandedArray
+from ell12.restoration.bands.arrays import BandedArray
 from ell12.restoration.corners import Corner, distances, heavier_ends
 from ell12.restoration.noise import (
     FEWEST_BLOCKS,

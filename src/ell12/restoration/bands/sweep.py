@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ell12.protocols import Array
-from ell12.restoration.bands import BandedArray
+from ell12.restoration.bands.arrays import BandedArray
 from ell12.restoration.pixel_steps import ImageNorms
 from ell12.restoration.stencil import STEPS, Moving, Steps, Sums
 
