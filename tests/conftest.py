@@ -84,6 +84,14 @@ def backend(request: pytest.FixtureRequest) -> Iterator[Backend]:
     yield from BACKENDS[request.param]()
 
 
+@pytest.fixture(
+    params=[pytest.param(n, marks=[pytest.mark.gpu] * (n in ON_GPU)) for n in BACKENDS if n != "jax-float32"]
+)
+def each_library(request: pytest.FixtureRequest) -> Iterator[Backend]:
+    """Every library in double precision: for tests in which JAX takes ten seconds to compile."""
+    yield from BACKENDS[request.param]()
+
+
 @pytest.fixture(params=["torch", "jax-float64"])
 def autodiff(request: pytest.FixtureRequest) -> Iterator[Backend]:
     """The libraries that differentiate, in double precision."""

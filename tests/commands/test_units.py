@@ -39,7 +39,7 @@ def restored(command, name, pixels, turn=lambda x: x):
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-@settings(max_examples=4, deadline=None, derandomize=True)
+@settings(max_examples=3, deadline=None, derandomize=True)
 @given(st.floats(-6, 6), st.floats(-3, 3))
 def test_an_array_in_other_units_is_restored_alike(command, exponent, shift):
     unit = 10.0**exponent

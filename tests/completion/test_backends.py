@@ -26,16 +26,18 @@ def observed_on(backend, table):
 
 
 @pytest.mark.parametrize("solver", [BlockAPG(), BlockAPG(max_rank=1)])
-def test_the_dense_engines_agree_with_numpy(backend, table, solver):
+def test_the_dense_engines_agree_with_numpy(each_library, table, solver):
     expected = minimize(CompletionLoss(Observed.from_mask(*table)), SpectralL12(3.0), solver=solver, tol=1e-5)
-    tol = 1e-4 if backend.float64 else 1e-3
-    result = minimize(CompletionLoss(observed_on(backend, table)), SpectralL12(3.0), solver=solver, tol=tol)
-    assert type(result.x.U) is type(backend.make_array(table[0]))
+    tol = 1e-4 if each_library.float64 else 1e-3
+    result = minimize(CompletionLoss(observed_on(each_library, table)), SpectralL12(3.0), solver=solver, tol=tol)
+    assert type(result.x.U) is type(each_library.make_array(table[0]))
     assert result.status is expected.status
     assert result.x.rank == expected.x.rank
-    assert result.objective == pytest.approx(expected.objective, rel=1e-6 if backend.float64 else 1e-4)
+    assert result.objective == pytest.approx(expected.objective, rel=1e-6 if each_library.float64 else 1e-4)
     np.testing.assert_allclose(
-        backend.to_numpy(result.x.to_array()), expected.x.to_array(), atol=1e-3 if backend.float64 else 1e-2
+        each_library.to_numpy(result.x.to_array()),
+        expected.x.to_array(),
+        atol=1e-3 if each_library.float64 else 1e-2,
     )
 
 

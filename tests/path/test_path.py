@@ -82,15 +82,15 @@ def test_a_path_in_single_precision_asks_for_no_more_than_rounding_allows():
     assert results[-1].stationarity * alphas[-1] < 1e-5 * alphas[0]
 
 
-def test_paths_on_other_arrays(backend):
+def test_paths_on_other_arrays(each_library):
     A, b = problem()
-    options = {"n_alphas": 3, "eps": 0.5, "l2_weight": 0.0, "tol": 1e-5 if backend.float64 else 1e-3}
+    options = {"n_alphas": 3, "eps": 0.5, "l2_weight": 0.0, "tol": 1e-5 if each_library.float64 else 1e-3}
     expected = l12_path(A, b, **options)
-    alphas, coefs, _ = l12_path(backend.make_array(A), backend.make_array(b), together=True, **options)
-    assert type(coefs) is type(backend.make_array(A))
-    tolerance = {"rtol": 1e-4, "atol": 1e-4} if backend.float64 else {"rtol": 2e-2, "atol": 2e-3}
+    alphas, coefs, _ = l12_path(each_library.make_array(A), each_library.make_array(b), together=True, **options)
+    assert type(coefs) is type(each_library.make_array(A))
+    tolerance = {"rtol": 1e-4, "atol": 1e-4} if each_library.float64 else {"rtol": 2e-2, "atol": 2e-3}
     np.testing.assert_allclose(alphas, expected[0], **tolerance)
-    np.testing.assert_allclose(backend.to_numpy(coefs), expected[1], **tolerance)
+    np.testing.assert_allclose(each_library.to_numpy(coefs), expected[1], **tolerance)
 
 
 def test_a_path_on_tensors_may_be_warm_started():

@@ -92,11 +92,11 @@ def test_weights_are_of_the_rows():
         RowsL12(0.5, weights=[1.0, 2.0]).value(z)
 
 
-def test_other_arrays(backend):
+def test_other_arrays(each_library):
     z = np.random.default_rng(0).standard_normal((5, 3))
     penalty = RowsL12(0.5)
-    x = penalty.prox(backend.make_array(z), 1.0)
+    x = penalty.prox(each_library.make_array(z), 1.0)
     np.testing.assert_allclose(
-        backend.to_numpy(x), penalty.prox(z, 1.0), rtol=1e-5 if not backend.float64 else 1e-12
+        each_library.to_numpy(x), penalty.prox(z, 1.0), rtol=1e-5 if not each_library.float64 else 1e-12
     )
     assert penalty.value(x) == pytest.approx(penalty.value(penalty.prox(z, 1.0)), rel=1e-5)

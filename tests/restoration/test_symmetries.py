@@ -77,7 +77,7 @@ def single(x):
 
 pictures = st.builds(picture, st.integers(0, 2**32), st.integers(16, 26), st.integers(16, 34))
 each_function = pytest.mark.parametrize("name", CALLS)
-few_examples = settings(max_examples=5, deadline=None, derandomize=True)
+few_examples = settings(max_examples=3, deadline=None, derandomize=True)
 
 
 @each_function

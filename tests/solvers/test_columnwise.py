@@ -148,15 +148,15 @@ def test_folds_are_columns_of_weights(problem):
         assert stationarity(SquaredLoss(A[train], y[train]), L12(0.3), result.x[:, k]) <= 1e-7
 
 
-def test_other_arrays(backend):
+def test_other_arrays(each_library):
     random = np.random.default_rng(0)
     A, B = random.standard_normal((12, 20)), random.standard_normal((12, 2))
     expected = minimize(SquaredLoss(A, B), ColumnsL12([0.5, 0.2]), solver=ColumnwiseAPG(), tol=0, max_iter=20)
-    loss = SquaredLoss(backend.make_array(A), backend.make_array(B))
+    loss = SquaredLoss(each_library.make_array(A), each_library.make_array(B))
     result = minimize(loss, ColumnsL12([0.5, 0.2]), solver=ColumnwiseAPG(), tol=0, max_iter=20)
-    assert type(result.x) is type(backend.make_array(A))
-    tolerance = {"rtol": 1e-9, "atol": 1e-12} if backend.float64 else {"rtol": 2e-3, "atol": 1e-4}
-    np.testing.assert_allclose(backend.to_numpy(result.x), expected.x, **tolerance)
+    assert type(result.x) is type(each_library.make_array(A))
+    tolerance = {"rtol": 1e-9, "atol": 1e-12} if each_library.float64 else {"rtol": 2e-3, "atol": 1e-4}
+    np.testing.assert_allclose(each_library.to_numpy(result.x), expected.x, **tolerance)
 
 
 @pytest.mark.parametrize("alphas", [[], [[1.0]], [0.0, 1.0], [np.nan], [-1.0]])

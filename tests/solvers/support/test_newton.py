@@ -253,14 +253,18 @@ def test_backtracking_needs_no_lipschitz_constant(monkeypatch):
     assert result.objective == pytest.approx(expected, rel=1e-12)
 
 
-def test_other_array_libraries(backend):
+def test_other_array_libraries(each_library):
     A, b = signal_and_noise()
-    loss = SquaredLoss(backend.make_array(A), backend.make_array(b))
+    loss = SquaredLoss(each_library.make_array(A), each_library.make_array(b))
     weights = np.r_[0.0, np.ones(29)]
-    result = newton(loss, L12(0.05, weights=backend.make_array(weights)), tol=1e-8 if backend.float64 else 1e-3)
+    result = newton(
+        loss, L12(0.05, weights=each_library.make_array(weights)), tol=1e-8 if each_library.float64 else 1e-3
+    )
     assert result.converged
     expected = newton(SquaredLoss(A, b), L12(0.05, weights=weights)).x
-    np.testing.assert_allclose(backend.to_numpy(result.x), expected, atol=1e-7 if backend.float64 else 1e-3)
+    np.testing.assert_allclose(
+        each_library.to_numpy(result.x), expected, atol=1e-7 if each_library.float64 else 1e-3
+    )
 
 
 @pytest.mark.parametrize("sparse", [False, True])
