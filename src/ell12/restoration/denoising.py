@@ -54,7 +54,9 @@ def denoise_tv(
 ) -> Any:
     """Denoise: minimise ``1/2 ||x - image||^2 + alpha sum_i (||(D x)_i||_1 - l2_weight ||(D x)_i||_2)``.
 
-    ``(D x)_i`` are the differences between pixel i and its next neighbour along each axis.
+    ``(D x)_i`` are the differences between pixel i and its neighbour along each axis, always towards the same
+    side: the image decides which, by where it lies further from its mean. So a mirrored image gives the mirrored
+    result.
 
     Parameters
     ----------
