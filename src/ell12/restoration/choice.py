@@ -8,8 +8,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from ell12.backend import is_number, namespace
 from ell12.checks import check_scalars
 from ell12.operators import adjoint_product, product, sent_like
@@ -18,7 +16,7 @@ from ell12.protocols import Array
 from ell12.restoration.blur_risk import strength_under_blur
 from ell12.restoration.images import start_of
 from ell12.restoration.likelihoods import SQUARED, first_strength, least_strength, score
-from ell12.restoration.risk import Sample, lowest, strength_of_least_risk
+from ell12.restoration.risk import HeldOut, Sample, lowest, strength_of_least_risk
 from ell12.restoration.strength import strength_by_held_out_data
 
 # A search by held-out data begins at this fraction of the range if the noise is not known; any start would do.
@@ -105,24 +103,13 @@ def _prepared(problem: Any, y: Array, mask: Array | None) -> Callable[[float], A
 
 def _by_loss(problem: Any, sample: Sample, first: float) -> float:
     """The strength by which pixels of the sample that are held out are predicted best, judged by the loss."""
-    data, xp = sample.data, namespace(sample.data)
-    kept = np.broadcast_to(sample.numbers, tuple(data.shape)) % HELD_OUT_ONE_IN > 0
-    kept = sent_like(kept, data)
-    known = xp.ones_like(kept) if sample.known is None else sample.known
-    if not bool(xp.any(known & kept)) or not bool(xp.any(known & ~kept)):
+    loss, xp = problem.model.loss, namespace(sample.data)
+    held = sample.numbers % HELD_OUT_ONE_IN == 0
+    held_out = HeldOut(sample, partial(_prepared, problem), held, partial(score, loss))
+    if not bool(xp.any(held_out.kept)) or not bool(xp.any(held_out.unseen.mask)):
         raise ValueError("too few pixels to hold some out: give alpha")
-    solve, unseen = _prepared(problem, data, known & kept), Sampling(known & ~kept)
-    hidden, least = product(unseen, data), least_strength(problem.model.loss, problem.penalty(1.0))
-    errors: dict[float, float] = {}
-
-    def error(alpha: float) -> float:
-        if alpha < least:
-            return math.inf
-        if alpha not in errors:
-            errors[alpha] = score(problem.model.loss, product(unseen, solve(alpha)), hidden)
-        return errors[alpha]
-
-    return lowest(error, first)
+    least = least_strength(loss, problem.penalty(1.0))
+    return lowest(lambda alpha: math.inf if alpha < least else held_out.error(alpha), first)
 
 
 def _by_held_out_data(problem: Any, first: float) -> float:

@@ -92,20 +92,8 @@ def deblur_tv(
     """
     if batch_axis is not None:
         return restore_each(deblur_tv, locals())
-    model = ImageModel(
-        l2_weight=l2_weight,
-        smoothing=smoothing,
-        noise=noise,
-        channel_axis=channel_axis,
-        colour=colour,
-        boundary=boundary,
-        spins=spins,
-        bounds=bounds,
-        isotropic=isotropic,
-        spacing=spacing,
-        loss=loss,
-        solver=solver,
-    )
+    what = (l2_weight, smoothing, noise, channel_axis, colour, boundary, spins, bounds, isotropic, spacing, loss)
+    model = ImageModel(*what, solver)
     run = ImageRun(tol, max_iter, measure, objectives, stop, checkpoint, checkpoint_seconds, resume, return_result)
     y, ndim = channels_first(as_image(image), channel_axis)
     problem = ImageProblem(y, blur(kernel, y, ndim, boundary), y, ndim, model, run)

@@ -102,20 +102,8 @@ def reconstruct_mri(
     plain = alpha is None and smoothing is None and solver == "accelerated" and loss == "squared"
     if noise == 0 and plain and boundary == "periodic":
         solver = NOISE_FREE_SOLVER
-    model = ImageModel(
-        l2_weight=l2_weight,
-        smoothing=smoothing,
-        noise=noise,
-        channel_axis=channel_axis,
-        colour=colour,
-        boundary=boundary,
-        spins=spins,
-        bounds=bounds,
-        isotropic=isotropic,
-        spacing=spacing,
-        loss=loss,
-        solver=solver,
-    )
+    what = (l2_weight, smoothing, noise, channel_axis, colour, boundary, spins, bounds, isotropic, spacing, loss)
+    model = ImageModel(*what, solver)
     run = ImageRun(tol, max_iter, measure, objectives, stop, checkpoint, checkpoint_seconds, resume, return_result)
     check_flags(real=False if real is None else real)
     refuse_masked(data, "data")
@@ -193,20 +181,8 @@ def restore_tv(
     """
     if batch_axis is not None:
         return restore_each(restore_tv, locals())
-    model = ImageModel(
-        l2_weight=l2_weight,
-        smoothing=smoothing,
-        noise=noise,
-        channel_axis=channel_axis,
-        colour=colour,
-        boundary=boundary,
-        spins=spins,
-        bounds=bounds,
-        isotropic=isotropic,
-        spacing=spacing,
-        loss=loss,
-        solver=solver,
-    )
+    what = (l2_weight, smoothing, noise, channel_axis, colour, boundary, spins, bounds, isotropic, spacing, loss)
+    model = ImageModel(*what, solver)
     run = ImageRun(tol, max_iter, measure, objectives, stop, checkpoint, checkpoint_seconds, resume, return_result)
     if channel_axis not in (None, 0):
         raise ValueError(f"channel_axis must be 0 or None for a general operator, got {channel_axis!r}")

@@ -22,7 +22,8 @@ from functools import cached_property
 import numpy as np
 
 from ell12.backend import as_numpy, inner, is_complex, like, namespace
-from ell12.operators import sent_like
+from ell12.operators import product, sent_like
+from ell12.operators.images import Sampling
 from ell12.protocols import Array
 
 # The sample holds this part of the pixels, but at least and at most so many. With an eighth of ten photographs of
@@ -125,7 +126,8 @@ def strength_of_least_risk(
     usual = walk(risk.generalised, first)
     grouped = climb(risk.grouped, usual)
     best, larger = refined(risk.generalised, usual), refined(risk.grouped, grouped)
-    held_out, freedom = _HeldOut(sample, prepare), risk.freedom(usual)
+    held = (sample.numbers >> np.uint64(40)) % np.uint64(ONE_IN) == 0
+    held_out, freedom = HeldOut(sample, prepare, held, _squared_error), risk.freedom(usual)
     if larger > FAR * best:
         found = held_out.confirmed(larger, best, 1.0 if freedom < LITTLE_FREEDOM else FORETOLD)
         if found is not None:
@@ -140,22 +142,30 @@ def strength_of_least_risk(
     return lowest(risk.stein, usual), risk.noise_at(usual)
 
 
-class _HeldOut:
-    """The error at pixels of a sample that are held out, predicted from the others."""
+class HeldOut:
+    """Pixels of a sample that are held out, and how badly the others predict them at strengths tried.
 
-    def __init__(self, sample: Sample, prepare: Prepare) -> None:
-        self.data, xp = sample.data, namespace(sample.data)
-        numbers = np.broadcast_to(sample.numbers >> np.uint64(40), tuple(self.data.shape))
-        held = sent_like(numbers % np.uint64(ONE_IN) == 0, self.data)
-        known = xp.ones_like(held) if sample.known is None else sample.known
-        self.judged, self.solve = held & known, prepare(self.data, known & ~held)
+    ``held`` says which, a truth value for each of the sample's numbers; ``score(prediction, data)`` is the error.
+    """
+
+    def __init__(self, sample: Sample, prepare: Prepare, held: np.ndarray, score: Callable[..., float]) -> None:
+        xp = namespace(sample.data)
+        there = sent_like(np.array(np.broadcast_to(held, tuple(sample.data.shape))), sample.data)
+        known = xp.ones_like(there) if sample.known is None else sample.known
+        self.data, self.prepare, self.score = sample.data, prepare, score
+        self.kept, self.unseen = known & ~there, Sampling(known & there)
         self.tried: dict[float, float] = {}
 
+    @cached_property
+    def solve(self) -> Callable[[float], Array]:
+        """The function of a strength that restores the sample from the pixels that are kept."""
+        return self.prepare(self.data, self.kept)
+
     def error(self, alpha: float) -> float:
-        """The squared error at a strength."""
+        """The error at a strength."""
         if alpha not in self.tried:
-            away = namespace(self.data).where(self.judged, self.solve(alpha) - self.data, 0 * self.data)
-            self.tried[alpha] = inner(away, away)
+            found, hidden = (product(self.unseen, x) for x in (self.solve(alpha), self.data))
+            self.tried[alpha] = self.score(found, hidden)
         return self.tried[alpha]
 
     def confirmed(self, larger: float, best: float, share: float = FORETOLD) -> float | None:
@@ -164,6 +174,11 @@ class _HeldOut:
             return None
         further = climb(self.error, larger)
         return further if self.error(further) < FORETOLD * self.error(larger) else larger
+
+
+def _squared_error(found: Array, data: Array) -> float:
+    away = found - data
+    return inner(away, away)
 
 
 class _Risk:
