@@ -42,6 +42,7 @@ NOT_BENCHMARKS = {
     "prediction",
     "prediction_methods",
     "real_data",
+    "real_ratings",
     "stochastic",
     "strength",
     "deblurring",
@@ -89,8 +90,12 @@ def prepare_peers() -> None:
         subprocess.run([sys.executable, "-m", "venv", "--clear", PEERS], check=True)
     if not install("--editable", HERE.parent):
         sys.exit("ell12 itself could not be installed")
-    lines = [line.split("#")[0].strip() for line in REQUIREMENTS.read_text().splitlines()]
-    missing = [line for line in lines if line and not install(line)]
+    missing = []
+    for line in REQUIREMENTS.read_text().splitlines():
+        name, _, about = (part.strip() for part in line.partition("#"))
+        alone = ["--no-deps"] if about.startswith("alone") else []
+        if name and not install(*alone, name):
+            missing.append(name)
     if missing:
         print(f"could not be installed: {', '.join(missing)}", file=sys.stderr)
     else:
