@@ -229,7 +229,7 @@ def test_single_precision_at_a_tiny_alpha_is_solved():
     random = np.random.default_rng(3)
     X = (random.standard_normal((200, 2)) @ random.standard_normal((2, 150)) + 1).astype(np.float32)
     X[random.random(X.shape) > 0.2] = np.nan
-    result = complete_matrix(X, 1e-6, max_rank=5, max_iter=100)
+    result = complete_matrix(X, 1e-6, center=None, l2_weight=1.0, max_rank=5, max_iter=100)
     known = ~np.isnan(X)
     assert result.x.is_finite()
     assert np.abs(result.to_array() - X)[known].max() < 0.05 * np.abs(X[known]).max()

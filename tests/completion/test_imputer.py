@@ -162,7 +162,7 @@ def test_ratings_choose_their_rank_and_offsets(split_ratings):
     assert model.max_rank_ in (2, 4, 8, 16)
     assert model.l2_weight_ in (1.0, 0.5, 0.0)
     assert model.center_ in ("biases", None)
-    tried = {(c.center, c.l2_weight, c.max_rank) for c in model.search_.candidates}
+    tried = {c.choice for c in model.search_.candidates}
     assert len(tried) == len(model.search_.candidates) > 2
     biases = L12Imputer(alpha=1e6, l2_weight=0.0, center="biases").fit(X)  # nothing but the biases is left
     assert biases.completion_.x.rank == 0
@@ -174,7 +174,7 @@ def test_noise_is_not_far_from_the_hidden_entries_choice(split_ratings):
     X, entries = split_ratings
     noise = L12Imputer("noise", random_state=0).fit(X)
     assert (noise.max_rank_, noise.center_, noise.l2_weight_, noise.search_) == (8, "biases", 0.5, None)
-    assert L12Imputer(4.0).fit(X).l2_weight_ == 1.0
+    assert L12Imputer(4.0).fit(X).l2_weight_ == 0.5
     # The signal is strong here, far more so than in ratings by people, for which the guess is made.
     assert error(noise, entries) < 1.2 * error(L12Imputer(random_state=0).fit(X), entries)
 

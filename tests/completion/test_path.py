@@ -18,9 +18,11 @@ from ell12 import (
     completion_path,
     minimize,
 )
-from ell12.completion.complete import choose_engine
 from ell12.completion.offsets import SHRINKAGE, fit_offsets
+from ell12.completion.solve import choose_engine
 from ell12.completion.strength import largest_strength, noise_alpha, rank_one_fit
+
+PLAIN = {"center": None, "scale": None}
 
 
 def table(shape=(40, 30), known=0.5, seed=0, mean=4.0):
@@ -95,7 +97,7 @@ def test_the_size_of_noise():
     assert noise_alpha(observed) == pytest.approx(size, rel=0.1)
     assert noise_alpha(observed, max_rank=5) == noise_alpha(observed) / 2
     assert noise_alpha(observed, max_rank=5, l2_weight=0.5) == noise_alpha(observed)
-    assert complete_matrix(observed, "noise").alpha == noise_alpha(observed)
+    assert complete_matrix(observed, "noise", center=None).alpha == noise_alpha(observed)
 
 
 # Engines
@@ -134,7 +136,9 @@ def test_another_penalty():
         ({"engine": "newton"}, "engine"),
         ({"engine": "dca", "max_rank": 3}, "max_rank"),
         ({"max_rank": 0}, "max_rank"),
-        ({"alpha": "holdout"}, "alpha"),
+        ({"alpha": "best"}, "alpha"),
+        ({"scale": "rows"}, "scale"),
+        ({"l2_weight": "most"}, "l2_weight"),
         ({"alpha": -1.0}, "alpha"),
         ({"center": "rows"}, "center"),
         ({"engine": None}, "engine"),
@@ -166,7 +170,7 @@ def test_a_sparse_vector_is_no_matrix():
 
 def test_a_path_is_judged_on_what_it_has_not_seen():
     known, X = table()
-    path = completion_path(known, n_alphas=8, eps=0.02, center="mean")
+    path = completion_path(known, n_alphas=8, eps=0.02, center="mean", scale=None)
     assert path.ranks[0] == 1
     assert path.ranks[-1] > path.ranks[0]
     assert 0 < path.best < 7
@@ -186,7 +190,7 @@ def test_a_path_begins_with_the_best_matrix_of_rank_one(engine):
             (40, 30)
         )
         known = np.where(random.random(X.shape) < 0.5, X, np.nan)
-        first = completion_path(known, held_out=0, n_alphas=2, eps=0.5, engine=engine).results[0]
+        first = completion_path(known, held_out=0, n_alphas=2, eps=0.5, **PLAIN, engine=engine).results[0]
         assert first.x.rank == 1
         errors = [
             np.nansum((fit.to_array() - known) ** 2) for fit in (first.x, rank_one_fit(ell12.as_observed(known)))
@@ -228,7 +232,7 @@ def test_progress_and_the_figure(capsys):
 @pytest.mark.parametrize(
     ("X", "options", "message"),
     [
-        (np.eye(3) + np.where(np.eye(3) > 0, 0, np.nan), {}, "hidden"),
+        (np.eye(3) + np.where(np.eye(3) > 0, 0, np.nan), {}, "held_out=0.1 of 3 known entries is none"),
         (table()[0], {"held_out": 1.5}, "held_out must lie between 0 and 1, got 1.5"),
         (table()[0], {"patience": -1}, "patience"),
         (table()[0], {"patience": 2, "held_out": 0}, "patience needs hidden entries"),

@@ -6,11 +6,14 @@ import numpy as np
 
 from ell12 import L12Imputer, Observed, Status
 from ell12.completion import search as module
+from ell12.completion.choice import Choice, SearchSpace
 from ell12.completion.offsets import fit_offsets
-from ell12.completion.search import Search, SearchSpace, search_on_held_out
+from ell12.completion.path import completion_path
+from ell12.completion.search import Search, search_on_held_out
+from ell12.completion.solve import Task
 from ell12.datasets import synthetic_ratings
 
-AUTO = {"center": "auto", "l2_weight": "auto", "max_rank": "auto"}
+AUTO = {"center": "auto", "l2_weight": "auto", "max_rank": "auto", "scale": "auto"}
 
 
 def ratings(seed=0, shape=(150, 120), count=3000, **options):
@@ -27,28 +30,28 @@ def error(predicted, hidden):
 
 def test_ratings_and_tables_have_their_options():
     sparse, dense = ratings(), Observed.from_mask(np.ones((4, 4)), np.eye(4) < 1)
-    assert SearchSpace.suited_to(sparse, **AUTO) == SearchSpace(("biases", None), (1.0, 0.5, 0.0), (8, 4, 2, 16))
+    space = SearchSpace(("biases", None), (1.0, 0.5, 0.0), (8, 4, 2, 16), of_ratings=True)
+    assert SearchSpace.suited_to(sparse, **AUTO) == space
     assert SearchSpace.suited_to(dense, **AUTO) == SearchSpace(("columns", "biases"), (1.0, 0.5, 0.0), (None,))
-    asked = SearchSpace.suited_to(sparse, center=None, l2_weight=0.3, max_rank=5)
-    assert asked == SearchSpace((None,), (0.3,), (5,))
+    asked = SearchSpace.suited_to(sparse, center=None, l2_weight=0.3, max_rank=5, scale=None)
+    assert asked == SearchSpace((None,), (0.3,), (5,), of_ratings=True)
     assert asked.most_paths == 1
-    assert asked.without_search("noise") == (None, 0.3, 5)
-    assert SearchSpace.suited_to(sparse, **AUTO).without_search("noise") == ("biases", 0.5, 8)
-    assert SearchSpace.suited_to(sparse, **AUTO).without_search(3.0) == ("biases", 1.0, 8)
-    assert SearchSpace.suited_to(dense, **AUTO).without_search("noise") == ("columns", 1.0, None)
+    assert asked.without_search() == Choice(None, None, 0.3, 5)
+    assert SearchSpace.suited_to(sparse, **AUTO).without_search() == Choice("biases", None, 0.5, 8)
+    assert SearchSpace.suited_to(dense, **AUTO).without_search() == Choice("columns", None, 1.0, None)
 
 
 def tried(monkeypatch, errors, options):
     """What a search tries where the errors of its paths are known beforehand."""
     seen = []
 
-    def path(splits, alphas, settings):
-        seen.append((settings["center"], settings["l2_weight"], settings["max_rank"]))
+    def path(tasks, hidden, alphas, choice, settings):
+        seen.append((choice.center, choice.l2_weight, choice.max_rank))
         return SimpleNamespace(errors=[errors(*seen[-1])], best=0, alphas=[1.0]), False
 
     monkeypatch.setattr(module, "_path", path)
     search = search_on_held_out(ratings(), options, held_out=0.1, random_state=0)
-    best = search.best
+    best = search.best.choice
     assert len(seen) <= options.most_paths
     return seen, (best.center, best.l2_weight, best.max_rank)
 
@@ -93,12 +96,13 @@ def test_few_hidden_entries_are_hidden_in_turn(monkeypatch):
 def test_errors_are_those_over_all_splits():
     observed = ratings()
     splits = module._splits(observed, 0.1, 0)
-    settings = {"l2_weight": 0.5, "max_rank": 3, "center": "biases", "random_state": 0}
-    path, stopped = module._path(splits, [12.0, 6.0], settings)
+    choice = Choice("biases", None, 0.5, 3)
+    tasks = [Task.of(train, choice.center) for train, _ in splits]
+    path, stopped = module._path(tasks, [hidden for _, hidden in splits], [12.0, 6.0], choice, {"random_state": 0})
     assert not stopped
     squares = []
     for train, hidden in splits:
-        single = module.completion_path(train, alphas=[12.0, 6.0], held_out=hidden, **settings)
+        single = completion_path(train, alphas=[12.0, 6.0], held_out=hidden, max_rank=3)
         squares.append([error(c.predict(hidden.rows, hidden.columns), hidden) ** 2 for c in single.results])
     np.testing.assert_allclose(path.errors, np.sqrt(np.mean(squares, axis=0)))
 
@@ -113,8 +117,8 @@ def test_ctrl_c_ends_the_search_with_what_is_done(ctrl_c_after):
 
 
 def test_nothing_to_hide():
-    diagonal = Observed(np.arange(3), np.arange(3), np.ones(3), (3, 3))
-    assert search_on_held_out(diagonal, OPTIONS, held_out=0.1, random_state=0) is None
+    single = Observed([1], [2], [3.0], (3, 3))
+    assert search_on_held_out(single, OPTIONS, held_out=0.1, random_state=0) is None
 
 
 # What the choices are worth

@@ -17,6 +17,7 @@ from ell12 import AlternatingLeastSquares, CompletionLoss, FactoredAPG, LowRank,
 from ell12.distributed import complete_matrix, completion_loss
 from ell12.distributed.completion import solve_columns
 
+PLAIN = {"l2_weight": 1.0, "center": None, "scale": None}
 SHAPE, CUTS = (70, 40), (0, 20, 21, 50, 70)
 
 
@@ -63,7 +64,7 @@ def test_the_factors_are_those_in_memory(observed, tmp_path, form, alpha, max_ra
         ratings = [tmp_path / f"{i}.parquet" for i in range(len(CUTS) - 1)]
         for path, part in zip(ratings, parts_of(table_of(observed)), strict=True):
             part.to_parquet(path)
-    near = ell12.complete_matrix(observed, alpha, engine="als", max_rank=max_rank, tol=1e-6)
+    near = ell12.complete_matrix(observed, alpha, engine="als", **PLAIN, max_rank=max_rank, tol=1e-6)
     far = complete_matrix(ratings, alpha, max_rank=max_rank, shape=SHAPE, tol=1e-6)
     assert far.status is near.status
     assert far.n_iter == near.n_iter
@@ -71,8 +72,8 @@ def test_the_factors_are_those_in_memory(observed, tmp_path, form, alpha, max_ra
     for part in ("U", "s", "V"):
         ours, theirs = getattr(far.x, part), getattr(near.x, part)
         np.testing.assert_allclose(np.abs(ours), np.abs(theirs), rtol=0, atol=1e-6)
-    np.testing.assert_allclose(far.to_array(), near.to_array(), rtol=0, atol=1e-6)
-    np.testing.assert_allclose(far.predict([0, 5], [3, 7]), near.predict([0, 5], [3, 7]), atol=1e-6)
+    np.testing.assert_allclose(far.x.to_array(), near.x.to_array(), rtol=0, atol=1e-6)
+    np.testing.assert_allclose(far.predict([0, 6], [3, 2]), near.predict([0, 6], [3, 2]), atol=1e-6)
 
 
 def test_a_sweep_is_two_passes_that_move_nothing_as_long_as_the_ratings(observed):
@@ -123,17 +124,17 @@ def test_a_large_block_uses_the_compiled_loops():
     rows, columns = np.divmod(random.choice(200 * 100, 12_000, replace=False), 100)
     table = pd.DataFrame({"user": rows, "item": columns, "value": random.standard_normal(rows.size)})
     observed = Observed(rows, columns, table["value"].to_numpy(), (200, 100))
-    near = ell12.complete_matrix(observed, 20.0, engine="als", max_rank=4)
+    near = ell12.complete_matrix(observed, 20.0, engine="als", **PLAIN, max_rank=4)
     far = complete_matrix(dd.from_pandas(table, npartitions=1), 20.0, max_rank=4)
-    np.testing.assert_allclose(far.to_array(), near.to_array(), atol=1e-8)
+    np.testing.assert_allclose(far.x.to_array(), near.x.to_array(), atol=1e-8)
 
 
 def test_float32_stays_float32(observed):
     table = table_of(observed).astype({"value": np.float32})
     far = complete_matrix(partitions(table), 2.0, max_rank=3, shape=SHAPE)
     assert far.x.dtype == np.float32
-    near = ell12.complete_matrix(observed, 2.0, engine="als", max_rank=3)
-    np.testing.assert_allclose(far.to_array(), near.to_array(), atol=1e-2)
+    near = ell12.complete_matrix(observed, 2.0, engine="als", **PLAIN, max_rank=3)
+    np.testing.assert_allclose(far.x.to_array(), near.x.to_array(), atol=1e-2)
 
 
 def test_columns_are_solved_from_their_triangles():
@@ -182,8 +183,8 @@ def test_errors_name_the_block_and_the_argument(observed):
 def test_rows_in_several_partitions_are_brought_together_by_a_shuffle(observed):
     mixed = dd.from_pandas(table_of(observed).sample(frac=1, random_state=0), npartitions=3, sort=False)
     far = complete_matrix(mixed.shuffle("user"), 1.0, max_rank=3, shape=SHAPE, tol=1e-6)
-    near = ell12.complete_matrix(observed, 1.0, engine="als", max_rank=3, tol=1e-6)
-    np.testing.assert_allclose(far.to_array(), near.to_array(), atol=1e-6)
+    near = ell12.complete_matrix(observed, 1.0, engine="als", **PLAIN, max_rank=3, tol=1e-6)
+    np.testing.assert_allclose(far.x.to_array(), near.x.to_array(), atol=1e-6)
 
 
 def test_wrong_arguments_are_named(observed, tmp_path):

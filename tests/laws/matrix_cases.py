@@ -12,6 +12,7 @@ from tests.laws.case import Answer, Case, Interrupted, Order, Unit, interrupting
 import ell12
 
 ALPHA, TOL, SHAPE = 1.0, 1e-7, (14, 10)
+PLAIN = {"center": None, "scale": None}  # the objective is that of the entries as they are
 
 
 def ratings(random: np.random.Generator) -> dict[str, Any]:
@@ -38,7 +39,7 @@ BOTH_WAYS = (Order({"X": 0}, 0), Order({"X": 1}, 1))
 
 def _completion(name: str, engine: Any = "auto", penalty: Any = None, **changes: Any) -> Case:
     def solve(X: Any, alpha: Any = ALPHA, interrupt_at: int | None = None, **options: Any) -> Answer:
-        given = {"tol": TOL, "max_iter": 3000, "l2_weight": 0.5, "engine": engine} | options
+        given = {"tol": TOL, "max_iter": 3000, "l2_weight": 0.5, "engine": engine} | PLAIN | options
         if interrupt_at is not None:
             given["stop"] = interrupting(interrupt_at)
         if penalty is not None:

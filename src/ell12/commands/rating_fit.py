@@ -10,8 +10,9 @@ import numpy as np
 from ell12.commands import CommandError
 from ell12.commands.progress import Show
 from ell12.completion import Completion, Observed, complete_matrix
+from ell12.completion.choice import SearchSpace
 from ell12.completion.offsets import fit_offsets
-from ell12.completion.search import MOST_SPLITS, SearchSpace, search_on_held_out
+from ell12.completion.search import MOST_SPLITS, search_on_held_out
 from ell12.datasets import Ratings
 from ell12.minimization import Status
 from ell12.wording import number
@@ -87,8 +88,8 @@ def choose_by_hidden(train: Observed, model: RatingModel, show: Show) -> RatingC
         max_rank=model.max_rank or "auto",
     )
     if model.alpha is not None:
-        center, l2_weight, max_rank = options.without_search(model.alpha)
-        return RatingChoice(model.alpha, l2_weight, max_rank, center)
+        choice = options.without_search()
+        return RatingChoice(model.alpha, choice.l2_weight, choice.max_rank, choice.center)
     search = search_on_held_out(
         train,
         options,
@@ -104,7 +105,8 @@ def choose_by_hidden(train: Observed, model: RatingModel, show: Show) -> RatingC
     if search.stopped:
         raise KeyboardInterrupt
     best = search.best
-    return RatingChoice(best.alpha, best.l2_weight, best.max_rank, best.center, best.x0)
+    choice = best.choice
+    return RatingChoice(best.alpha, choice.l2_weight, choice.max_rank, choice.center, best.x0)
 
 
 def _complete(
@@ -116,6 +118,7 @@ def _complete(
         l2_weight=choice.l2_weight,
         max_rank=choice.max_rank,
         center=choice.center,
+        scale=None,
         x0=choice.x0,
         tol=model.tol,
         max_iter=model.max_iter,

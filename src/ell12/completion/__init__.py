@@ -1,7 +1,7 @@
 """Low-rank matrix completion: the matrix type, the engines, the path and the imputer."""
 
 from ell12.completion.alternating import AlternatingLeastSquares
-from ell12.completion.complete import Completion, complete_matrix
+from ell12.completion.complete import complete_matrix
 from ell12.completion.convexified import MatrixDCA, MatrixSequentialConvex
 from ell12.completion.loss import CompletionLoss
 from ell12.completion.low_rank import LowRank
@@ -10,6 +10,7 @@ from ell12.completion.offsets import Offsets
 from ell12.completion.ordinal import OrdinalHingeLoss
 from ell12.completion.path import CompletionPath, completion_path
 from ell12.completion.proximal import BlockAPG, FactoredAPG, FullSVD
+from ell12.completion.solve import Completion
 
 __all__ = [
     "AlternatingLeastSquares",

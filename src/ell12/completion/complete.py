@@ -1,95 +1,93 @@
-"""One matrix completed at one strength: which engine, which offsets, and what comes back."""
+"""The completion of a matrix from its known entries, every choice made unless it is given."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, fields
+import warnings
+from dataclasses import replace
 from typing import Any
 
-from ell12.backend import is_numpy
 from ell12.checks import is_finite_number
-from ell12.completion.alternating import AlternatingLeastSquares
-from ell12.completion.convexified import MatrixDCA, MatrixSequentialConvex
-from ell12.completion.forms import suits_dense
-from ell12.completion.loss import CompletionLoss
+from ell12.completion.choice import Choice, SearchSpace, is_ratings
 from ell12.completion.low_rank import LowRank
-from ell12.completion.observed import as_observed
-from ell12.completion.offsets import Offsets, fit_offsets
-from ell12.completion.proximal import BlockAPG, FactoredAPG, FullSVD, check_rank
+from ell12.completion.observed import Observed, as_observed
+from ell12.completion.path import root_mean_square_error
+from ell12.completion.proximal import check_rank
+from ell12.completion.search import MAX_ITER, TOL, Search, biases_error, search_on_held_out
+from ell12.completion.solve import Completion, Task, solve_completion
 from ell12.completion.strength import noise_alpha
-from ell12.minimization import Result, minimize
+from ell12.minimization import Status
 from ell12.penalties import Spectral, SpectralL12
-from ell12.protocols import Array, Solver, offers
+from ell12.protocols import Solver
 
-LARGEST_ALTERNATING_RANK = 30  # Beyond this rank, sweeps cost more than steps on factors: they grow by its square.
-ENGINES = ("auto", "block", "factored", "als", "full", "scp", "dca")
-
-
-@dataclass(frozen=True)
-class Completion(Result):
-    """What `complete_matrix` found: a `Result` whose x is a `LowRank`, beside the offsets that go on top.
-
-    Attributes
-    ----------
-    offsets : Offsets
-        What was taken off before: zero where ``center`` is None.
-    alpha : float
-        The strength of the penalty.
-    """
-
-    offsets: Offsets = field(default_factory=Offsets)
-    alpha: float = math.nan
-
-    def predict(self, rows: Any, columns: Any) -> Array:
-        """The completed matrix at pairs of row and column."""
-        return self.x.entries(rows, columns) + self.offsets.entries(rows, columns)
-
-    def to_array(self) -> Array:
-        """The completed matrix, dense; known entries are fitted, not copied."""
-        return self.offsets.add_to(self.x.to_array())
+CHECKED = 0.1  # The share of ratings that is hidden to see whether biases alone would do better.
+WORSE_BY = 1.001  # An error above that of biases by less than this factor may be chance.
 
 
 def complete_matrix(
     X: Any,
-    alpha: float | str = "noise",
+    alpha: float | str = "holdout",
     *,
-    l2_weight: float = 1.0,
+    l2_weight: float | str = "auto",
     penalty: Spectral | None = None,
-    max_rank: int | None = None,
+    max_rank: int | str | None = "auto",
     engine: str | Solver = "auto",
-    center: str | None = None,
+    center: str | None = "auto",
+    scale: str | None = "auto",
+    held_out: float = 0.1,
+    n_alphas: int = 20,
+    eps: float = 1e-2,
     x0: LowRank | None = None,
     tol: float = 1e-4,
     max_iter: int = 1000,
     random_state: Any = 0,
+    verbose: int = 0,
     **options: Any,
 ) -> Completion:
     """Minimise ``1/2 ||S(X - O)||_F^2 + alpha (||X||_* - l2_weight ||X||_F)``, S keeping the known entries O.
+
+    Offsets are taken off O before, and columns with units of their own are brought to one scale.
 
     Parameters
     ----------
     X : array, masked array, DataFrame, sparse matrix or Observed
         NaN is what is not known; in a sparse matrix every stored entry is known. See `as_observed`.
-    alpha : float or {"noise"}
-        Strength, at least 0. "noise" is what noise of the size of a rank-one fit's residual would ask for.
-    l2_weight : float
-        Weight of the subtracted norm: 1 is l1-2, 0 the nuclear norm.
+    alpha : float or {"holdout", "noise"}
+        Strength, at least 0. "holdout" hides a share of the known entries, follows warm-started paths of alphas
+        and takes what predicts the hidden entries best; where nothing can be hidden it is "noise", which is what
+        noise of the size of a rank-one fit's residual would ask for.
+    l2_weight : float or {"auto"}
+        Weight of the subtracted norm: 1 is l1-2, 0 the nuclear norm. "auto" is chosen by the hidden entries.
+        Without them it is 0.5 for ratings, which are matrices less than a quarter of whose entries are known, and
+        1 for tables.
     penalty : Spectral, optional
-        Another penalty of the singular values, such as `ell12.SpectralLogSum`, in place of the two before.
-    max_rank : int, optional
-        The largest rank allowed. Where it binds the status is ``RANK_CAPPED``.
+        Another penalty of the singular values, such as `ell12.SpectralLogSum`, in place of alpha and l2_weight.
+        "auto" is then nothing: no offsets, no scale, no bound.
+    max_rank : int, None or {"auto"}
+        The largest rank allowed; None is no bound. Where it binds the status is ``RANK_CAPPED``. "auto" is None
+        for tables. For ratings it is chosen among 2, 4, 8 and 16 by the hidden entries, and 8 without them.
     engine : {"auto", "block", "factored", "als", "full", "scp", "dca"} or Solver
         "auto" is "als" (`AlternatingLeastSquares`) where little is known and the rank is bound to 30 or less,
         "block" (`BlockAPG`) where a quarter or more is known, and else "factored" (`FactoredAPG`).
-    center : {None, "mean", "columns", "biases"}
+    center : {"auto", None, "mean", "columns", "biases"}
         What is taken off before, and comes back in ``offsets``: nothing, the mean, column means, or the mean with
-        biases of rows and columns.
+        biases of rows and columns. "auto" is what the hidden entries choose, "biases" or None for ratings and
+        "columns" or "biases" for tables, and without them the first of these.
+    scale : {"auto", None, "columns"}
+        "columns" divides each column by its standard deviation; "auto" does so for tables whose columns have
+        units of their own. A column of which nothing is known is then NaN in what is predicted.
+    held_out : float
+        The share of the known entries that alpha="holdout" hides.
+    n_alphas, eps : int, float
+        Length and reach of its paths.
     x0 : LowRank, optional
-        Where to start; zero by default.
+        Where to start; zero by default, or where the search ended.
     tol, max_iter
         As in `ell12.minimize`.
     random_state : int or Generator
-        Of the first singular vectors.
+        Of what is hidden and of the first singular vectors.
+    verbose : int
+        Print a line for each step of the search.
     **options
         Further arguments of `ell12.minimize`: ``max_seconds``, ``measure``, ``stop``; for long work
         ``checkpoint``, ``checkpoint_seconds`` and ``resume``.
@@ -97,66 +95,106 @@ def complete_matrix(
     Returns
     -------
     Completion
-        A `Result` whose x is a `LowRank`, with ``offsets`` and ``predict(rows, columns)``.
+        A `Result` whose x is a `LowRank`, with ``offsets``, what was chosen, and ``predict(rows, columns)``.
+
+    Warns
+    -----
+    UserWarning
+        Where biases of rows and columns alone predict hidden ratings better.
 
     Notes
     -----
-    A row or a column without any known entry is completed with its offsets alone (zero without ``center``): no
-    data speak for anything else.
+    A row or a column without any known entry is completed with its offsets alone; where there are none, with the
+    mean and the bias of the other side: no data speak for anything else.
 
     Examples
     --------
     >>> import numpy as np
     >>> X = np.outer([1.0, 2.0, 3.0], [1.0, 2.0, 4.0])
     >>> X[2, 2] = np.nan
-    >>> complete_matrix(X, alpha=0.1).to_array().round(2)[2, 2]
+    >>> complete_matrix(X, alpha=0.1, center=None, scale=None).to_array().round(2)[2, 2]
     np.float64(12.0)
     """
-    check_rank(max_rank)
+    given: dict[str, Any] = {"center": center, "scale": scale, "l2_weight": l2_weight, "max_rank": max_rank}
+    _check(alpha, given)
     observed = as_observed(X)
-    offsets = fit_offsets(observed, center)
-    if center is not None:
-        observed = offsets.taken_off(observed)
-    loss = CompletionLoss(observed)
-    if penalty is None:
-        penalty = SpectralL12(_as_alpha(alpha, loss, max_rank, l2_weight), l2_weight)
-    solver = choose_engine(engine, loss, penalty, max_rank, random_state)
-    result = minimize(loss, penalty, x0, solver, tol=tol, max_iter=max_iter, **options)
-    parts = {part.name: getattr(result, part.name) for part in fields(Result)}
-    return Completion(**parts, offsets=offsets, alpha=penalty.alpha)
+    rest = {"engine": engine, "random_state": random_state, "tol": tol, "max_iter": max_iter} | options
+    if penalty is not None:
+        plain = {name: None if value == "auto" else value for name, value in given.items()}
+        task = Task.of(observed, plain["center"], plain["scale"])
+        return solve_completion(task, penalty, max_rank=plain["max_rank"], x0=x0, **rest)
+    space = SearchSpace.suited_to(observed, **given)
+    if alpha == "holdout":
+        searching: dict[str, Any] = {"held_out": held_out, "n_alphas": n_alphas, "eps": eps, "verbose": verbose}
+        searching |= {key: rest[key] for key in ("engine", "random_state", "tol", "max_iter")}
+        if "stop" in options:
+            searching["stop"] = options["stop"]
+        search = search_on_held_out(observed, space, **searching)
+        if search is not None:
+            return _completed_as_found(observed, search, x0, rest)
+        alpha = "noise"
+    completion, choice = _completed_unsearched(observed, space, alpha, x0, rest)
+    if is_ratings(observed) and "auto" in given.values():
+        _warn_if_biases_do_better(observed, completion, choice, rest)
+    return completion
 
 
-def choose_engine(
-    engine: str | Solver, loss: CompletionLoss, penalty: Spectral, max_rank: int | None, random_state: Any
-) -> Solver:
-    """The solver of this name, or the one that suits the problem."""
-    if not isinstance(engine, str) and offers(engine, Solver):
-        return engine
-    if not isinstance(engine, str) or engine not in ENGINES:
-        raise ValueError(f"engine must be a solver or one of {', '.join(ENGINES)}; got {engine!r}")
-    if engine == "auto":
-        engine = _suitable(loss, penalty, max_rank)
-    if engine in ("scp", "dca") and max_rank is not None:
-        raise ValueError(f"engine={engine!r} cannot bound the rank; leave max_rank at None")
-    if engine == "full":
-        return FullSVD(max_rank)
-    if engine in ("scp", "dca"):
-        return (MatrixSequentialConvex if engine == "scp" else MatrixDCA)(random_state=random_state)
-    if engine == "als":
-        return AlternatingLeastSquares(max_rank or min(10, *loss.observed.shape), random_state=random_state)
-    return (BlockAPG if engine == "block" else FactoredAPG)(max_rank, random_state)
+def _completed_as_found(observed: Observed, search: Search, x0: Any, rest: dict[str, Any]) -> Completion:
+    """The completion of all known entries with what hidden ones chose."""
+    best = search.best
+    if search.stopped:
+        return replace(best.path.results[best.path.best], status=Status.STOPPED, search=search)
+    task = Task.of(observed, best.choice.center, best.choice.scale)
+    penalty = SpectralL12(best.alpha, best.choice.l2_weight)
+    x0 = best.x0 if x0 is None else x0
+    completion = solve_completion(task, penalty, max_rank=best.choice.max_rank, x0=x0, **rest)
+    if is_ratings(observed) and best.error > WORSE_BY * search.biases_error:
+        _warn_of_biases(search.biases_error, best.error)
+    return replace(completion, search=search)
 
 
-def _suitable(loss: CompletionLoss, penalty: Spectral, max_rank: int | None) -> str:
-    if not is_numpy(loss.observed.values) or suits_dense(loss):
-        return "block"
-    small = max_rank is not None and max_rank <= LARGEST_ALTERNATING_RANK
-    return "als" if small and isinstance(penalty, SpectralL12) and penalty.alpha > 0 else "factored"
+def _completed_unsearched(
+    observed: Observed, space: SearchSpace, alpha: float | str, x0: Any, rest: dict[str, Any]
+) -> tuple[Completion, Choice]:
+    choice = space.without_search()
+    task = Task.of(observed, choice.center, choice.scale)
+    if isinstance(alpha, str):
+        alpha = noise_alpha(task.loss.observed, choice.max_rank, choice.l2_weight)
+    penalty = SpectralL12(float(alpha), choice.l2_weight)
+    return solve_completion(task, penalty, max_rank=choice.max_rank, x0=x0, **rest), choice
 
 
-def _as_alpha(alpha: float | str, loss: CompletionLoss, max_rank: int | None, l2_weight: float) -> float:
-    if is_finite_number(alpha):
-        return float(alpha)
-    if not isinstance(alpha, str) or alpha != "noise":
-        raise ValueError(f"alpha must be a finite number >= 0 or 'noise', got {alpha!r}")
-    return noise_alpha(loss.observed, max_rank, l2_weight)
+def _warn_if_biases_do_better(
+    observed: Observed, completion: Completion, choice: Choice, rest: dict[str, Any]
+) -> None:
+    """Hide some ratings from a rough fit of the same kind, and see."""
+    train, hidden = observed.split(CHECKED, rest["random_state"])
+    if hidden.n_observed == 0 or train.n_observed == 0 or completion.status is Status.STOPPED:
+        return
+    rough = {"engine": rest["engine"], "random_state": rest["random_state"], "tol": TOL, "max_iter": MAX_ITER}
+    alpha = completion.alpha * math.sqrt(train.n_observed / observed.n_observed)
+    penalty = SpectralL12(alpha, choice.l2_weight)
+    fit = solve_completion(Task.of(train, choice.center, choice.scale), penalty, max_rank=choice.max_rank, **rough)
+    biases = biases_error([(train, hidden)])
+    error = root_mean_square_error(fit, hidden)
+    if error > WORSE_BY * biases:
+        _warn_of_biases(biases, error)
+
+
+def _warn_of_biases(biases: float, error: float) -> None:
+    warnings.warn(
+        f"biases of rows and columns alone predict hidden entries with an error of {biases:.4g}, this fit with"
+        f" {error:.4g}: leave alpha and l2_weight to the hidden entries (alpha='holdout'), or raise alpha",
+        UserWarning,
+        stacklevel=4,
+    )
+
+
+def _check(alpha: Any, given: dict[str, Any]) -> None:
+    if not is_finite_number(alpha) and not (isinstance(alpha, str) and alpha in ("holdout", "noise")):
+        raise ValueError(f"alpha must be a finite number >= 0, 'holdout' or 'noise', got {alpha!r}")
+    l2_weight, max_rank = given["l2_weight"], given["max_rank"]
+    if not is_finite_number(l2_weight) and not (isinstance(l2_weight, str) and l2_weight == "auto"):
+        raise ValueError(f"l2_weight must be a number >= 0 or 'auto'; got {l2_weight!r}")
+    if not (isinstance(max_rank, str) and max_rank == "auto"):
+        check_rank(max_rank)

@@ -15,10 +15,9 @@ from sklearn.utils.validation import check_is_fitted, check_random_state, valida
 
 from ell12.backend import as_numpy, beside, is_array, is_number, refuse_gradient
 from ell12.checks import naming
-from ell12.completion.complete import Completion, complete_matrix
+from ell12.completion.complete import complete_matrix
 from ell12.completion.observed import Observed, as_observed, read_entries
-from ell12.completion.offsets import fit_offsets
-from ell12.completion.search import Search, SearchSpace, search_on_held_out
+from ell12.completion.solve import Completion
 from ell12.completion.sweeps import fit_rows
 from ell12.minimization import Status
 from ell12.minimization.progress import progress_lines
@@ -43,8 +42,7 @@ class L12Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         have, and half of it under a bound on the rank where l2_weight is 1.
     l2_weight : float or {"auto"}
         Weight of the subtracted norm: 1 is l1-2, 0 the nuclear norm. "auto" is chosen among 1, 0.5 and 0 by the
-        hidden entries. With "noise" it is 0.5 for ratings, less than a quarter of whose entries are known; else,
-        and where alpha is a number, 1.
+        hidden entries. Without them it is 0.5 for ratings, less than a quarter of whose entries are known; else 1.
     max_rank : int, None or {"auto"}
         The largest rank allowed; None is no bound. "auto" is None for tables. For ratings it is chosen among 2, 4,
         8 and 16 by the hidden entries, and 8 without them.
@@ -52,6 +50,9 @@ class L12Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         What is taken off before: the mean, column means, the mean with shrunken biases of rows and columns, or
         nothing. "auto" is what the hidden entries choose, "biases" or None for ratings and "columns" or "biases"
         for tables, and without them the first of these.
+    scale : {"auto", None, "columns"}
+        "columns" divides each column by its standard deviation, and the answer is given back in its own units.
+        "auto" does so for tables whose columns have units of their own.
     clip : (float, float), "observed" or None
         The range that predictions are cut to; "observed" is that of the known entries.
     held_out : float
@@ -73,7 +74,7 @@ class L12Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     ----------
     completion_ : Completion
         The fit: a `LowRank` matrix ``x``, ``offsets``, ``status`` and history.
-    alpha_, l2_weight_, max_rank_, center_
+    alpha_, l2_weight_, max_rank_, center_, scale_
         What was used.
     search_ : Search or None
         The paths that alpha="holdout" tried, each with its errors; ``search_.plot()`` draws the best.
@@ -110,6 +111,7 @@ class L12Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         l2_weight: float | str = "auto",
         max_rank: int | str | None = "auto",
         center: str | None = "auto",
+        scale: str | None = "auto",
         clip: Any = "observed",
         held_out: float = 0.1,
         n_alphas: int = 20,
@@ -124,6 +126,7 @@ class L12Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.l2_weight = l2_weight
         self.max_rank = max_rank
         self.center = center
+        self.scale = scale
         self.clip = clip
         self.held_out = held_out
         self.n_alphas = n_alphas
@@ -150,17 +153,10 @@ class L12Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.clip_ = self._clip_range(observed)
         with naming("random_state"):
             seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        self.search_ = self._search(observed, seed)
-        if self.search_ is None:
-            self._fit_without_search(observed, seed)
-        else:
-            best = self.search_.best
-            self.alpha_: Any = best.alpha
-            self.l2_weight_, self.max_rank_, self.center_ = best.l2_weight, best.max_rank, best.center
-            self.completion_ = self._complete(observed, seed, best.x0)
+        self.completion_ = self._complete(observed, seed)
+        for name in ("alpha", "l2_weight", "max_rank", "center", "scale", "search"):
+            setattr(self, f"{name}_", getattr(self.completion_, name))
         self.n_iter_ = self.completion_.n_iter
-        self._biases = fit_offsets(observed, "biases") if self.center_ is None else None
-        self._seen = np.diff(observed.row_starts) > 0, np.diff(observed.by_column[1]) > 0
         self._warn_if_not_converged()
         return self
 
@@ -195,11 +191,7 @@ class L12Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             raise TypeError("of a sparse matrix not all entries are predicted; say which: predict(rows, columns)")
         if columns is None:
             return _sent_back(self._completed(rows)[1], rows)
-        values = self.completion_.predict(rows, columns)
-        if self._biases is not None:  # zero, where a low-rank matrix has seen nothing, is no guess
-            seen = self._seen[0][rows] & self._seen[1][columns]
-            values = np.where(seen, values, self._biases.entries(rows, columns))
-        return self._cut(values)
+        return self._cut(self.completion_.predict(rows, columns))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -220,9 +212,8 @@ class L12Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         observed = read_entries(X, "X")
         slopes = SpectralL12(self.alpha_, self.l2_weight_).slopes_of(self.completion_.x.s)
         filled = fit_rows(self.completion_, observed, slopes)
-        if self._biases is not None:
-            seen = (np.diff(observed.row_starts) > 0)[:, None] & self._seen[1]
-            filled = np.where(seen, filled, self._biases.for_rows(observed).add_to(np.zeros_like(filled)))
+        if self.completion_.strangers is not None:
+            filled = self.completion_.strangers.for_rows(observed).matrix(filled)
         return observed, self._cut(filled)
 
     def _validated(self, X: Any, reset: bool) -> Any:
@@ -240,46 +231,22 @@ class L12Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         with naming("X"):
             return validate_data(self, X, reset=reset, ensure_all_finite="allow-nan", **kinds)
 
-    def _search(self, observed: Observed, seed: int) -> Search | None:
-        if self.alpha != "holdout":
-            return None
-        return search_on_held_out(
+    def _complete(self, observed: Observed, seed: int) -> Completion:
+        return complete_matrix(
             observed,
-            self._options(observed),
+            self.alpha,
+            l2_weight=self.l2_weight,
+            max_rank=self.max_rank,
+            center=self.center,
+            scale=self.scale,
             held_out=self.held_out,
             n_alphas=self.n_alphas,
             eps=self.eps,
-            random_state=seed,
-            verbose=self.verbose,
             engine=self.engine,
-            tol=self.tol,
-            max_iter=self.max_iter,
-        )
-
-    def _options(self, observed: Observed) -> SearchSpace:
-        return SearchSpace.suited_to(
-            observed, center=self.center, l2_weight=self.l2_weight, max_rank=self.max_rank
-        )
-
-    def _fit_without_search(self, observed: Observed, seed: int) -> None:
-        self.alpha_ = "noise" if self.alpha == "holdout" else self.alpha
-        choice = self._options(observed).without_search(self.alpha_)
-        self.center_, self.l2_weight_, self.max_rank_ = choice
-        self.completion_ = self._complete(observed, seed, None)
-        self.alpha_ = self.completion_.alpha
-
-    def _complete(self, observed: Observed, seed: int, x0: Any) -> Completion:
-        return complete_matrix(
-            observed,
-            self.alpha_,
-            l2_weight=self.l2_weight_,
-            max_rank=self.max_rank_,
-            center=self.center_,
-            engine=self.engine,
-            x0=x0,
             tol=self.tol,
             max_iter=self.max_iter,
             random_state=seed,
+            verbose=self.verbose,
             stop=progress_lines(type(self).__name__, every=10) if self.verbose else None,
         )
 

@@ -133,8 +133,8 @@ class LowRank:
 
     def entries(self, rows: Any, columns: Any) -> Array:
         """The entries at pairs of row and column, as a vector."""
-        rows = _indices(rows, self.U, self.shape[0], "rows")
-        columns = _indices(columns, self.U, self.shape[1], "columns")
+        rows = as_indices(rows, self.U, self.shape[0], "rows")
+        columns = as_indices(columns, self.U, self.shape[1], "columns")
         if rows.shape != columns.shape or len(rows.shape) != 1:
             shapes = f"{tuple(rows.shape)} and {tuple(columns.shape)}"
             raise ValueError(f"rows and columns must be two vectors of the same length; got {shapes}")
@@ -142,7 +142,7 @@ class LowRank:
 
     def rows(self, indices: Any) -> Array:
         """The rows of these indices, dense."""
-        indices = _indices(indices, self.U, self.shape[0], "indices")
+        indices = as_indices(indices, self.U, self.shape[0], "indices")
         return namespace(self.U).take(self.weighted, indices, axis=0) @ self.V.T
 
     def norm(self) -> float:
@@ -229,7 +229,7 @@ def compiled_loops() -> Any:
     return compiled
 
 
-def _indices(indices: Any, U: Array, size: int, name: str) -> Array:
+def as_indices(indices: Any, U: Array, size: int, name: str) -> Array:
     """Indices below a size as integers of the kind and device of U; arrays of U's kind are trusted."""
     if not is_numpy(U) and type(indices) is type(U):
         return indices

@@ -160,16 +160,13 @@ class Observed:
     def split(self, fraction: float, rng: Any = None) -> tuple[Observed, Observed]:
         """Two parts, the second a random ``fraction`` of the entries that is held out.
 
-        The first keeps an entry of every row and of every column that has one, so that it may fall short.
+        Every entry is as likely to be held out as any other, so that an error on the second part is what new
+        entries of the same kind would show. The first may be left without an entry of some row or column.
         """
         check_share(fraction, "fraction")
-        order = generator(rng).permutation(self.n_observed)
-        needed = np.zeros(self.n_observed, dtype=bool)
-        for places in (self.rows, self.columns):
-            needed[order[np.unique(places[order], return_index=True)[1]]] = True
-        free = order[~needed[order]]
         held = np.zeros(self.n_observed, dtype=bool)
-        held[free[: round(fraction * self.n_observed)]] = True
+        count = min(round(fraction * self.n_observed), self.n_observed - 1)
+        held[generator(rng).permutation(self.n_observed)[:count]] = True
         return self.select(~held), self.select(held)
 
     @cached_property

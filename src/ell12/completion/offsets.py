@@ -1,4 +1,4 @@
-"""What is taken off the known entries before a low-rank matrix is fitted to them: a mean, or biases."""
+"""What is done to the known entries before a low-rank matrix is fitted: a mean or biases, the scale of columns."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from ell12.completion.observed import Observed
 from ell12.protocols import Array
 
 CENTERS = (None, "mean", "columns", "biases")
+SCALES = (None, "columns")
 SHRINKAGE = 5.0  # The belief that a bias is zero counts as much as this many known entries.
 SWEEPS = 10  # Biases of rows and columns are found in turn, this many times.
 
 
 @dataclass(frozen=True, eq=False)
 class Offsets:
-    """``mean + rows_i + columns_j``, what is added to entry (i, j) of the low-rank matrix.
+    """``scales_j (x_ij + mean + rows_i + columns_j)``: what makes the completed matrix of the low-rank one.
 
     Attributes
     ----------
@@ -24,41 +25,59 @@ class Offsets:
         The same for all entries.
     rows, columns : arrays, optional
         One number for each row, each column; None is zero.
+    scales : array, optional
+        One factor for each column; None is one. NaN is a column of which nothing is known, not even its unit.
     """
 
     mean: float = 0.0
     rows: Array | None = None
     columns: Array | None = None
+    scales: Array | None = None
 
     def entries(self, rows: Array, columns: Array) -> Any:
-        """The offsets at pairs of row and column."""
-        total: Any = self.mean
-        if self.rows is not None:
-            total = total + namespace(self.rows).take(self.rows, rows, axis=0)
-        if self.columns is not None:
-            total = total + namespace(self.columns).take(self.columns, columns, axis=0)
-        return total
+        """The completed matrix at pairs of row and column where the low-rank one is zero."""
+        return self.put_on(0.0, rows, columns)
+
+    def put_on(self, values: Any, rows: Array, columns: Array) -> Any:
+        """The completed matrix at pairs of row and column, from the values of the low-rank one there."""
+        total = values + self._summed(rows, columns)
+        return total if self.scales is None else total * _at(self.scales, columns)
 
     def taken_off(self, observed: Observed) -> Observed:
-        """The known entries less their offsets."""
-        return replace(observed, values=observed.values - self.entries(observed.rows, observed.columns))
+        """The known entries as the low-rank matrix should have them."""
+        values = self._in_scale(observed) - self._summed(observed.rows, observed.columns)
+        return replace(observed, values=values)
 
     def add_to(self, X: Array) -> Array:
-        """A dense matrix with the offsets added to all its entries."""
+        """The completed matrix of a dense one of low rank."""
         X = X + self.mean
         X = X if self.rows is None else X + self.rows[:, None]
-        return X if self.columns is None else X + self.columns[None, :]
+        X = X if self.columns is None else X + self.columns[None, :]
+        return X if self.scales is None else X * self.scales
 
     def for_rows(self, observed: Observed) -> Offsets:
         """The same offsets for other rows, whose biases are found from their own known entries."""
         if self.rows is None:
             return self
-        without = Offsets(self.mean, columns=self.columns)
-        residual = observed.values - without.entries(observed.rows, observed.columns)
-        return Offsets(self.mean, _Sides(observed).row_means(residual, SHRINKAGE), self.columns)
+        without = replace(self, rows=None)
+        residual = without.taken_off(observed).values
+        return replace(self, rows=_Sides(observed).row_means(residual, SHRINKAGE))
+
+    def _summed(self, rows: Array, columns: Array) -> Any:
+        total: Any = self.mean
+        total = total if self.rows is None else total + _at(self.rows, rows)
+        return total if self.columns is None else total + _at(self.columns, columns)
+
+    def _in_scale(self, observed: Observed) -> Array:
+        values = observed.values
+        return values if self.scales is None else values / _at(self.scales, observed.columns)
 
 
-def fit_offsets(observed: Observed, center: str | None) -> Offsets:
+def _at(numbers: Array, places: Array) -> Array:
+    return namespace(numbers).take(numbers, places, axis=0)
+
+
+def fit_offsets(observed: Observed, center: str | None, scale: str | None = None) -> Offsets:
     """The offsets of a kind.
 
     Parameters
@@ -68,28 +87,71 @@ def fit_offsets(observed: Observed, center: str | None) -> Offsets:
     center : {None, "mean", "columns", "biases"}
         Nothing; the mean of all; the mean of each column (of all where a column has no known entry); or the mean
         of all plus a bias of each row and of each column, found together by least squares and shrunk to zero.
+    scale : {None, "columns"}
+        "columns" divides each column by the standard deviation of its known entries, and takes its mean off
+        before biases are looked for, unshrunken: the columns have units of their own.
 
     Examples
     --------
     >>> fit_offsets(Observed([0, 1], [0, 1], [1.0, 3.0], (2, 2)), "mean").mean
     2.0
     """
-    if not (center is None or isinstance(center, str)) or center not in CENTERS:
-        raise ValueError(f"center must be one of {', '.join(map(repr, CENTERS))}; got {center!r}")
+    for name, value, allowed in (("center", center, CENTERS), ("scale", scale, SCALES)):
+        if not (value is None or isinstance(value, str)) or value not in allowed:
+            raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}; got {value!r}")
+    if scale is not None:
+        return _scaled_offsets(observed, center)
     if center is None:
         return Offsets()
-    xp = namespace(observed.values)
-    mean = float(xp.mean(observed.values))
+    mean = float(namespace(observed.values).mean(observed.values))
     if center == "mean":
         return Offsets(mean)
     sides, residual = _Sides(observed), observed.values - mean
     if center == "columns":
         return Offsets(mean, columns=sides.column_means(residual, 0.0))
+    rows, columns = _biases(observed, sides, residual)
+    return Offsets(mean, rows, columns)
+
+
+def _scaled_offsets(observed: Observed, center: str | None) -> Offsets:
+    """The offsets of columns with units of their own."""
+    xp, sides = namespace(observed.values), _Sides(observed)
+    means = sides.column_means(observed.values, 0.0)
+    residual = observed.values if center is None else observed.values - _at(means, observed.columns)
+    scales = xp.sqrt(sides.column_means(residual * residual, 0.0))
+    rounding = 100 * float(xp.finfo(scales.dtype).eps) * xp.abs(means)
+    scales = xp.where(scales > rounding, scales, xp.where(means == 0, 1.0, xp.abs(means)))  # a constant column
+    scales = xp.where(sides.counts[1] > 0, scales, xp.nan)
+    if center is None:
+        return Offsets(scales=scales)
+    in_scale = replace(observed, values=residual / _at(scales, observed.columns))
+    means = xp.where(sides.counts[1] > 0, means / scales, 0.0)
+    if center != "biases":  # the mean of standardised columns is zero
+        return Offsets(columns=means, scales=scales)
+    rows, columns = _biases(in_scale, sides, in_scale.values)
+    return Offsets(0.0, rows, means + columns, scales)
+
+
+def column_deviations(observed: Observed) -> Array:
+    """The standard deviation of the known entries of each column; of none of them, zero."""
+    sides = _Sides(observed)
+    residual = observed.values - _at(sides.column_means(observed.values, 0.0), observed.columns)
+    return namespace(residual).sqrt(sides.column_means(residual * residual, 0.0))
+
+
+def rows_and_columns_seen(observed: Observed) -> tuple[Array, Array]:
+    """Which rows, and which columns, have a known entry."""
+    rows, columns = _Sides(observed).counts
+    return rows > 0, columns > 0
+
+
+def _biases(observed: Observed, sides: _Sides, residual: Array) -> tuple[Array, Array]:
+    """Shrunken biases of rows and columns, found in turn."""
     rows = sides.row_means(residual, SHRINKAGE)
     for _ in range(SWEEPS):
-        columns = sides.column_means(residual - xp.take(rows, observed.rows, axis=0), SHRINKAGE)
-        rows = sides.row_means(residual - xp.take(columns, observed.columns, axis=0), SHRINKAGE)
-    return Offsets(mean, rows, columns)
+        columns = sides.column_means(residual - _at(rows, observed.rows), SHRINKAGE)
+        rows = sides.row_means(residual - _at(columns, observed.columns), SHRINKAGE)
+    return rows, columns
 
 
 class _Sides:

@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from ell12.backend import is_number, norm
+from ell12.backend import is_number, namespace, norm
 from ell12.checks import check_counts, check_share
-from ell12.completion.complete import Completion, complete_matrix
-from ell12.completion.loss import CompletionLoss
+from ell12.completion.choice import Choice, SearchSpace
 from ell12.completion.observed import Observed, as_observed
-from ell12.completion.offsets import fit_offsets
+from ell12.completion.solve import Completion, Task, solve_completion
 from ell12.completion.strength import largest_strength, rank_one_fit
 from ell12.minimization import Status
 from ell12.path import alpha_grid, falling
+from ell12.penalties import SpectralL12
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +30,8 @@ class CompletionPath:
     results : list of Completion
         One for each alpha.
     errors : array
-        The root mean square error of each on the hidden entries; NaN where none were hidden.
+        The root mean square error of each on the hidden entries, in units of the columns' deviations where they
+        were brought to one scale; NaN where none were hidden.
     held_out : Observed or None
         The hidden entries.
     """
@@ -67,9 +68,10 @@ def completion_path(
     eps: float = 1e-2,
     held_out: float | Any = 0.1,
     patience: int | None = None,
-    l2_weight: float = 1.0,
-    max_rank: int | None = None,
-    center: str | None = None,
+    l2_weight: float | str = "auto",
+    max_rank: int | str | None = "auto",
+    center: str | None = "auto",
+    scale: str | None = "auto",
     random_state: Any = 0,
     verbose: int = 0,
     **options: Any,
@@ -90,8 +92,9 @@ def completion_path(
         none.
     patience : int, optional
         End the path when the error has not fallen at this number of alphas in a row; never by default.
-    l2_weight, max_rank, center, random_state
-        As in `complete_matrix`. The random state also chooses what is hidden.
+    l2_weight, max_rank, center, scale, random_state
+        As in `complete_matrix`; "auto" is what suits ratings or tables, without a search. The random state also
+        chooses what is hidden.
     verbose : int
         Print a line for each alpha.
     **options
@@ -105,7 +108,7 @@ def completion_path(
     Examples
     --------
     >>> X = np.outer(np.arange(1.0, 9), np.arange(1.0, 7))
-    >>> path = completion_path(X, n_alphas=3, eps=0.1)
+    >>> path = completion_path(X, n_alphas=3, eps=0.1, center=None)
     >>> path.ranks
     array([1, 1, 1])
     """
@@ -115,16 +118,33 @@ def completion_path(
     observed, hidden = _divided(X, held_out, random_state)
     if patience is not None and hidden is None:
         raise ValueError("patience needs hidden entries to judge by, but held_out=0 hides none")
-    x0 = None
+    space = SearchSpace.suited_to(observed, center=center, l2_weight=l2_weight, max_rank=max_rank, scale=scale)
+    choice = space.without_search()
+    task, x0 = Task.of(observed, choice.center, choice.scale), None
     if alphas is None:
-        centered = fit_offsets(observed, center).taken_off(observed)
-        alphas = alpha_grid(largest_strength(CompletionLoss(centered), l2_weight), n_alphas, eps)
-        x0 = rank_one_fit(centered) if l2_weight >= 1 else None  # the solution at the first alpha
+        alphas = alpha_grid(largest_strength(task.loss, choice.l2_weight), n_alphas, eps)
+        x0 = rank_one_fit(task.loss.observed) if choice.l2_weight >= 1 else None  # the solution at the first alpha
+    options |= {"random_state": random_state, "verbose": verbose}
+    return follow_path(task, hidden, alphas, choice, x0=x0, patience=patience, **options)
+
+
+def follow_path(
+    task: Task,
+    hidden: Observed | None,
+    alphas: Any,
+    choice: Choice,
+    *,
+    x0: Any = None,
+    patience: int | None = None,
+    verbose: int = 0,
+    **options: Any,
+) -> CompletionPath:
+    """Completions of one task at falling alphas; options are those of `solve_completion`."""
     results: list[Completion] = []
     errors: list[float] = []
-    fixed = {"l2_weight": l2_weight, "max_rank": max_rank, "center": center, "random_state": random_state}
     for alpha in map(float, falling(alphas)):
-        results.append(complete_matrix(observed, alpha, x0=x0, **fixed, **options))
+        penalty = SpectralL12(alpha, choice.l2_weight)
+        results.append(solve_completion(task, penalty, max_rank=choice.max_rank, x0=x0, **options))
         x0 = results[-1].x
         errors.append(math.nan if hidden is None else root_mean_square_error(results[-1], hidden))
         if verbose:
@@ -137,9 +157,18 @@ def completion_path(
 
 
 def root_mean_square_error(completion: Completion, entries: Observed) -> float:
-    """The root mean square error of a completion at known entries."""
+    """The root mean square error of a completion at known entries.
+
+    Where columns were brought to one scale, errors are in units of it; a column without one is left out.
+    """
     error = completion.predict(entries.rows, entries.columns) - entries.values
-    return norm(error) / math.sqrt(entries.n_observed)
+    scales, count = completion.offsets.scales, entries.n_observed
+    if scales is not None:
+        xp = namespace(error)
+        error = error / xp.take(scales, entries.columns, axis=0)
+        known = ~xp.isnan(error)
+        error, count = xp.where(known, error, 0.0), int(xp.sum(xp.astype(known, xp.int64)))
+    return norm(error) / math.sqrt(max(count, 1))
 
 
 def _divided(X: Any, held_out: Any, random_state: Any) -> tuple[Observed, Observed | None]:
@@ -155,5 +184,5 @@ def _divided(X: Any, held_out: Any, random_state: Any) -> tuple[Observed, Observ
     check_share(held_out, "held_out")
     observed, hidden = observed.split(float(held_out), random_state)
     if hidden.n_observed == 0:
-        raise ValueError("no entry can be hidden without emptying a row or a column; use held_out=0")
+        raise ValueError(f"held_out={held_out:g} of {observed.n_observed} known entries is none; use held_out=0")
     return observed, hidden

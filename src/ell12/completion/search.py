@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from ell12.backend import norm
 from ell12.checks import check_share, generator
-from ell12.completion.loss import CompletionLoss
+from ell12.completion.choice import Choice, SearchSpace
 from ell12.completion.low_rank import LowRank
 from ell12.completion.observed import Observed
 from ell12.completion.offsets import fit_offsets
-from ell12.completion.path import CompletionPath, completion_path
+from ell12.completion.path import CompletionPath, follow_path
+from ell12.completion.solve import Task
 from ell12.completion.strength import largest_strength
 from ell12.minimization import Status
 from ell12.path import alpha_grid
 
-RATINGS_BELOW = 0.25  # A matrix with a smaller share of known entries is taken for ratings, not for a table.
 FRUITLESS_ALPHAS = 3  # A path ends when this many alphas in a row have not brought a better error.
 # Fewer hidden entries than ENOUGH judge badly: others are then hidden in turn, at most MOST_SPLITS times in all.
 ENOUGH, MOST_SPLITS = 10_000, 3
@@ -27,57 +28,12 @@ TOL, MAX_ITER = 5e-2, 100  # Errors on hidden entries settle long before a stati
 
 
 @dataclass(frozen=True)
-class SearchSpace:
-    """What a search may choose from, the first of each being where it begins."""
-
-    centers: Sequence[str | None]
-    l2_weights: Sequence[float]
-    ranks: Sequence[Any]  # int, or a single None: no bound
-
-    @classmethod
-    def suited_to(cls, observed: Observed, *, center: Any, l2_weight: Any, max_rank: Any) -> SearchSpace:
-        """What was asked for; for each that is "auto" what suits ratings, or a table.
-
-        Of ratings, biases say most as a rule, and how much of the rest is signal differs widely from set to set:
-        unpenalised (an l2_weight of 1) a matrix of rank one alone can cost more in noise than it gains. No bound
-        on the rank is needed for tables, in which much is known.
-        """
-        is_ratings = observed.fraction < RATINGS_BELOW
-        ranks = (8, 4, 2, 16) if is_ratings else (None,)
-        centers = ("biases", None) if is_ratings else ("columns", "biases")
-        return cls(
-            centers if _is_auto(center) else (center,),
-            (1.0, 0.5, 0.0) if _is_auto(l2_weight) else (l2_weight,),
-            ranks if _is_auto(max_rank) else (max_rank,),
-        )
-
-    def without_search(self, alpha: Any) -> tuple[str | None, float, int | None]:
-        """Center, l2_weight and rank where nothing is hidden: the first of each.
-
-        Ratings whose strength is guessed by their noise are an exception: 0.5 is the safest of the weights there.
-        """
-        guessed = alpha == "noise" and self.ranks[0] is not None and 0.5 in self.l2_weights
-        return self.centers[0], 0.5 if guessed else self.l2_weights[0], self.ranks[0]
-
-    @property
-    def most_paths(self) -> int:
-        """How many paths a search follows at most."""
-        return len(self.centers) + len(self.l2_weights) + len(self.ranks) - 2
-
-
-def _is_auto(value: Any) -> bool:
-    return isinstance(value, str) and value == "auto"
-
-
-@dataclass(frozen=True)
 class Candidate:
     """One path, and what the best of its completions recommends for all known entries."""
 
-    center: str | None
-    l2_weight: float
-    max_rank: int | None
+    choice: Choice
     path: CompletionPath  # of the first hidden entries, with errors over all
-    scale: float  # from an alpha for part of the entries to one for all
+    growth: float  # from an alpha for part of the entries to one for all
     stopped: bool = False  # by Ctrl-C
 
     @property
@@ -88,7 +44,7 @@ class Candidate:
     @property
     def alpha(self) -> float:
         """The alpha to use: noise grows with the square root of the number of known entries."""
-        return float(self.path.alphas[self.path.best]) * self.scale
+        return float(self.path.alphas[self.path.best]) * self.growth
 
     @property
     def x0(self) -> LowRank:
@@ -101,6 +57,7 @@ class Search:
     """All that was tried."""
 
     candidates: list[Candidate]
+    biases_error: float = math.nan  # of biases alone on the same hidden entries
 
     @property
     def best(self) -> Candidate:
@@ -119,7 +76,7 @@ class Search:
 
 def search_on_held_out(
     observed: Observed,
-    options: SearchSpace,
+    space: SearchSpace,
     *,
     held_out: float,
     random_state: Any,
@@ -139,40 +96,64 @@ def search_on_held_out(
     splits = _splits(observed, held_out, random_state)
     if splits[0][1].n_observed == 0:
         return None
-
-    def follow(center: str | None, l2_weight: float, rank: int | None) -> Candidate:
-        if verbose:
-            print(f"on hidden entries: center={center!r}, l2_weight={l2_weight:g}, max_rank={rank}")
-        train = splits[0][0]
-        centered = CompletionLoss(fit_offsets(train, center).taken_off(train))
-        settings = {"l2_weight": l2_weight, "max_rank": rank, "center": center, "random_state": random_state}
-        settings |= {"tol": max(tol, TOL), "max_iter": min(max_iter, MAX_ITER), "verbose": verbose} | others
-        path, stopped = _path(splits, alpha_grid(largest_strength(centered, l2_weight), n_alphas, eps), settings)
-        scale = math.sqrt(observed.n_observed / train.n_observed)
-        return Candidate(center, l2_weight, rank, path, scale, stopped)
-
-    search = Search([])
-    for choices in _stages(options, search):
+    settings = {"random_state": random_state, "tol": max(tol, TOL), "max_iter": min(max_iter, MAX_ITER)}
+    follow = _Judge(observed, splits, (n_alphas, eps), settings | {"verbose": verbose} | others)
+    search = Search([], biases_error(splits))
+    for choices in _stages(space, search):
         for choice in choices:
             if search.stopped:
                 return search
-            search.candidates.append(follow(*choice))
+            search.candidates.append(follow(choice))
             if search.best is not search.candidates[-1]:
                 break
     return search
 
 
-def _stages(options: SearchSpace, search: Search) -> Iterator[Iterable[tuple[str | None, float, int | None]]]:
+class _Judge:
+    """Follows the path of a choice, judged on the hidden entries."""
+
+    def __init__(
+        self, observed: Observed, splits: list[tuple[Observed, Observed]], grid: tuple[int, float], settings: Any
+    ) -> None:
+        self.splits, self.grid, self.settings = splits, grid, settings
+        self.growth = math.sqrt(observed.n_observed / splits[0][0].n_observed)
+        self.tasks: dict[str | None, list[Task]] = {}  # by what is taken off
+
+    def __call__(self, choice: Choice) -> Candidate:
+        if self.settings["verbose"]:
+            print(f"on hidden entries: {choice}")
+        if choice.center not in self.tasks:
+            self.tasks[choice.center] = [Task.of(train, choice.center, choice.scale) for train, _ in self.splits]
+        tasks = self.tasks[choice.center]
+        alphas = alpha_grid(largest_strength(tasks[0].loss, choice.l2_weight), *self.grid)
+        path, stopped = _path(tasks, [hidden for _, hidden in self.splits], alphas, choice, self.settings)
+        return Candidate(choice, path, self.growth, stopped)
+
+
+def _stages(space: SearchSpace, search: Search) -> Iterator[Iterable[Choice]]:
     """What to try one after the other until something does not help; then the next stage, around the best."""
-    center, *centers = options.centers
-    rank, *ranks = options.ranks
-    yield [(center, weight, rank) for weight in options.l2_weights]
+    center, *centers = space.centers
+    rank, *ranks = space.ranks
+    first = Choice(center, space.scale, space.l2_weights[0], rank)
+    yield [replace(first, l2_weight=weight) for weight in space.l2_weights]
     # With nothing taken off, the first direction is the level of all entries, which should not be shrunken.
-    yield [(other, options.l2_weights[0] if other is None else search.best.l2_weight, rank) for other in centers]
+    weight = search.best.choice.l2_weight
+    yield [
+        replace(first, center=other, l2_weight=first.l2_weight if other is None else weight) for other in centers
+    ]
     best = search.best
-    yield [(best.center, best.l2_weight, other) for other in ranks if other < rank]
+    yield [replace(best.choice, max_rank=other) for other in ranks if other < rank]
     if search.best is best:
-        yield [(best.center, best.l2_weight, other) for other in ranks if other > rank]
+        yield [replace(best.choice, max_rank=other) for other in ranks if other > rank]
+
+
+def biases_error(splits: list[tuple[Observed, Observed]]) -> float:
+    """The root mean square error on hidden entries of the mean with biases of rows and columns."""
+    squares = []
+    for train, hidden in splits:
+        error = fit_offsets(train, "biases").entries(hidden.rows, hidden.columns) - hidden.values
+        squares.append((norm(error) ** 2, hidden.n_observed))
+    return math.sqrt(sum(square for square, _ in squares) / max(sum(count for _, count in squares), 1))
 
 
 def _splits(observed: Observed, held_out: float, random_state: Any) -> list[tuple[Observed, Observed]]:
@@ -185,12 +166,12 @@ def _splits(observed: Observed, held_out: float, random_state: Any) -> list[tupl
 
 
 def _path(
-    splits: list[tuple[Observed, Observed]], alphas: Any, settings: dict[str, Any]
+    tasks: list[Task], hidden: list[Observed], alphas: Any, choice: Choice, settings: dict[str, Any]
 ) -> tuple[CompletionPath, bool]:
     """The path of the first split with the errors of all, as far as all reach; and whether Ctrl-C ended it."""
     paths = []
-    for train, hidden in splits:
-        paths.append(completion_path(train, alphas=alphas, held_out=hidden, patience=FRUITLESS_ALPHAS, **settings))
+    for task, entries in zip(tasks, hidden, strict=True):
+        paths.append(follow_path(task, entries, alphas, choice, patience=FRUITLESS_ALPHAS, **settings))
         if paths[-1].results[-1].status is Status.STOPPED:
             break
     reach = min(len(path.alphas) for path in paths)

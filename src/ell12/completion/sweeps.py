@@ -114,7 +114,7 @@ def fit_rows(completion: Any, observed: Observed, slopes: Array) -> Array:
     x, offsets = completion.x, completion.offsets.for_rows(observed)
     root = np.sqrt(x.s)
     H = x.V * root
-    values = (observed.values - offsets.entries(observed.rows, observed.columns)).astype(x.dtype, copy=False)
+    values = offsets.taken_off(observed).values.astype(x.dtype, copy=False)
     # A slope of zero, that of a matrix of rank one, leaves a row without known entries undetermined: it is zero.
     floor = np.finfo(x.dtype).eps * (float(x.s[0]) if x.rank else 1.0)
     ridge = np.maximum(slopes, floor)
