@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from ell12 import L12Imputer, Observed, Status
+from ell12 import L12Imputer, Observed, Status, complete_matrix
 from ell12.completion import search as module
 from ell12.completion.choice import Choice, SearchSpace
 from ell12.completion.offsets import fit_offsets
@@ -138,3 +138,25 @@ def test_signal_is_found():
     model = L12Imputer(random_state=0).fit(train.sparse())
     biases = np.clip(fit_offsets(train, "biases").entries(hidden.rows, hidden.columns), 1, 5)
     assert error(model.predict(hidden.rows, hidden.columns), hidden) < 0.85 * error(biases, hidden)
+
+
+# How far it is
+
+
+def test_the_share_done_rises_steadily_to_the_whole():
+    seen = []
+    complete_matrix(ratings(), report=lambda words, share: seen.append((words, share)))
+    shares = np.array([share for _, share in seen])
+    assert shares[-1] == 1
+    steps = np.diff(shares, prepend=0.0)
+    assert steps.min() >= 0
+    assert steps.max() < 0.2
+    assert {words.split(":")[0] for words, _ in seen} == {"choosing by hidden entries", "fitting"}
+
+
+def test_a_fit_without_a_search_tells_how_far_it_is():
+    shares = []
+    complete_matrix(ratings(), 30.0, tol=1e-6, report=lambda _, share: shares.append(share))
+    assert shares[0] < 0.5
+    assert shares[-1] == 1
+    assert np.diff(shares).min() >= 0

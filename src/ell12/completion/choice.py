@@ -72,6 +72,11 @@ class SearchSpace:
         """How many paths a search follows at most."""
         return len(self.centers) + len(self.l2_weights) + len(self.ranks) - 2
 
+    def paths_after(self, stage: int) -> float:
+        """About how many paths come after one of this stage: weights, centers, smaller and larger ranks."""
+        lengths = (len(self.l2_weights), len(self.centers), len(self.ranks), 0)
+        return sum(min(max(length - 1, 0), 2) for length in lengths[stage + 1 :]) + (lengths[stage] > 2) / 2
+
 
 def is_ratings(observed: Observed) -> bool:
     """Whether so little is known that the entries are taken for ratings, all in one unit."""

@@ -12,6 +12,7 @@ from ell12.completion.choice import Choice, SearchSpace, is_ratings
 from ell12.completion.low_rank import LowRank
 from ell12.completion.observed import Observed, as_observed
 from ell12.completion.path import root_mean_square_error
+from ell12.completion.progress import Progress, Report
 from ell12.completion.proximal import check_rank
 from ell12.completion.search import MAX_ITER, TOL, Search, biases_error, search_on_held_out
 from ell12.completion.solve import Completion, Task, solve_completion
@@ -21,6 +22,7 @@ from ell12.penalties import Spectral, SpectralL12
 from ell12.protocols import Solver
 
 CHECKED = 0.1  # The share of ratings that is hidden to see whether biases alone would do better.
+SEARCH_TO_FIT = 4, 1  # About how much work the search takes beside the fit: how far a call is, is told by it.
 WORSE_BY = 1.001  # An error above that of biases by less than this factor may be chance.
 
 
@@ -42,6 +44,7 @@ def complete_matrix(
     max_iter: int = 1000,
     random_state: Any = 0,
     verbose: int = 0,
+    report: Report | None = None,
     **options: Any,
 ) -> Completion:
     """Minimise ``1/2 ||S(X - O)||_F^2 + alpha (||X||_* - l2_weight ||X||_F)``, S keeping the known entries O.
@@ -88,6 +91,9 @@ def complete_matrix(
         Of what is hidden and of the first singular vectors.
     verbose : int
         Print a line for each step of the search.
+    report : function, optional
+        Called as ``report(words, share)`` with what is going on and the share, from 0 to 1, that is done by a
+        rough estimate; it never falls and ends at 1.
     **options
         Further arguments of `ell12.minimize`: ``max_seconds``, ``measure``, ``stop``; for long work
         ``checkpoint``, ``checkpoint_seconds`` and ``resume``.
@@ -119,27 +125,42 @@ def complete_matrix(
     _check(alpha, given)
     observed = as_observed(X)
     rest = {"engine": engine, "random_state": random_state, "tol": tol, "max_iter": max_iter} | options
+    progress = Progress(report)
     if penalty is not None:
         plain = {name: None if value == "auto" else value for name, value in given.items()}
         task = Task.of(observed, plain["center"], plain["scale"])
-        return solve_completion(task, penalty, max_rank=plain["max_rank"], x0=x0, **rest)
+        return _solved(task, penalty, plain["max_rank"], x0, rest, progress)
     space = SearchSpace.suited_to(observed, **given)
     if alpha == "holdout":
         searching: dict[str, Any] = {"held_out": held_out, "n_alphas": n_alphas, "eps": eps, "verbose": verbose}
         searching |= {key: rest[key] for key in ("engine", "random_state", "tol", "max_iter")}
         if "stop" in options:
             searching["stop"] = options["stop"]
-        search = search_on_held_out(observed, space, **searching)
+        part = progress.part(*SEARCH_TO_FIT)
+        search = search_on_held_out(observed, space, progress=part, **searching)
         if search is not None:
-            return _completed_as_found(observed, search, x0, rest)
+            progress.follow(part)
+            return _completed_as_found(observed, search, x0, rest, progress)
         alpha = "noise"
-    completion, choice = _completed_unsearched(observed, space, alpha, x0, rest)
+    completion, choice = _completed_unsearched(observed, space, alpha, x0, rest, progress)
     if is_ratings(observed) and "auto" in given.values():
         _warn_if_biases_do_better(observed, completion, choice, rest)
     return completion
 
 
-def _completed_as_found(observed: Observed, search: Search, x0: Any, rest: dict[str, Any]) -> Completion:
+def _solved(
+    task: Task, penalty: Spectral, max_rank: Any, x0: Any, rest: dict[str, Any], progress: Progress
+) -> Completion:
+    """The fit of all known entries."""
+    rest = rest | {"stop": progress.of_run("fitting", rest["tol"], rest.get("stop"))}
+    completion = solve_completion(task, penalty, max_rank=max_rank, x0=x0, **rest)
+    progress.finish("fitting")
+    return completion
+
+
+def _completed_as_found(
+    observed: Observed, search: Search, x0: Any, rest: dict[str, Any], progress: Progress
+) -> Completion:
     """The completion of all known entries with what hidden ones chose."""
     best = search.best
     if search.stopped:
@@ -147,21 +168,21 @@ def _completed_as_found(observed: Observed, search: Search, x0: Any, rest: dict[
     task = Task.of(observed, best.choice.center, best.choice.scale)
     penalty = SpectralL12(best.alpha, best.choice.l2_weight)
     x0 = best.x0 if x0 is None else x0
-    completion = solve_completion(task, penalty, max_rank=best.choice.max_rank, x0=x0, **rest)
+    completion = _solved(task, penalty, best.choice.max_rank, x0, rest, progress)
     if is_ratings(observed) and best.error > WORSE_BY * search.biases_error:
         _warn_of_biases(search.biases_error, best.error)
     return replace(completion, search=search)
 
 
 def _completed_unsearched(
-    observed: Observed, space: SearchSpace, alpha: float | str, x0: Any, rest: dict[str, Any]
+    observed: Observed, space: SearchSpace, alpha: float | str, x0: Any, rest: dict[str, Any], progress: Progress
 ) -> tuple[Completion, Choice]:
     choice = space.without_search()
     task = Task.of(observed, choice.center, choice.scale)
     if isinstance(alpha, str):
         alpha = noise_alpha(task.loss.observed, choice.max_rank, choice.l2_weight)
     penalty = SpectralL12(float(alpha), choice.l2_weight)
-    return solve_completion(task, penalty, max_rank=choice.max_rank, x0=x0, **rest), choice
+    return _solved(task, penalty, choice.max_rank, x0, rest, progress), choice
 
 
 def _warn_if_biases_do_better(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,6 +16,7 @@ from ell12.completion.low_rank import LowRank
 from ell12.completion.observed import Observed
 from ell12.completion.offsets import fit_offsets
 from ell12.completion.path import CompletionPath, follow_path
+from ell12.completion.progress import Progress
 from ell12.completion.solve import Task
 from ell12.completion.strength import largest_strength
 from ell12.minimization import Status
@@ -24,6 +25,7 @@ from ell12.path import alpha_grid
 FRUITLESS_ALPHAS = 3  # A path ends when this many alphas in a row have not brought a better error.
 # Fewer hidden entries than ENOUGH judge badly: others are then hidden in turn, at most MOST_SPLITS times in all.
 ENOUGH, MOST_SPLITS = 10_000, 3
+USUAL_ALPHAS = 12  # A path ends after about this many: how far the search is, is told by it.
 TOL, MAX_ITER = 5e-2, 100  # Errors on hidden entries settle long before a stationary point is reached.
 
 
@@ -85,27 +87,31 @@ def search_on_held_out(
     tol: float = 1e-3,
     max_iter: int = 1000,
     verbose: int = 0,
+    progress: Progress | None = None,
     **others: Any,
 ) -> Search | None:
     """Follow paths of alpha that are all judged on the same hidden entries; None if none can be hidden.
 
     One choice at a time: weights of the subtracted norm while they help, then offsets, then smaller ranks while
     they help, and larger ones if none does. Where few entries are hidden, others are in turn, up to three times,
-    and the errors averaged. Ctrl-C ends the search with what is done.
+    and the errors averaged. Ctrl-C ends the search with what is done. ``progress`` is told how far it is.
     """
     splits = _splits(observed, held_out, random_state)
     if splits[0][1].n_observed == 0:
         return None
     settings = {"random_state": random_state, "tol": max(tol, TOL), "max_iter": min(max_iter, MAX_ITER)}
     follow = _Judge(observed, splits, (n_alphas, eps), settings | {"verbose": verbose} | others)
-    search = Search([], biases_error(splits))
-    for choices in _stages(space, search):
+    search, progress = Search([], biases_error(splits)), progress or Progress(None)
+    for stage, choices in enumerate(_stages(space, search)):
         for choice in choices:
             if search.stopped:
                 return search
-            search.candidates.append(follow(choice))
+            part = progress.part(1, space.paths_after(stage))
+            search.candidates.append(follow(choice, part))
+            progress.follow(part)
             if search.best is not search.candidates[-1]:
                 break
+    progress.finish("choosing by hidden entries")
     return search
 
 
@@ -119,14 +125,15 @@ class _Judge:
         self.growth = math.sqrt(observed.n_observed / splits[0][0].n_observed)
         self.tasks: dict[str | None, list[Task]] = {}  # by what is taken off
 
-    def __call__(self, choice: Choice) -> Candidate:
+    def __call__(self, choice: Choice, progress: Progress) -> Candidate:
         if self.settings["verbose"]:
             print(f"on hidden entries: {choice}")
         if choice.center not in self.tasks:
             self.tasks[choice.center] = [Task.of(train, choice.center, choice.scale) for train, _ in self.splits]
         tasks = self.tasks[choice.center]
         alphas = alpha_grid(largest_strength(tasks[0].loss, choice.l2_weight), *self.grid)
-        path, stopped = _path(tasks, [hidden for _, hidden in self.splits], alphas, choice, self.settings)
+        hidden = [entries for _, entries in self.splits]
+        path, stopped = _path(tasks, hidden, alphas, choice, self.settings | {"progress": progress})
         return Candidate(choice, path, self.growth, stopped)
 
 
@@ -165,13 +172,25 @@ def _splits(observed: Observed, held_out: float, random_state: Any) -> list[tupl
     return [first, *(observed.split(held_out, random) for _ in range(repeats - 1))]
 
 
+def _steps(progress: Progress, choice: Choice) -> Callable[[float], None]:
+    """What follows the alphas of a path, which ends early as a rule."""
+    to_come = iter(range(USUAL_ALPHAS - 1, 0, -1))
+    words = f"choosing by hidden entries: l2_weight {choice.l2_weight:g}, rank {choice.max_rank or 'free'}"
+    return lambda alpha: progress.advance(f"{words}, alpha {alpha:.3g}", 1, next(to_come, 1))
+
+
 def _path(
     tasks: list[Task], hidden: list[Observed], alphas: Any, choice: Choice, settings: dict[str, Any]
 ) -> tuple[CompletionPath, bool]:
     """The path of the first split with the errors of all, as far as all reach; and whether Ctrl-C ended it."""
-    paths = []
+    paths: list[CompletionPath] = []
+    settings = dict(settings)
+    progress = settings.pop("progress", Progress(None))
     for task, entries in zip(tasks, hidden, strict=True):
+        part = progress.part(1, len(tasks) - len(paths) - 1)
+        settings["done"] = _steps(part, choice)
         paths.append(follow_path(task, entries, alphas, choice, patience=FRUITLESS_ALPHAS, **settings))
+        progress.follow(part)
         if paths[-1].results[-1].status is Status.STOPPED:
             break
     reach = min(len(path.alphas) for path in paths)
