@@ -138,7 +138,7 @@ def follow_path(
     x0: Any = None,
     patience: int | None = None,
     verbose: int = 0,
-    done: Callable[[float], None] = lambda alpha: None,
+    done: Callable[[float], None] = lambda _: None,
     **options: Any,
 ) -> CompletionPath:
     """Completions of one task at falling alphas; options are those of `solve_completion`.
