@@ -4,15 +4,8 @@ import numpy as np
 import pytest
 
 from ell12 import CompletionLoss, LowRank, Observed
-from ell12.completion.forms import (
-    DENSE_FROM,
-    DenseForm,
-    FactoredForm,
-    SparsePlusLowRank,
-    combined,
-    combined_norm,
-    suits_dense,
-)
+from ell12.completion.forms import DenseForm, FactoredForm, SparsePlusLowRank, combined, combined_norm
+from ell12.completion.observed import DENSE_FROM
 
 FORMS = [DenseForm, FactoredForm]
 
@@ -88,5 +81,5 @@ def test_norms_of_combinations_are_those_of_dense_matrices():
 
 
 def test_the_dense_form_suits_matrices_of_which_much_is_known():
-    assert suits_dense(problem(known=2 * DENSE_FROM)[2])
-    assert not suits_dense(problem(known=DENSE_FROM / 2)[2])
+    assert problem(known=2 * DENSE_FROM)[2].observed.suits_dense
+    assert not problem(known=DENSE_FROM / 2)[2].observed.suits_dense

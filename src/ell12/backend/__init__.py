@@ -10,6 +10,7 @@ from ell12.backend.arrays import (
     constant,
     count_true,
     device,
+    in_memory,
     indices_like,
     inner,
     is_array,
@@ -39,6 +40,7 @@ from ell12.backend.arrays import (
     without_span,
 )
 from ell12.backend.rounding import precision, rise_above_tangent, rounding
+from ell12.backend.stored import is_sparse, stored_entries
 
 __all__ = [
     "all_finite",
@@ -50,6 +52,7 @@ __all__ = [
     "constant",
     "count_true",
     "device",
+    "in_memory",
     "indices_like",
     "inner",
     "is_array",
@@ -59,6 +62,7 @@ __all__ = [
     "is_mapped",
     "is_number",
     "is_numpy",
+    "is_sparse",
     "join",
     "like",
     "max_abs",
@@ -77,6 +81,7 @@ __all__ = [
     "scatter",
     "square_fits",
     "squares_of_columns",
+    "stored_entries",
     "take",
     "total",
     "without_span",

@@ -69,6 +69,11 @@ def on_accelerator(x: Any) -> bool:
     return is_array(x) and "cpu" not in str(device(x)).lower()
 
 
+def in_memory(x: Array) -> bool:
+    """Whether compiled loops read x where it is: a NumPy array, or a tensor on the processors."""
+    return is_numpy(x) or (is_torch(x) and x.device.type == "cpu")
+
+
 def is_torch(x: Array) -> bool:
     """Whether x is a PyTorch tensor."""
     return is_torch_array(x)

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ell12.backend import as_numpy, count_true, is_numpy, join, namespace, take
 from ell12.checks import generator
 from ell12.completion.leading import SPARE, WarmBlock
 from ell12.completion.loss import SweepLoss
@@ -75,7 +76,8 @@ class AlternatingLeastSquares:
             optimality = tangent.violation()
             changed = None
             if not kept.all():
-                changed = LowRank(x.U[:, kept], x.s[kept], x.V[:, kept])
+                places = np.flatnonzero(kept)
+                changed = LowRank(take(x.U, places, 1), take(x.s, places, 0), take(x.V, places, 1))
             elif x.rank < max_rank and optimality <= LOOK_BEYOND * penalty.alpha:
                 changed = _with_missing(x, gradient, penalty, beyond, max_rank)
             if changed is not None:
@@ -99,14 +101,14 @@ class _SharedSpaces:
         slopes = self.penalty.slopes_of(self.x.s)
         return max(thin_norm(self.left + self.x.U * slopes), thin_norm(self.right + self.x.V * slopes))
 
-    def worth_keeping(self) -> Array:
+    def worth_keeping(self) -> np.ndarray:
         """Which singular triplets are worth their price.
 
         Without those of a set D the loss rises by ``sum_D s_i (s_i / 2 - u_i'G v_i)`` at most, and the penalty
         falls by ``alpha (sum_D s_i - l2_weight (||X|| - ||X without D||))``. The largest stays where it is free.
         """
-        s, penalty = self.x.s, self.penalty
-        rise = s * (s / 2 - np.einsum("ij,ij->j", self.x.U, self.left))
+        s, penalty = as_numpy(self.x.s), self.penalty
+        rise = s * (s / 2 - as_numpy(_column_products(self.x.U, self.left)))
         dropped = rise < penalty.alpha * s
         if penalty.l2_weight >= 1:
             dropped[:1] = False
@@ -119,6 +121,11 @@ class _SharedSpaces:
         return ~dropped
 
 
+def _column_products(A: Array, B: Array) -> Array:
+    """The inner product of each column of A with that of B."""
+    return np.einsum("ij,ij->j", A, B) if is_numpy(A) else namespace(A).sum(A * B, axis=0)
+
+
 def first_guess(observed: Observed, rank: int, rng: Any) -> LowRank:
     """The leading singular triplets of the known entries, lengthened as if the unknown ones were like them."""
     block = WarmBlock(LowRank.zeros(observed.shape, like=observed.values), rng=rng)
@@ -126,8 +133,8 @@ def first_guess(observed: Observed, rank: int, rng: Any) -> LowRank:
     matrix = observed.sparse()
     for _ in range(START_PASSES):
         U, s, V = block(matrix)
-    kept = s[:rank] > 0
-    return LowRank(U[:, :rank][:, kept], s[:rank][kept] / observed.fraction, V[:, :rank][:, kept])
+    rank = count_true(s[:rank] > 0)
+    return LowRank(U[:, :rank], s[:rank] / observed.fraction, V[:, :rank])
 
 
 def _with_missing(
@@ -137,14 +144,13 @@ def _with_missing(
     U, s, V = block(_Beyond(gradient, x))
     block.keep(0)
     # From zero on, where the subtracted norm is not smooth, a proximal step.
-    sizes = (
-        np.where(s > penalty.alpha * (1 + 1e-5), s - penalty.alpha, 0) if x.rank else penalty.prox_values(s, 1.0)
-    )
-    count = min(int(np.sum(sizes > 0)), max_rank - x.rank)
+    grown = namespace(s).where(s > penalty.alpha * (1 + 1e-5), s - penalty.alpha, 0)
+    sizes = grown if x.rank else penalty.prox_values(s, 1.0)
+    count = min(count_true(sizes > 0), max_rank - x.rank)
     if count == 0:
         return None
-    W = np.hstack([x.weighted, U[:, :count] * sizes[:count]])
-    return LowRank.from_factors(W, np.hstack([x.V, V[:, :count]]))
+    W = join([x.weighted, U[:, :count] * sizes[:count]], axis=1)
+    return LowRank.from_factors(W, join([x.V, V[:, :count]], axis=1))
 
 
 class _Beyond:

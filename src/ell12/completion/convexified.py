@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ell12.checks import check_counts, check_word, generator, set_numbers
-from ell12.completion.forms import DenseForm, Estimate, FactoredForm, combined_norm, suits_dense
+from ell12.completion.forms import DenseForm, Estimate, FactoredForm, combined_norm
 from ell12.completion.leading import FullTriplets, WarmBlock
 from ell12.completion.loss import EntryLoss
 from ell12.completion.proximal import MatrixStep, MatrixSteps, turns_back
@@ -34,7 +34,7 @@ class _ConvexSteps:
     def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate | None]:
         """Yield one iterate for each convex problem solved, and None after each step within one."""
         full = self.triplets == "full"
-        form = DenseForm(loss) if full or suits_dense(loss) else FactoredForm(loss)
+        form = DenseForm(loss) if full or loss.observed.suits_dense else FactoredForm(loss)
         take_step = MatrixSteps(loss, form, FullTriplets() if full else WarmBlock(start.x, rng=self.random_state))
         for step in self._steps(take_step, form.estimate(start.x), penalty):
             if step is None:

@@ -10,13 +10,11 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from ell12.backend import is_numpy, namespace, norm
+from ell12.backend import namespace, norm
 from ell12.completion.loss import EntryLoss
 from ell12.completion.low_rank import LowRank
+from ell12.completion.segments import has_segments
 from ell12.protocols import Array, Point
-
-DENSE_FROM = 0.25  # The dense form is the faster one where at least this share of the entries is known.
-DENSE_LIMIT = 2**26  # A dense matrix of more entries than this is not made unasked.
 
 
 class Mixture:
@@ -97,11 +95,13 @@ class DenseForm:
 
 
 class FactoredForm:
-    """Every matrix is a sum of low-rank ones and a sparse one; NumPy arrays alone."""
+    """Every matrix is a sum of low-rank ones and a sparse one."""
 
     def __init__(self, loss: EntryLoss) -> None:
-        if not is_numpy(loss.observed.values):
-            raise TypeError("X must be a NumPy array for steps on factors; use BlockAPG for others")
+        if not has_segments(loss.observed.values):
+            raise TypeError(
+                "X must be a NumPy, PyTorch or CuPy array for steps on factors; use BlockAPG for others"
+            )
         self.loss = loss
 
     def estimate(self, x: LowRank) -> Estimate:
@@ -152,12 +152,6 @@ def combined_norm(terms: list[tuple[float, LowRank]]) -> float:
             product = namespace(x.s).sum((x.U.T @ y.weighted) * ((x.V * x.s).T @ y.V))
             square += (1 if j == i else 2) * c * d * float(product)
     return math.sqrt(max(square, 0.0))
-
-
-def suits_dense(loss: EntryLoss) -> bool:
-    """Whether the dense form is the faster one, and small enough to be made unasked."""
-    observed = loss.observed
-    return observed.fraction >= DENSE_FROM and math.prod(observed.shape) <= DENSE_LIMIT
 
 
 def combined(terms: list[tuple[float, Array]]) -> Array:

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, check_random_state, validate_data
 
-from ell12.backend import as_numpy, beside, is_array, is_number, refuse_gradient
+from ell12.backend import as_numpy, beside, is_array, is_number, is_sparse, refuse_gradient, stored_entries
 from ell12.checks import naming
 from ell12.completion.complete import complete_matrix
 from ell12.completion.observed import Observed, as_observed, read_entries
@@ -93,7 +93,8 @@ class L12Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     is no larger than 2^28 entries; `predict` gives single entries of any.
 
     Arrays of PyTorch, CuPy and JAX, where scikit-learn's ``array_api_dispatch`` is on, are completed on the
-    processors and sent back to where they were; `ell12.complete_matrix` works where they are.
+    processors and sent back to where they were, dense; `ell12.complete_matrix` works where they are. Sparse
+    tensors of PyTorch and sparse matrices of CuPy are taken without it too, and come back as NumPy arrays then.
 
     Examples
     --------
@@ -187,7 +188,7 @@ class L12Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             predicted, those that are known as well.
         """
         check_is_fitted(self)
-        if columns is None and scipy.sparse.issparse(rows):
+        if columns is None and is_sparse(rows):
             raise TypeError("of a sparse matrix not all entries are predicted; say which: predict(rows, columns)")
         if columns is None:
             return _sent_back(self._completed(rows)[1], rows)
@@ -225,6 +226,9 @@ class L12Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         refuse_gradient(X, "X")
         if isinstance(X, np.ma.MaskedArray):
             X = np.ma.filled(X.astype(np.result_type(X.dtype, np.float32)), np.nan)
+        elif is_sparse(X) and not scipy.sparse.issparse(X):
+            rows, columns, values = map(as_numpy, stored_entries(X, "X"))
+            X = scipy.sparse.coo_array((values, (rows, columns)), shape=tuple(X.shape))
         elif _is_dispatched(X):
             X = as_numpy(X)
         kinds = {"accept_sparse": ("csr", "csc", "coo"), "dtype": (np.float64, np.float32)}
@@ -276,12 +280,13 @@ class L12Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
 def _is_dispatched(X: Any) -> bool:
     """Whether X is an array of another library than NumPy, and scikit-learn is told to let such pass."""
-    return bool(get_config()["array_api_dispatch"]) and is_array(X) and not isinstance(X, np.ndarray)
+    other = (is_array(X) and not isinstance(X, np.ndarray)) or (is_sparse(X) and not scipy.sparse.issparse(X))
+    return other and bool(get_config()["array_api_dispatch"])
 
 
 def _sent_back(filled: Array, X: Any) -> Array:
     """The completed rows as the kind of array that they came as."""
-    return beside(filled, X, "X") if _is_dispatched(X) else filled
+    return beside(filled, stored_entries(X, "X")[2] if is_sparse(X) else X, "X") if _is_dispatched(X) else filled
 
 
 def _check_number_or_word(name: str, value: Any, words: tuple[str, ...]) -> None:

@@ -8,7 +8,8 @@ from typing import Any, Protocol
 from ell12.backend import inner, is_numpy
 from ell12.completion.low_rank import LowRank
 from ell12.completion.observed import Observed, as_observed
-from ell12.completion.sweeps import RowSweep
+from ell12.completion.segments import has_segments
+from ell12.completion.sweeps import DeviceSweep, RowSweep
 from ell12.protocols import Array, Loss, Point
 
 
@@ -132,6 +133,8 @@ class CompletionLoss(KnownEntriesLoss):
 
     def make_sweep(self, penalty: Any, n_threads: int) -> RowSweep:
         """One pass over the rows and one over the columns."""
-        if not is_numpy(self.observed.values):
-            raise TypeError("X must be a NumPy array for alternating least squares; use BlockAPG for others")
-        return RowSweep(self.observed, penalty, n_threads)
+        values = self.observed.values
+        if not has_segments(values):
+            what = "X must be a NumPy, PyTorch or CuPy array for alternating least squares"
+            raise TypeError(f"{what}; use BlockAPG for others")
+        return (RowSweep if is_numpy(values) else DeviceSweep)(self.observed, penalty, n_threads)

@@ -12,8 +12,10 @@ import numpy as np
 from ell12.backend import (
     all_finite,
     as_numpy,
+    beside,
     count_true,
     device,
+    in_memory,
     indices_like,
     is_array,
     is_numpy,
@@ -200,10 +202,10 @@ class LowRank:
 
 def sums_of_products(W: Array, H: Array, rows: Array, columns: Array) -> Array:
     """``sum_k W[rows, k] H[columns, k]``: the entries of W H' at pairs, without more than a chunk in memory."""
-    if is_numpy(W) and rows.size * W.shape[1] >= COMPILED_SUMS_FROM:
+    if in_memory(W) and rows.shape[0] * W.shape[1] >= COMPILED_SUMS_FROM:
         compiled = compiled_loops()
         if compiled is not None:
-            return compiled.sums_of_products(W, H, rows, columns)
+            return beside(compiled.sums_of_products(*map(as_numpy, (W, H, rows, columns))), W, "W")
     return gathered_sums_of_products(W, H, rows, columns)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -11,18 +12,28 @@ import scipy.sparse
 
 from ell12.backend import (
     all_finite,
+    all_true,
     as_floating,
+    as_numpy,
     beside,
+    device,
+    indices_like,
     is_array,
     is_complex,
     is_half,
     is_numpy,
+    is_sparse,
     namespace,
     refuse_gradient,
     scatter,
+    stored_entries,
 )
 from ell12.checks import check_entries, check_share, convert, generator, naming
+from ell12.completion.segments import SegmentedMatrix, Segments, has_segments
 from ell12.protocols import Array
+
+DENSE_FROM = 0.25  # The dense form is the faster one where at least this share of the entries is known.
+DENSE_LIMIT = 2**26  # A dense matrix of more entries than this is not made unasked.
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,8 +51,8 @@ class Observed:
 
     Notes
     -----
-    NumPy arrays; `from_mask` also makes one of PyTorch, CuPy or JAX arrays, where they are. `as_observed` reads
-    the usual containers.
+    NumPy arrays, or PyTorch, CuPy or JAX arrays where they are. `from_mask` makes one of a dense array and
+    `as_observed` of the usual containers, sparse tensors among them.
 
     Examples
     --------
@@ -61,7 +72,8 @@ class Observed:
             return
         values = as_real(self.values, "values")
         shape = _as_shape(self.shape)
-        rows, columns, values = _sorted(_index(self.rows, "rows"), _index(self.columns, "columns"), values, shape)
+        rows, columns = (_index(getattr(self, name), values, name) for name in ("rows", "columns"))
+        rows, columns, values = _sorted(rows, columns, values, shape)
         if not all_finite(values):
             raise ValueError("values must be finite; leave out what is not known")
         for name, value in (("rows", rows), ("columns", columns), ("values", values), ("shape", shape)):
@@ -91,8 +103,7 @@ class Observed:
         rows, columns = xp.nonzero(mask)
         flat = rows * values.shape[1] + columns
         known = xp.take(xp.reshape(values, (-1,)), flat, axis=0)
-        if is_numpy(rows):
-            rows, columns = (_shortened(i, values.shape) for i in (rows, columns))
+        rows, columns = (_shortened(i, values.shape) for i in (rows, columns))
         return cls(rows, columns, known, tuple(values.shape), _is_trusted=True)
 
     @property
@@ -105,22 +116,31 @@ class Observed:
         """The share of the entries that is known."""
         return self.n_observed / max(self.shape[0] * self.shape[1], 1)
 
+    @property
+    def suits_dense(self) -> bool:
+        """Whether dense matrices are faster, and small enough to be made unasked."""
+        return self.fraction >= DENSE_FROM and (not is_numpy(self.values) or math.prod(self.shape) <= DENSE_LIMIT)
+
     @cached_property
     def flat(self) -> Array:
         """The places of the entries in the matrix written row by row."""
-        if is_numpy(self.rows):
-            return self.rows.astype(np.int64) * self.shape[1] + self.columns
-        return self.rows * self.shape[1] + self.columns
+        return _widened(self.rows) * self.shape[1] + self.columns
 
     @cached_property
-    def row_starts(self) -> np.ndarray:
+    def row_starts(self) -> Array:
         """Where each row begins among the entries, and the end: the ``indptr`` of CSR."""
+        if not is_numpy(self.rows):
+            return _starts(self.rows, self.shape[0])
         counts = np.bincount(self.rows, minlength=self.shape[0])
         return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
 
     @cached_property
-    def by_column(self) -> tuple[np.ndarray, np.ndarray]:
+    def by_column(self) -> tuple[Array, Array]:
         """The order that sorts the entries by column, then row; and where each column begins in it."""
+        if not is_numpy(self.rows):
+            xp = namespace(self.columns)
+            order = xp.argsort(self.columns, stable=True)
+            return order, _starts(xp.take(self.columns, order, axis=0), self.shape[1])
         places = np.arange(self.n_observed)
         by_row = scipy.sparse.csr_array((places, self.columns, self._sparse_starts), shape=self.shape)
         by_column = by_row.tocsc()  # a counting sort
@@ -136,15 +156,25 @@ class Observed:
         m, n = self.shape
         return namespace(values).reshape(scatter(values, self.flat, m * n), (m, n))
 
+    @cached_property
+    def segments(self) -> tuple[Segments, Segments]:
+        """The rows and the columns as sweeps and products on a device read them."""
+        order, starts = self.by_column
+        rows = namespace(self.rows).take(self.rows, order, axis=0)
+        return Segments(self.row_starts, self.columns), Segments(starts, rows)
+
     def sparse(self, values: Array | None = None) -> Any:
-        """The same as a CSR array; the pattern is made once."""
+        """The same as a CSR array, on a device as something that multiplies; the pattern is made once."""
         values = self.values if values is None else values
+        if not is_numpy(values):
+            return SegmentedMatrix(self.segments, self.by_column[0], values)
         starts = self._sparse_starts
         return scipy.sparse.csr_array((values, self.columns, starts), shape=self.shape, copy=False)
 
     def matrix(self, values: Array | None = None) -> Any:
-        """`sparse` for NumPy arrays, `dense` for those of other libraries."""
-        return self.sparse(values) if is_numpy(self.values) else self.dense(values)
+        """`sparse` for NumPy arrays and where little is known, else `dense`."""
+        sparse = is_numpy(self.values) or (has_segments(self.values) and not self.suits_dense)
+        return self.sparse(values) if sparse else self.dense(values)
 
     def with_values(self, values: Array) -> Observed:
         """The same places with other values."""
@@ -155,6 +185,7 @@ class Observed:
 
     def select(self, kept: np.ndarray) -> Observed:
         """The entries where ``kept`` is true."""
+        kept = kept if is_numpy(self.rows) else indices_like(kept, self.rows)
         return replace(self, rows=self.rows[kept], columns=self.columns[kept], values=self.values[kept])
 
     def split(self, fraction: float, rng: Any = None) -> tuple[Observed, Observed]:
@@ -179,9 +210,10 @@ def as_observed(X: Any, name: str = "X") -> Observed:
 
     Parameters
     ----------
-    X : array, masked array, DataFrame, sparse matrix or Observed
-        NaN (pandas' NA, or a masked entry) is what is not known. In a sparse matrix every stored entry is known,
-        explicit zeros too, and the others are not.
+    X : array, masked array, DataFrame, sparse matrix or tensor, or Observed
+        NaN (pandas' NA, or a masked entry) is what is not known. In a sparse matrix of SciPy or CuPy, or a sparse
+        tensor of PyTorch, every stored entry is known, explicit zeros too, and the others are not. What is on a
+        GPU stays there.
     name : str
         What errors call it.
 
@@ -208,18 +240,19 @@ def read_entries(X: Any, name: str) -> Observed:
     """The known entries of a container, perhaps none."""
     if hasattr(X, "__dask_graph__"):
         raise TypeError(f"{name} is a Dask {type(X).__name__}: use ell12.distributed.complete_matrix")
-    return _from_sparse(X, name) if scipy.sparse.issparse(X) else _from_dense(X, name)
+    return _from_sparse(X, name) if is_sparse(X) else _from_dense(X, name)
 
 
 def _from_sparse(X: Any, name: str) -> Observed:
-    if len(X.shape) != 2:
-        raise ValueError(f"{name} must be a matrix, got shape {X.shape}")
-    X = X.tocoo()  # explicit zeros and duplicates stay
-    values = as_real(X.data, name)
+    refuse_gradient(X, name)
+    shape = tuple(map(int, X.shape))
+    if len(shape) != 2:
+        raise ValueError(f"{name} must be a matrix, got shape {shape}")
+    rows, columns, values = stored_entries(X, name)
+    values = as_real(values, name)
     if not all_finite(values):
         raise ValueError(f"{name} stores NaN or infinity; a stored entry is a known one, so remove it instead")
-    rows, columns, values = _sorted(X.row, X.col, values, X.shape)
-    return Observed(rows, columns, values, (int(X.shape[0]), int(X.shape[1])), _is_trusted=True)
+    return Observed(*_sorted(rows, columns, values, shape), shape, _is_trusted=True)
 
 
 def _from_dense(X: Any, name: str) -> Observed:
@@ -262,40 +295,60 @@ def _as_shape(shape: Any) -> tuple[int, int]:
     return int(shape[0]), int(shape[1])
 
 
-def _index(indices: Any, name: str) -> np.ndarray:
+def _index(indices: Any, values: Array, name: str) -> Array:
+    """Indices as a vector of integers of the kind of the values."""
     if isinstance(indices, np.ma.MaskedArray):
         raise TypeError(f"{name} must not be a masked array: drop what is masked first")
-    indices = np.asarray(indices)
-    if indices.ndim != 1 or (indices.size and indices.dtype.kind not in "iu"):
-        raise TypeError(f"{name} must be a vector of integers, got {indices.dtype} of shape {indices.shape}")
+    if is_numpy(values) or not is_array(indices) or is_numpy(indices):
+        indices = as_numpy(indices)
+        indices = indices if is_numpy(values) else indices_like(indices, values)
+    xp = namespace(indices)
+    if len(indices.shape) != 1 or (indices.shape[0] and not xp.isdtype(indices.dtype, "integral")):
+        shape = tuple(indices.shape)
+        raise TypeError(f"{name} must be a vector of integers, got {indices.dtype} of shape {shape}")
     return indices
 
 
-def _sorted(
-    rows: np.ndarray, columns: np.ndarray, values: Array, shape: tuple[int, int]
-) -> tuple[np.ndarray, np.ndarray, Array]:
+def _sorted(rows: Array, columns: Array, values: Array, shape: tuple[int, int]) -> tuple[Array, Array, Array]:
     """The entries by row, then column, with short indices; an error where a place is wrong or taken twice."""
-    if not rows.shape == columns.shape == tuple(values.shape):
-        shapes = f"{rows.shape}, {columns.shape} and {tuple(values.shape)}"
+    if not tuple(rows.shape) == tuple(columns.shape) == tuple(values.shape):
+        shapes = f"{tuple(rows.shape)}, {tuple(columns.shape)} and {tuple(values.shape)}"
         raise ValueError(f"rows, columns and values must be as long as each other; got {shapes}")
+    xp = namespace(rows)
     for name, indices, size in (("rows", rows, shape[0]), ("columns", columns, shape[1])):
-        if indices.size and not (indices.min() >= 0 and indices.max() < size):
-            raise ValueError(f"{name} must lie in 0 .. {size - 1}, got {indices.min()} .. {indices.max()}")
+        low, high = (int(xp.min(indices)), int(xp.max(indices))) if indices.shape[0] else (0, -1)
+        if low < 0 or high >= size:
+            raise ValueError(f"{name} must lie in 0 .. {size - 1}, got {low} .. {high}")
     rows, columns = _shortened(rows, shape), _shortened(columns, shape)
-    flat = rows.astype(np.int64) * shape[1] + columns
-    steps = np.diff(flat)
-    if not (steps > 0).all():
-        order = np.argsort(flat, kind="stable")
-        flat, rows, columns, values = flat[order], rows[order], columns[order], values[order]
-        twice = np.flatnonzero(np.diff(flat) == 0)
-        if twice.size:
-            i, j = rows[twice[0]], columns[twice[0]]
+    flat = _widened(rows) * shape[1] + columns
+    if not all_true(flat[1:] > flat[:-1]):
+        order = xp.argsort(flat, stable=True)
+        flat, rows, columns, values = (xp.take(part, order, axis=0) for part in (flat, rows, columns, values))
+        twice = xp.nonzero(flat[1:] == flat[:-1])[0]
+        if twice.shape[0]:
+            i, j = int(rows[twice[0]]), int(columns[twice[0]])
             raise ValueError(
-                f"the entry at row {i}, column {j} is given more than once; there are {twice.size} repetitions"
+                f"the entry at row {i}, column {j} is given more than once; there are {twice.shape[0]} repetitions"
             )
     return rows, columns, values
 
 
-def _shortened(indices: np.ndarray, shape: Any) -> np.ndarray:
-    """Indices as int32 where they fit, which halves what a sweep over them reads."""
-    return indices.astype(np.int32 if max(shape) < 2**31 else np.int64, copy=False)
+def _starts(sorted_indices: Array, size: int) -> Array:
+    """Where each of the numbers below ``size`` begins among sorted ones, and the end."""
+    xp = namespace(sorted_indices)
+    numbers = xp.arange(size + 1, dtype=sorted_indices.dtype, device=device(sorted_indices))
+    return xp.searchsorted(sorted_indices, numbers)
+
+
+def _shortened(indices: Array, shape: Any) -> Array:
+    """Indices as int32 where they fit, which halves what a sweep over them reads; others as they are."""
+    if not has_segments(indices):
+        return indices
+    xp = namespace(indices)
+    return xp.astype(indices, xp.int32 if max(shape) < 2**31 else xp.int64, copy=False)
+
+
+def _widened(indices: Array) -> Array:
+    """Indices as int64, in which places within a matrix fit; JAX has integers of one kind."""
+    xp = namespace(indices)
+    return xp.astype(indices, xp.int64, copy=False) if has_segments(indices) else indices

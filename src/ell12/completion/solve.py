@@ -6,15 +6,15 @@ import math
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from ell12.backend import is_numpy, namespace
+from ell12.backend import namespace
 from ell12.completion.alternating import AlternatingLeastSquares
 from ell12.completion.convexified import MatrixDCA, MatrixSequentialConvex
-from ell12.completion.forms import suits_dense
 from ell12.completion.loss import CompletionLoss
 from ell12.completion.low_rank import LowRank, as_indices
 from ell12.completion.observed import Observed
 from ell12.completion.offsets import Offsets, fit_offsets, rows_and_columns_seen
 from ell12.completion.proximal import BlockAPG, FactoredAPG, FullSVD
+from ell12.completion.segments import has_segments
 from ell12.minimization import Result, minimize
 from ell12.penalties import Spectral, SpectralL12
 from ell12.protocols import Array, Solver, offers
@@ -158,7 +158,7 @@ def choose_engine(
 
 
 def _suitable(loss: CompletionLoss, penalty: Spectral, max_rank: int | None) -> str:
-    if not is_numpy(loss.observed.values) or suits_dense(loss):
+    if not has_segments(loss.observed.values) or loss.observed.suits_dense:
         return "block"
     small = max_rank is not None and max_rank <= LARGEST_ALTERNATING_RANK
     return "als" if small and isinstance(penalty, SpectralL12) and penalty.alpha > 0 else "factored"

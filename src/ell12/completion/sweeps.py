@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ell12.backend import as_numpy, beside, in_memory, inner, namespace
 from ell12.completion.low_rank import LowRank, compiled_loops
 from ell12.completion.observed import Observed
 from ell12.penalties import SpectralL12
@@ -30,7 +31,7 @@ class RowSweep:
 
     def __call__(self, x: LowRank) -> LowRank:
         """The matrix after the sweep, its factors balanced."""
-        root = np.sqrt(x.s)
+        root = namespace(x.s).sqrt(x.s)
         W, H = x.U * root, x.V * root
         W = self._solve(self.rows, W, H)
         H = self._solve(self.columns, H, W)
@@ -42,6 +43,23 @@ class RowSweep:
         return solve_rows(*entries, H, np.full(H.shape[1], ridge), prior, self.n_threads)
 
 
+class DeviceSweep(RowSweep):
+    """The same on tensors: in the memory of this machine by the same loops, on a device all rows at once."""
+
+    def __init__(self, observed: Observed, penalty: SpectralL12, n_threads: int) -> None:
+        order, (rows, columns) = observed.by_column[0], observed.segments
+        self.rows: Any = rows, observed.values
+        self.columns: Any = columns, namespace(observed.values).take(observed.values, order, axis=0)
+        self.penalty, self.n_threads = penalty, n_threads
+
+    def _solve(self, entries: Any, W: Array, H: Array) -> Array:
+        segments, values = entries
+        if not in_memory(H):
+            return segments.solve(values, H, *row_terms(W, H, self.penalty))
+        parts = as_numpy(segments.starts), as_numpy(segments.columns), as_numpy(values)
+        return beside(super()._solve(parts, as_numpy(W), as_numpy(H)), H, "H")
+
+
 def row_terms(W: Array, H: Array, penalty: SpectralL12) -> tuple[float, Array]:
     """What the penalty adds to the rows' equations, given H: a ridge on the left, and a prior on the right.
 
@@ -49,10 +67,10 @@ def row_terms(W: Array, H: Array, penalty: SpectralL12) -> tuple[float, Array]:
     the old W. Where rounding of ``H'H`` could hide alpha, both are raised by what holds W near its old value. That
     keeps the equations solvable, and W stands still at the same places as without it.
     """
-    gram = H.T @ H
-    length = math.sqrt(max(float(np.sum((W.T @ W) * gram)), 0.0))
+    xp, gram = namespace(H), H.T @ H
+    length = math.sqrt(max(inner(W.T @ W, gram), 0.0))
     relief = penalty.alpha * penalty.l2_weight / length if length > 0 else 0.0
-    hidden = ROUNDINGS * float(np.finfo(H.dtype).eps) * float(np.trace(gram))
+    hidden = ROUNDINGS * float(xp.finfo(H.dtype).eps) * float(xp.linalg.trace(gram))
     extra = max(hidden - penalty.alpha, 0.0)
     prior = W @ (relief * gram)
     return penalty.alpha + extra, prior if extra == 0 else prior + extra * W

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.linalg import eigh_tridiagonal
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from ell12.backend import inner, norm, without_span
+from ell12.backend import as_numpy, inner, like, max_abs, norm, without_span
 from ell12.protocols import Array
 
 DOUBT = 1e-4  # The bound fails, over random starts, with at most this chance.
@@ -90,17 +90,22 @@ def norm_from_gram(gram: Callable[[Array], Array], start: Array, enough: float =
     ARPACK, which restarts: the method above keeps every vector, too many where hundreds of products are needed.
     """
     size = start.shape[0]
+
+    def on_host(v: np.ndarray) -> np.ndarray:
+        return as_numpy(gram(like(v.ravel(), start)))
+
     if size <= 2:  # too small for ARPACK
-        squares = np.linalg.eigvalsh(np.stack([gram(e) for e in np.eye(size, dtype=start.dtype)]))
+        squares = np.linalg.eigvalsh(np.stack([on_host(e) for e in np.eye(size)]))
         return math.sqrt(max(float(squares[-1]), 0.0))
-    if not np.any(gram(start)):
+    if max_abs(gram(start)) == 0:
         return 0.0
     if enough > 0:
         bound = largest_eigenvalue(gram, start, max_iter=MOST_FOR_A_BOUND, enough=enough**2)
         if bound <= enough**2:
             return math.sqrt(bound)
-    operator = LinearOperator((size, size), matvec=lambda v: gram(v.ravel()), dtype=start.dtype)
-    square = eigsh(operator, k=1, tol=2e-4, v0=start, return_eigenvectors=False)
+    first = as_numpy(start)
+    operator = LinearOperator((size, size), matvec=on_host, dtype=first.dtype)
+    square = eigsh(operator, k=1, tol=2e-4, v0=first, return_eigenvectors=False)
     return math.sqrt(max(float(square[0]), 0.0))
 
 

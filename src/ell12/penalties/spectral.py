@@ -342,7 +342,7 @@ def norm_beyond(G: Any, U: Array | None, V: Array | None, enough: float = 0.0) -
     if not all_finite(G.data if is_sparse else G):
         return math.inf
     if is_sparse and (math.prod(G.shape) > DENSE_NORM):
-        return _lanczos_norm(G, U, V, enough)
+        return lanczos_norm(G, U, V, enough, G.data)
     G = G.toarray() if is_sparse else G
     if U is not None:
         G = G - U @ (U.T @ G)
@@ -351,8 +351,8 @@ def norm_beyond(G: Any, U: Array | None, V: Array | None, enough: float = 0.0) -
     return float(values[0]) if values.shape[0] else 0.0
 
 
-def _lanczos_norm(G: Any, U: Array | None, V: Array | None, enough: float) -> float:
-    """`norm_beyond` from products with G and its transpose, on its shorter side."""
+def lanczos_norm(G: Any, U: Array | None, V: Array | None, enough: float, values: Array) -> float:
+    """`norm_beyond` from products with G, arrays of the kind of its ``values``, and its transpose."""
     if G.shape[0] < G.shape[1]:
         G, U, V = G.T, V, U
 
@@ -363,8 +363,7 @@ def _lanczos_norm(G: Any, U: Array | None, V: Array | None, enough: float) -> fl
         u = beyond(G @ beyond(v, V), U)
         return beyond(G.T @ u, V)
 
-    start = np.random.default_rng(0).standard_normal(G.shape[1]).astype(G.dtype)
-    return norm_from_gram(gram, start, enough)
+    return norm_from_gram(gram, like(np.random.default_rng(0).standard_normal(G.shape[1]), values), enough)
 
 
 def thin_norm(A: Array) -> float:
