@@ -32,7 +32,9 @@ def test_ratings_and_tables_have_their_options():
     sparse, dense = ratings(), Observed.from_mask(np.ones((4, 4)), np.eye(4) < 1)
     space = SearchSpace(("biases", None), (1.0, 0.5, 0.0), (8, 4, 2, 16), of_ratings=True)
     assert SearchSpace.suited_to(sparse, **AUTO) == space
-    assert SearchSpace.suited_to(dense, **AUTO) == SearchSpace(("columns", "biases"), (1.0, 0.5, 0.0), (None,))
+    assert SearchSpace.suited_to(dense, **AUTO) == SearchSpace(
+        ("columns", "biases", None), (1.0, 0.5, 0.0), (None,)
+    )
     asked = SearchSpace.suited_to(sparse, center=None, l2_weight=0.3, max_rank=5, scale=None)
     assert asked == SearchSpace((None,), (0.3,), (5,), of_ratings=True)
     assert asked.most_paths == 1

@@ -45,11 +45,12 @@ class SearchSpace:
 
         Of ratings, biases say most as a rule, and how much of the rest is signal differs widely from set to set:
         unpenalised (an l2_weight of 1) a matrix of rank one alone can cost more in noise than it gains. No bound
-        on the rank is needed for tables, in which much is known.
+        on the rank is needed for tables, in which much is known. A matrix that is of low rank as it is, and no
+        table of measurements, is best left with nothing taken off.
         """
         are_ratings = is_ratings(observed)
         ranks = (8, 4, 2, 16) if are_ratings else (None,)
-        centers = ("biases", None) if are_ratings else ("columns", "biases")
+        centers = ("biases", None) if are_ratings else ("columns", "biases", None)
         own_units = _is_auto(scale) and not are_ratings and has_own_units(observed)
         return cls(
             centers if _is_auto(center) else (center,),

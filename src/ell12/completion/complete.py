@@ -7,14 +7,17 @@ import warnings
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
+from ell12.backend import as_numpy
 from ell12.checks import is_finite_number
 from ell12.completion.choice import Choice, SearchSpace, is_ratings
 from ell12.completion.low_rank import LowRank
 from ell12.completion.observed import Observed, as_observed
-from ell12.completion.path import root_mean_square_error
+from ell12.completion.offsets import Offsets, fit_offsets
 from ell12.completion.progress import Progress, Report
 from ell12.completion.proximal import check_rank
-from ell12.completion.search import MAX_ITER, TOL, Search, biases_error, search_on_held_out
+from ell12.completion.search import MAX_ITER, TOL, Search, search_on_held_out
 from ell12.completion.solve import Completion, Task, solve_completion
 from ell12.completion.strength import noise_alpha
 from ell12.minimization import Status
@@ -23,7 +26,7 @@ from ell12.protocols import Solver
 
 CHECKED = 0.1  # The share of ratings that is hidden to see whether biases alone would do better.
 SEARCH_TO_FIT = 4, 1  # About how much work the search takes beside the fit: how far a call is, is told by it.
-WORSE_BY = 1.001  # An error above that of biases by less than this factor may be chance.
+SURE = 2.0  # A difference of two errors of less than this many standard deviations may be chance.
 
 
 def complete_matrix(
@@ -75,7 +78,7 @@ def complete_matrix(
     center : {"auto", None, "mean", "columns", "biases"}
         What is taken off before, and comes back in ``offsets``: nothing, the mean, column means, or the mean with
         biases of rows and columns. "auto" is what the hidden entries choose, "biases" or None for ratings and
-        "columns" or "biases" for tables, and without them the first of these.
+        "columns", "biases" or None for tables, and without them the first of these.
     scale : {"auto", None, "columns"}
         "columns" divides each column by its standard deviation; "auto" does so for tables whose columns have
         units of their own. A column of which nothing is known is then NaN in what is predicted.
@@ -169,8 +172,8 @@ def _completed_as_found(
     penalty = SpectralL12(best.alpha, best.choice.l2_weight)
     x0 = best.x0 if x0 is None else x0
     completion = _solved(task, penalty, best.choice.max_rank, x0, rest, progress)
-    if is_ratings(observed) and best.error > WORSE_BY * search.biases_error:
-        _warn_of_biases(search.biases_error, best.error)
+    if is_ratings(observed):
+        _warn_if_worse(best.path.results[best.path.best], search.biases, best.path.held_out)
     return replace(completion, search=search)
 
 
@@ -196,15 +199,19 @@ def _warn_if_biases_do_better(
     alpha = completion.alpha * math.sqrt(train.n_observed / observed.n_observed)
     penalty = SpectralL12(alpha, choice.l2_weight)
     fit = solve_completion(Task.of(train, choice.center, choice.scale), penalty, max_rank=choice.max_rank, **rough)
-    biases = biases_error([(train, hidden)])
-    error = root_mean_square_error(fit, hidden)
-    if error > WORSE_BY * biases:
-        _warn_of_biases(biases, error)
+    _warn_if_worse(fit, fit_offsets(train, "biases"), hidden)
 
 
-def _warn_of_biases(biases: float, error: float) -> None:
+def _warn_if_worse(fit: Completion, biases: Offsets, hidden: Any) -> None:
+    """Say so where biases alone predict hidden entries better than a fit, by more than chance."""
+    places = hidden.rows, hidden.columns
+    squares = [as_numpy((guess - hidden.values) ** 2) for guess in (fit.predict(*places), biases.entries(*places))]
+    excess = squares[0] - squares[1]
+    if np.mean(excess) * math.sqrt(excess.size) <= SURE * np.std(excess):
+        return
+    error, alone = (math.sqrt(np.mean(square)) for square in squares)
     warnings.warn(
-        f"biases of rows and columns alone predict hidden entries with an error of {biases:.4g}, this fit with"
+        f"biases of rows and columns alone predict hidden entries with an error of {alone:.4g}, this fit with"
         f" {error:.4g}: leave alpha and l2_weight to the hidden entries (alpha='holdout'), or raise alpha",
         UserWarning,
         stacklevel=4,

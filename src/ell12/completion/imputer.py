@@ -48,8 +48,8 @@ class L12Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         8 and 16 by the hidden entries, and 8 without them.
     center : {"auto", "mean", "columns", "biases", None}
         What is taken off before: the mean, column means, the mean with shrunken biases of rows and columns, or
-        nothing. "auto" is what the hidden entries choose, "biases" or None for ratings and "columns" or "biases"
-        for tables, and without them the first of these.
+        nothing. "auto" is what the hidden entries choose, "biases" or None for ratings and "columns", "biases"
+        or None for tables, and without them the first of these.
     scale : {"auto", None, "columns"}
         "columns" divides each column by its standard deviation, and the answer is given back in its own units.
         "auto" does so for tables whose columns have units of their own.

@@ -117,7 +117,7 @@ def _scaled_offsets(observed: Observed, center: str | None) -> Offsets:
     """The offsets of columns with units of their own."""
     xp, sides = namespace(observed.values), _Sides(observed)
     means = sides.column_means(observed.values, 0.0)
-    residual = observed.values if center is None else observed.values - _at(means, observed.columns)
+    residual = observed.values - _at(means, observed.columns)
     scales = xp.sqrt(sides.column_means(residual * residual, 0.0))
     rounding = 100 * float(xp.finfo(scales.dtype).eps) * xp.abs(means)
     scales = xp.where(scales > rounding, scales, xp.where(means == 0, 1.0, xp.abs(means)))  # a constant column

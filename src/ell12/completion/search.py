@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from ell12.backend import norm
 from ell12.checks import check_share, generator
 from ell12.completion.choice import Choice, SearchSpace
 from ell12.completion.low_rank import LowRank
 from ell12.completion.observed import Observed
-from ell12.completion.offsets import fit_offsets
+from ell12.completion.offsets import Offsets, fit_offsets
 from ell12.completion.path import CompletionPath, follow_path
 from ell12.completion.progress import Progress
 from ell12.completion.solve import Task
@@ -26,6 +25,7 @@ FRUITLESS_ALPHAS = 3  # A path ends when this many alphas in a row have not brou
 # Fewer hidden entries than ENOUGH judge badly: others are then hidden in turn, at most MOST_SPLITS times in all.
 ENOUGH, MOST_SPLITS = 10_000, 3
 USUAL_ALPHAS = 12  # A path ends after about this many: how far the search is, is told by it.
+CENTERS = 1  # The stage of the search that tries all its choices: they are in no order.
 TOL, MAX_ITER = 5e-2, 100  # Errors on hidden entries settle long before a stationary point is reached.
 
 
@@ -34,7 +34,7 @@ class Candidate:
     """One path, and what the best of its completions recommends for all known entries."""
 
     choice: Choice
-    path: CompletionPath  # of the first hidden entries, with errors over all
+    path: CompletionPath = field(repr=False)  # of the first hidden entries, with errors over all
     growth: float  # from an alpha for part of the entries to one for all
     stopped: bool = False  # by Ctrl-C
 
@@ -58,8 +58,8 @@ class Candidate:
 class Search:
     """All that was tried."""
 
-    candidates: list[Candidate]
-    biases_error: float = math.nan  # of biases alone on the same hidden entries
+    candidates: list[Candidate] = field(repr=False)
+    biases: Offsets = field(default_factory=Offsets, repr=False)  # alone, without the first hidden entries
 
     @property
     def best(self) -> Candidate:
@@ -101,7 +101,7 @@ def search_on_held_out(
         return None
     settings = {"random_state": random_state, "tol": max(tol, TOL), "max_iter": min(max_iter, MAX_ITER)}
     follow = _Judge(observed, splits, (n_alphas, eps), settings | {"verbose": verbose} | others)
-    search, progress = Search([], biases_error(splits)), progress or Progress(None)
+    search, progress = Search([], fit_offsets(splits[0][0], "biases")), progress or Progress(None)
     for stage, choices in enumerate(_stages(space, search)):
         for choice in choices:
             if search.stopped:
@@ -109,7 +109,7 @@ def search_on_held_out(
             part = progress.part(1, space.paths_after(stage))
             search.candidates.append(follow(choice, part))
             progress.follow(part)
-            if search.best is not search.candidates[-1]:
+            if stage != CENTERS and search.best is not search.candidates[-1]:
                 break
     progress.finish("choosing by hidden entries")
     return search
@@ -152,15 +152,6 @@ def _stages(space: SearchSpace, search: Search) -> Iterator[Iterable[Choice]]:
     yield [replace(best.choice, max_rank=other) for other in ranks if other < rank]
     if search.best is best:
         yield [replace(best.choice, max_rank=other) for other in ranks if other > rank]
-
-
-def biases_error(splits: list[tuple[Observed, Observed]]) -> float:
-    """The root mean square error on hidden entries of the mean with biases of rows and columns."""
-    squares = []
-    for train, hidden in splits:
-        error = fit_offsets(train, "biases").entries(hidden.rows, hidden.columns) - hidden.values
-        squares.append((norm(error) ** 2, hidden.n_observed))
-    return math.sqrt(sum(square for square, _ in squares) / max(sum(count for _, count in squares), 1))
 
 
 def _splits(observed: Observed, held_out: float, random_state: Any) -> list[tuple[Observed, Observed]]:

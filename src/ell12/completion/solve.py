@@ -94,7 +94,7 @@ class Completion(Result):
     max_rank: int | None = None
     center: str | None = None
     scale: str | None = None
-    search: Any = None
+    search: Any = field(default=None, repr=False)
     strangers: Strangers | None = field(default=None, repr=False)
 
     def predict(self, rows: Any, columns: Any) -> Array:
