@@ -19,6 +19,7 @@ from ell12.completion.complete import complete_matrix
 from ell12.completion.observed import Observed, as_observed, read_entries
 from ell12.completion.solve import Completion
 from ell12.completion.sweeps import fit_rows
+from ell12.completion.uncertainty import Uncertain
 from ell12.minimization import Status
 from ell12.minimization.progress import progress_lines
 from ell12.penalties import SpectralL12
@@ -27,7 +28,7 @@ from ell12.protocols import Array
 DENSE_OUTPUT = 2**28  # A sparse matrix of more entries than this is not made dense unasked.
 
 
-class L12Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class L12Imputer(Uncertain, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Fill in missing values by a matrix of low rank under the l1-2 penalty.
 
     Minimises ``1/2 ||S(X - O)||_F^2 + alpha (||X||_* - l2_weight ||X||_F)`` over matrices X, S keeping the known
@@ -158,6 +159,7 @@ class L12Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         for name in ("alpha", "l2_weight", "max_rank", "center", "scale", "search"):
             setattr(self, f"{name}_", getattr(self.completion_, name))
         self.n_iter_ = self.completion_.n_iter
+        self._keep(observed, seed)
         self._warn_if_not_converged()
         return self
 
@@ -211,11 +213,18 @@ class L12Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 " that are wanted, or completion_.x for the factors"
             )
         observed = read_entries(X, "X")
-        slopes = SpectralL12(self.alpha_, self.l2_weight_).slopes_of(self.completion_.x.s)
+        return observed, self._completed_rows(observed)
+
+    def _completed_rows(self, observed: Observed) -> Array:
+        penalty = SpectralL12(self.completion_.alpha, self.completion_.l2_weight)
+        slopes = penalty.slopes_of(self.completion_.x.s)
         filled = fit_rows(self.completion_, observed, slopes)
         if self.completion_.strangers is not None:
             filled = self.completion_.strangers.for_rows(observed).matrix(filled)
-        return observed, self._cut(filled)
+        return self._cut(filled)
+
+    def _returned(self, filled: Array, X: Any) -> Array:
+        return _sent_back(filled, X)
 
     def _validated(self, X: Any, reset: bool) -> Any:
         if hasattr(X, "__dask_graph__"):
