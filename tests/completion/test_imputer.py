@@ -109,25 +109,29 @@ def test_clipping():
 def test_rows_and_columns_with_nothing_known():
     known = table(shape=(30, 8))[0]
     known[4], known[:, 5] = np.nan, np.nan
-    model = L12Imputer(alpha=1.0, tol=1e-6).fit(known)
+    model = L12Imputer(alpha=1.0, tol=1e-6, keep_empty_features=True).fit(known)
     filled = model.transform(known)
     means = np.nanmean(known[:, [0, 7]], axis=0)
     np.testing.assert_allclose(filled[4, [0, 7]], means, atol=1e-3)
-    np.testing.assert_allclose(filled[:, 5], np.nanmean(known), atol=1e-3)
+    np.testing.assert_array_equal(filled[:, 5], 0)
 
 
-def test_without_centring_the_biases_of_what_is_known_speak_for_strangers():
+@pytest.mark.parametrize("scale", [None, "columns"])
+def test_without_centring_the_biases_of_what_is_known_speak_for_strangers(scale):
     known = table(shape=(30, 8))[0]
     known[4], known[:, 5] = np.nan, np.nan
-    model = L12Imputer(alpha=1.0, tol=1e-6, center=None, clip=None).fit(known)
-    biases = fit_offsets(as_observed(known), "biases")
+    model = L12Imputer(alpha=1.0, tol=1e-6, center=None, scale=scale, clip=None, keep_empty_features=True).fit(
+        known
+    )
+    biases = fit_offsets(as_observed(known), "biases", scale)
     expected = biases.add_to(np.zeros(known.shape))
     assert (biases.rows[4], biases.columns[5]) == (0, 0)
     filled = model.transform(known)
-    np.testing.assert_allclose(filled[4], expected[4])
-    np.testing.assert_allclose(filled[:, 5], expected[:, 5], atol=0.05)  # a row's own bias, its columns' given
-    np.testing.assert_allclose(model.predict([4, 4, 0], [0, 5, 5]), [expected[4, 0], biases.mean, expected[0, 5]])
-    assert model.predict([0], [0]) == pytest.approx(model.completion_.x.entries([0], [0]))
+    np.testing.assert_allclose(np.delete(filled[4], 5), np.delete(expected[4], 5))
+    assert np.isnan(expected[0, 5]) == (scale is not None)  # a column's unit is not known from the others
+    np.testing.assert_allclose(model.predict([4, 4, 0], [0, 5, 5]), expected[[4, 4, 0], [0, 5, 5]])
+    unit = 1.0 if scale is None else model.completion_.offsets.scales[0]
+    assert model.predict([0], [0]) == pytest.approx(unit * model.completion_.x.entries([0], [0]), rel=1e-12)
 
 
 def test_a_complete_table_comes_back_as_it_is():

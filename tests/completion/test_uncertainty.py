@@ -265,7 +265,7 @@ def test_draws_follow_their_seed(fitted):
 
 
 def test_draws_need_a_known_entry_to_hide():
-    model = L12Imputer(0.1).fit([[1.0, np.nan]])
+    model = L12Imputer(0.1, keep_empty_features=True).fit([[1.0, np.nan]])
     with pytest.raises(ValueError, match="fit to more known entries"):
         model.draws([[1.0, np.nan]])
     with pytest.raises(ValueError, match="n_draws"):

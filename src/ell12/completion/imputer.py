@@ -11,6 +11,7 @@ import scipy.sparse
 from sklearn import get_config
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted, check_random_state, validate_data
 
 from ell12.backend import as_numpy, beside, is_array, is_number, is_sparse, refuse_gradient, stored_entries
@@ -19,6 +20,17 @@ from ell12.completion.complete import complete_matrix
 from ell12.completion.observed import Observed, as_observed, read_entries
 from ell12.completion.solve import Completion
 from ell12.completion.sweeps import fit_rows
+from ell12.completion.tables import (
+    Range,
+    as_frame,
+    empty_columns,
+    incomplete_columns,
+    is_frame,
+    refuse_texts,
+    rounded,
+    whole_number_dtypes,
+    without_columns,
+)
 from ell12.completion.uncertainty import Uncertain
 from ell12.minimization import Status
 from ell12.minimization.progress import progress_lines
@@ -53,9 +65,16 @@ class L12Imputer(Uncertain, OneToOneFeatureMixin, TransformerMixin, BaseEstimato
         or None for tables, and without them the first of these.
     scale : {"auto", None, "columns"}
         "columns" divides each column by its standard deviation, and the answer is given back in its own units.
-        "auto" does so for tables whose columns have units of their own.
-    clip : (float, float), "observed" or None
-        The range that predictions are cut to; "observed" is that of the known entries.
+        "auto" does so for tables in which these differ by more than a factor of 3, beyond chance.
+    clip : (low, high), "observed" or None
+        The range that predictions are cut to, two numbers or two arrays with a number for each column; "observed"
+        is that of the known entries of each column, and for ratings of all.
+    keep_empty_features : bool
+        Whether a column of a table without any known entry, of which not even the unit is known, comes back,
+        filled with zeros; otherwise it is left out, with a warning, as scikit-learn does. Ratings keep it.
+    add_indicator : bool
+        Whether `transform` appends a column of zeros and ones for each column with missing entries in the training
+        data, one where an entry is missing.
     held_out : float
         The share of the known entries that alpha="holdout" hides.
     n_alphas, eps : int, float
@@ -81,14 +100,22 @@ class L12Imputer(Uncertain, OneToOneFeatureMixin, TransformerMixin, BaseEstimato
         The paths that alpha="holdout" tried, each with its errors; ``search_.plot()`` draws the best.
     n_iter_ : int
         Iterations of the last fit.
+    clip_ : Range
+        Its ``low`` and ``high`` are numbers, or arrays with a number for each column.
+    empty_columns_, incomplete_columns_ : arrays of int
+        The columns of a table without any known entry, and the columns with missing entries.
 
     Notes
     -----
     Known entries are kept as they are. Rows given to `transform` are completed by a regression of their known
     entries on the fitted columns V, with the ridge that the penalty's slopes at the fitted singular values make:
     for a row of the training data that is, at a stationary point, the fitted row itself, so that training rows and
-    new rows are treated alike. A row or a column without any known entry is filled with its offsets: the mean, the
-    column's mean, or without centring the mean and the bias of the other side.
+    new rows are treated alike. A row without any known entry, and of ratings a column, is filled with its offsets:
+    the mean, the column's mean, or without centring the mean and the bias of the other side.
+
+    Columns of a pandas DataFrame with an integer or boolean dtype, such as Int64, get whole numbers within their
+    range, and keep that dtype where ``set_output(transform="pandas")`` asks for a DataFrame. A column of floats is
+    not rounded, whatever it holds. Texts and categories must be encoded first.
 
     A sparse matrix stands for its stored entries, explicit zeros included, and is completed to a dense one if that
     is no larger than 2^28 entries; `predict` gives single entries of any.
@@ -115,6 +142,8 @@ class L12Imputer(Uncertain, OneToOneFeatureMixin, TransformerMixin, BaseEstimato
         center: str | None = "auto",
         scale: str | None = "auto",
         clip: Any = "observed",
+        keep_empty_features: bool = False,
+        add_indicator: bool = False,
         held_out: float = 0.1,
         n_alphas: int = 20,
         eps: float = 1e-2,
@@ -130,6 +159,8 @@ class L12Imputer(Uncertain, OneToOneFeatureMixin, TransformerMixin, BaseEstimato
         self.center = center
         self.scale = scale
         self.clip = clip
+        self.keep_empty_features = keep_empty_features
+        self.add_indicator = add_indicator
         self.held_out = held_out
         self.n_alphas = n_alphas
         self.eps = eps
@@ -152,7 +183,9 @@ class L12Imputer(Uncertain, OneToOneFeatureMixin, TransformerMixin, BaseEstimato
         for name, words in (("alpha", ("holdout", "noise")), ("l2_weight", ("auto",))):
             _check_number_or_word(name, getattr(self, name), words)
         observed = as_observed(self._validated(X, reset=True))
-        self.clip_ = self._clip_range(observed)
+        self.clip_ = Range.of(self.clip, observed)
+        self.empty_columns_, self.incomplete_columns_ = empty_columns(observed), incomplete_columns(observed)
+        self._whole_dtypes = whole_number_dtypes(X)
         with naming("random_state"):
             seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         self.completion_ = self._complete(observed, seed)
@@ -161,6 +194,7 @@ class L12Imputer(Uncertain, OneToOneFeatureMixin, TransformerMixin, BaseEstimato
         self.n_iter_ = self.completion_.n_iter
         self._keep(observed, seed)
         self._warn_if_not_converged()
+        self._warn_of_empty_columns()
         return self
 
     def transform(self, X: Any) -> Array:
@@ -173,12 +207,29 @@ class L12Imputer(Uncertain, OneToOneFeatureMixin, TransformerMixin, BaseEstimato
 
         Returns
         -------
-        array of shape (n_samples, n_features)
-            Dense.
+        array or DataFrame of shape (n_samples, n_features)
+            Dense; without columns that were empty, and with indicators, as asked for.
         """
         observed, filled = self._completed(X)
+        rounded(filled, np.array([*self._whole_dtypes], dtype=int), self.clip_)
         filled.reshape(-1)[observed.flat] = observed.values
-        return _sent_back(filled, X)
+        filled = filled[:, self._kept]
+        if self.add_indicator:
+            missing = ~observed.mask()[:, self.incomplete_columns_]
+            filled = np.hstack([filled, missing.astype(filled.dtype)])
+        return self._as_whole_numbers(filled, X) if self._whole_dtypes else _sent_back(filled, X)
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """The names of the columns that `transform` gives.
+
+        Parameters
+        ----------
+        input_features : array of str, optional
+            The names of the columns that it gets; by default those of the training data, or x0, x1 and so on.
+        """
+        names = super().get_feature_names_out(input_features)
+        missing = [f"missingindicator_{name}" for name in names[self.incomplete_columns_]]
+        return np.array([*names[self._kept], *(missing if self.add_indicator else [])], dtype=object)
 
     def predict(self, rows: Any, columns: Any = None) -> Array:
         """The fitted matrix at pairs of row and column of the training data, as a vector.
@@ -187,14 +238,14 @@ class L12Imputer(Uncertain, OneToOneFeatureMixin, TransformerMixin, BaseEstimato
         ----------
         rows, columns : arrays of int
             Where. Without columns, ``rows`` is a dense matrix as in `transform`, and all of its entries are
-            predicted, those that are known as well.
+            predicted, those that are known as well, but for columns that `transform` leaves out.
         """
         check_is_fitted(self)
         if columns is None and is_sparse(rows):
             raise TypeError("of a sparse matrix not all entries are predicted; say which: predict(rows, columns)")
         if columns is None:
-            return _sent_back(self._completed(rows)[1], rows)
-        return self._cut(self.completion_.predict(rows, columns))
+            return self._returned(self._completed(rows)[1], rows)
+        return self.clip_.cut(self.completion_.predict(rows, columns), columns)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -213,18 +264,40 @@ class L12Imputer(Uncertain, OneToOneFeatureMixin, TransformerMixin, BaseEstimato
                 " that are wanted, or completion_.x for the factors"
             )
         observed = read_entries(X, "X")
-        return observed, self._completed_rows(observed)
+        filled = self._completed_rows(observed)
+        filled[:, self.empty_columns_] = 0
+        return observed, filled
 
     def _completed_rows(self, observed: Observed) -> Array:
-        penalty = SpectralL12(self.completion_.alpha, self.completion_.l2_weight)
-        slopes = penalty.slopes_of(self.completion_.x.s)
-        filled = fit_rows(self.completion_, observed, slopes)
-        if self.completion_.strangers is not None:
-            filled = self.completion_.strangers.for_rows(observed).matrix(filled)
-        return self._cut(filled)
+        """Rows of known entries with every entry predicted; a column of unknown unit is NaN."""
+        fit = self.completion_
+        observed = without_columns(observed, fit.offsets.unknown_units)
+        filled = fit_rows(fit, observed, SpectralL12(fit.alpha, fit.l2_weight).slopes_of(fit.x.s))
+        if fit.strangers is not None:
+            filled = fit.strangers.for_rows(observed).matrix(filled)
+        return self.clip_.cut(filled)
 
     def _returned(self, filled: Array, X: Any) -> Array:
-        return _sent_back(filled, X)
+        """Completed rows without the columns that are left out, as the kind of array that X is."""
+        return _sent_back(filled[:, self._kept], X)
+
+    def _as_whole_numbers(self, filled: Array, X: Any) -> Any:
+        """A DataFrame, where one is asked for, with the integer and boolean dtypes of the training data."""
+        if _get_output_config("transform", self)["dense"] != "pandas":
+            return _sent_back(filled, X)
+        dtypes = {
+            at: self._whole_dtypes.get(place)
+            for at, place in enumerate(np.arange(self.n_features_in_)[self._kept])
+        }
+        index = X.index if is_frame(X) else None
+        return as_frame(filled, index, self.get_feature_names_out(), {at: d for at, d in dtypes.items() if d})
+
+    @property
+    def _kept(self) -> Any:
+        """The columns of the training data that `transform` gives back; all as a slice, which copies nothing."""
+        if self.keep_empty_features or self.empty_columns_.size == 0:
+            return slice(None)
+        return np.delete(np.arange(self.n_features_in_), self.empty_columns_)
 
     def _validated(self, X: Any, reset: bool) -> Any:
         if hasattr(X, "__dask_graph__"):
@@ -241,8 +314,13 @@ class L12Imputer(Uncertain, OneToOneFeatureMixin, TransformerMixin, BaseEstimato
         elif _is_dispatched(X):
             X = as_numpy(X)
         kinds = {"accept_sparse": ("csr", "csc", "coo"), "dtype": (np.float64, np.float32)}
-        with naming("X"):
-            return validate_data(self, X, reset=reset, ensure_all_finite="allow-nan", **kinds)
+        try:
+            with naming("X"):
+                return validate_data(self, X, reset=reset, ensure_all_finite="allow-nan", **kinds)
+        except (TypeError, ValueError):
+            if is_frame(X):
+                refuse_texts(X)
+            raise
 
     def _complete(self, observed: Observed, seed: int) -> Completion:
         return complete_matrix(
@@ -263,17 +341,15 @@ class L12Imputer(Uncertain, OneToOneFeatureMixin, TransformerMixin, BaseEstimato
             stop=progress_lines(type(self).__name__, every=10) if self.verbose else None,
         )
 
-    def _clip_range(self, observed: Observed) -> tuple[float, float]:
-        if self.clip is None:
-            return -math.inf, math.inf
-        if isinstance(self.clip, str) and self.clip == "observed":
-            return float(observed.values.min()), float(observed.values.max())
-        if np.shape(self.clip) != (2,) or not all(map(is_number, self.clip)) or not self.clip[0] < self.clip[1]:
-            raise ValueError(f"clip must be a pair (low, high), 'observed' or None; got {self.clip!r}")
-        return float(self.clip[0]), float(self.clip[1])
-
-    def _cut(self, values: Array) -> Array:
-        return np.clip(values, *self.clip_)
+    def _warn_of_empty_columns(self) -> None:
+        if self.empty_columns_.size and not self.keep_empty_features:
+            names = ", ".join(map(str, super().get_feature_names_out()[self.empty_columns_]))
+            warnings.warn(
+                f"L12Imputer leaves out columns without any known entry: {names}. Nothing is known of them, not"
+                " even their unit; keep_empty_features=True keeps them, filled with zeros.",
+                UserWarning,
+                stacklevel=3,
+            )
 
     def _warn_if_not_converged(self) -> None:
         result = self.completion_

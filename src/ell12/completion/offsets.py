@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ell12.backend import device, namespace
+import numpy as np
+
+from ell12.backend import as_numpy, device, namespace
 from ell12.completion.observed import Observed
 from ell12.protocols import Array
 
@@ -63,6 +66,18 @@ class Offsets:
         residual = without.taken_off(observed).values
         return replace(self, rows=_Sides(observed).row_means(residual, SHRINKAGE))
 
+    @property
+    def unknown_units(self) -> np.ndarray:
+        """The columns of which nothing is known, where columns have units of their own."""
+        return np.flatnonzero(np.isnan(0.0 if self.scales is None else as_numpy(self.scales)))
+
+    def warn_of_unknown_units(self) -> None:
+        """Say which columns cannot be completed, nothing being known of them, not even their unit."""
+        unknown = self.unknown_units
+        if unknown.size:
+            named = ", ".join(map(str, unknown[:10])) + (", ..." if len(unknown) > 10 else "")
+            warnings.warn(f"columns without any known entry are NaN: {named}", UserWarning, stacklevel=3)
+
     def _summed(self, rows: Array, columns: Array) -> Any:
         total: Any = self.mean
         total = total if self.rows is None else total + _at(self.rows, rows)
@@ -116,11 +131,10 @@ def fit_offsets(observed: Observed, center: str | None, scale: str | None = None
 def _scaled_offsets(observed: Observed, center: str | None) -> Offsets:
     """The offsets of columns with units of their own."""
     xp, sides = namespace(observed.values), _Sides(observed)
-    means = sides.column_means(observed.values, 0.0)
-    residual = observed.values - _at(means, observed.columns)
-    scales = xp.sqrt(sides.column_means(residual * residual, 0.0))
-    rounding = 100 * float(xp.finfo(scales.dtype).eps) * xp.abs(means)
-    scales = xp.where(scales > rounding, scales, xp.where(means == 0, 1.0, xp.abs(means)))  # a constant column
+    means, residual = sides.column_residual(observed.values)
+    level = xp.abs(means)
+    scales = sides.column_sizes(residual)
+    scales = xp.where(scales > _rounding(level), scales, xp.where(level > 0, level, 1.0))  # a constant column
     scales = xp.where(sides.counts[1] > 0, scales, xp.nan)
     if center is None:
         return Offsets(scales=scales)
@@ -132,11 +146,18 @@ def _scaled_offsets(observed: Observed, center: str | None) -> Offsets:
     return Offsets(0.0, rows, means + columns, scales)
 
 
-def column_deviations(observed: Observed) -> Array:
-    """The standard deviation of the known entries of each column; of none of them, zero."""
+def column_deviations(observed: Observed) -> tuple[Array, Array]:
+    """The standard deviation of the known entries of each column, zero where they are all alike; and how many."""
     sides = _Sides(observed)
-    residual = observed.values - _at(sides.column_means(observed.values, 0.0), observed.columns)
-    return namespace(residual).sqrt(sides.column_means(residual * residual, 0.0))
+    means, residual = sides.column_residual(observed.values)
+    deviations = sides.column_sizes(residual)
+    xp = namespace(deviations)
+    return xp.where(deviations > _rounding(xp.abs(means)), deviations, 0.0), sides.counts[1]
+
+
+def _rounding(level: Array) -> Array:
+    """What a deviation may be by rounding alone, of entries of this size."""
+    return 100 * float(namespace(level).finfo(level.dtype).eps) * level
 
 
 def rows_and_columns_seen(observed: Observed) -> tuple[Array, Array]:
@@ -173,6 +194,21 @@ class _Sides:
     def column_means(self, values: Array, shrinkage: float) -> Array:
         """The mean of each column, as if ``shrinkage`` entries more were zero."""
         return self._mean(self.observed.matrix(values).T @ self.ones[0], self.counts[1], shrinkage)
+
+    def column_residual(self, values: Array) -> tuple[Array, Array]:
+        """The mean of each column and what it leaves, free of the rounding of long sums in single precision."""
+        columns = self.observed.columns
+        means = self.column_means(values, 0.0)
+        means = means + self.column_means(values - _at(means, columns), 0.0)
+        return means, values - _at(means, columns)
+
+    def column_sizes(self, values: Array) -> Array:
+        """The root mean square of each column, found without squares of very large or small numbers."""
+        xp = namespace(values)
+        size = self.column_means(xp.abs(values), 0.0)
+        size = xp.where(size > 0, size, 1.0)
+        relative = values / _at(size, self.observed.columns)
+        return size * xp.sqrt(self.column_means(relative * relative, 0.0))
 
     @staticmethod
     def _mean(sums: Array, counts: Array, shrinkage: float) -> Array:

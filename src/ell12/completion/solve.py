@@ -69,8 +69,8 @@ class Task:
         untouched = center is None and scale is None
         loss = CompletionLoss(observed if untouched else offsets.taken_off(observed))
         strangers = None
-        if untouched:
-            strangers = Strangers(fit_offsets(observed, "biases"), *rows_and_columns_seen(observed))
+        if center is None:
+            strangers = Strangers(fit_offsets(observed, "biases", scale), *rows_and_columns_seen(observed))
         return cls(observed, center, scale, offsets, loss, strangers)
 
 
@@ -105,7 +105,11 @@ class Completion(Result):
         return values if self.strangers is None else self.strangers.entries(values, rows, columns)
 
     def to_array(self) -> Array:
-        """The completed matrix, dense; known entries are fitted, not copied."""
+        """The completed matrix, dense; known entries are fitted, not copied.
+
+        Of columns with units of their own, one without any known entry is NaN, with a warning.
+        """
+        self.offsets.warn_of_unknown_units()
         X = self.offsets.add_to(self.x.to_array())
         return X if self.strangers is None else self.strangers.matrix(X)
 

@@ -16,6 +16,7 @@ from ell12.completion.low_rank import as_indices
 from ell12.completion.observed import Observed
 from ell12.completion.search import MAX_ITER, TOL
 from ell12.completion.solve import Task, solve_completion
+from ell12.completion.tables import Range
 from ell12.penalties import SpectralL12
 from ell12.protocols import Array
 
@@ -181,7 +182,7 @@ def _refitted(model: Any, known: Observed) -> Any:
         tol=max(model.tol, TOL),
         max_iter=min(model.max_iter, MAX_ITER),
     )
-    other.clip_ = other._clip_range(known)
+    other.clip_ = Range.of(model.clip, known)
     return other
 
 
@@ -200,9 +201,9 @@ def _around(
         )
     with np.errstate(invalid="ignore"):
         half = np.nan_to_num(quantiles[columns] * calibration.size(row_counts, columns), nan=np.inf, posinf=np.inf)
-    low, high = _limits(model)
+    limits = Range(*_limits(model))
     values = np.nan_to_num(values, nan=0.0)
-    return np.clip(values - half, low, high), np.clip(values + half, low, high)
+    return limits.cut(values - half, columns), limits.cut(values + half, columns)
 
 
 def _limits(model: Any) -> tuple[Any, Any]:
