@@ -53,33 +53,25 @@ class SearchSpace:
         """
         are_ratings = is_ratings(observed)
         ranks = (8, 4, 2, 16) if are_ratings else (None,)
+        weights = (0.5, 1.0, 0.0) if are_ratings else (1.0, 0.5, 0.0)  # 0.5 is the safest for ratings
         centers = ("biases", None) if are_ratings else ("columns", "biases", None)
         own_units = _is_auto(scale) and not are_ratings and has_own_units(observed)
         return cls(
             centers if _is_auto(center) else (center,),
-            (1.0, 0.5, 0.0) if _is_auto(l2_weight) else (l2_weight,),
+            weights if _is_auto(l2_weight) else (l2_weight,),
             ranks if _is_auto(max_rank) else (max_rank,),
             ("columns" if own_units else None) if _is_auto(scale) else scale,
             are_ratings,
         )
 
     def without_search(self) -> Choice:
-        """What is taken where nothing is hidden: the first of each.
-
-        Ratings are an exception: 0.5 is the safest of the weights there.
-        """
-        l2_weight = 0.5 if self.of_ratings and 0.5 in self.l2_weights else self.l2_weights[0]
-        return Choice(self.centers[0], self.scale, l2_weight, self.ranks[0])
+        """What is taken where nothing is hidden: the first of each."""
+        return Choice(self.centers[0], self.scale, self.l2_weights[0], self.ranks[0])
 
     @property
     def most_paths(self) -> int:
         """How many paths a search follows at most."""
         return len(self.centers) + len(self.l2_weights) + len(self.ranks) - 2
-
-    def paths_after(self, stage: int) -> float:
-        """About how many paths come after one of this stage: weights, centers, smaller and larger ranks."""
-        lengths = (len(self.l2_weights), len(self.centers), len(self.ranks), 0)
-        return sum(min(max(length - 1, 0), 2) for length in lengths[stage + 1 :]) + (lengths[stage] > 2) / 2
 
 
 def is_ratings(observed: Observed) -> bool:

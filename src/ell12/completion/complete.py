@@ -25,7 +25,7 @@ from ell12.penalties import Spectral, SpectralL12
 from ell12.protocols import Solver
 
 CHECKED = 0.1  # The share of ratings that is hidden to see whether biases alone would do better.
-SEARCH_TO_FIT = 4, 1  # About how much work the search takes beside the fit: how far a call is, is told by it.
+SEARCH_TO_FIT = 3, 1  # About how much work the search takes beside the fit: how far a call is, is told by it.
 SURE = 2.0  # A difference of two errors of less than this many standard deviations may be chance.
 
 

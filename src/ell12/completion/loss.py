@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from ell12.backend import inner, is_numpy
-from ell12.completion.low_rank import LowRank
+from ell12.completion.low_rank import LowRank, sums_of_products
 from ell12.completion.observed import Observed, as_observed
 from ell12.completion.segments import has_segments
 from ell12.completion.sweeps import DeviceSweep, RowSweep
@@ -77,7 +77,7 @@ class KnownEntriesLoss(MatrixLoss):
 
     def point(self, x: LowRank) -> Point:
         """X with its entries at the known places."""
-        return Point(x, x.entries(self.observed.rows, self.observed.columns))
+        return Point(x, sums_of_products(x.weighted, x.V, self.observed.rows, self.observed.columns))
 
     def residual(self, point: Point) -> Array:
         """The derivative by each known entry, as a vector."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -138,13 +137,9 @@ def follow_path(
     x0: Any = None,
     patience: int | None = None,
     verbose: int = 0,
-    done: Callable[[float], None] = lambda _: None,
     **options: Any,
 ) -> CompletionPath:
-    """Completions of one task at falling alphas; options are those of `solve_completion`.
-
-    ``done`` is told of each alpha that is done.
-    """
+    """Completions of one task at falling alphas; options are those of `solve_completion`."""
     results: list[Completion] = []
     errors: list[float] = []
     for alpha in map(float, falling(alphas)):
@@ -154,7 +149,6 @@ def follow_path(
         errors.append(math.nan if hidden is None else root_mean_square_error(results[-1], hidden))
         if verbose:
             print(f"alpha {alpha:.4g}: rank {results[-1].x.rank}, error on hidden entries {errors[-1]:.6g}")
-        done(alpha)
         stopped = results[-1].status is Status.STOPPED
         if stopped or (patience is not None and len(errors) - 1 - int(np.argmin(errors)) >= patience):
             break
