@@ -17,6 +17,7 @@ MODULES = {
         "compressed_sensing",
         "correlated_design",
         "load_ratings",
+        "as_ratings",
         "synthetic_ratings",
         "photographs",
         "phantom",

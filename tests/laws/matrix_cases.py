@@ -161,6 +161,32 @@ def _imputer(name: str = "L12Imputer", **settings: Any) -> Case:
     )
 
 
+def _recommender() -> Case:
+    """Ratings of users and items by ids; hidden ones choose, whatever their order in the list is."""
+
+    def data(random: np.random.Generator) -> dict[str, Any]:
+        users, items = np.nonzero(random.random((12, 10)) < 0.5)
+        values = random.standard_normal(12)[users] * random.standard_normal(10)[items]
+        return {"users": users + 100, "items": items, "values": values + 0.1 * random.standard_normal(values.size)}
+
+    def solve(users: Any, items: Any, values: Any) -> Answer:
+        given = ell12.datasets.Ratings.from_triples(users, items, values)
+        model = ell12.L12Recommender(n_alphas=2, max_rank=2, l2_weight=0.5, tol=1e-2).fit(given)
+        best = model.recommend(n=3).scores
+        return Answer(np.append(best.ravel(), model.predict([100, 101, -1], [3, -1, 3])), 0, None, model)
+
+    return Case(
+        name="L12Recommender",
+        data=data,
+        solve=solve,
+        units=(Unit(("values",), 1),),
+        orders=(Order({"users": 0, "items": 0, "values": 0}),),
+        kinds=("numpy",),
+        arrays=("values",),
+        single=0.0,
+    )
+
+
 def _truncated(data: dict[str, Any], answer: Answer) -> float:
     """The largest singular value is free, the others cost alpha each."""
 
@@ -184,4 +210,5 @@ MATRIX_CASES = [
     _completion("TruncatedNuclear", penalty=ell12.TruncatedNuclear(ALPHA, 1), violation=_truncated),
     _path(),
     _imputer(),
+    _recommender(),
 ]

@@ -18,6 +18,7 @@ from ell12.backend import as_numpy, beside, is_array, is_number, is_sparse, refu
 from ell12.checks import naming
 from ell12.completion.complete import complete_matrix
 from ell12.completion.observed import Observed, as_observed, read_entries
+from ell12.completion.saved import read_estimator, write_estimator
 from ell12.completion.solve import Completion
 from ell12.completion.sweeps import fit_rows
 from ell12.completion.tables import (
@@ -246,6 +247,19 @@ class L12Imputer(Uncertain, OneToOneFeatureMixin, TransformerMixin, BaseEstimato
         if columns is None:
             return self._returned(self._completed(rows)[1], rows)
         return self.clip_.cut(self.completion_.predict(rows, columns), columns)
+
+    def save(self, path: Any) -> None:
+        """Write the imputer to a .npz file without pickles, whole or not at all; `load` reads it.
+
+        The search is not kept, nor is an engine or a random state that is an object of its own.
+        """
+        check_is_fitted(self)
+        write_estimator(path, self)
+
+    @classmethod
+    def load(cls, path: Any) -> L12Imputer:
+        """The imputer that `save` wrote; ValueError if the file holds none or is damaged."""
+        return read_estimator(path, cls)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

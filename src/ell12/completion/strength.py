@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -84,12 +83,7 @@ def noise_alpha(observed: Observed, max_rank: int | None = None, l2_weight: floa
     """
     loss = CompletionLoss(observed)
     residual = loss.residual(loss.point(rank_one_fit(observed)))
-    return alpha_of_noise(inner(residual, residual), observed, max_rank, l2_weight)
-
-
-def alpha_of_noise(square: float, observed: Any, max_rank: int | None, l2_weight: float) -> float:
-    """`noise_alpha` where a matrix of rank one leaves this sum of squares."""
+    deviation = math.sqrt(inner(residual, residual) / observed.n_observed)
     m, n = observed.shape
     size = math.sqrt(observed.n_observed / m) + math.sqrt(observed.n_observed / n)
-    deviation = math.sqrt(max(square, 0.0) / observed.n_observed)
     return deviation * size * (1.0 if max_rank is None or l2_weight < 1 else 0.5)

@@ -127,6 +127,15 @@ def plainly_solved_rows(
 def fit_rows(completion: Any, observed: Observed, slopes: Array) -> Array:
     """Rows of known entries, completed by a regression on the columns V of a fitted matrix; dense.
 
+    See `regressed_rows`.
+    """
+    offsets, W, H = regressed_rows(completion, observed, slopes)
+    return offsets.add_to(W @ H.T)
+
+
+def regressed_rows(completion: Any, observed: Observed, slopes: Array) -> tuple[Any, Array, Array]:
+    """The offsets of rows of known entries, and factors W and H of what comes below them.
+
     With ``H = V diag(sqrt(s))`` row i is ``H w_i`` where ``(H_i'H_i + diag(slopes)) w_i = H_i'o_i``, the slopes
     being those of the penalty at the singular values s. At a stationary point the fitted rows satisfy
     this themselves: it is the first-order condition, row by row.
@@ -148,5 +157,4 @@ def fit_rows(completion: Any, observed: Observed, slopes: Array) -> Array:
     floor = np.finfo(x.dtype).eps * (float(x.s[0]) if x.rank else 1.0)
     ridge = np.maximum(slopes, floor)
     prior = np.zeros((observed.shape[0], x.rank), dtype=x.dtype)
-    W = solve_rows(observed.row_starts, observed.columns, values, H, ridge, prior)
-    return offsets.add_to(W @ H.T)
+    return offsets, solve_rows(observed.row_starts, observed.columns, values, H, ridge, prior), H

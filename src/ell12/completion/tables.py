@@ -101,6 +101,21 @@ def whole_number_dtypes(X: Any) -> dict[int, Any]:
     return {place: dtype for place, dtype in enumerate(X.dtypes if is_frame(X) else ()) if dtype.kind in "iub"}
 
 
+def is_dtype(value: Any) -> bool:
+    """Whether it is a dtype of NumPy, or of pandas."""
+    return isinstance(value, np.dtype) or (hasattr(value, "na_value") and hasattr(value, "construct_array_type"))
+
+
+def as_dtype(name: str) -> Any:
+    """The dtype of this name, of NumPy or else of pandas."""
+    try:
+        return np.dtype(name)
+    except TypeError:
+        from pandas.api.types import pandas_dtype
+
+        return pandas_dtype(name)
+
+
 def rounded(filled: np.ndarray, columns: np.ndarray, allowed: Range) -> None:
     """Round predictions of some columns in place, to whole numbers within their range."""
     if columns.size:

@@ -1,7 +1,7 @@
 """Data by seed, data from files and data that ships with other packages: nothing here is downloaded."""
 
 from ell12.datasets.images import STAND_INS, phantom, photographs, piecewise_constant, radial_lines
-from ell12.datasets.loading import load_ratings
+from ell12.datasets.loading import as_ratings, load_ratings
 from ell12.datasets.ratings import Ratings
 from ell12.datasets.sparse import COMPRESSED_SENSING_SETUPS, SparseProblem, compressed_sensing, correlated_design
 from ell12.datasets.synthetic_ratings import synthetic_ratings
@@ -11,6 +11,7 @@ __all__ = [
     "STAND_INS",
     "Ratings",
     "SparseProblem",
+    "as_ratings",
     "compressed_sensing",
     "correlated_design",
     "load_ratings",

@@ -1,14 +1,15 @@
-"""Files of ratings of every kind as `ell12.datasets.Ratings`."""
+"""Files and containers of ratings of every kind as `ell12.datasets.Ratings`."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from ell12.datasets.matrix_market import read_matrix_market
-from ell12.datasets.rating_files import read_parquet, read_text
+from ell12.datasets.rating_files import has_known_names, read_frame, read_parquet, read_text
 from ell12.datasets.ratings import Ratings
 from ell12.datasets.text_files import kind_of
 
@@ -85,3 +86,49 @@ def load_ratings(
         return Ratings.from_triples(*triples, duplicates=duplicates, **ids)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{path}: {error}") from error
+
+
+MOST_COLUMNS = 4  # Of a frame without known names: user, item, value and perhaps a time; more is another table.
+
+
+def as_ratings(ratings: Any, columns: tuple[str | int, str | int, str | int] | None = None) -> Ratings:
+    """Ratings from the containers in which programs have them.
+
+    Parameters
+    ----------
+    ratings : Ratings, DataFrame or sparse matrix
+        A DataFrame has a line for each rating; its columns are found as `load_ratings` finds those of a file, and
+        of a pair that occurs twice the last line counts. Every entry that a sparse matrix stores is a rating,
+        zeros too; its users and items are numbered from 0.
+    columns : three names or positions from 0, optional
+        Where user, item and value are in a DataFrame.
+
+    Examples
+    --------
+    >>> from scipy.sparse import coo_array
+    >>> as_ratings(coo_array(([4.0, 3.0], ([0, 1], [2, 0])), shape=(2, 3))).sparse().toarray()
+    array([[0., 0., 4.],
+           [3., 0., 0.]])
+    """
+    if not is_ratings_like(ratings):
+        kind = type(ratings).__name__
+        raise TypeError(f"ratings must be Ratings, a DataFrame or a sparse matrix; got {kind}")
+    if isinstance(ratings, Ratings):
+        return ratings
+    if hasattr(ratings, "tocoo"):
+        entries = ratings.tocoo()
+        ids = {"all_users": np.arange(ratings.shape[0]), "all_items": np.arange(ratings.shape[1])}
+        return Ratings.from_triples(entries.row, entries.col, entries.data, duplicates="error", **ids)
+    triples = read_frame(ratings, columns, "ratings")
+    if columns is None and len(ratings.columns) > MOST_COLUMNS and not has_known_names(ratings.columns):
+        raise ValueError(
+            f"ratings: user, item and value are not known by their names among {len(ratings.columns)} columns; say"
+            " which they are with columns=. A matrix of users and items is taken as a sparse one"
+        )
+    return Ratings.from_triples(*triples)
+
+
+def is_ratings_like(thing: Any) -> bool:
+    """Whether it is one of the containers that `as_ratings` takes, and not a list of ids."""
+    is_table = hasattr(thing, "tocoo") or hasattr(thing, "iloc")
+    return isinstance(thing, Ratings) or (is_table and len(thing.shape) == 2)

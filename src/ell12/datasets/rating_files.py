@@ -96,13 +96,23 @@ def read_parquet(path: Path, columns: tuple[Any, Any, Any] | None = None) -> Tri
         if getattr(error, "errno", None) is not None:  # the operating system speaks, not the reader
             raise
         raise ValueError(f"{path} is no Parquet file, damaged or cut off: {error}") from error
-    names = [str(name) for name in frame.columns]
-    places = _find_columns(columns, names, True, path)
+    return read_frame(frame, columns, str(path))
+
+
+def read_frame(frame: Any, columns: tuple[Any, Any, Any] | None, name: str) -> Triples:
+    """The users, items and values of a pandas DataFrame, which errors call by a name."""
+    names = [str(column) for column in frame.columns]
+    places = _find_columns(columns, names, True, name)
     users, items, values = (frame.iloc[:, place].to_numpy() for place in places)
     return Triples(users, items, values)
 
 
 # Where things are
+
+
+def has_known_names(names: Any) -> bool:
+    """Whether user, item and value are all among these names of columns."""
+    return all(_known_columns([str(name) for name in names]))
 
 
 def _sample(file: TextFile) -> tuple[list[str], int]:
@@ -147,7 +157,7 @@ def _count(text: str, separator: str) -> int:
 
 
 def _find_columns(
-    columns: tuple[Any, Any, Any] | None, first: list[str], has_header: bool, path: Path
+    columns: tuple[Any, Any, Any] | None, first: list[str], has_header: bool, path: Path | str
 ) -> tuple[int, ...]:
     """The positions of user, item and value."""
     if columns is not None:
@@ -182,7 +192,7 @@ def _is_name_or_position(column: Any) -> bool:
     return isinstance(column, str | int | np.integer) and not isinstance(column, bool)
 
 
-def _find_column(column: Any, first: list[str], has_header: bool, path: Path) -> int:
+def _find_column(column: Any, first: list[str], has_header: bool, path: Path | str) -> int:
     if isinstance(column, str):
         if has_header and column in first:
             return first.index(column)

@@ -113,6 +113,15 @@ class Ratings:
         starts = np.searchsorted(self.rows, np.arange(len(self.users) + 1))
         return csr_array((self.values, self.columns, starts), shape=self.shape)
 
+    def updated(self, new: Ratings) -> Ratings:
+        """These and new ratings together; of a pair in both the new one counts."""
+        users, items = (np.concatenate(pair) for pair in ((self.users, new.users), (self.items, new.items)))
+        parts = [(part.users[part.rows], part.items[part.columns], part.values) for part in (self, new)]
+        triples = (np.concatenate(pair) for pair in zip(*parts, strict=True))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # that pairs are rated twice
+            return Ratings.from_triples(*triples, all_users=users, all_items=items)
+
     def rows_of(self, users: Any, unknown: str = "error") -> Any:
         """The rows of some users by their ids; an unknown id is an error that names it, or -1 with "mark"."""
         return _positions("user", self.users, as_ids(users), unknown)
@@ -155,10 +164,15 @@ def as_strings(texts: Sequence[str]) -> Any:
 
 
 def _as_values(values: Any) -> Any:
+    if isinstance(values, np.ma.MaskedArray):
+        raise TypeError("values must not be a masked array: leave out what is masked")
     values = np.asarray(values)
     if values.dtype.kind in "mM":  # would become counts of seconds or the like
         raise ValueError(f"ratings must be numbers, got {values.dtype}")
-    values = np.asarray(values, dtype=np.float64)
+    try:
+        values = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{error} (values must be numbers)") from error
     if values.ndim != 1:
         raise ValueError(f"values must be one column, got shape {values.shape}")
     bad = np.flatnonzero(~np.isfinite(values))

@@ -1,0 +1,252 @@
+"""Ratings with ids: predictions, recommendations, similar items, warm fits."""
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+from ell12 import L12Imputer, L12Recommender, complete_matrix
+from ell12.datasets import Ratings, as_ratings, synthetic_ratings
+
+GIVEN = {"alpha": 3.0, "l2_weight": 0.5, "max_rank": 3}
+
+
+def part(ratings, places):
+    """Some of the ratings, all ids."""
+    places = np.sort(places)
+    return replace(ratings, **{name: getattr(ratings, name)[places] for name in ("rows", "columns", "values")})
+
+
+@pytest.fixture(scope="module")
+def ratings():
+    drawn = synthetic_ratings(0, 60, 40, 700, rank=2, noise=0.3)
+    return replace(
+        drawn, users=np.char.add("u", np.char.zfill(drawn.users.astype(str), 2)), items=drawn.items + 500
+    )
+
+
+@pytest.fixture(scope="module")
+def model(ratings):
+    return L12Recommender(**GIVEN).fit(ratings)
+
+
+def dense(model):
+    """All predictions, uncut."""
+    return model.completion_.to_array()
+
+
+def test_predictions_are_those_of_complete_matrix(ratings, model):
+    fitted = complete_matrix(ratings.sparse(), **GIVEN, center="biases", scale=None, tol=1e-3).to_array()
+    users, items = np.meshgrid(ratings.users, ratings.items, indexing="ij")
+    np.testing.assert_allclose(model.predict(users, items), np.clip(fitted, 1, 5), atol=1e-2)
+    np.testing.assert_allclose(model.predict("u07", 503), np.clip(dense(model)[7, 3], 1, 5))
+
+
+@pytest.mark.parametrize("center", ["biases", None, "columns"])
+def test_strangers_have_the_mean_and_the_bias_of_the_other(ratings, center):
+    model = L12Recommender(**GIVEN, center=center, clip=None).fit(ratings)
+    biases = model.biases_
+    found = model.predict(["u03", "nobody", "nobody"], [-1, 505, -1])
+    expected = [biases.mean + biases.rows[3], biases.mean + biases.columns[5], biases.mean]
+    np.testing.assert_allclose(found, expected)
+    np.testing.assert_allclose(model.predict(ratings.users, 501), dense(model)[:, 1])
+
+
+def test_an_empty_row_or_column_of_a_sparse_matrix_is_a_stranger(ratings):
+    X = ratings.sparse()
+    X.resize((62, 43))
+    model = L12Recommender(**GIVEN, center=None, clip=None).fit(X)
+    np.testing.assert_allclose(model.predict([61, 61, 4], [2, 41, 41]), model.predict([-1, -1, 4], [2, -1, -1]))
+    np.testing.assert_allclose(model.predict([[61], [4]], [[2, 41]]), dense(model)[[61, 4]][:, [2, 41]])
+
+
+def test_recommendations_are_the_best_of_what_was_not_seen(ratings, model):
+    scores = dense(model)
+    scores[ratings.rows, ratings.columns] = -np.inf
+    order = np.argsort(-scores, axis=1)[:, :4]
+    best = model.recommend(n=4)
+    np.testing.assert_array_equal(best.users, ratings.users)
+    np.testing.assert_array_equal(best.items, ratings.items[order])
+    np.testing.assert_allclose(best.scores, np.clip(np.take_along_axis(scores, order, axis=1), 1, 5))
+    again = model.recommend(n=40, exclude_seen=False)
+    assert (again.counts == 40).all()
+    assert (model.recommend(n=40).counts == 40 - np.bincount(ratings.rows, minlength=60)).all()
+
+
+def test_recommendations_for_some_users_among_some_items(ratings, model):
+    best = model.recommend(["u09", "nobody", "u02"], 3, items=[505, 501, 501, 530, 517])
+    assert set(best.items.ravel().tolist()) <= {501, 505, 517, 530, -1}
+    scores = dense(model)
+    scores[ratings.rows, ratings.columns] = -np.inf
+    among = np.array([1, 5, 17, 30])
+    row = list(ratings.users).index("u09")
+    expected = [500 + j for j in among[np.argsort(-scores[row, among])] if scores[row, j] > -np.inf][:3]
+    assert best.items[0, : len(expected)].tolist() == expected
+    assert best.items[1].tolist() == (500 + among[np.argsort(-model.biases_.columns[among])[:3]]).tolist()
+    with pytest.raises(ValueError, match="there is no item 9"):
+        model.recommend(["u09"], items=[9])
+
+
+def test_new_users_are_those_that_transform_completes(ratings, model):
+    random = np.random.default_rng(5)
+    X = scipy.sparse.csr_array(np.where(random.random((3, 40)) < 0.2, random.integers(1, 6, (3, 40)), 0.0))
+    imputer = L12Imputer(**GIVEN, center="biases", scale=None, clip=None, random_state=0).fit(ratings.sparse())
+    imputer.completion_ = model.completion_
+    completed = imputer.predict(np.where(X.toarray() > 0, X.toarray(), np.nan))
+    seen = X.toarray() > 0
+    order = np.argsort(-np.where(seen, -np.inf, completed), axis=1)[:, :5]
+    rows, columns = X.nonzero()
+    frame = Ratings.from_triples(rows, 500 + columns, X.data)
+    best = model.recommend(frame, 5)
+    np.testing.assert_array_equal(best.items, 500 + order)
+    np.testing.assert_allclose(best.scores, np.clip(np.take_along_axis(completed, order, axis=1), 1, 5))
+    with pytest.warns(UserWarning, match="1 ratings are of items that the fit does not know: left out"):
+        other = model.recommend(Ratings.from_triples([1], [9999], [4.0]), 3)
+    np.testing.assert_array_equal(other.items, model.recommend(["nobody"], 3).items)
+
+
+def test_training_users_are_recommended_the_same_as_new_ones(ratings):
+    model = L12Recommender(**GIVEN, tol=1e-8).fit(ratings)
+    best, again = model.recommend(n=3), model.recommend(ratings, 3)
+    np.testing.assert_allclose(again.scores, best.scores, atol=1e-3)
+
+
+def test_similar_items_are_those_of_similar_columns(model, ratings):
+    X = model.completion_.x.to_array()
+    lengths = np.linalg.norm(X, axis=0)
+    cosines = X.T @ X / lengths / lengths[:, None]
+    np.fill_diagonal(cosines, -np.inf)
+    best = model.similar_items([503, 510], 4)
+    np.testing.assert_array_equal(best.items, 500 + np.argsort(-cosines[[3, 10]], axis=1)[:, :4])
+    np.testing.assert_allclose(best.scores, -np.sort(-cosines[[3, 10]], axis=1)[:, :4])
+    one = model.similar_users("u04", 2)
+    assert one.items.shape == (1, 2)
+    assert "u04" not in one.items
+    with pytest.raises(ValueError, match="there is no item 7"):
+        model.similar_items([7])
+
+
+def test_an_item_with_one_excellent_rating_does_not_come_first(ratings):
+    """With nothing taken off it does, for nearly everybody."""
+    extra = Ratings.from_triples(["u01", "u02"], [998, 999], [5.0, 5.0])
+    all_ratings, quick = ratings.updated(extra), {"max_rank": 2, "n_alphas": 5}
+    models = (
+        L12Recommender(**quick, center=center, l2_weight=weight) for center, weight in (("biases", 0.5), (None, 1))
+    )
+    firsts = [model.fit(all_ratings).recommend(n=1).items for model in models]
+    share = [np.isin(first, [998, 999]).mean() for first in firsts]
+    assert share[0] < 0.05
+    assert share[1] > 0.5
+
+
+def test_containers_of_ratings_give_the_same_model(ratings, model):
+    pandas = pytest.importorskip("pandas")
+    lines = {"stars": ratings.values, "who": ratings.users[ratings.rows], "film": ratings.items[ratings.columns]}
+    shuffled = pandas.DataFrame(lines).sample(frac=1, random_state=0)
+    named = L12Recommender(**GIVEN, columns=("who", "film", "stars")).fit(shuffled)
+    known = L12Recommender(**GIVEN).fit(shuffled.rename(columns={"who": "userId", "film": "movie_id"}))
+    by_place = L12Recommender(**GIVEN).fit(ratings.sparse())
+    for other in (named, known, by_place):
+        np.testing.assert_array_equal(dense(other), dense(model))
+    assert by_place.users_.tolist() == list(range(60))
+
+
+def test_what_holds_no_ratings_is_refused(ratings):
+    pandas = pytest.importorskip("pandas")
+    with pytest.raises(TypeError, match="ratings must be Ratings, a DataFrame or a sparse matrix; got ndarray"):
+        L12Recommender().fit(np.eye(3))
+    with pytest.raises(ValueError, match="user, item and value are not known by their names among 6 columns"):
+        as_ratings(pandas.DataFrame(np.eye(6)))
+    with pytest.raises(ValueError, match="clip must be a pair"):
+        L12Recommender(clip=(5, 1)).fit(ratings)
+    with pytest.raises(ValueError, match="ratings holds numbers up to 5e"):
+        L12Recommender().fit(replace(ratings, values=1e200 * ratings.values))
+
+
+def test_a_warm_fit_is_the_fit_of_all_ratings():
+    """Convex, so that there is one solution wherever it begins."""
+    drawn = synthetic_ratings(1, 50, 30, 600, rank=2, noise=0.3)
+    old = drawn.rows < 45
+    old = Ratings.from_triples(drawn.rows[old], drawn.columns[old], drawn.values[old])
+    new = np.flatnonzero((drawn.rows >= 45) | (np.arange(600) % 10 == 0))
+    new = Ratings.from_triples(drawn.rows[new], drawn.columns[new] + 2, np.full(new.size, 2.0))
+    settings = {"alpha": 3.0, "l2_weight": 0.0, "max_rank": 8, "engine": "als", "tol": 1e-5}
+    warm = L12Recommender(**settings).fit(old).refit(new, tol=1e-5)
+    merged = dict(zip(zip(old.users[old.rows], old.items[old.columns], strict=True), old.values, strict=True))
+    merged |= dict(zip(zip(new.users[new.rows], new.items[new.columns], strict=True), new.values, strict=True))
+    users, items = (np.array(ids) for ids in zip(*merged, strict=True))
+    fresh = L12Recommender(**settings).fit(Ratings.from_triples(users, items, list(merged.values())))
+    np.testing.assert_array_equal(warm.users_, fresh.users_)
+    np.testing.assert_array_equal(warm.ratings_.values, fresh.ratings_.values)
+    np.testing.assert_allclose(dense(warm), dense(fresh), atol=1e-3)
+
+
+def test_a_warm_fit_keeps_choices_and_takes_few_steps(ratings):
+    random = np.random.default_rng(0).permutation(len(ratings))
+    model = L12Recommender(max_rank=2, n_alphas=6).fit(part(ratings, random[40:]))
+    alpha, chosen, first = model.alpha_, (model.l2_weight_, model.center_, model.max_rank_), model.n_iter_
+    model.refit(part(ratings, random[:40]))
+    assert (model.l2_weight_, model.center_, model.max_rank_) == chosen
+    assert model.alpha_ == pytest.approx(alpha * np.sqrt(len(ratings) / (len(ratings) - 40)))
+    assert model.n_iter_ < first / 2
+    given = L12Recommender(**GIVEN).fit(part(ratings, random[40:])).refit(part(ratings, random[:40]))
+    assert given.alpha_ == 3.0
+
+
+def test_ids_of_another_kind_are_merged_as_text(ratings):
+    numbers = synthetic_ratings(2, 30, 20, 200)
+    model = L12Recommender(**GIVEN).fit(numbers)
+    old = model.predict([3], [4])
+    model.refit(Ratings.from_triples(["eve"], [4], [3.0]))
+    assert model.users_.tolist() == sorted([*map(str, range(30)), "eve"])
+    np.testing.assert_allclose(model.predict(["3"], [4]), old, atol=0.2)
+
+
+def test_the_score_is_minus_the_error(ratings, model):
+    error = model.predict(ratings.users[ratings.rows], ratings.items[ratings.columns]) - ratings.values
+    assert model.score(ratings) == pytest.approx(-np.sqrt(np.mean(error**2)))
+
+
+def test_ndcg_is_that_of_scikit_learn_in_both_protocols():
+    from sklearn.metrics import ndcg_score
+
+    drawn = synthetic_ratings(3, 30, 25, 400, rank=2, noise=0.3, round_to=None)
+    random = np.random.default_rng(0).permutation(len(drawn))
+    train, test = part(drawn, random[120:]), part(drawn, random[:120])
+    model = L12Recommender(**GIVEN).fit(train)
+    lowest, scores = train.values.min(), dense(model)
+    gains = np.zeros(drawn.shape)
+    gains[test.rows, test.columns] = np.maximum(test.values - lowest, 0.0)
+    some = gains.max(axis=1) > 0
+    scores[train.rows, train.columns] = -1e6
+    assert model.ndcg(test, 5) == pytest.approx(ndcg_score(gains[some], scores[some], k=5))
+    scores[test.sparse().toarray() == 0] = -1e6
+    expected = ndcg_score(gains[some], scores[some], k=5)
+    assert model.ndcg(test, 5, candidates="rated") == pytest.approx(expected)
+    shifted = L12Recommender(**GIVEN | {"alpha": 30.0}).fit(replace(train, values=10 * train.values - 7))
+    assert shifted.ndcg(replace(test, values=10 * test.values - 7), 5) == pytest.approx(
+        model.ndcg(test, 5), abs=0.02
+    )
+    with pytest.raises(ValueError, match="candidates must be one of 'unseen', 'rated'"):
+        model.ndcg(test, candidates="all")
+
+
+def test_a_fit_that_does_not_converge_says_so(ratings):
+    from sklearn.exceptions import ConvergenceWarning
+
+    with pytest.warns(ConvergenceWarning, match="L12Recommender did not converge: .* max_iter"):
+        L12Recommender(**GIVEN, center="biases", max_iter=1, tol=1e-9).fit(ratings)
+
+
+def test_the_parameters_are_those_of_the_imputer_where_they_make_sense():
+    ours, theirs = L12Recommender().get_params(), L12Imputer().get_params()
+    alike = ("alpha", "l2_weight", "max_rank", "clip", "held_out", "n_alphas", "eps", "engine", "tol", "max_iter")
+    assert {name: ours[name] for name in alike} == {name: theirs[name] for name in alike}
+
+
+def test_nothing_is_said_of_pairs_that_are_rated_again(ratings):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(ratings.updated(ratings)) == len(ratings)
