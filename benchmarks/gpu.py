@@ -3,8 +3,9 @@
 `python benchmarks/gpu.py [FOLDER]` on a machine with PyTorch and a CUDA device (CuPy is measured where it is
 installed) writes gpu.json and gpu.md there, by default into benchmarks/results; `make bench` does not.
 `python benchmarks/gpu.py --try-folds` prints the rows of the cross-validation at a small size, on the processors
-where there is no GPU, and writes nothing. Limit of an iteration is the time to read A twice, that of the prox two
-reads and a write, at the speed this device adds up a large array.
+where there is no GPU, and writes nothing. `python benchmarks/gpu.py --ratings [FOLDER]` measures the rows of the
+ratings alone and puts them in place of the old ones, with their date. Limit of an iteration is the time to read A
+twice, that of the prox two reads and a write, at the speed this device adds up a large array.
 """
 
 from __future__ import annotations
@@ -26,13 +27,16 @@ os.environ["SCIPY_ARRAY_API"] = "1"  # read when SciPy is first imported; the es
 import numpy as np
 import sklearn
 import torch
+from threadpoolctl import threadpool_limits
 
 import ell12
 from ell12 import L12, ColumnsL12, ColumnwiseAPG, NonmonotoneAPG, SquaredLoss, minimize
-from ell12.linear_model.cross_validation import _fold
+from ell12.linear_model.search import _fold
 
 SAMPLES, FEATURES, NONZERO = 20_000, 80_000, 200
 PROBLEMS = 50
+RATINGS = 100_000, 10_000, 10_000_000  # users, items, ratings
+RANK, SWEEPS = 10, 20
 FOLDS, ALPHAS = 5, 30
 Row = dict[str, Any]
 
@@ -214,6 +218,79 @@ def image_rows() -> list[Row]:
     return rows
 
 
+def rating_rows(size: tuple[int, int, int] = RATINGS) -> list[Row]:
+    """Synthetic ratings, as in completion.py, on the device and on the processors: a sweep, and a whole fit.
+
+    The fit takes biases off and stops at a tolerance of 1e-3; what is compiled or planned once is left out.
+    """
+    from completion import synthetic_ratings
+
+    observed = synthetic_ratings(*size)
+    date, kinds, rows = datetime.now(UTC).isoformat(timespec="minutes"), _sparse_kinds(observed), []
+    alpha = ell12.complete_matrix(observed, "noise", **_settings(1), max_iter=1).alpha
+    name = f"{size[2]:.0e} ratings, {size[0]} x {size[1]}, rank {RANK}"
+    for where, make, threads in kinds:
+        _fit(make(), alpha, threads, sweeps=2)
+        whole, sweep, result = _fit(make(), alpha, threads, SWEEPS)
+        note = f"{result.n_iter} sweeps, {result.status.name}, objective {result.objective:.9g}"
+        rows.append(row(f"{name}, {where}: a sweep", sweep) | {"date": date})
+        rows.append(row(f"the same, {where}: in all", whole, None, note) | {"date": date})
+    return rows
+
+
+def _settings(threads: int) -> dict[str, Any]:
+    solver = ell12.AlternatingLeastSquares(RANK, n_threads=threads)
+    choices = {"max_rank": RANK, "l2_weight": 0.5, "center": "biases", "scale": None}
+    return choices | {"engine": solver, "tol": 1e-3}
+
+
+def _sparse_kinds(observed: Any) -> list[tuple[str, Callable[[], Any], int]]:
+    """Names, ratings of a kind, and threads."""
+    places = np.stack([observed.rows, observed.columns]).astype(np.int64)
+
+    def tensor(dtype: Any) -> Any:
+        X = torch.sparse_coo_tensor(torch.as_tensor(places), torch.as_tensor(observed.values), observed.shape)
+        X = X.to("cuda", dtype)
+        return lambda: X
+
+    kinds = [("PyTorch", tensor(torch.float64), 1), ("PyTorch in single precision", tensor(torch.float32), 1)]
+    try:
+        from cupyx.scipy import sparse
+
+        X = sparse.coo_matrix(observed.sparse().tocoo())
+        kinds.append(("CuPy", lambda: X, 1))
+    except ImportError:
+        pass
+    csr = observed.sparse()
+    cores = os.cpu_count() or 1
+    return [*kinds, ("one thread", lambda: csr, 1), (f"{cores} threads", lambda: csr, cores)]
+
+
+def _fit(X: Any, alpha: float, threads: int, sweeps: int) -> tuple[float, float, Any]:
+    """Seconds in all, from the sparse matrix on, those of a sweep, and the completion."""
+    torch.cuda.synchronize()
+    begin = time.perf_counter()
+    with threadpool_limits(threads):  # those of BLAS
+        result = ell12.complete_matrix(X, alpha, **_settings(threads), max_iter=sweeps)
+    torch.cuda.synchronize()
+    elapsed = time.perf_counter() - begin
+    return elapsed, statistics.median(np.diff(result.history["seconds"])[1:] if sweeps > 2 else [0.0]), result
+
+
+def with_ratings(folder: Path) -> None:
+    """Put newly measured rows of the ratings in place of the old ones."""
+    result = json.loads((folder / "gpu.json").read_text())
+    result["rows"] = [line for line in result["rows"] if "date" not in line] + rating_rows()
+    write(folder, result)
+
+
+def write(folder: Path, result: dict[str, Any]) -> None:
+    """Both files."""
+    folder.mkdir(exist_ok=True)
+    (folder / "gpu.json").write_text(json.dumps(result, indent=1) + "\n")
+    (folder / "gpu.md").write_text(render(result))
+
+
 def render(result: dict[str, Any]) -> str:
     """The Markdown page."""
     lines = [
@@ -225,7 +302,9 @@ def render(result: dict[str, Any]) -> str:
     lines += ["| what | seconds | limit | times the limit | note |", "| --- | ---: | ---: | ---: | --- |"]
     for line in result["rows"]:
         numbers = ["" if line[name] is None else f"{line[name]:.3g}" for name in ("seconds", "limit", "ratio")]
-        lines.append("| " + " | ".join([line["what"], *numbers, line["note"]]) + " |")
+        date = [f"measured {line['date']}"] if "date" in line else []
+        note = "; ".join(part for part in [line["note"], *date] if part)
+        lines.append("| " + " | ".join([line["what"], *numbers, note]) + " |")
     return "\n".join(lines) + "\n"
 
 
@@ -234,7 +313,11 @@ def main() -> None:
     if sys.argv[1:] == ["--try-folds"]:
         fold_rows(400, 300, "cuda" if torch.cuda.is_available() else "cpu")
         return
-    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent / "results"
+    paths = [argument for argument in sys.argv[1:] if argument != "--ratings"]
+    folder = Path(paths[0]) if paths else Path(__file__).parent / "results"
+    if "--ratings" in sys.argv:
+        with_ratings(folder)
+        return
     speed = bytes_per_second()
     rows = prox_rows(speed)
     torch.cuda.empty_cache()
@@ -246,6 +329,7 @@ def main() -> None:
     torch.cuda.empty_cache()
     rows += fold_rows(10_000, 20_000, "cuda")
     rows += image_rows()
+    rows += rating_rows()
     result = {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "device": torch.cuda.get_device_name(),
@@ -253,9 +337,7 @@ def main() -> None:
         "bytes_per_second": speed,
         "rows": rows,
     }
-    folder.mkdir(exist_ok=True)
-    (folder / "gpu.json").write_text(json.dumps(result, indent=1) + "\n")
-    (folder / "gpu.md").write_text(render(result))
+    write(folder, result)
 
 
 if __name__ == "__main__":

@@ -101,12 +101,13 @@ def test_tensors_that_are_no_matrices_of_numbers_are_refused():
 @pytest.mark.parametrize("chunk", [2**25, 7])
 def test_products_and_equations_of_rows_of_all_lengths_are_those_of_scipy(library, monkeypatch, chunk):
     monkeypatch.setattr(segments_module, "CHUNK", chunk)
+    monkeypatch.setattr(segments_module, "FEW", 10)
     random = np.random.default_rng(0)
     lengths = np.array([0, 1, 2, 9, 40, 0, 13, 100, 3])
     starts = np.concatenate([[0], np.cumsum(lengths)])
     columns = np.concatenate([np.sort(random.permutation(120)[:length]) for length in lengths])
     values, H, prior = (random.standard_normal(size) for size in (columns.size, (120, 3), (lengths.size, 3)))
-    here = Segments(*map(library.make_array, (starts, columns)))
+    here = Segments(*map(library.make_array, (starts, columns)), 120)
     plain = scipy.sparse.csr_array((values, columns, starts), shape=(lengths.size, 120))
     for B in (H, H[:, 0]):
         found = here.times(library.make_array(values), library.make_array(B))

@@ -17,7 +17,8 @@ from ell12 import AlternatingLeastSquares, CompletionLoss, FactoredAPG, LowRank,
 from ell12.distributed import complete_matrix, completion_loss
 from ell12.distributed.completion import solve_columns
 
-PLAIN = {"l2_weight": 1.0, "center": None, "scale": None}
+THERE = {"l2_weight": 1.0, "center": None}
+PLAIN = THERE | {"scale": None}
 SHAPE, CUTS = (70, 40), (0, 20, 21, 50, 70)
 
 
@@ -65,7 +66,7 @@ def test_the_factors_are_those_in_memory(observed, tmp_path, form, alpha, max_ra
         for path, part in zip(ratings, parts_of(table_of(observed)), strict=True):
             part.to_parquet(path)
     near = ell12.complete_matrix(observed, alpha, engine="als", **PLAIN, max_rank=max_rank, tol=1e-6)
-    far = complete_matrix(ratings, alpha, max_rank=max_rank, shape=SHAPE, tol=1e-6)
+    far = complete_matrix(ratings, alpha, max_rank=max_rank, **THERE, shape=SHAPE, tol=1e-6)
     assert far.status is near.status
     assert far.n_iter == near.n_iter
     assert far.stationarity == pytest.approx(near.stationarity, rel=1e-3)
@@ -74,6 +75,35 @@ def test_the_factors_are_those_in_memory(observed, tmp_path, form, alpha, max_ra
         np.testing.assert_allclose(np.abs(ours), np.abs(theirs), rtol=0, atol=1e-6)
     np.testing.assert_allclose(far.x.to_array(), near.x.to_array(), rtol=0, atol=1e-6)
     np.testing.assert_allclose(far.predict([0, 6], [3, 2]), near.predict([0, 6], [3, 2]), atol=1e-6)
+
+
+@pytest.mark.parametrize(("center", "persist"), [("biases", True), ("biases", False), ("mean", True)])
+def test_offsets_are_those_in_memory(observed, center, persist):
+    table = table_of(observed.with_values(observed.values + 3.0 + 0.5 * (observed.columns % 3)))
+    shifted = Observed(table["user"], table["item"], table["value"], SHAPE)
+    options = {"max_rank": 3, "center": center, "l2_weight": 0.5, "tol": 1e-6}
+    near = ell12.complete_matrix(shifted, 1.0, engine="als", scale=None, **options)
+    far = complete_matrix(partitions(table), 1.0, shape=SHAPE, persist=persist, **options)
+    assert far.offsets.mean == pytest.approx(near.offsets.mean, rel=1e-12)
+    if center == "biases":
+        np.testing.assert_allclose(far.offsets.rows, near.offsets.rows, atol=1e-12)
+        np.testing.assert_allclose(far.offsets.columns, near.offsets.columns, atol=1e-12)
+    np.testing.assert_allclose(far.to_array(), near.to_array(), atol=1e-6)
+    assert (far.center, far.l2_weight, far.max_rank, far.n_iter) == (center, 0.5, 3, near.n_iter)
+    with pytest.raises(ValueError, match="center must be one of None, 'mean', 'biases'"):
+        complete_matrix(partitions(table), 1.0, center="columns")
+
+
+def test_by_default_noise_decides_the_strength_as_in_memory(observed):
+    far = complete_matrix(partitions(table_of(observed)), shape=SHAPE)
+    choices = {"l2_weight": 0.5, "max_rank": 8, "center": "biases", "scale": None}
+    near = ell12.complete_matrix(observed, "noise", engine="als", **choices)
+    assert far.alpha == pytest.approx(near.alpha, rel=2e-3)
+    assert (far.l2_weight, far.max_rank, far.center) == (0.5, 8, "biases")
+    np.testing.assert_allclose(far.to_array(), near.to_array(), atol=5e-3)
+    for wrong in ({"alpha": "holdout"}, {"l2_weight": "some"}):
+        with pytest.raises(ValueError, match=f"{next(iter(wrong))} must be"):
+            complete_matrix(partitions(table_of(observed)), **wrong)
 
 
 def test_a_sweep_is_two_passes_that_move_nothing_as_long_as_the_ratings(observed):
@@ -125,13 +155,13 @@ def test_a_large_block_uses_the_compiled_loops():
     table = pd.DataFrame({"user": rows, "item": columns, "value": random.standard_normal(rows.size)})
     observed = Observed(rows, columns, table["value"].to_numpy(), (200, 100))
     near = ell12.complete_matrix(observed, 20.0, engine="als", **PLAIN, max_rank=4)
-    far = complete_matrix(dd.from_pandas(table, npartitions=1), 20.0, max_rank=4)
+    far = complete_matrix(dd.from_pandas(table, npartitions=1), 20.0, max_rank=4, **THERE)
     np.testing.assert_allclose(far.x.to_array(), near.x.to_array(), atol=1e-8)
 
 
 def test_float32_stays_float32(observed):
     table = table_of(observed).astype({"value": np.float32})
-    far = complete_matrix(partitions(table), 2.0, max_rank=3, shape=SHAPE)
+    far = complete_matrix(partitions(table), 2.0, max_rank=3, **THERE, shape=SHAPE)
     assert far.x.dtype == np.float32
     near = ell12.complete_matrix(observed, 2.0, engine="als", **PLAIN, max_rank=3)
     np.testing.assert_allclose(far.x.to_array(), near.x.to_array(), atol=1e-2)
@@ -182,7 +212,7 @@ def test_errors_name_the_block_and_the_argument(observed):
 
 def test_rows_in_several_partitions_are_brought_together_by_a_shuffle(observed):
     mixed = dd.from_pandas(table_of(observed).sample(frac=1, random_state=0), npartitions=3, sort=False)
-    far = complete_matrix(mixed.shuffle("user"), 1.0, max_rank=3, shape=SHAPE, tol=1e-6)
+    far = complete_matrix(mixed.shuffle("user"), 1.0, max_rank=3, **THERE, shape=SHAPE, tol=1e-6)
     near = ell12.complete_matrix(observed, 1.0, engine="als", **PLAIN, max_rank=3, tol=1e-6)
     np.testing.assert_allclose(far.x.to_array(), near.x.to_array(), atol=1e-6)
 

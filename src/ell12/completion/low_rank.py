@@ -22,9 +22,11 @@ from ell12.backend import (
     namespace,
     norm,
 )
+from ell12.backend.arrays import is_torch
 from ell12.backend.compiling import can_compile
 from ell12.checks import naming
 from ell12.completion.observed import as_real
+from ell12.completion.segments import for_gathering
 from ell12.files import write_atomically
 from ell12.protocols import Array
 
@@ -215,6 +217,8 @@ def gathered_sums_of_products(W: Array, H: Array, rows: Array, columns: Array) -
     count, chunk = rows.shape[0], max(CHUNK // max(W.shape[1], 1), 1)
     if W.shape[1] == 0 or count == 0:
         return xp.zeros(count, dtype=W.dtype, device=device(W))
+    if is_torch(W):
+        W, H = for_gathering(W), for_gathering(H)
     parts = []
     for i in range(0, count, chunk):
         part = slice(i, min(i + chunk, count))

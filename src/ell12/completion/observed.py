@@ -161,7 +161,8 @@ class Observed:
         """The rows and the columns as sweeps and products on a device read them."""
         order, starts = self.by_column
         rows = namespace(self.rows).take(self.rows, order, axis=0)
-        return Segments(self.row_starts, self.columns), Segments(starts, rows)
+        m, n = self.shape
+        return Segments(self.row_starts, self.columns, n), Segments(starts, rows, m)
 
     def sparse(self, values: Array | None = None) -> Any:
         """The same as a CSR array, on a device as something that multiplies; the pattern is made once."""

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -24,7 +24,6 @@ from ell12.backend import (
     in_memory,
     indices_like,
     is_numpy,
-    join,
     namespace,
 )
 from ell12.backend.arrays import is_cupy, is_torch
@@ -32,17 +31,23 @@ from ell12.penalties.spectral import DENSE_NORM, lanczos_norm, norm_beyond
 from ell12.protocols import Array
 
 CHUNK = 2**25  # Gathered rows may hold this many numbers at a time: 256 MB in double precision.
-# A group of rows is filled up to at most this many times the entries that it has. Of a million synthetic ratings a
-# seventh of what is gathered are then zeros, in 20 groups.
-GROWTH = 1.1
-FEW = (
-    2**16
-)  # A group that is no larger than this is filled up without regard: a device waits for the launch alone.
+# A group of rows is filled up to at most this many times the entries that it has,
+GROWTH = 1.25
+# or to this many entries: fewer take a GPU less time than it takes to tell it what to do.
+FEW = 2**20
 
 
 def has_segments(values: Array) -> bool:
     """Whether a library does well with many sizes of arrays: NumPy, PyTorch and CuPy; JAX compiles each anew."""
     return is_numpy(values) or is_torch(values) or is_cupy(values)
+
+
+class Group(NamedTuple):
+    """Rows filled up to the same length."""
+
+    rows: Array  # which
+    places: Array  # of the entries of each, and the number of all entries where it is filled up
+    columns: Array  # of the entries of each, and the number of all columns where it is filled up
 
 
 class Segments:
@@ -54,25 +59,26 @@ class Segments:
         Where each row begins among the entries, and the end.
     columns : array of shape (n_observed,)
         In which column each entry is.
+    width : int
+        The number of columns.
     """
 
-    def __init__(self, starts: Array, columns: Array) -> None:
-        self.starts, self.columns = starts, columns
+    def __init__(self, starts: Array, columns: Array, width: int) -> None:
+        self.starts, self.columns, self.width = starts, columns, width
 
     @cached_property
-    def groups(self) -> list[tuple[int, Array]]:
-        """Lengths, and the rows that are filled up to each; those without any entry are left out."""
+    def groups(self) -> list[Group]:
+        """All rows that have an entry, by length."""
         lengths = np.diff(as_numpy(self.starts))
         order = np.argsort(lengths, kind="stable")
-        cuts = _cuts(lengths[order])
-        parts = [(int(lengths[order[end - 1]]), order[first:end]) for first, end in pairwise(cuts)]
-        return [(length, indices_like(rows, self.columns)) for length, rows in parts]
+        parts = (order[first:end] for first, end in pairwise(_cuts(lengths[order])))
+        return [self._group(indices_like(rows, self.columns), int(lengths[rows[-1]])) for rows in parts]
 
     def times(self, values: Array, B: Array) -> Array:
         """The matrix with these values at its entries, times a matrix or vector B."""
         if in_memory(B):
             parts = (as_numpy(part) for part in (values, self.columns, self.starts))
-            shape = self.starts.shape[0] - 1, B.shape[0]
+            shape = self.starts.shape[0] - 1, self.width
             return beside(scipy.sparse.csr_array(tuple(parts), shape=shape) @ as_numpy(B), B, "B")
         return self.times_at_once(values, B[:, None])[:, 0] if len(B.shape) == 1 else self.times_at_once(values, B)
 
@@ -95,36 +101,51 @@ class Segments:
         return out
 
     def _sums(self, values: Array, B: Array, with_gram: bool) -> Iterator[tuple[Array, Array, Array]]:
-        """Rows, and for each the sums of ``o_j b_j`` and, if asked for, of ``b_j b_j'`` over its entries."""
-        xp = namespace(B)
-        filled = join([B, xp.zeros((1, B.shape[1]), dtype=B.dtype, device=device(B))], axis=0)
-        for length, every in self.groups:
-            most = max(CHUNK // max(length * B.shape[1], 1), 1)
-            for first in range(0, every.shape[0], most):
-                rows = every[first : first + most]
+        """Rows, and for each the sums of ``o_j b_j`` and, if asked for, of ``b_j b_j'`` over its entries.
+
+        A row that is too long for a chunk is added up in several parts.
+        """
+        xp, values, B = namespace(B), for_gathering(values, more=1), for_gathering(B, more=1)
+        for every, places, columns in self.groups:
+            count, length = places.shape
+            most = min(max(CHUNK // max(length * B.shape[1], 1), 1), count)
+            step = max(CHUNK // max(most * B.shape[1], 1), 1)
+            for first in range(0, count, most):
                 product = gram = 0.0
-                for o, b in self._gathered(rows, length, values, filled):
+                for start in range(0, length, step):
+                    part = slice(first, first + most), slice(start, start + step)
+                    o, b = _gathered(values, places[part]), _gathered(B, columns[part])
                     product = product + (o[:, None, :] @ b)[:, 0, :]
                     gram = gram + xp.matrix_transpose(b) @ b if with_gram else gram
-                yield rows, product, gram
+                yield every[first : first + most], product, gram
 
-    def _gathered(self, rows: Array, length: int, values: Array, B: Array) -> Iterator[tuple[Array, Array]]:
-        """The values of some rows, and the rows of B that their entries ask for; a very long row in several parts.
-
-        The last row of B is zero.
-        """
-        xp = namespace(B)
+    def _group(self, rows: Array, length: int) -> Group:
+        xp, count = namespace(rows), self.columns.shape[0]
         starts, ends = (xp.take(self.starts, rows + shift, axis=0)[:, None] for shift in (0, 1))
-        step = max(CHUNK // max(rows.shape[0] * B.shape[1], 1), 1)
-        for first in range(0, length, step):
-            offsets = xp.arange(first, min(first + step, length), device=device(B))
-            places = starts + offsets
-            known, shape = places < ends, places.shape
-            places = xp.reshape(xp.where(known, places, starts), (-1,))
-            columns = xp.reshape(xp.take(self.columns, places, axis=0), shape)
-            columns = xp.reshape(xp.where(known, columns, B.shape[0] - 1), (-1,))
-            o = xp.where(known, xp.reshape(xp.take(values, places, axis=0), shape), 0)
-            yield o, xp.reshape(xp.take(B, columns, axis=0), (*shape, B.shape[1]))
+        places = starts + xp.arange(length, device=device(rows))
+        known = places < ends
+        columns = _gathered(self.columns, xp.where(known, places, 0))
+        short = xp.int32 if count < 2**31 else xp.int64
+        places = xp.astype(xp.where(known, places, count), short, copy=False)
+        return Group(rows, places, xp.where(known, columns, self.width))
+
+
+def _gathered(x: Array, places: Array) -> Array:
+    """The entries or rows of x at these places."""
+    xp = namespace(x)
+    return xp.reshape(xp.take(x, xp.reshape(places, (-1,)), axis=0), (*places.shape, *x.shape[1:]))
+
+
+def for_gathering(x: Array, more: int = 0) -> Array:
+    """A copy of x to gather rows from, with this many rows of zeros behind.
+
+    It begins one number behind where its memory begins: PyTorch gives each row of 16, 32 and so on bytes at an
+    address of that kind a block of threads, which takes twenty times as long where rows are short.
+    """
+    xp, shape = namespace(x), (x.shape[0] + more, *x.shape[1:])
+    out = xp.reshape(xp.zeros(1 + math.prod(shape), dtype=x.dtype, device=device(x))[1:], shape)
+    out[: x.shape[0]] = x
+    return out
 
 
 class SegmentedMatrix:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -83,7 +84,12 @@ def noise_alpha(observed: Observed, max_rank: int | None = None, l2_weight: floa
     """
     loss = CompletionLoss(observed)
     residual = loss.residual(loss.point(rank_one_fit(observed)))
-    deviation = math.sqrt(inner(residual, residual) / observed.n_observed)
+    return alpha_of_noise(inner(residual, residual), observed, max_rank, l2_weight)
+
+
+def alpha_of_noise(square: float, observed: Any, max_rank: int | None, l2_weight: float) -> float:
+    """`noise_alpha` where a matrix of rank one leaves this sum of squares."""
     m, n = observed.shape
     size = math.sqrt(observed.n_observed / m) + math.sqrt(observed.n_observed / n)
+    deviation = math.sqrt(max(square, 0.0) / observed.n_observed)
     return deviation * size * (1.0 if max_rank is None or l2_weight < 1 else 0.5)

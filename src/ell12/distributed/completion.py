@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from ell12.checks import is_finite_number
 from ell12.completion import AlternatingLeastSquares, Completion, LowRank
 from ell12.completion.loss import MatrixLoss
 from ell12.completion.sweeps import row_terms
 from ell12.distributed.passes import Blocks
+from ell12.distributed.rating_choices import CENTERS, fit_remote_offsets, remote_noise_alpha, without_offsets
 from ell12.distributed.ratings import (
     describe,
     half_sweep,
@@ -71,15 +73,16 @@ def completion_loss(
     >>> result.x.entries([2], [3]).round(2)
     array([12.])
     """
-    return DistributedCompletionLoss(*ratings_blocks(ratings, names, shape, persist))
+    return DistributedCompletionLoss(RemoteEntries.of(*ratings_blocks(ratings, names, shape, persist)))
 
 
 def complete_matrix(
     ratings: Any,
-    alpha: float,
+    alpha: float | str = "noise",
     *,
-    max_rank: int = 10,
-    l2_weight: float = 1.0,
+    max_rank: int = 8,
+    l2_weight: float | str = "auto",
+    center: str | None = "biases",
     names: tuple[str, str, str] = ("user", "item", "value"),
     shape: tuple[int | None, int | None] = (None, None),
     persist: bool = True,
@@ -92,12 +95,16 @@ def complete_matrix(
     ----------
     ratings, names, shape, persist
         As in `completion_loss`.
-    alpha : float
-        Strength, above 0.
+    alpha : float or {"noise"}
+        Strength, above 0. "noise" is what noise of the size of a rank-one fit's residual would ask for, found in
+        a dozen passes at most. Hidden entries are not asked: that would be a search of hundreds of passes.
     max_rank : int
         The largest rank allowed. Where it binds the status is ``RANK_CAPPED``.
-    l2_weight : float
-        Weight of the subtracted norm: 1 is l1-2, 0 the nuclear norm.
+    l2_weight : float or {"auto"}
+        Weight of the subtracted norm: 1 is l1-2, 0 the nuclear norm. "auto" is 0.5, as for ratings in memory.
+    center : {"biases", "mean", None}
+        What is taken off before, and comes back in ``offsets``: the mean with biases of rows and columns, found in
+        11 passes; the mean; or nothing.
     random_state : int or Generator
         Of the start.
     **options
@@ -106,27 +113,48 @@ def complete_matrix(
     Returns
     -------
     Completion
-        The same as in memory: ``x`` is a `ell12.LowRank`, and there is ``predict(rows, columns)``.
+        The same as in memory: ``x`` is a `ell12.LowRank`, with ``offsets`` and ``predict(rows, columns)``.
 
     Examples
     --------
     >>> import dask.dataframe as dd, pandas as pd
     >>> rows, columns = np.divmod(np.arange(11), 4)
     >>> table = pd.DataFrame({"user": rows, "item": columns, "value": (rows + 1.0) * (columns + 1.0)})
-    >>> complete_matrix(dd.from_pandas(table, npartitions=1), 0.1, max_rank=1).predict([2], [3]).round(2)
+    >>> ratings = dd.from_pandas(table, npartitions=1)
+    >>> fit = complete_matrix(ratings, 0.1, max_rank=1, l2_weight=1.0, center=None)
+    >>> fit.predict([2], [3]).round(2)
     array([12.])
     """
-    loss = completion_loss(ratings, names=names, shape=shape, persist=persist)
+    _check_choices(alpha, l2_weight, center)
+    weight = 0.5 if isinstance(l2_weight, str) else float(l2_weight)
     solver = AlternatingLeastSquares(max_rank, random_state=random_state)
-    result = minimize(loss, SpectralL12(alpha, l2_weight), solver=solver, **options)
-    return Completion(**{part.name: getattr(result, part.name) for part in fields(Result)}, alpha=float(alpha))
+    entries = RemoteEntries.of(*ratings_blocks(ratings, names, shape, persist))
+    offsets = fit_remote_offsets(entries, center)
+    if center is not None:
+        entries = without_offsets(entries, offsets, persist)
+    if isinstance(alpha, str):
+        alpha = remote_noise_alpha(entries, max_rank, weight)
+    penalty = SpectralL12(alpha, weight)
+    result = minimize(DistributedCompletionLoss(entries), penalty, solver=solver, **options)
+    parts = {part.name: getattr(result, part.name) for part in fields(Result)}
+    chosen: dict[str, Any] = {"alpha": penalty.alpha, "l2_weight": weight, "max_rank": max_rank, "center": center}
+    return Completion(**parts, offsets=offsets, **chosen)
+
+
+def _check_choices(alpha: Any, l2_weight: Any, center: Any) -> None:
+    if not is_finite_number(alpha) and not (isinstance(alpha, str) and alpha == "noise"):
+        raise ValueError(f"alpha must be a number > 0 or 'noise', got {alpha!r}")
+    if not is_finite_number(l2_weight) and not (isinstance(l2_weight, str) and l2_weight == "auto"):
+        raise ValueError(f"l2_weight must be a number >= 0 or 'auto', got {l2_weight!r}")
+    if not (center is None or isinstance(center, str)) or center not in CENTERS:
+        raise ValueError(f"center must be one of {', '.join(map(repr, CENTERS))}; got {center!r}")
 
 
 class DistributedCompletionLoss(MatrixLoss):
     """The loss of `completion_loss`."""
 
-    def __init__(self, blocks: Blocks, shape: tuple[int | None, int | None] = (None, None)) -> None:
-        self.observed: Any = RemoteEntries.of(blocks, shape)
+    def __init__(self, entries: RemoteEntries) -> None:
+        self.observed: Any = entries
         self._kept: list[_MatrixEvaluation] = []
 
     @property
@@ -193,13 +221,14 @@ class RemoteEntries:
     shape: tuple[int, int]
     block_rows: list[Array]  # which rows each block holds
     n_observed: int
+    mean: float  # as they came
     values: Array  # none: their dtype
 
     @classmethod
     def of(cls, blocks: Blocks, shape: tuple[int | None, int | None]) -> RemoteEntries:
         """Find out, in one pass, which rows the blocks hold."""
         found = blocks.total("describe", describe)
-        last, count, size, square = found.sums
+        last, count, size, total, square = found.sums
         rows = [found.rows[number] for number in range(len(blocks.blocks))]
         if count == 0:
             raise ValueError("ratings has no known entry: there is nothing to complete from")
@@ -214,7 +243,8 @@ class RemoteEntries:
                     f"the numbers of {name} run up to {own - 1} for {count} ratings: count them from 0, as"
                     " pandas.factorize does, or give the shape"
                 )
-        return cls(blocks, (m, n), rows, count, np.zeros(0, dtype=np.float32 if size.last == 4 else np.float64))
+        dtype = np.float32 if size.last == 4 else np.float64
+        return cls(blocks, (m, n), rows, count, total / count, np.zeros(0, dtype=dtype))
 
     def __repr__(self) -> str:
         return f"RemoteEntries({self.n_observed} of {self.shape[0]} x {self.shape[1]}, {self.values.dtype})"

@@ -9,7 +9,7 @@ from typing import Any
 import dask
 from dask.delayed import Delayed, delayed
 
-from ell12.distributed.failures import active_client, compute
+from ell12.distributed.failures import active_client, compute, reaching
 
 SHORT = 2**16  # bytes
 LARGE_GRAPHS = {"distributed.admin.large-graph-warning-threshold": "1GB"}  # what goes out is no mistake
@@ -61,6 +61,24 @@ class Blocks:
         self.passes += 1
         with dask.config.set(LARGE_GRAPHS):
             return compute(self._client, parts)[0]
+
+    def changed(
+        self, name: str, function: Callable[..., Any], *arguments: Any, each: Sequence[Any] | None, persist: bool
+    ) -> Blocks:
+        """The blocks ``function(block_i, each_i, *arguments)``, made once and kept, or anew in every pass."""
+        token = uuid.uuid4().hex
+        sent = delayed(arguments, name=f"ell12-x-{token}", traverse=False)
+        call = delayed(_call, pure=False, traverse=False)
+        blocks = []
+        for i, block in enumerate(self.blocks):
+            own = delayed((None if each is None else each[i],), name=f"ell12-own-{token}-{i}", traverse=False)
+            blocks.append(call(function, block, own, sent, dask_key_name=f"ell12-{name}-{token}-{i}"))
+        if persist:
+            with reaching(self._client), dask.config.set(LARGE_GRAPHS):
+                blocks = list(dask.persist(*blocks, optimize_graph=False))
+        new = Blocks(blocks)
+        new.passes = self.passes + persist
+        return new
 
     def fetch(self, number: int) -> Any:
         """One block, brought to this process."""

@@ -5,13 +5,14 @@ Nothing here imports Dask.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 
 from ell12.completion.low_rank import sums_of_products
+from ell12.completion.offsets import SHRINKAGE
 from ell12.completion.sweeps import solve_rows
 from ell12.distributed.blocks import naming
 from ell12.protocols import Array
@@ -137,12 +138,45 @@ def _as_index(indices: Array, name: str) -> Array:
 
 
 def describe(block: RatingsBlock) -> RowsAndSums:
-    """Which rows a block holds, its largest column, how many entries it has, and the sum of their squares."""
+    """Which rows a block holds; its largest column, the number of entries, their size, sum and sum of squares."""
     last = int(block.columns.max(initial=-1))
     with np.errstate(over="ignore"):
         square = float(np.vdot(block.values, block.values))
-    sums = (Extent(last), block.values.size, Extent(block.values.dtype.itemsize), square)
+    total = float(block.values.sum(dtype=np.float64))
+    sums = (Extent(last), block.values.size, Extent(block.values.dtype.itemsize), total, square)
     return RowsAndSums({block.number: block.rows}, sums)
+
+
+def bias_sums(block: RatingsBlock, mean: float, columns: Array) -> RowsAndSums:
+    """The biases of the rows, given those of the columns; what they leave, summed by column, and the counts."""
+    lengths, values = np.diff(block.starts), block.values
+    level = (values - mean).astype(values.dtype, copy=False)
+    ones = np.ones(columns.size, dtype=values.dtype)
+    totals = block.sparse(level - columns[block.columns], columns.size) @ ones
+    rows = (totals / (lengths + SHRINKAGE)).astype(values.dtype, copy=False)
+    left = level - np.repeat(rows, lengths)
+    sums = np.bincount(block.columns, left, minlength=columns.size)
+    return RowsAndSums({block.number: rows}, (sums, np.bincount(block.columns, minlength=columns.size)))
+
+
+def taken_off(block: RatingsBlock, own: Array | None, mean: float, columns: Array | None) -> RatingsBlock:
+    """The block less the mean, the biases of its rows and those of the columns."""
+    total: Any = mean
+    total = total if own is None else total + np.repeat(own, np.diff(block.starts))
+    total = total if columns is None else total + columns[block.columns]
+    return replace(block, values=(block.values - total).astype(block.values.dtype, copy=False))
+
+
+def rank_one_sums(block: RatingsBlock, v: Array) -> RowsAndSums:
+    """With u the best rows beside the columns v: ``O'u``, ``K'u^2``, and the sum of squares that is left.
+
+    O are the known entries, and K is one where they are.
+    """
+    entries, known = (block.sparse(values, v.size) for values in (block.values, np.ones_like(block.values)))
+    product, square = entries @ v, known @ (v * v)
+    u = np.divide(product, square, out=np.zeros_like(product), where=square > 0)
+    left = float(np.vdot(block.values, block.values)) - float(np.vdot(u, product))
+    return RowsAndSums({}, (entries.T @ u, known.T @ (u * u), left))
 
 
 def half_sweep(block: RatingsBlock, prior: Array, H: Array, ridge: float) -> RowsAndSums:
