@@ -59,7 +59,7 @@ class OrdinalHingeLoss(KnownEntriesLoss):
 
     def thresholds(self, point: Point) -> np.ndarray:
         """The thresholds that are best at this point, ascending, one fewer than the levels."""
-        order = np.argsort(point.prediction, kind="stable")
+        order = np.argsort(point.prediction)
         x, levels = point.prediction[order].astype(np.float64), self.levels[order]
         return np.array(
             [_best_threshold(x[levels <= r], x[levels > r]) for r in range(self.level_values.size - 1)]

@@ -109,16 +109,28 @@ class _Sketch:
         self.Psi = random_block(rng, m, min(4 * rank + 3, m), x.dtype).T
         self.range = x @ self.Omega
         self.corange = self.Psi @ x
+        self.factor = 1.0
+        self.moves: list[tuple[float, np.ndarray, np.ndarray]] = []
 
     def move(self, eta: float, weight: float, u: np.ndarray, v: np.ndarray) -> None:
-        """``X <- (1 - eta) X + eta weight u v'``."""
-        self.range = (1 - eta) * self.range + (eta * weight) * np.outer(u, v @ self.Omega)
-        self.corange = (1 - eta) * self.corange + (eta * weight) * np.outer(self.Psi @ u, v)
+        """``X <- (1 - eta) X + eta weight u v'``; the sketches wait for `reconstruct`, which adds all at once."""
+        self.moves = [((1 - eta) * w, left, right) for w, left, right in self.moves]
+        self.moves.append((eta * weight, u, v))
+        self.factor *= 1 - eta
 
     def reconstruct(self) -> LowRank:
         """The matrix of at most the rank that the sketches determine."""
+        self._add_moves()
         Q = orthonormal(self.range)
-        B = np.linalg.lstsq(self.Psi @ Q, self.corange, rcond=None)[0]
+        B = np.linalg.pinv(self.Psi @ Q) @ self.corange
         U, s, Vt = np.linalg.svd(B, full_matrices=False)
         kept = min(self.rank, int(np.count_nonzero(s > np.finfo(s.dtype).eps * max(B.shape) * s[0])))
         return LowRank(Q @ U[:, :kept], s[:kept], Vt[:kept].T)
+
+    def _add_moves(self) -> None:
+        if self.moves:
+            weights, left, right = zip(*self.moves, strict=True)
+            U, V = np.stack(left, axis=1) * np.array(weights, dtype=self.range.dtype), np.stack(right, axis=1)
+            self.range = self.factor * self.range + U @ (V.T @ self.Omega)
+            self.corange = self.factor * self.corange + (self.Psi @ U) @ V.T
+            self.factor, self.moves = 1.0, []
