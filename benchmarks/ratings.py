@@ -172,21 +172,6 @@ def noise(train: Any) -> Any:
 
 
 def command(train: Any) -> Any:
-    """What `ell12 complete` fits; it numbers the users and items that it sees, the others have their biases."""
-    fits, reason = load("ell12.commands.rating_fit")
-    if fits is None:
-        return reason
-    from ell12.datasets import Ratings
-
-    users, rows = np.unique(train.rows, return_inverse=True)
-    items, columns = np.unique(train.columns, return_inverse=True)
-    seen = ell12.Observed(rows, columns, train.values, (users.size, items.size))
-    limits = (float(train.values.min()), float(train.values.max()))
-    model = fits.Model(None, None, "auto", None, 1e-3, 300, 0)
-    completion, choice, _ = fits.fit(seen, model, 0.1, limits, lambda *_: None)
-    ratings = Ratings(seen.rows, seen.columns, seen.values, users, items)
-
-    def predict(rows: Any, columns: Any) -> Any:
-        return fits.predict_pairs(completion, ratings, seen, (rows, columns, None), limits)[0]
-
-    return predict, f"{choice.center}, l2_weight {choice.l2_weight:g}, rank {completion.x.rank}"
+    """What `ell12 complete` fits."""
+    model = ell12.L12Recommender().fit(train.sparse())
+    return model.predict, f"{model.center_}, l2_weight {model.l2_weight_:g}, rank {model.completion_.x.rank}"

@@ -114,9 +114,10 @@ def _application() -> Any:
         """Make the page again from the rows in DIR."""
         _show_report(folder)
 
-    from ell12.commands import complete, restore
+    from ell12.commands import complete, recommend, restore
 
     complete.add_to(application)
+    recommend.add_to(application)
     restore.add_to(application)
     return application
 

@@ -3,7 +3,7 @@
 import csv
 import re
 import sys
-from types import SimpleNamespace
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,10 +11,10 @@ import pytest
 pytest.importorskip("typer", reason="the command line needs the extra 'report'")
 
 from ell12 import cli
-from ell12.commands import progress, rating_fit
-from ell12.completion import LowRank, Observed, complete_matrix
-from ell12.datasets import Ratings, synthetic_ratings
-from ell12.minimization import Status
+from ell12.commands import progress, rating_fit, rating_job
+from ell12.completion import LowRank, Observed, complete_matrix, recommender
+from ell12.completion.recommender import L12Recommender
+from ell12.datasets import synthetic_ratings
 
 QUICK = ("--alpha", "3", "--max-rank", "3", "--center", "biases")
 
@@ -72,7 +72,7 @@ def test_factors_without_pickles(monkeypatch, capsys, tmp_path, source, ratings)
     out = capsys.readouterr().out.splitlines()
     assert out[0] == "500 ratings from 1 to 5 by 60 users of 40 items (20.8 % of the pairs)"
     assert out[-2].startswith("Fit of all ratings: rank ")
-    assert out[-1] == f"Factors: {target}"
+    assert out[-1] == f"Model: {target}"
 
 
 def test_the_error_is_that_on_hidden_ratings(monkeypatch, capsys, source, ratings):
@@ -156,7 +156,7 @@ def test_every_format_gives_the_same_fit(monkeypatch, tmp_path, ratings, kind):
     (tmp_path / kind).write_text(text)
     assert call(monkeypatch, tmp_path / kind, *QUICK, "--out", tmp_path / "m.npz", "--held-out", "0") == 0
     observed = Observed(ratings.rows, ratings.columns, ratings.values, ratings.shape)
-    expected = complete_matrix(observed, 3.0, max_rank=3, center="biases", tol=1e-3, max_iter=300).x
+    expected = L12Recommender(3.0, max_rank=3, random_state=1).fit(observed.sparse()).completion_.x
     np.testing.assert_allclose(LowRank.load(tmp_path / "m.npz").to_array(), expected.to_array(), atol=1e-8)
 
 
@@ -188,7 +188,7 @@ def test_nothing_is_overwritten_without_force(monkeypatch, capsys, tmp_path, sou
     ("arguments", "message"),
     [
         (("{0}/no.csv",), "cannot read {0}/no.csv: No such file or directory"),
-        (("{0}/ratings.csv", "--out", "{0}/m.txt"), "m.txt has an unknown suffix: .npz holds factors"),
+        (("{0}/ratings.csv", "--out", "{0}/m.txt"), "m.txt has an unknown suffix: .npz holds the model"),
         (("{0}/ratings.csv", "--out", "{0}/p.csv"), "say for which pairs with --predict FILE"),
         (("{0}/ratings.csv", "--out", "{0}/no/m.npz"), "cannot write to the folder {0}/no: No such file"),
         (
@@ -239,10 +239,8 @@ def test_too_few_ratings_to_hide_any(monkeypatch, capsys, tmp_path):
     source = tmp_path / "r.csv"
     source.write_text("1,1,3\n2,2,4\n3,3,5\n")
     assert call(monkeypatch, source) == 2
-    assert "add --held-out 0" in capsys.readouterr().err
-    assert call(monkeypatch, source, "--held-out", "0") == 2
-    assert "add --alpha" in capsys.readouterr().err
-    assert call(monkeypatch, source, "--held-out", "0", "--alpha", "0.1") == 0
+    assert "3 ratings are too few to hide any of them: add --held-out 0" in capsys.readouterr().err
+    assert call(monkeypatch, source, "--held-out", "0") == 0
     source.write_text("1,1,3\n")
     assert call(monkeypatch, source, "--force") == 2
     assert "1 items (100 % of the pairs)" in capsys.readouterr().out
@@ -250,12 +248,13 @@ def test_too_few_ratings_to_hide_any(monkeypatch, capsys, tmp_path):
 
 @pytest.mark.parametrize("options", [(), QUICK])
 def test_ctrl_c_writes_nothing(monkeypatch, capsys, tmp_path, source, options):
-    def interrupted(*arguments, stop, **others):
-        stop({"objective": [1.0, 0.5]})
-        return SimpleNamespace(status=Status.STOPPED, stopped=True)
+    def interrupted(history):
+        raise KeyboardInterrupt
 
-    monkeypatch.setattr(rating_fit, "complete_matrix", interrupted)
-    monkeypatch.setattr(rating_fit, "search_on_held_out", interrupted)
+    def interrupted_matrix(*arguments, **others):
+        return complete_matrix(*arguments, **others, stop=interrupted)
+
+    monkeypatch.setattr(recommender, "complete_matrix", interrupted_matrix)
     assert call(monkeypatch, source, *options) == 130
     assert capsys.readouterr().out.endswith("Stopped: nothing is written.\n")
     assert list(tmp_path.iterdir()) == [source]
@@ -306,7 +305,7 @@ def test_progress_that_was_stopped_is_not_called_done(monkeypatch, capsys):
 
 def test_the_command_shows_its_progress_to_the_end(monkeypatch, capsys, source):
     monkeypatch.setattr(progress, "SECONDS_PER_LINE", 0.0)
-    assert call(monkeypatch, source) == 0
+    assert call(monkeypatch, source, "--l2-weight", "0.5", "--max-rank", "2") == 0
     shares = [int(share) for share in re.findall(r"\((\d+) %\), \d+ s elapsed", capsys.readouterr().out)]
     assert shares == sorted(shares)
     assert shares[-1] == 100
@@ -334,32 +333,100 @@ def test_progress_on_a_terminal_is_a_bar(monkeypatch, capsys):
     assert "\x1b[" in shown or "━" in shown
 
 
-def test_runs_are_counted_by_their_first_iteration():
+def test_the_share_that_is_done_moves_steadily(ratings):
     seen = []
-    stop = rating_fit._counted(lambda words, done: seen.append((words, done)), 4)
-    for length in (2, 3, 2, 3, 4):
-        assert stop({"objective": [0.0] * length}) is False
-    assert seen[-1] == ("choosing by hidden ratings: run 2 of at most 4, iteration 3", 0.45)
+    model = L12Recommender(n_alphas=5, l2_weight=0.5, max_rank=2)
+    rating_fit.fit(model, ratings, 0.1, 0, lambda words, done: seen.append((words, done)))
+    shares = np.array([done for _, done in seen])
+    assert (np.diff(shares) >= 0).all()
+    assert np.max(np.diff(shares, prepend=0.0)) < 0.3
+    assert shares[-1] == pytest.approx(1.0)
+    words = " ".join(words for words, _ in seen)
+    assert "hidden" in words
+    assert "fitting: iteration" in words
+
+
+# What is said
 
 
 def test_a_chosen_strength_grows_with_the_ratings(ratings):
     """Noise grows with the square root of their number, and so does the strength for all of them."""
-    observed = Observed(ratings.rows, ratings.columns, ratings.values, ratings.shape)
-    model = rating_fit.RatingModel(None, 2, "mean", 1.0, 1e-2, 50, 0)
-    shown = []
-    completion, _, sentences = rating_fit.fit(observed, model, 0.3, (1.0, 5.0), lambda *words: shown.append(words))
-    train, _ = observed.split(0.3, 0)
-    chosen = rating_fit.choose_by_hidden(train, model, lambda *words: None)
-    assert completion.alpha == pytest.approx(chosen.alpha * np.sqrt(len(ratings) / train.n_observed))
-    assert len(sentences) == 2
-    assert [done for _, done in shown] == sorted(done for _, done in shown)
+    given = {"max_rank": 2, "center": "mean", "l2_weight": 1.0, "tol": 1e-2, "n_alphas": 5}
+    model = L12Recommender(**given)
+    rating_fit.fit(model, ratings, 0.3, 0, lambda *words: None)
+    train, _ = rating_fit._split(ratings, 0.3, 0)
+    chosen = L12Recommender(**given).fit(train)
+    assert model.alpha_ == pytest.approx(chosen.alpha_ * np.sqrt(len(ratings) / len(train)))
+    assert len(model.ratings_) == len(ratings)
 
 
-def test_strangers_need_no_known_pair(ratings):
-    observed = Observed(ratings.rows, ratings.columns, ratings.values, ratings.shape)
-    fitted = complete_matrix(observed, 3.0, max_rank=2, center="biases", tol=1e-2)
-    pairs = (np.array(["x"]), np.array(["y"]), None)
-    predicted, words = rating_fit.predict_pairs(fitted, ratings, observed, pairs, (-np.inf, np.inf))
-    assert predicted[0] == pytest.approx(ratings.values.mean())
-    assert words[0].startswith("1 of 1 pairs hold a user or an item without ratings")
-    assert isinstance(ratings, Ratings)
+def test_a_strength_that_is_worse_than_biases_is_said_to_be_so(monkeypatch, capsys, source):
+    source.write_text("".join(lines_of(synthetic_ratings(0, 60, 40, 500, rank=0, noise=1.0))))
+    assert call(monkeypatch, source, "--alpha", "0.01", "--max-iter", "20", "--held-out", "0.3") == 0
+    out = capsys.readouterr().out
+    assert out.count("Note: biases of users and items alone predict better than this fit: leave out --alpha") == 1
+    assert out.count("Note: L12Recommender did not converge") == 1
+    assert call(monkeypatch, source, "--alpha", "0.01", "--max-iter", "20", "--held-out", "0", "--force") == 0
+    assert (
+        "Note: biases of rows and columns alone predict hidden entries with an error of" in capsys.readouterr().out
+    )
+    assert call(monkeypatch, source, "--alpha", "30", "--force") == 0
+    assert "Note" not in capsys.readouterr().out
+
+
+def test_the_order_of_hidden_ratings_is_measured(monkeypatch, capsys, source, ratings):
+    assert call(monkeypatch, source, *QUICK, "--held-out", "0.2") == 0
+    train, hidden = rating_fit._split(ratings, 0.2, 0)
+    model = L12Recommender(3.0, max_rank=3).fit(train)
+    said = re.search(
+        r"NDCG@10 on the same: ([\d.]+) among all items not rated \(biases ([\d.]+)\), ([\d.]+) among the hidden",
+        capsys.readouterr().out,
+    )
+    for found, expected in zip(
+        said.groups(),
+        (model.ndcg(hidden), model.without_factors().ndcg(hidden), model.ndcg(hidden, candidates="rated")),
+        strict=True,
+    ):
+        assert float(found) == pytest.approx(expected, abs=6e-5)
+
+
+def test_the_defaults_are_those_of_the_recommender(monkeypatch, source):
+    given = {}
+    monkeypatch.setattr(rating_job.RatingJob, "run", lambda self, options: given.update(options))
+    monkeypatch.setattr(sys, "argv", ["ell12", "complete", str(source)])
+    with pytest.raises(SystemExit):
+        cli.main()
+    defaults = L12Recommender().get_params()
+    assert given == {name: defaults[name] for name in given}
+    assert {"alpha", "max_rank", "center", "l2_weight", "clip", "tol", "max_iter"} == set(given)
+
+
+def part(ratings, kept):
+    return replace(ratings, rows=ratings.rows[kept], columns=ratings.columns[kept], values=ratings.values[kept])
+
+
+def spared(ratings, share, seed):
+    """Hide a share, but leave each user and each item a rating: rare items are hidden too seldom."""
+    order, needed = np.random.default_rng(seed).permutation(len(ratings)), np.zeros(len(ratings), dtype=bool)
+    for places in (ratings.rows, ratings.columns):
+        needed[order[np.unique(places[order], return_index=True)[1]]] = True
+    hidden = np.zeros(len(ratings), dtype=bool)
+    hidden[order[~needed[order]][: round(share * len(ratings))]] = True
+    return part(ratings, ~hidden), part(ratings, hidden)
+
+
+def test_the_error_that_is_said_is_that_on_new_ratings():
+    """Over many draws the mean difference is no more than chance, where items that are spared make it too low."""
+    differences = {rating_fit._split: [], spared: []}
+    for seed in range(16):
+        drawn = synthetic_ratings(seed, 150, 400, 3000, rank=1, noise=0.5, item_deviation=1.0, round_to=None)
+        known = np.random.default_rng(seed).random(len(drawn)) < 0.5
+        for split, found in differences.items():
+            train, hidden = split(part(drawn, known), 0.2, seed)
+            model = L12Recommender(5.0, l2_weight=0.0, max_rank=1).fit(train)
+            found.append(model.score(part(drawn, ~known)) - model.score(hidden))
+    (mean, error), (spared_mean, spared_error) = (
+        (np.mean(found), np.std(found, ddof=1) / 4) for found in differences.values()
+    )
+    assert abs(mean) < 2 * error
+    assert spared_mean < -3 * spared_error

@@ -173,6 +173,7 @@ def test_ctrl_c_while_predicting_writes_nothing(complete, tmp_path, monkeypatch)
 
 # Predictions that are opened in a spreadsheet
 
+NAMES = ("user", "item", "prediction")
 FORMULAS = ["=HYPERLINK(1)", "+1+1", "-1+1", "@SUM(1)", "\t=1", "\uff1d1"]
 
 
@@ -194,13 +195,12 @@ def test_no_id_is_written_that_a_spreadsheet_executes(complete, tmp_path):
 
 @pytest.mark.parametrize("name", ["=1", "+x", "-x", "@x", "\tx", "\rx", "\nx", "\uff0b1", "-inf", "+1;2"])
 def test_what_looks_like_a_formula_is_quoted(name):
-    content, notes = rating_job.encode_predictions((np.array([name]), np.array(["a"]), None), [1.5])
+    content, notes = rating_job.encode_lines(NAMES, (np.array([name]), np.array(["a"]), [1.5]))
     assert next(csv.reader(io.StringIO(content.decode(), newline="").readlines()[1:]))[0].startswith("'")
     assert len(notes) == 1
 
 
 def test_harmless_ids_are_written_as_they_are():
-    pairs = (np.array([-3, 4]), np.array(["-3", "a=b"]), None)
-    content, notes = rating_job.encode_predictions(pairs, [1.5, 2.0])
+    content, notes = rating_job.encode_lines(NAMES, (np.array([-3, 4]), np.array(["-3", "a=b"]), [1.5, 2.0]))
     assert content == b"user,item,prediction\n-3,-3,1.5\n4,a=b,2\n"
     assert notes == []

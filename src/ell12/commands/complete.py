@@ -3,6 +3,8 @@
 import csv
 import math
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -29,7 +31,8 @@ def complete(
         ),
     ],
     out: Annotated[
-        list[Path] | None, typer.Option(help="Where to write: factors as .npz, predictions for --predict as .csv.")
+        list[Path] | None,
+        typer.Option(help="Where to write: the model as .npz, predictions for --predict as .csv."),
     ] = None,
     predict: Annotated[
         Path | None, typer.Option(help="Lines of user, item to predict; values there are compared with.")
@@ -44,12 +47,12 @@ def complete(
     center: Annotated[
         Center,
         typer.Option(
-            help="What to take off before; chosen likewise. Given --alpha: biases (columns if much is known)."
+            help="What to take off before; auto is chosen likewise, but may put rare items first for everybody."
         ),
-    ] = Center.auto,
+    ] = Center.biases,
     l2_weight: Annotated[
         float | None,
-        typer.Option(min=0.0, help="1 is l1-2, 0 the nuclear norm; chosen likewise. Given --alpha: 1."),
+        typer.Option(min=0.0, help="1 is l1-2, 0 the nuclear norm; chosen likewise. Given --alpha: 0.5."),
     ] = None,
     held_out: Annotated[
         float, typer.Option(min=0.0, max=0.9, help="Part of the ratings hidden to measure the error; 0 is none.")
@@ -70,11 +73,14 @@ def complete(
     ] = "utf-8",
     duplicates: Annotated[Duplicates, typer.Option(help="What a pair rated twice counts with.")] = Duplicates.last,
     tol: Annotated[float, typer.Option(min=0.0, help="Accuracy of the fit.")] = 1e-3,
-    max_iter: Annotated[int, typer.Option(min=1, help="Iterations of a fit at most.")] = 300,
+    max_iter: Annotated[int, typer.Option(min=1, help="Iterations of a fit at most.")] = 1000,
     seed: Annotated[int, typer.Option(min=0, help="The same seed hides the same ratings.")] = 0,
     force: Annotated[bool, typer.Option("--force", help="Overwrite what is there.")] = False,
 ) -> None:
-    """Complete ratings, say how well hidden ones are predicted, and write factors or predictions."""
+    """Complete ratings, say how well hidden ones are predicted, and write the model or predictions.
+
+    `ell12 predict` and `ell12 recommend` read the model.
+    """
     for name, value in (("--alpha", alpha), ("--l2-weight", l2_weight)):
         if value == math.inf:
             raise CommandError(f"{name} must be a finite number")
@@ -82,11 +88,26 @@ def complete(
     targets = plan_targets(source, out or [], predict, force)
     from ell12.commands import rating_job  # only now, since it loads much
 
-    model = rating_job.RatingModel(alpha, max_rank, center.value, l2_weight, tol, max_iter, seed)
+    options = {
+        "alpha": "holdout" if alpha is None else alpha,
+        "max_rank": max_rank or "auto",
+        "center": None if center is Center.none else center.value,
+        "l2_weight": "auto" if l2_weight is None else l2_weight,
+        "clip": "observed" if clip else None,
+        "tol": tol,
+        "max_iter": max_iter,
+    }
     form = rating_job.LineForm(places, separator and separator.replace("\\t", "\t"), encoding)
-    job = rating_job.RatingJob(source, predict, targets, duplicates.value, held_out, clip, form)
+    job = rating_job.RatingJob(source, predict, targets, duplicates.value, held_out, seed, form)
+    with stopping():
+        job.run(options)
+
+
+@contextmanager
+def stopping() -> Iterator[None]:
+    """Ctrl-C ends a command that has not written yet."""
     try:
-        job.run(model)
+        yield
     except KeyboardInterrupt:
         say("Stopped: nothing is written.")
         raise typer.Exit(130) from None
@@ -119,20 +140,21 @@ def plan_targets(source: Path, out: list[Path], predict: Path | None, force: boo
     targets = out or [default]
     for target in targets:
         if target.suffix not in (".npz", ".csv"):
-            raise CommandError(f"{target} has an unknown suffix: .npz holds factors, .csv predictions")
+            raise CommandError(f"{target} has an unknown suffix: .npz holds the model, .csv predictions")
         if target.suffix == ".csv" and predict is None:
             raise CommandError(f"{target} would hold predictions: say for which pairs with --predict FILE")
-        _check_overwriting(target, sources, force)
-        check_folder(target.parent)
+        check_target(target, sources, force)
     if predict is not None and not any(target.suffix == ".csv" for target in targets):
         raise CommandError("--predict needs a .csv file among the --out to write the predictions to")
     return targets
 
 
-def _check_overwriting(target: Path, sources: list[Path], force: bool) -> None:
+def check_target(target: Path, sources: list[Path], force: bool) -> None:
+    """Raise if a file cannot be written, is there already, or is one that is read."""
     if target.exists() and not force:
         raise CommandError(f"{target} is there already: add --force to overwrite it")
     if target.is_dir():
         raise CommandError(f"{target} is a folder: choose another --out")
     if os.path.realpath(target) in map(os.path.realpath, sources):  # whichever way it is spelled
         raise CommandError(f"{target} is read from: choose another --out")
+    check_folder(target.parent)

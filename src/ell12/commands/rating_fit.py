@@ -1,222 +1,148 @@
-"""The fit of ``ell12 complete``: what hidden ratings choose, what they say of it, and predictions for pairs."""
+"""The fit of ``ell12 complete``, what hidden ratings say of it, and predictions and lists of a model."""
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ell12.commands import CommandError
 from ell12.commands.progress import Show
-from ell12.completion import Completion, Observed, complete_matrix
-from ell12.completion.choice import SearchSpace
-from ell12.completion.offsets import fit_offsets
-from ell12.completion.search import MOST_SPLITS, search_on_held_out
+from ell12.completion import Observed
+from ell12.completion.recommender import L12Recommender
 from ell12.datasets import Ratings
 from ell12.minimization import Status
 from ell12.wording import number
 
-N_ALPHAS = 20
-HIDDEN_FOR_CHOICE = 0.1
+MEASURED = 0.9  # The share of the work that is done when the error is measured: the last fit begins near its end.
+SURE = 2.0  # A difference of two errors of less than this many standard deviations may be chance.
 
 
-@dataclass(frozen=True)
-class RatingModel:
-    """What is fitted, and how; None is what hidden ratings choose."""
+def fit(model: L12Recommender, ratings: Ratings, held_out: float, seed: int, show: Show) -> list[str]:
+    """Fit all ratings, and return sentences on it.
 
-    alpha: float | None
-    max_rank: int | None
-    center: str  # "auto", "none", or as in `complete_matrix`
-    l2_weight: float | None
-    tol: float
-    max_iter: int
-    seed: int
-
-
-@dataclass(frozen=True)
-class RatingChoice:
-    """The strength, the weight of the subtracted norm, the bound on the rank, the offsets, and where to begin."""
-
-    alpha: float
-    l2_weight: float
-    max_rank: int | None
-    center: str | None
-    x0: Any = None
-
-
-def fit(
-    observed: Observed, model: RatingModel, held_out: float, limits: tuple[float, float], show: Show
-) -> tuple[Completion, RatingChoice, list[str]]:
-    """The completion of all ratings, what was chosen for it, and sentences on it.
-
-    Some ratings are hidden first, from the fit and from every choice, to measure its error; then all are fitted.
+    Some ratings are hidden first, from the fit and from every choice, to measure its error; then they are added.
 
     Raises
     ------
     KeyboardInterrupt
         If the user stopped it.
     """
-    train, hidden = _split(observed, held_out, model.seed)
-    choice = choose_by_hidden(train, model, show)
-    sentences = []
-    if hidden is not None:
-        measured = _complete(train, choice, model, _shown(show, "measuring the error on hidden ratings", 0.9))
-        sentences = describe_error(measured, train, hidden, limits)
-        growth = math.sqrt(observed.n_observed / train.n_observed)  # the noise grows so
-        alpha = choice.alpha if model.alpha is not None else choice.alpha * growth
-        choice = replace(choice, alpha=alpha, x0=measured.x)
-    completion = _complete(observed, choice, model, _shown(show, "fitting all ratings", 0.95))
-    return completion, choice, [*sentences, _describe(completion, choice)]
+    train, hidden = _split(ratings, held_out, seed)
+    share = 1.0 if hidden is None else MEASURED
+    with _noted() as notes:
+        _finish(model.fit(train, report=lambda words, done: show(words, share * done)))
+        sentences = [] if hidden is None else describe_error(model, train, hidden)
+        if hidden is not None:
+            rest = 1.0 - share
+            model.refit(hidden, tol=model.tol, report=lambda words, done: show(words, share + rest * done))
+            _finish(model)
+    if sentences[2:]:  # which says what a warning of the fit says too
+        notes = [note for note in notes if "biases" not in note]
+    return [*sentences, *notes, _describe(model)]
 
 
-def _split(observed: Observed, held_out: float, seed: int) -> tuple[Observed, Observed | None]:
+def _finish(model: L12Recommender) -> None:
+    if model.completion_.status is Status.STOPPED:  # the loop's answer to Ctrl-C
+        raise KeyboardInterrupt
+
+
+@contextmanager
+def _noted() -> Iterator[list[str]]:
+    """Warnings as sentences, one of each kind."""
+    notes: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield notes
+    last = {warning.category: f"Note: {warning.message}" for warning in caught}  # the later fit has the last word
+    notes += last.values()
+
+
+def _split(ratings: Ratings, held_out: float, seed: int) -> tuple[Ratings, Ratings | None]:
+    """Every rating is as likely to be hidden as any other, so that the error is that on new ones."""
     if held_out == 0:
-        return observed, None
-    train, hidden = observed.split(held_out, seed)
-    if hidden.n_observed == 0:
-        raise CommandError("no rating can be hidden without emptying a user or an item: add --held-out 0")
+        return ratings, None
+    parts = Observed(ratings.rows, ratings.columns, ratings.values, ratings.shape).split(held_out, seed)
+    if parts[1].n_observed == 0:
+        raise CommandError(f"{len(ratings)} ratings are too few to hide any of them: add --held-out 0")
+    train, hidden = (replace(ratings, rows=p.rows, columns=p.columns, values=p.values) for p in parts)
     return train, hidden
-
-
-def choose_by_hidden(train: Observed, model: RatingModel, show: Show) -> RatingChoice:
-    """The options that were given; the others are chosen by ratings that are hidden once more."""
-    options = SearchSpace.suited_to(
-        train,
-        center=None if model.center == "none" else model.center,
-        l2_weight="auto" if model.l2_weight is None else model.l2_weight,
-        max_rank=model.max_rank or "auto",
-    )
-    if model.alpha is not None:
-        choice = options.without_search()
-        return RatingChoice(model.alpha, choice.l2_weight, choice.max_rank, choice.center)
-    search = search_on_held_out(
-        train,
-        options,
-        held_out=HIDDEN_FOR_CHOICE,
-        random_state=model.seed + 1,
-        n_alphas=N_ALPHAS,
-        tol=model.tol,
-        max_iter=model.max_iter,
-        stop=_counted(show, options.most_paths * MOST_SPLITS * N_ALPHAS),
-    )
-    if search is None:
-        raise CommandError("no rating can be hidden to choose by without emptying a user or an item: add --alpha")
-    if search.stopped:
-        raise KeyboardInterrupt
-    best = search.best
-    choice = best.choice
-    return RatingChoice(best.alpha, choice.l2_weight, choice.max_rank, choice.center, best.x0)
-
-
-def _complete(
-    observed: Observed, choice: RatingChoice, model: RatingModel, stop: Callable[[Any], bool]
-) -> Completion:
-    completion = complete_matrix(
-        observed,
-        choice.alpha,
-        l2_weight=choice.l2_weight,
-        max_rank=choice.max_rank,
-        center=choice.center,
-        scale=None,
-        x0=choice.x0,
-        tol=model.tol,
-        max_iter=model.max_iter,
-        random_state=model.seed,
-        stop=stop,
-    )
-    if completion.status is Status.STOPPED:  # the loop's answer to Ctrl-C
-        raise KeyboardInterrupt
-    return completion
-
-
-def _counted(show: Show, most: int) -> Callable[[Any], bool]:
-    """A ``stop`` that never stops. It shows which of at most ``most`` runs this is, over the first nine tenths."""
-    count = 0
-
-    def stop(history: Any) -> bool:
-        nonlocal count
-        n_iter = len(history["objective"]) - 1
-        count += n_iter == 1
-        show(f"choosing by hidden ratings: run {count} of at most {most}, iteration {n_iter}", 0.9 * count / most)
-        return False
-
-    return stop
-
-
-def _shown(show: Show, words: str, done: float) -> Callable[[Any], bool]:
-    def stop(history: Any) -> bool:
-        show(f"{words}: iteration {len(history['objective']) - 1}", done)
-        return False
-
-    return stop
 
 
 # What comes out
 
 
-def describe_error(
-    measured: Completion, train: Observed, hidden: Observed, limits: tuple[float, float]
-) -> list[str]:
-    """The error on hidden ratings, beside those of the mean and of biases alone."""
-    found = _error(measured.predict(hidden.rows, hidden.columns), hidden.values, limits)
-    plain = [
-        _error(
-            fit_offsets(train, kind).entries(hidden.rows, hidden.columns) + 0 * hidden.values,
-            hidden.values,
-            limits,
+def describe_error(model: L12Recommender, train: Ratings, hidden: Ratings) -> list[str]:
+    """The errors on hidden ratings, beside those of the mean and of biases alone."""
+    biases = model.without_factors()
+    pairs = hidden.users[hidden.rows], hidden.items[hidden.columns]
+    errors = [found.predict(*pairs) - hidden.values for found in (model, biases)]
+    errors.append(float(train.values.mean()) - hidden.values)
+    found, plain, mean = (float(np.sqrt(np.mean(error**2))) for error in errors)
+    sentences = [
+        f"RMSE on {len(hidden):,} hidden ratings: {found:.4f} (the mean alone {mean:.4f}, biases of users and "
+        f"items {plain:.4f})",
+        _describe_ranking(model, biases, hidden),
+    ]
+    excess = errors[0] ** 2 - errors[1] ** 2
+    if np.mean(excess) * math.sqrt(excess.size) > SURE * np.std(excess):
+        sentences.append(
+            "Note: biases of users and items alone predict better than this fit: leave out --alpha and "
+            "--l2-weight, which hidden ratings then choose, or raise --alpha"
         )
-        for kind in ("mean", "biases")
-    ]
-    return [
-        f"RMSE on {hidden.n_observed:,} hidden ratings: {found:.4f} (the mean alone {plain[0]:.4f}, biases of "
-        f"users and items {plain[1]:.4f})"
-    ]
+    return sentences
 
 
-def _error(predicted: Any, values: Any, limits: tuple[float, float]) -> float:
-    return float(np.sqrt(np.mean((np.clip(predicted, *limits) - values) ** 2)))
-
-
-def _describe(completion: Completion, choice: RatingChoice) -> str:
-    ending = "" if completion.status in (Status.CONVERGED, Status.RANK_CAPPED) else f"; {completion.status.value}"
-    center = choice.center or "nothing"
+def _describe_ranking(model: L12Recommender, biases: L12Recommender, hidden: Ratings) -> str:
+    lists, order = (
+        [found.ndcg(hidden, candidates=kind) for found in (model, biases)] for kind in ("unseen", "rated")
+    )
     return (
-        f"Fit of all ratings: rank {completion.x.rank}, alpha {number(completion.alpha)}, l2_weight "
-        f"{choice.l2_weight:g}, taken off before: {center}, {completion.n_iter} iterations{ending}"
+        f"NDCG@10 on the same: {lists[0]:.4f} among all items not rated (biases {lists[1]:.4f}), {order[0]:.4f} "
+        f"among the hidden alone (biases {order[1]:.4f})"
     )
 
 
-def predict_pairs(
-    completion: Completion,
-    ratings: Ratings,
-    observed: Observed,
-    pairs: tuple[Any, Any, Any],
-    limits: tuple[float, float],
-) -> tuple[Any, list[str]]:
+def _describe(model: L12Recommender) -> str:
+    completion = model.completion_
+    center = completion.center or "nothing"
+    return (
+        f"Fit of all ratings: rank {completion.x.rank}, alpha {number(completion.alpha)}, l2_weight "
+        f"{completion.l2_weight:g}, taken off before: {center}, {completion.n_iter} iterations"
+    )
+
+
+def predict_pairs(model: L12Recommender, pairs: tuple[Any, Any, Any]) -> tuple[Any, list[str]]:
     """Predictions for pairs of ids, and sentences on them.
 
     Where a user or an item has no ratings, the mean and the bias of the other predict.
     """
-    rows, columns = ratings.rows_of(pairs[0], "mark"), ratings.columns_of(pairs[1], "mark")
-    known = (rows >= 0) & (columns >= 0)
-    predicted = np.empty(len(rows))
-    predicted[known] = completion.predict(rows[known], columns[known])
-    strange = ~known
-    biases: Any = fit_offsets(observed, "biases")
-    predicted[strange] = biases.mean
-    for places, offsets in ((rows, biases.rows), (columns, biases.columns)):
-        sure = strange & (places >= 0)
-        predicted[sure] += offsets[places[sure]]
-    predicted = np.clip(predicted, *limits)
+    users, items, values = pairs
+    predicted = model.predict(users, items)
+    strange = (model.ratings_.rows_of(users, "mark") < 0) | (model.ratings_.columns_of(items, "mark") < 0)
     sentences = []
     if strange.any():
-        count = int(strange.sum())
         sentences.append(
-            f"{count:,} of {len(rows):,} pairs hold a user or an item without ratings: the mean and the other's "
-            "bias predict them"
+            f"{int(strange.sum()):,} of {len(users):,} pairs hold a user or an item without ratings: the mean and "
+            "the other's bias predict them"
         )
-    if pairs[2] is not None:
-        error = _error(predicted, pairs[2], limits)
-        sentences.append(f"RMSE on the {len(rows):,} values beside the pairs: {error:.4f}")
+    if values is not None:
+        error = float(np.sqrt(np.mean((predicted - values) ** 2)))
+        sentences.append(f"RMSE on the {len(users):,} values beside the pairs: {error:.4f}")
     return predicted, sentences
+
+
+def recommend(model: L12Recommender, users: Any, n: int, include_seen: bool) -> tuple[Any, list[str]]:
+    """Users, items and scores as three columns, and sentences on them."""
+    best = model.recommend(users, n, exclude_seen=not include_seen)
+    sentences = []
+    strange = 0 if users is None else int(np.sum(model.ratings_.rows_of(best.users, "mark") < 0))
+    if strange:
+        sentences.append(f"{strange:,} of {len(best.users):,} users have no ratings: the items' biases choose")
+    short = int(np.sum(best.counts < n))
+    if short:
+        sentences.append(f"{short:,} of {len(best.users):,} users have fewer than {n} items left")
+    return best.lines(), sentences

@@ -1,27 +1,22 @@
-"""``ell12 complete`` at work: from a file of ratings to files of factors and predictions."""
+"""``ell12 complete`` and its kin at work: from files of ratings to models, predictions and lists."""
 
 import csv
 import io
-import math
 import re
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from ell12.checks import check_entries
 from ell12.commands import CommandError, explained, say
 from ell12.commands.progress import progress_bar
-from ell12.commands.rating_fit import RatingModel, fit, predict_pairs
-from ell12.completion import Completion, Observed
+from ell12.commands.rating_fit import fit, predict_pairs, recommend
+from ell12.completion.recommender import L12Recommender
 from ell12.datasets import Ratings, load_ratings
 from ell12.datasets.rating_files import read_pairs
 from ell12.datasets.text_files import kind_of
 from ell12.files import write_atomically
-
-__all__ = ["LineForm", "RatingJob", "RatingModel"]
 
 # A spreadsheet executes a cell that begins with one of these; the wide signs count in East Asian settings.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
@@ -46,11 +41,11 @@ class RatingJob:
     targets: list[Path]
     duplicates: str
     held_out: float
-    clip: bool
+    seed: int
     form: LineForm
 
-    def run(self, model: RatingModel) -> None:
-        """Read, fit, say and write.
+    def run(self, options: dict[str, Any]) -> None:
+        """Read, fit a recommender with these options, say and write.
 
         Raises
         ------
@@ -60,26 +55,58 @@ class RatingJob:
             If the user stopped it: nothing is written then.
         """
         ratings = read_ratings(self.source, self.duplicates, self.form)
-        pairs = None if self.predict is None else _read_pairs(self.predict, self.form)
-        observed = Observed(ratings.rows, ratings.columns, ratings.values, ratings.shape)
-        limits = (float(ratings.values.min()), float(ratings.values.max())) if self.clip else (-math.inf, math.inf)
+        pairs = None if self.predict is None else read_pairs_of(self.predict, self.form)
+        model = L12Recommender(**options, random_state=self.seed + 1)  # hides other ratings than the measurement
         with progress_bar() as show:
-            completion, choice, sentences = fit(observed, model, self.held_out, limits, show)
+            sentences = fit(model, ratings, self.held_out, self.seed, show)
         for sentence in sentences:
             say(sentence)
         contents = []  # all of them before the first is written
         for target in self.targets:
             if target.suffix == ".npz":
-                factors = encode_factors(completion, ratings, choice.l2_weight, limits)
-                contents.append((target, factors, [f"Factors: {target}"]))
+                contents.append((target, model.encoded(), [f"Model: {target}"]))
             elif pairs is not None:
-                predicted, words = predict_pairs(completion, ratings, observed, pairs, limits)
-                content, notes = encode_predictions(pairs, predicted)
-                contents.append((target, content, [*words, *notes, f"Predictions: {target}"]))
-        for target, content, words in contents:
-            write_atomically(target, content)
-            for sentence in words:
-                say(sentence)
+                contents.append(predicted_content(model, pairs, target))
+        write(contents)
+
+
+Content = tuple[Path, bytes, list[str]]  # where to, what, and what is said of it
+
+
+def predicted_content(model: L12Recommender, pairs: tuple[Any, Any, Any], target: Path) -> Content:
+    """The predictions for pairs as lines."""
+    predicted, words = predict_pairs(model, pairs)
+    content, notes = encode_lines(("user", "item", "prediction"), (*pairs[:2], predicted))
+    return target, content, [*words, *notes, f"Predictions: {target}"]
+
+
+def recommended_content(
+    model: L12Recommender, users: list[str] | None, n: int, include_seen: bool, target: Path
+) -> Content:
+    """The best items of each user as lines."""
+    try:
+        lines, words = recommend(model, users, n, include_seen)
+    except ValueError as error:  # the model of an old file does not know what was seen
+        raise CommandError(f"{error}, or add --include-seen") from error
+    content, notes = encode_lines(("user", "item", "score"), lines)
+    return target, content, [*words, *notes, f"Recommendations: {target}"]
+
+
+def write(contents: list[Content]) -> None:
+    """Write files, and say what they are."""
+    for target, content, words in contents:
+        write_atomically(target, content)
+        for sentence in words:
+            say(sentence)
+
+
+def read_model(path: Path) -> L12Recommender:
+    """A model; what is wrong with its file in one line."""
+    with explained(f"cannot read {path}"):
+        try:
+            return L12Recommender.load(path)
+        except ValueError as error:
+            raise CommandError(str(error)) from error
 
 
 def read_ratings(source: Path, duplicates: str, form: LineForm) -> Ratings:
@@ -103,7 +130,8 @@ def read_ratings(source: Path, duplicates: str, form: LineForm) -> Ratings:
     return ratings
 
 
-def _read_pairs(path: Path, form: LineForm) -> tuple[Any, Any, Any]:
+def read_pairs_of(path: Path, form: LineForm) -> tuple[Any, Any, Any]:
+    """Pairs of user and item, and their values if there are any."""
     if kind_of(path) in (".mtx", ".parquet", ".pq"):
         raise CommandError(f"{path}: pairs are read from lines of text, user and item")
     with explained(f"cannot read {path}"):
@@ -113,33 +141,15 @@ def _read_pairs(path: Path, form: LineForm) -> tuple[Any, Any, Any]:
             raise CommandError(str(error)) from error
 
 
-def encode_factors(
-    completion: Completion, ratings: Ratings, l2_weight: float, limits: tuple[float, float]
-) -> bytes:
-    """An .npz file without pickles: ``U diag(s) V' + mean + user_offsets + item_offsets``, and the ids."""
-    x, offsets = completion.x, completion.offsets
-    content = {"U": x.U, "s": x.s, "V": x.V, "users": ratings.users, "items": ratings.items}
-    content |= {"mean": np.float64(offsets.mean)}
-    for name, values, size in (("user", offsets.rows, x.shape[0]), ("item", offsets.columns, x.shape[1])):
-        content[f"{name}_offsets"] = np.zeros(size) if values is None else values
-    content |= {
-        "alpha": np.float64(completion.alpha),
-        "l2_weight": np.float64(l2_weight),
-        "limits": np.array(limits),
-    }
-    buffer = io.BytesIO()
-    np.savez_compressed(buffer, allow_pickle=False, **content)
-    return buffer.getvalue()
-
-
-def encode_predictions(pairs: tuple[Any, Any, Any], predicted: Any) -> tuple[bytes, list[str]]:
-    """Lines of user, item and prediction, and a sentence on ids that were quoted."""
-    users, items = ([_quoted(name) for name in names.tolist()] for names in pairs[:2])
+def encode_lines(names: tuple[str, str, str], columns: tuple[Any, Any, Any]) -> tuple[bytes, list[str]]:
+    """Lines of user, item and a number, and a sentence on ids that were quoted."""
+    ids = [column.tolist() for column in columns[:2]]
+    users, items = ([_quoted(name) for name in part] for part in ids)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(("user", "item", "prediction"))
-    writer.writerows(zip(users, items, (f"{p:.6g}" for p in predicted), strict=True))
-    changed = sum(a != b for a, b in zip((*users, *items), (*pairs[0].tolist(), *pairs[1].tolist()), strict=True))
+    writer.writerow(names)
+    writer.writerows(zip(users, items, (f"{value:.6g}" for value in columns[2]), strict=True))
+    changed = sum(a != b for a, b in zip((*users, *items), (*ids[0], *ids[1]), strict=True))
     note = f"{changed:,} ids look like formulas to a spreadsheet: an apostrophe stands before each of them"
     return text.getvalue().encode(), [note] if changed else []
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,7 @@ from ell12.completion.observed import Observed
 from ell12.completion.offsets import fit_offsets
 from ell12.completion.ranking import Recommendations, best_columns, ndcg, ranks_in_lists, ranks_within
 from ell12.completion.saved import encode_model, read_recommender, recommender_state
-from ell12.completion.scores import Scores, padded
+from ell12.completion.scores import Scores, clip_range, padded
 from ell12.datasets import Ratings
 from ell12.datasets.loading import as_ratings, is_ratings_like
 from ell12.datasets.ratings import as_ids
@@ -272,6 +274,13 @@ class L12Recommender(BaseEstimator):
             ranks = ranks_in_lists(ratings.rows, columns[ratings.columns], lists, len(self.items_))
         return ndcg(ratings.rows, np.maximum(ratings.values - self.lowest_, 0.0), ranks, n)
 
+    def without_factors(self) -> L12Recommender:
+        """The mean and the biases alone, as a model to compare with."""
+        check_is_fitted(self)
+        other, nothing = copy.copy(self), LowRank.zeros(self.completion_.x.shape)
+        other._set(completion_=replace(self.completion_, x=nothing, offsets=self.biases_, center="biases"))
+        return other
+
     def save(self, path: Any) -> None:
         """Write the model to a .npz file without pickles, whole or not at all; `load` reads it."""
         check_is_fitted(self)
@@ -294,7 +303,7 @@ class L12Recommender(BaseEstimator):
     def _complete(self, ratings: Ratings, **options: Any) -> None:
         """Fit these ratings, and keep what the other methods need."""
         check_entries(ratings.values, "ratings")
-        clip = _clip_range(self.clip, ratings.values)
+        clip = clip_range(self.clip, ratings.values)
         observed = Observed(ratings.rows, ratings.columns, ratings.values, ratings.shape)
         with naming("random_state"):
             seed = int(check_random_state(self.random_state).randint(2**31 - 1))
@@ -383,14 +392,3 @@ class L12Recommender(BaseEstimator):
                 ConvergenceWarning,
                 stacklevel=4,
             )
-
-
-def _clip_range(clip: Any, values: Array) -> tuple[float, float]:
-    """The range that predictions are cut to."""
-    if clip is None:
-        return -math.inf, math.inf
-    if isinstance(clip, str) and clip == "observed":
-        return float(values.min()), float(values.max())
-    if np.shape(clip) != (2,) or not all(map(is_number, clip)) or not clip[0] < clip[1]:
-        raise ValueError(f"clip must be a pair (low, high), 'observed' or None; got {clip!r}")
-    return float(clip[0]), float(clip[1])

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ell12.backend import is_number
 from ell12.completion.low_rank import LowRank, gathered_sums_of_products
 from ell12.completion.observed import Observed
 from ell12.completion.offsets import Offsets
@@ -73,3 +75,14 @@ def padded(x: LowRank, rows: Array, columns: Array, shape: tuple[int, int]) -> L
     U, V = (np.zeros((size, x.rank), dtype=x.dtype) for size in shape)
     U[rows], V[columns] = x.U, x.V
     return LowRank(U, x.s, V)
+
+
+def clip_range(clip: Any, values: Array) -> tuple[float, float]:
+    """The range that predictions are cut to."""
+    if clip is None:
+        return -math.inf, math.inf
+    if isinstance(clip, str) and clip == "observed":
+        return float(values.min()), float(values.max())
+    if np.shape(clip) != (2,) or not all(map(is_number, clip)) or not clip[0] < clip[1]:
+        raise ValueError(f"clip must be a pair (low, high), 'observed' or None; got {clip!r}")
+    return float(clip[0]), float(clip[1])

@@ -1,0 +1,99 @@
+"""``ell12 predict`` and ``ell12 recommend``: ratings and lists from a model that ``ell12 complete`` wrote."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ell12.commands import CommandError, explained
+from ell12.commands.complete import check_target, parse_columns, stopping
+
+Model = Annotated[Path, typer.Argument(metavar="MODEL", help="The .npz file that `ell12 complete` wrote.")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite what is there.")]
+
+
+def add_to(application: Any) -> None:
+    """Add the commands to the application."""
+    application.command()(predict)
+    application.command()(recommend)
+
+
+def predict(
+    model: Model,
+    pairs: Annotated[
+        Path, typer.Argument(metavar="PAIRS", help="Lines of user, item; values there are compared with.")
+    ],
+    out: Annotated[
+        Path | None, typer.Option(help="Where to write, as .csv; PAIRS.predicted.csv by default.")
+    ] = None,
+    columns: Annotated[
+        str | None,
+        typer.Option(metavar="USER,ITEM,VALUE", help="Names or positions from 0; found by default."),
+    ] = None,
+    separator: Annotated[
+        str | None, typer.Option(help="What stands between columns, \\t for a tab; found by default.")
+    ] = None,
+    encoding: Annotated[str, typer.Option(help="Of the lines, such as latin-1.")] = "utf-8",
+    force: Force = False,
+) -> None:
+    """Predict the ratings of pairs of user and item from a model."""
+    places = None if columns is None else parse_columns(columns)
+    target = _planned(out or pairs.with_name(f"{pairs.stem}.predicted.csv"), [model, pairs], force)
+    from ell12.commands import rating_job  # only now, since it loads much
+
+    form = rating_job.LineForm(places, separator and separator.replace("\\t", "\t"), encoding)
+    with stopping():
+        fitted, read = rating_job.read_model(model), rating_job.read_pairs_of(pairs, form)
+        rating_job.write([rating_job.predicted_content(fitted, read, target)])
+
+
+def recommend(
+    model: Model,
+    users: Annotated[
+        str | None, typer.Option(metavar="USER,...", help="Ids, with commas between them; all users by default.")
+    ] = None,
+    users_file: Annotated[Path | None, typer.Option(help="A file with one id per line.")] = None,
+    n: Annotated[int, typer.Option("-n", min=1, help="How many items for each user.")] = 10,
+    include_seen: Annotated[
+        bool, typer.Option("--include-seen", help="Items that a user has rated may be recommended too.")
+    ] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="Where to write, as .csv; MODEL.recommended.csv by default.")
+    ] = None,
+    force: Force = False,
+) -> None:
+    """Write the items with the highest predicted ratings for each user, the best first."""
+    if users is not None and users_file is not None:
+        raise CommandError("--users and --users-file say the same: give one of them")
+    sources = [model] if users_file is None else [model, users_file]
+    target = _planned(out or model.with_name(f"{model.stem}.recommended.csv"), sources, force)
+    ids = None if users is None else [name.strip() for name in users.split(",") if name.strip()]
+    if users_file is not None:
+        ids = _read_ids(users_file)
+    if ids is not None and not ids:
+        raise CommandError("there are no users to recommend anything to")
+    from ell12.commands import rating_job  # only now, since it loads much
+
+    with stopping():
+        rating_job.write(
+            [rating_job.recommended_content(rating_job.read_model(model), ids, n, include_seen, target)]
+        )
+
+
+def _planned(target: Path, sources: list[Path], force: bool) -> Path:
+    for source in sources:
+        if source.is_dir():
+            raise CommandError(f"{source} is a folder: name a file")
+    if target.suffix != ".csv":
+        raise CommandError(f"{target} has an unknown suffix: lines are written as .csv")
+    check_target(target, sources, force)
+    return target
+
+
+def _read_ids(path: Path) -> list[str]:
+    with explained(f"cannot read {path}"):
+        try:
+            lines = path.read_text(encoding="utf-8-sig").splitlines()
+        except UnicodeDecodeError as error:
+            raise CommandError(f"{path} is no text in utf-8: {error}") from error
+    return [line.strip() for line in lines if line.strip()]
