@@ -12,6 +12,7 @@ import numpy as np
 
 from ell12.checks import check_counts, check_share, generator
 from ell12.completion.calibration import Calibration, HiddenErrors, counts, folds
+from ell12.completion.choice import is_ratings
 from ell12.completion.low_rank import as_indices
 from ell12.completion.observed import Observed
 from ell12.completion.search import MAX_ITER, TOL
@@ -172,6 +173,8 @@ def _errors_in_new_rows(model: Any, known: Observed, random: np.random.Generator
 def _refitted(model: Any, known: Observed) -> Any:
     """The same imputer fitted to other entries with the choices that were made, from zero: no x0 tells on them."""
     other, fit = copy.copy(model), model.completion_
+    # Rough fits of ratings err as exact ones do. In tables, where alpha is small, they err less: they must not.
+    rough = is_ratings(known)
     alpha = fit.alpha * math.sqrt(known.n_observed / model._known.n_observed)
     other.completion_ = solve_completion(
         Task.of(known, fit.center, fit.scale),
@@ -179,8 +182,8 @@ def _refitted(model: Any, known: Observed) -> Any:
         max_rank=fit.max_rank,
         engine=model.engine,
         random_state=model._seed,
-        tol=max(model.tol, TOL),
-        max_iter=min(model.max_iter, MAX_ITER),
+        tol=max(model.tol, TOL) if rough else model.tol,
+        max_iter=min(model.max_iter, MAX_ITER) if rough else model.max_iter,
     )
     other.clip_ = Range.of(model.clip, known)
     return other
