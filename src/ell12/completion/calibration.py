@@ -54,7 +54,9 @@ class HiddenErrors:
         rows, columns = counts(train)
         columns = columns if column_counts is None else column_counts
         errors = hidden.values.astype(np.float64) - predicted
-        return cls(errors, hidden.columns, rows[hidden.rows], columns[hidden.columns])
+        told = np.isfinite(errors)  # not of a column whose only entry was hidden
+        at, where = hidden.rows[told], hidden.columns[told]
+        return cls(errors[told], where, rows[at], columns[where])
 
 
 def counts(observed: Observed) -> tuple[Array, Array]:
@@ -135,6 +137,21 @@ class Calibration:
         place = random.random(columns.size)
         places = np.where(own, self.starts[columns] + place * numbers, place * self.n_hidden).astype(np.int64)
         return self.scores[places]
+
+    def rest(self, columns: Array, size: Array, fits: Array) -> Array:
+        """What is left of the size of errors for noise, if fits to other rows differ so much (a row for each fit).
+
+        Errors at hidden entries hold both: what the fit has not learnt, in which fits to other rows differ too,
+        and noise. Only the second is to be added to such a fit.
+        """
+        if fits.shape[0] == 1:
+            return np.ones(columns.size)
+        n_columns, own = self.numbers.size, self.numbers / (self.numbers + SHAPE_BELIEF)
+        squares = np.bincount(self.columns, self.scores**2, minlength=n_columns) / np.maximum(self.numbers, 1)
+        squares = own * squares + (1 - own) * np.mean(self.scores**2)
+        whole = np.bincount(columns, size**2, minlength=n_columns) * squares
+        learnt = np.bincount(columns, np.var(fits, axis=0, ddof=1), minlength=n_columns)
+        return np.sqrt(np.clip(1 - _ratio(learnt, whole), 0, 1))[columns]
 
     @cached_property
     def _sorted(self) -> Array:

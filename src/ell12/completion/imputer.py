@@ -211,14 +211,17 @@ class L12Imputer(Uncertain, OneToOneFeatureMixin, TransformerMixin, BaseEstimato
         array or DataFrame of shape (n_samples, n_features)
             Dense; without columns that were empty, and with indicators, as asked for.
         """
-        observed, filled = self._completed(X)
+        return self._finished(*self._completed(X), X)
+
+    def _finished(self, observed: Observed, filled: Array, X: Any) -> Any:
+        """Rows with every entry predicted, as `transform` gives them."""
         rounded(filled, np.array([*self._whole_dtypes], dtype=int), self.clip_)
         filled.reshape(-1)[observed.flat] = observed.values
         filled = filled[:, self._kept]
         if self.add_indicator:
             missing = ~observed.mask()[:, self.incomplete_columns_]
             filled = np.hstack([filled, missing.astype(filled.dtype)])
-        return self._as_whole_numbers(filled, X) if self._whole_dtypes else _sent_back(filled, X)
+        return self._as_whole_numbers(filled, X)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """The names of the columns that `transform` gives.

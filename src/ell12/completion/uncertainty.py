@@ -43,7 +43,8 @@ class Uncertain:
         Returns
         -------
         lower, upper : arrays
-            Vectors for pairs, else of the shape of the matrix. Infinite where too little is known to tell.
+            Vectors for pairs, else of the shape of the matrix, without columns that `transform` leaves out.
+            Infinite where too little is known to tell.
 
         Warns
         -----
@@ -56,7 +57,8 @@ class Uncertain:
         that were made, and the quantile of these errors is what an interval extends to both sides. Errors are
         compared in units that follow the column and how many entries of the row and the column are known. Rows
         that were not in the training data are judged by fits that saw other rows only. Intervals end at ``clip``
-        where it is a pair, or where it is "observed" and five known entries lie on the bound.
+        where it is a pair, or where it is "observed" and five known entries lie on the bound, and at whole numbers
+        in the columns of a DataFrame that hold such.
 
         The share holds on average over missing entries, if entries are missing at random; where the value itself
         decides whether it is missing, it does not.
@@ -78,7 +80,7 @@ class Uncertain:
         i, j = as_indices(rows, x.U, x.shape[0], "rows"), as_indices(columns, x.V, x.shape[1], "columns")
         return _around(self, values, self._calibration(False), counts(self._known)[0][i], j, coverage)
 
-    def draws(self: Any, X: Any, n_draws: int = 5, random_state: Any = None) -> list[Array]:
+    def draws(self: Any, X: Any, n_draws: int = 5, random_state: Any = None) -> list[Any]:
         """X completed several times, as differently as the uncertainty says: for multiple imputation.
 
         Parameters
@@ -92,16 +94,17 @@ class Uncertain:
 
         Returns
         -------
-        list of n_draws arrays of shape (n_samples, n_features)
-            Known entries are the same in all.
+        list of n_draws arrays or DataFrames
+            As `transform` gives them; known entries are the same in all.
 
         Notes
         -----
         Each table comes from a fit to as many rows, drawn from the training rows with replacement; to each value
-        an error is added that is drawn from those at hidden entries of the column, on which `intervals` rests. Do
-        with each table what you would do with a complete one, and combine by Rubin's rules: the variance of the
-        mean of the estimates is the mean of their variances plus ``1 + 1 / n_draws`` times the variance between
-        them. Errors of several missing entries of one row are drawn independently.
+        an error is added that is drawn from those at hidden entries of the column, on which `intervals` rests,
+        smaller by what the fits differ in already. Do with each table what you would do with a complete one, and
+        combine by Rubin's rules: the variance of the mean of the estimates is the mean of their variances plus
+        ``1 + 1 / n_draws`` times the variance between them. Errors of several missing entries of one row are drawn
+        independently.
         """
         check_counts(n_draws=n_draws, least=1, optional=False)
         random = generator(random_state)
@@ -113,15 +116,12 @@ class Uncertain:
         missing.reshape(-1)[observed.flat] = False
         rows, columns = np.nonzero(missing)
         size = calibration.size(counts(observed)[0][rows], columns)
-        low, high = _limits(self)
-        tables = []
-        for _ in range(n_draws):
-            drawn = self._redrawn(observed, filled, random)
-            drawn[missing] += size * calibration.draw(columns, random)
-            drawn = np.clip(drawn, low, high)
-            drawn.reshape(-1)[observed.flat] = observed.values
-            tables.append(self._returned(drawn, X))
-        return tables
+        fits = [self._redrawn(observed, filled, random) for _ in range(n_draws)]
+        size = size * calibration.rest(columns, size, np.stack([fit[missing] for fit in fits]))
+        for fit in fits:
+            fit[missing] += size * calibration.draw(columns, random)
+        limits = Range(*_limits(self))
+        return [self._finished(observed, limits.cut(fit).astype(fit.dtype, copy=False), X) for fit in fits]
 
     def _keep(self: Any, observed: Observed, seed: int) -> None:
         """Remember what errors can be learnt from."""
@@ -174,7 +174,7 @@ def _refitted(model: Any, known: Observed) -> Any:
     """The same imputer fitted to other entries with the choices that were made, from zero: no x0 tells on them."""
     other, fit = copy.copy(model), model.completion_
     # Rough fits of ratings err as exact ones do. In tables, where alpha is small, they err less: they must not.
-    rough = is_ratings(known)
+    rough = is_ratings(model._known)
     alpha = fit.alpha * math.sqrt(known.n_observed / model._known.n_observed)
     other.completion_ = solve_completion(
         Task.of(known, fit.center, fit.scale),
@@ -205,8 +205,13 @@ def _around(
     with np.errstate(invalid="ignore"):
         half = np.nan_to_num(quantiles[columns] * calibration.size(row_counts, columns), nan=np.inf, posinf=np.inf)
     limits = Range(*_limits(model))
-    values = np.nan_to_num(values, nan=0.0)
-    return limits.cut(values - half, columns), limits.cut(values + half, columns)
+    around = np.nan_to_num(values, nan=0.0)
+    lower, upper = (limits.cut(around + side * half, columns) for side in (-1, 1))
+    whole = np.isin(columns, [*model._whole_dtypes])
+    inner = np.ceil(lower), np.floor(upper)
+    whole = whole & (inner[0] <= inner[1])
+    lower, upper = np.where(whole, inner[0], lower), np.where(whole, inner[1], upper)
+    return lower.astype(values.dtype), upper.astype(values.dtype)
 
 
 def _limits(model: Any) -> tuple[Any, Any]:
