@@ -315,13 +315,13 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=50)
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS, help="the others are kept as they are")
     arguments = parser.parse_args()
-    file = study.RESULTS / "coverage.json"
+    file = study.RESULTS / "intervals.json"
     rows = json.loads(file.read_text())["rows"] if file.exists() else []
     with ProcessPoolExecutor(arguments.jobs) as pool:
         for part in arguments.parts:
             rows = [row for row in rows if row["part"] != part] + run(part, arguments.draws, pool)
     rows.sort(key=lambda row: PARTS.index(row["part"]))
-    study.write("coverage", __doc__, {"draws": arguments.draws}, rows, tables(rows))
+    study.write("intervals", __doc__, {"draws": arguments.draws}, rows, tables(rows))
 
 
 if __name__ == "__main__":
