@@ -31,6 +31,7 @@ NOT_BENCHMARKS = {
     "dask_fit",
     "gpu",
     "image_blocks",
+    "intervals",
     "isotropy",
     "losses",
     "phantom",

@@ -43,8 +43,8 @@ def bounds(coverage, n_missing, n_hidden):
 
 @pytest.fixture(scope="module")
 def fitted():
-    """Four draws of the table, each with its imputer."""
-    draws = [table(seed) for seed in range(4)]
+    """Three draws of the table, each with its imputer."""
+    draws = [table(seed) for seed in range(3)]
     return [(L12Imputer("noise", random_state=0).fit(known), known, X) for known, X in draws]
 
 
@@ -190,17 +190,17 @@ def test_ratings_are_covered_those_of_rare_items_by_wider_intervals():
 
 
 def test_too_few_known_entries_are_infinite_intervals_and_a_warning():
-    known = np.array([[1.0, 2.0], [3.0, np.nan]])
+    known = np.array([[1.0, 2.0], [5.0, 4.0], [3.0, np.nan]])
     model = L12Imputer(0.1, clip=None).fit(known)
-    with pytest.warns(UserWarning, match="3 known entries are too few for a coverage of 0.9, which takes 9"):
+    with pytest.warns(UserWarning, match="5 hidden entries are too few for a coverage of 0.9, which takes 9"):
         lower, upper = model.intervals(known)
-    assert (lower[1, 1], upper[1, 1]) == (-np.inf, np.inf)
+    assert (lower[2, 1], upper[2, 1]) == (-np.inf, np.inf)
     lower, upper = model.intervals(known, coverage=0.5)
     assert np.isfinite([lower, upper]).all()
     bounded = L12Imputer(0.1, clip=(0.0, 9.0)).fit(known)
     with pytest.warns(UserWarning, match="too few"):
         lower, upper = bounded.intervals(known)
-    assert (lower[1, 1], upper[1, 1]) == (0, 9)
+    assert (lower[2, 1], upper[2, 1]) == (0, 9)
 
 
 def test_an_interval_ends_at_a_bound_on_which_many_known_entries_lie():
@@ -270,3 +270,34 @@ def test_draws_need_a_known_entry_to_hide():
         model.draws([[1.0, np.nan]])
     with pytest.raises(ValueError, match="n_draws"):
         model.draws([[1.0, np.nan]], 0)
+
+
+def test_whole_numbers_stay_whole_and_data_frames_come_out_on_request(fitted):
+    _, known, X = fitted[2]
+    frame = pd.DataFrame(np.round(known / UNITS), columns=list("abcdefgh"), index=range(7, 157))
+    frame = frame.astype(dict.fromkeys("abc", "Int64"))
+    model = L12Imputer("noise", random_state=0).set_output(transform="pandas").fit(frame)
+    (table,) = model.draws(frame, 1, random_state=0)
+    assert [str(dtype) for dtype in table.dtypes] == ["Int64"] * 3 + ["float64"] * 5
+    assert (list(table.index), list(table.columns)) == (list(range(7, 157)), list("abcdefgh"))
+    lower, upper = model.intervals(frame)
+    assert (lower[:, :3] == np.rint(lower[:, :3])).all()
+    assert (upper[:, 3:] != np.rint(upper[:, 3:])).any()
+    truth = np.round(X / UNITS)
+    inside = ((lower <= truth) & (truth <= upper))[:, :3][np.isnan(known)[:, :3]]
+    low, _ = bounds(0.9, inside.size, np.count_nonzero(~np.isnan(known[:, :3])))
+    assert inside.mean() > low
+
+
+def test_columns_of_which_nothing_or_one_entry_is_known():
+    known = table(4, rows=60)[0].astype(np.float32)
+    known[:, 3], known[1:, 5], known[0, 5] = np.nan, np.nan, 2.0
+    model = L12Imputer("noise", keep_empty_features=True, random_state=0).fit(known)
+    lower, upper = model.intervals(known)
+    assert lower.dtype == upper.dtype == np.float32
+    assert (lower[1:, [3, 5]] == -np.inf).all()
+    assert (upper[1:, [3, 5]] == np.inf).all()
+    assert np.isfinite(np.delete(upper, [3, 5], axis=1)).all()
+    one, other = model.draws(known, 2, random_state=0)
+    assert (one[:, [3, 5]] == other[:, [3, 5]]).all()
+    assert np.isfinite(one).all()

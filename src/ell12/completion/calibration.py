@@ -54,9 +54,11 @@ class HiddenErrors:
         rows, columns = counts(train)
         columns = columns if column_counts is None else column_counts
         errors = hidden.values.astype(np.float64) - predicted
-        told = np.isfinite(errors)  # not of a column whose only entry was hidden
-        at, where = hidden.rows[told], hidden.columns[told]
-        return cls(errors[told], where, rows[at], columns[where])
+        return cls(errors, hidden.columns, rows[hidden.rows], columns[hidden.columns])
+
+    def select(self, kept: Array) -> HiddenErrors:
+        """Those where ``kept`` is true."""
+        return HiddenErrors(*(getattr(self, part.name)[kept] for part in fields(self)))
 
 
 def counts(observed: Observed) -> tuple[Array, Array]:
@@ -85,11 +87,14 @@ class Calibration:
 
     def __init__(self, observed: Observed, parts: list[HiddenErrors]) -> None:
         n_columns, hidden = observed.shape[1], _joined(parts)
-        self.n_hidden = hidden.errors.size
         self.column_counts = counts(observed)[1]
-        units = fit_offsets(observed, "columns", "columns").scales
-        self.units = np.ones(n_columns) if is_ratings(observed) or units is None else np.asarray(units, np.float64)
+        self.units = np.ones(n_columns)
+        if not is_ratings(observed):
+            self.units = np.asarray(fit_offsets(observed, "columns", "columns").scales, dtype=np.float64)
+            self.units = np.where(self.column_counts > 1, self.units, np.nan)  # one entry tells no unit
         in_units = np.abs(hidden.errors) / self.units[hidden.columns]
+        told = np.isfinite(in_units)
+        hidden, in_units, self.n_hidden = hidden.select(told), in_units[told], int(np.sum(told))
         known = (hidden.row_counts, hidden.column_counts)
         features = np.column_stack([np.ones(self.n_hidden), *(1 / (count + COUNT_SHIFT) for count in known)])
         self.weights = scipy.optimize.nnls(features, in_units)[0] if self.n_hidden else np.ones(3)

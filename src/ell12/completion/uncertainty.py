@@ -114,6 +114,7 @@ class Uncertain:
             raise ValueError("draws need errors at hidden entries, and there are none: fit to more known entries")
         missing = np.ones(filled.shape, dtype=bool)
         missing.reshape(-1)[observed.flat] = False
+        missing[:, np.isnan(calibration.units)] = False  # nothing tells how much these vary
         rows, columns = np.nonzero(missing)
         size = calibration.size(counts(observed)[0][rows], columns)
         fits = [self._redrawn(observed, filled, random) for _ in range(n_draws)]
@@ -197,7 +198,7 @@ def _around(
     if np.isinf(quantiles).all():
         needed = math.ceil(coverage / (1 - coverage) * (1 - 1e-12))  # 0.9 / (1 - 0.9) is a rounding above 9
         warnings.warn(
-            f"{calibration.n_hidden} known entries are too few for a coverage of {coverage:g}, which takes"
+            f"{calibration.n_hidden} hidden entries are too few for a coverage of {coverage:g}, which takes"
             f" {needed}: the intervals are infinite. Ask for less coverage.",
             UserWarning,
             stacklevel=3,
