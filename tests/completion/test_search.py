@@ -172,6 +172,11 @@ def test_the_search_ends_in_time():
     search = search_on_held_out(ratings(), OPTIONS, held_out=0.1, random_state=0, max_seconds=0.0)
     assert len(search.candidates) == 1
     assert len(search.best.path.alphas) == 1
+    assert search.best.path.results[0].n_iter == 1
+    result = complete_matrix(ratings(), max_seconds=0.0)
+    assert (result.status, result.n_iter) == (Status.MAX_SECONDS, 1)
+    with pytest.raises(ValueError, match="max_seconds must be a number >= 0"):
+        complete_matrix(ratings(), max_seconds="long")
 
 
 def test_ctrl_c_ends_the_search_with_what_is_done(ctrl_c_after):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -25,8 +26,14 @@ HOPE = 3  # No more are tried where so many further steps like the last would no
 class RoughFits:
     """Fits of a choice to what the hidden entries leave, one for each time that entries are hidden."""
 
-    def __init__(self, choice: Choice, tasks: list[tuple[Task, HiddenEntries]], settings: dict[str, Any]) -> None:
-        self.choice, self.tasks, self.settings = choice, tasks, dict(settings)
+    def __init__(
+        self,
+        choice: Choice,
+        tasks: list[tuple[Task, HiddenEntries]],
+        settings: dict[str, Any],
+        end: float = math.inf,  # of the time for it, by the monotonic clock
+    ) -> None:
+        self.choice, self.tasks, self.settings, self.end = choice, tasks, dict(settings), end
         self.engine = self.settings.pop("engine", "auto")
         self.stopped = False  # by Ctrl-C, or by `stop`
 
@@ -39,9 +46,8 @@ class RoughFits:
             solver = choose_engine(self.engine, task.loss, penalty, max_rank, self.settings["random_state"])
             rough = UntilSettled(solver, hidden)
             x0 = start if start is None or max_rank is None else start.truncate(max_rank)
-            results.append(
-                solve_completion(task, penalty, max_rank=max_rank, engine=rough, x0=x0, **self.settings)
-            )
+            options = self.settings | {"max_seconds": max(self.end - time.monotonic(), 0.0)}
+            results.append(solve_completion(task, penalty, max_rank=max_rank, engine=rough, x0=x0, **options))
             squares.append(hidden.error(results[-1].x) ** 2)
             self.stopped = results[-1].status is Status.STOPPED
             if self.stopped:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+import time
 import warnings
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from ell12.backend import as_numpy
+from ell12.backend import as_numpy, is_number
 from ell12.checks import is_finite_number
 from ell12.completion.choice import Choice, SearchSpace, is_ratings
 from ell12.completion.low_rank import LowRank
@@ -26,6 +27,7 @@ from ell12.protocols import Solver
 
 CHECKED = 0.1  # The share of ratings that is hidden to see whether biases alone would do better.
 SEARCH_TO_FIT = 3, 1  # About how much work the search takes beside the fit: how far a call is, is told by it.
+SEARCH_SECONDS = 0.75  # The share of max_seconds that the search may take; the fit of all entries has the rest.
 SURE = 2.0  # A difference of two errors of less than this many standard deviations may be chance.
 
 
@@ -98,8 +100,8 @@ def complete_matrix(
         Called as ``report(words, share)`` with what is going on and the share, from 0 to 1, that is done by a
         rough estimate; it never falls and ends at 1.
     **options
-        Further arguments of `ell12.minimize`: ``max_seconds``, ``measure``, ``stop``; for long work
-        ``checkpoint``, ``checkpoint_seconds`` and ``resume``.
+        Further arguments of `ell12.minimize`: ``max_seconds``, of which the search takes three quarters at most,
+        ``measure``, ``stop``; for long work ``checkpoint``, ``checkpoint_seconds`` and ``resume``.
 
     Returns
     -------
@@ -139,10 +141,17 @@ def complete_matrix(
         searching |= {key: rest[key] for key in ("engine", "random_state", "tol", "max_iter")}
         if "stop" in options:
             searching["stop"] = options["stop"]
+        begin, limit = time.monotonic(), math.inf
+        if is_number(options.get("max_seconds")):  # what is no number, the fit refuses
+            limit = options["max_seconds"]
+        if limit != math.inf:
+            searching["max_seconds"] = SEARCH_SECONDS * limit
         part = progress.part(*SEARCH_TO_FIT)
         search = search_on_held_out(observed, space, progress=part, **searching)
         if search is not None:
             progress.follow(part)
+            if limit != math.inf:
+                rest["max_seconds"] = max(limit - (time.monotonic() - begin), 0.0)
             return _completed_as_found(observed, search, x0, rest, progress)
         alpha = "noise"
     completion, choice = _completed_unsearched(observed, space, alpha, x0, rest, progress)

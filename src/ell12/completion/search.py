@@ -142,7 +142,7 @@ class _Judge:
         tasks, best = self._tasks(choice), self.best
         loss = tasks[0][0].loss
         alphas = alpha_grid(largest_strength(loss, choice.l2_weight), *self.grid)
-        fits = RoughFits(choice, tasks, self.settings)
+        fits = RoughFits(choice, tasks, self.settings, end)
         related = best is not None and best.fits.choice.center == choice.center
         arm = Arm(fits, alphas, best.starts if best is not None and related else [None] * len(tasks))
         around = noise_alpha(loss.observed, choice.max_rank, choice.l2_weight) if best is None else best.alpha
