@@ -177,7 +177,8 @@ def test_ratings_choose_their_rank_and_offsets(split_ratings):
 def test_noise_is_not_far_from_the_hidden_entries_choice(split_ratings):
     X, entries = split_ratings
     noise = L12Imputer("noise", random_state=0).fit(X)
-    assert (noise.max_rank_, noise.center_, noise.l2_weight_, noise.search_) == (8, "biases", 0.5, None)
+    assert (noise.center_, noise.l2_weight_, noise.search_) == ("biases", 0.5, None)
+    assert noise.max_rank_ <= 10
     assert L12Imputer(4.0).fit(X).l2_weight_ == 0.5
     # The signal is strong here, far more so than in ratings by people, for which the guess is made.
     assert error(noise, entries) < 1.2 * error(L12Imputer(random_state=0).fit(X), entries)

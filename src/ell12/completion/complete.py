@@ -20,7 +20,7 @@ from ell12.completion.progress import Progress, Report
 from ell12.completion.proximal import check_rank
 from ell12.completion.search import MAX_ITER, TOL, Search, search_on_held_out
 from ell12.completion.solve import Completion, Task, solve_completion
-from ell12.completion.strength import noise_alpha
+from ell12.completion.strength import noise_alpha, noise_strength
 from ell12.minimization import Status
 from ell12.penalties import Spectral, SpectralL12
 from ell12.protocols import Solver
@@ -61,9 +61,11 @@ def complete_matrix(
     X : array, masked array, DataFrame, sparse matrix or Observed
         NaN is what is not known; in a sparse matrix every stored entry is known. See `as_observed`.
     alpha : float or {"holdout", "noise"}
-        Strength, at least 0. "holdout" hides a share of the known entries, follows warm-started paths of alphas
-        and takes what predicts the hidden entries best; where nothing can be hidden it is "noise", which is what
-        noise of the size of a rank-one fit's residual would ask for.
+        Strength, at least 0. "holdout" hides a share of the known entries, tries alphas of a grid and takes what
+        predicts the hidden entries best; where nothing can be hidden it is "noise". Of ratings that is a share of
+        the norm that the entries have under random signs, with a rank a little above the number of singular values
+        beyond those under random signs; with none, all but the offsets is zero. Of tables it is what noise of the
+        size of a rank-one fit's residual would ask for.
     l2_weight : float or {"auto"}
         Weight of the subtracted norm: 1 is l1-2, 0 the nuclear norm. "auto" is chosen by the hidden entries.
         Without them it is 0.5 for ratings, which are matrices less than a quarter of whose entries are known, and
@@ -73,7 +75,8 @@ def complete_matrix(
         "auto" is then nothing: no offsets, no scale, no bound.
     max_rank : int, None or {"auto"}
         The largest rank allowed; None is no bound. Where it binds the status is ``RANK_CAPPED``. "auto" is None
-        for tables. For ratings it is chosen among 2, 4, 8 and 16 by the hidden entries, and 8 without them.
+        for tables. For ratings it is chosen among 2, 4, 8 and 16 by the hidden entries, and 8 where alpha is a
+        number.
     engine : {"auto", "block", "factored", "als", "full", "scp", "dca"} or Solver
         "auto" is "als" (`AlternatingLeastSquares`) where little is known and the rank is bound to 30 or less,
         "block" (`BlockAPG`) where a quarter or more is known, and else "factored" (`FactoredAPG`).
@@ -87,7 +90,7 @@ def complete_matrix(
     held_out : float
         The share of the known entries that alpha="holdout" hides.
     n_alphas, eps : int, float
-        Length and reach of its paths.
+        Length and reach of its grid, of which those around the best alpha are tried.
     x0 : LowRank, optional
         Where to start; zero by default, or where the search ended.
     tol, max_iter
@@ -137,27 +140,33 @@ def complete_matrix(
         return _solved(task, penalty, plain["max_rank"], x0, rest, progress)
     space = SearchSpace.suited_to(observed, **given)
     if alpha == "holdout":
-        searching: dict[str, Any] = {"held_out": held_out, "n_alphas": n_alphas, "eps": eps, "verbose": verbose}
-        searching |= {key: rest[key] for key in ("engine", "random_state", "tol", "max_iter")}
-        if "stop" in options:
-            searching["stop"] = options["stop"]
-        begin, limit = time.monotonic(), math.inf
-        if is_number(options.get("max_seconds")):  # what is no number, the fit refuses
-            limit = options["max_seconds"]
-        if limit != math.inf:
-            searching["max_seconds"] = SEARCH_SECONDS * limit
+        searching = {"held_out": held_out, "n_alphas": n_alphas, "eps": eps, "verbose": verbose}
         part = progress.part(*SEARCH_TO_FIT)
-        search = search_on_held_out(observed, space, progress=part, **searching)
+        search = _searched(observed, space, searching, rest, part)
         if search is not None:
             progress.follow(part)
-            if limit != math.inf:
-                rest["max_seconds"] = max(limit - (time.monotonic() - begin), 0.0)
             return _completed_as_found(observed, search, x0, rest, progress)
         alpha = "noise"
     completion, choice = _completed_unsearched(observed, space, alpha, x0, rest, progress)
-    if is_ratings(observed) and "auto" in given.values():
+    if is_ratings(observed) and "auto" in given.values() and not isinstance(alpha, str):
         _warn_if_biases_do_better(observed, completion, choice, rest)
     return completion
+
+
+def _searched(
+    observed: Observed, space: SearchSpace, searching: dict[str, Any], rest: dict[str, Any], progress: Progress
+) -> Search | None:
+    """What hidden entries say, within a part of the time; the rest of it is left in ``rest``."""
+    searching = searching | {key: rest[key] for key in ("engine", "random_state", "tol", "max_iter")}
+    if "stop" in rest:
+        searching["stop"] = rest["stop"]
+    begin, limit = time.monotonic(), rest.get("max_seconds", math.inf)
+    if not is_number(limit) or limit == math.inf:  # what is no number, the fit refuses
+        return search_on_held_out(observed, space, progress=progress, **searching)
+    searching["max_seconds"] = SEARCH_SECONDS * limit
+    search = search_on_held_out(observed, space, progress=progress, **searching)
+    rest["max_seconds"] = max(limit - (time.monotonic() - begin), 0.0)
+    return search
 
 
 def _solved(
@@ -191,7 +200,10 @@ def _completed_unsearched(
 ) -> tuple[Completion, Choice]:
     choice = space.without_search()
     task = Task.of(observed, choice.center, choice.scale)
-    if isinstance(alpha, str):
+    if isinstance(alpha, str) and space.of_ratings:
+        alpha, rank = noise_strength(task.loss.observed, choice.l2_weight)
+        choice = replace(choice, max_rank=rank if len(space.ranks) > 1 else choice.max_rank)
+    elif isinstance(alpha, str):
         alpha = noise_alpha(task.loss.observed, choice.max_rank, choice.l2_weight)
     penalty = SpectralL12(float(alpha), choice.l2_weight)
     return _solved(task, penalty, choice.max_rank, x0, rest, progress), choice
