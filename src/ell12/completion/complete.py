@@ -58,8 +58,9 @@ def complete_matrix(
 
     Parameters
     ----------
-    X : array, masked array, DataFrame, sparse matrix or Observed
-        NaN is what is not known; in a sparse matrix every stored entry is known. See `as_observed`.
+    X : array, masked array, DataFrame, sparse matrix or tensor, or Observed
+        NaN is what is not known; in a sparse matrix every stored entry is known. What is on a GPU is completed
+        there. See `as_observed`.
     alpha : float or {"holdout", "noise"}
         Strength, at least 0. "holdout" hides a share of the known entries, tries alphas of a grid and takes what
         predicts the hidden entries best; where nothing can be hidden it is "noise". Of ratings that is a share of

@@ -80,7 +80,7 @@ def completion_path(
 
     Parameters
     ----------
-    X : array, masked array, DataFrame, sparse matrix or Observed
+    X : array, masked array, DataFrame, sparse matrix or tensor, or Observed
         As in `complete_matrix`.
     alphas : array, optional
         The grid. By default ``n_alphas`` values from the alpha above which a solution of least rank remains one
