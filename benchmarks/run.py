@@ -44,6 +44,7 @@ NOT_BENCHMARKS = {
     "prediction_methods",
     "real_data",
     "real_ratings",
+    "recommender",
     "stochastic",
     "strength",
     "deblurring",

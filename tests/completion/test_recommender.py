@@ -159,6 +159,9 @@ def test_what_holds_no_ratings_is_refused(ratings):
         L12Recommender().fit(np.eye(3))
     with pytest.raises(ValueError, match="user, item and value are not known by their names among 6 columns"):
         as_ratings(pandas.DataFrame(np.eye(6)))
+    for n in (0, None, 1.5, "ten"):
+        with pytest.raises(ValueError, match="n must be a whole number >= 1"):
+            L12Recommender(**GIVEN).fit(ratings).recommend(n=n)
     with pytest.raises(ValueError, match="clip must be a pair"):
         L12Recommender(clip=(5, 1)).fit(ratings)
     with pytest.raises(ValueError, match="ratings holds numbers up to 5e"):

@@ -16,6 +16,7 @@ WITHOUT_LAWS = {
     "Status": "what minimize returns",
     "Completion": "what complete_matrix returns",
     "CompletionPath": "what completion_path returns",
+    "Recommendations": "what L12Recommender.recommend returns",
     "Recovery": "what recover_sparse returns",
     "Restoration": "what the functions of images return",
     "DataUnavailable": "an error",

@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, check_random_state
 
 from ell12.backend import is_number
-from ell12.checks import check_counts, check_entries, naming
+from ell12.checks import check_counts, check_entries, check_flags, naming
 from ell12.completion.complete import complete_matrix
 from ell12.completion.low_rank import LowRank
 from ell12.completion.observed import Observed
@@ -206,7 +206,8 @@ class L12Recommender(BaseEstimator):
             is less than n, the ids are filled up with -1 or "", and the scores with NaN.
         """
         check_is_fitted(self)
-        check_counts(n=n)
+        check_counts(least=1, optional=False, n=n)
+        check_flags(exclude_seen=exclude_seen)
         ids, scores, rows, seen = self._asked(users, exclude_seen)
         candidates = np.arange(len(self.items_))
         if items is not None:
@@ -260,7 +261,7 @@ class L12Recommender(BaseEstimator):
             sorted?
         """
         check_is_fitted(self)
-        check_counts(n=n)
+        check_counts(least=1, optional=False, n=n)
         if candidates not in CANDIDATES:
             raise ValueError(f"candidates must be one of {', '.join(map(repr, CANDIDATES))}; got {candidates!r}")
         ratings = as_ratings(ratings, self.columns)
@@ -375,7 +376,7 @@ class L12Recommender(BaseEstimator):
         return pattern[rows]
 
     def _similar(self, x: LowRank, places: Array, ids: Array, n: int) -> Recommendations:
-        check_counts(n=n)
+        check_counts(least=1, optional=False, n=n)
         lengths = np.linalg.norm(x.weighted, axis=1, keepdims=True)
         directions = x.weighted / np.where(lengths > 0, lengths, 1.0)
         ones, starts = np.ones(len(places)), np.arange(len(places) + 1)
