@@ -41,8 +41,8 @@ from ell12.distributed.passes import Blocks
 RANK, PER_USER, PER_FILE, NOISE = 8, 200, 2_000_000, 0.5
 FIT = {"alpha": 50.0, "max_rank": 10, "l2_weight": 0.5, "center": "biases"}
 WORKERS = 2
-# What the plan assumes: the network of each machine in bytes a second, and how many threads a worker has.
-PLANNED, NETWORK, THREADS = 10**9, 1.25e9, 4
+# What the plan is for, and assumes: ratings, sweeps, the client's network in bytes a second, threads of a worker.
+PLANNED, SWEEPS, NETWORK, THREADS = 10**9, 20, 1.25e9, 4
 CLUSTERS = 2, 4, 8, 16
 
 
@@ -191,19 +191,22 @@ def large(folder: Path, count: int, sweeps: int) -> dict[str, Any]:
     }
 
 
-def plan(measured: dict[str, Any], count: int, workers: int, threads: int, network: float) -> dict[str, float]:
+def plan(measured: dict[str, Any], count: int, workers: int, threads: int, sweeps: int) -> dict[str, float]:
     """What a measured run says of more ratings on other workers, each user having as many and the items the same.
 
     Work grows with the ratings and is shared by all threads; that of the client and the scheduler grows as well,
     and is not shared. What belongs to users goes once a pass through the client's network, what belongs to items
-    once a pass and worker. Passes are as many. Memory grows with the ratings, beyond that of an empty worker.
+    once a pass and worker. Memory grows with the ratings, beyond that of an empty worker.
     """
-    growth, moved = count / measured["ratings"], 0.0
+    growth, moved, work, passes = count / measured["ratings"], 0.0, 0.0, 0.0
     for line in measured["by pass"]:
+        in_a_sweep = line["pass"] in ("sweep", "residual")
+        times = line["times"] * (sweeps / measured["sweeps"] if in_a_sweep else 1)
         of_users = growth * (line["to the blocks"] + line["rows back"])
-        moved += line["times"] * (of_users + workers * (line["to each worker"] + line["sums back"]))
-    work = growth * measured["seconds of work on the workers"]
-    own = growth * measured["seconds of work of client and scheduler"]
+        moved += times * (of_users + workers * (line["to each worker"] + line["sums back"]))
+        work += times * growth * line["work"]
+        passes += times
+    own = growth * measured["seconds of work of client and scheduler"] * passes / measured["passes"]
     empty = measured["largest worker before the fit, MB"]
     held = empty + growth * WORKERS * (measured["largest worker, MB"] - empty) / workers
     before = measured["client before the fit, MB"]
@@ -215,15 +218,15 @@ def plan(measured: dict[str, Any], count: int, workers: int, threads: int, netwo
         "GB through the client's network": moved / 2**30,
         "seconds of work a thread": work / (workers * threads),
         "seconds of client and scheduler": own,
-        "seconds of the network": moved / network,
-        "seconds in all": work / (workers * threads) + own + moved / network,
+        "seconds of the network": moved / NETWORK,
+        "seconds in all": work / (workers * threads) + own + moved / NETWORK,
     }
 
 
 def checked(tenth: dict[str, Any], whole: dict[str, Any]) -> dict[str, float]:
-    """The work that the plan foresees from a tenth of the ratings, and what they took, for as many passes."""
-    foreseen = plan(tenth, whole["ratings"], 1, 1, NETWORK)["seconds of work a thread"]
-    took = whole["seconds of work on the workers"] * tenth["passes"] / whole["passes"]
+    """The work that the plan foresees from a tenth of the ratings, and what all took."""
+    foreseen = plan(tenth, whole["ratings"], 1, 1, whole["sweeps"])["seconds of work a thread"]
+    took = whole["seconds of work on the workers"]
     return {"from": tenth["ratings"], "ratings": whole["ratings"], "foreseen": foreseen, "took": took}
 
 
@@ -288,15 +291,16 @@ def render(result: dict[str, Any]) -> str:
     )
     lines += [f"## Plan for {PLANNED:.0e} ratings", "", " ".join((plan.__doc__ or "").split()), ""]
     lines += [
-        f"Assumed: a network of {NETWORK / 1e9:g} GB a second, {THREADS} threads a worker, each as fast as the one"
-        " measured, and workers that keep what they have read. Seconds are added up as if nothing overlapped.",
+        f"Assumed: {SWEEPS} sweeps, a network of {NETWORK / 1e9:g} GB a second, {THREADS} threads a worker, each"
+        " as fast as the one measured, and workers that keep what they have read. Seconds are added up as if"
+        " nothing overlapped.",
         "",
         *table(result["plan"]),
     ]
     check = result["check"]
     lines += [
         f"For {check['ratings']:.0e} ratings the same plan, made of {check['from']:.0e}, foresees"
-        f" {check['foreseen']:.3g} seconds of work; they took {check['took']:.3g}, for as many passes.",
+        f" {check['foreseen']:.3g} seconds of work; they took {check['took']:.3g}.",
         "",
     ]
     return "\n".join(lines)
@@ -316,7 +320,7 @@ def main() -> None:
         result["large"] = large(folder, options.ratings, options.sweeps)
         tenth = large(folder, options.ratings // 10, options.sweeps)
         result["small"] = small(Path(temporary))
-    result["plan"] = [plan(result["large"], PLANNED, workers, THREADS, NETWORK) for workers in CLUSTERS]
+    result["plan"] = [plan(result["large"], PLANNED, workers, THREADS, SWEEPS) for workers in CLUSTERS]
     result["check"] = checked(tenth, result["large"])
     (options.folder / "dask_completion.json").write_text(json.dumps(result, indent=1) + "\n")
     (options.folder / "dask_completion.md").write_text(render(result))
