@@ -49,6 +49,7 @@ NOT_BENCHMARKS = {
     "strength",
     "deblurring",
     "support_recovery",
+    "tables",
     "study",
     "recovery",
     "restoration",

@@ -15,8 +15,8 @@ from ell12.completion.offsets import column_deviations
 
 RATINGS_BELOW = 0.25  # A matrix with a smaller share of known entries is taken for ratings, not for a table.
 # Columns of a table whose standard deviations differ by more than this factor, beyond CHANCE standard errors, are
-# brought to one scale. Photographs, spectra and sensors of one kind lie below it and are predicted up to 6 %
-# better unscaled; above it scaling costs 3 % at most and gains up to 28 % (iris) or 54 % (cells).
+# brought to one scale. Of the tables that chose it (benchmarks/tables.py), a photograph just below it is predicted
+# 4 to 5 % better unscaled; above it scaling costs 5 % at most and gains up to 56 %.
 ONE_UNIT_UP_TO, CHANCE = 3.0, 2.0
 
 

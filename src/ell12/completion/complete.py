@@ -87,7 +87,8 @@ def complete_matrix(
         "columns", "biases" or None for tables, and without them the first of these.
     scale : {"auto", None, "columns"}
         "columns" divides each column by its standard deviation; "auto" does so for tables whose columns have
-        units of their own. A column of which nothing is known is then NaN in what is predicted.
+        units of their own, that is deviations that differ by more than a factor of 3, beyond chance. A column of
+        which nothing is known is then NaN in what is predicted.
     held_out : float
         The share of the known entries that alpha="holdout" hides.
     n_alphas, eps : int, float

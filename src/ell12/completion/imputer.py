@@ -114,9 +114,9 @@ class L12Imputer(Uncertain, OneToOneFeatureMixin, TransformerMixin, BaseEstimato
     new rows are treated alike. A row without any known entry, and of ratings a column, is filled with its offsets:
     the mean, the column's mean, or without centring the mean and the bias of the other side.
 
-    Columns of a pandas DataFrame with an integer or boolean dtype, such as Int64, get whole numbers within their
-    range, and keep that dtype where ``set_output(transform="pandas")`` asks for a DataFrame. A column of floats is
-    not rounded, whatever it holds. Texts and categories must be encoded first.
+    Columns of a pandas DataFrame with an integer or boolean dtype, such as Int64, are filled with whole numbers
+    within their range, and keep that dtype where ``set_output(transform="pandas")`` asks for a DataFrame. A column
+    of floats is not rounded, whatever it holds. Texts and categories must be encoded first.
 
     A sparse matrix stands for its stored entries, explicit zeros included, and is completed to a dense one if that
     is no larger than 2^28 entries; `predict` gives single entries of any.

@@ -129,7 +129,10 @@ def fit_offsets(observed: Observed, center: str | None, scale: str | None = None
 
 
 def _scaled_offsets(observed: Observed, center: str | None) -> Offsets:
-    """The offsets of columns with units of their own."""
+    """The offsets of columns with units of their own.
+
+    Standard deviations suit heavy tails too: by a robust scale, an outlier would rule the squared errors of all.
+    """
     xp, sides = namespace(observed.values), _Sides(observed)
     means, residual = sides.column_residual(observed.values)
     level = xp.abs(means)
