@@ -270,7 +270,7 @@ def pages(rows: list[dict[str, Any]]) -> list[str]:
     errors, times, chosen = ([row for row in rows if row["kind"] == kind] for kind in STAGES)
     names, methods = list(dict.fromkeys(row["table"] for row in errors)), list(METHODS)
     lines = [summary(errors, times, names, method) for method in methods]
-    made = ["## In all", study.table(["method", *summary_header()], lines)]
+    made = ["## In all", study.table(["method", *summary_header()], lines), winners(errors, names)]
     for pattern in PATTERNS:
         lines = [
             [name, *marked([mean_of(errors, "error", table=name, pattern=pattern, method=m) for m in methods])]
@@ -306,6 +306,19 @@ def summary(rows: list[dict[str, Any]], times: list[dict[str, Any]], names: list
     time_cell = f"{geometric([a / b for a, b in zip(own, ours, strict=True)]):.2g}"
     cells = [f"{error:.3f}" for error in errors]
     return [method, *cells, f"{worse:.0f} %", f"{wins} of {len(names) * len(PATTERNS)}", time_cell]
+
+
+def winners(rows: list[dict[str, Any]], names: list[str]) -> str:
+    """Where which method has the least error."""
+    lines = []
+    for method in METHODS:
+        won = {n: [p for p in PATTERNS if is_best(rows, n, p, method)] for n in names}
+        where = "; ".join(f"{name.split(',')[0]} ({', '.join(own)})" for name, own in won.items() if own)
+        lines.append(f"- {method}: {where or 'nowhere'}")
+    neighbours = (
+        "KNN is no linear method: it follows rows of several kinds, and series whose moments resemble others."
+    )
+    return "\n".join(["Least error:", "", *lines, "", neighbours])
 
 
 def is_best(rows: list[dict[str, Any]], name: str, pattern: str, method: str) -> bool:
