@@ -18,14 +18,14 @@ from real_data import NotHere
 FILE = "recbole/dataset_example/ml-100k/ml-100k.inter"
 
 
-def movielens_100k() -> Ratings:
-    """100,000 ratings of 1,682 films by 943 users, in the order of the file."""
+def movielens_100k(path: str | None = None) -> Ratings:
+    """100,000 ratings of 1,682 films by 943 users, in the order of the file; ``path`` is a copy of recbole's."""
     try:
-        path = distribution("recbole").locate_file(FILE)
+        path = path or str(distribution("recbole").locate_file(FILE))
     except PackageNotFoundError:
         raise NotHere("the package recbole, which carries the ratings, is not installed") from None
     names: Any = ("user_id:token", "item_id:token", "rating:float")
-    return load_ratings(str(path), columns=names, separator="\t")
+    return load_ratings(path, columns=names, separator="\t")
 
 
 def main() -> None:

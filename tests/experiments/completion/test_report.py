@@ -4,9 +4,12 @@
 
 import csv
 import io
+import json
 import re
+from pathlib import Path
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 
 pytest.importorskip("matplotlib", reason="the report needs the extra 'report'")
@@ -16,6 +19,7 @@ from tests.experiments.made_rows import change_of, completion_rows
 
 from ell12.experiments import report
 from ell12.experiments.completion import study as completion
+from ell12.experiments.completion import words
 from ell12.experiments.completion.report import section, verdicts
 from ell12.experiments.completion.study import IMAGES
 from ell12.experiments.report import Outcome
@@ -206,7 +210,7 @@ def test_stand_ins_and_sizes_are_said(whole):
 
 
 def test_what_came_out_is_said_of_every_study(whole):
-    gain, path, theta, centring = whole.found
+    gain, path, theta, centring, _, _ = whole.found
     assert re.search(r"by -19 % on Mountain \(printed -19 %\)", gain)
     assert re.search(r"lowest at Mountain 2\.0\d by nmAPG\(block\) \(nuclear norm\(block\) 2\.4\d\);", path)
     assert re.search(r"Sea 1\.\d\d by AIS-Impute \(nmAPG\(block\) 1\.9\d, nuclear norm", path)
@@ -217,6 +221,38 @@ def test_what_came_out_is_said_of_every_study(whole):
         + ", ".join(f"-1.00 % on {image}" for image in IMAGES)
         + "."
     )
+
+
+def made_ratings(nuclear, log_sum, l12):
+    errors = {"nuclear norm": nuclear, "log-sum, theta = sqrt(alpha)": 2.0, "log-sum, theta chosen": log_sum}
+    return errors | {"l1-2": 3.0, "l1-2, weight chosen": l12}
+
+
+def test_the_best_penalty_is_drawn_from_images_and_from_ratings(monkeypatch):
+    rmse = {"as they are": made_ratings(1.1, 0.9, 1.0), "less biases": made_ratings(0.7, 0.9, 0.8)}
+    found = {"RMSE": rmse, "splits": 7, "command": "python it.py", "date": "2001-02-03"}
+    monkeypatch.setattr(words, "ratings", lambda: found)
+    *_, lowest, numbers = section(completion_rows()).found
+    assert "for l1-2 on Mountain, Windows, Sea; for log-sum on ratings as they are; " in lowest
+    assert "for the nuclear norm on ratings less biases, with" in lowest
+    assert "mean over 7 random halves (`python it.py`, 2001-02-03)" in numbers
+    assert "as they are nuclear norm 1.100, log-sum with theta = sqrt(alpha) 2.000, log-sum with" in numbers
+    alone = section(completion_rows(keep=only("centring"))).found
+    assert "lowest for log-sum on ratings as they are; for the nuclear norm on ratings less biases" in alone[-2]
+
+
+def test_the_stored_errors_on_ratings_are_those_of_the_benchmark():
+    benchmark = json.loads((Path(__file__).parents[3] / "benchmarks" / "results" / "rivals.json").read_text())
+    centers = {"as they are": (None,), "less biases": ("biases", "auto", "mean")}
+    stored = words.ratings()
+    assert stored["date"] == benchmark["date"][:10]
+    for taken_off, kinds in centers.items():
+        rows = [row for row in benchmark["rows"] if row["center"] in kinds and "RMSE" in row]
+        assert stored["RMSE"][taken_off].keys() == {row["method"] for row in rows}
+        for method, mean in stored["RMSE"][taken_off].items():
+            values = [row["RMSE"] for row in rows if row["method"] == method]
+            assert len(values) == stored["splits"]
+            assert mean == pytest.approx(np.mean(values), abs=5e-5 + 1e-12)
 
 
 def test_the_reasons_come_from_the_rows(whole):
