@@ -14,8 +14,10 @@ from ell12.completion.solve import Task
 from ell12.minimization.needs import needs_of
 from ell12.protocols import Iterate, Needs, Point
 
-# A fit ends once its error on hidden entries has changed by less than this share in QUIET steps in a row.
-SETTLED, QUIET = 5e-5, 2
+# A fit ends once its error on hidden entries has changed by less than a share in QUIET steps in a row: by SETTLED,
+# which a slow drift of many steps does not pass for, or by this much over the root of their number, which is less
+# than a hundredth of what chance makes of such an error.
+SETTLED, CHANCE, QUIET = 5e-5, 5e-3, 2
 
 
 class HiddenEntries:
@@ -70,12 +72,13 @@ class UntilSettled:
     def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate | None]:
         """Yield the other's iterates."""
         last, quiet, first = math.inf, 0, True
+        settled = max(SETTLED, CHANCE / math.sqrt(max(self.hidden.count, 1)))
         for iterate in self.solver.iterates(loss, penalty, start):
             if iterate is None:
                 yield None
                 continue
             error = self.hidden.error(iterate.point.x)
-            quiet = quiet + 1 if abs(error - last) <= SETTLED * error and iterate.optimality < math.inf else 0
+            quiet = quiet + 1 if abs(error - last) <= settled * error and iterate.optimality < math.inf else 0
             last = error
             # After one step a solver may not know yet what it should look for.
             yield iterate if first else replace(iterate, exact=True)
