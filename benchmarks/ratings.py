@@ -26,7 +26,7 @@ from timing import CLOCK, Row, load, version_of
 
 BASELINE = "cmfrec"
 SMALL = os.environ.get("ELL12_SMALL_BENCHMARK") == "1"  # to try the script
-DRAWS = 1 if SMALL else 3
+DRAWS = 1 if SMALL else 2
 LARGE = 500_000  # ratings, from which one draw and a shorter grid for cmfrec must do
 RANKS = (3, 10) if SMALL else (3, 6, 10, 30)
 STRENGTHS = (4, 12, 35) if SMALL else (2, 4, 7, 12, 20, 35, 60, 100)
