@@ -1,15 +1,15 @@
 """How often intervals hold what is missing, and what several imputations are worth.
 
-`L12Imputer().intervals` on real tables, a synthetic one and ratings. Of each, 50 draws of what is missing: a
-tenth or three tenths of the entries, each as likely as any other. "Covered" is the share of the missing entries
-that lie in their intervals, the mean over the draws and their range. "Width" is the mean width as a multiple of
-what a normal error of the same standard deviation would ask for, column by column: below one where errors are not
-normal, or where the intervals know which of them are small. "Worst column" is the least share over the columns
-that miss at least 100 entries in all draws; "thirds" are items with few, more and many ratings, a third of the
-missing ratings each. "New rows": a random half of the rows is fitted, the other half gets intervals. "Large
-values": a value is missing with a probability that grows with the value itself, 30 % on average. Of the hundred
-thousand ratings the choices (strength, weight, rank, offsets) are made on the first of ten draws and kept for
-nine, to save time.
+`L12Imputer().intervals` on real tables, a synthetic one and ratings. Of each, 50 draws of what is missing (fewer
+of the hundred thousand ratings, each of which misses 10,000 or 30,000): a tenth or three tenths of the entries,
+each as likely as any other. "Covered" is the share of the missing entries that lie in their intervals, the mean
+over the draws and their range. "Width" is the mean width as a multiple of what a normal error of the same
+standard deviation would ask for, column by column: below one where errors are not normal, or where the intervals
+know which of them are small. "Worst column" is the least share over the columns that miss at least 100 entries in
+all draws; "thirds" are items with few, more and many ratings, a third of the missing ratings each. "New rows": a
+random half of the rows is fitted, the other half gets intervals. "Large values": a value is missing with a
+probability that grows with the value itself, 30 % on average. Of ratings the choices (strength, weight, rank,
+offsets) are made on the first of ten draws and kept for nine, to save time.
 
 `L12Imputer().draws`: samples of 100 rows, three tenths of the entries missing. The 95 % interval of the mean of a
 column, and of a coefficient of a regression of it on two others, from ten completed tables by Rubin's rules.
@@ -28,6 +28,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -67,6 +68,7 @@ def settings(part: str) -> list[Setting]:
 # Data
 
 
+@cache
 def table(name: str) -> Any:
     """A table with its rows in random order."""
     if name == "synthetic":
@@ -80,7 +82,7 @@ def table(name: str) -> Any:
 
 
 def ratings(name: str) -> tuple[Any, Any, Any, tuple[int, int]]:
-    found = synthetic_ratings(21, 700, 500, 25_000) if name == RATINGS[0] else movielens_100k()
+    found = synthetic_ratings(21, 300, 200, 6_000) if name == RATINGS[0] else movielens_100k()
     return found.rows, found.columns, found.values, found.shape
 
 
@@ -288,21 +290,22 @@ def tables(rows: list[dict[str, Any]]) -> Iterator[str]:
 
 def intervals_table(rows: list[dict[str, Any]], part: str) -> str:
     last = "worst column" if part == "tables" else "thirds"
-    header = ["data, missing", "coverage asked", "covered", "range", "width", last]
+    header = ["data, missing", "draws", "coverage asked", "covered", "range", "width", last]
     lines = []
     for row in rows:
         kind = "" if row["kind"] == "at random" else f", {row['kind']}"
         end = percent(row[last]) if part == "tables" else ", ".join(map(percent, row[last]))
         span = f"{percent(row['least'])} to {percent(row['most'])}"
         first = f"{row['data']}, {100 * row['missing']:.0f} %{kind}"
-        lines.append([first, percent(row["coverage"]), percent(row["covered"]), span, f"{row['width']:.2f}", end])
+        shares = [percent(row["coverage"]), percent(row["covered"]), span]
+        lines.append([first, str(row["draws"]), *shares, f"{row['width']:.2f}", end])
     return study.table(header, lines)
 
 
 def draws_table(rows: list[dict[str, Any]]) -> str:
-    header = ["data", "what", "method", "covered of 95", "half width", "root mean square error"]
+    header = ["data", "what", "method", "samples", "covered of 95", "half width", "root mean square error"]
     lines = [
-        [row["data"], row["estimand"], row["method"], percent(row["covered"])]
+        [row["data"], row["estimand"], row["method"], str(row["samples"]), percent(row["covered"])]
         + [f"{row[key]:.3g}" for key in ("half width", "root mean square error")]
         for row in rows
     ]
