@@ -1,7 +1,7 @@
 """How often intervals hold what is missing, and what several imputations are worth.
 
-`L12Imputer().intervals` on real tables, a synthetic one and ratings. Of each, 50 draws of what is missing (fewer
-of the hundred thousand ratings, each of which misses 10,000 or 30,000): a tenth or three tenths of the entries,
+`L12Imputer().intervals` on real tables, a synthetic one and ratings. Of each, 50 draws of what is missing (at
+least 20 of the hundred thousand ratings, each without 10,000 or 30,000): a tenth or three tenths of the entries,
 each as likely as any other. "Covered" is the share of the missing entries that lie in their intervals, the mean
 over the draws and their range. "Width" is the mean width as a multiple of what a normal error of the same
 standard deviation would ask for, column by column: below one where errors are not normal, or where the intervals
@@ -264,7 +264,12 @@ def run(part: str, n_draws: int, pool: ProcessPoolExecutor) -> list[dict[str, An
     made = settings(part) if part != "draws" else [Setting(name, 0.3) for name in ("synthetic", POPULATION)]
     seeds = list(range(2 * n_draws if part == "draws" else n_draws))
     size = 5 if part != "ratings" else 10
-    parts = [(setting, seeds[i : i + size]) for setting in made for i in range(0, len(seeds), size)]
+    most = {RATINGS[1]: min(n_draws, 20)}
+    parts = [
+        (setting, seeds[i : i + size])
+        for setting in made
+        for i in range(0, most.get(setting.data, len(seeds)), size)
+    ]
     jobs = [(setting, pool.submit(chunk, part, setting, some)) for setting, some in parts]
     found: dict[Setting, list[Any]] = {setting: [] for setting in made}
     for setting, job in jobs:
