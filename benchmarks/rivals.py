@@ -27,6 +27,7 @@ from __future__ import annotations
 import argparse
 import json
 import platform
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -252,7 +253,8 @@ def store(rows: list[dict[str, Any]], splits: int) -> None:
     rows.sort(key=lambda row: (order.index(row["method"]), str(row["center"]), row["seed"]))
     settings = {"splits": splits, "known": KNOWN, "hidden": HIDDEN}
     study.write("rivals", __doc__, settings | {"cmfrec": version_of("cmfrec")}, rows, tables(rows))
-    text = json.dumps(summary(rows, "python benchmarks/rivals.py"), indent=1) + "\n"
+    command = " ".join(["python benchmarks/rivals.py", *sys.argv[1:]])
+    text = json.dumps(summary(rows, command), indent=1) + "\n"
     write_atomically(SUMMARY, text.encode())
 
 
