@@ -16,8 +16,9 @@ known = np.random.default_rng(0).random(image.shape) < 0.5
 data = np.where(known, image, np.nan)
 
 # %%
-# The mean of the known pixels is taken off first (``center="mean"``). What is compared is the error on the
-# hidden pixels, each penalty at the best of four strengths.
+# The plain call, ``complete_matrix(data)``, would choose strength, weight and offsets by pixels that it hides
+# itself. Here all is said: the mean of the known pixels is taken off first, and what is compared is the error on
+# the hidden pixels, each penalty at the best of four strengths.
 
 
 def error(completed):
@@ -28,7 +29,7 @@ def error(completed):
 best = {}
 for name, l2_weight in {"nuclear norm": 0.0, "l1-2": 1.0}.items():
     found = [
-        complete_matrix(data, alpha, l2_weight=l2_weight, center="mean", tol=1e-3)
+        complete_matrix(data, alpha, l2_weight=l2_weight, center="mean", scale=None, tol=1e-3)
         for alpha in (0.25, 0.1, 0.04, 0.016)
     ]
     best[name] = min(found, key=lambda result: error(result.to_array()))
