@@ -10,7 +10,7 @@ completed in memory as well, and the factors are compared.
 
 A pass sends the factor of the items to each worker, and to each block its own rows of what belongs to users; rows
 come back from each block, and sums over all from each worker. Bytes are those of the arrays. Work is processor
-time, which other programs do not lengthen much.
+time: other programs lengthen it too, by what they take of caches and memory, but far less than the clock.
 """
 
 from __future__ import annotations
