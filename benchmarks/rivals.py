@@ -44,6 +44,7 @@ from rivals_tables import summary, tables
 from timing import CLOCK, version_of
 
 KNOWN, HIDDEN = 0.5, 0.1
+FIRST_SEED = 100  # of the splits reported; grids and protocol were settled on splits of smaller seeds.
 FRUITLESS = 2  # Of several grids in order, one for each theta, say, so many without gain in a row end the choice.
 SHARED = (
     ("nuclear norm", "AIS-Impute", "l1-2", "l1-2, weight chosen"),
@@ -227,7 +228,7 @@ def main() -> None:
     options = parser.parse_args()
     jobs = [
         delayed(measure)(names, center, seed, options.data)
-        for seed in range(options.splits)
+        for seed in range(FIRST_SEED, FIRST_SEED + options.splits)
         for names, center in families(options.methods)
     ]
     rows = _stored(options.methods) if options.keep else []

@@ -30,7 +30,7 @@ BOUNDS = (1, 2, 4, 8, 16, 32)  # on the rank, under a penalty
 WEIGHTS = (1.0, 0.75, 0.5, 0.25, 0.0)
 THETAS = (10.0, 30.0, 60.0, 100.0, 180.0, 320.0, 600.0)
 RIDGES = (0.0, 0.005, 0.01, 0.02, 0.04, 0.08, 0.16)
-RADII = tuple(100 * 2.0**k for k in range(9))
+RADII = tuple(100 * 2.0 ** (k / 2) for k in range(16))
 SKETCH = 40  # The rank of SketchyCGM's answer, fixed to save time; less biases 80 did as well, 20 worse.
 # Ends of grids beyond which there is nothing: no subtracted norm or all of it, no ridge, a rank of one.
 NATURAL = {("l2_weight", 0.0), ("l2_weight", 1.0), ("ridge", 0.0), ("rank", 1), ("bound", 1)}
@@ -184,7 +184,7 @@ def sketchy() -> list[Chain]:
     return [
         Chain(
             {}, "radius", lambda _: RADII, lambda a: (NoPenalty(), SketchyCGM(a, SKETCH)),
-            steps=50, warm=False, patience=3,
+            steps=100, warm=False, patience=3,
         )
     ]  # fmt: skip
 
