@@ -43,6 +43,7 @@ NOT_BENCHMARKS = {
     "prediction",
     "prediction_methods",
     "real_data",
+    "many_ratings",
     "real_ratings",
     "recommender",
     "rivals",

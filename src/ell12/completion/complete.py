@@ -45,7 +45,7 @@ def complete_matrix(
     n_alphas: int = 20,
     eps: float = 1e-2,
     x0: LowRank | None = None,
-    tol: float = 1e-4,
+    tol: float = 1e-3,
     max_iter: int = 1000,
     random_state: Any = 0,
     verbose: int = 0,

@@ -51,15 +51,16 @@ class L12Imputer(Uncertain, OneToOneFeatureMixin, TransformerMixin, BaseEstimato
     ----------
     alpha : float or {"holdout", "noise"}
         Strength. "holdout" hides a share of the known entries (in turn up to three, where that is less than 10,000
-        entries), follows warm-started paths of alphas and takes what predicts them best; where nothing can be
-        hidden it is "noise". "noise" is the size that noise of the deviation of a rank-one fit's residual would
-        have, and half of it under a bound on the rank where l2_weight is 1.
+        entries), tries alphas around the best so far and takes what predicts them best; where nothing can be
+        hidden it is "noise", a guess from the known entries alone. For ratings that rests on their singular values
+        under random signs; for tables it is the size that noise of the deviation of a rank-one fit's residual
+        would have, which is far too much for a table with much structure.
     l2_weight : float or {"auto"}
         Weight of the subtracted norm: 1 is l1-2, 0 the nuclear norm. "auto" is chosen among 1, 0.5 and 0 by the
         hidden entries. Without them it is 0.5 for ratings, less than a quarter of whose entries are known; else 1.
     max_rank : int, None or {"auto"}
         The largest rank allowed; None is no bound. "auto" is None for tables. For ratings it is chosen among 2, 4,
-        8 and 16 by the hidden entries, and 8 without them.
+        8 and 16 by the hidden entries; it is 8 where alpha is a number, and follows from the noise with "noise".
     center : {"auto", "mean", "columns", "biases", None}
         What is taken off before: the mean, column means, the mean with shrunken biases of rows and columns, or
         nothing. "auto" is what the hidden entries choose, "biases" or None for ratings and "columns", "biases"
@@ -79,7 +80,7 @@ class L12Imputer(Uncertain, OneToOneFeatureMixin, TransformerMixin, BaseEstimato
     held_out : float
         The share of the known entries that alpha="holdout" hides.
     n_alphas, eps : int, float
-        Length and reach of that path, which ends early when its error has risen for a while.
+        Length and reach of the grid of alphas, of which few are tried.
     engine : str or Solver
         As in `ell12.complete_matrix`.
     tol : float
@@ -98,7 +99,7 @@ class L12Imputer(Uncertain, OneToOneFeatureMixin, TransformerMixin, BaseEstimato
     alpha_, l2_weight_, max_rank_, center_, scale_
         What was used.
     search_ : Search or None
-        The paths that alpha="holdout" tried, each with its errors; ``search_.plot()`` draws the best.
+        What alpha="holdout" tried, with the errors on hidden entries; ``search_.plot()`` draws the best.
     n_iter_ : int
         Iterations of the last fit.
     clip_ : Range
