@@ -1,8 +1,8 @@
 """Ratings by the million through the plain call: time, memory, what was chosen, and the error on others.
 
-`complete_matrix(X)` with nothing said, of ratings by seed: 1e6 of 6,040 x 3,706 and 1e7 of 100,000 x 10,000. Of each,
-2 % more ratings than these are kept to judge by, beside biases alone. Seconds are of the processor, on one thread, in
-a process of its own; its peak memory is what the operating system says, the data and Python included.
+`complete_matrix(X)` with nothing said, of ratings by seed: 1e6 of 6,040 x 3,706 and 1e7 of 100,000 x 10,000. A
+fiftieth of each is kept to judge by, beside biases alone. Seconds are of the processor, on one thread, in a
+process of its own; its peak memory is what the operating system says, the data and Python included.
 """
 
 from __future__ import annotations
