@@ -95,6 +95,13 @@ def test_the_level_of_all_entries_is_not_shrunken(monkeypatch):
     assert best == (None, 1.0, 8)
 
 
+@pytest.mark.parametrize(("gain", "chosen"), [(0.01, "biases"), (0.03, None)])
+def test_nothing_is_taken_off_only_where_that_is_clearly_better(monkeypatch, gain, chosen):
+    options = SearchSpace(("biases", None), (1.0,), (8,))
+    _, best = tried(monkeypatch, lambda center, *_: 1.0 - gain * (center is None), options)
+    assert best[0] == chosen
+
+
 def alphas_tried(curve, around, rival=math.inf, n_alphas=20):
     """Where an arm looks whose error is a known function of the logarithm of alpha."""
     seen = []
