@@ -41,31 +41,31 @@ def test_the_dense_engines_agree_with_numpy(each_library, table, solver):
     )
 
 
-def test_complete_matrix_keeps_the_kind_of_array(backend, table):
-    observed = observed_on(backend, table)
-    tol = 1e-4 if backend.float64 else 1e-3
+def test_complete_matrix_keeps_the_kind_of_array(each_library, table):
+    observed = observed_on(each_library, table)
+    tol = 1e-4 if each_library.float64 else 1e-3
     result = complete_matrix(observed, 3.0, center="biases", tol=tol)
     expected = complete_matrix(Observed.from_mask(*table), 3.0, center="biases", tol=1e-5)
     assert type(result.x.V) is type(observed.values)
     np.testing.assert_allclose(
-        backend.to_numpy(result.to_array()), expected.to_array(), atol=1e-3 if backend.float64 else 1e-2
+        each_library.to_numpy(result.to_array()), expected.to_array(), atol=1e-3 if each_library.float64 else 1e-2
     )
-    rows, columns = backend.make_array(np.array([0, 5])), backend.make_array(np.array([3, 2]))
+    rows, columns = each_library.make_array(np.array([0, 5])), each_library.make_array(np.array([3, 2]))
     np.testing.assert_allclose(
-        backend.to_numpy(result.predict(rows, columns)),
-        backend.to_numpy(result.to_array())[[0, 5], [3, 2]],
+        each_library.to_numpy(result.predict(rows, columns)),
+        each_library.to_numpy(result.to_array())[[0, 5], [3, 2]],
         rtol=1e-5,
     )
 
 
-def test_strength_and_offsets_agree_with_numpy(backend, table):
-    observed, expected = observed_on(backend, table), Observed.from_mask(*table)
-    rtol = 1e-9 if backend.float64 else 1e-4
+def test_strength_and_offsets_agree_with_numpy(each_library, table):
+    observed, expected = observed_on(each_library, table), Observed.from_mask(*table)
+    rtol = 1e-9 if each_library.float64 else 1e-4
     assert largest_strength(CompletionLoss(observed)) == pytest.approx(
         largest_strength(CompletionLoss(expected)), rel=rtol
     )
     found, wanted = fit_offsets(observed, "biases"), fit_offsets(expected, "biases")
-    np.testing.assert_allclose(backend.to_numpy(found.rows), wanted.rows, rtol=rtol, atol=rtol)
+    np.testing.assert_allclose(each_library.to_numpy(found.rows), wanted.rows, rtol=rtol, atol=rtol)
 
 
 def test_nan_marks_what_is_not_known_in_every_library(backend, table):

@@ -87,6 +87,7 @@ def complete_matrix(
     shape: tuple[int | None, int | None] = (None, None),
     persist: bool = True,
     random_state: Any = 0,
+    tol: float = 1e-3,
     **options: Any,
 ) -> Completion:
     """`ell12.complete_matrix` for ratings on workers, by alternating least squares.
@@ -107,8 +108,10 @@ def complete_matrix(
         11 passes; the mean; or nothing.
     random_state : int or Generator
         Of the start.
+    tol : float
+        Stop when the largest violation of the first-order condition is at most ``tol * alpha``.
     **options
-        Further arguments of `ell12.minimize`, such as ``tol``.
+        Further arguments of `ell12.minimize`.
 
     Returns
     -------
@@ -135,7 +138,7 @@ def complete_matrix(
     if isinstance(alpha, str):
         alpha = remote_noise_alpha(entries, max_rank, weight)
     penalty = SpectralL12(alpha, weight)
-    result = minimize(DistributedCompletionLoss(entries), penalty, solver=solver, **options)
+    result = minimize(DistributedCompletionLoss(entries), penalty, solver=solver, tol=tol, **options)
     parts = {part.name: getattr(result, part.name) for part in fields(Result)}
     chosen: dict[str, Any] = {"alpha": penalty.alpha, "l2_weight": weight, "max_rank": max_rank, "center": center}
     return Completion(**parts, offsets=offsets, **chosen)
