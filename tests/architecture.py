@@ -51,7 +51,7 @@ ONLY_IMPORTER = {
     "distributed": {"distributed"},
     "numba": {"backend/compiling", "restoration/compiled_stencil"},
     "matplotlib": {"experiments", "plots"},
-    "sklearn": {"linear_model", "completion/imputer", "completion/recommender"},
+    "sklearn": {"linear_model", "completion/estimators/imputer", "completion/estimators/recommender"},
     "zarr": {"restoration/blocks"},
     "PIL": {"commands"},
     "tifffile": {"commands"},

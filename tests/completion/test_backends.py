@@ -5,8 +5,8 @@ import pytest
 
 import ell12
 from ell12 import BlockAPG, CompletionLoss, LowRank, Observed, SpectralL12, complete_matrix, minimize
+from ell12.completion.choosing.strength import largest_strength
 from ell12.completion.offsets import fit_offsets
-from ell12.completion.strength import largest_strength
 
 
 @pytest.fixture

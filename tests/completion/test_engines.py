@@ -24,9 +24,9 @@ from ell12 import (
     stationarity,
 )
 from ell12.completion import sweeps
+from ell12.completion.choosing.strength import largest_strength
 from ell12.completion.forms import SparsePlusLowRank, combined_norm
 from ell12.completion.leading import WarmBlock, orthonormal
-from ell12.completion.strength import largest_strength
 from ell12.completion.sweeps import plainly_solved_rows, solve_rows
 
 PROXIMAL = [FullSVD(), BlockAPG(), FactoredAPG(), MatrixSequentialConvex(), MatrixDCA()]

@@ -12,7 +12,7 @@ from ell12.checks import check_entries
 from ell12.commands import CommandError, explained, say
 from ell12.commands.progress import progress_bar
 from ell12.commands.rating_fit import fit, predict_pairs, recommend
-from ell12.completion.recommender import L12Recommender
+from ell12.completion.estimators.recommender import L12Recommender
 from ell12.datasets import Ratings, load_ratings
 from ell12.datasets.rating_files import read_pairs
 from ell12.datasets.text_files import kind_of

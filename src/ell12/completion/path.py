@@ -10,10 +10,10 @@ import numpy as np
 
 from ell12.backend import is_number, namespace, norm
 from ell12.checks import check_counts, check_share
-from ell12.completion.choice import Choice, SearchSpace
+from ell12.completion.choosing.choice import Choice, SearchSpace
+from ell12.completion.choosing.strength import largest_strength, rank_one_fit
 from ell12.completion.observed import Observed, as_observed
 from ell12.completion.solve import Completion, Task, solve_completion
-from ell12.completion.strength import largest_strength, rank_one_fit
 from ell12.minimization import Status
 from ell12.path import alpha_grid, falling
 from ell12.penalties import SpectralL12

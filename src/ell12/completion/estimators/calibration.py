@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 import scipy.optimize
 
-from ell12.completion.choice import is_ratings
+from ell12.completion.choosing.choice import is_ratings
 from ell12.completion.observed import Observed
 from ell12.completion.offsets import fit_offsets
 from ell12.protocols import Array

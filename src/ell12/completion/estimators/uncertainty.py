@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from ell12.checks import check_counts, check_share, generator
-from ell12.completion.calibration import Calibration, HiddenErrors, counts, folds
-from ell12.completion.choice import is_ratings
+from ell12.completion.choosing.choice import is_ratings
+from ell12.completion.choosing.search import MAX_ITER, TOL
+from ell12.completion.estimators.calibration import Calibration, HiddenErrors, counts, folds
+from ell12.completion.estimators.tables import Range
 from ell12.completion.low_rank import as_indices
 from ell12.completion.observed import Observed
-from ell12.completion.search import MAX_ITER, TOL
 from ell12.completion.solve import Task, solve_completion
-from ell12.completion.tables import Range
 from ell12.penalties import SpectralL12
 from ell12.protocols import Array
 

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from ell12 import L12Imputer, Observed, SpectralL12, Status, complete_matrix
-from ell12.completion import search as module
-from ell12.completion.arms import Arm, RoughFits
-from ell12.completion.choice import Choice, SearchSpace
-from ell12.completion.judged import HiddenEntries
+from ell12.completion.choosing import search as module
+from ell12.completion.choosing.arms import Arm, RoughFits
+from ell12.completion.choosing.choice import Choice, SearchSpace
+from ell12.completion.choosing.judged import HiddenEntries
+from ell12.completion.choosing.search import Search, search_on_held_out
 from ell12.completion.offsets import fit_offsets
 from ell12.completion.path import root_mean_square_error
-from ell12.completion.search import Search, search_on_held_out
 from ell12.completion.solve import Task, solve_completion
 from ell12.datasets import synthetic_ratings
 
@@ -41,7 +41,6 @@ def test_ratings_and_tables_have_their_options():
     )
     asked = SearchSpace.suited_to(sparse, center=None, l2_weight=0.3, max_rank=5, scale=None)
     assert asked == SearchSpace((None,), (0.3,), (5,), of_ratings=True)
-    assert asked.most_paths == 1
     assert asked.without_search() == Choice(None, None, 0.3, 5)
     assert SearchSpace.suited_to(sparse, **AUTO).without_search() == Choice("biases", None, 0.5, 8)
     assert SearchSpace.suited_to(dense, **AUTO).without_search() == Choice("columns", None, 1.0, None)

@@ -18,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from ell12 import L12Imputer, as_observed, complete_matrix
-from ell12.completion.choice import has_own_units
+from ell12.completion.choosing.choice import has_own_units
 from ell12.completion.offsets import fit_offsets
 
 UNITS = 10.0 ** np.array([0, 4, -6, 6, -2, 1, 3])

@@ -68,11 +68,6 @@ class SearchSpace:
         """What is taken where nothing is hidden: the first of each."""
         return Choice(self.centers[0], self.scale, self.l2_weights[0], self.ranks[0])
 
-    @property
-    def most_paths(self) -> int:
-        """How many paths a search follows at most."""
-        return len(self.centers) + len(self.l2_weights) + len(self.ranks) - 2
-
 
 def is_ratings(observed: Observed) -> bool:
     """Whether so little is known that the entries are taken for ratings, all in one unit."""

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ell12.completion.choice import Choice
-from ell12.completion.judged import HiddenEntries, UntilSettled
+from ell12.completion.choosing.choice import Choice
+from ell12.completion.choosing.judged import HiddenEntries, UntilSettled
 from ell12.completion.low_rank import LowRank
 from ell12.completion.observed import Observed
 from ell12.completion.path import CompletionPath

@@ -1,0 +1,1 @@
+"""What "auto" stands for, and the search on hidden entries that chooses."""
