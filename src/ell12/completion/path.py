@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ell12.backend import is_number, namespace, norm
+from ell12.backend import is_number
 from ell12.checks import check_counts, check_share
 from ell12.completion.choosing.choice import Choice, SearchSpace
+from ell12.completion.choosing.judged import HiddenEntries
 from ell12.completion.choosing.strength import largest_strength, rank_one_fit
 from ell12.completion.observed import Observed, as_observed
 from ell12.completion.solve import Completion, Task, solve_completion
@@ -140,13 +141,14 @@ def follow_path(
     **options: Any,
 ) -> CompletionPath:
     """Completions of one task at falling alphas; options are those of `solve_completion`."""
+    judge = None if hidden is None else HiddenEntries(task, hidden)
     results: list[Completion] = []
     errors: list[float] = []
     for alpha in map(float, falling(alphas)):
         penalty = SpectralL12(alpha, choice.l2_weight)
         results.append(solve_completion(task, penalty, max_rank=choice.max_rank, x0=x0, **options))
         x0 = results[-1].x
-        errors.append(math.nan if hidden is None else root_mean_square_error(results[-1], hidden))
+        errors.append(math.nan if judge is None else judge.error(results[-1].x))
         if verbose:
             print(f"alpha {alpha:.4g}: rank {results[-1].x.rank}, error on hidden entries {errors[-1]:.6g}")
         stopped = results[-1].status is Status.STOPPED
@@ -154,21 +156,6 @@ def follow_path(
             break
     reached = np.array([result.alpha for result in results])
     return CompletionPath(reached, results, np.array(errors), hidden)
-
-
-def root_mean_square_error(completion: Completion, entries: Observed) -> float:
-    """The root mean square error of a completion at known entries.
-
-    Where columns were brought to one scale, errors are in units of it; a column without one is left out.
-    """
-    error = completion.predict(entries.rows, entries.columns) - entries.values
-    scales, count = completion.offsets.scales, entries.n_observed
-    if scales is not None:
-        xp = namespace(error)
-        error = error / xp.take(scales, entries.columns, axis=0)
-        known = ~xp.isnan(error)
-        error, count = xp.where(known, error, 0.0), int(xp.sum(xp.astype(known, xp.int64)))
-    return norm(error) / math.sqrt(max(count, 1))
 
 
 def _divided(X: Any, held_out: Any, random_state: Any) -> tuple[Observed, Observed | None]:
