@@ -124,6 +124,12 @@ class PointwiseLoss(ColumnLoss, Protocol):
     def curvature(self, point: Point) -> Array:
         """The second derivative with respect to each prediction."""
 
+    def look(self, predictions: Array, least: float = 0.0) -> tuple[Array, Array]:
+        """The values (k,) and gradients (n, k) at k points whose predictions (m, k) are given, for vectors x.
+
+        One product with the adjoint serves for all. Entries that are below ``least`` at every point may come as 0.
+        """
+
 
 class RowLoss(Loss, Protocol):
     """A loss that is a sum over rows: for stochastic solvers."""
@@ -317,14 +323,10 @@ class ParallelPenalty(Penalty, Protocol):
 
 @dataclass(frozen=True)
 class Needs:
-    """What a solver needs: protocols of the loss and of the penalty, and what ``x`` must be.
+    """What a solver needs: protocols of the loss and of the penalty, and what kind of unknown ``x`` must be.
 
-    Parameters
-    ----------
-    loss, penalty : protocols
-        Such as `ColumnLoss` and `PiecewisePenalty`.
-    x : {"array", "real vector", "real NumPy vector, columns at hand", "factors", "anything"}
-        The kind of unknown. "columns at hand" asks for a loss whose ``has_columns`` is true.
+    That is "array", "real vector", "real NumPy vector, columns at hand" (``has_columns`` is true), "factors" or
+    "anything".
     """
 
     loss: type = Loss
@@ -372,11 +374,8 @@ def missing(thing: Any, protocol: type) -> list[str]:
 
     Examples
     --------
-    >>> class Half:
-    ...     alpha = 0.5
-    ...     def value(self, x): ...
-    >>> missing(Half(), Penalty)
-    ['prox']
+    >>> missing(0.5, Penalty)
+    ['alpha', 'value', 'prox']
     """
     kind: Any = type(thing)
     names = [name for name in _lacking(kind, protocol) if not hasattr(thing, name)]

@@ -109,6 +109,27 @@ def test_every_kind_of_matrix(kind, name):
 
 
 @pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("weights", [None, WEIGHTS])
+def test_one_look_tells_the_values_and_gradients_at_several_points(kind, name, weights):
+    b, x = observations(name, 12), RNG.standard_normal((5, 3))
+    precise = kind != "float32"
+    x, tol = x if precise else x.astype(np.float32), 1e-12 if precise else 1e-4
+    given = torch_matrix(x) if kind == "torch" else x
+    extra = {"offset": RNG.standard_normal(12)} if name == "poisson" else {}
+    loss = LOSSES[name](KINDS[kind](DENSE), b, scale=0.3, sample_weight=weights, **extra)
+    values, gradients = loss.look(loss.A @ given, least=1e-3)
+    assert type(gradients) is type(given)
+    assert gradients.dtype == given.dtype
+    weight, offset = np.ones(12) if weights is None else weights, extra.get("offset", 0.0)
+    for k in range(3):
+        expected = 0.3 * np.sum(weight * pointwise(name, DENSE @ x[:, k] + offset, b))
+        assert float(values[k]) == pytest.approx(expected, rel=tol)
+        gradient = np.asarray(loss.gradient(loss.point(given[:, k])))
+        np.testing.assert_allclose(np.asarray(gradients)[:, k], gradient, rtol=tol, atol=tol)
+
+
+@pytest.mark.parametrize("name", LOSSES)
 def test_integers_count_as_floats(name):
     A, x = np.arange(-3, 9).reshape(4, 3), np.array([0.1, -0.2, 0.3])
     b = np.array([1, 1, 1, 1] if name == "poisson" else [1, -1, 1, -1])

@@ -45,6 +45,16 @@ class LinearLoss(PredictionLoss):
         slope = self._weighted(self._slope(point.prediction))
         return slope if self.scale == 1 else self.scale * slope
 
+    def look(self, predictions: Array, least: float = 0.0) -> tuple[Array, Array]:  # noqa: ARG002
+        """The values and gradients at points whose predictions stand side by side; one product with the adjoint.
+
+        For one right-hand side. No entry is left out: all of them are found anyway.
+        """
+        parts = {name: getattr(self, name) for name in self.row_parts}
+        columns = {name: part[:, None] for name, part in parts.items() if part is not None}
+        wide, point = self._derived({"_adjoint": self._adjoint}, **columns), Point(None, predictions)
+        return wide.values(point), wide.gradient(point)
+
     def curvature(self, point: Point) -> Array:
         """The second derivative with respect to each prediction: the Hessian is ``A' diag(curvature) A``."""
         return self.scale * self._weighted(self._second(point.prediction))
