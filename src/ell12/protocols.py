@@ -23,6 +23,26 @@ class Operator(Protocol):
         """Apply the map."""
 
 
+class ColumnSource(Protocol):
+    """A matrix that gives some columns at a time, wherever they are: `ell12.Columns` makes an operator of it."""
+
+    shape: tuple[int, int]
+    dtype: Any  # of the entries as they are stored; all real ones will do
+
+    def block(self, first: int, last: int) -> Array:
+        """The neighbours ``first`` to ``last - 1``, as a NumPy array or a sparse matrix."""
+
+    def take(self, columns: Array) -> Array:
+        """Some columns, numbered in rising order, likewise."""
+
+
+class FarSource(ColumnSource, Protocol):
+    """A source whose columns are on other machines, which multiply them there."""
+
+    def products(self, vectors: Array, least: float) -> tuple[Array, Array]:
+        """The numbers of the columns whose product with some of the vectors (m, k) reaches least, and these."""
+
+
 @dataclass(frozen=True, slots=True)
 class Point:
     """``x`` with its prediction ``A x``, which is linear in x: points add and scale; no product is made twice."""
@@ -308,25 +328,18 @@ class NumericalPenalty(Penalty, Protocol):
 class ParallelPenalty(Penalty, Protocol):
     """A penalty of many problems, the columns of ``x``, each measured in a unit of its own."""
 
-    def values(self, x: Array) -> Array:
-        """The penalty of each column."""
-
-    def stationarities(self, x: Array, gradient: Array) -> Array:
-        """The violation of each column's first-order condition, in its unit."""
-
-    def sizes(self, x: Array) -> Array:
-        """The largest entry of each column, in its unit."""
-
-    def select_problems(self, which: Any) -> ParallelPenalty:
-        """The same penalty on some of the columns, named by a NumPy array of their numbers."""
+    values: Callable[[Array], Array]  # x -> the penalty of each column
+    stationarities: Callable[[Array, Array], Array]  # (x, gradient) -> the violation of each column, in its unit
+    sizes: Callable[[Array], Array]  # x -> the largest entry of each column, in its unit
+    select_problems: Callable[[Any], ParallelPenalty]  # a NumPy array of numbers -> the penalty on these columns
 
 
 @dataclass(frozen=True)
 class Needs:
     """What a solver needs: protocols of the loss and of the penalty, and what kind of unknown ``x`` must be.
 
-    That is "array", "real vector", "real NumPy vector, columns at hand" (``has_columns`` is true), "factors" or
-    "anything".
+    ``x`` is one of "array", "real vector", "real NumPy vector, columns at hand", "factors", "anything";
+    "columns at hand" asks for a loss whose ``has_columns`` is true.
     """
 
     loss: type = Loss
@@ -370,13 +383,7 @@ def session_of(loss: Any) -> Any:
 
 
 def missing(thing: Any, protocol: type) -> list[str]:
-    """The names that a protocol asks for and a loss, a penalty or a solver lacks.
-
-    Examples
-    --------
-    >>> missing(0.5, Penalty)
-    ['alpha', 'value', 'prox']
-    """
+    """The names that a protocol asks for and a loss, a penalty or a solver lacks."""
     kind: Any = type(thing)
     names = [name for name in _lacking(kind, protocol) if not hasattr(thing, name)]
     return names or (missing(thing.wrapped, protocol) if isinstance(thing, Wrapper) else [])

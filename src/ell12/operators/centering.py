@@ -72,14 +72,22 @@ class CenteredColumns(ArrayOperator):
         """Some rows."""
         return CenteredColumns(self.A[rows], self.means, self.constant, self.empty)
 
-    def select_columns(self, columns: Array) -> CenteredColumns:
-        """Some columns, sorted: the same operator on fewer of them, with the last column where it is named."""
+    def select_columns(self, columns: Array) -> Any:
+        """Some columns, sorted: the same operator on fewer of them, with the last column where it is named.
+
+        Those of a source that gives dense ones are centred in memory.
+        """
         (n,) = input_shape(self.A)
         inside = columns[columns < n]
         empty = None if self.empty is None else self.empty[inside]
         A = select_columns(self.A, inside)
         constant = self.constant if inside.size < columns.size else 0.0
-        return CenteredColumns(A, self.means[inside], constant, empty)
+        if not is_numpy(A):
+            return CenteredColumns(A, self.means[inside], constant, empty)
+        A = A - self.means[inside]
+        if empty is not None:
+            A[:, empty] = 0
+        return np.append(A, np.full_like(A[:, :1], constant), axis=1) if constant else A
 
     @property
     def stored_entries(self) -> float:
