@@ -188,11 +188,8 @@ class SplitLoss(Protocol):
 class ParallelLoss(Loss, Protocol):
     """A loss of several right-hand sides, each with a column of ``x`` of its own: for problems side by side."""
 
-    def values(self, point: Point) -> Array:
-        """The loss of each column."""
-
-    def select_problems(self, which: Any) -> ParallelLoss:
-        """The loss of some of the columns, named by a NumPy array of their numbers."""
+    values: Callable[[Point], Array]  # the loss of each column
+    select_problems: Callable[[Any], ParallelLoss]  # a NumPy array of numbers -> the loss of these columns
 
 
 class ForeseeingLoss(Loss, Protocol):
