@@ -335,13 +335,12 @@ class ParallelPenalty(Penalty, Protocol):
 class Needs:
     """What a solver needs: protocols of the loss and of the penalty, and what kind of unknown ``x`` must be.
 
-    ``x`` is one of "array", "real vector", "real NumPy vector, columns at hand", "factors", "anything";
     "columns at hand" asks for a loss whose ``has_columns`` is true.
     """
 
     loss: type = Loss
     penalty: type = Penalty
-    x: str = "array"
+    x: str = "array"  # or "real vector", "real NumPy vector, columns at hand", "factors", "anything"
 
 
 class Solver(Protocol):
