@@ -36,7 +36,7 @@ MODULES = {
         "SketchyCGM",
         "ARSSM3F",
     ),
-    "distributed": ("sum_loss", "complete_matrix"),
+    "distributed": ("sum_loss", "columns", "complete_matrix"),
     "path": ("alpha_max", "alpha_grid", "vanishing_strength", "one_sparse_fit", "solution_path"),
     "protocols": (
         "Operator",

@@ -37,10 +37,10 @@ class ColumnSource(Protocol):
 
 
 class FarSource(ColumnSource, Protocol):
-    """A source whose columns are on other machines, which multiply them there."""
+    """A source on other machines: these multiply, and send back the columns of which a product reaches least."""
 
-    def products(self, vectors: Array, least: float) -> tuple[Array, Array]:
-        """The numbers of the columns whose product with some of the vectors (m, k) reaches least, and these."""
+    products: Callable[[Array, float], tuple[Array, Array]]  # vectors (m, k), least -> their numbers, the products
+    combine: Callable[[Array], Array]  # x (n, k) -> A x
 
 
 @dataclass(frozen=True, slots=True)

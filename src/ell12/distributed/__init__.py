@@ -14,6 +14,7 @@ except ImportError as error:
 
 from ell12.distributed.completion import DistributedCompletionLoss, complete_matrix, completion_loss
 from ell12.distributed.estimation import classification_losses, regression_losses
+from ell12.distributed.far_columns import columns
 from ell12.distributed.loss import SumLoss
 from ell12.distributed.problems import sum_loss
 from ell12.distributed.rows import accuracy, determination, map_rows
@@ -23,6 +24,7 @@ __all__ = [
     "SumLoss",
     "accuracy",
     "classification_losses",
+    "columns",
     "complete_matrix",
     "completion_loss",
     "determination",

@@ -144,7 +144,7 @@ def make_block(kind: Kind, number: int, A: Any, y: Any, weight: Any) -> Block:
     name = f"block {number}"
     with naming(name):
         refuse_masked(A, "X")
-        A = _as_matrix(A)
+        A = as_matrix(A)
         if A.shape[0] > 0:  # a partition that a filter has emptied adds nothing
             A = as_operator(A, "X")
         if A.shape[1] != kind.width:
@@ -212,7 +212,7 @@ def naming(name: str) -> Iterator[None]:
         raise type(error)(f"{name}: {error}") from error
 
 
-def _as_matrix(chunk: Any) -> Any:
+def as_matrix(chunk: Any) -> Any:
     """A chunk as NumPy or SciPy holds it; the arrays of the package sparse convert themselves."""
     if hasattr(chunk, "to_scipy_sparse"):
         return chunk.to_scipy_sparse()

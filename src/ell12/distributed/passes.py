@@ -40,19 +40,7 @@ class Blocks:
         The tasks are called ``ell12-<name>``. The sum is a tree of fixed shape, so that its rounding does not
         depend on which worker is done first, nor on whether one has been lost.
         """
-        token = uuid.uuid4().hex
-        # A short x travels with each task; a long one goes to each worker once.
-        short = sum(getattr(argument, "nbytes", 0) for argument in arguments) <= SHORT
-        sent = arguments if short else delayed(arguments, name=f"ell12-x-{token}", traverse=False)
-        call = delayed(_call, pure=False, traverse=False)
-
-        def own(i: int) -> Any:
-            return () if each is None else delayed((each[i],), name=f"ell12-own-{token}-{i}", traverse=False)
-
-        parts = [
-            call(function, block, own(i), sent, dask_key_name=f"ell12-{name}-{token}-{i}")
-            for i, block in enumerate(self.blocks)
-        ]
+        token, parts = self._tasks(name, function, arguments, each, range(len(self.blocks)))
         add, level = delayed(_add, pure=False), 0
         while len(parts) > 1:
             groups = [parts[i : i + FAN_IN] for i in range(0, len(parts), FAN_IN)]
@@ -62,17 +50,45 @@ class Blocks:
         with dask.config.set(LARGE_GRAPHS):
             return compute(self._client, parts)[0]
 
+    def results(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        *arguments: Any,
+        of: Sequence[int] | None = None,
+        each: Sequence[Any] | None = None,
+    ) -> list[Any]:
+        """``function(block_i, each_i, *arguments)`` for some blocks i or all, in this order; not counted."""
+        _, parts = self._tasks(name, function, arguments, each, range(len(self.blocks)) if of is None else of)
+        with dask.config.set(LARGE_GRAPHS):
+            return compute(self._client, parts)
+
+    def _tasks(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        arguments: tuple[Any, ...],
+        each: Sequence[Any] | None,
+        of: Sequence[int],
+    ) -> tuple[str, list[Delayed]]:
+        """One task for each of the blocks, and the token in their names."""
+        token = uuid.uuid4().hex
+        # A short x travels with each task; a long one goes to each worker once.
+        short = sum(getattr(argument, "nbytes", 0) for argument in arguments) <= SHORT
+        sent = arguments if short else delayed(arguments, name=f"ell12-x-{token}", traverse=False)
+        call = delayed(_call, pure=False, traverse=False)
+        parts = []
+        for k, i in enumerate(of):
+            own = () if each is None else delayed((each[k],), name=f"ell12-own-{token}-{i}", traverse=False)
+            parts.append(call(function, self.blocks[i], own, sent, dask_key_name=f"ell12-{name}-{token}-{i}"))
+        return token, parts
+
     def changed(
         self, name: str, function: Callable[..., Any], *arguments: Any, each: Sequence[Any] | None, persist: bool
     ) -> Blocks:
         """The blocks ``function(block_i, each_i, *arguments)``, made once and kept, or anew in every pass."""
-        token = uuid.uuid4().hex
-        sent = delayed(arguments, name=f"ell12-x-{token}", traverse=False)
-        call = delayed(_call, pure=False, traverse=False)
-        blocks = []
-        for i, block in enumerate(self.blocks):
-            own = delayed((None if each is None else each[i],), name=f"ell12-own-{token}-{i}", traverse=False)
-            blocks.append(call(function, block, own, sent, dask_key_name=f"ell12-{name}-{token}-{i}"))
+        every = range(len(self.blocks))
+        _, blocks = self._tasks(name, function, arguments, [None for _ in every] if each is None else each, every)
         if persist:
             with reaching(self._client), dask.config.set(LARGE_GRAPHS):
                 blocks = list(dask.persist(*blocks, optimize_graph=False))

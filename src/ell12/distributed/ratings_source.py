@@ -8,16 +8,15 @@ import uuid
 from collections.abc import Iterator
 from typing import Any
 
-import dask
 import dask.array as da
 import dask.dataframe as dd
 import numpy as np
 from dask.delayed import Delayed, delayed
 
 from ell12.distributed.blocks import naming
-from ell12.distributed.failures import active_client, reaching
 from ell12.distributed.passes import Blocks
 from ell12.distributed.ratings import block_of_matrix, block_of_table
+from ell12.distributed.source import kept
 
 
 def ratings_blocks(
@@ -32,10 +31,7 @@ def ratings_blocks(
         shape = ratings.shape
     else:
         blocks = list(_of_table(_as_table(ratings, names), names, shape))
-    if persist:
-        with reaching(active_client()):
-            blocks = list(dask.persist(*blocks, optimize_graph=False))
-    return Blocks(blocks), shape
+    return Blocks(kept(blocks) if persist else blocks), shape
 
 
 def _as_table(ratings: Any, names: tuple[str, str, str]) -> Any:

@@ -90,11 +90,14 @@ def make_blocks(kind: Kind, X: da.Array, y: da.Array, weight: da.Array | None, p
         make(shared, number, *parts, dask_key_name=f"ell12-block-{token}-{number}")
         for number, parts in enumerate(columns)
     ]
-    client = active_client()
-    if persist is True or (persist == "auto" and not _is_held(X) and _fits(X, client)):
-        with reaching(client):
-            blocks = dask.persist(*blocks, optimize_graph=False)
-    return Blocks(blocks)
+    keep = persist is True or (persist == "auto" and not is_held(X) and fits(X, active_client()))
+    return Blocks(kept(blocks) if keep else blocks)
+
+
+def kept(blocks: list[Delayed]) -> list[Delayed]:
+    """The blocks, made now, which the workers keep."""
+    with reaching(active_client()):
+        return list(dask.persist(*blocks, optimize_graph=False))
 
 
 def _is_frame(values: Any) -> bool:
@@ -152,20 +155,18 @@ def chunks(values: da.Array | None, count: int = 0) -> Iterator[Delayed | None]:
     return iter([None] * count) if values is None else iter(values.to_delayed(optimize_graph=False).ravel())
 
 
-def _is_held(X: da.Array) -> bool:
+def is_held(X: da.Array) -> bool:
     """Whether the workers keep the chunks of X already, as after ``X.persist()``."""
     graph = X.__dask_graph__()
     return all(isinstance(graph.get(key), Future) for key in dask.core.flatten(X.__dask_keys__()))
 
 
-def _fits(X: da.Array, client: Any) -> bool:
+def fits(X: da.Array, client: Any) -> bool:
     """Whether the workers can keep X; what has no known size is left to Dask, which spills."""
-    if scipy.sparse.issparse(X._meta) or math.isnan(X.nbytes):
-        return True
-    return X.nbytes <= KEPT_SHARE * _memory(client)
+    return scipy.sparse.issparse(X._meta) or not X.nbytes > KEPT_SHARE * memory(client)  # it may be NaN
 
 
-def _memory(client: Any) -> float:
+def memory(client: Any) -> float:
     """The memory of all workers, or what is free here where threads do the work."""
     if client is None:
         return float(psutil.virtual_memory().available)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -72,7 +73,8 @@ class Columns(ArrayOperator):
 
     def __getitem__(self, rows: Any) -> Columns:
         """Some rows."""
-        return Columns(_Rows(self.source, np.arange(self.output_shape[0])[rows]), self._read)
+        kind = _FarRows if offers(self.source, FarSource) else _Rows
+        return Columns(kind(self.source, np.arange(self.output_shape[0])[rows]), self._read)
 
     def look(self, vectors: Array, least: float) -> Array:
         """``A' vectors``; products that are smaller than least for all vectors may come back as 0."""
@@ -84,6 +86,10 @@ class Columns(ArrayOperator):
         found[where] = values
         return found
 
+    def pieces(self) -> Iterator[Any]:
+        """All columns, a few at a time, in a precision to compute with."""
+        return map(self._block, range(0, self.input_shape[0], self._width))
+
     def _apply(self, x: Array) -> Array:
         used = np.flatnonzero(x if x.ndim == 1 else x.any(axis=1))
         total = np.zeros((self.output_shape[0], *x.shape[1:]), dtype=np.result_type(self.dtype, x.dtype))
@@ -93,6 +99,9 @@ class Columns(ArrayOperator):
                 some = used[k : k + width]
                 total += self.select_columns(some) @ x[some]
             return total
+        if offers(self.source, FarSource):
+            self._read[0] += x.shape[0]
+            return self.source.combine(x.reshape(x.shape[0], -1)).reshape(total.shape)
         for first in range(0, x.shape[0], width):
             total += self._block(first) @ x[first : first + width]
         return total
@@ -184,3 +193,15 @@ class _Rows:
 
     def take(self, columns: Array) -> Any:
         return self.source.take(columns)[self.rows]
+
+
+class _FarRows(_Rows):
+    """Some rows of a source on other machines: to them the other rows are multiplied by zeros."""
+
+    def products(self, vectors: Array, least: float) -> tuple[Array, Array]:
+        full = np.zeros((self.source.shape[0], vectors.shape[1]), dtype=vectors.dtype)
+        np.add.at(full, self.rows, vectors)  # a row may stand twice
+        return self.source.products(full, least)
+
+    def combine(self, x: Array) -> Array:
+        return self.source.combine(x)[self.rows]

@@ -1,0 +1,294 @@
+"""Columns on Dask's workers: each looks at its own, and sends back what is steep or asked for."""
+
+from __future__ import annotations
+
+import math
+import os
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import dask.array as da
+import numpy as np
+import scipy.sparse
+from dask.delayed import Delayed, delayed
+
+from ell12.backend import is_mapped, refuse_masked
+from ell12.distributed.blocks import as_matrix, naming
+from ell12.distributed.failures import active_client, compute
+from ell12.distributed.passes import Blocks
+from ell12.distributed.source import KEPT_SHARE, fits, is_held, kept, memory
+from ell12.operators.sources import Columns, as_source
+from ell12.protocols import Array, ColumnSource, offers
+
+# A file is cut into blocks of about so many bytes as its source gives them: large beside what a task costs Dask
+# (1 ms), small beside a worker's memory.
+BLOCK_BYTES = 2**26
+
+
+def columns(X: Any, *, persist: bool | str = "auto") -> Columns:
+    """A matrix whose blocks of columns stay on Dask's workers, for losses, paths and estimators.
+
+    The workers multiply their columns with what is sent to them, a few vectors as long as the rows, and send back
+    the products that are steep enough to matter. The few columns that a solver works with come to this process.
+
+    Parameters
+    ----------
+    X : dask array, path, function, or list
+        A dask array in chunks of columns, dense or sparse, of any real numbers, such as int8. Or where a worker
+        finds its columns: the path of a ``.npy`` file that all workers see, or a function without arguments that
+        opens an `ell12.protocols.ColumnSource`, each worker reading its own part; a list of such puts them side
+        by side. Or a list of delayed matrices or sources (`dask.delayed`), each one block.
+    persist : bool or "auto"
+        Whether workers keep the columns, in memory or, where that is short, spilled to their disks. If not, every
+        pass reads them anew. "auto": if they take up to half the workers' memory, or their size is not known.
+
+    Returns
+    -------
+    Columns
+        Of a `ell12.protocols.FarSource`.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> X = columns(da.from_array(np.array([[0, 1, 2], [2, 1, 0]], dtype=np.int8), chunks=(2, 2)))
+    >>> X @ np.array([1.0, 0.0, 10.0]), X.T @ np.ones(2)
+    (array([20.,  2.]), array([2., 2., 2.]))
+    """
+    if persist not in (True, False, "auto"):
+        raise ValueError(f"persist must be True, False or 'auto', got {persist!r}")
+    if isinstance(X, da.Array):
+        return Columns(_of_array(X, persist))
+    parts = list(X) if isinstance(X, list | tuple) else [X]
+    if parts and all(isinstance(part, Delayed) for part in parts):
+        return Columns(_of_delayed(parts, persist))
+    if parts and all(callable(part) or isinstance(part, str | os.PathLike) for part in parts):
+        return Columns(_of_files(parts, persist))
+    kinds = ", ".join(sorted({type(part).__name__ for part in parts})) or "nothing"
+    raise TypeError(
+        "X must be a dask array in chunks of columns, a path, a function that opens a source of columns, or a list"
+        f" of such or of delayed blocks; got {kinds}"
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class RemoteColumns:
+    """Columns on workers: what `ell12.protocols.FarSource` asks for.
+
+    Blocks answer in their order, whichever worker is done first: the same bits with any number of workers.
+    """
+
+    blocks: Blocks
+    shape: tuple[int, int]
+    dtype: Any
+    firsts: Array  # the number of each block's first column, and that of all columns at the end
+
+    @classmethod
+    def of(cls, blocks: Blocks, shapes: Sequence[tuple[int, int]], dtypes: Sequence[Any]) -> RemoteColumns:
+        """Blocks side by side."""
+        rows = sorted({shape[0] for shape in shapes})
+        if len(rows) > 1:
+            raise ValueError(f"all parts of X must have the same number of rows, got {rows[0]} and {rows[-1]}")
+        firsts = np.cumsum([0, *(shape[1] for shape in shapes)])
+        return cls(blocks, (rows[0], int(firsts[-1])), np.result_type(*dtypes), firsts)
+
+    def __repr__(self) -> str:
+        m, n = self.shape
+        return f"RemoteColumns({m} x {n} in {len(self.blocks.blocks)} blocks, {self.dtype})"
+
+    def block(self, first: int, last: int) -> Array:
+        """The neighbours ``first`` to ``last - 1``, brought to this process."""
+        return self.take(np.arange(first, last))
+
+    def take(self, columns: Array) -> Array:
+        """Some columns, numbered in rising order; no other block is asked."""
+        owner = np.searchsorted(self.firsts, columns, side="right") - 1
+        concerned = np.unique(owner)
+        if concerned.size == 0:
+            return np.empty((self.shape[0], 0), dtype=self.dtype)
+        own = [columns[owner == i] - self.firsts[i] for i in concerned]
+        found = self.blocks.results("take", _take, of=concerned.tolist(), each=own)
+        if any(map(scipy.sparse.issparse, found)):
+            return scipy.sparse.hstack(found, format="csc")
+        return np.concatenate(found, axis=1)
+
+    def products(self, vectors: Array, least: float) -> tuple[Array, Array]:
+        """The numbers of the columns whose product with some of the vectors (m, k) reaches least, and these."""
+        self.blocks.passes += 1
+        found = self.blocks.results("look", _products, vectors, float(least))
+        where = [numbers + first for (numbers, _), first in zip(found, self.firsts[:-1], strict=True)]
+        return np.concatenate(where), np.concatenate([values for _, values in found])
+
+    def combine(self, x: Array) -> Array:
+        """``A x`` for x of shape (n, k): each block gets its entries, and the sum is made on the workers."""
+        return self.blocks.total("combine", _combine, each=np.split(x, self.firsts[1:-1]))
+
+
+# From what people have to blocks
+
+
+def _of_array(X: da.Array, persist: bool | str) -> RemoteColumns:
+    """One block for each chunk of columns."""
+    if X.ndim != 2 or any(map(math.isnan, X.shape)):
+        raise ValueError(
+            f"X must be a matrix whose chunks have known sizes, got shape {X.shape}: X.compute_chunk_sizes() finds"
+            " them out"
+        )
+    if 0 in X.shape:
+        raise ValueError(f"X is empty: its shape is {X.shape}")
+    X = X if X.numblocks[0] == 1 else X.rechunk({0: -1})
+    keep = persist is True or (persist == "auto" and not is_held(X) and fits(X, active_client()))
+    shapes = [(X.shape[0], width) for width in X.chunks[1] if width]
+    chunks = [chunk for chunk, width in zip(X.to_delayed().ravel(), X.chunks[1], strict=True) if width]
+    make = delayed(_block_of_chunk, pure=False)
+    tasks = [(partial(make, chunk), shape) for chunk, shape in zip(chunks, shapes, strict=True)]
+    return RemoteColumns.of(_blocks(tasks, keep), shapes, [X.dtype])
+
+
+def _of_delayed(parts: Sequence[Delayed], persist: bool | str) -> RemoteColumns:
+    """One block for each; their shapes are asked for."""
+    make = delayed(_block_of_chunk, pure=False)
+    blocks = _blocks([(partial(make, part), None) for part in parts], persist is not False)
+    shapes, dtypes = zip(*blocks.results("describe", _describe), strict=True)
+    return RemoteColumns.of(blocks, shapes, dtypes)
+
+
+def _of_files(parts: Sequence[Any], persist: bool | str) -> RemoteColumns:
+    """Each opened by every worker, who reads some of its columns."""
+    client = active_client()
+    opens = [part if callable(part) else partial(as_source, os.fspath(part)) for part in parts]
+    ask = delayed(_describe_file, pure=False)
+    found = compute(client, [ask(number, open_part) for number, open_part in enumerate(opens)])
+    cuts = [(k, first, last) for k, (shape, dtype) in enumerate(found) for first, last in _cuts(shape, dtype)]
+    size = sum(math.prod(shape) * np.dtype(dtype).itemsize for shape, dtype in found)
+    keep = persist is True or (persist == "auto" and size <= KEPT_SHARE * memory(client))
+    make = delayed(_block_of_file, pure=False)
+    shapes = [(found[k][0][0], last - first) for k, first, last in cuts]
+    tasks = [
+        (partial(make, opens[k], first, last), shape) for (k, first, last), shape in zip(cuts, shapes, strict=True)
+    ]
+    return RemoteColumns.of(_blocks(tasks, keep), shapes, [dtype for _, dtype in found])
+
+
+def _cuts(shape: tuple[int, int], dtype: Any) -> Iterator[tuple[int, int]]:
+    """Neighbours that make blocks of about equal size."""
+    m, n = shape
+    count = max(1, round(m * n * np.dtype(dtype).itemsize / BLOCK_BYTES))
+    edges = np.linspace(0, n, min(count, n) + 1).astype(int).tolist()
+    return pairwise(edges)
+
+
+def _blocks(tasks: Sequence[tuple[Callable[..., Delayed], Any]], keep: bool) -> Blocks:
+    """The blocks, kept by the workers or made anew in every pass."""
+    token = uuid.uuid4().hex
+    blocks = [
+        make(f"block {number} of the columns", shape, keep, dask_key_name=f"ell12-block-{token}-{number}")
+        for number, (make, shape) in enumerate(tasks)
+    ]
+    return Blocks(kept(blocks) if keep else blocks)
+
+
+# On a worker
+
+
+@dataclass(eq=False)
+class ColumnBlock:
+    """Some columns on their worker."""
+
+    name: str
+    columns: Columns
+
+    def __sizeof__(self) -> int:
+        """What Dask should count when it decides what to spill."""
+        matrix: Any = getattr(self.columns.source, "matrix", None)
+        if scipy.sparse.issparse(matrix):
+            return matrix.data.nbytes + matrix.indices.nbytes + matrix.indptr.nbytes
+        return getattr(matrix, "nbytes", 0)
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """Neighbouring columns of a source."""
+
+    source: Any
+    first: int
+    last: int
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.source.shape[0], self.last - self.first
+
+    @property
+    def dtype(self) -> Any:
+        return self.source.dtype
+
+    def block(self, first: int, last: int) -> Any:
+        return self.source.block(self.first + first, self.first + last)
+
+    def take(self, columns: Array) -> Any:
+        return self.source.take(self.first + columns)
+
+
+def _block_of_chunk(chunk: Any, name: str, shape: tuple[int, int] | None, keep: bool) -> ColumnBlock:
+    with naming(name):
+        refuse_masked(chunk, "X")
+        source = chunk if offers(chunk, ColumnSource) else as_matrix(chunk)
+        return _block(as_source(source), name, shape, keep)
+
+
+def _block_of_file(
+    open_part: Callable[[], Any], first: int, last: int, name: str, shape: tuple[int, int], keep: bool
+) -> ColumnBlock:
+    with naming(name):
+        return _block(_Part(as_source(open_part()), first, last), name, shape, keep)
+
+
+def _block(source: Any, name: str, shape: tuple[int, int] | None, keep: bool) -> ColumnBlock:
+    if shape not in (None, tuple(source.shape)):
+        raise ValueError(f"it has the shape {tuple(source.shape)}, where X says {shape}")
+    if keep:  # in the order in which pieces of it, and single columns, are neighbours
+        held = source.block(0, source.shape[1])
+        if not scipy.sparse.issparse(held):
+            held = np.array(held, order="F") if is_mapped(held) else np.asfortranarray(held)
+        source = held
+    return ColumnBlock(name, Columns(source))
+
+
+def _describe(block: ColumnBlock) -> tuple[tuple[int, int], Any]:
+    return block.columns.shape, block.columns.source.dtype
+
+
+def _describe_file(number: int, open_part: Callable[[], Any]) -> tuple[tuple[int, int], Any]:
+    with naming(f"part {number} of X"):
+        found = Columns(open_part())  # which checks it
+    return found.shape, found.source.dtype
+
+
+def _take(block: ColumnBlock, columns: Array) -> Any:
+    with naming(block.name):
+        return block.columns.source.take(columns)
+
+
+def _combine(block: ColumnBlock, x: Array) -> Array:
+    total, first = 0.0, 0
+    with naming(block.name):
+        for piece in block.columns.pieces():
+            total = total + piece @ x[first : first + piece.shape[1]]
+            first += piece.shape[1]
+    return total
+
+
+def _products(block: ColumnBlock, vectors: Array, least: float) -> tuple[Array, Array]:
+    """Piece by piece, each still in the cache when it is multiplied, by one thread, that of the task."""
+    where, values, first = [], [], 0
+    with naming(block.name):
+        for piece in block.columns.pieces():
+            found = piece.T @ vectors
+            steep = np.flatnonzero((np.abs(found) >= least).any(axis=1))
+            where.append(first + steep)
+            values.append(found[steep])
+            first += piece.shape[1]
+    return np.concatenate(where), np.concatenate(values)

@@ -1,0 +1,139 @@
+"""Columns on Dask's workers: the same numbers as a matrix in memory, whatever they come from."""
+
+from functools import partial
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+import scipy.sparse
+
+from ell12 import L12, LogisticLoss, SquaredLoss, minimize
+from ell12.distributed import columns
+
+ROWS, COLUMNS = 30, 200
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _in_this_thread():
+    with dask.config.set(scheduler="synchronous"):
+        yield
+
+
+@pytest.fixture(scope="module")
+def genotypes():
+    return np.random.default_rng(0).integers(0, 3, (ROWS, COLUMNS)).astype(np.int8)
+
+
+def chunked(values):
+    return da.from_array(values, chunks=(13, 70))
+
+
+class Table:
+    """A format of one's own, opened where it is read."""
+
+    dtype = np.int8
+
+    def __init__(self, path):
+        self.rows = np.load(path)
+        self.shape = self.rows.shape
+
+    def block(self, first, last):
+        return self.rows[:, first:last]
+
+    def take(self, some):
+        return self.rows[:, some]
+
+
+@pytest.fixture(scope="module")
+def forms(genotypes, tmp_path_factory):
+    """The same matrix, given in every way."""
+    path = tmp_path_factory.mktemp("columns") / "X.npy"
+    np.save(path, np.asfortranarray(genotypes))
+    sparse = chunked(genotypes.astype(float)).rechunk({0: -1}).map_blocks(scipy.sparse.csr_array)
+    read = dask.delayed(lambda first, last: np.load(path)[:, first:last])
+    return {
+        "int8": chunked(genotypes),
+        "sparse": sparse,
+        "delayed": [read(0, 150), read(150, 200)],
+        "path": path,
+        "function": partial(Table, path),
+        "persisted": chunked(genotypes).rechunk((ROWS, 70)).persist(),
+    }
+
+
+@pytest.mark.parametrize("persist", [True, False])
+@pytest.mark.parametrize("form", ["int8", "sparse", "delayed", "path", "function", "persisted"])
+def test_products_and_columns_are_those_of_the_matrix(genotypes, forms, form, persist, monkeypatch):
+    monkeypatch.setattr("ell12.operators.sources.PIECE", ROWS * 7)
+    monkeypatch.setattr("ell12.distributed.far_columns.BLOCK_BYTES", ROWS * 60)
+    random, dense = np.random.default_rng(1), genotypes.astype(float)
+    X = columns(forms[form], persist=persist)
+    assert X.shape == (ROWS, COLUMNS)
+    assert len(X.source.blocks.blocks) == {"delayed": 2}.get(form, 3)
+    few = np.zeros(COLUMNS)
+    few[[3, 160]] = 1.5
+    for x in (few, random.standard_normal(COLUMNS), random.standard_normal((COLUMNS, 4))):
+        np.testing.assert_allclose(X @ x, dense @ x, rtol=1e-12, atol=1e-12)
+    for y in (random.standard_normal(ROWS), random.standard_normal((ROWS, 4))):
+        np.testing.assert_allclose(X.T @ y, dense.T @ y, rtol=1e-12, atol=1e-12)
+    for some in ([2, 69, 70, 199], [75], []):
+        taken = X.select_columns(np.array(some, dtype=int))
+        np.testing.assert_array_equal(taken.toarray() if scipy.sparse.issparse(taken) else taken, dense[:, some])
+    rows = [5, 1, 5]  # as a resampling takes them
+    np.testing.assert_allclose(X[rows] @ few, dense[rows] @ few)
+    np.testing.assert_allclose(X[rows] @ (few + 1), dense[rows] @ (few + 1))
+    np.testing.assert_allclose(X[rows].T @ np.arange(3.0), dense[rows].T @ np.arange(3.0))
+
+
+def test_only_steep_products_and_columns_asked_for_come_back(genotypes):
+    X = columns(chunked(genotypes))
+    vectors = np.random.default_rng(2).standard_normal((ROWS, 3))
+    products = genotypes.T @ vectors
+    least = np.sort(np.abs(products).max(axis=1))[-9]
+    where, values = X.source.products(vectors, least)
+    np.testing.assert_array_equal(where, np.flatnonzero(np.abs(products).max(axis=1) >= least))
+    np.testing.assert_allclose(values, products[where], rtol=1e-12)
+    seen = X.look(vectors, least)
+    assert np.count_nonzero(seen.any(axis=1)) == 9
+    np.testing.assert_allclose(seen[where], values)
+    found = X.source.blocks.results
+    asked = []
+    X.source.blocks.results = lambda *call, **more: asked.append(more["of"]) or found(*call, **more)
+    X.select_columns(np.array([150, 160]))
+    assert asked == [[2]]
+
+
+@pytest.mark.parametrize("kind", [SquaredLoss, LogisticLoss])
+def test_a_fit_is_the_one_in_memory_after_few_passes(genotypes, kind):
+    b = np.sign(genotypes[:, :5].sum(axis=1) - 5.1)
+    here, X = kind(genotypes.astype(float), b), columns(chunked(genotypes))
+    penalty = L12(0.2 * np.abs(here.gradient(here.point(here.start()))).max(), 0.0)
+    found = minimize(kind(X, b), penalty, tol=1e-8)
+    assert found.converged
+    assert X.reads < 10
+    np.testing.assert_allclose(found.x, minimize(here, penalty, tol=1e-8).x, atol=1e-9)
+
+
+def test_what_cannot_be_columns_is_told_by_name(genotypes):
+    X = chunked(genotypes)
+    for wrong, error, words in [
+        (X[:, X[0] > 0], ValueError, "chunks have known sizes"),
+        (X[:, :0], ValueError, "empty"),
+        (X[0], ValueError, "matrix"),
+        (genotypes, TypeError, "got ndarray"),
+        ([], TypeError, "got nothing"),
+        (X.astype(complex), TypeError, "real numbers"),
+        ([lambda: genotypes, lambda: genotypes[1:]], ValueError, "number of rows, got 29 and 30"),
+        ([lambda: 3], TypeError, "part 0 of X: a source of columns must be"),
+    ]:
+        with pytest.raises(error, match=words):
+            columns(wrong)
+    with pytest.raises(ValueError, match="persist must be"):
+        columns(X, persist=1.5)
+    holes = da.from_array(np.where(np.arange(COLUMNS) == 100, np.nan, genotypes), chunks=(ROWS, 70))
+    with pytest.raises(ValueError, match="block 1 of the columns: a block of columns holds NaN"):
+        columns(holes).T @ np.ones(ROWS)
+    lying = da.map_blocks(lambda: genotypes, chunks=((ROWS,), (70, 130)), dtype=np.int8)
+    with pytest.raises(ValueError, match=r"block . of the columns: it has the shape \(30, 200\), where X says"):
+        columns(lying).T @ np.ones(ROWS)
