@@ -41,6 +41,7 @@ class FarSource(ColumnSource, Protocol):
 
     products: Callable[[Array, float], tuple[Array, Array]]  # vectors (m, k), least -> their numbers, the products
     combine: Callable[[Array], Array]  # x (n, k) -> A x
+    moments: Callable[..., tuple[Array, Array]]  # as those of `ell12.Columns`: weight, means -> means, squares
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,17 +114,9 @@ class Loss(Protocol):
 class ColumnLoss(Loss, Protocol):
     """A loss whose entries of ``x`` can be taken a few at a time, with second derivatives: for Newton's method."""
 
-    @property
-    def is_quadratic(self) -> bool:
-        """Whether the Hessian is the same everywhere."""
-
-    @property
-    def has_columns(self) -> bool:
-        """Whether some columns cost less than all; a map that is known by its products alone has none at hand."""
-
-    @property
-    def most_columns(self) -> float:
-        """Of how many columns a dense Hessian is worth making."""
+    is_quadratic: bool  # whether the Hessian is the same everywhere
+    has_columns: bool  # whether some columns cost less than all; a map known by its products alone has none at hand
+    most_columns: float  # of how many columns a dense Hessian is worth making
 
     def restrict(self, columns: Array) -> ColumnLoss:
         """The same loss in the given entries of ``x``, the others being zero; predictions stay as they are."""
@@ -136,6 +129,12 @@ class ColumnLoss(Loss, Protocol):
 
     def hessian_product(self, point: Point, columns: Array) -> Callable[[Array], Array]:
         """The map ``v -> hessian(point, columns) v``, without that matrix."""
+
+
+class FarLoss(ColumnLoss, Protocol):
+    """A loss whose columns may be out of memory: solvers then work with some, and look at all of them seldom."""
+
+    is_far: bool  # whether they are
 
 
 class PointwiseLoss(ColumnLoss, Protocol):

@@ -126,6 +126,13 @@ class RemoteColumns:
         """``A x`` for x of shape (n, k): each block gets its entries, and the sum is made on the workers."""
         return self.blocks.total("combine", _combine, each=np.split(x, self.firsts[1:-1]))
 
+    def moments(self, weight: Array | None, means: Array | None) -> tuple[Array, Array]:
+        """The means of the columns and the sums of squares about them, or about the means given."""
+        self.blocks.passes += 1
+        own = [None] * len(self.blocks.blocks) if means is None else np.split(means, self.firsts[1:-1])
+        found = self.blocks.results("moments", _moments, weight, each=own)
+        return tuple(map(np.concatenate, zip(*found, strict=True)))  # type: ignore[return-value]
+
 
 # From what people have to blocks
 
@@ -279,6 +286,11 @@ def _combine(block: ColumnBlock, x: Array) -> Array:
             total = total + piece @ x[first : first + piece.shape[1]]
             first += piece.shape[1]
     return total
+
+
+def _moments(block: ColumnBlock, means: Array | None, weight: Array | None) -> tuple[Array, Array]:
+    with naming(block.name):
+        return block.columns.moments(weight, means)
 
 
 def _products(block: ColumnBlock, vectors: Array, least: float) -> tuple[Array, Array]:

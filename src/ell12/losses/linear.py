@@ -12,7 +12,7 @@ import numpy as np
 from ell12.backend import is_mapped, namespace, take
 from ell12.losses.prediction import PredictionLoss
 from ell12.losses.sessions import fact
-from ell12.operators import adjoint, input_shape, output_shape, select_columns
+from ell12.operators import adjoint, input_shape, output_shape, select_columns, steep_products
 from ell12.operators.centering import column_squares
 from ell12.operators.gram import ridge_solver, weighted_gram
 from ell12.protocols import Array, Batch, Point
@@ -45,15 +45,15 @@ class LinearLoss(PredictionLoss):
         slope = self._weighted(self._slope(point.prediction))
         return slope if self.scale == 1 else self.scale * slope
 
-    def look(self, predictions: Array, least: float = 0.0) -> tuple[Array, Array]:  # noqa: ARG002
+    def look(self, predictions: Array, least: float = 0.0) -> tuple[Array, Array]:
         """The values and gradients at points whose predictions stand side by side; one product with the adjoint.
 
-        For one right-hand side. No entry is left out: all of them are found anyway.
+        For one right-hand side. Entries smaller than least are left out by other machines alone.
         """
         parts = {name: getattr(self, name) for name in self.row_parts}
         columns = {name: part[:, None] for name, part in parts.items() if part is not None}
         wide, point = self._derived({"_adjoint": self._adjoint}, **columns), Point(None, predictions)
-        return wide.values(point), wide.gradient(point)
+        return wide.values(point), steep_products(self.A, wide.slope(point), least)
 
     def curvature(self, point: Point) -> Array:
         """The second derivative with respect to each prediction: the Hessian is ``A' diag(curvature) A``."""

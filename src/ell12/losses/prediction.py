@@ -35,6 +35,7 @@ from ell12.operators import (
     dtype_of,
     has_columns,
     input_shape,
+    is_far,
     output_shape,
     product,
     select_columns,
@@ -42,6 +43,7 @@ from ell12.operators import (
 )
 from ell12.operators.columns import ColumnStore
 from ell12.operators.gram import shifted_solver
+from ell12.operators.sources import as_columns
 from ell12.operators.spectrum import largest_eigenvalue
 from ell12.protocols import Array, Point
 
@@ -71,7 +73,7 @@ class PredictionLoss(Sessions, ABC):
 
     def __init__(self, A: Any, b: Any, *, sample_weight: Any = None, scale: float = 1.0) -> None:
         super().__init__()
-        self.A = as_operator(A)
+        self.A = as_operator(as_columns(A))
         self.b = self._as_observations(b)
         self.sample_weight = None if sample_weight is None else self._as_weights(sample_weight)
         self.scale = as_positive(scale, "scale")
@@ -134,6 +136,11 @@ class PredictionLoss(Sessions, ABC):
     def has_columns(self) -> bool:
         """Whether some columns of A cost less than all, so that working sets pay."""
         return has_columns(self.A)
+
+    @property
+    def is_far(self) -> bool:
+        """Whether the columns of A are out of memory, as those of `ell12.Columns` are."""
+        return is_far(self.A)
 
     @property
     def most_columns(self) -> float:

@@ -15,8 +15,10 @@ from ell12.operators.maps import (
     adjoint,
     dtype_of,
     input_shape,
+    is_far,
     output_shape,
     select_columns,
+    steep_products,
     stored_entries,
 )
 from ell12.protocols import Array
@@ -67,6 +69,24 @@ class CenteredColumns(ArrayOperator):
         total = y.sum(axis=0)
         inside = self._without_empty(adjoint(self.A) @ y - np.multiply.outer(self.means, total))
         return np.concatenate([inside, self.constant * total[None]]) if self.constant else inside
+
+    def look(self, vectors: Array, least: float) -> Array:
+        """The product of the adjoint with vectors; rows that are smaller than least may come back as 0.
+
+        Where a source leaves out small products, centring could make them larger by as much as ``slack``.
+        """
+        total = vectors.sum(axis=0)
+        slack = float(np.abs(self.means).max(initial=0.0) * np.abs(total).max(initial=0.0))
+        found = steep_products(self.A, vectors, max(least - slack, 0.0))
+        left_out = (least > slack) & ~found.any(axis=1)
+        inside = self._without_empty(found - np.multiply.outer(self.means, total))
+        inside[left_out] = 0
+        return np.concatenate([inside, self.constant * total[None]]) if self.constant else inside
+
+    @property
+    def is_far(self) -> bool:
+        """Whether the columns of A are out of memory."""
+        return is_far(self.A)
 
     def __getitem__(self, rows: Any) -> CenteredColumns:
         """Some rows."""
@@ -132,7 +152,7 @@ class CenteredColumns(ArrayOperator):
 def column_squares(A: Any, weight: Array) -> Array:
     """``sum_i weight_i A_ij^2`` for each column j of a NumPy array, a sparse matrix or `CenteredColumns`.
 
-    For any other operator, whose columns are not at hand, ones.
+    `ell12.Columns` are read once. For any other operator, whose columns are not at hand, ones.
 
     Examples
     --------
@@ -145,9 +165,14 @@ def column_squares(A: Any, weight: Array) -> Array:
         return A.power(2).T @ weight
     if is_array(A):
         return weight @ (A * A)
-    if not isinstance(A, CenteredColumns):
+    total, centred = weight.sum(), isinstance(A, CenteredColumns)
+    if is_far(A):
+        inside = A.A.moments(weight, A.means)[1] if centred else A.moments(weight, np.zeros(input_shape(A)))[1]
+        squares = A._without_empty(inside) if centred else inside
+        squares = squares.astype(A.dtype, copy=False)
+        return np.append(squares, A.constant**2 * total) if centred and A.constant else squares
+    if not centred:
         return np.ones(input_shape(A))
-    total = weight.sum()
     raw = column_squares(A.A, weight)
     squares = raw - 2 * A.means * (adjoint(A.A) @ weight) + total * A.means**2
     # What the subtraction leaves of a constant column is rounding.

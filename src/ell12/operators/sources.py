@@ -3,23 +3,36 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 
+from ell12.backend import all_finite, as_numpy, square_fits
 from ell12.checks import check_entries
+from ell12.operators.adapters import as_source, entries_of_column, rows_of_source, save_columns
+from ell12.operators.column_moments import moments_of
 from ell12.operators.maps import ArrayOperator, stored
 from ell12.protocols import Array, ColumnSource, FarSource, offers
 
-# So many numbers are read and multiplied at a time by each thread: 2 MB in double precision, which caches hold.
-PIECE = 2**18
+# A source is asked for blocks of about so many numbers, 32 MB in double precision: few enough for memory, so many
+# that a call of a source written in Python costs little beside its work.
+BLOCK = 2**22
+# Blocks of small numbers are converted and multiplied in pieces of so many numbers, 512 kB in double precision.
+# Of int8, one thread took 0.5 ns an entry for 2^16 and 2^17, and 0.65 for 2^20, which caches no longer hold.
+PIECE = 2**16
 # A product with x gathers the columns in use where they are fewer than one in SPARSE, else it reads all.
 SPARSE = 8
+# So many columns that were gathered are kept beside as many as were asked for last, as they came from the source.
+UNUSED_COLUMNS = 1024
+# So many products with the adjoint are remembered: paths and certificates ask for those at zero and at the last
+# point again.
+REMEMBERED = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,34 +41,81 @@ class Columns(ArrayOperator):
 
     Off the support the first-order condition needs one product with the adjoint, so columns stay where they are:
     solvers gather those in use and look at the others now and then. Losses, paths and estimators take it as any
-    other matrix.
+    other matrix. Estimators centre it implicitly.
 
     Parameters
     ----------
     source : path, array, sparse matrix or ColumnSource
-        A ``.npy`` file, best in Fortran order, of any real numbers, such as int8; a folder written by
-        `Columns.save`; an array or a memory map; or any object with ``shape``, ``dtype``, ``block`` and ``take``
-        (`ell12.protocols.ColumnSource`).
+        A ``.npy`` file of any real numbers, such as int8; a folder of a sparse matrix, as `Columns.save` writes
+        it; an array or a memory map; a sparse matrix; or any object with ``shape``, ``dtype``, ``block`` and
+        ``take`` (`ell12.protocols.ColumnSource`), which is asked by one thread at a time. For Dask's workers see
+        `ell12.distributed.columns`.
+    scale : bool or array of shape (n,)
+        Whether the matrix is that of the source with every column divided by its standard deviation, or by the
+        given number; a constant column is divided by 1. New rows are to be divided by the same:
+        ``Columns(new, scale=X.scales)``. Some rows of X keep its scales.
+    sample_weight : array of shape (m,), optional
+        Weights of the rows in the standard deviations.
+
+    Notes
+    -----
+    A file should be in Fortran order, which keeps a column in one piece. In C order a few columns touch every page
+    of the file; ``Columns.save(path, new_path)`` turns it once.
+
+    Entries are looked at when they are first read: NaN and infinities are errors that name the column.
 
     Examples
     --------
     >>> X = Columns(np.array([[0, 1, 2], [2, 1, 0]], dtype=np.int8))
     >>> X @ np.array([1.0, 0.0, 10.0]), X.T @ np.ones(2), X.reads
     (array([20.,  2.]), array([2., 2., 2.]), 2.0)
+    >>> Columns(np.array([[0, 1, 20], [2, 1, 0]], dtype=np.int8), scale=True).scales
+    array([ 1.,  1., 10.])
     """
 
     source: Any
-    _read: list[int] = field(default_factory=lambda: [0], repr=False)  # how many columns were read
+    scale: Any = field(default=False, kw_only=True)
+    sample_weight: Any = field(default=None, kw_only=True)
+    _read: list[int] = field(
+        default_factory=list, kw_only=True, repr=False
+    )  # columns, for each time some were read
+    _known: dict[str, Any] = field(default_factory=dict, init=False, repr=False)  # what was found out of the data
+
+    is_far = True  # looking at all columns costs more than working with some
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "source", as_source(self.source))
-        m, n = self.source.shape
+        m, n = (int(size) for size in self.source.shape)
         dtype = np.dtype(self.source.dtype)
         if dtype.kind not in "biuf":
             raise TypeError(f"a source of columns must hold real numbers, got dtype {dtype}")
+        if m == 0 or n == 0:
+            raise ValueError(f"a source of columns is empty: its shape is {(m, n)}")
         single = dtype.kind == "f" and dtype.itemsize <= 4
-        self._set(input_shape=(int(n),), output_shape=(int(m),), takes_columns=True)
+        self._set(input_shape=(n,), output_shape=(m,), takes_columns=True)
         self._set(dtype=np.dtype(np.float32 if single else np.float64))
+        if not isinstance(self.scale, bool | np.bool_):
+            self._known["scales"] = _as_scales(self.scale, n)
+
+    def __repr__(self) -> str:
+        m, n = self.shape
+        scaled = "" if self.scale is False else ", scaled"
+        return f"Columns({m} x {n} of {np.dtype(self.source.dtype)}{scaled})"
+
+    @staticmethod
+    def save(source: Any, path: Any) -> None:
+        """Write a matrix where `Columns` reads it best: a new ``.npy`` file in Fortran order, or a folder.
+
+        Parameters
+        ----------
+        source : path, array, sparse matrix or ColumnSource
+            As in `Columns`. A sparse matrix becomes a folder of its arrays in CSC format (``data.npy``,
+            ``indices.npy``, ``indptr.npy``, ``shape.npy``), anything else a file, a block at a time.
+        path : path
+            Of the file or folder, which must not exist. It appears when it is whole.
+        """
+        source = as_source(source)
+        save_columns(source, path, max(1, BLOCK // source.shape[0]))
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -65,143 +125,272 @@ class Columns(ArrayOperator):
     @property
     def reads(self) -> float:
         """How often all columns were read, so far; some columns count by their share."""
-        return self._read[0] / self.input_shape[0]
+        return sum(self._read) / self.input_shape[0]
 
-    def select_columns(self, columns: Array) -> Any:
-        """Some columns, in rising order, as a matrix in memory."""
-        return self._ready(self.source.take(np.asarray(columns)))
+    @property
+    def scales(self) -> Array | None:
+        """What the columns of the source are divided by; None where they are not."""
+        if self.scale is False or self.scale is np.False_:
+            return None
+        if "scales" not in self._known:
+            weight = self.sample_weight
+            total = self.output_shape[0] if weight is None else float(np.sum(weight))
+            deviations = np.sqrt(self._moments(weight, None)[1] / total)
+            self._known["scales"] = np.where(deviations > 0, deviations, 1.0)
+        return self._known["scales"]
 
     def __getitem__(self, rows: Any) -> Columns:
         """Some rows."""
-        kind = _FarRows if offers(self.source, FarSource) else _Rows
-        return Columns(kind(self.source, np.arange(self.output_shape[0])[rows]), self._read)
+        scale = False if self.scales is None else self.scales
+        which = np.arange(self.output_shape[0])[rows]
+        return Columns(rows_of_source(self.source, which), scale=scale, _read=self._read)
+
+    def select_columns(self, columns: Array) -> Any:
+        """Some columns as a matrix in memory."""
+        columns = np.asarray(columns)
+        if columns.size > 1 and (np.diff(columns) < 0).any():
+            order = np.argsort(columns, kind="stable")
+            return self.select_columns(columns[order])[:, np.argsort(order)]
+        block = self._gathered(columns).astype(self.dtype, copy=False)
+        if "looked" not in self._known:
+            self._check(block, 0, columns)
+        scales = self.scales
+        if scales is None:
+            return block
+        factors = (1 / scales[columns]).astype(self.dtype)
+        return block @ scipy.sparse.diags_array(factors) if scipy.sparse.issparse(block) else block * factors
+
+    def moments(self, weight: Array | None = None, means: Array | None = None) -> tuple[Array, Array]:
+        """The means of the columns, and the weighted sums of the squares of what they are without them.
+
+        One read, and none if the same was asked for before. Means may be given. A constant column has its mean
+        and a sum of zero without rounding.
+        """
+        scales = self.scales
+        means, squares = self._moments(weight, means if means is None or scales is None else means * scales)
+        return (means, squares) if scales is None else (means / scales, squares / scales**2)
 
     def look(self, vectors: Array, least: float) -> Array:
         """``A' vectors``; products that are smaller than least for all vectors may come back as 0."""
         if not offers(self.source, FarSource):
             return self._apply_adjoint(vectors)
-        self._read[0] += self.input_shape[0]
-        where, values = self.source.products(vectors, least)
-        found = np.zeros((self.input_shape[0], vectors.shape[1]), dtype=vectors.dtype)
-        found[where] = values
+        scales = self.scales
+        where, values = self.source.products(vectors, least if scales is None else least * float(scales.min()))
+        self._read.append(self.input_shape[0])
+        found = np.zeros((self.input_shape[0], vectors.shape[1]), dtype=np.result_type(self.dtype, vectors.dtype))
+        found[where] = values if scales is None else values / scales[where, None]
         return found
 
     def pieces(self) -> Iterator[Any]:
         """All columns, a few at a time, in a precision to compute with."""
-        return map(self._block, range(0, self.input_shape[0], self._width))
+        for first, block in self._blocks():
+            for start, piece in self._pieces_of(block, self.dtype, fresh=False):
+                self._check(piece, first + start)
+                yield piece
+
+    # Products
 
     def _apply(self, x: Array) -> Array:
         used = np.flatnonzero(x if x.ndim == 1 else x.any(axis=1))
         total = np.zeros((self.output_shape[0], *x.shape[1:]), dtype=np.result_type(self.dtype, x.dtype))
-        width = self._width
         if used.size * SPARSE < x.shape[0]:
-            for k in range(0, used.size, width):
-                some = used[k : k + width]
+            for k in range(0, used.size, self._most):
+                some = used[k : k + self._most]
                 total += self.select_columns(some) @ x[some]
             return total
+        scales, first = self.scales, 0
+        x = x if scales is None else (x.T / scales).T.astype(x.dtype)
         if offers(self.source, FarSource):
-            self._read[0] += x.shape[0]
+            self._read.append(x.shape[0])
             return self.source.combine(x.reshape(x.shape[0], -1)).reshape(total.shape)
-        for first in range(0, x.shape[0], width):
-            total += self._block(first) @ x[first : first + width]
+        for piece in self.pieces():
+            total += piece @ x[first : first + piece.shape[1]]
+            first += piece.shape[1]
         return total
 
     def _apply_adjoint(self, y: Array) -> Array:
+        y = np.asarray(y)
+        for vector, product in self._known.get("products", ()):
+            if vector.dtype == y.dtype and np.array_equal(vector, y):
+                return product.copy()
         if offers(self.source, FarSource):
-            return self.look(y.reshape(y.shape[0], -1), 0.0).reshape(-1, *y.shape[1:])
-        found = np.empty((self.input_shape[0], *y.shape[1:]), dtype=np.result_type(self.dtype, y.dtype))
+            found = self.look(y.reshape(y.shape[0], -1), 0.0).reshape(-1, *y.shape[1:])
+        else:
+            found = np.empty((self.input_shape[0], *y.shape[1:]), dtype=np.result_type(self.dtype, y.dtype))
 
-        def multiply(first: int) -> None:
-            found[first : first + self._width] = self._block(first).T @ y
+            def work(piece: Any, first: int) -> None:
+                found[first : first + piece.shape[1]] = piece.T @ y
 
-        with ThreadPoolExecutor(os.process_cpu_count() if hasattr(os, "process_cpu_count") else None) as threads:
-            for _ in threads.map(multiply, range(0, self.input_shape[0], self._width)):
-                pass
+            self._each(work, found.dtype)
+            if self.scales is not None:
+                found = (found.T / self.scales).T.astype(found.dtype, copy=False)
+        if y.ndim == 1:
+            kept = self._known.get("products", ())[: REMEMBERED - 1]
+            self._known["products"] = ((y.copy(), found.copy()), *kept)
         return found
+
+    def _moments(self, weight: Array | None, means: Array | None) -> tuple[Array, Array]:
+        """Those of the source; equal weights are those that were asked for without weights, times a factor."""
+        factor = 1.0
+        if weight is not None:
+            weight = np.asarray(as_numpy(weight), dtype=np.float64).reshape(-1)
+            if (weight == weight[0]).all():
+                factor, weight = float(weight[0]), None
+        for known, found, squares in self._known.get("moments", ()):
+            same = known is weight if known is None or weight is None else np.array_equal(known, weight)
+            if same and (means is None or np.array_equal(means, found)):
+                return found, factor * squares
+        (n,) = self.input_shape
+        centres, squares = np.zeros(n) if means is None else np.array(means, dtype=np.float64), np.empty(n)
+
+        def work(piece: Any, first: int) -> None:
+            part = slice(first, first + piece.shape[1])
+            centres[part], squares[part] = moments_of(piece, weight, None if means is None else centres[part])
+
+        if offers(self.source, FarSource):
+            centres, squares = self.source.moments(weight, means)
+            self._read.append(n)
+        else:
+            self._each(work, np.dtype(np.float64), fresh=True)
+        self._known["moments"] = ((weight, centres, squares), *self._known.get("moments", ())[: REMEMBERED - 1])
+        return centres, factor * squares
+
+    # Reading
+
+    @property
+    def _most(self) -> int:
+        """How many columns are read at a time."""
+        return max(1, int(BLOCK / entries_of_column(self.source)))
 
     @property
     def _width(self) -> int:
-        """How many columns are read at a time."""
+        """How many columns are converted and multiplied at a time."""
         return max(1, PIECE // self.output_shape[0])
 
-    def _block(self, first: int) -> Any:
-        last = min(first + self._width, self.input_shape[0])
-        return self._ready(self.source.block(first, last))
+    def _each(self, work: Callable[[Any, int], None], dtype: Any, *, fresh: bool = False) -> None:
+        """Call ``work(piece, first)`` for all columns, in this precision, by all processors.
 
-    def _ready(self, block: Any) -> Any:
-        """A block that was read, in a precision to compute with."""
-        self._read[0] += block.shape[1]
-        block = block.astype(self.dtype, copy=False)
-        check_entries(stored(block), "a block of columns")
-        return block
+        The source is asked by this thread alone. Each thread converts numbers into a buffer of its own, which
+        ``work`` may write to if it asks for ``fresh`` ones.
+        """
+        unseen = "looked" not in self._known
+
+        def pass_on(first: int, block: Any) -> None:
+            for start, piece in self._pieces_of(block, dtype, fresh):
+                if unseen:
+                    self._check(piece, first + start)
+                work(piece, first + start)
+
+        small = self.output_shape[0] * self.input_shape[0] <= PIECE
+        _in_threads(pass_on, self._blocks(), 1 if small else _processors())
+        self._known["looked"] = True
+
+    def _pieces_of(self, block: Any, dtype: Any, fresh: bool) -> Iterator[tuple[int, Any]]:
+        """A block in pieces, each with the number of its first column; of several one is there at a time."""
+        if scipy.sparse.issparse(block) or (block.dtype == dtype and not fresh):
+            yield 0, block.astype(dtype, copy=False)
+            return
+        buffer = np.empty((self._width, self.output_shape[0]), dtype=dtype)
+        for start in range(0, block.shape[1], self._width):
+            columns = block.T[start : start + self._width]
+            np.copyto(buffer[: columns.shape[0]], columns)
+            yield start, buffer[: columns.shape[0]].T
+
+    def _blocks(self) -> Iterator[tuple[int, Any]]:
+        """All columns in blocks, each with the number of its first."""
+        n, size = self.input_shape[0], self._most
+        if _processors() > 1:  # so that there is a block for each
+            size = max(1, min(size, -(-n // _processors())))
+        for first in range(0, n, size):
+            last = min(first + size, n)
+            with _naming(first, last - 1):
+                block = self.source.block(first, last)
+            self._check_shape(block, last - first)
+            yield first, block
+        self._read.append(n)
+
+    def _gathered(self, columns: Array) -> Any:
+        """Some columns in rising order as the source gives them; those that were gathered lately are not read."""
+        kept, block = self._known.get("gathered", (columns[:0], None))
+        where = np.minimum(np.searchsorted(kept, columns), max(kept.size - 1, 0))
+        known = kept[where] == columns if kept.size else np.zeros(columns.size, dtype=bool)
+        if columns.size and known.all():
+            return block.T[where].T
+        new = columns[~known]
+        with _naming(*new[[0, -1]].tolist()) if new.size else _naming(0, 0):
+            found = self.source.take(new)
+        self._check_shape(found, new.size)
+        self._read.append(int(new.size))
+        if scipy.sparse.issparse(found):
+            return found
+        if kept.size > 2 * columns.size + UNUSED_COLUMNS:
+            block, kept = block.T[where[known]].T, columns[known]
+        every = np.concatenate([kept, new])
+        order = np.argsort(every)
+        rows = found.T if block is None else np.concatenate([block.T, found.T])
+        self._known["gathered"] = every[order], rows[order].T
+        return rows[order][np.searchsorted(every[order], columns)].T
+
+    def _check_shape(self, block: Any, count: int) -> None:
+        if tuple(block.shape) != (self.output_shape[0], count):
+            wanted = (self.output_shape[0], count)
+            raise ValueError(f"a source of columns gave a block of shape {tuple(block.shape)}, not {wanted}")
+
+    def _check(self, piece: Any, first: int, columns: Any = None) -> None:
+        """Raise on entries that cannot be computed with; the error names the column."""
+        if np.dtype(self.source.dtype).kind != "f" or square_fits(stored(piece)):
+            return
+        for k in range(piece.shape[1]):
+            entries = piece[:, [k]].toarray() if scipy.sparse.issparse(piece) else piece[:, k]
+            if not all_finite(entries) or np.abs(entries).max() > 1:  # a column may be of small numbers
+                check_entries(entries, f"column {first + k if columns is None else columns[k]} of X")
 
 
-def as_source(source: Any) -> Any:
-    """The source that a path, an array or a sparse matrix makes; any other must be one."""
-    if isinstance(source, str | os.PathLike):
-        return as_source(np.load(Path(source), mmap_mode="r"))
-    if isinstance(source, np.ndarray) and source.ndim == 2:
-        return _InMemory(source)
-    if scipy.sparse.issparse(source):
-        return _InMemory(source.tocsc())
-    if offers(source, ColumnSource):
-        return source
-    raise TypeError(
-        "a source of columns must be a path, a matrix, or have shape, dtype, block(first, last) and take(columns),"
-        f" got {type(source).__name__}"
-    )
+def as_columns(A: Any) -> Any:
+    """`Columns` of an object that is a `ell12.protocols.ColumnSource` and no operator; any other as it is.
+
+    Examples
+    --------
+    >>> from ell12.operators.adapters import DenseColumns
+    >>> as_columns(DenseColumns(np.eye(2))), as_columns(3)
+    (Columns(2 x 2 of float64), 3)
+    """
+    return Columns(A) if not hasattr(A, "__matmul__") and offers(A, ColumnSource) else A
 
 
-@dataclass(frozen=True, eq=False)
-class _InMemory:
-    """The columns of an array, perhaps a memory map, or of a sparse matrix in CSC format."""
-
-    matrix: Any
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return self.matrix.shape
-
-    @property
-    def dtype(self) -> Any:
-        return self.matrix.dtype
-
-    def block(self, first: int, last: int) -> Any:
-        return self.matrix[:, first:last]
-
-    def take(self, columns: Array) -> Any:
-        return self.matrix[:, columns]
+@contextmanager
+def _naming(first: int, last: int) -> Iterator[None]:
+    """Errors of reading say which columns were asked for."""
+    try:
+        yield
+    except (OSError, EOFError) as error:
+        raise OSError(f"columns {first} to {last} of X could not be read: {error}") from error
 
 
-@dataclass(frozen=True, eq=False)
-class _Rows:
-    """Some rows of a source."""
-
-    source: Any
-    rows: Array
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return self.rows.size, self.source.shape[1]
-
-    @property
-    def dtype(self) -> Any:
-        return self.source.dtype
-
-    def block(self, first: int, last: int) -> Any:
-        return self.source.block(first, last)[self.rows]
-
-    def take(self, columns: Array) -> Any:
-        return self.source.take(columns)[self.rows]
+def _in_threads(function: Callable[..., None], arguments: Iterator[tuple[Any, ...]], count: int) -> None:
+    """Call a function with one tuple of arguments after the other, which this thread makes, by many threads."""
+    with ThreadPoolExecutor(count) as threads:
+        waiting: deque[Any] = deque()
+        for each in arguments:
+            if count == 1:
+                function(*each)
+                continue
+            waiting.append(threads.submit(function, *each))
+            if len(waiting) > count:  # no more are in memory than are worked on, and one
+                waiting.popleft().result()
+        for task in waiting:
+            task.result()
 
 
-class _FarRows(_Rows):
-    """Some rows of a source on other machines: to them the other rows are multiplied by zeros."""
+def _as_scales(scale: Any, n: int) -> Array:
+    scales = np.asarray(as_numpy(scale), dtype=np.float64)
+    if scales.shape != (n,):
+        raise ValueError(f"scale must be True, False or an array of shape ({n},), got shape {scales.shape}")
+    if not (np.isfinite(scales).all() and (scales > 0).all()):
+        raise ValueError("scale must hold finite numbers > 0 only")
+    return scales
 
-    def products(self, vectors: Array, least: float) -> tuple[Array, Array]:
-        full = np.zeros((self.source.shape[0], vectors.shape[1]), dtype=vectors.dtype)
-        np.add.at(full, self.rows, vectors)  # a row may stand twice
-        return self.source.products(full, least)
 
-    def combine(self, x: Array) -> Array:
-        return self.source.combine(x)[self.rows]
+def _processors() -> int:
+    """How many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
