@@ -40,10 +40,13 @@ MODULES = {
     "path": ("alpha_max", "alpha_grid", "vanishing_strength", "one_sparse_fit", "solution_path"),
     "protocols": (
         "Operator",
+        "ColumnSource",
+        "FarSource",
         "Point",
         "Iterate",
         "Loss",
         "ColumnLoss",
+        "FarLoss",
         "PointwiseLoss",
         "RowLoss",
         "BatchLoss",

@@ -23,6 +23,7 @@ from ell12.penalties import (
     TruncatedNuclear as TruncatedNuclear,
     NoPenalty as NoPenalty,
 )
+from ell12.operators.sources import Columns as Columns
 from ell12.losses import (
     SquaredLoss as SquaredLoss,
     LogisticLoss as LogisticLoss,

@@ -115,7 +115,9 @@ class ColumnLoss(Loss, Protocol):
     """A loss whose entries of ``x`` can be taken a few at a time, with second derivatives: for Newton's method."""
 
     is_quadratic: bool  # whether the Hessian is the same everywhere
-    has_columns: bool  # whether some columns cost less than all; a map known by its products alone has none at hand
+    has_columns: (
+        bool  # whether some columns cost less than all; a map known by its products alone has none at hand
+    )
     most_columns: float  # of how many columns a dense Hessian is worth making
 
     def restrict(self, columns: Array) -> ColumnLoss:

@@ -71,6 +71,14 @@ def test_products_and_columns_are_those_of_the_matrix(genotypes, forms, form, pe
     X = columns(forms[form], persist=persist)
     assert X.shape == (ROWS, COLUMNS)
     assert len(X.source.blocks.blocks) == {"delayed": 2}.get(form, 3)
+    weight = random.integers(0, 3, ROWS).astype(float)
+    means = weight @ dense / weight.sum()
+    for found, expected in zip(X.moments(weight), (means, weight @ (dense - means) ** 2), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+    means = dense[[2, 5, 5]].mean(axis=0)
+    np.testing.assert_allclose(
+        X[[2, 5, 5]].moments()[1], ((dense[[2, 5, 5]] - means) ** 2).sum(axis=0), atol=1e-12
+    )
     few = np.zeros(COLUMNS)
     few[[3, 160]] = 1.5
     for x in (few, random.standard_normal(COLUMNS), random.standard_normal((COLUMNS, 4))):
@@ -132,7 +140,7 @@ def test_what_cannot_be_columns_is_told_by_name(genotypes):
     with pytest.raises(ValueError, match="persist must be"):
         columns(X, persist=1.5)
     holes = da.from_array(np.where(np.arange(COLUMNS) == 100, np.nan, genotypes), chunks=(ROWS, 70))
-    with pytest.raises(ValueError, match="block 1 of the columns: a block of columns holds NaN"):
+    with pytest.raises(ValueError, match="block 1 of the columns: column 30 of X holds NaN"):
         columns(holes).T @ np.ones(ROWS)
     lying = da.map_blocks(lambda: genotypes, chunks=((ROWS,), (70, 130)), dtype=np.int8)
     with pytest.raises(ValueError, match=r"block . of the columns: it has the shape \(30, 200\), where X says"):

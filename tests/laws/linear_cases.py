@@ -139,6 +139,7 @@ def _minimize(
     streamed: bool = False,
     sparse: bool = True,
     weights: bool = True,
+    matrix: Any = lambda A: A,
     **changes: Any,
 ) -> Case:
     """The minimum of a loss and a penalty by a solver; ``shared`` is the loss of an earlier call."""
@@ -147,7 +148,7 @@ def _minimize(
 
     def make_loss(A: Any, b: Any, sample_weight: Any, **options: Any) -> Any:
         if not streamed:
-            return kind(A, b, sample_weight=sample_weight, **options)
+            return kind(matrix(A), b, sample_weight=sample_weight, **options)
         half = ROWS // 2
         parts = [(A[:half], b[:half], sample_weight[:half]), (A[half:], b[half:], sample_weight[half:])]
         return ell12.StreamedLoss(parts, kind, scale=1.0, **options)
@@ -224,6 +225,8 @@ MINIMIZE = [
     _minimize("LogisticLoss", "logistic"),
     _minimize("HuberLoss", "huber"),
     _minimize("StreamedLoss", streamed=True),
+    _minimize("Columns", matrix=ell12.Columns, kinds=("numpy",), named={"A": "source of columns", "b": "b"}),
+    _minimize("Columns", "logistic", matrix=ell12.Columns, kinds=("numpy",), named={"A": "source of columns"}),
     _minimize("L1", penalty=ell12.L1(ALPHA)),
     _minimize("L12", penalty=ell12.L12(ALPHA, L2_WEIGHT, ridge=0.4)),
     _minimize("LogSum", penalty=PENALTIES["LogSum"], violation=_with_slope(lambda s: 0.8 / (1.5 + s))),

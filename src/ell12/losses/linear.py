@@ -12,7 +12,7 @@ import numpy as np
 from ell12.backend import is_mapped, namespace, take
 from ell12.losses.prediction import PredictionLoss
 from ell12.losses.sessions import fact
-from ell12.operators import adjoint, input_shape, output_shape, select_columns, steep_products
+from ell12.operators import adjoint, input_shape, output_shape, select_columns
 from ell12.operators.centering import column_squares
 from ell12.operators.gram import ridge_solver, weighted_gram
 from ell12.protocols import Array, Batch, Point
@@ -53,7 +53,9 @@ class LinearLoss(PredictionLoss):
         parts = {name: getattr(self, name) for name in self.row_parts}
         columns = {name: part[:, None] for name, part in parts.items() if part is not None}
         wide, point = self._derived({"_adjoint": self._adjoint}, **columns), Point(None, predictions)
-        return wide.values(point), steep_products(self.A, wide.slope(point), least)
+        if self.is_far:
+            return wide.values(point), self.A.look(wide.slope(point), least)
+        return wide.values(point), wide.gradient(point)
 
     def curvature(self, point: Point) -> Array:
         """The second derivative with respect to each prediction: the Hessian is ``A' diag(curvature) A``."""

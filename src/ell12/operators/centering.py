@@ -18,7 +18,6 @@ from ell12.operators.maps import (
     is_far,
     output_shape,
     select_columns,
-    steep_products,
     stored_entries,
 )
 from ell12.protocols import Array
@@ -71,13 +70,10 @@ class CenteredColumns(ArrayOperator):
         return np.concatenate([inside, self.constant * total[None]]) if self.constant else inside
 
     def look(self, vectors: Array, least: float) -> Array:
-        """The product of the adjoint with vectors; rows that are smaller than least may come back as 0.
-
-        Where a source leaves out small products, centring could make them larger by as much as ``slack``.
-        """
+        """As `ell12.Columns.look`, where A is such. Centring may make a small product larger, by ``slack``."""
         total = vectors.sum(axis=0)
         slack = float(np.abs(self.means).max(initial=0.0) * np.abs(total).max(initial=0.0))
-        found = steep_products(self.A, vectors, max(least - slack, 0.0))
+        found = self.A.look(vectors, max(least - slack, 0.0))
         left_out = (least > slack) & ~found.any(axis=1)
         inside = self._without_empty(found - np.multiply.outer(self.means, total))
         inside[left_out] = 0

@@ -151,11 +151,6 @@ def is_far(A: Any) -> bool:
     return getattr(A, "is_far", False)
 
 
-def steep_products(A: Any, vectors: Array, least: float) -> Array:
-    """``A^H vectors`` for several vectors; rows smaller than least may come back as 0 from columns that are far."""
-    return A.look(vectors, least) if is_far(A) else adjoint_product(A, vectors)
-
-
 def stored_entries(A: Any) -> float:
     """How many numbers a sparse matrix holds; infinity for what is not sparse.
 

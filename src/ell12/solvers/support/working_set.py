@@ -12,7 +12,7 @@ import numpy as np
 
 from ell12.backend import rounding
 from ell12.backend.compiling import can_compile
-from ell12.protocols import ColumnLoss, Iterate, Needs, PiecewisePenalty, Point, PointwiseLoss, offers
+from ell12.protocols import ColumnLoss, FarLoss, Iterate, Needs, PiecewisePenalty, Point, PointwiseLoss, offers
 from ell12.solvers.steps import ProximalStep, objective
 from ell12.solvers.support import descent
 from ell12.solvers.support.homotopy import Homotopy
@@ -133,7 +133,7 @@ class WorkingSet:
         self, problem: _ColumnsProblem, here: Place, columns: Any
     ) -> Generator[Iterate, None, Place]:
         """`SupportNewton` in some columns until these are solved for; in all, if they are many."""
-        if columns.size > here.slope.size // 2:
+        if columns.size > here.slope.size // 2 and not problem.is_far:
             steps = _falling(problem.loss, problem.penalty, here.point, here.objective, problem.switch)
             if problem.is_bent or not problem.has_path:
                 yield from steps
@@ -163,8 +163,11 @@ class _ColumnsProblem(PiecewiseProblem):
         self.switch = SupportNewton.switch
         self.has_path = self.is_very_far = self.is_bent = self.is_stuck = False
         self.free = np.flatnonzero(~penalty.kinks(start.x))
+        self.is_far = offers(loss, FarLoss) and loss.is_far
         self.entries = start.x.size * start.prediction.size
         self.sweep = _sweep_for(self.entries)
+        if self.is_far:  # then all that is done to small data in all columns costs too much
+            self.entries = math.inf
         # On small data a loss that is not quadratic was seen to lead to worse minima however little it was bent.
         self.bend_allowed = BENT if loss.is_quadratic or self.entries > CHEAP else 0.0
 
@@ -218,11 +221,15 @@ class _ColumnsProblem(PiecewiseProblem):
         """The working set; ``most`` violators are taken, where there are as many."""
         return here.columns_to_change(SMALLEST, self.free, most)
 
+    def columns_for_newton(self, here: Place) -> Any:
+        """The columns that are left to `SupportNewton`: all that violate, or few where they are out of memory."""
+        return self.columns(here, most=0 if self.is_far else here.slope.size)
+
     def improve(self, here: Place) -> tuple[Place | None, Any]:
         """A better place, or None; and the columns, if any, that are better left to `SupportNewton`."""
         columns = self.columns(here)
         if columns.size > LARGEST_SET or not self.fits(columns.size):
-            return here, self.columns(here, most=here.slope.size)
+            return here, self.columns_for_newton(here)
         # Zero may be no minimum though nothing violates the Lasso's condition there; a prox leads away from it.
         if np.abs(here.slope[columns]).max(initial=0.0) <= CLOSER * here.violation:
             return None, None
@@ -232,7 +239,7 @@ class _ColumnsProblem(PiecewiseProblem):
         if self.is_bent and here.violation > CLOSER * self.penalty.alpha:
             return here, columns if self.entries > CHEAP else np.arange(here.slope.size)
         new = self._better(self.place(point), here)
-        return new, None if model.solved else self.columns(new or here, most=here.slope.size)
+        return new, None if model.solved else self.columns_for_newton(new or here)
 
     def _better(self, new: Place, here: Place) -> Place | None:
         """The new place if its objective is lower or, near the end where only slopes can tell, its violation."""
