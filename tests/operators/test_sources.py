@@ -90,7 +90,7 @@ def test_rows_of_scaled_columns_keep_their_scales_and_new_rows_can_have_them(gen
     np.testing.assert_allclose(Columns(genotypes[30:], scale=X.scales) @ x, genotypes[30:] @ (x / deviations))
 
 
-def test_a_constant_column_has_its_mean_without_rounding_and_the_scale_1(small_pieces):  # noqa: ARG001
+def test_a_constant_column_has_its_mean_without_rounding_and_the_scale_1(small_pieces):
     matrix = np.random.default_rng(0).standard_normal((40, 30))
     matrix[:, 4] = 0.1
     matrix[:, 5] = np.where(np.arange(40) < 20, 0.1, 7.0)  # constant where there is weight
@@ -140,7 +140,7 @@ def test_what_was_just_asked_for_is_not_read_again(genotypes):
     assert X.reads == 2 + 3 / 300
 
 
-def test_the_source_is_asked_by_one_thread_and_only_for_the_columns_that_are_needed(small_pieces):  # noqa: ARG001
+def test_the_source_is_asked_by_one_thread_and_only_for_the_columns_that_are_needed(small_pieces):
     source = Own(np.random.default_rng(0).standard_normal((40, 300)))
     X = Columns(source)
     X.T @ np.ones(40)
@@ -152,7 +152,7 @@ def test_the_source_is_asked_by_one_thread_and_only_for_the_columns_that_are_nee
     assert [call[0].tolist() for call in source.calls] == [[7, 90]]
 
 
-def test_the_same_bits_whatever_the_number_of_processors(genotypes, small_pieces, monkeypatch):  # noqa: ARG001
+def test_the_same_bits_whatever_the_number_of_processors(genotypes, small_pieces, monkeypatch):
     found = []
     for count in (1, 3):
         monkeypatch.setattr("ell12.operators.sources._processors", lambda count=count: count)
