@@ -319,7 +319,7 @@ def test_says_what_it_cannot_do():
     A, b = signal_and_noise()
     with pytest.raises(TypeError, match="the penalty Lp lacks"):
         newton(SquaredLoss(A, b), Lp(0.1))
-    with pytest.raises(TypeError, match="NoSecondDerivatives lacks .*is_quadratic"):
+    with pytest.raises(TypeError, match=r"NoSecondDerivatives lacks .*is_quadratic"):
         newton(NoSecondDerivatives(SquaredLoss(A, b)), L12(0.1))
     with pytest.raises(TypeError, match="vector of real numbers"):
         newton(SquaredLoss(A.astype(complex), b), L12(0.1))
