@@ -203,9 +203,7 @@ class ForeseeingLoss(Loss, Protocol):
 class CancellingLoss(Loss, Protocol):
     """A loss whose values are differences of larger terms, so that they carry the rounding of these."""
 
-    @property
-    def constant(self) -> float:
-        """The size of those terms, such as half the sum of all squared observations."""
+    constant: float  # the size of those terms, such as half the sum of all squared observations
 
 
 class SessionLoss(Loss, Protocol):
