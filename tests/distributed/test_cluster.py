@@ -23,10 +23,11 @@ from ell12 import (
     SquaredLoss,
     Status,
     complete_matrix,
+    denoise_tv,
     minimize,
 )
+from ell12.distributed import columns, sum_loss
 from ell12.distributed import complete_matrix as distributed_completion
-from ell12.distributed import sum_loss
 from ell12.distributed.failures import LOST, reaching
 
 ROWS, COLUMNS, CHUNK = 300, 6, 60
@@ -148,6 +149,32 @@ def test_a_killed_worker_does_not_change_the_solution(client, data, persist):
     wait_for_both(client)
 
 
+def test_columns_do_not_change_when_a_worker_is_killed(client, data):
+    A, b = np.random.default_rng(1).integers(0, 3, (40, 600)).astype(np.int8), data[1][:40]
+    X = columns(da.from_array(A, chunks=(40, 100)), persist=True)
+    penalty, victim = L12(8.0, 0.0), next(iter(client.run(os.getpid).values()))
+    kill = at_iteration(2, lambda: os.kill(victim, signal.SIGKILL))
+    result = minimize(SquaredLoss(X, b), penalty, tol=1e-9, stop=kill)
+    near = minimize(SquaredLoss(A.astype(float), b), penalty, tol=1e-9)
+    assert result.converged
+    assert result.n_iter > 2
+    np.testing.assert_allclose(result.x, near.x, rtol=0, atol=1e-9)
+    assert victim not in client.run(os.getpid).values()  # and what it held was made again
+    assert np.array_equal(result.x, minimize(SquaredLoss(X, b), penalty, tol=1e-9).x)
+    wait_for_both(client)
+
+
+def test_columns_that_kill_every_worker_are_given_up(client):
+    X = columns(
+        da.map_blocks(os._exit, 1, chunks=((5,), (3, 3)), dtype=float, meta=np.ones((0, 0))), persist=False
+    )
+    client.run_on_scheduler(lambda dask_scheduler: setattr(dask_scheduler, "allowed_failures", 0))
+    with pytest.raises(DataUnavailable, match="KilledWorker"):
+        X.T @ np.ones(5)
+    client.run_on_scheduler(lambda dask_scheduler: setattr(dask_scheduler, "allowed_failures", 3))
+    wait_for_both(client)
+
+
 class Closing:
     """nmAPG, during whose fifth iteration the cluster is lost."""
 
@@ -183,11 +210,46 @@ QUIET = {"processes": False, "dashboard_address": ":0", "silence_logs": 50}
 
 def test_a_cluster_without_workers_is_an_error_after_a_while(data):
     A, b = data
-    short = dask.config.set({"ell12.no-workers-timeout": "2 s"})
+    ratings = dd.from_pandas(pd.DataFrame({"user": [0, 1], "item": [0, 1], "value": [1.0, 2.0]}), npartitions=1)
+    fits = (
+        lambda: L12Regressor(0.1).fit(chunked(A), chunked(b > 0)),
+        lambda: L12Classifier(0.1).fit(chunked(A), chunked(b > 0)),
+        lambda: distributed_completion(ratings),
+        lambda: denoise_tv(chunked(A)),
+        lambda: minimize(SquaredLoss(columns(chunked(A)), b), PENALTY),
+    )
+    short = dask.config.set({"ell12.no-workers-timeout": "0.3 s"})
     with LocalCluster(n_workers=0, **QUIET) as cluster, Client(cluster), short:
-        for fit in (L12Regressor(0.1).fit, L12Classifier(0.1).fit):
-            with pytest.raises(DataUnavailable, match="for 2 seconds it has had no worker"):
-                fit(chunked(A), chunked(b > 0))
+        for fit in fits:
+            with pytest.raises(DataUnavailable, match=r"for 0\.3 seconds it has had no worker"):
+                fit()
+
+
+def made_of(kind, A, b):
+    """The same loss over rows or over columns on workers."""
+    if kind == "rows":
+        return sum_loss(HuberLoss, chunked(A), chunked(b), scale=1 / ROWS)
+    return HuberLoss(columns(da.from_array(A, chunks=(ROWS, 2))), b, scale=1 / ROWS)
+
+
+def test_workers_that_go_before_they_sent_what_they_found_are_not_waited_for(data):
+    A, b = data
+    short = dask.config.set({"ell12.no-workers-timeout": 0.5})
+    with LocalCluster(n_workers=1, threads_per_worker=1, **QUIET) as cluster, Client(cluster), short:
+        worker, calls = cluster.workers[0], []
+        send = worker.handlers["get_data"]
+
+        async def go_instead(comm, **details):
+            calls.append(details)
+            if len(calls) == 12:
+                await worker.close(nanny=False)
+            return await send(comm, **details)
+
+        worker.handlers["get_data"] = go_instead
+        with pytest.raises(DataUnavailable, match="no worker") as caught:
+            minimize(made_of("rows", A, b), PENALTY, solver=NonmonotoneAPG(), tol=0)
+    assert caught.value.result.status is Status.DATA_LOST
+    assert np.isfinite(caught.value.result.objective)
 
 
 def test_a_worker_that_comes_late_is_waited_for(data):
@@ -199,14 +261,15 @@ def test_a_worker_that_comes_late_is_waited_for(data):
         timer.join()
 
 
-def test_where_the_last_worker_goes_the_best_iterate_is_kept(data):
+@pytest.mark.parametrize("kind", ["rows", "columns"])
+def test_where_the_last_worker_goes_the_best_iterate_is_kept(data, kind):
     A, b = data
-    short = dask.config.set({"ell12.no-workers-timeout": 2})
+    short = dask.config.set({"ell12.no-workers-timeout": 0.5})
     with LocalCluster(n_workers=1, threads_per_worker=1, **QUIET) as cluster, Client(cluster), short:
-        loss = sum_loss(HuberLoss, chunked(A), chunked(b), scale=1 / ROWS)
         leave = at_iteration(4, lambda: cluster.sync(cluster.workers[0].close))
+        options = {"solver": NonmonotoneAPG(), "tol": 1e-9, "stop": leave, "max_seconds": 5}
         with pytest.raises(DataUnavailable, match="no worker") as caught:
-            minimize(loss, PENALTY, tol=1e-9, stop=leave, max_seconds=5)
+            minimize(made_of(kind, A, b), PENALTY, **options)
     assert caught.value.result.status is Status.DATA_LOST
     assert caught.value.result.n_iter >= 3
 

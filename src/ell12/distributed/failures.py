@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import CancelledError
+from concurrent.futures import wait as futures_wait
 from typing import Any
 
 import dask
 from dask.delayed import Delayed
 from dask.utils import parse_timedelta
-from distributed import Client, KilledWorker, get_client, scheduler, wait
+from distributed import Client, KilledWorker, get_client, scheduler
 from distributed.comm import CommClosedError
 
 from ell12.minimization import DataUnavailable
@@ -58,26 +60,32 @@ def compute(client: Any, tasks: Sequence[Delayed]) -> list[Any]:
         if client is None or not isinstance(own, Client):
             return list(dask.compute(*tasks, optimize_graph=False))
         futures = client.compute(list(tasks), optimize_graph=False)
-        _wait(client, futures)
-        return client.gather(futures)
+        return _gathered(client, futures)
 
 
-def _wait(client: Any, futures: list[Any]) -> None:
-    """Wait for the futures, but not for ever where there is no worker."""
+def _gathered(client: Any, futures: list[Any]) -> list[Any]:
+    """The results, which are not waited for for ever where there is no worker.
+
+    Workers may go while they compute, and while they send what they have found: to wait for the former alone and
+    then to ask for the results would leave the client with Dask, which waits until a worker comes.
+    """
     limit = parse_timedelta(dask.config.get("ell12.no-workers-timeout", TIMEOUT))
+    gathering = asyncio.run_coroutine_threadsafe(_gather(client, futures), client.loop.asyncio_loop)
     seen = time.monotonic()
-    while True:
-        try:
-            wait(futures, timeout=min(LOOK, limit))
-            return
-        except TimeoutError:
-            if client.status != "running" or client.nthreads():
-                seen = time.monotonic()
-            elif time.monotonic() - seen > limit:
-                client.cancel(futures)
-                raise _unavailable(
-                    f"for {limit:g} seconds it has had no worker (the setting ell12.no-workers-timeout of Dask)"
-                ) from None
+    while not gathering.done():
+        futures_wait([gathering], timeout=min(LOOK, limit))
+        if gathering.done() or client.status != "running" or client.nthreads():
+            seen = time.monotonic()
+        elif time.monotonic() - seen > limit:
+            client.cancel(futures)  # which ends the gathering too
+            raise _unavailable(
+                f"for {limit:g} seconds it has had no worker (the setting ell12.no-workers-timeout of Dask)"
+            )
+    return gathering.result()
+
+
+async def _gather(client: Any, futures: list[Any]) -> list[Any]:
+    return await client.gather(futures, asynchronous=True)
 
 
 def _unavailable(reason: str) -> DataUnavailable:
