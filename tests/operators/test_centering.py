@@ -1,13 +1,15 @@
 """Columns less their means, implicitly, against a centred copy."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 import scipy.sparse
 from scipy.sparse.linalg import aslinearoperator
 
 from ell12 import SquaredLoss
-from ell12.operators import has_columns, select_columns
-from ell12.operators.centering import CenteredColumns, column_squares
+from ell12.operators import centering, has_columns, select_columns
+from ell12.operators.centering import CenteredColumns, by_rows, column_squares, column_sums
 from ell12.operators.gram import weighted_gram
 
 
@@ -126,3 +128,37 @@ def test_column_squares_are_sums_over_the_rows(form, constant):
 def test_column_squares_of_an_operator_whose_columns_are_not_at_hand_are_ones():
     A, weight = matrix()
     assert column_squares(aslinearoperator(A), weight).tolist() == [1.0] * 20
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("form", [scipy.sparse.csr_array, scipy.sparse.csc_array])
+def test_sums_over_columns_are_the_same_in_blocks_and_copy_no_more_than_a_block(form, dtype, monkeypatch):
+    A, weight = matrix(m=400, n=90)
+    A[:, 7] = 0
+    sparse = form(A.astype(dtype))
+    A, weight = A.astype(dtype).astype(np.float64), weight.astype(dtype)
+    expected = weight.astype(np.float64) @ A, weight.astype(np.float64) @ A**2
+    for block in (1, 250, 2**20):
+        monkeypatch.setattr(centering, "BLOCK", block)
+        np.testing.assert_allclose(column_sums(sparse, weight), expected[0], rtol=1e-12, atol=1e-12)
+        squares = column_squares(sparse, weight)
+        assert squares.dtype == dtype
+        np.testing.assert_allclose(squares, expected[1], rtol=1e-12 if dtype == np.float64 else 1e-6)
+    monkeypatch.setattr(centering, "BLOCK", 1000)
+    tracemalloc.start()
+    column_squares(sparse, weight)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 0.5 * (sparse.data.nbytes + sparse.indices.nbytes)
+
+
+def test_many_gathered_entries_are_kept_by_rows(monkeypatch):
+    A, y = matrix()
+    centred = CenteredColumns(scipy.sparse.csc_array(A), A.mean(axis=0), 1.0)
+    assert by_rows(centred) is centred
+    monkeypatch.setattr(centering, "BY_ROWS_FROM", 1)
+    rows = by_rows(centred)
+    assert rows.A.format == "csr"
+    np.testing.assert_array_equal(rows.T @ y, centred.T @ y)
+    dense = np.eye(3)
+    assert by_rows(dense) is dense

@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse
 from scipy.sparse.linalg import aslinearoperator
 
+from ell12.operators import gram as grams
 from ell12.operators.gram import ridge_solver, weighted_gram
 
 FORMS = {
@@ -77,3 +78,32 @@ def test_other_arrays_give_the_same_systems(backend, shape):
     np.testing.assert_allclose(found, expected, rtol=1e-9 if backend.float64 else 1e-3, atol=1e-5)
     gram = backend.to_numpy(weighted_gram(given[0], given[1]))
     np.testing.assert_allclose(gram, A.T @ np.diag(weight) @ A, rtol=1e-5, atol=1e-5)
+
+
+def tangled(A, form, index):
+    """A sparse matrix with indices of this kind, not in order, and each entry given as two halves."""
+    whole = scipy.sparse.coo_array(A)
+    order = np.random.default_rng(2).permutation(2 * whole.nnz)
+    row, column, value = (np.tile(part, 2)[order] for part in (*whole.coords, whole.data / 2))
+    major, minor = (row, column) if form == "csr" else (column, row)
+    order = np.argsort(major, kind="stable")
+    size = A.shape[0] if form == "csr" else A.shape[1]
+    ends = np.concatenate([[0], np.cumsum(np.bincount(major, minlength=size))]).astype(index)
+    kind = scipy.sparse.csr_array if form == "csr" else scipy.sparse.csc_array
+    return kind((value[order], minor[order].astype(index), ends), shape=A.shape)
+
+
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+@pytest.mark.parametrize("form", ["csr", "csc"])
+def test_the_compiled_gram_of_tangled_sparse_columns_is_that_of_dense_ones(form, index, monkeypatch):
+    monkeypatch.setattr(grams, "COMPILED_FROM", 0)
+    (A, weight), (B, _) = matrix(40, 9), matrix(40, 5, seed=1)
+    one, other = tangled(A, form, index), tangled(B, form, index)
+    assert one.indices.dtype == index
+    np.testing.assert_allclose(weighted_gram(one, weight - 1), A.T @ np.diag(weight - 1) @ A, atol=1e-12)
+    np.testing.assert_allclose(weighted_gram(one, weight, other), A.T @ np.diag(weight) @ B, atol=1e-12)
+    if (form, index) != ("csr", np.int64):  # compiling for every kind would take long
+        return
+    single = weighted_gram(one.astype(np.float32), weight.astype(np.float32))
+    assert single.dtype == np.float32
+    np.testing.assert_allclose(single, A.T @ np.diag(weight) @ A, atol=1e-4)

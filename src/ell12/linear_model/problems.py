@@ -13,7 +13,7 @@ from ell12.backend import is_numpy, namespace, norm, precision, rounding, total
 from ell12.losses import MultinomialLoss
 from ell12.losses.prediction import PredictionLoss
 from ell12.operators import input_shape
-from ell12.operators.centering import CenteredColumns, column_squares
+from ell12.operators.centering import CenteredColumns, column_squares, column_sums
 from ell12.operators.classwise import Classwise
 from ell12.protocols import Array
 
@@ -57,8 +57,8 @@ class Design:
         """The mean over samples, weighted."""
         weight = self.sample_weight
         if scipy.sparse.issparse(values):
-            weight = np.ones(values.shape[0]) if weight is None else weight.astype(np.float64)
-            return ((values.T @ weight) / self.total).astype(values.dtype)
+            weight = np.ones(values.shape[0]) if weight is None else weight
+            return (column_sums(values, weight) / self.total).astype(values.dtype)
         if is_numpy(values):
             return np.asarray(np.average(values, axis=0, weights=weight), dtype=values.dtype)
         return namespace(values).mean(values, axis=0) if weight is None else weight @ values / self.total

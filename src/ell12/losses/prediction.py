@@ -41,6 +41,7 @@ from ell12.operators import (
     select_columns,
     stored_entries,
 )
+from ell12.operators.centering import by_rows
 from ell12.operators.columns import ColumnStore
 from ell12.operators.gram import shifted_solver
 from ell12.operators.sources import as_columns
@@ -125,7 +126,7 @@ class PredictionLoss(Sessions, ABC):
 
     def restrict(self, columns: Array) -> Self:
         """The same loss in the given entries of x alone, the others being zero."""
-        other = self._derived(A=select_columns(self.A, columns))
+        other = self._derived(A=by_rows(select_columns(self.A, columns)))
         return other if self._memory is None else other.session()
 
     def with_scale(self, scale: float) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ell12.backend import as_numpy, is_numpy, join, take
+from ell12.operators.centering import by_rows
 from ell12.operators.gram import weighted_gram
 from ell12.operators.maps import adjoint, input_shape, select_columns
 from ell12.protocols import Array
@@ -98,7 +99,7 @@ class ColumnStore:
 
     def _keep(self, columns: Array) -> Any:
         """Gather some columns."""
-        block = select_columns(self.A, columns)
+        block = by_rows(select_columns(self.A, columns))
         self._position[columns] = np.arange(self._columns.size, self._columns.size + columns.size)
         self._columns = np.concatenate([self._columns, columns])
         self._blocks.append(block)
