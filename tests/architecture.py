@@ -198,6 +198,7 @@ def drawing() -> str:
 ASKED_BY = {
     "BatchLoss": ["the batches of a RowLoss"],
     "SplitLoss": ["GrowingADMM and TotalVariationDCA, for losses that are not squared"],
+    "FarLoss": ["WorkingSet, to look seldom"],
     "ForeseeingLoss": ["NonmonotoneAPG, to save passes over far data"],
     "CancellingLoss": ["minimize, for the rounding of values"],
     "SessionLoss": ["minimize and paths, for the memory of a run"],
@@ -214,8 +215,8 @@ def capabilities() -> str:
 
     rows = ["| protocol | asks for | offered by | needed by |", "|---|---|---|---|"]
     for protocol in (value for value in vars(protocols).values() if _is_capability(value)):
-        above = {name for base in protocol.__mro__[1:] for name in vars(base)}
-        own = [name for name in vars(protocol) if not name.startswith("_") and name not in above]
+        above = {name for base in protocol.__mro__[1:] for name in _declared(base)}
+        own = [name for name in _declared(protocol) if not name.startswith("_") and name not in above]
         offered = [type(thing).__name__ for thing in _things() if protocols.offers(thing, protocol)]
         needed = [type(s).__name__ for s in _solvers() if protocol in (s.needs.loss, s.needs.penalty)]
         needed += ASKED_BY.get(protocol.__name__, [])
@@ -223,6 +224,11 @@ def capabilities() -> str:
         asked = [f"what `{name}` does" for name in inherited] + [f"`{name}`" for name in own]
         rows.append(f"| `{protocol.__name__}` | {', '.join(asked)} | {', '.join(offered)} | {', '.join(needed)} |")
     return "\n".join(rows)
+
+
+def _declared(protocol: type) -> list[str]:
+    """The names of a protocol's own methods and attributes."""
+    return [*vars(protocol), *vars(protocol).get("__annotations__", {})]
 
 
 def _is_capability(value: object) -> bool:

@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 from sklearn import get_config
+from sklearn.utils.validation import _check_feature_names, _check_n_features, check_X_y
 
 from ell12.backend import as_numpy, beside, device, is_numpy, namespace
+from ell12.operators import is_far
 from ell12.protocols import Array
 
 
@@ -60,8 +62,22 @@ def check_follows(X: Any, model: Any, method: str) -> None:
 
 def check_numpy(X: Any, what: str) -> None:
     """Raise if X is another kind of array than NumPy's, where no other will do."""
-    if passes(X):
+    if passes(X) or is_far(X):
         raise TypeError(f"{what} needs NumPy arrays or sparse matrices, got {type(X).__name__}")
+
+
+def check_columns(model: Any, X: Any, *, reset: bool = False) -> None:
+    """Compare the number of columns of an `ell12.Columns` with that of the fit, or take note of it."""
+    _check_feature_names(model, X, reset=reset)
+    _check_n_features(model, X, reset=reset)
+
+
+def targets_of_columns(model: Any, X: Any, y: Any, *, reset: bool = True, **checks: Any) -> tuple[Any, Any]:
+    """X, which is an `ell12.Columns`, and the targets, checked as scikit-learn checks them."""
+    checks = {name: checks[name] for name in ("multi_output", "y_numeric") if name in checks}
+    _, y = check_X_y(np.zeros((X.shape[0], 1)), y, estimator=model, **checks)
+    check_columns(model, X, reset=reset)
+    return X, y
 
 
 def linear_functions(X: Any, coef: Array, intercept: Any) -> Array:

@@ -68,6 +68,7 @@ def scores_of(model: Any, coefs: Array, intercepts: Array, X: Any, y: Array, wei
     if passes(X):  # few scorers take more than NumPy
         coefs, intercepts, X, y = (as_numpy(values) for values in (coefs, intercepts, X, y))
         weight = None if weight is None else as_numpy(weight)
+    model.n_features_in_ = X.shape[1]  # of columns out of memory those in use alone
     weights = {} if weight is None else {"sample_weight": weight}
     if is_classifier(model):
         model.classes_ = as_numpy(model.classes_)

@@ -12,7 +12,7 @@ import scipy.sparse
 from ell12.backend import is_numpy, namespace, norm, precision, rounding, total
 from ell12.losses import MultinomialLoss
 from ell12.losses.prediction import PredictionLoss
-from ell12.operators import input_shape
+from ell12.operators import input_shape, is_far
 from ell12.operators.centering import CenteredColumns, column_squares, column_sums
 from ell12.operators.classwise import Classwise
 from ell12.protocols import Array
@@ -23,7 +23,7 @@ class Design:
 
     Where there is an intercept the columns are centred, which changes the intercept alone and makes the problem
     easier. The squared loss then needs no intercept; others get one as the last entry of x (``constant``).
-    A sparse X is centred implicitly.
+    A sparse X, and columns out of memory (`ell12.Columns`), are centred implicitly; these are read once for it.
 
     The intercept's column is not of ones but of the size of the others, so that a fit takes as many steps whatever
     the units of X: beside columns of 1e-8, ones would make steps of a gradient method 1e16 times too short.
@@ -34,6 +34,9 @@ class Design:
         self.total = float(X.shape[0]) if sample_weight is None else _sum(sample_weight)
         if self.total == 0:
             raise ValueError("sample_weight sums to zero: no sample is left to fit")
+        if is_far(X):
+            self._take_far(X, center, constant)
+            return
         sparse = scipy.sparse.issparse(X)
         xp = np if sparse else namespace(X)
         if center:
@@ -52,6 +55,19 @@ class Design:
             self.A = replace(self.A, constant=self.constant)
         elif constant:
             self.A = xp.concat([self.A, xp.full_like(X[:, :1], self.constant)], axis=1)
+
+    def _take_far(self, X: Any, center: bool, constant: bool) -> None:
+        """The columns of a source: one read tells their means, their size, and which are constant."""
+        self.means, self.constant, self.A = np.zeros(X.shape[1], dtype=X.dtype), float(constant), X
+        if not center:
+            self.A = CenteredColumns(X, self.means, 1.0) if constant else X
+            return
+        means, squares = X.moments(self.sample_weight)
+        self.means = means.astype(X.dtype)
+        if constant:
+            self.constant = _power_of_2(math.sqrt(float(squares.mean()) / self.total))
+        empty = squares == 0
+        self.A = CenteredColumns(X, self.means, self.constant, empty if empty.any() else None)
 
     def mean(self, values: Any) -> Array:
         """The mean over samples, weighted."""
@@ -74,6 +90,8 @@ class Design:
         A constant that is added to all intercepts changes nothing: the last one is held at zero, or a Newton step
         might go any length in that direction.
         """
+        if is_far(self.A):
+            raise ValueError("multinomial=True needs X in memory; multinomial=False takes columns from a source")
         classes = shares.shape[1]
         entries = np.arange(classes * input_shape(self.A)[0] - 1) if self.constant else None
         A = Classwise(self.A, classes, entries)
@@ -159,7 +177,11 @@ def _typical_entry(A: Any, shape: tuple[int, ...]) -> float:
         size = math.sqrt(float(column_squares(A, np.ones(shape[0], dtype=A.dtype)).sum()))
     else:
         size = norm(A)
-    return 2.0 ** round(math.log2(size / math.sqrt(math.prod(shape)))) if size > 0 else 1.0
+    return _power_of_2(size / math.sqrt(math.prod(shape)))
+
+
+def _power_of_2(size: float) -> float:
+    return 2.0 ** round(math.log2(size)) if size > 0 else 1.0
 
 
 def centered_target(design: Design, y: Array) -> tuple[Array, Array]:

@@ -197,7 +197,7 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
         ----------
         X : array or sparse matrix of shape (n_samples, n_features)
             Samples. float32 stays float32; what is sparse is never made dense. A dask array or DataFrame stays
-            where it is; see `ell12.distributed.sum_loss`.
+            where it is; see `ell12.distributed.sum_loss`. So do more columns than memory holds: `ell12.Columns`.
         y : array of shape (n_samples,) or (n_samples, n_targets)
             Targets; one for ``loss="poisson"``.
         sample_weight : array of shape (n_samples,), optional

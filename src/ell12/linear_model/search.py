@@ -23,6 +23,7 @@ from ell12.linear_model.folds import SIDE_BY_SIDE, FoldColumns, solve_folds
 from ell12.linear_model.problems import FitProblem
 from ell12.linear_model.sparse_model import SparseLinearModel, warn_if_not_converged
 from ell12.minimization import Result
+from ell12.operators import is_far
 from ell12.path import alpha_grid, falling, grid_size
 from ell12.plots import plot_cross_validation
 from ell12.protocols import Array
@@ -42,6 +43,7 @@ class AlphaSearch(SparseLinearModel):
     l2_weight: Any
     l2_weight_: float
     df_path_: Any
+    _weighs_folds = True  # whether rows that a fold leaves out may as well have weight zero
 
     def plot(self, axes: Any = None) -> Any:
         """Draw the cross-validation: `ell12.plot_cross_validation` of this model."""
@@ -122,6 +124,14 @@ class AlphaSearch(SparseLinearModel):
         """The labels of which each fold has its share, if any."""
         return as_numpy(y) if is_classifier(self) else None
 
+    def _fold_problems(self, data: tuple[Any, ...], train: Array) -> list[FitProblem]:
+        """The problems of some rows. Of columns out of memory the other rows have weight zero: none is moved."""
+        X, y, weight = data
+        if not (self._weighs_folds and is_far(X)):
+            return self._problems(*(_rows(values, train) for values in data))
+        times = np.bincount(np.arange(X.shape[0])[train], minlength=X.shape[0]).astype(X.dtype)
+        return self._problems(X, y, times if weight is None else times * weight)
+
     def _score_fold(self, path: tuple[Array, Array], data: tuple[Any, ...], train: Array, test: Array) -> Array:  # noqa: ARG002
         """The scores of the coefficients and intercepts of a path that was fitted to one part of the data."""
         return self._score_path(*path, *(_rows(values, test) for values in data))
@@ -149,6 +159,7 @@ class AlphaSearch(SparseLinearModel):
             "groups": self.groups is not None,
             "bounds": self.bounds is not None,
             "relax": self.relax,
+            "columns out of memory": is_far(X),
         }
         named = " and ".join(name for name, there in obstacles.items() if there)
         if self.together and named:
@@ -187,21 +198,41 @@ def _fold(
     model: AlphaSearch, X: Any, y: Array, sample_weight: Any, alphas: Array, train: Array, test: Array
 ) -> tuple[Array, list[Result]]:
     """The scores of a path fitted to one part and judged on the other, and how its runs ended."""
-    problems = model._problems(*(_rows(values, train) for values in (X, y, sample_weight)))
+    problems = model._fold_problems((X, y, sample_weight), train)
     runs = [model._solve(problem, alphas) for problem in problems]
-    pairs = [
-        [problem.coefficients(model._final(problem, result.x)) for result in results]
-        for problem, results in zip(problems, runs, strict=True)
-    ]
+    X, coefs, intercepts = _coefficients(model, problems, runs, X)
+    scores = model._score_fold((coefs, intercepts), (X, y, sample_weight), train, test)
+    return scores, [replace(result, x=None, history={}) for results in runs for result in results]
+
+
+def _coefficients(model: AlphaSearch, problems: list[FitProblem], runs: list[Any], X: Any) -> tuple[Any, ...]:
+    """X, the coefficients and the intercepts of paths; of columns out of memory those in use alone."""
+    used = _used(runs, X.shape[1]) if is_far(X) else slice(None)
+
+    def of(problem: FitProblem, x: Array) -> tuple[Array, Array]:
+        coef, level = problem.coefficients(model._final(problem, x))
+        return coef[:, used], level
+
+    pairs = [[of(problem, run.x) for run in path] for problem, path in zip(problems, runs, strict=True)]
     xp = namespace(pairs[0][0][0])
     coefs = xp.concat([xp.stack([coef for coef, _ in path]) for path in pairs], axis=1)
     intercepts = xp.concat([xp.stack([level for _, level in path]) for path in pairs], axis=1)
-    scores = model._score_fold((coefs, intercepts), (X, y, sample_weight), train, test)
-    return scores, [replace(result, x=None, history={}) for results in runs for result in results]
+    return (X.select_columns(used) if is_far(X) else X), coefs, intercepts
+
+
+def _used(runs: list[Any], size: int) -> Array:
+    """The entries that some solution of some path uses; at least one."""
+    used = np.zeros(size, dtype=bool)
+    for run in (run for path in runs for run in path):
+        x = run.x[:size]
+        used |= x != 0 if x.ndim == 1 else (x != 0).any(axis=1)
+    return np.flatnonzero(used) if used.any() else np.arange(1)
 
 
 def _rows(values: Any, which: Array) -> Any:
     """Some rows of an array of any kind, if there is one."""
     if values is None:
         return None
+    if is_far(values):
+        return values[which]
     return take(values, np.arange(values.shape[0])[which], 0) if passes(values) else _safe_indexing(values, which)

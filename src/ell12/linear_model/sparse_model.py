@@ -24,7 +24,14 @@ from ell12.backend import (
     square_fits,
 )
 from ell12.checks import check_entries, check_flags, check_l2_weight, check_scalars, naming
-from ell12.linear_model.arrays import check_follows, floating_dtypes, follow, linear_functions
+from ell12.linear_model.arrays import (
+    check_columns,
+    check_follows,
+    floating_dtypes,
+    follow,
+    linear_functions,
+    targets_of_columns,
+)
 from ell12.linear_model.chunked import check_in_memory
 from ell12.linear_model.partial import Descents
 from ell12.linear_model.problems import FitProblem
@@ -33,7 +40,8 @@ from ell12.linear_model.restrictions import penalty_of, penalty_options
 from ell12.losses import LinearLoss
 from ell12.minimization import DataUnavailable, Result, Status
 from ell12.minimization.progress import progress_lines
-from ell12.operators import stored
+from ell12.operators import is_far, stored
+from ell12.operators.sources import as_columns
 from ell12.path import alpha_max, limits, solution_path
 from ell12.protocols import Array, ColumnLoss, missing
 
@@ -91,6 +99,10 @@ class SparseLinearModel(BaseEstimator, ABC):
         """The fitted linear functions at the rows of X, for one of the methods."""
         check_is_fitted(self)
         check_in_memory(X, self)
+        X = as_columns(X)
+        if is_far(X):
+            check_columns(self, X)
+            return linear_functions(X, self.coef_, self.intercept_)
         check_follows(X, self, method)
         refuse_masked(X, "X")
         X = validate_data(self, X, accept_sparse=("csr", "csc"), dtype=floating_dtypes(X), reset=False)
@@ -99,6 +111,7 @@ class SparseLinearModel(BaseEstimator, ABC):
     def _validate(self, X: Any, y: Any, sample_weight: Any, **checks: Any) -> tuple[Any, Any, Any]:
         """The data as arrays of one kind and precision, checked: X in one pass, and nowhere again."""
         check_in_memory(X, self)
+        X = as_columns(X)
         for name, values in {"X": X, "y": y, "sample_weight": sample_weight}.items():
             refuse_masked(values, name)
             refuse_gradient(values, name)
@@ -106,8 +119,8 @@ class SparseLinearModel(BaseEstimator, ABC):
         check_flags(fit_intercept=self.fit_intercept, positive=self.positive, warm_start=self.warm_start)
         # Infinities are looked for by a sum, which may overflow.
         with naming("X", "y"), np.errstate(over="ignore", invalid="ignore"):
-            X, y = validate_data(self, X, y, **checks)
-            if not square_fits(stored(X)):
+            X, y = (targets_of_columns if is_far(X) else validate_data)(self, X, y, **checks)
+            if not is_far(X) and not square_fits(stored(X)):
                 assert_all_finite(X, estimator_name=type(self).__name__, input_name="X")
                 check_entries(stored(X), "X")
         if sample_weight is not None:

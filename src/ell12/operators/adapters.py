@@ -221,4 +221,6 @@ def rows_of_source(source: Any, rows: Array) -> Any:
 
 
 def _rows_of(block: Any, rows: Array) -> Any:
-    return block[rows].tocsc() if scipy.sparse.issparse(block) else block[rows]
+    if scipy.sparse.issparse(block):
+        return block[rows].tocsc()
+    return np.take(block.T, rows, axis=1).T  # within columns, which stay in one piece

@@ -109,7 +109,7 @@ class CenteredColumns(ArrayOperator):
         A = A - self.means[inside]
         if empty is not None:
             A[:, empty] = 0
-        return np.append(A, np.full_like(A[:, :1], constant), axis=1) if constant else A
+        return np.append(A, np.full((A.shape[0], 1), constant, A.dtype), axis=1) if constant else A
 
     @property
     def stored_entries(self) -> float:

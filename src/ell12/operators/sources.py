@@ -62,7 +62,9 @@ class Columns(ArrayOperator):
     A file should be in Fortran order, which keeps a column in one piece. In C order a few columns touch every page
     of the file; ``Columns.save(path, new_path)`` turns it once.
 
-    Entries are looked at when they are first read: NaN and infinities are errors that name the column.
+    Entries are looked at when they are first read: NaN and infinities are errors that name the column. What
+    ``bounds``, ``groups`` and ``shared_support`` of estimators ask for is found by steps in all columns, each of
+    which reads them twice.
 
     Examples
     --------
@@ -135,7 +137,7 @@ class Columns(ArrayOperator):
         if "scales" not in self._known:
             weight = self.sample_weight
             total = self.output_shape[0] if weight is None else float(np.sum(weight))
-            deviations = np.sqrt(self._moments(weight, None)[1] / total)
+            deviations = np.sqrt(self._moments(weight, None, 1.0)[1] / total)
             self._known["scales"] = np.where(deviations > 0, deviations, 1.0)
         return self._known["scales"]
 
@@ -148,6 +150,8 @@ class Columns(ArrayOperator):
     def select_columns(self, columns: Array) -> Any:
         """Some columns as a matrix in memory."""
         columns = np.asarray(columns)
+        if columns.size == 0:
+            return self.select_columns(np.zeros(1, dtype=np.int64))[:, :0]
         if columns.size > 1 and (np.diff(columns) < 0).any():
             order = np.argsort(columns, kind="stable")
             return self.select_columns(columns[order])[:, np.argsort(order)]
@@ -166,9 +170,9 @@ class Columns(ArrayOperator):
         One read, and none if the same was asked for before. Means may be given. A constant column has its mean
         and a sum of zero without rounding.
         """
-        scales = self.scales
-        means, squares = self._moments(weight, means if means is None or scales is None else means * scales)
-        return (means, squares) if scales is None else (means / scales, squares / scales**2)
+        scales: Any = 1.0 if self.scales is None else self.scales
+        found, squares = self._moments(weight, means, scales)
+        return found / scales, squares / scales**2
 
     def look(self, vectors: Array, least: float) -> Array:
         """``A' vectors``; products that are smaller than least for all vectors may come back as 0."""
@@ -229,8 +233,8 @@ class Columns(ArrayOperator):
             self._known["products"] = ((y.copy(), found.copy()), *kept)
         return found
 
-    def _moments(self, weight: Array | None, means: Array | None) -> tuple[Array, Array]:
-        """Those of the source; equal weights are those that were asked for without weights, times a factor."""
+    def _moments(self, weight: Array | None, means: Array | None, scales: Any) -> tuple[Array, Array]:
+        """Those of the source; means are given in units of the scales. Equal weights are none, times a factor."""
         factor = 1.0
         if weight is not None:
             weight = np.asarray(as_numpy(weight), dtype=np.float64).reshape(-1)
@@ -238,8 +242,9 @@ class Columns(ArrayOperator):
                 factor, weight = float(weight[0]), None
         for known, found, squares in self._known.get("moments", ()):
             same = known is weight if known is None or weight is None else np.array_equal(known, weight)
-            if same and (means is None or np.array_equal(means, found)):
+            if same and (means is None or np.array_equal(means, (found / scales).astype(means.dtype))):
                 return found, factor * squares
+        means = None if means is None else means * scales
         (n,) = self.input_shape
         centres, squares = np.zeros(n) if means is None else np.array(means, dtype=np.float64), np.empty(n)
 
@@ -317,7 +322,7 @@ class Columns(ArrayOperator):
         if columns.size and known.all():
             return block.T[where].T
         new = columns[~known]
-        with _naming(*new[[0, -1]].tolist()) if new.size else _naming(0, 0):
+        with _naming(*new[[0, -1]].tolist()):
             found = self.source.take(new)
         self._check_shape(found, new.size)
         self._read.append(int(new.size))

@@ -14,6 +14,7 @@ from ell12.losses import SquaredLoss
 from ell12.minimization import Result, minimize
 from ell12.minimization.stalling import admit_rounding, gradient_rounding
 from ell12.operators import as_operator, output_shape
+from ell12.operators.sources import as_columns
 from ell12.path.followed import follower_of
 from ell12.path.side_by_side import columns_penalty, solve_side_by_side
 from ell12.path.strengths import alpha_grid, alpha_max, falling, grid_size, one_sparse_fit, vanishing_strength
@@ -142,7 +143,8 @@ def l12_path(
     Parameters
     ----------
     X : array, sparse matrix or operator of shape (n, p)
-        Columns. There is no intercept: centre X and y, or use `ell12.L12RegressorCV`.
+        Columns, also such that memory does not hold (`ell12.Columns`). There is no intercept: centre X and y, or
+        use `ell12.L12RegressorCV`.
     y : array of shape (n,)
         Observations.
     alphas : int or array, optional
@@ -202,7 +204,7 @@ def l12_path(
         raise ValueError(
             f"y must be a vector, got shape {tuple(np.shape(y))}; L12RegressorCV takes several targets"
         )
-    X = as_operator(X, "X")
+    X = as_operator(as_columns(X), "X")
     refuse_gradient(y, "y")
     y = beside(as_floating(y, "y"), X, "y")
     if output_shape(X) != tuple(y.shape):

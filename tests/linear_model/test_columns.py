@@ -1,0 +1,159 @@
+"""Estimators on columns out of memory find what they find in memory, and read the columns few times."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+from sklearn.base import clone
+from sklearn.model_selection import cross_val_score
+
+from ell12 import (
+    Columns,
+    L12Classifier,
+    L12ClassifierCV,
+    L12CoxRegressor,
+    L12Regressor,
+    L12RegressorCV,
+    l12_path,
+)
+
+ROWS, WIDTH, TOL = 60, 200, 1e-8
+
+
+@pytest.fixture(scope="module")
+def data():
+    """Genotypes with a column that is constant, and one that is so in the first two folds of three."""
+    random = np.random.default_rng(0)
+    X = np.asfortranarray(random.integers(0, 3, (ROWS, WIDTH)).astype(np.int8))
+    X[:, 17], X[:40, 18] = 1, 2
+    y = X[:, :4] @ [1.0, -1.0, 1.0, 0.5] + 0.3 * random.standard_normal(ROWS)
+    return X, y, random.integers(0, 3, ROWS).astype(float)
+
+
+class Source:
+    """A format of one's own."""
+
+    def __init__(self, X):
+        self.X, self.shape, self.dtype = X, X.shape, X.dtype
+
+    def block(self, first, last):
+        return self.X[:, first:last]
+
+    def take(self, columns):
+        return self.X[:, columns]
+
+
+def assert_same_fit(model, X, dense, y, most_reads, **weights):
+    there, here = clone(model).fit(X, y, **weights), clone(model).fit(dense, y, **weights)
+    size = np.abs(here.coef_).max()
+    np.testing.assert_allclose(there.coef_, here.coef_, atol=1e-6 * size)
+    np.testing.assert_allclose(there.intercept_, here.intercept_, atol=1e-6)
+    np.testing.assert_allclose(there.predict(X), here.predict(dense), atol=1e-6)
+    assert there.score(X, y) == pytest.approx(here.score(dense, y), abs=1e-6)
+    assert there.n_features_in_ == WIDTH
+    assert X.reads <= most_reads
+    return there, here
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"l2_weight": 0.0},
+        {"fit_intercept": False},
+        {"positive": True, "relax": True},
+        {"penalty_factors": np.where(np.arange(WIDTH) < 3, 0.0, 1.0)},
+        {"loss": "huber"},
+    ],
+)
+def test_a_regression_is_that_of_the_dense_array(data, options):
+    X, y, weight = data
+    for given in ({}, {"sample_weight": weight}):
+        assert_same_fit(L12Regressor(0.1, tol=TOL, **options), Columns(X), X.astype(float), y, 10, **given)
+
+
+def test_scaled_columns_are_the_scaled_matrix(data):
+    X, y, weight = data
+    deviations = X.std(axis=0)
+    deviations[17] = 1
+    scaled = Columns(X, scale=True)
+    there, _ = assert_same_fit(L12Regressor(0.1, tol=TOL), scaled, X / deviations, y, 10)
+    np.testing.assert_allclose(there.predict(Columns(X[:5], scale=scaled.scales)), there.predict(scaled)[:5])
+    means = np.average(X, axis=0, weights=weight)
+    weighted = Columns(X, scale=True, sample_weight=weight).scales
+    expected = np.sqrt(np.average((X - means) ** 2, axis=0, weights=weight))
+    np.testing.assert_allclose(weighted, np.where(np.arange(WIDTH) == 17, 1, expected))
+
+
+def test_sparse_columns_in_a_folder_and_a_source_of_ones_own_are_taken_too(data, tmp_path):
+    X, y, _ = data
+    dense = X.astype(float)
+    Columns.save(scipy.sparse.csc_array(X), tmp_path / "X")
+    assert_same_fit(L12Regressor(0.1, tol=TOL), Columns(tmp_path / "X"), dense, y, 10)
+    here = L12Regressor(0.1, tol=TOL).fit(dense, y)
+    np.testing.assert_allclose(L12Regressor(0.1, tol=TOL).fit(Source(X), y).coef_, here.coef_, atol=1e-8)
+    np.testing.assert_allclose(here.predict(Source(X)), here.predict(dense))
+    (_, there, _), (_, here, _) = (l12_path(A, y, n_alphas=5, tol=TOL) for A in (Source(X), dense))
+    there = there.toarray() if scipy.sparse.issparse(there) else there
+    np.testing.assert_allclose(there, here, atol=1e-6)
+
+
+def test_single_precision_stays_single(data):
+    X, y, _ = data
+    found = L12Regressor(0.1).fit(Columns(X.astype(np.float32)), y)
+    assert found.coef_.dtype == np.float32
+    np.testing.assert_allclose(found.coef_, L12Regressor(0.1).fit(X.astype(float), y).coef_, atol=1e-3)
+
+
+def test_counts_several_targets_classes_and_survival_times(data):
+    X, y, weight = data
+    dense = X.astype(float)
+    assert_same_fit(L12Regressor(0.1, loss="poisson", tol=TOL), Columns(X), dense, np.round(np.exp(y / 3)), 10)
+    assert_same_fit(L12Regressor(0.1, tol=TOL), Columns(X), dense, np.column_stack([y, -(y**2)]), 25)
+    for labels, reads in ((y > 1, 10), (np.digitize(y, [0, 1]), 25)):
+        model = L12Classifier(0.05, tol=TOL, class_weight="balanced")
+        there, here = assert_same_fit(
+            model, Columns(X), dense, labels.astype(int), reads, sample_weight=weight + 1
+        )
+        np.testing.assert_allclose(there.predict_proba(Columns(X)), here.predict_proba(dense), atol=1e-6)
+    times = np.column_stack([np.exp(-y), weight > 0])
+    assert_same_fit(L12CoxRegressor(0.05, l2_weight=0.5, tol=TOL), Columns(X), dense, times, 15)
+
+
+@pytest.mark.parametrize("scoring", [None, "r2"])
+def test_cross_validation_chooses_as_in_memory(data, scoring):
+    X, y, weight = data
+    model = L12RegressorCV(n_alphas=16, eps=0.03, cv=3, tol=TOL, l2_weight=0.0, scoring=scoring)
+    there, here = assert_same_fit(model, Columns(X), X.astype(float), y, 60, sample_weight=weight + 1)
+    assert there.alpha_ == pytest.approx(here.alpha_)
+    paths = [found.mse_path_ if scoring is None else found.scores_ for found in (there, here)]
+    np.testing.assert_allclose(*paths, rtol=1e-5, atol=1e-7)
+
+
+def test_classes_are_cross_validated_and_criteria_choose(data):
+    X, y, _ = data
+    dense = X.astype(float)
+    model = L12ClassifierCV(n_alphas=5, eps=0.2, cv=3, tol=TOL)
+    there, here = assert_same_fit(model, Columns(X), dense, (y > 1).astype(int), 130)
+    np.testing.assert_allclose(there.scores_, here.scores_, rtol=1e-5)
+    assert_same_fit(L12RegressorCV(n_alphas=5, eps=0.2, selection="ebic", tol=TOL), Columns(X), dense, y, 40)
+
+
+def test_scikit_learn_takes_rows_of_it(data):
+    X, y, _ = data
+    scores = [cross_val_score(L12Regressor(0.1, tol=TOL), A, y, cv=3) for A in (Columns(X), X.astype(float))]
+    np.testing.assert_allclose(*scores, rtol=1e-6)
+
+
+def test_what_needs_rows_in_memory_says_so(data):
+    X, y, _ = data
+    columns = Columns(X)
+    with pytest.raises(TypeError, match=r"partial_fit needs NumPy arrays or sparse matrices, got Columns"):
+        L12Regressor().partial_fit(columns, y)
+    with pytest.raises(ValueError, match=r"multinomial=True needs X in memory; multinomial=False"):
+        L12Classifier(multinomial=True).fit(columns, np.digitize(y, [0, 1]))
+    with pytest.raises(ValueError, match="without columns out of memory"):
+        L12RegressorCV(together=True).fit(columns, y)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        L12Regressor().fit(columns, y[1:])
+    with pytest.raises(ValueError, match=f"X has 5 features, but L12Regressor is expecting {WIDTH}"):
+        L12Regressor(0.1).fit(columns, y).predict(Columns(X[:, :5]))
