@@ -155,7 +155,7 @@ def test_the_source_is_asked_by_one_thread_and_only_for_the_columns_that_are_nee
 def test_the_same_bits_whatever_the_number_of_processors(genotypes, small_pieces, monkeypatch):
     found = []
     for count in (1, 3):
-        monkeypatch.setattr("ell12.operators.sources._processors", lambda count=count: count)
+        monkeypatch.setattr("ell12.operators.sources.processors", lambda count=count: count)
         found.append(Columns(genotypes).T @ np.linspace(0, 1, 40))
     np.testing.assert_array_equal(*found)
 

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +14,7 @@ from ell12.checks import check_entries
 from ell12.operators.adapters import as_source, entries_of_column, rows_of_source, save_columns
 from ell12.operators.column_moments import moments_of
 from ell12.operators.maps import ArrayOperator, stored
+from ell12.operators.reading import in_threads, naming_columns, processors
 from ell12.protocols import Array, ColumnSource, FarSource, offers
 
 # A source is asked for blocks of about so many numbers, 32 MB in double precision: few enough for memory, so many
@@ -287,7 +284,7 @@ class Columns(ArrayOperator):
                 work(piece, first + start)
 
         small = self.output_shape[0] * self.input_shape[0] <= PIECE
-        _in_threads(pass_on, self._blocks(), 1 if small else _processors())
+        in_threads(pass_on, self._blocks(), 1 if small else processors())
         self._known["looked"] = True
 
     def _pieces_of(self, block: Any, dtype: Any, fresh: bool) -> Iterator[tuple[int, Any]]:
@@ -304,11 +301,11 @@ class Columns(ArrayOperator):
     def _blocks(self) -> Iterator[tuple[int, Any]]:
         """All columns in blocks, each with the number of its first."""
         n, size = self.input_shape[0], self._most
-        if _processors() > 1:  # so that there is a block for each
-            size = max(1, min(size, -(-n // _processors())))
+        if processors() > 1:  # so that there is a block for each
+            size = max(1, min(size, -(-n // processors())))
         for first in range(0, n, size):
             last = min(first + size, n)
-            with _naming(first, last - 1):
+            with naming_columns(first, last - 1):
                 block = self.source.block(first, last)
             self._check_shape(block, last - first)
             yield first, block
@@ -322,7 +319,7 @@ class Columns(ArrayOperator):
         if columns.size and known.all():
             return block.T[where].T
         new = columns[~known]
-        with _naming(*new[[0, -1]].tolist()):
+        with naming_columns(*new[[0, -1]].tolist()):
             found = self.source.take(new)
         self._check_shape(found, new.size)
         self._read.append(int(new.size))
@@ -363,30 +360,6 @@ def as_columns(A: Any) -> Any:
     return Columns(A) if not hasattr(A, "__matmul__") and offers(A, ColumnSource) else A
 
 
-@contextmanager
-def _naming(first: int, last: int) -> Iterator[None]:
-    """Errors of reading say which columns were asked for."""
-    try:
-        yield
-    except (OSError, EOFError) as error:
-        raise OSError(f"columns {first} to {last} of X could not be read: {error}") from error
-
-
-def _in_threads(function: Callable[..., None], arguments: Iterator[tuple[Any, ...]], count: int) -> None:
-    """Call a function with one tuple of arguments after the other, which this thread makes, by many threads."""
-    with ThreadPoolExecutor(count) as threads:
-        waiting: deque[Any] = deque()
-        for each in arguments:
-            if count == 1:
-                function(*each)
-                continue
-            waiting.append(threads.submit(function, *each))
-            if len(waiting) > count:  # no more are in memory than are worked on, and one
-                waiting.popleft().result()
-        for task in waiting:
-            task.result()
-
-
 def _as_scales(scale: Any, n: int) -> Array:
     scales = np.asarray(as_numpy(scale), dtype=np.float64)
     if scales.shape != (n,):
@@ -394,8 +367,3 @@ def _as_scales(scale: Any, n: int) -> Array:
     if not (np.isfinite(scales).all() and (scales > 0).all()):
         raise ValueError("scale must hold finite numbers > 0 only")
     return scales
-
-
-def _processors() -> int:
-    """How many processors this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
