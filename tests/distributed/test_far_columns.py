@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse
 
 from ell12 import L12, LogisticLoss, SquaredLoss, minimize
-from ell12.distributed import columns
+from ell12.distributed import columns, sum_loss
 
 ROWS, COLUMNS = 30, 200
 
@@ -140,8 +140,21 @@ def test_what_cannot_be_columns_is_told_by_name(genotypes):
     with pytest.raises(ValueError, match="persist must be"):
         columns(X, persist=1.5)
     holes = da.from_array(np.where(np.arange(COLUMNS) == 100, np.nan, genotypes), chunks=(ROWS, 70))
-    with pytest.raises(ValueError, match="block 1 of the columns: column 30 of X holds NaN"):
+    with pytest.raises(ValueError, match="block 1 of the columns: column 30 of the block holds NaN"):
         columns(holes).T @ np.ones(ROWS)
     lying = da.map_blocks(lambda: genotypes, chunks=((ROWS,), (70, 130)), dtype=np.int8)
     with pytest.raises(ValueError, match=r"block . of the columns: it has the shape \(30, 200\), where X says"):
         columns(lying).T @ np.ones(ROWS)
+
+
+def test_columns_can_be_scaled(genotypes):
+    X = columns(chunked(genotypes), scale=True)
+    scaled = genotypes / genotypes.std(axis=0)
+    np.testing.assert_allclose(X.T @ np.arange(ROWS), scaled.T @ np.arange(ROWS), rtol=1e-12)
+    np.testing.assert_allclose(X.select_columns(np.array([3, 100])), scaled[:, [3, 100]], rtol=1e-12)
+
+
+def test_chunks_of_columns_given_as_rows_are_warned_of(genotypes):
+    X = da.from_array(genotypes[:, :80].astype(float), chunks=(ROWS, 40))
+    with pytest.warns(UserWarning, match="2 chunks of columns and one of rows"):
+        sum_loss(SquaredLoss, X, np.ones(ROWS), gram=False)

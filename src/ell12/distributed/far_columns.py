@@ -6,6 +6,7 @@ import math
 import os
 import uuid
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -21,6 +22,7 @@ from ell12.distributed.blocks import as_matrix, naming
 from ell12.distributed.failures import active_client, compute
 from ell12.distributed.passes import Blocks
 from ell12.distributed.source import KEPT_SHARE, fits, is_held, kept, memory
+from ell12.operators.column_moments import moments_of
 from ell12.operators.sources import Columns, as_source
 from ell12.protocols import Array, ColumnSource, offers
 
@@ -29,7 +31,7 @@ from ell12.protocols import Array, ColumnSource, offers
 BLOCK_BYTES = 2**26
 
 
-def columns(X: Any, *, persist: bool | str = "auto") -> Columns:
+def columns(X: Any, *, persist: bool | str = "auto", scale: Any = False, sample_weight: Any = None) -> Columns:
     """A matrix whose blocks of columns stay on Dask's workers, for losses, paths and estimators.
 
     The workers multiply their columns with what is sent to them, a few vectors as long as the rows, and send back
@@ -45,6 +47,8 @@ def columns(X: Any, *, persist: bool | str = "auto") -> Columns:
     persist : bool or "auto"
         Whether workers keep the columns, in memory or, where that is short, spilled to their disks. If not, every
         pass reads them anew. "auto": if they take up to half the workers' memory, or their size is not known.
+    scale, sample_weight
+        As in `ell12.Columns`.
 
     Returns
     -------
@@ -60,13 +64,17 @@ def columns(X: Any, *, persist: bool | str = "auto") -> Columns:
     """
     if persist not in (True, False, "auto"):
         raise ValueError(f"persist must be True, False or 'auto', got {persist!r}")
+    return Columns(_source_of(X, persist), scale=scale, sample_weight=sample_weight)
+
+
+def _source_of(X: Any, persist: bool | str) -> RemoteColumns:
     if isinstance(X, da.Array):
-        return Columns(_of_array(X, persist))
+        return _of_array(X, persist)
     parts = list(X) if isinstance(X, list | tuple) else [X]
     if parts and all(isinstance(part, Delayed) for part in parts):
-        return Columns(_of_delayed(parts, persist))
+        return _of_delayed(parts, persist)
     if parts and all(callable(part) or isinstance(part, str | os.PathLike) for part in parts):
-        return Columns(_of_files(parts, persist))
+        return _of_files(parts, persist)
     kinds = ", ".join(sorted({type(part).__name__ for part in parts})) or "nothing"
     raise TypeError(
         "X must be a dask array in chunks of columns, a path, a function that opens a source of columns, or a list"
@@ -131,7 +139,7 @@ class RemoteColumns:
         self.blocks.passes += 1
         own = [None] * len(self.blocks.blocks) if means is None else np.split(means, self.firsts[1:-1])
         found = self.blocks.results("moments", _moments, weight, each=own)
-        return tuple(map(np.concatenate, zip(*found, strict=True)))  # type: ignore[return-value]
+        return _joined(found)
 
 
 # From what people have to blocks
@@ -201,6 +209,16 @@ def _blocks(tasks: Sequence[tuple[Callable[..., Delayed], Any]], keep: bool) -> 
 # On a worker
 
 
+@contextmanager
+def _within(name: str) -> Iterator[None]:
+    """Put the name of a block before what went wrong with it, where columns are counted from its first."""
+    with naming(name):
+        try:
+            yield
+        except ValueError as error:
+            raise ValueError(str(error).replace(" of X ", " of the block ")) from error
+
+
 @dataclass(eq=False)
 class ColumnBlock:
     """Some columns on their worker."""
@@ -264,6 +282,12 @@ def _block(source: Any, name: str, shape: tuple[int, int] | None, keep: bool) ->
     return ColumnBlock(name, Columns(source))
 
 
+def _joined(found: Sequence[tuple[Array, Array]]) -> tuple[Array, Array]:
+    """What was found for some columns after the other, as of all."""
+    one, other = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    return one, other
+
+
 def _describe(block: ColumnBlock) -> tuple[tuple[int, int], Any]:
     return block.columns.shape, block.columns.source.dtype
 
@@ -275,13 +299,13 @@ def _describe_file(number: int, open_part: Callable[[], Any]) -> tuple[tuple[int
 
 
 def _take(block: ColumnBlock, columns: Array) -> Any:
-    with naming(block.name):
+    with _within(block.name):
         return block.columns.source.take(columns)
 
 
 def _combine(block: ColumnBlock, x: Array) -> Array:
     total, first = 0.0, 0
-    with naming(block.name):
+    with _within(block.name):
         for piece in block.columns.pieces():
             total = total + piece @ x[first : first + piece.shape[1]]
             first += piece.shape[1]
@@ -289,18 +313,22 @@ def _combine(block: ColumnBlock, x: Array) -> Array:
 
 
 def _moments(block: ColumnBlock, means: Array | None, weight: Array | None) -> tuple[Array, Array]:
-    with naming(block.name):
-        return block.columns.moments(weight, means)
+    found, first = [], 0
+    with _within(block.name):
+        for piece in block.columns.pieces(np.float64, fresh=True):
+            own = None if means is None else means[first : first + piece.shape[1]]
+            found.append(moments_of(piece, weight, own))
+            first += piece.shape[1]
+    return _joined(found)
 
 
 def _products(block: ColumnBlock, vectors: Array, least: float) -> tuple[Array, Array]:
     """Piece by piece, each still in the cache when it is multiplied, by one thread, that of the task."""
-    where, values, first = [], [], 0
-    with naming(block.name):
+    found, first = [], 0
+    with _within(block.name):
         for piece in block.columns.pieces():
-            found = piece.T @ vectors
-            steep = np.flatnonzero((np.abs(found) >= least).any(axis=1))
-            where.append(first + steep)
-            values.append(found[steep])
+            products = piece.T @ vectors
+            steep = np.flatnonzero((np.abs(products) >= least).any(axis=1))
+            found.append((first + steep, products[steep]))
             first += piece.shape[1]
-    return np.concatenate(where), np.concatenate(values)
+    return _joined(found)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import uuid
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -48,9 +49,25 @@ def aligned_rows(X: Any, y: Any, sample_weight: Any = None) -> tuple[da.Array, d
     if together:
         X, *arrays = _joined_arrays([X, *(values[name] for name in together)])
         values |= dict(zip(together, arrays, strict=True))
+    _warn_of_columns(X)
     X = as_rows(X)
     weight = None if sample_weight is None else _beside_rows(values["sample_weight"], X, "sample_weight")
     return X, _beside_rows(values["y"], X, "y"), weight
+
+
+def _warn_of_columns(X: Any) -> None:
+    """Warn where chunks of columns would be put together into one."""
+    if (
+        isinstance(X, da.Array)
+        and X.ndim == 2
+        and X.numblocks[0] == 1 < X.numblocks[1]
+        and X.shape[0] < X.shape[1]
+    ):
+        warnings.warn(
+            f"X has {X.numblocks[1]} chunks of columns and one of rows: all is put together on one worker."
+            " ell12.distributed.columns(X) leaves columns where they are",
+            stacklevel=2,
+        )
 
 
 def _beside_rows(values: Any, X: da.Array, name: str) -> da.Array:

@@ -182,10 +182,10 @@ class Columns(ArrayOperator):
         found[where] = values if scales is None else values / scales[where, None]
         return found
 
-    def pieces(self) -> Iterator[Any]:
-        """All columns, a few at a time, in a precision to compute with."""
+    def pieces(self, dtype: Any = None, *, fresh: bool = False) -> Iterator[Any]:
+        """All columns, a few at a time, in a precision to compute with; fresh ones may be written to."""
         for first, block in self._blocks():
-            for start, piece in self._pieces_of(block, self.dtype, fresh=False):
+            for start, piece in self._pieces_of(block, self.dtype if dtype is None else dtype, fresh):
                 self._check(piece, first + start)
                 yield piece
 
