@@ -3,6 +3,7 @@
 import pickle
 import threading
 import tracemalloc
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -235,3 +236,18 @@ def test_a_file_in_any_order_is_saved_in_fortran_order_and_never_overwritten(gen
 def test_columns_can_be_sent_to_other_processes(genotypes):
     again = pickle.loads(pickle.dumps(Columns(genotypes, scale=True)))
     np.testing.assert_allclose(again.T @ np.ones(40), (genotypes / genotypes.std(axis=0)).sum(axis=0))
+
+
+def test_the_source_of_the_gallery_reads_two_bits_an_entry_and_fills_what_is_missing(tmp_path):
+    """By the definition: 00, 10, 11 are two, one and no copies, 01 is missing; the first in the low bits."""
+    script = Path(__file__).parents[2] / "examples" / "plot_16_genotypes.py"
+    names = {}
+    exec("".join(script.read_text().split("# %%")[:2]), names)
+    (tmp_path / "a.bed").write_bytes(bytes([0x6C, 0x1B, 1, 0b10_01_00_11, 0b11, 0b00_00_00_00, 0b01]))
+    X = Columns(names["Bed"](tmp_path / "a.bed", 5))
+    expected = np.array([[0, 2, 0.75, 1, 0], [2, 2, 2, 2, 2]]).T
+    np.testing.assert_array_equal(X.select_columns([0, 1]), expected)
+    np.testing.assert_allclose(X.moments()[1], [5 * 0.55, 0])
+    (tmp_path / "b.bed").write_bytes(bytes(10))
+    with pytest.raises(ValueError, match=r"no \.bed file"):
+        names["Bed"](tmp_path / "b.bed", 5)

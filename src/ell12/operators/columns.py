@@ -103,7 +103,7 @@ class ColumnStore:
         self._position[columns] = np.arange(self._columns.size, self._columns.size + columns.size)
         self._columns = np.concatenate([self._columns, columns])
         self._blocks.append(block)
-        if len(self._blocks) > JOINED_BEYOND and is_numpy(self.A):
+        if len(self._blocks) > JOINED_BEYOND and all(map(is_numpy, self._blocks)):
             self._blocks = [np.concatenate(self._blocks, axis=1)]
         return block
 
