@@ -71,6 +71,13 @@ def test_a_regression_is_that_of_the_dense_array(data, options):
         assert_same_fit(L12Regressor(0.1, tol=TOL, **options), Columns(X), X.astype(float), y, 10, **given)
 
 
+def test_two_reads_tell_all_that_a_path_begins_with(data):
+    X, y, _ = data
+    columns = Columns(X, scale=True)
+    L12Regressor(100.0, l2_weight=0.0).fit(columns, y)
+    assert columns.reads == 2
+
+
 def test_scaled_columns_are_the_scaled_matrix(data):
     X, y, weight = data
     deviations = X.std(axis=0)

@@ -23,6 +23,8 @@ BLOCK = 2**22
 # Blocks of small numbers are converted and multiplied in pieces of so many numbers, 512 kB in double precision.
 # Of int8, one thread took 0.5 ns an entry for 2^16 and 2^17, and 0.65 for 2^20, which caches no longer hold.
 PIECE = 2**16
+# A file is written in blocks of about so many bytes.
+SAVED = 2**28
 # A product with x gathers the columns in use where they are fewer than one in SPARSE, else it reads all.
 SPARSE = 8
 # So many columns that were gathered are kept beside as many as were asked for last, as they came from the source.
@@ -114,7 +116,8 @@ class Columns(ArrayOperator):
             Of the file or folder, which must not exist. It appears when it is whole.
         """
         source = as_source(source)
-        save_columns(source, path, max(1, BLOCK // source.shape[0]))
+        # As each block of a file in C order touches all of its pages, blocks are few.
+        save_columns(source, path, max(1, SAVED // (source.shape[0] * np.dtype(source.dtype).itemsize)))
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -300,9 +303,7 @@ class Columns(ArrayOperator):
 
     def _blocks(self) -> Iterator[tuple[int, Any]]:
         """All columns in blocks, each with the number of its first."""
-        n, size = self.input_shape[0], self._most
-        if processors() > 1:  # so that there is a block for each
-            size = max(1, min(size, -(-n // processors())))
+        n, size = self.input_shape[0], self._most  # whatever the number of processors, or last digits would differ
         for first in range(0, n, size):
             last = min(first + size, n)
             with naming_columns(first, last - 1):
