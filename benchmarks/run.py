@@ -27,6 +27,7 @@ NOT_BENCHMARKS = {
     "coherent",
     "colour",
     "timing",
+    "dask_columns",
     "dask_completion",
     "dask_fit",
     "gpu",

@@ -1,14 +1,17 @@
 """Columns on Dask's workers: the same numbers as a matrix in memory, whatever they come from."""
 
+from dataclasses import replace
 from functools import partial
 
+import cloudpickle
 import dask
 import dask.array as da
 import numpy as np
 import pytest
 import scipy.sparse
+from sklearn.base import clone
 
-from ell12 import L12, LogisticLoss, SquaredLoss, minimize
+from ell12 import L12, L12Classifier, L12Regressor, LogisticLoss, SquaredLoss, minimize
 from ell12.distributed import columns, sum_loss
 
 ROWS, COLUMNS = 30, 200
@@ -145,6 +148,32 @@ def test_what_cannot_be_columns_is_told_by_name(genotypes):
     lying = da.map_blocks(lambda: genotypes, chunks=((ROWS,), (70, 130)), dtype=np.int8)
     with pytest.raises(ValueError, match=r"block . of the columns: it has the shape \(30, 200\), where X says"):
         columns(lying).T @ np.ones(ROWS)
+
+
+def test_a_file_that_is_not_kept_is_opened_once_and_never_travels(genotypes, monkeypatch):
+    monkeypatch.setattr("ell12.distributed.far_columns.BLOCK_BYTES", ROWS * 60)
+    opened = []
+
+    def open_file():
+        opened.append(1)
+        return genotypes
+
+    X = columns(open_file, persist=False)
+    for _ in range(2):
+        X.source.products(np.ones((ROWS, 1)), 0.0)
+    assert len(opened) == 2  # to see its shape, and to read it
+    (block,) = dask.compute(X.source.blocks.blocks[1])
+    assert len(cloudpickle.dumps(replace(block.source, open=int))) < 1000
+
+
+@pytest.mark.parametrize("model", [L12Regressor(0.3), L12Classifier(0.1)])
+def test_estimators_take_columns_on_workers(genotypes, model):
+    dense = genotypes[:, :60].astype(float)
+    y = dense[:, :4].sum(axis=1) > 4
+    far = clone(model).set_params(tol=1e-9).fit(columns(da.from_array(genotypes[:, :60], chunks=(ROWS, 25))), y)
+    near = clone(model).set_params(tol=1e-9).fit(dense, y)
+    np.testing.assert_allclose(far.coef_, near.coef_, atol=1e-7)
+    np.testing.assert_allclose(far.intercept_, near.intercept_, atol=1e-6)
 
 
 def test_columns_can_be_scaled(genotypes):

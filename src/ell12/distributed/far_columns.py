@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import os
+import threading
 import uuid
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,8 +29,11 @@ from ell12.operators.sources import Columns, as_source
 from ell12.protocols import Array, ColumnSource, offers
 
 # A file is cut into blocks of about so many bytes as its source gives them: large beside what a task costs Dask
-# (1 ms), small beside a worker's memory.
-BLOCK_BYTES = 2**26
+# (1 ms), small beside a worker's memory. A very large one is cut into about MOST_BLOCKS, some seconds a pass.
+# Neither depends on the workers, so that the sums are the same with any number of them.
+BLOCK_BYTES, MOST_BLOCKS = 2**26, 4096
+# A thread of a worker keeps so many files open from one task to the next: blocks of a file follow each other.
+OPEN_FILES = 2
 
 
 def columns(X: Any, *, persist: bool | str = "auto", scale: Any = False, sample_weight: Any = None) -> Columns:
@@ -177,23 +182,16 @@ def _of_files(parts: Sequence[Any], persist: bool | str) -> RemoteColumns:
     opens = [part if callable(part) else partial(as_source, os.fspath(part)) for part in parts]
     ask = delayed(_describe_file, pure=False)
     found = compute(client, [ask(number, open_part) for number, open_part in enumerate(opens)])
-    cuts = [(k, first, last) for k, (shape, dtype) in enumerate(found) for first, last in _cuts(shape, dtype)]
-    size = sum(math.prod(shape) * np.dtype(dtype).itemsize for shape, dtype in found)
-    keep = persist is True or (persist == "auto" and size <= KEPT_SHARE * memory(client))
-    make = delayed(_block_of_file, pure=False)
-    shapes = [(found[k][0][0], last - first) for k, first, last in cuts]
-    tasks = [
-        (partial(make, opens[k], first, last), shape) for (k, first, last), shape in zip(cuts, shapes, strict=True)
-    ]
+    sizes = [math.prod(shape) * np.dtype(dtype).itemsize for shape, dtype in found]
+    keep = persist is True or (persist == "auto" and sum(sizes) <= KEPT_SHARE * memory(client))
+    make, token = delayed(_block_of_file, pure=False), uuid.uuid4().hex
+    tasks, shapes = [], []
+    for k, ((m, n), _) in enumerate(found):
+        count = max(1, round(sizes[k] / max(BLOCK_BYTES, sum(sizes) / MOST_BLOCKS)))
+        for first, last in pairwise(np.linspace(0, n, min(count, n) + 1).astype(int).tolist()):
+            shapes.append((m, last - first))
+            tasks.append((partial(make, _Part(f"{token}-{k}", opens[k], first, last)), shapes[-1]))
     return RemoteColumns.of(_blocks(tasks, keep), shapes, [dtype for _, dtype in found])
-
-
-def _cuts(shape: tuple[int, int], dtype: Any) -> Iterator[tuple[int, int]]:
-    """Neighbours that make blocks of about equal size."""
-    m, n = shape
-    count = max(1, round(m * n * np.dtype(dtype).itemsize / BLOCK_BYTES))
-    edges = np.linspace(0, n, min(count, n) + 1).astype(int).tolist()
-    return pairwise(edges)
 
 
 def _blocks(tasks: Sequence[tuple[Callable[..., Delayed], Any]], keep: bool) -> Blocks:
@@ -224,23 +222,39 @@ class ColumnBlock:
     """Some columns on their worker."""
 
     name: str
-    columns: Columns
+    source: Any
 
     def __sizeof__(self) -> int:
         """What Dask should count when it decides what to spill."""
-        matrix: Any = getattr(self.columns.source, "matrix", None)
+        matrix: Any = getattr(self.source, "matrix", None)
         if scipy.sparse.issparse(matrix):
             return matrix.data.nbytes + matrix.indices.nbytes + matrix.indptr.nbytes
         return getattr(matrix, "nbytes", 0)
 
+    def pieces(self, dtype: Any = None, *, fresh: bool = False) -> Iterator[Any]:
+        """As those of `ell12.Columns`."""
+        return Columns(self.source).pieces(dtype, fresh=fresh)
+
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """Neighbouring columns of a source."""
+    """Neighbouring columns of a file, which the thread that reads them opens: what travels is how to open it."""
 
-    source: Any
+    key: str
+    open: Callable[[], Any]
     first: int
     last: int
+
+    @property
+    def source(self) -> Any:
+        """All of the file."""
+        files = vars(_opened).setdefault("files", OrderedDict())
+        if self.key not in files:
+            files[self.key] = as_source(self.open())
+        files.move_to_end(self.key)
+        while len(files) > OPEN_FILES:
+            files.popitem(last=False)
+        return files[self.key]
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -257,6 +271,9 @@ class _Part:
         return self.source.take(self.first + columns)
 
 
+_opened = threading.local()  # the files of each thread, since a source is asked by one at a time
+
+
 def _block_of_chunk(chunk: Any, name: str, shape: tuple[int, int] | None, keep: bool) -> ColumnBlock:
     with naming(name):
         refuse_masked(chunk, "X")
@@ -264,11 +281,9 @@ def _block_of_chunk(chunk: Any, name: str, shape: tuple[int, int] | None, keep: 
         return _block(as_source(source), name, shape, keep)
 
 
-def _block_of_file(
-    open_part: Callable[[], Any], first: int, last: int, name: str, shape: tuple[int, int], keep: bool
-) -> ColumnBlock:
+def _block_of_file(part: _Part, name: str, shape: tuple[int, int], keep: bool) -> ColumnBlock:
     with naming(name):
-        return _block(_Part(as_source(open_part()), first, last), name, shape, keep)
+        return _block(part, name, shape, keep) if keep else ColumnBlock(name, part)
 
 
 def _block(source: Any, name: str, shape: tuple[int, int] | None, keep: bool) -> ColumnBlock:
@@ -279,7 +294,7 @@ def _block(source: Any, name: str, shape: tuple[int, int] | None, keep: bool) ->
         if not scipy.sparse.issparse(held):
             held = np.array(held, order="F") if is_mapped(held) else np.asfortranarray(held)
         source = held
-    return ColumnBlock(name, Columns(source))
+    return ColumnBlock(name, as_source(source))
 
 
 def _joined(found: Sequence[tuple[Array, Array]]) -> tuple[Array, Array]:
@@ -289,7 +304,7 @@ def _joined(found: Sequence[tuple[Array, Array]]) -> tuple[Array, Array]:
 
 
 def _describe(block: ColumnBlock) -> tuple[tuple[int, int], Any]:
-    return block.columns.shape, block.columns.source.dtype
+    return block.source.shape, block.source.dtype
 
 
 def _describe_file(number: int, open_part: Callable[[], Any]) -> tuple[tuple[int, int], Any]:
@@ -300,13 +315,13 @@ def _describe_file(number: int, open_part: Callable[[], Any]) -> tuple[tuple[int
 
 def _take(block: ColumnBlock, columns: Array) -> Any:
     with _within(block.name):
-        return block.columns.source.take(columns)
+        return block.source.take(columns)
 
 
 def _combine(block: ColumnBlock, x: Array) -> Array:
     total, first = 0.0, 0
     with _within(block.name):
-        for piece in block.columns.pieces():
+        for piece in block.pieces():
             total = total + piece @ x[first : first + piece.shape[1]]
             first += piece.shape[1]
     return total
@@ -315,7 +330,7 @@ def _combine(block: ColumnBlock, x: Array) -> Array:
 def _moments(block: ColumnBlock, means: Array | None, weight: Array | None) -> tuple[Array, Array]:
     found, first = [], 0
     with _within(block.name):
-        for piece in block.columns.pieces(np.float64, fresh=True):
+        for piece in block.pieces(np.float64, fresh=True):
             own = None if means is None else means[first : first + piece.shape[1]]
             found.append(moments_of(piece, weight, own))
             first += piece.shape[1]
@@ -326,7 +341,7 @@ def _products(block: ColumnBlock, vectors: Array, least: float) -> tuple[Array, 
     """Piece by piece, each still in the cache when it is multiplied, by one thread, that of the task."""
     found, first = [], 0
     with _within(block.name):
-        for piece in block.columns.pieces():
+        for piece in block.pieces():
             products = piece.T @ vectors
             steep = np.flatnonzero((np.abs(products) >= least).any(axis=1))
             found.append((first + steep, products[steep]))
