@@ -39,7 +39,7 @@ class ColumnSource(Protocol):
 class FarSource(ColumnSource, Protocol):
     """A source on other machines: these multiply, and send back the columns of which a product reaches least."""
 
-    products: Callable[[Array, float], tuple[Array, Array]]  # vectors (m, k), least -> their numbers, the products
+    products: Callable[[Array, Any], tuple[Array, Array]]  # vectors (m, k), least (or (n,)) -> numbers, products
     combine: Callable[[Array], Array]  # x (n, k) -> A x
     moments: Callable[..., tuple[Array, Array]]  # as those of `ell12.Columns`: weight, means -> means, squares
 

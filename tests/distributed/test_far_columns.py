@@ -13,6 +13,7 @@ from sklearn.base import clone
 
 from ell12 import L12, L12Classifier, L12Regressor, LogisticLoss, SquaredLoss, minimize
 from ell12.distributed import columns, sum_loss
+from ell12.operators.centering import CenteredColumns
 
 ROWS, COLUMNS = 30, 200
 
@@ -105,6 +106,8 @@ def test_only_steep_products_and_columns_asked_for_come_back(genotypes):
     where, values = X.source.products(vectors, least)
     np.testing.assert_array_equal(where, np.flatnonzero(np.abs(products).max(axis=1) >= least))
     np.testing.assert_allclose(values, products[where], rtol=1e-12)
+    each = np.where(np.arange(COLUMNS) < 80, 0.0, np.inf)
+    np.testing.assert_array_equal(X.source.products(vectors, each)[0], np.arange(80))
     seen = X.look(vectors, least)
     assert np.count_nonzero(seen.any(axis=1)) == 9
     np.testing.assert_allclose(seen[where], values)
@@ -181,6 +184,13 @@ def test_columns_can_be_scaled(genotypes):
     scaled = genotypes / genotypes.std(axis=0)
     np.testing.assert_allclose(X.T @ np.arange(ROWS), scaled.T @ np.arange(ROWS), rtol=1e-12)
     np.testing.assert_allclose(X.select_columns(np.array([3, 100])), scaled[:, [3, 100]], rtol=1e-12)
+    means, vectors = X.moments()[0], np.random.default_rng(3).standard_normal((ROWS, 2))
+    products = (scaled - means).T @ vectors
+    least = np.median(np.abs(products).max(axis=1))
+    seen = CenteredColumns(X, means, constant=1.0).look(vectors, least)
+    steep = np.abs(products).max(axis=1) >= least
+    np.testing.assert_allclose(seen[:-1][steep], products[steep], rtol=1e-9)
+    assert not seen[:-1].any(axis=1).all()
 
 
 def test_chunks_of_columns_given_as_rows_are_warned_of(genotypes):

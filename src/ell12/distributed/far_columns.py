@@ -128,10 +128,16 @@ class RemoteColumns:
             return scipy.sparse.hstack(found, format="csc")
         return np.concatenate(found, axis=1)
 
-    def products(self, vectors: Array, least: float) -> tuple[Array, Array]:
-        """The numbers of the columns whose product with some of the vectors (m, k) reaches least, and these."""
+    def products(self, vectors: Array, least: Any) -> tuple[Array, Array]:
+        """The numbers of the columns whose product with some of the vectors (m, k) reaches least, and these.
+
+        A number, or one for each column.
+        """
         self.blocks.passes += 1
-        found = self.blocks.results("look", _products, vectors, float(least))
+        if np.ndim(least) == 0 or np.min(least) == np.max(least):
+            found = self.blocks.results("look", _products, float(np.max(least)), vectors)
+        else:
+            found = self.blocks.results("look", _products, vectors, each=np.split(least, self.firsts[1:-1]))
         where = [numbers + first for (numbers, _), first in zip(found, self.firsts[:-1], strict=True)]
         return np.concatenate(where), np.concatenate([values for _, values in found])
 
@@ -337,13 +343,14 @@ def _moments(block: ColumnBlock, means: Array | None, weight: Array | None) -> t
     return _joined(found)
 
 
-def _products(block: ColumnBlock, vectors: Array, least: float) -> tuple[Array, Array]:
+def _products(block: ColumnBlock, least: Any, vectors: Array) -> tuple[Array, Array]:
     """Piece by piece, each still in the cache when it is multiplied, by one thread, that of the task."""
     found, first = [], 0
     with _within(block.name):
         for piece in block.pieces():
             products = piece.T @ vectors
-            steep = np.flatnonzero((np.abs(products) >= least).any(axis=1))
+            own = least if np.ndim(least) == 0 else least[first : first + piece.shape[1]]
+            steep = np.flatnonzero(np.abs(products).max(axis=1) >= own)
             found.append((first + steep, products[steep]))
             first += piece.shape[1]
     return _joined(found)

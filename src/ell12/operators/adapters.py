@@ -191,7 +191,7 @@ class SomeRows:
 class SomeFarRows(SomeRows):
     """Some rows of a source on other machines: to them the other rows are multiplied by zeros."""
 
-    def products(self, vectors: Array, least: float) -> tuple[Array, Array]:
+    def products(self, vectors: Array, least: Any) -> tuple[Array, Array]:
         """As the source's."""
         full = np.zeros((self.source.shape[0], vectors.shape[1]), dtype=vectors.dtype)
         np.add.at(full, self.rows, vectors)  # a row may stand twice

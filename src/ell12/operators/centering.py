@@ -75,11 +75,11 @@ class CenteredColumns(ArrayOperator):
         inside = self._without_empty(adjoint(self.A) @ y - np.multiply.outer(self.means, total))
         return np.concatenate([inside, self.constant * total[None]]) if self.constant else inside
 
-    def look(self, vectors: Array, least: float) -> Array:
+    def look(self, vectors: Array, least: Any) -> Array:
         """As `ell12.Columns.look`, where A is such. Centring may make a small product larger, by ``slack``."""
         total = vectors.sum(axis=0)
-        slack = float(np.abs(self.means).max(initial=0.0) * np.abs(total).max(initial=0.0))
-        found = self.A.look(vectors, max(least - slack, 0.0))
+        slack = np.abs(self.means) * np.abs(total).max(initial=0.0)
+        found = self.A.look(vectors, np.maximum(least - slack, 0.0))
         left_out = (least > slack) & ~found.any(axis=1)
         inside = self._without_empty(found - np.multiply.outer(self.means, total))
         inside[left_out] = 0

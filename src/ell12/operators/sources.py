@@ -174,12 +174,14 @@ class Columns(ArrayOperator):
         found, squares = self._moments(weight, means, scales)
         return found / scales, squares / scales**2
 
-    def look(self, vectors: Array, least: float) -> Array:
-        """``A' vectors``; products that are smaller than least for all vectors may come back as 0."""
+    def look(self, vectors: Array, least: Any) -> Array:
+        """``A' vectors``; products below least, or that of their column, for all vectors may come back as 0."""
         if not offers(self.source, FarSource):
             return self._apply_adjoint(vectors)
         scales = self.scales
-        where, values = self.source.products(vectors, least if scales is None else least * float(scales.min()))
+        where, values = self.source.products(
+            vectors, least if scales is None or not np.any(least) else least * scales
+        )
         self._read.append(self.input_shape[0])
         found = np.zeros((self.input_shape[0], vectors.shape[1]), dtype=np.result_type(self.dtype, vectors.dtype))
         found[where] = values if scales is None else values / scales[where, None]
