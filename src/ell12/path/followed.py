@@ -1,43 +1,42 @@
-"""Paths under l1-2 over Gram matrices, by compiled calls: of the squared loss many strengths in one.
+"""Paths under l1-2 in blocks of strengths, each solved in a few columns and certified by one look at all.
 
-Every solution is certified from the data, all of a call by two matrix products, and counts only if it holds.
+The strong rule says which columns a block needs. They are gathered, and all strengths of the block are solved in
+them, in memory (`ell12.path.within`). One product with the adjoint then certifies all of these solutions. A
+solution counts only if it holds; columns that were missing are added, and the strengths from the first that
+failed on are solved again. So data that are far away or larger than memory are looked at once for each block.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from ell12.backend import is_numpy, rounding
+from ell12.backend import is_numpy
 from ell12.backend.compiling import can_compile
 from ell12.losses import SquaredLoss
 from ell12.minimization import Result, Status
+from ell12.path.within import Found, GramWithin, ModelWithin, Numbers
 from ell12.penalties import L12, WithIntercept
-from ell12.protocols import Array, ColumnLoss, Point, missing
+from ell12.protocols import Array, ColumnLoss, Point, PointwiseLoss, missing, offers
 
 # Loading the compiled loop takes 0.5 s, which pays for paths of this number of strengths. Five folds of 50 took
 # 0.3 s (442 x 10) to 4 s (200 x 1000) one by one, and 1 to 400 ms compiled: they pay for it at once. Shorter ones
 # pay by and by; the number alone decides, as an answer must not depend on what ran before.
 FEWEST_STRENGTHS = 16
-# A block whose Gram matrix holds some columns alone ends where the strength has fallen to this fraction. The
-# strong rule then leaves out the columns whose gradient is below 0.4 times their bound.
-BLOCK_FALL = 0.7
-# A Gram matrix holds at most this number of columns (32 MB). Where there are more, and where computing the matrix
+# A Gram matrix holds at most this number of columns. Where there are more, and where computing the matrix
 # of all would take more than WORK multiplications (0.3 s), it holds the columns that the path needs.
-MOST_COLUMNS, WORK = 2000, 2**32
-# When such a set of columns grows, it doubles, and takes at least this number: a larger matrix costs little beside
-# making it anew.
-FEWEST_NEW = 100
-# Of a loss that is not quadratic, a strength takes three models as a rule. One that takes more than MODELS, or a
-# step that is halved more than HALVINGS times, is left to the usual solver.
-MODELS, HALVINGS = 20, 10
+MOST_COLUMNS, WORK = 4000, 2**32
+# New columns are worth their part of a Gram matrix while that takes no more than LOOK times the multiplications of
+# a look at one point; FEWEST_NEW are always.
+LOOK, FEWEST_NEW = 4.0, 100
+# The strong rule bets that a gradient changes no faster than the strength. A slower change is the rule.
+BET = 1.0
+# One look certifies at most so many numbers (128 MB).
+WIDEST = 2**24
 
 
 def follower_of(
@@ -63,78 +62,10 @@ def follower_of(
         return None
     below, above = penalty.scaled(1 / penalty.alpha).slopes_at_zero(np.zeros(zero.shape))
     numbers = Numbers(below, above, inner.l2_weight, inner.ridge)
-    kind = GramFollower if type(loss) is SquaredLoss else ModelFollower
-    return kind(loss, penalty, numbers, float(alphas[0]), zero if start is None else start)
+    return Follower(loss, penalty, numbers, float(alphas[0]), zero if start is None else start)
 
 
-@dataclass(frozen=True)
-class Numbers:
-    """What a penalty of the l1-2 family is at strength 1: its slopes below and above zero, and its weights.
-
-    An entry counts in the l2 norm and in the ridge unless its slope above zero is 0.
-    """
-
-    below: Any
-    above: Any
-    l2_weight: float
-    ridge: float = 0.0
-
-    def values(self, x: Any) -> Any:
-        """The penalty of each row."""
-        moduli = np.where(x > 0, _finite(self.above), -_finite(self.below)) * np.abs(x)
-        length = self._lengths(x)
-        return moduli.sum(axis=1) - self.l2_weight * length + 0.5 * self.ridge * length**2
-
-    def violations(self, x: Any, gradient: Any, alphas: Any) -> Any:
-        """The largest violation of the first-order condition in each row; not for rows of zeros."""
-        alphas, length = alphas[:, None], self._lengths(x)[:, None]
-        bend = self.ridge - self.l2_weight / np.where(length > 0, length, math.inf)
-        edge = np.where(x > 0, _finite(self.above), _finite(self.below)) + np.where(self.above > 0, bend, 0) * x
-        away = np.maximum(-gradient - alphas * self.above, gradient + alphas * self.below)
-        return np.where(x != 0, np.abs(gradient + alphas * edge), np.maximum(away, 0)).max(axis=1)
-
-    def restrict(self, columns: Any) -> Numbers:
-        """The same for some entries alone."""
-        return replace(self, below=self.below[columns], above=self.above[columns])
-
-    def _lengths(self, x: Any) -> Any:
-        counted = np.where(self.above > 0, x, 0)
-        size = np.abs(counted).max(axis=1, initial=0.0)
-        size[size == 0] = 1.0
-        return size * np.linalg.norm(counted / size[:, None], axis=1)
-
-
-@dataclass(frozen=True)
-class _Rows:
-    """Some vectors x, one in each row, with what is known there; the penalties are those at strength 1."""
-
-    x: Any
-    gradient: Any
-    losses: Any
-    penalties: Any
-
-    def row(self, k: int) -> _Rows:
-        """One of them."""
-        return _Rows(*(part[k : k + 1] for part in (self.x, self.gradient, self.losses, self.penalties)))
-
-    def objective(self, k: int, alpha: float) -> float:
-        """The whole at one of them, at a strength."""
-        return float(self.losses[k] + alpha * self.penalties[k])
-
-    def result(
-        self, k: int, start: _Rows, alpha: float, stationarity: float, seconds: tuple[float, float]
-    ) -> Result:
-        """One of them as the end of a run of one iteration, of so many seconds (wall and processor)."""
-        history = {
-            "seconds": [0.0, seconds[0]],
-            "cpu_seconds": [0.0, seconds[1]],
-            "objective": [start.objective(0, alpha), self.objective(k, alpha)],
-            "optimality": [math.inf, stationarity],
-        }
-        return Result(self.x[k], history["objective"][1], stationarity, Status.CONVERGED, 1, history)
-
-
-class Follower(ABC):
+class Follower:
     """Solutions at falling strengths under an l1-2 penalty.
 
     Parameters
@@ -152,235 +83,201 @@ class Follower(ABC):
     ----------
     x : array
         Where the path has come to.
+    looks : int
+        How often all columns were looked at.
     """
 
-    here: _Rows  # what is known there
+    values: Any  # where the path has come to, in the columns at hand
     before: float  # the strength for which it was found
+    objective: tuple[float, float]  # the loss there, and the penalty at strength 1
+    gradient: Any  # of the loss there, in all columns unless all are at hand
 
     def __init__(self, loss: Any, penalty: Any, numbers: Numbers, strength: float, start: Any) -> None:
-        self.loss, self.penalty, self.numbers = loss, penalty, numbers
-        self.allowed = np.isfinite(numbers.above)  # an infinite weight holds an entry at zero
+        self.loss, self.penalty, self.numbers, self.looks = loss, penalty, numbers, 0
+        self.zero, self.size = loss.start(), numbers.above.size
+        self.rows = math.prod(loss.point(self.zero).prediction.shape)
         self.most = min(MOST_COLUMNS, loss.most_columns)
+        self.allowed = np.isfinite(numbers.above)  # an infinite weight holds an entry at zero
+        every = np.flatnonzero(self.allowed)
+        self.has_every = every.size <= self.most and self.rows * every.size**2 <= WORK
+        self.columns, self.within = np.empty(0, dtype=np.int64), None
+        self.wanted = self.columns  # those that a look has found missing
+        if self.has_every:
+            self._take(every)
         self.restart(strength, start)
 
     @property
     def x(self) -> Array:
         """Where the path has come to."""
-        return self.here.x[0]
+        return self._full(self.values)
 
-    @abstractmethod
     def restart(self, strength: float, x: Array) -> None:
         """Go on from another place, which was found for a strength."""
+        x = np.asarray(x)
+        if not self.has_every:
+            support = np.flatnonzero((x != 0) | ~(self.numbers.above > 0))
+            if not np.isin(support, self.columns).all() or self.within is None:
+                self._take(support)
+        self.before, self.values = strength, x[self.columns]
+        point = self.within.loss.point(self.values)
+        self._note(self.within.loss.value(point))
+        if not self.has_every:
+            self.looks += 1
+            self.gradient = self.loss.gradient(Point(x, point.prediction))
 
-    @abstractmethod
     def next_block(self, alphas: Array, tols: Array) -> list[Result]:
         """The certified solutions of the first strengths, perhaps of none: then x is where another solver begins.
 
         ``tols`` are the stationarities to reach.
         """
-
-    def _needed(self, last: float) -> Array:
-        """The columns that are needed down to a strength: the support, what is free, and by the strong rule."""
-        gradient, bound = self.here.gradient[0], max(2 * last - self.before, 1e-300)  # not 0, times infinity
-        outside = (-gradient >= bound * self.numbers.above) | (-gradient <= bound * self.numbers.below)
-        return np.flatnonzero(self.allowed & (outside | (self.x != 0)))
-
-    def _stationarities(self, found: _Rows, alphas: Array) -> Array:
-        reached = self.numbers.violations(found.x, found.gradient, alphas) / alphas
-        if self.numbers.l2_weight > 0:  # at zero, where the norm has no slope, the penalty itself is asked
-            for k in np.flatnonzero(~np.any(found.x[:, self.numbers.above > 0], axis=1)):
-                penalty = self.penalty.scaled(alphas[k] / self.penalty.alpha)
-                reached[k] = penalty.violation(found.x[k], found.gradient[k]) / alphas[k]
-        return reached
-
-    def _violators(self, found: _Rows, alphas: Array) -> Array:
-        """The columns off the support whose first-order condition some row violates."""
-        above, below = alphas[:, None] * self.numbers.above, alphas[:, None] * self.numbers.below
-        return np.flatnonzero(((-found.gradient > above) | (-found.gradient < below)).any(axis=0) & self.allowed)
-
-
-class GramFollower(Follower):
-    """A block of strengths at a time: a squared loss is its own model, and one Gram matrix serves for all."""
-
-    def __init__(self, loss: SquaredLoss, penalty: Any, numbers: Numbers, strength: float, start: Any) -> None:
-        self.zero = loss.point(loss.start())
-        self.linear = -loss.gradient(self.zero).astype(np.float64)
-        self.columns, self.position = np.empty(0, dtype=np.int64), np.zeros(self.linear.size, dtype=bool)
-        super().__init__(loss, penalty, numbers, strength, start)
-
-    def restart(self, strength: float, x: Array) -> None:
-        """Go on from another place, which was found for a strength."""
-        every = np.flatnonzero(self.allowed)
-        self.has_every = every.size <= self.most and self.zero.prediction.size * every.size**2 <= WORK
-        if self.columns.size == 0 or not self.position[x != 0].all():
-            self._take(every if self.has_every else np.union1d(self.columns, np.flatnonzero(x)))
-        self.before, self.here = strength, self._look(np.asarray(x)[None, self.columns])
-
-    def next_block(self, alphas: Array, tols: Array) -> list[Result]:
-        """The certified solutions of the first strengths, perhaps of none."""
         wall, cpu = time.perf_counter(), time.process_time()
-        if not self.has_every:
-            size = max(1, int(np.count_nonzero(alphas >= BLOCK_FALL * self.before)))
-            alphas, tols = alphas[:size], tols[:size]
-        good, needed = 0, self.columns if self.has_every else self._needed(float(alphas[-1]))
-        while self._has(needed):
-            found = self._look(self._solve(alphas, float(tols.min())))
-            reached = self._stationarities(found, alphas)
-            good = int(np.argmin(np.append(reached <= tols, False)))
-            needed = self._violators(found, alphas)
-            if good == alphas.size or self.position[needed].all():
+        size = self._prepare(alphas)
+        while size > 0:
+            found = self.within.solve(alphas[:size], tols[:size], self.before, self.values)
+            count = len(found.x)
+            if count == 0 or not np.isfinite(found.x[0]).all():
+                return []
+            reached, gradients, violators = self._look(found, alphas[:count])
+            good = int(np.argmin(np.append(reached <= tols[:count], False)))
+            if good > 0 or violators.size == 0:
                 break
+            size = self._add(violators, size)
         else:
             return []
         seconds = (time.perf_counter() - wall) / max(good, 1), (time.process_time() - cpu) / max(good, 1)
-        starts = [self.here, *(found.row(k) for k in range(good - 1))]
-        results = [
-            found.result(k, start, float(alphas[k]), float(reached[k]), seconds) for k, start in enumerate(starts)
-        ]
-        if good == 0 and not np.isfinite(found.x[0]).all():
-            return []
+        results = [self._result(found, k, float(alphas[k]), float(reached[k]), seconds) for k in range(good)]
         last = max(good - 1, 0)
-        self.here, self.before = found.row(last), float(alphas[last])
-        return results[:good]
+        if not self.has_every:
+            self.gradient = np.ascontiguousarray(gradients[:, last])
+            self.gradient[self.columns] = found.gradient[last]
+        self.wanted = violators
+        self.values, self.before = found.x[last], float(alphas[last])
+        self._note(float(found.losses[last]))
+        return results
 
-    def _has(self, needed: Array) -> bool:
-        """Whether the Gram matrix holds these columns, or can be made to; then it takes some more."""
-        new = needed[~self.position[needed]]
-        if new.size == 0:
-            return True
-        size = self.columns.size + new.size
-        if size > self.most:
-            return False
-        others = self.allowed & ~self.position
-        others[new] = False
-        steep = np.where(others, np.abs(self.here.gradient[0]) / np.maximum(self.numbers.above, 1e-300), -1.0)
-        more = min(max(size, FEWEST_NEW), self.most - size, int(np.count_nonzero(others)))
-        steepest = np.argsort(-steep, kind="stable")[:more]
-        self._take(np.union1d(np.union1d(self.columns, new), steepest))
-        return True
+    # Columns at hand
+
+    def _add(self, violators: Array, size: int) -> int:
+        """Take columns that were missing too; return the size of the block, 0 if they are too many."""
+        if self.columns.size + violators.size > self.most:
+            return 0
+        self._take(np.union1d(self.columns, violators))
+        return size
+
+    def _prepare(self, alphas: Array) -> int:
+        """Take the columns that the next strengths need, and return how many of these one look shall certify."""
+        if self.has_every:
+            return alphas.size
+        reaches = self.numbers.reaches(self.gradient)
+        reaches[~self.allowed] = -math.inf
+        reaches[self.wanted] = math.inf
+        reaches[self.columns[self.values != 0]] = math.inf
+        held = np.zeros(self.size, dtype=bool)
+        held[self.columns] = True
+        certain = int(np.count_nonzero(reaches == math.inf))
+        first = self._bound(float(alphas[0]))
+        needed = max(certain, int(np.count_nonzero(reaches >= first)))
+        if needed > self.most:
+            return 0
+        # (size + new) new <= LOOK * number of columns
+        new = int(math.sqrt(LOOK * self.size + needed**2 / 4) - needed / 2)
+        total = min(needed + max(new, FEWEST_NEW), int(self.most), int(np.count_nonzero(self.allowed)))
+        order = np.argpartition(-reaches, total - 1)[:total]
+        if not held[reaches >= first].all() or self._width(alphas, reaches, held) < 2:
+            self._take(np.sort(order))
+            held[:] = False
+            held[self.columns] = True
+        return max(1, self._width(alphas, reaches, held))
+
+    def _bound(self, alpha: float) -> float:
+        """Columns whose gradients reach less, in units of their weights, will be zero at a strength."""
+        return max(alpha - BET * (self.before - alpha), 1e-300)
+
+    def _width(self, alphas: Array, reaches: Array, held: Array) -> int:
+        """For how many strengths the columns at hand will do."""
+        outside = float(np.max(reaches, where=~held, initial=0.0))
+        enough = np.array([self._bound(float(alpha)) for alpha in alphas]) > outside
+        return min(int(np.argmin(np.append(enough, False))), max(1, WIDEST // self.size))
 
     def _take(self, columns: Array) -> None:
-        """Make the Gram matrix of some columns, in units in which it is of the size 1."""
-        self.columns, self.within = columns, self.loss.restrict(columns)
-        self.position = np.zeros(self.linear.size, dtype=bool)
-        self.position[columns] = True
-        gram = np.ascontiguousarray(self.loss.hessian(self.zero, columns), dtype=np.float64)
-        self.size = _size_of(gram)
-        self.gram = gram / self.size / self.size
+        """Gather some columns, and no others."""
+        loss = self.loss if columns.size == self.size else self.loss.restrict(columns)
+        numbers = self.numbers.restrict(columns)
+        if type(self.loss) is SquaredLoss:
+            kept = None
+            if self.within is not None:
+                kept = np.intersect1d(self.columns, columns, assume_unique=True, return_indices=True)[1:]
+            within: Any = GramWithin(loss, numbers, self.within, kept)
+        else:
+            within = ModelWithin(loss, numbers)
+        if self.within is not None:
+            full = self._full(self.values)
+            self.values = full[columns]
+        self.columns, self.within = columns, within
 
-    def _solve(self, alphas: Array, tol: float) -> Array:
-        """Solutions in the columns at hand, one row for each strength."""
-        numbers, linear = self.numbers.restrict(self.columns), self.linear[self.columns]
-        return _solutions(self.gram, linear, self.size, numbers, alphas, self.before, self.x[self.columns], tol)
+    # Certificates
 
-    def _look(self, values: Array) -> _Rows:
-        """What is known at some x, of which each row holds the entries at hand: two products with matrices."""
-        loss, count = self.loss, values.shape[0]
-        x = np.zeros((count, self.linear.size), dtype=self.zero.x.dtype)
-        x[:, self.columns] = values
-        weight = None if loss.sample_weight is None else loss.sample_weight.reshape(-1)
-        targets = np.repeat(loss.b[:, None], count, axis=1)
-        wide = SquaredLoss.of_checked(loss.A, targets, sample_weight=weight, scale=loss.scale)
-        point = Point(x.T, self.within.point(x[:, self.columns].T).prediction)
-        return _Rows(x, wide.gradient(point).T, wide.values(point), self.numbers.values(x))
+    def _look(self, found: Found, alphas: Array) -> tuple[Array, Any, Array]:
+        """The stationarity of each solution, all gradients, and the columns that are missing."""
+        numbers = self.within.numbers
+        violations = numbers.violations(found.x, found.gradient, alphas)
+        gradients, violators = None, np.empty(0, dtype=np.int64)
+        zero = numbers.are_zero(found.x) if numbers.l2_weight > 0 else np.zeros(alphas.size, dtype=bool)
+        if not self.has_every:
+            gradients = self._gradients(found, 0.0 if zero.any() else self._least(float(alphas[-1])))
+            missing = np.zeros(self.size, dtype=bool)
+            for k, alpha in enumerate(alphas.tolist()):
+                gradient = gradients[:, k]
+                away = np.maximum(-gradient - alpha * self.numbers.above, gradient + alpha * self.numbers.below)
+                away[self.columns] = 0.0
+                missing |= away > 0
+                violations[k] = max(violations[k], float(away.max(initial=0.0)))
+            violators = np.flatnonzero(missing)
+        for k in np.flatnonzero(zero):  # where the norm has no slope, the penalty itself is asked
+            penalty = self.penalty.scaled(alphas[k] / self.penalty.alpha)
+            gradient = self._full(found.gradient[k]) if gradients is None else gradients[:, k].copy()
+            gradient[self.columns] = found.gradient[k]
+            violations[k] = penalty.violation(self._full(found.x[k]), gradient)
+        return violations / alphas, gradients, violators
 
+    def _gradients(self, found: Found, least: float) -> Array:
+        """The gradients at all solutions, in columns; entries below least need not be told."""
+        self.looks += 1
+        if offers(self.loss, PointwiseLoss):
+            return self.loss.look(found.predictions, least)[1]
+        points = [
+            Point(self._full(x), prediction) for x, prediction in zip(found.x, found.predictions.T, strict=True)
+        ]
+        return np.stack([self.loss.gradient(point) for point in points], axis=1)
 
-class ModelFollower(Follower):
-    """One strength at a time: models of second order around one point after the other, each over a Gram matrix."""
+    def _least(self, alpha: float) -> float:
+        """What is smaller than this matters neither at a strength nor for the columns that the next ones need."""
+        weights = self.numbers.above[(self.numbers.above > 0) & self.allowed]
+        return 0.3 * alpha * float(weights.min(initial=1.0))
 
-    def restart(self, strength: float, x: Array) -> None:
-        """Go on from another place, which was found for a strength."""
-        self.before = strength
-        self._move_to(self.loss.point(np.asarray(x)))
+    # Results
 
-    def next_block(self, alphas: Array, tols: Array) -> list[Result]:
-        """The certified solution at the first strength, or none.
+    def _full(self, values: Array) -> Array:
+        full = np.zeros(self.size, dtype=self.zero.dtype)
+        full[self.columns] = values
+        return full
 
-        Zero is left by the usual solver: around it models were seen to choose worse columns than nmAPG (objectives
-        up to 70 % higher on 178 x 13).
-        """
-        wall, cpu, alpha, start = time.perf_counter(), time.process_time(), float(alphas[0]), self.here
-        if self.numbers.l2_weight > 0 and not self.x[self.numbers.above > 0].any():
-            return []
-        columns = self._needed(alpha)
-        self.before = alpha
-        for _ in range(MODELS):
-            if columns.size > self.most or not self._improve(columns, alpha, float(tols[0])):
-                break
-            reached = float(self._stationarities(self.here, alphas[:1])[0])
-            if reached <= tols[0]:
-                seconds = time.perf_counter() - wall, time.process_time() - cpu
-                return [self.here.result(0, start, alpha, reached, seconds)]
-            columns = np.union1d(columns, self._violators(self.here, alphas[:1]))
-        return []
+    def _note(self, value: float) -> None:
+        self.objective = value, float(self.within.numbers.values(self.values[None, :])[0])
 
-    def _move_to(self, point: Point) -> None:
-        x = point.x[None, :]
-        parts = self.loss.gradient(point)[None, :], np.array([self.loss.value(point)]), self.numbers.values(x)
-        self.point, self.here = point, _Rows(x, *parts)
+    def _result(self, found: Found, k: int, alpha: float, reached: float, seconds: tuple[float, float]) -> Result:
+        """One of the solutions as the end of a run of one iteration, of so many seconds (wall and processor)."""
+        value, penalty = self.objective
+        if k > 0:
+            value, penalty = float(found.losses[k - 1]), self._penalties(found)[k - 1]
+        objective = float(found.losses[k] + alpha * self._penalties(found)[k])
+        history = {
+            "seconds": [0.0, seconds[0]],
+            "cpu_seconds": [0.0, seconds[1]],
+            "objective": [float(value + alpha * penalty), objective],
+            "optimality": [math.inf, reached],
+        }
+        return Result(self._full(found.x[k]), objective, reached, Status.CONVERGED, 1, history)
 
-    def _improve(self, columns: Array, alpha: float, tol: float) -> bool:
-        """Step towards the solution of a model in some columns; return whether the objective falls on the way."""
-        x, value = self.x, self.here.objective(0, alpha)
-        gram = np.ascontiguousarray(self.loss.hessian(self.point, columns), dtype=np.float64)
-        linear = gram @ x[columns] - self.here.gradient[0, columns]
-        size = _size_of(gram)
-        numbers, full = self.numbers.restrict(columns), np.zeros_like(x)
-        solve = partial(_solutions, gram / size / size, linear, size, numbers, elsewhere=False)
-        full[columns] = solve(np.array([alpha]), alpha, x[columns], tol)[0]
-        old, move = self.point, self.loss.point_within(full, columns) - self.point
-        for halving in range(HALVINGS):
-            new = old + 0.5**halving * move
-            rise = self.loss.value(new) + alpha * float(self.numbers.values(new.x[None, :])[0]) - value
-            if rise <= (rounding(value, x) if halving == 0 else 0.0):
-                self._move_to(Point(full, new.prediction) if halving == 0 else new)
-                return True
-        return False
-
-
-def _solutions(
-    gram: Any,
-    linear: Any,
-    size: float,
-    numbers: Numbers,
-    alphas: Any,
-    before: float,
-    start: Any,
-    tol: float,
-    elsewhere: bool = True,
-) -> Any:
-    """Solutions at some strengths, one in each row, over a Gram matrix that was divided by the square of its size.
-
-    The units are powers of 2, so that nothing is rounded and columns of any scale take the same steps.
-    """
-    from ell12.solvers.support.compiled_path import follow
-
-    height = _power_of_2(max(float(np.abs(linear).max(initial=0.0)), float(alphas[0])) / size)
-    found = follow(
-        gram,
-        linear / size / height,
-        numbers.below,
-        numbers.above,
-        numbers.l2_weight,
-        numbers.ridge * (height / size),
-        alphas / size / height,
-        before / size / height,
-        start.astype(np.float64) * size / height,
-        tol,
-        elsewhere,
-    )
-    return found * height / size
-
-
-def _size_of(gram: Any) -> float:
-    """The root of the largest entry on the diagonal, as a power of 2."""
-    return _power_of_2(math.sqrt(float(np.diagonal(gram).max(initial=0.0))))
-
-
-def _finite(slopes: Any) -> Any:
-    """Slopes with zeros in place of infinities, which no entry that is not zero meets."""
-    return np.where(np.isfinite(slopes), slopes, 0.0)
-
-
-def _power_of_2(size: float) -> float:
-    return 2.0 ** round(math.log2(size)) if size > 0 else 1.0
+    def _penalties(self, found: Found) -> Array:
+        return self.within.numbers.values(found.x)
