@@ -1,15 +1,26 @@
 """Paths in compiled blocks: against scikit-learn, against `minimize` strength by strength, and in all units."""
 
-from dataclasses import fields
+from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 import pytest
 import scipy.sparse
 from sklearn.linear_model import LogisticRegression, enet_path, lasso_path
 
-from ell12 import L12, HuberLoss, LogisticLoss, PoissonLoss, SquaredLoss, stationarity
+from ell12 import L12, Columns, HuberLoss, LogisticLoss, PoissonLoss, SquaredLoss, minimize, stationarity
 from ell12.datasets import correlated_design
-from ell12.path import alpha_grid, alpha_max, followed, l12_path, solution_path, squared_loss
+from ell12.operators.maps import ArrayOperator
+from ell12.path import (
+    alpha_grid,
+    alpha_max,
+    followed,
+    l12_path,
+    one_sparse_fit,
+    solution_path,
+    squared_loss,
+    within,
+)
 from ell12.penalties import WithIntercept
 
 DESIGNS = ("tall", "wide", "duplicate", "constant and zero", "collinear", "one column")
@@ -141,6 +152,78 @@ def test_where_columns_are_many_working_sets_grow_along_the_path(monkeypatch):
         assert max(ratios) < 1.01
 
 
+@dataclass(frozen=True, eq=False)
+class Counted(ArrayOperator):
+    """A matrix that counts the products with its adjoint, and gives some of its columns."""
+
+    matrix: Any
+    looks: list[int]
+
+    def __post_init__(self):
+        rows, columns = self.matrix.shape
+        self._set(input_shape=(columns,), output_shape=(rows,), dtype=self.matrix.dtype, takes_columns=True)
+
+    def select_columns(self, columns):
+        return self.matrix[:, columns]
+
+    def _apply(self, x):
+        return self.matrix @ x
+
+    def _apply_adjoint(self, y):
+        self.looks.append(1 if y.ndim == 1 else y.shape[1])
+        return self.matrix.T @ y
+
+
+@pytest.mark.parametrize("kind", ["squared", "logistic"])
+@pytest.mark.parametrize(("l2_weight", "eps"), [(0.0, 0.01), (0.0, 0.05), (1.0, 0.05)])
+def test_a_path_of_a_hundred_strengths_looks_at_all_columns_at_most_25_times(kind, l2_weight, eps):
+    random = np.random.default_rng(4)
+    A = random.standard_normal((100, 3000))
+    A[:, 1:] = 0.6 * A[:, :-1] + 0.8 * A[:, 1:]  # neighbours are alike
+    b = A[:, ::300] @ np.linspace(1, 2, 10) + random.standard_normal(100)
+
+    def loss_of(matrix):
+        if kind == "squared":
+            return squared_loss(matrix, b)
+        return LogisticLoss(matrix, np.where(b > 0, 1.0, -1.0), scale=0.01)
+
+    loss, penalty, looks = loss_of(A), L12(1.0, l2_weight), []
+    alphas = alpha_grid(alpha_max(loss, l2_weight), 100, eps)
+    start = one_sparse_fit(loss) if l2_weight == 1 else None
+    results = solution_path(loss_of(Counted(A, looks)), penalty, alphas, start)
+    assert 4 < len(looks) <= 25
+    assert sum(looks) >= 100  # every solution was looked at
+    check_certified(loss, penalty, alphas, results, 1e-4)
+    assert all(result.n_iter == 1 for result in results)
+    if l2_weight == 0:  # each problem has one solution
+        for k in (30, 99):
+            alone = minimize(loss, penalty.scaled(alphas[k]), tol=1e-7)
+            closer = minimize(loss, penalty.scaled(alphas[k]), results[k].x, tol=1e-7)
+            np.testing.assert_allclose(closer.x, alone.x, atol=1e-4 * np.abs(alone.x).max())
+            assert results[k].objective == pytest.approx(alone.objective, rel=1e-5)
+
+
+@pytest.mark.parametrize("l2_weight", [0.0, 1.0])
+def test_a_path_over_columns_that_are_out_of_memory_is_sparse_and_the_same(l2_weight):
+    random = np.random.default_rng(6)
+    X = random.integers(0, 3, (60, 2500)).astype(np.int8)
+    y = (X[:, ::250] - 1.0) @ np.linspace(1, 2, 10) + random.standard_normal(60)
+    columns = Columns(X)
+    alphas, coefs, results = l12_path(columns, y, l2_weight=l2_weight, eps=0.05)
+    assert columns.reads <= 25
+    assert scipy.sparse.issparse(coefs)
+    assert coefs.shape == (2500, 100)
+    assert all(result.x.shape == (2500, 1) and result.x.nnz == result.x.count_nonzero() for result in results)
+    strengths, dense, _ = l12_path(X.astype(float), y, l2_weight=l2_weight, eps=0.05)
+    np.testing.assert_allclose(alphas, strengths, rtol=1e-9)
+    np.testing.assert_allclose(coefs.toarray(), dense, atol=1e-6)
+    short, some, _ = l12_path(columns, y, l2_weight=l2_weight, alphas=alphas[[40, 80]])  # by minimize
+    assert some.shape == (2500, 2)
+    loss = squared_loss(X.astype(float), y)
+    for k, alpha in enumerate(short):
+        assert stationarity(loss, L12(alpha, l2_weight), some[:, [k]].toarray()[:, 0]) <= 1e-4
+
+
 def curved(kind, A, b):
     """A loss that is not quadratic, of the mean."""
     scale = 1 / len(b)
@@ -182,7 +265,7 @@ def test_a_path_of_logistic_regression_is_that_of_scikit_learn():
 def test_what_the_compiled_loop_does_not_solve_is_left_to_minimize(monkeypatch):
     A, b = design("tall")
     loss, alphas = squared_loss(A, b), alpha_grid(1.0, 20)
-    monkeypatch.setattr(followed.GramFollower, "_solve", lambda self, alphas, tol: np.zeros((len(alphas), 20)))
+    monkeypatch.setattr(within, "_solutions", lambda *given, **_: np.zeros((len(given[4]), 20)))
     results = solution_path(loss, L12(1.0), alphas)
     check_certified(loss, L12(1.0), alphas, results, 1e-4)
     assert all(result.n_iter > 1 for result in results)

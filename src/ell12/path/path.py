@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 
 from ell12.backend import as_floating, beside, namespace, on_accelerator, refuse_gradient, total
 from ell12.checks import check_entries, check_flags, check_l2_weight, check_scalars, naming
@@ -19,7 +21,7 @@ from ell12.path.followed import follower_of
 from ell12.path.side_by_side import columns_penalty, solve_side_by_side
 from ell12.path.strengths import alpha_grid, alpha_max, falling, grid_size, one_sparse_fit, vanishing_strength
 from ell12.path.structure import l12_penalty, limits
-from ell12.protocols import Array, ScalablePenalty, Solver, missing, session_of
+from ell12.protocols import Array, FarLoss, ScalablePenalty, Solver, missing, offers, session_of
 
 
 def solution_path(
@@ -30,18 +32,20 @@ def solution_path(
     *,
     warm_start: bool = True,
     tol: float = 1e-4,
+    sparse: bool = False,
     **options: Any,
 ) -> list[Result]:
     """Minimise the loss plus the penalty at each of these strengths in turn; options go to `ell12.minimize`.
 
     With ``warm_start`` each run begins where the last one ended, unless that diverged. Without it all begin at
     ``x0``. No run asks for a stationarity below the rounding of the gradient, which in float32 and at small alpha
-    lies above the usual tol. Where it lies far above, the status says that rounding ended the run.
+    lies above the usual tol. Where it lies far above, the status says that rounding ended the run. With ``sparse``
+    every solution is a `scipy.sparse.csc_array` of one column: many vectors of many entries fill a memory.
     """
     loss = session_of(loss)  # one memory for the whole path
     strengths = np.array([float(alpha) for alpha in alphas])
     attainable = np.maximum(tol, gradient_rounding(loss, tol) / np.where(strengths > 0, strengths, 1.0))
-    follower = follower_of(loss, penalty, strengths, x0, options) if warm_start else None
+    follower = follower_of(loss, penalty, strengths, x0, options, sparse) if warm_start else None
     results: list[Result] = []
     while len(results) < len(strengths):
         done, start = len(results), x0
@@ -52,12 +56,13 @@ def solution_path(
                 continue
             start = follower.x
         elif warm_start and results and math.isfinite(results[-1].objective):
-            start = results[-1].x
+            start = _dense(results[-1].x)
         alpha = float(strengths[done])
         result = minimize(
             loss, penalty.scaled(alpha / penalty.alpha), start, tol=float(attainable[done]), **options
         )
-        results.append(admit_rounding(result, tol))
+        found = replace(result, x=scipy.sparse.csc_array(result.x[:, None])) if sparse else result
+        results.append(admit_rounding(found, tol))
         if follower is not None and math.isfinite(result.objective):
             follower.restart(alpha, result.x)
     return results
@@ -96,7 +101,8 @@ def penalty_path(
     alphas : array of shape (n_alphas,)
         Falling.
     solutions : array
-        One for each alpha, side by side along the last axis.
+        One for each alpha, side by side along the last axis; sparse columns where those of the loss's A are out of
+        memory (`ell12.Columns`).
     results : list of Result
         One for each alpha.
 
@@ -115,8 +121,25 @@ def penalty_path(
         alphas = alpha_grid(vanishing_strength(loss, penalty), size, eps)
     alphas = falling(alphas)
     options: dict[str, Any] = {"solver": solver, "max_iter": max_iter}
+    options["sparse"] = is_sparse_path(loss)
     results = solution_path(loss, penalty, alphas, warm_start=warm_start, tol=tol, **options)
-    return alphas, namespace(results[0].x).stack([result.x for result in results], axis=-1), results
+    return alphas, _side_by_side_columns(results), results
+
+
+def is_sparse_path(loss: Any) -> bool:
+    """Whether solutions are given as sparse columns: where columns of A are out of memory, x is long too."""
+    return offers(loss, FarLoss) and loss.is_far and loss.start().ndim == 1
+
+
+def _side_by_side_columns(results: list[Result]) -> Array:
+    """The solutions, one in each column."""
+    if scipy.sparse.issparse(results[0].x):
+        return scipy.sparse.hstack([result.x for result in results], format="csc")
+    return namespace(results[0].x).stack([result.x for result in results], axis=-1)
+
+
+def _dense(x: Any) -> Array:
+    return x.toarray()[:, 0] if scipy.sparse.issparse(x) else x
 
 
 def l12_path(
@@ -176,9 +199,9 @@ def l12_path(
     alphas : array of shape (n_alphas,)
         Falling.
     coefs : array of shape (p, n_alphas)
-        Solutions, side by side.
+        Solutions, side by side; a `scipy.sparse.csc_array` where X is an `ell12.Columns`.
     results : list of Result
-        One for each alpha.
+        One for each alpha; where X is an `ell12.Columns` its ``x`` is a `scipy.sparse.csc_array` of one column.
 
     Notes
     -----
@@ -232,8 +255,9 @@ def l12_path(
         solver=solver,
         tol=tol,
         max_iter=max_iter,
+        sparse=is_sparse_path(loss),
     )
-    return alphas, namespace(results[0].x).stack([result.x for result in results], axis=1), results
+    return alphas, _side_by_side_columns(results), results
 
 
 def _side_by_side(

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ell12.backend import rounding
+from ell12.backend import join, rounding
 from ell12.protocols import Array, Point
 
 # Of a loss that is not quadratic, a strength takes three models as a rule. One that takes more than MODELS, or a
@@ -48,7 +48,7 @@ class Numbers:
         return np.where(x != 0, np.abs(gradient + alphas * edge), np.maximum(away, 0)).max(axis=1, initial=0.0)
 
     def reaches(self, gradient: Any) -> Any:
-        """The strength below which an entry that is zero, of this gradient, leaves zero; infinite if it is free."""
+        """The strength below which an entry of this gradient leaves zero; infinite if it is free."""
         with np.errstate(divide="ignore", invalid="ignore"):
             strengths = np.maximum(-gradient / self.above, -gradient / self.below)
         strengths[~(self.above > 0)] = math.inf
@@ -83,8 +83,9 @@ class Found:
         """Several as one."""
         if not parts:
             return cls(empty.x[:0], empty.gradient[:0], empty.losses[:0], empty.predictions[:, :0])
-        rows = (np.concatenate([getattr(part, name) for part in parts]) for name in ("x", "gradient", "losses"))
-        return cls(*rows, np.concatenate([part.predictions for part in parts], axis=1))
+        x, gradient = np.concatenate([part.x for part in parts]), np.concatenate([part.gradient for part in parts])
+        losses = np.concatenate([part.losses for part in parts])
+        return cls(x, gradient, losses, join([part.predictions for part in parts], 1))
 
 
 class Within(ABC):
@@ -111,18 +112,16 @@ class GramWithin(Within):
 
     Parameters
     ----------
-    old, kept : GramWithin and arrays, optional
+    old, kept : GramWithin or None, and arrays
         Another, and which of its columns are which of these: their part of the matrix is not made anew.
     """
 
-    def __init__(
-        self, loss: Any, numbers: Numbers, old: GramWithin | None = None, kept: tuple[Array, Array] | None = None
-    ) -> None:
+    def __init__(self, loss: Any, numbers: Numbers, old: GramWithin | None, kept: tuple[Array, Array]) -> None:
         super().__init__(loss, numbers)
         zero = loss.point(loss.start())
         self.linear = -loss.gradient(zero).astype(np.float64)
         self.dtype = zero.x.dtype
-        if old is None or kept is None:
+        if old is None:
             gram = np.ascontiguousarray(loss.hessian(zero), dtype=np.float64)
         else:
             gram = self._extended(zero, old, *kept)
@@ -144,7 +143,11 @@ class GramWithin(Within):
         every = np.arange(self.linear.size)
         new = np.setdiff1d(every, ours)
         gram = np.empty(2 * every.shape)
-        gram[np.ix_(ours, ours)] = (old.size * old.gram[np.ix_(theirs, theirs)]) * old.size
+        known = old.gram[np.ix_(theirs, theirs)]
+        known *= old.size
+        known *= old.size
+        gram[np.ix_(ours, ours)] = known
+        del known
         if new.size:
             side = self.loss.hessian(zero, new, every)
             gram[new], gram[:, new] = side, side.T
@@ -152,7 +155,7 @@ class GramWithin(Within):
 
 
 class ModelWithin(Within):
-    """One strength after the other: models of second order around one point after the other, each a Gram matrix."""
+    """One strength after the other, by models of second order around one point after the other."""
 
     def solve(self, alphas: Array, tols: Array, before: float, x: Array) -> Found:
         """The solutions at the first strengths, up to one that is left to the usual solver.
