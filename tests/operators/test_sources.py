@@ -130,6 +130,21 @@ def test_a_fit_reads_the_columns_few_times_and_finds_what_it_finds_in_memory(gen
         np.testing.assert_allclose(found.x, best.x, atol=1e-9)
 
 
+@pytest.mark.parametrize("l2_weight", [0.0, 1.0])
+def test_never_are_all_columns_gathered_however_many_violate(l2_weight, monkeypatch):
+    """At a hundredth of the largest strength nearly all do; here sets of more than 50 go to Newton's method."""
+    monkeypatch.setattr("ell12.solvers.support.working_set.LARGEST_SET", 50)
+    random = np.random.default_rng(0)
+    matrix = random.standard_normal((50, 3000))
+    b = matrix[:, :5].sum(axis=1) + random.standard_normal(50)
+    source = Own(matrix)
+    penalty = L12(0.01 * np.abs(matrix.T @ b).max(), l2_weight)
+    found = minimize(SquaredLoss(Columns(source), b), penalty, tol=1e-6)
+    assert found.converged
+    assert max(call[0].size for call in source.calls if len(call) == 2) <= 300
+    assert sum(len(call) == 3 for call in source.calls) <= 25  # looks, a block each
+
+
 def test_what_was_just_asked_for_is_not_read_again(genotypes):
     X = Columns(genotypes)
     X.moments()
@@ -242,8 +257,8 @@ def test_columns_can_be_sent_to_other_processes(genotypes):
 def test_the_source_of_the_gallery_reads_two_bits_an_entry_and_fills_what_is_missing(tmp_path):
     """By the definition: 00, 10, 11 are two, one and no copies, 01 is missing; the first in the low bits."""
     script = Path(__file__).parents[2] / "examples" / "plot_16_genotypes.py"
-    names = {}
-    exec("".join(script.read_text().split("# %%")[:2]), names)
+    names = {"np": np}
+    exec(script.read_text().split("# %%")[1], names)
     (tmp_path / "a.bed").write_bytes(bytes([0x6C, 0x1B, 1, 0b10_01_00_11, 0b11, 0b00_00_00_00, 0b01]))
     X = Columns(names["Bed"](tmp_path / "a.bed", 5))
     expected = np.array([[0, 2, 0.75, 1, 0], [2, 2, 2, 2, 2]]).T
