@@ -4,7 +4,8 @@
 installed) writes gpu.json and gpu.md there, by default into benchmarks/results; `make bench` does not.
 `python benchmarks/gpu.py --try-folds` prints the rows of the cross-validation at a small size, on the processors
 where there is no GPU, and writes nothing. `python benchmarks/gpu.py --ratings [FOLDER]` measures the rows of the
-ratings alone and puts them in place of the old ones, with their date. Limit of an iteration is the time to read A
+ratings alone and puts them in place of the old ones, with their date; `--fits` does so with the fits and paths of
+gpu_fits.py. Limit of an iteration is the time to read A
 twice, that of the prox two reads and a write, at the speed this device adds up a large array.
 """
 
@@ -30,6 +31,7 @@ import torch
 from threadpoolctl import threadpool_limits
 
 import ell12
+import gpu_fits
 from ell12 import L12, ColumnsL12, ColumnwiseAPG, NonmonotoneAPG, SquaredLoss, minimize
 from ell12.linear_model.search import _fold
 
@@ -38,6 +40,7 @@ PROBLEMS = 50
 RATINGS = 100_000, 10_000, 10_000_000  # users, items, ratings
 RANK, SWEEPS = 10, 20
 FOLDS, ALPHAS = 5, 30
+FITS_SEED = 1  # nothing was chosen on the problem of this seed
 Row = dict[str, Any]
 
 
@@ -280,8 +283,15 @@ def _fit(X: Any, alpha: float, threads: int, sweeps: int) -> tuple[float, float,
 def with_ratings(folder: Path) -> None:
     """Put newly measured rows of the ratings in place of the old ones."""
     result = json.loads((folder / "gpu.json").read_text())
-    result["rows"] = [line for line in result["rows"] if "date" not in line] + rating_rows()
-    write(folder, result)
+    kept = [line for line in result["rows"] if "date" not in line or "fits" in line]
+    write(folder, result | {"rows": kept + rating_rows()})
+
+
+def with_fits(folder: Path) -> None:
+    """Put newly measured rows of fits and paths in place of the old ones."""
+    result = json.loads((folder / "gpu.json").read_text())
+    kept = [line for line in result["rows"] if "fits" not in line]
+    write(folder, result | {"rows": kept + gpu_fits.fit_rows(SAMPLES, FEATURES, NONZERO, FITS_SEED)})
 
 
 def write(folder: Path, result: dict[str, Any]) -> None:
@@ -313,10 +323,13 @@ def main() -> None:
     if sys.argv[1:] == ["--try-folds"]:
         fold_rows(400, 300, "cuda" if torch.cuda.is_available() else "cpu")
         return
-    paths = [argument for argument in sys.argv[1:] if argument != "--ratings"]
+    paths = [argument for argument in sys.argv[1:] if not argument.startswith("--")]
     folder = Path(paths[0]) if paths else Path(__file__).parent / "results"
     if "--ratings" in sys.argv:
         with_ratings(folder)
+        return
+    if "--fits" in sys.argv:
+        with_fits(folder)
         return
     speed = bytes_per_second()
     rows = prox_rows(speed)
@@ -326,6 +339,8 @@ def main() -> None:
     rows += iteration_rows(A, b, alpha, speed)
     rows += fit_rows(A, b, alpha)
     del A, b
+    torch.cuda.empty_cache()
+    rows += gpu_fits.fit_rows(SAMPLES, FEATURES, NONZERO, FITS_SEED)
     torch.cuda.empty_cache()
     rows += fold_rows(10_000, 20_000, "cuda")
     rows += image_rows()

@@ -31,6 +31,7 @@ NOT_BENCHMARKS = {
     "dask_completion",
     "dask_fit",
     "gpu",
+    "gpu_fits",
     "image_blocks",
     "intervals",
     "isotropy",

@@ -70,6 +70,7 @@ class Iterate:
     reason to pay for the certificate, unless it is ``exact``. ``gradient`` is the loss's gradient at the point,
     from a solver that has it: the certificate then costs no product. ``capped`` says that a bound on the rank
     binds, which ``optimality`` then counts. Points that are ``lent`` will be overwritten: only the latest counts.
+    A solver that is ``stuck`` found no better point where it should have: rounding may be the reason.
     """
 
     point: Point
@@ -79,6 +80,7 @@ class Iterate:
     capped: bool = False
     exact: bool = False
     lent: bool = False
+    stuck: bool = False
 
 
 class Factored(Protocol):
@@ -115,9 +117,7 @@ class ColumnLoss(Loss, Protocol):
     """A loss whose entries of ``x`` can be taken a few at a time, with second derivatives: for Newton's method."""
 
     is_quadratic: bool  # whether the Hessian is the same everywhere
-    has_columns: (
-        bool  # whether some columns cost less than all; a map known by its products alone has none at hand
-    )
+    has_columns: bool  # whether some cost less than all; a map known by its products alone has none at hand
     most_columns: float  # of how many columns a dense Hessian is worth making
 
     def restrict(self, columns: Array) -> ColumnLoss:
@@ -137,6 +137,12 @@ class FarLoss(ColumnLoss, Protocol):
     """A loss whose columns may be out of memory: solvers then work with some, and look at all of them seldom."""
 
     is_far: bool  # whether they are
+
+
+class HostedLoss(Loss, Protocol):
+    """A loss on any device that can be seen from the host: for solvers that work on NumPy vectors."""
+
+    on_host: Callable[[], ColumnLoss]  # the same loss for unknowns and gradients that are NumPy vectors
 
 
 class PointwiseLoss(ColumnLoss, Protocol):
@@ -265,9 +271,7 @@ class CertifyingPenalty(Penalty, Protocol):
 class DifferencePenalty(Penalty, Protocol):
     """A penalty that is ``convex - subtracted``, both convex: what SCP and DCA need."""
 
-    @property
-    def convex(self) -> Penalty:
-        """The convex part."""
+    convex: Penalty  # the convex part
 
     def subtracted_gradient(self, x: Array) -> Array:
         """A subgradient of the subtracted part; zero at ``x = 0``."""
@@ -280,9 +284,7 @@ class PiecewisePenalty(ScalablePenalty, CertifyingPenalty, DifferencePenalty, Pr
     the second derivatives ``convex.curvature(x)``, a diagonal that is the same for all x.
     """
 
-    @property
-    def is_convex(self) -> bool:
-        """Whether nothing is subtracted, so that every stationary point is a minimum."""
+    is_convex: bool  # whether nothing is subtracted, so that every stationary point is a minimum
 
     def least_slope(self, x: Array, gradient: Array) -> Array:
         """The subgradient of the objective that is smallest in each entry, where the loss has this gradient."""
@@ -303,9 +305,7 @@ class PiecewisePenalty(ScalablePenalty, CertifyingPenalty, DifferencePenalty, Pr
 class Curvature(Protocol):
     """The Hessian of a penalty's smooth piece at a point; as a rule not positive."""
 
-    @property
-    def largest(self) -> float:
-        """A bound on the modulus of its eigenvalues."""
+    largest: float  # a bound on the modulus of its eigenvalues
 
     def matrix(self, columns: Array) -> Array:
         """The block of the given entries as a dense matrix, a fresh copy."""
@@ -395,5 +395,5 @@ def _names(protocol: Any) -> tuple[str, ...]:
     """All that a protocol asks for, the most basic first."""
     found: dict[str, None] = {}
     for base in reversed(protocol.__mro__):
-        found |= dict.fromkeys((*vars(base), *vars(base).get("__annotations__", {})))
+        found |= dict.fromkeys((*vars(base).get("__annotations__", {}), *vars(base)))
     return tuple(name for name in found if not name.startswith("_"))

@@ -322,6 +322,9 @@ def _largest(x: Array) -> float:
     xp = namespace(x)
     if is_complex(x) or not math.prod(x.shape):
         return max_abs(x)
+    if is_torch(x):  # both in one pass
+        low, high = x.aminmax()
+        return max(float(high), -float(low))
     return max(float(xp.max(x)), -float(xp.min(x)))
 
 

@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ell12.backend import is_mapped, namespace, take
+from ell12.backend import as_numpy, is_mapped, namespace, take
+from ell12.losses.host import HostView, is_fetched
 from ell12.losses.prediction import PredictionLoss
 from ell12.losses.sessions import fact
 from ell12.operators import adjoint, input_shape, output_shape, select_columns
@@ -87,6 +88,14 @@ class LinearLoss(PredictionLoss):
             parts = {name: getattr(self, name) for name in self.row_parts}
             some = {name: part[rows] for name, part in parts.items() if part is not None}
             yield Batch(self._derived(A=self.A[rows], **some), index, count, rows)
+
+    def on_host(self) -> Any:
+        """The same loss for unknowns that are NumPy vectors: large data on a GPU stay there."""
+        if not is_fetched(self.A):
+            return HostView(self)
+        parts = {name: getattr(self, name) for name in ("A", *self.row_parts)}
+        arrays: dict[str, Any] = {name: as_numpy(part) for name, part in parts.items() if part is not None}
+        return self._derived(**arrays).session()
 
     def gram_product(self, v: Array) -> Array:
         """``A' diag(w) A v`` times the largest curvature: its largest eigenvalue bounds that of all Hessians."""

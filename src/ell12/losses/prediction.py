@@ -23,6 +23,7 @@ from ell12.backend import (
     is_numpy,
     like,
     namespace,
+    on_accelerator,
     precision,
     refuse_gradient,
     rise_above_tangent,
@@ -54,6 +55,8 @@ FEWEST = 700
 # From SMALL entries of A on, a session keeps the columns that sparse vectors use. A product with fewer takes some
 # 20 microseconds, about as long as finding out which columns are used.
 SMALL = 2**16
+# From so many entries of A on, a product on a GPU takes longer (0.1 ms) than finding out whether x is zero.
+LONG_READ = 2**27
 
 
 class PredictionLoss(Sessions, ABC):
@@ -150,9 +153,13 @@ class PredictionLoss(Sessions, ABC):
 
     def point_within(self, x: Array, columns: Array) -> Point:
         """``x``, which is zero but for the given entries, with its prediction from these columns."""
+        return Point(x, self.predict_within(x[columns], columns))
+
+    def predict_within(self, values: Array, columns: Array) -> Array:
+        """The prediction of the x with these entries and zeros elsewhere; a session sends NumPy values to A."""
         if self._memory is not None:
-            return Point(x, self._memory.product_within(x[columns], columns))
-        return Point(x, select_columns(self.A, columns) @ x[columns])
+            return self._memory.product_within(values, columns)
+        return select_columns(self.A, columns) @ values
 
     def proximal(self, weight: float) -> Callable[[Array, Array], Array]:
         """The map ``(q, start) -> argmin_v f(v) + weight/2 ||v - q||^2``; for ADMM.
@@ -241,6 +248,8 @@ class PredictionLoss(Sessions, ABC):
     def _predict(self, x: Array) -> Array:
         if is_numpy(x) and has_columns(self.A) and x.shape[:1] == input_shape(self.A) and not x.any():
             return np.zeros((*output_shape(self.A), *x.shape[1:]), dtype=np.result_type(dtype_of(self.A), x.dtype))
+        if on_accelerator(self.A) and math.prod(self.A.shape) > LONG_READ and not bool((x != 0).any()):
+            return namespace(x).zeros((*self.A.shape[:1], *x.shape[1:]), dtype=self._x_dtype, device=device(x))
         if self._memory is not None and is_numpy(self.A) and x.shape == self.A.shape[1:] and self.A.size > SMALL:
             return self._memory.product(x)
         return product(self.A, x)

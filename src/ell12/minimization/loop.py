@@ -183,7 +183,8 @@ def _run(
             if verdict is not None:
                 return verdict
             look.record(False)  # the solver's estimate was too rosy: let it work before paying again
-        stalled = tol > 0 and stall.is_long(iterate.optimality, iterate.objective, recorder.value_rounding)
+        state = iterate.optimality, iterate.objective, recorder.value_rounding, iterate.stuck
+        stalled = tol > 0 and stall.is_long(*state)
         if stalled and recorder.is_at_rounding(iterate):
             return Status.ROUNDING
         limit = _limit(recorder, max_seconds, stop)

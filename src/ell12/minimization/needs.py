@@ -6,7 +6,7 @@ import inspect
 from typing import Any
 
 from ell12.backend import is_complex, is_numpy
-from ell12.protocols import Array, DeclaringSolver, Factored, Needs, missing, offers
+from ell12.protocols import Array, DeclaringSolver, Factored, HostedLoss, Needs, missing, offers
 
 
 def needs_of(solver: Any) -> Needs:
@@ -38,8 +38,8 @@ def _unmet_by_x(kind: str, name: str, loss: Any, x: Array) -> str:
         return f"{name} needs x to be {other}"
     if "vector" in kind and (x.ndim != 1 or is_complex(x)):
         return f"{name} needs x to be a vector of real numbers"
-    if "NumPy" in kind and not is_numpy(x):
-        return f"{name} needs NumPy arrays, got {type(x).__name__}"
+    if "columns" in kind and not is_numpy(x) and not offers(loss, HostedLoss):
+        return f"{name} needs NumPy arrays, or a loss that can be seen from the host, got {type(x).__name__}"
     if "columns" in kind and not loss.has_columns:
         return f"{name} needs columns at hand, which those of this {type(loss).__name__} are not"
     return ""

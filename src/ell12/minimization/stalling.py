@@ -14,6 +14,9 @@ from ell12.protocols import Array, Loss
 
 # After this number of iterations without progress a run asks whether rounding is what stops it.
 STALL_AFTER = 50
+# An iteration in which a solver says that it is stuck counts as so many. Asking costs six products, about as much
+# as an iteration of a solver that says so.
+STUCK = 50
 # Solvers stop a little above what the last digits of x do to the gradient: up to this many times that was seen.
 MARGIN = 32
 # Up to this stationarity a run that was asked for no more than rounding allows counts as converged.
@@ -36,14 +39,14 @@ class Stall:
         self.violation = self.objective = math.inf
         self.since, self.patience = 0, STALL_AFTER
 
-    def is_long(self, violation: float, objective: float, rounding: float) -> bool:
+    def is_long(self, violation: float, objective: float, rounding: float, stuck: bool = False) -> bool:
         """Take note of an iteration; return whether it is time to ask for the reason. Each time waits longer."""
         halved, fell = violation <= 0.5 * self.violation, objective < self.objective - rounding
         if halved or fell:
             self.violation, self.objective = min(violation, self.violation), min(objective, self.objective)
             self.since, self.patience = 0, STALL_AFTER
             return False
-        self.since += 1
+        self.since += STUCK if stuck else 1
         if self.since < self.patience:
             return False
         self.since, self.patience = 0, 2 * self.patience

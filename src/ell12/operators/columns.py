@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ell12.backend import as_numpy, is_numpy, join, take
+from ell12.backend import as_numpy, is_array, is_numpy, join, like, take
 from ell12.operators.centering import by_rows
 from ell12.operators.gram import weighted_gram
 from ell12.operators.maps import adjoint, input_shape, select_columns
@@ -37,8 +37,9 @@ class ColumnStore:
 
     Parameters
     ----------
-    A : NumPy array, sparse matrix or operator with columns
-        Products need a NumPy array or a sparse matrix; Gram matrices any operator.
+    A : array, sparse matrix or operator with columns
+        `product` needs a NumPy array or a sparse matrix; all else any operator. Columns and Gram matrices stay on
+        A's device; their numbers, and the entries of x there, are NumPy arrays.
     most : float
         No more columns are kept for a Gram matrix, unless more are asked for at once.
 
@@ -71,13 +72,13 @@ class ColumnStore:
         return self._product_with_new_columns(x)
 
     def product_within(self, values: Array, columns: Array) -> Array:
-        """``A_S values``: the product with a vector that is zero but for the entries S."""
-        where = self._position[columns]
-        if where.size == 0 or where.min() < 0:
-            return select_columns(self.A, columns) @ values
-        full = np.zeros(self._columns.size, dtype=values.dtype)
-        full[where] = values
-        return self._product(full)
+        """``A_S values``: the product with a vector, or several, that is zero but for the entries S."""
+        where, size = self._position[columns], self._position.size
+        if where.size and where.min() >= 0:
+            return self._product(_spread(values, where, self._columns.size))
+        if is_array(self.A) and not is_numpy(self.A) and columns.size * SCATTERED >= size:
+            return self.A @ self._sent(_spread(values, columns, size))
+        return select_columns(self.A, columns) @ self._sent(values)
 
     def gram(self, curvature: Array, columns: Array) -> Array:
         """``A_S' diag(curvature) A_S`` as a dense matrix of A's kind and precision; a fresh copy."""
@@ -103,14 +104,15 @@ class ColumnStore:
         self._position[columns] = np.arange(self._columns.size, self._columns.size + columns.size)
         self._columns = np.concatenate([self._columns, columns])
         self._blocks.append(block)
-        if len(self._blocks) > JOINED_BEYOND and all(map(is_numpy, self._blocks)):
-            self._blocks = [np.concatenate(self._blocks, axis=1)]
+        if len(self._blocks) > JOINED_BEYOND and all(map(is_array, self._blocks)):
+            self._blocks = [join(self._blocks, 1)]
         return block
 
     # Products
 
     def _product(self, values: Array) -> Array:
         """The product of the kept columns with as many values."""
+        values = self._sent(values)
         if len(self._blocks) == 1:
             return self._blocks[0] @ values
         ends = np.cumsum([0, *(input_shape(block)[0] for block in self._blocks)])
@@ -127,6 +129,10 @@ class ColumnStore:
         if not self._blocks or new.size * SCATTERED > self._columns.size or self._columns.size * SPARSE > x.size:
             return self.A @ x
         return self._product(x[self._columns]) + select_columns(self.A, new) @ x[new]
+
+    def _sent(self, values: Array) -> Array:
+        """NumPy values where A is, unless that is here."""
+        return like(values, self.A) if is_array(self.A) and not is_numpy(self.A) else values
 
     # Gram matrices
 
@@ -152,3 +158,10 @@ class ColumnStore:
 
     def _cross(self, block: Any, other: Any) -> Array:
         return weighted_gram(block, self._curvature, other)
+
+
+def _spread(values: Array, places: Array, size: int) -> Array:
+    """An array of this length with the values at their places, and zeros elsewhere."""
+    full = np.zeros((size, *values.shape[1:]), dtype=values.dtype)
+    full[places] = values
+    return full

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ell12.backend import as_numpy, device, indices_like, like, namespace, take
+from ell12.backend import as_numpy, device, indices_like, is_numpy, like, namespace, take
 from ell12.protocols import Array
 
 
@@ -41,6 +41,10 @@ class DiagonalCurvature:
     def matrix(self, columns: Array) -> Array:
         """The block of the given entries, which a NumPy array names, as a dense matrix."""
         xp, (diagonal, unit) = namespace(self.diagonal), self._within(columns)
+        if is_numpy(diagonal) and unit is not None:  # in one pass
+            matrix = np.multiply.outer(self.weight * unit, unit)
+            np.einsum("ii->i", matrix)[...] += diagonal
+            return matrix
         matrix = xp.eye(diagonal.shape[0], dtype=diagonal.dtype, device=device(diagonal)) * diagonal
         return matrix if unit is None else matrix + (self.weight * unit)[:, None] * unit[None, :]
 

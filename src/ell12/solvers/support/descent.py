@@ -103,8 +103,7 @@ class Model:
     def _newton_step(self) -> bool:
         """A step on the support that lowers the whole; return whether a further one is of no use."""
         support = np.flatnonzero((self.x != 0) | ~self.kinks)
-        rows = self.hessian[support]
-        direction = self._direction(support, rows)
+        direction = self._direction(support)
         if direction is None:
             return True
         x, kinks, value = self.x[support], self.kinks[support], self.penalty.value(self.x)
@@ -113,9 +112,9 @@ class Model:
             crossed = kinks & (np.sign(new) != np.sign(x))
             new[crossed] = 0
             move = new - x
-            change = move @ rows  # of the gradient
             full = self.x.copy()
             full[support] = new
+            change = self.hessian @ (full - self.x)  # of the gradient; the rows of the support would be copied
             rise = self.gradient[support] @ move + 0.5 * change[support] @ move + self.penalty.value(full) - value
             if rise <= ROUNDING * abs(value):
                 self.x, self.gradient = full, self.gradient + change
@@ -123,10 +122,12 @@ class Model:
                 return not crossed.any()
         return True
 
-    def _direction(self, support: Any, rows: Any) -> Any:
+    def _direction(self, support: Any) -> Any:
         """Newton's direction on the support; None where the whole is not convex there."""
-        block = rows[:, support] + self.penalty.curvature(self.x).matrix(support)
-        found = positive_solution(block, -self.slope[support])
+        block, own = self.hessian[np.ix_(support, support)], self.penalty.curvature(self.x)
+        if own.largest > 0:
+            block = np.add(block, own.matrix(support), dtype=np.float64)
+        found = positive_solution(block.T, -self.slope[support])  # symmetric; its transpose is in LAPACK's order
         return found if found is not None and np.isfinite(found).all() else None
 
     def _look(self) -> None:
