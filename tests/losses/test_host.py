@@ -183,12 +183,12 @@ def test_a_path_over_a_tensor_reads_it_a_few_times(far, products, monkeypatch):
 def test_the_dense_end_of_a_path_is_solved_side_by_side(far, monkeypatch):
     torch = pytest.importorskip("torch")
     A, b = data(m=40, n=60)
-    options = {"alphas": 20, "eps": 0.1, "l2_weight": 0.0, "tol": 1e-6}
+    options = {"alphas": 12, "eps": 0.1, "l2_weight": 0.0, "tol": 1e-6}  # too few for blocks of strengths
     _, coefs, _ = l12_path(A, b, **options)
     monkeypatch.setattr(ell12.path.path, "on_accelerator", lambda A: True)
     monkeypatch.setattr(ell12.path.path, "MOST_ENTRIES", 10)
     _, there, results = l12_path(torch.as_tensor(A), torch.as_tensor(b), **options)
     together = [result.n_iter > 20 for result in results]
-    assert 0 < sum(together) < 20
+    assert 0 < sum(together) < 12
     assert together == [int(np.count_nonzero(x)) > 10 for x in (coefs[:, 0], *coefs.T[:-1])]
     np.testing.assert_allclose(there.numpy(), coefs, atol=1e-4)
