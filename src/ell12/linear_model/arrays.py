@@ -80,6 +80,11 @@ def targets_of_columns(model: Any, X: Any, y: Any, *, reset: bool = True, **chec
     return X, y
 
 
+def as_vector(x: Any) -> Array:
+    """A solution as an array, also one that a path keeps as a sparse column."""
+    return x.toarray()[:, 0] if scipy.sparse.issparse(x) else x
+
+
 def linear_functions(X: Any, coef: Array, intercept: Any) -> Array:
     """``X coef' + intercept``, dense."""
     product = X @ (coef.T if coef.ndim == 2 else coef)

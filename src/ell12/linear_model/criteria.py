@@ -15,6 +15,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from ell12.backend import as_numpy, precision
+from ell12.linear_model.arrays import as_vector
 from ell12.linear_model.problems import FitProblem
 from ell12.linear_model.relaxing import support
 from ell12.losses import HuberLoss, SquaredLoss
@@ -116,11 +117,12 @@ def judge(
         penalty, options = model._penalty(problem), problem.structure(model._penalty_options())
         groups = options.get("groups")
         for k, (alpha, run) in enumerate(zip(alphas, path, strict=True)):
-            x = model._final(problem, run.x)
-            strength = float(alpha) if x is run.x else 0.0  # a refit has no penalty
+            found = as_vector(run.x)
+            x = model._final(problem, found)
+            strength = float(alpha) if x is found else 0.0  # a refit has no penalty
             freedom = _freedom(problem, penalty.scaled(strength), x, options.get("bounds"))
             freedom += model.fit_intercept and problem.n_intercepts == 0
-            used = as_numpy(run.x)[: run.x.shape[0] - problem.n_intercepts] != 0
+            used = as_numpy(found)[: found.shape[0] - problem.n_intercepts] != 0
             sizes = (int(used.sum()), used.size)
             if groups is not None:
                 sizes = (np.unique(groups[used]).size, int(groups.max()) + 1)

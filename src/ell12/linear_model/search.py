@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ell12.backend import as_numpy, namespace, on_accelerator, take
 from ell12.checks import check_flags, check_word, naming
-from ell12.linear_model.arrays import follow, passes
+from ell12.linear_model.arrays import as_vector, follow, passes
 from ell12.linear_model.choice import check_scorer, choose
 from ell12.linear_model.criteria import CRITERIA, judge
 from ell12.linear_model.folds import SIDE_BY_SIDE, FoldColumns, solve_folds
@@ -26,7 +26,7 @@ from ell12.minimization import Result
 from ell12.operators import is_far
 from ell12.path import alpha_grid, falling, grid_size
 from ell12.plots import plot_cross_validation
-from ell12.protocols import Array
+from ell12.protocols import Array, FarLoss, offers
 
 
 class AlphaSearch(SparseLinearModel):
@@ -124,6 +124,11 @@ class AlphaSearch(SparseLinearModel):
         """The labels of which each fold has its share, if any."""
         return as_numpy(y) if is_classifier(self) else None
 
+    def _path(self, problem: FitProblem, alphas: Array) -> list[Result]:
+        """A result for each alpha; of columns out of memory x, which is as long, is sparse."""
+        far = offers(problem.loss, FarLoss) and problem.loss.is_far
+        return self._solve(problem, alphas, sparse=far and not problem.n_targets)
+
     def _fold_problems(self, data: tuple[Any, ...], train: Array) -> list[FitProblem]:
         """The problems of some rows. Of columns out of memory the other rows have weight zero: none is moved."""
         X, y, weight = data
@@ -141,7 +146,7 @@ class AlphaSearch(SparseLinearModel):
     ) -> tuple[Array, list[Result]]:
         """The scores of each alpha and fold, and how the runs ended."""
         if self.selection in CRITERIA:
-            runs = [self._solve(problem, alphas) for problem in problems]
+            runs = [self._path(problem, alphas) for problem in problems]
             values, self.df_path_ = judge(self, problems, runs, alphas, data[2])
             return -values[:, None], [replace(run, x=None, history={}) for path in runs for run in path]
         if self._takes_columns(data[0], problems, alphas):
@@ -199,7 +204,7 @@ def _fold(
 ) -> tuple[Array, list[Result]]:
     """The scores of a path fitted to one part and judged on the other, and how its runs ended."""
     problems = model._fold_problems((X, y, sample_weight), train)
-    runs = [model._solve(problem, alphas) for problem in problems]
+    runs = [model._path(problem, alphas) for problem in problems]
     X, coefs, intercepts = _coefficients(model, problems, runs, X)
     scores = model._score_fold((coefs, intercepts), (X, y, sample_weight), train, test)
     return scores, [replace(result, x=None, history={}) for results in runs for result in results]
@@ -213,7 +218,7 @@ def _coefficients(model: AlphaSearch, problems: list[FitProblem], runs: list[Any
         coef, level = problem.coefficients(model._final(problem, x))
         return coef[:, used], level
 
-    pairs = [[of(problem, run.x) for run in path] for problem, path in zip(problems, runs, strict=True)]
+    pairs = [[of(problem, as_vector(run.x)) for run in path] for problem, path in zip(problems, runs, strict=True)]
     xp = namespace(pairs[0][0][0])
     coefs = xp.concat([xp.stack([coef for coef, _ in path]) for path in pairs], axis=1)
     intercepts = xp.concat([xp.stack([level for _, level in path]) for path in pairs], axis=1)
@@ -224,8 +229,8 @@ def _used(runs: list[Any], size: int) -> Array:
     """The entries that some solution of some path uses; at least one."""
     used = np.zeros(size, dtype=bool)
     for run in (run for path in runs for run in path):
-        x = run.x[:size]
-        used |= x != 0 if x.ndim == 1 else (x != 0).any(axis=1)
+        rows = run.x.nonzero()[0]  # of a sparse column too
+        used[rows[rows < size]] = True
     return np.flatnonzero(used) if used.any() else np.arange(1)
 
 

@@ -106,7 +106,7 @@ class CenteredColumns(ArrayOperator):
         constant = self.constant if inside.size < columns.size else 0.0
         if not is_numpy(A):
             return CenteredColumns(A, self.means[inside], constant, empty)
-        A = A - self.means[inside]
+        A = np.subtract(A, self.means[inside], out=A if is_far(self.A) else None)  # theirs is a fresh copy
         if empty is not None:
             A[:, empty] = 0
         return np.append(A, np.full((A.shape[0], 1), constant, A.dtype), axis=1) if constant else A
