@@ -1,11 +1,11 @@
-"""Coordinate descent on a quadratic: the compiled loop against its plain twin, both against what they promise."""
+"""Descent on a quadratic: the compiled loop against its plain twin, leaps, and all against what they promise."""
 
 import numpy as np
 import pytest
 from scipy.optimize import lsq_linear
 
 from ell12 import FISTA, L12, HuberLoss, Status, minimize
-from ell12.solvers.support.descent import Model, sweep
+from ell12.solvers.support.descent import Descent, Model, leap, sweep
 
 compiled_descent = pytest.importorskip("ell12.solvers.support.compiled_descent")
 
@@ -48,6 +48,58 @@ def test_a_sweep_keeps_the_gradient_of_the_quadratic():
     np.testing.assert_allclose(slope, gradient + hessian @ x, rtol=1e-12)
 
 
+def bounds(random, size):
+    """Slopes below and above zero: some entries have no kink, some a bound at zero, one is held there."""
+    above = random.uniform(0.2, 3.0, size)
+    below = np.where(random.random(size) < 0.3, -np.inf, -above)
+    above[0] = below[0] = 0.0
+    above[1], below[1] = np.inf, -np.inf
+    return below, above
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_leaps_find_the_minimiser_that_sweeps_find(seed):
+    hessian, gradient = quadratic(seed, n=30, rank=45)
+    random = np.random.default_rng(seed)
+    below, above = bounds(random, 30)
+    start = np.where(random.random(30) < 0.5, 0.0, random.standard_normal(30))
+    start[(start < 0) & np.isinf(below)] = 0.0
+    start[1] = 0.0
+    states = []
+    for loop, count in ((sweep, 5000), (leap, 50)):
+        x = start.copy()
+        slope = gradient + hessian @ x
+        for _ in range(count // 10):
+            loop(hessian, slope, x, below, above, 10, 0.0 if loop is sweep else 1e-12)
+        np.testing.assert_allclose(slope, gradient + hessian @ x, atol=1e-8)
+        states.append(x)
+    np.testing.assert_allclose(states[1], states[0], atol=1e-8)
+    assert 0 < np.count_nonzero(states[1]) < 30
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_leap_rises(seed):
+    hessian, gradient = quadratic(seed, n=40, rank=42)  # ill-conditioned: full steps would rise
+    penalty = L12(0.2, 0.0)
+    below, above = penalty.slopes_at_zero(np.zeros(40))
+    x = np.random.default_rng(seed).standard_normal(40)
+    slope, values = gradient + hessian @ x, []
+    for _ in range(30):
+        values.append(value(hessian, gradient, penalty, x))
+        leap(hessian, slope, x, below, above, 1, 0.0)
+    assert np.all(np.diff(values) <= 1e-12 * np.abs(values[0]))
+    assert values[-1] < values[0]
+
+
+def test_dependent_columns_are_left_to_sweeps():
+    hessian, gradient = quadratic(0, n=12, rank=6)
+    x, slope = np.zeros(12), gradient.copy()
+    assert not leap(hessian, slope, x, np.full(12, -0.1), np.full(12, 0.1), 10, 0.0)
+    Descent(0)(hessian, slope, x, np.full(12, -0.1), np.full(12, 0.1), 10, 0.0)
+    assert np.any(x)
+    np.testing.assert_allclose(slope, gradient + hessian @ x, atol=1e-9)
+
+
 def test_without_a_penalty_but_bounds_it_is_nonnegative_least_squares():
     random = np.random.default_rng(0)
     A, b = random.standard_normal((20, 8)), random.standard_normal(20)
@@ -58,13 +110,14 @@ def test_without_a_penalty_but_bounds_it_is_nonnegative_least_squares():
     np.testing.assert_allclose(model.x, expected, atol=1e-7)
 
 
+@pytest.mark.parametrize("descend", [sweep, Descent(0)])
 @pytest.mark.parametrize("l2_weight", [0.0, 0.5, 1.0])
 @pytest.mark.parametrize("nonnegative", [False, True])
 @pytest.mark.parametrize("seed", range(3))
-def test_the_model_is_solved_to_rounding(seed, nonnegative, l2_weight):
+def test_the_model_is_solved_to_rounding(seed, nonnegative, l2_weight, descend):
     hessian, gradient = quadratic(seed)
     penalty = L12(1.5, l2_weight, weights=np.r_[0.0, np.linspace(0.5, 1.5, 11)], nonnegative=nonnegative)
-    model = Model(hessian, penalty, np.zeros(12), gradient, sweep)
+    model = Model(hessian, penalty, np.zeros(12), gradient, descend)
     model.minimise(1e-9, 30)
     assert model.solved
     assert model.violation <= 1e-9

@@ -106,6 +106,27 @@ def test_equals_the_lasso_on_a_wide_problem(nonnegative):
     np.testing.assert_allclose(result.x, lasso.coef_, atol=1e-7)
 
 
+@pytest.mark.parametrize("l2_weight", [0.0, 1.0])
+def test_a_first_fit_of_middling_size_waits_for_no_compiler(monkeypatch, l2_weight):
+    monkeypatch.setattr("ell12.solvers.support.descent.can_compile", lambda: pytest.fail("asked for numba"))
+    A, b = design(7, (300, 1800), nonzero=30)
+    loss = SquaredLoss(A, b)
+    assert solve(loss, L12(0.02 * strength(loss), l2_weight)).converged
+
+
+@pytest.mark.parametrize("l2_weight", [0.0, 1.0])
+def test_from_a_far_start_rough_answers_come_first(l2_weight):
+    random = np.random.default_rng(8)
+    A, b = random.standard_normal((150, 2000)), random.standard_normal(150)
+    loss = SquaredLoss(A, b)
+    result = solve(loss, L12(3e-4 * strength(loss), l2_weight), tol=1e-6)
+    assert result.converged
+    far, *steps = (value for value in result.history["optimality"] if np.isfinite(value))
+    assert far > 1000
+    assert min(steps[:8]) <= 0.1 * far  # by easier problems, each of which is shown
+    assert np.all(np.diff(result.history["objective"]) <= 1e-12 * result.history["objective"][0])
+
+
 @pytest.mark.parametrize("sparse", [False, True])
 def test_equals_logistic_regression_with_an_intercept(sparse):
     A, b = design(5, (150, 60))

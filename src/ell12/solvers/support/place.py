@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,15 +29,19 @@ class Place:
         """What a solver yields here."""
         return Iterate(self.point, self.objective, self.violation, self.gradient)
 
-    def columns_to_change(self, smallest: int, free: Any = (), most: int = 0) -> Any:
+    def columns_to_change(self, smallest: int, free: Any = (), most: int = 0, largest: float = math.inf) -> Any:
         """The support, what is free, and the worst violators, so that the support at most doubles.
 
-        At least ``smallest`` violators are taken, and at least ``most``, where there are as many.
+        At least ``smallest`` violators are taken, and at least ``most``, where there are as many; but no more
+        columns than ``largest`` in all, if that leaves room for half of ``smallest``.
         """
         inside = self.x != 0
         inside[np.asarray(free, dtype=np.int64)] = True
         outside = np.flatnonzero(~inside & (self.slope != 0))
-        room = max(most, smallest, int(np.count_nonzero(inside)))
+        size = int(np.count_nonzero(inside))
+        room = max(most, smallest, size)
+        if largest - size >= smallest / 2:
+            room = int(min(room, largest - size))
         if outside.size > room:
             outside = outside[np.argpartition(-np.abs(self.slope[outside]), room)[:room]]
         inside[outside] = True
@@ -53,9 +58,9 @@ class PiecewiseProblem:
         self._penalised = slice(None) if penalised.all() else penalised
         self._summed = summed_size(loss)
 
-    def place(self, point: Point, value: float | None = None) -> Place:
-        """What is known at a point; one product with the adjoint of A."""
-        gradient, x = self.loss.gradient(point), as_numpy(point.x)
+    def place(self, point: Point, value: float | None = None, gradient: Array | None = None) -> Place:
+        """What is known at a point; one product with the adjoint of A, unless the gradient is known."""
+        gradient, x = self.loss.gradient(point) if gradient is None else gradient, as_numpy(point.x)
         slope = as_numpy(self.penalty.least_slope(point.x, gradient))
         # Only where all that is penalised is zero, so that a subtracted norm has no slope, is there more to a
         # violation than the slope.

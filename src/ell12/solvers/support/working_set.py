@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, ClassVar
@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ell12.backend import is_numpy, rounding
-from ell12.backend.compiling import can_compile
 from ell12.protocols import ColumnLoss, FarLoss, Iterate, Needs, PiecewisePenalty, Point, PointwiseLoss, offers
 from ell12.solvers.steps import ProximalStep, objective
 from ell12.solvers.support import descent
@@ -20,7 +19,8 @@ from ell12.solvers.support.hosting import hosted_iterates
 from ell12.solvers.support.newton import SupportNewton
 from ell12.solvers.support.place import PiecewiseProblem, Place
 
-# A working set holds this number of violators, where there are as many, even if the support is smaller.
+# A working set holds this number of violators, where there are as many, even if the support is smaller; half as
+# many where looking at all columns costs little, so that leaps have less to factorize.
 SMALLEST = 100
 # On a device it holds at least so many times the root of the number of columns, for a Gram matrix is cheap there
 # beside a look. On 5000 x 100,000, 30,000 x 30,000 and 20,000 x 80,000 that took three quarters of the time, and
@@ -51,6 +51,10 @@ VERY_FAR = 200
 # `SupportNewton` has its try first. On 144 problems of 40 to 100 rows of cosines at 0.005 to 0.03 of the largest
 # alpha, a path led to a lower objective than `SupportNewton` 67 times, to a higher one 26 times.
 SHORT = 2**18
+# Where the start is VERY_FAR, the strength falls from there by FALL at a time, each time until the violation is at
+# most ENOUGH times the strength, and down to STEEP times the penalty's own: rough solutions, soon found. On 500 x
+# 2000 Gaussian and correlated columns, at 0.003 of the largest alpha, falls of 0.25 and 0.5 took the same time.
+FALL, ENOUGH, STEEP = 0.25, 0.5, 16.0
 # A path begins where the strength is the largest over one of these: the first at which the solution is soon found.
 FALLS = (100, 10, 1)
 # A path begins at a solution whose violation is at most this fraction of the strength.
@@ -59,8 +63,6 @@ EXACT = 1e-9
 MOST_NEWTON_STEPS = 5000
 # A step towards the minimum of a model is halved at most this often.
 MODEL_HALVINGS = 10
-# Loading the compiled loop takes about half a second, which pays for matrices of this number of entries.
-COMPILED_SWEEP_FROM = 2**19
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,9 @@ class WorkingSet:
     Gram matrix, with the subtracted norm replaced by its tangent, and finished by Newton's method on the support.
     Losses that are not quadratic are replaced by models of second order, one after the other, each step halved
     until the objective falls. Where nothing else lowers the objective a proximal step is taken.
+
+    From a very far start the strength falls step by step, without the subtracted norm: rough solutions come soon,
+    and fewer columns look worth changing than the problem itself would show.
 
     Where the loss is squared, its data small, the start far from stationary and columns dependent, and there is no
     ridge, convex problems come first: the penalty without the subtracted norm at a larger alpha, from whose
@@ -109,6 +114,9 @@ class WorkingSet:
         here = problem.place(start)
         problem.look_for_path(here)
         stuck = False
+        if problem.has_path and problem.is_very_far:
+            yield here.iterate
+            here = yield from self._easier_iterates(problem, here)
         while True:
             yield replace(here.iterate, stuck=stuck)
             if problem.penalty.is_convex and problem.has_path and problem.is_crowded(here):
@@ -122,10 +130,32 @@ class WorkingSet:
             elif left is not None:
                 here = yield from self._newton_iterates(problem, here, left)
 
+    def _easier_iterates(self, problem: _ColumnsProblem, here: Place) -> Generator[Iterate, None, Place]:
+        """Rough solutions without the subtracted norm at falling strengths, while these are soon found."""
+        convex, strength = problem.penalty.convex, here.violation
+        there, crowded, left = here, False, None
+        follows = problem.penalty.is_convex or problem.entries <= SHORT  # a path, as soon as a set is crowded
+        while strength > STEEP * convex.alpha and left is None and not (crowded and follows):
+            strength *= FALL
+            easier = _ColumnsProblem(problem.loss, convex.scaled(strength / convex.alpha), there.point)
+            there = easier.place(there.point, gradient=there.gradient)
+            while there.violation > ENOUGH * strength and left is None:
+                new, left = easier.improve(there)
+                if new is None:
+                    return here
+                there = new
+                found = problem.place(there.point, gradient=there.gradient)
+                here = found if found.objective <= here.objective else here
+                yield here.iterate
+            crowded = easier.is_crowded(there)
+            if not crowded:
+                problem.easier = easier, there
+        return here
+
     def _path_iterates(self, problem: _ColumnsProblem, here: Place) -> Generator[Iterate, None, Place]:
         """Solutions at falling strengths, then with one tangent after the other, while the way goes on."""
         loss, penalty, problem.has_path = problem.loss, problem.penalty, False
-        strength, x = problem.first_solution()
+        strength, x = problem.known_solution() or problem.first_solution()
         path, best = Homotopy(loss, penalty.convex, x, strength), here.iterate
         value = reached = math.inf
         while True:
@@ -173,14 +203,16 @@ class _ColumnsProblem(PiecewiseProblem):
         self._step: ProximalStep | None = None
         self.switch = SupportNewton.switch
         self.has_path = self.is_very_far = self.is_bent = self.is_stuck = False
+        self.easier: tuple[_ColumnsProblem, Place] | None = None  # at a larger strength, roughly solved
         self.free = np.flatnonzero(~penalty.kinks(start.x))
         self.is_far = offers(loss, FarLoss) and loss.is_far
         self.entries = start.x.size * math.prod(start.prediction.shape)
-        on_device = not is_numpy(start.prediction)
-        self.smallest = max(SMALLEST, SMALLEST_ON_DEVICE * math.isqrt(start.x.size)) if on_device else SMALLEST
-        self.sweep = _sweep_for(self.entries)
+        self.descend = descent.Descent(self.entries)
         if self.is_far:  # then all that is done to small data in all columns costs too much
             self.entries = math.inf
+        self.smallest = SMALLEST if self.entries > CHEAP else SMALLEST // 2
+        if not is_numpy(start.prediction):
+            self.smallest = max(SMALLEST, SMALLEST_ON_DEVICE * math.isqrt(start.x.size))
         # On small data a loss that is not quadratic was seen to lead to worse minima however little it was bent.
         self.bend_allowed = BENT if loss.is_quadratic or self.entries > CHEAP else 0.0
 
@@ -214,6 +246,23 @@ class _ColumnsProblem(PiecewiseProblem):
         """Whether the working set has more columns than there are rows, so that these must be dependent."""
         return self.columns(here).size > here.point.prediction.shape[0]
 
+    def known_solution(self) -> tuple[float, Any] | None:
+        """The smallest strength at which the problem without its subtracted norm is solved, and the solution."""
+        if self.easier is None:
+            return None
+        problem, rough = self.easier
+        solution = problem.solve(rough)
+        return None if solution is None else (problem.penalty.alpha, solution.point.x)
+
+    def solve(self, here: Place) -> Place | None:
+        """The place of the solution; None if it is not soon found."""
+        while here.violation > EXACT * self.penalty.alpha:
+            new, left = self.improve(here)
+            if new is None or left is not None:
+                return None
+            here = new
+        return here
+
     def first_solution(self) -> tuple[float, Any]:
         """A strength at which the problem without its subtracted norm is soon solved, and the solution."""
         convex, zero = self.penalty.convex, self.loss.point(self.loss.start())
@@ -221,13 +270,10 @@ class _ColumnsProblem(PiecewiseProblem):
         for fall in FALLS:
             strength = max(top / fall, convex.alpha)
             easier = _ColumnsProblem(self.loss, convex.scaled(strength / convex.alpha), zero)
-            here, hard = easier.place(zero), False
-            while here.violation > EXACT * strength and not hard:
-                new, left = easier.improve(here)
-                here, hard = new or here, new is None or left is not None
-            if not hard:
-                break
-        return strength, here.point.x
+            here = easier.solve(easier.place(zero))
+            if here is not None:
+                return strength, here.point.x
+        return strength, zero.x
 
     def proximal_step(self, here: Place) -> Place:
         """The place after a proximal step, whose length is found by backtracking."""
@@ -237,7 +283,10 @@ class _ColumnsProblem(PiecewiseProblem):
 
     def columns(self, here: Place, most: int = 0) -> Any:
         """The working set; ``most`` violators are taken, where there are as many."""
-        return here.columns_to_change(self.smallest, self.free, most)
+        # Columns beyond the number of rows are dependent, and the farther the start, the more look worth changing.
+        rows = here.point.prediction.shape[0]
+        largest = rows if self.has_path and self.is_very_far and not most else math.inf
+        return here.columns_to_change(self.smallest, self.free, most, largest)
 
     def columns_for_newton(self, here: Place) -> Any:
         """The columns that are left to `SupportNewton`: all that violate, or few where they are out of memory."""
@@ -252,8 +301,9 @@ class _ColumnsProblem(PiecewiseProblem):
         if np.abs(here.slope[columns]).max(initial=0.0) <= CLOSER * here.violation:
             return None, None
         point, model = (self._quadratic if self.loss.is_quadratic else self._general)(here, columns)
-        self.switch = LATE_SWITCH if model.bend > STRONGLY_BENT else SupportNewton.switch
-        self.is_bent = model.bend > self.bend_allowed
+        bend = model.bend
+        self.switch = LATE_SWITCH if bend > STRONGLY_BENT else SupportNewton.switch
+        self.is_bent = bend > self.bend_allowed
         if self.is_bent and here.violation > CLOSER * self.penalty.alpha:
             return here, columns if self.entries > CHEAP else np.arange(here.slope.size)
         new = self._better(self.place(point), here)
@@ -268,8 +318,10 @@ class _ColumnsProblem(PiecewiseProblem):
         """The quadratic loss is its own model."""
         penalty, x = self.penalty.restrict(columns), here.point.x
         hessian = self.loss.hessian(here.point, columns)
-        model = descent.Model(hessian, penalty, x[columns], here.gradient[columns], self.sweep)
-        model.minimise(CLOSER * here.violation, ROUNDS)
+        model = descent.Model(hessian, penalty, x[columns], here.gradient[columns], self.descend)
+        crowded = columns.size > here.point.prediction.shape[0]
+        hopeless = crowded and self.is_very_far and self.has_path  # a path, or `SupportNewton`, comes next
+        model.minimise(CLOSER * here.violation, 0 if hopeless else ROUNDS)
         return self.loss.point_within(_with_entries(x, columns, model.x), columns), model
 
     def _general(self, here: Place, columns: Any) -> tuple[Point, descent.Model]:
@@ -279,7 +331,7 @@ class _ColumnsProblem(PiecewiseProblem):
         every = np.arange(columns.size)
         for _ in range(ROUNDS):
             hessian = np.asarray(loss.hessian(point, every), dtype=np.float64)
-            model = descent.Model(hessian, penalty, point.x, gradient, self.sweep)
+            model = descent.Model(hessian, penalty, point.x, gradient, self.descend)
             model.minimise(0.5 * CLOSER * here.violation, ROUNDS)
             new = _search(loss, penalty, point, loss.point(model.x.astype(point.x.dtype)))
             if new is None:
@@ -316,15 +368,3 @@ def _with_entries(x: Any, columns: Any, values: Any) -> Any:
     full = np.zeros_like(x)
     full[columns] = values
     return full
-
-
-def _sweep_for(entries: int) -> Callable[..., None]:
-    """Coordinate descent, compiled if a matrix has enough entries for this to pay.
-
-    The size alone decides: the two loops round differently, and an answer must not depend on what ran before.
-    """
-    if entries < COMPILED_SWEEP_FROM or not can_compile():
-        return descent.sweep
-    from ell12.solvers.support import compiled_descent
-
-    return compiled_descent.sweep
