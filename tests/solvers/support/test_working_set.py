@@ -119,7 +119,7 @@ def test_from_a_far_start_rough_answers_come_first(l2_weight):
     random = np.random.default_rng(8)
     A, b = random.standard_normal((150, 2000)), random.standard_normal(150)
     loss = SquaredLoss(A, b)
-    result = solve(loss, L12(3e-4 * strength(loss), l2_weight), tol=1e-6)
+    result = solve(loss, L12(3e-4 * strength(loss), l2_weight), tol=0.5)
     assert result.converged
     far, *steps = (value for value in result.history["optimality"] if np.isfinite(value))
     assert far > 1000
