@@ -72,12 +72,14 @@ def path(X: Any, kind: type, l2_weight: float) -> list[Any]:
     loss = kind(CenteredColumns(X, means, constant=0.0 if squared else 1.0), y, scale=1 / m)
     largest = float(np.abs(loss.gradient(loss.point(loss.start()))[:n]).max())
     penalty = L12(largest, l2_weight)
-    return solution_path(loss, penalty if squared else WithIntercept(penalty), largest * STRENGTHS)
+    return solution_path(loss, penalty if squared else WithIntercept(penalty), largest * STRENGTHS, sparse=True)
 
 
 def bits(results: list[Any]) -> str:
     """A digest of all solutions: they are the same to the last bit where it is."""
-    return hashlib.sha256(b"".join(result.x.tobytes() for result in results)).hexdigest()
+    return hashlib.sha256(
+        b"".join(part.tobytes() for result in results for part in (result.x.indices, result.x.data))
+    ).hexdigest()
 
 
 def timed(cluster: LocalCluster, shape: tuple[int, int], name: str) -> dict[str, Any]:
@@ -93,7 +95,7 @@ def timed(cluster: LocalCluster, shape: tuple[int, int], name: str) -> dict[str,
             "reads": X.reads,
             "converged": sum(result.converged for result in results),
             "stationarity": max(result.stationarity for result in results),
-            "support": int(np.count_nonzero(results[-1].x)),
+            "support": int(results[-1].x.nnz),
             "objective": results[-1].objective,
             "bits": bits(results),
         }

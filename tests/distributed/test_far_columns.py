@@ -11,7 +11,17 @@ import pytest
 import scipy.sparse
 from sklearn.base import clone
 
-from ell12 import L12, L12Classifier, L12Regressor, LogisticLoss, SquaredLoss, minimize
+from ell12 import (
+    L12,
+    DataUnavailable,
+    L12Classifier,
+    L12Regressor,
+    LogisticLoss,
+    SquaredLoss,
+    Status,
+    l12_path,
+    minimize,
+)
 from ell12.distributed import columns, sum_loss
 from ell12.operators.centering import CenteredColumns
 
@@ -151,6 +161,35 @@ def test_what_cannot_be_columns_is_told_by_name(genotypes):
     lying = da.map_blocks(lambda: genotypes, chunks=((ROWS,), (70, 130)), dtype=np.int8)
     with pytest.raises(ValueError, match=r"block . of the columns: it has the shape \(30, 200\), where X says"):
         columns(lying).T @ np.ones(ROWS)
+
+
+def test_a_path_takes_few_passes_and_is_the_one_in_memory(genotypes):
+    dense, X = genotypes.astype(float), columns(chunked(genotypes))
+    y = dense[:, :5].sum(axis=1)
+    alphas, found, results = l12_path(X, y, tol=1e-6, l2_weight=0.0, eps=0.02)
+    assert all(result.converged for result in results)
+    assert X.source.blocks.passes <= 25
+    assert X.reads <= 30
+    near = l12_path(dense, y, alphas=alphas, tol=1e-6, l2_weight=0.0)[1]
+    np.testing.assert_allclose(found.toarray(), near, atol=1e-4)
+
+
+def test_a_path_that_loses_its_data_keeps_what_it_solved(genotypes):
+    X = columns(chunked(genotypes))
+    pass_on, calls = X.source.blocks.results, []
+
+    def lose(name, *call, **more):
+        calls.append(name)
+        if calls.count("look") == 4:
+            raise DataUnavailable("gone")
+        return pass_on(name, *call, **more)
+
+    X.source.blocks.results = lose
+    with pytest.raises(DataUnavailable, match="gone") as caught:
+        l12_path(X, genotypes[:, :5].sum(axis=1), l2_weight=0.0, eps=0.02)
+    assert 0 < len(caught.value.results) < 100
+    assert caught.value.result.status is Status.DATA_LOST
+    assert all(result.converged for result in caught.value.results)
 
 
 def test_a_file_that_is_not_kept_is_opened_once_and_never_travels(genotypes, monkeypatch):

@@ -30,10 +30,12 @@ class DataUnavailable(RuntimeError):
     """The data of a loss cannot be reached any more, such as when a cluster is gone.
 
     Its ``result`` says where `ell12.minimize` had come to, None before the first iterate; ``coef`` and
-    ``intercept`` are the same for an estimator that was being fitted.
+    ``intercept`` are the same for an estimator that was being fitted. ``results`` are what a path had solved
+    before.
     """
 
     result: Any = None
+    results: Any = ()
     coef: Any = None
     intercept: Any = None
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -25,7 +26,7 @@ from ell12.backend import (
 )
 from ell12.checks import check_entries, check_flags, check_l2_weight, check_scalars, naming
 from ell12.losses import SquaredLoss
-from ell12.minimization import Result, minimize
+from ell12.minimization import DataUnavailable, Result, Status, minimize
 from ell12.minimization.needs import unmet
 from ell12.minimization.stalling import admit_rounding, gradient_rounding
 from ell12.minimization.start import as_unknown
@@ -71,24 +72,25 @@ def solution_path(
     strengths = np.array([float(alpha) for alpha in alphas])
     attainable = np.maximum(tol, gradient_rounding(loss, tol) / np.where(strengths > 0, strengths, 1.0))
     follower = follower_of(loss, penalty, strengths, x0, options, sparse) if warm_start else None
-    while len(results) < len(strengths) and not (results and _entries(results[-1].x) > most_entries):
-        done, start = len(results), x0
-        if follower is not None:
-            block = follower.next_block(strengths[done:], attainable[done:])
-            results += [admit_rounding(result, tol) for result in block]
-            if len(results) > done:
-                continue
-            start = follower.x
-        elif warm_start and results and math.isfinite(results[-1].objective):
-            start = _dense(results[-1].x)
-        alpha = float(strengths[done])
-        result = minimize(
-            loss, penalty.scaled(alpha / penalty.alpha), start, tol=float(attainable[done]), **options
-        )
-        found = replace(result, x=scipy.sparse.csc_array(result.x[:, None])) if sparse else result
-        results.append(admit_rounding(found, tol))
-        if follower is not None and math.isfinite(result.objective):
-            follower.restart(alpha, result.x)
+    with _keeping(results):
+        while len(results) < len(strengths) and not (results and _entries(results[-1].x) > most_entries):
+            done, start = len(results), x0
+            if follower is not None:
+                block = follower.next_block(strengths[done:], attainable[done:])
+                results += [admit_rounding(result, tol) for result in block]
+                if len(results) > done:
+                    continue
+                start = follower.x
+            elif warm_start and results and math.isfinite(results[-1].objective):
+                start = _dense(results[-1].x)
+            alpha = float(strengths[done])
+            result = minimize(
+                loss, penalty.scaled(alpha / penalty.alpha), start, tol=float(attainable[done]), **options
+            )
+            found = replace(result, x=scipy.sparse.csc_array(result.x[:, None])) if sparse else result
+            results.append(admit_rounding(found, tol))
+            if follower is not None and math.isfinite(result.objective):
+                follower.restart(alpha, result.x)
     return results
 
 
@@ -107,6 +109,18 @@ def _leading_results(loss: Any, penalty: Any, alphas: Any, x0: Array | None, **o
 def _entries(x: Any) -> int:
     """How many are not zero."""
     return x.nnz if scipy.sparse.issparse(x) else count_true(x != 0)
+
+
+@contextmanager
+def _keeping(results: list[Result]) -> Iterator[None]:
+    """Where data are lost, the error holds what was solved before."""
+    try:
+        yield
+    except DataUnavailable as error:
+        error.results = list(results)
+        if error.result is None and results:
+            error.result = replace(results[-1], status=Status.DATA_LOST)
+        raise
 
 
 def penalty_path(
