@@ -163,30 +163,44 @@ def test_what_cannot_be_columns_is_told_by_name(genotypes):
         columns(lying).T @ np.ones(ROWS)
 
 
+def counting(X):
+    """The names of all that the blocks are asked for, as a list that grows."""
+    pass_on, calls = X.source.blocks.results, []
+
+    def count(name, *call, **more):
+        calls.append(name)
+        return pass_on(name, *call, **more)
+
+    X.source.blocks.results = count
+    return calls
+
+
 def test_a_path_takes_few_passes_and_is_the_one_in_memory(genotypes):
     dense, X = genotypes.astype(float), columns(chunked(genotypes))
+    calls = counting(X)
     y = dense[:, :5].sum(axis=1)
     alphas, found, results = l12_path(X, y, tol=1e-6, l2_weight=0.0, eps=0.02)
     assert all(result.converged for result in results)
     assert X.source.blocks.passes <= 25
     assert X.reads <= 30
+    assert len(calls) <= 30  # each is a way to the workers and back
     near = l12_path(dense, y, alphas=alphas, tol=1e-6, l2_weight=0.0)[1]
     np.testing.assert_allclose(found.toarray(), near, atol=1e-4)
 
 
-def test_a_path_that_loses_its_data_keeps_what_it_solved(genotypes):
-    X = columns(chunked(genotypes))
-    pass_on, calls = X.source.blocks.results, []
+def test_a_path_that_loses_its_data_keeps_what_it_solved():
+    wide = np.random.default_rng(4).integers(0, 3, (ROWS, 3000)).astype(np.int8)
+    X = columns(da.from_array(wide, chunks=(ROWS, 1000)))
+    pass_on, calls = X.source.products, counting(X)
 
-    def lose(name, *call, **more):
-        calls.append(name)
-        if calls.count("look") == 4:
+    def lose(vectors, least):
+        if calls.count("look") == 3:
             raise DataUnavailable("gone")
-        return pass_on(name, *call, **more)
+        return pass_on(vectors, least)
 
-    X.source.blocks.results = lose
+    object.__setattr__(X.source, "products", lose)
     with pytest.raises(DataUnavailable, match="gone") as caught:
-        l12_path(X, genotypes[:, :5].sum(axis=1), l2_weight=0.0, eps=0.02)
+        l12_path(X, wide[:, :5].sum(axis=1), l2_weight=0.0, eps=0.02)
     assert 0 < len(caught.value.results) < 100
     assert caught.value.result.status is Status.DATA_LOST
     assert all(result.converged for result in caught.value.results)

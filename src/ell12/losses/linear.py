@@ -108,7 +108,9 @@ class LinearLoss(PredictionLoss):
         a session computes every entry once while the curvature stays the same.
         """
         curvature = self._row_curvature(point)
-        if columns is None or (others is None and not self.is_quadratic and self._are_all(columns)):
+        if self.is_far:  # all columns together, where the operator would be asked for one after the other
+            columns = np.arange(input_shape(self.A)[0]) if columns is None else columns
+        elif columns is None or (others is None and not self.is_quadratic and self._are_all(columns)):
             return weighted_gram(self.A, curvature)
         if others is not None:
             return weighted_gram(select_columns(self.A, columns), curvature, select_columns(self.A, others))
