@@ -3,10 +3,11 @@
 `python benchmarks/gpu.py [FOLDER]` on a machine with PyTorch and a CUDA device (CuPy is measured where it is
 installed) writes gpu.json and gpu.md there, by default into benchmarks/results; `make bench` does not.
 `python benchmarks/gpu.py --try-folds` prints the rows of the cross-validation at a small size, on the processors
-where there is no GPU, and writes nothing. `python benchmarks/gpu.py --ratings [FOLDER]` measures the rows of the
-ratings alone and puts them in place of the old ones, with their date; `--fits` does so with the fits and paths of
-gpu_fits.py. Limit of an iteration is the time to read A
-twice, that of the prox two reads and a write, at the speed this device adds up a large array.
+where there is no GPU, and writes nothing; `--try-prox` does the same for those of the prox.
+`python benchmarks/gpu.py --ratings [FOLDER]` measures the rows of the ratings alone and puts them in place of the
+old ones, with their date; `--prox` does so for the prox, `--fits` for the fits and paths of gpu_fits.py, `--dask`
+for a worker of Dask. Limit of an iteration is the time to read A twice, at the speed this device adds up a large
+array. Limit of the prox is a copy of its array, measured beside it.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ import ell12
 import gpu_fits
 from ell12 import L12, ColumnsL12, ColumnwiseAPG, NonmonotoneAPG, SquaredLoss, minimize
 from ell12.linear_model.search import _fold
+from gpu_prox import Row, prox_rows, row, seconds
 
 SAMPLES, FEATURES, NONZERO = 20_000, 80_000, 200
 PROBLEMS = 50
@@ -41,19 +43,6 @@ RATINGS = 100_000, 10_000, 10_000_000  # users, items, ratings
 RANK, SWEEPS = 10, 20
 FOLDS, ALPHAS = 5, 30
 FITS_SEED = 1  # nothing was chosen on the problem of this seed
-Row = dict[str, Any]
-
-
-def seconds(call: Callable[[], Any], repeats: int = 20) -> float:
-    """The median wall time of a call that ends on the device."""
-    times = []
-    for _ in range(repeats + 3):
-        torch.cuda.synchronize()
-        begin = time.perf_counter()
-        call()
-        torch.cuda.synchronize()
-        times.append(time.perf_counter() - begin)
-    return statistics.median(times[3:])
 
 
 def bytes_per_second() -> float:
@@ -79,32 +68,6 @@ def iteration(loss: Any, penalty: Any, solver: Any, count: int = 30) -> float:
     loss.lipschitz()
     iterates = solver.iterates(loss, penalty, start)
     return seconds(lambda: next(iterates), count)
-
-
-def row(what: str, value: float, limit: float | None = None, note: str = "") -> Row:
-    """One line; printed at once."""
-    ratio = None if limit is None else value / limit
-    line = {"what": what, "seconds": value, "limit": limit, "ratio": ratio, "note": note}
-    print("  ".join(str(part) for part in line.values()), flush=True)
-    return line
-
-
-def prox_rows(speed: float) -> list[Row]:
-    size = 2**28
-    z = torch.randn(size, device="cuda")
-    limit = 3 * 4 * size / speed
-    from ell12.prox.kernel import plain_prox_rows
-
-    rows = [
-        row("prox of 2^28 floats, PyTorch, fused", seconds(lambda: ell12.prox_l12(z, 1.0)), limit),
-        row("the same, plain operations", seconds(lambda: plain_prox_rows(z, 1.0, 1.0, None, False)), limit),
-    ]
-    try:
-        import cupy
-    except ImportError:
-        return rows
-    w = cupy.asarray(z)
-    return [*rows, row("prox of 2^28 floats, CuPy, fused", seconds(lambda: ell12.prox_l12(w, 1.0)), limit)]
 
 
 def iteration_rows(A: Any, b: Any, alpha: float, speed: float) -> list[Row]:
@@ -229,15 +192,15 @@ def rating_rows(size: tuple[int, int, int] = RATINGS) -> list[Row]:
     from completion import synthetic_ratings
 
     observed = synthetic_ratings(*size)
-    date, kinds, rows = datetime.now(UTC).isoformat(timespec="minutes"), _sparse_kinds(observed), []
+    kinds, rows = _sparse_kinds(observed), []
     alpha = ell12.complete_matrix(observed, "noise", **_settings(1), max_iter=1).alpha
     name = f"{size[2]:.0e} ratings, {size[0]} x {size[1]}, rank {RANK}"
     for where, make, threads in kinds:
         _fit(make(), alpha, threads, sweeps=2)
         whole, sweep, result = _fit(make(), alpha, threads, SWEEPS)
         note = f"{result.n_iter} sweeps, {result.status.name}, objective {result.objective:.9g}"
-        rows.append(row(f"{name}, {where}: a sweep", sweep) | {"date": date})
-        rows.append(row(f"the same, {where}: in all", whole, None, note) | {"date": date})
+        rows.append(row(f"{name}, {where}: a sweep", sweep))
+        rows.append(row(f"the same, {where}: in all", whole, None, note))
     return rows
 
 
@@ -280,18 +243,70 @@ def _fit(X: Any, alpha: float, threads: int, sweeps: int) -> tuple[float, float,
     return elapsed, statistics.median(np.diff(result.history["seconds"])[1:] if sweeps > 2 else [0.0]), result
 
 
-def with_ratings(folder: Path) -> None:
-    """Put newly measured rows of the ratings in place of the old ones."""
-    result = json.loads((folder / "gpu.json").read_text())
-    kept = [line for line in result["rows"] if "date" not in line or "fits" in line]
-    write(folder, result | {"rows": kept + rating_rows()})
+def dask_rows(rows: int = 100_000, columns: int = 2000, blocks: int = 4) -> list[Row]:
+    """A pass of the logistic loss over CuPy chunks that a worker of Dask keeps on the GPU."""
+    import dask.array as da
+    from dask.delayed import delayed
+    from distributed import Client, LocalCluster
+
+    from ell12.distributed import sum_loss
+
+    random = np.random.default_rng(9)
+    y = np.sign(random.standard_normal(rows * blocks)).astype(np.float32)
+    x = 0.01 * random.standard_normal(columns).astype(np.float32)
+    one = {
+        "n_workers": 1,
+        "threads_per_worker": 1,
+        "env": {"CUDA_VISIBLE_DEVICES": "0"},
+        "dashboard_address": None,
+    }
+    with LocalCluster(**one) as cluster, Client(cluster):
+        chunks = [delayed(random_chunk)(seed, rows, columns) for seed in range(blocks)]
+        X = da.concatenate([da.from_delayed(chunk, (rows, columns), np.float32) for chunk in chunks])
+        loss = sum_loss(ell12.LogisticLoss, X, y, scale=1 / len(y), persist=True)
+        places = iter(np.linspace(1, 2, 50))
+        value = seconds(lambda: loss.gradient(loss.point(next(places).astype(np.float32) * x)), 9)
+    name = f"a pass of the logistic loss over {rows * blocks} x {columns} floats"
+    return [row(f"{name}, {blocks} chunks of CuPy on Dask's worker", value, None, "one worker, one GPU")]
 
 
-def with_fits(folder: Path) -> None:
-    """Put newly measured rows of fits and paths in place of the old ones."""
+def random_chunk(seed: int, rows: int, columns: int) -> Any:
+    """Gaussian numbers, made on the worker's GPU."""
+    import cupy
+
+    return cupy.random.default_rng(seed).standard_normal((rows, columns), dtype=cupy.float32)
+
+
+def measure_again(folder: Path, part: str) -> None:
+    """Put newly measured rows of a part in place of the old ones, with their date."""
     result = json.loads((folder / "gpu.json").read_text())
-    kept = [line for line in result["rows"] if "fits" not in line]
-    write(folder, result | {"rows": kept + gpu_fits.fit_rows(SAMPLES, FEATURES, NONZERO, FITS_SEED)})
+    date = {"date": datetime.now(UTC).isoformat(timespec="minutes"), "part": part}
+    new = [line | date for line in AGAIN[part]()]
+    places = [place for place, line in enumerate(result["rows"]) if _part(line) == part]
+    first = places[0] if places else len(result["rows"])
+    before, after = (
+        [line for line in lines if _part(line) != part]
+        for lines in (result["rows"][:first], result["rows"][first:])
+    )
+    write(folder, result | {"rows": before + new + after})
+
+
+def _part(line: Row) -> str:
+    """What a line belongs to."""
+    return line.get("part", "fits" if "fits" in line else "")
+
+
+def whole_fits() -> list[Row]:
+    return gpu_fits.fit_rows(SAMPLES, FEATURES, NONZERO, FITS_SEED)
+
+
+# What `--NAME` measures alone.
+AGAIN: dict[str, Callable[[], list[Row]]] = {
+    "prox": prox_rows,
+    "fits": whole_fits,
+    "ratings": rating_rows,
+    "dask": dask_rows,
+}
 
 
 def write(folder: Path, result: dict[str, Any]) -> None:
@@ -323,16 +338,18 @@ def main() -> None:
     if sys.argv[1:] == ["--try-folds"]:
         fold_rows(400, 300, "cuda" if torch.cuda.is_available() else "cpu")
         return
+    if sys.argv[1:] == ["--try-prox"]:
+        prox_rows(2**20)
+        return
     paths = [argument for argument in sys.argv[1:] if not argument.startswith("--")]
     folder = Path(paths[0]) if paths else Path(__file__).parent / "results"
-    if "--ratings" in sys.argv:
-        with_ratings(folder)
-        return
-    if "--fits" in sys.argv:
-        with_fits(folder)
+    parts = [part for part in AGAIN if f"--{part}" in sys.argv]
+    for part in parts:
+        measure_again(folder, part)
+    if parts:
         return
     speed = bytes_per_second()
-    rows = prox_rows(speed)
+    rows = [line | {"part": "prox"} for line in prox_rows()]
     torch.cuda.empty_cache()
     A, b, _ = problem()
     alpha = 0.1 * float((A.T @ b).abs().max())
@@ -340,11 +357,11 @@ def main() -> None:
     rows += fit_rows(A, b, alpha)
     del A, b
     torch.cuda.empty_cache()
-    rows += gpu_fits.fit_rows(SAMPLES, FEATURES, NONZERO, FITS_SEED)
+    rows += whole_fits()
     torch.cuda.empty_cache()
     rows += fold_rows(10_000, 20_000, "cuda")
     rows += image_rows()
-    rows += rating_rows()
+    rows += [line | {"part": "ratings"} for line in rating_rows()]
     result = {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "device": torch.cuda.get_device_name(),

@@ -32,6 +32,7 @@ NOT_BENCHMARKS = {
     "dask_fit",
     "gpu",
     "gpu_fits",
+    "gpu_prox",
     "image_blocks",
     "intervals",
     "isotropy",

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import importlib
+import itertools
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -104,18 +107,34 @@ def gpu(request: pytest.FixtureRequest) -> Iterator[Backend]:
     yield from BACKENDS[request.param]()
 
 
-# A GPU as a C++ compiler sees it: blocks of one thread, one after the other.
-ONE_THREAD = """
+# A GPU as a C++ compiler sees it: blocks one after the other, each of a few threads of the processor.
+STAND_IN = """
 #include <cmath>
+#include <pthread.h>
 using std::fabs; using std::sqrt; using std::copysign; using std::fmin; using std::fmax;
 #define __global__
 #define __device__ static
 #define __shared__ static
 struct Place { int x, y; };
-static Place threadIdx = {0, 0}, blockIdx, gridDim;
-static void __syncthreads() {}
+static thread_local Place threadIdx = {0, 0};
+static Place blockIdx, gridDim;
+static pthread_barrier_t barrier;
+static int threads;
+static void __syncthreads() { if (threads > 1) pthread_barrier_wait(&barrier); }
+template <class Value> static Value __shfl_xor_sync(unsigned, Value mine, int distance) {
+    static Value all[1024];
+    all[threadIdx.x] = mine;
+    __syncthreads();
+    const Value other = all[threadIdx.x ^ distance];
+    __syncthreads();
+    return other;
+}
+static float __fmul_rn(float a, float b) { return a * b; }
+static double __dmul_rn(double a, double b) { return a * b; }
 template <class Real> static Real rsqrt(Real square) { return 1 / sqrt(square); }
 extern "C" void block(int x, int y, int across, int down) { blockIdx = {x, y}; gridDim = {across, down}; }
+extern "C" void begin(int count) { threads = count; pthread_barrier_init(&barrier, nullptr, count); }
+extern "C" void thread(int number) { threadIdx = {number, 0}; }
 """
 
 
@@ -127,40 +146,62 @@ def compilers_at_once() -> None:
     compiling.PATIENCE = 0.0
 
 
-@pytest.fixture
-def kernels_on_cpu(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """The kernels of `ell12.backend.cuda` for NumPy arrays, so that what they compute is tested without a GPU."""
-    from ell12.backend import cuda
+COMPILED_KERNELS: dict[str, ctypes.CDLL] = {}
+# Macros that stand in expressions alone: here variables, so that a source is compiled once for all of them.
+CHOICES = ("WEIGHTED", "NONNEGATIVE", "APART", "NORMS")
 
+
+def _compiled_kernels(threads: int, source: str, make_folder: Callable[[str], Path]) -> ctypes.CDLL:
+    """The kernels of a source as functions of the processor."""
     compiler = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
     if compiler is None:
         pytest.skip("there is no C++ compiler to try the kernels with")
-    libraries: dict[Any, ctypes.CDLL] = {}
+    if source not in COMPILED_KERNELS:
+        folder = make_folder("kernels")
+        choices = f'extern "C" {{ int {", ".join(CHOICES)}; }}\n'
+        (folder / "kernels.cpp").write_text(STAND_IN + choices + source)
+        command = [compiler, "-O1", "-shared", "-fPIC", "-pthread", "-o", folder / "kernels.so"]
+        subprocess.run([*command, folder / "kernels.cpp"], check=True)
+        COMPILED_KERNELS[source] = ctypes.CDLL(str(folder / "kernels.so"))
+        COMPILED_KERNELS[source].begin(threads)
+    return COMPILED_KERNELS[source]
 
-    def kernel(x: np.ndarray, source: str, name: str, **macros: int) -> Any:
-        key = (x.dtype, source, *macros.items())
-        if key not in libraries:
-            folder = tmp_path_factory.mktemp("kernels")
-            macros |= {"REAL": {"float32": "float", "float64": "double"}[x.dtype.name], "THREADS": cuda.THREADS}
-            (folder / "kernels.cpp").write_text(ONE_THREAD + cuda.source(source, macros))
-            command = [compiler, "-O1", "-shared", "-fPIC", "-o", folder / "kernels.so", folder / "kernels.cpp"]
-            subprocess.run(command, check=True)
-            libraries[key] = ctypes.CDLL(str(folder / "kernels.so"))
-        library = libraries[key]
+
+@pytest.fixture
+def kernels_on_cpu(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The kernels of `ell12.backend.cuda` for NumPy arrays, so that what they compute is tested without a GPU.
+
+    A block has one thread; a test that sets ``cuda.THREADS`` gets as many, which wait for each other as on a GPU.
+    """
+    from ell12.backend import cuda
+
+    def kernel(x: np.ndarray, beside: str, name: str, **macros: Any) -> Any:
+        chosen = {name: macros.pop(name) for name in CHOICES if name in macros}
+        macros |= {"REAL": {"float32": "float", "float64": "double"}[x.dtype.name], "THREADS": cuda.THREADS}
+        library = _compiled_kernels(cuda.THREADS, cuda.source(beside, macros), tmp_path_factory.mktemp)
+
+        def run(thread: int, given: list[Any]) -> None:
+            library.thread(thread)
+            library[name](*given)
 
         def launch(blocks: tuple[int, int], arrays: Any, numbers: Any) -> None:
-            assert all(array.flags.c_contiguous for array in arrays)
+            for choice, value in chosen.items():
+                ctypes.c_int.in_dll(library, choice).value = value
             given = [*(ctypes.c_void_p(array.ctypes.data) for array in arrays), *map(ctypes.c_double, numbers)]
-            for down in range(blocks[1]):
-                for across in range(blocks[0]):
-                    library.block(across, down, *blocks)
-                    library[name](*given)
+            for across, down in itertools.product(range(blocks[0]), range(blocks[1])):
+                library.block(across, down, *blocks)
+                # One thread needs no other, and takes a fiftieth of the time.
+                list((pool.map if cuda.THREADS > 1 else map)(run, range(cuda.THREADS), [given] * cuda.THREADS))
 
         return launch
 
     monkeypatch.setattr(cuda, "kernel", kernel)
+    monkeypatch.setattr(cuda, "takes", lambda x: x.dtype.name in ("float32", "float64"))
+    monkeypatch.setattr(cuda, "on_gpu", lambda _: True)
     monkeypatch.setattr(cuda, "one_piece", np.ascontiguousarray)
     monkeypatch.setattr(cuda, "THREADS", 1)
+    with ThreadPoolExecutor(8) as pool:
+        yield
 
 
 @pytest.fixture

@@ -39,6 +39,11 @@ def test_arrays_in_main_memory_have_no_kernel(dtype):
     assert cuda.kernel(torch.zeros(3), str(WITH_KERNELS[0]), "any") is None
 
 
+def test_where_nothing_compiles_there_is_no_kernel_and_no_error():
+    module = str(WITH_KERNELS[0])
+    assert cuda._compiled(module, "no_such_kernel", False, 0, REAL="float", THREADS=256) is None
+
+
 def test_a_view_becomes_one_piece(gpu):
     x = gpu.make_array(np.arange(12.0).reshape(3, 4)).T
     np.testing.assert_array_equal(gpu.to_numpy(cuda.one_piece(x)), np.arange(12.0).reshape(3, 4).T)

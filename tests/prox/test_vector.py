@@ -3,11 +3,10 @@ import pytest
 
 from ell12.backend.cuda import THREADS
 from ell12.prox import prox_l12
-from ell12.prox.kernel import plain_prox_rows
-from ell12.prox.vector import MOST_BLOCKS, quick_prox
+from ell12.prox.rows import SHARED
 
 LONG = 2**20
-TURN = MOST_BLOCKS * THREADS  # entries that all threads of a kernel read in one turn of their loop
+TURN = SHARED * THREADS  # entries that all threads of a kernel read in one turn of their loop
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -50,25 +49,8 @@ def test_arrays_that_are_not_one_piece(gpu):
         np.testing.assert_array_equal(gpu.to_numpy(array), before)
 
 
-@pytest.mark.usefixtures("kernels_on_cpu")
-def test_the_kernels_of_gpus_compute_the_prox(monkeypatch):
-    monkeypatch.setattr("ell12.prox.vector.MOST_BLOCKS", 8)
-    monkeypatch.setattr("ell12.prox.vector.is_numpy", lambda _: False)  # the arrays stand in for those of a GPU
-    for size in (1, 5, 8, 9, 31, 32, 33, 100):
-        for dtype, rounding in ((np.float32, 1e-5), (np.float64, 1e-12)):
-            z = np.random.default_rng(size).uniform(-2, 2, size).astype(dtype)
-            z[0] = 3.0
-            for l2_weight in (0.0, 0.5, 1.0):
-                x = quick_prox(z, 1.0, l2_weight, None, False)
-                assert x.dtype == dtype
-                np.testing.assert_allclose(x, plain_prox_rows(z, 1.0, l2_weight, None, False), rtol=rounding)
-    # Nothing above the threshold, NaN, out of range.
-    assert quick_prox(np.full(9, 0.5), 1.0, 1.0, None, False) is None
-    assert quick_prox(np.array([np.nan, 3.0]), 1.0, 1.0, None, False) is None
-    assert quick_prox(np.array([1e-180, 3e-180]), 1e-180, 1.0, None, False) is None
-
-
 @pytest.mark.gpu
+@pytest.mark.filterwarnings("ignore:.torch.jit.script:DeprecationWarning")  # PyTorch calls it itself
 def test_the_prox_in_functions_that_are_transformed():
     torch = pytest.importorskip("torch")
     if not torch.cuda.is_available():
@@ -78,5 +60,10 @@ def test_the_prox_in_functions_that_are_transformed():
     torch.testing.assert_close(batched, prox_l12(Z, 0.5, axis=-1))
     slope = torch.func.grad(lambda z: prox_l12(z, 0.5).sum())(Z[0])
     assert torch.isfinite(slope).all()
+    ones = torch.ones_like(Z[0])
+    _, change = torch.func.jvp(lambda z: prox_l12(z, 0.5), (Z[0],), (ones,))
+    with torch.autograd.forward_ad.dual_level():  # a tensor with an address, and a derivative that a kernel loses
+        dual = prox_l12(torch.autograd.forward_ad.make_dual(Z[0], ones), 0.5)
+        torch.testing.assert_close(torch.autograd.forward_ad.unpack_dual(dual).tangent, change)
     negated = torch.conj(torch.complex(Z, Z)).imag  # a view that says: read it negated
     torch.testing.assert_close(prox_l12(negated, 0.5), prox_l12(-Z, 0.5))

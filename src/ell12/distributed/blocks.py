@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from ell12.backend import all_finite, as_floating, refuse_masked
+from ell12.backend import all_finite, as_floating, as_numpy, is_array, like, namespace, refuse_masked
 from ell12.checks import check_entries
 from ell12.losses import LinearLoss
 from ell12.operators import adjoint, as_operator
@@ -97,9 +97,11 @@ class Block:
     _losses: list[LinearLoss] | None = field(default=None, repr=False)
 
     def __sizeof__(self) -> int:
-        """What Dask should count when it decides what to spill."""
+        """What Dask should count when it decides what to spill: the memory of a GPU is not its own."""
         A = self.A
-        stored = A.data.nbytes + A.indices.nbytes + A.indptr.nbytes if scipy.sparse.issparse(A) else A.nbytes
+        stored = A.nbytes if isinstance(A, np.ndarray) else 0
+        if scipy.sparse.issparse(A):
+            stored = A.data.nbytes + A.indices.nbytes + A.indptr.nbytes
         return stored + self.y.nbytes + (0 if self.weight is None else self.weight.nbytes)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -126,9 +128,12 @@ class Block:
         self._target, self._losses = target, losses
 
     def slices(self) -> Iterator[tuple[Any, Array, Array | None]]:
-        """Views of some rows at a time; a sparse block is one slice, since cutting it would copy."""
+        """Views of some rows at a time.
+
+        A sparse block is one slice, since cutting it would copy; so is one on a GPU, which works on all at once.
+        """
         rows = self.A.shape[0]
-        step = rows if scipy.sparse.issparse(self.A) else SLICE_BYTES * rows // max(self.A.nbytes, 1)
+        step = SLICE_BYTES * rows // max(self.A.nbytes, 1) if isinstance(self.A, np.ndarray) else rows
         step = max(step, 1)
         for start in range(0, rows, step):
             part = slice(start, start + step)
@@ -144,7 +149,8 @@ def make_block(kind: Kind, number: int, A: Any, y: Any, weight: Any) -> Block:
     name = f"block {number}"
     with naming(name):
         refuse_masked(A, "X")
-        A = as_matrix(A)
+        if isinstance(A, np.ndarray) or not is_array(A):  # an array of a GPU's library stays where it is
+            A = as_matrix(A)
         if A.shape[0] > 0:  # a partition that a filter has emptied adds nothing
             A = as_operator(A, "X")
         if A.shape[1] != kind.width:
@@ -159,7 +165,7 @@ def check_beside(count: int, y: Any, weight: Any) -> tuple[Array, Array | None]:
     """The observations and weights of ``count`` rows as arrays; what is wrong with them is an error."""
     refuse_masked(y, "y")
     refuse_masked(weight, "sample_weight")
-    y, weight = np.asarray(y), None if weight is None else np.asarray(weight, dtype=np.float64)
+    y, weight = as_numpy(y), None if weight is None else np.asarray(as_numpy(weight), dtype=np.float64)
     for label, rows in (("y", y), ("sample_weight", weight)):
         if rows is None:
             continue
@@ -181,12 +187,12 @@ def evaluate(block: Block, points: Array, target: Any = None) -> Evaluation:
     for loss in block.losses(target):
         transposed = adjoint(loss.A)
         for k, x in enumerate(points):
-            point = Point(x, loss.A @ x[: kind.width] + (x[-1] if kind.intercept else 0))
+            point = Point(x, _product(loss.A, x, kind))
             slope = loss.slope(point)
             values[k] += loss.value(point)
-            gradients[k, : kind.width] += transposed @ slope
+            gradients[k, : kind.width] += as_numpy(transposed @ slope)
             if kind.intercept:
-                gradients[k, -1] += slope.sum(dtype=np.float64)
+                gradients[k, -1] += _sum(slope)
     return Evaluation(values, gradients)
 
 
@@ -194,13 +200,24 @@ def gram_product(block: Block, v: Array, target: Any = None) -> Array:
     """``A' diag(w) A v`` of a block, for the Lipschitz constant."""
     kind, total = block.kind, np.zeros(block.kind.size)
     for loss in block.losses(target):
-        product = loss.A @ v[: kind.width] + (v[-1] if kind.intercept else 0)
+        product = _product(loss.A, v, kind)
         if loss.sample_weight is not None:
             product = loss.sample_weight * product
-        total[: kind.width] += adjoint(loss.A) @ product
+        total[: kind.width] += as_numpy(adjoint(loss.A) @ product)
         if kind.intercept:
-            total[-1] += product.sum(dtype=np.float64)
+            total[-1] += _sum(product)
     return total
+
+
+def _product(A: Any, x: Array, kind: Kind) -> Array:
+    """``A x`` where A is; x goes there."""
+    there = x if isinstance(A, np.ndarray) or scipy.sparse.issparse(A) else like(x, A)
+    return A @ there[: kind.width] + (float(x[-1]) if kind.intercept else 0)
+
+
+def _sum(values: Array) -> float:
+    xp = namespace(values)
+    return float(xp.sum(values, dtype=xp.float64))
 
 
 @contextlib.contextmanager

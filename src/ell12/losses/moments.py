@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from ell12.backend import rounding
+from ell12.backend import as_numpy, is_numpy, like, namespace, rounding
 from ell12.losses.quadratic import QuadraticLoss
 from ell12.operators.gram import weighted_gram
 from ell12.protocols import Array
@@ -145,13 +145,17 @@ def _merge_labels(one: Moments, other: Moments) -> tuple[Array | None, Array | N
 
 def _of_dense(A: Any, targets: Array, weight: Array, products: bool) -> tuple[Array, Array | None]:
     """The weighted mean of the columns of ``[A, targets]``, and the products of what deviates from it."""
-    Z = np.concatenate([A, targets], axis=1, dtype=np.float64)
-    mean = weight @ Z / (weight.sum() or 1.0)
+    if is_numpy(A):
+        Z = np.concatenate([A, targets], axis=1, dtype=np.float64)
+    else:  # on a GPU, which alone adds up the products
+        A = namespace(A).astype(A, namespace(A).float64)
+        Z = namespace(A).concat([A, like(targets, A)], axis=1)
+    mean = like(weight, Z) @ Z / float(weight.sum() or 1.0)
     if not products:
-        return mean, None
+        return as_numpy(mean), None
     Z -= mean
-    Z *= np.sqrt(weight)[:, None]
-    return mean, Z.T @ Z
+    Z *= like(np.sqrt(weight), Z)[:, None]
+    return as_numpy(mean), as_numpy(Z.T @ Z)
 
 
 def _of_sparse(A: Any, targets: Array, weight: Array, products: bool) -> tuple[Array, Array | None]:

@@ -15,6 +15,7 @@ from ell12.backend import constant, is_complex, is_number, is_numpy, like, names
 from ell12.backend.compiling import can_compile
 from ell12.protocols import Array
 from ell12.prox.layout import Groups, as_single
+from ell12.prox.rows import prox_on_gpu
 from ell12.prox.vector import quick_prox
 
 # From this many entries on a batch of short problems goes to the compiled loop: loading the loop costs more than
@@ -45,11 +46,12 @@ def prox_rows(
     rows: Array, t: Any, l2_weight: Any, weights: Array | None = None, nonnegative: bool = False
 ) -> Array:
     """One problem along the last axis; ``t`` is a number, or an array whose last axis has length 1."""
-    if weights is None and not nonnegative and is_numpy(rows) and is_number(t) and is_number(l2_weight):
+    x = None
+    if not is_numpy(rows):
+        x = prox_on_gpu(rows, t, l2_weight, weights, nonnegative)
+    elif weights is None and not nonnegative and is_number(t) and is_number(l2_weight):
         x = _compiled_prox_rows(rows, t, l2_weight)
-        if x is not None:
-            return x
-    return plain_prox_rows(rows, t, l2_weight, weights, nonnegative)
+    return x if x is not None else plain_prox_rows(rows, t, l2_weight, weights, nonnegative)
 
 
 @np.errstate(over="ignore", invalid="ignore")  # as silent as the other libraries; inf and NaN tell enough

@@ -7,7 +7,7 @@ kernel knows rows only.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,8 @@ import numpy as np
 from ell12.backend import (
     as_numpy,
     constant,
+    cuda,
+    device,
     indices_like,
     is_half,
     is_number,
@@ -25,6 +27,7 @@ from ell12.backend import (
 )
 from ell12.checks import naming
 from ell12.protocols import Array
+from ell12.prox.rows import norms_on_gpu
 
 
 def lay_out(z: Array, t: Any, weights: Any, axis: int | tuple[int, ...] | None) -> tuple[Array, Any, Any, Any]:
@@ -84,6 +87,12 @@ def as_decomposable(Z: Array) -> Array:
 
 def row_norms(rows: Array) -> Array:
     """Euclidean norms along the last axis (kept), scaled so that squares are safe, differentiable at zero."""
+    norms = None if is_numpy(rows) else norms_on_gpu(rows)
+    return plain_row_norms(rows) if norms is None else norms
+
+
+def plain_row_norms(rows: Array) -> Array:
+    """`row_norms` without branches: the twin that the kernel is tested by."""
     xp = namespace(rows)
     size = xp.abs(rows)
     top = constant(xp.max(size, axis=-1, keepdims=True))
@@ -102,10 +111,9 @@ class Groups:
 
     labels: Any  # for each entry the number of its group
     first: Any  # which entries are the first of their group
-    rows: tuple[
-        tuple[Any, Any], ...
-    ]  # indices of entries, a group in each row; which are not padding, None if all
+    rows: tuple[tuple[Any, Any], ...]  # entries, a group in each row; which are not padding, None if all
     order: Any  # for each group where its row is among the rows of all arrays
+    _sent: dict[Any, Any] = field(default_factory=dict, repr=False)  # indices on devices: sent once for all proxes
 
     @property
     def count(self) -> int:
@@ -123,12 +131,12 @@ class Groups:
         xp, z = namespace(z), as_single(z)
         if not self.rows:
             return xp.abs(z)
-        found = [row_norms(_gathered(z, *rows))[:, 0] for rows in self.rows]
-        return xp.take(xp.concat(found), indices_like(self.order, z), axis=0)
+        found = [row_norms(self._gathered(z, *rows))[:, 0] for rows in self.rows]
+        return xp.take(xp.concat(found), self._beside(self.order, z), axis=0)
 
     def spread(self, values: Array) -> Array:
         """One number for each group, at every entry of the group."""
-        return namespace(values).take(values, indices_like(self.labels, values), axis=0)
+        return namespace(values).take(values, self._beside(self.labels, values), axis=0)
 
     def rebuild(self, z: Array, norms: Array, new: Array) -> Array:
         """The groups of z, whose norms are given, with new norms and the same directions.
@@ -139,15 +147,27 @@ class Groups:
         unit = z / self.spread(constant(xp.where(norms > 0, norms, 1)))
         length = self.norms(unit)  # not 1 where the norm of z is so small that it has few digits
         unit = unit / self.spread(xp.where(norms > 0, length, 1))
-        first = xp.astype(indices_like(self.first, z), z.dtype)
+        first = xp.astype(self._beside(self.first, z), z.dtype)
         return xp.astype(self.spread(new) * xp.where(some, unit, first), z.dtype, copy=False)
 
+    def _gathered(self, z: Array, members: Any, real: Any) -> Array:
+        """The entries of z with these indices, zeros where they are not real."""
+        xp = namespace(z)
+        rows = xp.reshape(xp.take(z, xp.reshape(self._beside(members, z), (-1,)), axis=0), members.shape)
+        return rows if real is None else xp.where(self._beside(real, z), rows, 0)
 
-def _gathered(z: Array, members: Any, real: Any) -> Array:
-    """The entries of z with these indices, zeros where they are not real."""
-    xp = namespace(z)
-    rows = xp.reshape(xp.take(z, indices_like(members.reshape(-1), z), axis=0), members.shape)
-    return rows if real is None else xp.where(indices_like(real, z), rows, 0)
+    def _beside(self, indices: Any, z: Array) -> Array:
+        """Indices or truth values of this layout as an array of the kind and device of z."""
+        if not cuda.on_gpu(z):
+            return indices_like(indices, z)
+        key = (id(indices), type(z), str(device(z)))
+        if key not in self._sent:
+            self._sent[key] = indices_like(indices, z)
+        return self._sent[key]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All but what is on devices."""
+        return self.__dict__ | {"_sent": {}}
 
 
 def as_groups(groups: Any) -> Groups:
