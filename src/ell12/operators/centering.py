@@ -80,10 +80,12 @@ class CenteredColumns(ArrayOperator):
         total = vectors.sum(axis=0)
         slack = np.abs(self.means) * np.abs(total).max(initial=0.0)
         found = self.A.look(vectors, np.maximum(least - slack, 0.0))
-        left_out = (least > slack) & ~found.any(axis=1)
-        inside = self._without_empty(found - np.multiply.outer(self.means, total))
-        inside[left_out] = 0
-        return np.concatenate([inside, self.constant * total[None]]) if self.constant else inside
+        zero = (least > slack) & ~found.any(axis=1)
+        zero = zero if self.empty is None else zero | self.empty
+        for k, size in enumerate(total):  # in place: all columns times all vectors may be large beside the memory
+            found[:, k] -= self.means * size
+        found[zero] = 0
+        return np.concatenate([found, self.constant * total[None]]) if self.constant else found
 
     @property
     def is_far(self) -> bool:

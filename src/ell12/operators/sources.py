@@ -229,7 +229,7 @@ class Columns(ArrayOperator):
 
             self._each(work, found.dtype)
             if self.scales is not None:
-                found = (found.T / self.scales).T.astype(found.dtype, copy=False)
+                found /= self.scales.reshape(-1, *(1 for _ in y.shape[1:]))
         if y.ndim == 1:
             kept = self._known.get("products", ())[: REMEMBERED - 1]
             self._known["products"] = ((y.copy(), found.copy()), *kept)
