@@ -13,9 +13,10 @@ from ell12.backend import as_numpy, is_mapped, namespace, take
 from ell12.losses.host import HostView, is_fetched
 from ell12.losses.prediction import PredictionLoss
 from ell12.losses.sessions import fact
-from ell12.operators import adjoint, input_shape, output_shape, select_columns
+from ell12.operators import adjoint, input_shape, output_shape, select_columns, stored_entries
 from ell12.operators.centering import column_squares
 from ell12.operators.gram import ridge_solver, weighted_gram
+from ell12.operators.maps import ColumnSelection
 from ell12.protocols import Array, Batch, Point
 
 
@@ -125,9 +126,14 @@ class LinearLoss(PredictionLoss):
 
     def hessian_product(self, point: Point, columns: Array) -> Callable[[Array], Array]:
         """The map ``v -> hessian(point, columns) v``: two products with these columns, and no matrix."""
-        A, curvature = select_columns(self.A, columns), self._row_curvature(point)
+        A, curvature = self._columns(columns), self._row_curvature(point)
         transposed = adjoint(A)
         return lambda v: transposed @ (curvature * (A @ v))
+
+    def _columns(self, columns: Array) -> Any:
+        """Some columns of A: those of a sparse one as a copy only where they are less than half of them."""
+        few = 2 * len(columns) < math.prod(input_shape(self.A)) or math.isinf(stored_entries(self.A))
+        return select_columns(self.A, columns) if few else ColumnSelection(self.A, columns)
 
     def _ridge_solver(self, point: Point, weight: float) -> Callable[[Array], Array]:
         """Apply the inverse of the Hessian plus weight times the identity."""

@@ -160,7 +160,7 @@ def _of_dense(A: Any, targets: Array, weight: Array, products: bool) -> tuple[Ar
 
 def _of_sparse(A: Any, targets: Array, weight: Array, products: bool) -> tuple[Array, Array | None]:
     """The same of a sparse A, which is not centred: the mean is taken out of the products."""
-    A = A.astype(np.float64)
+    A = A.astype(np.float64, copy=False)
     total = weight.sum()
     mean = np.concatenate([A.T @ weight, targets.T @ weight]) / (total or 1.0)
     if not products:

@@ -129,7 +129,9 @@ class PredictionLoss(Sessions, ABC):
 
     def restrict(self, columns: Array) -> Self:
         """The same loss in the given entries of x alone, the others being zero."""
-        other = self._derived(A=by_rows(select_columns(self.A, columns)))
+        A = select_columns(self.A, columns)
+        # Of more columns no Gram matrix will be made, and rows would be a second copy of what may be most of A.
+        other = self._derived(A=by_rows(A) if len(columns) <= self.most_columns else A)
         return other if self._memory is None else other.session()
 
     def with_scale(self, scale: float) -> Any:
