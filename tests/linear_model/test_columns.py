@@ -158,6 +158,8 @@ def test_what_needs_rows_in_memory_says_so(data):
         L12Regressor().partial_fit(columns, y)
     with pytest.raises(ValueError, match=r"multinomial=True needs X in memory; multinomial=False"):
         L12Classifier(multinomial=True).fit(columns, np.digitize(y, [0, 1]))
+    with pytest.raises(ValueError, match="alpha must be > 0 for more columns out of memory than samples"):
+        L12Regressor(alpha=0.0).fit(columns, y)
     with pytest.raises(ValueError, match="without columns out of memory"):
         L12RegressorCV(together=True).fit(columns, y)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):

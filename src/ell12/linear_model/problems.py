@@ -15,7 +15,7 @@ from ell12.losses.prediction import PredictionLoss
 from ell12.operators import input_shape, is_far
 from ell12.operators.centering import CenteredColumns, column_squares, column_sums
 from ell12.operators.classwise import Classwise
-from ell12.protocols import Array
+from ell12.protocols import Array, FarLoss, offers
 
 
 class Design:
@@ -130,6 +130,11 @@ class FitProblem:
     def n_rows(self) -> int:
         """How many rows of coefficients there are."""
         return self.n_targets or self.n_classes or 1
+
+    @property
+    def is_far(self) -> bool:
+        """Whether the columns are out of memory."""
+        return offers(self.loss, FarLoss) and self.loss.is_far
 
     def structure(self, options: dict[str, Any]) -> dict[str, Any]:
         """What a penalty of x needs to know, from what it is told of the features."""

@@ -26,7 +26,7 @@ from ell12.minimization import Result
 from ell12.operators import is_far
 from ell12.path import alpha_grid, falling, grid_size
 from ell12.plots import plot_cross_validation
-from ell12.protocols import Array, FarLoss, offers
+from ell12.protocols import Array
 
 
 class AlphaSearch(SparseLinearModel):
@@ -126,8 +126,7 @@ class AlphaSearch(SparseLinearModel):
 
     def _path(self, problem: FitProblem, alphas: Array) -> list[Result]:
         """A result for each alpha; of columns out of memory x, which is as long, is sparse."""
-        far = offers(problem.loss, FarLoss) and problem.loss.is_far
-        return self._solve(problem, alphas, sparse=far and not problem.n_targets)
+        return self._solve(problem, alphas, sparse=problem.is_far and not problem.n_targets)
 
     def _fold_problems(self, data: tuple[Any, ...], train: Array) -> list[FitProblem]:
         """The problems of some rows. Of columns out of memory the other rows have weight zero: none is moved."""

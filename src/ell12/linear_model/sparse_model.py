@@ -166,6 +166,8 @@ class SparseLinearModel(BaseEstimator, ABC):
 
     def _solve(self, problem: FitProblem, alphas: Any, x0: Array | None = None, **options: Any) -> list[Result]:
         """A result for each alpha, warm-started."""
+        if problem.is_far and min(alphas) == 0 and problem.means.size > problem.loss.b.shape[0]:
+            raise ValueError("alpha must be > 0 for more columns out of memory than samples: at 0 all are in use")
         return solution_path(
             problem.loss,
             self._penalty(problem),
