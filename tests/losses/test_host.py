@@ -18,6 +18,7 @@ from ell12 import (
     WorkingSet,
     l12_path,
     minimize,
+    penalty_path,
 )
 from ell12.losses.host import HostView
 from ell12.minimization.needs import unmet
@@ -185,11 +186,15 @@ def test_the_dense_end_of_a_path_is_solved_side_by_side(far, monkeypatch):
     torch = pytest.importorskip("torch")
     A, b = data(m=40, n=60)
     options = {"alphas": 12, "eps": 0.1, "l2_weight": 0.0, "tol": 1e-6}  # too few for blocks of strengths
-    _, coefs, _ = l12_path(A, b, **options)
+    alphas, coefs, _ = l12_path(A, b, **options)
     monkeypatch.setattr(ell12.path.path, "on_accelerator", lambda A: True)
     monkeypatch.setattr(ell12.path.path, "MOST_ENTRIES", 10)
     _, there, results = l12_path(torch.as_tensor(A), torch.as_tensor(b), **options)
     together = [result.n_iter > 20 for result in results]
     assert 0 < sum(together) < 12
     assert together == [int(np.count_nonzero(x)) > 10 for x in (coefs[:, 0], *coefs.T[:-1])]
+    np.testing.assert_allclose(there.numpy(), coefs, atol=1e-4)
+    loss = SquaredLoss(torch.as_tensor(A), torch.as_tensor(b), scale=1 / 40)
+    _, there, results = penalty_path(loss, L12(1.0, 0.0), alphas, tol=1e-6)
+    assert [result.n_iter > 20 for result in results] == together
     np.testing.assert_allclose(there.numpy(), coefs, atol=1e-4)

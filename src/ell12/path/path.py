@@ -37,12 +37,13 @@ from ell12.path.side_by_side import columns_penalty, solve_side_by_side
 from ell12.path.strengths import alpha_grid, alpha_max, falling, grid_size, one_sparse_fit, vanishing_strength
 from ell12.path.structure import l12_penalty, limits
 from ell12.protocols import Array, FarLoss, ScalablePenalty, Solver, missing, offers, session_of
-from ell12.solvers import WorkingSet
+from ell12.solvers import NonmonotoneAPG, WorkingSet
 from ell12.solvers.support.hosting import hosted_penalty
 
-# From the host a path over data on a GPU is followed while no solution has more entries. On 20,000 x 80,000 a path
-# of 50 strengths down to 1000 entries took 0.6 s so and 3.7 s side by side; one down to 7000 took 25 s and 3.7 s.
-MOST_ENTRIES = 2000
+# From the host a path over data on a GPU is followed while no solution has more entries; nmAPG goes on from there
+# on the device. On 20,000 x 80,000 a path of 50 strengths down to 1000 entries took 0.5 s from the host and 3.7 s
+# side by side; one down to 7000 took 25 s and 3.7 s.
+MOST_ENTRIES = 1500
 
 
 def solution_path(
@@ -69,6 +70,8 @@ def solution_path(
     results = _leading_results(loss, penalty, alphas, x0, warm_start=warm_start, tol=tol, **options)
     if len(results) == len(alphas):
         return results
+    if results:  # with more entries than working sets take
+        options["solver"] = NonmonotoneAPG()
     strengths = np.array([float(alpha) for alpha in alphas])
     attainable = np.maximum(tol, gradient_rounding(loss, tol) / np.where(strengths > 0, strengths, 1.0))
     follower = follower_of(loss, penalty, strengths, x0, options, sparse) if warm_start else None
@@ -244,7 +247,7 @@ def l12_path(
     together : bool, optional
         Solve for all alphas side by side by `ell12.ColumnwiseAPG`, from zero, each product with X being one of
         matrices; ``warm_start`` and ``solver`` do not count then. By default, where X is on a GPU, no ``solver``
-        is given and all alphas are positive, for the alphas that follow a solution with more than 2000 entries:
+        is given and all alphas are positive, for the alphas that follow a solution with more than 1500 entries:
         up to there, and everywhere on a CPU, warm starts are faster.
     solver, tol, max_iter
         As in `ell12.minimize`.
