@@ -13,8 +13,8 @@ from ell12.protocols import Iterate, Point
 from ell12.solvers.proximal_gradient import NonmonotoneAPG
 
 # Where the loss is quadratic, more than one entry in DENSE is not zero, and more than working sets hold, nmAPG
-# goes on from there on the device. On 20,000 x 80,000 that took 1.6 s instead of 3.4 s with 14,000 columns in use, but
-# 1.0 s instead of 0.4 s with 7000. A logistic fit of 7000, on its way beyond DENSE, took 1.9 s instead of 0.4 s.
+# goes on from there on the device. On 20,000 x 80,000 that took 1.6 s instead of 3.4 s with 14,000 columns in use,
+# but 1.0 s instead of 0.4 s with 7000. A logistic fit of 7000, for a while beyond DENSE, took 1.9 and 0.4 s.
 DENSE, MANY = 6, 2000
 
 
