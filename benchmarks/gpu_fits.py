@@ -3,8 +3,9 @@
 Every method is given A and b on the device, in single precision, and is timed until the stationarity is 1e-4: the
 median of some runs after a first one, in which code is compiled. FISTA is given the Lipschitz constant: the power
 iteration for it is not counted. It looks at its stationarity after every ten steps. ell12 begins with its loss, so
-that checking A for NaN is counted. The observations have little noise, so that a hundredth of the largest strength
-makes sense: then some hundred columns are in use beside the 200 of the model.
+that checking A for NaN is timed. Reads are products with all of A or its adjoint, of a vector or a matrix. The
+observations have little noise, so that a hundredth of the largest strength makes sense: then some hundred columns
+are in use beside the 200 of the model.
 """
 
 from __future__ import annotations
@@ -171,7 +172,7 @@ def fit_rows(m: int, n: int, nonzero: int, seed: int, repeats: int = 5, where: s
                 _fit_row(add, what, SquaredLoss, data, L12(alpha, weight), base, repeats)
         options = {"solver": NonmonotoneAPG()}
         _fit_row(add, f"fit {name}, l2_weight 0, nmAPG", SquaredLoss, (A, b), L12(alpha, 0.0), base, 1, **options)
-        what = f"the same, tol=1e-6 at {fraction:g}"
+        what = f"fit to 1e-06 at {fraction:g} of the largest strength, l2_weight 0, PyTorch"
         _fit_row(add, what, SquaredLoss, (A, b), L12(alpha, 0.0), None, 1, tol=1e-6)
     steepest = 0.5 * float((A.T @ labels).abs().max())
     for fraction in (0.3, 0.2):
