@@ -49,6 +49,7 @@ NOT_BENCHMARKS = {
     "prediction",
     "prediction_methods",
     "real_data",
+    "many_columns",
     "many_ratings",
     "real_ratings",
     "recommender",

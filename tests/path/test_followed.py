@@ -302,6 +302,21 @@ def test_single_precision_stays_single():
     np.testing.assert_allclose(coefs, expected, atol=2e-2)
 
 
+def test_where_too_many_columns_are_in_use_no_gram_matrix_is_made_of_them(monkeypatch):
+    monkeypatch.setattr(followed, "EVERY", 20)
+    monkeypatch.setattr(followed, "MOST_COLUMNS", 30)
+    A, b = design("wide")
+    loss, alphas, start = squared_loss(A, b), alpha_grid(alpha_max(squared_loss(A, b), 0.0), 20, 0.3), np.ones(60)
+    follower = followed.follower_of(loss.session(), L12(1.0, 0.0), alphas, start, {})
+    assert follower.within is None
+    assert follower.next_block(alphas, np.full(20, 1e-4)) == []
+    np.testing.assert_array_equal(follower.x, start)
+    results = solution_path(loss, L12(1.0, 0.0), alphas, start)
+    check_certified(loss, L12(1.0, 0.0), alphas, results, 1e-4)
+    assert results[0].n_iter > 1  # by the usual solver
+    assert results[5].n_iter == 1
+
+
 def test_a_path_may_begin_elsewhere():
     A, b = design("tall")
     loss, alphas = SquaredLoss(A, b, scale=1 / len(b)), alpha_grid(1.0, 20)

@@ -103,6 +103,7 @@ class Follower:
     within: Any  # solves in the columns at hand
     values: Any  # where the path has come to, in the columns at hand
     before: float  # the strength for which it was found
+    elsewhere: Any = None  # where it has come to, if too many columns are in use there
     wanted: Any  # columns that the last look found missing
     objective: tuple[float, float]  # the loss there, and the penalty at strength 1
     gradient: Any  # of the loss there, in all columns unless all are at hand
@@ -125,15 +126,17 @@ class Follower:
     @property
     def x(self) -> Array:
         """Where the path has come to."""
-        return self._full(self.values)
+        return self._full(self.values) if self.elsewhere is None else self.elsewhere
 
     def restart(self, strength: float, x: Array) -> None:
         """Go on from another place, which was found for a strength."""
-        x = np.asarray(x)
-        if not self.has_every:
-            support = np.flatnonzero((x != 0) | ~(self.numbers.above > 0))
-            if not np.isin(support, self.columns).all() or self.within is None:
-                self._take(support)
+        x, self.elsewhere = np.asarray(x), None
+        support = np.flatnonzero((x != 0) | ~(self.numbers.above > 0))
+        if not self.has_every and support.size > self.most:
+            self.elsewhere = x  # the usual solver goes on from there
+            return
+        if not self.has_every and (self.within is None or not np.isin(support, self.columns).all()):
+            self._take(support)
         self.before, self.values, self.wanted = strength, x[self.columns], self.columns[:0]
         point = self.within.loss.point(self.values)
         self._note(self.within.loss.value(point))
@@ -181,8 +184,8 @@ class Follower:
 
     def _prepare(self, alphas: Array) -> int:
         """Gather the columns that the next strengths need, and return how many of these one look shall certify."""
-        if self.has_every:
-            return alphas.size
+        if self.has_every or self.elsewhere is not None:
+            return alphas.size if self.has_every else 0
         reaches = self.numbers.reaches(self.gradient)
         reaches[self.wanted] = reaches[self.columns[self.values != 0]] = math.inf
         reaches[~self.allowed] = -math.inf
