@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import is_classifier
-from sklearn.metrics import check_scoring
 
 from ell12.backend import as_numpy
 from ell12.linear_model.arrays import passes
@@ -58,11 +57,15 @@ def check_scorer(model: Any) -> None:
         return
     if not (isinstance(model.scoring, str) or callable(model.scoring)):
         raise ValueError(f"scoring must be the name of a score, a function or None, got {model.scoring!r}")
+    from sklearn.metrics import check_scoring  # which takes longer to load than a fit of middling size
+
     check_scoring(model, scoring=model.scoring)
 
 
 def scores_of(model: Any, coefs: Array, intercepts: Array, X: Any, y: Array, weight: Any) -> Array:
     """What the ``scoring`` of a model says of each alpha; a scorer gets NumPy arrays, whatever X is."""
+    from sklearn.metrics import check_scoring
+
     model = copy.copy(model)
     scorer = check_scoring(model, scoring=model.scoring)
     if passes(X):  # few scorers take more than NumPy

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import is_classifier
-from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
@@ -113,6 +112,8 @@ class AlphaSearch(SparseLinearModel):
         return falling(self.alphas) if size is None else alpha_grid(self._alpha_max(problems), size, self.eps)
 
     def _folds(self, X: Any, y: Array) -> list[Any]:
+        from sklearn.model_selection import check_cv  # which takes longer to load than a fit of middling size
+
         labels = as_numpy(y) if self._strata(y) is None else self._strata(y)
         with naming("cv"):
             folds = list(check_cv(self.cv, labels, classifier=self._strata(y) is not None).split(X, labels))
