@@ -123,7 +123,8 @@ def test_from_a_far_start_rough_answers_come_first(l2_weight):
     assert result.converged
     far, *steps = (value for value in result.history["optimality"] if np.isfinite(value))
     assert far > 1000
-    assert min(steps[:8]) <= 0.1 * far  # by easier problems, each of which is shown
+    assert min(steps[:5]) <= 0.2 * far  # by conjugate gradients on the loss alone
+    assert min(steps[:20]) <= 0.1 * far  # by easier problems, each of which is shown
     assert np.all(np.diff(result.history["objective"]) <= 1e-12 * result.history["objective"][0])
 
 

@@ -271,12 +271,15 @@ class _Leap:
         signs = np.sign(x)
         signs -= np.sign(least) * (signs == 0)
         self.free = np.flatnonzero(signs)
-        self._block = hessian[self.free[:, None], self.free]
+        rows = hessian.take(self.free, axis=0)
+        self._block = rows.take(self.free, axis=1)
         self._x, self._signs, self._slope = x[self.free], signs[self.free], least[self.free]
         self._kinks = ~smooth[self.free]
+        size = self.free.size
         self.is_found = bool(np.isfinite(self._slope).all()) and self._find()
         if self.is_found:
-            self.change = (self.new - self._x) @ hessian[self.free]
+            moved = rows if self.free.size == size else hessian.take(self.free, axis=0)
+            self.change = (self.new - self._x) @ moved
 
     def _find(self) -> bool:
         """Find out where to go; return whether the quadratic is positive definite."""
@@ -291,7 +294,7 @@ class _Leap:
             if self._rise(direction) <= FORESEEN * 0.5 * float(self._slope @ direction):
                 return True
             right = np.flatnonzero(~wrong)
-            self.free, self._block = self.free[right], self._block[right[:, None], right]
+            self.free, self._block = self.free[right], self._block.take(right, axis=0).take(right, axis=1)
             self._x, self._signs = self._x[right], self._signs[right]
             self._slope, self._kinks = self._slope[right], self._kinks[right]
 

@@ -14,13 +14,14 @@ from ell12.backend import is_numpy, rounding
 from ell12.protocols import ColumnLoss, FarLoss, Iterate, Needs, PiecewisePenalty, Point, PointwiseLoss, offers
 from ell12.solvers.steps import ProximalStep, objective
 from ell12.solvers.support import descent
+from ell12.solvers.support.first_steps import first_iterates
 from ell12.solvers.support.homotopy import Homotopy
 from ell12.solvers.support.hosting import hosted_iterates
 from ell12.solvers.support.newton import SupportNewton
 from ell12.solvers.support.place import PiecewiseProblem, Place
 
 # A working set holds this number of violators, where there are as many, even if the support is smaller; half as
-# many where looking at all columns costs little, so that leaps have less to factorize.
+# many where looking at all columns costs little and the start is not VERY_FAR: leaps have less to factorize.
 SMALLEST = 100
 # On a device it holds at least so many times the root of the number of columns, for a Gram matrix is cheap there
 # beside a look. On 5000 x 100,000, 30,000 x 30,000 and 20,000 x 80,000 that took three quarters of the time, and
@@ -117,9 +118,18 @@ class WorkingSet:
         problem = _ColumnsProblem(loss, penalty, start)
         here = problem.place(start)
         problem.look_for_path(here)
+        if not (problem.has_path and problem.is_very_far):
+            yield from self._working_set_iterates(problem, here)
+            return
+        yield here.iterate
+        best = yield from first_iterates(problem, here)
+        for iterate in self._working_set_iterates(problem, here):
+            yield iterate if iterate.objective <= best.objective else best
+
+    def _working_set_iterates(self, problem: _ColumnsProblem, here: Place) -> Iterator[Iterate]:
+        """One iterate for each working set or step of `SupportNewton`."""
         stuck = False
         if problem.has_path and problem.is_very_far:
-            yield here.iterate
             here = yield from self._easier_iterates(problem, here)
         while True:
             yield replace(here.iterate, stuck=stuck)
@@ -142,6 +152,7 @@ class WorkingSet:
         while strength > STEEP * convex.alpha and left is None and not (crowded and follows):
             strength *= FALL
             easier = _ColumnsProblem(problem.loss, convex.scaled(strength / convex.alpha), there.point)
+            easier.smallest = problem.smallest
             there = easier.place(there.point, gradient=there.gradient)
             while there.violation > ENOUGH * strength and left is None:
                 new, left = easier.improve(there)
@@ -240,6 +251,8 @@ class _ColumnsProblem(PiecewiseProblem):
         far = small and here.violation > FAR * alpha > 0 and offers(self.loss, PointwiseLoss)
         self.has_path = far and self.penalty.convex.curvature(here.point.x).largest == 0  # a ridge bends the path
         self.is_very_far = here.violation > VERY_FAR * alpha
+        if self.has_path and self.is_very_far:
+            self.smallest = SMALLEST
 
     def leaves_for_path(self, here: Place, left: Any) -> bool:
         """Whether a path is now the better way; ``left`` are columns that descent could not solve for."""
