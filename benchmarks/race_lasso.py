@@ -3,8 +3,8 @@
 The gap is relative to half the square of b. Every method starts from zero, with its default settings but for the
 tolerance. Points are pairs of time and gap, each a run of its own: the tolerance falls until the run reaches a
 gap of 1e-8 or takes longer than the limit. Times are medians over rounds in which the methods take turns; a run
-of more than a second is timed once. Tolerances have each method's own unit: that of ell12 is the stationarity, in
-units of alpha, and begins at 1e4, that of the peers a share of the square of b or the like, and begins at 0.1.
+of more than 0.3 seconds is timed once. Tolerances have each method's own unit: that of ell12 is the stationarity,
+in units of alpha, and begins at 1e4, that of the peers a share of the square of b or the like, and begins at 0.1.
 
 `python benchmarks/race_lasso.py --limit 20 --problem paper` races by itself, here on the paper's problems and for
 up to 20 seconds a run, and prints its page.

@@ -7,13 +7,13 @@ from collections.abc import Generator
 from ell12.protocols import Iterate
 from ell12.solvers.support.place import PiecewiseProblem, Place
 
-# On 500 x 2000 Gaussian columns four steps leave a hundredth of the loss, in a third of the time that a sparse answer
-# as good takes; each costs a product with A and one with its adjoint.
+# On 500 x 2000 Gaussian columns four steps leave a hundredth of the loss, in a third of the time that a sparse
+# answer as good takes; each costs a product with A and one with its adjoint.
 STEPS = 5
 
 
 def first_iterates(problem: PiecewiseProblem, here: Place) -> Generator[Iterate, None, Iterate]:
-    """Steps of conjugate gradients on a quadratic loss alone, while the objective falls; return the last iterate."""
+    """Steps of conjugate gradients on a quadratic loss alone, while the objective falls; return the last."""
     loss, best, slope = problem.loss, here, here.gradient
     direction, square = -slope, float(slope @ slope)
     for _ in range(STEPS):

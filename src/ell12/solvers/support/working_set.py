@@ -147,9 +147,9 @@ class WorkingSet:
     def _easier_iterates(self, problem: _ColumnsProblem, here: Place) -> Generator[Iterate, None, Place]:
         """Rough solutions without the subtracted norm at falling strengths, while these are soon found."""
         convex, strength = problem.penalty.convex, here.violation
-        there, crowded, left = here, False, None
-        follows = problem.penalty.is_convex or problem.entries <= SHORT  # a path, as soon as a set is crowded
-        while strength > STEEP * convex.alpha and left is None and not (crowded and follows):
+        there, crowds, left = here, 0, None
+        most = 1 if problem.penalty.is_convex or problem.entries <= SHORT else math.inf  # since a path comes next
+        while strength > STEEP * convex.alpha and left is None and crowds <= most:
             strength *= FALL
             easier = _ColumnsProblem(problem.loss, convex.scaled(strength / convex.alpha), there.point)
             easier.smallest = problem.smallest
@@ -162,8 +162,9 @@ class WorkingSet:
                 found = problem.place(there.point, gradient=there.gradient)
                 here = found if found.objective <= here.objective else here
                 yield here.iterate
-            crowded = easier.is_crowded(there)
-            if not crowded:
+            if easier.is_crowded(there):
+                crowds += 1
+            else:
                 problem.easier = easier, there
         return here
 
