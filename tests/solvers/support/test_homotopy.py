@@ -86,7 +86,7 @@ def test_the_factors_are_made_anew_where_rounding_spoils_them(monkeypatch):
 
     def spoiled(self, *arguments):
         enter(self, *arguments)
-        self.R = self.R * 1.001
+        self._triangle *= 1.001
 
     monkeypatch.setattr(homotopy._Support, "enter", spoiled)
     monkeypatch.setattr(homotopy._Support, "factorize", lambda self: made.append(1) or factorize(self))

@@ -245,13 +245,18 @@ class _Support:
         self.columns, self.x, self.above, self.fall = columns, x, x >= 0, np.zeros(x.size)
         self.rows = len(roots)
         self._basis = np.zeros((self.rows, 0), order="F")  # with room for more columns
-        self.R = np.zeros((0, 0), order="F")
+        self._triangle = np.zeros((0, 0), order="F")  # with as much room
         self._rate: tuple[Any, Any] | None = None
 
     @property
     def Q(self) -> Any:
         """The orthogonal factor."""
         return self._basis[:, : self.columns.size]
+
+    @property
+    def R(self) -> Any:
+        """The triangular factor, and rows that do not count below it: a view that LAPACK takes without a copy."""
+        return self._triangle[:, : self.columns.size]
 
     @property
     def rate(self) -> tuple[Any, Any]:
@@ -268,13 +273,13 @@ class _Support:
         size, self._rate = self.columns.size, None
         if size > self.rows:
             return False
-        self._basis = np.zeros((self.rows, min(self.rows, 2 * size + 64)), order="F")
+        room = min(self.rows, 2 * size + 64)
+        self._basis, self._triangle = np.zeros((self.rows, room), order="F"), np.zeros((room, room), order="F")
         if size == 0:
-            self.R = np.zeros((0, 0), order="F")
             return True
         roots = np.stack([self.roots[column] for column in self.columns.tolist()], axis=1)
         self._basis[:, :size], R = qr(roots, mode="economic", check_finite=False)
-        self.R = np.asfortranarray(R)
+        self._triangle[:size, :size] = R
         return bool(np.all(np.abs(np.diagonal(R)) > DEPENDENT * np.linalg.norm(roots, axis=0)))
 
     def solve(self, right: Any) -> tuple[Any, Any]:
@@ -308,12 +313,13 @@ class _Support:
 
     def leave(self, place: int) -> None:
         """Take an entry out of the support."""
-        Q, R = qr_delete(self.Q, self.R, place, which="col", overwrite_qr=True, check_finite=False)
+        R = self.R[: self.columns.size]
+        Q, R = qr_delete(self.Q, R, place, which="col", overwrite_qr=True, check_finite=False)
         self.columns, self.x, self.above, self.fall = (
             np.delete(values, place) for values in (self.columns, self.x, self.above, self.fall)
         )
         size, self._rate = self.columns.size, None
-        self._basis[:, :size], self.R = Q[:, :size], np.asfortranarray(R[:size])
+        self._basis[:, :size], self._triangle[:size, :size] = Q[:, :size], R[:size]
 
     def enter(self, column: int, above: bool, fall: float, coefficients: Any, rest: Any, x: float = 0.0) -> None:
         """Take an entry into the support, as the last, with what `project` has found."""
@@ -321,9 +327,9 @@ class _Support:
         if size == self._basis.shape[1]:
             more = np.zeros((self.rows, min(self.rows - size, size + 64)), order="F")
             self._basis = np.asfortranarray(np.hstack([self._basis, more]))
+            triangle = np.zeros((self._basis.shape[1],) * 2, order="F")
+            triangle[:size, :size], self._triangle = self._triangle, triangle
         self._basis[:, size] = rest / length
-        R = np.zeros((size + 1, size + 1), order="F")
-        R[:size, :size], R[:size, size], R[size, size] = self.R, coefficients, length
-        self.R = R
+        self._triangle[:size, size], self._triangle[size, size] = coefficients, length
         self.columns, self.x = np.append(self.columns, column), np.append(self.x, x)
         self.above, self.fall = np.append(self.above, above), np.append(self.fall, fall)
