@@ -59,7 +59,8 @@ SHORT = 2**18
 # Where the start is VERY_FAR, the strength falls from there by FALL at a time, each time until the violation is at
 # most ENOUGH times the strength, and down to STEEP times the penalty's own: rough solutions, soon found. On 500 x
 # 2000 Gaussian and correlated columns, at 0.003 of the largest alpha, falls of 0.25 and 0.5 took the same time.
-FALL, ENOUGH, STEEP = 0.25, 0.5, 16.0
+# Where a path comes next, which shows little before its end, they may be less rough.
+FALL, ENOUGH, ENOUGH_FOR_PATH, STEEP = 0.25, 0.5, 0.2, 16.0
 # A path begins where the strength is the largest over one of these: the first at which the solution is soon found.
 FALLS = (100, 10, 1)
 # A path begins at a solution whose violation is at most this fraction of the strength.
@@ -148,13 +149,14 @@ class WorkingSet:
         """Rough solutions without the subtracted norm at falling strengths, while these are soon found."""
         convex, strength = problem.penalty.convex, here.violation
         there, crowds, left = here, 0, None
-        most = 1 if problem.penalty.is_convex or problem.entries <= SHORT else math.inf  # since a path comes next
+        path_is_next = problem.penalty.is_convex or problem.entries <= SHORT
+        most, enough = (1, ENOUGH_FOR_PATH) if path_is_next else (math.inf, ENOUGH)
         while strength > STEEP * convex.alpha and left is None and crowds <= most:
             strength *= FALL
             easier = _ColumnsProblem(problem.loss, convex.scaled(strength / convex.alpha), there.point)
             easier.smallest = problem.smallest
             there = easier.place(there.point, gradient=there.gradient)
-            while there.violation > ENOUGH * strength and left is None:
+            while there.violation > enough * strength and left is None:
                 new, left = easier.improve(there)
                 if new is None:
                     return here
