@@ -184,17 +184,17 @@ def test_a_path_over_a_tensor_reads_it_a_few_times(far, products, monkeypatch):
 
 def test_the_dense_end_of_a_path_is_solved_side_by_side(far, monkeypatch):
     torch = pytest.importorskip("torch")
-    A, b = data(m=40, n=60)
-    options = {"alphas": 12, "eps": 0.1, "l2_weight": 0.0, "tol": 1e-6}  # too few for blocks of strengths
+    A, b = data(m=80, n=40)
+    options = {"alphas": 8, "eps": 0.02, "l2_weight": 0.0, "tol": 1e-4}  # too few for blocks of strengths
     alphas, coefs, _ = l12_path(A, b, **options)
     monkeypatch.setattr(ell12.path.path, "on_accelerator", lambda A: True)
     monkeypatch.setattr(ell12.path.path, "MOST_ENTRIES", 10)
     _, there, results = l12_path(torch.as_tensor(A), torch.as_tensor(b), **options)
-    together = [result.n_iter > 20 for result in results]
-    assert 0 < sum(together) < 12
+    together = [result.n_iter > 8 for result in results]
+    assert 0 < sum(together) < 8
     assert together == [int(np.count_nonzero(x)) > 10 for x in (coefs[:, 0], *coefs.T[:-1])]
-    np.testing.assert_allclose(there.numpy(), coefs, atol=1e-4)
-    loss = SquaredLoss(torch.as_tensor(A), torch.as_tensor(b), scale=1 / 40)
-    _, there, results = penalty_path(loss, L12(1.0, 0.0), alphas, tol=1e-6)
-    assert [result.n_iter > 20 for result in results] == together
-    np.testing.assert_allclose(there.numpy(), coefs, atol=1e-4)
+    np.testing.assert_allclose(there.numpy(), coefs, atol=1e-3)
+    loss = SquaredLoss(torch.as_tensor(A), torch.as_tensor(b), scale=1 / 80)
+    _, there, results = penalty_path(loss, L12(1.0, 0.0), alphas)
+    assert [result.n_iter > 8 for result in results] == together
+    np.testing.assert_allclose(there.numpy(), coefs, atol=1e-3)
