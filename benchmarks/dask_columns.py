@@ -4,8 +4,10 @@
 Each worker is a process of one thread and keeps its columns in memory: genotypes, 0, 1 or 2 as int8, made by seed
 where they stay, scaled to standard deviation 1 and centred implicitly. A path has 100 strengths, evenly spaced
 from the largest to a tenth of it, as biglasso's. One worker and two take turns; the seconds are medians of wall
-time and hold everything but the making of the columns. A pass is one look of the workers at all of their columns.
-At the end one of two workers is killed in the middle of a path, and the solutions are compared bit by bit.
+time and hold everything but the making of the columns; "client" is processor time of the one process that solves
+within the few columns in use, and schedules. A pass is one look of the workers at all of their columns; "MB back"
+is what they sent back of all looks of a path, beside all products that they found. At the end one of two workers
+is killed in the middle of a path, and the solutions are compared bit by bit.
 """
 
 from __future__ import annotations
@@ -15,10 +17,9 @@ import hashlib
 import os
 import signal
 import statistics
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import dask.array as da
@@ -26,7 +27,7 @@ import numpy as np
 from distributed import Client, LocalCluster, wait
 
 import study
-from ell12 import L12, LogisticLoss, SquaredLoss
+from ell12 import L12, Columns, LogisticLoss, SquaredLoss
 from ell12.distributed import columns
 from ell12.operators.centering import CenteredColumns
 from ell12.path import solution_path
@@ -51,13 +52,20 @@ def genotypes(m: int, n: int) -> da.Array:
     return da.map_blocks(make, chunks=da.core.normalize_chunks((m, CHUNK), (m, n)), dtype=np.int8)
 
 
-@contextmanager
-def connected(cluster: LocalCluster, shape: tuple[int, int]) -> Iterator[tuple[Client, Any]]:
-    """A client, and the columns, which the workers hold."""
-    with Client(cluster) as client:
-        X = columns(genotypes(*shape), persist=True, scale=True)
-        wait(X.source.blocks.blocks)
-        yield client, X
+class Workers:
+    """A cluster, and the source of the columns that its workers keep."""
+
+    def __init__(self, count: int, shape: tuple[int, int], cleanup: ExitStack) -> None:
+        options = {"threads_per_worker": 1, "memory_limit": 0, "dashboard_address": ":0", "silence_logs": 50}
+        self.count, self.shape = count, shape
+        self.client = cleanup.enter_context(Client(cleanup.enter_context(LocalCluster(count, **options))))
+        with self.client.as_current():
+            self.source = columns(genotypes(*shape), persist=True).source
+        wait(self.source.blocks.blocks)
+
+    def columns(self) -> Columns:
+        """They, with nothing known of them."""
+        return Columns(self.source, scale=True)
 
 
 def path(X: Any, kind: type, l2_weight: float) -> list[Any]:
@@ -82,71 +90,107 @@ def bits(results: list[Any]) -> str:
     ).hexdigest()
 
 
-def timed(cluster: LocalCluster, shape: tuple[int, int], name: str) -> dict[str, Any]:
-    with connected(cluster, shape) as (_, X):
-        begin, passes = time.perf_counter(), X.source.blocks.passes
-        results = path(X, *CASES[name])
-        seconds = time.perf_counter() - begin
-        return {
-            "case": name,
-            "workers": len(cluster.workers),
-            "seconds": seconds,
-            "passes": X.source.blocks.passes - passes,
-            "reads": X.reads,
-            "converged": sum(result.converged for result in results),
-            "stationarity": max(result.stationarity for result in results),
-            "support": int(results[-1].x.nnz),
-            "objective": results[-1].objective,
-            "bits": bits(results),
-        }
+@contextmanager
+def watched(blocks: Any, before: Callable[[str], None], sent: list[tuple[int, int]]) -> Iterator[None]:
+    """Call a function before the blocks are asked, and note the bytes of what a look sends back, and of all."""
+    results = blocks.results
 
-
-def looks(cluster: LocalCluster, shape: tuple[int, int], repeats: int) -> dict[str, Any]:
-    """One look by itself: seconds, and the bytes that come back with a threshold and without."""
-    with connected(cluster, shape) as (_, X):
-        vectors = np.random.default_rng(1).standard_normal((shape[0], VECTORS))
-        _, every = X.source.products(vectors, 0.0)
-        least = 0.8 * float(np.abs(every).max())
-        seconds = []
-        for _ in range(2 * repeats + 1):
-            begin = time.perf_counter()
-            where, values = X.source.products(vectors, least)
-            seconds.append(time.perf_counter() - begin)
-        sent = {"bytes": where.nbytes + values.nbytes, "bytes_of_all": every.nbytes + 8 * shape[1]}
-        return {"case": "look", "workers": len(cluster.workers), "seconds": statistics.median(seconds)} | sent
-
-
-def disturbed(cluster: LocalCluster, shape: tuple[int, int], name: str, seconds: float) -> str:
-    """The bits of a path during which a worker is killed."""
-    with connected(cluster, shape) as (client, X):
-        victim = next(iter(client.run(os.getpid).values()))
-        timer = threading.Timer(seconds, os.kill, [victim, signal.SIGKILL])
-        timer.start()
-        found = bits(path(X, *CASES[name]))
-        timer.join()
-        assert victim not in client.run(os.getpid).values(), "the worker was to be killed before the end"
+    def watch(what: str, *arguments: Any, **options: Any) -> list[Any]:
+        before(what)
+        found = results(what, *arguments, **options)
+        if what == "look":
+            width = found[0][1].shape[1]
+            sent.append((sum(where.nbytes + values.nbytes for where, values in found), width))
         return found
+
+    blocks.results = watch
+    try:
+        yield
+    finally:
+        del blocks.results  # the instance's, so that the method is seen again
+
+
+def timed(workers: Workers, name: str) -> dict[str, Any]:
+    X, passes = workers.columns(), workers.source.blocks.passes
+    sent: list[tuple[int, int]] = []
+    wall, cpu = time.perf_counter(), time.process_time()
+    with watched(workers.source.blocks, lambda _: None, sent):
+        results = path(X, *CASES[name])
+    return {
+        "case": name,
+        "workers": workers.count,
+        "seconds": time.perf_counter() - wall,
+        "client_cpu_seconds": time.process_time() - cpu,
+        "passes": workers.source.blocks.passes - passes,
+        "reads": X.reads,
+        "converged": sum(result.converged for result in results),
+        "stationarity": max(result.stationarity for result in results),
+        "support": int(results[-1].x.nnz),
+        "objective": results[-1].objective,
+        "bits": bits(results),
+        "bytes": sum(size for size, _ in sent),
+        "bytes_of_all": sum(8 * width * workers.shape[1] for _, width in sent),
+    }
+
+
+def looks(workers: Workers, repeats: int) -> dict[str, Any]:
+    """The seconds of one look by itself."""
+    vectors = np.random.default_rng(1).standard_normal((workers.shape[0], VECTORS))
+    seconds = []
+    for _ in range(2 * repeats + 1):
+        begin = time.perf_counter()
+        workers.source.products(vectors, np.inf)
+        seconds.append(time.perf_counter() - begin)
+    return {"case": "look", "workers": workers.count, "seconds": statistics.median(seconds)}
+
+
+def disturbed(workers: Workers, name: str) -> str:
+    """The bits of a path whose fourth look finds one of the workers killed."""
+    victim = next(iter(workers.client.run(os.getpid).values()))
+    asked: list[str] = []
+
+    def kill(what: str) -> None:
+        asked.append(what)
+        if what == "look" and asked.count("look") == 4:
+            os.kill(victim, signal.SIGKILL)
+
+    with watched(workers.source.blocks, kill, []):
+        found = bits(path(workers.columns(), *CASES[name]))
+    assert asked.count("look") >= 4
+    return found
 
 
 def measure(shape: tuple[int, int], repeats: int) -> tuple[list[dict[str, Any]], dict[str, bool]]:
-    options = {"threads_per_worker": 1, "memory_limit": 0, "dashboard_address": ":0", "silence_logs": 50}
-    rows: list[dict[str, Any]] = []
     same: dict[str, bool] = {}
-    with LocalCluster(n_workers=1, **options) as one, LocalCluster(n_workers=2, **options) as two:
-        rows += [looks(cluster, shape, repeats) for cluster in (one, two)]
+    with ExitStack() as cleanup:
+        both = [Workers(count, shape, cleanup) for count in (1, 2)]
+        rows = [looks(workers, repeats) for workers in both]
         for name in CASES:
-            timed(two, shape, name)  # which loads what is compiled
-            runs = [timed(cluster, shape, name) for _ in range(repeats) for cluster in (one, two)]
+            timed(both[1], name)  # which loads what is compiled
+            runs = [timed(workers, name) for _ in range(repeats) for workers in both]
             same[f"{name}: one worker and two"] = len({run["bits"] for run in runs}) == 1
-            middle = 0.4 * statistics.median(run["seconds"] for run in runs if run["workers"] == 2)
-            same[f"{name}: a worker killed"] = runs[0]["bits"] == disturbed(two, shape, name, middle)
             rows += runs
-            print(*(f"{run['workers']}: {run['seconds']:.1f} s, {run['passes']} passes" for run in runs), same)
+            print(name, *(f"{run['workers']}: {run['seconds']:.1f} s, {run['passes']} passes" for run in runs))
+            with ExitStack() as own:
+                same[f"{name}: a worker killed"] = runs[0]["bits"] == disturbed(Workers(2, shape, own), name)
+            print(same, flush=True)
     return rows, same
 
 
 def tables(rows: list[dict[str, Any]], same: dict[str, bool]) -> list[str]:
-    header = ("path", "1 worker, s", "2 workers, s", "ratio", "passes", "converged", "stationarity", "support")
+    header = (
+        "path",
+        "1 worker, s",
+        "2 workers, s",
+        "ratio",
+        "client, s",
+        "passes",
+        "MB back",
+        "MB of all",
+        "converged",
+        "stationarity",
+        "support",
+    )
     lines = []
     for name in ("look", *CASES):
         own = [row for row in rows if row["case"] == name]
@@ -154,19 +198,23 @@ def tables(rows: list[dict[str, Any]], same: dict[str, bool]) -> list[str]:
         times = [f"{one:.2f}", f"{two:.2f}", f"{one / two:.2f}"]
         last = own[-1]
         if name == "look":
-            lines.append([f"one look, {VECTORS} vectors", *times, "1", "", "", ""])
+            lines.append([f"one look, {VECTORS} vectors", *times, "", "1", "", "", "", "", ""])
             continue
-        found = [str(last["passes"]), str(last["converged"]), f"{last['stationarity']:.1e}", str(last["support"])]
+        client = statistics.median(row["client_cpu_seconds"] for row in own)
+        found = [
+            f"{client:.2f}",
+            str(last["passes"]),
+            f"{last['bytes'] / 1e6:.1f}",
+            f"{last['bytes_of_all'] / 1e6:.0f}",
+            str(last["converged"]),
+            f"{last['stationarity']:.1e}",
+            str(last["support"]),
+        ]
         lines.append([name, *times, *found])
-    look = rows[0]
-    sent = (
-        f"The look sends back {look['bytes'] / 1e3:.1f} kB where products below 0.8 of the largest are left out,"
-        f" and {look['bytes_of_all'] / 1e6:.1f} MB where none is."
-    )
     answers = study.table(
         ("the same bits?", "answer"), [(what, "yes" if answer else "no") for what, answer in same.items()]
     )
-    return [study.table(header, lines), sent, answers]
+    return [study.table(header, lines), answers]
 
 
 def main() -> None:
