@@ -7,8 +7,9 @@ stationarity of 1e-4. A look is a product with all of A or its adjoint. The peak
 
 Beside other packages, at a tenth of the entries: the l1 problem at growing accuracies, the same list for all, each
 from the start; the time is that of the first whose objective lies within 1e-4, or 1e-6, of the lowest found,
-relatively. Compiling and loading are not timed. With an intercept for the squared loss, without for the logistic,
-since liblinear would penalise it. The other packages get indices of 32 bits: scikit-learn and celer take no other.
+relatively. A run before the first is not timed, since it compiles and loads. With an intercept for the squared
+loss, without for the logistic, since liblinear would penalise it. The other packages get indices of 32 bits:
+scikit-learn and celer take no other.
 """
 
 from __future__ import annotations
