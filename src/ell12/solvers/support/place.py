@@ -54,6 +54,10 @@ class PiecewiseProblem:
     def __init__(self, loss: Any, penalty: Any, start: Point) -> None:
         self.loss, self.penalty = loss, penalty
         below, above = map(as_numpy, penalty.slopes_at_zero(start.x))
+        sides = np.stack([-below, above])
+        self.pull = float(
+            sides[np.isfinite(sides)].max(initial=0.0)
+        )  # the steepest slope at zero: alpha, as a rule
         penalised = (below < 0) & (above > 0)
         self._penalised = slice(None) if penalised.all() else penalised
         self._summed = summed_size(loss)

@@ -45,7 +45,8 @@ BENT = 0.05
 STRONGLY_BENT, LATE_SWITCH = 2.0, 1e-3
 # Up to this number of entries of A, a step of nmAPG in all columns costs little beside the rest.
 CHEAP = 2**21
-# From a violation of this many times alpha at the start on, following a path to the solution is the shorter way.
+# From a violation at the start of this many times the penalty's steepest slope at zero on, alpha as a rule,
+# following a path to the solution is the shorter way.
 FAR = 10
 # Where nothing else is wrong than more columns than rows, and the problem is not convex, it is from this many on.
 # On Gaussian columns, and on such with correlated neighbours, a path took half as long again at a violation of 20
@@ -151,9 +152,9 @@ class WorkingSet:
         there, crowds, left = here, 0, None
         path_is_next = problem.penalty.is_convex or problem.entries <= SHORT
         most, enough = (1, ENOUGH_FOR_PATH) if path_is_next else (math.inf, ENOUGH)
-        while strength > STEEP * convex.alpha and left is None and crowds <= most:
+        while strength > STEEP * problem.pull and left is None and crowds <= most:
             strength *= FALL
-            easier = _ColumnsProblem(problem.loss, convex.scaled(strength / convex.alpha), there.point)
+            easier = _ColumnsProblem(problem.loss, convex.scaled(strength / problem.pull), there.point)
             easier.smallest = problem.smallest
             there = easier.place(there.point, gradient=there.gradient)
             while there.violation > enough * strength and left is None:
@@ -250,10 +251,9 @@ class _ColumnsProblem(PiecewiseProblem):
         """Find out whether a run that begins here may follow a path of convex problems."""
         small = self.entries <= CHEAP and self.loss.is_quadratic and here.x.dtype == np.float64
         small = small and is_numpy(here.point.prediction)  # on a device each of its many steps would be a call
-        alpha = self.penalty.alpha
-        far = small and here.violation > FAR * alpha > 0 and offers(self.loss, PointwiseLoss)
+        far = small and here.violation > FAR * self.pull > 0 and offers(self.loss, PointwiseLoss)
         self.has_path = far and self.penalty.convex.curvature(here.point.x).largest == 0  # a ridge bends the path
-        self.is_very_far = here.violation > VERY_FAR * alpha
+        self.is_very_far = here.violation > VERY_FAR * self.pull
         if self.has_path and self.is_very_far:
             self.smallest = SMALLEST
 
