@@ -224,6 +224,20 @@ def test_a_path_over_columns_that_are_out_of_memory_is_sparse_and_the_same(l2_we
         assert stationarity(loss, L12(alpha, l2_weight), some[:, [k]].toarray()[:, 0]) <= 1e-4
 
 
+def test_what_models_do_not_solve_is_minimised_in_the_columns_at_hand_where_all_are_far(monkeypatch):
+    monkeypatch.setattr(within, "MODELS", 0)  # none is solved so
+    random = np.random.default_rng(8)
+    X = random.integers(0, 3, (60, 2500)).astype(np.int8)
+    y = (X[:, ::250] - 1.0) @ np.linspace(1, 2, 10) + random.standard_normal(60)
+    columns, labels = Columns(X), np.where(y > 0, 1.0, -1.0)
+    loss, penalty = LogisticLoss(columns, labels, scale=1 / 60), L12(1.0, 0.5)
+    alphas = alpha_grid(alpha_max(loss, 0.5), 20, 0.3)
+    before = columns.reads
+    results = solution_path(loss, penalty, alphas)
+    assert columns.reads - before <= 30  # `minimize` looks several times for each
+    check_certified(LogisticLoss(X.astype(float), labels, scale=1 / 60), penalty, alphas, results, 1e-4)
+
+
 def curved(kind, A, b):
     """A loss that is not quadratic, of the mean."""
     scale = 1 / len(b)

@@ -18,10 +18,10 @@ import scipy.sparse
 
 from ell12.backend import is_numpy
 from ell12.backend.compiling import can_compile
-from ell12.minimization import Result, Status
-from ell12.path.within import Found, GramWithin, ModelWithin, Numbers
+from ell12.minimization import Result, Status, minimize
+from ell12.path.within import CLOSER, Found, GramWithin, ModelWithin, Numbers
 from ell12.penalties import L12, WithIntercept
-from ell12.protocols import Array, ColumnLoss, Point, PointwiseLoss, missing, offers
+from ell12.protocols import Array, ColumnLoss, FarLoss, Point, PointwiseLoss, missing, offers
 
 # Loading the compiled loop takes 0.5 s, which pays for paths of this number of strengths. Five folds of 50 took
 # 0.3 s (442 x 10) to 4 s (200 x 1000) one by one, and 1 to 400 ms compiled: they pay for it at once. Shorter ones
@@ -41,6 +41,8 @@ LOOK = 100
 # strength has fallen to FALL of its first. The strong rule, which lets gradients grow as fast as strengths fall,
 # ends it sooner: it took 4 looks for 3, and a fifth more time.
 FALL = 0.5
+# Columns are gathered anew where that lets one look certify this many times as many strengths.
+RENEWED = 2
 # One look certifies solutions of no more numbers than this (100 MB).
 WIDEST = 3 * 2**22
 
@@ -115,6 +117,7 @@ class Follower:
         self.zero, self.size = loss.start(), numbers.above.size
         self.rows = math.prod(loss.point(self.zero).prediction.shape)
         self.most = min(MOST_COLUMNS, loss.most_columns)
+        self.is_far = offers(loss, FarLoss) and loss.is_far
         self.allowed = np.isfinite(numbers.above)  # an infinite weight holds an entry at zero
         every = np.flatnonzero(self.allowed)
         self.has_every = every.size <= min(EVERY, self.most) and self.rows * every.size**2 <= WORK
@@ -153,6 +156,8 @@ class Follower:
         size = self._prepare(alphas)
         while size > 0:
             found = self.within.solve(alphas[:size], tols[:size], self.before, self.values)
+            if len(found.x) == 0 and self.is_far:
+                found = self._minimised(float(alphas[0]), float(tols[0]))
             count = len(found.x)
             if count == 0 or not np.isfinite(found.x[0]).all():
                 return []
@@ -173,6 +178,14 @@ class Follower:
         self._note(float(found.losses[last]))
         return results
 
+    def _minimised(self, alpha: float, tol: float) -> Found:
+        """The solution at one strength by the usual solver, in the columns at hand: all take many looks."""
+        penalty = self.penalty.scaled(alpha / self.penalty.alpha).restrict(self.columns)
+        loss = self.within.loss
+        point = loss.point(minimize(loss, penalty, self.values, tol=CLOSER * tol).x)
+        losses, gradient = np.array([loss.value(point)]), loss.gradient(point)
+        return Found(point.x[None, :], gradient[None, :], losses, point.prediction[:, None])
+
     # Columns at hand
 
     def _add(self, violators: Array, size: int) -> int:
@@ -189,25 +202,29 @@ class Follower:
         reaches = self.numbers.reaches(self.gradient)
         reaches[self.wanted] = reaches[self.columns[self.values != 0]] = math.inf
         reaches[~self.allowed] = -math.inf
-        # The strong rule says what the first of them needs.
-        first = reaches >= min(max(2 * float(alphas[0]) - self.before, 0.0), self.before)
-        needed, held = int(np.count_nonzero(first)), np.zeros(self.size, dtype=bool)
-        if needed > self.most:
+        if np.count_nonzero(reaches == math.inf) > self.most:
             return 0
-        held[self.columns] = True
-        if not held[first].all() or self._reach(alphas, reaches, held) < min(2, alphas.size):
-            extra = int(
-                math.sqrt(LOOK * self.size + needed**2 / 4) - needed / 2
-            )  # (needed + extra) extra = LOOK size
-            total = min(needed + max(extra, FEWEST_NEW), int(self.most), int(np.count_nonzero(self.allowed)))
-            self._take(np.sort(np.argpartition(-reaches, total - 1)[:total]))
-            held[:] = False
-            held[self.columns] = True
-        return max(1, self._reach(alphas, reaches, held))
+        # The strong rule says what the first of them needs.
+        first = reaches >= max(2 * float(alphas[0]) - self.before, 0.0)
+        steepest = self._steepest(reaches, int(np.count_nonzero(first)))
+        held, fresh = self._reach(alphas, reaches, self.columns), self._reach(alphas, reaches, steepest)
+        first[self.columns] = False
+        if first.any() or fresh >= RENEWED * max(held, 1):
+            self._take(steepest)
+            held = fresh
+        return max(1, held)
 
-    def _reach(self, alphas: Array, reaches: Array, held: Array) -> int:
-        """For how many strengths the columns at hand are likely to do."""
-        outside = float(np.max(reaches, where=~held, initial=0.0))
+    def _steepest(self, reaches: Array, needed: int) -> Array:
+        """The columns that are needed, and others such that ``(needed + others) others = LOOK * columns``."""
+        others = max(int(math.sqrt(LOOK * self.size + needed**2 / 4) - needed / 2), FEWEST_NEW)
+        total = min(needed + others, int(self.most), int(np.count_nonzero(self.allowed)))
+        return np.sort(np.argpartition(-reaches, total - 1)[:total])
+
+    def _reach(self, alphas: Array, reaches: Array, columns: Array) -> int:
+        """For how many strengths some columns are likely to do."""
+        others = np.ones(self.size, dtype=bool)
+        others[columns] = False
+        outside = float(np.max(reaches, where=others, initial=0.0))
         enough = (alphas > outside) & (alphas >= FALL * self.before)
         return min(int(np.argmin(np.append(enough, False))), max(1, WIDEST // self.size))
 
