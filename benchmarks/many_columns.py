@@ -35,7 +35,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 
 STRENGTHS, EPS, CAUSAL, SHARE, COPIED, BLOCK = 100, 0.05, 30, 0.8, 0.7, 4096
-MOST_LIBLINEAR = 10**7  # entries
+MOST_LIBLINEAR = 2 * 10**6  # entries
 OURS = ["columns on disk", "columns in memory"]
 PEERS = {
     "squared": ["scikit-learn", "scikit-learn, tol=1e-6", "celer", "skglm", "skglm, tol=1e-6"],
