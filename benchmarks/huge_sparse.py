@@ -36,14 +36,16 @@ STRENGTHS = (0.1, 0.01)
 TARGETS = (1e-4, 1e-6)
 PLANNED = 4e9  # entries
 FITS = [
-    {"loss": loss, "strength": strength, "l2_weight": weight, "form": "csc", "call": "estimator"}
-    for loss, most in (("squared", 1.0), ("logistic", 0.5))
-    for strength in STRENGTHS
-    for weight in (0.0, most)
-] + [
-    {"loss": loss, "strength": 0.01, "l2_weight": weight, "form": form, "call": call}
-    for loss, weight in (("squared", 1.0), ("logistic", 0.5))
-    for form, call in (("csc", "minimize"), ("csr", "estimator"))
+    {"loss": loss, "strength": strength, "l2_weight": weight, "form": form}
+    for loss, strength, weight, form in (
+        ("squared", 0.1, 1.0, "csc"),
+        ("squared", 0.01, 0.0, "csc"),
+        ("squared", 0.01, 1.0, "csc"),
+        ("squared", 0.01, 1.0, "csr"),
+        ("logistic", 0.1, 0.5, "csc"),
+        ("logistic", 0.01, 0.0, "csc"),
+        ("logistic", 0.01, 0.5, "csc"),
+    )
 ]
 PEERS = {
     "squared": ("ell12", "scikit-learn", "celer", "skglm"),
@@ -54,8 +56,10 @@ Row = dict[str, Any]
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--size", type=float, default=1.0, help="fraction of the entries of the fits")
-    parser.add_argument("--peers-size", type=float, default=0.1, help="the same beside other packages; 0 for none")
+    parser.add_argument(
+        "--size", type=float, default=1.0, help="fraction of the entries of the fits; 0 keeps theirs"
+    )
+    parser.add_argument("--peers-size", type=float, default=0.1, help="the same beside other packages")
     parser.add_argument(
         "--limit", type=float, default=600.0, help="seconds of processor time for a method beside others"
     )
@@ -69,23 +73,33 @@ def main() -> None:
         for row in huge_sparse_methods.KINDS[task["kind"]](task):
             print(json.dumps(row), flush=True)
         return
-    rows: list[Row] = []
+    old = study.RESULTS / "huge_sparse.json"
+    kept = json.loads(old.read_text()) if old.exists() else {"settings": {}, "rows": []}
+    settings, rows = kept["settings"] | {"tol": TOLERANCE}, kept["rows"]
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
-        about = lay_down(options.size, folder)
-        for form in ("csc", "csr"):
-            rows += run({"kind": "passes", "form": form}, folder)
-        for task in FITS:
-            rows += run({"kind": "fit", "tol": TOLERANCE} | task, folder)
-        beside = about if options.peers_size == options.size or not options.peers_size else None
-        beside = beside or lay_down(options.peers_size, folder)
-        for loss in PEERS if options.peers_size else ():
-            for strength in STRENGTHS:
-                for method in PEERS[loss]:
-                    rows += run(
-                        {"kind": "side by side", "loss": loss, "strength": strength, "method": method}, folder
-                    )
-    settings = {"data": about, "data beside other packages": beside, "tol": TOLERANCE}
-    study.write("huge_sparse", __doc__, settings, rows, pages(rows, about, beside), ("celer", "skglm", "numba"))
+        if options.size:
+            settings["data"] = lay_down(options.size, folder)
+            tasks = [{"kind": "passes", "form": "csc"}] + [
+                {"kind": "fit", "tol": TOLERANCE} | task for task in FITS
+            ]
+            rows = [row for row in rows if row["kind"] == "side by side"]
+            rows = [row for task in tasks for row in run(task, folder)] + rows
+        if options.peers_size:
+            settings["data beside other packages"] = lay_down(options.peers_size, folder)
+            rows = [row for row in rows if row["kind"] != "side by side"] + beside_others(folder, options.limit)
+    tables = pages(rows, settings["data"], settings.get("data beside other packages"))
+    study.write("huge_sparse", __doc__, settings, rows, tables, ("celer", "skglm", "numba"))
+
+
+def beside_others(folder: str, limit: float) -> list[Row]:
+    """All methods at all strengths, one after the other."""
+    tasks = [
+        {"kind": "side by side", "loss": loss, "strength": strength, "method": method}
+        for loss, methods in PEERS.items()
+        for strength in STRENGTHS
+        for method in methods
+    ]
+    return [row for task in tasks for row in run(task, folder, limit)]
 
 
 def lay_down(size: float, folder: str) -> Row:
@@ -170,7 +184,7 @@ def described(about: Row) -> str:
 
 
 def fit_cells(row: Row, about: Row) -> list[str]:
-    name = f"{row['loss']}, {row['call']}, {row['form'].upper()}"
+    name = f"{row['loss']}, {row['form'].upper()}"
     if "note" in row:
         return [name, f"{row['strength']:g}", f"{row['l2_weight']:g}", row["note"], *[""] * 6]
     return [

@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse
 
 import ell12.losses.prediction
-from ell12 import L12, L12Classifier, L12Regressor, LogisticLoss, SquaredLoss, minimize
+from ell12 import L12Classifier, L12Regressor
 from ell12.operators import select_columns
 from ell12.operators.centering import by_rows
 from ell12.operators.gram import weighted_gram
@@ -69,17 +69,13 @@ def count_looks(columns: int) -> dict[str, int]:
 def fit(task: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """A fit of ours to the tolerance of the study."""
     X, y, labels = read(task["folder"], task["form"])
-    b, intercept = (y if task["loss"] == "squared" else labels), task["call"] == "estimator"
-    alpha = task["strength"] * largest_strength(X, b, task["loss"], intercept)
+    b = y if task["loss"] == "squared" else labels
+    alpha = task["strength"] * largest_strength(X, b, task["loss"], intercept=True)
     before = memory("VmRSS")
     counts, begin, cpu = count_looks(X.shape[1]), time.perf_counter(), time.process_time()
-    if intercept:
-        kind = L12Regressor if task["loss"] == "squared" else L12Classifier
-        model = kind(alpha=alpha, l2_weight=task["l2_weight"], tol=task["tol"]).fit(X, b)
-        result = model.result_ if task["loss"] == "squared" else model.result_[0]
-    else:
-        kind = SquaredLoss if task["loss"] == "squared" else LogisticLoss
-        result = minimize(kind(X, b, scale=1 / b.size), L12(alpha, task["l2_weight"]), tol=task["tol"])
+    kind = L12Regressor if task["loss"] == "squared" else L12Classifier
+    model = kind(alpha=alpha, l2_weight=task["l2_weight"], tol=task["tol"]).fit(X, b)
+    result = model.result_ if task["loss"] == "squared" else model.result_[0]
     yield {
         "seconds": time.perf_counter() - begin,
         "cpu_seconds": time.process_time() - cpu,
