@@ -46,6 +46,7 @@ HEADER = (
     "l2_weight",
     "package",
     "time",
+    "processor",
     "reads",
     "memory",
     "with files",

@@ -71,10 +71,14 @@ def test_a_full_disk_and_damaged_files_of_the_cache_cost_only_time(tmp_path, exp
     assert all(path.stat().st_size > 7 for path in whole if path.suffix == ".nbi")  # mended for the next process
 
 
-def test_the_size_of_a_problem_alone_decides_which_loop_solves_it():
-    from ell12.solvers.support import descent, working_set
+def test_the_size_of_a_problem_alone_decides_which_loop_solves_it(monkeypatch):
+    from ell12.solvers.support import compiled_descent, descent
 
+    called = []
+    monkeypatch.setattr(descent, "sweep", lambda *_: called.append("plain"))
+    monkeypatch.setattr(descent, "leap", lambda *_: called.append("leap") or True)
+    monkeypatch.setattr(compiled_descent, "sweep", lambda *_: called.append("compiled"))
     assert can_compile()
-    large, small = working_set._sweep_for(working_set.COMPILED_SWEEP_FROM), working_set._sweep_for(100)
-    assert large is not descent.sweep
-    assert small is descent.sweep
+    for entries in (100, descent.ALWAYS_FROM - 1, descent.ALWAYS_FROM):
+        descent.Descent(entries)(np.eye(2), np.zeros(2))
+    assert called == ["leap", "leap", "compiled"]

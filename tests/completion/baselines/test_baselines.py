@@ -232,7 +232,7 @@ def test_objective_settled_stops_a_run():
 @each_rival
 def test_other_losses_and_other_arrays_are_refused(penalty, solver):
     torch = pytest.importorskip("torch")
-    with pytest.raises(TypeError, match=r"SquaredLoss.* lacks residual, after_step, observed"):
+    with pytest.raises(TypeError, match=r"SquaredLoss.* lacks observed, residual, after_step"):
         minimize(SquaredLoss(np.eye(2), np.ones(2)), L1(1.0), solver=solver)
     values = torch.ones((3, 2), dtype=torch.float64)
     loss = CompletionLoss(Observed.from_mask(values, values > 0))
