@@ -101,35 +101,15 @@ class _Parts:
     indptr: Array
     shape: tuple[int, int]
 
-
-@dataclass(frozen=True, eq=False)
-class DenseColumns:
-    """The columns of an array, perhaps a memory map."""
-
-    matrix: Any
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Rows and columns."""
-        return self.matrix.shape
-
     @property
     def dtype(self) -> Any:
-        """That of the array."""
-        return self.matrix.dtype
-
-    def block(self, first: int, last: int) -> Any:
-        """A view of neighbours."""
-        return self.matrix[:, first:last]
-
-    def take(self, columns: Array) -> Any:
-        """A copy of some columns: no others are read where columns are in one piece."""
-        return self.matrix.T[columns].T
+        """That of the entries."""
+        return self.data.dtype
 
 
 @dataclass(frozen=True, eq=False)
-class SparseColumns:
-    """The columns of a sparse matrix in CSC format, perhaps of mapped arrays, every entry there once."""
+class _OfMatrix:
+    """What all sources over a matrix, in memory or mapped into it, tell of it."""
 
     matrix: Any
 
@@ -141,7 +121,23 @@ class SparseColumns:
     @property
     def dtype(self) -> Any:
         """That of the entries."""
-        return self.matrix.data.dtype
+        return self.matrix.dtype
+
+
+class DenseColumns(_OfMatrix):
+    """The columns of an array, perhaps a memory map."""
+
+    def block(self, first: int, last: int) -> Any:
+        """A view of neighbours."""
+        return self.matrix[:, first:last]
+
+    def take(self, columns: Array) -> Any:
+        """A copy of some columns: no others are read where columns are in one piece."""
+        return self.matrix.T[columns].T
+
+
+class SparseColumns(_OfMatrix):
+    """The columns of a sparse matrix in CSC format, perhaps of mapped arrays, every entry there once."""
 
     def block(self, first: int, last: int) -> Any:
         """Neighbours; their entries are not copied."""
