@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import os
 import weakref
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -20,6 +19,7 @@ from ell12.backend import cuda, inner, is_numpy
 from ell12.backend.compiling import foresee, is_compiled, pays
 from ell12.operators import adjoint_product, product
 from ell12.operators.images import FiniteDifference
+from ell12.operators.reading import processors
 from ell12.protocols import Array
 from ell12.restoration.bands.arrays import BandedArray
 from ell12.restoration.pixel_steps import ImageNorms, cost, shrunk
@@ -286,8 +286,7 @@ kept_buffers = lru_cache(KINDS_KEPT)(Buffers)
 
 def usable_threads(pixels: int) -> int:
     """One thread for a quarter of a million pixels, no more than there are processors."""
-    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, min(processors, pixels // PIXELS_PER_THREAD))
+    return max(1, min(processors(), pixels // PIXELS_PER_THREAD))
 
 
 def _aligned(shape: tuple[int, ...], dtype: Any) -> Array:
