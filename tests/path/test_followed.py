@@ -338,3 +338,16 @@ def test_a_path_may_begin_elsewhere():
     results = solution_path(loss, L12(1.0, 0.0), alphas, start, tol=1e-8)
     check_certified(loss, L12(1.0, 0.0), alphas, results, 1e-8)
     assert (start == 5.0).all()
+
+
+def test_a_look_finds_the_columns_that_the_rule_left_out(monkeypatch):
+    from ell12.path import followed
+
+    for name, few in (("LOOK", 0), ("FEWEST_NEW", 1), ("EVERY", 0)):
+        monkeypatch.setattr(followed, name, few)
+    monkeypatch.setattr(followed.Follower, "_reach", lambda _, alphas, *__: alphas.size)  # far too hopeful
+    random = np.random.default_rng(0)
+    A, b = random.standard_normal((60, 400)), random.standard_normal(60)
+    alphas = np.abs(A.T @ b).max() * np.geomspace(0.9, 0.2, 20)
+    for alpha, result in zip(alphas, solution_path(SquaredLoss(A, b), L12(1.0, 0.0), alphas), strict=True):
+        assert np.abs(A.T @ (A @ result.x - b)).max() <= (1 + 1e-4) * alpha
