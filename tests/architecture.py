@@ -37,6 +37,8 @@ ROOMS: dict[str, str] = {
     "distributed": "protocols backend checks operators penalties losses minimization completion",
     "restoration": "protocols backend checks operators prox losses solvers minimization distributed",
     "linear_model": "protocols backend checks operators losses solvers minimization path plots distributed",
+    "selection": "protocols backend checks operators losses penalties solvers minimization path plots "
+    "linear_model",
     "commands": "checks files wording minimization completion restoration datasets",
     "experiments": "files wording operators prox losses penalties solvers minimization completion restoration "
     "datasets commands",
@@ -51,7 +53,7 @@ ONLY_IMPORTER = {
     "distributed": {"distributed"},
     "numba": {"backend/compiling", "restoration/compiled_stencil"},
     "matplotlib": {"experiments", "plots"},
-    "sklearn": {"linear_model", "completion/estimators/imputer", "completion/estimators/recommender"},
+    "sklearn": {"linear_model", "selection", "completion/estimators/imputer", "completion/estimators/recommender"},
     "zarr": {"restoration/blocks"},
     "PIL": {"commands"},
     "tifffile": {"commands"},

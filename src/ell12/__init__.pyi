@@ -97,6 +97,7 @@ from ell12.linear_model import (
     L12CoxRegressor as L12CoxRegressor,
     L12CoxRegressorCV as L12CoxRegressorCV,
 )
+from ell12.selection import adjusted_p_values as adjusted_p_values
 from ell12.plots import (
     plot_path as plot_path,
     plot_cross_validation as plot_cross_validation,
@@ -117,6 +118,7 @@ from ell12 import (
     plots as plots,
     prox as prox,
     restoration as restoration,
+    selection as selection,
     solvers as solvers,
 )
 

@@ -20,6 +20,7 @@ WITHOUT_LAWS = {
     "Recovery": "what recover_sparse returns",
     "Restoration": "what the functions of images return",
     "DataUnavailable": "an error",
+    "adjusted_p_values": "p values alone, which have no units, containers or samples",
     "Observed": "what as_observed returns",
     "plot_path": "a picture",
     "plot_cross_validation": "a picture",

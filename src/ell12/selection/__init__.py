@@ -1,0 +1,8 @@
+"""How sure a selection of features is: stability, intervals, criteria, and a table of it all.
+
+With `ell12.linear_model` an importer of scikit-learn.
+"""
+
+from ell12.selection.multiplicity import adjusted_p_values
+
+__all__ = ["adjusted_p_values"]
