@@ -33,7 +33,7 @@ from ell12.operators.centering import CenteredColumns
 from ell12.path import solution_path
 from ell12.penalties import WithIntercept
 
-CHUNK, CAUSAL, STRENGTHS = 5000, 50, np.linspace(1.0, 0.1, 100)
+CHUNK, CAUSAL, STRENGTHS = 32_000, 50, np.linspace(1.0, 0.1, 100)
 CASES = {"squared, l2_weight 0": (SquaredLoss, 0.0), "squared, l2_weight 1": (SquaredLoss, 1.0)}
 CASES["logistic, l2_weight 0"] = (LogisticLoss, 0.0)
 VECTORS = 8  # that a look multiplies at a time where it is measured by itself
@@ -58,7 +58,9 @@ class Workers:
     def __init__(self, count: int, shape: tuple[int, int], cleanup: ExitStack) -> None:
         options = {"threads_per_worker": 1, "memory_limit": 0, "dashboard_address": ":0", "silence_logs": 50}
         self.count, self.shape = count, shape
-        self.client = cleanup.enter_context(Client(cleanup.enter_context(LocalCluster(count, **options))))
+        self.client = cleanup.enter_context(
+            Client(cleanup.enter_context(LocalCluster(n_workers=count, **options)))
+        )
         with self.client.as_current():
             self.source = columns(genotypes(*shape), persist=True).source
         wait(self.source.blocks.blocks)
@@ -219,9 +221,9 @@ def tables(rows: list[dict[str, Any]], same: dict[str, bool]) -> list[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--rows", type=int, default=2000)
-    parser.add_argument("--columns", type=int, default=400_000)
-    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--rows", type=int, default=1000)
+    parser.add_argument("--columns", type=int, default=1_600_000)
+    parser.add_argument("--repeats", type=int, default=2)
     options = parser.parse_args()
     settings = vars(options) | {"processors": os.cpu_count(), "load": os.getloadavg()[0]}
     rows, same = measure((options.rows, options.columns), options.repeats)
