@@ -1,4 +1,4 @@
-"""Pictures of paths and of cross-validation; matplotlib is loaded when the first one is drawn."""
+"""Pictures of paths and of cross-validation."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ell12.backend import as_numpy
+from ell12.plots.axes import alpha_axis, new_axes
 
 
 def plot_path(
@@ -49,14 +50,14 @@ def plot_path(
         )
     if names is not None and len(names) != coefs.shape[0]:
         raise ValueError(f"names must hold one name for each of the {coefs.shape[0]} features, got {len(names)}")
-    axes = _new_axes() if axes is None else axes
+    axes = new_axes() if axes is None else axes
     order = np.argsort(-np.abs(coefs[:, np.argmin(alphas)]), kind="stable")
     order = order[np.any(coefs[order] != 0, axis=1)]
     for feature in order[n_labels:]:
         axes.plot(alphas, coefs[feature], color="0.8", linewidth=0.8, zorder=1)
     for feature in order[:n_labels]:
         axes.plot(alphas, coefs[feature], label=str(feature if names is None else names[feature]), linewidth=1.6)
-    _alpha_axis(axes, alphas)
+    alpha_axis(axes, alphas)
     axes.set_ylabel("coefficient")
     if order[:n_labels].size:
         axes.legend(fontsize="small", frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
@@ -92,7 +93,7 @@ def plot_cross_validation(model: Any, *, axes: Any = None) -> Any:
     'mean squared error'
     """
     values, label, sign = _curve(model)
-    axes = _new_axes() if axes is None else axes
+    axes = new_axes() if axes is None else axes
     several = values.ndim == 3
     lines = values if several else values[None]
     grids = np.broadcast_to(as_numpy(model.alphas_), lines.shape[:2])
@@ -108,7 +109,7 @@ def plot_cross_validation(model: Any, *, axes: Any = None) -> Any:
         level = sign * (means[where] - model.standard_error_)
         axes.axhline(level, color="0.6", linestyle="--", label=f"one standard error, {model.standard_error_:.3g}")
     axes.axvline(model.alpha_, color="C1", label=f"chosen, alpha = {model.alpha_:.3g}")
-    _alpha_axis(axes, grids)
+    alpha_axis(axes, grids)
     axes.set_ylabel(label)
     axes.legend(fontsize="small", frameon=False)
     return axes
@@ -136,7 +137,7 @@ def plot_completion_path(path: Any, *, axes: Any = None) -> Any:
     >>> plot_completion_path(path).get_ylabel()
     'RMSE on the hidden entries'
     """
-    axes = _new_axes() if axes is None else axes
+    axes = new_axes() if axes is None else axes
     if path.held_out is not None:
         best = path.best
         axes.plot(path.alphas, path.errors, "o-", markersize=3, color="C0", label="error")
@@ -147,7 +148,7 @@ def plot_completion_path(path: Any, *, axes: Any = None) -> Any:
     beside = axes.twinx()
     beside.step(path.alphas, path.ranks, where="mid", color="0.6")
     beside.set_ylabel("rank", color="0.4")
-    _alpha_axis(axes, path.alphas)
+    alpha_axis(axes, path.alphas)
     return axes
 
 
@@ -181,19 +182,3 @@ def _line(model: Any) -> str:
 
 def _name(scoring: Any) -> str:
     return scoring if isinstance(scoring, str) else "score"
-
-
-def _alpha_axis(axes: Any, alphas: Any) -> None:
-    axes.set_xlabel("alpha")
-    if alphas.min() > 0:
-        axes.set_xscale("log")
-    if not axes.xaxis_inverted():
-        axes.invert_xaxis()
-
-
-def _new_axes() -> Any:
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise ImportError("plots need matplotlib: pip install 'ell12[report]'") from error
-    return plt.subplots(layout="constrained")[1]
