@@ -151,10 +151,10 @@ class PointwiseLoss(ColumnLoss, Protocol):
     def curvature(self, point: Point) -> Array:
         """The second derivative with respect to each prediction."""
 
-    def look(self, predictions: Array, least: float = 0.0) -> tuple[Array, Array]:
-        """The values (k,) and gradients (n, k) at k points whose predictions (m, k) are given, for vectors x.
+    def look(self, predictions: Array, least: float = 0.0) -> tuple[Array, Array, Array]:
+        """At k points whose predictions (m, k) are given: values (k,), numbers of entries (s,), gradients (s, k).
 
-        One product with the adjoint serves for all. Entries that are below ``least`` at every point may come as 0.
+        One product with the adjoint serves for all. Entries below ``least`` at every point may be left out.
         """
 
 

@@ -91,7 +91,7 @@ def test_a_view_tells_what_the_loss_of_numpy_arrays_tells(each_library, kind):
         for found, expected in pairs:
             assert type(found) is np.ndarray
             np.testing.assert_allclose(found, expected, atol=1e-12)
-    values, gradients = view.look(view.point(np.stack([x, 2 * x], axis=1)).prediction)
+    values, _, gradients = view.look(view.point(np.stack([x, 2 * x], axis=1)).prediction)
     np.testing.assert_allclose(values, [here.value(here.point(x)), here.value(here.point(2 * x))], rtol=1e-12)
     np.testing.assert_allclose(gradients[:, 1], here.gradient(here.point(2 * x)), atol=1e-12)
 

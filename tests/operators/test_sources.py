@@ -156,6 +156,18 @@ def test_what_was_just_asked_for_is_not_read_again(genotypes):
     assert X.reads == 2 + 3 / 300
 
 
+@pytest.mark.usefixtures("small_pieces")
+def test_a_look_tells_the_steep_products_alone(genotypes):
+    X = Columns(genotypes, scale=True)
+    vectors = np.random.default_rng(4).standard_normal((genotypes.shape[0], 3))
+    products = (genotypes / X.scales).T @ vectors
+    size, n = np.abs(products).max(axis=1), genotypes.shape[1]
+    for least in (np.median(size), np.where(np.arange(n) % 2, 0.0, np.inf), 0.0):
+        where, found = X.look(vectors, least)
+        np.testing.assert_array_equal(where, np.flatnonzero(size >= least))
+        np.testing.assert_allclose(found, products[where], rtol=1e-12, atol=1e-12)
+
+
 def test_the_source_is_asked_by_one_thread_and_only_for_the_columns_that_are_needed(small_pieces):
     source = Own(np.random.default_rng(0).standard_normal((40, 300)))
     X = Columns(source)

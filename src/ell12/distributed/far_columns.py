@@ -25,7 +25,7 @@ from ell12.distributed.failures import active_client, compute
 from ell12.distributed.passes import Blocks
 from ell12.distributed.source import KEPT_SHARE, fits, is_held, kept, memory
 from ell12.operators.column_moments import moments_of
-from ell12.operators.sources import Columns, as_source
+from ell12.operators.sources import Columns, as_source, steep_products
 from ell12.protocols import Array, ColumnSource, offers
 
 # A file is cut into blocks of about so many bytes as its source gives them: large beside what a task costs Dask
@@ -348,9 +348,8 @@ def _products(block: ColumnBlock, least: Any, vectors: Array) -> tuple[Array, Ar
     found, first = [], 0
     with _within(block.name):
         for piece in block.pieces():
-            products = piece.T @ vectors
             own = least if np.ndim(least) == 0 else least[first : first + piece.shape[1]]
-            steep = np.flatnonzero(np.abs(products).max(axis=1) >= own)
-            found.append((first + steep, products[steep]))
+            where, products = steep_products(piece, vectors, own)
+            found.append((first + where, products))
             first += piece.shape[1]
     return _joined(found)

@@ -82,10 +82,10 @@ class HostView(Wrapper):
         """The gradient; one product with the adjoint of A."""
         return as_numpy(self._loss.gradient(point))
 
-    def look(self, predictions: Array, least: float = 0.0) -> tuple[Array, Array]:
+    def look(self, predictions: Array, least: float = 0.0) -> tuple[Array, Array, Array]:
         """The values and gradients at points whose predictions stand side by side; one product."""
-        values, gradients = self._loss.look(predictions, least)
-        return as_numpy(values), as_numpy(gradients)
+        values, where, gradients = self._loss.look(predictions, least)
+        return as_numpy(values), where, as_numpy(gradients)
 
     def curvature(self, point: Point) -> Array:
         """The second derivative with respect to each prediction."""

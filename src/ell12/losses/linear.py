@@ -47,17 +47,18 @@ class LinearLoss(PredictionLoss):
         slope = self._weighted(self._slope(point.prediction))
         return slope if self.scale == 1 else self.scale * slope
 
-    def look(self, predictions: Array, least: float = 0.0) -> tuple[Array, Array]:
+    def look(self, predictions: Array, least: float = 0.0) -> tuple[Array, Array, Array]:
         """The values and gradients at points whose predictions stand side by side; one product with the adjoint.
 
-        For one right-hand side. Entries smaller than least are left out by other machines alone.
+        For one right-hand side. Entries smaller than least are left out where columns are out of memory.
         """
         parts = {name: getattr(self, name) for name in self.row_parts}
         columns = {name: part[:, None] for name, part in parts.items() if part is not None}
         wide, point = self._derived({"_adjoint": self._adjoint}, **columns), Point(None, predictions)
         if self.is_far:
-            return wide.values(point), self.A.look(wide.slope(point), least)
-        return wide.values(point), wide.gradient(point)
+            return wide.values(point), *self.A.look(wide.slope(point), least)
+        gradients = wide.gradient(point)
+        return wide.values(point), np.arange(gradients.shape[0]), gradients
 
     def curvature(self, point: Point) -> Array:
         """The second derivative with respect to each prediction: the Hessian is ``A' diag(curvature) A``."""

@@ -75,17 +75,18 @@ class CenteredColumns(ArrayOperator):
         inside = self._without_empty(adjoint(self.A) @ y - np.multiply.outer(self.means, total))
         return np.concatenate([inside, self.constant * total[None]]) if self.constant else inside
 
-    def look(self, vectors: Array, least: Any) -> Array:
+    def look(self, vectors: Array, least: Any) -> tuple[Array, Array]:
         """As `ell12.Columns.look`, where A is such. Centring may make a small product larger, by ``slack``."""
         total = vectors.sum(axis=0)
         slack = np.abs(self.means) * np.abs(total).max(initial=0.0)
-        found = self.A.look(vectors, np.maximum(least - slack, 0.0))
-        zero = (least > slack) & ~found.any(axis=1)
-        zero = zero if self.empty is None else zero | self.empty
-        for k, size in enumerate(total):  # in place: all columns times all vectors may be large beside the memory
-            found[:, k] -= self.means * size
-        found[zero] = 0
-        return np.concatenate([found, self.constant * total[None]]) if self.constant else found
+        where, found = self.A.look(vectors, np.maximum(least - slack, 0.0))
+        for k, size in enumerate(total):  # in place: many columns times all vectors may be large beside the memory
+            found[:, k] -= self.means[where] * size
+        if self.empty is not None:
+            found[self.empty[where]] = 0
+        if not self.constant:
+            return where, found
+        return np.append(where, self.means.size), np.concatenate([found, self.constant * total[None]])
 
     @property
     def is_far(self) -> bool:

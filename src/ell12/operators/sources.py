@@ -174,18 +174,32 @@ class Columns(ArrayOperator):
         found, squares = self._moments(weight, means, scales)
         return found / scales, squares / scales**2
 
-    def look(self, vectors: Array, least: Any) -> Array:
-        """``A' vectors``; products below least, or that of their column, for all vectors may come back as 0."""
-        if not offers(self.source, FarSource):
-            return self._apply_adjoint(vectors)
+    def look(self, vectors: Array, least: Any) -> tuple[Array, Array]:
+        """The rows of ``A' vectors`` in which a product reaches least, or that of its column: numbers, products.
+
+        All of them where least is 0.
+        """
         scales = self.scales
-        where, values = self.source.products(
-            vectors, least if scales is None or not np.any(least) else least * scales
-        )
-        self._read.append(self.input_shape[0])
-        found = np.zeros((self.input_shape[0], vectors.shape[1]), dtype=np.result_type(self.dtype, vectors.dtype))
-        found[where] = values if scales is None else values / scales[where, None]
-        return found
+        bound = least if scales is None or not np.any(least) else least * scales
+        if offers(self.source, FarSource):
+            where, values = self.source.products(vectors, bound)
+            self._read.append(self.input_shape[0])
+        else:
+            where, values = self._steep(vectors, bound)
+        return where, values if scales is None else values / scales[where, None]
+
+    def _steep(self, vectors: Array, least: Any) -> tuple[Array, Array]:
+        """As ``products`` of a `ell12.protocols.FarSource`."""
+        found: dict[int, tuple[Array, Array]] = {}
+
+        def work(piece: Any, first: int) -> None:
+            own = least if np.ndim(least) == 0 else least[first : first + piece.shape[1]]
+            where, products = steep_products(piece, vectors, own)
+            found[first] = first + where, products
+
+        self._each(work, np.result_type(self.dtype, vectors.dtype))
+        where, products = zip(*(found[first] for first in sorted(found)), strict=True)
+        return np.concatenate(where), np.concatenate(products)
 
     def pieces(self, dtype: Any = None, *, fresh: bool = False) -> Iterator[Any]:
         """All columns, a few at a time, in a precision to compute with; fresh ones may be written to."""
@@ -220,7 +234,7 @@ class Columns(ArrayOperator):
             if vector.dtype == y.dtype and np.array_equal(vector, y):
                 return product.copy()
         if offers(self.source, FarSource):
-            found = self.look(y.reshape(y.shape[0], -1), 0.0).reshape(-1, *y.shape[1:])
+            found = self.look(y.reshape(y.shape[0], -1), 0.0)[1].reshape(-1, *y.shape[1:])
         else:
             found = np.empty((self.input_shape[0], *y.shape[1:]), dtype=np.result_type(self.dtype, y.dtype))
 
@@ -361,6 +375,13 @@ def as_columns(A: Any) -> Any:
     (Columns(2 x 2 of float64), 3)
     """
     return Columns(A) if not hasattr(A, "__matmul__") and offers(A, ColumnSource) else A
+
+
+def steep_products(piece: Any, vectors: Array, least: Any) -> tuple[Array, Array]:
+    """The numbers of the columns whose product with some vector reaches least, a number or one each, and these."""
+    products = piece.T @ vectors
+    where = np.flatnonzero(np.abs(products).max(axis=1) >= least)
+    return where, products if where.size == products.shape[0] else products[where]
 
 
 def _as_scales(scale: Any, n: int) -> Array:

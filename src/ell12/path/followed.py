@@ -43,8 +43,9 @@ LOOK = 100
 FALL = 0.5
 # Columns are gathered anew where that lets one look certify this many times as many strengths.
 RENEWED = 2
-# One look certifies solutions of no more numbers than this (100 MB).
-WIDEST = 3 * 2**22
+# One look certifies as many solutions as give about this number of gradients (100 MB). Columns out of memory are
+# told of where these are steep; a look is taken to tell of no more than TOLD times as many as the last one.
+WIDEST, TOLD = 3 * 2**22, 16
 
 
 def follower_of(
@@ -108,7 +109,8 @@ class Follower:
     elsewhere: Any = None  # where it has come to, if too many columns are in use there
     wanted: Any  # columns that the last look found missing
     objective: tuple[float, float]  # the loss there, and the penalty at strength 1
-    gradient: Any  # of the loss there, in all columns unless all are at hand
+    gradient: Any  # of the loss there, in all columns unless all are at hand; where it was not told, zero
+    told: int  # of how many columns the last look told the gradient
 
     def __init__(
         self, loss: Any, penalty: Any, numbers: Numbers, strength: float, start: Any, sparse: bool = False
@@ -146,6 +148,8 @@ class Follower:
         if not self.has_every:
             self.looks += 1
             self.gradient = self.loss.gradient(Point(x, point.prediction))
+            least = self._least(strength) if self.is_far else 0.0
+            self.told = int(np.count_nonzero(np.abs(self.gradient) >= least))
 
     def next_block(self, alphas: Array, tols: Array) -> list[Result]:
         """The certified solutions of the first strengths, perhaps of none: then x is where another solver begins.
@@ -161,7 +165,7 @@ class Follower:
             count = len(found.x)
             if count == 0 or not np.isfinite(found.x[0]).all():
                 return []
-            reached, gradients, violators = self._look(found, alphas[:count])
+            reached, (where, gradients), violators = self._look(found, alphas[:count])
             good = int(np.argmin(np.append(reached <= tols[:count], False)))
             if good > 0 or violators.size == 0:
                 break
@@ -172,7 +176,7 @@ class Follower:
         results = list(self._results(found, alphas[:good], reached, seconds))
         last = max(good - 1, 0)
         if not self.has_every:
-            self.gradient = np.ascontiguousarray(gradients[:, last])
+            self.gradient, self.told = self._scattered(where, gradients[:, last]), where.size
             self.gradient[self.columns] = found.gradient[last]
         self.wanted, self.values, self.before = violators, found.x[last], float(alphas[last])
         self._note(float(found.losses[last]))
@@ -226,7 +230,8 @@ class Follower:
         others[columns] = False
         outside = float(np.max(reaches, where=others, initial=0.0))
         enough = (alphas > outside) & (alphas >= FALL * self.before)
-        return min(int(np.argmin(np.append(enough, False))), max(1, WIDEST // self.size))
+        told = max(1, min(self.size, TOLD * self.told))
+        return min(int(np.argmin(np.append(enough, False))), max(1, WIDEST // told))
 
     def _take(self, columns: Array) -> None:
         """Gather some columns, and no others."""
@@ -247,38 +252,39 @@ class Follower:
 
     # Certificates
 
-    def _look(self, found: Found, alphas: Array) -> tuple[Array, Any, Array]:
-        """The stationarity of each solution, all gradients, and the columns that are missing."""
+    def _look(self, found: Found, alphas: Array) -> tuple[Array, tuple[Array, Any], Array]:
+        """The stationarity of each solution, entries and their gradients, and the columns that are missing."""
         numbers = self.within.numbers
         violations = numbers.violations(found.x, found.gradient, alphas)
-        gradients, violators = None, np.empty(0, dtype=np.int64)
+        where, gradients, violators = self.columns, found.gradient.T, np.empty(0, dtype=np.int64)
         zero = numbers.are_zero(found.x) if numbers.l2_weight > 0 else np.zeros(alphas.size, dtype=bool)
         if not self.has_every:
-            gradients = self._gradients(found, 0.0 if zero.any() else self._least(float(alphas[-1])))
-            missing = np.zeros(self.size, dtype=bool)
+            where, gradients = self._gradients(found, 0.0 if zero.any() else self._least(float(alphas[-1])))
+            above, below = self.numbers.above[where], self.numbers.below[where]
+            held, missing = np.isin(where, self.columns), np.zeros(where.size, dtype=bool)
             for k, alpha in enumerate(alphas.tolist()):
                 gradient = gradients[:, k]
-                away = np.maximum(-gradient - alpha * self.numbers.above, gradient + alpha * self.numbers.below)
-                away[self.columns] = 0.0
+                away = np.maximum(-gradient - alpha * above, gradient + alpha * below)
+                away[held] = 0.0
                 missing |= away > 0
                 violations[k] = max(violations[k], float(away.max(initial=0.0)))
-            violators = np.flatnonzero(missing)
+            violators = where[missing]
         for row in np.flatnonzero(zero):  # where the norm has no slope, the penalty itself is asked
             penalty = self.penalty.scaled(alphas[row] / self.penalty.alpha)
-            gradient = np.zeros(self.size) if gradients is None else gradients[:, row].copy()
+            gradient = self._scattered(where, gradients[:, row])
             gradient[self.columns] = found.gradient[row]
             violations[row] = penalty.violation(self._full(found.x[row]), gradient)
-        return violations / alphas, gradients, violators
+        return violations / alphas, (where, gradients), violators
 
-    def _gradients(self, found: Found, least: float) -> Array:
-        """The gradients at all solutions, in columns; entries below least need not be told."""
+    def _gradients(self, found: Found, least: float) -> tuple[Array, Array]:
+        """Entries, and their gradients at all solutions, in columns; those below least need not be told."""
         self.looks += 1
         if offers(self.loss, PointwiseLoss):
-            return self.loss.look(found.predictions, least)[1]
+            return self.loss.look(found.predictions, least)[1:]
         points = [
             Point(self._full(x), prediction) for x, prediction in zip(found.x, found.predictions.T, strict=True)
         ]
-        return np.stack([self.loss.gradient(point) for point in points], axis=1)
+        return np.arange(self.size), np.stack([self.loss.gradient(point) for point in points], axis=1)
 
     def _least(self, alpha: float) -> float:
         """What is smaller than this matters neither at a strength nor in a block that begins there."""
@@ -290,6 +296,11 @@ class Follower:
     def _full(self, values: Array) -> Array:
         full = np.zeros(self.size, dtype=self.zero.dtype)
         full[self.columns] = values
+        return full
+
+    def _scattered(self, where: Array, values: Array) -> Array:
+        full = np.zeros(self.size, dtype=values.dtype)
+        full[where] = values
         return full
 
     def _note(self, value: float) -> None:

@@ -136,7 +136,7 @@ class GramWithin(Within):
         rows = _solutions(self.gram, self.linear, self.size, self.numbers, alphas, before, x, target)
         rows = rows.astype(self.dtype, copy=False)
         predictions = self.loss.point(rows.T).prediction
-        losses, gradients = self.loss.look(predictions)
+        losses, _, gradients = self.loss.look(predictions)
         return Found(rows, gradients.T, losses, predictions)
 
     def _extended(self, zero: Point, old: GramWithin, theirs: Array, ours: Array) -> Array:
