@@ -64,9 +64,9 @@ def test_each_column_is_the_fit_to_its_fold(case):
     kind, options, y = case
     model = kind(**GRID, **options)
     if kind is L12RegressorCV:
-        _, y, _ = model._validate_regression(X, y, None)
+        _, y, _ = model._observed(X, y, None)
     else:
-        _, y, _ = model._validate_labels(X, y, None)
+        _, y, _ = model._observed(X, y, None)
     parts = [(np.flatnonzero(np.arange(60) % 3 != k), np.flatnonzero(np.arange(60) % 3 == k)) for k in range(3)]
     problems, alphas = model._problems(X, y, WEIGHT), np.array([0.3, 0.1, 0.05])
     columns = FoldColumns(problems, parts, WEIGHT, model.fit_intercept)

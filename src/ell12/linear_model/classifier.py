@@ -169,7 +169,7 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
                 raise ValueError("class_weight needs data in memory: give sample_weight for data in chunks")
             self.classes_, problems = classification_problems(X, y, sample_weight, self.fit_intercept)
         else:
-            X, codes, sample_weight = self._validate_labels(X, y, sample_weight)
+            X, codes, sample_weight = self._observed(X, y, sample_weight)
             problems = self._problems(X, codes, sample_weight)
         self._fit_problems(problems, self.alpha)
         return self
@@ -263,7 +263,7 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
         refuse_masked(sample_weight, "sample_weight")
         return super().score(X, y, sample_weight)
 
-    def _validate_labels(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Array, Any]:
+    def _observed(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Array, Any]:
         """The data, with the number of its class in place of each label."""
         X, y, sample_weight = self._validate(X, y, sample_weight)
         with naming("y"):

@@ -9,6 +9,7 @@ of p features. For k stand the degrees of freedom: on the support the fitted val
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from ell12.linear_model.arrays import as_vector
 from ell12.linear_model.problems import FitProblem
 from ell12.linear_model.relaxing import support
 from ell12.losses import HuberLoss, SquaredLoss
+from ell12.losses.cox import CoxLoss
 from ell12.minimization import Result
 from ell12.protocols import Array
 
@@ -78,7 +80,7 @@ def deviance(loss: Any, x: Array, n_samples: int) -> float:
     """
     value = loss.value(loss.point(x))
     if isinstance(loss, HuberLoss):
-        raise ValueError("selection by a criterion needs a likelihood, which loss='huber' has none of")
+        raise ValueError("an information criterion needs a likelihood, which loss='huber' has none of")
     if not isinstance(loss, SquaredLoss):
         return 2 * n_samples * value
     alone = loss.value(loss.point(loss.start()))  # what is left of it by rounding is no better fit
@@ -104,33 +106,63 @@ def criterion(name: str, deviance: float, freedom: float, n_samples: int, sizes:
     return deviance + each * freedom + 2 * EBIC_WEIGHT * float(models)
 
 
+@dataclass(frozen=True)
+class Judgement:
+    """What the criteria need to know of a path: arrays of shape (n_problems, n_alphas), and numbers.
+
+    ``sizes`` are the features, or groups, selected, and ``all_sizes``, one for each problem, those there are. The
+    observations are the samples of positive weight; of survival times the events alone, as the censored ones carry
+    next to no information (Volinsky & Raftery, doi:10.1111/j.0006-341X.2000.00256.x).
+    """
+
+    deviances: Array
+    freedoms: Array
+    sizes: Array
+    all_sizes: Array
+    n_observations: int
+
+    def criterion(self, name: str) -> Array:
+        """AIC, BIC or EBIC of each alpha, summed over the problems."""
+        values = np.zeros(self.sizes.shape[1])
+        for deviances, freedoms, sizes, all_ in zip(
+            self.deviances, self.freedoms, self.sizes, self.all_sizes, strict=True
+        ):
+            parts = zip(deviances, freedoms, sizes, strict=True)
+            values += [criterion(name, fit, df, self.n_observations, (some, all_)) for fit, df, some in parts]
+        return np.round(values, DIGITS)
+
+
 def judge(
     model: Any, problems: list[FitProblem], runs: list[list[Result]], alphas: Array, sample_weight: Any
-) -> tuple[Array, Array]:
-    """The criterion of a model's selection and the degrees of freedom at each alpha, summed over the problems."""
+) -> Judgement:
+    """The deviance, the degrees of freedom and the features selected at each alpha, of a path of each problem."""
     if any(problem.n_targets for problem in problems):
-        raise ValueError(f"selection={model.selection!r} does not take shared_support=True")
-    loss = problems[0].loss
-    n_samples = loss.b.shape[0] if sample_weight is None else int(np.count_nonzero(as_numpy(sample_weight)))
-    values, freedoms = np.zeros(len(alphas)), np.zeros(len(alphas))
+        raise ValueError("an information criterion does not take shared_support=True")
+    loss, rows = problems[0].loss, []
+    counted = np.ones(loss.b.shape[0], dtype=bool) if sample_weight is None else as_numpy(sample_weight) > 0
+    n_samples = int(np.count_nonzero(counted))
     for problem, path in zip(problems, runs, strict=True):
         penalty, options = model._penalty(problem), problem.structure(model._penalty_options())
-        groups = options.get("groups")
-        for k, (alpha, run) in enumerate(zip(alphas, path, strict=True)):
+        for alpha, run in zip(alphas, path, strict=True):
             found = as_vector(run.x)
             x = model._final(problem, found)
             strength = float(alpha) if x is found else 0.0  # a refit has no penalty
             freedom = _freedom(problem, penalty.scaled(strength), x, options.get("bounds"))
             freedom += model.fit_intercept and problem.n_intercepts == 0
             used = as_numpy(found)[: found.shape[0] - problem.n_intercepts] != 0
-            sizes = (int(used.sum()), used.size)
-            if groups is not None:
-                sizes = (np.unique(groups[used]).size, int(groups.max()) + 1)
-            freedoms[k] += freedom
-            values[k] += criterion(
-                model.selection, deviance(problem.loss, x, n_samples), freedom, n_samples, sizes
-            )
-    return np.round(values, DIGITS), freedoms
+            some, all_ = _sizes(used, options.get("groups"))
+            rows.append((deviance(problem.loss, x, n_samples), freedom, some, all_))
+    table = np.array(rows).reshape(len(problems), -1, 4)
+    if isinstance(loss, CoxLoss):
+        counted = counted & (as_numpy(loss.b) > 0)
+    return Judgement(*np.moveaxis(table[..., :3], 2, 0), table[:, 0, 3], int(np.count_nonzero(counted)))
+
+
+def _sizes(used: Array, groups: Any) -> tuple[int, int]:
+    """How many features are selected, or groups, and how many there are."""
+    if groups is None:
+        return int(used.sum()), used.size
+    return np.unique(groups[used]).size, int(groups.max()) + 1
 
 
 def _freedom(problem: FitProblem, penalty: Any, x: Array, bounds: Any) -> float:

@@ -145,10 +145,10 @@ class L12RegressorCV(AlphaSearch, L12Regressor):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> L12RegressorCV:
         """Choose alpha and fit the coefficients; arguments as in `L12Regressor.fit`."""
-        X, y, sample_weight = self._validate_regression(X, y, sample_weight)
         if offset is not None and self.scoring is not None:
             raise ValueError("scoring is not told of an offset; leave it None, for the deviance")
-        scores = self._search(X, self._family.observed(y, sample_weight, offset), sample_weight)
+        X, y, sample_weight = self._observed(X, y, sample_weight, offset)
+        scores = self._search(X, y, sample_weight)
         if scores is not None and self.scoring is None:
             self.mse_path_ = -scores
         elif scores is not None:
@@ -259,7 +259,7 @@ class L12ClassifierCV(AlphaSearch, L12Classifier):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> L12ClassifierCV:
         """Choose alpha and fit the coefficients; arguments as in `L12Classifier.fit`."""
-        X, codes, sample_weight = self._validate_labels(X, y, sample_weight)
+        X, codes, sample_weight = self._observed(X, y, sample_weight)
         scores = self._search(X, codes, sample_weight)
         if scores is not None:
             self.scores_ = scores

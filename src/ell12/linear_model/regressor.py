@@ -213,8 +213,8 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
             y = y if hasattr(y, "ndim") else np.asarray(y)
             problems = regression_problems(X, y, sample_weight, self.fit_intercept, self.shared_support)
         else:
-            X, y, sample_weight = self._validate_regression(X, y, sample_weight)
-            problems = self._problems(X, self._family.observed(y, sample_weight, offset), sample_weight)
+            X, y, sample_weight = self._observed(X, y, sample_weight, offset)
+            problems = self._problems(X, y, sample_weight)
         self._fit_problems(problems, self.alpha)
         self._squeeze(y)
         return self
@@ -307,6 +307,10 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
         check_entries(y, "y")
         return X, y, sample_weight
 
+    def _observed(self, X: Any, y: Any, sample_weight: Any, offset: Any = None) -> tuple[Any, Array, Any]:
+        X, y, sample_weight = self._validate_regression(X, y, sample_weight)
+        return X, self._family.observed(y, sample_weight, offset), sample_weight
+
     @property
     def _family(self) -> Any:
         check_word(self.loss, "loss", *FAMILIES)
@@ -344,9 +348,9 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
         return family.problems(Design(X, sample_weight, center=self.fit_intercept, constant=constant), y)
 
     def _squeeze(self, y: Array) -> None:
-        """Where y is a vector, coefficients are one, and the rest single values."""
-        if y.ndim == 1:
+        single = y.ndim == 1 or self.loss == "poisson"  # whose second column is the offset
+        if single:
             self.coef_, self.intercept_ = self.coef_[0, ...], self.intercept_[0]
-        if y.ndim == 1 or self.shared_support:
+        if single or self.shared_support:
             self.n_iter_, self.result_ = int(self.n_iter_[0]), self.result_[0]
             self._dual_gaps = None if self._dual_gaps is None else float(self._dual_gaps[0])

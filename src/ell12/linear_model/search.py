@@ -147,8 +147,12 @@ class AlphaSearch(SparseLinearModel):
         """The scores of each alpha and fold, and how the runs ended."""
         if self.selection in CRITERIA:
             runs = [self._path(problem, alphas) for problem in problems]
-            values, self.df_path_ = judge(self, problems, runs, alphas, data[2])
-            return -values[:, None], [replace(run, x=None, history={}) for path in runs for run in path]
+            with naming(f"selection={self.selection!r}"):
+                judged = judge(self, problems, runs, alphas, data[2])
+            self.df_path_ = judged.freedoms.sum(axis=0)
+            return -judged.criterion(self.selection)[:, None], [
+                replace(run, x=None, history={}) for path in runs for run in path
+            ]
         if self._takes_columns(data[0], problems, alphas):
             return self._side_by_side(problems, data, folds, alphas)
         return self._one_by_one(data, folds, alphas)

@@ -92,6 +92,10 @@ class SparseLinearModel(BaseEstimator, ABC):
         return tags
 
     @abstractmethod
+    def _observed(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Array, Any]:
+        """The data, checked, as `_problems` takes them; what fit sees in them is kept."""
+
+    @abstractmethod
     def _problems(self, X: Any, y: Array, sample_weight: Any) -> list[FitProblem]:
         """The problems that the data make, one for each row of coefficients."""
 
@@ -255,6 +259,9 @@ class SparseLinearModel(BaseEstimator, ABC):
         if found is None and warn:
             warnings.warn(no_refit(problem, x), ConvergenceWarning, stacklevel=5)
         return x if found is None else found
+
+    def _squeeze(self, y: Array) -> None:
+        """Where y is one target, coefficients are a vector, and the rest single values."""
 
     def _keep(self, problems: list[FitProblem], results: list[Result]) -> None:
         pairs = [

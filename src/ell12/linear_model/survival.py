@@ -116,9 +116,9 @@ class L12CoxRegressor(SparseLinearModel):
         sample_weight : array of shape (n_samples,), optional
             Weights, at least 0.
         """
-        X, y, sample_weight = self._validate_survival(X, y, sample_weight)
+        X, y, sample_weight = self._observed(X, y, sample_weight)
         self._fit_problems(self._problems(X, y, sample_weight), self.alpha)
-        self._squeeze()
+        self._squeeze(y)
         return self
 
     def predict(self, X: Any) -> Array:
@@ -130,7 +130,7 @@ class L12CoxRegressor(SparseLinearModel):
         refuse_masked(sample_weight, "sample_weight")
         return concordance_index(y, self.predict(X), sample_weight)
 
-    def _validate_survival(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Array, Any]:
+    def _observed(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Array, Any]:
         X, y, sample_weight = self._validate(X, survival_times(y), sample_weight, multi_output=True)
         if not is_far(X):
             check_numpy(X, type(self).__name__)
@@ -143,7 +143,7 @@ class L12CoxRegressor(SparseLinearModel):
         problem = design.problem(CoxLoss, y[:, 1].astype(X.dtype), risk=risk)
         return [replace(problem, means=0 * design.means)]
 
-    def _squeeze(self) -> None:
+    def _squeeze(self, y: Array) -> None:  # noqa: ARG002
         self.coef_, self.intercept_ = self.coef_[0], 0.0
         self.n_iter_, self.result_ = int(self.n_iter_[0]), self.result_[0]
 
@@ -169,7 +169,8 @@ class L12CoxRegressorCV(AlphaSearch, L12CoxRegressor):
     Attributes
     ----------
     alpha_, l2_weight_, alphas_, standard_error_, criterion_path_, df_path_
-        As in `L12RegressorCV`.
+        As in `L12RegressorCV`. Criteria have minus twice the logarithm of the partial likelihood, and n is the
+        number of events.
     scores_ : array of shape (n_alphas, n_folds) or (n_l2_weights, n_alphas, n_folds)
         The scores.
     coef_, intercept_, sparse_coef_, n_iter_, result_, n_features_in_, feature_names_in_
@@ -236,11 +237,11 @@ class L12CoxRegressorCV(AlphaSearch, L12CoxRegressor):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> L12CoxRegressorCV:
         """Choose alpha and fit the coefficients; arguments as in `L12CoxRegressor.fit`."""
-        X, y, sample_weight = self._validate_survival(X, y, sample_weight)
+        X, y, sample_weight = self._observed(X, y, sample_weight)
         scores = self._search(X, y, sample_weight)
         if scores is not None:
             self.scores_ = scores
-        self._squeeze()
+        self._squeeze(y)
         return self
 
     def _strata(self, y: Array) -> Array:
