@@ -155,7 +155,8 @@ def judge(
     table = np.array(rows).reshape(len(problems), -1, 4)
     if isinstance(loss, CoxLoss):
         counted = counted & (as_numpy(loss.b) > 0)
-    return Judgement(*np.moveaxis(table[..., :3], 2, 0), table[:, 0, 3], int(np.count_nonzero(counted)))
+    deviances, freedoms, sizes, all_sizes = np.moveaxis(table, 2, 0)
+    return Judgement(deviances, freedoms, sizes, all_sizes[:, 0], int(np.count_nonzero(counted)))
 
 
 def _sizes(used: Array, groups: Any) -> tuple[int, int]:
