@@ -58,7 +58,7 @@ def test_page_says_what_was_run_and_shows_text_as_text(folder):
     assert "A &lt;fast&gt; CPU &amp; more" in page
     n_rows = len((folder / FILE).read_text().splitlines())
     assert f"{n_rows}, {round(1.5 * n_rows) // 60} min" in page
-    assert page.count('<div class="verdict">') == 14 + 1 + 2
+    assert page.count('<div class="verdict">') == 16 + 1 + 2
 
 
 def test_csv_has_one_line_per_trial(folder):
@@ -79,7 +79,9 @@ def test_markdown_has_every_table(folder):
     assert len(re.findall(r"^## ", text, re.MULTILINE)) == 2 * 5 + 1
     assert re.search(r"^\| SCP \| 8\.\S+ ± \S+<br>paper 2\.1 ± 0\.2 \|", text, re.MULTILINE)
     assert re.search(r"^\| PG\(Barzilai-Borwein\) \| \*\*0\.5\S+ ± \S+\*\* \|", text, re.MULTILINE)
-    assert "- **holds** (stated): nmAPG(closed-form) is faster than SCP at every i." in text
+    assert (
+        "- **holds** (the paper, Section V-A, Figure 2 and Table I): nmAPG(closed-form) is faster than SCP" in text
+    )
     widths = {}
     for line in text.splitlines():
         if line.startswith("|"):
@@ -89,9 +91,30 @@ def test_markdown_has_every_table(folder):
 
 def test_verdict_lines_are_those_of_the_page(folder):
     lines = report.verdict_lines(folder)
-    heads = [line for line in lines if not line.startswith(" ")]
-    assert len(heads) == 14 + 1 + 2
-    assert "HOLDS: nmAPG(closed-form) is faster than SCP at every i (compressed-sensing, stated)" in heads
+    assert lines[0] == "The paper claims: 9 hold, 1 does not hold."
+    heads = [line for line in lines if line.startswith("  ") and line[2] != " "]
+    assert len(heads) == 7 + 1 + 2
+    assert "  DOES NOT HOLD: DCA is the slowest (Section V-A on Table I, also Section II-A)" in heads
+
+
+THE_PAPER = report.Source(report.Kind.PAPER, "Table I")
+
+
+def verdict_of(outcome, claim="a", source=THE_PAPER):
+    return report.Verdict(claim, outcome, "", "", source=source)
+
+
+def test_claims_are_counted_by_kind_and_hold_in_part_where_settings_differ():
+    holds, in_part, fails, is_open = report.Outcome
+    for found, expected in [
+        ((holds, holds), holds), ((holds, fails), in_part), ((holds, is_open), in_part),
+        ((fails, is_open), fails), ((is_open, is_open), is_open),
+    ]:  # fmt: skip
+        (claim,) = report.claims_of(map(verdict_of, found))
+        assert claim.outcome is expected
+    others = report.Source(report.Kind.CITED)
+    claims = report.claims_of([verdict_of(holds), verdict_of(holds, "b"), verdict_of(fails, "a", others)])
+    assert report.tally(claims) == {report.Kind.PAPER: {holds: 2}, report.Kind.CITED: {fails: 1}}
 
 
 def test_report_twice_is_the_same_and_leaves_nothing_behind(folder):

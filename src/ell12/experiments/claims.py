@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ell12.experiments.report import Outcome, Verdict
+from ell12.datasets import STAND_INS
+from ell12.experiments.report import Outcome, Source, Verdict
 from ell12.experiments.statistics import Values, differs, logarithms
 from ell12.experiments.trials import Trials
 from ell12.wording import listed, number
@@ -67,6 +68,16 @@ def faster(place: Any, ours: Trials, theirs: Trials) -> Answer:
     return found
 
 
+def worst(place: Any, against: dict[str, Answer]) -> Answer:
+    """One answer from those on several rivals: the worst of them, naming the rivals that leave it open."""
+    for outcome in (Outcome.FAILS, Outcome.OPEN):
+        chosen = {rival: found for rival, found in against.items() if found.outcome is outcome}
+        if chosen:
+            doubts = "; ".join(f"{rival}: {found.doubt}" for rival, found in chosen.items() if found.doubt)
+            return Answer(place, outcome, doubts)
+    return answer(place, True)
+
+
 def time_ratio(ours: Trials, theirs: Trials) -> str:
     """The mean time of theirs divided by that of ours, in words; a bound where one ended at its limit."""
     means = [trials.mean("cpu_seconds") for trials in (ours, theirs)]
@@ -89,10 +100,11 @@ def verdict(
     numbers: str,
     setting: str,
     at: Callable[[list[Any]], str],
+    source: Source,
 ) -> Verdict:
     """A claim holds when it holds at every place, and does not when it fails at one.
 
-    ``words`` say what holds and what fails, ``at`` the places, such as "at i = 0 to 4".
+    ``words`` say what holds and what fails, ``at`` the places, such as "at i = 0 to 4", ``source`` who claims it.
     """
     outcomes = {answer.outcome for answer in answers}
     total = next((o for o in (Outcome.FAILS, Outcome.OPEN) if o in outcomes), Outcome.HOLDS)
@@ -101,12 +113,23 @@ def verdict(
     for doubt in dict.fromkeys(a.doubt for a in answers if a.outcome is Outcome.OPEN):
         groups.append((f"open ({doubt})", [a.place for a in answers if a.doubt == doubt]))
     reason = "; ".join(f"{word} {at(found)}" for word, found in groups if found)
-    return Verdict(claim, total, numbers, reason[:1].upper() + reason[1:] + ".", setting)
+    return Verdict(claim, total, numbers, reason[:1].upper() + reason[1:] + ".", setting, source)
 
 
 def on_each(images: list[Any]) -> str:
     """Images, as the places of a claim."""
-    return f"on {', '.join(images)}"
+    return f"on {', '.join(map(image_name, images))}"
+
+
+def image_name(image: str) -> str:
+    """What an image is; behind a stand-in, the paper's name of the image it stands for.
+
+    Examples
+    --------
+    >>> image_name("Sea"), image_name("Discs")
+    ('moon (Sea)', 'Discs')
+    """
+    return f"{STAND_INS[image]} ({image})" if image in STAND_INS else image
 
 
 def at_i(grid: list[Any]) -> str:

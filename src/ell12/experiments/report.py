@@ -6,8 +6,6 @@ experiment shows is in the ``report`` of its folder, which offers ``verdicts(row
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import os
 from collections import Counter
@@ -28,22 +26,77 @@ PAGE, TABLE_OF_TRIALS, TABLES = "index.html", "results.csv", "tables.md"
 
 
 class Outcome(Enum):
-    """What the rows say of a claim."""
+    """What the rows say of a claim; in part is what several settings of one claim may come to, never one."""
 
     HOLDS = "holds"
+    PARTLY = "holds in part"
     FAILS = "does not hold"
     OPEN = "not decidable"
 
 
+class Kind(Enum):
+    """Whose claim it is, as the counts name it."""
+
+    PAPER = "The paper claims"
+    CITED = "The paper cites from others"
+    OURS = "We add"
+
+
+@dataclass(frozen=True)
+class Source:
+    """Who makes a claim, and where in the paper's text; what we add has no place."""
+
+    kind: Kind
+    place: str = ""
+
+    def __str__(self) -> str:
+        whose = {Kind.PAPER: "the paper", Kind.CITED: "cited by the paper", Kind.OURS: "our addition"}[self.kind]
+        return f"{whose}, {self.place}" if self.place else whose
+
+
 @dataclass(frozen=True)
 class Verdict:
-    """A claim of the paper, what the rows say of it, the numbers, and one sentence why."""
+    """A claim, what the rows say of it in one setting, the numbers, and one sentence why."""
 
     claim: str
     outcome: Outcome
     numbers: str
     reason: str
     setting: str = ""
+    source: Source = Source(Kind.OURS)
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim with the verdicts on it, one for each setting."""
+
+    text: str
+    source: Source
+    verdicts: tuple[Verdict, ...]
+
+    @property
+    def outcome(self) -> Outcome:
+        """What the settings agree on; where one holds and another does not, it holds in part."""
+        found = {verdict.outcome for verdict in self.verdicts}
+        if len(found) == 1:
+            return found.pop()
+        return Outcome.PARTLY if Outcome.HOLDS in found else Outcome.FAILS
+
+
+def claims_of(verdicts: Iterable[Verdict]) -> list[Claim]:
+    """The claims that the verdicts are on, each once, in their order."""
+    groups: dict[tuple[str, Source], list[Verdict]] = {}
+    for verdict in verdicts:
+        groups.setdefault((verdict.claim, verdict.source), []).append(verdict)
+    return [Claim(*key, tuple(group)) for key, group in groups.items()]
+
+
+def tally(claims: Iterable[Claim]) -> dict[Kind, Counter[Outcome]]:
+    """How many claims of each kind hold, hold in part, do not hold or stay open; kinds without claims left out."""
+    counts = {kind: Counter[Outcome]() for kind in Kind}
+    for claim in claims:
+        counts[claim.source.kind][claim.outcome] += 1
+    return {kind: found for kind, found in counts.items() if found}
 
 
 @dataclass(frozen=True)
@@ -135,25 +188,49 @@ def report(out: str | os.PathLike[str]) -> Path:
     FileNotFoundError
         If the folder holds no rows.
     """
+    from ell12.experiments import exports
+
     folder = Path(out)
     rows, damaged = _read(folder)
     sections = [_module(name).section(chosen) for name, chosen in _by_experiment(rows)]
     page = _page(sections, facts(rows, _run_facts(folder)), damaged)
-    write_atomically(folder / TABLE_OF_TRIALS, _csv(rows).encode())
-    write_atomically(folder / TABLES, markdown(sections).encode())
+    write_atomically(folder / TABLE_OF_TRIALS, exports.table_of_trials(rows).encode())
+    write_atomically(folder / TABLES, exports.markdown(sections).encode())
     write_atomically(folder / PAGE, page.encode())
     return folder / PAGE
 
 
 def verdict_lines(out: str | os.PathLike[str]) -> list[str]:
-    """The verdicts on the paper's claims as lines of text, for the command line."""
+    """What holds as lines of text, for the command line: the counts of each kind, then every claim."""
+    groups = _by_experiment(_read(Path(out))[0])
+    claims = claims_of(verdict for name, rows in groups for verdict in _module(name).verdicts(rows))
     lines = []
-    for name, rows in _by_experiment(_read(Path(out))[0]):
-        for verdict in _module(name).verdicts(rows):
-            place = f"{name}, {verdict.setting}" if verdict.setting else name
-            lines.append(f"{verdict.outcome.value.upper()}: {verdict.claim} ({place})")
-            lines += [f"  {words}" for words in (verdict.reason, verdict.numbers) if words]
+    for kind, counts in tally(claims).items():
+        lines.append(f"{kind.value}: {counted(counts)}.")
+        for claim in (claim for claim in claims if claim.source.kind is kind):
+            place = f" ({claim.source.place})" if claim.source.place else ""
+            lines.append(f"  {claim.outcome.value.upper()}: {claim.text}{place}")
+            lines += [f"    {line}" for verdict in claim.verdicts for line in _verdict_words(verdict)]
     return lines
+
+
+def _verdict_words(verdict: Verdict) -> list[str]:
+    setting = f"{verdict.setting}, {verdict.outcome.value}: " if verdict.setting else ""
+    return [f"{setting}{verdict.reason}", *([verdict.numbers] if verdict.numbers else [])]
+
+
+def counted(counts: Counter[Outcome]) -> str:
+    """Counts in words.
+
+    Examples
+    --------
+    >>> counted(Counter({Outcome.FAILS: 1, Outcome.HOLDS: 2}))
+    '2 hold, 1 does not hold'
+    """
+    many = ("hold", "hold in part", "do not hold", "are not decidable")
+    one = ("holds", "holds in part", "does not hold", "is not decidable")
+    words = dict(zip(Outcome, zip(one, many, strict=True), strict=True))
+    return ", ".join(f"{counts[o]} {words[o][counts[o] > 1]}" for o in Outcome if counts[o])
 
 
 def facts(rows: Sequence[Row], run: dict[str, Any]) -> list[tuple[str, str]]:
@@ -178,91 +255,15 @@ def _page(sections: Sequence[Section], entries: list[tuple[str, str]], damaged: 
     environment = Environment(
         loader=PackageLoader("ell12.experiments"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
-    environment.filters |= {"by_claim": _by_claim, "by_outcome": _by_outcome}
-    outcomes = [verdict.outcome for section in sections for verdict in section.verdicts]
+    claims = claims_of(verdict for section in sections for verdict in section.verdicts)
     return environment.get_template("report.html").render(
         sections=sections,
         facts=entries,
         damaged=damaged,
         paper=paper(),
-        outcomes=list(Outcome),
-        counts=Counter(outcomes),
+        claims={kind: [claim for claim in claims if claim.source.kind is kind] for kind in tally(claims)},
+        counts=tally(claims),
     )
-
-
-def _by_claim(verdicts: Iterable[Verdict]) -> dict[str, list[Verdict]]:
-    """The verdicts on each claim, one per setting."""
-    groups: dict[str, list[Verdict]] = {}
-    for verdict in verdicts:
-        groups.setdefault(verdict.claim, []).append(verdict)
-    return groups
-
-
-def _by_outcome(verdicts: Sequence[Verdict]) -> dict[Outcome, dict[str, list[Verdict]]]:
-    """The claims that hold, those that do not and those that stay open, as far as there are any."""
-    chosen = {outcome: _by_claim(v for v in verdicts if v.outcome is outcome) for outcome in Outcome}
-    return {outcome: claims for outcome, claims in chosen.items() if claims}
-
-
-def markdown(sections: Iterable[Section]) -> str:
-    """Verdicts and tables as Markdown."""
-    lines: list[str] = []
-    for section in sections:
-        lines += [f"# {section.title}", ""]
-        for verdict in section.verdicts:
-            place = f" ({verdict.setting})" if verdict.setting else ""
-            lines.append(
-                f"- **{verdict.outcome.value}**{place}: {verdict.claim}. {verdict.reason} {verdict.numbers}"
-            )
-        lines.append("")
-        for table in (table for part in section.parts for table in part.tables):
-            lines += _markdown_table(table)
-    return "\n".join(lines).rstrip() + "\n"
-
-
-def _markdown_table(table: Table) -> list[str]:
-    lines = [f"## {table.title}", "", _markdown_row(table.columns), "|" + " --- |" * len(table.columns)]
-    for label, cells in table.rows:
-        lines.append(_markdown_row((label, *(_markdown_cell(cell) for cell in cells))))
-    return [*lines, "", *([table.note, ""] if table.note else [])]
-
-
-def _markdown_row(texts: Iterable[str]) -> str:
-    return "| " + " | ".join(text.replace("|", "\\|") for text in texts) + " |"
-
-
-def _markdown_cell(cell: Cell) -> str:
-    text = f"**{cell.text}**" if cell.best else cell.text
-    return "<br>".join((text, *cell.lines))
-
-
-def _csv(rows: Sequence[Row]) -> str:
-    """One line per trial; lists (histories, grids) are left to the rows."""
-    flat = [{"experiment": row["experiment"], **_scalars(row)} for row in rows]
-    columns = list(dict.fromkeys(name for line in flat for name in line))
-    text = io.StringIO()
-    writer = csv.DictWriter(text, columns, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(flat)
-    return text.getvalue()
-
-
-def _scalars(row: Row) -> dict[str, Any]:
-    """Settings and results by name, those of nested dictionaries with a dot; a result never hides a setting."""
-    settings, results = _flatten(row["settings"]), _flatten(row["results"])
-    clashes = {f"results.{name}" if name in settings else name: value for name, value in results.items()}
-    environment = {f"environment.{name}": value for name, value in _flatten(row["environment"]).items()}
-    return settings | clashes | environment
-
-
-def _flatten(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for name, value in values.items():
-        if isinstance(value, dict):
-            flat |= _flatten(value, f"{prefix}{name}.")
-        elif not isinstance(value, list):
-            flat[prefix + name] = value
-    return flat
 
 
 def _read(folder: Path) -> tuple[list[Row], list[str]]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from ell12.experiments.claims import image_name
 from ell12.experiments.report import Cell, Table
+from ell12.experiments.rows import Row
 from ell12.experiments.statistics import comparable, logarithms
 from ell12.experiments.trials import Trials
-from ell12.wording import plus_minus
+from ell12.wording import duration, plus_minus
 
 # What the paper prints of a method at a place, mean and deviation; None where it prints nothing.
 Printed = Callable[[str, Any], Sequence[float] | None]
@@ -33,11 +35,16 @@ def grid_table(
 
 
 def method_table(
-    trials: Trials, title: str, cell: Callable[[str, Any], Cell], note: str, head: str = "{}", leave_out: str = ""
+    trials: Trials,
+    title: str,
+    cell: Callable[[str, Any], Cell],
+    note: str,
+    head: Callable[[Any], str] = image_name,
+    leave_out: str = "",
 ) -> Table:
     """A cell for every method and place; ``head`` names a place."""
     methods = {method: method for method in trials.methods if method != leave_out}
-    return grid_table(title, "method", methods, {head.format(place): place for place in trials.places}, cell, note)
+    return grid_table(title, "method", methods, {head(place): place for place in trials.places}, cell, note)
 
 
 def measured_cells(
@@ -83,7 +90,26 @@ def error_words(trials: Trials, result: str, deviation: bool = True) -> str:
     return plus_minus(100 * summary.mean, spread, 2)
 
 
+def said_error(trials: Trials, result: str) -> str:
+    """Mean of an error times 100 inside a sentence, with the limit behind it where one ended a run."""
+    return " ".join((error_words(trials, result, deviation=False), *limit_words(trials)))
+
+
 def limit_words(trials: Trials) -> tuple[str, ...]:
-    """How many of the runs ended at a limit, if any did."""
-    limited, total = trials.n_limited, len(trials.rows)
-    return () if not limited else ("limit" if limited == total else f"limit {limited} of {total}",)
+    """How many of the runs ended at which limit, if any did."""
+    limited = [row for row in trials.rows if row["results"]["is_limited"]]
+    if not limited:
+        return ()
+    count = "" if len(limited) == len(trials.rows) else f"{len(limited)} of {len(trials.rows)} "
+    return (f"{count}{' and '.join(dict.fromkeys(map(_limit, limited)))}",)
+
+
+def _limit(row: Row) -> str:
+    """What ended a run before its rule was met."""
+    settings, results = row["settings"], row["results"]
+    if results["status"] == "NOT_FINITE":
+        return "with values that are not finite"
+    iterations, seconds = settings.get("max_iter"), settings.get("max_seconds")
+    if iterations and (results["status"] == "MAX_ITER" or results["n_iter"] >= iterations):
+        return f"at the limit of {iterations:,} iterations"
+    return f"at the limit of {duration(seconds)}" if seconds else "at a limit"

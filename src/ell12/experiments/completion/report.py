@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from ell12.experiments import figures
+from ell12.experiments.claims import image_name
 from ell12.experiments.completion import words
 from ell12.experiments.completion.claims import BLOCK, CONVEX, ERRORS, LOG_SUM, along_grid, of_study, verdicts_of
 from ell12.experiments.completion.study import (
@@ -117,7 +118,9 @@ def _picture_part(table: Trials) -> Part:
         f"{PICTURE_SCALE:g} of the range or more. On larger images a pixel is the root mean square of a block."
     )
     drawn = tuple(
-        Figure(f"Differences on {image}", panels, caption, small=True) for image, panels in shown if panels
+        Figure(f"Differences on {image_name(image)}", panels, caption, small=True)
+        for image, panels in shown
+        if panels
     )
     return Part("Difference images", figures=drawn)
 
@@ -129,9 +132,8 @@ def _pictures(table: Trials, image: str) -> tuple[Panel, ...]:
             packed = row["results"]["difference"]
             if packed and row["results"]["rmse"] is not None:
                 error = f"{100 * row['results']['rmse']:.2f}"
-                description = (
-                    f"Difference of {image} as recovered by {method} to the clean image; RMSE x 100: {error}."
-                )
+                recovered = f"{image_name(image)} as recovered by {method}"
+                description = f"Difference of {recovered} to the clean image; RMSE x 100: {error}."
                 title = f"{method}: {error}"
                 panels.append(figures.image_panel(title, 1 - unpack_picture(packed), description))
     return tuple(panels)
@@ -165,7 +167,9 @@ def _path_figure(
     for image in path.places:
         lines = [_path_line(path, method, image, x, y) for method in methods]
         name = f"{NAME}-path-{x.replace('_', '-')}-{y.replace('_', '-')}-{image}"
-        panels.append(figures.line_panel(name, image, [line for line in lines if line.x], x_label, y_label))
+        panels.append(
+            figures.line_panel(name, image_name(image), [line for line in lines if line.x], x_label, y_label)
+        )
     caption = "Means over the repeats; both axes are logarithmic."
     if x == "rank":
         caption += " Methods with a strength are drawn at the rank of their answer."
@@ -195,7 +199,7 @@ def _best_table(path: Trials) -> Table:
         by_rank = METHODS[method].parameter == "rank"
         where = f"at rank {at:g}" if by_rank else f"at {at:g}, rank {number(ranks[at])}"
         edge = ["end of the grid"] if at in (min(errors), max(errors)) and len(errors) > 1 else []
-        limit = ["limit"] if path.at(method, image, **{METHODS[method].setting: at}).n_limited else []
+        limit = limit_words(path.at(method, image, **{METHODS[method].setting: at}))
         return Cell(f"{100 * errors[at]:.2f}", (where, *edge, *limit), _is_lowest(path, method, image, errors[at]))
 
     note = (
@@ -234,7 +238,7 @@ def _theta_panel(theta: Trials, table: Trials, image: str) -> Panel:
         first = table.at(method, image).values("rmse_missing").get(0)
         if first is not None:
             lines.append(figures.Line(_key(method), [at[0], at[-1]], [100 * first] * 2))
-    return figures.line_panel(f"{NAME}-theta-{image}", image, lines, "θ", "RMSE x 100")
+    return figures.line_panel(f"{NAME}-theta-{image}", image_name(image), lines, "θ", "RMSE x 100")
 
 
 def _theta_table(theta: Trials, table: Trials) -> Table:
@@ -248,7 +252,9 @@ def _theta_table(theta: Trials, table: Trials) -> Table:
         return _two_errors(trials.at(method, image, **settings))
 
     note = "RMSE x 100 over all pixels; below it over the missing ones, and the rank; first repeat."
-    return grid_table("Log-sum's θ", "penalty", rows, {image: image for image in theta.places}, cell, note)
+    return grid_table(
+        "Log-sum's θ", "penalty", rows, {image_name(image): image for image in theta.places}, cell, note
+    )
 
 
 def _two_errors(trials: Trials) -> Cell:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ell12.datasets import STAND_INS
+from ell12.experiments.claims import image_name
 from ell12.experiments.completion.claims import BLOCK, CONVEX, ERRORS, LOG_SUM, along_grid, gains
 from ell12.experiments.completion.study import ALPHA_FACTOR, NAME, OBSERVED_FRACTION
 from ell12.experiments.report import paper
@@ -44,7 +45,7 @@ def asked(rows: Sequence[Row], table: Trials) -> tuple[str, ...]:
             f"the middle {size} x {size} pixels, where the paper has {printed['size']} x {printed['size']}; "
             "ranks are scaled with the side, so compare orders and ratios with it rather than values"
         )
-    stand_ins = "; ".join(f"“{image}” is scikit-image's {shipped}" for image, shipped in STAND_INS.items())
+    stand_ins = ", ".join(f"{shipped} for {image}" for image, shipped in STAND_INS.items())
     ranks = sorted({row["settings"]["rank"] for row in table.rows}) or [settings["rank"]]
     return (
         f"{100 * OBSERVED_FRACTION:g} % of the pixels of a grey photograph are known; the others are to be found "
@@ -52,13 +53,14 @@ def asked(rows: Sequence[Row], table: Trials) -> tuple[str, ...]:
         f"keeping the known pixels, with α = {ALPHA_FACTOR:g} times the largest of them; AIS-Impute and "
         "SketchyCGM leave the subtracted norm out, FaNCL takes log-sum, and ARSS-M3F, LMaFit and ER1MP bound the "
         f"rank (by {span(ranks)}).",
-        f"The paper's images are not published, so others stand in for them: {stand_ins} ({crop}).",
+        f"The paper's images are not published, so photographs of scikit-image stand in: {stand_ins} ({crop}). "
+        "The printed errors and times are of other images and stand in a table of their own.",
         "The paper does not say when it stops. Here every method ends when two iterations change its objective by "
         f"less than a fraction of {scientific(settings['change'])} (ER1MP: when its rank is reached) or its "
         f"stationarity falls to {settings['tol']:g}; one that reaches {settings['max_iter']:,} iterations or "
-        f"{duration(settings['max_seconds'])} before that is marked “limit”. SketchyCGM's ball is that of the "
-        f"nuclear norm's solution for the same α, whose time is not counted. Repeats: {table.n_repeats} (paper: "
-        f"{printed['repeats']}).",
+        f"{duration(settings['max_seconds'])} before that says so beside its number. SketchyCGM's ball is that "
+        f"of the nuclear norm's solution for the same α, whose time is not counted. Repeats: {table.n_repeats} "
+        f"(paper: {printed['repeats']}).",
         "RMSE over all pixels is the paper's measure; over the missing pixels alone it does not count how "
         "closely a method fits what it was given.",
     )
@@ -81,8 +83,8 @@ def found(table: Trials, path: Trials, theta: Trials, centring: Trials) -> list[
 def _gains(table: Trials) -> str:
     pairs = {image: gains(table, image) for image in table.places}
     return ", ".join(
-        f"{percent(-summarize(gain.values()).mean)} on {image} (printed {percent(-printed)})"
-        for image, (gain, printed) in pairs.items()
+        f"{percent(-summarize(gain.values()).mean)} on {STAND_INS[image]} (printed for {image}: {percent(-known)})"
+        for image, (gain, known) in pairs.items()
         if gain
     )
 
@@ -96,7 +98,7 @@ def _path_minima(path: Trials) -> str:
         if lowest:
             best = min(lowest, key=lambda method: lowest[method])
             others = [f"{m} {100 * lowest[m]:.2f}" for m in (BLOCK, CONVEX) if m in lowest and m != best]
-            phrases.append(f"{image} {100 * lowest[best]:.2f} by {best} ({', '.join(others)})")
+            phrases.append(f"{image_name(image)} {100 * lowest[best]:.2f} by {best} ({', '.join(others)})")
     return "; ".join(phrases)
 
 
@@ -107,7 +109,7 @@ def _lowest_penalty(path: Trials) -> str:
         errors = {name: along_grid(path, method, image, "rmse_missing") for name, (method, _) in PENALTIES.items()}
         lowest = {name: min(found.values()) for name, found in errors.items() if found}
         if len(lowest) == len(PENALTIES):
-            where.setdefault(min(lowest, key=lambda name: lowest[name]), []).append(image)
+            where.setdefault(min(lowest, key=lambda name: lowest[name]), []).append(image_name(image))
     for taken_off, errors in ratings()["RMSE"].items():
         lowest = {name: min(errors[method] for method in methods) for name, (_, methods) in PENALTIES.items()}
         where.setdefault(min(lowest, key=lambda name: lowest[name]), []).append(f"ratings {taken_off}")
@@ -136,7 +138,7 @@ def _theta_errors(theta: Trials, table: Trials) -> str:
         if usual and ours is not None:
             best = min(rows, key=lambda row: row["results"]["rmse_missing"])["results"]
             phrases.append(
-                f"{image} {100 * usual[0]:.2f} at √α, {100 * best['rmse_missing']:.2f} at θ = "
+                f"{image_name(image)} {100 * usual[0]:.2f} at √α, {100 * best['rmse_missing']:.2f} at θ = "
                 f"{number(best['theta'])}, l1-2 {100 * ours:.2f}"
             )
     return "; ".join(phrases)
@@ -150,7 +152,7 @@ def _centring_changes(centring: Trials, table: Trials) -> str:
         shared = before.keys() & after.keys()
         if shared:
             change = sum(after[r] for r in shared) / sum(before[r] for r in shared) - 1
-            phrases.append(f"{percent(change)} on {image}")
+            phrases.append(f"{percent(change)} on {image_name(image)}")
     return ", ".join(phrases)
 
 
@@ -197,7 +199,7 @@ def _missing(table: Trials) -> list[str]:
         ours, theirs = table.at(BLOCK, image), table.at("FaNCL", image)
         differences = [ours.mean(name) - theirs.mean(name) for name in ERRORS.values()]
         lower = {difference < 0 for difference in differences if not math.isnan(difference)}
-        swapped += [image] if len(lower) > 1 else []
+        swapped += [image_name(image)] if len(lower) > 1 else []
     if not swapped:
         return []
     return [

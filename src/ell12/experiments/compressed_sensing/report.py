@@ -65,7 +65,7 @@ def _part(trials: Trials) -> Part:
 
 
 def _table(trials: Trials, title: str, cell: Any, note: str, leave_out: str = "") -> Table:
-    return method_table(trials, f"{title} ({trials.name})", cell, note, "i = {}", leave_out)
+    return method_table(trials, f"{title} ({trials.name})", cell, note, "i = {}".format, leave_out)
 
 
 def _printed(name: str, method: str, i: int) -> list[float] | None:

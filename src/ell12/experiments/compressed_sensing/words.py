@@ -33,10 +33,10 @@ def asked(rows: Sequence[Row], setups: Sequence[Trials]) -> tuple[str, ...]:
         f"The paper's text leaves the scaling open, so there are two setups. {' '.join(readings())} The first "
         "takes the text literally; the second was chosen to come close to the printed errors.",
         "One stopping rule for all: the stationarity (the largest violation of the first-order condition, "
-        f"divided by α) falls to {settings['tol']:g}. A method that reaches {_limits(rows)} before that is "
-        "marked “limit”, and its time is a lower bound. Computing the Lipschitz constant counts for every "
-        f"method. Every method starts at zero. Repeats: {max(trials.n_repeats for trials in setups)} (paper: "
-        f"{printed['repeats']}).",
+        f"divided by α) falls to {settings['tol']:g}. A method that reaches {_limits(rows)} before that "
+        "says so beside its number, and its time is a lower bound. Computing the Lipschitz constant counts for "
+        f"every method. Every method starts at zero. Repeats: {max(trials.n_repeats for trials in setups)} "
+        f"(paper: {printed['repeats']}).",
     )
 
 

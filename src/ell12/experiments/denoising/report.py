@@ -13,6 +13,7 @@ import numpy as np
 
 from ell12.datasets import STAND_INS
 from ell12.experiments import figures
+from ell12.experiments.claims import image_name
 from ell12.experiments.denoising import words
 from ell12.experiments.denoising.claims import (
     at_rule,
@@ -39,7 +40,7 @@ from ell12.experiments.denoising.study import (
 )
 from ell12.experiments.report import Cell, Figure, Key, Panel, Part, Section, Table
 from ell12.experiments.rows import Row
-from ell12.experiments.tables import error_words, grid_table
+from ell12.experiments.tables import error_words, grid_table, limit_words
 from ell12.experiments.trials import Trials
 from ell12.wording import number, scientific
 
@@ -97,8 +98,7 @@ def _curves(study: Trials, title: str, y_label: str, result: str, logarithmic: s
             means = [ended.where(i=i).mean(result) for i in study.places]
             lines.append(figures.Line(key, alphas, means))
         name = f"{NAME}-{result}-{study.name.split()[0]}-{image}"
-        label = f"{image} ({STAND_INS[image]})"
-        panels.append(figures.line_panel(name, label, lines, "α", y_label, logarithmic=logarithmic))
+        panels.append(figures.line_panel(name, image_name(image), lines, "α", y_label, logarithmic=logarithmic))
     caption = f"{title}: means over the repeats, where the rule or a limit ended the runs."
     return Figure(f"{title} (noise of {study.name} 0.05)", tuple(panels), caption)
 
@@ -120,7 +120,10 @@ def _image_table(study: Trials, title: str, note: str, cell: Callable[[str, Tria
         image, method = row
         return cell(method, *(trials.at(method, i, image=image) for trials in ended))
 
-    rows = {f"{image}: {method}": (image, method) for image, method in product(images_of(study), study.methods)}
+    rows = {
+        f"{image_name(image)}: {method}": (image, method)
+        for image, method in product(images_of(study), study.methods)
+    }
     return _table(study, "image: method", title, note, rows, cell_at)
 
 
@@ -129,12 +132,11 @@ def _rmse_table(study: Trials) -> Table:
         if not strict.values("rmse"):
             return Cell("no rows")
         lines = [] if method == OURS else [f"early {error_words(loose, 'rmse', deviation=False)}"]
-        lines += ["limit"] if strict.n_limited else []
-        return Cell(error_words(strict, "rmse"), tuple(lines))
+        return Cell(error_words(strict, "rmse"), (*lines, *limit_words(strict)))
 
     note = (
         f"Mean ± standard deviation where the change falls to {scientific(RULES['strict'])}; “early” where it "
-        f"falls to {scientific(RULES['loose'])}; “limit” where a run ended before. The paper prints curves only."
+        f"falls to {scientific(RULES['loose'])}. The paper prints curves only."
     )
     return _image_table(study, "RMSE x 100", note, cell)
 
@@ -145,11 +147,12 @@ def _time_table(study: Trials) -> Table:
         return "no rows" if math.isnan(seconds) else ("≥ " if trials.n_limited else "") + number(seconds)
 
     def cell(method: str, strict: Trials, loose: Trials) -> Cell:
-        return Cell(time(strict), () if method == OURS or not strict.rows else (f"early {time(loose)}",))
+        early = () if method == OURS or not strict.rows else (f"early {time(loose)}",)
+        return Cell(time(strict), (*early, *limit_words(strict)))
 
     note = (
-        f"Mean CPU seconds to the two rules, as in the table above; {OURS} ends by its own rule. “≥” where a run "
-        "ended at its limit."
+        f"Mean CPU seconds to the two rules, as in the table above; {OURS} ends by its own rule. “≥” where a "
+        "limit ended a run before."
     )
     return _image_table(study, "CPU seconds", note, cell)
 
@@ -177,7 +180,7 @@ def _difference_parts(studies: Sequence[Trials]) -> list[Part]:
         return []
     first = next(iter(STAND_INS))
     text = (
-        f"The restored “{first}” ({STAND_INS[first]}) minus the clean image, as the paper shows it: darker pixels "
+        f"The restored {image_name(first)} minus the clean image, as the paper shows it: darker pixels "
         f"differ more; black is a difference of {DARKEST:g} or more.",
     )
     return [Part("Differences to the clean image", text, figures=tuple(drawn))]
@@ -218,7 +221,7 @@ def _weight_figure(rows: Sequence[Row]) -> Figure | None:
     for k, image in enumerate(images):
         kind, dash = ("photographs", "solid") if image in STAND_INS else ("drawn images", "dashed")
         psnr = [mean_psnr(rows, WEIGHTS, image, w) for w in weights]
-        lines[kind].append(figures.Line(Key(image, k % 3 + 1, dash), weights, psnr, True))
+        lines[kind].append(figures.Line(Key(image_name(image), k % 3 + 1, dash), weights, psnr, True))
     panels = tuple(
         figures.line_panel(
             f"{NAME}-weights-{kind.split()[0]}", kind, found, "l2_weight", "PSNR (dB)", logarithmic=""
@@ -265,7 +268,7 @@ def _psnr_table(rows: Sequence[Row], study: str, title: str) -> Table | None:
 
     heads = ("image", "given", *(f"l2_weight {w:g}" for w in weights))
     note = "Mean PSNR in dB, below it the best α; bold is the best weight."
-    return Table(f"{title}: PSNR against l2_weight", heads, tuple((image, cells(image)) for image in images), note)
+    return Table(f"{title}: PSNR against l2_weight", heads, tuple((image_name(i), cells(i)) for i in images), note)
 
 
 def _line_table(rows: Sequence[Row]) -> Table | None:

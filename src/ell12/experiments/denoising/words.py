@@ -8,6 +8,7 @@ import math
 from collections.abc import Sequence
 
 from ell12.datasets import STAND_INS
+from ell12.experiments.claims import image_name
 from ell12.experiments.denoising.claims import (
     KINDS,
     at_rule,
@@ -34,7 +35,7 @@ def asked(studies: Sequence[Trials]) -> tuple[str, ...]:
     size, grid = settings["size"], studies[0].places
     whole = "the paper's size" if size == printed["size"] else f"the centre of one of {printed['size']}"
     repeats = Trials(tuple(row for study in studies for row in study.rows)).n_repeats
-    stand_ins = ", ".join(f"{name} is {shipped}" for name, shipped in STAND_INS.items())
+    stand_ins = ", ".join(f"{shipped} for {name}" for name, shipped in STAND_INS.items())
     return (
         "An image with Gaussian noise is restored by minimising ½‖x − y‖² + α TV(x), where TV is the sum over the "
         "pixels of |horizontal difference| + |vertical difference| − the length of both. DCA solves this problem "
@@ -77,8 +78,8 @@ def _best_alpha(study: Trials) -> str:
             best[image] = min(errors, key=lambda i: errors[i])
     if not best:
         return ""
-    where = ", ".join(f"{0.02 * i:g} ({image})" for image, i in best.items())
-    ends = [image for image, i in best.items() if i in (study.places[0], study.places[-1])]
+    where = ", ".join(f"{0.02 * i:g} on {image_name(image)}" for image, i in best.items())
+    ends = [image_name(image) for image, i in best.items() if i in (study.places[0], study.places[-1])]
     moral = "inside the grid" if not ends else f"at an end of the grid for {', '.join(ends)}"
     return f"Noise of {study.name} 0.05: the lowest error of {ACCURATE} is at α = {where}, {moral}."
 
@@ -108,7 +109,7 @@ def _weights(rows: Sequence[Row]) -> str:
     phrases = []
     for image in chosen.seen("image"):
         psnr = {w: mean_psnr(rows, WEIGHTS, image, w) for w in sorted(chosen.seen("l2_weight"))}
-        phrases.append(f"{image} {max(psnr, key=psnr.__getitem__):g}")
+        phrases.append(f"{image_name(image)} {max(psnr, key=psnr.__getitem__):g}")
     if not phrases:
         return ""
     return f"The best l2_weight for denoising, each at its best strength: {', '.join(phrases)}."

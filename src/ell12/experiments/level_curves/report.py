@@ -8,10 +8,11 @@ import numpy as np
 
 from ell12.experiments import figures
 from ell12.experiments.level_curves.study import NAME, TITLE
-from ell12.experiments.report import Figure, Outcome, Panel, Part, Section, Verdict
+from ell12.experiments.report import Figure, Kind, Outcome, Panel, Part, Section, Source, Verdict
 from ell12.experiments.rows import Row
 
 OURS = "l1-2"
+_SOURCE = Source(Kind.PAPER, "Section I, Figure 1")
 _LEVELS = (0.4, 0.2, 0.1, 0.05)  # as fractions of the value in the square's corner
 _NOTHING = 1e-6  # rows are rounded to six digits
 
@@ -21,7 +22,7 @@ def verdicts(rows: Sequence[Row]) -> list[Verdict]:
     claim = "The level curves of l1-2 come closer to the axes as the values get smaller"
     row = next((row for row in rows if row["settings"]["penalty"] == OURS), None)
     if row is None:
-        return [Verdict(claim, Outcome.OPEN, "", "There is no row of l1-2.")]
+        return [Verdict(claim, Outcome.OPEN, "", "There is no row of l1-2.", source=_SOURCE)]
     levels, distances = _distances(row)
     falls = bool(np.all(np.diff(distances) < 0))
     shown = "; ".join(
@@ -29,7 +30,7 @@ def verdicts(rows: Sequence[Row]) -> list[Verdict]:
     )
     numbers = f"Distance of the curve from the axis at x₁ = {row['results']['axis'][-1]:g}: {shown}."
     reason = f"The distance {'falls' if falls else 'does not fall'} with the value."
-    return [Verdict(claim, Outcome.HOLDS if falls else Outcome.FAILS, numbers, reason)]
+    return [Verdict(claim, Outcome.HOLDS if falls else Outcome.FAILS, numbers, reason, source=_SOURCE)]
 
 
 def section(rows: Sequence[Row]) -> Section:

@@ -5,12 +5,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import product
 
 import numpy as np
 
 from ell12.experiments import figures
-from ell12.experiments.report import Cell, Figure, Key, Outcome, Part, Section, Table, Verdict
+from ell12.experiments.report import Cell, Figure, Key, Kind, Outcome, Part, Section, Source, Table, Verdict
 from ell12.experiments.rows import Row
 from ell12.experiments.tables import grid_table
 from ell12.experiments.trials import Trials
@@ -21,6 +22,7 @@ CLOSED, NUMERICAL = "closed-form", "numerical"
 # Below the smallest size the call itself takes most of the time. A slope up to _LINEAR counts as O(d), because
 # caches overflow as d grows; a slope beyond _BEYOND does not; in between the claim stays open.
 _SMALLEST, _LINEAR, _BEYOND = 10_000, 1.15, 1.3
+_verdict = partial(Verdict, source=Source(Kind.PAPER, "Section III-B, after Proposition III.5"))
 _COPY = Key("copying the vector", 6, "dotted")
 
 
@@ -87,7 +89,7 @@ def _linear(trials: Trials) -> Verdict:
     claim = "The closed form takes O(d) time"
     slopes = {case: slope for case in _cases(trials) if (slope := _slope(trials, case, "seconds")) is not None}
     if not slopes:
-        return Verdict(claim, Outcome.OPEN, "", f"There are fewer than two sizes from {_SMALLEST:,} on.")
+        return _verdict(claim, Outcome.OPEN, "", f"There are fewer than two sizes from {_SMALLEST:,} on.")
     # Copying is O(d). Where its slope is above one, the memory is the reason, so that part is taken off.
     memory = {case: max((_slope(trials, case, "copy_seconds") or 1.0) - 1.0, 0.0) for case in slopes}
     worst = max(slope - memory[case] for case, slope in slopes.items())
@@ -106,19 +108,19 @@ def _linear(trials: Trials) -> Verdict:
     numbers = (
         f"Slope of log time against log d from d = {_SMALLEST:,} on: {shown}; copying the vector: {span(copies)}."
     )
-    return Verdict(claim, outcome, numbers, reason)
+    return _verdict(claim, outcome, numbers, reason)
 
 
 def _faster(trials: Trials) -> Verdict:
     claim = "The closed form is faster than the numerical method at every d"
     ratios = _time_ratios(trials)
     if not ratios:
-        return Verdict(claim, Outcome.OPEN, "", "There is no size at which both have rows.")
+        return _verdict(claim, Outcome.OPEN, "", "There is no size at which both have rows.")
     slower = [f"d = {d:,} ({case})" for (case, d), ratio in ratios.items() if ratio <= 1]
     numbers = f"The numerical method takes {span(ratios.values())} times as long."
     if slower:
-        return Verdict(claim, Outcome.FAILS, numbers, f"It is not faster at {', '.join(slower)}.")
-    return Verdict(claim, Outcome.HOLDS, numbers, "Its median time is lower at every size and threshold.")
+        return _verdict(claim, Outcome.FAILS, numbers, f"It is not faster at {', '.join(slower)}.")
+    return _verdict(claim, Outcome.HOLDS, numbers, "Its median time is lower at every size and threshold.")
 
 
 def _found(trials: Trials) -> list[str]:
