@@ -3,7 +3,7 @@
 import numpy as np
 
 from ell12.datasets import STAND_INS
-from ell12.experiments import report
+from ell12.experiments import findings
 from ell12.experiments.completion import study as completion
 from ell12.experiments.completion.study import IMAGES
 from ell12.experiments.compressed_sensing.claims import METHODS as SENSING_METHODS
@@ -114,7 +114,7 @@ def limit(method, i):
 
 # Completion
 
-PAPER = report.paper()["completion"]
+PAPER = findings.paper()["completion"]
 # What the paper does not print, in the spirit of what it claims.
 COMPLETION_RMSE = {
     "nmAPG(block)": 1.41,

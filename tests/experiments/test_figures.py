@@ -14,7 +14,7 @@ pytest.importorskip("PIL", reason="another reader of PNG needs the extra 'images
 from PIL import Image
 
 from ell12.experiments.figures import Line, image_panel, line_panel
-from ell12.experiments.report import Figure, Key
+from ell12.experiments.findings import Figure, Key
 
 LINE = Line(Key("a", 1), [0.0, 1.0, 2.0, 3.0], [1.0, -1.0, 4.0, float("nan")])
 

@@ -13,7 +13,7 @@ pytest.importorskip("jinja2", reason="the report needs the extra 'report'")
 
 from tests.experiments.made_rows import ENVIRONMENT, curve_rows, limit, prox_rows, sensing_rows
 
-from ell12.experiments import report
+from ell12.experiments import findings, report
 from ell12.experiments.compressed_sensing.claims import OURS
 from ell12.experiments.rows import FILE, rewrite_rows
 
@@ -97,24 +97,24 @@ def test_verdict_lines_are_those_of_the_page(folder):
     assert "  DOES NOT HOLD: DCA is the slowest (Section V-A on Table I, also Section II-A)" in heads
 
 
-THE_PAPER = report.Source(report.Kind.PAPER, "Table I")
+THE_PAPER = findings.Source(findings.Kind.PAPER, "Table I")
 
 
 def verdict_of(outcome, claim="a", source=THE_PAPER):
-    return report.Verdict(claim, outcome, "", "", source=source)
+    return findings.Verdict(claim, outcome, "", "", source=source)
 
 
 def test_claims_are_counted_by_kind_and_hold_in_part_where_settings_differ():
-    holds, in_part, fails, is_open = report.Outcome
+    holds, in_part, fails, is_open = findings.Outcome
     for found, expected in [
         ((holds, holds), holds), ((holds, fails), in_part), ((holds, is_open), in_part),
         ((fails, is_open), fails), ((is_open, is_open), is_open),
     ]:  # fmt: skip
-        (claim,) = report.claims_of(map(verdict_of, found))
+        (claim,) = findings.claims_of(map(verdict_of, found))
         assert claim.outcome is expected
-    others = report.Source(report.Kind.CITED)
-    claims = report.claims_of([verdict_of(holds), verdict_of(holds, "b"), verdict_of(fails, "a", others)])
-    assert report.tally(claims) == {report.Kind.PAPER: {holds: 2}, report.Kind.CITED: {fails: 1}}
+    others = findings.Source(findings.Kind.CITED)
+    claims = findings.claims_of([verdict_of(holds), verdict_of(holds, "b"), verdict_of(fails, "a", others)])
+    assert findings.tally(claims) == {findings.Kind.PAPER: {holds: 2}, findings.Kind.CITED: {fails: 1}}
 
 
 def test_report_twice_is_the_same_and_leaves_nothing_behind(folder):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ell12.datasets import STAND_INS
-from ell12.experiments.report import Outcome, Source, Verdict
+from ell12.experiments.findings import Outcome, Source, Verdict
 from ell12.experiments.statistics import Values, differs, logarithms
 from ell12.experiments.trials import Trials
 from ell12.wording import listed, number

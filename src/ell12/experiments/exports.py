@@ -7,7 +7,7 @@ import io
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ell12.experiments.report import Cell, Claim, Section, Table, claims_of
+from ell12.experiments.findings import Cell, Claim, Section, Table, claims_of
 from ell12.experiments.rows import Row
 
 

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from ell12.commands.png import encode_png
-from ell12.experiments.report import Key, Panel
+from ell12.experiments.findings import Key, Panel
 from ell12.wording import number, power_of_ten
 
 # What matplotlib draws with -> what the page's style sheet calls it.

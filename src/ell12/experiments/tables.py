@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ell12.experiments.claims import image_name
-from ell12.experiments.report import Cell, Table
+from ell12.experiments.findings import Cell, Table
 from ell12.experiments.rows import Row
 from ell12.experiments.statistics import comparable, logarithms
 from ell12.experiments.trials import Trials

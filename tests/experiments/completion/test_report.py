@@ -24,7 +24,7 @@ from ell12.experiments.completion import study as completion
 from ell12.experiments.completion import words
 from ell12.experiments.completion.report import section, verdicts
 from ell12.experiments.completion.study import IMAGES
-from ell12.experiments.report import Kind, Outcome
+from ell12.experiments.findings import Kind, Outcome, claims_of
 from ell12.experiments.rows import rewrite_rows
 
 
@@ -48,7 +48,7 @@ GAIN = "by about as much as Table III prints"
 def test_every_claim_holds_on_rows_like_the_paper():
     found = verdicts(completion_rows())
     assert {v.outcome for v in found} == {Outcome.HOLDS}
-    kinds = Counter(claim.source.kind for claim in report.claims_of(found))
+    kinds = Counter(claim.source.kind for claim in claims_of(found))
     assert kinds == {Kind.PAPER: 6, Kind.CITED: 1, Kind.OURS: 4}
     assert {v.source.kind for v in found if "missing pixels" in v.claim} == {Kind.OURS}
     assert not any("LMaFit" in v.claim for v in found if "less time" in v.claim or "faster" in v.claim)

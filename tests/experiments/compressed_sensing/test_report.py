@@ -9,11 +9,11 @@ pytest.importorskip("jinja2", reason="the report needs the extra 'report'")
 
 from tests.experiments.made_rows import SENSING_SECONDS, limit, sensing_rows
 
-from ell12.experiments import report
+from ell12.experiments import findings
 from ell12.experiments.compressed_sensing.claims import OURS
 from ell12.experiments.compressed_sensing.report import section as sensing_section
 from ell12.experiments.compressed_sensing.report import verdicts as sensing_verdicts
-from ell12.experiments.report import Kind, Outcome
+from ell12.experiments.findings import Kind, Outcome
 
 
 def outcome(rows, words, setting="stated"):
@@ -228,7 +228,7 @@ def test_ratios_at_the_last_i():
 
 
 def test_setup_that_comes_closer_is_named():
-    printed = report.paper()["compressed-sensing"]["rmse_times_100"][OURS]
+    printed = findings.paper()["compressed-sensing"]["rmse_times_100"][OURS]
 
     def change(settings, results):
         if settings["setup"] == "stated" and settings["method"] == OURS:

@@ -17,7 +17,7 @@ from ell12.experiments.denoising import words
 from ell12.experiments.denoising.claims import fewest_lines, strengths, verdicts_of
 from ell12.experiments.denoising.report import section
 from ell12.experiments.denoising.study import ACCURATE, ALTMIN, DCA, OURS, READINGS, SHOWN
-from ell12.experiments.report import Kind, Outcome
+from ell12.experiments.findings import Kind, Outcome, claims_of
 from ell12.experiments.rows import rewrite_rows
 
 EARLY = "both stopped at a change of the objective of 1e-3"
@@ -36,11 +36,11 @@ def outcome(rows, words, setting="standard deviation 0.05"):
 def test_every_claim_holds_on_rows_like_the_paper():
     verdicts = verdicts_of(strength_rows() + extra_rows())
     assert {v.outcome for v in verdicts} == {Outcome.HOLDS}
-    assert [claim.source.kind for claim in report.claims_of(verdicts)] == [Kind.PAPER] * 2 + [
+    assert [claim.source.kind for claim in claims_of(verdicts)] == [Kind.PAPER] * 2 + [
         Kind.CITED,
         Kind.OURS,
     ]
-    assert [len(claim.verdicts) for claim in report.claims_of(verdicts)] == [4, 4, 5, 5]
+    assert [len(claim.verdicts) for claim in claims_of(verdicts)] == [4, 4, 5, 5]
 
 
 @pytest.mark.parametrize(("method", "rule", "words"), [(ALTMIN, "loose", EARLY), (ACCURATE, "strict", LATE)])

@@ -6,8 +6,8 @@ pytest.importorskip("matplotlib", reason="the report needs the extra 'report'")
 
 from tests.experiments.made_rows import curve_rows
 
+from ell12.experiments.findings import Outcome
 from ell12.experiments.level_curves.report import verdicts
-from ell12.experiments.report import Outcome
 
 
 def test_level_curves_are_measured():

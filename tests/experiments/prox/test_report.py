@@ -6,8 +6,8 @@ pytest.importorskip("matplotlib", reason="the report needs the extra 'report'")
 
 from tests.experiments.made_rows import prox_rows
 
+from ell12.experiments.findings import Outcome
 from ell12.experiments.prox.report import verdicts as prox_verdicts
-from ell12.experiments.report import Outcome
 
 
 def test_linear_time_of_the_prox():

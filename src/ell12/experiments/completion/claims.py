@@ -18,7 +18,7 @@ from ell12.experiments.claims import (
     worst,
 )
 from ell12.experiments.completion.study import IMAGES, METHODS, NAME, SKETCHY
-from ell12.experiments.report import Kind, Outcome, Source, Verdict, paper
+from ell12.experiments.findings import Kind, Outcome, Source, Verdict, paper
 from ell12.experiments.rows import Row
 from ell12.experiments.statistics import Values, summarize
 from ell12.experiments.tables import said_error

@@ -20,7 +20,7 @@ from ell12.experiments.completion.study import (
     TITLE,
     unpack_picture,
 )
-from ell12.experiments.report import Cell, Figure, Key, Panel, Part, Section, Table, Verdict, paper
+from ell12.experiments.findings import Cell, Figure, Key, Panel, Part, Section, Table, Verdict, paper
 from ell12.experiments.rows import Row
 from ell12.experiments.tables import MEASURED, grid_table, limit_words, measured_cells, method_table
 from ell12.experiments.trials import Trials

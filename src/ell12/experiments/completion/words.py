@@ -15,7 +15,7 @@ from ell12.datasets import STAND_INS
 from ell12.experiments.claims import image_name
 from ell12.experiments.completion.claims import BLOCK, CONVEX, ERRORS, LOG_SUM, along_grid, gains
 from ell12.experiments.completion.study import ALPHA_FACTOR, NAME, OBSERVED_FRACTION
-from ell12.experiments.report import paper
+from ell12.experiments.findings import paper
 from ell12.experiments.rows import Row
 from ell12.experiments.statistics import summarize
 from ell12.experiments.trials import Trials

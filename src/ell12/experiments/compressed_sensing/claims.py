@@ -8,7 +8,7 @@ from dataclasses import replace
 from ell12.datasets import COMPRESSED_SENSING_SETUPS
 from ell12.experiments.claims import Answer, answer, at_i, faster, lower, lower_at_end, time_ratio, verdict, worst
 from ell12.experiments.compressed_sensing.study import EARLY_CHANGE, NAME
-from ell12.experiments.report import Kind, Outcome, Source, Verdict, paper
+from ell12.experiments.findings import Kind, Outcome, Source, Verdict, paper
 from ell12.experiments.rows import Row
 from ell12.experiments.statistics import Values, summarize
 from ell12.experiments.tables import said_error

@@ -13,7 +13,7 @@ from ell12.experiments import figures
 from ell12.experiments.compressed_sensing import words
 from ell12.experiments.compressed_sensing.claims import CONVEX, OURS, early, excesses, ratios, setups, verdicts_of
 from ell12.experiments.compressed_sensing.study import EARLY_CHANGE, NAME, TITLE
-from ell12.experiments.report import Cell, Figure, Key, Panel, Part, Section, Table, Verdict, paper
+from ell12.experiments.findings import Cell, Figure, Key, Panel, Part, Section, Table, Verdict, paper
 from ell12.experiments.rows import Row
 from ell12.experiments.statistics import summarize
 from ell12.experiments.tables import MEASURED, error_words, limit_words, measured_cells, method_table

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from ell12.datasets import COMPRESSED_SENSING_SETUPS
 from ell12.experiments.compressed_sensing.claims import CONVEX, OURS, SAME_OBJECTIVE, early, excesses, ratios
 from ell12.experiments.compressed_sensing.study import EARLY_CHANGE, NAME
-from ell12.experiments.report import paper
+from ell12.experiments.findings import paper
 from ell12.experiments.rows import Row
 from ell12.experiments.statistics import summarize
 from ell12.experiments.trials import Trials

@@ -10,7 +10,7 @@ from ell12.datasets import STAND_INS
 from ell12.experiments.claims import Answer, answer, at_i, bounded, image_name, lower, on_each, verdict
 from ell12.experiments.denoising.extras import BLUR, BOUNDS, LINES, RECOVERED, WEIGHTS
 from ell12.experiments.denoising.study import ACCURATE, ALTMIN, DCA, METHODS, NAME, READINGS, RULES, STRENGTHS
-from ell12.experiments.report import Kind, Outcome, Source, Verdict, paper
+from ell12.experiments.findings import Kind, Outcome, Source, Verdict, paper
 from ell12.experiments.rows import Row
 from ell12.experiments.statistics import Values, logarithms, summarize
 from ell12.experiments.trials import Trials

@@ -38,7 +38,7 @@ from ell12.experiments.denoising.study import (
     SHOWN,
     TITLE,
 )
-from ell12.experiments.report import Cell, Figure, Key, Panel, Part, Section, Table
+from ell12.experiments.findings import Cell, Figure, Key, Panel, Part, Section, Table
 from ell12.experiments.rows import Row
 from ell12.experiments.tables import error_words, grid_table, limit_words
 from ell12.experiments.trials import Trials

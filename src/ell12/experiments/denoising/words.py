@@ -21,7 +21,7 @@ from ell12.experiments.denoising.claims import (
 )
 from ell12.experiments.denoising.extras import BLUR, BLUR_WIDTH, BOUNDS, NOISE, RECOVERED, WEIGHTS
 from ell12.experiments.denoising.study import ACCURATE, ALTMIN, DCA, NAME, OURS, RULES
-from ell12.experiments.report import paper
+from ell12.experiments.findings import paper
 from ell12.experiments.rows import Row
 from ell12.experiments.trials import Trials
 from ell12.wording import listed, number, scientific, span

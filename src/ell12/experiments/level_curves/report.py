@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from ell12.experiments import figures
+from ell12.experiments.findings import Figure, Kind, Outcome, Panel, Part, Section, Source, Verdict
 from ell12.experiments.level_curves.study import NAME, TITLE
-from ell12.experiments.report import Figure, Kind, Outcome, Panel, Part, Section, Source, Verdict
 from ell12.experiments.rows import Row
 
 OURS = "l1-2"

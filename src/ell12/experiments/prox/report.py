@@ -11,7 +11,7 @@ from itertools import product
 import numpy as np
 
 from ell12.experiments import figures
-from ell12.experiments.report import Cell, Figure, Key, Kind, Outcome, Part, Section, Source, Table, Verdict
+from ell12.experiments.findings import Cell, Figure, Key, Kind, Outcome, Part, Section, Source, Table, Verdict
 from ell12.experiments.rows import Row
 from ell12.experiments.tables import grid_table
 from ell12.experiments.trials import Trials
