@@ -97,11 +97,16 @@ from ell12.linear_model import (
     L12CoxRegressor as L12CoxRegressor,
     L12CoxRegressorCV as L12CoxRegressorCV,
 )
-from ell12.selection import adjusted_p_values as adjusted_p_values
+from ell12.selection import (
+    information_criteria as information_criteria,
+    CriteriaPath as CriteriaPath,
+    adjusted_p_values as adjusted_p_values,
+)
 from ell12.plots import (
     plot_path as plot_path,
     plot_cross_validation as plot_cross_validation,
     plot_completion_path as plot_completion_path,
+    plot_criteria as plot_criteria,
 )
 
 from ell12 import (

@@ -7,8 +7,9 @@ from tests.laws.family_cases import FAMILY_CASES
 from tests.laws.image_cases import IMAGE_CASES
 from tests.laws.linear_cases import LINEAR_CASES
 from tests.laws.matrix_cases import MATRIX_CASES
+from tests.laws.selection_cases import SELECTION_CASES
 
-CASES: list[Case] = [*LINEAR_CASES, *FAMILY_CASES, *MATRIX_CASES, *IMAGE_CASES]
+CASES: list[Case] = [*LINEAR_CASES, *FAMILY_CASES, *MATRIX_CASES, *IMAGE_CASES, *SELECTION_CASES]
 
 # Names that compute nothing from a user's numbers.
 WITHOUT_LAWS = {
@@ -22,7 +23,9 @@ WITHOUT_LAWS = {
     "DataUnavailable": "an error",
     "adjusted_p_values": "p values alone, which have no units, containers or samples",
     "Observed": "what as_observed returns",
+    "CriteriaPath": "what information_criteria returns",
     "plot_path": "a picture",
+    "plot_criteria": "a picture",
     "plot_cross_validation": "a picture",
     "plot_completion_path": "a picture",
 }

@@ -3,6 +3,7 @@
 With `ell12.linear_model` an importer of scikit-learn.
 """
 
+from ell12.selection.criteria_path import CriteriaPath, information_criteria
 from ell12.selection.multiplicity import adjusted_p_values
 
-__all__ = ["adjusted_p_values"]
+__all__ = ["CriteriaPath", "adjusted_p_values", "information_criteria"]

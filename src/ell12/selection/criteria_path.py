@@ -1,0 +1,255 @@
+"""AIC, BIC and EBIC of one path together, and the unshrunk refit of what they choose."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from sklearn.base import clone
+
+from ell12.backend import as_numpy, namespace
+from ell12.checks import check_word
+from ell12.linear_model import L12Classifier, L12CoxRegressor, L12Regressor
+from ell12.linear_model.arrays import as_vector, follow
+from ell12.linear_model.criteria import CRITERIA, judge
+from ell12.linear_model.problems import FitProblem
+from ell12.linear_model.search import AlphaSearch
+from ell12.linear_model.sparse_model import warn_if_not_converged
+from ell12.minimization import Result
+from ell12.path import alpha_grid, falling, grid_size
+from ell12.plots import plot_criteria
+from ell12.protocols import Array
+from ell12.selection.tables import Table
+
+
+@dataclass(frozen=True, repr=False)
+class CriteriaPath:
+    """What `information_criteria` finds along a path: arrays with an entry for each alpha.
+
+    Attributes
+    ----------
+    alphas : array of shape (n_alphas,)
+        The strengths, falling.
+    coefs : array of shape (n_features, n_alphas) or (n_rows, n_features, n_alphas)
+        Coefficients; rows are targets or classes where there are several. Of columns out of memory a sparse array,
+        or a list of them.
+    intercepts : array of shape (n_alphas,) or (n_rows, n_alphas)
+        Intercepts.
+    n_selected : array of shape (n_alphas,)
+        The number of features with a coefficient that is not zero.
+    df : array of shape (n_alphas,)
+        Degrees of freedom, the intercepts among them; NaN where the fit is no strict minimum on its support.
+    deviance : array of shape (n_alphas,)
+        ``-2 log L``, less what is the same for every alpha; of the squared loss ``n log(RSS/n)``.
+    aic, bic, ebic : arrays of shape (n_alphas,)
+        The criteria; infinite where the degrees of freedom are NaN or more than half the observations.
+    n_observations : int
+        Samples of positive weight; of survival times the events.
+    """
+
+    alphas: Array
+    coefs: Any
+    intercepts: Array
+    n_selected: Array
+    df: Array
+    deviance: Array
+    aic: Array
+    bic: Array
+    ebic: Array
+    n_observations: int
+    _model: Any = field(compare=False)
+    _y: Array = field(compare=False)
+    _problems: list[FitProblem] = field(compare=False)
+    _runs: list[list[Result]] = field(compare=False)
+
+    def best(self, name: str = "ebic") -> int:
+        """The number of the strength whose criterion is least; of equals that of the largest alpha."""
+        check_word(name, "name", *CRITERIA)
+        values = as_numpy({"aic": self.aic, "bic": self.bic, "ebic": self.ebic}[name])
+        if not np.isfinite(values).any():
+            raise ValueError(
+                f"no alpha has a finite {name.upper()}: at each the degrees of freedom exceed half of the"
+                f" {self.n_observations} observations, or are not defined"
+            )
+        return int(np.argmin(values))
+
+    def refit(self, name: str = "ebic") -> Any:
+        """The model of the features that a criterion chooses, fitted without a penalty.
+
+        Returns
+        -------
+        L12Regressor, L12Classifier or L12CoxRegressor
+            Fitted: as with ``relax=True`` at the best alpha, from the solution of the path. Where the refit has no
+            unique finite solution the penalised coefficients stand, and a ConvergenceWarning says so. With
+            ``multinomial=True`` it never has a unique one, which is an error.
+        """
+        best = self.best(name)
+        if any(problem.n_classes for problem in self._problems):
+            raise ValueError("refit does not take multinomial=True: such a refit has no unique solution")
+        model = copy.copy(self._model)
+        model.alpha, model.relax = float(self.alphas[best]), True
+        model._keep(self._problems, [replace(path[best], x=as_vector(path[best].x)) for path in self._runs])
+        model._squeeze(self._y)
+        return model
+
+    def plot(self, axes: Any = None) -> Any:
+        """Draw the criteria and the number of features: `ell12.plot_criteria`."""
+        return plot_criteria(self, axes=axes)
+
+    def to_pandas(self) -> Any:
+        """A DataFrame with a row for each alpha."""
+        columns = {
+            "alpha": self.alphas,
+            "n_selected": self.n_selected,
+            "df": self.df,
+            "deviance": self.deviance,
+            "aic": self.aic,
+            "bic": self.bic,
+            "ebic": self.ebic,
+        }
+        return Table(columns).to_pandas()
+
+    @property
+    def _table(self) -> Table:
+        """What each criterion chooses, a row each."""
+        kind, size = type(self._model).__name__, len(self.alphas)
+        names = [name for name in CRITERIA if np.isfinite(as_numpy(getattr(self, name))).any()]
+        chosen = [self.best(name) for name in names]
+        columns = {
+            "criterion": [name.upper() for name in names],
+            "alpha": [float(self.alphas[k]) for k in chosen],
+            "features": [int(self.n_selected[k]) for k in chosen],
+            "degrees of freedom": [float(self.df[k]) for k in chosen],
+            "deviance": [float(self.deviance[k]) for k in chosen],
+            "value": [float(getattr(self, name)[k]) for name, k in zip(names, chosen, strict=True)],
+        }
+        caption = f"{kind}: the best of {size} strengths, {self.n_observations:,} observations"
+        return Table(columns, caption, {"degrees of freedom": ".1f", "deviance": ".1f", "value": ".1f"})
+
+    def __repr__(self) -> str:
+        return str(self._table)
+
+    def _repr_html_(self) -> str:
+        return self._table._repr_html_()
+
+
+def information_criteria(
+    X: Any,
+    y: Any,
+    model: Any = None,
+    *,
+    alphas: Any = 100,
+    eps: float | None = None,
+    sample_weight: Any = None,
+    offset: Any = None,
+) -> CriteriaPath:
+    """AIC, BIC and EBIC along a path, without folds.
+
+    With the likelihood L, k degrees of freedom and n observations::
+
+        AIC = -2 log L + 2 k,    BIC = -2 log L + k log n,    EBIC = BIC + 2 log C(p, s)
+
+    where the last term is twice the logarithm of the number of models with s of p features. Degrees of freedom are
+    those of the penalised fit: ``trace(H (H + P)^-1)`` on the support, with the Hessians of loss and penalty.
+
+    Parameters
+    ----------
+    X, y
+        As in the model's ``fit``.
+    model : L12Regressor, L12Classifier or L12CoxRegressor, optional
+        Whose options to use, l2_weight among them; its alpha counts for nothing and it stays as it is.
+        `L12Regressor` by default. For several l2_weights make a path of each: their criteria can be compared.
+    alphas : int or array
+        Strengths, or a number of them from the one at which nothing is selected down to ``eps`` times that.
+    eps : float, optional
+        1e-3 by default, for survival times 1e-2.
+    sample_weight : array of shape (n_samples,), optional
+        Weights, at least 0.
+    offset : array of shape (n_samples,), optional
+        For ``loss="poisson"``, as in `L12Regressor.fit`.
+
+    Returns
+    -------
+    CriteriaPath
+        With `CriteriaPath.best`, `CriteriaPath.refit`, `CriteriaPath.plot` and `CriteriaPath.to_pandas`.
+
+    Notes
+    -----
+    AIC aims at prediction and selects the most features. BIC and EBIC aim at the right ones; EBIC, which selects
+    the fewest, where there are as many features as samples or more. Classes one against the rest, and several
+    targets, have the sums over all rows. Huber's loss has no likelihood and ``shared_support`` no criterion: both
+    are errors.
+
+    References
+    ----------
+    Chen & Chen, doi:10.1093/biomet/asn034 (EBIC); Volinsky & Raftery, doi:10.1111/j.0006-341X.2000.00256.x (n of
+    survival times is the number of events).
+
+    Examples
+    --------
+    >>> from ell12.datasets import correlated_design
+    >>> problem = correlated_design(0, n_samples=60, n_features=100, n_nonzero=3, noise=0.05)
+    >>> path = information_criteria(problem.A, problem.b, alphas=30)
+    >>> np.flatnonzero(problem.x), np.flatnonzero(path.refit("ebic").coef_)
+    (array([22, 43, 51]), array([22, 43, 51]))
+    """
+    model = _options(model)
+    if offset is not None and not isinstance(model, L12Regressor):
+        raise ValueError("offset is for an L12Regressor with loss='poisson'")
+    X, y, sample_weight = model._observed(X, y, sample_weight, **({} if offset is None else {"offset": offset}))
+    model._check_numbers()
+    problems = model._problems(X, y, sample_weight)
+    size = grid_size(alphas, 100)
+    if size is not None:
+        eps = (1e-2 if isinstance(model, L12CoxRegressor) else 1e-3) if eps is None else eps
+        alphas = alpha_grid(model._alpha_max(problems), size, eps)
+    alphas = falling(alphas)
+    runs = [model._solve(problem, alphas, sparse=problem.is_far) for problem in problems]
+    judged = judge(model, problems, runs, alphas, sample_weight)
+    warn_if_not_converged(model, [run for path in runs for run in path])
+    coefs, intercepts, selected = _coefficients(model, problems, runs)
+    freedoms, deviances = judged.freedoms.sum(axis=0), judged.deviances.sum(axis=0)
+    values = (freedoms, deviances, *(judged.criterion(name) for name in CRITERIA))
+    arrays = (follow(part, X) for part in (selected, *values))
+    kept = (model, y, problems, runs)
+    return CriteriaPath(follow(alphas, X), coefs, intercepts, *arrays, judged.n_observations, *kept)
+
+
+def _options(model: Any) -> Any:
+    """A copy of an unfitted model, or the default."""
+    if model is None:
+        return L12Regressor()
+    if not isinstance(model, L12Regressor | L12Classifier | L12CoxRegressor) or isinstance(model, AlphaSearch):
+        raise TypeError(
+            f"model must be an L12Regressor, L12Classifier or L12CoxRegressor, got {model!r}: criteria stand in"
+            " place of cross-validation"
+        )
+    return clone(model)
+
+
+def _coefficients(model: Any, problems: list[FitProblem], runs: list[list[Result]]) -> tuple[Any, Array, Array]:
+    """The coefficients and intercepts of a path as `CriteriaPath` has them, and how many features it selects."""
+    columns, levels, selected = [], [], []
+    for results in zip(*runs, strict=True):
+        pairs = [
+            problem.coefficients(model._final(problem, as_vector(run.x)))
+            for problem, run in zip(problems, results, strict=True)
+        ]
+        xp = namespace(pairs[0][0])
+        coef = xp.concat([coef for coef, _ in pairs])
+        selected.append(int(np.any(as_numpy(coef) != 0, axis=0).sum()))
+        columns.append([scipy.sparse.csc_array(row[:, None]) for row in coef] if problems[0].is_far else coef)
+        levels.append(xp.astype(xp.concat([level for _, level in pairs]), coef.dtype))
+    intercepts = xp.stack(levels, axis=-1)
+    if problems[0].is_far:
+        rows = [scipy.sparse.hstack(parts, format="csc") for parts in zip(*columns, strict=True)]
+        return (rows[0] if len(rows) == 1 else rows), _one(intercepts), np.array(selected)
+    return _one(xp.stack(columns, axis=-1)), _one(intercepts), np.array(selected)
+
+
+def _one(values: Array) -> Array:
+    """The only row where there is one, else all."""
+    return values[0, ...] if values.shape[0] == 1 else values

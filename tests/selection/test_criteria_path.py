@@ -1,0 +1,201 @@
+"""Criteria written out along a path, and refits against fits without a penalty by other packages."""
+
+import math
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
+
+from ell12 import (
+    Columns,
+    L12Classifier,
+    L12CoxRegressor,
+    L12Regressor,
+    L12RegressorCV,
+    information_criteria,
+    plot_criteria,
+)
+
+RANDOM = np.random.default_rng(0)
+X = RANDOM.standard_normal((80, 10))
+Y = X[:, :3] @ [2, -1, 0.5] + RANDOM.standard_normal(80) + 5
+
+
+def test_the_criteria_of_a_lasso_are_their_formulas():
+    path = information_criteria(X, Y, L12Regressor(l2_weight=0), alphas=12)
+    fitted = X @ path.coefs + path.intercepts
+    size = np.count_nonzero(path.coefs, axis=0)
+    deviance = 80 * np.log(np.mean((Y[:, None] - fitted) ** 2, axis=0))
+    np.testing.assert_array_equal(path.n_selected, size)
+    np.testing.assert_allclose(path.df, size + 1)
+    np.testing.assert_allclose(path.deviance, deviance)
+    np.testing.assert_allclose(path.aic, deviance + 2 * (size + 1), atol=1e-6)
+    np.testing.assert_allclose(path.bic, deviance + math.log(80) * (size + 1), atol=1e-6)
+    models = [2 * math.log(math.comb(10, s)) for s in size]
+    np.testing.assert_allclose(path.ebic - path.bic, models, atol=2e-6)
+    assert [path.best(name) for name in ("aic", "bic", "ebic")] == [
+        np.argmin(values) for values in (path.aic, path.bic, path.ebic)
+    ]
+
+
+def test_they_are_those_by_which_cross_validated_models_choose():
+    options = {"l2_weight": 0.5, "ridge": 0.1, "penalty_factors": np.r_[0.0, np.ones(9)]}
+    weight = np.arange(80) % 4
+    path = information_criteria(X, Y, L12Regressor(**options), alphas=8, eps=0.05, sample_weight=weight)
+    for name in ("aic", "ebic"):
+        model = L12RegressorCV(n_alphas=8, eps=0.05, selection=name, **options).fit(X, Y, weight)
+        np.testing.assert_array_equal(getattr(path, name), model.criterion_path_)
+        assert path.alphas[path.best(name)] == model.alpha_
+    assert path.n_observations == 60
+
+
+def test_a_refit_is_the_least_squares_fit_of_the_features_selected():
+    path = information_criteria(X, Y, alphas=20)
+    model = path.refit("ebic")
+    columns = np.flatnonzero(path.coefs[:, path.best("ebic")])
+    assert set(columns) >= {0, 1}
+    expected = np.linalg.lstsq(np.c_[X[:, columns], np.ones(80)], Y, rcond=None)[0]
+    np.testing.assert_allclose(np.r_[model.coef_[columns], model.intercept_], expected)
+    assert np.count_nonzero(model.coef_) == columns.size
+    assert model.predict(X).shape == (80,)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(path)).refit("ebic").coef_, model.coef_)
+
+
+def test_a_logistic_path_is_refitted_without_a_penalty():
+    y = np.where(Y + RANDOM.standard_normal(80) > 5, "yes", "no")
+    path = information_criteria(X, y, L12Classifier(), alphas=10, eps=0.05)
+    deviance = [
+        2 * log_loss(y == "yes", 1 / (1 + np.exp(-eta)), normalize=False)
+        for eta in (X @ path.coefs + path.intercepts).T
+    ]
+    np.testing.assert_allclose(path.deviance, deviance)
+    model = path.refit("bic")
+    columns = np.flatnonzero(model.coef_[0])
+    expected = LogisticRegression(C=np.inf, tol=1e-10, max_iter=1000).fit(X[:, columns], y)
+    np.testing.assert_allclose(model.coef_[:, columns], expected.coef_, rtol=1e-4)
+    assert set(model.predict(X)) == {"yes", "no"}
+
+
+def test_several_targets_and_classes_have_sums_and_a_row_each():
+    both = np.c_[Y, X[:, 5] + 0.5 * RANDOM.standard_normal(80)]
+    path = information_criteria(X, both, alphas=[0.5, 0.2])
+    parts = [information_criteria(X, target, alphas=[0.5, 0.2]) for target in both.T]
+    assert path.coefs.shape == (2, 10, 2)
+    assert path.intercepts.shape == (2, 2)
+    np.testing.assert_allclose(path.bic, sum(part.bic for part in parts))
+    np.testing.assert_allclose(path.refit("bic").coef_[1], parts[1].refit("bic").coef_, rtol=1e-6)
+    classes = np.digitize(Y, [4, 6])
+    softmax = information_criteria(X, classes, L12Classifier(multinomial=True, l2_weight=0), alphas=[0.1, 0.05])
+    np.testing.assert_allclose(softmax.df, np.count_nonzero(softmax.coefs, axis=(0, 1)) + 2)
+    with pytest.raises(ValueError, match="no unique solution"):
+        softmax.refit("bic")
+
+
+def test_survival_times_count_events():
+    time = RANDOM.exponential(np.exp(-X[:, 2]))
+    path = information_criteria(X, np.c_[time, np.arange(80) % 2], L12CoxRegressor(), alphas=5)
+    assert path.n_observations == 40
+    np.testing.assert_allclose(path.bic - path.aic, (math.log(40) - 2) * path.df, atol=1e-5)
+    assert path.alphas[-1] == pytest.approx(0.01 * path.alphas[0])
+    assert path.refit("bic").coef_.shape == (10,)
+
+
+def test_columns_out_of_memory_have_sparse_coefficients():
+    model = L12Regressor(tol=1e-8)
+    path, plain = (information_criteria(A, Y, model, alphas=6, eps=0.05) for A in (Columns(X), X))
+    assert scipy.sparse.issparse(path.coefs)
+    np.testing.assert_allclose(path.coefs.toarray(), plain.coefs, atol=1e-6)
+    np.testing.assert_allclose(path.ebic, plain.ebic, atol=1e-4)
+    np.testing.assert_allclose(path.refit().coef_, plain.refit().coef_, atol=1e-6)
+
+
+def test_strengths_that_fit_too_closely_are_not_taken():
+    wide = RANDOM.standard_normal((20, 60))
+    path = information_criteria(wide, wide[:, 0] + 0.1 * RANDOM.standard_normal(20), alphas=20)
+    full = ~(path.df <= 10)
+    assert full.any()
+    assert np.isinf(path.aic[full]).all()
+    assert np.isfinite(path.aic[~full]).all()
+    hopeless = information_criteria(X[:1], Y[:1], alphas=[1.0])
+    with pytest.raises(ValueError, match="no alpha has a finite BIC"):
+        hopeless.best("bic")
+    assert "the best of 1" in repr(hopeless)
+
+
+def test_constant_targets_and_columns_select_nothing():
+    constant = np.c_[X[:, :2], np.ones(80)]
+    path = information_criteria(constant, np.full(80, 3.0), alphas=3)
+    assert path.best("ebic") == 0
+    assert not path.refit("ebic").coef_.any()
+    assert not information_criteria(constant, Y, alphas=5).coefs[2].any()
+
+
+def test_a_refit_that_is_not_unique_warns():
+    twice = np.c_[X[:, 0], X[:, 0]]
+    path = information_criteria(twice, Y, L12Regressor(l2_weight=0, ridge=0.5), alphas=[0.1])
+    with pytest.warns(ConvergenceWarning, match="no unique finite coefficients"):
+        path.refit("aic")
+
+
+def test_the_table_and_pandas_say_what_was_found():
+    path = information_criteria(X, Y, alphas=15)
+    rows = [line.split() for line in str(path).splitlines()[3:]]
+    assert [row[0] for row in rows] == ["AIC", "BIC", "EBIC"]
+    assert [float(row[-1]) for row in rows] == [
+        pytest.approx(values.min(), abs=0.06) for values in (path.aic, path.bic, path.ebic)
+    ]
+    assert "<table" in path._repr_html_()
+    frame = path.to_pandas()
+    assert list(frame.columns) == ["alpha", "n_selected", "df", "deviance", "aic", "bic", "ebic"]
+    np.testing.assert_array_equal(frame["ebic"], path.ebic)
+
+
+def test_the_picture_marks_the_least_of_each():
+    plt = pytest.importorskip("matplotlib.pyplot")
+    plt.switch_backend("Agg")
+    path = information_criteria(X, Y, alphas=15)
+    axes = path.plot()
+    lines = axes.get_lines()
+    for line, mark, values in zip(lines[::2], lines[1::2], (path.aic, path.bic, path.ebic), strict=True):
+        np.testing.assert_array_equal(line.get_xdata(), path.alphas)
+        np.testing.assert_array_equal(line.get_ydata(), np.where(np.isfinite(values), values, np.nan))
+        assert mark.get_ydata()[0] == values.min()
+    beside = next(other for other in axes.figure.axes if other is not axes)
+    np.testing.assert_array_equal(beside.get_lines()[0].get_ydata(), path.n_selected)
+    given = plt.figure().add_subplot()
+    assert plot_criteria(information_criteria(X[:1], Y[:1], alphas=[1.0]), axes=given) is given
+    plt.close("all")
+
+
+def test_the_model_stays_as_it_is_and_wrong_arguments_are_named():
+    model = L12Regressor(0.7)
+    with warnings.catch_warnings(action="error"):
+        information_criteria(X, Y, model, alphas=3)
+    assert model.alpha == 0.7
+    assert not hasattr(model, "coef_")
+    path = information_criteria(X, Y, alphas=[0.5])
+    with pytest.raises(ValueError, match="name"):
+        path.best("cp")
+    for wrong in (L12RegressorCV(), L12Regressor, LogisticRegression()):
+        with pytest.raises(TypeError, match="model must be an L12Regressor"):
+            information_criteria(X, Y, wrong)
+    for options, name in (
+        ({"model": L12Regressor(l2_weight=[0.5, 1])}, "l2_weight"),
+        ({"model": L12Regressor(loss="huber")}, "likelihood"),
+        ({"model": L12Regressor(shared_support=True)}, "shared_support"),
+        ({"model": L12Classifier(), "offset": Y}, "offset"),
+        ({"offset": Y}, "offset"),
+        ({"alphas": 0}, "alphas"),
+        ({"alphas": [-1.0]}, "alphas"),
+        ({"eps": 2.0}, "eps"),
+        ({"sample_weight": -np.ones(80)}, "sample_weight"),
+    ):
+        with pytest.raises(ValueError, match=name):
+            information_criteria(X, np.c_[Y, Y] if name == "shared_support" else Y, **options)
+    with pytest.raises(ValueError, match="NaN"):
+        information_criteria(np.where(X > 2, np.nan, X), Y)
