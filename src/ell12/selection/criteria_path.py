@@ -211,11 +211,18 @@ def information_criteria(
     judged = judge(model, problems, runs, alphas, sample_weight)
     warn_if_not_converged(model, [run for path in runs for run in path])
     coefs, intercepts, selected = _coefficients(model, problems, runs)
-    freedoms, deviances = judged.freedoms.sum(axis=0), judged.deviances.sum(axis=0)
-    values = (freedoms, deviances, *(judged.criterion(name) for name in CRITERIA))
-    arrays = (follow(part, X) for part in (selected, *values))
-    kept = (model, y, problems, runs)
-    return CriteriaPath(follow(alphas, X), coefs, intercepts, *arrays, judged.n_observations, *kept)
+    values = {"alphas": alphas, "n_selected": selected, "df": judged.freedoms.sum(axis=0)}
+    values |= {"deviance": judged.deviances.sum(axis=0)} | {name: judged.criterion(name) for name in CRITERIA}
+    return CriteriaPath(
+        **{name: follow(part, X) for name, part in values.items()},
+        coefs=coefs,
+        intercepts=intercepts,
+        n_observations=judged.n_observations,
+        _model=model,
+        _y=y,
+        _problems=problems,
+        _runs=runs,
+    )
 
 
 def _options(model: Any) -> Any:
