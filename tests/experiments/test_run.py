@@ -207,7 +207,7 @@ def test_time_left_is_known_from_trials_of_the_same_kind():
 
 def test_two_jobs_give_the_rows_of_one(tmp_path, monkeypatch):
     tiny = compressed_sensing.SensingSize(
-        20, n_repeats=1, max_seconds=60.0, max_iter=300, dca_max_iter=3, grid=(0, 2)
+        20, n_repeats=1, n_slow_repeats=1, max_seconds=60.0, max_iter=300, dca_max_iter=3, grid=(0, 2)
     )
     monkeypatch.setitem(compressed_sensing.PRESETS, "quick", tiny)
     found = []

@@ -83,8 +83,13 @@ def test_large_spread_makes_a_higher_mean_comparable():
     assert comparable({"a": by_repeat([1.0, 1.0, 1.0]), "b": by_repeat([0.1, 9.0, 2.0])}) == {"a", "b"}
 
 
-def test_single_repeat_names_the_best_and_ties_only():
-    assert comparable({"a": {0: 1.0}, "b": {0: 1.0}, "c": {0: 1.0000001}}) == {"a", "b"}
+def test_a_single_repeat_is_no_test_and_names_nothing():
+    assert comparable({"a": {0: 1.0}, "b": {0: 2.0}}) == set()
+
+
+def test_the_best_is_found_on_the_repeats_that_all_have():
+    few, all_of_them = {0: 1.0, 1: 1.1}, {0: 0.5, 1: 0.6, 2: 9.0, 3: 9.5}
+    assert comparable({"few": few, "all": all_of_them}) == {"all"}
 
 
 def test_methods_without_values_are_not_compared():

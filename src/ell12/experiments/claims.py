@@ -48,8 +48,11 @@ def lower(place: Any, ours: Values, theirs: Values) -> Answer:
 
 
 def lower_at_end(place: Any, result: str, ours: Trials, theirs: Trials, excused: str = "") -> Answer:
-    """Whether a result of ours is lower; open where one ended at a limit, unless it is the excused method."""
-    found = lower(place, ours.values(result), theirs.values(result))
+    """Whether an error of ours is lower by the ratio in each repeat: a hard problem raises all errors by a factor.
+
+    Open where one ended at a limit, unless it is the excused method.
+    """
+    found = lower(place, *(logarithms(trials.values(result)) for trials in (ours, theirs)))
     limited = [trials.name for trials in (ours, theirs) if trials.name != excused and trials.n_limited]
     if limited and not found.doubt:
         return Answer(place, Outcome.OPEN, f"{' and '.join(limited)} ended at the limit")
@@ -79,9 +82,10 @@ def worst(place: Any, against: dict[str, Answer]) -> Answer:
 
 
 def time_ratio(ours: Trials, theirs: Trials) -> str:
-    """The mean time of theirs divided by that of ours, in words; a bound where one ended at its limit."""
-    means = [trials.mean("cpu_seconds") for trials in (ours, theirs)]
-    return bounded(means[1] / means[0] if means[0] > 0 else math.nan, ours, theirs)
+    """The mean time of theirs divided by that of ours over the repeats of both, as `bounded` says it."""
+    times = [trials.values("cpu_seconds") for trials in (ours, theirs)]
+    totals = [sum(found[r] for r in times[0].keys() & times[1].keys()) for found in times]
+    return bounded(totals[1] / totals[0] if totals[0] > 0 else math.nan, ours, theirs)
 
 
 def bounded(ratio: float, ours: Trials, theirs: Trials) -> str:

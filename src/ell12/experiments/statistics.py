@@ -82,8 +82,8 @@ def differs(first: Values, second: Values) -> bool | None:
 def comparable(values_by_method: Mapping[str, Values], lowest: bool = True) -> set[str]:
     """The best method by its mean, and those that the paired t-test at 95 % does not tell apart from it.
 
-    Pairs are values of the same repeat. Where no test can be made (fewer than two pairs) only the best and exact
-    ties with it are named.
+    Pairs are values of the same repeat, and means are taken over the repeats that all methods have. With fewer
+    than two of these there is no test, and nothing is best.
 
     Examples
     --------
@@ -93,8 +93,11 @@ def comparable(values_by_method: Mapping[str, Values], lowest: bool = True) -> s
     present = {name: values for name, values in values_by_method.items() if values}
     if not present:
         return set()
+    shared = set.intersection(*(set(values) for values in present.values()))
+    if len(shared) < 2:
+        return set()
     sign = 1 if lowest else -1
-    means = {name: sign * summarize(values.values()).mean for name, values in present.items()}
+    means = {name: sign * summarize(values[r] for r in shared).mean for name, values in present.items()}
     best = min(means, key=lambda name: means[name])
     return {
         name

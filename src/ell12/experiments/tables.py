@@ -15,10 +15,41 @@ from ell12.wording import duration, plus_minus
 # What the paper prints of a method at a place, mean and deviation; None where it prints nothing.
 Printed = Callable[[str, Any], Sequence[float] | None]
 
-MEASURED = (
-    "Mean ± standard deviation; below it what the paper prints; methods without that are our additions. Bold: "
-    "the best and those that the paired t-test at 95 % over the repeats does not tell apart from it"
-)
+
+def measured_note(trials: Trials, beside_paper: bool, finished_only: bool) -> str:
+    """What the cells of `measured_cells` hold; a single repeat has no deviation and allows no test."""
+    counts: dict[int, list[str]] = {}
+    for method in trials.methods:
+        counts.setdefault(trials.where(method=method).n_repeats, []).append(method)
+    most = max(counts, default=0)
+    fewer = "; ".join(f"{', '.join(counts[n])}: {n}" for n in sorted(counts, reverse=True) if n < most)
+    note = f"Mean ± standard deviation over {most} repeats{f' ({fewer})' if fewer else ''}."
+    if most < 2:
+        note = "One repeat: no deviation, no test, and nothing in bold."
+    if beside_paper:
+        note += " Below it what the paper prints; methods without that are our additions."
+    if most < 2:
+        return note
+    among = ", among those that met the rule" if finished_only else ""
+    return (
+        f"{note} Bold: the lowest, and those that the paired t-test at 95 % does not tell from it{among}. Tested "
+        "are the logarithms, since a hard problem slows every method and raises every error by a factor."
+    )
+
+
+def repeats_words(trials: Trials) -> str:
+    """What a number over the repeats is: one value, or a mean with its deviation."""
+    return "One repeat" if trials.n_repeats < 2 else f"Mean ± standard deviation over {trials.n_repeats} repeats"
+
+
+def printed_table(title: str, values: Mapping[str, Mapping[str, Sequence[float]]], decimals: int) -> Table:
+    """Means and deviations as the paper prints them, by method and column."""
+    columns = list(dict.fromkeys(column for found in values.values() for column in found))
+
+    def cell(found: Mapping[str, Sequence[float]], column: str) -> Cell:
+        return Cell(plus_minus(found[column][0], found[column][1], decimals))
+
+    return grid_table(title, "method", values, {column: column for column in columns}, cell, "")
 
 
 def grid_table(
@@ -48,14 +79,14 @@ def method_table(
 
 
 def measured_cells(
-    trials: Trials, result: str, printed: Printed, decimals: int, finished_only: bool
+    trials: Trials, result: str, finished_only: bool, printed: Printed | None = None, decimals: int = 2
 ) -> Callable[[str, Any], Cell]:
-    """Mean and deviation of a time or an error, the printed value below, the best in bold."""
+    """Mean and deviation of a time or an error, the best in bold; below it what is printed of the same data."""
     is_time = result == "cpu_seconds"
     best = {place: _best(trials, place, result, finished_only) for place in trials.places}
 
     def cell(method: str, place: Any) -> Cell:
-        chosen, theirs = trials.at(method, place), printed(method, place)
+        chosen, theirs = trials.at(method, place), printed and printed(method, place)
         if chosen.summary(result) is None:
             return Cell("no rows")
         text = time_words(chosen) if is_time else error_words(chosen, result)
@@ -66,11 +97,10 @@ def measured_cells(
 
 
 def _best(trials: Trials, place: Any, result: str, finished_only: bool) -> set[str]:
-    """The methods that are best at a place or cannot be told from the best; times are tested by logarithms."""
+    """The methods that are best at a place or cannot be told from the best, by the ratio in each repeat."""
     chosen = {method: trials.at(method, place) for method in trials.methods}
     compared = {method: found for method, found in chosen.items() if not (finished_only and found.n_limited)}
-    scale = logarithms if result == "cpu_seconds" else dict
-    return comparable({method: scale(found.values(result)) for method, found in compared.items()})
+    return comparable({method: logarithms(found.values(result)) for method, found in compared.items()})
 
 
 def time_words(trials: Trials) -> str:

@@ -148,13 +148,13 @@ def table(shown, title):
     return dict(tables[0].rows), tables[0]
 
 
-def test_printed_figures_stand_beside_ours(whole):
+def test_printed_figures_of_other_images_stand_apart(whole):
     cells, shown = table(whole, "RMSE x 100 over all pixels")
     assert shown.columns == ("method", "camera (Mountain)", "brick (Windows)", "moon (Sea)")
-    assert cells["nmAPG"][0].lines == ("paper 1.41 ± 0.02",)
-    assert cells["nmAPG(block)"][0].lines == ()
-    assert table(whole, "CPU seconds")[0]["FaNCL"][1].lines == ("paper 60.9 ± 1.2",)
-    assert table(whole, "RMSE x 100 over the missing")[0]["nmAPG"][0].lines == ()
+    assert cells["nmAPG"][0].lines == ()
+    cells, shown = table(whole, "Table III as the paper prints it, on its own images: CPU seconds")
+    assert shown.columns == ("method", "Mountain", "Windows", "Sea")
+    assert [cell.text for cell in cells["FaNCL"]] == ["41.2 ± 0.7", "60.9 ± 1.2", "40.4 ± 1.2"]
 
 
 def test_best_and_comparable_are_marked(whole):
@@ -177,7 +177,7 @@ def test_the_best_of_the_grid_is_found(whole):
     cells, _ = table(whole, "The best of each method")
     assert cells["nmAPG(block)"][0].lines == ("at 0.3, rank 20",)
     assert cells["ER1MP"][0].lines[0] == "at rank 19"
-    assert [method for method in cells if cells[method][0].best] == ["nmAPG(block)"]
+    assert not any(cells[method][0].best for method in cells)  # one repeat allows no test
 
 
 def test_centring_compares_with_the_table(whole):

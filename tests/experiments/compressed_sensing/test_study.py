@@ -15,6 +15,13 @@ def test_the_paper_preset_has_the_size_of_the_paper():
     assert len(trials) == 2 * 5 * 10 * len(compressed_sensing.METHODS)
 
 
+def test_the_quick_preset_has_the_papers_repeats_but_for_slow_methods():
+    trials = compressed_sensing.trials("quick", 0)
+    repeats = {m: max(s["repeat"] for s in trials if s["method"] == m) + 1 for m in compressed_sensing.METHODS}
+    assert {m for m, count in repeats.items() if count < 10} == set(compressed_sensing.SLOW)
+    assert set(repeats.values()) == {10, 3}
+
+
 @pytest.mark.parametrize("method", compressed_sensing.METHODS)
 def test_compressed_sensing_measures_what_it_says(method):
     settings = {"setup": "calibrated", "i": 1, "alpha": 0.0025, "repeat": 0, "method": method, "n_samples": 30}

@@ -14,6 +14,7 @@ from ell12.experiments.completion import words
 from ell12.experiments.completion.claims import BLOCK, CONVEX, ERRORS, LOG_SUM, along_grid, of_study, verdicts_of
 from ell12.experiments.completion.study import (
     ALPHA_FACTOR,
+    IMAGES,
     METHODS,
     NAME,
     PICTURE_SCALE,
@@ -22,7 +23,16 @@ from ell12.experiments.completion.study import (
 )
 from ell12.experiments.findings import Cell, Figure, Key, Panel, Part, Section, Table, Verdict, paper
 from ell12.experiments.rows import Row
-from ell12.experiments.tables import MEASURED, grid_table, limit_words, measured_cells, method_table
+from ell12.experiments.statistics import Values, comparable, logarithms
+from ell12.experiments.tables import (
+    grid_table,
+    limit_words,
+    measured_cells,
+    measured_note,
+    method_table,
+    printed_table,
+    repeats_words,
+)
 from ell12.experiments.trials import Trials
 from ell12.wording import duration, number, percent, scientific, span
 
@@ -72,22 +82,31 @@ def section(rows: Sequence[Row]) -> Section:
 
 def _table_part(table: Trials) -> Part:
     tables = (
-        _measured_table(table, "RMSE x 100 over all pixels", "rmse", "rmse_times_100"),
+        _measured_table(table, "RMSE x 100 over all pixels", "rmse"),
         _measured_table(table, "RMSE x 100 over the missing pixels", "rmse_missing"),
-        _measured_table(table, "CPU seconds", "cpu_seconds", "cpu_seconds"),
+        _measured_table(table, "CPU seconds", "cpu_seconds"),
         _reached_table(table),
+        *_printed_tables(),
     )
     return Part("The paper's table", tables=tables)
 
 
-def _measured_table(table: Trials, title: str, result: str, printed_as: str = "") -> Table:
-    is_time = result == "cpu_seconds"
-    printed = paper()[NAME].get(printed_as, {})
-    cells = measured_cells(
-        table, result, lambda method, image: printed.get(image, {}).get(method), 1 if is_time else 2, is_time
-    )
-    ending = ", among those that met the rule, by the logarithms of the times." if is_time else "."
-    return method_table(table, title, cells, MEASURED + ending)
+def _measured_table(table: Trials, title: str, result: str) -> Table:
+    finished_only = result == "cpu_seconds"
+    cells = measured_cells(table, result, finished_only)
+    return method_table(table, title, cells, measured_note(table, False, finished_only))
+
+
+def _printed_tables() -> list[Table]:
+    """The paper's table, by method; its images are other ones than ours."""
+    found = []
+    for title, name, decimals in (("RMSE x 100", "rmse_times_100", 2), ("CPU seconds", "cpu_seconds", 1)):
+        images = paper()[NAME][name]
+        values = {method: {image: images[image][method] for image in images} for method in images[IMAGES[0]]}
+        found.append(
+            printed_table(f"Table III as the paper prints it, on its own images: {title}", values, decimals)
+        )
+    return found
 
 
 def _reached_table(table: Trials) -> Table:
@@ -190,6 +209,10 @@ def _key(method: str) -> Key:
 
 
 def _best_table(path: Trials) -> Table:
+    best = {
+        image: comparable({m: logarithms(_at_best(path, m, image)) for m in path.methods}) for image in path.places
+    }
+
     def cell(method: str, image: str) -> Cell:
         errors = along_grid(path, method, image, "rmse_missing")
         if not errors:
@@ -200,19 +223,21 @@ def _best_table(path: Trials) -> Table:
         where = f"at rank {at:g}" if by_rank else f"at {at:g}, rank {number(ranks[at])}"
         edge = ["end of the grid"] if at in (min(errors), max(errors)) and len(errors) > 1 else []
         limit = limit_words(path.at(method, image, **{METHODS[method].setting: at}))
-        return Cell(f"{100 * errors[at]:.2f}", (where, *edge, *limit), _is_lowest(path, method, image, errors[at]))
+        return Cell(f"{100 * errors[at]:.2f}", (where, *edge, *limit), method in best[image])
 
     note = (
         "The lowest RMSE x 100 over the missing pixels on the grid, and where: α as a multiple of the largest "
-        f"known pixel (the paper's is {ALPHA_FACTOR:g}) with the rank of the answer, or the rank. Bold: the "
-        "lowest on an image. Chosen in hindsight, so it shows what a method could do, not what it would."
+        f"known pixel (the paper's is {ALPHA_FACTOR:g}) with the rank of the answer, or the rank. Chosen in "
+        f"hindsight, so it shows what a method could do, not what it would. {repeats_words(path)}."
     )
     return method_table(path, "The best of each method over its grid", cell, note)
 
 
-def _is_lowest(path: Trials, method: str, image: str, error: float) -> bool:
-    others = (along_grid(path, other, image, "rmse_missing") for other in path.methods if other != method)
-    return all(error < min(errors.values()) for errors in others if errors)
+def _at_best(path: Trials, method: str, image: str) -> Values:
+    """The errors over the missing pixels at the best value of a method's parameter, by repeat."""
+    errors = along_grid(path, method, image, "rmse_missing")
+    at = {METHODS[method].setting: min(errors, key=errors.__getitem__)} if errors else {}
+    return path.at(method, image, **at).values("rmse_missing")
 
 
 # Theta

@@ -206,6 +206,7 @@ def measure(settings: dict[str, Any]) -> dict[str, Any]:
     )
     is_shown = settings["study"] == "table" and settings["repeat"] == 0 and settings["method"] in PICTURED
     difference = result.x.to_array() + mean - image
+    clean = pack_picture(image, 1.0) if is_shown and settings["method"] == PICTURED[0] else None
     return {
         "seconds": result.history["seconds"][-1],
         "cpu_seconds": result.history["cpu_seconds"][-1],
@@ -216,6 +217,7 @@ def measure(settings: dict[str, Any]) -> dict[str, Any]:
         "rmse_missing": float(np.sqrt(np.mean(difference[~known] ** 2))),
         "first_share": _first_share(result.x.s),
         "difference": pack_picture(difference) if is_shown else None,
+        "clean": clean,
     }
 
 
@@ -268,18 +270,18 @@ def _first_share(s: Any) -> float | None:
     return float(s[0] / np.linalg.norm(s)) if len(s) else None
 
 
-def pack_picture(difference: Any) -> dict[str, Any]:
-    """The size of a difference, averaged to a small picture of 8 bits, as lines of text."""
+def pack_picture(difference: Any, scale: float = PICTURE_SCALE) -> dict[str, Any]:
+    """The size of a difference, averaged to a small picture of 8 bits up to the scale, as lines of text."""
     side = min(PICTURE_SIDE, len(difference))
     step = len(difference) // side
     blocks = np.asarray(difference)[: side * step, : side * step].reshape(side, step, side, step)
     size = np.sqrt(np.mean(blocks**2, axis=(1, 3)))
-    pixels = np.rint(255 * np.minimum(size / PICTURE_SCALE, 1)).astype(np.uint8)
+    pixels = np.rint(255 * np.minimum(size / scale, 1)).astype(np.uint8)
     return {"side": side, "pixels": base64.encodebytes(zlib.compress(pixels.tobytes(), 9)).decode().split()}
 
 
 def unpack_picture(packed: dict[str, Any]) -> Any:
-    """The picture as fractions of the scale, 1 being a difference of ``PICTURE_SCALE`` or more.
+    """The picture as fractions of its scale, 1 being that or more.
 
     Examples
     --------

@@ -11,12 +11,28 @@ from typing import Any
 
 from ell12.experiments import figures
 from ell12.experiments.compressed_sensing import words
-from ell12.experiments.compressed_sensing.claims import CONVEX, OURS, early, excesses, ratios, setups, verdicts_of
+from ell12.experiments.compressed_sensing.claims import (
+    CONVEX,
+    DEFAULT,
+    OURS,
+    early,
+    excesses,
+    ratios,
+    setups,
+    verdicts_of,
+)
 from ell12.experiments.compressed_sensing.study import EARLY_CHANGE, NAME, TITLE
 from ell12.experiments.findings import Cell, Figure, Key, Panel, Part, Section, Table, Verdict, paper
 from ell12.experiments.rows import Row
 from ell12.experiments.statistics import summarize
-from ell12.experiments.tables import MEASURED, error_words, limit_words, measured_cells, method_table
+from ell12.experiments.tables import (
+    error_words,
+    limit_words,
+    measured_cells,
+    measured_note,
+    method_table,
+    printed_table,
+)
 from ell12.experiments.trials import Trials
 from ell12.wording import number, percent, scientific
 
@@ -28,7 +44,7 @@ _STYLES = {
     "nmAPG(numerical)": (4, "dashed"),
     CONVEX: (5, "dashed"),
     "DCA(rho=1)": (2, "dotted"),
-    "PG(Barzilai-Borwein)": (6, "solid"),
+    DEFAULT: (6, "solid"),
 }
 _FLOOR = 1e-8  # gaps below this fraction of the objective are noise of the stopping rule
 
@@ -48,7 +64,7 @@ def section(rows: Sequence[Row]) -> Section:
         found=(*words.closeness(chosen), *map(words.headline_ratios, chosen)),
         reasons=(*words.dca_words(chosen), *words.scp_words(chosen)),
         verdicts=tuple(verdicts(rows)),
-        parts=tuple(map(_part, chosen)),
+        parts=(*map(_part, chosen), *([] if all(map(_is_papers, chosen)) else [_printed_part()])),
     )
 
 
@@ -73,13 +89,33 @@ def _printed(name: str, method: str, i: int) -> list[float] | None:
     return values and values[i]
 
 
-def _measured_table(trials: Trials, title: str, result: str, printed_as: str, decimals: int) -> Table:
-    printed = partial(_printed, printed_as)
-    note = (
-        f"{MEASURED}, among those that met the rule. Times are tested by their logarithms, since a hard problem "
-        "slows every method by a factor."
+def _is_papers(trials: Trials) -> bool:
+    """Whether the data are the paper's: drawn as its text says, with its number of rows."""
+    return {row["settings"]["n_samples"] for row in trials.rows} == {paper()[NAME]["n_samples"]}
+
+
+def _printed_part() -> Part:
+    """The paper's two tables, for runs of another size."""
+    tables = [
+        printed_table(
+            f"{number} as the paper prints it: {title}",
+            {m: {f"i = {i}": pair for i, pair in enumerate(found)} for m, found in paper()[NAME][name].items()},
+            decimals,
+        )
+        for number, title, name, decimals in (
+            ("Table I", "CPU seconds", "cpu_seconds", 1),
+            ("Table II", "RMSE x 100", "rmse_times_100", 2),
+        )
+    ]
+    return Part(
+        "The paper's own numbers", ("They are of a larger problem: compare orders and ratios.",), tuple(tables)
     )
-    return _table(trials, title, measured_cells(trials, result, printed, decimals, finished_only=True), note)
+
+
+def _measured_table(trials: Trials, title: str, result: str, printed_as: str, decimals: int) -> Table:
+    printed = partial(_printed, printed_as) if _is_papers(trials) else None
+    cells = measured_cells(trials, result, True, printed, decimals)
+    return _table(trials, title, cells, measured_note(trials, printed is not None, True))
 
 
 def _objective_table(trials: Trials) -> Table:
@@ -104,9 +140,11 @@ def _ratio_table(trials: Trials) -> Table:
 
     def cell(method: str, i: int) -> Cell:
         ours, theirs = (_printed("cpu_seconds", m, i) for m in (OURS, method))
-        return Cell(found[method][i], (f"paper {theirs[0] / ours[0]:.1f}",) if ours and theirs else ())
+        if not ours or not theirs or not _is_papers(trials):
+            return Cell(found[method][i])
+        return Cell(found[method][i], (f"paper {theirs[0] / ours[0]:.1f}",))
 
-    note = "Ratios of the means above; ≥ and ≤ where one of the two ended at its limit."
+    note = "Ratios of means over the repeats of both; ≥ and ≤ where one of the two ended at its limit."
     return _table(trials, f"CPU time as a multiple of {OURS}", cell, note, leave_out=OURS)
 
 
@@ -117,7 +155,7 @@ def _early_table(trials: Trials) -> Table:
         chosen = stopped.at(method, i)
         if not chosen.values("rmse"):
             return Cell("never met" if trials.at(method, i).rows else "no rows")
-        printed = _printed("rmse_times_100", method, i)
+        printed = _printed("rmse_times_100", method, i) if _is_papers(trials) else None
         lines = [f"paper {printed[0]:.2f}"] if printed else []
         lowest = {repeat: _lowest(trials, i, repeat) for repeat in chosen.values("rmse")}
         excess = excesses(chosen.values("objective"), lowest)

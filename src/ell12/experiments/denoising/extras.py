@@ -44,7 +44,7 @@ class ExtrasSize:
 
 ALL_IMAGES = (*datasets.STAND_INS, "Rectangles", "Discs", "Phantom")
 _BRIEF = ("Mountain", "Windows", "Rectangles", "Discs")
-QUICK = ExtrasSize(80, 1, (0.0, 0.25, 0.5, 0.75, 1.0), _BRIEF, _BRIEF[::2], 64, (12, 14, 16), 1.02, 400)
+QUICK = ExtrasSize(80, 1, (0.0, 0.25, 0.5, 0.75, 1.0), _BRIEF, _BRIEF[::2], 64, (8, 10, 12, 14, 16), 1.02, 400)
 PAPER = ExtrasSize(
     512, 3, tuple(k / 10 for k in range(11)), ALL_IMAGES, ALL_IMAGES, 256, tuple(range(8, 16)), 1.01, 1000
 )

@@ -40,7 +40,8 @@ from ell12.experiments.denoising.study import (
 )
 from ell12.experiments.findings import Cell, Figure, Key, Panel, Part, Section, Table
 from ell12.experiments.rows import Row
-from ell12.experiments.tables import error_words, grid_table, limit_words
+from ell12.experiments.statistics import comparable
+from ell12.experiments.tables import error_words, grid_table, limit_words, repeats_words
 from ell12.experiments.trials import Trials
 from ell12.wording import number, scientific
 
@@ -135,8 +136,8 @@ def _rmse_table(study: Trials) -> Table:
         return Cell(error_words(strict, "rmse"), (*lines, *limit_words(strict)))
 
     note = (
-        f"Mean ± standard deviation where the change falls to {scientific(RULES['strict'])}; “early” where it "
-        f"falls to {scientific(RULES['loose'])}. The paper prints curves only."
+        f"{repeats_words(study)} where the change falls to {scientific(RULES['strict'])}; “early” where it falls "
+        f"to {scientific(RULES['loose'])}. The paper prints curves only."
     )
     return _image_table(study, "RMSE x 100", note, cell)
 
@@ -151,7 +152,7 @@ def _time_table(study: Trials) -> Table:
         return Cell(time(strict), (*early, *limit_words(strict)))
 
     note = (
-        f"Mean CPU seconds to the two rules, as in the table above; {OURS} ends by its own rule. “≥” where a "
+        f"CPU seconds to the two rules, as in the table above; {OURS} ends by its own rule. “≥” where a "
         "limit ended a run before."
     )
     return _image_table(study, "CPU seconds", note, cell)
@@ -263,11 +264,15 @@ def _psnr_table(rows: Sequence[Row], study: str, title: str) -> Table | None:
         psnr = {w: trials.mean("psnr") for w, trials in found.items()}
         alphas = {w: (f"α {number(trials.mean('alpha'))}" if trials.rows else "",) for w, trials in found.items()}
         given = np.mean([row["results"]["psnr_given"] for trials in found.values() for row in trials.rows])
-        best = max(psnr.values())
-        return (Cell(f"{given:.2f}"), *(Cell(f"{psnr[w]:.2f}", alphas[w], psnr[w] == best) for w in weights))
+        best = comparable({f"{w:g}": trials.values("psnr") for w, trials in found.items()}, lowest=False)
+        return (Cell(f"{given:.2f}"), *(Cell(f"{psnr[w]:.2f}", alphas[w], f"{w:g}" in best) for w in weights))
 
     heads = ("image", "given", *(f"l2_weight {w:g}" for w in weights))
-    note = "Mean PSNR in dB, below it the best α; bold is the best weight."
+    bold = "bold: the best weight, and those that the paired t-test at 95 % does not tell from it"
+    tested = of_study(rows, study).n_repeats > 1
+    note = (
+        f"PSNR in dB ({repeats_words(of_study(rows, study))}), below it the best α{f'; {bold}' if tested else ''}."
+    )
     return Table(f"{title}: PSNR against l2_weight", heads, tuple((image_name(i), cells(i)) for i in images), note)
 
 

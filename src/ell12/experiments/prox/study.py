@@ -18,8 +18,8 @@ TITLE = "The proximal step"
 
 LARGEST_POWER = 7
 QUICK_POWER = {"t = 1": 7, "t near max|z|": 6}  # the numerical method takes long in the second case
-N_REPEATS = 3
-METHODS = ("closed-form", "numerical")
+N_REPEATS = {"closed-form": 5, "numerical": 3}
+METHODS = tuple(N_REPEATS)
 CASES = ("t = 1", "t near max|z|")
 
 
@@ -35,7 +35,8 @@ def trials(preset: str, seed: int) -> list[dict[str, Any]]:
             "repeat": repeat,
             "seed": seed + repeat,
         }
-        for repeat, power, case, method in product(range(N_REPEATS), range(2, LARGEST_POWER + 1), CASES, METHODS)
+        for power, case, method in product(range(2, LARGEST_POWER + 1), CASES, METHODS)
+        for repeat in range(N_REPEATS[method])
         if power <= largest[case]
     ]
 
