@@ -1,11 +1,14 @@
 """The command as its user meets it: messages, exit codes, and runs that are killed or stopped."""
 
+import hashlib
 import io
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +18,7 @@ import rich
 import ell12
 from ell12 import cli
 from ell12.experiments import report
+from ell12.experiments.display import run_display
 from ell12.experiments.level_curves import study as level_curves
 from ell12.experiments.rows import FILE, make_row, read_rows, rewrite_rows
 from ell12.experiments.run import RunOutcome, RunState
@@ -122,11 +126,12 @@ def test_ctrl_c_stops_the_run_and_says_how_to_go_on(tmp_path, to_all):
     assert (3 < len(rows) < TOTAL, damaged) == (True, [])
     assert all(row["results"].get("status") != "STOPPED" for row in rows)
     assert f"Stopped: {len(rows)} of {TOTAL} trials are on disk." in stdout
-    assert f"ell12 reproduce --preset quick --out '{out}' --seed 0 --jobs 2 --resume" in stdout.splitlines()[-1]
+    assert f"ell12 reproduce --preset quick --seed 0 --jobs 2 --out '{out}' --resume" in stdout.splitlines()[-1]
 
 
 def test_the_whole_way_to_the_page(tmp_path):
-    process = start(tmp_path / "out", "compressed-sensing", "prox", "level-curves", page=True)
+    names, packed = ("compressed-sensing", "prox", "level-curves"), tmp_path / "run.zip"
+    process = start(tmp_path / "out", *names, "--archive", str(packed), page=True)
     code, stdout, stderr = end(process)
     assert (code, stderr) == (0, "")
     assert "\x1b" not in stdout
@@ -136,8 +141,14 @@ def test_the_whole_way_to_the_page(tmp_path):
     )
     assert any(line.startswith(f"{TOTAL} of {TOTAL} trials done") for line in lines)
     assert set(report.verdict_lines(tmp_path / "out")) <= set(lines)
-    assert lines[-1] == f"The page: {(tmp_path / 'out' / 'index.html').resolve()}"
+    assert lines[-2] == f"The page: {(tmp_path / 'out' / 'index.html').resolve()}"
+    assert lines[-1] == f"The archive: {packed.resolve()}"
     assert (tmp_path / "out" / "index.html").stat().st_size > 1000
+    with zipfile.ZipFile(packed) as archive:
+        inside = {Path(name).name: archive.read(name) for name in archive.namelist()}
+    assert inside == {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
+    hashes = {name: entry["sha256"] for name, entry in json.loads(inside.pop("provenance.json"))["files"].items()}
+    assert hashes == {name: hashlib.sha256(content).hexdigest() for name, content in inside.items()}
 
 
 # Messages and exit codes
@@ -269,7 +280,7 @@ def test_progress_without_a_terminal_is_plain_lines_now_and_then(monkeypatch, ca
     now = [100.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     trial = Trial("prox", {"d": 10, "method": "numerical", "repeat": 0})
-    with cli._display() as progress:
+    with run_display() as progress:
         for done in range(4):
             progress.update(RunState(done, 4, (trial,), None if done == 0 else 65.0))
             now[0] += 6
@@ -297,7 +308,7 @@ def test_progress_on_a_terminal_is_a_bar_as_wide_as_the_terminal_is_now(monkeypa
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "120")
     trial = Trial("prox", {"d": 10, "method": "numerical", "repeat": 0})
-    with cli._display() as progress:
+    with run_display() as progress:
         progress.note("line 3 is damaged [really]")
         progress.update(RunState(1, 4, (trial,), 65.0))
     shown = terminal.getvalue()

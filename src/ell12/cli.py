@@ -1,11 +1,10 @@
-"""The command line: the paper's experiments (``reproduce``, ``report``) and the commands of `ell12.commands`."""
+"""The command line: ``reproduce``, ``report``, and the commands of `ell12.experiments` and `ell12.commands`."""
 
 import io
 import shlex
 import sys
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, redirect_stderr
+from collections.abc import Sequence
+from contextlib import redirect_stderr
 from enum import StrEnum
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,9 +12,11 @@ from typing import Annotated, Any, TextIO
 
 from ell12 import __version__
 from ell12.commands import CommandError, printable, say
-from ell12.commands.progress import SECONDS_PER_LINE
 from ell12.experiments import EXPERIMENTS
-from ell12.experiments.run import RunDisplay, RunOutcome, RunState, run
+from ell12.experiments.archive import check_target, pack
+from ell12.experiments.display import run_display
+from ell12.experiments.provenance import PAGE_FILES, command_line, seal
+from ell12.experiments.run import RunOutcome, run
 
 NEEDED = ("typer", "rich", "matplotlib", "jinja2")
 PresetName = StrEnum("PresetName", ["quick", "paper"])
@@ -93,17 +94,21 @@ def _application() -> Any:
         jobs: Annotated[int, typer.Option(min=1, help="Trials at a time; at most the free cores.")] = 1,
         repeats: Annotated[int | None, typer.Option(min=1, help="Fewer repeats than the preset's.")] = None,
         resume: Annotated[bool, typer.Option("--resume", help="Go on with the rows in the folder.")] = False,
+        archive: Annotated[
+            Path | None, typer.Option(metavar="RUN.zip", help="Also pack rows, page, provenance into one file.")
+        ] = None,
     ) -> None:
         """Measure the paper's experiments and make the page that shows them."""
-        with _display() as progress:
+        check_target(archive)
+        with run_display() as progress:
             outcome = run(names or (), preset.value, out, seed, jobs, resume, progress, repeats)
         if outcome.interrupted:
-            command = _resume_command(names or (), preset, out, seed, jobs, repeats)
+            command = _resume_command(names or (), preset, out, seed, jobs, repeats, archive)
             say(f"Stopped: {outcome.kept + outcome.written} of {outcome.total} trials are on disk.")
             say(f"To go on: {command}")
             raise typer.Exit(130)
         if outcome.kept + outcome.written:
-            _show_report(out)
+            _show_report(out, archive)
         _show_failures(outcome)
         raise typer.Exit(1 if outcome.failures else 0)
 
@@ -115,21 +120,27 @@ def _application() -> Any:
         _show_report(folder)
 
     from ell12.commands import complete, recommend, restore
+    from ell12.experiments import commands
 
+    commands.add_to(application)
     complete.add_to(application)
     recommend.add_to(application)
     restore.add_to(application)
     return application
 
 
-def _show_report(folder: Path) -> None:
-    """Make the page, print what it finds, and name it."""
+def _show_report(folder: Path, archive: Path | None = None) -> None:
+    """Make the page and, if wanted, the archive; print what the page finds, and name it."""
     from ell12.experiments import report
 
-    page = report.report(folder)
-    for line in report.verdict_lines(folder):
+    page, lines = report.report(folder), report.verdict_lines(folder)
+    seal(folder, PAGE_FILES, page={"ell12": __version__, "verdicts": lines})
+    for line in lines:
         say(line)
     say(f"The page: {page.resolve()}")
+    if archive is not None:
+        pack(folder, archive)
+        say(f"The archive: {archive.resolve()}")
 
 
 def _show_failures(outcome: RunOutcome) -> None:
@@ -144,83 +155,13 @@ def _show_failures(outcome: RunOutcome) -> None:
 
 
 def _resume_command(
-    names: Sequence[str], preset: PresetName, out: Path, seed: int, jobs: int, repeats: int | None
+    names: Sequence[str],
+    preset: PresetName,
+    out: Path,
+    seed: int,
+    jobs: int,
+    repeats: int | None,
+    archive: Path | None,
 ) -> str:
-    options = ["--preset", preset.value, "--out", str(out), "--seed", str(seed), "--jobs", str(jobs)]
-    options += [] if repeats is None else ["--repeats", str(repeats)]
-    return shlex.join(["ell12", "reproduce", *names, *options, "--resume"])
-
-
-@contextmanager
-def _display() -> Iterator[RunDisplay]:
-    """A bar on a terminal, else a line now and then."""
-    if not sys.stdout.isatty():
-        yield _RunLines()
-        return
-    from rich import progress as parts
-    from rich.console import Console
-    from rich.table import Column
-
-    what = parts.TextColumn("{task.description}", table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis"))
-    left = parts.TextColumn("{task.fields[left]}")
-    columns = (what, parts.BarColumn(), parts.MofNCompleteColumn(), parts.TimeElapsedColumn(), left)
-    with parts.Progress(*columns, console=Console(), expand=True, refresh_per_second=4) as bar:
-        yield _RunBar(bar)
-
-
-class _RunBar(RunDisplay):
-    """A run as a bar of rich: what is running, how much is done, how long it took and will take."""
-
-    def __init__(self, bar: Any) -> None:
-        self.bar, self.task = bar, bar.add_task("starting", total=None, left="")
-
-    def note(self, text: str) -> None:
-        """A line above the bar."""
-        self.bar.console.print(printable(text), markup=False, highlight=False)
-
-    def update(self, state: RunState) -> None:
-        """Redraw."""
-        what = " | ".join(map(str, state.running)) or "done"
-        left = _time_left(state)
-        self.bar.update(self.task, completed=state.done, total=state.total, description=what, left=left)
-
-
-class _RunLines(RunDisplay):
-    """A run as plain lines: the first, the last, and one every few seconds."""
-
-    def __init__(self) -> None:
-        self.begin = time.monotonic()
-        self.next = self.begin
-
-    def note(self, text: str) -> None:
-        """One line."""
-        say(text)
-
-    def update(self, state: RunState) -> None:
-        """A line, if it is time for one."""
-        now = time.monotonic()
-        if now < self.next and state.running:
-            return
-        self.next = now + SECONDS_PER_LINE
-        words = [f"{state.done} of {state.total} trials done", f"{_clock(now - self.begin)} elapsed"]
-        running = " | ".join(map(str, state.running))
-        line = ", ".join(filter(None, (*words, _time_left(state))))
-        say(line + (f"; running {running}" if running else ""))
-
-
-def _time_left(state: RunState) -> str:
-    known = state.running and state.seconds_left is not None
-    return f"about {_clock(state.seconds_left or 0.0)} left" if known else ""
-
-
-def _clock(seconds: float) -> str:
-    """Seconds as hours, minutes and seconds.
-
-    Examples
-    --------
-    >>> _clock(59.6), _clock(3725)
-    ('1:00', '1:02:05')
-    """
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+    words = [*command_line(names, preset.value, seed, jobs, repeats), "--out", str(out)]
+    return shlex.join([*words, *(["--archive", str(archive)] if archive else []), "--resume"])

@@ -14,6 +14,7 @@ pytest.importorskip("PIL", reason="image files need the extra 'images'")
 import ell12
 from ell12 import cli
 from ell12.commands import printable, say
+from ell12.experiments.display import run_display
 from ell12.experiments.level_curves import study as level_curves
 from ell12.experiments.rows import FILE, make_row, rewrite_rows
 from ell12.experiments.run import RunState
@@ -120,7 +121,7 @@ def test_lines_above_a_bar_are_as_safe(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "stdout", terminal)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "300")
-    with cli._display() as progress:
+    with run_display() as progress:
         progress.note(f"line 3 of {EVIL} is damaged")
         progress.update(RunState(1, 4, (), 65.0))
     (tmp_path / EVIL).mkdir()
@@ -138,7 +139,7 @@ def test_a_damaged_row_in_such_a_folder_is_told_safely(tmp_path, capsys):
     folder = row_folder(tmp_path / EVIL)
     with (folder / FILE).open("a") as file:
         file.write("{")
-    with cli._display() as progress:
+    with run_display() as progress:
         progress.note(f"line 2 of {folder / FILE} is cut off")
     assert is_safe(capsys.readouterr().out)
 

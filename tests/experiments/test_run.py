@@ -1,5 +1,6 @@
 """Runs that go on where they were, whatever ended them."""
 
+import hashlib
 import json
 import os
 
@@ -73,16 +74,23 @@ def test_a_run_measures_each_trial_once_with_one_thread(tmp_path, fake, monkeypa
     assert [state.done for state in listener.states] == sorted(state.done for state in listener.states)
     assert (listener.states[0].seconds_left, listener.states[0].running[0].settings["i"]) == (None, 0)
     assert (listener.states[-1].done, listener.states[-1].seconds_left) == (3, 0.0)
+    known = json.loads((tmp_path / "out" / "provenance.json").read_text())
+    assert [entry["command"] for entry in known["runs"]] == ["ell12 reproduce --preset quick --seed 0 --jobs 1"]
+    digest = hashlib.sha256((tmp_path / "out" / FILE).read_bytes()).hexdigest()
+    assert known["files"][FILE]["sha256"] == digest
 
 
 def test_a_resumed_run_repeats_nothing(tmp_path, fake):
     measured = fake("well", "well")
     run(out=tmp_path / "out")
-    before = (tmp_path / "out" / FILE).read_bytes()
+    before = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
     outcome = run(out=tmp_path / "out", resume=True)
     assert (outcome.kept, outcome.written) == (2, 0)
     assert measured() == [0, 1]
-    assert (tmp_path / "out" / FILE).read_bytes() == before
+    assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == before
+    (tmp_path / "out" / "provenance.json").unlink()  # as in a folder from before it was kept
+    run(out=tmp_path / "out", resume=True)
+    assert json.loads((tmp_path / "out" / "provenance.json").read_text())["runs"][0]["rows_before"] == 2
 
 
 @pytest.mark.parametrize(
@@ -236,8 +244,8 @@ def test_trials_are_distinct_and_follow_the_seed(name, preset):
 
 
 def test_fewer_repeats_are_the_first_ones(tmp_path):
-    every = run_module._plan(["compressed-sensing"], "paper", 0, None)
-    some = run_module._plan(["compressed-sensing"], "paper", 0, 2)
+    every = run_module.plan(["compressed-sensing"], "paper", 0, None)
+    some = run_module.plan(["compressed-sensing"], "paper", 0, 2)
     assert some == every[: len(some)]
     assert {trial.repeat for trial in some} == {0, 1}
     assert len(every) == 5 * len(some)

@@ -63,16 +63,21 @@ def read_rows(folder: str | os.PathLike[str]) -> tuple[list[Row], list[str]]:
     A folder without the file has no rows.
     """
     path = Path(folder) / FILE
-    rows: dict[str, Row] = {}
-    damaged = []
-    for number, line in enumerate(_lines(path), start=1):
+    rows, damaged = parse_rows(_lines(path), str(path))
+    return list({row["key"]: row for row in rows}.values()), damaged
+
+
+def parse_rows(lines: Iterable[bytes], name: str) -> tuple[list[Row], list[str]]:
+    """The sound rows among lines of a file of this name, doubles included, and a sentence for each damaged one."""
+    rows, damaged = [], []
+    for number, line in enumerate(lines, start=1):
         fault = "is cut off" if not line.endswith(b"\n") else None
         row = None if fault else _parse(line)
         if row is None:
-            damaged.append(f"line {number} of {path} {fault or 'is damaged'}")
+            damaged.append(f"line {number} of {name} {fault or 'is damaged'}")
         else:
-            rows[row["key"]] = row
-    return list(rows.values()), damaged
+            rows.append(row)
+    return rows, damaged
 
 
 def append_row(descriptor: int, row: Row) -> None:

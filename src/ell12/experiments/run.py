@@ -7,17 +7,15 @@ from __future__ import annotations
 
 import json
 import os
-import platform
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from ell12 import __version__
 from ell12.commands import CommandError, explained
-from ell12.experiments import EXPERIMENTS, PRESET_NAMES, experiment
+from ell12.experiments import EXPERIMENTS, PRESET_NAMES, experiment, provenance
+from ell12.experiments.provenance import RUN_FILE, environment, now
 from ell12.experiments.rows import (
     FILE,
     Row,
@@ -26,10 +24,8 @@ from ell12.experiments.rows import (
     read_rows,
     rewrite_rows,
 )
-from ell12.experiments.workers import Running, Trial, measure_all
+from ell12.experiments.workers import Measurement, Running, Trial, measure_all
 from ell12.files import write_atomically
-
-RUN_FILE = "run.json"
 
 
 @dataclass(frozen=True)
@@ -106,7 +102,7 @@ def run(
         If the run cannot start.
     """
     progress = progress or RunDisplay()
-    trials = _plan(names, preset, seed, repeats)
+    trials = plan(names, preset, seed, repeats)
     folder = Path(out)
     with _reserved(folder):
         rows = _rows_to_keep(folder, resume, progress)
@@ -114,16 +110,22 @@ def run(
         finished = {row["key"] for row in rows}
         missing = [trial for trial in trials if trial.key not in finished]
         outcome = RunOutcome(len(trials), len(trials) - len(missing))
+        if missing or provenance.read(folder) is None:
+            with _explained(folder):
+                provenance.begin(folder, names, preset, seed, jobs, repeats, len(rows))
         with _appending(folder) as descriptor:
             try:
                 _measure_missing(missing, rows, jobs, descriptor, outcome, progress)
             except KeyboardInterrupt:  # which may have come between the last row and its counting
                 written = {row["key"] for row in read_rows(folder)[0]}
                 outcome.interrupted, outcome.written = True, sum(trial.key in written for trial in missing)
+        if not provenance.is_sealed(folder):
+            provenance.seal(folder, provenance.MEASURED)
     return outcome
 
 
-def _plan(names: Sequence[str], preset: str, seed: int, repeats: int | None) -> list[Trial]:
+def plan(names: Sequence[str], preset: str, seed: int, repeats: int | None) -> list[Trial]:
+    """The trials of some experiments, all where none are named; first repeats come first."""
     if preset not in PRESET_NAMES:
         raise CommandError(f"unknown preset {preset!r}; there are: {', '.join(PRESET_NAMES)}")
     try:
@@ -133,7 +135,7 @@ def _plan(names: Sequence[str], preset: str, seed: int, repeats: int | None) -> 
     trials = [Trial(name, s) for name, module in modules.items() for s in module.trials(preset, seed)]
     if repeats is not None:
         trials = [trial for trial in trials if trial.repeat < repeats]
-    # First repeats come first: once every kind of trial has been timed, the time left is well known.
+    # Once every kind of trial has been timed, the time left is well known.
     return sorted(trials, key=lambda trial: trial.repeat)
 
 
@@ -199,7 +201,7 @@ def _match_run(folder: Path, preset: str, seed: int, rows: list[Row], progress: 
     """Check that the rows on disk belong to this run; without rows, write down what this run is."""
     path = folder / RUN_FILE
     if not rows:
-        facts = {"preset": preset, "seed": seed, "started": _now(), "environment": environment()}
+        facts = {"preset": preset, "seed": seed, "started": now(), "environment": environment()}
         with _explained(folder):
             write_atomically(path, json.dumps(facts, indent=2).encode() + b"\n")
         return
@@ -221,58 +223,43 @@ def _match_run(folder: Path, preset: str, seed: int, rows: list[Row], progress: 
         progress.note(f"some rows in {folder} were measured by ell12 {names}; this is {__version__}")
 
 
-def environment() -> dict[str, str | None]:
-    """What a measurement depends on besides its settings."""
-    packages = {name: _version(name) for name in ("numpy", "scipy", "numba")}
-    machine = {"machine": platform.machine(), "system": platform.platform(), "cpu": _cpu()}
-    return {"python": platform.python_version(), **packages, "ell12": __version__, **machine}
-
-
-def _version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
-
-
-def _cpu() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        lines = []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor()
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
-
-
 # The trials
 
 
 def _measure_missing(
     missing: list[Trial], rows: list[Row], jobs: int, descriptor: int, outcome: RunOutcome, progress: RunDisplay
 ) -> None:
-    estimate = _TimeLeft()
-    for row in rows:
-        estimate.add(Trial(row["experiment"], row["settings"]), row["environment"].get("trial_seconds") or 0.0)
     where = environment()
-
-    def show(running: Running, waiting: Sequence[Trial]) -> None:
-        done = outcome.total - len(running) - len(waiting)
-        names = tuple(trial for trial, _ in running)
-        progress.update(RunState(done, outcome.total, names, estimate.left(running, waiting, jobs)))
-
-    with closing(measure_all(missing, jobs, show)) as answers:
+    with closing(measured(missing, rows, jobs, progress, outcome.kept)) as answers:
         for trial, answer in answers:
             if answer.results is None:
                 outcome.failures.append((trial, answer.error))
                 continue
-            estimate.add(trial, answer.seconds)
-            taken = {"date": _now(), "trial_seconds": answer.seconds}
+            taken = {"date": now(), "trial_seconds": answer.seconds}
             append_row(descriptor, make_row(trial.experiment, trial.settings, answer.results, where | taken))
             outcome.written += 1
+
+
+def measured(
+    trials: Sequence[Trial], rows: Sequence[Row], jobs: int, progress: RunDisplay, n_before: int = 0
+) -> Generator[tuple[Trial, Measurement], None, None]:
+    """Each trial with its answer, as they end. The times of earlier rows tell how long it will take.
+
+    ``n_before`` trials are done already, as the display is told.
+    """
+    estimate, total = _TimeLeft(), n_before + len(trials)
+    for row in rows:
+        estimate.add(Trial(row["experiment"], row["settings"]), row["environment"].get("trial_seconds") or 0.0)
+
+    def show(running: Running, waiting: Sequence[Trial]) -> None:
+        done, names = total - len(running) - len(waiting), tuple(trial for trial, _ in running)
+        progress.update(RunState(done, total, names, estimate.left(running, waiting, jobs)))
+
+    with closing(measure_all(trials, jobs, show)) as answers:
+        for trial, answer in answers:
+            if answer.results is not None:
+                estimate.add(trial, answer.seconds)
+            yield trial, answer
 
 
 class _TimeLeft:

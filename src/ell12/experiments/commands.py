@@ -1,0 +1,50 @@
+"""``ell12 verify`` and ``ell12 export-benchopt``: runs from elsewhere, and runs by another tool."""
+
+import json
+import shlex
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ell12.commands import say
+from ell12.experiments.display import run_display
+
+
+def add_to(application: Any) -> None:
+    """Add the commands to the application."""
+    application.command()(verify)
+    application.command("export-benchopt")(export)
+
+
+def verify(
+    source: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run, or the .zip file of one.")],
+    trials: Annotated[
+        int | None, typer.Option(min=0, help="How many to measure again; by default about a minute of them.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Another seed chooses other trials.")] = 0,
+    jobs: Annotated[int, typer.Option(min=1, help="Trials at a time; at most the free cores.")] = 1,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object, and no progress.")] = False,
+) -> None:
+    """Check a run from elsewhere, measure some of its trials again, and tell which claims hold here."""
+    from ell12.experiments.verify import verify as verified  # only now, since it loads much
+
+    with nullcontext() if as_json else run_display() as progress:
+        found = verified(source, trials, seed, jobs, progress)
+    if as_json:
+        print(json.dumps(found.as_json(), indent=2))
+    else:
+        for line in found.lines():
+            say(line)
+    raise typer.Exit(130 if found.interrupted else 0 if found.agrees else 1)
+
+
+def export(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A new or empty folder.")],
+) -> None:
+    """Write the paper's compressed sensing as a benchmark that `benchopt run DIR` executes."""
+    from ell12.experiments.benchopt_folder import export_benchopt  # only now, since it loads much
+
+    count = len(export_benchopt(folder))
+    say(f"{count} files are written. To run them: {shlex.join(['benchopt', 'run', str(folder)])}")
