@@ -2,8 +2,8 @@
 
 An experiment is a folder. Its ``study`` has ``NAME``, ``TITLE``, ``trials(preset, seed)`` (a list of settings) and
 ``measure(settings)`` (a dictionary of results that JSON can hold; what a clock decided has ``seconds`` in its
-name). Its ``report`` has ``verdicts(rows)`` and ``section(rows)``; where they are long, ``claims`` and ``words`` hold
-the verdicts and the sentences.
+name). Its ``report`` has ``verdicts(rows)`` and ``section(rows)``; where they are long, ``claims`` and ``words``
+hold the verdicts and the sentences.
 """
 
 from __future__ import annotations
