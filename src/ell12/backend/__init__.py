@@ -39,7 +39,7 @@ from ell12.backend.arrays import (
     total,
     without_span,
 )
-from ell12.backend.rounding import precision, rise_above_tangent, rounding
+from ell12.backend.rounding import power_of_2, precision, rise_above_tangent, rounding
 from ell12.backend.stored import is_sparse, stored_entries
 
 __all__ = [
@@ -71,6 +71,7 @@ __all__ = [
     "number_like",
     "on_accelerator",
     "positions",
+    "power_of_2",
     "precision",
     "real_dtype",
     "refuse_gradient",

@@ -43,6 +43,17 @@ def rise_above_tangent(new: float, old: float, linear: float, x: Array) -> float
     return max(new - old - linear - rounding(abs(new) + abs(old) + abs(linear), x), 0.0)
 
 
+def power_of_2(size: float) -> float:
+    """The power of 2 nearest to a size in ratio, a unit by which nothing is rounded; 1 for a size of 0.
+
+    Examples
+    --------
+    >>> power_of_2(5.0), power_of_2(0.3), power_of_2(0.0)
+    (4.0, 0.25, 1.0)
+    """
+    return 2.0 ** round(math.log2(size)) if size > 0 else 1.0
+
+
 @lru_cache(typed=True)  # dtypes of different libraries must not be compared
 def _precision(xp: Any, dtype: Any) -> float:
     return float(xp.finfo(dtype).eps)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from ell12.backend import is_numpy, namespace, norm, precision, rounding, total
+from ell12.backend import is_numpy, namespace, norm, power_of_2, precision, rounding, total
 from ell12.losses import MultinomialLoss
 from ell12.losses.prediction import PredictionLoss
 from ell12.operators import input_shape, is_far
@@ -65,7 +65,7 @@ class Design:
         means, squares = X.moments(self.sample_weight)
         self.means = means.astype(X.dtype)
         if constant:
-            self.constant = _power_of_2(math.sqrt(float(squares.mean()) / self.total))
+            self.constant = power_of_2(math.sqrt(float(squares.mean()) / self.total))
         empty = squares == 0
         self.A = CenteredColumns(X, self.means, self.constant, empty if empty.any() else None)
 
@@ -182,11 +182,7 @@ def _typical_entry(A: Any, shape: tuple[int, ...]) -> float:
         size = math.sqrt(float(column_squares(A, np.ones(shape[0], dtype=A.dtype)).sum()))
     else:
         size = norm(A)
-    return _power_of_2(size / math.sqrt(math.prod(shape)))
-
-
-def _power_of_2(size: float) -> float:
-    return 2.0 ** round(math.log2(size)) if size > 0 else 1.0
+    return power_of_2(size / math.sqrt(math.prod(shape)))
 
 
 def centered_target(design: Design, y: Array) -> tuple[Array, Array]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ell12.backend import join, rounding
+from ell12.backend import join, power_of_2, rounding
 from ell12.protocols import Array, Point
 
 # Of a loss that is not quadratic, a strength takes three models as a rule. One that takes more than MODELS, or a
@@ -235,7 +235,7 @@ def _solutions(
     """
     from ell12.solvers.support.compiled_path import follow
 
-    height = _power_of_2(max(float(np.abs(linear).max(initial=0.0)), float(alphas[0])) / size)
+    height = power_of_2(max(float(np.abs(linear).max(initial=0.0)), float(alphas[0])) / size)
     found = follow(
         gram,
         linear / size / height,
@@ -254,13 +254,9 @@ def _solutions(
 
 def _size_of(gram: Any) -> float:
     """The root of the largest entry on the diagonal, as a power of 2."""
-    return _power_of_2(math.sqrt(float(np.diagonal(gram).max(initial=0.0))))
+    return power_of_2(math.sqrt(float(np.diagonal(gram).max(initial=0.0))))
 
 
 def _finite(slopes: Any) -> Any:
     """Slopes with zeros in place of infinities, which no entry that is not zero meets."""
     return np.where(np.isfinite(slopes), slopes, 0.0)
-
-
-def _power_of_2(size: float) -> float:
-    return 2.0 ** round(math.log2(size)) if size > 0 else 1.0
