@@ -351,3 +351,38 @@ def test_a_look_finds_the_columns_that_the_rule_left_out(monkeypatch):
     alphas = np.abs(A.T @ b).max() * np.geomspace(0.9, 0.2, 20)
     for alpha, result in zip(alphas, solution_path(SquaredLoss(A, b), L12(1.0, 0.0), alphas), strict=True):
         assert np.abs(A.T @ (A @ result.x - b)).max() <= (1 + 1e-4) * alpha
+
+
+@pytest.mark.parametrize("kind", ["squared", "logistic"])
+def test_a_look_at_far_columns_certifies_as_many_strengths_as_it_can_hold(kind, monkeypatch):
+    for name, value in (("EVERY", 0), ("WIDEST", 10 * 2000), ("MOST_COLUMNS", 120)):
+        monkeypatch.setattr(followed, name, value)
+    random = np.random.default_rng(9)
+    X = random.integers(0, 3, (60, 2000)).astype(np.int8)
+    y = (X[:, ::200] - 1.0) @ np.linspace(1, 2, 10) + random.standard_normal(60)
+    labels = np.where(y > np.median(y), 1.0, -1.0)
+
+    def loss_of(A):
+        return squared_loss(A, y) if kind == "squared" else LogisticLoss(A, labels, scale=1 / 60)
+
+    columns, penalty = Columns(X), L12(1.0, 0.0)
+    loss = loss_of(columns)
+    alphas, before = alpha_grid(alpha_max(loss, 0.0), 100, 0.05), columns.reads
+    results = solution_path(loss, penalty, alphas)
+    assert columns.reads - before <= 13  # ten would do if no column were ever missing
+    check_certified(loss_of(X.astype(float)), penalty, alphas, results, 1e-4)
+
+
+def test_where_no_more_columns_may_be_at_hand_those_that_are_missing_take_the_place_of_others(monkeypatch):
+    monkeypatch.setattr(followed, "EVERY", 0)
+    monkeypatch.setattr(followed, "MOST_COLUMNS", 30)
+    A, b = design("wide")
+    loss, penalty = squared_loss(A, b), L12(1.0, 0.0)
+    alphas = alpha_grid(alpha_max(loss, 0.0), 20, 0.3)
+    follower = followed.follower_of(loss.session(), penalty, alphas, None, {})
+    follower._take(np.arange(30, 60))  # without the column of the largest effect
+    follower.gradient = np.zeros(60)  # which tells nothing of what is needed
+    results = follower.next_block(alphas[1:], np.full(19, 1e-4))
+    assert len(results) > 0
+    assert follower.columns.size <= 30
+    check_certified(loss, penalty, alphas[1 : len(results) + 1], results, 1e-4)

@@ -99,6 +99,8 @@ class Within(ABC):
         The penalty's in these.
     """
 
+    few = -1  # other minima than the nearest are sought where x has no more entries than this
+
     def __init__(self, loss: Any, numbers: Numbers) -> None:
         self.loss, self.numbers = loss, numbers
 
@@ -117,7 +119,10 @@ class GramWithin(Within):
     """
 
     def __init__(self, loss: Any, numbers: Numbers, old: GramWithin | None, kept: tuple[Array, Array]) -> None:
+        from ell12.solvers.support.compiled_path import FEW
+
         super().__init__(loss, numbers)
+        self.few = FEW if numbers.l2_weight > 0 else -1
         zero = loss.point(loss.start())
         self.linear = -loss.gradient(zero).astype(np.float64)
         self.dtype = zero.x.dtype
