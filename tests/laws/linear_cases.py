@@ -501,6 +501,31 @@ def _coefficients(case: Case) -> Case:
     return replace(case, solve=without, units=units, orders=order, violation=None, interrupts=False, arrays=())
 
 
+def _intervals(**settings: Any) -> Case:
+    """Estimates and standard errors of a model at one strength: by few features exactly, else nodewise."""
+
+    def solve(A: Any, b: Any, sample_weight: Any = None, **options: Any) -> Answer:
+        model = ell12.L12Regressor(**{"alpha": 0.1, "l2_weight": L2_WEIGHT, "tol": TOL} | options)
+        found = ell12.confidence_intervals(A, b, model, sample_weight=sample_weight, **settings)
+        return Answer(np.stack([found.estimate, found.standard_error], axis=1))
+
+    return Case(
+        name="confidence_intervals",
+        data=linear,
+        solve=solve,
+        units=(
+            Unit(("b",), 1, lambda c: {"alpha": 0.1 * c}),
+            Unit(("A",), -1, lambda c: {"alpha": 0.1 * c}),
+        ),
+        orders=(Order({"A": 0, "b": 0, "sample_weight": 0}), Order({"A": 1}, 0)),
+        sparse=("A",),
+        frames=("A",),
+        arrays=("A", "b", "sample_weight"),
+        named={"A": "X", "b": "y"},
+        single=0,  # intervals are found in double precision
+    )
+
+
 _WITH = [_estimator(name) for name in ("L12Regressor", "L12Classifier", "L12RegressorCV", "L12ClassifierCV")]
 LINEAR_CASES = [
     _recovery(),
@@ -514,6 +539,8 @@ LINEAR_CASES = [
     _penalty_path(),
     *_WITH,
     *map(_coefficients, _WITH),
+    _intervals(inverse="exact"),
+    _intervals(inverse="nodewise"),
     _estimator("L12RegressorCV", l2_weight=[0.0, L2_WEIGHT]),
     replace(_estimator("L12Classifier", ridge=0.3, class_weight="balanced"), violation=None),
 ]

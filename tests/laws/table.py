@@ -26,6 +26,8 @@ WITHOUT_LAWS = {
     "CriteriaPath": "what information_criteria returns",
     "plot_path": "a picture",
     "plot_criteria": "a picture",
+    "Intervals": "what confidence_intervals returns",
+    "plot_intervals": "a picture",
     "plot_cross_validation": "a picture",
     "plot_completion_path": "a picture",
 }

@@ -4,6 +4,7 @@ With `ell12.linear_model` an importer of scikit-learn.
 """
 
 from ell12.selection.criteria_path import CriteriaPath, information_criteria
+from ell12.selection.intervals import Intervals, confidence_intervals
 from ell12.selection.multiplicity import adjusted_p_values
 
-__all__ = ["CriteriaPath", "adjusted_p_values", "information_criteria"]
+__all__ = ["CriteriaPath", "Intervals", "adjusted_p_values", "confidence_intervals", "information_criteria"]

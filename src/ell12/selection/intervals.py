@@ -1,0 +1,291 @@
+"""Confidence intervals after selection: the debiased estimator."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.stats import norm, t
+
+from ell12.checks import check_share, check_word
+from ell12.plots import plot_intervals
+from ell12.protocols import Array
+from ell12.selection.inverses import LEAST_LENGTH, Directions, exact, nodewise, ridge
+from ell12.selection.linearised import Columns, Fit, fit_of
+from ell12.selection.multiplicity import adjusted_p_values
+from ell12.selection.tables import Table
+
+# "auto" takes the exact inverse where there are at most this share as many features as samples. Intervals of least
+# squares are then at most 15 % longer than with a known model of few features, and need no sparsity.
+EXACT_SHARE = 0.25
+# The same for the logistic loss, whose fit without a penalty is biased away from zero where samples are few.
+EXACT_SHARE_LOGISTIC = 0.05
+# Directions are found for so many features at a time that they hold about this many numbers (32 MB).
+BLOCK = 2**22
+# The exponent of log p / n in Buehlmann's bound on the error of the model's coefficients.
+RIDGE_EXPONENT = 0.45
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Intervals:
+    """Confidence intervals of some coefficients.
+
+    Parameters
+    ----------
+    features : array of int of shape (n,)
+        The numbers of the features.
+    names : list of str
+        Their names, or numbers.
+    coef : array of shape (n,)
+        The coefficients of the model.
+    estimate, standard_error : arrays of shape (n,)
+        The debiased coefficients, and their standard errors.
+    lower, upper : arrays of shape (n,)
+        The ends of the intervals.
+    p_values : array of shape (n,)
+        Two-sided, each for the hypothesis that its coefficient is 0.
+    level : float
+        What share of such intervals holds the true coefficient.
+    inverse : str
+        The inverse that was taken.
+    noise : float
+        The standard deviation of the noise, as estimated; NaN for classes.
+    """
+
+    features: Any
+    names: list[str]
+    coef: Any
+    estimate: Any
+    standard_error: Any
+    lower: Any
+    upper: Any
+    p_values: Any
+    level: float
+    inverse: str
+    noise: float
+
+    def adjusted(self, method: str = "holm") -> Array:
+        """The p values corrected for their number, "holm" or "bh": `ell12.adjusted_p_values`."""
+        return adjusted_p_values(self.p_values, method)
+
+    def to_pandas(self) -> Any:
+        """All rows as a pandas DataFrame."""
+        return self._table().to_pandas()
+
+    def plot(self, axes: Any = None, **options: Any) -> Any:
+        """Draw the intervals: `ell12.plot_intervals` of these."""
+        return plot_intervals(self, axes=axes, **options)
+
+    def _table(self) -> Table:
+        columns = {
+            "feature": self.names,
+            "coefficient": self.coef,
+            "estimate": self.estimate,
+            "std. error": self.standard_error,
+            "lower": self.lower,
+            "upper": self.upper,
+            "p value": self.p_values,
+        }
+        return Table(columns, f"{100 * self.level:g} % confidence intervals, {self.inverse} inverse")
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __repr__(self) -> str:
+        return str(self._table())
+
+    def _repr_html_(self) -> str:
+        return self._table()._repr_html_()
+
+
+def confidence_intervals(
+    X: Any,
+    y: Any,
+    model: Any = None,
+    *,
+    features: Any = None,
+    level: float = 0.95,
+    inverse: str = "auto",
+    variance: str = "model",
+    sample_weight: Any = None,
+    n_jobs: int | None = None,
+) -> Intervals:
+    """Confidence intervals and p values of the coefficients of a sparse model, selected or not.
+
+    What the penalty took from a coefficient is given back, in a direction z_j in which its column is told from all
+    others (see `inverse`)::
+
+        estimate_j = c_j + z_j's / (z_j'H x_j),  s_i = w_i (y_i - mu_i),  H = diag(w_i mu'_i)
+
+    with the model's coefficients c and fitted means mu. The errors of many such estimates are nearly normal where
+    few coefficients are not zero: some n^(1/2) / log p, n being the number of samples and p that of features.
+
+    Parameters
+    ----------
+    X : array, DataFrame or sparse matrix of shape (n_samples, n_features)
+        Samples, in memory.
+    y : array of shape (n_samples,)
+        Targets, or labels of two classes.
+    model : L12Regressor, L12RegressorCV, L12Classifier or L12ClassifierCV, optional
+        The first stage, with the squared or the logistic loss. One that is not fitted yet is cloned and fitted to
+        the data; one that is must have been fitted to these. By default `L12ClassifierCV` if y has two values or
+        holds labels, else `L12RegressorCV`.
+    features : list of int or of str, optional
+        The features that are asked for, by number or name; all by default. Fewer take less time.
+    level : float
+        The share of intervals that hold the true coefficient, between 0 and 1.
+    inverse : {"auto", "nodewise", "ridge", "exact"}
+        How directions are found. "exact": they are orthogonal to the other columns; for more samples than
+        features, and the intervals are those of least squares, or of the fit without a penalty. "nodewise": the
+        residuals of a Lasso of each column on the others. "ridge": by a ridge inverse, with intervals that are
+        wider by a bound on the bias that is left; fast for many features, and cautious. "auto" is exact where
+        features are at most a quarter as many as samples, or of classes a twentieth, and the inverse exists, and
+        nodewise elsewhere.
+    variance : {"model", "robust"}
+        "model": noise of one variance, ``sum w_i r_i^2 / (n - k)`` for the residuals r and k coefficients that are
+        not zero, with the intercept; for classes ``mu_i (1 - mu_i)``. "robust": of each sample its own ``s_i^2``
+        (a sandwich, times n / (n - k)), for noise whose variance differs between samples.
+    sample_weight : array of shape (n_samples,), optional
+        Weights, at least 0: a sample of weight 2 has half the variance. Only their ratios count. A number of
+        equal samples is not to be given as a weight but as so many rows.
+    n_jobs : int, optional
+        Threads for nodewise problems, and processes for the folds of the default model.
+
+    Returns
+    -------
+    Intervals
+        The intervals, in the order of ``features``.
+
+    Warns
+    -----
+    UserWarning
+        Where columns are constant, or depend on others (the same column twice). Their estimates, intervals and p
+        values are NaN, as the data do not tell their coefficients. Also where the model tells two classes apart
+        without error: probabilities are then near 0 and 1, and intervals too short.
+
+    Notes
+    -----
+    The squared loss takes quantiles of Student's t with ``n - k`` degrees of freedom, which for an exact inverse
+    is the textbook's interval; the logistic loss those of the normal distribution. There the estimate is linear
+    near the fit, whose probabilities are shrunken: at moderate n large coefficients are covered too seldom.
+
+    References
+    ----------
+    Zhang & Zhang, doi:10.1111/rssb.12026; van de Geer, Buehlmann, Ritov & Dezeure, doi:10.1214/14-AOS1221;
+    Javanmard & Montanari, JMLR 15 (2014); Buehlmann, doi:10.3150/12-BEJSP11 (ridge).
+
+    Examples
+    --------
+    >>> random = np.random.default_rng(0)
+    >>> X = random.standard_normal((100, 200))
+    >>> y = 2 * X[:, 3] - X[:, 5] + random.standard_normal(100)
+    >>> found = confidence_intervals(X, y, features=[3, 4, 5])
+    >>> bool(found.lower[0] < 2 < found.upper[0]), bool(found.adjusted()[1] > 0.05)
+    (True, True)
+    """
+    check_share(level, "level")
+    check_word(inverse, "inverse", "auto", "nodewise", "ridge", "exact")
+    check_word(variance, "variance", "model", "robust")
+    fit, model = fit_of(X, y, model, sample_weight, n_jobs)
+    which = chosen(features, fit)
+    inverse, final = _inverse_of(fit, inverse)
+    if final.freedom < 1:
+        raise ValueError(
+            f"model has {np.count_nonzero(final.coef)} coefficients that are not zero and {fit.y.size} samples:"
+            " nothing is left to tell the noise from. Raise its alpha"
+        )
+    columns = final.columns()
+    directions = {"exact": exact, "ridge": ridge, "nodewise": lambda c: nodewise(c, n_jobs)}[inverse](columns)
+    noise = math.nan if fit.logistic else math.sqrt(final.weight @ (final.y - final.mean) ** 2 / final.freedom)
+    if noise <= np.finfo(float).eps * np.abs(final.y).max():
+        raise ValueError("model fits y without error: there is no noise to tell intervals from")
+    parts = [
+        _debiased(final, columns, part, directions, noise, variance, bounded=inverse == "ridge")
+        for part in np.array_split(which, max(1, which.size * fit.y.size // BLOCK))
+    ]
+    estimate, error, bias = (np.concatenate(values) for values in zip(*parts, strict=True))
+    _warn(final, which[np.isnan(estimate)])
+    distribution = norm() if fit.logistic else t(final.freedom)
+    reach = distribution.ppf(0.5 + 0.5 * level) * error + bias
+    p_values = 2 * distribution.sf(np.maximum(np.abs(estimate) - bias, 0) / error)
+    names = [str(j) for j in which] if fit.names is None else [fit.names[j] for j in which]
+    ends = estimate - reach, estimate + reach
+    return Intervals(which, names, fit.coef[which], estimate, error, *ends, p_values, level, inverse, noise)
+
+
+def chosen(features: Any, fit: Fit) -> Array:
+    """The numbers of the features that are asked for."""
+    size = fit.coef.size
+    if features is None:
+        return np.arange(size)
+    asked = [features] if isinstance(features, str | int | np.integer) else list(features)
+    known = {} if fit.names is None else {name: j for j, name in enumerate(fit.names)}
+    found = [known.get(each, each) if isinstance(each, str) else each for each in asked]
+    for each in found:
+        if isinstance(each, bool | np.bool_) or not isinstance(each, int | np.integer) or not -size <= each < size:
+            raise ValueError(f"features must hold numbers below {size} or names of columns of X, got {each!r}")
+    return np.array([int(each) % size for each in found], dtype=np.int64)
+
+
+def _inverse_of(fit: Fit, inverse: str) -> tuple[str, Fit]:
+    """The inverse to take, and the fit to begin with: for the exact one the fit without a penalty."""
+    share = EXACT_SHARE_LOGISTIC if fit.logistic else EXACT_SHARE
+    small = fit.coef.size + fit.intercept <= share * fit.y.size
+    if inverse != "exact" and not (inverse == "auto" and small):
+        return "nodewise" if inverse == "auto" else inverse, fit
+    found = fit.without_penalty()
+    if found is not None:
+        return "exact", found
+    if inverse == "exact":
+        raise ValueError(
+            "inverse='exact' needs a unique finite fit without a penalty: fewer features than samples, no column"
+            " that depends on others, and classes that cannot be told apart without error. Try 'nodewise'"
+        )
+    return "nodewise", fit
+
+
+def _debiased(
+    fit: Fit, columns: Columns, which: Array, directions: Directions, noise: float, variance: str, *, bounded: bool
+) -> tuple[Array, Array, Array]:
+    """The estimates of some features, their standard errors, and bounds on their bias; NaN where none exist."""
+    z, own = directions(which), columns.take(which)
+    product, square = (np.einsum("i,ij,ij->j", columns.curvature, z, part) for part in (own, z))
+    told = square > (LEAST_LENGTH**2) * columns.total  # constant columns are zero
+    product = np.where(told, product, np.nan)
+    slope = fit.slope
+    if variance == "robust":
+        error = np.sqrt(fit.y.size / fit.freedom * np.einsum("ij,i->j", z**2, slope**2)) / np.abs(product)
+    else:
+        error = (1.0 if fit.logistic else noise) * np.sqrt(square) / np.abs(product)
+    bias, scale = np.zeros(which.size), columns.scale[which]
+    if bounded:
+        others = np.abs(columns.adjoint(columns.curvature[:, None] * z))
+        others[which, np.arange(which.size)] = 0
+        size = 1 / math.sqrt(columns.total / fit.y.size) if fit.logistic else noise
+        bias = (
+            others.max(axis=0) / np.abs(product) * size * (math.log(columns.size) / fit.y.size) ** RIDGE_EXPONENT
+        )
+    return fit.coef[which] + z.T @ slope / product / scale, error / scale, bias / scale
+
+
+def _warn(fit: Fit, lost: Array) -> None:
+    """Say which features have no interval and why, and where intervals of classes are not to be trusted."""
+    if lost.size:
+        shown = ", ".join(str(j) if fit.names is None else fit.names[j] for j in lost[:10])
+        more = f" and {lost.size - 10} more" if lost.size > 10 else ""
+        warnings.warn(
+            f"no interval for the features {shown}{more}: their columns are constant, or depend on other columns,"
+            " so that the data do not tell their coefficients. Their rows are NaN",
+            UserWarning,
+            stacklevel=3,
+        )
+    if fit.logistic and fit.prediction[fit.y == 1].min() > fit.prediction[fit.y == 0].max():
+        warnings.warn(
+            "model tells the two classes apart without error: its probabilities are near 0 and 1, and intervals"
+            " from them are not to be trusted. Raise its alpha, or take more samples",
+            UserWarning,
+            stacklevel=3,
+        )
