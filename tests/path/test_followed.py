@@ -285,6 +285,44 @@ def test_what_the_compiled_loop_does_not_solve_is_left_to_minimize(monkeypatch):
     assert all(result.n_iter > 1 for result in results)
 
 
+@pytest.mark.parametrize("kind", ["squared", "logistic"])
+@pytest.mark.parametrize("wide", [followed.WIDE, 0])  # all columns at hand, or some
+def test_a_path_ends_with_the_first_solution_of_more_than_the_most_entries(monkeypatch, kind, wide):
+    monkeypatch.setattr(followed, "WIDE", wide)
+    A, b = design("tall")
+    loss = squared_loss(A, b) if kind == "squared" else LogisticLoss(A, np.where(b > 0, 1, -1), scale=1 / 50)
+    alphas = alpha_grid(alpha_max(loss, 0.5), 40, 1e-2)
+    whole, part = (solution_path(loss, L12(1.0, 0.5), alphas, most_entries=most) for most in (np.inf, 4))
+    counts = [np.count_nonzero(result.x) for result in whole]
+    assert max(counts) >= 10
+    assert len(part) == 1 + next(k for k, count in enumerate(counts) if count > 4)
+    for ours, other in zip(part, whole, strict=False):
+        np.testing.assert_allclose(ours.x, other.x, atol=1e-3)
+    check_certified(loss, L12(1.0, 0.5), alphas[: len(part)], part, 1e-4)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_strengths_at_which_zero_stays_need_no_solver(monkeypatch, intercept):
+    A, b = design("tall")
+    y, A = np.where(b > 2, 1, -1), np.column_stack([A, np.ones(50)]) if intercept else A
+    loss = LogisticLoss(A, y, scale=1 / 50)
+    penalty = WithIntercept(L12(1.0, 0.5)) if intercept else L12(1.0, 0.5)
+    top = alpha_max(loss, 0.5, intercept=intercept)
+    alphas, calls = alpha_grid(3 * top, 30, 0.1), []
+    by_minimize = minimize
+
+    def counted(*given, **options):
+        calls.append(given[1].alpha)
+        return by_minimize(*given, **options)
+
+    monkeypatch.setattr("ell12.path.path.minimize", counted)
+    results = solution_path(loss, penalty, alphas)
+    check_certified(loss, penalty, alphas, results, 1e-4)
+    zero = [not np.any(result.x[:20]) for result in results]
+    assert zero == (alphas >= top * (1 - 1e-3)).tolist()
+    assert len(calls) <= 1 + intercept  # where zero is left, and once for the intercept
+
+
 def test_a_short_path_or_one_with_a_solver_is_not_compiled():
     A, b = design("tall")
     loss, alphas = squared_loss(A, b).session(), alpha_grid(1.0, 20)

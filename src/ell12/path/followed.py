@@ -27,6 +27,10 @@ from ell12.protocols import Array, ColumnLoss, FarLoss, Point, PointwiseLoss, mi
 # 0.3 s (442 x 10) to 4 s (200 x 1000) one by one, and 1 to 400 ms compiled: they pay for it at once. Shorter ones
 # pay by and by; the number alone decides, as an answer must not depend on what ran before.
 FEWEST_STRENGTHS = 16
+# Where a path ends at few entries, as many columns as WIDE times these are too many to have all at hand. Halves of
+# 200 x 500, 200 x 1000 and 500 x 2000 down to 15, 22 and 31 entries, 33, 45 and 65 times as many columns, took 16, 38
+# and 195 ms with all columns at hand, and 17, 18 and 39 ms with some.
+WIDE = 40
 # At least so many columns are gathered beside those that are needed: they cost little beside the call.
 FEWEST_NEW = 100
 # Up to EVERY columns are all at hand (a Gram matrix of 32 MB), if that matrix takes no more than WORK
@@ -59,6 +63,7 @@ def follower_of(
     start: Array | None,
     options: Mapping[str, Any],
     sparse: bool = False,
+    most_entries: float = math.inf,
 ) -> Follower | None:
     """What follows a path in compiled blocks; None where `ell12.minimize` must solve for each strength."""
     plain = {key for key, value in options.items() if value not in (None, False, math.inf)} <= {"max_iter"}
@@ -80,7 +85,8 @@ def follower_of(
         return None
     below, above = penalty.scaled(1 / penalty.alpha).slopes_at_zero(np.zeros(zero.shape))
     numbers = Numbers(below, above, inner.l2_weight, inner.ridge)
-    return Follower(loss, penalty, numbers, float(alphas[0]), zero if start is None else start, sparse)
+    start = zero if start is None else start
+    return Follower(loss, penalty, numbers, float(alphas[0]), start, sparse, most_entries)
 
 
 class Follower:
@@ -98,6 +104,8 @@ class Follower:
         The first strength, and where to begin.
     sparse : bool
         Whether solutions are given as sparse columns.
+    most_entries : float
+        A block ends with a solution that has more.
 
     Attributes
     ----------
@@ -117,8 +125,16 @@ class Follower:
     told: int  # of how many columns the last look told the gradient
 
     def __init__(
-        self, loss: Any, penalty: Any, numbers: Numbers, strength: float, start: Any, sparse: bool = False
+        self,
+        loss: Any,
+        penalty: Any,
+        numbers: Numbers,
+        strength: float,
+        start: Any,
+        sparse: bool = False,
+        most_entries: float = math.inf,
     ) -> None:
+        self.most_entries = most_entries
         self.loss, self.penalty, self.numbers, self.sparse, self.looks = loss, penalty, numbers, sparse, 0
         self.zero, self.size = loss.start(), numbers.above.size
         self.rows = math.prod(loss.point(self.zero).prediction.shape)
@@ -126,7 +142,8 @@ class Follower:
         self.is_far = offers(loss, FarLoss) and loss.is_far
         self.allowed = np.isfinite(numbers.above)  # an infinite weight holds an entry at zero
         every = np.flatnonzero(self.allowed)
-        self.has_every = every.size <= min(EVERY, self.most) and self.rows * every.size**2 <= WORK
+        few = min(EVERY, self.most, WIDE * most_entries)
+        self.has_every = every.size <= few and self.rows * every.size**2 <= WORK
         self.columns, self.within = np.empty(0, dtype=np.int64), None
         if self.has_every:
             self._take(every)
@@ -260,9 +277,9 @@ class Follower:
         numbers = self.numbers.restrict(columns)
         if self.loss.is_quadratic and offers(self.loss, PointwiseLoss):
             both = np.intersect1d(self.columns, columns, assume_unique=True, return_indices=True)
-            self.within = GramWithin(loss, numbers, old, both[1:])
+            self.within = GramWithin(loss, numbers, self.most_entries, old, both[1:])
         else:
-            self.within = ModelWithin(loss, numbers)
+            self.within = ModelWithin(loss, numbers, self.most_entries)
         self.columns = columns
 
     # Certificates
@@ -284,12 +301,21 @@ class Follower:
                 missing |= away > 0
                 violations[k] = max(violations[k], float(away.max(initial=0.0)))
             violators = where[missing]
-        for row in np.flatnonzero(zero):  # where the norm has no slope, the penalty itself is asked
-            penalty = self.penalty.scaled(alphas[row] / self.penalty.alpha)
-            gradient = self._scattered(where, gradients[:, row])
-            gradient[self.columns] = found.gradient[row]
-            violations[row] = penalty.violation(self._full(found.x[row]), gradient)
+        at_zero = np.flatnonzero(zero)
+        for rows in np.array_split(at_zero, 1 + at_zero.size * self.size // WIDEST):
+            violations[rows] = self._violations_at_zero(found, alphas, where, gradients, rows)
         return violations / alphas, (where, gradients), violators
+
+    def _violations_at_zero(self, found: Found, alphas: Array, where: Array, gradients: Any, rows: Array) -> Array:
+        """Those of rows where the norm has no slope: the penalty itself is asked, unless zero surely stays."""
+        x, slopes = np.zeros((rows.size, self.size)), np.zeros((rows.size, self.size))
+        slopes[:, where] = gradients[:, rows].T
+        x[:, self.columns], slopes[:, self.columns] = found.x[rows], found.gradient[rows]
+        violations = self.numbers.violations_at_zero(x, slopes, alphas[rows])
+        for k in np.flatnonzero(violations):
+            penalty = self.penalty.scaled(alphas[rows[k]] / self.penalty.alpha)
+            violations[k] = penalty.violation(x[k].astype(self.zero.dtype), slopes[k].astype(self.zero.dtype))
+        return violations
 
     def _gradients(self, found: Found, least: float) -> tuple[Array, Array]:
         """Entries, and their gradients at all solutions, in columns; those below least need not be told."""

@@ -74,7 +74,8 @@ def solution_path(
         options["solver"] = NonmonotoneAPG()
     strengths = np.array([float(alpha) for alpha in alphas])
     attainable = np.maximum(tol, gradient_rounding(loss, tol) / np.where(strengths > 0, strengths, 1.0))
-    follower = follower_of(loss, penalty, strengths, x0, options, sparse) if warm_start else None
+    parts = (loss, penalty, strengths, x0, options, sparse, most_entries)
+    follower = follower_of(*parts) if warm_start else None
     with _keeping(results):
         while len(results) < len(strengths) and not (results and _entries(results[-1].x) > most_entries):
             done, start = len(results), x0

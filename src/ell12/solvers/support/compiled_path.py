@@ -38,8 +38,8 @@ loop = compiled_loop(error_model="numpy", nogil=True)
 
 
 @loop
-def follow(gram, linear, below, above, l2_weight, ridge, alphas, before, start, tol, elsewhere):  # type: ignore[no-untyped-def]
-    """The solutions at falling strengths, one row each.
+def follow(gram, linear, below, above, l2_weight, ridge, alphas, before, start, tol, elsewhere, most):  # type: ignore[no-untyped-def]
+    """The solutions at falling strengths, one row each, up to the first with more than ``most`` entries.
 
     Parameters
     ----------
@@ -58,6 +58,8 @@ def follow(gram, linear, below, above, l2_weight, ridge, alphas, before, start, 
         The violation to reach, as a fraction of each strength.
     elsewhere : bool
         Whether lower minima than the nearest are looked for: not in models that hold near the start alone.
+    most : int
+        A solution with more entries that are not zero is the last.
     """
     x, gradient = start.copy(), np.empty(linear.size)
     other, slope, lasso = np.empty(x.size), np.empty(x.size), np.zeros(x.size)
@@ -81,6 +83,8 @@ def follow(gram, linear, below, above, l2_weight, ridge, alphas, before, start, 
                 _copy(slope, gradient)
         for j in range(x.size):
             found[k, j] = x[j]
+        if _indices(x).size > most:
+            return found[: k + 1]
     return found
 
 
