@@ -98,6 +98,7 @@ from ell12.linear_model import (
     L12CoxRegressorCV as L12CoxRegressorCV,
 )
 from ell12.selection import (
+    StabilitySelection as StabilitySelection,
     information_criteria as information_criteria,
     CriteriaPath as CriteriaPath,
     adjusted_p_values as adjusted_p_values,
@@ -110,6 +111,7 @@ from ell12.plots import (
     plot_completion_path as plot_completion_path,
     plot_criteria as plot_criteria,
     plot_intervals as plot_intervals,
+    plot_stability as plot_stability,
 )
 
 from ell12 import (

@@ -35,4 +35,31 @@ def _criteria() -> Case:
     )
 
 
-SELECTION_CASES = [_criteria()]
+def _stability() -> Case:
+    """Frequencies along a path: they have no units, and halves are drawn of the rows as they stand."""
+
+    def data(random: np.random.Generator) -> dict[str, Any]:
+        given = linear(random)
+        noise = np.random.default_rng(0).standard_normal(given["b"].shape)
+        return given | {"b": given["b"] + 3 * noise}
+
+    def solve(A: Any, b: Any, sample_weight: Any = None) -> Answer:
+        model = ell12.L12Regressor(l2_weight=L2_WEIGHT)
+        options = {"n_subsamples": 4, "n_alphas": 20, "eps": 0.1, "most_selected": 3, "random_state": 0}
+        return Answer(ell12.StabilitySelection(model, **options).fit(A, b, sample_weight).path_frequencies_)
+
+    return Case(
+        name="StabilitySelection",
+        data=data,
+        solve=solve,
+        units=(Unit(("A",), 0), Unit(("b",), 0)),
+        orders=(Order({"A": 1}, 1),),
+        sparse=("A",),
+        frames=("A", "b"),
+        arrays=("A", "b", "sample_weight"),
+        named={"A": "X", "b": "y"},
+        single=0.0,
+    )
+
+
+SELECTION_CASES = [_criteria(), _stability()]

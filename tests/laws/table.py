@@ -28,6 +28,7 @@ WITHOUT_LAWS = {
     "plot_criteria": "a picture",
     "Intervals": "what confidence_intervals returns",
     "plot_intervals": "a picture",
+    "plot_stability": "a picture",
     "plot_cross_validation": "a picture",
     "plot_completion_path": "a picture",
 }

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
-from sklearn.base import is_classifier
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
@@ -120,10 +119,6 @@ class AlphaSearch(SparseLinearModel):
         if not folds:
             raise ValueError(f"cv must give at least one fold, got {self.cv!r}")
         return folds
-
-    def _strata(self, y: Array) -> Any:
-        """The labels of which each fold has its share, if any."""
-        return as_numpy(y) if is_classifier(self) else None
 
     def _path(self, problem: FitProblem, alphas: Array) -> list[Result]:
         """A result for each alpha; of columns out of memory x, which is as long, is sparse."""

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, is_classifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, assert_all_finite, check_is_fitted, validate_data
 
@@ -98,6 +98,10 @@ class SparseLinearModel(BaseEstimator, ABC):
     @abstractmethod
     def _problems(self, X: Any, y: Array, sample_weight: Any) -> list[FitProblem]:
         """The problems that the data make, one for each row of coefficients."""
+
+    def _strata(self, y: Array) -> Any:
+        """The labels of which each fold has its share, if any."""
+        return as_numpy(y) if is_classifier(self) else None
 
     def _linear_functions(self, X: Any, method: str) -> Array:
         """The fitted linear functions at the rows of X, for one of the methods."""
@@ -275,13 +279,17 @@ class SparseLinearModel(BaseEstimator, ABC):
         self.result_ = results
 
 
-def warn_if_not_converged(model: SparseLinearModel, results: list[Result]) -> None:
-    """Issue one ConvergenceWarning for all the results that did not reach tol, and have not been warned of yet."""
+def warn_if_not_converged(model: SparseLinearModel, results: list[Result], count: int | None = None) -> None:
+    """Issue one ConvergenceWarning for all the results that did not reach tol, and have not been warned of yet.
+
+    They are some of ``count``, or all there are.
+    """
+    count = len(results) if count is None else count
     failed = [result for result in results if not result.converged and result.status is not Status.UNBOUNDED]
     if not failed:
         return
     worst = max(failed, key=lambda result: result.stationarity)
-    share = "" if len(results) == 1 else f" in {len(failed)} of {len(results)} problems"
+    share = "" if count == 1 else f" in {len(failed)} of {count} problems"
     warnings.warn(
         f"{type(model).__name__} did not converge{share}: it reached stationarity {worst.stationarity:.2g} in"
         f" {worst.n_iter} iterations, tol={model.tol:g} was asked for. {worst.status.value} {_remedy(worst)}",

@@ -136,6 +136,9 @@ class L12CoxRegressor(SparseLinearModel):
             check_numpy(X, type(self).__name__)
         return X, y, sample_weight
 
+    def _strata(self, y: Array) -> Array:
+        return y[:, 1].astype(np.int64)
+
     def _problems(self, X: Any, y: Array, sample_weight: Any) -> list[FitProblem]:
         # Centred columns change nothing and make a better-conditioned problem.
         design = Design(X, sample_weight, center=True, constant=False)
@@ -243,9 +246,6 @@ class L12CoxRegressorCV(AlphaSearch, L12CoxRegressor):
             self.scores_ = scores
         self._squeeze(y)
         return self
-
-    def _strata(self, y: Array) -> Array:
-        return y[:, 1].astype(np.int64)
 
     def _score_path(self, coefs: Array, intercepts: Array, X: Any, y: Array, weight: Any) -> Array:
         return scores_of(self, coefs[:, 0], intercepts[:, 0], X, y, weight)

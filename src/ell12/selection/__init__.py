@@ -6,5 +6,6 @@ With `ell12.linear_model` an importer of scikit-learn.
 from ell12.selection.criteria_path import CriteriaPath, information_criteria
 from ell12.selection.intervals import Intervals, confidence_intervals
 from ell12.selection.multiplicity import adjusted_p_values
+from ell12.selection.stability import StabilitySelection
 
-__all__ = ["CriteriaPath", "Intervals", "adjusted_p_values", "confidence_intervals", "information_criteria"]
+__all__ = ["CriteriaPath", "Intervals", "StabilitySelection", "adjusted_p_values", "confidence_intervals", "information_criteria"]

@@ -1,0 +1,257 @@
+"""Stability selection: the features that most halves of the samples select."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.feature_selection import SelectorMixin
+from sklearn.utils import get_tags
+from sklearn.utils.validation import check_is_fitted, check_random_state
+
+from ell12.checks import check_counts, check_flags, naming
+from ell12.linear_model import L12Regressor
+from ell12.linear_model.search import AlphaSearch
+from ell12.linear_model.sparse_model import SparseLinearModel, warn_if_not_converged
+from ell12.plots import plot_stability
+from ell12.protocols import Array
+from ell12.selection.false_selections import ROUNDING, settle
+from ell12.selection.subsamples import Entries, FitSelector, PathSelector, Selector, complementary_pairs
+
+# With verbose a line comes after so many pairs of halves.
+EVERY = 10
+
+
+class StabilitySelection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
+    """Select the features that most halves of the samples select, with a bound on the false ones.
+
+    The samples are split at random into two halves, ``n_subsamples / 2`` times. On each half a path of falling
+    strengths is followed until q features have come in. A feature is selected if it is among these q in at least
+    ``threshold`` of all halves. So q limits how many false features come in, and the threshold lets few of them
+    stay.
+
+    Parameters
+    ----------
+    estimator : estimator, optional
+        `L12Regressor` (the default), `L12Classifier` or `L12CoxRegressor`: its options, such as loss, l2_weight,
+        ridge, penalty_factors, positive or groups, make the path; its alpha does not count. Any other estimator of
+        scikit-learn with ``coef_`` or ``feature_importances_`` is fitted to each half at its own settings: the
+        q features with the largest moduli, of several targets or classes their largest, that are not zero.
+    n_subsamples : int
+        How many halves; even, as each comes with its complement.
+    threshold : float, optional
+        The share of the halves that must select a feature, above 0.5 and up to 1.
+    expected_false : float, optional
+        The bound on the expected number of false selections; see the notes for what is promised.
+    most_selected : int, optional
+        How many features a half selects at most, q. Of threshold, expected_false and most_selected give two, and
+        the third follows. Where fewer are given the threshold is 0.75, and expected_false 1 or, with few features,
+        as little as lets halves select one.
+    assumption : {"unimodal"}, optional
+        An assumption for a tighter bound, about half as large: that the share of pairs of which both halves select
+        a false feature has a distribution with one mode. By default nothing is assumed.
+    alphas : int or array, optional
+        The strengths of the path, the same for all halves; or a number of them, ``n_alphas`` by default, from
+        1.41 times the strength at which the path of all samples begins to ``eps`` times that.
+    n_alphas, eps : int, float
+        Length and reach of the default grid.
+    n_jobs : int, optional
+        Pairs of halves in parallel, by joblib. The answer is the same for any number.
+    random_state : int, RandomState or None
+        For the halves. A number makes the same halves in every call.
+    verbose : int
+        Print a line of progress now and then.
+
+    Attributes
+    ----------
+    frequencies_ : array of shape (n_features,)
+        The share of the halves that selected each feature.
+    path_frequencies_ : array of shape (n_alphas, n_features)
+        The share of the halves in which each feature had been selected down to each strength: it never falls along
+        the path, and ends at ``frequencies_``. Not there for other estimators, which have no path.
+    alphas_ : array of shape (n_alphas,)
+        The strengths, falling. Likewise.
+    threshold_ : float
+        The threshold.
+    most_selected_ : int
+        How many features a half selects at most, q.
+    n_selected_ : float
+        How many a half selected in the mean; less than q where paths end before.
+    bound_ : float
+        The bound on the expected number of false selections.
+    n_candidates_ : int
+        How many features, or groups, there are to select from, p: those that vary and are penalised.
+    n_features_in_, feature_names_in_
+        What fit has seen.
+
+    Notes
+    -----
+    **What is promised.** Let p be the number of features and t the threshold. Call a feature *noise* if a half
+    selects it with probability at most q/p, which is no better than choosing q features blindly. Then the expected
+    number of noise features that are selected is at most ``q^2 / ((2 t - 1) p)``, for any number of halves, any
+    estimator and any dependence of the features (Shah & Samworth, doi:10.1111/j.1467-9868.2011.01034.x, theorem 1;
+    the formula is that of Meinshausen & Bühlmann, doi:10.1111/j.1467-9868.2010.00740.x). With
+    ``assumption="unimodal"`` it is that of theorem 2. Samples must be independent and of one distribution.
+
+    **What is not.** Features without a coefficient in the truth may not be noise in this sense: one that correlates
+    with a true feature stands in for it in many halves. The bound counts all of them only where those without a
+    coefficient are selected with equal probability and no sooner than by chance. It is on the mean over data
+    sets, not on this one. Halves that keep the shares of the classes, or of the events of survival times, depend
+    a little on each other, which the theorem does not cover.
+
+    **Groups** count as one feature each. Of several targets or classes a feature comes in where any of its
+    coefficients does. Features of penalty factor 0 are in every model: they have frequency 1 and count neither in
+    p nor in q. Constant columns are never selected and do not count. Copies of a column share its frequency: the
+    path takes one of them, so that no copy may reach the threshold; leave one, or put them into a group. A feature
+    that separates the classes of a half comes in first, though its coefficient has no finite value.
+
+    **sample_weight** goes with the rows into the fits of the halves. The halves are of rows, whatever their weights:
+    a weight of 2 is not a row that is there twice, which might have a copy in either half. Rows of weight 0 are
+    left out.
+
+    Examples
+    --------
+    >>> random = np.random.default_rng(0)
+    >>> X = random.standard_normal((100, 200))
+    >>> y = X[:, 3] - X[:, 7] + 0.5 * random.standard_normal(100)
+    >>> selection = StabilitySelection(random_state=0).fit(X, y)
+    >>> selection.get_support(indices=True), selection.frequencies_[[3, 7]]
+    (array([3, 7]), array([1., 1.]))
+    >>> selection.most_selected_, selection.threshold_, selection.bound_
+    (10, 0.75, 1.0)
+    """
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        n_subsamples: int = 100,
+        threshold: float | None = None,
+        expected_false: float | None = None,
+        most_selected: int | None = None,
+        assumption: str | None = None,
+        alphas: Any = None,
+        n_alphas: int = 100,
+        eps: float = 1e-3,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.estimator = estimator
+        self.n_subsamples = n_subsamples
+        self.threshold = threshold
+        self.expected_false = expected_false
+        self.most_selected = most_selected
+        self.assumption = assumption
+        self.alphas = alphas
+        self.n_alphas = n_alphas
+        self.eps = eps
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> StabilitySelection:
+        """Select features on all halves.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+            At least 4 samples, in memory.
+        y : array
+            As the estimator takes it. Every class, and the events of survival times, must be there twice.
+        sample_weight : array of shape (n_samples,), optional
+            Weights, at least 0; see the notes.
+        """
+        check_counts(least=2, optional=False, n_subsamples=self.n_subsamples)
+        if self.n_subsamples % 2:
+            raise ValueError(f"n_subsamples must be even, for pairs of halves; got {self.n_subsamples}")
+        check_flags(verbose=self.verbose)
+        with naming("random_state"):
+            random = check_random_state(self.random_state)
+        selector = self._selector()
+        selector.take(X, y, sample_weight)
+        n_candidates = int(selector.candidates.sum())
+        if n_candidates == 0:
+            raise ValueError("X has no column that varies and is penalised: there is nothing to select from")
+        settings = settle(
+            n_candidates,
+            self.n_subsamples,
+            threshold=self.threshold,
+            expected_false=self.expected_false,
+            most_selected=self.most_selected,
+            assumption=self.assumption,
+        )
+        halves = list(self._selections(selector, settings.most_selected, random))
+        self._take_note(selector.model)
+        self.threshold_, self.most_selected_, self.bound_ = settings.threshold, settings.most_selected, settings.bound
+        self.n_candidates_ = n_candidates
+        self._count(selector, halves)
+        failed = [result for half in halves for result in half.failed]
+        warn_if_not_converged(selector.model, failed, sum(half.n_runs for half in halves))
+        return self
+
+    def plot(self, axes: Any = None) -> Any:
+        """Draw the frequencies along the path: `ell12.plot_stability` of this selection."""
+        check_is_fitted(self)
+        return plot_stability(self, axes=axes)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner = get_tags(L12Regressor() if self.estimator is None else self.estimator)
+        tags.input_tags.sparse = inner.input_tags.sparse
+        tags.target_tags = inner.target_tags
+        tags.target_tags.required = True
+        return tags
+
+    def _get_support_mask(self) -> Array:
+        check_is_fitted(self)
+        return self.frequencies_ >= self.threshold_ - ROUNDING
+
+    def _selector(self) -> Any:
+        """What selects on a half."""
+        model = L12Regressor() if self.estimator is None else clone(self.estimator)
+        if isinstance(model, SparseLinearModel) and not isinstance(model, AlphaSearch):
+            return PathSelector(model, self.alphas, self.n_alphas, self.eps)
+        return FitSelector(model)
+
+    def _selections(self, selector: Selector, most: int, random: np.random.RandomState) -> Iterator[Entries]:
+        """What each half selects, pair by pair."""
+        rows, strata = selector.rows, selector.strata()[0]
+        n_pairs = self.n_subsamples // 2
+        pairs = list(complementary_pairs(n_pairs, rows, None if strata is None else strata[rows], random))
+        seeds = random.randint(2**31 - 1, size=(n_pairs, 2))
+        tasks = (delayed(_select_pair)(selector, pair, most, seed) for pair, seed in zip(pairs, seeds, strict=True))
+        for number, found in enumerate(Parallel(n_jobs=self.n_jobs, return_as="generator")(tasks), 1):
+            if self.verbose and (number % EVERY == 0 or number == n_pairs):
+                print(f"{type(self).__name__}: {2 * number} of {2 * n_pairs} subsamples")
+            yield from found
+
+    def _take_note(self, model: Any) -> None:
+        """What fit has seen is what the estimator has seen."""
+        self.__dict__.pop("feature_names_in_", None)
+        seen = vars(model)
+        self.n_features_in_ = seen["n_features_in_"]
+        if "feature_names_in_" in seen:
+            self.feature_names_in_ = seen["feature_names_in_"]
+
+    def _count(self, selector: Selector, halves: list[Entries]) -> None:
+        """The frequencies, of what each half has selected."""
+        counts = np.zeros((selector.n_strengths, selector.free.size))
+        for half in halves:
+            counts[half.strengths, half.chosen] += 1
+        shares = np.cumsum(counts, axis=0) / len(halves)
+        shares[:, selector.free] = 1.0
+        self.frequencies_ = shares[-1, selector.unit]
+        self.n_selected_ = float(np.mean([half.chosen.size for half in halves]))
+        for name in ("alphas_", "path_frequencies_"):
+            self.__dict__.pop(name, None)  # of a fit with another estimator
+        if selector.alphas is not None:
+            self.alphas_, self.path_frequencies_ = selector.alphas, shares[:, selector.unit]
+
+
+def _select_pair(selector: Selector, pair: tuple[Array, Array], most: int, seeds: Array) -> list[Entries]:
+    """What both halves of a pair select."""
+    return [selector.select(rows, most, int(seed)) for rows, seed in zip(pair, seeds, strict=True)]

@@ -1,0 +1,269 @@
+"""Stability selection against plain loops over the halves, and what it says of bad data."""
+
+import re
+import warnings
+
+import joblib
+import numpy as np
+import pytest
+import scipy.sparse
+from sklearn.ensemble import RandomForestRegressor
+from sklearn.linear_model import Lasso, LogisticRegression, lasso_path
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import ell12
+from ell12 import L12Classifier, L12CoxRegressor, L12Regressor, L12RegressorCV, StabilitySelection
+from ell12.selection.subsamples import complementary_pairs
+
+N, P = 40, 12
+TRUE = (2, 5)
+FEW = {"n_subsamples": 6, "n_alphas": 30, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def data():
+    random = np.random.default_rng(0)
+    X = random.standard_normal((N, P))
+    return X, 2 * X[:, 2] - 2 * X[:, 5] + random.standard_normal(N)
+
+
+def halves_of(strata=None, rows=None):
+    """Those that random_state=0 makes: the generator is asked for them first."""
+    rows = np.arange(N) if rows is None else rows
+    return [half for pair in complementary_pairs(3, rows, strata, np.random.RandomState(0)) for half in pair]
+
+
+def first_features(coefs, most):
+    """By the definition: column after column, those that are not zero yet, the larger first."""
+    found, places = [], []
+    for k, column in enumerate(coefs.T):
+        new = [j for j in np.argsort(-np.abs(column)) if column[j] != 0 and j not in found]
+        found += new
+        places += [k] * len(new)
+    return found[:most], places[:most]
+
+
+def frequencies(paths, most, n_alphas):
+    """The share of the paths that have selected each feature down to each strength."""
+    shares = np.zeros((n_alphas, P))
+    for coefs in paths:
+        for j, k in zip(*first_features(coefs, most), strict=True):
+            shares[k:, j] += 1 / len(paths)
+    return shares
+
+
+def test_frequencies_are_those_of_a_loop_with_the_lasso_path_of_scikit_learn(data):
+    X, y = data
+    found = StabilitySelection(L12Regressor(l2_weight=0, tol=1e-8), most_selected=4, **FEW).fit(X, y)
+    paths = []
+    for rows in halves_of():
+        A, b = X[rows] - X[rows].mean(axis=0), y[rows] - y[rows].mean()
+        paths.append(lasso_path(A, b, alphas=found.alphas_, tol=1e-10, max_iter=100_000)[1])
+    expected = frequencies(paths, 4, found.alphas_.size)
+    np.testing.assert_allclose(found.path_frequencies_, expected, atol=1e-12)
+    np.testing.assert_allclose(found.frequencies_, expected[-1], atol=1e-12)
+    assert 0 < np.count_nonzero((expected[-1] > 0) & (expected[-1] < 1))  # else this compares little
+    np.testing.assert_array_equal(found.get_support(), expected[-1] >= 0.75)
+
+
+def test_frequencies_are_those_of_a_loop_with_l12_path_and_signs_and_a_ridge(data):
+    X, y = data
+    model = L12Regressor(l2_weight=0.7, ridge=0.1, positive=True)
+    found = StabilitySelection(model, most_selected=3, **FEW).fit(X, y)
+    paths = []
+    for rows in halves_of():
+        A, b = X[rows] - X[rows].mean(axis=0), y[rows] - y[rows].mean()
+        options = {"l2_weight": 0.7, "ridge": 0.1, "nonnegative": True}
+        paths.append(ell12.l12_path(A, b, alphas=found.alphas_, **options)[1])
+    np.testing.assert_allclose(found.path_frequencies_, frequencies(paths, 3, found.alphas_.size), atol=1e-12)
+
+
+def test_several_targets_and_classes_count_where_any_coefficient_does(data):
+    X, y = data
+    targets = np.column_stack([y, X[:, 7] + 0.1 * y])
+    found = StabilitySelection(L12Regressor(l2_weight=0, tol=1e-8), most_selected=4, **FEW).fit(X, targets)
+    paths = []
+    for rows in halves_of():
+        A = X[rows] - X[rows].mean(axis=0)
+        pair = [lasso_path(A, b - b.mean(), alphas=found.alphas_, tol=1e-10)[1] for b in targets[rows].T]
+        paths.append(np.where(np.abs(pair[0]) > np.abs(pair[1]), *pair))
+    np.testing.assert_allclose(found.path_frequencies_, frequencies(paths, 4, found.alphas_.size), atol=1e-12)
+    classes = np.digitize(y, [-1, 1])
+    for model in (L12Classifier(), L12Classifier(multinomial=True)):
+        found = StabilitySelection(model, most_selected=4, **FEW).fit(X, classes)
+        assert set(TRUE) <= set(found.get_support(indices=True))
+    shared = StabilitySelection(L12Regressor(shared_support=True), most_selected=4, **FEW).fit(X, targets)
+    assert {*TRUE, 7} <= set(shared.get_support(indices=True))
+
+
+def test_halves_are_disjoint_equal_and_keep_the_shares_of_the_strata():
+    random, strata = np.random.RandomState(1), np.repeat([0, 1, 2], [2, 9, 14])
+    for half, other in complementary_pairs(20, np.arange(25), strata, random):
+        assert half.size == other.size == 12
+        assert np.intersect1d(half, other).size == 0
+        counts = np.stack([np.bincount(strata[rows], minlength=3) for rows in (half, other)])
+        assert (counts[:, 0] >= 1 - (np.abs(counts[0] - counts[1]).sum() > 1)).all()
+        assert np.abs(counts[0] - counts[1]).max() <= 1
+    left = [np.setdiff1d(np.arange(5), np.concatenate(pair)) for pair in complementary_pairs(99, np.arange(5), None, random)]
+    assert set(np.concatenate(left)) == set(range(5))  # not always the same one
+
+
+def test_a_group_counts_as_one_and_free_or_constant_features_do_not_count(data):
+    X, y = data
+    found = StabilitySelection(L12Regressor(groups=np.arange(P) // 3), most_selected=1, **FEW).fit(X, y)
+    assert found.n_candidates_ == 4
+    assert (found.frequencies_.reshape(4, 3) == found.frequencies_[::3, None]).all()
+    assert found.frequencies_[::3].sum() == pytest.approx(1.0)
+    constant = X.copy()
+    constant[:, 1] = 3.0
+    factors = np.where(np.arange(P) == 9, 0.0, 1.0)
+    factors[8] = np.inf
+    found = StabilitySelection(L12Regressor(penalty_factors=factors), most_selected=2, **FEW).fit(constant, y)
+    assert found.n_candidates_ == P - 3
+    assert found.bound_ == pytest.approx(2**2 / (0.5 * (P - 3)))
+    assert (found.frequencies_[[1, 8, 9]] == [0.0, 0.0, 1.0]).all()
+    assert found.n_selected_ == 2.0
+    assert set(TRUE) | {9} == set(found.get_support(indices=True))
+
+
+def test_copies_of_a_column_share_its_frequency(data):
+    X, y = data
+    doubled = np.column_stack([X, X[:, 2]])
+    plain = StabilitySelection(most_selected=2, **FEW).fit(X, y).frequencies_[2]
+    found = StabilitySelection(most_selected=2, **FEW).fit(doubled, y).frequencies_
+    assert found[2] + found[P] >= plain == 1.0
+    assert not np.isnan(found).any()
+
+
+def test_survival_times_and_counts_and_weights(data):
+    X, y = data
+    times = np.column_stack([np.exp(-y), np.arange(N) % 3 > 0])
+    cox = StabilitySelection(L12CoxRegressor(), most_selected=4, **FEW).fit(X, times)
+    assert set(TRUE) <= set(cox.get_support(indices=True))
+    counts = np.random.default_rng(1).poisson(np.exp(0.7 * y))
+    poisson = StabilitySelection(L12Regressor(loss="poisson"), most_selected=4, **FEW).fit(X, counts)
+    assert set(TRUE) <= set(poisson.get_support(indices=True))
+    weight = np.where(np.arange(N) < 30, 2.0, 0.0)
+    weighted = StabilitySelection(**FEW).fit(X, y, sample_weight=weight)
+    left_out = StabilitySelection(**FEW).fit(X[:30], y[:30])
+    np.testing.assert_array_equal(weighted.path_frequencies_, left_out.path_frequencies_)
+
+
+def test_other_estimators_select_their_largest_coefficients(data):
+    X, y = data
+    found = StabilitySelection(Lasso(0.3), most_selected=3, **FEW).fit(X, y)
+    counts = np.zeros(P)
+    for rows in halves_of():
+        coef = np.abs(Lasso(0.3).fit(X[rows], y[rows]).coef_)
+        counts[[j for j in np.argsort(-coef)[:3] if coef[j] > 0]] += 1
+    np.testing.assert_allclose(found.frequencies_, counts / 6)
+    assert not hasattr(found, "path_frequencies_")
+    forest = RandomForestRegressor(5)
+    one, two = (StabilitySelection(forest, **FEW).fit(X, y).frequencies_ for _ in range(2))
+    np.testing.assert_array_equal(one, two)
+    assert forest.random_state is None
+    logistic = StabilitySelection(LogisticRegression(), most_selected=4, **FEW).fit(X, y > 0)
+    assert logistic.get_support()[list(TRUE)].all()
+    chosen = StabilitySelection(L12RegressorCV(n_alphas=5, eps=0.1, cv=2), **FEW).fit(X, y)
+    assert chosen.get_support()[list(TRUE)].all()
+    with pytest.raises(ValueError, match="^estimator must have coef_"):
+        from sklearn.neighbors import KNeighborsRegressor
+
+        StabilitySelection(KNeighborsRegressor(), **FEW).fit(X, y)
+
+
+def test_any_number_of_jobs_and_sparse_data_give_the_same_bits(data):
+    X, y = data
+    one = StabilitySelection(**FEW).fit(X, y)
+    with joblib.parallel_config("threading"):  # processes take seconds to start
+        two = StabilitySelection(**FEW, n_jobs=2).fit(X, y)
+    np.testing.assert_array_equal(one.path_frequencies_, two.path_frequencies_)
+    sparse = StabilitySelection(**FEW).fit(scipy.sparse.csr_array(X), y)
+    np.testing.assert_array_equal(one.path_frequencies_, sparse.path_frequencies_)
+    other = StabilitySelection(**FEW | {"random_state": 1}).fit(X, y)
+    assert not np.array_equal(one.path_frequencies_, other.path_frequencies_)
+
+
+def test_what_a_selector_of_scikit_learn_offers(data):
+    pandas = pytest.importorskip("pandas")
+    X, y = data
+    frame = pandas.DataFrame(X, columns=[f"gene {j}" for j in range(P)])
+    found = StabilitySelection(most_selected=2, **FEW).set_output(transform="pandas").fit(frame, y)
+    assert list(found.get_feature_names_out()) == ["gene 2", "gene 5"]
+    assert list(found.transform(frame).columns) == ["gene 2", "gene 5"]
+    back = found.inverse_transform(found.transform(frame))
+    np.testing.assert_array_equal(back[:, list(TRUE)], X[:, list(TRUE)])
+    assert not np.delete(back, TRUE, axis=1).any()
+
+
+def test_progress_is_told_and_ctrl_c_leaves_the_last_fit_as_it_was(data, capsys, monkeypatch):
+    X, y = data
+    found = StabilitySelection(**FEW, verbose=1).fit(X, y)
+    assert capsys.readouterr().out == "StabilitySelection: 6 of 6 subsamples\n"
+    before = {name: value for name, value in vars(found).items() if name.endswith("_")}
+
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("ell12.path.followed.Follower.next_block", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        found.fit(X, 2 * y)
+    assert all(vars(found)[name] is value for name, value in before.items())
+    monkeypatch.setattr("ell12.path.path.follower_of", lambda *_: None)
+    monkeypatch.setattr("ell12.minimization.loop.certificate", interrupted)  # which a run of its own answers
+    with pytest.raises(KeyboardInterrupt):
+        found.fit(X, 2 * y)
+
+
+def test_a_feature_that_separates_the_classes_comes_in_first(data):
+    X, y = data
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for l2_weight in (0.5, 1.0):
+            found = StabilitySelection(L12Classifier(l2_weight=l2_weight), most_selected=1, **FEW).fit(X, X[:, 4] > 0)
+            assert found.frequencies_[4] == 1.0
+
+
+def test_paths_that_do_not_converge_are_told_once(data):
+    X, y = data
+    model = L12Regressor(solver=ell12.ProximalGradient(), max_iter=2)
+    with pytest.warns(UserWarning, match=r"did not converge in \d+ of \d+ problems") as told:
+        StabilitySelection(model, **FEW).fit(X, y)
+    assert len(told) == 1
+
+
+BAD = [
+    ("n_subsamples", {"n_subsamples": 5}, {}),
+    ("n_subsamples", {"n_subsamples": 0}, {}),
+    ("n_subsamples", {"n_subsamples": 2.5}, {}),
+    ("threshold", {"threshold": 0.5}, {}),
+    ("expected_false", {"expected_false": 1e-3}, {}),
+    ("random_state", {"random_state": "word"}, {}),
+    ("verbose", {"verbose": "much"}, {}),
+    ("n_alphas", {"n_alphas": 0}, {}),
+    ("l2_weight", {"estimator": L12Regressor(l2_weight=2)}, {}),
+    ("samples", {}, {"rows": 3}),
+    ("NaN", {}, {"X": np.full((N, P), np.nan)}),
+    ("NaN", {"estimator": Lasso()}, {"X": np.full((N, P), np.nan)}),
+    ("X has no column", {}, {"X": np.ones((N, P))}),
+    ("X has no column", {"estimator": Lasso()}, {"X": np.ones((N, P))}),
+    ("y must hold at least 2 samples", {"estimator": L12Classifier()}, {"y": np.arange(N) == 1}),
+    ("y must hold at least 2 samples", {"estimator": LogisticRegression()}, {"y": np.arange(N) == 1}),
+    ("y must hold at least 2 events", {"estimator": L12CoxRegressor()}, {"y": np.c_[np.ones(N), np.arange(N) == 1]}),
+    ("sample_weight", {}, {"sample_weight": np.full(N, -1.0)}),
+    ("samples of positive weight", {}, {"sample_weight": (np.arange(N) < 3).astype(float)}),
+]
+
+
+@pytest.mark.parametrize(("words", "options", "change"), BAD)
+def test_bad_arguments_and_data_are_refused(data, words, options, change):
+    rows = slice(change.pop("rows", N)) if "rows" in change else slice(N)
+    given = {"X": data[0][rows], "y": data[1][rows]} | change
+    with pytest.raises(ValueError, match=re.escape(words)):
+        StabilitySelection(**FEW | options).fit(**given)
+
+
+@pytest.mark.filterwarnings("ignore:No features were selected")
+@parametrize_with_checks([StabilitySelection(n_subsamples=4, n_alphas=5, random_state=0)])
+def test_it_passes_the_checks_of_scikit_learn(estimator, check):
+    check(estimator)
