@@ -104,7 +104,10 @@ def test_halves_are_disjoint_equal_and_keep_the_shares_of_the_strata():
         counts = np.stack([np.bincount(strata[rows], minlength=3) for rows in (half, other)])
         assert (counts[:, 0] >= 1 - (np.abs(counts[0] - counts[1]).sum() > 1)).all()
         assert np.abs(counts[0] - counts[1]).max() <= 1
-    left = [np.setdiff1d(np.arange(5), np.concatenate(pair)) for pair in complementary_pairs(99, np.arange(5), None, random)]
+    left = [
+        np.setdiff1d(np.arange(5), np.concatenate(pair))
+        for pair in complementary_pairs(99, np.arange(5), None, random)
+    ]
     assert set(np.concatenate(left)) == set(range(5))  # not always the same one
 
 
@@ -220,7 +223,9 @@ def test_a_feature_that_separates_the_classes_comes_in_first(data):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for l2_weight in (0.5, 1.0):
-            found = StabilitySelection(L12Classifier(l2_weight=l2_weight), most_selected=1, **FEW).fit(X, X[:, 4] > 0)
+            found = StabilitySelection(L12Classifier(l2_weight=l2_weight), most_selected=1, **FEW).fit(
+                X, X[:, 4] > 0
+            )
             assert found.frequencies_[4] == 1.0
 
 
@@ -249,7 +254,11 @@ BAD = [
     ("X has no column", {"estimator": Lasso()}, {"X": np.ones((N, P))}),
     ("y must hold at least 2 samples", {"estimator": L12Classifier()}, {"y": np.arange(N) == 1}),
     ("y must hold at least 2 samples", {"estimator": LogisticRegression()}, {"y": np.arange(N) == 1}),
-    ("y must hold at least 2 events", {"estimator": L12CoxRegressor()}, {"y": np.c_[np.ones(N), np.arange(N) == 1]}),
+    (
+        "y must hold at least 2 events",
+        {"estimator": L12CoxRegressor()},
+        {"y": np.c_[np.ones(N), np.arange(N) == 1]},
+    ),
     ("sample_weight", {}, {"sample_weight": np.full(N, -1.0)}),
     ("samples of positive weight", {}, {"sample_weight": (np.arange(N) < 3).astype(float)}),
 ]

@@ -261,7 +261,7 @@ def _solutions(
     elsewhere: bool = True,
     most: int | None = None,
 ) -> Any:
-    """Solutions at some strengths, one in each row, up to ``most`` entries, over a Gram matrix that was divided by the square of its size.
+    """Solutions at some strengths, one in each row, over a Gram matrix that was divided by the square of its size.
 
     The units are powers of 2, so that nothing is rounded and columns of any scale take the same steps.
     """

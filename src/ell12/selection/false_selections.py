@@ -8,8 +8,7 @@ from typing import Any
 
 from ell12.checks import check_counts, check_positive, check_word, is_finite_number
 
-# A plain call asks for this threshold and this number. At the same promise the thresholds 0.55 to 0.95 found 5.26 to
-# THRESHOLD_EVIDENCE
+# A plain call asks for this threshold and this number.
 THRESHOLD, EXPECTED_FALSE = 0.75, 1.0
 # Settings that keep to a bound exactly must not fail by rounding.
 ROUNDING = 1e-9
@@ -95,8 +94,8 @@ def settle(
     q = _largest(lambda count: bound(count, threshold) <= (1 + ROUNDING) * wanted, n_features)
     if q < 1 and expected_false is not None:
         raise ValueError(
-            f"expected_false={expected_false} is too small for {n_features} features and threshold={threshold:g}: a"
-            f" half could not select a single one. Give {bound(1, threshold):.3g} at least, or a higher threshold"
+            f"expected_false={expected_false} is too small for {n_features} features and threshold={threshold:g}:"
+            f" a half could not select a single one. Give {bound(1, threshold):.3g} at least, or a higher threshold"
         )
     q = max(q, 1)
     return Settings(q, threshold, bound(q, threshold))

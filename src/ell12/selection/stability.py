@@ -186,7 +186,11 @@ class StabilitySelection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
         )
         halves = list(self._selections(selector, settings.most_selected, random))
         self._take_note(selector.model)
-        self.threshold_, self.most_selected_, self.bound_ = settings.threshold, settings.most_selected, settings.bound
+        self.threshold_, self.most_selected_, self.bound_ = (
+            settings.threshold,
+            settings.most_selected,
+            settings.bound,
+        )
         self.n_candidates_ = n_candidates
         self._count(selector, halves)
         failed = [result for half in halves for result in half.failed]
@@ -223,7 +227,9 @@ class StabilitySelection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
         n_pairs = self.n_subsamples // 2
         pairs = list(complementary_pairs(n_pairs, rows, None if strata is None else strata[rows], random))
         seeds = random.randint(2**31 - 1, size=(n_pairs, 2))
-        tasks = (delayed(_select_pair)(selector, pair, most, seed) for pair, seed in zip(pairs, seeds, strict=True))
+        tasks = (
+            delayed(_select_pair)(selector, pair, most, seed) for pair, seed in zip(pairs, seeds, strict=True)
+        )
         for number, found in enumerate(Parallel(n_jobs=self.n_jobs, return_as="generator")(tasks), 1):
             if self.verbose and (number % EVERY == 0 or number == n_pairs):
                 print(f"{type(self).__name__}: {2 * number} of {2 * n_pairs} subsamples")

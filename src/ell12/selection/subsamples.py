@@ -207,7 +207,9 @@ class PathSelector(Selector):
         if scipy.sparse.issparse(solutions[0]):
             counts = [x.nnz for x in solutions]
             strengths = np.repeat(np.arange(len(solutions)), counts)
-            entries, values = (np.concatenate([getattr(x, part) for x in solutions]) for part in ("indices", "data"))
+            entries, values = (
+                np.concatenate([getattr(x, part) for x in solutions]) for part in ("indices", "data")
+            )
         else:
             flat = np.stack(solutions).reshape(len(solutions), -1)
             strengths, entries = np.nonzero(flat)
