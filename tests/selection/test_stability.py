@@ -9,6 +9,7 @@ import pytest
 import scipy.sparse
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import Lasso, LogisticRegression, lasso_path
+from sklearn.neighbors import KNeighborsRegressor
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import ell12
@@ -62,7 +63,7 @@ def test_frequencies_are_those_of_a_loop_with_the_lasso_path_of_scikit_learn(dat
     expected = frequencies(paths, 4, found.alphas_.size)
     np.testing.assert_allclose(found.path_frequencies_, expected, atol=1e-12)
     np.testing.assert_allclose(found.frequencies_, expected[-1], atol=1e-12)
-    assert 0 < np.count_nonzero((expected[-1] > 0) & (expected[-1] < 1))  # else this compares little
+    assert np.any((expected[-1] > 0) & (expected[-1] < 1))  # else this compares little
     np.testing.assert_array_equal(found.get_support(), expected[-1] >= 0.75)
 
 
@@ -102,7 +103,6 @@ def test_halves_are_disjoint_equal_and_keep_the_shares_of_the_strata():
         assert half.size == other.size == 12
         assert np.intersect1d(half, other).size == 0
         counts = np.stack([np.bincount(strata[rows], minlength=3) for rows in (half, other)])
-        assert (counts[:, 0] >= 1 - (np.abs(counts[0] - counts[1]).sum() > 1)).all()
         assert np.abs(counts[0] - counts[1]).max() <= 1
     left = [
         np.setdiff1d(np.arange(5), np.concatenate(pair))
@@ -169,9 +169,7 @@ def test_other_estimators_select_their_largest_coefficients(data):
     assert logistic.get_support()[list(TRUE)].all()
     chosen = StabilitySelection(L12RegressorCV(n_alphas=5, eps=0.1, cv=2), **FEW).fit(X, y)
     assert chosen.get_support()[list(TRUE)].all()
-    with pytest.raises(ValueError, match="^estimator must have coef_"):
-        from sklearn.neighbors import KNeighborsRegressor
-
+    with pytest.raises(ValueError, match=r"^estimator must have coef_"):
         StabilitySelection(KNeighborsRegressor(), **FEW).fit(X, y)
 
 
@@ -219,7 +217,7 @@ def test_progress_is_told_and_ctrl_c_leaves_the_last_fit_as_it_was(data, capsys,
 
 
 def test_a_feature_that_separates_the_classes_comes_in_first(data):
-    X, y = data
+    X = data[0]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for l2_weight in (0.5, 1.0):

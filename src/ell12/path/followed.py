@@ -27,9 +27,9 @@ from ell12.protocols import Array, ColumnLoss, FarLoss, Point, PointwiseLoss, mi
 # 0.3 s (442 x 10) to 4 s (200 x 1000) one by one, and 1 to 400 ms compiled: they pay for it at once. Shorter ones
 # pay by and by; the number alone decides, as an answer must not depend on what ran before.
 FEWEST_STRENGTHS = 16
-# Where a path ends at few entries, as many columns as WIDE times these are too many to have all at hand. Paths over
-# 100 x 500, 100 x 1000 and 250 x 2000 down to 15, 22 and 31 entries, which are 33, 45 and 65 times as many columns,
-# took 16, 38 and 195 ms with all columns at hand, and 17, 18 and 39 ms with some.
+# Where a path ends at few entries, as many columns as WIDE times these are too many to have all at hand. Paths
+# over 100 x 500, 100 x 1000 and 250 x 2000 down to 15, 22 and 31 entries, 33, 45 and 65 times as many columns, took
+# 16, 38 and 195 ms with all columns at hand, and 17, 18 and 39 ms with some.
 WIDE = 40
 # At least so many columns are gathered beside those that are needed: they cost little beside the call.
 FEWEST_NEW = 100

@@ -95,7 +95,7 @@ def settle(
     if q < 1 and expected_false is not None:
         raise ValueError(
             f"expected_false={expected_false} is too small for {n_features} features and threshold={threshold:g}:"
-            f" a half could not select a single one. Give {bound(1, threshold):.3g} at least, or a higher threshold"
+            f" a half could not select one. Give {bound(1, threshold):.3g} at least, or a higher threshold"
         )
     q = max(q, 1)
     return Settings(q, threshold, bound(q, threshold))

@@ -96,10 +96,10 @@ class StabilitySelection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
     the formula is that of Meinshausen & Bühlmann, doi:10.1111/j.1467-9868.2010.00740.x). With
     ``assumption="unimodal"`` it is that of theorem 2. Samples must be independent and of one distribution.
 
-    **What is not.** Features without a coefficient in the truth may not be noise in this sense: one that correlates
-    with a true feature stands in for it in many halves. The bound counts all of them only where those without a
-    coefficient are selected with equal probability and no sooner than by chance. It is on the mean over data
-    sets, not on this one. Halves that keep the shares of the classes, or of the events of survival times, depend
+    **What is not.** Features without a coefficient in the truth may not be noise in this sense: one that
+    correlates with a true feature stands in for it in many halves. The bound counts all of them only where those
+    without a coefficient are selected with equal probability and no sooner than by chance. It is on the mean over
+    data sets, not on this one. Halves that keep the shares of the classes, or of the events of survival times, depend
     a little on each other, which the theorem does not cover.
 
     **Groups** count as one feature each. Of several targets or classes a feature comes in where any of its
@@ -108,9 +108,9 @@ class StabilitySelection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
     path takes one of them, so that no copy may reach the threshold; leave one, or put them into a group. A feature
     that separates the classes of a half comes in first, though its coefficient has no finite value.
 
-    **sample_weight** goes with the rows into the fits of the halves. The halves are of rows, whatever their weights:
-    a weight of 2 is not a row that is there twice, which might have a copy in either half. Rows of weight 0 are
-    left out.
+    **sample_weight** goes with the rows into the fits of the halves. The halves are of rows, whatever their
+    weights: a weight of 2 is not a row that is there twice, which might have a copy in either half. Rows of weight
+    0 are left out.
 
     Examples
     --------
@@ -186,11 +186,8 @@ class StabilitySelection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
         )
         halves = list(self._selections(selector, settings.most_selected, random))
         self._take_note(selector.model)
-        self.threshold_, self.most_selected_, self.bound_ = (
-            settings.threshold,
-            settings.most_selected,
-            settings.bound,
-        )
+        self.threshold_, self.bound_ = settings.threshold, settings.bound
+        self.most_selected_ = settings.most_selected
         self.n_candidates_ = n_candidates
         self._count(selector, halves)
         failed = [result for half in halves for result in half.failed]

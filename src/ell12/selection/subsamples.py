@@ -118,6 +118,7 @@ class Selector(ABC):
     free: Array
     candidates: Array
     alphas: Array | None
+    model: Any
     X: Any
     y: Any
     sample_weight: Any
@@ -207,9 +208,8 @@ class PathSelector(Selector):
         if scipy.sparse.issparse(solutions[0]):
             counts = [x.nnz for x in solutions]
             strengths = np.repeat(np.arange(len(solutions)), counts)
-            entries, values = (
-                np.concatenate([getattr(x, part) for x in solutions]) for part in ("indices", "data")
-            )
+            entries = np.concatenate([x.indices for x in solutions])
+            values = np.concatenate([x.data for x in solutions])
         else:
             flat = np.stack(solutions).reshape(len(solutions), -1)
             strengths, entries = np.nonzero(flat)
