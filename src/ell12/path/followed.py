@@ -28,8 +28,8 @@ from ell12.protocols import Array, ColumnLoss, FarLoss, Point, PointwiseLoss, mi
 # pay by and by; the number alone decides, as an answer must not depend on what ran before.
 FEWEST_STRENGTHS = 16
 # Where a path ends at few entries, as many columns as WIDE times these are too many to have all at hand. Paths
-# over 100 x 500, 100 x 1000 and 250 x 2000 down to 15, 22 and 31 entries, 33, 45 and 65 times as many columns, took
-# 16, 38 and 195 ms with all columns at hand, and 17, 18 and 39 ms with some.
+# over 100 x 500, 100 x 1000 and 250 x 2000 down to 15, 22 and 31 entries, 33, 45 and 65 times as many columns,
+# took 16, 38 and 195 ms with all columns at hand, and 17, 18 and 39 ms with some.
 WIDE = 40
 # At least so many columns are gathered beside those that are needed: they cost little beside the call.
 FEWEST_NEW = 100

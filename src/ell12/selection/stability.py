@@ -99,8 +99,8 @@ class StabilitySelection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
     **What is not.** Features without a coefficient in the truth may not be noise in this sense: one that
     correlates with a true feature stands in for it in many halves. The bound counts all of them only where those
     without a coefficient are selected with equal probability and no sooner than by chance. It is on the mean over
-    data sets, not on this one. Halves that keep the shares of the classes, or of the events of survival times, depend
-    a little on each other, which the theorem does not cover.
+    data sets, not on this one. Halves that keep the shares of the classes, or of the events of survival times,
+    depend a little on each other, which the theorem does not cover.
 
     **Groups** count as one feature each. Of several targets or classes a feature comes in where any of its
     coefficients does. Features of penalty factor 0 are in every model: they have frequency 1 and count neither in
