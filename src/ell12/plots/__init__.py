@@ -5,4 +5,11 @@ from ell12.plots.paths import plot_completion_path, plot_cross_validation, plot_
 from ell12.plots.selection import plot_criteria
 from ell12.plots.stability import plot_stability
 
-__all__ = ["plot_completion_path", "plot_criteria", "plot_cross_validation", "plot_intervals", "plot_path", "plot_stability"]
+__all__ = [
+    "plot_completion_path",
+    "plot_criteria",
+    "plot_cross_validation",
+    "plot_intervals",
+    "plot_path",
+    "plot_stability",
+]

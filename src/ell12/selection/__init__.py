@@ -8,4 +8,11 @@ from ell12.selection.intervals import Intervals, confidence_intervals
 from ell12.selection.multiplicity import adjusted_p_values
 from ell12.selection.stability import StabilitySelection
 
-__all__ = ["CriteriaPath", "Intervals", "StabilitySelection", "adjusted_p_values", "confidence_intervals", "information_criteria"]
+__all__ = [
+    "CriteriaPath",
+    "Intervals",
+    "StabilitySelection",
+    "adjusted_p_values",
+    "confidence_intervals",
+    "information_criteria",
+]
