@@ -101,6 +101,8 @@ from ell12.selection import (
     StabilitySelection as StabilitySelection,
     information_criteria as information_criteria,
     CriteriaPath as CriteriaPath,
+    summary as summary,
+    Summary as Summary,
     adjusted_p_values as adjusted_p_values,
     confidence_intervals as confidence_intervals,
     Intervals as Intervals,

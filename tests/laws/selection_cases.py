@@ -62,4 +62,28 @@ def _stability() -> Case:
     )
 
 
-SELECTION_CASES = [_criteria(), _stability()]
+def _summary() -> Case:
+    """Coefficients per standard deviation, the largest first: whatever the order and the units of the columns."""
+
+    def solve(A: Any, b: Any, sample_weight: Any = None, alpha: float = 0.1, tol: float = TOL) -> Answer:
+        model = ell12.L12Regressor(alpha, l2_weight=0.0, tol=tol, relax=True).fit(A, b, sample_weight)
+        found = ell12.summary(model, A, b, sample_weight=sample_weight, intervals=False)
+        return Answer(found.columns["per_sd"])
+
+    return Case(
+        name="summary",
+        data=linear,
+        solve=solve,
+        units=(Unit(("A",), 0, lambda c: {"alpha": 0.1 * c}), Unit(("b",), 1, lambda c: {"alpha": 0.1 * c})),
+        orders=(Order({"A": 0, "b": 0, "sample_weight": 0}), Order({"A": 1})),
+        weights=("A", "b"),
+        sparse=("A",),
+        frames=("A",),
+        arrays=("A", "b", "sample_weight"),
+        named={"A": "X", "b": "y"},
+        single=1e-3,
+        loose={"tol": 1e-4},
+    )
+
+
+SELECTION_CASES = [_criteria(), _stability(), _summary()]

@@ -24,6 +24,7 @@ WITHOUT_LAWS = {
     "adjusted_p_values": "p values alone, which have no units, containers or samples",
     "Observed": "what as_observed returns",
     "CriteriaPath": "what information_criteria returns",
+    "Summary": "what summary returns",
     "plot_path": "a picture",
     "plot_criteria": "a picture",
     "Intervals": "what confidence_intervals returns",

@@ -1,0 +1,283 @@
+"""A fitted model for people: what was fitted and how, and a table of the features it selects."""
+
+from __future__ import annotations
+
+import html
+import textwrap
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_classifier
+from sklearn.utils.validation import check_is_fitted
+
+from ell12.backend import as_numpy
+from ell12.checks import check_counts, check_flags, check_word
+from ell12.linear_model.sparse_model import SparseLinearModel
+from ell12.protocols import Array
+from ell12.selection.heads import Data, head_of, title_of
+from ell12.selection.multiplicity import adjusted_p_values
+from ell12.selection.tables import Format, Table
+
+WIDTH = 80
+# What the columns of the DataFrame are called in print; those that are not here are left to the DataFrame.
+PRINTED = {
+    "class": "class",
+    "target": "target",
+    "feature": "feature",
+    "coefficient": "coef",
+    "per_sd": "per sd",
+    "frequency": "freq.",
+    "lower": "lower",
+    "upper": "upper",
+    "p_value": "p",
+    "adjusted_p": "adj. p",
+}
+FORMATS: dict[str, Format] = {"freq.": ".2f", "p": 2, "adj. p": 2}
+
+
+@dataclass(frozen=True, repr=False)
+class Summary:
+    """What `summary` returns: prints itself, shows itself in notebooks, and becomes a DataFrame.
+
+    Attributes
+    ----------
+    title : str
+        What was fitted.
+    head : dict of str to str
+        What is to be said of the fit, line by line.
+    columns : dict of str to array
+        The table of the features selected, those of the largest effect first.
+    notes : list of str
+        What stands below the table.
+    max_rows : int
+        How many rows to show.
+    """
+
+    title: str
+    head: dict[str, str]
+    columns: dict[str, Any]
+    notes: list[str]
+    max_rows: int = 30
+
+    def to_pandas(self) -> Any:
+        """The features selected as a pandas DataFrame: all rows, and all columns in full."""
+        return self._table(self.columns).to_pandas()
+
+    @property
+    def _printed(self) -> Table:
+        return self._table({PRINTED[name]: part for name, part in self.columns.items() if name in PRINTED})
+
+    def _table(self, columns: dict[str, Any]) -> Table:
+        return Table(columns, formats=FORMATS, max_rows=self.max_rows, width=WIDTH)
+
+    @property
+    def _is_empty(self) -> bool:
+        return len(self.columns["feature"]) == 0
+
+    def __repr__(self) -> str:
+        size = max(map(len, self.head))
+        lines = [self.title]
+        for name, words in self.head.items():
+            lines += textwrap.wrap(
+                words, WIDTH, initial_indent=f"  {name:{size}}  ", subsequent_indent=" " * (size + 4)
+            )
+        lines += ["", "No feature is selected." if self._is_empty else str(self._printed)]
+        notes = [line for note in self.notes for line in textwrap.wrap(note, WIDTH)]
+        return "\n".join([*lines, *([""] if notes else []), *notes])
+
+    def _repr_html_(self) -> str:
+        head = Table({"fit": list(self.head), self.title: list(self.head.values())})._repr_html_()
+        table = "<p>No feature is selected.</p>" if self._is_empty else self._printed._repr_html_()
+        return head + table + "".join(f"<p><small>{html.escape(note)}</small></p>" for note in self.notes)
+
+
+def summary(
+    model: Any,
+    X: Any = None,
+    y: Any = None,
+    *,
+    intervals: Any = None,
+    stability: Any = None,
+    names: Any = None,
+    adjust: str = "holm",
+    sample_weight: Any = None,
+    offset: Any = None,
+    max_rows: int = 30,
+) -> Summary:
+    """A fitted model for people: what was fitted, how it went, and a table of the features selected.
+
+    Parameters
+    ----------
+    model : L12Regressor, L12Classifier, L12CoxRegressor or their twins with CV
+        Fitted.
+    X : array or sparse matrix of shape (n_samples, n_features), optional
+        The samples it was fitted to. The table then has coefficients per standard deviation of their feature, and
+        is sorted by these.
+    y : array, optional
+        Their targets, as in ``fit``: for how well the model fits, and for intervals.
+    intervals : Intervals or bool, optional
+        As from `ell12.confidence_intervals`, of any features. True makes those of the features selected, which
+        needs X and y. So does None, the default, where X and y are given and intervals are to be had; a note says
+        so where they are not. False makes none.
+    stability : StabilitySelection, optional
+        Fitted, for how often each feature was selected.
+    names : list of str, optional
+        What to call the features; by default as they were called in ``fit``, or by their numbers.
+    adjust : {"holm", "bh"}
+        How p values are corrected for the number of all features, selected or not: see
+        `ell12.adjusted_p_values`. Features without an interval count with a p value of 1, which is cautious.
+    sample_weight : array of shape (n_samples,), optional
+        The weights of the fit.
+    offset : array of shape (n_samples,), optional
+        The offset of the fit, for ``loss="poisson"``.
+    max_rows : int
+        How many features to print.
+
+    Returns
+    -------
+    Summary
+        Print it, show it in a notebook, or take `Summary.to_pandas`, whose columns are ``class`` or ``target``
+        where there are several, ``feature``, ``coefficient``, ``per_sd``, ``frequency``, ``estimate``, ``lower``,
+        ``upper``, ``p_value`` and ``adjusted_p``, as far as they are known.
+
+    Notes
+    -----
+    Coefficients are those of the model, shrunken by the penalty (unless ``relax``). Intervals are those of
+    debiased estimates: a coefficient may lie outside of its interval.
+
+    Examples
+    --------
+    >>> from ell12 import L12Regressor
+    >>> random = np.random.default_rng(0)
+    >>> X = random.standard_normal((50, 5))
+    >>> model = L12Regressor(0.1).fit(X, 2 * X[:, 1] - X[:, 3] + 0.1 * random.standard_normal(50))
+    >>> summary(model, names=["a", "b", "c", "d", "e"])
+    L12Regressor, squared loss
+      alpha      0.100, as given
+      l2_weight  1
+      features   2 of 5 selected
+      intercept  -0.00855
+      status     Converged: The stationarity fell to tol.
+    <BLANKLINE>
+    feature    coef
+    ---------------
+    b         1.99
+    d        -0.955
+    """
+    if not isinstance(model, SparseLinearModel):
+        raise TypeError(f"model must be a linear model of ell12, such as an L12Regressor, got {model!r}")
+    check_is_fitted(model, "coef_")
+    check_word(adjust, "adjust", "holm", "bh")
+    check_counts(least=1, optional=False, max_rows=max_rows)
+    data = Data.of(model, X, y, sample_weight, offset)
+    coef = np.atleast_2d(as_numpy(model.coef_))
+    names = _names(model, names)
+    found, notes = _intervals(model, data, intervals)
+    scales = None if data is None else data.deviations(np.flatnonzero(coef.any(axis=0)))
+    rows, features = _order(coef if scales is None else coef * scales)
+    columns: dict[str, Any] = {}
+    if coef.shape[0] > 1:
+        kind, groups = _groups(model, coef.shape[0])
+        columns[kind] = [groups[row] for row in rows]
+    columns |= {"feature": [str(names[j]) for j in features], "coefficient": coef[rows, features]}
+    if scales is not None:
+        columns["per_sd"] = (coef * scales)[rows, features]
+    if stability is not None:
+        columns["frequency"] = _frequencies(stability, coef.shape[1])[features]
+        notes = [_stability_note(stability), *notes]
+    if found is not None:
+        columns |= _interval_columns(found, features, coef, adjust)
+        notes = [*notes, _interval_note(found, coef.shape[1], adjust)]
+    return Summary(title_of(model), head_of(model, coef, data), columns, notes, max_rows)
+
+
+def _names(model: Any, names: Any) -> Any:
+    """What each feature is called."""
+    size = model.n_features_in_
+    if names is None:
+        return vars(model).get("feature_names_in_", range(size))
+    if isinstance(names, str) or len(names) != size:
+        raise ValueError(f"names must hold one name for each of the {size} features, got {names!r:.200}")
+    return list(names)
+
+
+def _order(effects: Array) -> tuple[Array, Array]:
+    """The rows and columns of the effects that are not zero, row by row, the largest first."""
+    rows, features = np.nonzero(effects)
+    order = np.lexsort((-np.abs(effects[rows, features]), rows))
+    return rows[order], features[order]
+
+
+def _groups(model: Any, size: int) -> tuple[str, list[Any]]:
+    """What the rows of coefficients are: classes or targets."""
+    if is_classifier(model):
+        return "class", as_numpy(model.classes_).tolist()
+    return "target", list(range(size))
+
+
+def _frequencies(stability: Any, size: int) -> Array:
+    """How often each feature was selected."""
+    check_is_fitted(stability, "frequencies_")
+    frequencies = as_numpy(stability.frequencies_)
+    if frequencies.shape != (size,):
+        raise ValueError(f"stability was fitted to {frequencies.size} features, the model to {size}")
+    return frequencies
+
+
+def _stability_note(stability: Any) -> str:
+    return (
+        f"freq.: the share of {stability.n_subsamples} halves of the samples that selected the feature. With"
+        f" {stability.threshold_:.2g} or more, {stability.bound_:.2g} false ones are expected at the most."
+    )
+
+
+def _intervals(model: Any, data: Data | None, given: Any) -> tuple[Any, list[str]]:
+    """The intervals, given or made, and what is to be said where there are none."""
+    if given is not None and not isinstance(given, bool):
+        return given, []
+    check_flags(optional=True, intervals=given)
+    if given is False or (given is None and (data is None or data.y is None)):
+        return None, []
+    if data is None or data.y is None:
+        raise ValueError("intervals=True needs X and y")
+    from ell12.selection.intervals import confidence_intervals
+
+    features = np.flatnonzero(np.atleast_2d(as_numpy(model.coef_)).any(axis=0))
+    if features.size == 0:
+        return None, []
+    try:
+        weight = data.sample_weight
+        return confidence_intervals(data.X, data.y, model, features=features, sample_weight=weight), []
+    except (TypeError, ValueError) as error:
+        if given:
+            raise
+        return None, [f"No intervals: {error}"]
+
+
+def _interval_columns(found: Any, features: Array, coef: Array, adjust: str) -> dict[str, Array]:
+    """The intervals of the features selected; NaN where there are none."""
+    size = coef.shape[1]
+    if coef.shape[0] > 1:
+        raise ValueError(f"intervals are of one target or two classes, the model has {coef.shape[0]} rows")
+    known = np.asarray(found.features)
+    if known.size and known.max() >= size:
+        raise ValueError(f"intervals are of a feature of number {known.max()}, the model has {size} features")
+    p_values = np.ones(size)
+    p_values[known] = found.p_values
+    parts = {"estimate": found.estimate, "lower": found.lower, "upper": found.upper, "p_value": found.p_values}
+    columns = {}
+    for name, values in parts.items():
+        full = np.full(size, np.nan)
+        full[known] = values
+        columns[name] = full[features]
+    adjusted = np.where(np.isin(features, known), adjusted_p_values(p_values, adjust)[features], np.nan)
+    return columns | {"adjusted_p": adjusted}
+
+
+def _interval_note(found: Any, size: int, adjust: str) -> str:
+    method = {"holm": "Holm", "bh": "Benjamini-Hochberg"}[adjust]
+    return (
+        f"lower, upper: {100 * found.level:g} % intervals of the debiased coefficients. adj. p: {method}, for all"
+        f" {size:,} features."
+    )
