@@ -16,6 +16,7 @@ from ell12.checks import check_counts, check_flags, check_word
 from ell12.linear_model.sparse_model import SparseLinearModel
 from ell12.protocols import Array
 from ell12.selection.heads import Data, head_of, title_of
+from ell12.selection.intervals import confidence_intervals
 from ell12.selection.multiplicity import adjusted_p_values
 from ell12.selection.tables import Format, Table
 
@@ -241,8 +242,6 @@ def _intervals(model: Any, data: Data | None, given: Any) -> tuple[Any, list[str
         return None, []
     if data is None or data.y is None:
         raise ValueError("intervals=True needs X and y")
-    from ell12.selection.intervals import confidence_intervals
-
     features = np.flatnonzero(np.atleast_2d(as_numpy(model.coef_)).any(axis=0))
     if features.size == 0:
         return None, []

@@ -1,4 +1,4 @@
-"""Pictures of how sure a selection is."""
+"""Pictures of information criteria."""
 
 from __future__ import annotations
 
