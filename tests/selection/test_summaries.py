@@ -17,7 +17,9 @@ from ell12 import (
     L12CoxRegressor,
     L12Regressor,
     L12RegressorCV,
+    StabilitySelection,
     adjusted_p_values,
+    confidence_intervals,
     information_criteria,
     summary,
 )
@@ -213,6 +215,32 @@ def test_frequencies_and_intervals_stand_beside_their_features():
 def test_wrong_arguments_are_named(arguments, kind, words):
     with pytest.raises(kind, match=words):
         summary(**{"model": MODEL} | arguments)
+
+
+def test_intervals_are_made_of_the_features_selected():
+    found = summary(MODEL, X, Y)
+    features = np.array([int(name) for name in found.columns["feature"]])
+    made = confidence_intervals(X, Y, MODEL, features=features)
+    np.testing.assert_array_equal(found.columns["lower"], made.lower)
+    np.testing.assert_array_equal(found.columns["p_value"], made.p_values)
+    # Those that are not selected count with a p value of 1: the factor of the smallest is the number of all.
+    smallest = np.argmin(made.p_values)
+    assert found.columns["adjusted_p"][smallest] == pytest.approx(8 * made.p_values[smallest])
+    every = summary(MODEL, X, Y, intervals=confidence_intervals(X, Y, MODEL))
+    assert np.all(every.columns["adjusted_p"] <= found.columns["adjusted_p"])
+    classes = np.digitize(Y, [0, 4])
+    several = L12Classifier(0.05).fit(X, classes)
+    with pytest.raises(ValueError, match="2 classes"):
+        summary(several, X, classes, intervals=True)
+    full = L12Regressor(1e-9, l2_weight=0).fit(X[:8], Y[:8])
+    assert summary(full, X[:8], Y[:8]).notes[0].startswith("No intervals: ")
+
+
+def test_a_fitted_stability_selection_tells_its_frequencies():
+    selection = StabilitySelection(n_subsamples=10, random_state=0).fit(X, Y)
+    found = summary(MODEL, stability=selection)
+    features = [int(name) for name in found.columns["feature"]]
+    np.testing.assert_array_equal(found.columns["frequency"], selection.frequencies_[features])
 
 
 def test_intervals_of_several_rows_are_refused():
