@@ -102,7 +102,8 @@ class GramSolver:
         slopes[j] = np.inf  # holds it at zero
         # Called with its own strength for the one before, it begins with the columns that are surely missing.
         strengths = np.array([strength])
-        return follow(self.gram, self.gram[j], -slopes, slopes, 0.0, 0.0, strengths, strength, x, TOL, False)[0]
+        limits = (TOL, False, x.size)
+        return follow(self.gram, self.gram[j], -slopes, slopes, 0.0, 0.0, strengths, strength, x, *limits)[0]
 
     def moments(self, j: int, x: Array) -> tuple[float, float]:
         """The products of the residual with itself and with the column."""

@@ -175,7 +175,7 @@ def summary(
     coef = np.atleast_2d(as_numpy(model.coef_))
     names = _names(model, names)
     found, notes = _intervals(model, data, intervals)
-    scales = None if data is None else data.deviations(np.flatnonzero(coef.any(axis=0)))
+    scales = None if data is None else data.deviations(np.flatnonzero(coef.any(axis=0))).astype(coef.dtype)
     rows, features = _order(coef if scales is None else coef * scales)
     columns: dict[str, Any] = {}
     if coef.shape[0] > 1:
