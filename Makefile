@@ -11,6 +11,9 @@ else
 TEST_SETUP := $(VENV)/.test
 endif
 
+# Trials of `make reproduce` at a time; each has one thread and is measured by its CPU time.
+JOBS ?= 2
+
 .PHONY: test test-backends reproduce bench fuzz docs lint format clean
 
 test: $(TEST_SETUP) lint
@@ -20,7 +23,7 @@ test-backends: $(VENV)/.backends
 	$(BIN)/python -m pytest tests/backend/test_arrays.py
 
 reproduce: $(VENV)/.reproduce
-	$(BIN)/ell12 reproduce --resume
+	$(BIN)/ell12 reproduce --jobs $(JOBS) --resume
 
 bench: $(VENV)/.test
 	$(BIN)/python benchmarks/run.py

@@ -71,6 +71,17 @@ def listed(values: Iterable[int]) -> str:
     return ", ".join(map(str, numbers))
 
 
+def so_many(count: int, thing: str) -> str:
+    """So many things.
+
+    Examples
+    --------
+    >>> so_many(1, "repeat"), so_many(3, "repeat")
+    ('1 repeat', '3 repeats')
+    """
+    return f"{count} {thing}{'' if count == 1 else 's'}"
+
+
 def plus_minus(mean: float, deviation: float | None, decimals: int | None = None) -> str:
     """A mean and its deviation, where there is one, to the same decimals: three figures of the mean by default.
 

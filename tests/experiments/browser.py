@@ -162,3 +162,11 @@ FIGURES = """[...document.querySelectorAll("figure svg")].map(svg => {
   const box = svg.getBoundingClientRect();
   return [box.width, box.height, svg.querySelectorAll("path").length, svg.querySelectorAll("text").length];
 })"""
+
+# Unfold everything: what is folded has no size that could be checked.
+OPEN = "document.querySelectorAll('details').forEach(details => { details.open = true; })"
+
+PICTURES = """[...document.querySelectorAll("figure img")].map(image => {
+  const box = image.getBoundingClientRect();
+  return [image.complete, image.naturalWidth, image.naturalHeight, box.width, box.height];
+})"""

@@ -171,6 +171,7 @@ def made_results(settings, noise):
         "rmse_missing": 1.4 * rmse,
         "first_share": 0.93,
         "difference": completion.pack_picture(np.full((48, 48), rmse)) if is_shown else None,
+        "clean": completion.pack_picture(np.full((48, 48), 0.5), 1.0) if is_shown and method == "LMaFit" else None,
     }
 
 

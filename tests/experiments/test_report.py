@@ -34,7 +34,8 @@ def test_page_is_well_formed_and_needs_nothing_else(folder):
     assert not re.findall(r"https?:", page)
     assert not list(root.iter("script"))
     outside = [e.get(name) for e in root.iter() for name in ("href", "src") if e.get(name)]
-    assert all(link.startswith(("#", "data:")) for link in outside)
+    files = {link.partition("#")[0] for link in outside if not link.startswith(("#", "data:"))}
+    assert files == {report.TABLE_OF_TRIALS, report.TABLES}
     targets = [e.get("id") for e in root.iter() if e.get("id")]
     assert len(targets) == len(set(targets))
     assert {link[1:] for link in outside if link.startswith("#")} <= set(targets)
@@ -45,7 +46,7 @@ def test_page_has_every_figure_with_words_for_it(folder):
     page = (folder / report.PAGE).read_text()
     root = ElementTree.fromstring(page.removeprefix("<!DOCTYPE html>").strip())
     drawings = list(root.iter("svg"))
-    assert len(drawings) == 2 * 5 + 5 + 3
+    assert len(drawings) == 2 * 5 + 5 + 3 + 2
     assert all(svg.find("title").text and len(svg.find("desc").text) > 20 for svg in drawings)
     assert all(list(svg.iter("path")) for svg in drawings)
     styles = "".join(e.get("style") or "" for svg in drawings for e in svg.iter())
@@ -59,6 +60,26 @@ def test_page_says_what_was_run_and_shows_text_as_text(folder):
     n_rows = len((folder / FILE).read_text().splitlines())
     assert f"{n_rows}, {round(1.5 * n_rows) // 60} min" in page
     assert page.count('<div class="verdict">') == 18 + 1 + 2
+
+
+def test_every_verdict_stands_once_and_numbers_are_the_papers(folder):
+    page = (folder / report.PAGE).read_text()
+    for claim in ("DCA is the slowest", "l1-2 recovers with a lower RMSE than l1 at every i"):
+        assert page.count(claim) == 1
+    assert page.count("Table I itself has SCP slower") == 2  # once in each setup
+    shown = set(re.findall(r'<a class="self" href="#[^"]*">([^<]*)</a>', page))
+    assert shown == {"Table I", "Table II", "Figure 1", "Figure 2", "Ours"}
+
+
+def test_a_table_links_to_its_rows(folder):
+    page = (folder / report.PAGE).read_text()
+    lines = list(csv.DictReader(io.StringIO((folder / report.TABLE_OF_TRIALS).read_text())))
+    for name, chosen in [
+        ("cpu-seconds-calibrated", [x["setup"] == "calibrated" for x in lines]),
+        ("time-of-one-proximal-step", [x["experiment"] == "prox" for x in lines]),
+    ]:
+        first, last = re.search(rf'{name}">.*?results\.csv#row=(\d+)-(\d+)"', page).groups()
+        assert [int(first) <= line <= int(last) for line in range(2, len(lines) + 2)] == chosen
 
 
 def test_csv_has_one_line_per_trial(folder):

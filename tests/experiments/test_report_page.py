@@ -5,8 +5,10 @@ import pytest
 pytest.importorskip("matplotlib", reason="the report needs the extra 'report'")
 pytest.importorskip("jinja2", reason="the report needs the extra 'report'")
 
-from tests.experiments.browser import CONTRAST, CUT_OFF, FIGURES
+from tests.experiments.browser import CONTRAST, CUT_OFF, FIGURES, OPEN, PICTURES
 from tests.experiments.made_rows import (
+    change_of,
+    completion_rows,
     curve_rows,
     extra_rows,
     limit,
@@ -16,16 +18,23 @@ from tests.experiments.made_rows import (
     unfinished,
 )
 
-from ell12.experiments.denoising.study import SHOWN
+from ell12.experiments.completion.study import PICTURED
+from ell12.experiments.denoising.study import METHODS, SHOWN
 from ell12.experiments.report import report
 from ell12.experiments.rows import rewrite_rows
+
+N_DRAWINGS = (2 * 5 + 2) + (3 * 3 + 3) + (2 * 2 * 3 + 2 + 2 + 1) + 5 + 3
+N_PICTURES = 3 * len(PICTURED) + 3 + 2 * len(METHODS) * len(SHOWN)
 
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
     """The page of rows of every experiment, some of which ended at a limit."""
     folder = tmp_path_factory.mktemp("page")
-    rewrite_rows(folder, sensing_rows(change=limit("SCP", 4)) + curve_rows() + prox_rows())
+    rows = sensing_rows(change=limit("SCP", 4)) + curve_rows() + prox_rows()
+    rows += completion_rows(n_repeats=2, change=change_of("SketchyCGM", is_limited=True))
+    rows += strength_rows(grid=SHOWN, change=unfinished("DCA", "strict")) + extra_rows()
+    rewrite_rows(folder, rows)
     return report(folder).as_uri()
 
 
@@ -34,10 +43,18 @@ def page(tmp_path_factory):
 def test_page_opens_and_fits(browser, page, width, scheme):
     assert browser.open(page, width, scheme) == []
     assert browser.evaluate("innerWidth") == width
+    assert browser.evaluate("document.documentElement.scrollHeight") < 6000
+    assert browser.evaluate(CUT_OFF) == []
+    browser.evaluate(OPEN)
     assert browser.evaluate(CUT_OFF) == []
     figures = browser.evaluate(FIGURES)
-    assert len(figures) == 2 * 5 + 5 + 3
+    assert len(figures) == N_DRAWINGS
     assert all(w > 140 and h > 100 and paths > 5 and texts >= 4 for w, h, paths, texts in figures)
+    pictures = browser.evaluate(PICTURES)
+    assert len(pictures) == N_PICTURES
+    assert all(
+        done and w > 90 and w / h == pytest.approx(wide / high, 0.05) for done, wide, high, w, h in pictures
+    )
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -49,20 +66,45 @@ def test_colours_follow_the_scheme_and_can_be_read(browser, page, scheme):
     contrast = browser.evaluate(CONTRAST)
     assert 4.5 <= contrast["text"] <= 21  # 21 is black on white, more says that nothing was measured
     assert 3 <= contrast["curve"] <= 21
+    negative = "[...document.images].map(image => getComputedStyle(image).filter != 'none')"
+    assert sum(browser.evaluate(negative)) == (0 if scheme == "light" else N_PICTURES - 3)  # three are clean
 
 
-def test_print_fits_the_paper(browser, page):
+def test_print_fits_the_paper_and_shows_what_is_folded(browser, page):
     assert browser.open(page, 700, "dark", media="print") == []  # A4 less its margins
     assert browser.evaluate(CUT_OFF) == []
     assert browser.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     assert 4.5 <= browser.evaluate(CONTRAST)["text"] <= 21
+    heights = browser.evaluate(
+        "[...document.querySelectorAll('table')].map(e => e.getBoundingClientRect().height)"
+    )
+    assert min(heights) > 20
+
+
+def test_the_first_screen_has_the_claims_and_three_figures(browser, page):
+    browser.open(page, 1280)
+    tops = "[...document.querySelectorAll('{}')].map(e => e.getBoundingClientRect().top)"
+    assert max(browser.evaluate(tops.format(".claims ul:first-of-type summary"))) < 900
+    figures = browser.evaluate(tops.format(".headlines svg"))
+    assert (len(figures), max(figures) < 900) == (3, True)
+
+
+def test_a_link_unfolds_its_table_and_the_contents_stay_in_view(browser, page):
+    name = "compressed-sensing-table-i-cpu-seconds-stated"
+    browser.open("about:blank", 1280)  # within a page a link loads nothing
+    browser.open(f"{page}#{name}", 1280)
+    place = browser.evaluate(f"document.getElementById('{name}').getBoundingClientRect().top")
+    bottom = browser.evaluate("document.querySelector('nav').getBoundingClientRect().bottom")
+    assert browser.evaluate("document.querySelector('nav').getBoundingClientRect().top") == 0
+    assert bottom <= place < 300
 
 
 def test_wide_tables_scroll_on_a_phone(browser, page):
     browser.open(page, 390)
+    browser.evaluate(OPEN)
     boxes = browser.evaluate("[...document.querySelectorAll('.scroll')].map(e => [e.scrollWidth, e.clientWidth])")
-    assert len(boxes) == 2 * 5 + 1
-    assert all(inner > outer and outer <= 390 for inner, outer in boxes)
+    assert all(outer <= 390 for _, outer in boxes)
+    assert all(inner > outer for inner, outer in boxes[: 2 * 5])
     reached = browser.evaluate(
         "(() => { const e = document.querySelector('.scroll'); e.scrollLeft = 1e6; "
         "const last = e.querySelector('tr td:last-child').getBoundingClientRect();"
@@ -96,24 +138,3 @@ def test_the_check_hears_the_console(browser, tmp_path, tag):
     path = tmp_path / "loud.html"
     path.write_text(f"<!DOCTYPE html><html><body>{tag}</body></html>")
     assert browser.open(path.as_uri(), 1280)
-
-
-@pytest.fixture(scope="module")
-def page_with_images(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("images")
-    change = unfinished("DCA", "strict")
-    rewrite_rows(folder, strength_rows(grid=SHOWN, change=change) + extra_rows())
-    return report(folder).as_uri()
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 390])
-def test_page_with_images_fits(browser, page_with_images, width, scheme):
-    assert browser.open(page_with_images, width, scheme) == []
-    assert browser.evaluate(CUT_OFF) == []
-    assert 4.5 <= browser.evaluate(CONTRAST)["text"] <= 21
-    sizes = "e.naturalWidth, e.naturalHeight, e.clientWidth, e.clientHeight"
-    images = browser.evaluate(f"[...document.images].map(e => [e.complete, {sizes}])")
-    assert len(images) == 2 * 3 * 7
-    assert all(done and wide == 3 and high == 2 for done, wide, high, *_ in images)
-    assert all(width > 90 and abs(width / height - 1.5) < 0.1 for *_, width, height in images)

@@ -14,7 +14,7 @@ from typing import Any
 import matplotlib
 import numpy as np
 from matplotlib.figure import Figure as Canvas
-from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
 from ell12.commands.png import encode_png
 from ell12.experiments.findings import Key, Panel
@@ -27,7 +27,8 @@ _PAGE_COLOURS = {INK: "currentColor", GRID: "var(--grid)", ACCENT: "var(--accent
     colour: f"var(--series-{number})" for number, colour in enumerate(SERIES, start=1)
 }
 DASHES: dict[str, Any] = {"solid": "-", "dashed": (0, (5, 2)), "dotted": (0, (1.2, 1.6))}
-_SIZE = (3.7, 2.75)
+SIZE, FIRST_SIZE = (3.7, 2.75), (3.0, 1.85)  # inches; the second is that of the first screen
+FEWEST_POINTS = 4  # fewer points are drawn as points: a curve through three shows nothing that they do not
 
 
 @dataclass(frozen=True)
@@ -48,13 +49,14 @@ def line_panel(
     y_label: str,
     floor: float | None = None,
     logarithmic: str = "xy",
+    size: tuple[float, float] = SIZE,
 ) -> Panel:
     """Curves on axes that are logarithmic (those named) or linear.
 
     On a logarithmic axis points that are not positive are left out, as are those below the floor and NaN.
     ``name`` must be unique on the page: it prefixes the ids inside the SVG.
     """
-    canvas, axes = _axes(x_label, y_label)
+    canvas, axes = _axes(x_label, y_label, size)
     least_x = 0.0 if "x" in logarithmic else -math.inf
     least_y = (floor or 0.0) if "y" in logarithmic else -math.inf
     for line in lines:
@@ -62,12 +64,19 @@ def line_panel(
         if points:
             x, y = zip(*points, strict=True)
             colour, width = SERIES[line.key.series - 1], 2.0 if line.key.dash == "solid" else 1.6
-            axes.plot(x, y, color=colour, linestyle=DASHES[line.key.dash], linewidth=width)
-            if line.marker:
+            is_curve = len(points) >= FEWEST_POINTS or min(y) == max(y)
+            if is_curve:
+                axes.plot(x, y, color=colour, linestyle=DASHES[line.key.dash], linewidth=width)
+            if line.marker or not is_curve:
                 axes.plot(x, y, "o", color=colour, markersize=3.2)
-    for letter in logarithmic:
-        axes.set(**{f"{letter}scale": "log"})
-        _mark_ticks(getattr(axes, f"{letter}axis"), getattr(axes, f"get_{letter}lim")())
+    whole = all(float(x).is_integer() for line in lines for x in line.x)
+    for letter in "xy":
+        if letter in logarithmic:
+            axes.set(**{f"{letter}scale": "log"})
+            _mark_ticks(getattr(axes, f"{letter}axis"), getattr(axes, f"get_{letter}lim")())
+        else:
+            locator = MaxNLocator(5, integer=letter == "x" and whole, min_n_ticks=3)
+            getattr(axes, f"{letter}axis").set_major_locator(locator)
     axes.grid(True, color=GRID, linewidth=0.6)
     keys = tuple(dict.fromkeys(line.key for line in lines))
     words = f"{title}: {y_label} against {x_label}, for {', '.join(key.label for key in keys)}."
@@ -91,24 +100,47 @@ def contour_panel(name: str, title: str, axis: Sequence[float], values: Sequence
     return Panel(title, _svg(canvas, name, title, description))
 
 
-def image_panel(title: str, values: Sequence[Sequence[float]] | np.ndarray, description: str) -> Panel:
-    """A grey image inside the page; 0 is black and 1 white."""
+def image_panel(
+    title: str, values: Sequence[Sequence[float]] | np.ndarray, description: str, is_difference: bool = False
+) -> Panel:
+    """A grey image inside the page; 0 is black and 1 white. On a dark page a difference is shown in negative."""
     pixels = np.rint(np.clip(np.asarray(values, dtype=float), 0, 1) * 255).astype(np.uint8)
     content = base64.b64encode(encode_png(pixels)).decode()
     rows, columns = pixels.shape
     source = f"data:image/png;base64,{content}"
-    return Panel(title, f'<img alt="{escape(description)}" width="{columns}" height="{rows}" src="{source}"/>')
+    kind = ' class="difference"' if is_difference else ""
+    return Panel(
+        title, f'<img{kind} alt="{escape(description)}" width="{columns}" height="{rows}" src="{source}"/>'
+    )
+
+
+def log_ticks(low: float, high: float) -> list[float]:
+    """Three to seven places to mark on a logarithmic axis: powers of ten, multiples of them, or round steps.
+
+    Examples
+    --------
+    >>> log_ticks(0.5, 2000.0), log_ticks(4.0, 40.0), [round(tick, 3) for tick in log_ticks(4.1, 4.9)]
+    ([1.0, 10.0, 100.0, 1000.0], [5.0, 10.0, 20.0], [4.2, 4.4, 4.6, 4.8])
+    """
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    for factors in ((1,), (1, 3), (1, 2, 5)):
+        ticks = [factor * 10.0**power for power in powers for factor in factors]
+        inside = [tick for tick in ticks if low <= tick <= high]
+        if len(inside) >= 3:
+            return inside[:: -(-len(inside) // 7)]
+    steps = MaxNLocator(5, steps=[1, 2, 5, 10], min_n_ticks=3).tick_values(low, high)
+    return [float(tick) for tick in steps if low <= tick <= high]
 
 
 def _mark_ticks(axis: Any, limits: tuple[float, float]) -> None:
-    """Powers of ten, and 2 and 5 times them where the axis is short."""
-    short = limits[1] < 30 * limits[0]
-    axis.set_major_locator(LogLocator(10, subs=(1, 2, 5) if short else (1,), numticks=7))
+    ticks = log_ticks(*limits)
+    powers = all(math.isclose(tick, 10.0 ** round(math.log10(tick))) for tick in ticks)
+    axis.set_major_locator(FixedLocator(ticks))
     axis.set_minor_locator(NullLocator())
-    axis.set_major_formatter(FuncFormatter(lambda value, _: number(value) if short else power_of_ten(value)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: power_of_ten(value) if powers else number(value)))
 
 
-def _axes(x_label: str, y_label: str, size: tuple[float, float] = _SIZE) -> tuple[Canvas, Any]:
+def _axes(x_label: str, y_label: str, size: tuple[float, float] = SIZE) -> tuple[Canvas, Any]:
     canvas = Canvas(figsize=size, layout="constrained")
     axes = canvas.add_subplot()
     axes.set_xlabel(x_label, fontsize=8.5, color=INK)

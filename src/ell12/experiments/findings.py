@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
@@ -86,18 +86,18 @@ def tally(claims: Iterable[Claim]) -> dict[Kind, Counter[Outcome]]:
     return {kind: found for kind, found in counts.items() if found}
 
 
-def counted(counts: Counter[Outcome]) -> str:
+def counted(counts: Counter[Outcome]) -> dict[Outcome, str]:
     """Counts in words.
 
     Examples
     --------
-    >>> counted(Counter({Outcome.FAILS: 1, Outcome.HOLDS: 2}))
-    '2 hold, 1 does not hold'
+    >>> list(counted(Counter({Outcome.FAILS: 1, Outcome.HOLDS: 2})).values())
+    ['2 hold', '1 does not hold']
     """
     many = ("hold", "hold in part", "do not hold", "are not decidable")
     one = ("holds", "holds in part", "does not hold", "is not decidable")
     words = dict(zip(Outcome, zip(one, many, strict=True), strict=True))
-    return ", ".join(f"{counts[o]} {words[o][counts[o] > 1]}" for o in Outcome if counts[o])
+    return {o: f"{counts[o]} {words[o][counts[o] > 1]}" for o in Outcome if counts[o]}
 
 
 @dataclass(frozen=True)
@@ -111,12 +111,16 @@ class Cell:
 
 @dataclass(frozen=True)
 class Table:
-    """A table: the heads of its columns, that of the row labels included, and labelled rows."""
+    """A table: the heads of its columns, that of the row labels included, and labelled rows.
+
+    ``number`` is the paper's, such as "Table I"; what the paper does not show has none.
+    """
 
     title: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str, tuple[Cell, ...]], ...]
     note: str = ""
+    number: str = ""
 
 
 @dataclass(frozen=True)
@@ -139,12 +143,13 @@ class Panel:
 
 @dataclass(frozen=True)
 class Figure:
-    """Panels that share a legend and a caption."""
+    """Panels that share a legend and a caption; ``number`` is the paper's, as that of a table."""
 
     title: str
     panels: tuple[Panel, ...]
     caption: str
     small: bool = False
+    number: str = ""
 
     @property
     def legend(self) -> list[Key]:
@@ -154,17 +159,32 @@ class Figure:
 
 @dataclass(frozen=True)
 class Part:
-    """Some words with the tables and figures that belong to them."""
+    """Some words with the tables and figures that belong to them.
+
+    ``where`` names the trials behind them: each entry is a choice of settings. ``lines`` are the first and the
+    last line of these trials in the table of trials, as the report finds them.
+    """
 
     title: str
     text: tuple[str, ...] = ()
     tables: tuple[Table, ...] = ()
     figures: tuple[Figure, ...] = ()
+    where: tuple[Mapping[str, Any], ...] = ()
+    lines: tuple[int, int] | None = None
+
+    @property
+    def numbers(self) -> list[str]:
+        """The paper's numbers of its tables and figures, each once."""
+        numbers = (*(table.number for table in self.tables), *(figure.number for figure in self.figures))
+        return [number for number in dict.fromkeys(numbers) if number]
 
 
 @dataclass(frozen=True)
 class Section:
-    """What one experiment has to show: the question, what came out, why it differs from the paper, the details."""
+    """What one experiment has to show: the question, what came out, why it differs from the paper, the details.
+
+    ``scale`` says in a few words how large the run was beside the paper's, ``headlines`` are for the first screen.
+    """
 
     name: str
     title: str
@@ -173,6 +193,13 @@ class Section:
     reasons: tuple[str, ...]
     verdicts: tuple[Verdict, ...]
     parts: tuple[Part, ...]
+    scale: str = ""
+    headlines: tuple[Figure, ...] = ()
+
+    @property
+    def numbers(self) -> list[str]:
+        """The paper's tables and figures that this section shows."""
+        return sorted({n for part in self.parts for n in part.numbers}, key=lambda n: (n.startswith("Figure"), n))
 
 
 @cache

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -32,12 +33,37 @@ def report(out: str | os.PathLike[str]) -> Path:
     """
     folder = Path(out)
     rows, damaged = _read(folder)
-    sections = [_module(name).section(chosen) for name, chosen in _by_experiment(rows)]
+    sections, rows = _with_lines([_module(name).section(chosen) for name, chosen in _by_experiment(rows)], rows)
     page = _page(sections, facts(rows, _run_facts(folder)), damaged)
     write_atomically(folder / TABLE_OF_TRIALS, exports.table_of_trials(rows).encode())
     write_atomically(folder / TABLES, exports.markdown(sections).encode())
     write_atomically(folder / PAGE, page.encode())
     return folder / PAGE
+
+
+def _with_lines(sections: Sequence[Section], rows: Sequence[Row]) -> tuple[list[Section], list[Row]]:
+    """The sections with the lines of each part in the table of trials, and the rows in the order of that table.
+
+    The trials of a part stand together. The first line of the table is its head.
+    """
+    choices = [(section.name, choice) for section in sections for part in section.parts for choice in part.where]
+
+    def is_chosen(row: Row, name: str, choice: Mapping[str, Any]) -> bool:
+        return row["experiment"] == name and choice.items() <= row["settings"].items()
+
+    def place(row: Row) -> int:
+        return next((k for k, choice in enumerate(choices) if is_chosen(row, *choice)), len(choices))
+
+    ordered = sorted(rows, key=place)
+    found = []
+    for section in sections:
+        parts = []
+        for part in section.parts:
+            chosen = [any(is_chosen(row, section.name, choice) for choice in part.where) for row in ordered]
+            lines = [line for line, is_in in enumerate(chosen, start=2) if is_in]
+            parts.append(replace(part, lines=(lines[0], lines[-1]) if lines else None))
+        found.append(replace(section, parts=tuple(parts)))
+    return found, ordered
 
 
 def verdict_lines(out: str | os.PathLike[str]) -> list[str]:
@@ -46,7 +72,7 @@ def verdict_lines(out: str | os.PathLike[str]) -> list[str]:
     claims = claims_of(verdict for name, rows in groups for verdict in _module(name).verdicts(rows))
     lines = []
     for kind, counts in tally(claims).items():
-        lines.append(f"{kind.value}: {counted(counts)}.")
+        lines.append(f"{kind.value}: {', '.join(counted(counts).values())}.")
         for claim in (claim for claim in claims if claim.source.kind is kind):
             place = f" ({claim.source.place})" if claim.source.place else ""
             lines.append(f"  {claim.outcome.value.upper()}: {claim.text}{place}")
@@ -81,15 +107,29 @@ def _page(sections: Sequence[Section], entries: list[tuple[str, str]], damaged: 
     environment = Environment(
         loader=PackageLoader("ell12.experiments"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
+    environment.filters["anchor"] = _anchor
     claims = claims_of(verdict for section in sections for verdict in section.verdicts)
     return environment.get_template("report.html").render(
         sections=sections,
         facts=entries,
         damaged=damaged,
         paper=paper(),
+        headlines=[figure for section in sections for figure in section.headlines][:3],
         claims={kind: [claim for claim in claims if claim.source.kind is kind] for kind in tally(claims)},
-        counts=tally(claims),
+        counts={kind: counted(found) for kind, found in tally(claims).items()},
     )
+
+
+def _anchor(title: str, section: str, number: str) -> str:
+    """What a table or figure is linked by.
+
+    Examples
+    --------
+    >>> _anchor("CPU seconds (stated)", "compressed-sensing", "Table I")
+    'compressed-sensing-table-i-cpu-seconds-stated'
+    """
+    words = "".join(letter if letter.isascii() and letter.isalnum() else " " for letter in f"{number} {title}")
+    return "-".join((section, *words.lower().split()))
 
 
 def _read(folder: Path) -> tuple[list[Row], list[str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ell12.experiments.claims import image_name
@@ -42,14 +43,17 @@ def repeats_words(trials: Trials) -> str:
     return "One repeat" if trials.n_repeats < 2 else f"Mean ± standard deviation over {trials.n_repeats} repeats"
 
 
-def printed_table(title: str, values: Mapping[str, Mapping[str, Sequence[float]]], decimals: int) -> Table:
+def printed_table(
+    title: str, values: Mapping[str, Mapping[str, Sequence[float]]], decimals: int, number: str
+) -> Table:
     """Means and deviations as the paper prints them, by method and column."""
     columns = list(dict.fromkeys(column for found in values.values() for column in found))
 
     def cell(found: Mapping[str, Sequence[float]], column: str) -> Cell:
         return Cell(plus_minus(found[column][0], found[column][1], decimals))
 
-    return grid_table(title, "method", values, {column: column for column in columns}, cell, "")
+    table = grid_table(title, "method", values, {column: column for column in columns}, cell, "")
+    return replace(table, number=number)
 
 
 def grid_table(

@@ -36,17 +36,18 @@ from ell12.experiments.tables import (
 from ell12.experiments.trials import Trials
 from ell12.wording import duration, number, percent, scientific, span
 
-# Colour and dash of each method in the figures.
+_TABLE = ({"study": "table"},)
+# What the legend says of a method, its colour and its dash.
 _STYLES = {
-    BLOCK: (1, "solid"),
-    CONVEX: (2, "solid"),
-    LOG_SUM: (3, "solid"),
-    "AIS-Impute": (2, "dotted"),
-    "SketchyCGM": (4, "dashed"),
-    "ARSS-M3F": (5, "solid"),
-    "LMaFit": (6, "solid"),
-    "LMaFit(growing rank)": (6, "dashed"),
-    "ER1MP": (7, "solid"),
+    BLOCK: ("l1-2, our block engine", 1, "solid"),
+    CONVEX: ("nuclear norm, our block engine", 2, "solid"),
+    LOG_SUM: ("log-sum, our block engine", 3, "solid"),
+    "AIS-Impute": ("nuclear norm, AIS-Impute", 2, "dotted"),
+    "SketchyCGM": ("nuclear norm, SketchyCGM", 4, "dashed"),
+    "ARSS-M3F": ("ARSS-M3F, rank bounded", 5, "solid"),
+    "LMaFit": ("LMaFit, rank fixed", 6, "solid"),
+    "LMaFit(growing rank)": ("LMaFit, rank growing", 6, "dashed"),
+    "ER1MP": ("ER1MP, rank bounded", 7, "solid"),
 }
 
 
@@ -74,6 +75,7 @@ def section(rows: Sequence[Row]) -> Section:
         reasons=tuple(words.reasons(table)),
         verdicts=tuple(verdicts(rows)),
         parts=parts,
+        scale=words.scale(rows, table),
     )
 
 
@@ -82,13 +84,13 @@ def section(rows: Sequence[Row]) -> Section:
 
 def _table_part(table: Trials) -> Part:
     tables = (
-        _measured_table(table, "RMSE x 100 over all pixels", "rmse"),
+        replace(_measured_table(table, "RMSE x 100 over all pixels", "rmse"), number="Table III"),
         _measured_table(table, "RMSE x 100 over the missing pixels", "rmse_missing"),
-        _measured_table(table, "CPU seconds", "cpu_seconds"),
+        replace(_measured_table(table, "CPU seconds", "cpu_seconds"), number="Table III"),
         _reached_table(table),
         *_printed_tables(),
     )
-    return Part("The paper's table", tables=tables)
+    return Part("The paper's table", tables=tables, where=_TABLE)
 
 
 def _measured_table(table: Trials, title: str, result: str) -> Table:
@@ -103,9 +105,8 @@ def _printed_tables() -> list[Table]:
     for title, name, decimals in (("RMSE x 100", "rmse_times_100", 2), ("CPU seconds", "cpu_seconds", 1)):
         images = paper()[NAME][name]
         values = {method: {image: images[image][method] for image in images} for method in images[IMAGES[0]]}
-        found.append(
-            printed_table(f"Table III as the paper prints it, on its own images: {title}", values, decimals)
-        )
+        head = f"As the paper prints it, on its own images: {title}"
+        found.append(printed_table(head, values, decimals, "Table III"))
     return found
 
 
@@ -133,15 +134,29 @@ def _reached_table(table: Trials) -> Table:
 def _picture_part(table: Trials) -> Part:
     shown = [(image, _pictures(table, image)) for image in table.places]
     caption = (
-        "Difference of the recovered image to the clean one in the first repeat: white is none, black is "
-        f"{PICTURE_SCALE:g} of the range or more. On larger images a pixel is the root mean square of a block."
+        "Difference of the recovered image to the clean one in the first repeat: white is none, black (on a dark "
+        f"page the other way round) is {PICTURE_SCALE:g} of the range or more. On larger images a pixel is the "
+        "root mean square of a block."
     )
     drawn = tuple(
-        Figure(f"Differences on {image_name(image)}", panels, caption, small=True)
+        Figure(f"Differences on {image_name(image)}", panels, caption, True, "Figure 3")
         for image, panels in shown
         if panels
     )
-    return Part("Difference images", figures=drawn)
+    return Part("Clean and difference images", figures=(*_clean_figures(table), *drawn), where=_TABLE)
+
+
+def _clean_figures(table: Trials) -> list[Figure]:
+    """The images themselves, where the rows hold them."""
+    found = [(row["settings"]["image"], row["results"].get("clean")) for row in table.rows]
+    packed = {image: clean for image, clean in found if clean}
+    panels = [
+        figures.image_panel(image_name(i), unpack_picture(packed[i]), f"The clean image {image_name(i)}.")
+        for i in table.places
+        if i in packed
+    ]
+    caption = "What was to be found; scikit-image's photographs stand in for the paper's images."
+    return [Figure("Clean images", tuple(panels), caption, True, "Figure 4")] if panels else []
 
 
 def _pictures(table: Trials, image: str) -> tuple[Panel, ...]:
@@ -154,7 +169,7 @@ def _pictures(table: Trials, image: str) -> tuple[Panel, ...]:
                 recovered = f"{image_name(image)} as recovered by {method}"
                 description = f"Difference of {recovered} to the clean image; RMSE x 100: {error}."
                 title = f"{method}: {error}"
-                panels.append(figures.image_panel(title, 1 - unpack_picture(packed), description))
+                panels.append(figures.image_panel(title, 1 - unpack_picture(packed), description, True))
     return tuple(panels)
 
 
@@ -176,7 +191,7 @@ def _path_part(path: Trials) -> Part:
         "RMSE against the rank of the answer": (path.methods, "rank", "rmse_missing", "rank", "RMSE x 100"),
     }
     drawn = tuple(_path_figure(path, title, *what) for title, what in figure_of.items())
-    return Part("The strength, which the paper fixes", text, (_best_table(path),), drawn)
+    return Part("The strength, which the paper fixes", text, (_best_table(path),), drawn, ({"study": "path"},))
 
 
 def _path_figure(
@@ -205,7 +220,7 @@ def _path_line(path: Trials, method: str, image: str, x: str, y: str) -> figures
 
 
 def _key(method: str) -> Key:
-    return Key(method, *_STYLES.get(method, (7, "dotted")))
+    return Key(*_STYLES.get(method, (method, 7, "dotted")))
 
 
 def _best_table(path: Trials) -> Table:
@@ -251,7 +266,7 @@ def _theta_part(theta: Trials, table: Trials) -> Part:
     panels = tuple(_theta_panel(theta, table, image) for image in theta.places)
     caption = "RMSE x 100 over the missing pixels in the first repeat against θ; both axes are logarithmic."
     figure = Figure("RMSE against log-sum's θ", panels, caption)
-    return Part("Log-sum's θ", text, (_theta_table(theta, table),), (figure,))
+    return Part("Log-sum's θ", text, (_theta_table(theta, table),), (figure,), ({"study": "theta"},))
 
 
 def _theta_panel(theta: Trials, table: Trials, image: str) -> Panel:
@@ -314,4 +329,5 @@ def _centring_part(centring: Trials, table: Trials) -> Part:
         "RMSE x 100 over all pixels as the data are → with the mean removed, the change, and the same over the "
         "missing pixels. l1-2 leaves one direction almost free, which the mean would take."
     )
-    return Part("Centring", text, (method_table(centring, "Effect of centring", cell, note),))
+    table_shown = method_table(centring, "Effect of centring", cell, note)
+    return Part("Centring", text, (table_shown,), where=({"study": "centring"},))

@@ -19,7 +19,7 @@ from ell12.experiments.findings import paper
 from ell12.experiments.rows import Row
 from ell12.experiments.statistics import summarize
 from ell12.experiments.trials import Trials
-from ell12.wording import duration, number, percent, scientific, span
+from ell12.wording import duration, number, percent, scientific, so_many, span
 
 # The three penalties as the studies of images and of ratings call them; of several, the best counts.
 PENALTIES = {
@@ -64,6 +64,13 @@ def asked(rows: Sequence[Row], table: Trials) -> tuple[str, ...]:
         "RMSE over all pixels is the paper's measure; over the missing pixels alone it does not count how "
         "closely a method fits what it was given.",
     )
+
+
+def scale(rows: Sequence[Row], table: Trials) -> str:
+    """How large the run is beside the paper's."""
+    size, printed = rows[0]["settings"]["size"], paper()[NAME]
+    repeats = f", {so_many(table.n_repeats, 'repeat')} (paper {printed['repeats']})" if table.rows else ""
+    return f"images of {size} x {size} (paper {printed['size']} x {printed['size']}){repeats}"
 
 
 def found(table: Trials, path: Trials, theta: Trials, centring: Trials) -> list[str]:

@@ -6,7 +6,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
+from itertools import product
 from typing import Any
 
 from ell12.experiments import figures
@@ -36,15 +38,15 @@ from ell12.experiments.tables import (
 from ell12.experiments.trials import Trials
 from ell12.wording import number, percent, scientific
 
-# Colour and dash of each method; the two variants of DCA share a colour.
+# What the legend says of a method, its colour and its dash; the two variants of DCA share a colour.
 _STYLES = {
-    OURS: (1, "solid"),
-    "DCA": (2, "solid"),
-    "SCP": (3, "solid"),
-    "nmAPG(numerical)": (4, "dashed"),
-    CONVEX: (5, "dashed"),
-    "DCA(rho=1)": (2, "dotted"),
-    DEFAULT: (6, "solid"),
+    OURS: (f"{OURS}, the paper's method", 1, "solid"),
+    "DCA": ("DCA, its inner ADMM with our ρ", 2, "solid"),
+    "SCP": ("SCP", 3, "solid"),
+    "nmAPG(numerical)": ("nmAPG(numerical)", 4, "dashed"),
+    CONVEX: (f"{CONVEX} on the convex l1 problem", 5, "dashed"),
+    "DCA(rho=1)": ("DCA, its inner ADMM with ρ = 1", 2, "dotted"),
+    DEFAULT: (f"{DEFAULT}, the default of this library", 6, "solid"),
 }
 _FLOOR = 1e-8  # gaps below this fraction of the objective are noise of the stopping rule
 
@@ -64,6 +66,8 @@ def section(rows: Sequence[Row]) -> Section:
         found=(*words.closeness(chosen), *map(words.headline_ratios, chosen)),
         reasons=(*words.dca_words(chosen), *words.scp_words(chosen)),
         verdicts=tuple(verdicts(rows)),
+        scale=words.scale(chosen),
+        headlines=_headlines(chosen),
         parts=(*map(_part, chosen), *([] if all(map(_is_papers, chosen)) else [_printed_part()])),
     )
 
@@ -71,13 +75,13 @@ def section(rows: Sequence[Row]) -> Section:
 def _part(trials: Trials) -> Part:
     text = tuple(text for text in words.readings() if text.startswith(f"“{trials.name}”"))
     tables = (
-        _measured_table(trials, "CPU seconds", "cpu_seconds", "cpu_seconds", 1),
-        _measured_table(trials, "RMSE x 100", "rmse", "rmse_times_100", 2),
+        replace(_measured_table(trials, "CPU seconds", "cpu_seconds", "cpu_seconds", 1), number="Table I"),
+        replace(_measured_table(trials, "RMSE x 100", "rmse", "rmse_times_100", 2), number="Table II"),
         _objective_table(trials),
         _ratio_table(trials),
         _early_table(trials),
     )
-    return Part(f"Setup “{trials.name}”", text, tables, (_figure(trials),))
+    return Part(f"Setup “{trials.name}”", text, tables, (_figure(trials),), ({"setup": trials.name},))
 
 
 def _table(trials: Trials, title: str, cell: Any, note: str, leave_out: str = "") -> Table:
@@ -98,9 +102,10 @@ def _printed_part() -> Part:
     """The paper's two tables, for runs of another size."""
     tables = [
         printed_table(
-            f"{number} as the paper prints it: {title}",
+            f"As the paper prints it: {title}",
             {m: {f"i = {i}": pair for i, pair in enumerate(found)} for m, found in paper()[NAME][name].items()},
             decimals,
+            number,
         )
         for number, title, name, decimals in (
             ("Table I", "CPU seconds", "cpu_seconds", 1),
@@ -193,24 +198,52 @@ def _best_seen(row: Row) -> float:
 def _figure(trials: Trials) -> Figure:
     repeat = min(trials.seen("repeat"))
     order = sorted(trials.places, key=lambda i: (i % 2, i))  # the paper's three first, then those it leaves out
-    shown = [(i, rows) for i in order if (rows := _rows_of_problem(trials, i, repeat))]
-    panels = tuple(_panel(trials, i, rows, _lowest(trials, i, repeat)) for i, rows in shown)
+    panels = tuple(panel for i in order if (panel := _panel(trials, i, repeat)))
     caption = (
         "Objective minus the lowest objective that any l1-2 method reached on the same problem (repeat "
         f"{repeat}), against CPU seconds. {CONVEX} solves another problem and is drawn with the gap to its own "
         "lowest value. Both axes are logarithmic, so a curve ends where its gap is zero."
     )
-    return Figure(f"Objective against CPU time ({trials.name})", panels, caption)
+    return Figure(f"Objective against CPU time ({trials.name})", panels, caption, number="Figure 2")
 
 
-def _panel(trials: Trials, i: int, rows: Sequence[Row], lowest: float) -> Panel:
+def _headlines(chosen: Sequence[Trials]) -> tuple[Figure, ...]:
+    """Objective against time at the smallest strength, and the errors of l1-2 and l1."""
+    trials, repeat = chosen[-1], min(chosen[-1].seen("repeat"))
+    last, found = trials.places[-1], []
+    panel = _panel(trials, last, repeat, "first-", figures.FIRST_SIZE)
+    if panel:
+        title, caption = (
+            f"Objective and CPU time, {trials.name}, i = {last}",
+            "How far the objective is from the lowest.",
+        )
+        found.append(Figure(title, (panel,), caption, number="Figure 2"))
     lines = []
+    dashes = dict(zip(("solid", "dashed", "dotted"), chosen, strict=False))
+    for (series, method), (dash, shown) in product(((1, OURS), (5, CONVEX)), dashes.items()):
+        errors = [100 * shown.at(method, i).mean("rmse") for i in shown.places]
+        label = f"{'l1-2' if method == OURS else 'l1'}, {shown.name}"
+        lines.append(figures.Line(Key(label, series, dash), shown.places, errors, marker=True))
+    name, strength = f"{NAME}-first-rmse", "i (strength 0.01 · 0.25ⁱ)"
+    panel = figures.line_panel(
+        name, "Recovery", lines, strength, "RMSE x 100", logarithmic="y", size=figures.FIRST_SIZE
+    )
+    caption = "Mean error of the recovered vector over the repeats: l1-2 against l1."
+    return (*found, Figure("Recovery by l1-2 and by l1", (panel,), caption, number="Table II"))
+
+
+def _panel(
+    trials: Trials, i: int, repeat: int, prefix: str = "", size: tuple[float, float] = figures.SIZE
+) -> Panel | None:
+    rows, lowest, lines = _rows_of_problem(trials, i, repeat), _lowest(trials, i, repeat), []
+    if not rows:
+        return None
     for row in rows:
         method, history = row["settings"]["method"], row["results"]["history"]
         reference = _best_seen(row) if method == CONVEX else lowest
         gaps = [math.nan if value is None else value - reference for value in history["objective"]]
-        key = Key(method, *_STYLES.get(method, (7, "solid")))
+        key = Key(*_STYLES.get(method, (method, 7, "solid")))
         lines.append(figures.Line(key, history["cpu_seconds"], gaps))
-    name = f"{NAME}-{trials.name}-{i}"
+    name = f"{NAME}-{prefix}{trials.name}-{i}"
     floor = _FLOOR * abs(lowest) if math.isfinite(lowest) else None
-    return figures.line_panel(name, f"i = {i}", lines, "CPU seconds", "objective − lowest", floor)
+    return figures.line_panel(name, f"i = {i}", lines, "CPU seconds", "objective − lowest", floor, size=size)

@@ -14,7 +14,7 @@ from ell12.experiments.findings import paper
 from ell12.experiments.rows import Row
 from ell12.experiments.statistics import summarize
 from ell12.experiments.trials import Trials
-from ell12.wording import duration, listed, number, percent, scientific, span
+from ell12.wording import duration, listed, number, percent, scientific, so_many, span
 
 
 def asked(rows: Sequence[Row], setups: Sequence[Trials]) -> tuple[str, ...]:
@@ -38,6 +38,14 @@ def asked(rows: Sequence[Row], setups: Sequence[Trials]) -> tuple[str, ...]:
         f"every method. Every method starts at zero. Repeats: {max(trials.n_repeats for trials in setups)} "
         f"(paper: {printed['repeats']}).",
     )
+
+
+def scale(setups: Sequence[Trials]) -> str:
+    """How large the run is beside the paper's."""
+    printed, rows = paper()[NAME], [row for trials in setups for row in trials.rows]
+    n_samples, repeats = rows[0]["settings"]["n_samples"], max(trials.n_repeats for trials in setups)
+    size = f"{n_samples} rows (paper {printed['n_samples']})"
+    return f"{size}, {so_many(repeats, 'repeat')} (paper {printed['repeats']})"
 
 
 def readings() -> list[str]:

@@ -21,6 +21,7 @@ from ell12.experiments.denoising.claims import (
     fewest_lines,
     images_of,
     mean_psnr,
+    mean_ratio,
     of_study,
     strengths,
 )
@@ -36,9 +37,10 @@ from ell12.experiments.denoising.study import (
     OURS,
     RULES,
     SHOWN,
+    STRENGTHS,
     TITLE,
 )
-from ell12.experiments.findings import Cell, Figure, Key, Panel, Part, Section, Table
+from ell12.experiments.findings import Cell, Figure, Key, Panel, Part, Section, Table, paper
 from ell12.experiments.rows import Row
 from ell12.experiments.statistics import comparable
 from ell12.experiments.tables import error_words, grid_table, limit_words, repeats_words
@@ -70,6 +72,8 @@ def section(rows: Sequence[Row]) -> Section:
         found=words.found(rows, studies),
         reasons=words.reasons(studies),
         verdicts=tuple(verdicts(rows)),
+        scale=words.scale(studies),
+        headlines=_headlines(studies),
         parts=(*parts, *_difference_parts(studies), *_beyond(rows)),
     )
 
@@ -85,6 +89,7 @@ def _part(study: Trials) -> Part:
             _curves(study, "RMSE against α", "RMSE", "rmse", "x"),
             _curves(study, "CPU time against α", "CPU seconds", "cpu_seconds", "xy"),
         ),
+        where=({"study": STRENGTHS, "setup": study.name},),
     )
 
 
@@ -101,11 +106,32 @@ def _curves(study: Trials, title: str, y_label: str, result: str, logarithmic: s
         name = f"{NAME}-{result}-{study.name.split()[0]}-{image}"
         panels.append(figures.line_panel(name, image_name(image), lines, "α", y_label, logarithmic=logarithmic))
     caption = f"{title}: means over the repeats, where the rule or a limit ended the runs."
-    return Figure(f"{title} (noise of {study.name} 0.05)", tuple(panels), caption)
+    return Figure(f"{title} (noise of {study.name} 0.05)", tuple(panels), caption, number="Figure 5")
 
 
 def _label(method: str, rule: str) -> str:
-    return method if method == OURS else f"{method}, to {scientific(RULES[rule])}"
+    change = scientific(RULES[rule])
+    return f"{method}, our default" if method == OURS else f"{method}, to a change of {change}"
+
+
+def _headlines(studies: Sequence[Trials]) -> tuple[Figure, ...]:
+    """How many times faster than DCA each method is, beside what the paper says."""
+    if not studies:
+        return ()
+    study, lines = studies[0], []
+    alphas = [0.02 * i for i in study.places]
+    for method, rule, _, dash in _CURVES:
+        if method != DCA and method in study.methods:
+            ratios = [mean_ratio(at_rule(study, rule), method, i) for i in study.places]
+            key = Key(_label(method, rule), 3 if method == OURS else 1, dash)
+            lines.append(figures.Line(key, alphas, ratios, marker=True))
+    key = Key("the paper says 20 to 30", 2, "dotted")
+    lines += [figures.Line(key, [alphas[0], alphas[-1]], [level] * 2) for level in paper()[NAME]["times_faster"]]
+    panel = figures.line_panel(
+        f"{NAME}-first", "Times faster than DCA", lines, "α", "time of DCA / its time", size=figures.FIRST_SIZE
+    )
+    caption = f"Noise of {study.name} 0.05, geometric mean over the images."
+    return (Figure("Times faster than DCA", (panel,), caption, number="Figure 5"),)
 
 
 def _table(study: Trials, corner: str, title: str, note: str, rows: dict[str, Any], cell: Any) -> Table:
@@ -175,31 +201,33 @@ def _ratio_table(study: Trials) -> Table:
 
 
 def _difference_parts(studies: Sequence[Trials]) -> list[Part]:
-    shown = [method for method in METHODS if method != ALTMIN]
+    """The paper's figure has DCA and AltMin; the two other methods are ours."""
+    shown = sorted(METHODS, key=lambda method: method not in (DCA, ALTMIN))
     drawn = [figure for study in studies for method in shown if (figure := _difference_figure(study, method))]
     if not drawn:
         return []
-    first = next(iter(STAND_INS))
     text = (
-        f"The restored {image_name(first)} minus the clean image, as the paper shows it: darker pixels "
-        f"differ more; black is a difference of {DARKEST:g} or more.",
+        f"The restored {image_name(next(iter(STAND_INS)))} minus the clean image, as the paper shows it: darker "
+        f"pixels (on a dark page lighter ones) differ more; a difference of {DARKEST:g} or more is black.",
     )
-    return [Part("Differences to the clean image", text, figures=tuple(drawn))]
+    where = ({"study": STRENGTHS},)
+    return [Part("Differences to the clean image", text, figures=tuple(drawn), where=where)]
 
 
 def _difference_figure(study: Trials, method: str) -> Figure | None:
     found = {i: study.at(method, i, image=next(iter(STAND_INS))).rows for i in SHOWN}
     shown = {i: row for i in SHOWN for row in found[i] if row["results"]["difference"]}
     panels = tuple(_difference_panel(study, method, i, row) for i, row in shown.items())
-    title = f"{method} (noise of {study.name} 0.05)"
-    return Figure(title, panels, f"Differences of {method} at each α.", small=True) if panels else None
+    title, caption = f"{method} (noise of {study.name} 0.05)", f"Differences of {method} at each α."
+    is_papers = method in (DCA, ALTMIN)
+    return Figure(title, panels, caption, True, "Figure 6" if is_papers else "") if panels else None
 
 
 def _difference_panel(study: Trials, method: str, i: int, row: Row) -> Panel:
     levels = np.array([list(bytes.fromhex(text)) for text in row["results"]["difference"]])
     alpha = words.shown_alpha(i)
     description = f"Difference to the clean image: {method}, {alpha}, noise of {study.name} 0.05."
-    return figures.image_panel(alpha, 1 - levels / 255, description)
+    return figures.image_panel(alpha, 1 - levels / 255, description, True)
 
 
 # Beyond the paper
@@ -209,7 +237,8 @@ def _beyond(rows: Sequence[Row]) -> list[Part]:
     made = (_weight_figure(rows), _line_figure(rows))
     tables = (_psnr_table(rows, WEIGHTS, "Denoising"), _psnr_table(rows, BLUR, "Deblurring"), _line_table(rows))
     drawn, listed = tuple(f for f in made if f), tuple(t for t in tables if t)
-    return [Part("Beyond the paper", words.beyond(), listed, drawn)] if drawn or listed else []
+    where = tuple({"study": study} for study in (WEIGHTS, BLUR, LINES))
+    return [Part("Beyond the paper", words.beyond(), listed, drawn, where)] if drawn or listed else []
 
 
 def _weights(rows: Sequence[Row], study: str) -> list[float]:

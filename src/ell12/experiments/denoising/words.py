@@ -24,7 +24,7 @@ from ell12.experiments.denoising.study import ACCURATE, ALTMIN, DCA, NAME, OURS,
 from ell12.experiments.findings import paper
 from ell12.experiments.rows import Row
 from ell12.experiments.trials import Trials
-from ell12.wording import listed, number, scientific, span
+from ell12.wording import listed, number, scientific, so_many, span
 
 
 def asked(studies: Sequence[Trials]) -> tuple[str, ...]:
@@ -57,6 +57,18 @@ def asked(studies: Sequence[Trials]) -> tuple[str, ...]:
         "it minimises the same objective as AltMin without linear systems, and ends by its own rule. DCA carries "
         "the variables of its convex problems over from one to the next and solves their linear systems by a "
         "cosine transform.",
+    )
+
+
+def scale(studies: Sequence[Trials]) -> str:
+    """How large the run is beside the paper's."""
+    if not studies:
+        return "studies beyond the paper only"
+    size, printed = studies[0].rows[0]["settings"]["size"], paper()[NAME]
+    repeats = max(study.n_repeats for study in studies)
+    return (
+        f"images of {size} x {size} (paper {printed['size']} x {printed['size']}), {len(studies[0].places)} "
+        f"strengths (paper 64), {so_many(repeats, 'repeat')} (paper {printed['repeats']})"
     )
 
 

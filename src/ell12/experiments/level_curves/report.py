@@ -40,7 +40,7 @@ def section(rows: Sequence[Row]) -> Section:
     caption = (
         "Each penalty with strength 1 on the same square, at equally spaced values; stronger colour is larger."
     )
-    figure = Figure("Level curves", panels, caption, small=True)
+    figure = Figure("Level curves", panels, caption, True, "Figure 1")
     return Section(
         name=NAME,
         title=TITLE,
@@ -51,7 +51,8 @@ def section(rows: Sequence[Row]) -> Section:
         found=_axis_words(rows),
         reasons=(),
         verdicts=tuple(found),
-        parts=(Part("The paper's first figure", figures=(figure,)),),
+        parts=(Part("The paper's first figure", figures=(figure,), where=({},)),),
+        scale="as in the paper",
     )
 
 

@@ -96,7 +96,8 @@ def section(rows: Sequence[Row]) -> Section:
         found=tuple(_found(trials)),
         reasons=(),
         verdicts=tuple(verdicts(rows)),
-        parts=(Part("Time and iterations", tables=(_table(trials),), figures=(_figure(trials),)),),
+        parts=(Part("Time and iterations", (), (_table(trials),), (_figure(trials),), ({},)),),
+        scale=f"d up to {power_of_ten(max(trials.seen('d')))} (the paper has no such study)",
     )
 
 
