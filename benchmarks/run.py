@@ -23,6 +23,7 @@ PEERS, RESULTS, REQUIREMENTS = HERE / ".peers", HERE / "results", HERE / "peers.
 PYTHON = PEERS / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 NOT_BENCHMARKS = {
     "run",
+    "benchopt_run",
     "child",
     "coherent",
     "colour",

@@ -73,6 +73,8 @@ def test_a_file_cut_anywhere_loses_only_the_row_that_was_cut(tmp_path):
         (b'"python":"3"', b'"python":"4"'),
         (b"{", b"["),
         (b"1.1", b"\xff"),
+        (b"1.1", b"NaN"),
+        (b"1.1", b"1e999"),
     ],
 )
 def test_a_changed_line_in_the_middle_is_noticed(tmp_path, old, new):

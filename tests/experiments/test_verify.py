@@ -92,7 +92,9 @@ def test_a_run_that_nobody_touched_is_verified_as_a_folder_and_as_an_archive(run
         outcomes = {f"{claim.there.upper()}: {claim}" for claim in found.claims}
         assert outcomes
         assert all(claim.there == claim.here for claim in found.claims)
-        assert list(found.lines())[-1].startswith("The run is verified. Claims: ")
+        lines = list(found.lines())
+        assert lines[0].startswith("Run: ell12 reproduce level-curves --preset quick --seed 0 --jobs 1, 20")
+        assert lines[-1].startswith("The run is verified. Claims: ")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["run.zip"]
 
 

@@ -106,12 +106,11 @@ def _lines(path: Path) -> list[bytes]:
 def _parse(line: bytes) -> Row | None:
     try:
         row = json.loads(line)
-    except (ValueError, RecursionError):  # no JSON, no UTF-8, or nested without end
+        if not isinstance(row, dict) or set(row) != set(FIELDS) or _is_deeper(row, DEEPEST_NEST):
+            return None
+        return row if row["check"] == _check({name: row[name] for name in FIELDS[:-1]}) else None
+    except (ValueError, RecursionError):  # no JSON, no UTF-8, nested without end, or a number that is not finite
         return None
-    if not isinstance(row, dict) or set(row) != set(FIELDS) or _is_deeper(row, DEEPEST_NEST):
-        return None
-    check = row["check"]
-    return row if check == _check({name: row[name] for name in FIELDS[:-1]}) else None
 
 
 def _is_deeper(value: Any, levels: int) -> bool:

@@ -80,10 +80,10 @@ def check_rows(found: Verification, folder: Path) -> list[Row]:
 
 
 def _is_whole(row: Row) -> bool:
-    parts = (row["settings"], row["results"], row["environment"])
-    return all(isinstance(part, dict) for part in parts) and row["key"] == key_of(
-        row["experiment"], row["settings"]
-    )
+    kinds = {"experiment": str, "settings": dict, "results": dict, "environment": dict}
+    if not all(isinstance(row[part], kind) for part, kind in kinds.items()):
+        return False
+    return row["key"] == key_of(row["experiment"], row["settings"])
 
 
 def _rows(count: int) -> str:

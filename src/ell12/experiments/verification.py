@@ -92,6 +92,7 @@ class Verification:
 
     def lines(self) -> Iterator[str]:
         """All of it for people: what was checked, what is wrong, which claims hold, and the sum."""
+        yield from map(_run_words, self.facts.get("runs", []))
         for finding in self.findings:
             yield f"{'WRONG: ' * finding.is_problem}{finding.check.capitalize()}: {finding.text}"
         yield from self._trial_lines()
@@ -144,3 +145,12 @@ class Verification:
             "trials_chosen": self.n_trials,
             "claims": [vars(claim) for claim in self.claims],
         }
+
+
+def _run_words(run: dict[str, Any]) -> str:
+    """What provenance says of one start of a run; it may say anything."""
+    machine = run.get("machine")
+    found = {"cores": None, "processor": None} | (machine if isinstance(machine, dict) else {})
+    commit, cores = run.get("commit"), found["cores"]
+    parts = (run.get("command"), str(run.get("started"))[:10], commit and f"commit {commit}", found["processor"])
+    return "Run: " + ", ".join(str(part) for part in (*parts, cores and f"{cores} cores") if part)

@@ -123,7 +123,7 @@ def _check_claims(
     for claim in found.claims:
         if claim.here != claim.there:
             found.add("claims", f"The trials measured here change the verdict on: {claim}.", True)
-    if not any(finding.check == "claims" for finding in found.findings):
+    if not any(finding.check in ("rows", "claims") for finding in found.problems):
         _check_kept(found, folder, known)
 
 
