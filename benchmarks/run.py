@@ -49,6 +49,7 @@ NOT_BENCHMARKS = {
     "race_skglm",
     "prediction",
     "prediction_methods",
+    "published_intervals",
     "real_data",
     "many_columns",
     "many_ratings",
