@@ -2,8 +2,8 @@
 How sure is a selection?
 ========================
 
-The diabetes data of scikit-learn have 10 features. We add 50 columns of which we know that they are noise: the same
-features with their rows shuffled. Which features does a sparse model select, and how sure can one be of them?
+The diabetes data of scikit-learn have 10 features. We add 50 columns of which we know that they are noise: the
+same features with their rows shuffled. Which features does a sparse model select, and how sure can one be of them?
 """
 
 import matplotlib.pyplot as plt
