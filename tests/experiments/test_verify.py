@@ -14,6 +14,7 @@ from ell12.experiments.agreement import compare, merged, sample
 from ell12.experiments.level_curves import study
 from ell12.experiments.rows import FILE, make_row, read_rows, rewrite_rows
 from ell12.experiments.run import RunDisplay
+from ell12.experiments.verification import Verification
 from ell12.experiments.verify import verify
 from ell12.experiments.workers import Measurement, Trial
 
@@ -228,6 +229,8 @@ def call(monkeypatch, *arguments):
 
 
 def test_the_command_says_by_its_exit_code_whether_all_agrees(copy, tmp_path, monkeypatch, capsys):
+    assert call(monkeypatch, "verify", copy, "--trials", "0") == 0
+    assert "Trials: none is measured again." in capsys.readouterr().out.splitlines()
     assert call(monkeypatch, "verify", copy, "--trials", "0", "--json") == 0
     told = json.loads(capsys.readouterr().out)
     assert (told["agrees"], told["trials"], told["run"]["rows"]) == (True, [], 5)
@@ -245,9 +248,15 @@ def test_ctrl_c_tells_what_was_done(copy, monkeypatch, capsys):
         yield trials[0], Measurement(study.measure(trials[0].settings), 0.02)
         raise KeyboardInterrupt
 
+    def refuse(*_):
+        raise KeyboardInterrupt
+
     monkeypatch.setattr(verify_module, "measured", stopped)
     assert call(monkeypatch, "verify", copy) == 130
     assert capsys.readouterr().out.splitlines()[-1] == "Stopped: 1 of 5 trials were measured again."
+    monkeypatch.setattr(verify_module, "check_files", refuse)
+    assert call(monkeypatch, "verify", copy) == 130
+    assert capsys.readouterr().out.splitlines() == ["Stopped: nothing is written."]
 
 
 # Agreement
@@ -298,6 +307,9 @@ def test_what_a_clock_ended_is_not_measured_again():
     trials, rows = trials_of(a=3)
     rows[trials[1].key]["environment"]["trial_seconds"] = 61.0
     assert {trial.settings["i"] for trial in sample(trials, rows, 10, 60.0, seed=0)} == {0, 2}
+    found = Verification()
+    verify_module._check_trials(found, trials, list(rows.values()), 0, 0, 1, RunDisplay())
+    assert found.findings[0].text.startswith("1 of 3 took as long as their limit of time")
 
 
 def test_times_of_two_machines_are_not_mixed():

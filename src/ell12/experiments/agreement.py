@@ -154,7 +154,7 @@ def sample(
     """
     decks: dict[str, list[Trial]] = {}
     for trial in trials:
-        if _seconds(rows[trial.key]) < (trial.settings.get("max_seconds") or math.inf):
+        if not is_clocked(trial, rows[trial.key]):
             decks.setdefault(trial.experiment, []).append(trial)
     chance = random.Random(seed)
     for deck in decks.values():
@@ -168,6 +168,11 @@ def sample(
             chosen.append(trial)
             left -= _seconds(rows[trial.key])
     return chosen or order[:1]
+
+
+def is_clocked(trial: Trial, row: Row) -> bool:
+    """Whether a limit of time may have ended a trial."""
+    return _seconds(row) >= (trial.settings.get("max_seconds") or math.inf)
 
 
 def _seconds(row: Row) -> float:

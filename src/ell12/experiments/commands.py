@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from ell12.commands import say
+from ell12.commands.complete import stopping
 from ell12.experiments.display import run_display
 
 
@@ -30,7 +31,7 @@ def verify(
     """Check a run from elsewhere, measure some of its trials again, and tell which claims hold here."""
     from ell12.experiments.verify import verify as verified  # only now, since it loads much
 
-    with nullcontext() if as_json else run_display() as progress:
+    with stopping(), nullcontext() if as_json else run_display() as progress:
         found = verified(source, trials, seed, jobs, progress)
     if as_json:
         print(json.dumps(found.as_json(), indent=2))

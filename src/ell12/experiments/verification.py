@@ -102,6 +102,9 @@ class Verification:
         yield self.summary
 
     def _trial_lines(self) -> Iterator[str]:
+        if not self.n_trials:
+            yield "Trials: none is measured again."
+            return
         judged = [check.agreement for check in self.rechecks if check.agreement]
         exact = sum(agreement.is_exact for agreement in judged)
         close = [agreement.largest for agreement in judged if agreement.agrees and not agreement.is_exact]

@@ -11,7 +11,7 @@ from pathlib import Path
 from ell12 import __version__
 from ell12.commands import CommandError
 from ell12.experiments import EXPERIMENTS, provenance
-from ell12.experiments.agreement import compare, is_free, merged, sample, time_ratio
+from ell12.experiments.agreement import compare, is_clocked, is_free, merged, sample, time_ratio
 from ell12.experiments.archive import opened
 from ell12.experiments.rows import FILE, Row
 from ell12.experiments.run import RunDisplay, measured
@@ -84,9 +84,13 @@ def _check_trials(
     by_key = {row["key"]: row for row in rows}
     chosen = sample(trials, by_key, n_trials, SECONDS, seed)
     found.n_trials = len(chosen)
+    clocked = sum(is_clocked(trial, by_key[trial.key]) for trial in trials)
+    if clocked:
+        words = f"{clocked} of {len(trials)} took as long as their limit of time by their rows"
+        found.add("trials", f"{words}, and are not measured again: they end elsewhere on every machine.")
     new: dict[str, Row] = {}
     try:
-        with closing(measured(chosen, rows, jobs, progress)) as answers:
+        with closing(measured(chosen, rows, jobs, progress if chosen else RunDisplay())) as answers:
             for trial, answer in answers:
                 check = _recheck(trial, by_key[trial.key], answer)
                 found.rechecks.append(check)
