@@ -88,7 +88,7 @@ class Summary:
         return "\n".join([*lines, *([""] if notes else []), *notes])
 
     def _repr_html_(self) -> str:
-        head = Table({"fit": list(self.head), self.title: list(self.head.values())})._repr_html_()
+        head = Table({"model": list(self.head), self.title: list(self.head.values())})._repr_html_()
         table = "<p>No feature is selected.</p>" if self._is_empty else self._printed._repr_html_()
         return head + table + "".join(f"<p><small>{html.escape(note)}</small></p>" for note in self.notes)
 
@@ -228,8 +228,8 @@ def _frequencies(stability: Any, size: int) -> Array:
 
 def _stability_note(stability: Any) -> str:
     return (
-        f"freq.: the share of {stability.n_subsamples} halves of the samples that selected the feature. With"
-        f" {stability.threshold_:.2g} or more, {stability.bound_:.2g} false ones are expected at the most."
+        f"freq.: the share of {stability.n_subsamples} halves of the samples that selected the feature. Among those"
+        f" that reach {stability.threshold_:.2g}, {stability.bound_:.2g} false ones are expected at the most."
     )
 
 

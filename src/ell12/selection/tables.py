@@ -24,7 +24,8 @@ PLAIN = (1e-4, 1e7)
 SHORTEST = 12
 # Colours are those around the table, and lines half transparent grey, so that light and dark notebooks show both.
 STYLE = (
-    "<style>.ell12-table{border-collapse:collapse;color:inherit;background:none;font-variant-numeric:tabular-nums}"
+    "<style>.ell12-table{border-collapse:collapse;color:inherit;background:none;font-variant-numeric:tabular-nums;"
+    "margin:.4em 0 .8em}"
     ".ell12-table caption{text-align:left;color:inherit;padding:.3em 0;white-space:pre-line}"
     ".ell12-table th,.ell12-table td{padding:.15em .7em;text-align:right;border:0}"
     ".ell12-table th{border-bottom:1px solid rgba(128,128,128,.6)}"
