@@ -228,8 +228,8 @@ def _frequencies(stability: Any, size: int) -> Array:
 
 def _stability_note(stability: Any) -> str:
     return (
-        f"freq.: the share of {stability.n_subsamples} halves of the samples that selected the feature. Among those"
-        f" that reach {stability.threshold_:.2g}, {stability.bound_:.2g} false ones are expected at the most."
+        f"freq.: the share of {stability.n_subsamples} halves of the samples that selected the feature. Among"
+        f" those that reach {stability.threshold_:.2g}, {stability.bound_:.2g} false ones are expected at the most."
     )
 
 
