@@ -227,9 +227,10 @@ def _frequencies(stability: Any, size: int) -> Array:
 
 
 def _stability_note(stability: Any) -> str:
+    halves, threshold, bound = stability.n_subsamples, stability.threshold_, stability.bound_
     return (
-        f"freq.: the share of {stability.n_subsamples} halves of the samples that selected the feature. Among"
-        f" those that reach {stability.threshold_:.2g}, {stability.bound_:.2g} false ones are expected at the most."
+        f"freq.: the share of {halves} halves of the samples that selected the feature. Among those that reach"
+        f" {threshold:.2g}, {bound:.2g} false ones are expected at the most."
     )
 
 
