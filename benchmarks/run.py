@@ -58,6 +58,7 @@ NOT_BENCHMARKS = {
     "rivals",
     "rivals_methods",
     "rivals_tables",
+    "stability",
     "stochastic",
     "strength",
     "deblurring",

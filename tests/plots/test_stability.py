@@ -25,8 +25,8 @@ def test_frequencies_and_the_threshold_are_drawn_and_the_selected_features_named
     axes = found.plot()
     lines = {line.get_label(): np.asarray(line.get_ydata()) for line in axes.get_lines()}
     chosen = found.get_support(indices=True)
-    assert set(lines) >= {f"x{j}" for j in chosen} | {"threshold, 0.75"}
-    assert set(lines["threshold, 0.75"]) == {0.75}
+    assert set(lines) >= {f"x{j}" for j in chosen} | {"threshold, 0.7"}
+    assert set(lines["threshold, 0.7"]) == {0.7}
     for j in chosen:
         expected = found.frequencies_[[j]] if estimator else found.path_frequencies_[:, j]
         np.testing.assert_array_equal(lines[f"x{j}"], expected)

@@ -19,6 +19,7 @@ from ell12.selection.subsamples import complementary_pairs
 N, P = 40, 12
 TRUE = (2, 5)
 FEW = {"n_subsamples": 6, "n_alphas": 30, "random_state": 0}
+SHORT = {"n_subsamples": 2, "n_alphas": 8, "eps": 0.05, "random_state": 0}  # where nothing is compiled
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +65,7 @@ def test_frequencies_are_those_of_a_loop_with_the_lasso_path_of_scikit_learn(dat
     np.testing.assert_allclose(found.path_frequencies_, expected, atol=1e-12)
     np.testing.assert_allclose(found.frequencies_, expected[-1], atol=1e-12)
     assert np.any((expected[-1] > 0) & (expected[-1] < 1))  # else this compares little
-    np.testing.assert_array_equal(found.get_support(), expected[-1] >= 0.75)
+    np.testing.assert_array_equal(found.get_support(), expected[-1] >= 0.7)
 
 
 def test_frequencies_are_those_of_a_loop_with_l12_path_and_signs_and_a_ridge(data):
@@ -91,9 +92,9 @@ def test_several_targets_and_classes_count_where_any_coefficient_does(data):
     np.testing.assert_allclose(found.path_frequencies_, frequencies(paths, 4, found.alphas_.size), atol=1e-12)
     classes = np.digitize(y, [-1, 1])
     for model in (L12Classifier(), L12Classifier(multinomial=True)):
-        found = StabilitySelection(model, most_selected=4, **FEW).fit(X, classes)
+        found = StabilitySelection(model, most_selected=4, **SHORT).fit(X, classes)
         assert set(TRUE) <= set(found.get_support(indices=True))
-    shared = StabilitySelection(L12Regressor(shared_support=True), most_selected=4, **FEW).fit(X, targets)
+    shared = StabilitySelection(L12Regressor(shared_support=True), most_selected=4, **SHORT).fit(X, targets)
     assert {*TRUE, 7} <= set(shared.get_support(indices=True))
 
 
@@ -113,7 +114,7 @@ def test_halves_are_disjoint_equal_and_keep_the_shares_of_the_strata():
 
 def test_a_group_counts_as_one_and_free_or_constant_features_do_not_count(data):
     X, y = data
-    found = StabilitySelection(L12Regressor(groups=np.arange(P) // 3), most_selected=1, **FEW).fit(X, y)
+    found = StabilitySelection(L12Regressor(groups=np.arange(P) // 3), most_selected=1, **SHORT).fit(X, y)
     assert found.n_candidates_ == 4
     assert (found.frequencies_.reshape(4, 3) == found.frequencies_[::3, None]).all()
     assert found.frequencies_[::3].sum() == pytest.approx(1.0)
@@ -123,7 +124,7 @@ def test_a_group_counts_as_one_and_free_or_constant_features_do_not_count(data):
     factors[8] = np.inf
     found = StabilitySelection(L12Regressor(penalty_factors=factors), most_selected=2, **FEW).fit(constant, y)
     assert found.n_candidates_ == P - 3
-    assert found.bound_ == pytest.approx(2**2 / (0.5 * (P - 3)))
+    assert found.bound_ == pytest.approx(2**2 / (0.4 * (P - 3)))
     assert (found.frequencies_[[1, 8, 9]] == [0.0, 0.0, 1.0]).all()
     assert found.n_selected_ == 2.0
     assert set(TRUE) | {9} == set(found.get_support(indices=True))
@@ -141,7 +142,7 @@ def test_copies_of_a_column_share_its_frequency(data):
 def test_survival_times_and_counts_and_weights(data):
     X, y = data
     times = np.column_stack([np.exp(-y), np.arange(N) % 3 > 0])
-    cox = StabilitySelection(L12CoxRegressor(), most_selected=4, **FEW).fit(X, times)
+    cox = StabilitySelection(L12CoxRegressor(), most_selected=4, **SHORT).fit(X, times)
     assert set(TRUE) <= set(cox.get_support(indices=True))
     counts = np.random.default_rng(1).poisson(np.exp(0.7 * y))
     poisson = StabilitySelection(L12Regressor(loss="poisson"), most_selected=4, **FEW).fit(X, counts)
@@ -161,13 +162,13 @@ def test_other_estimators_select_their_largest_coefficients(data):
         counts[[j for j in np.argsort(-coef)[:3] if coef[j] > 0]] += 1
     np.testing.assert_allclose(found.frequencies_, counts / 6)
     assert not hasattr(found, "path_frequencies_")
-    forest = RandomForestRegressor(5)
-    one, two = (StabilitySelection(forest, **FEW).fit(X, y).frequencies_ for _ in range(2))
+    forest = RandomForestRegressor(2)
+    one, two = (StabilitySelection(forest, **SHORT).fit(X, y).frequencies_ for _ in range(2))
     np.testing.assert_array_equal(one, two)
     assert forest.random_state is None
     logistic = StabilitySelection(LogisticRegression(), most_selected=4, **FEW).fit(X, y > 0)
     assert logistic.get_support()[list(TRUE)].all()
-    chosen = StabilitySelection(L12RegressorCV(n_alphas=5, eps=0.1, cv=2), **FEW).fit(X, y)
+    chosen = StabilitySelection(L12RegressorCV(n_alphas=5, eps=0.1, cv=2), **SHORT).fit(X, y)
     assert chosen.get_support()[list(TRUE)].all()
     with pytest.raises(ValueError, match=r"^estimator must have coef_"):
         StabilitySelection(KNeighborsRegressor(), **FEW).fit(X, y)
@@ -221,7 +222,7 @@ def test_a_feature_that_separates_the_classes_comes_in_first(data):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for l2_weight in (0.5, 1.0):
-            found = StabilitySelection(L12Classifier(l2_weight=l2_weight), most_selected=1, **FEW).fit(
+            found = StabilitySelection(L12Classifier(l2_weight=l2_weight), most_selected=1, **SHORT).fit(
                 X, X[:, 4] > 0
             )
             assert found.frequencies_[4] == 1.0
@@ -231,7 +232,7 @@ def test_paths_that_do_not_converge_are_told_once(data):
     X, y = data
     model = L12Regressor(solver=ell12.ProximalGradient(), max_iter=2)
     with pytest.warns(UserWarning, match=r"did not converge in \d+ of \d+ problems") as told:
-        StabilitySelection(model, **FEW).fit(X, y)
+        StabilitySelection(model, **SHORT).fit(X, y)
     assert len(told) == 1
 
 
@@ -271,6 +272,10 @@ def test_bad_arguments_and_data_are_refused(data, words, options, change):
 
 
 @pytest.mark.filterwarnings("ignore:No features were selected")
-@parametrize_with_checks([StabilitySelection(n_subsamples=4, n_alphas=5, random_state=0)])
-def test_it_passes_the_checks_of_scikit_learn(estimator, check):
-    check(estimator)
+@parametrize_with_checks([StabilitySelection(n_subsamples=2, n_alphas=16, random_state=0)])
+def test_it_passes_the_checks_of_scikit_learn_but_that_a_weight_is_no_number_of_rows(estimator, check):
+    if "sample_weight_equivalence" in str(check):  # copies of a row may be in both halves; the notes say so
+        with pytest.raises(AssertionError, match="is not equivalent to fitting with removed or repeated"):
+            check(estimator)
+    else:
+        check(estimator)

@@ -35,7 +35,7 @@ def plot_stability(selection: Any, *, n_labels: int = 12, axes: Any = None) -> A
     >>> X = random.standard_normal((60, 20))
     >>> selection = StabilitySelection(n_subsamples=10, random_state=0).fit(X, X[:, 3] + X[:, 5])
     >>> plot_stability(selection).get_legend_handles_labels()[1]
-    ['x3', 'x5', 'threshold, 0.75']
+    ['x3', 'x5', 'threshold, 0.7']
     """
     axes = new_axes() if axes is None else axes
     names = np.asarray(getattr(selection, "feature_names_in_", [f"x{j}" for j in range(selection.n_features_in_)]))

@@ -8,8 +8,11 @@ from typing import Any
 
 from ell12.checks import check_counts, check_positive, check_word, is_finite_number
 
-# A plain call asks for this threshold and this number.
-THRESHOLD, EXPECTED_FALSE = 0.75, 1.0
+# A plain call asks for this threshold and this number. At the same promise, of 10 true features among 500 the
+# thresholds 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9 and 0.95 found 4.1, 5.3, 5.7, 5.8, 5.5, 5.3, 4.8, 4.5 and
+# 3.2 (48 draws of six kinds, l2_weight 1; 0.5 and the Lasso have their best there too). What shows this is
+# benchmarks/stability.py --tune.
+THRESHOLD, EXPECTED_FALSE = 0.7, 1.0
 # Settings that keep to a bound exactly must not fail by rounding.
 ROUNDING = 1e-9
 
@@ -75,8 +78,8 @@ def settle(
     --------
     >>> settle(200, 100, threshold=0.75, expected_false=1.0)
     Settings(most_selected=10, threshold=0.75, bound=1.0)
-    >>> settle(200, 100, most_selected=8, expected_false=0.5)
-    Settings(most_selected=8, threshold=0.82, bound=0.5)
+    >>> settle(200, 100, most_selected=10, expected_false=0.5)
+    Settings(most_selected=10, threshold=1.0, bound=0.5)
     """
     _check(threshold, expected_false, most_selected, assumption)
 

@@ -48,7 +48,7 @@ class StabilitySelection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
         The bound on the expected number of false selections; see the notes for what is promised.
     most_selected : int, optional
         How many features a half selects at most, q. Of threshold, expected_false and most_selected give two, and
-        the third follows. Where fewer are given the threshold is 0.75, and expected_false 1 or, with few features,
+        the third follows. Where fewer are given the threshold is 0.7, and expected_false 1 or, with few features,
         as little as lets halves select one.
     assumption : {"unimodal"}, optional
         An assumption for a tighter bound, about half as large: that the share of pairs of which both halves select
@@ -57,7 +57,8 @@ class StabilitySelection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
         The strengths of the path, the same for all halves; or a number of them, ``n_alphas`` by default, from
         1.41 times the strength at which the path of all samples begins to ``eps`` times that.
     n_alphas, eps : int, float
-        Length and reach of the default grid.
+        Length and reach of the default grid. Of features that come in at the same strength the larger coefficient
+        counts as the first: that finds no fewer true features than many strengths do, and takes less time.
     n_jobs : int, optional
         Pairs of halves in parallel, by joblib. The answer is the same for any number.
     random_state : int, RandomState or None
@@ -120,8 +121,8 @@ class StabilitySelection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
     >>> selection = StabilitySelection(random_state=0).fit(X, y)
     >>> selection.get_support(indices=True), selection.frequencies_[[3, 7]]
     (array([3, 7]), array([1., 1.]))
-    >>> selection.most_selected_, selection.threshold_, selection.bound_
-    (10, 0.75, 1.0)
+    >>> selection.most_selected_, selection.threshold_, round(selection.bound_, 3)
+    (8, 0.7, 0.8)
     """
 
     def __init__(
@@ -134,7 +135,7 @@ class StabilitySelection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
         most_selected: int | None = None,
         assumption: str | None = None,
         alphas: Any = None,
-        n_alphas: int = 100,
+        n_alphas: int = 25,
         eps: float = 1e-3,
         n_jobs: int | None = None,
         random_state: Any = None,

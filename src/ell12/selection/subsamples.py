@@ -43,7 +43,7 @@ def complementary_pairs(
     --------
     >>> for half, other in complementary_pairs(1, np.arange(5), None, np.random.RandomState(0)):
     ...     print(half, other)
-    [1 2] [0 3]
+    [0 1] [2 3]
     """
     labels = np.zeros(rows.size, dtype=int) if strata is None else np.unique(strata, return_inverse=True)[1]
     for _ in range(count):
