@@ -14,7 +14,7 @@ endif
 # Trials of `make reproduce` at a time; each has one thread and is measured by its CPU time.
 JOBS ?= 2
 
-.PHONY: test test-backends reproduce bench fuzz docs lint format clean
+.PHONY: test test-backends reproduce results bench fuzz docs lint format clean
 
 test: $(TEST_SETUP) lint
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n logical src tests README.md
@@ -24,6 +24,10 @@ test-backends: $(VENV)/.backends
 
 reproduce: $(VENV)/.reproduce
 	$(BIN)/ell12 reproduce --jobs $(JOBS) --resume
+
+# The run's verdicts and tables as pages of the documentation.
+results: reproduce
+	cp reproduction/tables.md docs/results/quick.md
 
 bench: $(VENV)/.test
 	$(BIN)/python benchmarks/run.py

@@ -76,8 +76,11 @@ def worst(place: Any, against: dict[str, Answer]) -> Answer:
     for outcome in (Outcome.FAILS, Outcome.OPEN):
         chosen = {rival: found for rival, found in against.items() if found.outcome is outcome}
         if chosen:
-            doubts = "; ".join(f"{rival}: {found.doubt}" for rival, found in chosen.items() if found.doubt)
-            return Answer(place, outcome, doubts)
+            doubts: dict[str, list[str]] = {}
+            for rival, found in chosen.items():
+                doubts.setdefault(found.doubt, []).append(rival)
+            said = "; ".join(f"{', '.join(rivals)}: {doubt}" for doubt, rivals in doubts.items() if doubt)
+            return Answer(place, outcome, said)
     return answer(place, True)
 
 

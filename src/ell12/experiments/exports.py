@@ -7,21 +7,35 @@ import io
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ell12.experiments.findings import Cell, Claim, Section, Table, claims_of
+from ell12.experiments.findings import Cell, Claim, Section, Table, claims_of, counted, tally
 from ell12.experiments.rows import Row
 
+END_OF_SUMMARY = "<!-- end of the summary -->"
 
-def markdown(sections: Iterable[Section]) -> str:
-    """Verdicts and tables as Markdown."""
-    lines: list[str] = []
+
+def markdown(sections: Sequence[Section], facts: Sequence[tuple[str, str]] = ()) -> str:
+    """What was run and what holds, up to `END_OF_SUMMARY`; then the verdicts and tables of each experiment."""
+    lines = ["# The paper's experiments, reproduced", "", *_summary(sections, facts), END_OF_SUMMARY, ""]
     for section in sections:
-        lines += [f"# {section.title}", ""]
+        lines += [f"## {section.title}", ""]
         for claim in claims_of(section.verdicts):
             lines += _markdown_claim(claim)
         lines.append("")
         for table in (table for part in section.parts for table in part.tables):
             lines += _markdown_table(table)
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _summary(sections: Sequence[Section], facts: Sequence[tuple[str, str]]) -> list[str]:
+    lines = [f"- {name}: {value}" for name, value in facts]
+    lines += [f"- {section.title.split(':')[0]}: {section.scale}" for section in sections if section.scale]
+    claims = claims_of(verdict for section in sections for verdict in section.verdicts)
+    for kind, counts in tally(claims).items():
+        chosen = [claim for claim in claims if claim.source.kind is kind]
+        lines += ["", f"**{kind.value}**: {', '.join(counted(counts).values())}.", ""]
+        lines += [_markdown_row(("verdict", "claim", "where")), "| --- | --- | --- |"]
+        lines += [_markdown_row((c.outcome.value, c.text, c.source.place or "ours")) for c in chosen]
+    return [*lines, ""]
 
 
 def _markdown_claim(claim: Claim) -> list[str]:
@@ -33,7 +47,8 @@ def _markdown_claim(claim: Claim) -> list[str]:
 
 
 def _markdown_table(table: Table) -> list[str]:
-    lines = [f"## {table.title}", "", _markdown_row(table.columns), "|" + " --- |" * len(table.columns)]
+    number = f"{table.number}: " if table.number else ""
+    lines = [f"### {number}{table.title}", "", _markdown_row(table.columns), "|" + " --- |" * len(table.columns)]
     for label, cells in table.rows:
         lines.append(_markdown_row((label, *(_markdown_cell(cell) for cell in cells))))
     return [*lines, "", *([table.note, ""] if table.note else [])]

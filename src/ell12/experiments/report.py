@@ -34,9 +34,10 @@ def report(out: str | os.PathLike[str]) -> Path:
     folder = Path(out)
     rows, damaged = _read(folder)
     sections, rows = _with_lines([_module(name).section(chosen) for name, chosen in _by_experiment(rows)], rows)
-    page = _page(sections, facts(rows, _run_facts(folder)), damaged)
+    entries = facts(rows, _run_facts(folder))
+    page = _page(sections, entries, damaged)
     write_atomically(folder / TABLE_OF_TRIALS, exports.table_of_trials(rows).encode())
-    write_atomically(folder / TABLES, exports.markdown(sections).encode())
+    write_atomically(folder / TABLES, exports.markdown(sections, entries).encode())
     write_atomically(folder / PAGE, page.encode())
     return folder / PAGE
 

@@ -39,8 +39,8 @@ def measured_note(trials: Trials, beside_paper: bool, finished_only: bool) -> st
 
 
 def repeats_words(trials: Trials) -> str:
-    """What a number over the repeats is: one value, or a mean with its deviation."""
-    return "One repeat" if trials.n_repeats < 2 else f"Mean ± standard deviation over {trials.n_repeats} repeats"
+    """What a number over the repeats is: one value, or a mean."""
+    return "One repeat" if trials.n_repeats < 2 else f"Means over {trials.n_repeats} repeats"
 
 
 def printed_table(

@@ -271,10 +271,12 @@ def test_setup_that_comes_closer_is_named():
     printed = findings.paper()["compressed-sensing"]["rmse_times_100"][OURS]
 
     def change(settings, results):
+        papers_size(settings, results)
         if settings["setup"] == "stated" and settings["method"] == OURS:
             results["rmse"] = 0.0101 * printed[settings["i"]][0]
 
     assert "“stated” comes closer to the paper" in sensing_section(sensing_rows(change=change)).found[0]
+    assert "paper" not in " ".join(sensing_section(sensing_rows()).found)  # of another size
 
 
 def test_results_that_were_not_finite():

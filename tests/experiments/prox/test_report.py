@@ -28,7 +28,7 @@ def test_sizes_that_another_level_of_the_memory_holds_do_not_count():
     for row in more:
         row["results"] = row["results"] | {n: 3 * row["results"][n] for n in ("seconds", "copy_seconds")}
     (verdict, _) = prox_verdicts(rows + more)
-    assert (verdict.outcome, "1.00 from d = 10⁴ to 10⁵" in verdict.numbers) == (Outcome.HOLDS, True)
+    assert (verdict.outcome, "1.00 from d = 10,000 to 100,000 " in verdict.numbers) == (Outcome.HOLDS, True)
 
 
 def test_one_slow_repeat_leaves_the_slope_open():

@@ -133,7 +133,7 @@ class CompletionSize:
 
 
 PRESETS = {
-    "quick": CompletionSize(128, 3, 30.0, 2000, sketchy_max_iter=25, path_seconds=10.0, path_max_iter=400),
+    "quick": CompletionSize(128, 5, 300.0, 2000, sketchy_max_iter=25, path_seconds=10.0, path_max_iter=400),
     "paper": CompletionSize(512, 5, 240.0, 5000, sketchy_max_iter=200, path_seconds=20.0, path_max_iter=5000),
 }
 

@@ -42,6 +42,11 @@ def setups(rows: Sequence[Row]) -> list[Trials]:
     return found
 
 
+def is_papers(trials: Trials) -> bool:
+    """Whether the data are the paper's: drawn as its text says, with its number of rows."""
+    return {row["settings"]["n_samples"] for row in trials.rows} == {paper()[NAME]["n_samples"]}
+
+
 def early(trials: Trials) -> Trials:
     """The trials as the early rule would have ended them; those that converged before count with their end."""
     return trials.ended(lambda results: results["early"] or (None if results["is_limited"] else results))

@@ -19,6 +19,7 @@ from ell12.experiments.compressed_sensing.claims import (
     OURS,
     early,
     excesses,
+    is_papers,
     ratios,
     setups,
     verdicts_of,
@@ -68,7 +69,7 @@ def section(rows: Sequence[Row]) -> Section:
         verdicts=tuple(verdicts(rows)),
         scale=words.scale(chosen),
         headlines=_headlines(chosen),
-        parts=(*map(_part, chosen), *([] if all(map(_is_papers, chosen)) else [_printed_part()])),
+        parts=(*map(_part, chosen), *([] if all(map(is_papers, chosen)) else [_printed_part()])),
     )
 
 
@@ -93,11 +94,6 @@ def _printed(name: str, method: str, i: int) -> list[float] | None:
     return values and values[i]
 
 
-def _is_papers(trials: Trials) -> bool:
-    """Whether the data are the paper's: drawn as its text says, with its number of rows."""
-    return {row["settings"]["n_samples"] for row in trials.rows} == {paper()[NAME]["n_samples"]}
-
-
 def _printed_part() -> Part:
     """The paper's two tables, for runs of another size."""
     tables = [
@@ -118,7 +114,7 @@ def _printed_part() -> Part:
 
 
 def _measured_table(trials: Trials, title: str, result: str, printed_as: str, decimals: int) -> Table:
-    printed = partial(_printed, printed_as) if _is_papers(trials) else None
+    printed = partial(_printed, printed_as) if is_papers(trials) else None
     cells = measured_cells(trials, result, True, printed, decimals)
     return _table(trials, title, cells, measured_note(trials, printed is not None, True))
 
@@ -145,7 +141,7 @@ def _ratio_table(trials: Trials) -> Table:
 
     def cell(method: str, i: int) -> Cell:
         ours, theirs = (_printed("cpu_seconds", m, i) for m in (OURS, method))
-        if not ours or not theirs or not _is_papers(trials):
+        if not ours or not theirs or not is_papers(trials):
             return Cell(found[method][i])
         return Cell(found[method][i], (f"paper {theirs[0] / ours[0]:.1f}",))
 
@@ -160,7 +156,7 @@ def _early_table(trials: Trials) -> Table:
         chosen = stopped.at(method, i)
         if not chosen.values("rmse"):
             return Cell("never met" if trials.at(method, i).rows else "no rows")
-        printed = _printed("rmse_times_100", method, i) if _is_papers(trials) else None
+        printed = _printed("rmse_times_100", method, i) if is_papers(trials) else None
         lines = [f"paper {printed[0]:.2f}"] if printed else []
         lowest = {repeat: _lowest(trials, i, repeat) for repeat in chosen.values("rmse")}
         excess = excesses(chosen.values("objective"), lowest)

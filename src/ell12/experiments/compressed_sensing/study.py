@@ -61,7 +61,9 @@ class SensingSize:
 
 
 PRESETS = {
-    "quick": SensingSize(100, n_repeats=10, n_slow_repeats=3, max_seconds=60.0, max_iter=100_000, dca_max_iter=60),
+    "quick": SensingSize(
+        100, n_repeats=10, n_slow_repeats=3, max_seconds=300.0, max_iter=100_000, dca_max_iter=60
+    ),
     "paper": SensingSize(500, n_repeats=10, n_slow_repeats=10, max_seconds=120.0),
 }
 

@@ -105,7 +105,7 @@ def _curves(study: Trials, title: str, y_label: str, result: str, logarithmic: s
             lines.append(figures.Line(key, alphas, means))
         name = f"{NAME}-{result}-{study.name.split()[0]}-{image}"
         panels.append(figures.line_panel(name, image_name(image), lines, "α", y_label, logarithmic=logarithmic))
-    caption = f"{title}: means over the repeats, where the rule or a limit ended the runs."
+    caption = f"{title}, where the rule or a limit ended the runs. {repeats_words(study)}."
     return Figure(f"{title} (noise of {study.name} 0.05)", tuple(panels), caption, number="Figure 5")
 
 

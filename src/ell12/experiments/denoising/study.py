@@ -57,7 +57,7 @@ class DenoisingSize:
 
 
 PRESETS = {
-    "quick": DenoisingSize(64, 1, SHOWN, 1000, 100, 60.0, extras.QUICK),
+    "quick": DenoisingSize(64, 1, SHOWN, 1000, 100, 300.0, extras.QUICK),
     "paper": DenoisingSize(512, 5, tuple(range(1, 65)), 5000, 1000, 120.0, extras.PAPER),
 }
 

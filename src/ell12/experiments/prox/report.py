@@ -46,7 +46,7 @@ def _median(trials: Trials, method: str, case: str, d: int, result: str) -> floa
 
 def _level(trials: Trials, case: str) -> list[int]:
     """The longest run of large sizes at which copying an entry costs about the same: one level of the memory."""
-    sizes = [d for d in _sizes(trials, case) if d >= _SMALLEST]
+    sizes = sorted(d for d in trials.where(method=CLOSED, case=case).seen("d") if d >= _SMALLEST)
     copies = {d: _median(trials, CLOSED, case, d, "copy_seconds") / d for d in sizes}
     runs = [sizes[i:j] for i in range(len(sizes)) for j in range(i + 1, len(sizes) + 1)]
     flat = [run for run in runs if max(copies[d] for d in run) <= _SAME_LEVEL * min(copies[d] for d in run)]
@@ -120,8 +120,8 @@ def _linear(trials: Trials) -> Verdict:
     }
     reason = f"{words[outcome]}. Only sizes count at which copying an entry costs about the same."
     shown = "; ".join(
-        f"{span(found, '{:.2f}'.format)} from d = {power_of_ten(_level(trials, case)[0])} to "
-        f"{power_of_ten(_level(trials, case)[-1])} ({case})"
+        f"{span(found, '{:.2f}'.format)} from d = {_level(trials, case)[0]:,} to "
+        f"{_level(trials, case)[-1]:,} ({case})"
         for case, found in slopes.items()
     )
     return _verdict(claim, outcome, f"Slope of log time against log d over the repeats: {shown}.", reason)
