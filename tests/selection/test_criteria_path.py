@@ -142,6 +142,13 @@ def test_a_refit_that_is_not_unique_warns():
         path.refit("aic")
 
 
+def test_classes_that_one_feature_separates_warn():
+    with pytest.warns(ConvergenceWarning, match="no finite minimiser"):
+        path = information_criteria(X, X[:, 0] > 0, L12Classifier(l2_weight=1), alphas=5)
+    with pytest.warns(ConvergenceWarning, match="no finite minimiser"):
+        path.refit("bic")
+
+
 def test_the_table_and_pandas_say_what_was_found():
     path = information_criteria(X, Y, alphas=15)
     rows = [line.split() for line in str(path).splitlines()[3:]]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 
 from ell12.backend import as_numpy, namespace
 from ell12.checks import check_word
@@ -91,9 +91,16 @@ class CriteriaPath:
             raise ValueError("refit does not take multinomial=True: such a refit has no unique solution")
         model = copy.copy(self._model)
         model.alpha, model.relax = float(self.alphas[best]), True
-        model._keep(self._problems, [replace(path[best], x=as_vector(path[best].x)) for path in self._runs])
+        model._keep(self._problems, self._results(model, best))
         model._squeeze(self._y)
         return model
+
+    def _results(self, model: Any, best: int) -> list[Result]:
+        """How the runs of one strength ended; a warning says where classes leave no finite minimiser."""
+        results = [replace(path[best], x=as_vector(path[best].x)) for path in self._runs]
+        return (
+            model._judged(self._problems, results, float(self.alphas[best])) if is_classifier(model) else results
+        )
 
     def plot(self, axes: Any = None) -> Any:
         """Draw the criteria and the number of features: `ell12.plot_criteria`."""
@@ -180,8 +187,9 @@ def information_criteria(
     -----
     AIC aims at prediction and selects the most features. BIC and EBIC aim at the right ones; EBIC, which selects
     the fewest, where there are as many features as samples or more. Classes one against the rest, and several
-    targets, have the sums over all rows. Huber's loss has no likelihood and ``shared_support`` no criterion: both
-    are errors.
+    targets, have the sums over all rows. Where classes are separated by what costs nothing (see `L12Classifier`),
+    coefficients have no end, and a ConvergenceWarning says so. Huber's loss has no likelihood, and
+    ``shared_support`` no criterion: both are errors.
 
     References
     ----------
@@ -213,7 +221,7 @@ def information_criteria(
     coefs, intercepts, selected = _coefficients(model, problems, runs)
     values = {"alphas": alphas, "n_selected": selected, "df": judged.freedoms.sum(axis=0)}
     values |= {"deviance": judged.deviances.sum(axis=0)} | {name: judged.criterion(name) for name in CRITERIA}
-    return CriteriaPath(
+    path = CriteriaPath(
         **{name: follow(part, X) for name, part in values.items()},
         coefs=coefs,
         intercepts=intercepts,
@@ -223,6 +231,9 @@ def information_criteria(
         _problems=problems,
         _runs=runs,
     )
+    for best in {path.best(name) for name in CRITERIA if np.isfinite(values[name]).any()}:
+        path._results(model, best)
+    return path
 
 
 def _options(model: Any) -> Any:
