@@ -204,7 +204,7 @@ def _path_figure(
         panels.append(
             figures.line_panel(name, image_name(image), [line for line in lines if line.x], x_label, y_label)
         )
-    caption = "Means over the repeats; both axes are logarithmic."
+    caption = f"{repeats_words(path)}; both axes are logarithmic."
     if x == "rank":
         caption += " Methods with a strength are drawn at the rank of their answer."
     return Figure(title, tuple(panels), caption)
