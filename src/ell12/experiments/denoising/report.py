@@ -162,8 +162,9 @@ def _rmse_table(study: Trials) -> Table:
         return Cell(error_words(strict, "rmse"), (*lines, *limit_words(strict)))
 
     note = (
-        f"{repeats_words(study)}{' ± standard deviation' * (study.n_repeats > 1)} where the change falls to {scientific(RULES['strict'])}; “early” where it falls "
-        f"to {scientific(RULES['loose'])}. The paper prints curves only."
+        f"{repeats_words(study)}{' ± standard deviation' * (study.n_repeats > 1)} where the change falls to "
+        f"{scientific(RULES['strict'])}; “early” where it falls to {scientific(RULES['loose'])}. The paper prints "
+        "curves only."
     )
     return _image_table(study, "RMSE x 100", note, cell)
 
