@@ -190,6 +190,7 @@ class Follower:
             good = int(np.argmin(np.append(reached <= tols[:count], False)))
             if good > 0 or violators.size == 0:
                 break
+            self._learn(found, where, gradients, 0)
             size = self._add(violators, size)
         else:
             return []
@@ -197,11 +198,15 @@ class Follower:
         results = list(self._results(found, alphas[:good], reached, seconds))
         last = max(good - 1, 0)
         if not self.has_every:
-            self.gradient, self.told = self._scattered(where, gradients[:, last]), where.size
-            self.gradient[self.columns] = found.gradient[last]
+            self._learn(found, where, gradients, last)
         self.wanted, self.values, self.before = violators, found.x[last], float(alphas[last])
         self._note(float(found.losses[last]))
         return results
+
+    def _learn(self, found: Found, where: Array, gradients: Array, which: int) -> None:
+        """Keep the gradient at one of the solutions, by which columns are chosen: one that failed tells more."""
+        self.gradient, self.told = self._scattered(where, gradients[:, which]), where.size
+        self.gradient[self.columns] = found.gradient[which]
 
     def _minimised(self, alpha: float, tol: float) -> Found:
         """The solution at one strength by the usual solver, in the columns at hand: all take many looks."""
