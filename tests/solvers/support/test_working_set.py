@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse
 from scipy.sparse.linalg import aslinearoperator
 from sklearn.datasets import load_breast_cancer
-from sklearn.linear_model import Lasso, LogisticRegression
+from sklearn.linear_model import Lasso, LassoLars, LogisticRegression
 
 import ell12
 from ell12 import (
@@ -29,6 +29,7 @@ from ell12 import (
 from ell12.minimization.needs import unmet
 from ell12.penalties import WithIntercept
 from ell12.solvers.support import working_set
+from ell12.solvers.support.homotopy import Homotopy
 
 
 def design(seed=0, shape=(60, 200), nonzero=8):
@@ -126,6 +127,23 @@ def test_from_a_far_start_rough_answers_come_first(l2_weight):
     assert min(steps[:5]) <= 0.2 * far  # by conjugate gradients on the loss alone
     assert min(steps[:20]) <= 0.1 * far  # by easier problems, each of which is shown
     assert np.all(np.diff(result.history["objective"]) <= 1e-12 * result.history["objective"][0])
+
+
+def test_a_path_begins_where_nearly_as_many_columns_are_in_use_as_there_are_rows(monkeypatch):
+    begun, kinks = [], []
+    begin, advance = Homotopy.__init__, Homotopy._advance
+    monkeypatch.setattr(Homotopy, "__init__", lambda path, *rest: (begun.append(rest[2]), begin(path, *rest))[1])
+    monkeypatch.setattr(Homotopy, "_advance", lambda path: (kinks.append(path.left), advance(path))[1])
+    random = np.random.default_rng(0)
+    A = random.standard_normal((100, 400))
+    b = A[:, :20] @ random.standard_normal(20) + 0.1 * random.standard_normal(100)
+    loss = SquaredLoss(A, b)
+    result = solve(loss, L12(1e-4 * strength(loss), 0.0), tol=1e-9)
+    assert result.converged
+    assert [np.count_nonzero(x) >= 75 for x in begun] == [True]
+    assert len(kinks) <= 50
+    lars = LassoLars(1e-4 * strength(loss) / 100, fit_intercept=False).fit(A, b)
+    np.testing.assert_allclose(result.x, lars.coef_, atol=1e-6)
 
 
 @pytest.mark.parametrize("sparse", [False, True])

@@ -14,7 +14,7 @@ from ell12.backend import is_numpy, rounding
 from ell12.protocols import ColumnLoss, FarLoss, Iterate, Needs, PiecewisePenalty, Point, PointwiseLoss, offers
 from ell12.solvers.steps import ProximalStep, objective
 from ell12.solvers.support import descent
-from ell12.solvers.support.first_steps import first_iterates
+from ell12.solvers.support.first_steps import easier_iterates, first_iterates
 from ell12.solvers.support.homotopy import Homotopy
 from ell12.solvers.support.hosting import hosted_iterates
 from ell12.solvers.support.newton import SupportNewton
@@ -57,11 +57,9 @@ VERY_FAR = 200
 # `SupportNewton` has its try first. On 144 problems of 40 to 100 rows of cosines at 0.005 to 0.03 of the largest
 # alpha, a path led to a lower objective than `SupportNewton` 67 times, to a higher one 26 times.
 SHORT = 2**18
-# Where the start is VERY_FAR, the strength falls from there by FALL at a time, each time until the violation is at
-# most ENOUGH times the strength, and down to STEEP times the penalty's own: rough solutions, soon found. On 500 x
-# 2000 Gaussian and correlated columns, at 0.003 of the largest alpha, falls of 0.25 and 0.5 took the same time.
-# Where a path comes next, which shows little before its end, they may be less rough.
-FALL, ENOUGH, ENOUGH_FOR_PATH, STEEP = 0.25, 0.5, 0.2, 16.0
+# On the way to a path of a convex problem a working set takes at least one violator for ROOM rows, in place of
+# SMALLEST: it is crowded only when nearly all rows are used up.
+ROOM = 10
 # A path begins where the strength is the largest over one of these: the first at which the solution is soon found.
 FALLS = (100, 10, 1)
 # A path begins at a solution whose violation is at most this fraction of the strength.
@@ -132,7 +130,7 @@ class WorkingSet:
         """One iterate for each working set or step of `SupportNewton`."""
         stuck = False
         if problem.has_path and problem.is_very_far:
-            here = yield from self._easier_iterates(problem, here)
+            here = yield from easier_iterates(problem, here)
         while True:
             yield replace(here.iterate, stuck=stuck)
             if problem.penalty.is_convex and problem.has_path and problem.is_crowded(here):
@@ -145,31 +143,6 @@ class WorkingSet:
                 here = yield from self._path_iterates(problem, here)
             elif left is not None:
                 here = yield from self._newton_iterates(problem, here, left)
-
-    def _easier_iterates(self, problem: _ColumnsProblem, here: Place) -> Generator[Iterate, None, Place]:
-        """Rough solutions without the subtracted norm at falling strengths, while these are soon found."""
-        convex, strength = problem.penalty.convex, here.violation
-        there, crowds, left = here, 0, None
-        path_is_next = problem.penalty.is_convex or problem.entries <= SHORT
-        most, enough = (1, ENOUGH_FOR_PATH) if path_is_next else (math.inf, ENOUGH)
-        while strength > STEEP * problem.pull and left is None and crowds <= most:
-            strength *= FALL
-            easier = _ColumnsProblem(problem.loss, convex.scaled(strength / problem.pull), there.point)
-            easier.smallest = problem.smallest
-            there = easier.place(there.point, gradient=there.gradient)
-            while there.violation > enough * strength and left is None:
-                new, left = easier.improve(there)
-                if new is None:
-                    return here
-                there = new
-                found = problem.place(there.point, gradient=there.gradient)
-                here = found if found.objective <= here.objective else here
-                yield here.iterate
-            if easier.is_crowded(there):
-                crowds += 1
-            else:
-                problem.easier = easier, there
-        return here
 
     def _path_iterates(self, problem: _ColumnsProblem, here: Place) -> Generator[Iterate, None, Place]:
         """Solutions at falling strengths, then with one tangent after the other, while the way goes on."""
@@ -222,7 +195,7 @@ class _ColumnsProblem(PiecewiseProblem):
         self._step: ProximalStep | None = None
         self.switch = SupportNewton.switch
         self.has_path = self.is_very_far = self.is_bent = self.is_stuck = False
-        self.easier: tuple[_ColumnsProblem, Place] | None = None  # at a larger strength, roughly solved
+        self.easier: list[tuple[_ColumnsProblem, Place]] = []  # at falling strengths, roughly solved
         self.free = np.flatnonzero(~penalty.kinks(start.x))
         self.is_far = offers(loss, FarLoss) and loss.is_far
         self.entries = start.x.size * math.prod(start.prediction.shape)
@@ -257,6 +230,11 @@ class _ColumnsProblem(PiecewiseProblem):
         if self.has_path and self.is_very_far:
             self.smallest = SMALLEST
 
+    @property
+    def path_is_next(self) -> bool:
+        """Whether a path, if there is one, comes as soon as columns are crowded."""
+        return self.penalty.is_convex or self.entries <= SHORT
+
     def leaves_for_path(self, here: Place, left: Any) -> bool:
         """Whether a path is now the better way; ``left`` are columns that descent could not solve for."""
         if self.is_bent or not self.has_path:
@@ -269,13 +247,27 @@ class _ColumnsProblem(PiecewiseProblem):
         """Whether the working set has more columns than there are rows, so that these must be dependent."""
         return self.columns(here).size > here.point.prediction.shape[0]
 
+    def is_hopeless(self, here: Place) -> bool:
+        """Whether descent is not tried, as a path, or `SupportNewton`, comes next."""
+        return self.is_very_far and self.has_path and self.is_crowded(here)
+
+    def at_strength(self, strength: float, start: Place) -> _ColumnsProblem:
+        """The same at another strength, without the subtracted norm."""
+        convex = self.penalty.convex
+        easier = _ColumnsProblem(self.loss, convex.scaled(strength / self.pull), start.point)
+        easier.smallest = self.smallest
+        if self.penalty.is_convex:  # its columns must not be crowded
+            easier.has_path = easier.is_very_far = True
+            easier.smallest = min(self.smallest, start.point.prediction.shape[0] // ROOM)
+        return easier
+
     def known_solution(self) -> tuple[float, Any] | None:
         """The smallest strength at which the problem without its subtracted norm is solved, and the solution."""
-        if self.easier is None:
-            return None
-        problem, rough = self.easier
-        solution = problem.solve(rough)
-        return None if solution is None else (problem.penalty.alpha, solution.point.x)
+        for problem, rough in reversed(self.easier):
+            solution = problem.solve(rough)
+            if solution is not None:
+                return problem.penalty.alpha, solution.point.x
+        return None
 
     def solve(self, here: Place) -> Place | None:
         """The place of the solution; None if it is not soon found."""
@@ -342,9 +334,7 @@ class _ColumnsProblem(PiecewiseProblem):
         penalty, x = self.penalty.restrict(columns), here.point.x
         hessian = self.loss.hessian(here.point, columns)
         model = descent.Model(hessian, penalty, x[columns], here.gradient[columns], self.descend)
-        crowded = columns.size > here.point.prediction.shape[0]
-        hopeless = crowded and self.is_very_far and self.has_path  # a path, or `SupportNewton`, comes next
-        model.minimise(self.closer * here.violation, 0 if hopeless else ROUNDS)
+        model.minimise(self.closer * here.violation, 0 if self.is_hopeless(here) else ROUNDS)
         return self.loss.point_within(_with_entries(x, columns, model.x), columns), model
 
     def _general(self, here: Place, columns: Any) -> tuple[Point, descent.Model]:
