@@ -186,6 +186,7 @@ def test_the_model_stays_as_it_is_and_wrong_arguments_are_named():
     assert model.alpha == 0.7
     assert not hasattr(model, "coef_")
     path = information_criteria(X, Y, alphas=[0.5])
+    assert path != information_criteria(X, Y, alphas=[0.5])  # two objects: arrays are not compared
     with pytest.raises(ValueError, match="name"):
         path.best("cp")
     for wrong in (L12RegressorCV(), L12Regressor, LogisticRegression()):

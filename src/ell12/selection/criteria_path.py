@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,7 @@ from ell12.protocols import Array
 from ell12.selection.tables import Table
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class CriteriaPath:
     """What `information_criteria` finds along a path: arrays with an entry for each alpha.
 
@@ -60,10 +60,10 @@ class CriteriaPath:
     bic: Array
     ebic: Array
     n_observations: int
-    _model: Any = field(compare=False)
-    _y: Array = field(compare=False)
-    _problems: list[FitProblem] = field(compare=False)
-    _runs: list[list[Result]] = field(compare=False)
+    _model: Any
+    _y: Array
+    _problems: list[FitProblem]
+    _runs: list[list[Result]]
 
     def best(self, name: str = "ebic") -> int:
         """The number of the strength whose criterion is least; of equals that of the largest alpha."""

@@ -37,7 +37,7 @@ PRINTED = {
 FORMATS: dict[str, Format] = {"freq.": ".2f", "p": 2, "adj. p": 2}
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Summary:
     """What `summary` returns: prints itself, shows itself in notebooks, and becomes a DataFrame.
 

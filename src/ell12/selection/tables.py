@@ -33,7 +33,7 @@ STYLE = (
 )
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Table:
     """Named columns of equal length.
 
