@@ -1,7 +1,6 @@
 """The summary of a model: that what it says is what was fitted, whatever the model and the data are."""
 
 import pickle
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,6 +11,7 @@ from sklearn.metrics import log_loss
 
 from ell12 import (
     Columns,
+    Intervals,
     L12Classifier,
     L12ClassifierCV,
     L12CoxRegressor,
@@ -156,9 +156,9 @@ def test_print_and_notebook_keep_to_their_width_and_escape_names():
 
 def stable(size):
     """What a fitted StabilitySelection tells."""
-    fitted = L12Regressor()  # any estimator will do for scikit-learn to see whether it is fitted
+    fitted = StabilitySelection()
     fitted.frequencies_ = np.linspace(1, 0, size)
-    fitted.n_subsamples, fitted.threshold_, fitted.bound_ = 100, 0.75, 1.0
+    fitted.threshold_, fitted.bound_ = 0.75, 1.0
     return fitted
 
 
@@ -166,13 +166,18 @@ def debiased(features):
     """What `confidence_intervals` tells of some features."""
     features = np.array(features)
     estimate = 1.0 + features
-    return SimpleNamespace(
+    return Intervals(
         features=features,
+        names=[str(j) for j in features],
+        coef=estimate,
         estimate=estimate,
+        standard_error=estimate,
         lower=estimate - 1,
         upper=estimate + 1,
         p_values=10.0 ** -(3 + features),
         level=0.9,
+        inverse="exact",
+        noise=1.0,
     )
 
 
@@ -207,7 +212,12 @@ def test_frequencies_and_intervals_stand_beside_their_features():
         ({"intervals": True}, ValueError, "intervals=True needs X and y"),
         ({"intervals": debiased([9])}, ValueError, "intervals are of a feature of number 9"),
         ({"stability": stable(3)}, ValueError, "stability was fitted to 3 features"),
-        ({"stability": Lasso()}, NotFittedError, "not fitted"),
+        ({"stability": StabilitySelection()}, NotFittedError, "not fitted"),
+        ({"stability": Lasso()}, TypeError, "stability must be a fitted StabilitySelection"),
+        ({"intervals": [1, 2]}, TypeError, "intervals must be"),
+        ({"names": 3}, TypeError, "names"),
+        ({"X": X, "y": Y * np.inf}, ValueError, r"\by\b"),
+        ({"X": X, "y": np.ma.array(Y, mask=Y > 2)}, TypeError, r"\by\b"),
         ({"adjust": "bonferroni"}, ValueError, "adjust"),
         ({"max_rows": 0}, ValueError, "max_rows"),
     ],

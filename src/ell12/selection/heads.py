@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any
@@ -9,10 +10,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 from sklearn.base import is_classifier
-from sklearn.utils.validation import check_consistent_length, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_consistent_length, validate_data
 
-from ell12.backend import as_numpy
-from ell12.checks import naming
+from ell12.backend import as_numpy, refuse_gradient, refuse_masked
+from ell12.checks import check_entries, naming
 from ell12.linear_model import L12Classifier, L12CoxRegressor, L12Regressor
 from ell12.linear_model.arrays import check_columns, floating_dtypes
 from ell12.linear_model.chunked import check_in_memory
@@ -56,6 +57,9 @@ class Data:
                     raise ValueError(f"{name} needs X beside it")
             return None
         check_in_memory(X, model)
+        for name, given in {"X": X, "y": y, "sample_weight": sample_weight, "offset": offset}.items():
+            refuse_masked(given, name)
+            refuse_gradient(given, name)
         X = as_columns(X)
         if is_far(X):
             check_columns(model, X)
@@ -67,6 +71,9 @@ class Data:
         for name, given in {"y": y, "sample_weight": sample_weight, "offset": offset}.items():
             with naming(name):
                 check_consistent_length(matrix, given)
+        if sample_weight is not None:
+            with naming("sample_weight"):
+                sample_weight = _check_sample_weight(sample_weight, matrix, ensure_non_negative=True)
         return cls(X, matrix, y, sample_weight, offset)
 
     def deviations(self, features: Array) -> Array:
@@ -146,25 +153,31 @@ def _goodness(model: Any, data: Data) -> dict[str, str]:
     weights = {} if data.sample_weight is None else {"sample_weight": data.sample_weight}
     if isinstance(model, L12Regressor) and data.offset is not None:
         weights["offset"] = data.offset
-    score = float(model.score(data.X, data.y, **weights))
+    with naming("y"):
+        if isinstance(model, L12Regressor):
+            check_entries(np.asarray(as_numpy(data.y), dtype=float), "y")
+        score = float(model.score(data.X, data.y, **weights))
     if isinstance(model, L12CoxRegressor):
         return {"fit": f"concordance {score:.3f}"}
     if not isinstance(model, L12Classifier):
         return {"fit": f"{score:.1%} of the {'deviance' if model.loss == 'poisson' else 'variance'} explained"}
     share = _explained(model, data)
-    return {"fit": f"{share:.1%} of the deviance explained, {score:.1%} of the labels right"}
+    explained = "" if math.isnan(share) else f"{share:.1%} of the deviance explained, "
+    return {"fit": f"{explained}{score:.1%} of the labels right"}
 
 
 def _explained(model: Any, data: Data) -> float:
-    """The share of the deviance that probabilities explain, beside the shares of the classes."""
+    """The share of the deviance that probabilities explain, beside the shares of the classes; NaN of one class."""
     classes, y = as_numpy(model.classes_), np.asarray(as_numpy(data.y))
     weight = np.ones(y.size) if data.sample_weight is None else as_numpy(data.sample_weight)
     given = y[:, None] == classes
+    if not given.any(axis=1).all():
+        raise ValueError(f"y holds labels that fit has not seen; those are {classes.tolist()}")
     shares = np.asarray(as_numpy(model.predict_proba(data.X)), dtype=float)
     alone = weight @ given / weight.sum()
     logs = [np.log(np.maximum((given * part).sum(axis=1), np.finfo(float).tiny)) for part in (shares, alone)]
     left, whole = (float(weight @ part) for part in logs)
-    return 1 - left / whole
+    return 1 - left / whole if whole < 0 else math.nan
 
 
 def _status(model: Any) -> str:

@@ -12,12 +12,13 @@ from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
 from ell12.backend import as_numpy
-from ell12.checks import check_counts, check_flags, check_word
+from ell12.checks import check_counts, check_word, naming
 from ell12.linear_model.sparse_model import SparseLinearModel
 from ell12.protocols import Array
 from ell12.selection.heads import Data, head_of, title_of
-from ell12.selection.intervals import confidence_intervals
+from ell12.selection.intervals import Intervals, confidence_intervals
 from ell12.selection.multiplicity import adjusted_p_values
+from ell12.selection.stability import StabilitySelection
 from ell12.selection.tables import Format, Table
 
 WIDTH = 80
@@ -198,9 +199,11 @@ def _names(model: Any, names: Any) -> Any:
     size = model.n_features_in_
     if names is None:
         return vars(model).get("feature_names_in_", range(size))
-    if isinstance(names, str) or len(names) != size:
+    with naming("names"):
+        found = [] if isinstance(names, str) else list(names)
+    if len(found) != size:
         raise ValueError(f"names must hold one name for each of the {size} features, got {names!r:.200}")
-    return list(names)
+    return found
 
 
 def _order(effects: Array) -> tuple[Array, Array]:
@@ -219,6 +222,8 @@ def _groups(model: Any, size: int) -> tuple[str, list[Any]]:
 
 def _frequencies(stability: Any, size: int) -> Array:
     """How often each feature was selected."""
+    if not isinstance(stability, StabilitySelection):
+        raise TypeError(f"stability must be a fitted StabilitySelection, got {stability!r:.200}")
     check_is_fitted(stability, "frequencies_")
     frequencies = as_numpy(stability.frequencies_)
     if frequencies.shape != (size,):
@@ -236,9 +241,10 @@ def _stability_note(stability: Any) -> str:
 
 def _intervals(model: Any, data: Data | None, given: Any) -> tuple[Any, list[str]]:
     """The intervals, given or made, and what is to be said where there are none."""
-    if given is not None and not isinstance(given, bool):
+    if isinstance(given, Intervals):
         return given, []
-    check_flags(optional=True, intervals=given)
+    if not (given is None or isinstance(given, bool)):
+        raise TypeError(f"intervals must be True, False or what confidence_intervals returns, got {given!r:.200}")
     if given is False or (given is None and (data is None or data.y is None)):
         return None, []
     if data is None or data.y is None:
