@@ -10,6 +10,8 @@ import scipy.sparse
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import Lasso, LogisticRegression, lasso_path
 from sklearn.neighbors import KNeighborsRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import ell12
@@ -170,8 +172,6 @@ def test_other_estimators_select_their_largest_coefficients(data):
     assert logistic.get_support()[list(TRUE)].all()
     chosen = StabilitySelection(L12RegressorCV(n_alphas=5, eps=0.1, cv=2), **SHORT).fit(X, y)
     assert chosen.get_support()[list(TRUE)].all()
-    with pytest.raises(ValueError, match=r"^estimator must have coef_"):
-        StabilitySelection(KNeighborsRegressor(), **FEW).fit(X, y)
 
 
 def test_any_number_of_jobs_and_sparse_data_give_the_same_bits(data):
@@ -259,6 +259,13 @@ BAD = [
         {"y": np.c_[np.ones(N), np.arange(N) == 1]},
     ),
     ("sample_weight", {}, {"sample_weight": np.full(N, -1.0)}),
+    (
+        "sample_weight",
+        {"estimator": LogisticRegression()},
+        {"y": np.arange(N) > 9, "sample_weight": np.full(N, -1.0)},
+    ),
+    ("estimator must have coef_", {"estimator": make_pipeline(StandardScaler(), Lasso())}, {}),
+    ("estimator must have coef_", {"estimator": KNeighborsRegressor()}, {}),
     ("samples of positive weight", {}, {"sample_weight": (np.arange(N) < 3).astype(float)}),
 ]
 

@@ -186,7 +186,7 @@ class StabilitySelection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
             assumption=self.assumption,
         )
         halves = list(self._selections(selector, settings.most_selected, random))
-        self._take_note(selector.model)
+        self._take_note(selector.seen)
         self.threshold_, self.bound_ = settings.threshold, settings.bound
         self.most_selected_ = settings.most_selected
         self.n_candidates_ = n_candidates
@@ -217,7 +217,7 @@ class StabilitySelection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
         model = L12Regressor() if self.estimator is None else clone(self.estimator)
         if isinstance(model, SparseLinearModel) and not isinstance(model, AlphaSearch):
             return PathSelector(model, self.alphas, self.n_alphas, self.eps)
-        return FitSelector(model)
+        return FitSelector(model, clone(self))
 
     def _selections(self, selector: Selector, most: int, random: np.random.RandomState) -> Iterator[Entries]:
         """What each half selects, pair by pair."""
@@ -233,10 +233,10 @@ class StabilitySelection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
                 print(f"{type(self).__name__}: {2 * number} of {2 * n_pairs} subsamples")
             yield from found
 
-    def _take_note(self, model: Any) -> None:
-        """What fit has seen is what the estimator has seen."""
+    def _take_note(self, estimator: Any) -> None:
+        """What fit has seen is what took note of it."""
         self.__dict__.pop("feature_names_in_", None)
-        seen = vars(model)
+        seen = vars(estimator)
         self.n_features_in_ = seen["n_features_in_"]
         if "feature_names_in_" in seen:
             self.feature_names_in_ = seen["feature_names_in_"]

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 from sklearn.base import clone, is_classifier
-from sklearn.utils.validation import check_consistent_length, validate_data
+from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from ell12.backend import as_numpy, refuse_masked
-from ell12.checks import naming
+from ell12.checks import check_numbers, naming
 from ell12.linear_model.arrays import check_numpy
 from ell12.linear_model.chunked import check_in_memory
 from ell12.linear_model.restrictions import group_numbers
@@ -112,8 +112,11 @@ class Selector(ABC):
         Those to select from.
     alphas : array, optional
         The strengths of a path.
+    seen : estimator
+        What took note of the features.
     """
 
+    seen: Any
     unit: Array
     free: Array
     candidates: Array
@@ -159,7 +162,8 @@ class PathSelector(Selector):
     """The path of one of the estimators of `ell12.linear_model`: its strengths fall until enough have come in."""
 
     def __init__(self, model: SparseLinearModel, alphas: Any, n_alphas: int, eps: float) -> None:
-        self.model, self.grid = model, (alphas, n_alphas, eps)
+        self.model = self.seen = model
+        self.grid = alphas, n_alphas, eps
 
     def take(self, X: Any, y: Any, sample_weight: Any) -> None:
         """Check the data, and find out of all of them what the halves share: the grid, and what varies."""
@@ -234,8 +238,8 @@ class FitSelector(Selector):
 
     alphas = None
 
-    def __init__(self, model: Any) -> None:
-        self.model = model
+    def __init__(self, model: Any, seen: Any) -> None:
+        self.model, self.seen = model, seen
 
     def take(self, X: Any, y: Any, sample_weight: Any) -> None:
         """Check the data."""
@@ -243,12 +247,12 @@ class FitSelector(Selector):
             refuse_masked(values, name)
         check_in_memory(X, self.model)
         with naming("X", "y"):
-            self.X, self.y = validate_data(self.model, X, y, accept_sparse=("csr", "csc"), multi_output=True)
+            self.X, self.y = validate_data(self.seen, X, y, accept_sparse=("csr", "csc"), multi_output=True)
         self.sample_weight = None
         if sample_weight is not None:
+            check_numbers(sample_weight=sample_weight)
             with naming("sample_weight"):
-                self.sample_weight = np.asarray(sample_weight, dtype=float)
-                check_consistent_length(self.X, self.sample_weight)
+                self.sample_weight = _check_sample_weight(sample_weight, self.X)
         check_enough(self)
         features = self.X.shape[1]
         self.unit, self.free = np.arange(features), np.zeros(features, dtype=bool)
@@ -289,10 +293,11 @@ def check_enough(selector: Selector) -> None:
         if strata[rows].sum() < 2:
             raise ValueError("y must hold at least 2 events of positive weight, so that both halves have one")
     elif counts.min() < 2:
-        names = getattr(selector.model, "classes_", labels)
+        label = labels[np.argmin(counts)]
+        name = selector.model.classes_[label] if isinstance(selector, PathSelector) else label
         raise ValueError(
             "y must hold at least 2 samples of positive weight of each class, so that both halves have one; it"
-            f" holds one of class {names[np.argmin(counts)]!r}"
+            f" holds one of class {name!r}"
         )
 
 
