@@ -38,6 +38,7 @@ NOT_BENCHMARKS = {
     "huge_sparse_data",
     "huge_sparse_methods",
     "image_blocks",
+    "interval_coverage",
     "intervals",
     "isotropy",
     "losses",
