@@ -8,7 +8,8 @@ logistic model. The numbers of rows and columns stand in the names of the settin
 
 Methods: "l1-2" and "Lasso" are `L12RegressorCV` (or `L12ClassifierCV`) with its default weight and with
 l2_weight=0 as the first stage, 50 strengths down to 0.01 of the first, and the default of everything else;
-"robust" has variance="robust" after l1-2, "ridge" inverse="ridge". hidimstat is its DesparsifiedLasso: with
+"refit" is the same l1-2 model with relax=True, and where it stands alone for classes the default; "robust" has
+variance="robust" after l1-2, "ridge" inverse="ridge". hidimstat is its DesparsifiedLasso: with
 defaults, where its nodewise Lassos have strength 1, at which all coefficients are zero; and with
 preconfigure_model_x_path=None, where they have 0.01 of the largest.
 
@@ -29,18 +30,20 @@ import time
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
 
 import study
-from ell12 import L12ClassifierCV, L12RegressorCV, adjusted_p_values, confidence_intervals
+from ell12 import L12Classifier, L12ClassifierCV, L12RegressorCV, adjusted_p_values, confidence_intervals
 
 LEVEL, WANTED = 0.95, (93.0, 97.0)
 GRID = {"n_alphas": 50, "eps": 0.01}
-OURS = ("l1-2", "Lasso", "robust", "ridge")
+OURS = ("l1-2", "Lasso", "l1-2, refit", "robust", "ridge")
 PEERS = ("hidimstat", "hidimstat, preconfigured")
+METHODS, BATCH = (*OURS, *PEERS), 16
 COUNTS = ("active", "inactive", "power", "any false", "false share", "length", "seconds")
 
 
@@ -79,7 +82,7 @@ class Setting:
 
 DESIGNS = ("independent", "Toeplitz 0.5", "Toeplitz 0.9")
 SIZES = {"wide": (200, 500, 10), "narrow": (200, 100, 10), "few": (200, 40, 10)}
-CLASSES = {"wide": (400, 500, 5), "few": (400, 10, 5)}
+CLASSES = {"wide": (300, 300, 5), "few": (300, 7, 5)}
 
 
 def settings(sizes: list[str]) -> list[Setting]:
@@ -118,6 +121,8 @@ def measure(setting: Setting, method: str, seed: int) -> dict[str, float]:
 def ours(X: Any, y: Any, setting: Setting, method: str) -> tuple[Any, Any, Any]:
     kind = L12ClassifierCV if setting.noise == "classes" else L12RegressorCV
     model = kind(**GRID) if method != "Lasso" else kind(l2_weight=0.0, **GRID)
+    if method == "l1-2, refit":
+        model = L12Classifier(model.fit(X, y).alpha_, relax=True)
     options = {"robust": {"variance": "robust"}, "ridge": {"inverse": "ridge"}}.get(method, {})
     found = confidence_intervals(X, y, model, level=LEVEL, **options)
     return found.lower, found.upper, found.p_values
@@ -188,33 +193,70 @@ def verdict(what: str, among: Any, off: list[str]) -> str:
     return f"- Does not hold in {len(off)} of {len(among)} settings: {what}. Not in: {'; '.join(off)}."
 
 
+def applies(setting: Setting, method: str) -> bool:
+    """Robust errors are for heavy tails, ridge for few sizes, refits for classes; hidimstat knows no classes."""
+    classes = setting.noise == "classes"
+    if method in PEERS:
+        return not classes and setting.columns == SIZES["wide"][1]
+    wide = setting.columns == SIZES["wide"][1]
+    wanted = {"robust": setting.noise == "t(3)", "ridge": wide, "l1-2, refit": classes}
+    return wanted.get(method, True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--draws", type=int, default=500)
+    parser.add_argument("--first", type=int, default=0, help="the seed of the first draw")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--sizes", nargs="+", choices=SIZES, default=list(SIZES))
     parser.add_argument("--methods", nargs="+", choices=(*OURS, *PEERS), default=list(OURS))
     parser.add_argument("--only", default="", help="settings whose names hold this")
-    parser.add_argument("--render", action="store_true", help="the page from the rows that are there")
+    parser.add_argument(
+        "--seconds", type=float, default=float("inf"), help="end after the draw in which they pass"
+    )
+    parser.add_argument("--out", type=Path, default=study.RESULTS / "interval_coverage.json")
+    parser.add_argument("--render", nargs="*", type=Path, help="no draws: the page from the rows of these files")
     options = parser.parse_args()
-    rows: list[dict[str, Any]] = []
-    path = study.RESULTS / "interval_coverage.json"
-    if path.exists():
-        rows = json.loads(path.read_text())["rows"]
-    chosen = [] if options.render else [s for s in settings(options.sizes) if options.only in s.name]
-    for setting in chosen:
-        for method in options.methods:
-            if method in PEERS and setting.noise == "classes":
-                continue
-            jobs = (delayed(measure)(setting, method, seed) for seed in range(options.draws))
-            found = list(Parallel(n_jobs=options.jobs)(jobs))
-            rows = [r for r in rows if (r["setting"], r["method"]) != (setting.name, method)]
-            rows.append(row(setting, method, found))
-            print(" | ".join([setting.name, *line(rows[-1])]), flush=True)
-    order = [s.name for s in settings(list(SIZES))]
-    methods = (*OURS, *PEERS)
-    rows.sort(key=lambda r: (order.index(r["setting"]), methods.index(r["method"])))
-    study.write("interval_coverage", __doc__, {"level": LEVEL, **GRID}, rows, tables(rows))
+    if options.render is not None:
+        files = options.render or [options.out]
+        rows = joined([row for file in files for row in json.loads(file.read_text())["rows"]])
+        study.write("interval_coverage", __doc__, {"level": LEVEL, **GRID}, rows, tables(rows), ["hidimstat"])
+        return
+    chosen = [
+        (setting, method)
+        for setting in settings(options.sizes)
+        for method in options.methods
+        if options.only in setting.name and applies(setting, method)
+    ]
+    found: dict[Any, list[dict[str, float]]] = {pair: [] for pair in chosen}
+    start = time.perf_counter()
+    # Draw by draw, so that all settings have as many where the time is up.
+    for first in range(options.first, options.first + options.draws, BATCH):
+        seeds = range(first, min(first + BATCH, options.first + options.draws))
+        jobs = [(setting, method, seed) for seed in seeds for setting, method in chosen]
+        done = Parallel(n_jobs=options.jobs)(delayed(measure)(*job) for job in jobs)
+        for (setting, method, _), values in zip(jobs, done, strict=True):
+            found[setting, method].append(values)
+        rows = [row(setting, method, values) for (setting, method), values in found.items()]
+        options.out.write_text(study.as_text({"rows": rows}))
+        print(f"{seeds[-1] + 1} draws, {time.perf_counter() - start:.0f} s", flush=True)
+        if time.perf_counter() - start > options.seconds:
+            break
+    for each in rows:
+        print(" | ".join([each["setting"], *line(each)]), flush=True)
+
+
+def joined(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows of several files, the draws of a setting and method in one, in the order of the settings."""
+    found: dict[Any, dict[str, Any]] = {}
+    for each in rows:
+        key = each["setting"], each["method"]
+        if key in found:
+            known = found[key]
+            each = known | {name: known[name] + each[name] for name in ("draws", *COUNTS)}  # noqa: PLW2901
+        found[key] = each
+    order = {(s.name, m): k for k, (s, m) in enumerate((s, m) for s in settings(list(SIZES)) for m in METHODS)}
+    return sorted(found.values(), key=lambda each: order[each["setting"], each["method"]])
 
 
 if __name__ == "__main__":
