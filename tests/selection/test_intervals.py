@@ -106,11 +106,12 @@ def test_nodewise_intervals_are_the_debiased_formula(logistic):
     weight = mean * (1 - mean) if logistic else np.ones(60)
     excess = 59 - np.count_nonzero(c)
     noise = 1.0 if logistic else np.sqrt((y - mean) @ (y - mean) / excess)
+    gain = 1.0 if logistic else 59 / excess  # Bellec & Zhang's n / (n - k) of centred columns
     for k, j in enumerate((1, 7, 87)):
         z = nodewise_by_hand(X, weight, j)
         z = z - weight @ z / weight.sum()
-        estimate = c[j] + z @ (y - mean) / (weight @ (z * X[:, j]))
-        error = noise * np.sqrt(weight @ z**2) / abs(weight @ (z * X[:, j]))
+        estimate = c[j] + gain * z @ (y - mean) / (weight @ (z * X[:, j]))
+        error = np.sqrt(gain) * noise * np.sqrt(weight @ z**2) / abs(weight @ (z * X[:, j]))
         np.testing.assert_allclose(found.estimate[k], estimate, rtol=1e-4)
         np.testing.assert_allclose(found.standard_error[k], error, rtol=1e-4)
         reach = (norm if logistic else t(excess)).ppf(0.975) * error
