@@ -47,7 +47,7 @@ LEVEL, WANTED = 0.95, (93.0, 97.0)
 GRID = {"n_alphas": 50, "eps": 0.01}
 OURS = ("l1-2", "Lasso", "robust", "ridge")
 PEERS = ("hidimstat", "hidimstat, preconfigured")
-METHODS, BATCH = (*OURS, *PEERS), 16
+METHODS = (*OURS, *PEERS)
 COUNTS = ("active", "inactive", "power", "any false", "false share", "length", "seconds")
 
 
@@ -231,10 +231,10 @@ def main() -> None:
         if options.only in setting.name and applies(setting, method)
     ]
     found: dict[Any, list[dict[str, float]]] = {pair: [] for pair in chosen}
-    start = time.perf_counter()
+    start, batch = time.perf_counter(), max(options.jobs, 2)
     # Draw by draw, so that all settings have as many where the time is up.
-    for first in range(options.first, options.first + options.draws, BATCH):
-        seeds = range(first, min(first + BATCH, options.first + options.draws))
+    for first in range(options.first, options.first + options.draws, batch):
+        seeds = range(first, min(first + batch, options.first + options.draws))
         jobs = [(setting, method, seed) for seed in seeds for setting, method in chosen]
         done = Parallel(n_jobs=options.jobs)(delayed(measure)(*job) for job in jobs)
         for (setting, method, _), values in zip(jobs, done, strict=True):

@@ -120,9 +120,9 @@ def confidence_intervals(
 
         estimate_j = c_j + g z_j's / (z_j'H x_j),  s_i = w_i (y_i - mu_i),  H = diag(w_i mu'_i)
 
-    with the model's coefficients c, fitted means mu, and a factor g near 1 (see the notes). The errors of many such
-    estimates are nearly normal where few coefficients are not zero: some n^(1/2) / log p, n being the number of
-    samples and p that of features.
+    with the model's coefficients c, fitted means mu, and a factor g near 1 (see the notes). The errors of many
+    such estimates are nearly normal where few coefficients are not zero: some n^(1/2) / log p, n being the number
+    of samples and p that of features.
 
     Parameters
     ----------
@@ -175,9 +175,9 @@ def confidence_intervals(
 
     Nodewise directions are not orthogonal to the columns in use, and the fit has taken up a part of what they
     should find. So for the squared loss the correction is multiplied by ``g = 1 + q / (n - k)`` for q coefficients
-    that are not zero, and standard errors by its root (Bellec & Zhang). On other data than those of the study (150 x
-    300, 8 active, 40 draws) intervals held 96, 94 and 91 % of the active coefficients and 94 to 95 % of the others
-    (independent columns, Toeplitz 0.5 and 0.9) after l1-2, and without it 94, 92, 90 and 97 %.
+    that are not zero, and standard errors by its root (Bellec & Zhang). On other data than those of the study
+    (150 x 300, 8 active, 40 draws) intervals held 96, 94 and 91 % of the active coefficients and 94 to 95 % of the
+    others (independent columns, Toeplitz 0.5 and 0.9) after l1-2, and without it 94, 92, 90 and 97 %.
 
     References
     ----------
