@@ -11,7 +11,7 @@ from ell12.experiments.findings import Cell, Table
 from ell12.experiments.rows import Row
 from ell12.experiments.statistics import comparable, logarithms
 from ell12.experiments.trials import Trials
-from ell12.wording import duration, plus_minus
+from ell12.wording import duration, plus_minus, span
 
 # What the paper prints of a method at a place, mean and deviation; None where it prints nothing.
 Printed = Callable[[str, Any], Sequence[float] | None]
@@ -19,11 +19,12 @@ Printed = Callable[[str, Any], Sequence[float] | None]
 
 def measured_note(trials: Trials, beside_paper: bool, finished_only: bool) -> str:
     """What the cells of `measured_cells` hold; a single repeat has no deviation and allows no test."""
-    counts: dict[int, list[str]] = {}
+    counts: dict[str, list[str]] = {}
     for method in trials.methods:
-        counts.setdefault(trials.where(method=method).n_repeats, []).append(method)
-    most = max(counts, default=0)
-    fewer = "; ".join(f"{', '.join(counts[n])}: {n}" for n in sorted(counts, reverse=True) if n < most)
+        found = [n for place in trials.places if (n := trials.at(method, place).n_repeats)]
+        counts.setdefault(span(found) if found else "0", []).append(method)
+    most = trials.n_repeats
+    fewer = "; ".join(f"{', '.join(methods)}: {n}" for n, methods in counts.items() if n != str(most))
     note = f"Mean ± standard deviation over {most} repeats{f' ({fewer})' if fewer else ''}."
     if most < 2:
         note = "One repeat: no deviation, no test, and nothing in bold."
