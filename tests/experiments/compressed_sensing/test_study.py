@@ -18,7 +18,7 @@ def test_the_paper_preset_has_the_size_of_the_paper():
 def test_the_quick_preset_has_the_papers_repeats_but_for_slow_methods():
     trials = compressed_sensing.trials("quick", 0)
     for i in range(5):
-        repeats = {m: 0 for m in compressed_sensing.METHODS}
+        repeats = dict.fromkeys(compressed_sensing.METHODS, 0)
         for settings in (s for s in trials if s["i"] == i and s["setup"] == "stated"):
             repeats[settings["method"]] += 1
         slow = set(compressed_sensing.SLOW) if i >= 2 else set()
