@@ -22,9 +22,10 @@ have different numbers of draws: look at the standard errors.
 
 The rule for the strengths of nodewise problems, and the factor of Bellec and Zhang, were chosen on other data: 150
 x 300, 6 or 8 active, other seeds. That factor was looked for after a first run of this study, whose rows are kept
-as "without factor": they held too few active coefficients, and too many of the others. Coefficients of active features are harder than those of others: a feature that
-the first stage misses, or shrinks, leaves its part in the estimates of those that correlate with it. "Side by
-side" shows this at its worst: neighbours of opposite signs and correlation 0.9 hide each other. For classes the
+as "without factor": they held too few active coefficients, and too many of the others.
+
+Coefficients of active features are harder than those of others: a feature that the first stage misses, or shrinks,
+leaves its part in the estimates of those that correlate with it. "Side by side" shows this at its worst: neighbours of opposite signs and correlation 0.9 hide each other. For classes the
 estimate is linear near a fit whose probabilities are shrunken; intervals of active features are too short and too
 near zero there, unless features are few (an exact inverse).
 """
@@ -188,7 +189,7 @@ def verdicts(rows: list[dict[str, Any]]) -> Iterator[str]:
     for name, what in (("any false", "a false feature after Holm in"), ("false share", "false after BH:")):
         # Two standard errors of the mean of so many draws are allowed.
         off = [s for s, r in main.items() if np.mean(r[name]) - 2 * np.std(r[name]) / np.sqrt(r["draws"]) > 5]
-        yield verdict(f"{what} at most 5 %", main, off)
+        yield verdict(f"{what} at most 5 %, give or take two standard errors of these draws", main, off)
     both = {s: (np.mean(r["power"]), np.mean(lasso[s]["power"])) for s, r in main.items() if s in lasso}
     less = [s for s, (own, other) in both.items() if own < other - 0.5]
     more = [s for s, (own, other) in both.items() if own > other + 0.5]
