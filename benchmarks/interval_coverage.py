@@ -25,9 +25,10 @@ x 300, 6 or 8 active, other seeds. That factor was looked for after a first run 
 as "without factor": they held too few active coefficients, and too many of the others.
 
 Coefficients of active features are harder than those of others: a feature that the first stage misses, or shrinks,
-leaves its part in the estimates of those that correlate with it. "Side by side" shows this at its worst: neighbours of opposite signs and correlation 0.9 hide each other. For classes the
-estimate is linear near a fit whose probabilities are shrunken; intervals of active features are too short and too
-near zero there, unless features are few (an exact inverse).
+leaves its part in the estimates of those that correlate with it. "Side by side" shows this at its worst:
+neighbours of opposite signs and correlation 0.9 hide each other. For classes the estimate is linear near a fit
+whose probabilities are shrunken; intervals of active features are too short and too near zero there, unless
+features are few (an exact inverse).
 """
 
 from __future__ import annotations
