@@ -93,6 +93,9 @@ def _application() -> Any:
         seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same problems.")] = 0,
         jobs: Annotated[int, typer.Option(min=1, help="Trials at a time; at most the free cores.")] = 1,
         repeats: Annotated[int | None, typer.Option(min=1, help="Fewer repeats than the preset's.")] = None,
+        only: Annotated[
+            list[str] | None, typer.Option(metavar="SETTING=VALUES", help="Some trials, as --only i=1,2,4.")
+        ] = None,
         resume: Annotated[bool, typer.Option("--resume", help="Go on with the rows in the folder.")] = False,
         archive: Annotated[
             Path | None, typer.Option(metavar="RUN.zip", help="Also pack rows, page, provenance into one file.")
@@ -101,9 +104,9 @@ def _application() -> Any:
         """Measure the paper's experiments and make the page that shows them."""
         check_target(archive)
         with run_display() as progress:
-            outcome = run(names or (), preset.value, out, seed, jobs, resume, progress, repeats)
+            outcome = run(names or (), preset.value, out, seed, jobs, resume, progress, repeats, only or ())
         if outcome.interrupted:
-            command = _resume_command(names or (), preset, out, seed, jobs, repeats, archive)
+            command = _resume_command(names or (), preset, out, seed, jobs, repeats, only or (), archive)
             say(f"Stopped: {outcome.kept + outcome.written} of {outcome.total} trials are on disk.")
             say(f"To go on: {command}")
             raise typer.Exit(130)
@@ -161,7 +164,8 @@ def _resume_command(
     seed: int,
     jobs: int,
     repeats: int | None,
+    only: Sequence[str],
     archive: Path | None,
 ) -> str:
-    words = [*command_line(names, preset.value, seed, jobs, repeats), "--out", str(out)]
+    words = [*command_line(names, preset.value, seed, jobs, repeats, only), "--out", str(out)]
     return shlex.join([*words, *(["--archive", str(archive)] if archive else []), "--resume"])

@@ -49,7 +49,7 @@ def sensing_rows(n_repeats=4, methods=SENSING_METHODS, setups=("stated", "calibr
                         "n_samples": 50,
                         "seed": repeat,
                         "tol": 1e-3,
-                        "max_seconds": 60.0,
+                        "max_cpu_seconds": 60.0,
                         "max_iter": None,
                     }
                     results = sensing_results(method, i, 1 + 0.02 * random.random())
@@ -107,7 +107,7 @@ def prox_rows(power=1.0, slowdown=10.0):
 def limit(method, i):
     def change(settings, results):
         if settings["method"] == method and settings["i"] == i:
-            results["status"] = "MAX_SECONDS"
+            results["status"] = "STOPPED"
 
     return change
 

@@ -105,13 +105,13 @@ def test_a_target_is_checked_before_the_run(folder, tmp_path):
 
 
 def test_provenance_tells_everything_but_who_and_where(folder):
-    provenance.begin(folder, ["prox"], "quick", 3, 2, None, 0)
+    provenance.begin(folder, ["prox"], "quick", 3, 2, None, 0, ["d=10,100"])
     assert not provenance.is_sealed(folder)
     provenance.seal(folder, provenance.MEASURED)
     assert provenance.is_sealed(folder)
     known = json.loads((folder / provenance.FILE).read_text())
     (run,) = known["runs"]
-    assert run["command"] == "ell12 reproduce prox --preset quick --seed 3 --jobs 2"
+    assert run["command"] == "ell12 reproduce prox --preset quick --seed 3 --jobs 2 --only d=10,100"
     assert run["machine"].keys() == {"processor", "architecture", "cores", "memory_gb", "system"}
     assert {"python", "ell12", "numpy", "scipy", "blas"} <= run["versions"].keys()
     hashes = {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in provenance.MEASURED}

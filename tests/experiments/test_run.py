@@ -215,7 +215,7 @@ def test_time_left_is_known_from_trials_of_the_same_kind():
 
 def test_two_jobs_give_the_rows_of_one(tmp_path, monkeypatch):
     tiny = compressed_sensing.SensingSize(
-        20, n_repeats=1, n_slow_repeats=1, max_seconds=60.0, max_iter=300, dca_max_iter=3, grid=(0, 2)
+        20, n_repeats=1, n_slow_repeats=1, max_cpu_seconds=60.0, max_iter=300, dca_max_iter=3, grid=(0, 2)
     )
     monkeypatch.setitem(compressed_sensing.PRESETS, "quick", tiny)
     found = []
@@ -249,3 +249,26 @@ def test_fewer_repeats_are_the_first_ones(tmp_path):
     assert some == every[: len(some)]
     assert {trial.repeat for trial in some} == {0, 1}
     assert len(every) == 5 * len(some)
+
+
+def test_only_the_trials_with_the_named_settings_are_planned():
+    wishes = ["image=Sea", "i=1,64", "method=DCA"]
+    some = run_module.plan(["denoising"], "paper", 0, 1, wishes)
+    assert {(t.settings["image"], t.settings["i"], t.settings["method"]) for t in some} == {
+        ("Sea", 1, "DCA"),
+        ("Sea", 64, "DCA"),
+    }
+    assert len(some) == 4  # both readings of the noise
+
+
+@pytest.mark.parametrize(
+    ("wish", "words"),
+    [
+        ("i", "names no setting"),
+        ("colour=red", "no trial has a setting 'colour'"),
+        ("image=Paris", "image is one of Mountain, Sea, Windows"),
+    ],
+)
+def test_a_wish_that_leaves_no_trial_is_explained(wish, words):
+    with pytest.raises(CommandError, match=words):
+        run_module.plan(["denoising"], "quick", 0, None, [wish])

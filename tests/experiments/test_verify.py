@@ -287,7 +287,9 @@ def test_the_way_is_judged_where_the_end_is_the_same():
 
 
 def trials_of(**counts):
-    trials = [Trial(name, {"i": i, "max_seconds": 60.0}) for name, count in counts.items() for i in range(count)]
+    trials = [
+        Trial(name, {"i": i, "max_cpu_seconds": 60.0}) for name, count in counts.items() for i in range(count)
+    ]
     rows = {trial.key: make_row(trial.experiment, trial.settings, {}, {"trial_seconds": 2.0}) for trial in trials}
     return trials, rows
 
@@ -305,7 +307,7 @@ def test_a_sample_is_fixed_by_its_seed_and_takes_from_each_experiment():
 
 def test_what_a_clock_ended_is_not_measured_again():
     trials, rows = trials_of(a=3)
-    rows[trials[1].key]["environment"]["trial_seconds"] = 61.0
+    rows[trials[1].key]["results"]["cpu_seconds"] = 61.0
     assert {trial.settings["i"] for trial in sample(trials, rows, 10, 60.0, seed=0)} == {0, 2}
     found = Verification()
     verify_module._check_trials(found, trials, list(rows.values()), 0, 0, 1, RunDisplay())

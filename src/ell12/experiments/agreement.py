@@ -154,7 +154,7 @@ def sample(
     """
     decks: dict[str, list[Trial]] = {}
     for trial in trials:
-        if not is_clocked(trial, rows[trial.key]):
+        if not is_clocked(trial, rows[trial.key]["results"]):
             decks.setdefault(trial.experiment, []).append(trial)
     chance = random.Random(seed)
     for deck in decks.values():
@@ -170,9 +170,10 @@ def sample(
     return chosen or order[:1]
 
 
-def is_clocked(trial: Trial, row: Row) -> bool:
-    """Whether a limit of time may have ended a trial."""
-    return _seconds(row) >= (trial.settings.get("max_seconds") or math.inf)
+def is_clocked(trial: Trial, results: Row) -> bool:
+    """Whether a limit of CPU time may have ended a trial."""
+    taken = results.get("cpu_seconds")
+    return taken is not None and _is_number(taken) and taken >= (trial.settings.get("max_cpu_seconds") or math.inf)
 
 
 def _seconds(row: Row) -> float:

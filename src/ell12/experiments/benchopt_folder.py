@@ -101,7 +101,12 @@ def _files() -> Iterator[tuple[str, str]]:
         yield f"solvers/{solver.file}", _filled("solver", **words, l2_weight=solver.l2_weight)
     for name, size in PRESETS.items():
         data = f"paper[n_samples={size.n_samples},seed=[{_seeds(size.n_repeats)}]]"
-        lines = ["n-repetitions: 1", "max-runs: 60", f"timeout: {size.max_seconds:.0f}", f'dataset: ["{data}"]']
+        lines = [
+            "n-repetitions: 1",
+            "max-runs: 60",
+            f"timeout: {size.max_cpu_seconds:.0f}",
+            f'dataset: ["{data}"]',
+        ]
         yield f"{name}.yml", "\n".join(lines) + "\n"
 
 

@@ -11,7 +11,7 @@ import os
 import platform
 import shlex
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -30,7 +30,9 @@ PACKAGES = ("numpy", "scipy", "numba", "scikit-learn", "scikit-image", "array-ap
 Facts = dict[str, Any]
 
 
-def command_line(names: Sequence[str], preset: str, seed: int, jobs: int, repeats: int | None) -> list[str]:
+def command_line(
+    names: Sequence[str], preset: str, seed: int, jobs: int, repeats: int | None, only: Sequence[str] = ()
+) -> list[str]:
     """The words of a command that measures these trials, but for the folder that they go to.
 
     Examples
@@ -39,20 +41,41 @@ def command_line(names: Sequence[str], preset: str, seed: int, jobs: int, repeat
     'ell12 reproduce prox --preset quick --seed 0 --jobs 2'
     """
     options = ["--preset", preset, "--seed", str(seed), "--jobs", str(jobs)]
-    return ["ell12", "reproduce", *names, *options, *([] if repeats is None else ["--repeats", str(repeats)])]
+    options += [] if repeats is None else ["--repeats", str(repeats)]
+    return ["ell12", "reproduce", *names, *options, *(word for wish in only for word in ("--only", wish))]
+
+
+def is_wished(settings: Mapping[str, Any], wish: str) -> bool:
+    """Whether settings have one of the values that a wish names.
+
+    Examples
+    --------
+    >>> is_wished({"i": 2, "image": "Sea"}, "i=1,2"), is_wished({"image": "Sea"}, "i=1,2")
+    (True, False)
+    """
+    name, _, values = wish.partition("=")
+    return name in settings and str(settings[name]) in values.split(",")
 
 
 def begin(
-    folder: Path, names: Sequence[str], preset: str, seed: int, jobs: int, repeats: int | None, n_rows: int
+    folder: Path,
+    names: Sequence[str],
+    preset: str,
+    seed: int,
+    jobs: int,
+    repeats: int | None,
+    n_rows: int,
+    only: Sequence[str] = (),
 ) -> None:
     """Write down that a run begins with so many rows. They will grow, and have no hash until it is sealed."""
     known = (read(folder) if n_rows else None) or {"format": FORMAT, "runs": [], "files": {}}
     run: Facts = {
-        "command": shlex.join(command_line(names, preset, seed, jobs, repeats)),
+        "command": shlex.join(command_line(names, preset, seed, jobs, repeats, only)),
         "experiments": list(names),
         "preset": preset,
         "seed": seed,
         "repeats": repeats,
+        "only": list(only),
         "rows_before": n_rows,
         "started": now(),
         "commit": commit(),
@@ -110,10 +133,10 @@ def digest(path: Path) -> dict[str, Any]:
 
 
 def environment() -> dict[str, str | None]:
-    """Versions and machine, in short, as every row has them."""
+    """Versions, commit and machine, in short, as every row has them."""
     packages = {name: _version(name) for name in ("numpy", "scipy", "numba")}
     where = {"machine": platform.machine(), "system": platform.platform(), "cpu": _cpu()}
-    return {"python": platform.python_version(), **packages, "ell12": __version__, **where}
+    return {"python": platform.python_version(), **packages, "ell12": __version__, "commit": commit(), **where}
 
 
 def versions() -> dict[str, str | None]:

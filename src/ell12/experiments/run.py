@@ -15,7 +15,7 @@ from pathlib import Path
 from ell12 import __version__
 from ell12.commands import CommandError, explained
 from ell12.experiments import EXPERIMENTS, PRESET_NAMES, experiment, provenance
-from ell12.experiments.provenance import RUN_FILE, environment, now
+from ell12.experiments.provenance import RUN_FILE, environment, is_wished, now
 from ell12.experiments.rows import (
     FILE,
     Row,
@@ -68,6 +68,7 @@ def run(
     resume: bool = False,
     progress: RunDisplay | None = None,
     repeats: int | None = None,
+    only: Sequence[str] = (),
 ) -> RunOutcome:
     """Measure every trial of the experiments that has no row yet.
 
@@ -89,6 +90,9 @@ def run(
         Told of every step; nothing is printed here.
     repeats : int, optional
         How many repeats to measure, fewer than the preset's; a later run may add the others.
+    only : sequence of str
+        Measure those trials only whose settings have one of the named values, such as ``"image=Sea"`` or
+        ``"i=1,2,4"``; a trial must pass all of them. A later run may add the others.
 
     Returns
     -------
@@ -102,7 +106,7 @@ def run(
         If the run cannot start.
     """
     progress = progress or RunDisplay()
-    trials = plan(names, preset, seed, repeats)
+    trials = plan(names, preset, seed, repeats, only)
     folder = Path(out)
     with _reserved(folder):
         rows = _rows_to_keep(folder, resume, progress)
@@ -112,7 +116,7 @@ def run(
         outcome = RunOutcome(len(trials), len(trials) - len(missing))
         if missing or provenance.read(folder) is None:
             with _explained(folder):
-                provenance.begin(folder, names, preset, seed, jobs, repeats, len(rows))
+                provenance.begin(folder, names, preset, seed, jobs, repeats, len(rows), only)
         with _appending(folder) as descriptor:
             try:
                 _measure_missing(missing, rows, jobs, descriptor, outcome, progress)
@@ -124,7 +128,9 @@ def run(
     return outcome
 
 
-def plan(names: Sequence[str], preset: str, seed: int, repeats: int | None) -> list[Trial]:
+def plan(
+    names: Sequence[str], preset: str, seed: int, repeats: int | None, only: Sequence[str] = ()
+) -> list[Trial]:
     """The trials of some experiments, all where none are named; first repeats come first."""
     if preset not in PRESET_NAMES:
         raise CommandError(f"unknown preset {preset!r}; there are: {', '.join(PRESET_NAMES)}")
@@ -133,10 +139,25 @@ def plan(names: Sequence[str], preset: str, seed: int, repeats: int | None) -> l
     except ValueError as error:
         raise CommandError(str(error)) from None
     trials = [Trial(name, s) for name, module in modules.items() for s in module.trials(preset, seed)]
+    for wish in only:
+        trials = _chosen(trials, wish)
     if repeats is not None:
         trials = [trial for trial in trials if trial.repeat < repeats]
     # Once every kind of trial has been timed, the time left is well known.
     return sorted(trials, key=lambda trial: trial.repeat)
+
+
+def _chosen(trials: list[Trial], wish: str) -> list[Trial]:
+    """The trials whose setting has one of the values that a wish such as ``"i=1,2"`` names."""
+    if "=" not in wish:
+        raise CommandError(f"--only {wish!r} names no setting and value: write --only image=Sea or --only i=1,2,4")
+    found = [trial for trial in trials if is_wished(trial.settings, wish)]
+    if not found:
+        name = wish.partition("=")[0]
+        seen = dict.fromkeys(str(trial.settings[name]) for trial in trials if name in trial.settings)
+        there = f"{name} is one of {', '.join(seen)}" if seen else f"no trial has a setting {name!r}"
+        raise CommandError(f"--only {wish!r} leaves no trial: {there}")
+    return found
 
 
 # The folder

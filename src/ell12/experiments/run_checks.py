@@ -173,11 +173,14 @@ def _asked(whole: dict[str, Trial], rows: Sequence[Row], known: provenance.Facts
     if known is None or any(run.get("rows_before") for run in known["runs"][:1]):
         names = {row["experiment"] for row in rows}
         last = max((r for r in (row["settings"].get("repeat") for row in rows) if isinstance(r, int)), default=0)
-        wishes: list[tuple[Any, Any]] = [(names, last + 1)]
+        wishes: list[tuple[Any, Any, Any]] = [(names, last + 1, ())]
     else:
-        wishes = [(run.get("experiments"), run.get("repeats")) for run in known["runs"]]
+        wishes = [(run.get("experiments"), run.get("repeats"), run.get("only")) for run in known["runs"]]
     return {key: trial for key, trial in whole.items() if any(_is_asked(trial, *wish) for wish in wishes)}
 
 
-def _is_asked(trial: Trial, names: Any, repeats: Any) -> bool:
-    return (not names or trial.experiment in names) and (not isinstance(repeats, int) or trial.repeat < repeats)
+def _is_asked(trial: Trial, names: Any, repeats: Any, only: Any) -> bool:
+    if (names and trial.experiment not in names) or (isinstance(repeats, int) and trial.repeat >= repeats):
+        return False
+    wishes = only if isinstance(only, list) else []
+    return all(isinstance(wish, str) and provenance.is_wished(trial.settings, wish) for wish in wishes)

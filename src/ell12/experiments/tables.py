@@ -144,7 +144,7 @@ def _limit(row: Row) -> str:
     settings, results = row["settings"], row["results"]
     if results["status"] == "NOT_FINITE":
         return "with values that are not finite"
-    iterations, seconds = settings.get("max_iter"), settings.get("max_seconds")
+    iterations, seconds = settings.get("max_iter"), settings.get("max_cpu_seconds")
     if iterations and (results["status"] == "MAX_ITER" or results["n_iter"] >= iterations):
         return f"at the limit of {iterations:,} iterations"
-    return f"at the limit of {duration(seconds)}" if seconds else "at a limit"
+    return f"at the limit of {duration(seconds)} of CPU time" if seconds else "at a limit"

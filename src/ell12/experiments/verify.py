@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from contextlib import closing
 from importlib import import_module
@@ -84,7 +83,7 @@ def _check_trials(
     by_key = {row["key"]: row for row in rows}
     chosen = sample(trials, by_key, n_trials, SECONDS, seed)
     found.n_trials = len(chosen)
-    clocked = sum(is_clocked(trial, by_key[trial.key]) for trial in trials)
+    clocked = sum(is_clocked(trial, by_key[trial.key]["results"]) for trial in trials)
     if clocked:
         words = f"{clocked} of {len(trials)} took as long as their limit of time by their rows"
         found.add("trials", f"{words}, and are not measured again: they end elsewhere on every machine.")
@@ -107,7 +106,7 @@ def _recheck(trial: Trial, row: Row, answer: Measurement) -> Recheck:
     if answer.results is None:
         return Recheck(trial, error=answer.error.strip().splitlines()[-1])
     ratio = time_ratio(row["results"], answer.results)
-    if answer.seconds >= (trial.settings.get("max_seconds") or math.inf):
+    if is_clocked(trial, answer.results):
         return Recheck(trial, time_ratio=ratio)
     return Recheck(trial, compare(row["results"], answer.results, is_free(trial)), ratio)
 

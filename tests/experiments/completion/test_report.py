@@ -169,7 +169,7 @@ def test_limits_are_said_and_never_fastest():
     rows = completion_rows(change=change_of("nmAPG(block)", is_limited=True), keep=only("table"))
     cells, _ = table(section(rows), "CPU seconds")
     assert cells["nmAPG(block)"][0].text.startswith("≥ 1.0")
-    assert cells["nmAPG(block)"][0].lines == ("at the limit of 1 min",)
+    assert cells["nmAPG(block)"][0].lines == ("at the limit of 1 min of CPU time",)
     assert not cells["nmAPG(block)"][0].best
 
 

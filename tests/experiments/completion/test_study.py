@@ -11,7 +11,13 @@ from ell12.experiments.completion.study import IMAGES, IN_TABLE, METHODS, measur
 from ell12.experiments.rows import key_of
 
 SMALL = completion.CompletionSize(
-    size=48, n_repeats=1, max_seconds=60.0, max_iter=400, sketchy_max_iter=5, path_seconds=60.0, path_max_iter=400
+    size=48,
+    n_repeats=1,
+    max_cpu_seconds=60.0,
+    max_iter=400,
+    sketchy_max_iter=5,
+    path_seconds=60.0,
+    path_max_iter=400,
 )
 
 
@@ -42,7 +48,7 @@ def test_every_method_is_tuned_by_its_own_parameter():
         chosen = [s for s in path if s["method"] == method]
         varied = {name for name in ("alpha_factor", "rank") if len({s[name] for s in chosen}) > 1}
         assert varied == {"rank" if METHODS[method].parameter == "rank" else "alpha_factor"}
-        assert len({(s["max_seconds"], s["size"]) for s in chosen}) == 1  # one budget for all
+        assert len({(s["max_cpu_seconds"], s["size"]) for s in chosen}) == 1  # one budget for all
 
 
 def test_half_of_the_pixels_are_known_the_same_for_every_method():

@@ -215,12 +215,12 @@ def test_printed_figures_stand_beside_ours_where_the_data_are_the_same():
 def test_limit_is_said_and_never_marked():
     def change(settings, results):
         if settings["method"] == DEFAULT and settings["i"] == 4 and settings["repeat"] == 0:
-            results["status"] = "MAX_SECONDS"
+            results["status"] = "STOPPED"
 
     cells, _ = table(sensing_rows(setups=["stated"], change=change), "CPU seconds")
     cell = cells[DEFAULT][4]
     assert cell.text.startswith("≥ ")
-    assert cell.lines == ("1 of 4 at the limit of 1 min",)
+    assert cell.lines == ("1 of 4 at the limit of 1 min of CPU time",)
     assert not cell.best
     assert cells[OURS][4].best
 

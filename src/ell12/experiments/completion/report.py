@@ -178,7 +178,7 @@ def _pictures(table: Trials, image: str) -> tuple[Panel, ...]:
 
 def _path_part(path: Trials) -> Part:
     by_alpha = [method for method in path.methods if METHODS[method].parameter == "alpha"]
-    seconds, steps = (max(row["settings"][name] for row in path.rows) for name in ("max_seconds", "max_iter"))
+    seconds, steps = (max(row["settings"][name] for row in path.rows) for name in ("max_cpu_seconds", "max_iter"))
     text = (
         f"Every method with the same budget, {duration(seconds)} or {steps:,} iterations (SketchyCGM fewer, of "
         "ten steps each), over a grid of its parameter: the strength α, or the rank of the factorizations. RMSE "

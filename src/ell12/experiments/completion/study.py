@@ -119,7 +119,7 @@ class CompletionSize:
 
     size: int
     n_repeats: int
-    max_seconds: float
+    max_cpu_seconds: float
     max_iter: int
     sketchy_max_iter: int
     path_seconds: float  # the budget of every method in the study of the strength
@@ -145,7 +145,7 @@ def trials(preset: str, seed: int) -> list[dict[str, Any]]:
     found = [_settings(size, seed, "table", image, method, repeat) for repeat, image, method in table]
     for repeat, image, method in product(range(size.n_path_repeats), IMAGES, ALONG_PATH):
         by_alpha = METHODS[method].parameter == "alpha"
-        limits = {"max_seconds": size.path_seconds}
+        limits = {"max_cpu_seconds": size.path_seconds}
         limits |= {} if method == SKETCHY else {"max_iter": size.path_max_iter}
         found += [
             _settings(size, seed, "path", image, method, repeat, alpha_factor=factor, **limits)
@@ -181,7 +181,7 @@ def _settings(
         "tol": 1e-3,
         "change": 3e-6,
         "max_iter": size.sketchy_max_iter if method == SKETCHY else size.max_iter,
-        "max_seconds": size.max_seconds,
+        "max_cpu_seconds": size.max_cpu_seconds,
     } | changed
 
 
@@ -195,14 +195,18 @@ def measure(settings: dict[str, Any]) -> dict[str, Any]:
     theta = settings["theta"] or math.sqrt(alpha)
     problem = ImageToComplete(image, Observed.from_mask(image - mean, known), alpha, settings["rank"], theta)
     penalty, solver = method.make(problem)
+    has_settled = _settled(settings["change"])
+
+    def is_late(history: dict[str, list[float]]) -> bool:
+        return history["cpu_seconds"][-1] >= settings["max_cpu_seconds"]
+
     result = minimize(
         problem.loss,
         penalty,
         solver=solver,
         tol=settings["tol"],
         max_iter=settings["max_iter"],
-        max_seconds=settings["max_seconds"],
-        stop=_settled(settings["change"]) if method.end == "change" else None,
+        stop=lambda history: is_late(history) or (method.end == "change" and has_settled(history)),
     )
     is_shown = settings["study"] == "table" and settings["repeat"] == 0 and settings["method"] in PICTURED
     difference = result.x.to_array() + mean - image
@@ -210,7 +214,7 @@ def measure(settings: dict[str, Any]) -> dict[str, Any]:
     return {
         "seconds": result.history["seconds"][-1],
         "cpu_seconds": result.history["cpu_seconds"][-1],
-        **_outcome(result),
+        **_outcome(result, is_late(result.history)),
         "alpha": alpha,
         "theta": theta,
         "rmse": float(np.sqrt(np.mean(difference**2))),
@@ -254,11 +258,11 @@ def _warm_up(method: str) -> None:
     minimize(CompletionLoss(Observed.from_mask(image, known)), penalty, solver=solver, max_iter=3)
 
 
-def _outcome(result: Result) -> dict[str, Any]:
+def _outcome(result: Result, is_late: bool) -> dict[str, Any]:
     return {
         "n_iter": result.n_iter,
         "status": result.status.name,
-        "is_limited": result.status in (Status.MAX_ITER, Status.MAX_SECONDS, Status.NOT_FINITE),
+        "is_limited": is_late or result.status in (Status.MAX_ITER, Status.NOT_FINITE),
         "objective": result.objective,
         "stationarity": result.stationarity,
         "rank": result.x.rank,

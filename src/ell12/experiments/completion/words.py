@@ -58,9 +58,9 @@ def asked(rows: Sequence[Row], table: Trials) -> tuple[str, ...]:
         "The paper does not say when it stops. Here every method ends when two iterations change its objective by "
         f"less than a fraction of {scientific(settings['change'])} (ER1MP: when its rank is reached) or its "
         f"stationarity falls to {settings['tol']:g}; one that reaches {settings['max_iter']:,} iterations or "
-        f"{duration(settings['max_seconds'])} before that says so beside its number. SketchyCGM's ball is that "
-        f"of the nuclear norm's solution for the same α, whose time is not counted. Repeats: {table.n_repeats} "
-        f"(paper: {printed['repeats']}).",
+        f"{duration(settings['max_cpu_seconds'])} of CPU time before that says so beside its number. SketchyCGM's "
+        "ball is that of the nuclear norm's solution for the same α, whose time is not counted. Repeats: "
+        f"{table.n_repeats} (paper: {printed['repeats']}).",
         "RMSE over all pixels is the paper's measure; over the missing pixels alone it does not count how "
         "closely a method fits what it was given.",
     )

@@ -76,7 +76,8 @@ def _limits(rows: Sequence[Row]) -> str:
         f"{limit:,} iterations" + (f" ({', '.join(dict.fromkeys(steps[limit]))})" if place else "")
         for place, limit in enumerate(common_first)
     ]
-    return " or ".join([*words, duration(max(row["settings"]["max_seconds"] for row in rows))])
+    limit = duration(max(row["settings"]["max_cpu_seconds"] for row in rows))
+    return " or ".join([*words, f"{limit} of CPU time"])
 
 
 def closeness(setups: Sequence[Trials]) -> list[str]:

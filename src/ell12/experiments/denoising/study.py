@@ -52,7 +52,7 @@ class DenoisingSize:
     grid: tuple[int, ...]
     max_iter: int
     dca_max_iter: int
-    max_seconds: float
+    max_cpu_seconds: float
     extras: extras.ExtrasSize
 
 
@@ -79,7 +79,7 @@ def trials(preset: str, seed: int) -> list[dict[str, Any]]:
             "size": size.size,
             "seed": seed + repeat,
             "max_iter": size.dca_max_iter if method == DCA else size.max_iter,
-            "max_seconds": size.max_seconds,
+            "max_cpu_seconds": size.max_cpu_seconds,
         }
         for repeat, reading, image, i, method in order
     ] + extras.trials(size.extras, seed)
@@ -98,7 +98,7 @@ def _compare(clean: np.ndarray, noisy: np.ndarray, settings: dict[str, Any]) -> 
     """Run one method on one noisy image."""
     method, alpha = settings["method"], settings["alpha"]
     _warm_up(method, settings["size"])
-    limits = (settings["max_iter"], settings["max_seconds"])
+    limits = (settings["max_iter"], settings["max_cpu_seconds"])
     run = _run(method, noisy, alpha, limits, lambda x: quality(x, clean)["rmse"])
     met = {rule: _at_rule(run, method, change) for rule, change in RULES.items()}
     penalty = TotalVariationL12(alpha, L2_WEIGHT, SMOOTHING)
@@ -125,11 +125,11 @@ def _run(
     error: Callable[[np.ndarray], float],
 ) -> Result:
     """A run to the strictest of the rules or a limit. Our method ends by its default rule instead."""
-    max_iter, max_seconds = limits
+    max_iter, max_cpu_seconds = limits
 
     def stop(history: dict[str, list[float]]) -> bool:
         finished = method != OURS and _is_met(history["objective"], min(RULES.values()))
-        return finished or history["seconds"][-1] >= max_seconds
+        return finished or history["cpu_seconds"][-1] >= max_cpu_seconds
 
     options: dict[str, Any] = {} if method == OURS else {"tol": 0.0}
     restored = denoise_tv(
