@@ -234,16 +234,17 @@ def test_a_run_without_any_row_makes_no_page(tmp_path, monkeypatch, capsys):
 def test_options_reach_the_run(tmp_path, monkeypatch):
     seen = []
 
-    def record(names, preset, out, seed, jobs, resume, progress, repeats):
-        seen.append((names, preset, out, seed, jobs, resume, repeats))
+    def record(names, preset, out, seed, jobs, resume, progress, repeats, only):
+        seen.append((names, preset, out, seed, jobs, resume, repeats, only))
         return RunOutcome(total=0, kept=0)
 
     monkeypatch.setattr(cli, "run", record)
     options = ("--preset", "paper", "--out", "there", "--seed", "7", "--jobs", "3", "--repeats", "2", "--resume")
+    options += ("--only", "d=10", "--only", "repeat=0,1")
     assert call(monkeypatch, "reproduce", "prox", "level-curves", *options) == 0
     assert call(monkeypatch, "reproduce") == 0
-    assert seen[0] == (["prox", "level-curves"], "paper", Path("there"), 7, 3, True, 2)
-    assert seen[1] == ((), "quick", Path("reproduction"), 0, 1, False, None)
+    assert seen[0] == (["prox", "level-curves"], "paper", Path("there"), 7, 3, True, 2, ["d=10", "repeat=0,1"])
+    assert seen[1] == ((), "quick", Path("reproduction"), 0, 1, False, None, ())
 
 
 def test_a_report_needs_rows_only(tmp_path, monkeypatch, capsys):
