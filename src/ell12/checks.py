@@ -27,6 +27,8 @@ def check_entries(x: Any, name: str) -> None:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from ell12.checks import check_entries
     >>> check_entries(np.array([1e200, 1.0]), "y")
     Traceback (most recent call last):
         ...
@@ -98,9 +100,9 @@ def check_numbers(*, infinite: bool = False, single: bool = False, **arguments: 
 
     Parameters
     ----------
-    infinite : bool
+    infinite : bool, default False
         Whether they may be infinite.
-    single : bool
+    single : bool, default False
         Whether each must be one number.
     **arguments
         The values by their names.

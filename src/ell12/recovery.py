@@ -95,13 +95,13 @@ def recover_sparse(
         How x is measured.
     b : array of shape (m,)
         The measurements.
-    noise : float
+    noise : float, default 0.0
         A bound on ``||A x - b||``. For noise of standard deviation s in each measurement, ``s sqrt(m)``.
     l2_weight, weights, nonnegative
         As in `ell12.L12`; at ``l2_weight=0`` this is basis pursuit (denoising).
     tol, max_iter
         Of each solution, as in `ell12.minimize`.
-    return_result : bool
+    return_result : bool, default False
         Return a `Recovery`, which says what was reached, instead of x alone.
 
     Returns
@@ -118,6 +118,7 @@ def recover_sparse(
     Examples
     --------
     >>> import numpy as np
+    >>> from ell12 import recover_sparse
     >>> random = np.random.default_rng(0)
     >>> A, x = random.standard_normal((20, 50)), np.zeros(50)
     >>> x[[3, 17, 40]] = 1.0, -2.0, 0.5

@@ -25,6 +25,7 @@ def rounding(value: Any, x: Array) -> Any:
     Examples
     --------
     >>> import numpy as np
+    >>> from ell12.backend.rounding import rounding
     >>> rounding(4.0, np.zeros(3)) < 1e-14 < rounding(4.0, np.zeros(3, dtype=np.float32))
     True
     """
@@ -48,6 +49,7 @@ def power_of_2(size: float) -> float:
 
     Examples
     --------
+    >>> from ell12.backend.rounding import power_of_2
     >>> power_of_2(5.0), power_of_2(0.3), power_of_2(0.0)
     (4.0, 0.25, 1.0)
     """

@@ -21,6 +21,7 @@ def printable(text: str) -> str:
 
     Examples
     --------
+    >>> from ell12.commands import printable
     >>> print(printable("red \x1b[31m, two\nlines"))
     red \x1b[31m, two\nlines
     """

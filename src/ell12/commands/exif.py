@@ -40,6 +40,8 @@ def upright(pixels: np.ndarray, orientation: int) -> np.ndarray:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from ell12.commands.exif import upright
     >>> upright(np.array([[1, 2, 3]]), 6).tolist()
     [[1], [2], [3]]
     """

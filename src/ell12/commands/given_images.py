@@ -60,6 +60,8 @@ def _support(kernel: np.ndarray) -> tuple[slice, ...]:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from ell12.commands.given_images import _support
     >>> _support(np.array([0, 0, 0, 1, 2, 0, 0]))
     (slice(2, 5, None),)
     """

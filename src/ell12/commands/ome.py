@@ -15,6 +15,7 @@ def spacing_of(xml: str) -> dict[str, float]:
 
     Examples
     --------
+    >>> from ell12.commands.ome import spacing_of
     >>> spacing_of('<OME><Pixels PhysicalSizeX="2" PhysicalSizeZ="500" PhysicalSizeZUnit="nm"/></OME>')
     {'Z': 0.5, 'X': 2.0}
     """

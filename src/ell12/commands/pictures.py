@@ -89,6 +89,8 @@ class Picture:
 
         Examples
         --------
+        >>> import numpy as np
+        >>> from ell12.commands.pictures import Picture
         >>> Picture(np.zeros((4, 5, 3)), -1).letters
         'YXS'
         """
@@ -124,6 +126,8 @@ class Picture:
 
         Examples
         --------
+        >>> import numpy as np
+        >>> from ell12.commands.pictures import Picture
         >>> Picture(np.zeros((4, 5, 3)), -1, spacing={"X": 0.5, "Y": 0.25}).distances
         (0.25, 0.5)
         """
@@ -136,6 +140,8 @@ class Picture:
 
         Examples
         --------
+        >>> import numpy as np
+        >>> from ell12.commands.pictures import Picture
         >>> Picture(np.array([[0, 255]], dtype=np.uint8)).values()
         array([[0., 1.]], dtype=float32)
         """
@@ -146,6 +152,8 @@ class Picture:
 
         Examples
         --------
+        >>> import numpy as np
+        >>> from ell12.commands.pictures import Picture
         >>> Picture(np.array([[0, 255]], dtype=np.uint8)).stored(np.array([[0.2, 1.1]]))
         array([[ 51, 255]], dtype=uint8)
         """

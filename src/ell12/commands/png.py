@@ -26,13 +26,15 @@ def encode_png(
         One to four channels: grey, grey and opacity, colour, colour and opacity.
     profile : bytes, optional
         The colour profile (ICC).
-    exif, xmp : bytes
+    exif, xmp : bytes, default b""
         Notes of cameras and of editing programs.
     dpi : tuple of two numbers, optional
         Pixels per inch, along a row and along a column.
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from ell12.commands.png import encode_png
     >>> encode_png(np.zeros((2, 2), dtype=np.uint16))[1:4]
     b'PNG'
     """

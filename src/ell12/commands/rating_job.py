@@ -159,6 +159,7 @@ def _quoted(name: Any) -> Any:
 
     Examples
     --------
+    >>> from ell12.commands.rating_job import _quoted
     >>> _quoted("=1+1"), _quoted("-5"), _quoted("film 3")
     ("'=1+1", '-5', 'film 3')
     """

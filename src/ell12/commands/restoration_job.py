@@ -117,6 +117,9 @@ def _of_file(values: Sequence[float], picture: Picture) -> str:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from ell12.commands.pictures import Picture
+    >>> from ell12.commands.restoration_job import _of_file
     >>> _of_file([0.1], Picture(np.zeros((2, 2), np.uint8)))
     ' (25.5 of 255)'
     """

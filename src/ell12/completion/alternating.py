@@ -42,11 +42,11 @@ class AlternatingLeastSquares:
 
     Parameters
     ----------
-    max_rank : int
+    max_rank : int, default 10
         The largest rank allowed; the work of a sweep grows with its square.
-    n_threads : int
+    n_threads : int, default 1
         Threads that share the rows.
-    random_state : int or Generator, optional
+    random_state : int or Generator, default 0
         Of the start, where none is given; 0 by default, so that runs repeat.
 
     References

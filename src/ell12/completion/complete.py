@@ -61,45 +61,45 @@ def complete_matrix(
     X : array, masked array, DataFrame, sparse matrix or tensor, or Observed
         NaN is what is not known; in a sparse matrix every stored entry is known. What is on a GPU is completed
         there. See `as_observed`.
-    alpha : float or {"holdout", "noise"}
+    alpha : float or {"holdout", "noise"}, default "holdout"
         Strength, at least 0. "holdout" hides a share of the known entries, tries alphas of a grid and takes what
         predicts the hidden entries best; where nothing can be hidden it is "noise". Of ratings that is a share of
         the norm that the entries have under random signs, with a rank a little above the number of singular values
         beyond those under random signs; with none, all but the offsets is zero. Of tables it is what noise of the
         size of a rank-one fit's residual would ask for.
-    l2_weight : float or {"auto"}
+    l2_weight : float or {"auto"}, default "auto"
         Weight of the subtracted norm: 1 is l1-2, 0 the nuclear norm. "auto" is chosen by the hidden entries.
         Without them it is 0.5 for ratings, which are matrices less than a quarter of whose entries are known, and
         1 for tables.
     penalty : Spectral, optional
         Another penalty of the singular values, such as `ell12.SpectralLogSum`, in place of alpha and l2_weight.
         "auto" is then nothing: no offsets, no scale, no bound.
-    max_rank : int, None or {"auto"}
+    max_rank : int, None or {"auto"}, default "auto"
         The largest rank allowed; None is no bound. Where it binds the status is ``RANK_CAPPED``. "auto" is None
         for tables. For ratings it is chosen among 2, 4, 8 and 16 by the hidden entries, and 8 where alpha is a
         number.
-    engine : {"auto", "block", "factored", "als", "full", "scp", "dca"} or Solver
+    engine : {"auto", "block", "factored", "als", "full", "scp", "dca"} or Solver, default "auto"
         "auto" is "als" (`AlternatingLeastSquares`) where little is known and the rank is bound to 30 or less,
         "block" (`BlockAPG`) where a quarter or more is known, and else "factored" (`FactoredAPG`).
-    center : {"auto", None, "mean", "columns", "biases"}
+    center : {"auto", None, "mean", "columns", "biases"}, default "auto"
         What is taken off before, and comes back in ``offsets``: nothing, the mean, column means, or the mean with
         biases of rows and columns. "auto" is what the hidden entries choose, "biases" or None for ratings and
         "columns", "biases" or None for tables, and without them the first of these.
-    scale : {"auto", None, "columns"}
+    scale : {"auto", None, "columns"}, default "auto"
         "columns" divides each column by its standard deviation; "auto" does so for tables whose columns have
         units of their own, that is deviations that differ by more than a factor of 3, beyond chance. A column of
         which nothing is known is then NaN in what is predicted.
-    held_out : float
+    held_out : float, default 0.1
         The share of the known entries that alpha="holdout" hides.
-    n_alphas, eps : int, float
+    n_alphas, eps : int, float, default 20 and 1e-2
         Length and reach of its grid, of which those around the best alpha are tried.
     x0 : LowRank, optional
         Where to start; zero by default, or where the search ended.
     tol, max_iter
         As in `ell12.minimize`.
-    random_state : int or Generator
+    random_state : int or Generator, default 0
         Of what is hidden and of the first singular vectors.
-    verbose : int
+    verbose : int, default 0
         Print a line for each step of the search.
     report : function, optional
         Called as ``report(words, share)`` with what is going on and the share, from 0 to 1, that is done by a
@@ -126,6 +126,7 @@ def complete_matrix(
     Examples
     --------
     >>> import numpy as np
+    >>> from ell12 import complete_matrix
     >>> X = np.outer([1.0, 2.0, 3.0], [1.0, 2.0, 4.0])
     >>> X[2, 2] = np.nan
     >>> complete_matrix(X, alpha=0.1, center=None, scale=None).to_array().round(2)[2, 2]

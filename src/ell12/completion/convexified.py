@@ -57,9 +57,9 @@ class MatrixSequentialConvex(_ConvexSteps):
 
     Parameters
     ----------
-    triplets : {"block", "full"}
+    triplets : {"block", "full"}, default "block"
         Singular vectors from a warm block, as in `BlockAPG`, or from a full decomposition each step.
-    random_state : int or Generator, optional
+    random_state : int or Generator, default 0
         Of the block's first columns; 0 by default, so that runs repeat.
     """
 
@@ -82,9 +82,9 @@ class MatrixDCA(_ConvexSteps):
 
     Parameters
     ----------
-    inner_tol : float
+    inner_tol : float, default 0.1
         A convex problem ends when its step is below this fraction of the last change of the linear part.
-    inner_max_iter : int
+    inner_max_iter : int, default 200
         Or after this many steps.
     triplets, random_state
         As in `MatrixSequentialConvex`.

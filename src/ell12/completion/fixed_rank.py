@@ -24,6 +24,9 @@ class Tangent:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from ell12 import LowRank
+    >>> from ell12.completion.fixed_rank import Tangent
     >>> x = LowRank.from_factors(np.eye(3)[:, :1], np.eye(2)[:, :1])
     >>> tangent = Tangent.project(np.arange(6.0).reshape(3, 2), x)
     >>> left, right = tangent.factors()

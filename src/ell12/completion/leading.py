@@ -78,11 +78,11 @@ def leading_svd(
         A dense or sparse matrix, or a sparse plus low-rank one.
     basis : array of shape (n, k)
         The columns of R; those beyond ``min(m, n)`` are not used.
-    passes : int
+    passes : int, default 0
         The most passes.
-    tol : float
+    tol : float, default 0.0
         Stop earlier when the first column of Q moves by no more than this.
-    exact : bool
+    exact : bool, default True
         Whether small singular values are wanted to full precision. If not, all come from the eigenvalues of
         ``Q' Z Z' Q``: in a third to a sixth of the time (500 to 20,000 rows, 18 columns), with half the digits.
 
@@ -97,7 +97,9 @@ def leading_svd(
 
     Examples
     --------
+    >>> import numpy as np
     >>> from scipy.sparse import csr_array
+    >>> from ell12.completion.leading import leading_svd
     >>> U, s, V = leading_svd(csr_array(np.diag([3.0, 1.0, 0.0])), np.ones((3, 1)), passes=20)
     >>> s.round(6)
     array([3.])
@@ -130,6 +132,8 @@ def leading_pair(
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from ell12.completion.leading import leading_pair
     >>> u, s, v = leading_pair(np.array([[0.0, 5.0], [1.0, 0.0]]), np.ones(2))
     >>> round(s, 4)
     5.0

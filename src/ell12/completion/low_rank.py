@@ -54,6 +54,8 @@ class LowRank:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from ell12 import LowRank
     >>> X = LowRank.from_factors(np.array([[1.0], [2.0]]), np.array([[3.0], [4.0], [0.0]]))
     >>> X.rank, X.shape, X.entries([1, 0], [1, 2])
     (1, (2, 3), array([8., 0.]))

@@ -56,6 +56,7 @@ class Observed:
 
     Examples
     --------
+    >>> from ell12 import Observed
     >>> Observed([1, 0], [0, 2], [5.0, 3.0], shape=(2, 3)).sparse().toarray()
     array([[0., 0., 3.],
            [5., 0., 0.]])
@@ -215,7 +216,7 @@ def as_observed(X: Any, name: str = "X") -> Observed:
         NaN (pandas' NA, or a masked entry) is what is not known. In a sparse matrix of SciPy or CuPy, or a sparse
         tensor of PyTorch, every stored entry is known, explicit zeros too, and the others are not. What is on a
         GPU stays there.
-    name : str
+    name : str, default "X"
         What errors call it.
 
     Raises
@@ -226,6 +227,8 @@ def as_observed(X: Any, name: str = "X") -> Observed:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from ell12 import as_observed
     >>> as_observed([[1.0, np.nan], [np.nan, 0.0]])
     Observed(2 of 2 x 2, float64)
     """

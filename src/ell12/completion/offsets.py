@@ -102,12 +102,14 @@ def fit_offsets(observed: Observed, center: str | None, scale: str | None = None
     center : {None, "mean", "columns", "biases"}
         Nothing; the mean of all; the mean of each column (of all where a column has no known entry); or the mean
         of all plus a bias of each row and of each column, found together by least squares and shrunk to zero.
-    scale : {None, "columns"}
+    scale : {None, "columns"}, optional
         "columns" divides each column by the standard deviation of its known entries, and takes its mean off
         before biases are looked for, unshrunken: the columns have units of their own.
 
     Examples
     --------
+    >>> from ell12 import Observed
+    >>> from ell12.completion.offsets import fit_offsets
     >>> fit_offsets(Observed([0, 1], [0, 1], [1.0, 3.0], (2, 2)), "mean").mean
     2.0
     """

@@ -38,6 +38,9 @@ class OrdinalHingeLoss(KnownEntriesLoss):
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from ell12 import LowRank
+    >>> from ell12.completion.ordinal import OrdinalHingeLoss
     >>> loss = OrdinalHingeLoss([[1.0, 5.0], [np.nan, 3.0]])
     >>> loss.level_values
     array([1., 3., 5.])

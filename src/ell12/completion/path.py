@@ -86,9 +86,9 @@ def completion_path(
     alphas : array, optional
         The grid. By default ``n_alphas`` values from the alpha above which a solution of least rank remains one
         down to ``eps`` times that.
-    n_alphas, eps : int, float
+    n_alphas, eps : int, float, default 20 and 1e-2
         Length and reach of the default grid.
-    held_out : float, or entries in any form that X may have
+    held_out : float, or entries in any form that X may have, default 0.1
         The share of the known entries that is hidden from the fit, at random; or other known entries. 0 hides
         none.
     patience : int, optional
@@ -96,7 +96,7 @@ def completion_path(
     l2_weight, max_rank, center, scale, random_state
         As in `complete_matrix`; "auto" is what suits ratings or tables, without a search. The random state also
         chooses what is hidden.
-    verbose : int
+    verbose : int, default 0
         Print a line for each alpha.
     **options
         For `complete_matrix`: engine, tol, max_iter, stop and so on.
@@ -108,6 +108,8 @@ def completion_path(
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from ell12 import completion_path
     >>> X = np.outer(np.arange(1.0, 9), np.arange(1.0, 7))
     >>> path = completion_path(X, n_alphas=3, eps=0.1, center=None)
     >>> path.ranks

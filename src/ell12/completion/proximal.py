@@ -124,7 +124,7 @@ class BlockAPG(_MatrixAPG):
     ----------
     max_rank : int, optional
         The largest rank allowed.
-    random_state : int or Generator, optional
+    random_state : int or Generator, default 0
         Of the block's first columns; 0 by default, so that runs repeat.
     """
 

@@ -45,6 +45,7 @@ def piecewise_constant(size: int) -> dict[str, Any]:
 
     Examples
     --------
+    >>> from ell12.datasets import piecewise_constant
     >>> [image.shape for image in piecewise_constant(32).values()]
     [(32, 32), (32, 32), (32, 32)]
     """
@@ -63,6 +64,8 @@ def phantom(size: int) -> Any:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from ell12.datasets import phantom
     >>> image = phantom(64)
     >>> float(image.min()), float(image.max()), np.unique(image.round(6)).size
     (0.0, 1.0, 6)
@@ -87,6 +90,7 @@ def radial_lines(size: int, count: int) -> Any:
 
     Examples
     --------
+    >>> from ell12.datasets import radial_lines
     >>> radial_lines(4, 2).astype(int)
     array([[1, 1, 1, 1],
            [1, 0, 0, 0],

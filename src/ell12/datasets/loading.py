@@ -40,9 +40,9 @@ def load_ratings(
         rating, ...), else they are the first three; where some names say otherwise, it is an error.
     separator, header : optional
         Given instead of detected. A header is a first line in which no field is a number.
-    encoding : str
+    encoding : str, default "utf-8"
         Of the text; UTF-16 and UTF-32 are known by the mark at their beginning.
-    duplicates : {"last", "first", "mean", "error"}
+    duplicates : {"last", "first", "mean", "error"}, default "last"
         What a (user, item) pair that occurs more than once counts with: its last value by default. A warning
         says how many there were.
 
@@ -60,6 +60,7 @@ def load_ratings(
     Examples
     --------
     >>> import tempfile
+    >>> from ell12.datasets import load_ratings
     >>> with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
     ...     _ = file.write("user,item,rating\nalice,7,4.5\nbob,7,3\n")
     ...     file.flush()
@@ -106,6 +107,7 @@ def as_ratings(ratings: Any, columns: tuple[str | int, str | int, str | int] | N
     Examples
     --------
     >>> from scipy.sparse import coo_array
+    >>> from ell12.datasets import as_ratings
     >>> as_ratings(coo_array(([4.0, 3.0], ([0, 1], [2, 0])), shape=(2, 3))).sparse().toarray()
     array([[0., 0., 4.],
            [3., 0., 0.]])

@@ -40,6 +40,7 @@ class Ratings:
 
     Examples
     --------
+    >>> from ell12.datasets import Ratings
     >>> ratings = Ratings.from_triples(["eve", "adam", "eve"], [30, 10, 10], [4.0, 3.0, 5.0])
     >>> ratings.shape, ratings.users.tolist(), ratings.items.tolist()
     ((2, 2), ['adam', 'eve'], [10, 30])
@@ -73,7 +74,7 @@ class Ratings:
             The ids; whole numbers stay numbers, everything else becomes a string.
         values : array
             The ratings; every one must be a finite number.
-        duplicates : {"last", "first", "mean", "error"}
+        duplicates : {"last", "first", "mean", "error"}, default "last"
             What a pair that occurs more than once counts with. A warning says how many there were.
         all_users, all_items : arrays, optional
             Ids of every row and column, for those that may have no rating; those that occur by default.

@@ -40,17 +40,19 @@ def compressed_sensing(
     ----------
     seed : int
         The same seed gives the same problem.
-    setup : {"stated", "calibrated"}
+    setup : {"stated", "calibrated"}, default "stated"
         Columns of norm about ``sqrt(1/2)`` and noise 0.01, or half that norm and noise 0.004.
-    n_samples, n_features : int
+    n_samples, n_features : int, default 500 and None
         Shape of A; four times as many columns as rows by default.
-    nonzero : float
+    nonzero : float, default 0.05
         Fraction of the entries of x that are not zero.
-    one_draw_per_row : bool
+    one_draw_per_row : bool, default False
         Draw one frequency per row, as the paper's source does. A then has a low numerical rank.
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from ell12.datasets import compressed_sensing
     >>> problem = compressed_sensing(0, n_samples=50)
     >>> problem.A.shape, int(np.count_nonzero(problem.x))
     ((50, 200), 10)
@@ -81,6 +83,7 @@ def correlated_design(
 
     Examples
     --------
+    >>> from ell12.datasets import correlated_design
     >>> correlated_design(0, n_samples=10, n_features=30, n_nonzero=3).A.shape
     (10, 30)
     """

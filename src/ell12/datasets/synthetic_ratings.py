@@ -34,18 +34,18 @@ def synthetic_ratings(
     ----------
     seed : int
         The same seed gives the same ratings.
-    n_users, n_items, n_ratings : int
+    n_users, n_items, n_ratings : int, default 1000, 500 and 50_000
         Sizes. Every user and every item has a rating where there are enough, no pair has two.
-    rank : int
+    rank : int, default 5
         Length of the factors p and q.
-    mean, user_deviation, item_deviation, factor_deviation, noise : float
+    mean, user_deviation, item_deviation, factor_deviation, noise : float, default 3.5, 0.4, 0.5, 0.5 and 0.7
         The overall mean, and the standard deviations of b, c, the product of the factors and the noise.
-    exponent : float
+    exponent : float, default 0.5
         The k-th most active user, and the k-th most popular item, is drawn with a weight that falls as
         ``k ** -exponent``; below 1.
-    scale : pair of floats, optional
+    scale : pair of floats, default (1.0, 5.0)
         Ratings are cut to this range.
-    round_to : float, optional
+    round_to : float, default 0.5
         Ratings are rounded to multiples of this.
 
     Returns
@@ -55,6 +55,7 @@ def synthetic_ratings(
 
     Examples
     --------
+    >>> from ell12.datasets import synthetic_ratings
     >>> ratings = synthetic_ratings(0, 100, 50, 1000)
     >>> ratings.shape, len(ratings), float(ratings.values.min()), float(ratings.values.max())
     ((100, 50), 1000, 1.0, 5.0)

@@ -55,17 +55,19 @@ def completion_loss(
         A table has a column each for rows (users), columns (items) and values; users and items are numbers
         counted from 0. All ratings of a user must be in one partition: ``ratings.shuffle("user")`` sees to that.
         In a sparse matrix what is stored is known.
-    names : three str
+    names : three str, default ("user", "item", "value")
         What the columns of the table are called.
-    shape : pair of int, optional
+    shape : pair of int, default (None, None)
         Of the whole matrix; found out where None.
-    persist : bool
+    persist : bool, default True
         Whether workers keep the blocks, in memory or spilled; if not, every pass reads them anew.
 
     Examples
     --------
     >>> import dask.dataframe as dd, pandas as pd
+    >>> import numpy as np
     >>> from ell12 import AlternatingLeastSquares, SpectralL12, minimize
+    >>> from ell12.distributed import completion_loss
     >>> rows, columns = np.divmod(np.arange(11), 4)
     >>> table = pd.DataFrame({"user": rows, "item": columns, "value": (rows + 1.0) * (columns + 1.0)})
     >>> loss = completion_loss(dd.from_pandas(table, npartitions=1))
@@ -96,19 +98,19 @@ def complete_matrix(
     ----------
     ratings, names, shape, persist
         As in `completion_loss`.
-    alpha : float or {"noise"}
+    alpha : float or {"noise"}, default "noise"
         Strength, above 0. "noise" is what noise of the size of a rank-one fit's residual would ask for, found in
         a dozen passes at most. Hidden entries are not asked: that would be a search of hundreds of passes.
-    max_rank : int
+    max_rank : int, default 8
         The largest rank allowed. Where it binds the status is ``RANK_CAPPED``.
-    l2_weight : float or {"auto"}
+    l2_weight : float or {"auto"}, default "auto"
         Weight of the subtracted norm: 1 is l1-2, 0 the nuclear norm. "auto" is 0.5, as for ratings in memory.
-    center : {"biases", "mean", None}
+    center : {"biases", "mean", None}, default "biases"
         What is taken off before, and comes back in ``offsets``: the mean with biases of rows and columns, found in
         11 passes; the mean; or nothing.
-    random_state : int or Generator
+    random_state : int or Generator, default 0
         Of the start.
-    tol : float
+    tol : float, default 1e-3
         Stop when the largest violation of the first-order condition is at most ``tol * alpha``.
     **options
         Further arguments of `ell12.minimize`.
@@ -121,6 +123,8 @@ def complete_matrix(
     Examples
     --------
     >>> import dask.dataframe as dd, pandas as pd
+    >>> import numpy as np
+    >>> from ell12.distributed import complete_matrix
     >>> rows, columns = np.divmod(np.arange(11), 4)
     >>> table = pd.DataFrame({"user": rows, "item": columns, "value": (rows + 1.0) * (columns + 1.0)})
     >>> ratings = dd.from_pandas(table, npartitions=1)

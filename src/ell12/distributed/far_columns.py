@@ -49,7 +49,7 @@ def columns(X: Any, *, persist: bool | str = "auto", scale: Any = False, sample_
         finds its columns: the path of a ``.npy`` file that all workers see, or a function without arguments that
         opens an `ell12.protocols.ColumnSource`, each worker reading its own part; a list of such puts them side
         by side. Or a list of delayed matrices or sources (`dask.delayed`), each one block.
-    persist : bool or "auto"
+    persist : bool or "auto", default "auto"
         Whether workers keep the columns, in memory or, where that is short, spilled to their disks. If not, every
         pass reads them anew. "auto": if they take up to half the workers' memory, or their size is not known.
     scale, sample_weight
@@ -63,6 +63,8 @@ def columns(X: Any, *, persist: bool | str = "auto", scale: Any = False, sample_
     Examples
     --------
     >>> import dask.array as da
+    >>> import numpy as np
+    >>> from ell12.distributed import columns
     >>> X = columns(da.from_array(np.array([[0, 1, 2], [2, 1, 0]], dtype=np.int8), chunks=(2, 2)))
     >>> X @ np.array([1.0, 0.0, 10.0]), X.T @ np.ones(2)
     (array([20.,  2.]), array([2., 2., 2.]))

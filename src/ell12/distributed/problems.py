@@ -43,14 +43,14 @@ def sum_loss(
         Observations.
     sample_weight : dask array, Series, or array of shape (n,), optional
         Weights w, at least 0.
-    scale : float
+    scale : float, default 1.0
         Factor of the whole loss: 1 for the sum, ``1 / n`` for the mean.
-    intercept : bool
+    intercept : bool, default False
         Whether x has one more entry, the last, that is added to every prediction.
-    gram : bool or "auto"
+    gram : bool or "auto", default "auto"
         Whether one pass is to add up ``X'X``, after which a squared loss needs no further one. "auto": for squared
         losses with up to 1000 columns and at least as many rows.
-    persist : bool or "auto"
+    persist : bool or "auto", default "auto"
         Whether workers keep the blocks, in memory or, where that is short, spilled to their disks. If not, every
         pass reads or generates them anew. "auto": if they take up to half the workers' memory, or their size is
         not known.
@@ -65,7 +65,9 @@ def sum_loss(
     Examples
     --------
     >>> import dask.array as da
-    >>> from ell12 import L12, minimize
+    >>> import numpy as np
+    >>> from ell12 import L12, SquaredLoss, minimize
+    >>> from ell12.distributed import sum_loss
     >>> X = da.from_array(np.eye(4), chunks=(2, 4))
     >>> loss = sum_loss(SquaredLoss, X, da.from_array(np.array([3.0, -4.0, 0.5, 0.0]), chunks=2))
     >>> minimize(loss, L12(alpha=1.0)).x.round(4)

@@ -54,6 +54,8 @@ class Centering:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from ell12.distributed.substitution import Centering
     >>> centering = Centering(np.array([1.0, 2.0]), level=5.0)
     >>> centering.linear(np.array([1.0, 1.0])) + centering.offset()
     array([1., 1., 2.])

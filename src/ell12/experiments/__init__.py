@@ -27,6 +27,7 @@ def experiment(name: str) -> Any:
 
     Examples
     --------
+    >>> from ell12.experiments import experiment
     >>> experiment("level-curves").NAME
     'level-curves'
     """

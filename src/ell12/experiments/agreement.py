@@ -55,6 +55,7 @@ def compare(there: Row, here: Row, is_free: bool = False) -> Agreement:
 
     Examples
     --------
+    >>> from ell12.experiments.agreement import compare
     >>> compare({"rmse": 0.5, "n_iter": 7, "seconds": 1.0}, {"rmse": 0.5, "n_iter": 7, "seconds": 9.0})
     Agreement(is_exact=True, largest=0.0, differing=())
     >>> compare({"rmse": 0.5, "n_iter": 7}, {"rmse": 0.501, "n_iter": 8}).agrees

@@ -33,6 +33,7 @@ def lower(place: Any, ours: Values, theirs: Values) -> Answer:
 
     Examples
     --------
+    >>> from ell12.experiments.claims import lower
     >>> lower("here", {0: 1.0, 1: 1.2, 2: 1.1}, {0: 2.0, 1: 2.3, 2: 2.0}).outcome.value
     'holds'
     """
@@ -133,6 +134,7 @@ def image_name(image: str) -> str:
 
     Examples
     --------
+    >>> from ell12.experiments.claims import image_name
     >>> image_name("Sea"), image_name("Discs")
     ('moon (Sea)', 'Discs')
     """

@@ -78,6 +78,7 @@ def _clock(seconds: float) -> str:
 
     Examples
     --------
+    >>> from ell12.experiments.display import _clock
     >>> _clock(59.6), _clock(3725)
     ('1:00', '1:02:05')
     """

@@ -119,6 +119,7 @@ def log_ticks(low: float, high: float) -> list[float]:
 
     Examples
     --------
+    >>> from ell12.experiments.figures import log_ticks
     >>> log_ticks(0.5, 2000.0), log_ticks(4.0, 40.0), [round(tick, 3) for tick in log_ticks(4.1, 4.9)]
     ([1.0, 10.0, 100.0, 1000.0], [5.0, 10.0, 20.0], [4.2, 4.4, 4.6, 4.8])
     """

@@ -91,6 +91,8 @@ def counted(counts: Counter[Outcome]) -> dict[Outcome, str]:
 
     Examples
     --------
+    >>> from collections import Counter
+    >>> from ell12.experiments.findings import Outcome, counted
     >>> list(counted(Counter({Outcome.FAILS: 1, Outcome.HOLDS: 2})).values())
     ['2 hold', '1 does not hold']
     """

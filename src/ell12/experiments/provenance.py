@@ -37,6 +37,7 @@ def command_line(
 
     Examples
     --------
+    >>> from ell12.experiments.provenance import command_line
     >>> " ".join(command_line(["prox"], "quick", 0, 2, None))
     'ell12 reproduce prox --preset quick --seed 0 --jobs 2'
     """
@@ -50,6 +51,7 @@ def is_wished(settings: Mapping[str, Any], wish: str) -> bool:
 
     Examples
     --------
+    >>> from ell12.experiments.provenance import is_wished
     >>> is_wished({"i": 2, "image": "Sea"}, "i=1,2"), is_wished({"image": "Sea"}, "i=1,2")
     (True, False)
     """

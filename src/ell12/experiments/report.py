@@ -126,6 +126,7 @@ def _anchor(title: str, section: str, number: str) -> str:
 
     Examples
     --------
+    >>> from ell12.experiments.report import _anchor
     >>> _anchor("CPU seconds (stated)", "compressed-sensing", "Table I")
     'compressed-sensing-table-i-cpu-seconds-stated'
     """

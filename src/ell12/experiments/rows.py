@@ -28,6 +28,7 @@ def make_row(experiment: str, settings: Row, results: Row, environment: Row) -> 
 
     Examples
     --------
+    >>> from ell12.experiments.rows import make_row
     >>> row = make_row("prox", {"d": 10}, {"value": float("nan")}, {})
     >>> row["key"], row["results"]
     ('prox {"d":10}', {'value': None})

@@ -74,23 +74,23 @@ def run(
 
     Parameters
     ----------
-    names : sequence of str
+    names : sequence of str, default ()
         Experiments; all by default.
-    preset : {"quick", "paper"}
+    preset : {"quick", "paper"}, default "quick"
         The size of the study.
-    out : path
+    out : path, default "reproduction"
         The folder of the rows.
-    seed : int
+    seed : int, default 0
         The same seed gives the same problems.
-    jobs : int
+    jobs : int, default 1
         Number of processes, each with one thread. Times are comparable when there are no more than free cores.
-    resume : bool
+    resume : bool, default False
         Go on with the rows that the folder holds. Without it a folder that holds rows is refused.
     progress : RunDisplay, optional
         Told of every step; nothing is printed here.
     repeats : int, optional
         How many repeats to measure, fewer than the preset's; a later run may add the others.
-    only : sequence of str
+    only : sequence of str, default ()
         Measure those trials only whose settings have one of the named values, such as ``"image=Sea"`` or
         ``"i=1,2,4"``; a trial must pass all of them. A later run may add the others.
 

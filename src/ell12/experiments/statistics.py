@@ -28,6 +28,7 @@ def summarize(values: Iterable[float]) -> Summary:
 
     Examples
     --------
+    >>> from ell12.experiments.statistics import summarize
     >>> summarize([1.0, 2.0, 3.0])
     Summary(mean=2.0, deviation=1.0, count=3)
     """
@@ -45,6 +46,7 @@ def paired_p_value(first: Values, second: Values) -> float | None:
 
     Examples
     --------
+    >>> from ell12.experiments.statistics import paired_p_value
     >>> round(paired_p_value({0: 1.0, 1: 2.0, 2: 4.0}, {0: 2.0, 1: 4.0, 2: 5.0}), 4)
     0.0572
     """
@@ -67,6 +69,7 @@ def logarithms(values: Values) -> Values:
 
     Examples
     --------
+    >>> from ell12.experiments.statistics import logarithms
     >>> logarithms({0: 1.0})
     {0: 0.0}
     """
@@ -87,6 +90,7 @@ def comparable(values_by_method: Mapping[str, Values], lowest: bool = True) -> s
 
     Examples
     --------
+    >>> from ell12.experiments.statistics import comparable
     >>> sorted(comparable({"a": {0: 1.0, 1: 2.0}, "b": {0: 1.1, 1: 1.8}, "c": {0: 9.0, 1: 9.9}}))
     ['a', 'b']
     """

@@ -32,9 +32,9 @@ def verify(
         A folder, or an archive of one.
     n_trials : int, optional
         How many trials to measure again; by default as many as took a minute where they were measured.
-    seed : int
+    seed : int, default 0
         Which trials: another seed chooses others.
-    jobs : int
+    jobs : int, default 1
         Number of processes, each with one thread.
     progress : RunDisplay, optional
         Told of every step.

@@ -29,6 +29,8 @@ def choose(scores: Array, selection: str) -> tuple[tuple[int, int], float]:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from ell12.linear_model.choice import choose
     >>> scores = np.array([[[0.0, 2.0], [2.0, 4.0], [2.0, 5.0]]])
     >>> choose(scores, "min")[0], choose(scores, "1se")[0]
     ((0, 2), (0, 1))

@@ -28,6 +28,8 @@ def class_weights(class_weight: Any, classes: Array, codes: Array, sample_weight
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from ell12.linear_model.class_weights import class_weights
     >>> class_weights("balanced", np.array(["a", "b"]), np.array([0, 0, 0, 1]))
     array([0.66666667, 2.        ])
     """

@@ -44,21 +44,21 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
 
     Parameters
     ----------
-    alpha : float
+    alpha : float, default 0.01
         Strength of the penalty, at least 0.
-    multinomial : bool
+    multinomial : bool, default False
         Fit all of more than two classes at once: the probabilities are the softmax of the linear functions, and
         ``1/n sum_i -w_i log p_i(y_i)`` is minimised, with the penalty on all coefficients as one vector. Of two
         classes the softmax is the logistic function, and nothing changes. The intercepts have the mean 0.
-    l2_weight : float
+    l2_weight : float, default 0.5
         Weight of the subtracted norm, from 0 to 1: 1 is l1-2, 0 the l1 norm. See the notes for why 1 is not the
         default.
-    ridge : float
+    ridge : float, default 0.0
         Weight of half the squared norm, as in `L12Regressor`. With a ridge, and ``alpha > 0``, what is penalised
         has a finite solution.
-    fit_intercept : bool
+    fit_intercept : bool, default True
         Whether to fit c_0, which is not penalised.
-    positive : bool
+    positive : bool, default False
         Allow coefficients ``c >= 0`` only; the intercept may have any sign.
     penalty_factors, bounds, groups, relax
         As in `L12Regressor`.
@@ -96,6 +96,8 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from ell12 import L12Classifier
     >>> X = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 1.0], [3.0, 0.0], [2.0, 2.0], [4.0, 2.0]])
     >>> model = L12Classifier(alpha=0.05).fit(X, ["a", "a", "b", "b", "a", "b"])
     >>> model.predict([[4.0, 0.0], [0.0, 2.0]])

@@ -54,7 +54,9 @@ def degrees_of_freedom(loss: Any, penalty: Any, x: Array, columns: Array) -> flo
 
     Examples
     --------
-    >>> from ell12 import L1, L12
+    >>> import numpy as np
+    >>> from ell12 import L1, L12, SquaredLoss
+    >>> from ell12.linear_model.criteria import degrees_of_freedom
     >>> loss, x = SquaredLoss(np.eye(3), [4.0, 3.0, 0.1]), np.array([3.0, 2.0, 0.0])
     >>> degrees_of_freedom(loss, L1(1.0), x, np.array([0, 1]))
     2.0
@@ -95,6 +97,7 @@ def criterion(name: str, deviance: float, freedom: float, n_samples: int, sizes:
 
     Examples
     --------
+    >>> from ell12.linear_model.criteria import criterion
     >>> criterion("aic", 10.0, 3.0, 100, (2, 50)), round(criterion("ebic", 10.0, 3.0, 100, (2, 50)), 4)
     (16.0, 38.0369)
     """

@@ -20,20 +20,20 @@ class L12RegressorCV(AlphaSearch, L12Regressor):
 
     Parameters
     ----------
-    l2_weight : float or list of float
+    l2_weight : float or list of float, default 1.0
         Weight of the subtracted norm, from 0 to 1: 1 is l1-2, 0 the Lasso. Of several the best is chosen, on the
         same folds.
     alphas : int or array, optional
         Strengths to try, or a number of them from `ell12.path.alpha_max` to ``eps`` times that; ``n_alphas`` by
         default. Every l2_weight has a grid of its own, unless alphas are given.
-    n_alphas, eps : int, float
+    n_alphas, eps : int, float, default 100 and 1e-3
         Length and reach of the default grid.
     cv : int, splitter or iterable, optional
         As in scikit-learn; 5 folds by default.
     scoring : str or callable, optional
         As in scikit-learn, the higher the better. By default minus the mean squared error; for other losses minus
         twice Huber's loss, or Poisson's deviance. A scorer gets NumPy arrays, whatever X is.
-    selection : {"min", "1se", "aic", "bic", "ebic"}
+    selection : {"min", "1se", "aic", "bic", "ebic"}, default "min"
         Take the alpha with the best mean, or the largest whose mean is within one standard error of that; of
         several l2_weights the one with the best mean is kept. "1se" selects fewer features. Where folds differ
         much it can leave one feature of eight, and predict worse: look at ``standard_error_`` and `plot`. The
@@ -48,7 +48,7 @@ class L12RegressorCV(AlphaSearch, L12Regressor):
         and the loss is squared. On a CPU the default, a path for each fold, is faster.
     loss, delta, ridge, fit_intercept, positive, penalty_factors, bounds, groups, shared_support
         As in `L12Regressor`.
-    relax : bool
+    relax : bool, default False
         As there. The refitted coefficients of each fold are judged, so that alpha is chosen for them.
     warm_start, tol, max_iter, solver, verbose
         As in `L12Regressor`.
@@ -83,6 +83,8 @@ class L12RegressorCV(AlphaSearch, L12Regressor):
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from ell12 import L12RegressorCV
     >>> from ell12.datasets import correlated_design
     >>> problem = correlated_design(0, n_samples=60, n_features=100, n_nonzero=3, noise=0.05)
     >>> model = L12RegressorCV(n_alphas=20, eps=0.03, selection="1se").fit(problem.A, problem.b)
@@ -168,7 +170,7 @@ class L12ClassifierCV(AlphaSearch, L12Classifier):
 
     Parameters
     ----------
-    l2_weight : float or list of float
+    l2_weight : float or list of float, default 0.5
         Weight of the subtracted norm, from 0 to 1: 1 is l1-2, 0 the l1 norm; see `L12Classifier`. Of several the
         best is chosen, on the same folds.
     alphas, n_alphas, eps, n_jobs, together
@@ -178,7 +180,7 @@ class L12ClassifierCV(AlphaSearch, L12Classifier):
     scoring : str or callable, optional
         As in scikit-learn; minus the mean logistic loss of the probabilities by default. A scorer gets NumPy
         arrays, whatever X is.
-    selection : {"min", "1se", "aic", "bic", "ebic"}
+    selection : {"min", "1se", "aic", "bic", "ebic"}, default "min"
         As in `L12RegressorCV`.
     class_weight : dict or "balanced", optional
         As in `L12Classifier`; found on all samples, and used in the fits, not in the scores.
@@ -198,6 +200,8 @@ class L12ClassifierCV(AlphaSearch, L12Classifier):
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from ell12 import L12ClassifierCV
     >>> random = np.random.default_rng(0)
     >>> X = random.standard_normal((80, 30))
     >>> y = X[:, 3] - X[:, 7] + 0.5 * random.standard_normal(80) > 0

@@ -22,13 +22,14 @@ def dual_gap(loss: Any, x: Array, alpha: float, ridge: float = 0.0, *, nonnegati
         Anywhere.
     alpha, ridge : float
         Strength, above 0, and the weight of half the squared norm.
-    nonnegative : bool
+    nonnegative : bool, default False
         Whether only ``x >= 0`` is allowed.
 
     Examples
     --------
     >>> import numpy as np
     >>> from ell12 import SquaredLoss
+    >>> from ell12.linear_model.dual_gap import dual_gap
     >>> loss = SquaredLoss(np.eye(2), [3.0, 0.5])
     >>> dual_gap(loss, np.array([2.0, 0.0]), 1.0), dual_gap(loss, np.zeros(2), 1.0)
     (0.0, 2.055...)

@@ -179,6 +179,8 @@ def median(values: Array, weight: Any = None) -> float:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from ell12.linear_model.families import median
     >>> median(np.array([5.0, 1.0, 3.0])), median(np.array([5.0, 1.0, 3.0]), np.array([4, 1, 1]))
     (3.0, 5.0)
     """
@@ -194,6 +196,8 @@ def robust_scale(y: Array, weight: Any, centers: bool) -> float:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from ell12.linear_model.families import robust_scale
     >>> round(robust_scale(np.array([0.0, 1.0, 2.0, 3.0, 1e6]), None, True), 4)
     1.4826
     """

@@ -113,9 +113,9 @@ class FitProblem:
         The intercept for centred columns at x = 0.
     constant : float
         What the last entry of x is multiplied with to be added to the level; 0 where x does not hold it.
-    n_targets : int
+    n_targets : int, default 0
         How many columns x has; 0 where it is a vector.
-    n_classes : int
+    n_classes : int, default 0
         How many classes a vector x has an entry of for each column of A; 0 where it has one.
     """
 

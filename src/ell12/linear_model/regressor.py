@@ -48,26 +48,26 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
 
     Parameters
     ----------
-    alpha : float
+    alpha : float, default 1.0
         Strength of the penalty, at least 0.
-    loss : {"squared", "huber", "poisson"}
+    loss : {"squared", "huber", "poisson"}, default "squared"
         The loss. That of Poisson is ``exp(eta_i) - y_i eta_i`` with ``eta_i = x_i'c + c_0 + offset_i``; `predict`
         is then the mean ``exp(eta_i)``, and `score` the share of the deviance explained.
-    delta : float
+    delta : float, default 1.35
         Where Huber's loss turns from a square to a line, in units of ``scale_``: a scale of y that is found once,
         1.48 times the median distance of y from its median (from 0 without an intercept). So y in other units
         gives the coefficients in these units. The signal is part of y's scale: where it is far larger than the
         noise, a smaller delta is needed for outliers to count little.
-    l2_weight : float
+    l2_weight : float, default 1.0
         Weight of the subtracted norm, from 0 to 1: 1 is l1-2, 0 the Lasso. The closer to 1, the less are large
         coefficients shrunk.
-    ridge : float
+    ridge : float, default 0.0
         Weight of half the squared norm beside the l1 norm, at least 0. It shares weight among features that are
         alike. With ``l2_weight=0`` this is scikit-learn's ElasticNet with ``alpha (1 + ridge)`` for its alpha and
         ``1/(1 + ridge)`` for its l1_ratio.
-    fit_intercept : bool
+    fit_intercept : bool, default True
         Whether to fit c_0, which is not penalised.
-    positive : bool
+    positive : bool, default False
         Allow coefficients ``c >= 0`` only.
     penalty_factors : array of shape (n_features,), optional
         Weights of the features in the l1 norm, used as they are given. A feature of factor 0 is not penalised, and
@@ -81,29 +81,29 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
         Labels. Features with the same label are one group, which is selected as a whole: the norms of groups stand
         in place of the moduli, as in `ell12.GroupL12`. Every group has the factor 1 unless ``penalty_factors`` say
         otherwise, such as the roots of the sizes. Not with ``positive``, ``bounds`` or ``shared_support``.
-    relax : bool
+    relax : bool, default False
         Refit the selected features without a penalty, signs and bounds kept, so that nothing is shrunk. Where
         that has no unique finite solution, the penalised coefficients stay, and a ConvergenceWarning says so.
-    shared_support : bool
+    shared_support : bool, default False
         Whether several targets share one support. By default each has its own.
-    warm_start : bool
+    warm_start : bool, default False
         Begin at the coefficients of the last fit rather than at zero.
-    tol : float
+    tol : float, default 1e-4
         Stop when the largest violation of the first-order condition is at most ``tol * alpha``. Where a limit or
         rounding ends a fit before, a ConvergenceWarning says what to do.
-    max_iter : int
+    max_iter : int, default 10_000
         Stop after this number of iterations at the latest.
     solver : Solver, optional
         Such as `ell12.FISTA`; `ell12.WorkingSet` by default.
-    verbose : int
+    verbose : int, default 0
         Print a line of progress now and then.
     checkpoint : path, optional
         An ``.npz`` file that follows the fit, so that a crash costs no more than ``checkpoint_seconds``; see
         `ell12.minimize`. Of several problems each has its own file, with its number added to the name; for the
         folds of a cross-validation write ``{}`` into it, such as ``"fit-{}.npz"``.
-    checkpoint_seconds : float
+    checkpoint_seconds : float, default 60.0
         How often to write it.
-    resume : bool
+    resume : bool, default False
         Go on from the checkpoint, if there is one.
 
     Attributes
@@ -136,6 +136,7 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
     Examples
     --------
     >>> import numpy as np
+    >>> from ell12 import L12Regressor
     >>> from ell12.datasets import correlated_design
     >>> problem = correlated_design(0, n_samples=60, n_features=100, n_nonzero=3, noise=0.0)
     >>> model = L12Regressor(alpha=0.01).fit(problem.A, problem.b)

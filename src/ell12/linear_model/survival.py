@@ -35,9 +35,9 @@ class L12CoxRegressor(SparseLinearModel):
 
     Parameters
     ----------
-    alpha : float
+    alpha : float, default 0.01
         Strength of the penalty, at least 0.
-    ties : {"efron", "breslow"}
+    ties : {"efron", "breslow"}, default "efron"
         What becomes of events at the same time. With "breslow" a weight of 2 is the same as a sample that is there
         twice; with "efron", which is nearer to the truth, it is not.
     l2_weight, ridge, positive, penalty_factors, bounds, groups, relax, warm_start, tol, max_iter, solver, verbose
@@ -60,6 +60,8 @@ class L12CoxRegressor(SparseLinearModel):
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from ell12 import L12CoxRegressor
     >>> X = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 1.0], [3.0, 0.0], [2.0, 2.0], [4.0, 2.0]])
     >>> time, event = np.array([9.0, 7.0, 6.0, 3.0, 8.0, 2.0]), np.array([1, 1, 0, 1, 1, 1])
     >>> model = L12CoxRegressor(alpha=0.1, l2_weight=0.5).fit(X, np.column_stack([time, event]))
@@ -156,7 +158,7 @@ class L12CoxRegressorCV(AlphaSearch, L12CoxRegressor):
 
     Parameters
     ----------
-    l2_weight : float or list of float
+    l2_weight : float or list of float, default 0.5
         Weight of the subtracted norm, from 0 to 1. Of several the best is chosen, on the same folds.
     cv : int, splitter or iterable, optional
         As in scikit-learn; 5 folds by default, each with its share of the events.
@@ -181,6 +183,8 @@ class L12CoxRegressorCV(AlphaSearch, L12CoxRegressor):
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from ell12 import L12CoxRegressorCV
     >>> random = np.random.default_rng(0)
     >>> X = random.standard_normal((80, 20))
     >>> time = random.exponential(np.exp(-2 * X[:, 3]))
@@ -277,6 +281,8 @@ def survival_times(y: Any) -> Array:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from ell12.linear_model.survival import survival_times
     >>> survival_times(np.array([(True, 3.0), (False, 5.0)], dtype=[("event", bool), ("time", float)]))
     array([[3., 1.],
            [5., 0.]])
@@ -321,6 +327,8 @@ def concordance_index(y: Any, risk: Array, sample_weight: Any = None) -> float:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from ell12.linear_model.survival import concordance_index
     >>> concordance_index(np.array([1.0, 2.0, 3.0]), np.array([5.0, 3.0, 4.0]))  # two of three pairs
     0.6666666666666666
     """

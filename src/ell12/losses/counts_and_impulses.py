@@ -32,6 +32,7 @@ class KullbackLeiblerLoss(LinearLoss):
     Examples
     --------
     >>> import numpy as np
+    >>> from ell12 import KullbackLeiblerLoss
     >>> loss = KullbackLeiblerLoss([[1.0], [1.0]], [0, 4])
     >>> loss.gradient(loss.point(np.array([2.0])))
     array([0.])
@@ -89,6 +90,7 @@ class AbsoluteLoss:
     Examples
     --------
     >>> import numpy as np
+    >>> from ell12 import AbsoluteLoss
     >>> loss = AbsoluteLoss([[1.0], [1.0], [1.0]], [0.0, 1.0, 9.0])
     >>> loss.value(loss.point(np.array([1.0])))
     9.0

@@ -36,7 +36,7 @@ class CoxLoss(PredictionLoss):
         When a row had its event, or was seen last. The order alone counts.
     event : array of shape (m,), optional
         Whether it had its event: 0 or 1, False or True. All had by default.
-    ties : {"efron", "breslow"}
+    ties : {"efron", "breslow"}, default "efron"
         What becomes of events at the same time. With Breslow's form a weight of 2 is the same as a row that is
         there twice; with Efron's it is not, as in R's survival package.
     sample_weight, scale
@@ -44,6 +44,8 @@ class CoxLoss(PredictionLoss):
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from ell12 import CoxLoss
     >>> loss = CoxLoss(np.array([[1.0], [0.0], [2.0]]), time=[3.0, 1.0, 2.0], event=[1, 0, 1])
     >>> round(loss.value(loss.point(np.zeros(1))), 6)  # two at risk, then one
     0.693147

@@ -35,7 +35,9 @@ class HostView(Wrapper):
 
     Examples
     --------
+    >>> import numpy as np
     >>> from ell12 import SquaredLoss
+    >>> from ell12.losses.host import HostView
     >>> view = HostView(SquaredLoss(np.eye(2), [3.0, 0.5]))
     >>> view.gradient(view.point(np.array([1.0, 0.0])))
     array([-2. , -0.5])

@@ -26,6 +26,7 @@ class InterceptSquaredLoss(LinearLoss):
     Examples
     --------
     >>> import numpy as np
+    >>> from ell12.losses.intercept import InterceptSquaredLoss
     >>> loss = InterceptSquaredLoss(np.eye(2), [[3.0, 3.0], [5.0, 5.0]], sample_weight=[[1.0, 1.0], [1.0, 0.0]])
     >>> point = loss.point(loss.start())
     >>> loss.intercepts(point), loss.values(point)

@@ -97,6 +97,8 @@ def of_rows(A: Any, targets: Array, weight: Array, products: bool = True) -> tup
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from ell12.losses.moments import of_rows
     >>> mean, products = of_rows(np.array([[1.0], [3.0]]), np.array([[2.0], [6.0]]), np.ones(2))
     >>> mean, products
     (array([2., 4.]), array([[2., 4.],

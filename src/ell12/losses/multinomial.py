@@ -30,11 +30,13 @@ class MultinomialLoss(PredictionLoss):
         The class of each row, a number from 0 to k - 1; or the share of each class, which sum to 1 in each row.
     sample_weight : array of shape (m,), optional
         Weights w, at least 0.
-    scale : float
+    scale : float, default 1.0
         Factor of the whole loss.
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from ell12 import MultinomialLoss
     >>> loss = MultinomialLoss(np.eye(3), [0, 1, 2])
     >>> point = loss.point(loss.start())
     >>> round(loss.value(point) / 3, 6), loss.gradient(point).reshape(3, 3).round(2)[0]
@@ -120,6 +122,7 @@ def shares_of_classes(b: Any, k: int | None = None) -> Array:
 
     Examples
     --------
+    >>> from ell12.losses.multinomial import shares_of_classes
     >>> shares_of_classes([0, 2])
     array([[1., 0., 0.],
            [0., 0., 1.]])
@@ -146,6 +149,8 @@ def softmax(scores: Array) -> Array:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from ell12.losses.multinomial import softmax
     >>> softmax(np.log([[1.0, 3.0]]))
     array([[0.25, 0.75]])
     """

@@ -28,12 +28,13 @@ class SquaredLoss(LinearLoss):
         Observations; several columns are several right-hand sides for several columns of x.
     sample_weight : array of shape (m,) or (m, k), optional
         Weights w, at least 0, the same for all right-hand sides or each with its own. 1 by default.
-    scale : float
+    scale : float, default 1.0
         Factor of the whole loss: 1 for the sum, ``1 / m`` for the mean, which is what the estimators take.
 
     Examples
     --------
     >>> import numpy as np
+    >>> from ell12 import SquaredLoss
     >>> loss = SquaredLoss([[1.0, 0.0], [0.0, 2.0]], [1.0, 1.0])
     >>> point = loss.point(np.array([2.0, 1.0]))
     >>> loss.value(point), loss.gradient(point)
@@ -84,6 +85,7 @@ class LogisticLoss(LinearLoss):
     Examples
     --------
     >>> import numpy as np
+    >>> from ell12 import LogisticLoss
     >>> loss = LogisticLoss([[1.0], [2.0]], [-1, 1])
     >>> round(loss.value(loss.point(np.array([0.0]))), 6)
     1.386294
@@ -117,7 +119,7 @@ class HuberLoss(LinearLoss):
 
     Parameters
     ----------
-    delta : float
+    delta : float, default 1.35
         Residuals beyond it count linearly; in the units of b.
     A, b, sample_weight, scale
         As in `SquaredLoss`, real numbers only.
@@ -125,6 +127,7 @@ class HuberLoss(LinearLoss):
     Examples
     --------
     >>> import numpy as np
+    >>> from ell12 import HuberLoss
     >>> loss = HuberLoss([[1.0], [1.0]], [0.0, 10.0], delta=1.0)
     >>> loss.value(loss.point(np.array([0.0])))
     9.5
@@ -170,6 +173,7 @@ class PoissonLoss(LinearLoss):
     Examples
     --------
     >>> import numpy as np
+    >>> from ell12 import PoissonLoss
     >>> loss = PoissonLoss([[1.0], [1.0]], [2, 6], offset=np.log([1.0, 3.0]))
     >>> loss.gradient(loss.point(np.log([2.0]))).round(9)
     array([0.])

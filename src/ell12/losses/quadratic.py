@@ -29,13 +29,15 @@ class QuadraticLoss:
         The matrix.
     c : array of shape (p,) or (p, k)
         The linear term; several columns are as many functions of as many columns of x, which are summed.
-    constant : float
+    constant : float, default 0.0
         The value at zero.
-    dtype : dtype, optional
+    dtype : dtype, default np.float64
         That of x; G and c are held in double precision.
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from ell12 import QuadraticLoss
     >>> loss = QuadraticLoss([[2.0, 0.0], [0.0, 4.0]], [2.0, 4.0], constant=3.0)
     >>> point = loss.point(np.array([1.0, 0.0]))
     >>> loss.value(point), loss.gradient(point)

@@ -31,7 +31,7 @@ class StreamedLoss(Sessions):
     chunks : iterable or callable
         Of ``(A, b)`` or ``(A, b, sample_weight)``: a list, another object that can be iterated over many times, or
         a function that returns an iterator. The chunks must come in the same order each time.
-    loss : class
+    loss : class, default SquaredLoss
         `ell12.SquaredLoss`, `ell12.LogisticLoss`, `ell12.HuberLoss` or `ell12.PoissonLoss`.
     scale : float, optional
         Factor of the whole loss; by default one over the number of rows, or their weight: the mean.
@@ -40,6 +40,8 @@ class StreamedLoss(Sessions):
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from ell12 import StreamedLoss
     >>> A, b = np.eye(4), np.arange(4.0)
     >>> loss = StreamedLoss([(A[:2], b[:2]), (A[2:], b[2:])])
     >>> loss.value(loss.point(np.zeros(4))), loss.gradient(loss.point(np.zeros(4)))

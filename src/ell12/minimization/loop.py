@@ -65,11 +65,11 @@ def minimize(
         Where to start; zero by default. It is not written to.
     solver : Solver, optional
         By default `ell12.WorkingSet` where it can be used, else `ell12.NonmonotoneAPG`.
-    tol : float
+    tol : float, default 1e-4
         Stop when `stationarity` is at most tol, or where rounding keeps it above; 0 runs until another limit.
-    max_iter : int
+    max_iter : int, default 10_000
         Stop after this number of iterations.
-    max_seconds : float
+    max_seconds : float, default infinity
         Stop after this much wall time, in which neither ``measure`` nor ``stop`` nor certificates count.
     measure : dict of functions, optional
         Each function of x becomes a column of the history.
@@ -79,10 +79,10 @@ def minimize(
     checkpoint : path, optional
         An ``.npz`` file that follows the run, so that a crash costs no more than ``checkpoint_seconds``. In place
         of ``{}`` in its name comes a digest of the problem, so that the folds of a cross-validation share no file.
-    checkpoint_seconds : float
+    checkpoint_seconds : float, default 60.0
         How often to write it; it is also written when the run ends or is interrupted. If it can no longer be
         written by then, there is a RuntimeWarning, and the result comes back all the same.
-    resume : bool
+    resume : bool, default False
         Go on from the checkpoint, if it is there: x, the history and its clocks continue; ``max_iter`` and
         ``max_seconds`` count the earlier run too. A solver's momentum starts anew.
 
@@ -95,7 +95,7 @@ def minimize(
     Examples
     --------
     >>> import numpy as np
-    >>> from ell12 import L12, SquaredLoss
+    >>> from ell12 import L12, SquaredLoss, minimize
     >>> result = minimize(SquaredLoss(np.eye(3), [3.0, -4.0, 0.5]), L12(alpha=1.0))
     >>> result.x.round(4), result.status.name
     (array([ 2.5547, -3.8321,  0.    ]), 'CONVERGED')
@@ -136,7 +136,7 @@ def stationarity(loss: Loss, penalty: Penalty, x: Array | Point) -> float:
     Examples
     --------
     >>> import numpy as np
-    >>> from ell12 import L12, SquaredLoss
+    >>> from ell12 import L12, SquaredLoss, stationarity
     >>> stationarity(SquaredLoss(np.eye(2), [3.0, 0.5]), L12(alpha=1.0), np.array([3.0, 0.0]))
     0.0
     """

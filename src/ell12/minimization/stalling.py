@@ -30,6 +30,7 @@ class Stall:
 
     Examples
     --------
+    >>> from ell12.minimization.stalling import Stall
     >>> stall = Stall()
     >>> [stall.is_long(violation, 5.0, 1e-15) for violation in [1.0, 0.4] + 50 * [0.3]].index(True)
     51
@@ -62,7 +63,9 @@ def gradient_resolution(loss: Loss, x: Array) -> float:
 
     Examples
     --------
+    >>> import numpy as np
     >>> from ell12 import SquaredLoss
+    >>> from ell12.minimization.stalling import gradient_resolution
     >>> 1e-16 < gradient_resolution(SquaredLoss(np.eye(2), [1.0, 1.0]), np.ones(2)) < 1e-14
     True
     """

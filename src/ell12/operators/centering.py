@@ -41,13 +41,16 @@ class CenteredColumns(ArrayOperator):
         Anything with ``@`` and an adjoint.
     means : array of shape (n,)
         What is subtracted from each column, in the dtype of A.
-    constant : float
+    constant : float, default 0.0
         The entries of a last column, for an intercept; 0 for none.
     empty : array of shape (n,), optional
         Which columns are nothing but their means: zero, where products would leave rounding.
 
     Examples
     --------
+    >>> import numpy as np
+    >>> import scipy
+    >>> from ell12.operators.centering import CenteredColumns
     >>> A = CenteredColumns(scipy.sparse.csr_array([[0.0, 2.0], [4.0, 0.0]]), np.array([2.0, 1.0]), constant=True)
     >>> A @ np.array([1.0, 1.0, 10.0])
     array([ 9., 11.])
@@ -161,6 +164,8 @@ def column_squares(A: Any, weight: Array) -> Array:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from ell12.operators.centering import column_squares
     >>> column_squares(np.array([[1.0, 2.0], [3.0, 0.0]]), np.array([1.0, 0.5]))
     array([5.5, 4. ])
     """
@@ -193,6 +198,9 @@ def column_sums(A: Any, weight: Array, *, square: bool = False) -> Array:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> import scipy
+    >>> from ell12.operators.centering import column_sums
     >>> column_sums(scipy.sparse.csc_array([[1.0, 2.0], [3.0, 0.0]]), np.array([1.0, 0.5]), square=True)
     array([5.5, 4. ])
     """

@@ -37,6 +37,8 @@ class Classwise(ArrayOperator):
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from ell12.operators.classwise import Classwise
     >>> Classwise(np.array([[1.0, 2.0], [0.0, 1.0]]), 2) @ np.array([1.0, 0.0, 0.0, 1.0])
     array([[1., 2.],
            [0., 1.]])

@@ -40,11 +40,13 @@ class ColumnStore:
     A : array, sparse matrix or operator with columns
         `product` needs a NumPy array or a sparse matrix; all else any operator. Columns and Gram matrices stay on
         A's device; their numbers, and the entries of x there, are NumPy arrays.
-    most : float
+    most : float, default infinity
         No more columns are kept for a Gram matrix, unless more are asked for at once.
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from ell12.operators.columns import ColumnStore
     >>> store = ColumnStore(np.array([[1.0, 2.0, 0.0], [0.0, 1.0, 3.0]]))
     >>> store.gram(np.ones(2), np.array([0, 1]))
     array([[1., 2.],

@@ -33,6 +33,7 @@ def conjugate_gradients(
     Examples
     --------
     >>> import numpy as np
+    >>> from ell12.operators.conjugate_gradients import conjugate_gradients
     >>> conjugate_gradients(lambda v: [1.0, 4.0] * v, np.array([2.0, 4.0]), tol=1e-8, max_iter=5).round(9)
     array([2., 1.])
     """

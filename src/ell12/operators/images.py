@@ -23,17 +23,18 @@ class FiniteDifference(ArrayOperator):
     ----------
     shape : tuple of int
         The shape of the image.
-    boundary : {"neumann", "periodic"}
+    boundary : {"neumann", "periodic"}, default "neumann"
         Past the end of an axis the difference is zero, or the image starts again.
     ndim : int, optional
         How many of the last axes are differenced, the others counting images; all by default.
-    flip : tuple of int
+    flip : tuple of int, default ()
         The axes, counted from the last (-1), along which the image is turned round before it is differenced.
     spacing : float or tuple, optional
         The distances between pixels along the axes that are differenced, by which differences are divided.
 
     Examples
     --------
+    >>> from ell12.operators.images import FiniteDifference
     >>> (FiniteDifference((2, 2)) @ [[1, 2], [4, 8]]).tolist()
     [[[3.0, 1.0], [6.0, 0.0]], [[0.0, 4.0], [0.0, 0.0]]]
     """
@@ -88,6 +89,7 @@ class Identity(ArrayOperator):
 
     Examples
     --------
+    >>> from ell12.operators.images import Identity
     >>> Identity((2,)) @ [1.0, 2.0]
     array([1., 2.])
     """
@@ -119,6 +121,7 @@ class Convolution(ArrayOperator):
 
     Examples
     --------
+    >>> from ell12.operators.images import Convolution
     >>> (Convolution([1, 2, 3], (4,)) @ [1, 0, 0, 0]).round(12)
     array([2., 3., 0., 1.])
     """
@@ -165,6 +168,7 @@ class Sampling(ArrayOperator):
 
     Examples
     --------
+    >>> from ell12.operators.images import Sampling
     >>> Sampling([[True, False], [True, True]]) @ [[1, 2], [3, 4]]
     array([1., 3., 4.])
     """
@@ -222,6 +226,7 @@ class FourierSampling(Sampling):
 
     Examples
     --------
+    >>> from ell12.operators.images import FourierSampling
     >>> FourierSampling([True, False, False, False]) @ [1, 2, 3, 4]
     array([5.+0.j])
     """

@@ -42,6 +42,7 @@ def as_operator(A: Any, name: str = "A") -> Any:
 
     Examples
     --------
+    >>> from ell12.operators.maps import as_operator
     >>> as_operator([[1, 2], [3, 4]])
     array([[1., 2.],
            [3., 4.]])
@@ -69,6 +70,8 @@ def adjoint(A: Any) -> Any:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from ell12.operators.maps import adjoint
     >>> adjoint(np.array([[1.0, 2.0]])) @ np.array([3.0])
     array([3., 6.])
     """
@@ -121,6 +124,8 @@ def select_columns(A: Any, columns: Any) -> Any:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from ell12.operators.maps import select_columns
     >>> select_columns(np.array([[1.0, 2.0, 3.0]]), [0, 2])
     array([[1., 3.]])
     """
@@ -141,6 +146,9 @@ def has_columns(A: Any) -> bool:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> import scipy
+    >>> from ell12.operators.maps import has_columns
     >>> has_columns(np.eye(3)), has_columns(scipy.sparse.linalg.aslinearoperator(np.eye(3)))
     (True, False)
     """
@@ -162,6 +170,9 @@ def stored_entries(A: Any) -> float:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> import scipy
+    >>> from ell12.operators.maps import stored_entries
     >>> stored_entries(scipy.sparse.csr_array([[0.0, 2.0]])), stored_entries(np.eye(3))
     (1, inf)
     """
@@ -178,6 +189,8 @@ def to_dense(A: Any) -> Array:
 
     Examples
     --------
+    >>> import scipy
+    >>> from ell12.operators.maps import to_dense
     >>> to_dense(scipy.sparse.csr_array([[0.0, 2.0]]))
     array([[0., 2.]])
     """

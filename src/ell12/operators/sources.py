@@ -49,7 +49,7 @@ class Columns(ArrayOperator):
         it; an array or a memory map; a sparse matrix; or any object with ``shape``, ``dtype``, ``block`` and
         ``take`` (`ell12.protocols.ColumnSource`), which is asked by one thread at a time. For Dask's workers see
         `ell12.distributed.columns`.
-    scale : bool or array of shape (n,)
+    scale : bool or array of shape (n,), default False
         Whether the matrix is that of the source with every column divided by its standard deviation, or by the
         given number; a constant column is divided by 1. New rows are to be divided by the same:
         ``Columns(new, scale=X.scales)``. Some rows of X keep its scales.
@@ -67,6 +67,8 @@ class Columns(ArrayOperator):
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from ell12 import Columns
     >>> X = Columns(np.array([[0, 1, 2], [2, 1, 0]], dtype=np.int8))
     >>> X @ np.array([1.0, 0.0, 10.0]), X.T @ np.ones(2), X.reads
     (array([20.,  2.]), array([2., 2., 2.]), 2.0)
@@ -370,7 +372,9 @@ def as_columns(A: Any) -> Any:
 
     Examples
     --------
+    >>> import numpy as np
     >>> from ell12.operators.adapters import DenseColumns
+    >>> from ell12.operators.sources import as_columns
     >>> as_columns(DenseColumns(np.eye(2))), as_columns(3)
     (Columns(2 x 2 of float64), 3)
     """

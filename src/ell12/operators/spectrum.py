@@ -38,11 +38,11 @@ def largest_eigenvalue(
         The map.
     start : array
         A random vector.
-    rtol : float
+    rtol : float, default 1e-2
         How far above the largest eigenvalue the bound may lie, relative to it.
-    max_iter : int
+    max_iter : int, default 100
         The most products; a bound that needed more is not as close.
-    enough : float
+    enough : float, default 0.0
         A bound below this need not be closer.
 
     References
@@ -51,6 +51,8 @@ def largest_eigenvalue(
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from ell12.operators.spectrum import largest_eigenvalue
     >>> bound = largest_eigenvalue(lambda v: np.array([1.0, 4.0]) * v, np.array([1.0, 1.0]))
     >>> round(bound, 3)
     4.0

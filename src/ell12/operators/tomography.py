@@ -31,6 +31,8 @@ def radon_matrix(size: int, theta: Any) -> scipy.sparse.csr_array:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from ell12.operators.tomography import radon_matrix
     >>> A = radon_matrix(4, [0.0, 90.0])
     >>> image = np.zeros((4, 4)); image[1, 2] = 1.0
     >>> (A @ image.ravel()).reshape(4, 2).round(12).tolist()

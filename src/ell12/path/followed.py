@@ -102,9 +102,9 @@ class Follower:
         The same in numbers.
     strength, start : float and array
         The first strength, and where to begin.
-    sparse : bool
+    sparse : bool, default False
         Whether solutions are given as sparse columns.
-    most_entries : float
+    most_entries : float, default infinity
         A block ends with a solution that has more.
 
     Attributes

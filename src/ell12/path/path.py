@@ -167,7 +167,8 @@ def penalty_path(
 
     Examples
     --------
-    >>> from ell12 import MCP
+    >>> import numpy as np
+    >>> from ell12 import MCP, SquaredLoss, penalty_path
     >>> alphas, x, _ = penalty_path(SquaredLoss(np.eye(3), [4.0, 2.0, 1.0]), MCP(1.0), n_alphas=3, eps=0.25)
     >>> alphas.round(4), np.count_nonzero(x, axis=0)
     (array([4., 2., 1.]), array([0, 1, 2]))
@@ -232,9 +233,9 @@ def l12_path(
     alphas : int or array, optional
         The grid; it is sorted to fall. A number, or by default ``n_alphas``, of values from `alpha_max` to ``eps``
         times that.
-    n_alphas, eps : int, float
+    n_alphas, eps : int, float, default 100 and 1e-3
         Length and reach of the default grid.
-    l2_weight : float
+    l2_weight : float, default 1.0
         Weight of the subtracted norm, from 0 to 1.
     weights, nonnegative, ridge
         As in `ell12.L12`.
@@ -242,7 +243,7 @@ def l12_path(
         As in `ell12.BoundedL12`.
     sample_weight : array of shape (n,), optional
         Weights of the squares, whose sum then stands for n.
-    warm_start : bool
+    warm_start : bool, default True
         Begin each run where the last one ended. That is faster; since the problem is not convex, the path may end
         at another stationary point, of higher or lower objective, than a run that begins at zero.
     together : bool, optional
@@ -271,6 +272,8 @@ def l12_path(
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from ell12 import l12_path
     >>> alphas, coefs, results = l12_path(np.eye(4), [4.0, 3.0, 0.0, 1.0], n_alphas=3, eps=0.25)
     >>> alphas, np.count_nonzero(coefs, axis=0)
     (array([0.75  , 0.375 , 0.1875]), array([1, 2, 3]))

@@ -43,26 +43,28 @@ def alpha_max(
     ----------
     loss : PredictionLoss
         Such as `ell12.SquaredLoss`, `ell12.LogisticLoss` or `ell12.CoxLoss`.
-    l2_weight : float
+    l2_weight : float, default 1.0
         Weight of the subtracted norm, from 0 to 1.
     weights : array, optional
         Weights of the l1 norm. Where some lie at or below l2_weight while others differ, the result is the
         beginning of a useful grid rather than an exact bound. The entries of weight 0 are fitted first.
-    nonnegative : bool
+    nonnegative : bool, default False
         Whether only ``x >= 0`` is allowed.
     bounds : (lower, upper), optional
         Those of the entries, as in `ell12.BoundedL12`.
     groups : array of int, optional
         The group, 0, 1, ..., of each entry, as in `ell12.GroupL12`: norms of groups stand in place of the moduli,
         and the best group in place of the best column.
-    ridge : float
+    ridge : float, default 0.0
         Weight of half the squared norm, as in `ell12.L12`.
-    intercept : bool or int
+    intercept : bool or int, default False
         Whether the last entry of x is an intercept, or how many are: free of penalty and sign, fitted first.
 
     Examples
     --------
+    >>> import numpy as np
     >>> from ell12 import SquaredLoss
+    >>> from ell12.path import alpha_max
     >>> loss = SquaredLoss(np.eye(3), [3.0, -2.0, 1.0])
     >>> round(alpha_max(loss), 6), alpha_max(loss, l2_weight=0.5)
     (2.0, 6.0)
@@ -101,7 +103,9 @@ def one_sparse_fit(loss: PredictionLoss, *, ridge: float = 0.0, intercept: int =
 
     Examples
     --------
+    >>> import numpy as np
     >>> from ell12 import SquaredLoss
+    >>> from ell12.path import one_sparse_fit
     >>> one_sparse_fit(SquaredLoss(np.eye(3), [3.0, -4.0, 1.0])).round(6)
     array([ 0., -4.,  0.])
     """
@@ -117,6 +121,7 @@ def alpha_grid(top: float, n_alphas: int = 100, eps: float = 1e-3) -> Array:
 
     Examples
     --------
+    >>> from ell12.path import alpha_grid
     >>> alpha_grid(8.0, n_alphas=4, eps=1 / 8)
     array([8., 4., 2., 1.])
     """
@@ -141,7 +146,9 @@ def vanishing_strength(loss: Any, penalty: Any) -> float:
 
     Examples
     --------
+    >>> import numpy as np
     >>> from ell12 import MCP, SquaredLoss
+    >>> from ell12.path import vanishing_strength
     >>> round(vanishing_strength(SquaredLoss(np.eye(3), [3.0, -2.0, 1.0]), MCP(1.0)), 5)
     3.0
     """

@@ -108,7 +108,7 @@ class Within(ABC):
         In these columns alone.
     numbers : Numbers
         The penalty's in these.
-    most_entries : float
+    most_entries : float, default infinity
         A solution with more that are not zero is the last.
     """
 

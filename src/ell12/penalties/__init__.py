@@ -16,7 +16,8 @@ from ell12.penalties.frobenius import SquaredFrobenius
 from ell12.penalties.intercept import WithIntercept
 from ell12.penalties.l12 import L1, L12
 from ell12.penalties.separable import MCP, CappedL1, LogSum, Lp
-from ell12.penalties.spectral import NoPenalty, Spectral, SpectralL12, SpectralLogSum, TruncatedNuclear
+from ell12.penalties.spectral import NoPenalty, Spectral, SpectralL12
+from ell12.penalties.spectral_rivals import SpectralLogSum, TruncatedNuclear
 
 __all__ = [
     "L1",

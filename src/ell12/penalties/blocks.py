@@ -34,17 +34,18 @@ class GroupL12(BlockL12):
         Strength, at least 0.
     groups : array of int
         The group, 0, 1, ..., of each entry of x.
-    l2_weight : float
+    l2_weight : float, default 1.0
         Weight of the subtracted norm; 0 is the group lasso.
     weights : array, optional
         One per group; the square root of a group's size is a common choice. A group of weight 0 is not penalised,
         and enters no norm. 1 by default.
-    ridge : float
+    ridge : float, default 0.0
         Weight of half the squared norm, as in `ell12.L12`.
 
     Examples
     --------
     >>> import numpy as np
+    >>> from ell12 import GroupL12
     >>> GroupL12(1.0, [0, 0, 1]).value(np.array([3.0, 4.0, 0.0]))
     0.0
     """
@@ -103,18 +104,19 @@ class RowsL12(BlockL12):
     ----------
     alpha : float
         Strength, at least 0.
-    l2_weight : float
+    l2_weight : float, default 1.0
         Weight of the subtracted norm: 1 is l1-2, 0 the penalty of scikit-learn's MultiTaskLasso.
     weights : array, optional
         One per row, at least 0. A row of weight 0 is not penalised, and enters no norm. 1 by default.
-    nonnegative : bool
+    nonnegative : bool, default False
         Allow ``x >= 0`` only.
-    ridge : float
+    ridge : float, default 0.0
         Weight of half the squared norm, as in `ell12.L12`.
 
     Examples
     --------
     >>> import numpy as np
+    >>> from ell12 import RowsL12
     >>> RowsL12(1.0).value(np.array([[3.0, 4.0], [0.0, 0.0]]))
     0.0
     """

@@ -163,6 +163,8 @@ class BoundedL12(BoundedEntries):
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from ell12 import BoundedL12
     >>> BoundedL12(1.0, (-2.0, 3.0)).prox(np.array([3.0, -4.0, 0.5]), 1.0)
     array([ 2.81521974, -2.        ,  0.        ])
     """

@@ -25,20 +25,21 @@ class ColumnsL12(ModuliL12):
     ----------
     alphas : array of shape (k,)
         Strengths, all positive.
-    l2_weight : float
+    l2_weight : float, default 1.0
         Weight of the subtracted norms.
     weights : array, optional
         Weights of the l1 norms, one for each row, as in `ell12.L12`.
-    nonnegative : bool
+    nonnegative : bool, default False
         Allow ``x >= 0`` only.
     units : array of shape (k,), optional
         By what the violation of each column's first-order condition is measured; its strength by default.
-    ridge : float
+    ridge : float, default 0.0
         Weight of half the squared norms, as in `ell12.L12`.
 
     Examples
     --------
     >>> import numpy as np
+    >>> from ell12 import ColumnsL12
     >>> ColumnsL12([1.0, 2.0]).values(np.array([[3.0, 3.0], [4.0, 0.0]]))
     array([2., 0.])
     """

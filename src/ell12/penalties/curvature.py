@@ -22,7 +22,7 @@ class DiagonalCurvature:
         One number for each entry of x.
     unit : array of shape (n,), optional
         A vector of length 1, or of zeros.
-    weight : float
+    weight : float, default 0.0
         How much of it, at least 0.
     """
 
@@ -69,9 +69,9 @@ class GroupCurvature(DiagonalCurvature):
     ----------
     diagonal, unit, weight
         As there.
-    labels : NumPy array of shape (n,)
+    labels : NumPy array of shape (n,), optional
         The group of each entry.
-    directions : array of shape (n,)
+    directions : array of shape (n,), optional
         The entries of all d_g.
     """
 

@@ -17,6 +17,7 @@ class SquaredFrobenius(Spectral):
     Examples
     --------
     >>> import numpy as np
+    >>> from ell12.penalties.frobenius import SquaredFrobenius
     >>> round(SquaredFrobenius(2.0).value(np.diag([3.0, 4.0])), 12)
     25.0
     """

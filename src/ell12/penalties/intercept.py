@@ -22,6 +22,7 @@ class WithIntercept(Wrapper):
     --------
     >>> import numpy as np
     >>> from ell12 import L12
+    >>> from ell12.penalties.intercept import WithIntercept
     >>> WithIntercept(L12(1.0, nonnegative=True)).value(np.array([3.0, 4.0, -7.0]))
     2.0
     """

@@ -24,23 +24,24 @@ class L12(BoundedEntries):
     ----------
     alpha : float
         Strength, at least 0.
-    l2_weight : float
+    l2_weight : float, default 1.0
         Weight of the subtracted norm. 1 is l1-2, under which a vector with one entry costs nothing;
         0 is the Lasso's penalty.
     weights : array, optional
         Weights of the l1 norm, one per entry, at least 0. An entry of weight 0 is not penalised at all:
         it enters no norm.
-    nonnegative : bool
+    nonnegative : bool, default False
         Allow ``x >= 0`` only.
     bounds : (lower, upper), optional
         Signs that single entries may have: numbers or arrays of 0 and infinity, lower at most 0 and upper at least
         0. `ell12.BoundedL12` takes other bounds.
-    ridge : float
+    ridge : float, default 0.0
         Weight of half the squared norm, at least 0: with it every loss that is bounded below has a minimiser.
 
     Examples
     --------
     >>> import numpy as np
+    >>> from ell12 import L12
     >>> L12(alpha=2.0).value(np.array([3.0, -4.0]))
     4.0
     >>> L12(alpha=2.0).value(np.array([0.0, -4.0]))

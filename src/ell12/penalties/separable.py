@@ -125,11 +125,13 @@ class LogSum(SmoothSlope):
     ----------
     alpha : float
         Strength, at least 0. The slope at zero is ``alpha / theta``.
-    theta : float
+    theta : float, default 1.0
         Entries much smaller cost like the l1 norm, much larger ones next to nothing more; in the units of x.
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from ell12 import LogSum
     >>> LogSum(1.0, theta=1.0).prox(np.array([0.5, 3.0]), 1.0).round(4)
     array([0.    , 2.7321])
     """
@@ -175,11 +177,13 @@ class CappedL1(ConcaveSlope):
     ----------
     alpha : float
         Strength, at least 0.
-    theta : float
+    theta : float, default 1.0
         The size from which on an entry costs no more; in the units of x.
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from ell12 import CappedL1
     >>> CappedL1(1.0, theta=1.0).prox(np.array([1.4, 3.0]), 1.0)
     array([0.4, 3. ])
     """
@@ -220,11 +224,13 @@ class Lp(Separable):
     ----------
     alpha : float
         Strength, at least 0.
-    p : float
+    p : float, default 0.5
         The power, between 0 and 1.
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from ell12 import Lp
     >>> Lp(1.0).prox(np.array([1.4, 2.0]), 1.0).round(4)
     array([0.    , 1.6054])
     """
@@ -266,11 +272,13 @@ class MCP(SmoothSlope):
     ----------
     alpha : float
         Strength, at least 0.
-    gamma : float
+    gamma : float, default 3.0
         Entries from ``gamma alpha`` on are not shrunk; a larger one is nearer to the l1 norm.
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from ell12 import MCP
     >>> MCP(1.0, gamma=3.0).prox(np.array([0.9, 2.0, 4.0]), 1.0)
     array([0. , 1.5, 4. ])
     """

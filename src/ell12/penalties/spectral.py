@@ -10,10 +10,9 @@ from typing import Any, Protocol
 import numpy as np
 import scipy.sparse
 
-from ell12.backend import all_finite, count_true, like, max_abs, namespace, norm, positions
+from ell12.backend import all_finite, count_true, like, max_abs, namespace, norm
 from ell12.checks import as_array, as_step, set_numbers
 from ell12.operators.spectrum import norm_from_gram
-from ell12.penalties.separable import LogSum
 from ell12.protocols import Array, Factored, offers
 from ell12.prox import prox_l12, prox_l12_spectral
 from ell12.prox.layout import as_decomposable
@@ -118,11 +117,13 @@ class SpectralL12(SpectralDifference):
     ----------
     alpha : float
         Strength, at least 0.
-    l2_weight : float
+    l2_weight : float, default 1.0
         Weight of the subtracted norm: 1 is l1-2, 0 the nuclear norm.
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from ell12 import SpectralL12
     >>> round(SpectralL12(1.0).value(np.array([[1.0, 2.0], [2.0, 4.0]])), 12)
     0.0
     """
@@ -170,121 +171,13 @@ class SpectralL12(SpectralDifference):
 
 
 @dataclass(frozen=True)
-class SpectralLogSum(SpectralDifference):
-    """``alpha sum_i log(1 + sigma_i / theta)`` over the singular values of a matrix.
-
-    Parameters
-    ----------
-    alpha : float
-        Strength, at least 0. The slope at zero is ``alpha / theta``.
-    theta : float
-        Singular values much larger cost next to nothing more.
-
-    Examples
-    --------
-    >>> round(SpectralLogSum(2.0, theta=1.0).value(np.eye(2)), 6)
-    2.772589
-    """
-
-    alpha: float
-    theta: float = 1.0
-
-    def __post_init__(self) -> None:
-        set_numbers(self, "alpha", positive="theta")
-
-    def value_of(self, s: Array) -> float:
-        """The penalty of singular values."""
-        return self._of_values.value(s)
-
-    def prox_values(self, s: Array, step: float) -> Array:
-        """`ell12.LogSum.prox` of the singular values."""
-        return self._of_values.prox(s, step)
-
-    def slopes_of(self, s: Array) -> Array:
-        """``alpha / (theta + s)``."""
-        return self.alpha / (self.theta + s)
-
-    def slope_at_zero(self, rank: int) -> float:  # noqa: ARG002
-        """``alpha / theta``."""
-        return self.alpha / self.theta
-
-    @property
-    def convex(self) -> SpectralL12:
-        """The nuclear norm with the slope at zero."""
-        return SpectralL12(self.alpha / self.theta, l2_weight=0.0)
-
-    def subtracted_slopes(self, s: Array) -> Array:
-        """Slope at zero minus slope at s."""
-        return self._of_values.subtracted_gradient(s)
-
-    @property
-    def _of_values(self) -> LogSum:
-        return LogSum(self.alpha, self.theta)
-
-
-@dataclass(frozen=True)
-class TruncatedNuclear(SpectralDifference):
-    """``alpha sum_{i > rank} sigma_i``: the singular values but for the largest ``rank`` ones, which are free.
-
-    Hu, Zhang, Ye, Li & He, doi:10.1109/TPAMI.2012.271.
-
-    Parameters
-    ----------
-    alpha : float
-        Strength, at least 0.
-    rank : int
-        How many singular values are free.
-
-    Examples
-    --------
-    >>> TruncatedNuclear(2.0, rank=1).value(np.diag([3.0, 0.5]))
-    1.0
-    """
-
-    alpha: float
-    rank: int = 1
-
-    def __post_init__(self) -> None:
-        set_numbers(self, "alpha")
-        if not isinstance(self.rank, int | np.integer) or self.rank < 0:
-            raise ValueError(f"rank must be an integer >= 0, got {self.rank!r}")
-
-    def value_of(self, s: Array) -> float:
-        """The penalty of singular values."""
-        return self.alpha * float(namespace(s).sum(s[min(self.rank, s.shape[0]) :]))
-
-    def prox_values(self, s: Array, step: float) -> Array:
-        """The largest stay, the others are soft-thresholded."""
-        xp = namespace(s)
-        shrunk = s - self.alpha * step
-        return xp.where(positions(s) < self.rank, s, xp.where(shrunk > 0, shrunk, 0))
-
-    def slopes_of(self, s: Array) -> Array:
-        """Alpha beyond the largest."""
-        xp = namespace(s)
-        return xp.where(positions(s) < self.rank, 0 * s, self.alpha)
-
-    def slope_at_zero(self, rank: int) -> float:
-        """Alpha, or 0 while one more would be free."""
-        return self.alpha if rank >= self.rank else 0.0
-
-    @property
-    def convex(self) -> SpectralL12:
-        """The nuclear norm."""
-        return SpectralL12(self.alpha, l2_weight=0.0)
-
-    def subtracted_slopes(self, s: Array) -> Array:
-        """Alpha for the largest, zero beyond."""
-        xp = namespace(s)
-        return xp.where((positions(s) < self.rank) & (s > 0), self.alpha, 0 * s)
-
-
-@dataclass(frozen=True)
 class NoPenalty:
     """Zero: for solvers that bound the rank, or a norm, by themselves.
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from ell12 import NoPenalty
     >>> NoPenalty().value(np.eye(2))
     0.0
     """

@@ -27,7 +27,8 @@ def plot_criteria(path: Any, *, axes: Any = None) -> Any:
 
     Examples
     --------
-    >>> from ell12 import information_criteria
+    >>> import numpy as np
+    >>> from ell12 import information_criteria, plot_criteria
     >>> random = np.random.default_rng(0)
     >>> X = random.standard_normal((40, 10))
     >>> path = information_criteria(X, X[:, 0] + random.standard_normal(40), alphas=20)

@@ -19,7 +19,7 @@ def plot_intervals(intervals: Any, *, n_features: int = 30, axes: Any = None) ->
     ----------
     intervals : Intervals
         As from `ell12.confidence_intervals`.
-    n_features : int
+    n_features : int, default 30
         How many to draw at the most.
     axes : matplotlib Axes, optional
         Where to draw; a new figure, as high as the features need, by default.
@@ -32,7 +32,8 @@ def plot_intervals(intervals: Any, *, n_features: int = 30, axes: Any = None) ->
 
     Examples
     --------
-    >>> from ell12 import confidence_intervals
+    >>> import numpy as np
+    >>> from ell12 import confidence_intervals, plot_intervals
     >>> random = np.random.default_rng(0)
     >>> X = random.standard_normal((60, 5))
     >>> found = confidence_intervals(X, X[:, 2] + random.standard_normal(60))

@@ -24,7 +24,7 @@ def plot_path(
         Solutions, side by side.
     names : list of str, optional
         What to call the features; their numbers by default.
-    n_labels : int
+    n_labels : int, default 8
         How many features get a label, those that are largest at the end of the path. The rest, if there is one, is
         drawn in grey.
     axes : matplotlib Axes, optional
@@ -37,7 +37,8 @@ def plot_path(
 
     Examples
     --------
-    >>> from ell12 import l12_path
+    >>> import numpy as np
+    >>> from ell12 import l12_path, plot_path
     >>> alphas, coefs, _ = l12_path(np.eye(4), [4.0, 3.0, 0.0, 1.0], n_alphas=20)
     >>> axes = plot_path(alphas, coefs, names=["a", "b", "c", "d"])
     >>> axes.get_legend_handles_labels()[1]
@@ -85,7 +86,8 @@ def plot_cross_validation(model: Any, *, axes: Any = None) -> Any:
 
     Examples
     --------
-    >>> from ell12 import L12RegressorCV
+    >>> import numpy as np
+    >>> from ell12 import L12RegressorCV, plot_cross_validation
     >>> random = np.random.default_rng(0)
     >>> X = random.standard_normal((40, 10))
     >>> model = L12RegressorCV(n_alphas=10).fit(X, X[:, 0] + random.standard_normal(40))
@@ -132,7 +134,8 @@ def plot_completion_path(path: Any, *, axes: Any = None) -> Any:
 
     Examples
     --------
-    >>> from ell12 import completion_path
+    >>> import numpy as np
+    >>> from ell12 import completion_path, plot_completion_path
     >>> path = completion_path(np.outer(np.arange(1.0, 9), np.arange(1.0, 7)), n_alphas=3, eps=0.1)
     >>> plot_completion_path(path).get_ylabel()
     'RMSE on the hidden entries'

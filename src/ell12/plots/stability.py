@@ -16,7 +16,7 @@ def plot_stability(selection: Any, *, n_labels: int = 12, axes: Any = None) -> A
     ----------
     selection : StabilitySelection
         Fitted.
-    n_labels : int
+    n_labels : int, default 12
         How many of the selected features get a label, the most frequent ones. Those that are not selected are
         drawn in grey.
     axes : matplotlib Axes, optional
@@ -30,7 +30,8 @@ def plot_stability(selection: Any, *, n_labels: int = 12, axes: Any = None) -> A
 
     Examples
     --------
-    >>> from ell12 import StabilitySelection
+    >>> import numpy as np
+    >>> from ell12 import StabilitySelection, plot_stability
     >>> random = np.random.default_rng(0)
     >>> X = random.standard_normal((60, 20))
     >>> selection = StabilitySelection(n_subsamples=10, random_state=0).fit(X, X[:, 3] + X[:, 5])

@@ -23,6 +23,7 @@ def soft_threshold(z: Array, t: Any) -> Array:
 
     Examples
     --------
+    >>> from ell12.prox.functions import soft_threshold
     >>> soft_threshold([3.0, -0.5, -2.0], 1.0)
     array([ 2.,  0., -1.])
     """
@@ -51,11 +52,11 @@ def prox_l12(
     t : float or array
         Threshold, at least 0. An array gives one per problem: its shape is that of z without `axis`
         (or with `axis` kept at length 1).
-    l2_weight : float
+    l2_weight : float, default 1.0
         Weight of the subtracted norm: 1 is l1-2, 0 is soft-thresholding.
     weights : array, optional
         Weights of the l1 norm, at least 0, broadcast against z; ``inf`` holds an entry at zero.
-    nonnegative : bool
+    nonnegative : bool, default False
         Minimise over ``x >= 0``.
     axis : int or tuple of int, optional
         The axes of one problem; the others count problems. By default all of z is one problem.
@@ -71,6 +72,7 @@ def prox_l12(
 
     Examples
     --------
+    >>> from ell12 import prox_l12
     >>> prox_l12([3.0, -4.0, 0.5], 1.0)
     array([ 2.5547002 , -3.83205029,  0.        ])
     >>> prox_l12([0.2, -0.7], 1.0)
@@ -107,6 +109,7 @@ def moreau_l12(
 
     Examples
     --------
+    >>> from ell12 import moreau_l12
     >>> float(moreau_l12([3.0, 4.0], 0.0))
     0.0
     >>> float(moreau_l12([0.0, 0.5], 1.0))
@@ -137,13 +140,14 @@ def prox_l12_groups(z: Array, t: Any, groups: Any, *, l2_weight: float = 1.0, we
         Threshold, at least 0.
     groups : array of int of shape (n,)
         The group, 0, 1, ..., of each entry.
-    l2_weight : float
+    l2_weight : float, default 1.0
         Weight of the subtracted norm; 0 is the group lasso.
     weights : array, optional
         One per group, at least 0; the square root of a group's size is a common choice. 1 by default.
 
     Examples
     --------
+    >>> from ell12 import prox_l12_groups
     >>> prox_l12_groups([3.0, 4.0, 0.1, 0.2], 1.0, [0, 0, 1, 1])
     array([3., 4., 0., 0.])
     """
@@ -173,11 +177,12 @@ def prox_l12_spectral(Z: Array, t: Any, *, l2_weight: Any = 1.0) -> Array:
         A matrix or a stack of matrices, real or complex.
     t : float or array
         Threshold, one for all or one per matrix.
-    l2_weight : float
+    l2_weight : float, default 1.0
         Weight of the Frobenius norm; 0 is singular value thresholding.
 
     Examples
     --------
+    >>> from ell12 import prox_l12_spectral
     >>> prox_l12_spectral([[2.0, 0.0], [0.0, 1.0]], 1.5)
     array([[2., 0.],
            [0., 0.]])
@@ -217,9 +222,9 @@ def prox_l12_iterative(
         As in `prox_l12`, for one problem.
     start : array, optional
         A warm start; z by default.
-    tol : float
+    tol : float, default 1e-10
         Stop when the step is at most tol times the norm of x.
-    max_iter : int
+    max_iter : int, default 1000
         The most steps.
 
     Returns
@@ -231,6 +236,7 @@ def prox_l12_iterative(
 
     Examples
     --------
+    >>> from ell12 import prox_l12_iterative
     >>> x, n_iter = prox_l12_iterative([3.0, -4.0, 0.5], 1.0)
     >>> x.round(6), n_iter > 1
     (array([ 2.5547 , -3.83205,  0.     ]), True)

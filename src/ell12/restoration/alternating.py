@@ -26,14 +26,14 @@ class AlternatingMinimization:
 
     Parameters
     ----------
-    inner : {"cg", "exact"}
+    inner : {"cg", "exact"}, default "cg"
         How x is found: conjugate gradients started at the last x, as in the paper, or one cosine or Fourier
         transform there and back where these make both A'A and D'D diagonal.
-    accelerated : bool
+    accelerated : bool, default False
         Extrapolate, with gradient restart.
-    cg_tol : float
+    cg_tol : float, default 1e-4
         Conjugate gradients stop when the residual is at most this fraction of the right-hand side.
-    cg_max_iter : int
+    cg_max_iter : int, default 100
         Or after this number of steps.
     """
 

@@ -80,6 +80,7 @@ class MirroredConvolution(ArrayOperator):
     Examples
     --------
     >>> import numpy as np
+    >>> from ell12.restoration.arrangements import MirroredConvolution
     >>> (MirroredConvolution(np.array([1.0, 0.0, 0.0]), (3,)) @ [1.0, 2.0, 3.0]).round(12)
     array([2., 3., 3.])
     """

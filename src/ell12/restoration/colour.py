@@ -51,6 +51,7 @@ def as_opponents(x: Array) -> Array:
     Examples
     --------
     >>> import numpy as np
+    >>> from ell12.restoration.colour import as_opponents
     >>> as_opponents(np.array([[2.0], [2.0], [2.0]])).round(12).tolist()
     [[3.464101615138], [0.0], [0.0]]
     """
@@ -278,6 +279,8 @@ def edge_sums(x: Array, ndim: int, unit: float, halvings: int) -> np.ndarray:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from ell12.restoration.colour import edge_sums
     >>> edge = np.stack([np.outer(np.ones(5), np.arange(5.0) > 2)] * 3)
     >>> edge_sums(edge, 2, 1.0, 0).tolist()
     [12.0, 12.0, 36.0]

@@ -32,6 +32,8 @@ def corner_of(image: Array, ndim: int, known: Array | None = None) -> Corner:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from ell12.restoration.corners import corner_of
     >>> corner_of(np.array([[0.0, 0.0, 9.0], [0.0, 0.0, 0.0]]), 2)
     (-1,)
     """

@@ -62,14 +62,14 @@ def deblur_tv(
     kernel : array
         The blur, with as many axes as one channel of the image, none longer; its centre is its entry ``size //
         2``.
-    alpha : float, "held-out" or None
+    alpha : float, "held-out" or None, optional
         As in `denoise_tv`; None tries strengths on the middle of the image, two runs each, and takes the one that
         predicts the blurred image best, a little less. Of small images it is ``0.6 noise^(3/2)``, in units of the
         image's range.
-    l2_weight : float
+    l2_weight : float, default 0.0
         As in `denoise_tv`. By default 0: a blur hides what tells edges apart, and what is gained elsewhere by more
         is lost on photographs.
-    boundary : {"neumann", "periodic"}
+    boundary : {"neumann", "periodic"}, default "neumann"
         With "neumann" the blur sees the image's mirror image past its ends (the default of scipy.ndimage), with
         "periodic" the image again, and each step is one Fourier transform.
     smoothing, noise, channel_axis, spins, ...
@@ -82,6 +82,8 @@ def deblur_tv(
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from ell12 import deblur_tv
     >>> clean = np.zeros((32, 32)); clean[8:24, 8:24] = 1
     >>> from ell12.operators.images import Convolution
     >>> kernel = np.full((3, 3), 1 / 9)

@@ -64,13 +64,13 @@ def denoise_tv(
         Of any number of axes, real or complex; NumPy, PyTorch, CuPy or JAX. As in scikit-image, integers are
         scaled to [0, 1] (signed ones to [-1, 1]) and come back as float64; float32 stays float32. Real images of
         two or three axes may be Dask or Zarr arrays, larger than memory; `inpaint_tv` takes these too.
-    alpha : float, "held-out" or None
+    alpha : float, "held-out" or None, optional
         Strength, in the units of the image: a step between two flat regions loses ``alpha / width`` of its height
         on a region of that width in pixels. It does not depend on the image's size. None tries strengths on a
         sample of the image and takes the one of least risk: by Stein's estimate if ``noise`` is given, else by
         generalised cross-validation; both suppose noise without correlation. "held-out" chooses what best predicts
         pixels that were held out. `Restoration.alpha` says what was chosen.
-    l2_weight : float
+    l2_weight : float, default 0.5
         From 0, anisotropic total variation, to 1, the paper's penalty, under which edges along the axes cost
         nothing: good for drawings, poor for photographs.
     smoothing : float, optional
@@ -91,13 +91,13 @@ def denoise_tv(
         The axis that counts images, each of which is restored by itself, as so many calls would: tensors of shape
         (N, C, H, W) have ``batch_axis=0, channel_axis=1``. ``measure`` and ``stop`` see one image at a time; the
         checkpoints are numbered. See `Restoration` for what it holds then.
-    boundary : {"neumann", "periodic"}
+    boundary : {"neumann", "periodic"}, default "neumann"
         Past the end of an axis the difference is zero, or the image starts again.
-    spins : int
+    spins : int, default 1
         Average the results for this number of the ``2^ndim`` corners at which differences may begin.
     bounds : tuple of two numbers, optional
         The least and the largest value of x; None for none.
-    isotropic : bool
+    isotropic : bool, default False
         Let the differences of a pixel count by their length, so that edges cost the same in any direction:
         ``alpha (sum_i ||(D x)_i||_2 - l2_weight ||D x||_F)``. Better where pixels are missing, 2 to 4 dB on
         drawings; worse for drawings with noise; level on most photographs. The norm that is subtracted is that of
@@ -107,34 +107,34 @@ def denoise_tv(
         The distances between pixel centres along each axis but that of channels, such as the voxels of a volume
         have. Differences along an axis are divided by its distance over the smallest one, so that equal
         distances change nothing.
-    loss : {"squared", "poisson", "absolute"}
+    loss : {"squared", "poisson", "absolute"}, default "squared"
         How far x may be from the image. "poisson" is for counts of expectation x, which is then at least 0:
         ``sum(x - image log x)`` in place of the half square. "absolute" is for impulses, pixels that are far off:
         ``||x - image||_1``. With both the true objective is minimised, by `GrowingADMM`, alpha has no unit, and
         None is "held-out", judged by the loss. ``noise`` and ``smoothing`` are not used; colours are channels.
-    solver : "accelerated" or Solver
+    solver : "accelerated" or Solver, default "accelerated"
         `SmoothedGradient`, `AlternatingMinimization`, `TotalVariationDCA` or `GrowingADMM`; "accelerated" takes
         what suits the problem. The last two minimise the true objective, whatever ``smoothing`` says.
-    tol : float
+    tol : float, default 0.05
         Stop when the root mean square of the gradient falls to tol times the smaller of alpha and smoothing.
         0.005 by default in the other functions, whose problems are less well conditioned.
-    max_iter : int
+    max_iter : int, default 5000
         Stop after this number of iterations in any case, with a warning unless ``return_result`` is set. An
         iteration of the default solver is four steps.
     measure : dict of functions, optional
         Each function of the image becomes a column of the runs' histories.
-    objectives : bool
+    objectives : bool, default False
         Add the columns "smoothed" and "true", both objectives at each iteration.
     stop : function, optional
         Called with the history after each iteration; the run ends when it returns true. For progress displays too.
     checkpoint : path, optional
         An ``.npz`` file that follows the run, so that a crash costs no more than ``checkpoint_seconds``; see
         `ell12.minimize`. Of several spins each has its own, ``name-0.npz``, ``name-1.npz`` and so on.
-    checkpoint_seconds : float
+    checkpoint_seconds : float, default 60.0
         How often to write it.
-    resume : bool
+    resume : bool, default False
         Go on from the checkpoint, if there is one.
-    return_result : bool
+    return_result : bool, default False
         Return a `Restoration`, with the strength chosen and the runs' results.
 
     Returns
@@ -149,6 +149,8 @@ def denoise_tv(
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from ell12 import denoise_tv
     >>> clean = np.zeros((32, 32)); clean[8:24, 8:24] = 1
     >>> noisy = clean + 0.1 * np.random.default_rng(0).standard_normal(clean.shape)
     >>> bool(np.std(denoise_tv(noisy) - clean) < 0.04)

@@ -37,6 +37,8 @@ def as_image(image: Any, name: str = "image") -> Array:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from ell12.restoration.images import as_image
     >>> as_image(np.array([[0, 255]], dtype=np.uint8))
     array([[0., 1.]])
     """
@@ -157,6 +159,8 @@ def filled(image: Array, known: Array, ndim: int) -> Array:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from ell12.restoration.images import filled
     >>> filled(np.array([1.0, 0.0, 0.0, 4.0]), np.array([True, False, False, True]), 1)
     array([1., 1., 4., 4.])
     """
@@ -178,6 +182,8 @@ def eased(image: Array, known: Array, ndim: int) -> Array:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from ell12.restoration.images import eased
     >>> eased(np.array([1.0, 1.0, 4.0, 4.0]), np.array([True, False, False, True]), 1).round(4)
     array([1.    , 1.0001, 3.9999, 4.    ])
     """

@@ -64,7 +64,7 @@ def inpaint_tv(
     mask : array of bool
         True where a pixel is known, of the shape of the image or of one channel; for a batch one for each image,
         or one for all. Beside a Dask or Zarr image it may be either, or NumPy's.
-    alpha : float, "held-out" or None
+    alpha : float, "held-out" or None, optional
         As in `denoise_tv`, by the known pixels; a ten-thousandth of the range where there is no noise. A small
         alpha keeps the known pixels nearly as they are.
     l2_weight, smoothing, noise, channel_axis, boundary, ...
@@ -77,6 +77,8 @@ def inpaint_tv(
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from ell12 import inpaint_tv
     >>> clean = np.zeros((32, 32)); clean[:, 16:] = 1
     >>> mask = np.random.default_rng(0).random(clean.shape) < 0.5
     >>> bool(np.abs(inpaint_tv(clean, mask, 1e-3) - clean).max() < 0.05)

@@ -73,13 +73,13 @@ def reconstruct_mri(
         (coil).
     mask : array of bool
         True where a coefficient is measured, the zero frequency first (``ifftshift`` of a centred mask).
-    alpha : float, "held-out" or None
+    alpha : float, "held-out" or None, optional
         As in `denoise_tv`. None needs ``noise``; with ``noise=0`` the coefficients are kept as they are, to a
         millionth, and the true objective is minimised by `TotalVariationDCA` from the convex solution on, unless
         ``smoothing``, ``solver`` or the boundary ask for something else.
     real : bool, optional
         Whether the image is real; complex by default, unless there are ``bounds``.
-    boundary : {"neumann", "periodic"}
+    boundary : {"neumann", "periodic"}, default "periodic"
         As in `denoise_tv`, but by default "periodic", so that each step is one transform.
     l2_weight, smoothing, noise, channel_axis, spins, ...
         As in `denoise_tv`.
@@ -91,6 +91,8 @@ def reconstruct_mri(
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from ell12 import reconstruct_mri
     >>> clean = np.zeros((16, 16)); clean[4:12, 4:12] = 1
     >>> mask = np.random.default_rng(0).random(clean.shape) < 0.7
     >>> image = reconstruct_mri(np.fft.fftn(clean, norm="ortho"), mask, noise=0.0, real=True, smoothing=1e-3)
@@ -153,12 +155,12 @@ def restore_tv(
     A : operator
         A matrix, a SciPy LinearOperator or a pylops operator, which act on the image's entries row by row, or one
         of `ell12.operators.images`.
-    alpha : float, "held-out" or None
+    alpha : float, "held-out" or None, optional
         As in `denoise_tv`; None needs ``noise``.
     shape : tuple of int, optional
         The shape of the image, needed where A does not tell it. With ``channel_axis=0`` its first axis counts
         channels.
-    channel_axis : {0, None}
+    channel_axis : {0, None}, optional
         As in `denoise_tv`.
     batch_axis : int, optional
         The axis of y that counts images, all of them measured by A; see `denoise_tv`. The images that come out lie
@@ -173,6 +175,8 @@ def restore_tv(
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from ell12 import restore_tv
     >>> clean = np.zeros((8, 8)); clean[:, 4:] = 1
     >>> A = np.random.default_rng(0).standard_normal((40, 64))
     >>> image = restore_tv(A @ clean.reshape(-1), A, 1e-3, shape=(8, 8))

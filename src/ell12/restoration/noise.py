@@ -46,6 +46,8 @@ def estimate_noise(image: Array, ndim: int, known: Array | None = None) -> float
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from ell12.restoration.noise import estimate_noise
     >>> noisy = 0.05 * np.random.default_rng(0).standard_normal((128, 128))
     >>> abs(estimate_noise(noisy, 2) - 0.05) < 0.002
     True

@@ -115,7 +115,7 @@ def strength_of_least_risk(
     prepare : function
         ``prepare(tiles, known)`` gives the function of a strength that restores tiles: those of the sample, and
         after them the same with a small change.
-    given : bool
+    given : bool, default False
         Whether the noise is known for sure, rather than estimated.
     """
     risk = _Risk(sample, noise, prepare)
@@ -292,6 +292,7 @@ def sample_places(shape: tuple[int, ...]) -> list[tuple[slice, ...]]:
 
     Examples
     --------
+    >>> from ell12.restoration.risk import sample_places
     >>> sample_places((256, 60))
     [(slice(0, 256, None), slice(0, 60, None))]
     >>> [window.start for window, _ in sample_places((1000, 60))]
@@ -326,6 +327,7 @@ def random_numbers(shape: tuple[int, ...], place: tuple[slice, ...]) -> np.ndarr
 
     Examples
     --------
+    >>> from ell12.restoration.risk import random_numbers
     >>> whole = random_numbers((5, 5), (slice(None), slice(None)))
     >>> bool((whole == whole.T).all() and (whole == whole[::-1]).all())
     True

@@ -39,18 +39,18 @@ class TotalVariationDCA:
 
     Parameters
     ----------
-    penalty_weight : float or {"auto"}
+    penalty_weight : float or {"auto"}, default "auto"
         ADMM's rho; "auto" is 10 alpha over the range of the values of the start: a threshold of a tenth of it.
-    inner_tol : float
+    inner_tol : float, default 1e-4
         A convex problem ends when x changes by less than this fraction of itself.
-    inner_max_iter : int
+    inner_max_iter : int, default 300
         Or after this number of steps.
     cg_tol, cg_max_iter
         For operators that no transform makes diagonal, the limits of conjugate gradients.
-    convex_start : bool
+    convex_start : bool, default False
         Let the first q be zero: the first problem is then total variation, whatever the start. For few
         measurements, where the start is a poor guide.
-    least_gain : float
+    least_gain : float, default 0.0
         End after two convex problems that did not lower the objective by this fraction of it; 0: never.
     """
 
@@ -114,7 +114,7 @@ class GrowingADMM:
 
     Parameters
     ----------
-    growth : float
+    growth : float, default 1.05
         The factor, above 1.
     first_threshold : float, optional
         The threshold ``alpha / rho`` at the first step; by default the range of the values of the start.

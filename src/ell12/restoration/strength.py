@@ -27,6 +27,7 @@ def strength_for_noise(noise: float, spread: float) -> float:
 
     Examples
     --------
+    >>> from ell12.restoration.strength import strength_for_noise
     >>> round(strength_for_noise(0.05, 1.0), 4)
     0.0479
     """
@@ -41,6 +42,7 @@ def strength_for_deblurring(noise: float, spread: float) -> float:
 
     Examples
     --------
+    >>> from ell12.restoration.strength import strength_for_deblurring
     >>> round(strength_for_deblurring(0.01, 1.0), 6)
     0.0006
     """
@@ -56,6 +58,8 @@ def value_range(image: Array, ndim: int) -> float:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from ell12.restoration.strength import value_range
     >>> value_range(np.array([3.0, 5.0, 4.0]), 1), round(value_range(np.array([3j, 5j, 4j]), 1), 9)
     (2.0, 2.0)
     """

@@ -44,19 +44,19 @@ class TotalVariationL12:
     ----------
     alpha : float
         Strength, at least 0, in the units of x.
-    l2_weight : float
+    l2_weight : float, default 0.5
         Weight of the subtracted norm, from 0 (anisotropic total variation) to 1 (the paper's).
-    smoothing : float
+    smoothing : float, default 0.01
         The difference below which a step costs quadratically, in the units of x; 0 is the true total variation.
-    ndim : int
+    ndim : int, default 2
         How many of the last axes make an image; the others count images.
-    boundary : {"neumann", "periodic"}
+    boundary : {"neumann", "periodic"}, default "neumann"
         Past the end of an axis the difference is zero, or the image starts again.
     bounds : tuple of two numbers, optional
         The least and the largest value that x may take; None for none.
-    flip : tuple of int
+    flip : tuple of int, default ()
         The axes, counted from the last (-1), along which differences are backward instead of forward.
-    isotropic : bool
+    isotropic : bool, default False
         Whether a pixel's differences count by their length, so that edges cost the same in any direction. Then
         one norm is subtracted for the whole image. Beside the sum it is as one beside the square root of the
         number of pixels that lie at edges: on large images ``l2_weight`` hardly matters. Differences are forward,
@@ -68,6 +68,7 @@ class TotalVariationL12:
     Examples
     --------
     >>> import numpy as np
+    >>> from ell12 import TotalVariationL12
     >>> TotalVariationL12(1.0, l2_weight=1.0, smoothing=0.0).value(np.array([[0.0, 3.0], [4.0, 0.0]]))
     2.0
     """

@@ -169,7 +169,7 @@ def information_criteria(
     model : L12Regressor, L12Classifier or L12CoxRegressor, optional
         Whose options to use, l2_weight among them; its alpha counts for nothing and it stays as it is.
         `L12Regressor` by default. For several l2_weights make a path of each: their criteria can be compared.
-    alphas : int or array
+    alphas : int or array, default 100
         Strengths, or a number of them from the one at which nothing is selected down to ``eps`` times that.
     eps : float, optional
         1e-3 by default, for survival times 1e-2.
@@ -198,6 +198,8 @@ def information_criteria(
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from ell12 import information_criteria
     >>> from ell12.datasets import correlated_design
     >>> problem = correlated_design(0, n_samples=60, n_features=100, n_nonzero=3, noise=0.05)
     >>> path = information_criteria(problem.A, problem.b, alphas=30)

@@ -53,6 +53,7 @@ def expected_false_bound(
 
     Examples
     --------
+    >>> from ell12.selection.false_selections import expected_false_bound
     >>> expected_false_bound(10, 200, 0.75, 100), round(expected_false_bound(10, 200, 0.75, 100, "unimodal"), 4)
     (1.0, 0.5102)
     """
@@ -76,6 +77,7 @@ def settle(
 
     Examples
     --------
+    >>> from ell12.selection.false_selections import settle
     >>> settle(200, 100, threshold=0.75, expected_false=1.0)
     Settings(most_selected=10, threshold=0.75, bound=1.0)
     >>> settle(200, 100, most_selected=10, expected_false=0.5)

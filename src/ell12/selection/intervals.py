@@ -138,16 +138,16 @@ def confidence_intervals(
         holds labels, else `L12RegressorCV`.
     features : list of int or of str, optional
         The features that are asked for, by number or name; all by default. Fewer take less time.
-    level : float
+    level : float, default 0.95
         The share of intervals that hold the true coefficient, between 0 and 1.
-    inverse : {"auto", "nodewise", "ridge", "exact"}
+    inverse : {"auto", "nodewise", "ridge", "exact"}, default "auto"
         How directions are found. "exact": they are orthogonal to the other columns; for more samples than
         features, and the intervals are those of least squares, or of the fit without a penalty. "nodewise": the
         residuals of a Lasso of each column on the others. "ridge": by a ridge inverse, with intervals that are
         wider by a bound on the bias that is left; fast for many features, and cautious. "auto" is exact where
         features are at most a quarter as many as samples, or of classes a tenth, and the inverse exists, and
         nodewise elsewhere.
-    variance : {"model", "robust"}
+    variance : {"model", "robust"}, default "model"
         "model": noise of one variance, ``sum w_i r_i^2 / (n - k)`` for the residuals r and k coefficients that are
         not zero, with the intercept; for classes ``mu_i (1 - mu_i)``. "robust": of each sample its own ``s_i^2``
         (a sandwich, times n / (n - k)), for noise whose variance differs between samples.
@@ -189,6 +189,8 @@ def confidence_intervals(
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from ell12 import confidence_intervals
     >>> random = np.random.default_rng(0)
     >>> X = random.standard_normal((100, 200))
     >>> y = 2 * X[:, 3] - X[:, 5] + random.standard_normal(100)

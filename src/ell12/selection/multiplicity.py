@@ -17,7 +17,7 @@ def adjusted_p_values(p_values: Any, method: str = "holm") -> Array:
     ----------
     p_values : array of shape (n_tests,)
         One for each test. A NaN is no test: it stays NaN and does not count.
-    method : {"holm", "bh"}
+    method : {"holm", "bh"}, default "holm"
         "holm" (Holm's): those below a level hold a single false one with no more than that probability, however
         the tests depend on each other. "bh" (Benjamini and Hochberg's): of those below a level no more than that
         share is false in the mean, where the tests are independent or depend positively.
@@ -29,6 +29,7 @@ def adjusted_p_values(p_values: Any, method: str = "holm") -> Array:
 
     Examples
     --------
+    >>> from ell12 import adjusted_p_values
     >>> adjusted_p_values([0.01, 0.04, 0.03]), adjusted_p_values([0.01, 0.04, 0.03], "bh")
     (array([0.03, 0.06, 0.06]), array([0.03, 0.04, 0.04]))
     """

@@ -40,7 +40,7 @@ class StabilitySelection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
         ridge, penalty_factors, positive or groups, make the path; its alpha does not count. Any other estimator of
         scikit-learn with ``coef_`` or ``feature_importances_`` is fitted to each half at its own settings: the
         q features with the largest moduli, of several targets or classes their largest, that are not zero.
-    n_subsamples : int
+    n_subsamples : int, default 100
         How many halves; even, as each comes with its complement.
     threshold : float, optional
         The share of the halves that must select a feature, above 0.5 and up to 1.
@@ -56,14 +56,14 @@ class StabilitySelection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
     alphas : int or array, optional
         The strengths of the path, the same for all halves; or a number of them, ``n_alphas`` by default, from
         1.41 times the strength at which the path of all samples begins to ``eps`` times that.
-    n_alphas, eps : int, float
+    n_alphas, eps : int, float, default 25 and 1e-3
         Length and reach of the default grid. Of features that come in at the same strength the larger coefficient
         counts as the first: that finds no fewer true features than many strengths do, and takes less time.
     n_jobs : int, optional
         Pairs of halves in parallel, by joblib. The answer is the same for any number.
-    random_state : int, RandomState or None
+    random_state : int, RandomState or None, optional
         For the halves. A number makes the same halves in every call.
-    verbose : int
+    verbose : int, default 0
         Print a line of progress now and then.
 
     Attributes
@@ -115,6 +115,8 @@ class StabilitySelection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from ell12 import StabilitySelection
     >>> random = np.random.default_rng(0)
     >>> X = random.standard_normal((100, 200))
     >>> y = X[:, 3] - X[:, 7] + 0.5 * random.standard_normal(100)

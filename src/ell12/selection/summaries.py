@@ -126,14 +126,14 @@ def summary(
         Fitted, for how often each feature was selected.
     names : list of str, optional
         What to call the features; by default as they were called in ``fit``, or by their numbers.
-    adjust : {"holm", "bh"}
+    adjust : {"holm", "bh"}, default "holm"
         How p values are corrected for the number of all features, selected or not: see
         `ell12.adjusted_p_values`. Features without an interval count with a p value of 1, which is cautious.
     sample_weight : array of shape (n_samples,), optional
         The weights of the fit.
     offset : array of shape (n_samples,), optional
         The offset of the fit, for ``loss="poisson"``.
-    max_rows : int
+    max_rows : int, default 30
         How many features to print.
 
     Returns
@@ -150,7 +150,8 @@ def summary(
 
     Examples
     --------
-    >>> from ell12 import L12Regressor
+    >>> import numpy as np
+    >>> from ell12 import L12Regressor, summary
     >>> random = np.random.default_rng(0)
     >>> X = random.standard_normal((50, 5))
     >>> model = L12Regressor(0.1).fit(X, 2 * X[:, 1] - X[:, 3] + 0.1 * random.standard_normal(50))

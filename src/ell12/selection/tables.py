@@ -41,18 +41,19 @@ class Table:
     ----------
     columns : dict of str to sequence
         Numbers, which stand on the right, or words. NaN and None are empty cells.
-    caption : str
+    caption : str, default ""
         What stands above.
     formats : dict of str to int, str or function
         For some columns: a number of significant digits, a format such as ".1f", or what makes a cell of a value.
         Three significant digits by default.
-    max_rows : int
+    max_rows : int, default 30
         How many rows to show; a line says how many are left out. `to_pandas` has them all.
-    width : int
+    width : int, default 80
         The length that a line of text should keep to; words that are too long for it are cut.
 
     Examples
     --------
+    >>> from ell12.selection.tables import Table
     >>> Table({"feature": ["age", "bmi"], "coefficient": [0.51234, -24.0], "p value": [float("nan"), 2e-9]})
     feature  coefficient  p value
     -----------------------------
@@ -140,6 +141,7 @@ def significant(value: float, digits: int = DIGITS) -> str:
 
     Examples
     --------
+    >>> from ell12.selection.tables import significant
     >>> [significant(value) for value in (0.5, 1234.5, -0.00123456, 2e-9, 0.0)]
     ['0.500', '1234', '-0.00123', '2e-09', '0']
     """

@@ -41,9 +41,9 @@ class Nonmonotone:
         Where to begin; it adds and scales.
     objective : float or array
         The objective there, or that of each problem.
-    eta : float
+    eta : float, default 0.8
         Memory of the running average, between 0 (monotone) and 1.
-    delta : float
+    delta : float, default 1e-4
         How far below the average an extrapolated step must lie, times the square of its length.
 
     Attributes
@@ -70,7 +70,7 @@ class Nonmonotone:
         take_step : function
             Of the point to step from, the present x, and a function to be told of the new point before its
             objective is found. It returns a `ell12.solvers.steps.Step` or what behaves like one.
-        foresee : function, optional
+        foresee : function, default _ignore
             Told where the next step is likely to begin, as a function and its arguments.
         turns_back : function, optional
             Of the new point, the extrapolated one and x: whether the momentum leads uphill and begins anew

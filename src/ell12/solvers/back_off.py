@@ -11,6 +11,7 @@ class BackOff:
 
     Examples
     --------
+    >>> from ell12.solvers.back_off import BackOff
     >>> back_off, checks = BackOff(), []
     >>> for iteration in range(8):
     ...     if back_off.is_due():

@@ -27,11 +27,11 @@ class ColumnwiseAPG:
 
     Parameters
     ----------
-    eta : float
+    eta : float, default 0.8
         Memory of the running averages, between 0 (monotone) and 1.
-    delta : float
+    delta : float, default 1e-4
         How far below its average an extrapolated step must lie, times the square of its length.
-    rest : float
+    rest : float, default 0.0
         A column whose stationarity, in the penalty's units, has fallen to this rests where it is, and the products
         go on without it; as a rule the tol of `ell12.minimize`. With 0 all columns move to the end.
     """

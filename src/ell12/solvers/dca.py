@@ -21,13 +21,13 @@ class DCA:
 
     Parameters
     ----------
-    penalty_weight : float or {"auto"}
+    penalty_weight : float or {"auto"}, default "auto"
         ADMM's rho. "auto" is a hundredth of the loss's Lipschitz constant or, where that is infinite or unknown,
         of the curvature that backtracking meets at the start.
-    inner_tol : float
+    inner_tol : float, default 0.1
         An inner problem ends when its residuals fall below this fraction of the last change of the
         subtracted gradient.
-    inner_max_iter : int
+    inner_max_iter : int, default 1000
         Or after this number of steps.
     """
 

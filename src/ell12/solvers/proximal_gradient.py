@@ -20,7 +20,7 @@ class ProximalGradient:
 
     Parameters
     ----------
-    step : float or {"lipschitz", "backtracking", "barzilai-borwein"}
+    step : float or {"lipschitz", "backtracking", "barzilai-borwein"}, default "lipschitz"
         A number; one over the loss's Lipschitz constant, or backtracking where that is infinite or unknown; the
         largest halving of a first guess that the loss allows; or the spectral step of the last move, halved until
         the objective lies below the largest of the last ten (Wright, Nowak & Figueiredo,
@@ -72,7 +72,7 @@ class FISTA:
 
     Parameters
     ----------
-    step : float or {"lipschitz", "backtracking"}
+    step : float or {"lipschitz", "backtracking"}, default "lipschitz"
         As in `ProximalGradient`.
 
     Notes
@@ -108,15 +108,15 @@ class NonmonotoneAPG:
 
     Parameters
     ----------
-    step : float or {"lipschitz", "backtracking"}
+    step : float or {"lipschitz", "backtracking"}, default "lipschitz"
         As in `ProximalGradient`.
-    prox : {"closed-form", "numerical"}
+    prox : {"closed-form", "numerical"}, default "closed-form"
         Use the penalty's closed form, or the fixed-point iteration of its ``prox_iterative``; for comparison.
-    eta : float
+    eta : float, default 0.8
         Memory of the running average, between 0 (monotone) and 1.
-    delta : float
+    delta : float, default 1e-4
         How far below the average an extrapolated step must lie, times the square of its length.
-    prox_tol : float
+    prox_tol : float, default 1e-8
         Relative accuracy of the numerical prox.
     """
 

@@ -19,7 +19,7 @@ class SequentialConvex:
 
     Parameters
     ----------
-    step : float or {"lipschitz", "backtracking"}
+    step : float or {"lipschitz", "backtracking"}, default "lipschitz"
         As in `ProximalGradient`.
     """
 

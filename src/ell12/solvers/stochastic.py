@@ -31,13 +31,13 @@ class ProxSVRG:
 
     Parameters
     ----------
-    batch_size : int
+    batch_size : int, default 64
         Rows of a batch.
-    step : float or "lipschitz"
+    step : float or "lipschitz", default "lipschitz"
         A number, or one third of the inverse curvature of the first batch, lowered whenever a batch shows more.
-    passes : int
+    passes : int, default 1
         Passes between two full gradients.
-    random_state : int
+    random_state : int, default 0
         Seed of the order of batches, where the loss can choose it.
 
     Notes

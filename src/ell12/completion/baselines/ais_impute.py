@@ -30,12 +30,12 @@ class AISImpute(PenalisedRival):
 
     Parameters
     ----------
-    decay : float
+    decay : float, default 0.85
         How fast the strength falls to alpha; 0 starts at alpha.
-    passes : int
+    passes : int, default 10
         The most passes of the power method in each step. It stops when its first vector moves by less than
         ``max(1e-6, 0.95^k)``.
-    spare : int
+    spare : int, default 5
         Ritz vectors carried beyond the rank. The published method carries none, and can then miss directions.
     max_rank, random_state
         As in `SoftImpute`.
@@ -53,7 +53,9 @@ class AISImpute(PenalisedRival):
 
     Examples
     --------
+    >>> import numpy as np
     >>> from ell12 import CompletionLoss, SpectralL12, minimize
+    >>> from ell12.completion.baselines import AISImpute
     >>> loss = CompletionLoss([[1, 1, np.nan], [2, 2, 4], [3, 3, 6]])
     >>> result = minimize(loss, SpectralL12(0.01, l2_weight=0.0), solver=AISImpute())
     >>> round(float(result.x.to_array()[0, 2]), 1)

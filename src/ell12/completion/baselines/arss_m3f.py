@@ -36,22 +36,22 @@ class ARSSM3F(Rival):
 
     Parameters
     ----------
-    max_rank : int
+    max_rank : int, default 200
         Where the rank stops growing.
-    share : float
+    share : float, default 0.7
         Of the largest singular value of the gradient, for another direction to enter with it; in (0, 1].
-    growth : int
+    growth : int, default 5
         The most directions that enter at once.
-    steps : int
+    steps : int, default 30
         The most conjugate gradient steps for each rank but the last.
-    inner_tol : float
+    inner_tol : float, default 1e-2
         The relative decrease below which those end earlier.
-    outer_tol : float
+    outer_tol : float, default 1e-3
         The rank stops growing where a larger one decreases the loss by less than this, relatively, or where the
         gradient's largest singular value falls below this times its first.
-    final_steps : int
+    final_steps : int, default 300
         The number of conjugate gradient steps for the last rank, after which it ends.
-    random_state : int
+    random_state : int, default 0
         Seed of the power method.
 
     Notes
@@ -70,7 +70,9 @@ class ARSSM3F(Rival):
 
     Examples
     --------
+    >>> import numpy as np
     >>> from ell12 import CompletionLoss, NoPenalty, minimize
+    >>> from ell12.completion.baselines import ARSSM3F
     >>> loss = CompletionLoss([[1, 1, np.nan], [2, 2, 4], [3, 3, 6]])
     >>> result = minimize(loss, NoPenalty(), solver=ARSSM3F(max_rank=1))
     >>> round(float(result.x.to_array()[0, 2]), 3)

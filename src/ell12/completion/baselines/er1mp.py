@@ -26,12 +26,12 @@ class ER1MP(Rival):
 
     Parameters
     ----------
-    max_rank : int
+    max_rank : int, default 200
         The number of steps, after which it ends.
-    steps_per_iterate : int
+    steps_per_iterate : int, default 1
         Steps between two iterates. Each iterate costs a decomposition of the factors, which may cost more than
         the pursuit itself.
-    random_state : int
+    random_state : int, default 0
         Seed of the power method's starts.
 
     Notes
@@ -46,7 +46,9 @@ class ER1MP(Rival):
 
     Examples
     --------
+    >>> import numpy as np
     >>> from ell12 import CompletionLoss, NoPenalty, minimize
+    >>> from ell12.completion.baselines import ER1MP
     >>> X = np.outer([1.0, 2.0, 3.0], [1.0, 1.0, 2.0])
     >>> result = minimize(CompletionLoss(X), NoPenalty(), solver=ER1MP(max_rank=1))
     >>> result.x.to_array().round(3).tolist() == X.tolist()

@@ -39,7 +39,9 @@ class FaNCL(PenalisedRival):
 
     Examples
     --------
+    >>> import numpy as np
     >>> from ell12 import CompletionLoss, SpectralLogSum, minimize
+    >>> from ell12.completion.baselines import FaNCL
     >>> loss = CompletionLoss([[1, 1, np.nan], [2, 2, 4], [3, 3, 6]])
     >>> result = minimize(loss, SpectralLogSum(0.01, theta=0.1), solver=FaNCL())
     >>> round(float(result.x.to_array()[0, 2]), 2)

@@ -32,15 +32,15 @@ class LMaFit(Rival):
     ----------
     rank : int
         The rank, the first rank if it falls, the largest if it rises.
-    strategy : {"fixed", "decreasing", "increasing"}
+    strategy : {"fixed", "decreasing", "increasing"}, default "fixed"
         Whether the rank stays; is cut, once, to where the ratio of two successive singular values of X Y is
         largest, when that is ten times their mean or after 50 steps; or grows by ``max(min(5, rank/5), 1)``
         when ``|1 - q| < stall``.
-    first_rank : int
+    first_rank : int, default 1
         Where an increasing rank begins.
-    stall : float
+    stall : float, default 1.25e-3
         How slow a step must be for an increasing rank to grow.
-    random_state : int
+    random_state : int, default 0
         Seed of the columns that an increasing rank adds.
 
     Notes
@@ -58,7 +58,9 @@ class LMaFit(Rival):
 
     Examples
     --------
+    >>> import numpy as np
     >>> from ell12 import CompletionLoss, NoPenalty, minimize
+    >>> from ell12.completion.baselines import LMaFit
     >>> loss = CompletionLoss([[1, 1, np.nan], [2, 2, 4], [3, 3, 6]])
     >>> result = minimize(loss, NoPenalty(), solver=LMaFit(rank=1))
     >>> round(float(result.x.to_array()[0, 2]), 3)

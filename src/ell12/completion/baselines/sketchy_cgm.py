@@ -33,12 +33,12 @@ class SketchyCGM(Rival):
         The bound on the nuclear norm. A bound that matches a strength alpha is the nuclear norm of that solution.
     rank : int
         The rank r of the answer; the sketches have 2 r + 1 columns and 4 r + 3 rows, or as many as X has.
-    gap : float
+    gap : float, default 0.0
         End when the duality gap, which bounds how far f(z) is above its minimum, is at most this times f(z);
         0 never ends.
-    steps_per_iterate : int
+    steps_per_iterate : int, default 10
         Steps between two iterates, each of which costs one reconstruction from the sketches.
-    random_state : int
+    random_state : int, default 0
         Seed of the sketches and of the power method.
 
     Notes
@@ -54,7 +54,9 @@ class SketchyCGM(Rival):
 
     Examples
     --------
+    >>> import numpy as np
     >>> from ell12 import CompletionLoss, NoPenalty, minimize
+    >>> from ell12.completion.baselines import SketchyCGM
     >>> X = np.outer([2.0, 0.0, 0.0], [0.0, 1.0, 0.0])
     >>> solver = SketchyCGM(radius=2.0, rank=1)
     >>> minimize(CompletionLoss(X), NoPenalty(), solver=solver, max_iter=1).x.rank

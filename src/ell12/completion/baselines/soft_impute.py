@@ -22,13 +22,13 @@ class SoftImpute(PenalisedRival):
 
     Parameters
     ----------
-    passes : int
+    passes : int, default 3
         Passes of the power method in each step.
-    spare : int
+    spare : int, default 10
         Ritz vectors carried beyond the rank.
     max_rank : int, optional
         The largest rank.
-    random_state : int
+    random_state : int, default 0
         Seed of the first block.
 
     References
@@ -38,7 +38,9 @@ class SoftImpute(PenalisedRival):
 
     Examples
     --------
+    >>> import numpy as np
     >>> from ell12 import CompletionLoss, SpectralL12, minimize
+    >>> from ell12.completion.baselines import SoftImpute
     >>> loss = CompletionLoss([[1, 1, np.nan], [2, 2, 4], [3, 3, 6]])
     >>> result = minimize(loss, SpectralL12(0.01, l2_weight=0.0), solver=SoftImpute())
     >>> round(float(result.x.to_array()[0, 2]), 1)

@@ -96,6 +96,8 @@ def merged_basis(basis: np.ndarray, more: np.ndarray, *, tol: float = 1e-6) -> n
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from ell12.completion.baselines.spectral_step import merged_basis
     >>> e = np.eye(3)
     >>> merged_basis(e[:, :1], e[:, :2]).shape
     (3, 2)

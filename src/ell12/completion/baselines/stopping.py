@@ -14,11 +14,11 @@ def objective_settled(
 
     Parameters
     ----------
-    relative, absolute : float
+    relative, absolute : float, default 0.0
         How small a change of the objective is small. A change of exactly zero always is.
-    reduced_to : float
+    reduced_to : float, default 0.0
         What share of the first objective is left where there is nothing more to gain.
-    after : int
+    after : int, default 1
         The first step at which to look at the change.
 
     Returns
@@ -28,6 +28,7 @@ def objective_settled(
 
     Examples
     --------
+    >>> from ell12.completion.baselines import objective_settled
     >>> stop = objective_settled(relative=0.1)
     >>> stop({"objective": [10.0, 5.0]}), stop({"objective": [10.0, 5.0, 4.9]})
     (False, True)

@@ -34,6 +34,8 @@ def rank_one_fit(observed: Observed) -> LowRank:
 
     Examples
     --------
+    >>> from ell12 import Observed
+    >>> from ell12.completion.choosing.strength import rank_one_fit
     >>> rank_one_fit(Observed([0, 1], [0, 1], [2.0, 2.0], (2, 2))).rank
     1
     """
@@ -65,6 +67,8 @@ def largest_strength(loss: CompletionLoss, l2_weight: float = 1.0) -> float:
     Examples
     --------
     >>> import numpy as np
+    >>> from ell12 import CompletionLoss
+    >>> from ell12.completion.choosing.strength import largest_strength
     >>> round(largest_strength(CompletionLoss(np.diag([5.0, 3.0]))), 6)
     3.0
     """
@@ -88,6 +92,8 @@ def noise_alpha(observed: Observed, max_rank: int | None = None, l2_weight: floa
 
     Examples
     --------
+    >>> from ell12 import Observed
+    >>> from ell12.completion.choosing.strength import noise_alpha
     >>> noise_alpha(Observed([0, 0, 1, 1], [0, 1, 0, 1], [1.0, 0.0, 0.0, 1.0], (2, 2))) > 0
     True
     """
@@ -114,6 +120,8 @@ def noise_strength(observed: Observed, l2_weight: float) -> tuple[float, int]:
 
     Examples
     --------
+    >>> from ell12 import Observed
+    >>> from ell12.completion.choosing.strength import noise_strength
     >>> noise_strength(Observed([0, 0, 1, 1], [0, 1, 0, 1], [1.0, 0.0, 0.0, 1.0], (2, 2)), 0.5)[1]
     1
     """

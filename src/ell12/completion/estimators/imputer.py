@@ -49,47 +49,47 @@ class L12Imputer(Uncertain, OneToOneFeatureMixin, TransformerMixin, BaseEstimato
 
     Parameters
     ----------
-    alpha : float or {"holdout", "noise"}
+    alpha : float or {"holdout", "noise"}, default "holdout"
         Strength. "holdout" hides a share of the known entries (in turn up to three, where that is less than 10,000
         entries), tries alphas around the best so far and takes what predicts them best; where nothing can be
         hidden it is "noise", a guess from the known entries alone. For ratings that rests on their singular values
         under random signs; for tables it is the size that noise of the deviation of a rank-one fit's residual
         would have, which is far too much for a table with much structure.
-    l2_weight : float or {"auto"}
+    l2_weight : float or {"auto"}, default "auto"
         Weight of the subtracted norm: 1 is l1-2, 0 the nuclear norm. "auto" is chosen among 1, 0.5 and 0 by the
         hidden entries. Without them it is 0.5 for ratings, less than a quarter of whose entries are known; else 1.
-    max_rank : int, None or {"auto"}
+    max_rank : int, None or {"auto"}, default "auto"
         The largest rank allowed; None is no bound. "auto" is None for tables. For ratings it is chosen among 2, 4,
         8 and 16 by the hidden entries; it is 8 where alpha is a number, and follows from the noise with "noise".
-    center : {"auto", "mean", "columns", "biases", None}
+    center : {"auto", "mean", "columns", "biases", None}, default "auto"
         What is taken off before: the mean, column means, the mean with shrunken biases of rows and columns, or
         nothing. "auto" is what the hidden entries choose, "biases" or None for ratings and "columns", "biases"
         or None for tables, and without them the first of these.
-    scale : {"auto", None, "columns"}
+    scale : {"auto", None, "columns"}, default "auto"
         "columns" divides each column by its standard deviation, and the answer is given back in its own units.
         "auto" does so for tables in which these differ by more than a factor of 3, beyond chance.
-    clip : (low, high), "observed" or None
+    clip : (low, high), "observed" or None, default "observed"
         The range that predictions are cut to, two numbers or two arrays with a number for each column; "observed"
         is that of the known entries of each column, and for ratings of all.
-    keep_empty_features : bool
+    keep_empty_features : bool, default False
         Whether a column of a table without any known entry, of which not even the unit is known, comes back,
         filled with zeros; otherwise it is left out, with a warning, as scikit-learn does. Ratings keep it.
-    add_indicator : bool
+    add_indicator : bool, default False
         Whether `transform` appends a column of zeros and ones for each column with missing entries in the training
         data, one where an entry is missing.
-    held_out : float
+    held_out : float, default 0.1
         The share of the known entries that alpha="holdout" hides.
-    n_alphas, eps : int, float
+    n_alphas, eps : int, float, default 20 and 1e-2
         Length and reach of the grid of alphas, of which few are tried.
-    engine : str or Solver
+    engine : str or Solver, default "auto"
         As in `ell12.complete_matrix`.
-    tol : float
+    tol : float, default 1e-3
         Stop when the largest violation of the first-order condition is at most ``tol * alpha``.
-    max_iter : int
+    max_iter : int, default 1000
         Stop after this number of iterations at the latest.
-    random_state : int, RandomState or None
+    random_state : int, RandomState or None, optional
         Of the choice of hidden entries and of the first singular vectors.
-    verbose : int
+    verbose : int, default 0
         Print a line of progress now and then.
 
     Attributes
@@ -129,6 +129,7 @@ class L12Imputer(Uncertain, OneToOneFeatureMixin, TransformerMixin, BaseEstimato
     Examples
     --------
     >>> import numpy as np
+    >>> from ell12 import L12Imputer
     >>> X = np.outer([1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 4.0])
     >>> X[3, 2] = np.nan
     >>> L12Imputer(alpha=0.01, center=None, clip=None).fit_transform(X).round(1)[3]
@@ -179,7 +180,7 @@ class L12Imputer(Uncertain, OneToOneFeatureMixin, TransformerMixin, BaseEstimato
         ----------
         X : array, masked array, DataFrame or sparse matrix of shape (n_samples, n_features)
             NaN is what is missing; in a sparse matrix what is not stored.
-        y : None
+        y : None, optional
             Ignored.
         """
         for name, words in (("alpha", ("holdout", "noise")), ("l2_weight", ("auto",))):

@@ -35,6 +35,8 @@ def best_columns(P: Array, Q: Array, n: int, excluded: Any = None) -> tuple[Arra
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from ell12.completion.estimators.ranking import best_columns
     >>> best_columns(np.array([[1.0]]), np.array([[2.0], [5.0], [3.0]]), 2)
     (array([[1, 2]]), array([[5., 3.]]))
     """
@@ -78,6 +80,8 @@ def ranks_within(rows: Array, scores: Array, ties: Array) -> Array:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from ell12.completion.estimators.ranking import ranks_within
     >>> ranks_within(np.array([0, 0, 1]), np.array([2.0, 3.0, 1.0]), np.array([0, 1, 2]))
     array([1, 0, 0])
     """
@@ -105,6 +109,8 @@ def ndcg(rows: Array, gains: Array, ranks: Array, n: int) -> float:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from ell12.completion.estimators.ranking import ndcg
     >>> rows, gains = np.array([0, 0]), np.array([0.0, 3.0])
     >>> ndcg(rows, gains, np.array([1, 0]), 10), round(ndcg(rows, gains, np.array([0, 1]), 10), 4)
     (1.0, 0.6309)

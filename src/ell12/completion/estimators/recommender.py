@@ -48,17 +48,17 @@ class L12Recommender(BaseEstimator):
     ----------
     alpha, l2_weight, max_rank, held_out, n_alphas, eps, engine, tol, max_iter
         As in `L12Imputer`; by default hidden ratings choose.
-    center : {"biases", "auto", "mean", "columns", None}
+    center : {"biases", "auto", "mean", "columns", None}, default "biases"
         What is taken off before. Biases of users and items are shrunken as if there were five ratings more, so
         that an item with a single excellent rating does not come first for everybody; with nothing or unshrunken
         means taken off it does, even where the error on hidden ratings, by which "auto" chooses, is a little less.
     columns : three names or positions from 0, optional
         Where user, item and value are in a DataFrame; by default as `ell12.datasets.load_ratings` finds them.
-    clip : (float, float), "observed" or None
+    clip : (float, float), "observed" or None, default "observed"
         The range that predictions are cut to; "observed" is that of the ratings. Ranks are by uncut scores.
-    random_state : int, RandomState or None
+    random_state : int, RandomState or None, default 0
         Of the choice of hidden ratings and of the first singular vectors.
-    verbose : int
+    verbose : int, default 0
         Print a line of progress now and then.
 
     Attributes
@@ -82,6 +82,7 @@ class L12Recommender(BaseEstimator):
 
     Examples
     --------
+    >>> from ell12 import L12Recommender
     >>> from ell12.datasets import synthetic_ratings
     >>> model = L12Recommender(max_rank=2).fit(synthetic_ratings(0, 100, 50, 1500, rank=1))
     >>> best = model.recommend([7, 8], n=3)
@@ -130,7 +131,7 @@ class L12Recommender(BaseEstimator):
         ratings : Ratings, DataFrame or sparse matrix
             Who gave what how much; see `ell12.datasets.as_ratings`. Of a sparse matrix every stored entry is a
             rating, and the ids are the numbers of its rows and columns, from 0.
-        y : None
+        y : None, optional
             Ignored.
         **options
             Further arguments of `ell12.complete_matrix`, such as ``stop``.
@@ -192,9 +193,9 @@ class L12Recommender(BaseEstimator):
             All users of the fit by default. Ids never seen get what is best by the items' biases. Or the ratings
             of new users (Ratings, a DataFrame or a sparse matrix): each is completed from its own ratings alone,
             as `L12Imputer.transform` does, without a new fit.
-        n : int
+        n : int, default 10
             How many.
-        exclude_seen : bool
+        exclude_seen : bool, default True
             Leave out what a user has rated.
         items : array of ids, optional
             Choose among these only.
@@ -252,9 +253,9 @@ class L12Recommender(BaseEstimator):
         ----------
         ratings : Ratings, DataFrame or sparse matrix
             Ratings that the fit has not seen.
-        n : int
+        n : int, default 10
             How many places count.
-        candidates : {"unseen", "rated"}
+        candidates : {"unseen", "rated"}, default "unseen"
             "unseen" judges the lists that `recommend` gives: all items that the user has not rated in the fit are
             ranked, and one without a rating among ``ratings`` gains nothing. This is what is usually reported; it
             favours what is often rated. "rated" ranks each user's items among ``ratings`` only: how well are they

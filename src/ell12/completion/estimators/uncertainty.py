@@ -37,7 +37,7 @@ class Uncertain:
         rows, columns : arrays of int
             Pairs of row and column of the training data, as in `predict`. Without columns, ``rows`` is a matrix as
             in `transform`; a known entry of it is an interval of one point.
-        coverage : float
+        coverage : float, default 0.9
             The share of missing entries that should lie in their intervals.
 
         Returns
@@ -87,9 +87,9 @@ class Uncertain:
         ----------
         X : array, masked array, DataFrame or sparse matrix of shape (n_samples, n_features)
             Rows to complete, as in `transform`.
-        n_draws : int
+        n_draws : int, default 5
             How many tables.
-        random_state : int, Generator or None
+        random_state : int, Generator or None, optional
             Of the draws.
 
         Returns

@@ -289,6 +289,8 @@ def unpack_picture(packed: dict[str, Any]) -> Any:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from ell12.experiments.completion.study import pack_picture, unpack_picture
     >>> unpack_picture(pack_picture(np.array([[0.2, 0.0], [0.0, -0.3]]))).tolist()
     [[1.0, 0.0], [0.0, 1.0]]
     """

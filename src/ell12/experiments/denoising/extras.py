@@ -84,6 +84,8 @@ def cropped(image: np.ndarray, size: int) -> np.ndarray:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from ell12.experiments.denoising.extras import cropped
     >>> cropped(np.arange(16.0).reshape(4, 4), 2)
     array([[ 5.,  6.],
            [ 9., 10.]])
@@ -97,6 +99,8 @@ def quality(x: np.ndarray, clean: np.ndarray) -> dict[str, float]:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from ell12.experiments.denoising.extras import quality
     >>> quality(np.full((2, 2), 0.1), np.zeros((2, 2)))
     {'rmse': 0.1, 'psnr': 20.0}
     """
@@ -109,6 +113,8 @@ def best_strength(psnr: Callable[[float], float], start: float) -> dict[str, Any
 
     Examples
     --------
+    >>> import math
+    >>> from ell12.experiments.denoising.extras import best_strength
     >>> found = best_strength(lambda alpha: -abs(math.log(alpha)), 4.0)
     >>> round(found["alpha"], 9), round(found["psnr"], 9), len(found["tried"])
     (1.0, -0.0, 7)

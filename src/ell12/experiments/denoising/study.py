@@ -176,6 +176,8 @@ def difference_rows(difference: np.ndarray) -> list[str]:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from ell12.experiments.denoising.study import difference_rows
     >>> difference_rows(np.array([[0.0, -0.125], [0.25, 1.0]]))
     ['0080', 'ffff']
     """

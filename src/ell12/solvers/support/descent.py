@@ -196,6 +196,8 @@ def sweep(hessian: Any, slope: Any, x: Any, below: Any, above: Any, sweeps: int,
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from ell12.solvers.support.descent import sweep
     >>> x, slope = np.zeros(2), np.array([-3.0, 0.5])
     >>> sweep(np.eye(2), slope, x, -np.ones(2), np.ones(2), 5, 0.0)
     >>> x, slope
@@ -239,6 +241,8 @@ def leap(hessian: Any, slope: Any, x: Any, below: Any, above: Any, steps: int, t
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from ell12.solvers.support.descent import leap
     >>> x, slope = np.zeros(2), np.array([-3.0, 0.5])
     >>> leap(np.eye(2), slope, x, -np.ones(2), np.ones(2), 5, 0.0)
     True

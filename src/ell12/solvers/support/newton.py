@@ -45,10 +45,10 @@ class SupportNewton:
 
     Parameters
     ----------
-    switch : float
+    switch : float, default 0.1
         The stationarity, estimated by nmAPG, at which Newton's method takes over. A smaller one stays
         nearer to the minimum that nmAPG would find, and takes longer.
-    step : float or {"lipschitz", "backtracking"}
+    step : float or {"lipschitz", "backtracking"}, default "lipschitz"
         Of the proximal steps, as in `ProximalGradient`.
 
     Notes
@@ -60,7 +60,8 @@ class SupportNewton:
 
     Examples
     --------
-    >>> from ell12 import L12, SquaredLoss, minimize
+    >>> import numpy as np
+    >>> from ell12 import L12, SquaredLoss, SupportNewton, minimize
     >>> loss = SquaredLoss(np.eye(3), [3.0, -4.0, 0.5])
     >>> minimize(loss, L12(alpha=1.0), solver=SupportNewton(), tol=1e-12).x.round(4)
     array([ 2.5547, -3.8321,  0.    ])
@@ -230,6 +231,8 @@ def descending(product: Callable[[Any], Any], shift: float, slope: Any) -> Any:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from ell12.solvers.support.newton import descending
     >>> descending(lambda v: np.array([1.0, 4.0]) * v, 0.0, np.array([2.0, 4.0])).round(9)
     array([-2., -1.])
     """

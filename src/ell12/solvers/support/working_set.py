@@ -104,7 +104,8 @@ class WorkingSet:
 
     Examples
     --------
-    >>> from ell12 import L12, SquaredLoss, minimize
+    >>> import numpy as np
+    >>> from ell12 import L12, SquaredLoss, WorkingSet, minimize
     >>> loss = SquaredLoss(np.eye(3), [3.0, -4.0, 0.5])
     >>> minimize(loss, L12(alpha=1.0), solver=WorkingSet(), tol=1e-12).x.round(4)
     array([ 2.5547, -3.8321,  0.    ])

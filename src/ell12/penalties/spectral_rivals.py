@@ -1,0 +1,127 @@
+"""Penalties of singular values from the literature, to compare with `ell12.SpectralL12`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ell12.backend import namespace, positions
+from ell12.checks import set_numbers
+from ell12.penalties.separable import LogSum
+from ell12.penalties.spectral import SpectralDifference, SpectralL12
+from ell12.protocols import Array
+
+
+@dataclass(frozen=True)
+class SpectralLogSum(SpectralDifference):
+    """``alpha sum_i log(1 + sigma_i / theta)`` over the singular values of a matrix.
+
+    Parameters
+    ----------
+    alpha : float
+        Strength, at least 0. The slope at zero is ``alpha / theta``.
+    theta : float, default 1.0
+        Singular values much larger cost next to nothing more.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ell12 import SpectralLogSum
+    >>> round(SpectralLogSum(2.0, theta=1.0).value(np.eye(2)), 6)
+    2.772589
+    """
+
+    alpha: float
+    theta: float = 1.0
+
+    def __post_init__(self) -> None:
+        set_numbers(self, "alpha", positive="theta")
+
+    def value_of(self, s: Array) -> float:
+        """The penalty of singular values."""
+        return self._of_values.value(s)
+
+    def prox_values(self, s: Array, step: float) -> Array:
+        """`ell12.LogSum.prox` of the singular values."""
+        return self._of_values.prox(s, step)
+
+    def slopes_of(self, s: Array) -> Array:
+        """``alpha / (theta + s)``."""
+        return self.alpha / (self.theta + s)
+
+    def slope_at_zero(self, rank: int) -> float:  # noqa: ARG002
+        """``alpha / theta``."""
+        return self.alpha / self.theta
+
+    @property
+    def convex(self) -> SpectralL12:
+        """The nuclear norm with the slope at zero."""
+        return SpectralL12(self.alpha / self.theta, l2_weight=0.0)
+
+    def subtracted_slopes(self, s: Array) -> Array:
+        """Slope at zero minus slope at s."""
+        return self._of_values.subtracted_gradient(s)
+
+    @property
+    def _of_values(self) -> LogSum:
+        return LogSum(self.alpha, self.theta)
+
+
+@dataclass(frozen=True)
+class TruncatedNuclear(SpectralDifference):
+    """``alpha sum_{i > rank} sigma_i``: the singular values but for the largest ``rank`` ones, which are free.
+
+    Hu, Zhang, Ye, Li & He, doi:10.1109/TPAMI.2012.271.
+
+    Parameters
+    ----------
+    alpha : float
+        Strength, at least 0.
+    rank : int, default 1
+        How many singular values are free.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ell12 import TruncatedNuclear
+    >>> TruncatedNuclear(2.0, rank=1).value(np.diag([3.0, 0.5]))
+    1.0
+    """
+
+    alpha: float
+    rank: int = 1
+
+    def __post_init__(self) -> None:
+        set_numbers(self, "alpha")
+        if not isinstance(self.rank, int | np.integer) or self.rank < 0:
+            raise ValueError(f"rank must be an integer >= 0, got {self.rank!r}")
+
+    def value_of(self, s: Array) -> float:
+        """The penalty of singular values."""
+        return self.alpha * float(namespace(s).sum(s[min(self.rank, s.shape[0]) :]))
+
+    def prox_values(self, s: Array, step: float) -> Array:
+        """The largest stay, the others are soft-thresholded."""
+        xp = namespace(s)
+        shrunk = s - self.alpha * step
+        return xp.where(positions(s) < self.rank, s, xp.where(shrunk > 0, shrunk, 0))
+
+    def slopes_of(self, s: Array) -> Array:
+        """Alpha beyond the largest."""
+        xp = namespace(s)
+        return xp.where(positions(s) < self.rank, 0 * s, self.alpha)
+
+    def slope_at_zero(self, rank: int) -> float:
+        """Alpha, or 0 while one more would be free."""
+        return self.alpha if rank >= self.rank else 0.0
+
+    @property
+    def convex(self) -> SpectralL12:
+        """The nuclear norm."""
+        return SpectralL12(self.alpha, l2_weight=0.0)
+
+    def subtracted_slopes(self, s: Array) -> Array:
+        """Alpha for the largest, zero beyond."""
+        xp = namespace(s)
+        return xp.where((positions(s) < self.rank) & (s > 0), self.alpha, 0 * s)
