@@ -16,7 +16,8 @@ for name in EXPERIMENTS.keys() - {"compressed-sensing", "level-curves", "prox"}:
 compressed_sensing.PRESETS["quick"] = compressed_sensing.SensingSize(
     40, n_repeats=2, n_slow_repeats=2, max_cpu_seconds=60.0, max_iter=400, dca_max_iter=4, grid=(0, 2)
 )
-prox_study.LARGEST_POWER, prox_study.N_REPEATS = 3, dict.fromkeys(prox_study.METHODS, 1)
+prox_study.QUICK_POWER = dict.fromkeys(prox_study.CASES, 3)
+prox_study.N_REPEATS = dict.fromkeys(prox_study.METHODS, 1)
 if "NO_PAGE" in os.environ:
     stand_in = types.ModuleType("ell12.experiments.report")
     stand_in.report, stand_in.verdict_lines = (lambda out: Path(out) / "index.html"), (lambda out: ["a verdict"])
