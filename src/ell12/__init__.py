@@ -10,8 +10,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-__version__ = "0.1.0.dev0"
-
 
 def _read_stub() -> dict[str, tuple[str, ...]]:
     """Where the public names live, in the order of the flow; under no name, the modules."""
@@ -31,7 +29,19 @@ _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 __all__ = sorted(_HOME_OF)  # noqa: PLE0605
 
 
+def _installed_version() -> str:
+    """The version that was installed, which the tags of the repository give."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("ell12")
+    except PackageNotFoundError:
+        return "0+unknown"  # the folder of the source alone is on the path
+
+
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return _installed_version()
     if name in _HOME_OF:
         return getattr(import_module(f"ell12.{_HOME_OF[name]}"), name)
     if name in _MODULES:

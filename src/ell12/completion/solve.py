@@ -75,7 +75,7 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Completion(Result):
+class Completion(Result[LowRank]):
     """What `complete_matrix` found: a `Result` whose x is a `LowRank`, beside the offsets that go on top.
 
     Attributes

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
@@ -212,11 +213,11 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
         self._chunks = chunks
         return self
 
-    def decision_function(self, X: Any) -> Array:
+    def decision_function(self, X: Any) -> NDArray[Any]:
         """The fitted linear functions at the rows of X: of the second class where there are two."""
         return map_rows(self.decision_function, X) if is_chunked(X) else self._decisions(X, "decision_function")
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: Any) -> NDArray[Any]:
         """The label with the largest decision function; a dask array, not computed yet, where X is one."""
         if is_chunked(X):
             return map_rows(self.predict, X)
@@ -227,7 +228,7 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
             return self.classes_[as_numpy(codes)]
         return xp.take(self.classes_, codes, axis=0)
 
-    def predict_proba(self, X: Any) -> Array:
+    def predict_proba(self, X: Any) -> NDArray[Any]:
         """The probability of each class.
 
         Of more than two classes each is fitted against the rest and scaled to the sum 1, unless ``multinomial``.
@@ -236,7 +237,7 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
             return map_rows(self.predict_proba, X)
         return self._shares(self._decisions(X, "predict_proba"))
 
-    def predict_log_proba(self, X: Any) -> Array:
+    def predict_log_proba(self, X: Any) -> NDArray[Any]:
         """The logarithm of `predict_proba`."""
         if is_chunked(X):
             return map_rows(self.predict_log_proba, X)

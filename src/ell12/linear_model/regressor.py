@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.metaestimators import available_if
 
@@ -266,7 +267,7 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
             )
         return self._dual_gaps
 
-    def predict(self, X: Any, offset: Any = None) -> Array:
+    def predict(self, X: Any, offset: Any = None) -> NDArray[Any]:
         """The fitted mean at the rows of X; a dask array, not computed yet, where X is one."""
         if is_chunked(X):
             if offset is not None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, assert_all_finite, check_is_fitted, validate_data
@@ -70,6 +71,8 @@ class SparseLinearModel(BaseEstimator, ABC):
     resume: bool = False
 
     alpha: float
+    coef_: NDArray[Any]  # for type checkers; under array_api_dispatch of the kind of X
+    intercept_: Any  # a float, or one for each row of coefficients
     n_iter_: Any
     result_: Any
     _chunks: Any = None  # what `partial_fit` keeps of the rows

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ell12.backend import refuse_masked
 from ell12.checks import check_entries, naming
@@ -123,7 +124,7 @@ class L12CoxRegressor(SparseLinearModel):
         self._squeeze(y)
         return self
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: Any) -> NDArray[Any]:
         """The logarithm of the hazard at the rows of X, up to a constant: the larger, the sooner is the event."""
         return self._linear_functions(X, "predict")
 

@@ -6,17 +6,19 @@ Both tell the proximal map of their part in the prediction, in closed form: spli
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Generic, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ell12.backend import max_abs, namespace, rounding
+from ell12.backend.kinds import Given_co, Plain
 from ell12.losses.linear import LinearLoss
 from ell12.losses.pointwise import SquaredLoss
 from ell12.protocols import Array, Point
 
 
-class KullbackLeiblerLoss(LinearLoss):
+class KullbackLeiblerLoss(LinearLoss[Given_co]):
     """``scale sum_i w_i ((A x)_i - b_i log (A x)_i)``: counts b of expectation A x, infinite where ``A x < 0``.
 
     It is the negative log-likelihood of Poisson counts, but for a constant. `ell12.PoissonLoss` has the
@@ -76,7 +78,7 @@ class KullbackLeiblerLoss(LinearLoss):
         return namespace(prediction).where(prediction > least, prediction, least)
 
 
-class AbsoluteLoss:
+class AbsoluteLoss(Generic[Given_co]):
     """``scale sum_i w_i |(A x)_i - b_i|``: data of which some are far off, such as pixels with impulses.
 
     It is not smooth: ``gradient`` is a subgradient, and only solvers that ask for a `ell12.protocols.SplitLoss`
@@ -98,7 +100,7 @@ class AbsoluteLoss:
 
     is_quadratic = False
 
-    def __init__(self, A: Any, b: Any, *, sample_weight: Any = None, scale: float = 1.0) -> None:
+    def __init__(self, A: Any, b: Given_co, *, sample_weight: Any = None, scale: float = 1.0) -> None:
         self._data = SquaredLoss(A, b, sample_weight=sample_weight, scale=scale)
         self.A, self.b, self.scale = self._data.A, self._data.b, self._data.scale
         self.sample_weight = self._data.sample_weight
@@ -110,6 +112,10 @@ class AbsoluteLoss:
         """``x`` with its prediction: one product with A."""
         return self._data.point(x)
 
+    @overload
+    def start(self: AbsoluteLoss[Plain]) -> NDArray[Any]: ...
+    @overload
+    def start(self) -> Array: ...
     def start(self) -> Array:
         """Zeros of the shape, kind, dtype and device of x."""
         return self._data.start()

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
+from numpy.typing import NDArray
 
 from ell12.backend import as_floating, is_numpy, refuse_masked
 from ell12.checks import check_entries, check_word, naming
@@ -19,7 +20,7 @@ from ell12.operators.gram import weighted_gram
 from ell12.protocols import Array, Point
 
 
-class CoxLoss(PredictionLoss):
+class CoxLoss(PredictionLoss[NDArray[Any]]):
     """``scale`` times minus the logarithm of Cox's partial likelihood, with ``eta = A x`` the log of the hazards.
 
     With R the rows at risk when d rows, D, have their event at the same time, it is the sum over these times of ::

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ell12.backend import as_numpy, is_mapped, namespace, take
+from ell12.backend.kinds import Given_co
 from ell12.losses.host import HostView, is_fetched
 from ell12.losses.prediction import PredictionLoss
 from ell12.losses.sessions import fact
@@ -20,7 +21,7 @@ from ell12.operators.maps import ColumnSelection
 from ell12.protocols import Array, Batch, Point
 
 
-class LinearLoss(PredictionLoss):
+class LinearLoss(PredictionLoss[Given_co]):
     """``scale * sum_i w_i l((A x)_i, b_i)``, with a pointwise l that subclasses give.
 
     Subclasses define ``_pointwise``, ``_slope`` and ``_second`` (l and its derivatives in the prediction) and

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ell12.backend import as_floating, as_numpy, beside, join, like, namespace, take
+from ell12.backend.kinds import Given_co
 from ell12.checks import check_numbers
 from ell12.losses.prediction import PredictionLoss
 from ell12.operators import adjoint, as_operator, has_columns, input_shape, select_columns
@@ -17,7 +18,7 @@ from ell12.operators.gram import weighted_gram
 from ell12.protocols import Array, Point
 
 
-class MultinomialLoss(PredictionLoss):
+class MultinomialLoss(PredictionLoss[Given_co]):
     """``-scale sum_i w_i log p_i(b_i)``, p_i the softmax of the i-th row of A X; X has a column for each class.
 
     The unknown x is the matrix X, of shape (n, k) for k classes, as a vector, row by row: ``x.reshape(n, k)``.
@@ -45,7 +46,7 @@ class MultinomialLoss(PredictionLoss):
 
     second_bound = 0.5  # of the matrix diag(p) - p p', whatever p is
 
-    def __init__(self, A: Any, b: Any, *, sample_weight: Any = None, scale: float = 1.0) -> None:
+    def __init__(self, A: Any, b: Given_co, *, sample_weight: Any = None, scale: float = 1.0) -> None:
         A, shares = as_operator(A), shares_of_classes(b)
         A, shares = Classwise(A, shares.shape[1]), beside(shares, A, "b")
         super().__init__(A, shares, sample_weight=sample_weight, scale=scale)

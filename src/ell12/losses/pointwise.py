@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ell12.backend import as_floating, inner, like, namespace
+from ell12.backend.kinds import Given_co
 from ell12.checks import check_entries
 from ell12.losses.linear import LinearLoss
 from ell12.losses.prediction import as_positive
@@ -17,7 +18,7 @@ from ell12.operators.gram import ridge_solver
 from ell12.protocols import Array, Point
 
 
-class SquaredLoss(LinearLoss):
+class SquaredLoss(LinearLoss[Given_co]):
     """``scale/2 sum_i w_i |(A x)_i - b_i|^2``; by default the sum, ``1/2 ||A x - b||^2``.
 
     Parameters
@@ -72,7 +73,7 @@ class SquaredLoss(LinearLoss):
         return xp.ones_like(xp.abs(prediction))
 
 
-class LogisticLoss(LinearLoss):
+class LogisticLoss(LinearLoss[Given_co]):
     """``scale sum_i w_i log(1 + exp(-b_i (A x)_i))`` for labels b of -1 and 1 (0 and 1 are read as such).
 
     Parameters
@@ -114,7 +115,7 @@ class LogisticLoss(LinearLoss):
         return sigmoid(prediction) * sigmoid(-prediction)
 
 
-class HuberLoss(LinearLoss):
+class HuberLoss(LinearLoss[Given_co]):
     """``scale sum_i w_i h((A x)_i - b_i)``: ``h(r) = r^2/2`` for ``|r| <= delta``, else ``delta |r| - delta^2/2``.
 
     Parameters
@@ -136,7 +137,7 @@ class HuberLoss(LinearLoss):
     delta: float = 1.35
 
     def __init__(
-        self, A: Any, b: Any, *, delta: float = 1.35, sample_weight: Any = None, scale: float = 1.0
+        self, A: Any, b: Given_co, *, delta: float = 1.35, sample_weight: Any = None, scale: float = 1.0
     ) -> None:
         self.delta = as_positive(delta, "delta")
         super().__init__(A, b, sample_weight=sample_weight, scale=scale)
@@ -156,7 +157,7 @@ class HuberLoss(LinearLoss):
         return xp.astype(xp.abs(prediction - self.b) <= self.delta, prediction.dtype)
 
 
-class PoissonLoss(LinearLoss):
+class PoissonLoss(LinearLoss[Given_co]):
     """``scale sum_i w_i (exp(eta_i) - b_i eta_i)`` with ``eta = A x + offset``: counts b of expectation exp(eta).
 
     Its second derivative grows without bound, so that solvers find their steps by backtracking.
@@ -184,7 +185,7 @@ class PoissonLoss(LinearLoss):
     offset: Any = None
 
     def __init__(
-        self, A: Any, b: Any, *, offset: Any = None, sample_weight: Any = None, scale: float = 1.0
+        self, A: Any, b: Given_co, *, offset: Any = None, sample_weight: Any = None, scale: float = 1.0
     ) -> None:
         super().__init__(A, b, sample_weight=sample_weight, scale=scale)
         self.offset = None if offset is None else self._as_offset(offset)

@@ -9,9 +9,10 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Generic, Self, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ell12.backend import (
     all_finite,
@@ -28,6 +29,7 @@ from ell12.backend import (
     refuse_gradient,
     rise_above_tangent,
 )
+from ell12.backend.kinds import Given_co, Plain
 from ell12.checks import check_entries, check_numbers, convert, is_finite_number
 from ell12.losses.sessions import Sessions, fact
 from ell12.operators import (
@@ -59,7 +61,7 @@ SMALL = 2**16
 LONG_READ = 2**27
 
 
-class PredictionLoss(Sessions, ABC):
+class PredictionLoss(Sessions, ABC, Generic[Given_co]):
     """A smooth function of ``A x`` that owns A, its observations b and their weights.
 
     Subclasses define ``value``, ``slope``, ``hessian``, ``hessian_product`` and ``column_curvatures``, and
@@ -75,7 +77,7 @@ class PredictionLoss(Sessions, ABC):
     takes_complex: ClassVar[bool] = False
     is_quadratic: ClassVar[bool] = False  # whether the Hessian is the same everywhere
 
-    def __init__(self, A: Any, b: Any, *, sample_weight: Any = None, scale: float = 1.0) -> None:
+    def __init__(self, A: Any, b: Given_co, *, sample_weight: Any = None, scale: float = 1.0) -> None:
         super().__init__()
         self.A = as_operator(as_columns(A))
         self.b = self._as_observations(b)
@@ -101,6 +103,10 @@ class PredictionLoss(Sessions, ABC):
         """``x`` with its prediction: one product with A."""
         return Point(x, self._predict(x))
 
+    @overload
+    def start(self: PredictionLoss[Plain]) -> NDArray[Any]: ...
+    @overload
+    def start(self) -> Array: ...
     def start(self) -> Array:
         """Zeros of the shape, kind, dtype and device of x."""
         xp = namespace(self.b)

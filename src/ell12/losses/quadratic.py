@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ell12.backend import as_floating, as_numpy, inner, is_complex, max_abs, refuse_masked
 from ell12.checks import is_finite_number
@@ -81,7 +82,7 @@ class QuadraticLoss:
         """``x`` with ``G x``: of an x with some entries, the whole of it."""
         return Point(x, self._side @ x)
 
-    def start(self) -> Array:
+    def start(self) -> NDArray[Any]:
         """Zeros."""
         return np.zeros(self._linear.shape, dtype=self.dtype)
 

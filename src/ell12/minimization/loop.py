@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from ell12.backend import all_finite, is_array, is_number, max_abs, rounding
+from ell12.backend.kinds import Starting, X
 from ell12.minimization.checkpoints import Checkpoint, Saved, file_for
 from ell12.minimization.needs import unmet
 from ell12.minimization.results import DataUnavailable, History, Result, Status
@@ -39,7 +40,7 @@ _CERTIFIED = (Status.CONVERGED, Status.RANK_CAPPED, Status.ROUNDING)
 
 
 def minimize(
-    loss: Any,
+    loss: Starting[X],
     penalty: Any,
     x0: Array | None = None,
     solver: Solver | None = None,
@@ -52,7 +53,7 @@ def minimize(
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_seconds: float = 60.0,
     resume: bool = False,
-) -> Result:
+) -> Result[X]:
     """Minimise ``loss(x) + penalty(x)``.
 
     Parameters
@@ -104,14 +105,14 @@ def minimize(
     _check_kinds(loss, penalty, solver)
     if resume and checkpoint is None:
         raise ValueError("resume=True needs a checkpoint to go on from")
-    loss = session_of(loss)
+    session: Any = session_of(loss)
     follower = None
     if checkpoint is not None:
-        follower = Checkpoint(file_for(checkpoint, loss, penalty), checkpoint_seconds, penalty)
-    saved = follower.load(loss.start()) if follower is not None and resume else None
-    start = loss.point(starting_point(loss, x0 if saved is None else saved.x))
-    recorder = _Recorder(loss, penalty, start, dict(measure or {}), saved, follower)
-    iterates = _iterates(_chosen(solver, loss, penalty, start), loss, penalty, start)
+        follower = Checkpoint(file_for(checkpoint, session, penalty), checkpoint_seconds, penalty)
+    saved = follower.load(session.start()) if follower is not None and resume else None
+    start = session.point(starting_point(session, x0 if saved is None else saved.x))
+    recorder = _Recorder(session, penalty, start, dict(measure or {}), saved, follower)
+    iterates = _iterates(_chosen(solver, session, penalty, start), session, penalty, start)
     status = Status.STOPPED
     try:
         status = _run(recorder, iterates, tol, max_iter, max_seconds, stop)

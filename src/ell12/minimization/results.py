@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from typing import Any, Generic
 
-from ell12.protocols import Array
+from ell12.backend.kinds import X
 
 History = dict[str, list[float]]
 
@@ -41,7 +41,7 @@ class DataUnavailable(RuntimeError):
 
 
 @dataclass(frozen=True)
-class Result:
+class Result(Generic[X]):
     """What a run found.
 
     Attributes
@@ -62,7 +62,7 @@ class Result:
         ``optimality`` (the solver's own estimate, divided by alpha) and every name in ``measure``.
     """
 
-    x: Array
+    x: X
     objective: float
     stationarity: float
     status: Status

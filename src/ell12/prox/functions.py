@@ -7,17 +7,23 @@ weights, non-negative and complex data, groups, singular values.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ell12.backend import as_floating, is_complex, is_number, namespace, number_like
+from ell12.backend.kinds import ArrayT, Whole
 from ell12.checks import check_counts, check_flags, check_numbers, check_scalars, check_weights
 from ell12.protocols import Array
 from ell12.prox.kernel import prox_groups, prox_iterative, prox_rows, prox_spectral, prox_vector
 from ell12.prox.layout import as_decomposable, as_groups, as_single, lay_out, row_norms, thresholds
 
 
+@overload
+def soft_threshold(z: Whole, t: Any) -> NDArray[np.float64]: ...
+@overload
+def soft_threshold(z: ArrayT, t: Any) -> ArrayT: ...
 def soft_threshold(z: Array, t: Any) -> Array:
     """Shrink every entry towards zero: ``sign(z) max(|z| - t, 0)``, the prox of ``t ||x||_1``.
 
@@ -30,6 +36,26 @@ def soft_threshold(z: Array, t: Any) -> Array:
     return prox_l12(z, t, l2_weight=0.0)
 
 
+@overload
+def prox_l12(
+    z: Whole,
+    t: Any,
+    *,
+    l2_weight: Any = ...,
+    weights: Any = ...,
+    nonnegative: bool = ...,
+    axis: int | tuple[int, ...] | None = ...,
+) -> NDArray[np.float64]: ...
+@overload
+def prox_l12(
+    z: ArrayT,
+    t: Any,
+    *,
+    l2_weight: Any = ...,
+    weights: Any = ...,
+    nonnegative: bool = ...,
+    axis: int | tuple[int, ...] | None = ...,
+) -> ArrayT: ...
 def prox_l12(
     z: Array,
     t: Any,
@@ -88,6 +114,26 @@ def prox_l12(
     return restore(prox_rows(rows, t_rows, number_like(l2_weight, rows), w_rows, nonnegative))
 
 
+@overload
+def moreau_l12(
+    z: Whole,
+    t: Any,
+    *,
+    l2_weight: Any = ...,
+    weights: Any = ...,
+    nonnegative: bool = ...,
+    axis: int | tuple[int, ...] | None = ...,
+) -> NDArray[np.float64]: ...
+@overload
+def moreau_l12(
+    z: ArrayT,
+    t: Any,
+    *,
+    l2_weight: Any = ...,
+    weights: Any = ...,
+    nonnegative: bool = ...,
+    axis: int | tuple[int, ...] | None = ...,
+) -> ArrayT: ...
 def moreau_l12(
     z: Array,
     t: Any,
@@ -129,6 +175,12 @@ def moreau_l12(
     return (0.5 * xp.sum(distance * distance, axis=-1, keepdims=True) + t_rows * difference)[..., 0]
 
 
+@overload
+def prox_l12_groups(
+    z: Whole, t: Any, groups: Any, *, l2_weight: float = ..., weights: Any = ...
+) -> NDArray[np.float64]: ...
+@overload
+def prox_l12_groups(z: ArrayT, t: Any, groups: Any, *, l2_weight: float = ..., weights: Any = ...) -> ArrayT: ...
 def prox_l12_groups(z: Array, t: Any, groups: Any, *, l2_weight: float = 1.0, weights: Any = None) -> Array:
     """Global minimiser of ``1/2 ||x - z||^2 + t (sum_g w_g ||x_g||_2 - l2_weight ||x||_2)``.
 
@@ -166,6 +218,10 @@ def prox_l12_groups(z: Array, t: Any, groups: Any, *, l2_weight: float = 1.0, we
     return namespace(z).astype(x, z.dtype, copy=False)
 
 
+@overload
+def prox_l12_spectral(Z: Whole, t: Any, *, l2_weight: Any = ...) -> NDArray[np.float64]: ...
+@overload
+def prox_l12_spectral(Z: ArrayT, t: Any, *, l2_weight: Any = ...) -> ArrayT: ...
 def prox_l12_spectral(Z: Array, t: Any, *, l2_weight: Any = 1.0) -> Array:
     """Global minimiser of ``1/2 ||X - Z||_F^2 + t (||X||_* - l2_weight ||X||_F)``.
 
@@ -199,6 +255,30 @@ def prox_l12_spectral(Z: Array, t: Any, *, l2_weight: Any = 1.0) -> Array:
     return namespace(Z).astype(prox_spectral(work, t_rows, number_like(l2_weight, work)), Z.dtype, copy=False)
 
 
+@overload
+def prox_l12_iterative(
+    z: Whole,
+    t: float,
+    *,
+    l2_weight: float = ...,
+    weights: Any = ...,
+    nonnegative: bool = ...,
+    start: Any = ...,
+    tol: float = ...,
+    max_iter: int = ...,
+) -> tuple[NDArray[np.float64], int]: ...
+@overload
+def prox_l12_iterative(
+    z: ArrayT,
+    t: float,
+    *,
+    l2_weight: float = ...,
+    weights: Any = ...,
+    nonnegative: bool = ...,
+    start: Any = ...,
+    tol: float = ...,
+    max_iter: int = ...,
+) -> tuple[ArrayT, int]: ...
 def prox_l12_iterative(
     z: Array,
     t: float,
