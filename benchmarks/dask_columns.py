@@ -3,17 +3,27 @@
 `python benchmarks/dask_columns.py [--rows M] [--columns N] [--repeats K]` writes results/dask_columns.{json,md}.
 Each worker is a process of one thread and keeps its columns in memory: genotypes, 0, 1 or 2 as int8, made by seed
 where they stay, scaled to standard deviation 1 and centred implicitly. A path has 100 strengths, evenly spaced
-from the largest to a tenth of it, as biglasso's. One worker and two take turns; the seconds are medians of wall
-time and hold everything but the making of the columns; "client" is processor time of the one process that solves
-within the few columns in use, and schedules. A pass is one look of the workers at all of their columns; "MB back"
-is what they sent back of all looks of a path, beside all products that they found. At the end one of two workers
-is killed in the middle of a path, and the solutions are compared bit by bit.
+from the largest to a tenth of it, as biglasso's. One worker and two take turns. The seconds are medians of wall
+time and hold everything but the making of the columns.
+
+Where other work goes on, wall time says little. So processor time is counted too: "client" is that of the thread
+which solves within the few columns in use, "worker" that of the busier worker, added up over all passes. The two
+wait for each other, so that their sum is what a path takes at least, and "processor ratio" is this sum with one
+worker over that with two. A pass is one look of the workers at all of their columns; "MB back" is what they sent
+back of all looks of a path, beside all products that they found.
+
+"bare product" is a look without Dask: a process multiplies its columns in memory, one process all of them or two
+processes half of them each. It is what two processes can gain on this machine at that moment.
+
+At the end one of two workers is killed in the middle of a path over a tenth of the columns, and the solutions are
+compared bit by bit.
 """
 
 from __future__ import annotations
 
 import argparse
 import hashlib
+import multiprocessing
 import os
 import signal
 import statistics
@@ -24,12 +34,14 @@ from typing import Any
 
 import dask.array as da
 import numpy as np
+import psutil
 from distributed import Client, LocalCluster, wait
 
 import study
 from ell12 import L12, Columns, LogisticLoss, SquaredLoss
 from ell12.distributed import columns
 from ell12.operators.centering import CenteredColumns
+from ell12.operators.sources import steep_products
 from ell12.path import solution_path
 from ell12.penalties import WithIntercept
 
@@ -64,10 +76,22 @@ class Workers:
         with self.client.as_current():
             self.source = columns(genotypes(*shape), persist=True).source
         wait(self.source.blocks.blocks)
+        self.processes = [psutil.Process(each) for each in self.client.run(os.getpid).values()]
+
+    def processor_seconds(self) -> np.ndarray:
+        """Those of each worker since it began; 0 of one that is gone."""
+        return np.array([seconds_of(process) for process in self.processes])
 
     def columns(self) -> Columns:
         """They, with nothing known of them."""
         return Columns(self.source, scale=True)
+
+
+def seconds_of(process: psutil.Process) -> float:
+    try:
+        return sum(process.cpu_times()[:2])
+    except psutil.NoSuchProcess:
+        return 0.0
 
 
 def path(X: Any, kind: type, l2_weight: float) -> list[Any]:
@@ -93,13 +117,19 @@ def bits(results: list[Any]) -> str:
 
 
 @contextmanager
-def watched(blocks: Any, before: Callable[[str], None], sent: list[tuple[int, int]]) -> Iterator[None]:
-    """Call a function before the blocks are asked, and note the bytes of what a look sends back, and of all."""
+def watched(workers: Workers, before: Callable[[str], None], sent: list[tuple[int, int]]) -> Iterator[list[float]]:
+    """Call a function before the blocks are asked, and note the bytes of what a look sends back, and of all.
+
+    Gives the processor seconds of the busier worker in each pass.
+    """
+    blocks, busy = workers.source.blocks, []
     results = blocks.results
 
     def watch(what: str, *arguments: Any, **options: Any) -> list[Any]:
         before(what)
+        begin = workers.processor_seconds()
         found = results(what, *arguments, **options)
+        busy.append(float(np.max(workers.processor_seconds() - begin)))
         if what == "look":
             width = found[0][1].shape[1]
             sent.append((sum(where.nbytes + values.nbytes for where, values in found), width))
@@ -107,7 +137,7 @@ def watched(blocks: Any, before: Callable[[str], None], sent: list[tuple[int, in
 
     blocks.results = watch
     try:
-        yield
+        yield busy
     finally:
         del blocks.results  # the instance's, so that the method is seen again
 
@@ -115,14 +145,16 @@ def watched(blocks: Any, before: Callable[[str], None], sent: list[tuple[int, in
 def timed(workers: Workers, name: str) -> dict[str, Any]:
     X, passes = workers.columns(), workers.source.blocks.passes
     sent: list[tuple[int, int]] = []
-    wall, cpu = time.perf_counter(), time.process_time()
-    with watched(workers.source.blocks, lambda _: None, sent):
+    wall, cpu, everything = time.perf_counter(), time.thread_time(), time.process_time()
+    with watched(workers, lambda _: None, sent) as busy:
         results = path(X, *CASES[name])
     return {
         "case": name,
         "workers": workers.count,
         "seconds": time.perf_counter() - wall,
-        "client_cpu_seconds": time.process_time() - cpu,
+        "client_cpu_seconds": time.thread_time() - cpu,
+        "client_process_cpu_seconds": time.process_time() - everything,
+        "worker_cpu_seconds": sum(busy),
         "passes": workers.source.blocks.passes - passes,
         "reads": X.reads,
         "converged": sum(result.converged for result in results),
@@ -135,15 +167,44 @@ def timed(workers: Workers, name: str) -> dict[str, Any]:
     }
 
 
-def looks(workers: Workers, repeats: int) -> dict[str, Any]:
-    """The seconds of one look by itself."""
+def looks(workers: Workers, repeats: int) -> list[dict[str, Any]]:
+    """One look by itself, some times."""
     vectors = np.random.default_rng(1).standard_normal((workers.shape[0], VECTORS))
-    seconds = []
+    rows = []
     for _ in range(2 * repeats + 1):
-        begin = time.perf_counter()
+        wall, cpu, begin = time.perf_counter(), time.thread_time(), workers.processor_seconds()
         workers.source.products(vectors, np.inf)
-        seconds.append(time.perf_counter() - begin)
-    return {"case": "look", "workers": workers.count, "seconds": statistics.median(seconds)}
+        busy = float(np.max(workers.processor_seconds() - begin))
+        row = {"case": "look", "workers": workers.count, "seconds": time.perf_counter() - wall}
+        rows.append(row | {"client_cpu_seconds": time.thread_time() - cpu, "worker_cpu_seconds": busy})
+    return rows
+
+
+def bare_products(shape: tuple[int, int], repeats: int) -> list[dict[str, Any]]:
+    """The same product by processes without Dask."""
+    rows, context = [], multiprocessing.get_context("spawn")
+    for count in (1, 2) * (repeats + 1):
+        share, ready, found = (shape[0], shape[1] // count), context.Barrier(count), context.Queue()
+        processes = [context.Process(target=multiply, args=(share, ready, found)) for _ in range(count)]
+        for process in processes:
+            process.start()
+        wall, cpu = zip(*(found.get() for _ in processes), strict=True)
+        for process in processes:
+            process.join()
+        row = {"case": "bare", "workers": count, "seconds": max(wall)}
+        rows.append(row | {"client_cpu_seconds": 0.0, "worker_cpu_seconds": max(cpu)})
+    return rows
+
+
+def multiply(shape: tuple[int, int], ready: Any, found: Any) -> None:
+    """Tell the wall and processor seconds of one look at columns of this process."""
+    X = Columns(np.ones(shape, dtype=np.int8, order="F"))
+    vectors = np.random.default_rng(1).standard_normal((shape[0], VECTORS))
+    ready.wait()
+    wall, cpu = time.perf_counter(), time.process_time()
+    for piece in X.pieces():
+        steep_products(piece, vectors, np.inf)
+    found.put((time.perf_counter() - wall, time.process_time() - cpu))
 
 
 def disturbed(workers: Workers, name: str) -> str:
@@ -156,74 +217,75 @@ def disturbed(workers: Workers, name: str) -> str:
         if what == "look" and asked.count("look") == 4:
             os.kill(victim, signal.SIGKILL)
 
-    with watched(workers.source.blocks, kill, []):
+    with watched(workers, kill, []):
         found = bits(path(workers.columns(), *CASES[name]))
     assert asked.count("look") >= 4
     return found
 
 
 def measure(shape: tuple[int, int], repeats: int) -> tuple[list[dict[str, Any]], dict[str, bool]]:
-    same: dict[str, bool] = {}
+    rows, same = bare_products(shape, repeats), {}
+    smaller = shape[0], shape[1] // 10
+    with ExitStack() as own:
+        whole = Workers(2, smaller, own)
+        for name in CASES:  # which loads what is compiled, too
+            undisturbed = timed(whole, name)["bits"]
+            with ExitStack() as victim:
+                killed = disturbed(Workers(2, smaller, victim), name)
+            same[f"{name}: a worker killed, {smaller[1]:,} columns"] = undisturbed == killed
+    print(same, flush=True)
     with ExitStack() as cleanup:
         both = [Workers(count, shape, cleanup) for count in (1, 2)]
-        rows = [looks(workers, repeats) for workers in both]
+        rows += [row for workers in both for row in looks(workers, repeats)]
         for name in CASES:
-            timed(both[1], name)  # which loads what is compiled
             runs = [timed(workers, name) for _ in range(repeats) for workers in both]
             same[f"{name}: one worker and two"] = len({run["bits"] for run in runs}) == 1
             rows += runs
             print(name, *(f"{run['workers']}: {run['seconds']:.1f} s, {run['passes']} passes" for run in runs))
-            with ExitStack() as own:
-                same[f"{name}: a worker killed"] = runs[0]["bits"] == disturbed(Workers(2, shape, own), name)
-            print(same, flush=True)
     return rows, same
 
 
+TITLES = {"bare": f"bare product, {VECTORS} vectors", "look": f"one look, {VECTORS} vectors"}
+TIMES = ("case", "1 worker", "2 workers", "ratio", "client", "worker of 1", "busier of 2", "processor ratio")
+FOUND = ("path", "passes", "MB back", "MB of all", "converged", "stationarity", "support")
+
+
+def times(rows: list[dict[str, Any]], name: str) -> list[str]:
+    """The line of one case."""
+
+    def median(column: str, count: int) -> float:
+        return statistics.median(row[column] for row in rows if (row["case"], row["workers"]) == (name, count))
+
+    wall, client, worker = (
+        [median(column, count) for count in (1, 2)]
+        for column in ("seconds", "client_cpu_seconds", "worker_cpu_seconds")
+    )
+    least = [sum(pair) for pair in zip(client, worker, strict=True)]
+    numbers = [*wall, wall[0] / wall[1], statistics.mean(client), *worker, least[0] / least[1]]
+    units = ["s", "s", "", "s", "s", "s", ""]
+    return [TITLES.get(name, name), *(f"{x:.2f} {unit}".strip() for x, unit in zip(numbers, units, strict=True))]
+
+
 def tables(rows: list[dict[str, Any]], same: dict[str, bool]) -> list[str]:
-    header = (
-        "path",
-        "1 worker, s",
-        "2 workers, s",
-        "ratio",
-        "client, s",
-        "passes",
-        "MB back",
-        "MB of all",
-        "converged",
-        "stationarity",
-        "support",
-    )
     lines = []
-    for name in ("look", *CASES):
-        own = [row for row in rows if row["case"] == name]
-        one, two = (statistics.median(row["seconds"] for row in own if row["workers"] == k) for k in (1, 2))
-        times = [f"{one:.2f}", f"{two:.2f}", f"{one / two:.2f}"]
-        last = own[-1]
-        if name == "look":
-            lines.append([f"one look, {VECTORS} vectors", *times, "", "1", "", "", "", "", ""])
-            continue
-        client = statistics.median(row["client_cpu_seconds"] for row in own)
-        found = [
-            f"{client:.2f}",
-            str(last["passes"]),
-            f"{last['bytes'] / 1e6:.1f}",
-            f"{last['bytes_of_all'] / 1e6:.0f}",
-            str(last["converged"]),
-            f"{last['stationarity']:.1e}",
-            str(last["support"]),
-        ]
-        lines.append([name, *times, *found])
-    answers = study.table(
-        ("the same bits?", "answer"), [(what, "yes" if answer else "no") for what, answer in same.items()]
-    )
-    return [study.table(header, lines), answers]
+    for name in CASES:
+        last = next(row for row in reversed(rows) if row["case"] == name)
+        sizes = f"{last['bytes'] / 1e6:.1f}", f"{last['bytes_of_all'] / 1e6:.0f}"
+        reached = str(last["converged"]), f"{last['stationarity']:.1e}", str(last["support"])
+        lines.append((name, str(last["passes"]), *sizes, *reached))
+    answers = [(what, "yes" if answer else "no") for what, answer in same.items()]
+    return [
+        study.table(TIMES, [times(rows, name) for name in (*TITLES, *CASES)]),
+        study.table(FOUND, lines),
+        study.table(("the same bits?", "answer"), answers),
+    ]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rows", type=int, default=1000)
     parser.add_argument("--columns", type=int, default=1_600_000)
-    parser.add_argument("--repeats", type=int, default=2)
+    parser.add_argument("--repeats", type=int, default=1)
     options = parser.parse_args()
     settings = vars(options) | {"processors": os.cpu_count(), "load": os.getloadavg()[0]}
     rows, same = measure((options.rows, options.columns), options.repeats)

@@ -27,6 +27,7 @@ import sys
 import tempfile
 import threading
 import time
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -275,7 +276,7 @@ def rows_of(size: list[int], options: argparse.Namespace, *, with_peers: bool) -
     path = options.folder / f"many_columns_{size[0]}_{size[1]}.npy"
     make_columns(path, *size)
     found = []
-    for loss, l2_weight in (("squared", 0.0), ("squared", 1.0), ("logistic", 0.0), ("logistic", 1.0)):
+    for loss, l2_weight in [(loss, l2_weight) for loss in options.loss or PEERS for l2_weight in (0.0, 1.0)]:
         methods = OURS[: 1 + with_peers] + (PEERS[loss] if with_peers and l2_weight == 0 else [])
         for method in methods:
             if "liblinear" not in method or size[0] * size[1] <= MOST_LIBLINEAR:
@@ -327,6 +328,9 @@ def main() -> None:
     pair = {"type": int, "nargs": 2, "metavar": ("ROWS", "COLUMNS")}
     parser.add_argument("--size", **pair, action="append", help="with peers; may be repeated")
     parser.add_argument("--large", **pair, help="a size for ours alone; other results are kept")
+    parser.add_argument(
+        "--loss", choices=list(PEERS), action="append", help="this one alone; others' rows are kept"
+    )
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()))
     parser.add_argument("--limit", type=float, default=900, help="seconds for a run")
     parser.add_argument("--run", nargs=3, help=argparse.SUPPRESS)
@@ -346,7 +350,9 @@ def main() -> None:
     rows = json.loads(old.read_text())["rows"] if old.exists() else []
     for size in [*sizes, *([options.large] if options.large else [])]:
         found, name = rows_of(size, options, with_peers=size != options.large), f"{size[0]} x {size[1]:,}"
-        rows = [row for row in rows if row["size"] != name] + [{"size": name} | row for row in found]
+        made = {_problem(row) for row in found}
+        rows = [row for row in rows if row["size"] != name or _problem(row) not in made]
+        rows += [{"size": name, "made": date.today().isoformat()} | row for row in found]
     tables = [
         f"## {size}\n\n" + study.table(HEADER, [line(row) for row in rows if row["size"] == size])
         for size in dict.fromkeys(row["size"] for row in rows)

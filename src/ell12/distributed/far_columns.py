@@ -24,14 +24,16 @@ from ell12.distributed.blocks import as_matrix, naming
 from ell12.distributed.failures import active_client, compute
 from ell12.distributed.passes import Blocks
 from ell12.distributed.source import KEPT_SHARE, fits, is_held, kept, memory
+from ell12.operators.adapters import DenseColumns
 from ell12.operators.column_moments import moments_of
 from ell12.operators.sources import Columns, as_source, steep_products
 from ell12.protocols import Array, ColumnSource, offers
 
 # A file is cut into blocks of about so many bytes as its source gives them: large beside what a task costs Dask
 # (1 ms), small beside a worker's memory. A very large one is cut into about MOST_BLOCKS, some seconds a pass.
-# Neither depends on the workers, so that the sums are the same with any number of them.
-BLOCK_BYTES, MOST_BLOCKS = 2**26, 4096
+# Smaller chunks that workers shall keep are put together, but not to fewer than FEWEST_BLOCKS, for many workers.
+# None of it depends on the workers, so that the sums are the same with any number of them.
+BLOCK_BYTES, MOST_BLOCKS, FEWEST_BLOCKS = 2**26, 4096, 16
 # A thread of a worker keeps so many files open from one task to the next: blocks of a file follow each other.
 OPEN_FILES = 2
 
@@ -169,11 +171,25 @@ def _of_array(X: da.Array, persist: bool | str) -> RemoteColumns:
         raise ValueError(f"X is empty: its shape is {X.shape}")
     X = X if X.numblocks[0] == 1 else X.rechunk({0: -1})
     keep = persist is True or (persist == "auto" and not is_held(X) and fits(X, active_client()))
+    if keep and not is_held(X):
+        X = X.rechunk({1: _joined_widths(X)})
     shapes = [(X.shape[0], width) for width in X.chunks[1] if width]
     chunks = [chunk for chunk, width in zip(X.to_delayed().ravel(), X.chunks[1], strict=True) if width]
     make = delayed(_block_of_chunk, pure=False)
     tasks = [(partial(make, chunk), shape) for chunk, shape in zip(chunks, shapes, strict=True)]
     return RemoteColumns.of(_blocks(tasks, keep), shapes, [X.dtype])
+
+
+def _joined_widths(X: da.Array) -> tuple[int, ...]:
+    """The widths of neighbouring chunks put together where they are small."""
+    m, n = X.shape
+    most, widths = min(BLOCK_BYTES // (m * X.dtype.itemsize), n // FEWEST_BLOCKS), [0]
+    for width in X.chunks[1]:
+        if widths[-1] + width <= most:
+            widths[-1] += width
+        else:
+            widths.append(width)
+    return tuple(filter(None, widths))
 
 
 def _of_delayed(parts: Sequence[Delayed], persist: bool | str) -> RemoteColumns:
@@ -239,6 +255,12 @@ class ColumnBlock:
             return matrix.data.nbytes + matrix.indices.nbytes + matrix.indptr.nbytes
         return getattr(matrix, "nbytes", 0)
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """What comes from a disk or another worker may lie at an odd address, where products are slow."""
+        self.__dict__ |= state
+        if isinstance(self.source, DenseColumns):
+            self.source = DenseColumns(np.require(self.source.matrix, requirements="A"))
+
     def pieces(self, dtype: Any = None, *, fresh: bool = False) -> Iterator[Any]:
         """As those of `ell12.Columns`."""
         return Columns(self.source).pieces(dtype, fresh=fresh)
@@ -300,7 +322,7 @@ def _block(source: Any, name: str, shape: tuple[int, int] | None, keep: bool) ->
     if keep:  # in the order in which pieces of it, and single columns, are neighbours
         held = source.block(0, source.shape[1])
         if not scipy.sparse.issparse(held):
-            held = np.array(held, order="F") if is_mapped(held) else np.asfortranarray(held)
+            held = np.array(held, order="F") if is_mapped(held) else np.require(held, requirements=["F", "A"])
         source = held
     return ColumnBlock(name, as_source(source))
 
