@@ -32,7 +32,7 @@ from ell12.protocols import (
 )
 from ell12.solvers import NonmonotoneAPG, WorkingSet
 from ell12.solvers.back_off import BackOff
-from ell12.solvers.steps import first_step, known_lipschitz, summed_size
+from ell12.solvers.steps import first_step, known_lipschitz, rise, summed_size
 
 DEFAULTS = (WorkingSet(), NonmonotoneAPG())  # the fastest first; what each needs, it says itself
 
@@ -281,9 +281,16 @@ class _Recorder:
         """Whether rounding hides the violation of an iterate, or of the best one where that lies surely lower."""
         if self.rounding == 0:  # of matrices in factors it is not known
             return False
-        if iterate.objective - self.best.objective > 2 * self.value_rounding:  # that of each of the two
+        if self._is_surely_lower(self.best, iterate):
             iterate = self.best
         return self.certify(iterate) * self.unit <= gradient_resolution(self.loss, iterate.point.x)
+
+    def _is_surely_lower(self, best: Iterate, iterate: Iterate) -> bool:
+        """Whether more than rounding lies between two objectives: that of the values, and of the predictions."""
+        if iterate.objective - best.objective <= 2 * self.value_rounding:  # that of each of the two
+            return False
+        slope = self.loss.gradient(best.point) if best.gradient is None else best.gradient
+        return rise(self.loss, self.penalty, iterate.point, best.point, slope) > self.value_rounding
 
     @property
     def value_rounding(self) -> float:

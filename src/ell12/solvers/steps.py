@@ -48,6 +48,16 @@ def summed_size(loss: Loss) -> float:
     return abs(loss.constant) if offers(loss, CancellingLoss) else 0.0  # type: ignore[attr-defined]
 
 
+def rise(loss: Loss, penalty: Penalty, new: Point, base: Point, gradient: Array) -> float:
+    """The rise of the objective between two points, by the gradient at ``base``.
+
+    The difference of the two values holds the rounding of both predictions: where these are large beside the
+    residual, it hides a rise, or a fall, that this one shows.
+    """
+    linear = float(inner(gradient, new.x - base.x))
+    return linear + loss.divergence(new, base) + float(penalty.value(new.x)) - float(penalty.value(base.x))
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """Where a proximal step led; of columns side by side, ``objective`` and ``square`` have a number for each."""

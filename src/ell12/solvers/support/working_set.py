@@ -12,7 +12,7 @@ import numpy as np
 
 from ell12.backend import is_numpy, rounding
 from ell12.protocols import ColumnLoss, FarLoss, Iterate, Needs, PiecewisePenalty, Point, PointwiseLoss, offers
-from ell12.solvers.steps import ProximalStep, objective
+from ell12.solvers.steps import ProximalStep, objective, rise
 from ell12.solvers.support import descent
 from ell12.solvers.support.first_steps import easier_iterates, first_iterates
 from ell12.solvers.support.homotopy import Homotopy
@@ -329,8 +329,13 @@ class _ColumnsProblem(PiecewiseProblem):
 
     def _better(self, new: Place, here: Place) -> Place | None:
         """The new place if its objective is lower or, near the end where only slopes can tell, its violation."""
-        falls = new.objective < here.objective or new.violation < here.violation
-        return new if falls and new.objective <= here.objective + self.rounding(here) else None
+        if new.objective < here.objective:
+            return new
+        level = (
+            new.objective <= here.objective + self.rounding(here)
+            or rise(self.loss, self.penalty, new.point, here.point, here.gradient) <= 0
+        )
+        return new if level and new.violation < here.violation else None
 
     def _quadratic(self, here: Place, columns: Any) -> tuple[Point, descent.Model]:
         """The quadratic loss is its own model."""
