@@ -12,6 +12,7 @@ from typing import Annotated, Any, TextIO
 
 from ell12 import __version__
 from ell12.commands import CommandError, printable, say
+from ell12.commands.progress import progress_bar
 from ell12.experiments import EXPERIMENTS
 from ell12.experiments.archive import check_target, pack
 from ell12.experiments.display import run_display
@@ -19,6 +20,7 @@ from ell12.experiments.provenance import PAGE_FILES, command_line, seal
 from ell12.experiments.run import RunOutcome, run
 
 NEEDED = ("typer", "rich", "matplotlib", "jinja2")
+REPRODUCE = ["ell12 reproduce --jobs 2", "ell12 reproduce prox level-curves --out prox-run --archive prox-run.zip"]
 PresetName = StrEnum("PresetName", ["quick", "paper"])
 
 
@@ -32,9 +34,9 @@ def main() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")  # a name that cannot be shown is no reason to fail
     try:
         with redirect_stderr(_Printable(sys.stderr)):  # typer too names what it was given
-            _application()(prog_name="ell12")
+            _application()(args=sys.argv[1:] or ["--help"], prog_name="ell12")
     except CommandError as error:
-        _fail(str(error), 2)
+        _fail(str(error), error.code)
     except OSError as error:
         _fail(str(error), 1)
 
@@ -64,9 +66,11 @@ def _application() -> Any:
     """The commands; made here, because typer is optional."""
     import typer
 
-    application = typer.Typer(
-        add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None
-    )
+    from ell12.commands import complete, recommend, restore
+    from ell12.commands.application import STOPPED, add_command, new_application
+    from ell12.experiments import commands
+
+    application = new_application()
 
     def show_version(wanted: bool) -> None:
         if wanted:
@@ -79,20 +83,31 @@ def _application() -> Any:
             bool, typer.Option("--version", callback=show_version, is_eager=True, help="Show the version.")
         ] = False,
     ) -> None:
-        """The nonconvex l1-2 regulariser: reproduce the paper's experiments, restore images, complete ratings."""
+        """Learning with the l1-2 regulariser: sparse models, ratings, images, and the paper's experiments.
 
-    @application.command()
+        `ell12 COMMAND -h` explains a command and has examples of it.
+        """
+
     def reproduce(
         names: Annotated[
-            list[str] | None, typer.Argument(help=f"Experiments (default: all): {', '.join(EXPERIMENTS)}.")
+            list[str] | None,
+            typer.Argument(metavar="NAME", help=f"Experiments (default: all): {', '.join(EXPERIMENTS)}."),
         ] = None,
         preset: Annotated[
-            PresetName, typer.Option(help="A few minutes, or the paper's own size.")
+            PresetName, typer.Option(metavar="quick|paper", help="A few minutes, or the paper's own size.")
         ] = PresetName.quick,
-        out: Annotated[Path, typer.Option(help="Folder of the rows and the page.")] = Path("reproduction"),
-        seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same problems.")] = 0,
-        jobs: Annotated[int, typer.Option(min=1, help="Trials at a time; at most the free cores.")] = 1,
-        repeats: Annotated[int | None, typer.Option(min=1, help="Fewer repeats than the preset's.")] = None,
+        out: Annotated[Path, typer.Option(metavar="DIR", help="Folder of the rows and the page.")] = Path(
+            "reproduction"
+        ),
+        seed: Annotated[
+            int, typer.Option(metavar="NUMBER", min=0, help="The same seed gives the same problems.")
+        ] = 0,
+        jobs: Annotated[
+            int, typer.Option(metavar="COUNT", min=1, help="Trials at a time; at most the free cores.")
+        ] = 1,
+        repeats: Annotated[
+            int | None, typer.Option(metavar="COUNT", min=1, help="Fewer repeats than the preset's.")
+        ] = None,
         only: Annotated[
             list[str] | None, typer.Option(metavar="SETTING=VALUES", help="Some trials, as --only i=1,2,4.")
         ] = None,
@@ -109,26 +124,24 @@ def _application() -> Any:
             command = _resume_command(names or (), preset, out, seed, jobs, repeats, only or (), archive)
             say(f"Stopped: {outcome.kept + outcome.written} of {outcome.total} trials are on disk.")
             say(f"To go on: {command}")
-            raise typer.Exit(130)
+            raise typer.Exit(STOPPED)
         if outcome.kept + outcome.written:
             _show_report(out, archive)
         _show_failures(outcome)
         raise typer.Exit(1 if outcome.failures else 0)
 
-    @application.command()
     def report(
         folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the rows.")] = Path("reproduction"),
     ) -> None:
         """Make the page again from the rows in DIR."""
         _show_report(folder)
 
-    from ell12.commands import complete, recommend, restore
-    from ell12.experiments import commands
-
-    commands.add_to(application)
     complete.add_to(application)
     recommend.add_to(application)
     restore.add_to(application)
+    add_command(application, reproduce, REPRODUCE)
+    add_command(application, report, ["ell12 report reproduction"])
+    commands.add_to(application)
     return application
 
 
@@ -136,7 +149,9 @@ def _show_report(folder: Path, archive: Path | None = None) -> None:
     """Make the page and, if wanted, the archive; print what the page finds, and name it."""
     from ell12.experiments import report
 
-    page, lines = report.report(folder), report.verdict_lines(folder)
+    with progress_bar() as show:
+        show("drawing the page", 0.0)
+        page, lines = report.report(folder), report.verdict_lines(folder)
     seal(folder, PAGE_FILES, page={"ell12": __version__, "verdicts": lines})
     for line in lines:
         say(line)

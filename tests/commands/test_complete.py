@@ -168,7 +168,7 @@ def test_duplicates_are_told(monkeypatch, capsys, source):
         "repeat a (user, item) pair, the first user 0, item 0: the last one counts"
         in capsys.readouterr().out.replace("repeats", "repeat")
     )
-    assert call(monkeypatch, source, *QUICK, "--duplicates", "error", "--force") == 2
+    assert call(monkeypatch, source, *QUICK, "--duplicates", "error", "--force") == 1
 
 
 # What is refused
@@ -216,7 +216,9 @@ def test_nothing_is_overwritten_without_force(monkeypatch, capsys, tmp_path, sou
 def test_bad_use_is_one_clear_line(monkeypatch, capsys, tmp_path, source, arguments, message):
     before = source.read_bytes()
     (tmp_path / "sub.npz").mkdir()
-    assert call(monkeypatch, *(a.format(tmp_path, tmp_path.name) for a in arguments), *QUICK) == 2
+    assert call(monkeypatch, *(a.format(tmp_path, tmp_path.name) for a in arguments), *QUICK) == (
+        1 if message.startswith("cannot") else 2
+    )
     error = capsys.readouterr().err
     assert error.startswith("ell12: ")
     assert message.format(tmp_path) in error
@@ -229,7 +231,7 @@ def test_bad_use_is_one_clear_line(monkeypatch, capsys, tmp_path, source, argume
 def test_a_damaged_file_is_named_and_nothing_is_written(monkeypatch, capsys, tmp_path, content):
     source = tmp_path / "bad.csv"
     source.write_bytes(content)
-    assert call(monkeypatch, source) == 2
+    assert call(monkeypatch, source) == 1
     error = capsys.readouterr().err
     assert str(source) in error
     assert ("line " in error) is bool(content)
@@ -239,11 +241,11 @@ def test_a_damaged_file_is_named_and_nothing_is_written(monkeypatch, capsys, tmp
 def test_too_few_ratings_to_hide_any(monkeypatch, capsys, tmp_path):
     source = tmp_path / "r.csv"
     source.write_text("1,1,3\n2,2,4\n3,3,5\n")
-    assert call(monkeypatch, source) == 2
+    assert call(monkeypatch, source) == 1
     assert "3 ratings are too few to hide any of them: add --held-out 0" in capsys.readouterr().err
     assert call(monkeypatch, source, "--held-out", "0") == 0
     source.write_text("1,1,3\n")
-    assert call(monkeypatch, source, "--force") == 2
+    assert call(monkeypatch, source, "--force") == 1
     assert "1 items (100 % of the pairs)" in capsys.readouterr().out
 
 

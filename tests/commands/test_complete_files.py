@@ -114,7 +114,7 @@ def test_pairs_are_written_alike_or_say_so(complete, tmp_path, pairs, options):
 def test_a_wrong_form_is_one_clear_line(complete, tmp_path, options, message):
     source = written(tmp_path / "r.txt")
     outcome = complete(source, *options)
-    assert outcome.code == 2
+    assert outcome.code == (2 if message.startswith(("separator", "encoding", "--")) else 1)
     assert outcome.error.startswith("ell12: ")
     assert message in outcome.error
     assert outcome.error.count("\n") == 1
@@ -125,7 +125,7 @@ def test_matrix_market_takes_no_form(complete, tmp_path):
     source = tmp_path / "r.mtx"
     source.write_text("%%MatrixMarket matrix coordinate real general\n2 2 2\n1 2 4.5\n2 1 3\n")
     outcome = complete(source, "--columns", "1,0,2")
-    assert outcome.code == 2
+    assert outcome.code == 1
     assert "r.mtx: columns is not for Matrix Market files" in outcome.error
 
 
@@ -134,7 +134,7 @@ def test_ratings_whose_squares_cannot_be_held_are_named(complete, tmp_path, expo
     source = tmp_path / "r.csv"
     source.write_text("".join(f"{k % 5},{k // 5},{1 + k % 4}{exponent}\n" for k in range(30)))
     outcome = complete(source)
-    assert outcome.code == 2
+    assert outcome.code == 1
     assert (
         f"r.csv holds numbers up to 4{exponent.replace('e', 'e+').replace('+-', '-')}, too {size}" in outcome.error
     )
@@ -145,7 +145,7 @@ def test_a_link_to_itself_is_one_clear_line(complete, tmp_path):
     source = tmp_path / "loop.csv"
     source.symlink_to(source)
     outcome = complete(source)
-    assert outcome.code == 2
+    assert outcome.code == 1
     assert f"cannot read {source}: " in outcome.error
 
 

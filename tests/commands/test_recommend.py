@@ -1,6 +1,7 @@
 """``ell12 predict`` and ``ell12 recommend`` as their user meets them: a model in, lines out."""
 
 import csv
+import re
 import sys
 from typing import NamedTuple
 
@@ -128,7 +129,7 @@ def test_bad_use_is_one_clear_line(call, path, tmp_path, arguments, message):
     (tmp_path / "there.csv").write_text("precious")
     before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
     outcome = call(*(argument.format(tmp_path) for argument in arguments))
-    assert outcome.code == 2
+    assert outcome.code == (1 if re.search("^cannot|no model|no text", message) else 2)
     assert outcome.error.startswith("ell12: ")
     assert message.format(tmp_path) in outcome.error
     assert outcome.error.count("\n") == 1
@@ -141,7 +142,7 @@ def test_a_model_that_does_not_know_what_was_seen_says_what_to_do(call, model, t
     content |= {"mean": offsets.mean, "user_offsets": offsets.rows, "item_offsets": offsets.columns}
     np.savez(tmp_path / "old.npz", **content, alpha=3.0, l2_weight=0.5, limits=np.array([1.0, 5.0]))
     outcome = call("recommend", tmp_path / "old.npz", "-n", "2")
-    assert outcome.code == 2
+    assert outcome.code == 1
     assert "fit it again, or add --include-seen" in outcome.error
     assert call("recommend", tmp_path / "old.npz", "-n", "2", "--include-seen").code == 0
     best = model.recommend(n=2, exclude_seen=False)

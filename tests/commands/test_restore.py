@@ -314,7 +314,8 @@ def test_nothing_is_overwritten_unless_that_is_asked_for(tmp_path, monkeypatch, 
 def test_bad_use_is_one_line_and_nothing_is_written(folder, tmp_path, monkeypatch, capsys, sources, target, words):
     (tmp_path / "empty").mkdir()
     before = sorted(tmp_path.rglob("*"))
-    assert call(monkeypatch, "denoise", *(tmp_path / name for name in sources), tmp_path / target) == 2
+    code = 1 if words.startswith(("there is no", "no file", "cannot", "the folder")) else 2
+    assert call(monkeypatch, "denoise", *(tmp_path / name for name in sources), tmp_path / target) == code
     captured = capsys.readouterr()
     assert (captured.out, captured.err.count("\n"), captured.err[:7]) == ("", 1, "ell12: ")
     with pytest.raises(CommandError, match=words):
@@ -355,8 +356,8 @@ def test_a_mask_or_kernel_that_does_not_fit(tmp_path, monkeypatch, capsys):
     np.save(tmp_path / "wrong.npy", KNOWN[:-1])
     out = tmp_path / "out.png"
     cases = {
-        ("deblur", "--kernel", "none.png"): (2, "cannot read /none.png"),
-        ("deblur", "--kernel", "zero.npy"): (2, "/zero.npy is no blur"),
+        ("deblur", "--kernel", "none.png"): (1, "cannot read /none.png"),
+        ("deblur", "--kernel", "zero.npy"): (1, "/zero.npy is no blur"),
         ("deblur", "--kernel", "large.npy"): (1, "kernel"),
         ("inpaint", "--mask", "wrong.npy"): (1, "mask"),
     }

@@ -13,7 +13,15 @@ _OBEYED = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff
 
 
 class CommandError(Exception):
-    """Why a command, or a run of experiments, cannot begin; in one line for its user."""
+    """Why a command, or a run of experiments, cannot do its work, in one line for its user: files or data."""
+
+    code = 1  # what the process ends with
+
+
+class UsageError(CommandError):
+    """What was typed does not do: options that exclude each other, say, or an output that is there already."""
+
+    code = 2
 
 
 def printable(text: str) -> str:
@@ -40,6 +48,17 @@ def check_folder(folder: Path, create: bool = False) -> None:
             folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             pass
+
+
+def check_form(separator: str | None, encoding: str) -> str | None:
+    r"""The separator of lines, whose tab may be written ``\t``; raise if it is none, or the encoding unknown."""
+    if separator is not None and (not separator or set('"\r\n') & set(separator)):
+        raise UsageError(f"separator must be characters other than quotes and ends of lines, got {separator!r}")
+    try:
+        "0".encode(encoding)
+    except LookupError as error:
+        raise UsageError(f"encoding: {error}") from None
+    return separator and separator.replace("\\t", "\t")
 
 
 @contextmanager

@@ -11,7 +11,8 @@ from typing import Annotated, Any
 
 import typer
 
-from ell12.commands import CommandError, check_folder, say
+from ell12.commands import UsageError, check_folder, check_form, say
+from ell12.commands.application import STOPPED, add_command
 
 Center = StrEnum("Center", ["auto", "none", "mean", "columns", "biases"])  # what is taken off the ratings before
 Duplicates = StrEnum("Duplicates", ["last", "first", "mean", "error"])  # what counts of a pair that is rated twice
@@ -19,7 +20,15 @@ Duplicates = StrEnum("Duplicates", ["last", "first", "mean", "error"])  # what c
 
 def add_to(application: Any) -> None:
     """Add the command to the application."""
-    application.command()(complete)
+    add_command(
+        application,
+        complete,
+        [
+            "ell12 complete ratings.csv",
+            "ell12 complete ratings.csv --predict pairs.csv --out predicted.csv",
+            "ell12 complete u.data --columns 0,1,2 --alpha 5 --max-rank 8",
+        ],
+    )
 
 
 def complete(
@@ -32,30 +41,42 @@ def complete(
     ],
     out: Annotated[
         list[Path] | None,
-        typer.Option(help="Where to write: the model as .npz, predictions for --predict as .csv."),
+        typer.Option(metavar="FILE", help="Where to write: the model as .npz, predictions for --predict as .csv."),
     ] = None,
     predict: Annotated[
-        Path | None, typer.Option(help="Lines of user, item to predict; values there are compared with.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Lines of user, item to predict; values there are compared with."),
     ] = None,
     alpha: Annotated[
-        float | None, typer.Option(min=0.0, help="Strength; hidden ratings choose it by default.")
+        float | None,
+        typer.Option(metavar="NUMBER", min=0.0, help="Strength; hidden ratings choose it by default."),
     ] = None,
     max_rank: Annotated[
         int | None,
-        typer.Option(min=1, help="Largest rank; chosen likewise. Given --alpha: 8, none if a quarter is known."),
+        typer.Option(
+            metavar="COUNT",
+            min=1,
+            help="Largest rank; chosen likewise. Given --alpha: 8, none if a quarter is known.",
+        ),
     ] = None,
     center: Annotated[
         Center,
         typer.Option(
-            help="What to take off before; auto is chosen likewise, but may put rare items first for everybody."
+            metavar="|".join(Center),
+            help="What to take off before; auto is chosen likewise, but may put rare items first for everybody.",
         ),
     ] = Center.biases,
     l2_weight: Annotated[
         float | None,
-        typer.Option(min=0.0, help="1 is l1-2, 0 the nuclear norm; chosen likewise. Given --alpha: 0.5."),
+        typer.Option(
+            metavar="NUMBER", min=0.0, help="1 is l1-2, 0 the nuclear norm; chosen likewise. Given --alpha: 0.5."
+        ),
     ] = None,
     held_out: Annotated[
-        float, typer.Option(min=0.0, max=0.9, help="Part of the ratings hidden to measure the error; 0 is none.")
+        float,
+        typer.Option(
+            metavar="SHARE", min=0.0, max=0.9, help="Part of the ratings hidden to measure the error; 0 is none."
+        ),
     ] = 0.1,
     clip: Annotated[bool, typer.Option(help="Cut predictions to the range of the ratings.")] = True,
     columns: Annotated[
@@ -66,15 +87,19 @@ def complete(
         ),
     ] = None,
     separator: Annotated[
-        str | None, typer.Option(help="What stands between columns, \\t for a tab; found by default.")
+        str | None,
+        typer.Option(metavar="TEXT", help="What stands between columns, \\t for a tab; found by default."),
     ] = None,
     encoding: Annotated[
-        str, typer.Option(help="Of the lines, such as latin-1; a mark at the beginning tells UTF-16.")
+        str,
+        typer.Option(metavar="NAME", help="Of the lines, such as latin-1; a mark at the beginning tells UTF-16."),
     ] = "utf-8",
-    duplicates: Annotated[Duplicates, typer.Option(help="What a pair rated twice counts with.")] = Duplicates.last,
-    tol: Annotated[float, typer.Option(min=0.0, help="Accuracy of the fit.")] = 1e-3,
-    max_iter: Annotated[int, typer.Option(min=1, help="Iterations of a fit at most.")] = 1000,
-    seed: Annotated[int, typer.Option(min=0, help="The same seed hides the same ratings.")] = 0,
+    duplicates: Annotated[
+        Duplicates, typer.Option(metavar="|".join(Duplicates), help="What a pair rated twice counts with.")
+    ] = Duplicates.last,
+    tol: Annotated[float, typer.Option(metavar="NUMBER", min=0.0, help="Accuracy of the fit.")] = 1e-3,
+    max_iter: Annotated[int, typer.Option(metavar="COUNT", min=1, help="Iterations of a fit at most.")] = 1000,
+    seed: Annotated[int, typer.Option(metavar="NUMBER", min=0, help="The same seed hides the same ratings.")] = 0,
     force: Annotated[bool, typer.Option("--force", help="Overwrite what is there.")] = False,
 ) -> None:
     """Complete ratings, say how well hidden ones are predicted, and write the model or predictions.
@@ -83,8 +108,8 @@ def complete(
     """
     for name, value in (("--alpha", alpha), ("--l2-weight", l2_weight)):
         if value == math.inf:
-            raise CommandError(f"{name} must be a finite number")
-    places = None if columns is None else parse_columns(columns)
+            raise UsageError(f"{name} must be a finite number")
+    places, separator = None if columns is None else parse_columns(columns), check_form(separator, encoding)
     targets = plan_targets(source, out or [], predict, force)
     from ell12.commands import rating_job  # only now, since it loads much
 
@@ -97,7 +122,7 @@ def complete(
         "tol": tol,
         "max_iter": max_iter,
     }
-    form = rating_job.LineForm(places, separator and separator.replace("\\t", "\t"), encoding)
+    form = rating_job.LineForm(places, separator, encoding)
     job = rating_job.RatingJob(source, predict, targets, duplicates.value, held_out, seed, form)
     with stopping():
         job.run(options)
@@ -110,14 +135,14 @@ def stopping() -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         say("Stopped: nothing is written.")
-        raise typer.Exit(130) from None
+        raise typer.Exit(STOPPED) from None
 
 
 def parse_columns(text: str) -> tuple[str | int, str | int, str | int]:
     """Three names or positions; names that hold a comma stand in quotes."""
     words = [word.strip() for word in next(csv.reader([text], skipinitialspace=True), [])]
     if len(words) != 3 or not all(words):
-        raise CommandError(f"--columns must be three names or positions, as in user,item,rating; got {text!r}")
+        raise UsageError(f"--columns must be three names or positions, as in user,item,rating; got {text!r}")
     user, item, value = (int(word) if word.isdecimal() else word for word in words)
     return user, item, value
 
@@ -127,34 +152,34 @@ def plan_targets(source: Path, out: list[Path], predict: Path | None, force: boo
 
     Raises
     ------
-    CommandError
+    UsageError
         If one is there already, is of an unknown kind or cannot be written: before anything is computed.
     """
     sources = [path for path in (source, predict) if path is not None]
     for path in sources:
         if path.is_dir():
-            raise CommandError(f"{path} is a folder: name a file")
+            raise UsageError(f"{path} is a folder: name a file")
     default = source.with_name(f"{source.stem}.completed.npz")
     if predict is not None:
         default = predict.with_name(f"{predict.stem}.predicted.csv")
     targets = out or [default]
     for target in targets:
         if target.suffix not in (".npz", ".csv"):
-            raise CommandError(f"{target} has an unknown suffix: .npz holds the model, .csv predictions")
+            raise UsageError(f"{target} has an unknown suffix: .npz holds the model, .csv predictions")
         if target.suffix == ".csv" and predict is None:
-            raise CommandError(f"{target} would hold predictions: say for which pairs with --predict FILE")
+            raise UsageError(f"{target} would hold predictions: say for which pairs with --predict FILE")
         check_target(target, sources, force)
     if predict is not None and not any(target.suffix == ".csv" for target in targets):
-        raise CommandError("--predict needs a .csv file among the --out to write the predictions to")
+        raise UsageError("--predict needs a .csv file among the --out to write the predictions to")
     return targets
 
 
 def check_target(target: Path, sources: list[Path], force: bool) -> None:
     """Raise if a file cannot be written, is there already, or is one that is read."""
     if target.exists() and not force:
-        raise CommandError(f"{target} is there already: add --force to overwrite it")
+        raise UsageError(f"{target} is there already: add --force to overwrite it")
     if target.is_dir():
-        raise CommandError(f"{target} is a folder: choose another --out")
+        raise UsageError(f"{target} is a folder: choose another --out")
     if os.path.realpath(target) in map(os.path.realpath, sources):  # whichever way it is spelled
-        raise CommandError(f"{target} is read from: choose another --out")
+        raise UsageError(f"{target} is read from: choose another --out")
     check_folder(target.parent)

@@ -55,11 +55,15 @@ class _ProgressLines:
 
     def _say(self, words: str, done: float, now: float) -> None:
         self.last = done
-        say(f"{words} ({100 * done:.0f} %), {now - self.begin:.0f} s elapsed")
+        share = f" ({100 * done:.0f} %)" if done else ""
+        say(f"{words}{share}, {now - self.begin:.0f} s elapsed")
 
 
 class ImageDisplay:
-    """What became of each image: a line; where there is no terminal, that is all."""
+    """What became of each image: a line; where there is no terminal, also one now and then on how far it is."""
+
+    def __init__(self) -> None:
+        self.lines = _ProgressLines()
 
     def line(self, text: str, failed: bool = False) -> None:
         """Say something about an image."""
@@ -67,6 +71,7 @@ class ImageDisplay:
 
     def follow(self, words: str, done: float) -> None:
         """Show how far the work on an image is, from 0 to 1."""
+        self.lines.show(words, done)
 
     def next(self) -> None:
         """Go on to the next image."""

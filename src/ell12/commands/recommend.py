@@ -5,7 +5,8 @@ from typing import Annotated, Any
 
 import typer
 
-from ell12.commands import CommandError, explained
+from ell12.commands import CommandError, UsageError, check_form, explained
+from ell12.commands.application import add_command
 from ell12.commands.complete import check_target, parse_columns, stopping
 
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="The .npz file that `ell12 complete` wrote.")]
@@ -14,8 +15,12 @@ Force = Annotated[bool, typer.Option("--force", help="Overwrite what is there.")
 
 def add_to(application: Any) -> None:
     """Add the commands to the application."""
-    application.command()(predict)
-    application.command()(recommend)
+    add_command(application, predict, ["ell12 predict ratings.completed.npz pairs.csv --out predicted.csv"])
+    examples = [
+        "ell12 recommend ratings.completed.npz -n 5",
+        "ell12 recommend model.npz --users alice,bob --force",
+    ]
+    add_command(application, recommend, examples)
 
 
 def predict(
@@ -24,24 +29,25 @@ def predict(
         Path, typer.Argument(metavar="PAIRS", help="Lines of user, item; values there are compared with.")
     ],
     out: Annotated[
-        Path | None, typer.Option(help="Where to write, as .csv; PAIRS.predicted.csv by default.")
+        Path | None, typer.Option(metavar="FILE", help="Where to write, as .csv; PAIRS.predicted.csv by default.")
     ] = None,
     columns: Annotated[
         str | None,
         typer.Option(metavar="USER,ITEM,VALUE", help="Names or positions from 0; found by default."),
     ] = None,
     separator: Annotated[
-        str | None, typer.Option(help="What stands between columns, \\t for a tab; found by default.")
+        str | None,
+        typer.Option(metavar="TEXT", help="What stands between columns, \\t for a tab; found by default."),
     ] = None,
-    encoding: Annotated[str, typer.Option(help="Of the lines, such as latin-1.")] = "utf-8",
+    encoding: Annotated[str, typer.Option(metavar="NAME", help="Of the lines, such as latin-1.")] = "utf-8",
     force: Force = False,
 ) -> None:
     """Predict the ratings of pairs of user and item from a model."""
-    places = None if columns is None else parse_columns(columns)
+    places, separator = None if columns is None else parse_columns(columns), check_form(separator, encoding)
     target = _planned(out or pairs.with_name(f"{pairs.stem}.predicted.csv"), [model, pairs], force)
     from ell12.commands import rating_job  # only now, since it loads much
 
-    form = rating_job.LineForm(places, separator and separator.replace("\\t", "\t"), encoding)
+    form = rating_job.LineForm(places, separator, encoding)
     with stopping():
         fitted, read = rating_job.read_model(model), rating_job.read_pairs_of(pairs, form)
         rating_job.write([rating_job.predicted_content(fitted, read, target)])
@@ -52,26 +58,28 @@ def recommend(
     users: Annotated[
         str | None, typer.Option(metavar="USER,...", help="Ids, with commas between them; all users by default.")
     ] = None,
-    users_file: Annotated[Path | None, typer.Option(help="A file with one id per line.")] = None,
-    n: Annotated[int, typer.Option("-n", min=1, help="How many items for each user.")] = 10,
+    users_file: Annotated[Path | None, typer.Option(metavar="FILE", help="A file with one id per line.")] = None,
+    n: Annotated[int, typer.Option("-n", metavar="COUNT", min=1, help="How many items for each user.")] = 10,
     include_seen: Annotated[
         bool, typer.Option("--include-seen", help="Items that a user has rated may be recommended too.")
     ] = False,
     out: Annotated[
-        Path | None, typer.Option(help="Where to write, as .csv; MODEL.recommended.csv by default.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Where to write, as .csv; MODEL.recommended.csv by default."),
     ] = None,
     force: Force = False,
 ) -> None:
     """Write the items with the highest predicted ratings for each user, the best first."""
     if users is not None and users_file is not None:
-        raise CommandError("--users and --users-file say the same: give one of them")
+        raise UsageError("--users and --users-file say the same: give one of them")
     sources = [model] if users_file is None else [model, users_file]
     target = _planned(out or model.with_name(f"{model.stem}.recommended.csv"), sources, force)
     ids = None if users is None else [name.strip() for name in users.split(",") if name.strip()]
     if users_file is not None:
         ids = _read_ids(users_file)
     if ids is not None and not ids:
-        raise CommandError("there are no users to recommend anything to")
+        kind = CommandError if users is None else UsageError
+        raise kind("there are no users to recommend anything to")
     from ell12.commands import rating_job  # only now, since it loads much
 
     with stopping():
@@ -83,9 +91,9 @@ def recommend(
 def _planned(target: Path, sources: list[Path], force: bool) -> Path:
     for source in sources:
         if source.is_dir():
-            raise CommandError(f"{source} is a folder: name a file")
+            raise UsageError(f"{source} is a folder: name a file")
     if target.suffix != ".csv":
-        raise CommandError(f"{target} has an unknown suffix: lines are written as .csv")
+        raise UsageError(f"{target} has an unknown suffix: lines are written as .csv")
     check_target(target, sources, force)
     return target
 

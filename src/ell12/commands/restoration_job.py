@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import typer
 
-from ell12.commands import CommandError, check_folder, say
+from ell12.commands import CommandError, UsageError, check_folder, say
+from ell12.commands.application import STOPPED
 from ell12.commands.image_files import SUFFIXES, check_target, read_image, write_image
 from ell12.commands.pictures import ImageFileError, Index, Picture
 from ell12.commands.progress import ImageDisplay, image_display
@@ -155,7 +156,7 @@ def restore_files(sources: Sequence[str], target: Path, job: RestorationJob, rea
                 display.line(f"{source} -> {path}: {_restore_file(source, path, job, reading, display)}")
             except KeyboardInterrupt:
                 display.line(f"Stopped: {done - failures} of {len(pairs)} images are written.")
-                raise typer.Exit(130) from None
+                raise typer.Exit(STOPPED) from None
             except (ImageFileError, ValueError, TypeError, MemoryError) as error:
                 failures += 1
                 name = "" if isinstance(error, ImageFileError) else f"{source}: "  # which such an error has
@@ -201,7 +202,7 @@ def plan(sources: Sequence[str], target: Path, force: bool) -> list[Pair]:
     paths = [path for source in sources for path in expand(source)]
     several = len(sources) > 1 or paths != [Path(sources[0])]
     if several and target.suffix.lower() in SUFFIXES and not target.is_dir():
-        raise CommandError(f"several images, a folder or a pattern need a folder as OUT; {target} names a file")
+        raise UsageError(f"several images, a folder or a pattern need a folder as OUT; {target} names a file")
     into_folder = several or target.is_dir()
     pairs = [(path, target / path.name if into_folder else target) for path in paths]
     _check_pairs(pairs, force)
@@ -230,11 +231,11 @@ def _check_pairs(pairs: Sequence[Pair], force: bool) -> None:
     targets = [path for _, path in pairs]
     for path in targets:
         if path.suffix.lower() not in SUFFIXES:
-            raise CommandError(f"{path} has an unknown suffix; known are {' '.join(SUFFIXES)}")
+            raise UsageError(f"{path} has an unknown suffix; known are {' '.join(SUFFIXES)}")
     twice = sorted({str(path) for path in targets if targets.count(path) > 1})
     if twice:
-        raise CommandError(f"two images would be written to {twice[0]}")
+        raise UsageError(f"two images would be written to {twice[0]}")
     there = [path for path in targets if path.exists()]
     if there and not force:
         others = f" (and {len(there) - 1} more)" if len(there) > 1 else ""
-        raise CommandError(f"{there[0]} is there already{others}: add --force to overwrite it")
+        raise UsageError(f"{there[0]} is there already{others}: add --force to overwrite it")

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ell12.commands.application import add_command
 from ell12.commands.given_images import kernel_for, mask_for, read_kernels, read_mask
 from ell12.commands.pictures import SPACE
 from ell12.commands.restoration_job import Reading, RestorationJob, restore_files
@@ -65,24 +66,40 @@ Alpha = Annotated[
         "is said.",
     ),
 ]
-L2Weight = Annotated[float, typer.Option(min=0.0, max=1.0, help="0 is convex total variation, 1 the paper's.")]
+L2Weight = Annotated[
+    float, typer.Option(metavar="NUMBER", min=0.0, max=1.0, help="0 is convex total variation, 1 the paper's.")
+]
 Noise = Annotated[
     float | None,
-    typer.Option(min=0.0, help="The noise's standard deviation, if it is known, for values as --alpha has them."),
+    typer.Option(
+        metavar="NUMBER",
+        min=0.0,
+        help="The noise's standard deviation, if it is known, for values as --alpha has them.",
+    ),
 ]
 Smoothing = Annotated[
     float | None,
-    typer.Option(min=0.0, help="Steps in value below this count as slopes; by default a hundredth of the range."),
+    typer.Option(
+        metavar="NUMBER",
+        min=0.0,
+        help="Steps in value below this count as slopes; by default a hundredth of the range.",
+    ),
 ]
 Isotropic = Annotated[
     bool, typer.Option("--isotropic", help="Let edges cost the same in any direction, not least along the axes.")
 ]
 LossOption = Annotated[
     ImageLoss,
-    typer.Option(help="How the noise came: white (squared), as counts (poisson), as impulses (absolute)."),
+    typer.Option(
+        metavar="|".join(ImageLoss),
+        help="How the noise came: white (squared), as counts (poisson), as impulses (absolute).",
+    ),
 ]
 BoundaryOption = Annotated[
-    Boundary, typer.Option(help="Beyond the edge lies its mirror image, or the image again (periodic).")
+    Boundary,
+    typer.Option(
+        metavar="|".join(Boundary), help="Beyond the edge lies its mirror image, or the image again (periodic)."
+    ),
 ]
 Channels = Annotated[
     int | None, typer.Option(metavar="AXIS", help="The axis of the colours, for arrays; image files say it.")
@@ -111,15 +128,21 @@ Spacing = Annotated[
 Lossless = Annotated[
     bool, typer.Option("--lossless", help="Write WebP without loss, even if the source has some.")
 ]
-MaxIter = Annotated[int, typer.Option(min=1, help="The largest number of iterations.")]
+MaxIter = Annotated[int, typer.Option(metavar="COUNT", min=1, help="The largest number of iterations.")]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite what is there.")]
 
 
 def add_to(application: Any) -> None:
     """Add the commands to the application."""
-    application.command()(denoise)
-    application.command()(deblur)
-    application.command()(inpaint)
+    add_command(
+        application,
+        denoise,
+        ["ell12 denoise noisy.png clean.png", "ell12 denoise scans/ denoised/ --noise 0.1 --isotropic"],
+    )
+    examples = ["ell12 deblur blurred.png sharp.png --kernel blur.npy"]
+    add_command(application, deblur, examples)
+    examples = ["ell12 inpaint damaged.png whole.png --mask mask.png"]
+    add_command(application, inpaint, examples)
 
 
 def denoise(
@@ -132,7 +155,9 @@ def denoise(
     isotropic: Isotropic = False,
     loss: LossOption = ImageLoss.squared,
     boundary: BoundaryOption = Boundary.neumann,
-    spins: Annotated[int, typer.Option(min=1, help="The number of flipped copies to average over.")] = 1,
+    spins: Annotated[
+        int, typer.Option(metavar="COUNT", min=1, help="The number of flipped copies to average over.")
+    ] = 1,
     channels: Channels = None,
     no_colour: NoColour = False,
     axes: Axes = "",
@@ -160,7 +185,10 @@ def deblur(
     target: Target,
     kernel: Annotated[
         Path,
-        typer.Option(help="An image or array of the blur; it is divided by its sum. Its middle is its centre."),
+        typer.Option(
+            metavar="FILE",
+            help="An image or array of the blur; it is divided by its sum. Its middle is its centre.",
+        ),
     ],
     alpha: Alpha = None,
     l2_weight: L2Weight = 0.0,
@@ -189,7 +217,9 @@ def deblur(
 def inpaint(
     sources: Sources,
     target: Target,
-    mask: Annotated[Path, typer.Option(help="An image or array: white, or nonzero, where pixels are known.")],
+    mask: Annotated[
+        Path, typer.Option(metavar="FILE", help="An image or array: white, or nonzero, where pixels are known.")
+    ],
     invert: Annotated[bool, typer.Option("--invert", help="The mask is white where pixels are missing.")] = False,
     alpha: Alpha = None,
     l2_weight: L2Weight = 0.5,

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ell12.datasets.ratings import Triples, as_strings
-from ell12.datasets.text_files import TextFile, text_file
+from ell12.datasets.text_files import TextFile, first_lines, is_number, likely_separators, split_line, text_file
 
 SEPARATORS = ("::", "\t", ";", ",", "|", " ")
 # Names by which headers call user, item and value, without case, blanks and underscores; the plainest first.
@@ -24,8 +24,6 @@ NAMES = (
     ("rating", "value", "score", "stars", "overall", "bookrating", "weight", "plays", "count"),
 )  # fmt: skip
 _WHOLE = re.compile(r"-?(0|[1-9]\d{0,17})")  # what a number of 64 bits gives back exactly as it was written
-_SAMPLE = 50
-_MOST_SKIPPED = 100_000  # blank lines and comments at the top: more are those of another kind of file
 
 
 def read_text(
@@ -39,11 +37,11 @@ def read_text(
     if separator is not None and (not separator or set('"\r\n') & set(separator)):
         raise ValueError(f"separator must be characters other than quotes and ends of lines, got {separator!r}")
     file = text_file(path, encoding)
-    sample, n_skipped = _sample(file)
+    sample, n_skipped = first_lines(file, "ratings")
     if separator is None:
         separator = _find_separator(sample, path, n_skipped + 1, fewest=3)
-    first = _split(sample[0], separator)
-    has_header = header if header is not None else not any(map(_is_number, first))
+    first = split_line(sample[0], separator)
+    has_header = header if header is not None else not any(map(is_number, first))
     places = _find_columns(columns, first, has_header, path)
     return Layout(file, separator, len(first), places).read_file(n_skipped + has_header)
 
@@ -60,11 +58,11 @@ def read_pairs(
     names are those given, as for the ratings, or well-known ones; positions are for lines without header.
     """
     file = text_file(path, encoding)
-    sample, n_skipped = _sample(file)
+    sample, n_skipped = first_lines(file, "ratings")
     separator = _find_separator(sample, path, n_skipped + 1, fewest=2, given=separator)
-    first = _split(sample[0], separator)
+    first = split_line(sample[0], separator)
     known = _known_columns(first, columns)
-    has_header = any(known) and not any(map(_is_number, first))
+    has_header = any(known) and not any(map(is_number, first))
     if has_header:
         if not (known[0] and known[1]):
             raise ValueError(f"{path}: no user and item among the columns {', '.join(first)}")
@@ -80,7 +78,7 @@ def _places_of_pairs(columns: tuple[Any, Any, Any] | None, first: list[str], pat
         columns = (0, 1, 2)
     user, item, value = columns
     places = tuple(_find_column(column, first, False, path) for column in (user, item))
-    return (*places, value) if value < len(first) and _is_number(first[value]) else places
+    return (*places, value) if value < len(first) and is_number(first[value]) else places
 
 
 def read_parquet(path: Path, columns: tuple[Any, Any, Any] | None = None) -> Triples:
@@ -115,45 +113,15 @@ def has_known_names(names: Any) -> bool:
     return all(_known_columns([str(name) for name in names]))
 
 
-def _sample(file: TextFile) -> tuple[list[str], int]:
-    """The first lines, of which there must be one, and how many comments and blank lines stand above them."""
-    lines: list[str] = []
-    n_skipped = 0
-    for _, line in file.lines():
-        text = line.strip("\r\n")
-        if not lines and (not text.strip() or text.lstrip().startswith(("#", "%"))):
-            n_skipped += 1
-            if n_skipped > _MOST_SKIPPED:
-                raise ValueError(f"{file.path} holds no ratings in its first {_MOST_SKIPPED} lines")
-        elif text.strip():
-            lines.append(text)
-        if len(lines) == _SAMPLE:
-            break
-    if not lines:
-        raise ValueError(f"{file.path} holds no ratings")
-    return lines, n_skipped
-
-
 def _find_separator(sample: list[str], path: Path, line: int, fewest: int, given: str | None = None) -> str:
-    candidates = SEPARATORS if given is None else (given, *SEPARATORS)
-    counts = {separator: [_count(text, separator) for text in sample] for separator in candidates}
-    # One that cuts all lines alike, else the first of them: the odd line is then named when it is read.
-    alike = [separator for separator, found in counts.items() if found[0] >= fewest and len(set(found)) == 1]
-    likely = alike or [separator for separator, found in counts.items() if found[0] >= fewest]
+    likely = likely_separators(sample, fewest, SEPARATORS if given is None else (given, *SEPARATORS))
     if not likely:
         wanted = "user, item and value" if fewest > 2 else "user and item"
         raise ValueError(
             f"{path}, line {line}: no {wanted} found in {sample[0][:60]!r}; "
             "name the separator if it is an unusual one"
         )
-    return likely[0]
-
-
-def _count(text: str, separator: str) -> int:
-    try:
-        return len(_split(text, separator))
-    except csv.Error:  # quotes that do not fit this separator
-        return 0
+    return next(iter(likely))
 
 
 def _find_columns(
@@ -281,7 +249,7 @@ class Layout:
 
     def _fields(self, text: str, number: int) -> list[str]:
         try:
-            fields = _split(text, self.separator)
+            fields = split_line(text, self.separator)
         except csv.Error as error:
             raise self.file.error(number, f"{error} in {text[:80]!r}") from None
         if len(fields) != self.n_fields:
@@ -336,20 +304,3 @@ class _Field:
         if np.any((letters == ord("_")) | (letters == ord(" "))):
             raise ValueError("not a plain number")
         return np.ascontiguousarray(letters).view(f"S{letters.shape[1]}").ravel().astype(np.float64)
-
-
-def _split(text: str, separator: str) -> list[str]:
-    if '"' not in text and separator == " ":
-        return text.split()
-    if '"' not in text or len(separator) > 1:
-        return [field.strip() for field in text.split(separator)]
-    fields = next(csv.reader([text.strip(" ")], delimiter=separator, strict=True, skipinitialspace=True))
-    return [field.strip() for field in fields]
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

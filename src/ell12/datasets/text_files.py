@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import csv
 import io
 import zlib
 from collections.abc import Iterator
@@ -22,6 +23,8 @@ _MARKS = {
 }
 _START = 1 << 16
 _BLOCK = 1 << 24
+_SAMPLE = 50
+_MOST_SKIPPED = 100_000  # blank lines and comments at the top: more are those of another kind of file
 # A packed file may hold 16 MB, and 100 times its own size: packed ratings hold 3 to 20 times their size.
 _PACKED, _RATIO = 1 << 24, 100
 
@@ -161,3 +164,63 @@ class TextFile:
     def error(self, number: int, words: str) -> ValueError:
         """What is wrong with a line."""
         return ValueError(f"{self.path}, line {number}: {words}")
+
+
+# What the first lines tell
+
+
+def first_lines(file: TextFile, what: str) -> tuple[list[str], int]:
+    """The first lines, of which there must be one, and how many comments and blank lines stand above them."""
+    lines: list[str] = []
+    n_skipped = 0
+    for _, line in file.lines():
+        text = line.strip("\r\n")
+        if not lines and (not text.strip() or text.lstrip().startswith(("#", "%"))):
+            n_skipped += 1
+            if n_skipped > _MOST_SKIPPED:
+                raise ValueError(f"{file.path} holds no {what} in its first {_MOST_SKIPPED} lines")
+        elif text.strip():
+            lines.append(text)
+        if len(lines) == _SAMPLE:
+            break
+    if not lines:
+        raise ValueError(f"{file.path} holds no {what}")
+    return lines, n_skipped
+
+
+def likely_separators(sample: list[str], fewest: int, candidates: tuple[str, ...]) -> dict[str, int]:
+    """Separators that cut lines into at least so many fields, with the number of them in the first line.
+
+    Those that cut all lines alike; where there is none, all that cut the first: the odd line is then named when it
+    is read.
+    """
+    counts = {separator: [_count(text, separator) for text in sample] for separator in candidates}
+    found = {separator: sizes[0] for separator, sizes in counts.items() if sizes[0] >= fewest}
+    alike = {separator: size for separator, size in found.items() if len(set(counts[separator])) == 1}
+    return alike or found
+
+
+def _count(text: str, separator: str) -> int:
+    try:
+        return len(split_line(text, separator))
+    except csv.Error:  # quotes that do not fit this separator
+        return 0
+
+
+def split_line(text: str, separator: str) -> list[str]:
+    """The fields of a line, without blanks around them."""
+    if '"' not in text and separator == " ":
+        return text.split()
+    if '"' not in text or len(separator) > 1:
+        return [field.strip() for field in text.split(separator)]
+    fields = next(csv.reader([text.strip(" ")], delimiter=separator, strict=True, skipinitialspace=True))
+    return [field.strip() for field in fields]
+
+
+def is_number(text: str) -> bool:
+    """Whether a field is a number."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
-from ell12.commands import CommandError, explained
+from ell12.commands import CommandError, UsageError, explained
 from ell12.experiments import provenance
 from ell12.experiments.provenance import MEASURED, PAGE_FILES
 from ell12.files import write_atomically
@@ -30,12 +30,12 @@ def check_target(path: Path | None) -> None:
     if path is None:
         return
     if path.suffix != ".zip":
-        raise CommandError(f"{path} has an unknown suffix: archives are written as .zip")
+        raise UsageError(f"{path} has an unknown suffix: archives are written as .zip")
     with explained(f"cannot write {path}"):
         if not path.parent.is_dir():
             raise CommandError(f"cannot write {path}: there is no folder {path.parent}")
         if path.exists() and not _is_archive(path):
-            raise CommandError(f"{path} is there and is no archive of a run: choose another --archive")
+            raise UsageError(f"{path} is there and is no archive of a run: choose another --archive")
 
 
 def _is_archive(path: Path) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 from string import Template
 
 from ell12 import __version__
-from ell12.commands import CommandError, check_folder, explained
+from ell12.commands import UsageError, check_folder, explained
 from ell12.experiments.compressed_sensing.study import PRESETS, SETUPS, trials
 from ell12.files import write_atomically
 
@@ -64,7 +64,7 @@ def export_benchopt(folder: Path) -> list[Path]:
     """
     check_folder(folder, create=True)
     if any(folder.iterdir()):
-        raise CommandError(f"{folder} is not empty: choose another folder")
+        raise UsageError(f"{folder} is not empty: choose another folder")
     written = []
     with explained(f"cannot write to the folder {folder}"):
         for name, content in _files():

@@ -9,23 +9,27 @@ from typing import Annotated, Any
 import typer
 
 from ell12.commands import say
+from ell12.commands.application import STOPPED, add_command
 from ell12.commands.complete import stopping
 from ell12.experiments.display import run_display
 
 
 def add_to(application: Any) -> None:
     """Add the commands to the application."""
-    application.command()(verify)
-    application.command("export-benchopt")(export)
+    add_command(application, verify, ["ell12 verify run.zip", "ell12 verify reproduction --trials 5 --json"])
+    add_command(application, export, ["ell12 export-benchopt my-benchmark"], "export-benchopt")
 
 
 def verify(
     source: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run, or the .zip file of one.")],
     trials: Annotated[
-        int | None, typer.Option(min=0, help="How many to measure again; by default about a minute of them.")
+        int | None,
+        typer.Option(metavar="COUNT", min=0, help="How many to measure again; by default about a minute of them."),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Another seed chooses other trials.")] = 0,
-    jobs: Annotated[int, typer.Option(min=1, help="Trials at a time; at most the free cores.")] = 1,
+    seed: Annotated[int, typer.Option(metavar="NUMBER", min=0, help="Another seed chooses other trials.")] = 0,
+    jobs: Annotated[
+        int, typer.Option(metavar="COUNT", min=1, help="Trials at a time; at most the free cores.")
+    ] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object, and no progress.")] = False,
 ) -> None:
     """Check a run from elsewhere, measure some of its trials again, and tell which claims hold here."""
@@ -38,7 +42,7 @@ def verify(
     else:
         for line in found.lines():
             say(line)
-    raise typer.Exit(130 if found.interrupted else 0 if found.agrees else 1)
+    raise typer.Exit(STOPPED if found.interrupted else 0 if found.agrees else 1)
 
 
 def export(

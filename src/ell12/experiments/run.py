@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ell12 import __version__
-from ell12.commands import CommandError, explained
+from ell12.commands import CommandError, UsageError, explained
 from ell12.experiments import EXPERIMENTS, PRESET_NAMES, experiment, provenance
 from ell12.experiments.provenance import RUN_FILE, environment, is_wished, now
 from ell12.experiments.rows import (
@@ -133,11 +133,11 @@ def plan(
 ) -> list[Trial]:
     """The trials of some experiments, all where none are named; first repeats come first."""
     if preset not in PRESET_NAMES:
-        raise CommandError(f"unknown preset {preset!r}; there are: {', '.join(PRESET_NAMES)}")
+        raise UsageError(f"unknown preset {preset!r}; there are: {', '.join(PRESET_NAMES)}")
     try:
         modules = {name: experiment(name) for name in names or EXPERIMENTS}
     except ValueError as error:
-        raise CommandError(str(error)) from None
+        raise UsageError(str(error)) from None
     trials = [Trial(name, s) for name, module in modules.items() for s in module.trials(preset, seed)]
     for wish in only:
         trials = _chosen(trials, wish)
@@ -207,7 +207,7 @@ def _rows_to_keep(folder: Path, resume: bool, progress: RunDisplay) -> list[Row]
         rows, damaged = read_rows(folder)
         if (rows or damaged) and not resume:
             count = len(rows) + len(damaged)
-            raise CommandError(
+            raise UsageError(
                 f"{folder} holds {count} row{'s' * (count > 1)} of an earlier run: "
                 "add --resume to go on, or choose another --out"
             )
@@ -234,7 +234,7 @@ def _match_run(folder: Path, preset: str, seed: int, rows: list[Row], progress: 
             f"{path}, which says what the rows are of, cannot be read: choose another --out"
         ) from None
     if earlier != {"preset": preset, "seed": seed}:
-        raise CommandError(
+        raise UsageError(
             f"{folder} holds rows of --preset {earlier['preset']} --seed {earlier['seed']}, "
             f"not of --preset {preset} --seed {seed}: choose another --out"
         )
