@@ -150,13 +150,13 @@ def plan(
 def _chosen(trials: list[Trial], wish: str) -> list[Trial]:
     """The trials whose setting has one of the values that a wish such as ``"i=1,2"`` names."""
     if "=" not in wish:
-        raise CommandError(f"--only {wish!r} names no setting and value: write --only image=Sea or --only i=1,2,4")
+        raise UsageError(f"--only {wish!r} names no setting and value: write --only image=Sea or --only i=1,2,4")
     found = [trial for trial in trials if is_wished(trial.settings, wish)]
     if not found:
         name = wish.partition("=")[0]
         seen = dict.fromkeys(str(trial.settings[name]) for trial in trials if name in trial.settings)
         there = f"{name} is one of {', '.join(seen)}" if seen else f"no trial has a setting {name!r}"
-        raise CommandError(f"--only {wish!r} leaves no trial: {there}")
+        raise UsageError(f"--only {wish!r} leaves no trial: {there}")
     return found
 
 
