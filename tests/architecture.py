@@ -19,6 +19,7 @@ PACKAGE = ROOT / "src" / "ell12"
 # What each room, a folder or a module of the top level, may import, from the ground up.
 ROOMS: dict[str, str] = {
     "protocols": "",
+    "lazy": "",
     "files": "",
     "wording": "",
     "backend": "protocols",
@@ -26,9 +27,9 @@ ROOMS: dict[str, str] = {
     "plots": "backend",
     "operators": "protocols backend checks",
     "prox": "protocols backend checks",
-    "penalties": "protocols backend checks operators prox",
-    "losses": "protocols backend checks operators",
-    "solvers": "protocols backend checks operators",
+    "penalties": "protocols lazy backend checks operators prox",
+    "losses": "protocols lazy backend checks operators",
+    "solvers": "protocols lazy backend checks operators",
     "minimization": "protocols backend files solvers",
     "path": "protocols backend checks operators losses penalties solvers minimization",
     "recovery": "protocols backend checks operators losses minimization path",
@@ -36,7 +37,7 @@ ROOMS: dict[str, str] = {
     "completion": "protocols backend checks files operators penalties solvers minimization path plots datasets",
     "distributed": "protocols backend checks operators penalties losses minimization completion",
     "restoration": "protocols backend checks operators prox losses solvers minimization distributed",
-    "linear_model": "protocols backend checks operators losses solvers minimization path plots distributed",
+    "linear_model": "protocols lazy backend checks operators losses solvers minimization path plots distributed",
     "selection": "protocols backend checks operators losses penalties solvers minimization path plots "
     "linear_model",
     "commands": "checks files wording minimization completion restoration datasets",

@@ -1,5 +1,6 @@
 """Who may import whom: read from the source, so that the architecture cannot drift."""
 
+import importlib
 import subprocess
 import sys
 
@@ -108,3 +109,30 @@ def test_a_small_fit_loads_no_compiler_and_no_plotting():
         "import ell12, numpy as np; ell12.minimize(ell12.SquaredLoss(np.eye(3), [1., 2., 3.]), ell12.L12(1.))"
     )
     assert not loaded & {"numba", "matplotlib", "torch", "jax", "sklearn", "pandas", "dask"}
+    rooms = {name.rpartition(".")[0] for name in loaded if name.startswith("ell12.")}
+    assert not rooms & {"ell12.path", "ell12.linear_model", "ell12.completion", "ell12.restoration"}
+
+
+def test_a_fit_loads_no_penalty_solver_or_estimator_that_it_does_not_use():
+    code = "import ell12, numpy as np; ell12.L12Regressor(0.1).fit(np.eye(3), [1., 2., 3.])"
+    unused = {
+        "penalties.spectral",
+        "penalties.separable",
+        "losses.cox",
+        "solvers.dca",
+        "solvers.columnwise",
+        "linear_model.classifier",
+        "linear_model.cross_validation",
+        "plots",
+    }
+    assert not modules_after(code) & {f"ell12.{name}" for name in unused}
+
+
+@pytest.mark.parametrize("package", ["penalties", "losses", "solvers", "linear_model"])
+def test_a_package_that_loads_its_names_late_has_all_of_them_and_no_others(package):
+    module = importlib.import_module(f"ell12.{package}")
+    assert dir(module) == module.__all__ != []
+    for name in module.__all__:
+        assert getattr(module, name).__name__ == name
+    with pytest.raises(AttributeError, match=f"'ell12.{package}' has no attribute 'L13'"):
+        _ = module.L13

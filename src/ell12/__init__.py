@@ -10,20 +10,9 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+from ell12.lazy import read_stub
 
-def _read_stub() -> dict[str, tuple[str, ...]]:
-    """Where the public names live, in the order of the flow; under no name, the modules."""
-    with open(f"{__file__.removesuffix('.py')}.pyi", encoding="utf-8") as stub:
-        statements = stub.read().partition("__version__")[0].split("from ell12")[1:]
-    homes = {}
-    for statement in statements:
-        module, _, names = statement.partition(" import ")
-        pairs = (pair.partition(" as ")[0].strip("() \n") for pair in names.split(","))
-        homes[module.removeprefix(".")] = tuple(filter(None, pairs))
-    return homes
-
-
-_HOMES = _read_stub()
+_HOMES = {module.partition(".")[2]: names for module, names in read_stub(__file__).items()}
 _MODULES = _HOMES.pop("")
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 __all__ = sorted(_HOME_OF)  # noqa: PLE0605

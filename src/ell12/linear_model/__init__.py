@@ -3,16 +3,6 @@
 The only part of the package that imports scikit-learn.
 """
 
-from ell12.linear_model.classifier import L12Classifier
-from ell12.linear_model.cross_validation import L12ClassifierCV, L12RegressorCV
-from ell12.linear_model.regressor import L12Regressor
-from ell12.linear_model.survival import L12CoxRegressor, L12CoxRegressorCV
+from ell12.lazy import loader
 
-__all__ = [
-    "L12Classifier",
-    "L12ClassifierCV",
-    "L12CoxRegressor",
-    "L12CoxRegressorCV",
-    "L12Regressor",
-    "L12RegressorCV",
-]
+__getattr__, __dir__, __all__ = loader(__name__, __file__)

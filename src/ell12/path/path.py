@@ -33,7 +33,6 @@ from ell12.minimization.start import as_unknown
 from ell12.operators import as_operator, output_shape
 from ell12.operators.sources import as_columns
 from ell12.path.followed import follower_of
-from ell12.path.side_by_side import columns_penalty, solve_side_by_side
 from ell12.path.strengths import alpha_grid, alpha_max, falling, grid_size, one_sparse_fit, vanishing_strength
 from ell12.path.structure import l12_penalty, limits
 from ell12.protocols import Array, FarLoss, ScalablePenalty, Solver, missing, offers, session_of
@@ -326,6 +325,8 @@ def _path_on_device(
     **run: Any,
 ) -> list[Result]:
     """The solutions for all strengths side by side; unless all at once, those with few entries found before."""
+    from ell12.path.side_by_side import columns_penalty, solve_side_by_side
+
     penalty = l12_penalty(1.0, l2_weight, **options)
     found = [] if at_once else _leading_results(loss, penalty, alphas, x0, **run)
     left, xp = alphas[len(found) :], namespace(loss.b)

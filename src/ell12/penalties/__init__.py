@@ -9,32 +9,6 @@ and what that opens: `DifferencePenalty` serves SCP and DCA, `CertifyingPenalty`
 `PiecewisePenalty` serves Newton's method and working sets.
 """
 
-from ell12.penalties.blocks import GroupL12, RowsL12
-from ell12.penalties.bounds import BoundedL12
-from ell12.penalties.columns import ColumnsL12
-from ell12.penalties.frobenius import SquaredFrobenius
-from ell12.penalties.intercept import WithIntercept
-from ell12.penalties.l12 import L1, L12
-from ell12.penalties.separable import MCP, CappedL1, LogSum, Lp
-from ell12.penalties.spectral import NoPenalty, Spectral, SpectralL12
-from ell12.penalties.spectral_rivals import SpectralLogSum, TruncatedNuclear
+from ell12.lazy import loader
 
-__all__ = [
-    "L1",
-    "L12",
-    "MCP",
-    "BoundedL12",
-    "CappedL1",
-    "ColumnsL12",
-    "GroupL12",
-    "LogSum",
-    "Lp",
-    "NoPenalty",
-    "RowsL12",
-    "Spectral",
-    "SpectralL12",
-    "SpectralLogSum",
-    "SquaredFrobenius",
-    "TruncatedNuclear",
-    "WithIntercept",
-]
+__getattr__, __dir__, __all__ = loader(__name__, __file__)

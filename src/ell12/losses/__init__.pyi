@@ -1,0 +1,26 @@
+"""The names of this package, and where they live: for type checkers and the package itself."""
+
+from ell12.losses.counts_and_impulses import (
+    AbsoluteLoss as AbsoluteLoss,
+)
+from ell12.losses.counts_and_impulses import (
+    KullbackLeiblerLoss as KullbackLeiblerLoss,
+)
+from ell12.losses.cox import CoxLoss as CoxLoss
+from ell12.losses.intercept import InterceptSquaredLoss as InterceptSquaredLoss
+from ell12.losses.linear import LinearLoss as LinearLoss
+from ell12.losses.multinomial import MultinomialLoss as MultinomialLoss
+from ell12.losses.pointwise import (
+    HuberLoss as HuberLoss,
+)
+from ell12.losses.pointwise import (
+    LogisticLoss as LogisticLoss,
+)
+from ell12.losses.pointwise import (
+    PoissonLoss as PoissonLoss,
+)
+from ell12.losses.pointwise import (
+    SquaredLoss as SquaredLoss,
+)
+from ell12.losses.quadratic import QuadraticLoss as QuadraticLoss
+from ell12.losses.streaming import StreamedLoss as StreamedLoss

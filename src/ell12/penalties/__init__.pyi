@@ -1,0 +1,19 @@
+"""The names of this package, and where they live: for type checkers and the package itself."""
+
+from ell12.penalties.blocks import GroupL12 as GroupL12
+from ell12.penalties.blocks import RowsL12 as RowsL12
+from ell12.penalties.bounds import BoundedL12 as BoundedL12
+from ell12.penalties.columns import ColumnsL12 as ColumnsL12
+from ell12.penalties.frobenius import SquaredFrobenius as SquaredFrobenius
+from ell12.penalties.intercept import WithIntercept as WithIntercept
+from ell12.penalties.l12 import L1 as L1
+from ell12.penalties.l12 import L12 as L12
+from ell12.penalties.separable import MCP as MCP
+from ell12.penalties.separable import CappedL1 as CappedL1
+from ell12.penalties.separable import LogSum as LogSum
+from ell12.penalties.separable import Lp as Lp
+from ell12.penalties.spectral import NoPenalty as NoPenalty
+from ell12.penalties.spectral import Spectral as Spectral
+from ell12.penalties.spectral import SpectralL12 as SpectralL12
+from ell12.penalties.spectral_rivals import SpectralLogSum as SpectralLogSum
+from ell12.penalties.spectral_rivals import TruncatedNuclear as TruncatedNuclear

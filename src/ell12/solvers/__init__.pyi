@@ -1,0 +1,18 @@
+"""The names of this package, and where they live: for type checkers and the package itself."""
+
+from ell12.solvers.columnwise import ColumnwiseAPG as ColumnwiseAPG
+from ell12.solvers.dca import DCA as DCA
+from ell12.solvers.proximal_gradient import (
+    FISTA as FISTA,
+)
+from ell12.solvers.proximal_gradient import (
+    NonmonotoneAPG as NonmonotoneAPG,
+)
+from ell12.solvers.proximal_gradient import (
+    ProximalGradient as ProximalGradient,
+)
+from ell12.solvers.sequential_convex import SequentialConvex as SequentialConvex
+from ell12.solvers.stochastic import SAGA as SAGA
+from ell12.solvers.stochastic import ProxSVRG as ProxSVRG
+from ell12.solvers.support.newton import SupportNewton as SupportNewton
+from ell12.solvers.support.working_set import WorkingSet as WorkingSet
