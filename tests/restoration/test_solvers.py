@@ -80,6 +80,19 @@ def test_dca_ends_when_only_flat_regions_turn():
     assert found.objective <= min(longer.history["objective"]) * (1 + 5e-3)
 
 
+@pytest.mark.parametrize("options", [{"inner": "cg", "cg_tol": 1e-12}, {"warm_start": False}], ids=str)
+def test_options_of_dca_change_the_way_and_not_the_problems(options):
+    y = np.random.default_rng(5).random((12, 10))
+    accurate = {"inner_tol": 1e-9, "inner_max_iter": 5000}
+    found, plain = (
+        ell12.denoise_tv(
+            y, 0.1, solver=TotalVariationDCA(**accurate, **given), tol=0, max_iter=3, return_result=True
+        )
+        for given in (options, {})
+    )
+    np.testing.assert_allclose(found.image, plain.image, atol=1e-6)
+
+
 @pytest.mark.parametrize("boundary", ["neumann", "periodic"])
 @pytest.mark.parametrize("l2_weight", [0.0, 0.5])
 def test_the_solvers_of_the_smoothed_objective_agree(l2_weight, boundary):

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize as scipy_minimize
 
-from ell12 import DCA, L1, L12, SquaredLoss
+from ell12 import DCA, FISTA, L1, L12, QuadraticLoss, SquaredLoss, minimize
+from ell12.protocols import ProximalLoss, offers
 from ell12.solvers.dca import Admm
 
 
@@ -43,11 +44,12 @@ def test_admm_solves_the_convex_problem_whatever_its_weight(rho):
     np.testing.assert_allclose(admm.v, admm.x, atol=1e-8)
 
 
+@pytest.mark.parametrize("options", [{}, {"warm_start": False}, {"inner": FISTA()}], ids=str)
 @pytest.mark.parametrize("l2_weight", [0.5, 1.0])
-def test_each_iterate_solves_the_problem_linearised_at_the_last(l2_weight):
+def test_each_iterate_solves_the_problem_linearised_at_the_last(l2_weight, options):
     A, b = problem()
     loss, alpha = SquaredLoss(A, b), 2.0
-    solver = DCA(penalty_weight=5.0, inner_tol=1e-10, inner_max_iter=5000)
+    solver = DCA(penalty_weight=5.0, inner_tol=1e-10, inner_max_iter=5000, **options)
     iterates = (i for i in solver.iterates(loss, L12(alpha, l2_weight), loss.point(loss.start())) if i is not None)
     before = next(iterates)
     for _ in range(5):
@@ -56,3 +58,12 @@ def test_each_iterate_solves_the_problem_linearised_at_the_last(l2_weight):
         np.testing.assert_allclose(after.point.x, expected, atol=1e-5)
         assert after.objective <= before.objective + 1e-9
         before = after
+
+
+def test_a_solver_inside_does_without_the_losss_proximal_map():
+    A, b = problem()
+    loss = QuadraticLoss(A.T @ A, A.T @ b)
+    assert not offers(loss, ProximalLoss)
+    found = minimize(loss, L12(0.5), solver=DCA(inner=FISTA()), tol=1e-6)
+    assert found.converged
+    assert found.objective == pytest.approx(minimize(loss, L12(0.5), tol=1e-8).objective, rel=1e-9)

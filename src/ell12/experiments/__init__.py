@@ -16,6 +16,7 @@ EXPERIMENTS = {
     "compressed-sensing": "compressed_sensing",
     "completion": "completion",
     "denoising": "denoising",
+    "dca-variants": "dca_variants",
     "level-curves": "level_curves",
     "prox": "prox",
 }

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ell12.backend import is_numpy, norm
-from ell12.checks import check_counts, check_flags, check_positive, set_numbers
+from ell12.checks import check_counts, check_flags, check_positive, check_word, set_numbers
 from ell12.operators import adjoint_product, product
 from ell12.operators.conjugate_gradients import conjugate_gradients
 from ell12.protocols import Array, Iterate, Needs, Point
@@ -35,7 +35,7 @@ class TotalVariationDCA:
     Isotropic, ``sum_i ||(D x)_i||_2`` in place of the l1 norm, and q is one unit vector for the image.
 
     The difference-of-convex algorithm of Lou, Zeng, Osher & Xin, doi:10.1137/14098435X, for the penalty without
-    smoothing. Each convex problem is solved by split Bregman, that is ADMM, whose variables are carried over.
+    smoothing. Each convex problem is solved by split Bregman, that is ADMM.
 
     Parameters
     ----------
@@ -46,12 +46,16 @@ class TotalVariationDCA:
     inner_max_iter : int, default 300
         Or after this number of steps.
     cg_tol, cg_max_iter
-        For operators that no transform makes diagonal, the limits of conjugate gradients.
+        The limits of conjugate gradients, where these are used.
     convex_start : bool, default False
         Let the first q be zero: the first problem is then total variation, whatever the start. For few
         measurements, where the start is a poor guide.
     least_gain : float, default 0.0
         End after two convex problems that did not lower the objective by this fraction of it; 0: never.
+    warm_start : bool, default True
+        Carry ADMM's variables over from one convex problem to the next; else each begins at the start.
+    inner : {"exact", "cg"}, default "exact"
+        Solve ADMM's linear systems by a transform where one makes them diagonal, or always by conjugate gradients.
     """
 
     smooths: ClassVar[bool] = False
@@ -64,10 +68,13 @@ class TotalVariationDCA:
     cg_max_iter: int = 100
     convex_start: bool = False
     least_gain: float = 0.0
+    warm_start: bool = True
+    inner: str = "exact"
 
     def __post_init__(self) -> None:
         check_positive(self.penalty_weight, "penalty_weight", "auto")
-        check_flags(convex_start=self.convex_start)
+        check_flags(convex_start=self.convex_start, warm_start=self.warm_start)
+        check_word(self.inner, "inner", "exact", "cg")
         set_numbers(self, "inner_tol", "cg_tol", "least_gain")
         check_counts(least=1, optional=False, inner_max_iter=self.inner_max_iter, cg_max_iter=self.cg_max_iter)
 
@@ -76,11 +83,12 @@ class TotalVariationDCA:
         check_smoothing(penalty, smooths=False)
         automatic = 10 * (penalty.alpha or 0.1) / penalty.spread(start.x)
         rho = automatic if self.penalty_weight == "auto" else float(self.penalty_weight)
-        split = _Splitting(loss, penalty, start.x, self.cg_tol, self.cg_max_iter)
+        split = self._splitting(loss, penalty, start.x)
         relief = (0.0 if self.convex_start else 1.0) * penalty.relief(split.W)
         best, idle = math.inf, 0
         while True:
             slope = adjoint_product(split.D, relief)
+            split = split if self.warm_start else self._splitting(loss, penalty, start.x)
             for step in range(self.inner_max_iter):
                 old = split.x
                 split.advance(rho, 0.0, slope)
@@ -101,6 +109,9 @@ class TotalVariationDCA:
             if self.least_gain and idle == 2:
                 return
             best = min(best, objective)
+
+    def _splitting(self, loss: Any, penalty: VariationPenalty, x: Array) -> _Splitting:
+        return _Splitting(loss, penalty, x, self.cg_tol, self.cg_max_iter, self.inner == "exact")
 
 
 @dataclass(frozen=True)
@@ -174,11 +185,13 @@ class _Splitting:
     differences of x are split off with a weight that may grow, so that a step solves normal equations of A and D.
     """
 
-    def __init__(self, loss: Any, penalty: VariationPenalty, x: Array, tol: float, max_iter: int) -> None:
+    def __init__(
+        self, loss: Any, penalty: VariationPenalty, x: Array, tol: float, max_iter: int, exact: bool = True
+    ) -> None:
         self.fit = fit_of(loss, x)
         self.penalty, self.x, self.D = penalty, x, penalty.differences(x)
         self.unit = penalty.spread(x)
-        self.solve = _solver(self.fit.A, penalty, x, tol, max_iter)
+        self.solve = _solver(self.fit.A, penalty, x, tol, max_iter, exact)
         self.steps = self.W = self.old_W = product(self.D, x)
         self.u = 0 * self.W  # the scaled multiplier of W = D x
         self.inside, self.held = x, 0 * x  # x within the bounds, and the scaled multiplier of that
@@ -222,10 +235,10 @@ class _Splitting:
 
 
 def _solver(
-    A: Any, penalty: VariationPenalty, x: Array, tol: float, max_iter: int
+    A: Any, penalty: VariationPenalty, x: Array, tol: float, max_iter: int, wanted: bool
 ) -> Callable[[Array, Array, float, float], Array]:
-    """The map (right, start, weight, shift) -> solution of the normal equations, exact where that is possible."""
-    if has_exact_solver(A, penalty) and (penalty.boundary == "periodic" or is_numpy(x)):
+    """The map (right, start, weight, shift) -> solution of the normal equations, exact if wanted and possible."""
+    if wanted and has_exact_solver(A, penalty) and (penalty.boundary == "periodic" or is_numpy(x)):
         exact = exact_solver(A, penalty, x)
         return lambda right, _start, weight, shift: exact(right, weight, shift)
 

@@ -1,13 +1,13 @@
-"""The difference-of-convex algorithm (DCA) with ADMM inside."""
+"""The difference-of-convex algorithm (DCA) with ADMM, or another solver, inside."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
-from ell12.backend import max_abs
-from ell12.checks import check_counts, check_positive, set_numbers
+from ell12.backend import inner, max_abs
+from ell12.checks import check_counts, check_flags, check_positive, set_numbers
 from ell12.protocols import Array, DifferencePenalty, Iterate, Needs, Point, ProximalLoss
 from ell12.solvers.steps import ProximalStep, objective
 
@@ -16,8 +16,8 @@ from ell12.solvers.steps import ProximalStep, objective
 class DCA:
     """``x <- argmin f(x) + convex part(x) - <x, subtracted gradient>``, the inner problem by ADMM.
 
-    Yin, Lou, He & Xin, doi:10.1137/140952363. The loss is factorized once for the whole run; ADMM's variables are
-    carried over from one inner problem to the next. As in `SequentialConvex` the first step is a proximal one.
+    Yin, Lou, He & Xin, doi:10.1137/140952363. The loss is factorized once for the whole run. As in
+    `SequentialConvex` the first step is a proximal one.
 
     Parameters
     ----------
@@ -29,15 +29,26 @@ class DCA:
         subtracted gradient.
     inner_max_iter : int, default 1000
         Or after this number of steps.
+    warm_start : bool, default True
+        Carry x, and ADMM's other variables, over from one inner problem to the next; else each begins at zero.
+    inner : solver, optional
+        For convex problems, such as `FISTA`, in place of ADMM.
     """
 
     penalty_weight: float | str = "auto"
     inner_tol: float = 0.1
     inner_max_iter: int = 1000
-    needs: ClassVar[Needs] = Needs(ProximalLoss, DifferencePenalty)
+    warm_start: bool = True
+    inner: Any = None
+
+    @property
+    def needs(self) -> Needs:
+        """A loss with a proximal map where ADMM is inside."""
+        return Needs(ProximalLoss, DifferencePenalty) if self.inner is None else Needs(penalty=DifferencePenalty)
 
     def __post_init__(self) -> None:
         check_positive(self.penalty_weight, "penalty_weight", "auto")
+        check_flags(warm_start=self.warm_start)
         set_numbers(self, "inner_tol")
         check_counts(least=1, optional=False, inner_max_iter=self.inner_max_iter)
 
@@ -47,12 +58,13 @@ class DCA:
         x = take_step(start)
         yield take_step.iterate(x, start)
         curvature = 1 / take_step.step
-        rho = 0.01 * curvature if self.penalty_weight == "auto" else float(self.penalty_weight)
-        inner_problem = Admm(loss.proximal(rho), penalty.convex, rho, curvature, x.x)
+        inner_problem = self._inner_problem(loss, penalty.convex, curvature, x)
         slope = penalty.subtracted_gradient(x.x)
         change = penalty.alpha
         while True:
             tol = max(self.inner_tol * change, 1e-12 * penalty.alpha)
+            if not self.warm_start:
+                inner_problem = self._inner_problem(loss, penalty.convex, curvature, 0 * x)
             for _ in range(self.inner_max_iter):
                 residual = inner_problem.step(slope)
                 if residual <= tol:
@@ -62,6 +74,12 @@ class DCA:
             old, slope = slope, penalty.subtracted_gradient(x.x)
             change = max_abs(slope - old)
             yield Iterate(x, objective(loss, penalty, x), max(change, residual))
+
+    def _inner_problem(self, loss: Any, convex: Any, curvature: float, x: Point) -> Any:
+        if self.inner is not None:
+            return _Solved(self.inner, loss, convex, x)
+        rho = 0.01 * curvature if self.penalty_weight == "auto" else float(self.penalty_weight)
+        return Admm(loss.proximal(rho), convex, rho, curvature, x.x)
 
 
 class Admm:
@@ -94,3 +112,46 @@ class Admm:
         residual = max(self.curvature * max_abs(new - self.v), self.rho * max_abs(new - self.x))
         self.x, self.u = new, self.u + new - self.v
         return residual
+
+
+class _Solved:
+    """``min f(x) + convex(x) - <x, slope>`` by any solver for convex problems, with the interface of `Admm`."""
+
+    def __init__(self, solver: Any, loss: Any, convex: Any, x: Point) -> None:
+        self.solver, self.loss, self.convex, self.point = solver, loss, convex, x
+        self.slope: Any = None
+
+    @property
+    def x(self) -> Array:
+        """Where it is."""
+        return self.point.x
+
+    def step(self, slope: Array) -> float:
+        """One step; how far it is from a solution, in units of the gradient. Another slope is another problem."""
+        if slope is not self.slope:
+            self.slope = slope
+            self.iterates = self.solver.iterates(self.loss, _Tilted(self.convex, slope), self.point)
+        iterate = next(self.iterates)
+        self.point = iterate.point
+        return iterate.optimality
+
+
+@dataclass(frozen=True)
+class _Tilted:
+    """A convex penalty minus a linear term."""
+
+    convex: Any
+    slope: Array
+
+    @property
+    def alpha(self) -> float:
+        """The strength of the convex penalty."""
+        return self.convex.alpha
+
+    def value(self, x: Array) -> float:
+        """``convex(x) - <x, slope>``."""
+        return self.convex.value(x) - inner(x, self.slope)
+
+    def prox(self, x: Array, step: float) -> Array:
+        """The linear term shifts x."""
+        return self.convex.prox(x + step * self.slope, step)

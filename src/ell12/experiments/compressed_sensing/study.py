@@ -93,7 +93,12 @@ def trials(preset: str, seed: int) -> list[dict[str, Any]]:
 def measure(settings: dict[str, Any]) -> dict[str, Any]:
     """Run one method on one problem."""
     method = settings["method"]
-    _warm_up(method)
+    return measure_solver(METHODS[method], settings, 0.0 if method == "FISTA" else 1.0)
+
+
+def measure_solver(solver: Any, settings: dict[str, Any], l2_weight: float = 1.0) -> dict[str, Any]:
+    """Run a solver on the problem of some settings."""
+    _warm_up(solver, l2_weight)
     problem = datasets.compressed_sensing(
         settings["seed"], setup=settings["setup"], n_samples=settings["n_samples"]
     )
@@ -103,8 +108,8 @@ def measure(settings: dict[str, Any]) -> dict[str, Any]:
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     result = minimize(
         loss,
-        _penalty(method, settings["alpha"]),
-        solver=METHODS[method],
+        L12(settings["alpha"], l2_weight),
+        solver=solver,
         tol=settings["tol"],
         max_iter=settings["max_iter"] or 10**9,
         stop=lambda history: history["cpu_seconds"][-1] >= settings["max_cpu_seconds"] - cpu,
@@ -123,15 +128,11 @@ def measure(settings: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _penalty(method: str, alpha: float) -> L12:
-    return L12(alpha, l2_weight=0.0 if method == "FISTA" else 1.0)
-
-
 @cache
-def _warm_up(method: str) -> None:
-    """Let the process load, outside any timing, what a method's first run loads."""
+def _warm_up(solver: Any, l2_weight: float) -> None:
+    """Let the process load, outside any timing, what a solver's first run loads."""
     problem = datasets.compressed_sensing(0, n_samples=10)
-    minimize(SquaredLoss(problem.A, problem.b), _penalty(method, 0.01), solver=METHODS[method], max_iter=3)
+    minimize(SquaredLoss(problem.A, problem.b), L12(0.01, l2_weight), solver=solver, max_iter=3)
 
 
 def _outcome(result: Result) -> dict[str, Any]:

@@ -89,18 +89,17 @@ def measure(settings: dict[str, Any]) -> dict[str, Any]:
     """One trial of any of the studies."""
     if settings["study"] != STRENGTHS:
         return extras.measure(settings)
-    clean = cropped(datasets.photographs()[settings["image"]], settings["size"])
-    noise = np.random.default_rng(settings["seed"]).standard_normal(clean.shape)
-    return _compare(clean, clean + settings["noise"] * noise, settings)
+    return measure_solver(SOLVERS[settings["method"]], settings)
 
 
-def _compare(clean: np.ndarray, noisy: np.ndarray, settings: dict[str, Any]) -> dict[str, Any]:
-    """Run one method on one noisy image."""
-    method, alpha = settings["method"], settings["alpha"]
-    _warm_up(method, settings["size"])
+def measure_solver(solver: Any, settings: dict[str, Any]) -> dict[str, Any]:
+    """Run a solver on the noisy image of some settings."""
+    clean, alpha = cropped(datasets.photographs()[settings["image"]], settings["size"]), settings["alpha"]
+    noisy = clean + settings["noise"] * np.random.default_rng(settings["seed"]).standard_normal(clean.shape)
+    _warm_up(solver, settings["size"])
     limits = (settings["max_iter"], settings["max_cpu_seconds"])
-    run = _run(method, noisy, alpha, limits, lambda x: quality(x, clean)["rmse"])
-    met = {rule: _at_rule(run, method, change) for rule, change in RULES.items()}
+    run = _run(solver, noisy, alpha, limits, lambda x: quality(x, clean)["rmse"])
+    met = {rule: _at_rule(run, solver, change) for rule, change in RULES.items()}
     penalty = TotalVariationL12(alpha, L2_WEIGHT, SMOOTHING)
     fit = 0.5 * float(np.sum((run.x - noisy) ** 2))
     shown = settings["image"] == next(iter(datasets.STAND_INS)) and settings["repeat"] == 0
@@ -118,7 +117,7 @@ def _compare(clean: np.ndarray, noisy: np.ndarray, settings: dict[str, Any]) -> 
 
 
 def _run(
-    method: str,
+    solver: Any,
     noisy: np.ndarray,
     alpha: float,
     limits: tuple[int, float],
@@ -128,16 +127,16 @@ def _run(
     max_iter, max_cpu_seconds = limits
 
     def stop(history: dict[str, list[float]]) -> bool:
-        finished = method != OURS and _is_met(history["objective"], min(RULES.values()))
+        finished = solver != SOLVERS[OURS] and _is_met(history["objective"], min(RULES.values()))
         return finished or history["cpu_seconds"][-1] >= max_cpu_seconds
 
-    options: dict[str, Any] = {} if method == OURS else {"tol": 0.0}
+    options: dict[str, Any] = {} if solver == SOLVERS[OURS] else {"tol": 0.0}
     restored = denoise_tv(
         noisy,
         alpha,
         l2_weight=L2_WEIGHT,
-        smoothing=0.0 if method == DCA else SMOOTHING,  # DCA works on the true penalty
-        solver=SOLVERS[method],
+        smoothing=0.0 if isinstance(solver, TotalVariationDCA) else SMOOTHING,  # DCA works on the true penalty
+        solver=solver,
         max_iter=max_iter,
         measure={"rmse": error},
         stop=stop,
@@ -154,21 +153,21 @@ def _is_met(objective: Sequence[float], change: float) -> bool:
     return all(abs(objective[k] - objective[k - 1]) <= change * abs(objective[k]) for k in (-1, -2))
 
 
-def _at_rule(run: Result, method: str, change: float) -> dict[str, Any] | None:
+def _at_rule(run: Result, solver: Any, change: float) -> dict[str, Any] | None:
     """Where a rule would have ended a run; None if it was never met."""
     history = run.history
     ends = range(1, run.n_iter + 1)
     met = [k for k in ends if _is_met(history["objective"][: k + 1], change)]
-    if method == OURS:
+    if solver == SOLVERS[OURS]:
         met = [run.n_iter] if run.converged else []
     return {"n_iter": met[0]} | {name: history[name][met[0]] for name in ("cpu_seconds", "rmse")} if met else None
 
 
 @cache
-def _warm_up(method: str, size: int) -> None:
-    """Let the process load and compile, outside any timing, what a method's first run needs."""
+def _warm_up(solver: Any, size: int) -> None:
+    """Let the process load and compile, outside any timing, what a solver's first run needs."""
     image = np.random.default_rng(0).random((size, size))
-    _run(method, image, 0.1, (2, math.inf), lambda _: 0.0)
+    _run(solver, image, 0.1, (2, math.inf), lambda _: 0.0)
 
 
 def difference_rows(difference: np.ndarray) -> list[str]:
