@@ -38,6 +38,7 @@ fuzz: $(VENV)/.test
 
 docs: $(VENV)/.docs
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m sphinx -W --keep-going --quiet -b html docs docs/_build/html
+	$(BIN)/python docs/_ext/check.py docs/_build/html
 	@echo "open docs/_build/html/index.html"
 
 lint: $(VENV)/.test

@@ -2,8 +2,8 @@
 A first fit: fewer features than the Lasso
 ==========================================
 
-Two hundred features whose neighbours are alike, five of which matter. The Lasso shrinks what it keeps, and
-makes up for that with features that do not belong; l1-2 shrinks large coefficients less.
+There are two hundred features. Neighbours are alike, and five features matter. The Lasso shrinks what it keeps,
+and makes up for it with features that do not belong. l1-2 shrinks large coefficients less.
 """
 
 import matplotlib.pyplot as plt
@@ -26,17 +26,18 @@ for name, model in {"Lasso": lasso, "l1-2": ours}.items():
     )
 
 # %%
-# Where the coefficients lie. The true ones are circles. This is one draw of the data; what twenty of them
-# give, on a larger problem, is shown in :doc:`/guide/when_it_helps`.
+# The coefficients of both models, with the true ones as circles. This is one draw of the data. The page
+# :doc:`/guide/when_it_helps` shows what many draws give.
 
 figure, panels = plt.subplots(2, 1, figsize=(8, 4.5), sharex=True, sharey=True, layout="constrained")
 true = np.flatnonzero(problem.x)
 for axes, (name, model) in zip(panels, {"Lasso": lasso, "l1-2": ours}.items(), strict=True):
     chosen = np.flatnonzero(model.coef_)
-    axes.vlines(chosen, 0, model.coef_[chosen], color="C0")
+    axes.vlines(chosen, 0, model.coef_[chosen], color="C0", label="estimate")
     axes.plot(true, problem.x[true], "o", color="C1", fillstyle="none", label="truth")
     axes.set_title(f"{name}: {chosen.size} features", fontsize="medium")
     axes.axhline(0, color="0.7", linewidth=0.8, zorder=0)
+    axes.set_ylabel("coefficient")
 panels[0].legend(frameon=False)
 panels[1].set_xlabel("feature")
 plt.show()

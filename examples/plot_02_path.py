@@ -1,10 +1,9 @@
 """
-The path: coefficients against the strength
-===========================================
+Paths: coefficients against the strength
+========================================
 
 `ell12.l12_path` follows the solution as alpha falls. With ``l2_weight=1`` a vector with a single entry costs
-nothing, so there is no alpha at which every coefficient is zero: the path begins with the best single
-feature.
+nothing. So there is no alpha at which every coefficient is zero: the path begins with the best single feature.
 """
 
 import matplotlib.pyplot as plt
@@ -17,8 +16,8 @@ data = load_diabetes()
 X, y = StandardScaler().fit_transform(data.data), data.target - data.target.mean()
 
 # %%
-# The same data three times: the Lasso, the middle, and l1-2. The larger ``l2_weight``, the sooner a
-# coefficient reaches its final size once it has entered.
+# The same data three times: with the Lasso, half-way, and with l1-2. Each feature has the same colour in all
+# panels. The larger ``l2_weight`` is, the sooner a coefficient reaches its final size once it has entered.
 
 figure, panels = plt.subplots(3, 1, figsize=(8, 8.5), sharex=True, layout="constrained")
 for axes, l2_weight in zip(panels, (0.0, 0.5, 1.0), strict=True):

@@ -2,8 +2,8 @@
 Cross-validation and the one-standard-error rule
 ================================================
 
-The alpha with the lowest error on the folds left out is good for prediction and keeps too many features. The
-largest alpha whose error is within one standard error of the lowest (``selection="1se"``) keeps fewer.
+The alpha with the lowest cross-validated error predicts well, but keeps too many features. The rule
+``selection="1se"`` keeps fewer. It takes the largest alpha whose error is within one standard error of the lowest.
 """
 
 import matplotlib.pyplot as plt
@@ -14,8 +14,7 @@ from ell12 import L12RegressorCV, datasets
 problem = datasets.correlated_design(1, n_samples=100, n_features=200, n_nonzero=8)
 
 # %%
-# ``model.plot()`` draws the curve: the mean of the folds, a band of one standard error, and the alpha that
-# was chosen.
+# ``model.plot()`` draws the mean error of the folds, a band of one standard error, and the alpha that was chosen.
 
 wanted = set(np.flatnonzero(problem.x))
 figure, panels = plt.subplots(1, 2, figsize=(9, 3.6), sharey=True, layout="constrained")

@@ -2,8 +2,8 @@
 Sparse logistic regression on real data
 =======================================
 
-The breast cancer data that ship with scikit-learn: 569 samples, 30 strongly correlated features. How many of
-them does a good classifier need?
+The breast cancer data of scikit-learn have 569 samples and 30 strongly correlated features. How many features does
+a good classifier need?
 """
 
 import matplotlib.pyplot as plt
@@ -21,7 +21,7 @@ X_train, X_test, y_train, y_test = train_test_split(
 )
 
 # %%
-# ``l2_weight=0`` is the l1 norm. The one-standard-error rule picks the strength for both.
+# ``l2_weight=0`` is the l1 norm. The one-standard-error rule chooses the strength of both models.
 
 models = {}
 for l2_weight in (0.0, 0.8):
@@ -31,7 +31,7 @@ for l2_weight in (0.0, 0.8):
     print(f"l2_weight = {l2_weight:g}: {count} features, accuracy {models[l2_weight].score(X_test, y_test):.3f}")
 
 # %%
-# Which they are.
+# The features that were selected.
 
 figure, axes = plt.subplots(figsize=(8, 4.2), layout="constrained")
 rows = np.flatnonzero(np.any([model[-1].coef_[0] != 0 for model in models.values()], axis=0))

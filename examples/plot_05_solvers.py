@@ -2,9 +2,9 @@
 Comparing solvers
 =================
 
-Every solver runs in the same loop and is judged by the same number, ``stationarity``: the largest violation
-of the first-order condition divided by alpha. ``result.history`` holds the objective and the time at each
-iteration.
+Every solver runs in the same loop and is judged by the same number, ``stationarity``. That is the largest
+violation of the first-order condition, divided by alpha. ``result.history`` holds the objective and the time of
+each iteration.
 """
 
 import matplotlib.pyplot as plt
@@ -45,8 +45,8 @@ for name, solver in solvers.items():
     print(f"{name:>18}: {found.status.name:<11} {found.n_iter:5d} steps, objective {found.objective:.6f}")
 
 # %%
-# The problem is not convex: two solvers may end at different stationary points, so the objective each one
-# reaches is printed above, and each curve below is measured from the lowest of them.
+# The problem is not convex, so two solvers may end at different stationary points. The objective of each is
+# printed above. Each curve below shows how far the objective lies above the lowest of them.
 
 lowest = min(result.objective for result in results.values())
 figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
@@ -54,7 +54,7 @@ for name, result in results.items():
     gap = [max(value - lowest, 1e-12) for value in result.history["objective"]]
     axes.loglog(result.history["cpu_seconds"][1:], gap[1:], label=name)
 axes.set_xlabel("CPU seconds")
-axes.set_ylabel("objective - lowest")
+axes.set_ylabel("objective above the lowest")
 axes.legend(frameon=False)
 axes.grid(alpha=0.3)
 plt.show()

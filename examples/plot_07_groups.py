@@ -2,8 +2,8 @@
 Groups of features
 ==================
 
-Where features come in groups, such as the dummies of one category or the terms of one curve, a group should
-be in or out as a whole. `ell12.GroupL12` takes the norms of the groups in place of the entries.
+Features often come in groups, such as the dummy columns of one category or the terms of one curve. Then a group
+should be selected as a whole. `ell12.GroupL12` penalises the norms of the groups in place of the entries.
 """
 
 import matplotlib.pyplot as plt
@@ -21,7 +21,7 @@ A = random.standard_normal((n_samples, truth.size)) / np.sqrt(n_samples)
 b = A @ truth + 0.15 * random.standard_normal(n_samples)
 
 # %%
-# Three penalties, each at the strength that comes nearest to the truth.
+# Three penalties. Each has the strength that comes nearest to the truth.
 
 kinds = {
     "l1-2": L12,
@@ -36,7 +36,7 @@ for name, make in kinds.items():
     print(f"{name:>12}: {count:2d} groups, relative error {error:.3f}")
 
 # %%
-# The norm of each group.
+# The norm of each group, for the truth and the three estimates.
 
 figure, axes = plt.subplots(figsize=(8, 3.5), layout="constrained")
 
@@ -50,6 +50,6 @@ axes.plot(norms(truth), "o", color="0.3", fillstyle="none", markersize=9, label=
 for marker, (name, x) in zip("x+.", best.items(), strict=True):
     axes.plot(norms(x), marker, label=name)
 axes.set_xlabel("group")
-axes.set_ylabel("norm")
+axes.set_ylabel("norm of the group")
 axes.legend(frameon=False)
 plt.show()

@@ -2,8 +2,8 @@
 An image with missing pixels, completed by low rank
 ===================================================
 
-Half of the pixels of a photograph are hidden. A matrix of low rank, fitted to those that are known under the
-l1-2 penalty of its singular values, fills in the rest. ``l2_weight=0`` is the nuclear norm.
+Half of the pixels of a photograph are hidden. We fit a matrix of low rank to the others, with the l1-2 penalty on
+its singular values. It fills in the hidden pixels. ``l2_weight=0`` is the nuclear norm.
 """
 
 import matplotlib.pyplot as plt
@@ -16,9 +16,9 @@ known = np.random.default_rng(0).random(image.shape) < 0.5
 data = np.where(known, image, np.nan)
 
 # %%
-# The plain call, ``complete_matrix(data)``, would choose strength, weight and offsets by pixels that it hides
-# itself. Here all is said: the mean of the known pixels is taken off first, and what is compared is the error on
-# the hidden pixels, each penalty at the best of four strengths.
+# The plain call, ``complete_matrix(data)``, chooses strength, weight and offsets by itself. Here we set all of
+# them. The mean of the known pixels is taken off first. We compare the errors on the hidden pixels, each penalty
+# with the best of four strengths.
 
 
 def error(completed):
@@ -37,9 +37,8 @@ for name, l2_weight in {"nuclear norm": 0.0, "l1-2": 1.0}.items():
     print(f"{name:>12}: alpha {best[name].alpha:g}, rank {rank}, error {least:.4f}")
 
 # %%
-# The gain over the nuclear norm is small here: the singular values of a photograph fall slowly, and the
-# relief that the Frobenius norm gives goes mostly to the first. On matrices that are truly of low rank it is
-# larger; see :doc:`/guide/completion`.
+# The gain over the nuclear norm is small here, because the singular values of a photograph fall slowly. On
+# matrices that are truly of low rank the gain is larger; see :doc:`/guide/completion`.
 
 figure, panels = plt.subplots(1, 3, figsize=(9, 3.3), layout="constrained")
 shown = {"half of the pixels": np.where(known, image, 1.0), "l1-2": best["l1-2"].to_array(), "the image": image}

@@ -2,9 +2,8 @@
 Total variation: denoising, and filling in
 ==========================================
 
-`ell12.denoise_tv` removes noise while keeping edges. How much the isotropic part is subtracted,
-``l2_weight``, decides which edges are cheap: at 0 it is anisotropic total variation, at 1 an edge along an
-axis costs nothing.
+`ell12.denoise_tv` removes noise and keeps edges. ``l2_weight`` decides which edges are cheap. At 0 the penalty is
+anisotropic total variation. At 1 an edge along an axis costs nothing.
 """
 
 import matplotlib.pyplot as plt
@@ -25,8 +24,8 @@ def psnr(image, clean):
 
 # %%
 # The best of several strengths for each ``l2_weight``, on a photograph and on a drawing of rectangles. On the
-# photograph a weight of 0.5, the default, is level with total variation; edges along the axes gain most just
-# below 1; at 1 itself noise along an axis is free, and stays.
+# photograph the default of 0.5 is as good as total variation. Edges along the axes gain most just below 1. At 1
+# itself noise along an axis costs nothing, and stays.
 
 strengths = 0.05 * 2.0 ** np.arange(8)
 weights = (0.0, 0.5, 0.9, 1.0)
@@ -50,8 +49,7 @@ for row, (name, clean) in zip(panels, {"photograph": photograph, "drawing": draw
 plt.show()
 
 # %%
-# Without a strength it is chosen from the noise, which is estimated from the image itself. The same penalty
-# fills in missing pixels.
+# The same penalty fills in missing pixels.
 
 known = random.random(photograph.shape) < 0.3
 filled = inpaint_tv(photograph, known, 0.005)

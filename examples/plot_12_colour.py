@@ -2,10 +2,9 @@
 A colour photograph
 ===================
 
-With ``channel_axis`` the three colours of a photograph are restored as one problem: brightness and the two
-differences of colours, in which noise is smoothed more, since photographs vary little in them. `ell12.denoise_tv`
-chooses the strength by itself; the others here get the best of several strengths, which only we who know the
-clean photograph can choose.
+With ``channel_axis`` the three colours of a photograph are restored as one problem: brightness and two differences
+of colours. Photographs vary little in the latter, so noise is smoothed more there. `ell12.denoise_tv` chooses the
+strength by itself. The other methods get the best of several strengths, which needs the clean photograph.
 """
 
 import matplotlib.pyplot as plt
@@ -40,9 +39,9 @@ for name, image in best.items():
     print(f"{name:>24}: {psnr(image):.2f} dB")
 
 # %%
-# What gains here is that the colours are one problem. On a photograph it matters little whether the penalty is
-# convex. The last panel shows what differs, enlarged: edges and details, which are smoothed more where each colour
-# is restored by itself.
+# It helps here that the colours are one problem. Whether the penalty is convex matters little on a photograph. The
+# last panel shows the difference of two results, enlarged. Edges and details differ: they are smoothed more where
+# each colour is restored by itself.
 
 difference = chosen.image - best["convex, scikit-image"]
 shown = {

@@ -2,9 +2,9 @@
 A volume: porous rock and a circuit
 ===================================
 
-`ell12.denoise_tv` takes arrays of any number of axes: a volume is restored as one, not slice by slice. Here are
-two made-up scans, a rock with pores and grains whose surfaces are curved, and a circuit whose surfaces lie along
-the axes. Both are compared with convex total variation, each method at the best of several strengths.
+`ell12.denoise_tv` takes arrays of any number of axes. A volume is restored as a whole, not slice by slice. Here
+are two made-up scans: a rock with curved surfaces, and a circuit whose surfaces lie along the axes. We compare
+with convex total variation. Each method has the best of several strengths.
 """
 
 import matplotlib.pyplot as plt
@@ -35,8 +35,8 @@ def psnr(image, clean):
 
 
 # %%
-# ``l2_weight=0`` is convex total variation along the axes, scikit-image has the isotropic one. For the rock our
-# weight is 0.5, the default; for the circuit 0.8, since its surfaces lie along the axes.
+# ``l2_weight=0`` is convex total variation along the axes. scikit-image has the isotropic one. For the rock our
+# weight is 0.5, the default. For the circuit it is 0.8, because the surfaces lie along the axes.
 
 results = {}
 for name, clean, l2_weight in (("rock", rock, 0.5), ("circuit", circuit, 0.8)):
@@ -53,9 +53,9 @@ for name, clean, l2_weight in (("rock", rock, 0.5), ("circuit", circuit, 0.8)):
     print(f"{name}: {values}")
 
 # %%
-# On the rock the two are nearly level: a curved surface has differences along all three axes, and the l2 norm that
-# is subtracted from their sum gives little relief. On the circuit l1-2 keeps the contrast and the corners that the
-# convex penalty takes from every box. The last column shows where the two differ.
+# On the rock both are nearly equal. A curved surface has differences along all three axes, and then subtracting
+# the l2 norm changes little. On the circuit l1-2 keeps contrast and corners, which the convex penalty takes from
+# every box. The last column shows where the two results differ.
 
 figure, panels = plt.subplots(2, 4, figsize=(11, 5.8), layout="constrained")
 for row, (name, clean) in zip(panels, {"rock": rock, "circuit": circuit}.items(), strict=True):
@@ -72,6 +72,6 @@ for axes in panels.flat:
 plt.show()
 
 # %%
-# Voxels that are longer along one axis, as in most scans, are told by ``spacing=(2.0, 0.5, 0.5)``. The command
-# ``ell12 denoise scan.ome.tif clean.ome.tif`` reads the axes and the spacing from the file, and restores channels
-# and times each by itself.
+# In most scans voxels are longer along one axis: say so by ``spacing=(2.0, 0.5, 0.5)``. The command ``ell12
+# denoise scan.ome.tif clean.ome.tif`` reads the axes and the spacing from the file. It restores each channel and
+# each time by itself.

@@ -2,10 +2,9 @@
 Computed tomography from few views
 ==================================
 
-A scanner measures sums of an image along lines, from some angles. With few of them the usual inverse, filtered
-back projection, leaves streaks. Total variation does not, because streaks are not flat. `ell12.restore_tv` takes
-any linear operator: here the projections of ``skimage.transform.radon``, written as a sparse matrix, whose
-transpose is their exact adjoint.
+A scanner measures sums of an image along lines, from some angles. With few angles the usual method, filtered back
+projection, leaves streaks. Total variation does not, because streaks are not flat. `ell12.restore_tv` takes any
+linear operator. Here it is a sparse matrix of the projections of ``skimage.transform.radon``.
 """
 
 import matplotlib.pyplot as plt
@@ -29,7 +28,7 @@ def error(image):
 
 
 # %%
-# Both weights get the best of a few strengths. No value is below zero, which is said by ``bounds``.
+# Both weights get the best of a few strengths. ``bounds`` says that no value is below zero.
 
 results = {"filtered back projection": iradon(data.reshape(96, -1), angles)}
 for name, l2_weight in {"convex, l2_weight = 0": 0.0, "ours, l2_weight = 0.5": 0.5}.items():
@@ -44,7 +43,7 @@ for (name, image), (above, below) in zip(results.items(), panels.T, strict=True)
     above.imshow(image, cmap="gray", vmin=0, vmax=0.5)
     above.set_title(f"{name}: {error(image):.1f} %", fontsize="medium")
     below.imshow(image - clean, cmap="RdBu", vmin=-0.2, vmax=0.2)
-    below.set_title("less the true image", fontsize="medium")
+    below.set_title("minus the true image", fontsize="medium")
     above.set_axis_off()
     below.set_axis_off()
 plt.show()

@@ -2,10 +2,10 @@
 Counts of photons
 =================
 
-A camera that counts few photons has noise that grows with the brightness: where k photons are expected, it counts
-k plus or minus the square root of k. ``loss="poisson"`` tells `ell12.denoise_tv` so; the data are the counts as
-they are. Here are two scenes with about six photons to a pixel: the moon, bright but for some craters, and coins
-on a dark ground.
+Where a camera counts few photons, its noise grows with the brightness: where k photons are expected, it counts k
+plus or minus the square root of k. ``loss="poisson"`` is made for such data, and takes the counts as they are.
+Here are two scenes with about six photons for each pixel: the moon, which is bright with dark craters, and bright
+coins on a dark ground.
 """
 
 import matplotlib.pyplot as plt
@@ -28,10 +28,9 @@ def psnr(image, expected):
 
 
 # %%
-# Our strength is chosen from the counts. The others get the best of several strengths, which only we can choose,
-# who know what was expected: convex total variation with the same loss; the squared loss, for which the noise is
-# the same everywhere; and scikit-image's, on the counts, and on twice their square roots, whose noise is nearly
-# the same everywhere.
+# Our strength is chosen from the counts. The other methods get the best of several strengths, which needs the true
+# scene. They are convex total variation with the same loss; the squared loss; and scikit-image's denoising, of the
+# counts and of twice their square roots. The noise of the roots is nearly the same everywhere.
 
 strengths = 0.2 * 1.4 ** np.arange(6)
 results = {}
@@ -54,10 +53,10 @@ for name, expected in scenes.items():
         print(f"{name}, {method:>19}: {psnr(image, expected):.2f} dB")
 
 # %%
-# The loss of counts trusts dark pixels more than bright ones. That pays on the moon, whose details are dark. On
-# the coins, whose details are bright, the squared loss and scikit-image's are ahead. The two penalties are nearly
-# level, as on most photographs. Counts that are blurred or in part missing are another matter: `ell12.deblur_tv`
-# and `ell12.inpaint_tv` take the same loss, and roots are of no use there.
+# The loss of counts trusts dark pixels more than bright ones. That helps on the moon, whose details are dark. On
+# the coins, whose details are bright, the squared loss and scikit-image do better. The two penalties are nearly
+# equal, as on most photographs. If counts are blurred, or some are missing, square roots are of no use: there
+# `ell12.deblur_tv` and `ell12.inpaint_tv` take the same loss.
 
 figure, panels = plt.subplots(2, 4, figsize=(11, 5.6), layout="constrained")
 for row, (name, expected) in zip(panels, scenes.items(), strict=True):

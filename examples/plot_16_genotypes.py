@@ -1,10 +1,11 @@
 """
-Genotypes from a file of one's own format
-=========================================
+Genotypes that stay in a PLINK file
+===================================
 
-Genotypes have more columns than memory holds. `ell12.Columns` leaves them where they are: a fit gathers the few
-columns that it works with, and looks at all of them now and then. Any object with four names can be its source.
-Here it reads PLINK's ``.bed`` files: two bits an entry, some of them missing.
+Genotypes may have more columns than memory holds. `ell12.Columns` leaves them in their file. A fit gathers the few
+columns that it works with, and looks at all of them now and then. The source can be any object with a ``shape``, a
+``dtype`` and the methods ``block`` and ``take``. Here it reads PLINK's ``.bed`` files, in which an entry takes two
+bits and may be missing.
 """
 
 import tempfile
@@ -16,9 +17,9 @@ import numpy as np
 from ell12 import Columns, L12Regressor, L12RegressorCV
 
 # %%
-# The source. A byte holds four samples, the first in the lowest bits; 00, 10 and 11 are two, one and no copies of
-# an allele, 01 is missing. A table tells the four numbers of every byte. What is missing takes the mean of its
-# column.
+# The source. A byte holds four samples, the first in the lowest bits. The bits 00, 10 and 11 mean two, one and no
+# copies of an allele; 01 means missing. A table holds the four numbers of every byte. A missing entry takes the
+# mean of its column.
 
 COPIES = np.array([2.0, np.nan, 1.0, 0.0])[np.arange(256)[:, None] >> np.arange(0, 8, 2) & 3]
 
@@ -53,8 +54,8 @@ class Bed:
 
 
 # %%
-# A small file, made by seed: 400 samples, 10,000 variants of different frequencies, two percent missing. Ten of
-# the variants matter.
+# A small made-up file: 400 samples, 10,000 variants of different frequencies, two percent missing. Ten variants
+# matter.
 
 random = np.random.default_rng(0)
 n_samples, n_variants = 400, 10_000
@@ -69,16 +70,16 @@ path.write_bytes(b"\x6c\x1b\x01" + packed.tobytes())
 print(f"{path.stat().st_size / 1e6:.1f} MB on disk, {8e-6 * copies.size:.0f} MB as numbers of double precision")
 
 # %%
-# A fit. The columns are divided by their standard deviations and centred, both implicitly: one read tells all
-# that. The rest are looks.
+# A fit. The columns are centred and divided by their standard deviations, without a copy. One read of the file
+# finds both. The other reads look for columns that are still missing in the model.
 
 X = Columns(Bed(path, n_samples), scale=True)
 model = L12Regressor(alpha=0.1).fit(X, y)
 print(f"{np.count_nonzero(model.coef_)} variants chosen; all columns were read {X.reads:.1f} times")
 
 # %%
-# The strength by cross-validation. A fold is the same columns with weight zero on the samples left out, so nothing
-# is copied.
+# The strength by cross-validation. In each fold the samples that are left out have weight zero, so nothing is
+# copied.
 
 model = L12RegressorCV(n_alphas=20, eps=0.1, cv=4, selection="1se").fit(X, y)
 found = np.flatnonzero(model.coef_)
@@ -89,5 +90,6 @@ figure, axes = plt.subplots(figsize=(7, 3.2), layout="constrained")
 axes.vlines(causes, *axes.set_ylim(-1.1, 1.1), color="0.85", label="matters")
 axes.plot(found, model.coef_[found] / X.scales[found], "o", label="estimated effect of a copy")
 axes.set_xlabel("variant")
+axes.set_ylabel("effect")
 axes.legend(frameon=False)
 plt.show()

@@ -2,8 +2,8 @@
 How sure is a selection?
 ========================
 
-The diabetes data of scikit-learn have 10 features. We add 50 columns of which we know that they are noise: the
-same features with their rows shuffled. Which features does a sparse model select, and how sure can one be of them?
+The diabetes data of scikit-learn have 10 features. We add 50 columns that are noise: the same features with their
+rows shuffled. Which features does a sparse model select, and how sure are they?
 """
 
 import matplotlib.pyplot as plt
@@ -20,14 +20,15 @@ for number in range(50):
 y = data.target
 
 # %%
-# Cross-validation selects for prediction, and lets noise in.
+# Cross-validation selects for prediction, and selects some noise.
 
 model = L12RegressorCV().fit(X, y)
 selected = X.columns[model.coef_ != 0]
 print(f"{selected.size} features, {selected.str.startswith('noise').sum()} of them noise")
 
 # %%
-# Criteria judge the whole path at once, without folds. EBIC counts how many models there are to choose from.
+# Information criteria judge the whole path without folds. EBIC takes into account how many models there are to
+# choose from.
 
 path = information_criteria(X, y)
 print(path)
@@ -35,8 +36,8 @@ path.plot()
 plt.show()
 
 # %%
-# Stability selection fits many halves of the samples, and keeps what most of them select. It comes with a bound on
-# the expected number of false features.
+# Stability selection fits the model to many halves of the samples. It keeps the features that most halves select.
+# It gives a bound on the expected number of false features.
 
 stability = StabilitySelection(random_state=0).fit(X, y)
 print(f"at most {stability.bound_:.2g} false ones expected:", *stability.get_feature_names_out())
@@ -44,7 +45,7 @@ stability.plot()
 plt.show()
 
 # %%
-# Intervals say how large an effect may be.
+# Confidence intervals say how large an effect may be.
 
 intervals = confidence_intervals(X, y, model, features=list(data.data.columns))
 intervals.plot()

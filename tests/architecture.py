@@ -10,6 +10,7 @@ import ast
 import inspect
 import re
 import sys
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -192,7 +193,8 @@ def report() -> str:
 
 def drawing() -> str:
     """Who may import whom, from the ground up, as text."""
-    rows = [f"{room:14}<- {', '.join(below.split())}" if below else room for room, below in ROOMS.items()]
+    lines = [f"{room:14}<- {', '.join(below.split())}" if below else room for room, below in ROOMS.items()]
+    rows = [textwrap.fill(line, 100, subsequent_indent=17 * " ") for line in lines]
     free = ", ".join(name for name in FREE if not name.startswith("_"))
     return "\n".join(["```", *rows, f"{free} <- everything; nothing imports them", "```"])
 
@@ -225,7 +227,8 @@ def capabilities() -> str:
         needed += ASKED_BY.get(protocol.__name__, [])
         inherited = [base.__name__ for base in protocol.__bases__ if _is_capability(base)]
         asked = [f"what `{name}` does" for name in inherited] + [f"`{name}`" for name in own]
-        rows.append(f"| `{protocol.__name__}` | {', '.join(asked)} | {', '.join(offered)} | {', '.join(needed)} |")
+        offers = ", ".join(f"`{name}`" for name in offered)
+        rows.append(f"| `{protocol.__name__}` | {', '.join(asked)} | {offers} | {', '.join(needed)} |")
     return "\n".join(rows)
 
 

@@ -128,6 +128,38 @@ def test_every_public_name_is_on_the_api_page(monkeypatch):
         assert all(hasattr(getattr(ell12, module, None) or sys.modules[f"ell12.{module}"], name) for name in names)
 
 
+def test_every_result_of_a_benchmark_has_a_name_on_the_page_that_lists_them():
+    listed = re.findall(
+        r"^(.+) <generated/benchmarks/(\w+)>$", (ROOT / "docs/benchmarks.md").read_text(), re.MULTILINE
+    )
+    names = [name for _, name in listed]
+    assert sorted(names) == sorted(path.stem for path in (ROOT / "benchmarks" / "results").glob("*.md"))
+    assert all(len(title) < 45 and "," not in title for title, _ in listed)
+
+
+def test_the_snippet_of_the_first_page_runs_when_pasted(capsys):
+    (snippet,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "index.md").read_text(), flags=re.DOTALL)
+    exec(snippet, {})
+    assert capsys.readouterr().out.startswith("[")
+
+
+def test_every_figure_of_a_page_has_its_twin_for_dark_pages():
+    for page in PAGES:
+        images = re.findall(r"^```\{image\} (\S+)$", page.read_text(), flags=re.MULTILINE)
+        light = [Path(image) for image in images if not Path(image).stem.endswith("_dark")]
+        assert sorted(images) == sorted(
+            str(twin) for path in light for twin in (path, path.with_stem(f"{path.stem}_dark"))
+        ), page.name
+        missing = [image for image in images if "gallery" not in image and not (page.parent / image).exists()]
+        assert missing == []
+
+
+def test_code_on_a_page_is_no_longer_than_its_box():
+    for page in PAGES:
+        for block in re.findall(r"^```(?!\{).*?\n(.*?)^```", page.read_text(), flags=re.DOTALL | re.MULTILINE):
+            assert [line for line in block.splitlines() if len(line) > 115] == [], page.name
+
+
 def test_the_figures_on_prediction_are_those_of_the_study():
     page = (ROOT / "docs" / "guide" / "when_it_helps.md").read_text()
     section = page.partition("## Prediction on real data")[2].partition("## In short")[0]
@@ -154,4 +186,4 @@ def test_the_gallery_has_at_least_eight_scripts_that_say_what_they_show():
     scripts = sorted((ROOT / "examples").glob("plot_*.py"))
     assert len(scripts) >= 8
     for script in scripts:
-        assert re.match(r'"""\n(\S.*)\n(=+)\n\n', script.read_text()), script.name
+        assert re.match(r'r?"""\n(\S.*)\n(=+)\n\n', script.read_text()), script.name

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,36 @@ import ell12
 HERE = Path(__file__).resolve().parents[1]
 GENERATED = HERE / "generated"
 RESULTS = HERE.parent / "benchmarks" / "results"
+RANKING = ".estimators.ranking"
+# The public names as a reader looks for them: estimators and functions first, what they are made of after that.
+GROUPS = {
+    "Sparse models": (
+        "Estimators for regression, classes, counts and survival times, as in scikit-learn.",
+        ("linear_model",),
+    ),
+    "How sure a selection is": (
+        "Stability selection, confidence intervals, information criteria, and one table of it all.",
+        ("selection",),
+    ),
+    "Images": (
+        "Noise, blur, missing pixels and indirect measurements, by total variation.",
+        ("restoration",),
+    ),
+    "Matrices": (
+        "Missing values, ratings and recommendations, by matrices of low rank.",
+        tuple(f"completion{room}" for room in (".estimators.imputer", ".estimators.recommender", "", RANKING)),
+    ),
+    "Solving a problem": (
+        "A loss and a penalty make a problem; `ell12.minimize` solves it.",
+        ("minimization", "path", "recovery"),
+    ),
+    "Penalties": ("The package's own, and others to compare with.", ("penalties",)),
+    "Losses": ("Smooth functions of x that measure the fit.", ("losses",)),
+    "Solvers": ("For `ell12.minimize` and the estimators; the default suits most problems.", ("solvers",)),
+    "The proximal step": ("The closed form, as functions of arrays.", ("prox",)),
+    "Columns out of memory": ("Data that stay in a file.", ("operators.sources",)),
+    "Plots": ("Pictures of paths, cross-validation and selections.", ("plots",)),
+}
 # Modules whose contents have no place in the package's front, and what is shown of each.
 MODULES = {
     "datasets": (
@@ -84,7 +116,8 @@ def write_pages() -> None:
     folder = GENERATED / "benchmarks"
     folder.mkdir(parents=True, exist_ok=True)
     _write(GENERATED / "api.rst", api_page())
-    pages = {path.name: path.read_text() for path in RESULTS.glob("*.md")}
+    titles = benchmark_titles()
+    pages = {path.name: titled(path.read_text(), titles[path.stem]) for path in RESULTS.glob("*.md")}
     for old in folder.glob("*.md"):
         if old.name not in pages:
             old.unlink()
@@ -92,27 +125,52 @@ def write_pages() -> None:
         _write(folder / name, text)
 
 
+def benchmark_titles() -> dict[str, str]:
+    """What each page of the benchmarks is called, by its file: as the page that lists them all says."""
+    listed = re.findall(r"^(.+) <generated/benchmarks/(\w+)>$", (HERE / "benchmarks.md").read_text(), re.MULTILINE)
+    return {name: title for title, name in listed}
+
+
+def titled(text: str, title: str) -> str:
+    """The page with this title; the sentence that the file has as its title becomes the first of the page."""
+    first, _, rest = text.partition("\n")
+    sentence = first.removeprefix("#").strip().rstrip(".").replace("``", "`")
+    return f"# {title}\n{rest}" if sentence == title else f"# {title}\n\n*{sentence}.*\n{rest}"
+
+
 def api_page() -> str:
-    """Every public name, grouped by its module, in the order of the flow from data to results."""
-    front = [_group(module, names, "ell12") for module, names in ell12._HOMES.items()]
-    inside = [_group(module, names, f"ell12.{module}") for module, names in MODULES.items()]
-    words = "Everything in the first part is imported from ``ell12`` itself: ``from ell12 import L12, minimize``."
+    """Every public name, grouped as a reader looks for it."""
+    front = [
+        _group(title, words, "ell12", [name for module in modules for name in ell12._HOMES[module]])
+        for title, (words, modules) in GROUPS.items()
+    ]
+    homes = {f"ell12.{module}": (_about(module), names) for module, names in MODULES.items()}
+    inside = [_group(home, words, home, names) for home, (words, names) in homes.items()]
+    words = "Everything on the first part of this page is imported from ``ell12`` itself, for example"
+    snippet = "\n\n.. code-block:: python\n\n   from ell12 import L12RegressorCV, denoise_tv, minimize\n"
+    words += f"{snippet}\nThe `modules <In modules_>`_ at the end hold data sets, operators and protocols."
     return "\n".join(["API reference", "=" * 13, "", words, "", *front, "In modules", "-" * 10, "", *inside])
 
 
-def _group(module: str, names: tuple[str, ...], home: str) -> str:
-    title = module if home == "ell12" else home
-    about = (import_module(f"ell12.{module}").__doc__ or "").strip().split("\n\n")[0]
+def _about(module: str) -> str:
+    return (import_module(f"ell12.{module}").__doc__ or "").strip().split("\n\n")[0]
+
+
+def _group(title: str, words: str, home: str, names: Sequence[str]) -> str:
     mark = "-" if home == "ell12" else "~"
-    title = title.replace("_", " ").capitalize() if home == "ell12" else title
-    directive = [
-        ".. autosummary::",
-        "   :toctree: api",
-        "   :nosignatures:",
-        "",
-        *(f"   {name}" for name in names),
-    ]
-    return "\n".join([title, mark * len(title), "", about, "", f".. currentmodule:: {home}", "", *directive, ""])
+    entries = "".join(f"   {name}\n" for name in names)
+    return f"""{title}
+{mark * len(title)}
+
+{words}
+
+.. currentmodule:: {home}
+
+.. autosummary::
+   :toctree: api
+   :nosignatures:
+
+{entries}"""
 
 
 def _write(path: Path, text: str) -> None:

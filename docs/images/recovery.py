@@ -7,6 +7,7 @@ import matplotlib
 
 matplotlib.use("svg")
 import matplotlib.pyplot as plt
+from shades import save
 
 HERE = Path(__file__).resolve().parent
 RESULT = HERE.parents[1] / "benchmarks" / "results" / "recovery.json"
@@ -42,8 +43,7 @@ def main() -> None:
     panels[0].set_ylabel(f"recovered, % of {rows[0]['trials']} signals")
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=len(STYLES), frameon=False)
-    with matplotlib.rc_context({"svg.hashsalt": "ell12"}):
-        figure.savefig(HERE / "recovery.svg", metadata={"Date": None})
+    save(figure, HERE / "recovery.svg", metadata={"Date": None})
 
 
 def draw(axes, rows: list) -> None:

@@ -7,6 +7,7 @@ import matplotlib
 
 matplotlib.use("svg")
 import matplotlib.pyplot as plt
+from shades import save
 
 HERE = Path(__file__).resolve().parent
 RESULT = HERE.parents[1] / "benchmarks" / "results" / "stochastic.json"
@@ -26,7 +27,7 @@ def main() -> None:
             axes.set_xlabel("passes over the data")
     panels[0].set_ylabel("objective above the lowest")
     figure.legend(panels[0].lines, COLOURS, loc="outside upper center", ncols=len(COLOURS), frameon=False)
-    figure.savefig(HERE / "stochastic.svg", metadata={"Date": None})
+    save(figure, HERE / "stochastic.svg", metadata={"Date": None})
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import matplotlib
 
 matplotlib.use("svg")
 import matplotlib.pyplot as plt
+from shades import save
 
 HERE = Path(__file__).resolve().parent
 RESULT = HERE.parents[1] / "benchmarks" / "results" / "support_recovery.json"
@@ -26,8 +27,7 @@ def main() -> None:
         draw(axes, own)
         axes.set_title(f"{design} design, {own[0]['nonzeros']} nonzeros, {seeds} seeds", fontsize=10)
     panels[0][0].set_ylabel("F1 of the support")
-    with matplotlib.rc_context({"svg.hashsalt": "ell12"}):
-        figure.savefig(HERE / "support_recovery.svg", metadata={"Date": None})
+    save(figure, HERE / "support_recovery.svg", metadata={"Date": None})
 
 
 def draw(axes, rows: list) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import matplotlib
 
 matplotlib.use("svg")
+from shades import save
 
 HERE = Path(__file__).resolve().parent
 PAGE = HERE.parent / "guide" / "tutorial.md"
@@ -17,8 +18,7 @@ def main() -> None:
     text = re.sub(r"^```.*$", "", PAGE.read_text(), flags=re.MULTILINE)
     test = doctest.DocTestParser().get_doctest(text, {}, PAGE.name, str(PAGE), 0)
     doctest.DocTestRunner().run(test, clear_globs=False)
-    with matplotlib.rc_context({"svg.hashsalt": "ell12"}):
-        test.globs["figure"].savefig(HERE / "tutorial.svg", metadata={"Date": None})
+    save(test.globs["figure"], HERE / "tutorial.svg", metadata={"Date": None})
 
 
 if __name__ == "__main__":

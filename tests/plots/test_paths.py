@@ -37,6 +37,15 @@ def curves(axes):
     return {line.get_label(): np.asarray(line.get_xydata()) for line in axes.get_lines()}
 
 
+def test_a_feature_has_one_colour_in_all_pictures_of_up_to_ten_features():
+    ends = np.arange(1.0, 11.0)
+    pictures = [plot_path([1.0, 0.1], np.outer(sizes, [0.0, 1.0]), n_labels=10) for sizes in (ends, ends[::-1])]
+    colours = [{line.get_label(): line.get_color() for line in axes.get_lines()} for axes in pictures]
+    assert list(colours[0]) == list(colours[1])[::-1]
+    assert colours[0] == colours[1]
+    assert len(set(colours[0].values())) == 10
+
+
 def test_a_path_is_drawn_as_it_is(data):
     alphas, coefs, _ = l12_path(*data, n_alphas=15)
     axes = plot_path(alphas, coefs, n_labels=3)

@@ -25,8 +25,8 @@ def plot_path(
     names : list of str, optional
         What to call the features; their numbers by default.
     n_labels : int, default 8
-        How many features get a label, those that are largest at the end of the path. The rest, if there is one, is
-        drawn in grey.
+        How many features get a label and a colour, those that are largest at the end of the path. The rest, if
+        there is one, is drawn in grey. Of up to ten features each has the same colour in every picture.
     axes : matplotlib Axes, optional
         Where to draw; a new figure by default.
 
@@ -54,10 +54,12 @@ def plot_path(
     axes = new_axes() if axes is None else axes
     order = np.argsort(-np.abs(coefs[:, np.argmin(alphas)]), kind="stable")
     order = order[np.any(coefs[order] != 0, axis=1)]
+    few = coefs.shape[0] <= 10  # then a feature has the same colour in every picture
     for feature in order[n_labels:]:
         axes.plot(alphas, coefs[feature], color="0.8", linewidth=0.8, zorder=1)
-    for feature in order[:n_labels]:
-        axes.plot(alphas, coefs[feature], label=str(feature if names is None else names[feature]), linewidth=1.6)
+    for place, feature in enumerate(order[:n_labels]):
+        label = str(feature if names is None else names[feature])
+        axes.plot(alphas, coefs[feature], color=f"C{feature if few else place}", label=label, linewidth=1.6)
     alpha_axis(axes, alphas)
     axes.set_ylabel("coefficient")
     if order[:n_labels].size:
@@ -113,7 +115,7 @@ def plot_cross_validation(model: Any, *, axes: Any = None) -> Any:
     axes.axvline(model.alpha_, color="C1", label=f"chosen, alpha = {model.alpha_:.3g}")
     alpha_axis(axes, grids)
     axes.set_ylabel(label)
-    axes.legend(fontsize="small", frameon=False)
+    axes.legend(fontsize="small", edgecolor="none", framealpha=0.9)  # a ground of its own, as lines may cross it
     return axes
 
 

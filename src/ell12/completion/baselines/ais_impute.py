@@ -24,8 +24,9 @@ class AISImpute(PenalisedRival):
 
         Y = X_k + b (X_k - X_{k-1}),  b = (t_{k-1} - 1)/t_k,  Z = Y + S(O - Y)
         alpha_k = alpha + max(alpha_max - alpha, 0) decay^k,  alpha_max = ||S(O)||_2
-        X_{k+1} = soft_{alpha_k}(Z), from a power method started from the singular vectors of X_k and X_{k-1}
+        X_{k+1} = soft_{alpha_k}(Z)
 
+    The last line is found by a power method that starts from the singular vectors of ``X_k`` and ``X_{k-1}``.
     Momentum starts again when the objective rises.
 
     Parameters
