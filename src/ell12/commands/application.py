@@ -75,6 +75,7 @@ def _in_usage(argument: Any) -> str:
     Examples
     --------
     >>> from types import SimpleNamespace
+    >>> from ell12.commands.application import _in_usage
     >>> _in_usage(SimpleNamespace(metavar="IN", nargs=-1, required=True))
     'IN...'
     """
