@@ -124,7 +124,7 @@ def test_strengths_that_fit_too_closely_are_not_taken():
     hopeless = information_criteria(X[:1], Y[:1], alphas=[1.0])
     with pytest.raises(ValueError, match="no alpha has a finite BIC"):
         hopeless.best("bic")
-    assert "the best of 1" in repr(hopeless)
+    assert "No strength has a finite criterion" in repr(hopeless)
 
 
 def test_constant_targets_and_columns_select_nothing():

@@ -59,6 +59,12 @@ def test_two_settings_give_the_third_and_it_is_the_best_there_is(p, assumption):
     assert below <= 0.5 or expected_false_bound(2, p, below, 100, assumption) > 1.5
 
 
+@pytest.mark.parametrize("p", [10, 40, 160, 1000])
+def test_no_bound_exceeds_by_rounding_what_was_asked_for(p):
+    for threshold in (0.6, 0.7, 0.8, 0.9):
+        assert settle(p, 100, threshold=threshold, expected_false=1.0).bound <= 1.0
+
+
 def test_a_plain_call_with_few_features_lets_halves_select_one_and_says_what_that_promises():
     found = settle(1, 10)
     assert (found.most_selected, found.threshold) == (1, THRESHOLD)

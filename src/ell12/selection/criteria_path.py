@@ -134,6 +134,11 @@ class CriteriaPath:
             "value": [float(getattr(self, name)[k]) for name, k in zip(names, chosen, strict=True)],
         }
         caption = f"{kind}: the best of {size} strengths, {self.n_observations:,} observations"
+        if not names:
+            caption += (
+                "\nNo strength has a finite criterion: degrees of freedom exceed half of the"
+                "\nobservations, or are not defined"
+            )
         return Table(columns, caption, {"degrees of freedom": ".1f", "deviance": ".1f", "value": ".1f"})
 
     def __repr__(self) -> str:

@@ -15,6 +15,8 @@ from ell12.checks import check_counts, check_positive, check_word, is_finite_num
 THRESHOLD, EXPECTED_FALSE = 0.7, 1.0
 # Settings that keep to a bound exactly must not fail by rounding.
 ROUNDING = 1e-9
+# Bounds have so many decimals, so that what keeps to 1 exactly does not say 1.0000000000000002.
+DIGITS = 12
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,7 @@ def expected_false_bound(
     bound = most_selected * chance / (2 * threshold - 1)
     if assumption == "unimodal":
         bound = min(bound, most_selected * chance * _unimodal_factor(chance, threshold, n_subsamples // 2))
-    return min(bound, float(n_features))
+    return round(min(bound, float(n_features)), DIGITS)
 
 
 def settle(

@@ -90,6 +90,16 @@ class Fit:
             return float(self.weight @ (np.logaddexp(0, prediction) - self.y * prediction))
         return float(0.5 * self.weight @ (self.y - prediction) ** 2)
 
+    def refitted(self, features: Array) -> Fit | None:
+        """The fit without a penalty to some features; None where it is not finite or not unique."""
+        part = replace(self, X=self.X[:, features], coef=np.zeros(features.size), prediction=np.zeros(self.y.size))
+        found = part.without_penalty()
+        if found is None:
+            return None
+        coef = np.zeros_like(self.coef)
+        coef[features] = found.coef
+        return replace(self, coef=coef, prediction=found.prediction)
+
     def without_penalty(self) -> Fit | None:
         """The fit to all features; None where it is not finite or not unique."""
         fit: Fit = self
