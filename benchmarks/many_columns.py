@@ -54,6 +54,7 @@ HEADER = (
     "stationarity",
     "excess",
     "support",
+    "measured",
 )
 
 
@@ -272,9 +273,13 @@ def run(method: str, loss: str, l2_weight: float, path: Path, limit: float) -> d
 
 
 def rows_of(size: list[int], options: argparse.Namespace, *, with_peers: bool) -> list[dict[str, Any]]:
-    """All runs of one size; the columns are made and removed."""
+    """All runs of one size; the columns are made and removed, unless they are there."""
     path = options.folder / f"many_columns_{size[0]}_{size[1]}.npy"
-    make_columns(path, *size)
+    made = not path.exists()
+    if made:
+        part = path.with_suffix(".part")
+        make_columns(part, *size)
+        part.rename(path)
     found = []
     for loss, l2_weight in [(loss, l2_weight) for loss in options.loss or PEERS for l2_weight in (0.0, 1.0)]:
         methods = OURS[: 1 + with_peers] + (PEERS[loss] if with_peers and l2_weight == 0 else [])
@@ -282,7 +287,8 @@ def rows_of(size: list[int], options: argparse.Namespace, *, with_peers: bool) -
             if "liblinear" not in method or size[0] * size[1] <= MOST_LIBLINEAR:
                 found.append(run(method, loss, l2_weight, path, options.limit))
                 print({name: value for name, value in found[-1].items() if name != "objectives"}, flush=True)
-    path.unlink()
+    if made:
+        path.unlink()
     add_excess(found)
     return found
 
@@ -307,7 +313,7 @@ def line(row: dict[str, Any]) -> list[str]:
     name = f"ell12, {row['package']}" if row["package"] in OURS else row["package"]
     head = [row["loss"], f"{row['l2_weight']:g}", name]
     if "failure" in row:
-        return [*head, row["failure"], *7 * ["-"]]
+        return [*head, row["failure"], *7 * ["-"], row["measured"]]
     reads, excess = row["reads"], row.get("excess")
     return [
         *head,
@@ -319,6 +325,7 @@ def line(row: dict[str, Any]) -> list[str]:
         f"{row['stationarity']:.1e}",
         "-" if excess is None else f"{excess:.1e}",
         str(row["support"]),
+        row["measured"],
     ]
 
 
@@ -352,7 +359,7 @@ def main() -> None:
         found, name = rows_of(size, options, with_peers=size != options.large), f"{size[0]} x {size[1]:,}"
         made = {_problem(row) for row in found}
         rows = [row for row in rows if row["size"] != name or _problem(row) not in made]
-        rows += [{"size": name, "made": date.today().isoformat()} | row for row in found]
+        rows += [{"size": name, "measured": date.today().isoformat()} | row for row in found]
     tables = [
         f"## {size}\n\n" + study.table(HEADER, [line(row) for row in rows if row["size"] == size])
         for size in dict.fromkeys(row["size"] for row in rows)

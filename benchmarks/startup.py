@@ -5,9 +5,10 @@ warms the disk's cache and writes Python's. "Beyond" is what follows `import num
 process: ell12's names are loaded in that time, and so is all that the fit needs. "From nothing" is all that a
 script takes, the interpreter's own start included. The fits are squared loss with l1-2: on 100 x 200 of noise, and
 on 500 x 2000, Gaussian columns or such whose neighbours have correlation 0.9, 50 nonzeros, noise of a twentieth,
-at some shares of the largest strength. A "second fit" is the same one again, in the same process; "warm" is the
-median of nine more, taken in turn with as many whose working sets are solved by compiled sweeps alone: that is the
-multiple there. The kinds of process take turns.
+at some shares of the largest strength. Each is the median of 15 processes, and beside it stands the median of
+their own imports: where these take longer than usual, so does the rest. A "second fit" is the same one again, in
+the same process; "warm" is the median of nine more, taken in turn with as many whose working sets are solved by
+compiled sweeps alone: that is the multiple there. The kinds of process take turns.
 """
 
 from __future__ import annotations
@@ -18,12 +19,14 @@ import statistics
 import subprocess
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 from timing import Row, version_of
 
 BASELINE = "numpy + scipy + sklearn"
-REPEATS, REPEATS_LARGE = 7, 3
+REPEATS, REPEATS_FIRST, REPEATS_WARM = 7, 15, 3
 SHARES = (0.1, 0.03, 0.01)
+Kind = tuple[str, str, float]  # columns, way, share
 FIT = """
 import numpy as np
 generator = np.random.default_rng(0)
@@ -53,7 +56,9 @@ print(time.process_time())  # since the process began
 """
 LARGE = """
 import json, statistics, sys, time
+begin = time.process_time()
 import numpy as np, scipy, sklearn
+base = time.process_time() - begin
 columns, way, share = sys.argv[1], sys.argv[2], float(sys.argv[3])
 generator = np.random.default_rng(0)
 n, p = 500, 2000
@@ -79,23 +84,30 @@ begin = time.process_time()
 import ell12
 result = fit()
 first = time.process_time() - begin
-second, loaded = seconds(), "numba" in sys.modules
+"""
+FIRST = f"""
+{LARGE}
+second = seconds()
+ending = f"{{result.status.name}} after {{result.n_iter}} iterations, {{np.count_nonzero(result.x)}} nonzeros"
+loaded = ", numba loaded" if "numba" in sys.modules else ""
+print(json.dumps([base, first, second, float(result.objective), ending + loaded]))
+"""
+WARM = f"""
+{LARGE}
 from ell12.solvers.support import descent
 sizes = descent.COMPILED_FROM, descent.ALWAYS_FROM
-warm = {True: [], False: []}
+warm = {{True: [], False: []}}
 for turn in range(20):
     compiled = turn % 2 == 0
     descent.COMPILED_FROM, descent.ALWAYS_FROM = (0, 0) if compiled else sizes
     warm[compiled].append(seconds())
-pair = [statistics.median(warm[way][1:]) for way in (False, True)]
-ending = f"{result.status.name} after {result.n_iter} iterations, {np.count_nonzero(result.x)} nonzeros"
-print(json.dumps([first, second, pair, float(result.objective), ending + (", numba loaded" if loaded else "")]))
+print(json.dumps([statistics.median(warm[way][1:]) for way in (False, True)]))
 """
 
 
 def rows() -> Iterator[Row]:
-    base = yield from small_rows()
-    yield from large_rows(base)
+    yield from small_rows()
+    yield from large_rows()
 
 
 def small_rows() -> Iterator[Row]:
@@ -116,27 +128,35 @@ def small_rows() -> Iterator[Row]:
     yield Row("beyond", "and the names for a fit", ours, names, names / base)
     yield Row("beyond", "and a first fit, 100 x 200", ours, fit, fit / base, objective, ending)
     yield Row("from nothing", "import ell12, first fit", ours, everything, everything / base, objective, ending)
-    return base
 
 
-def large_rows(base: float) -> Iterator[Row]:
+def large_rows() -> Iterator[Row]:
     """First and second fits of 500 x 2000, and how warm ones compare with compiled sweeps."""
     kinds = [(c, w, s) for c in ("Gaussian", "correlated") for w in ("minimize", "L12Regressor") for s in SHARES]
-    found: dict[tuple[str, str, float], list] = {kind: [] for kind in kinds}
     for kind in kinds[:1] + kinds[len(SHARES) : len(SHARES) + 1]:
-        execute(LARGE, *map(str, kind))
-    for _ in range(REPEATS_LARGE):
-        for kind, samples in found.items():
-            samples.append(json.loads(execute(LARGE, *map(str, kind))))
-    for (columns, way, share), samples in found.items():
-        first, second = (statistics.median(sample[k] for sample in samples) for k in (0, 1))
-        leaps, sweeps = (statistics.median(sample[2][k] for sample in samples) for k in (0, 1))
-        _, _, _, objective, ending = samples[0]
-        problem, ours = f"500 x 2000, {columns}, {share:g}", version_of("ell12")
-        yield Row(problem, f"{way}, first fit, beyond", ours, first, first / base, objective, ending)
+        execute(FIRST, *map(str, kind))
+    firsts, warms = samples_of(FIRST, kinds, REPEATS_FIRST), samples_of(WARM, kinds, REPEATS_WARM)
+    ours = version_of("ell12")
+    for kind in kinds:
+        columns, way, share = kind
+        base, first, second = (statistics.median(sample[k] for sample in firsts[kind]) for k in range(3))
+        leaps, sweeps = (statistics.median(sample[k] for sample in warms[kind]) for k in range(2))
+        objective, ending = firsts[kind][0][3:]
+        problem, imports = f"500 x 2000, {columns}, {share:g}", f"imports {1e3 * base:.0f} ms"
+        note = f"{ending}; {imports}"
+        yield Row(problem, f"{way}, first fit, beyond", ours, first, first / base, objective, note)
         yield Row(problem, f"{way}, second fit", ours, second, second / base)
         note = f"compiled sweeps {1e3 * sweeps:.3g} ms; the multiple is of these"
         yield Row(problem, f"{way}, warm", ours, leaps, leaps / sweeps, note=note)
+
+
+def samples_of(program: str, kinds: list[Kind], repeats: int) -> dict[Kind, list[Any]]:
+    """What a program says of each kind, the kinds taking turns."""
+    found: dict[Kind, list[Any]] = {kind: [] for kind in kinds}
+    for _ in range(repeats):
+        for kind, samples in found.items():
+            samples.append(json.loads(execute(program, *map(str, kind))))
+    return found
 
 
 def execute(program: str, *arguments: str) -> str:

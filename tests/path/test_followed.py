@@ -424,3 +424,15 @@ def test_where_no_more_columns_may_be_at_hand_those_that_are_missing_take_the_pl
     assert len(results) > 0
     assert follower.columns.size <= 30
     check_certified(loss, penalty, alphas[1 : len(results) + 1], results, 1e-4)
+
+
+@pytest.mark.parametrize("kind", [SquaredLoss, LogisticLoss])
+def test_few_columns_out_of_memory_are_gathered_once_for_all_strengths(kind):
+    X, y = design("tall")
+    columns, y = Columns(X), y if kind is SquaredLoss else np.where(y > np.median(y), 1.0, -1.0)
+    far, near = (kind(A, y, scale=1 / y.size) for A in (columns, X))
+    alphas = alpha_grid(alpha_max(near, 0.5), 40, 0.05)
+    results = solution_path(far, L12(1.0, 0.5), alphas)
+    assert columns.reads <= 3
+    for found, expected in zip(results, solution_path(near, L12(1.0, 0.5), alphas), strict=True):
+        np.testing.assert_allclose(found.x, expected.x, rtol=1e-8, atol=1e-10)

@@ -278,7 +278,7 @@ class Follower:
                 self.x[columns],
                 None,
             )  # which lets go of the old columns before there are new ones
-        loss = self.loss if columns.size == self.size else self.loss.restrict(columns)
+        loss = self.loss if columns.size == self.size and not self.is_far else self.loss.restrict(columns)
         numbers = self.numbers.restrict(columns)
         if self.loss.is_quadratic and offers(self.loss, PointwiseLoss):
             both = np.intersect1d(self.columns, columns, assume_unique=True, return_indices=True)
