@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+LOWEST := .venv-lowest
+LOWEST_TESTS ?= src tests README.md
 export MPLBACKEND := Agg
 
 # Continuous integration also installs the other array libraries, so that no backend test is skipped there.
@@ -14,13 +16,27 @@ endif
 # Trials of `make reproduce` at a time; each has one thread and is measured by its CPU time.
 JOBS ?= 2
 
-.PHONY: test test-backends reproduce results bench fuzz docs lint format clean
+.PHONY: test quick test-backends test-lowest reproduce results bench fuzz docs dist review lint format clean
 
 test: $(TEST_SETUP) lint
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n logical src tests README.md
 
+# What a contributor runs while working: every room's mathematics, its contract and its borders. QUICK holds the files
+# that take under a minute together on two cores.
+QUICK := tests/prox tests/penalties tests/losses tests/test_layers.py tests/test_public_names.py
+
+quick: $(VENV)/.test
+	$(BIN)/ruff check .
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n logical $(QUICK)
+
 test-backends: $(VENV)/.backends
 	$(BIN)/python -m pytest tests/backend/test_arrays.py
+
+# The oldest versions that pyproject.toml admits, in an environment of their own. Their own warnings about what will
+# change one day are not ours to mend.
+test-lowest: $(LOWEST)/.installed
+	OPENBLAS_NUM_THREADS=1 $(LOWEST)/bin/python -m pytest -n logical -W ignore::DeprecationWarning \
+	  -W ignore::PendingDeprecationWarning $(LOWEST_TESTS)
 
 reproduce: $(VENV)/.reproduce
 	$(BIN)/ell12 reproduce --jobs $(JOBS) --resume
@@ -35,6 +51,18 @@ bench: $(VENV)/.test
 # 20,000 random hostile calls; the table goes to benchmarks/results/fuzz.md.
 fuzz: $(VENV)/.test
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -W ignore benchmarks/fuzz.py
+
+# Wheel and sdist into dist/, checked: their files, their metadata, the quickstart from the wheel alone, tests from the sdist.
+dist: $(VENV)/.dist
+	rm -rf dist
+	$(BIN)/python -m build --quiet --outdir dist
+	$(BIN)/python -m twine check --strict dist/*
+	$(BIN)/python -m check_wheel_contents dist/*.whl
+	$(BIN)/python -m tests.distribution dist $(QUICK)
+
+# The checks of the Scientific Python community; those that we do not follow are explained in pyproject.toml.
+review: $(VENV)/.dist
+	$(BIN)/repo-review .
 
 docs: $(VENV)/.docs
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m sphinx -W --keep-going --quiet -b html docs docs/_build/html
@@ -66,9 +94,19 @@ $(VENV)/.docs: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable '.[docs]'
 	touch $@
 
-$(VENV)/.backends: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable '.[test,backends]'
+$(VENV)/.backends: pyproject.toml constraints.txt | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[test,backends]'
 	touch $@ $(VENV)/.test
 
+$(VENV)/.dist: pyproject.toml $(VENV)/.test | $(BIN)/python
+	$(BIN)/python -m pip install --quiet build twine check-wheel-contents 'sp-repo-review[cli]'
+	touch $@
+
+$(LOWEST)/.installed: pyproject.toml
+	$(PYTHON) -m venv $(LOWEST)
+	$(LOWEST)/bin/python -m pip install --quiet uv
+	$(LOWEST)/bin/uv pip install --quiet --python $(LOWEST)/bin/python --resolution lowest-direct --editable '.[test]'
+	touch $@
+
 clean:
-	rm -rf $(VENV) reproduction docs/_build docs/generated docs/gallery .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(LOWEST) dist reproduction docs/_build docs/generated docs/gallery .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -4,13 +4,12 @@ import os
 import re
 import subprocess
 import sys
-import sysconfig
-import venv
 import zipfile
 from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.distribution import environment
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="links need rights there that few users have")
 ROOT = Path(__file__).parent.parent
@@ -62,7 +61,7 @@ WRONG = {
 def checked(tmp_path_factory):
     """What mypy says of the script and of wrong lines, in an environment with the built wheel and NumPy."""
     folder = tmp_path_factory.mktemp("user")
-    site, python = environment(folder)
+    site, python = environment(folder / "env")
     (site / "numpy").symlink_to(Path(np.__file__).parent, target_is_directory=True)
     with zipfile.ZipFile(folder / built_wheel(folder)) as archive:
         archive.extractall(site)
@@ -71,14 +70,6 @@ def checked(tmp_path_factory):
     clean = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "MYPYPATH")}
     command = [sys.executable, "-m", "mypy", "--strict", "--config-file=", f"--python-executable={python}", script]
     return subprocess.run(command, check=False, cwd=folder, env=clean, capture_output=True, text=True).stdout
-
-
-def environment(folder):
-    """An empty environment: where its packages stand, and its Python."""
-    venv.create(folder / "env")
-    places = sysconfig.get_paths("venv", {"base": str(folder / "env"), "platbase": str(folder / "env")})
-    (python,) = (place for place in Path(places["scripts"]).iterdir() if place.stem == "python")
-    return Path(places["purelib"]), python
 
 
 def built_wheel(folder):
