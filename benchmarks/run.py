@@ -62,6 +62,7 @@ NOT_BENCHMARKS = {
     "stability",
     "stochastic",
     "strength",
+    "summary",
     "deblurring",
     "support_recovery",
     "tables",
