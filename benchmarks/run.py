@@ -17,59 +17,24 @@ from collections.abc import Callable
 from pathlib import Path
 
 import page
+import summary
 
 HERE = Path(__file__).resolve().parent
 PEERS, RESULTS, REQUIREMENTS = HERE / ".peers", HERE / "results", HERE / "peers.txt"
 PYTHON = PEERS / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-NOT_BENCHMARKS = {
-    "run",
-    "benchopt_run",
-    "child",
-    "coherent",
-    "colour",
-    "timing",
-    "dask_columns",
-    "dask_completion",
-    "dask_fit",
-    "gpu",
-    "gpu_fits",
-    "gpu_prox",
-    "huge_sparse",
-    "huge_sparse_data",
-    "huge_sparse_methods",
-    "image_blocks",
-    "interval_coverage",
-    "intervals",
-    "isotropy",
-    "losses",
-    "phantom",
-    "page",
-    "pictures",
-    "race_methods",
-    "race_problems",
-    "race_skglm",
-    "prediction",
-    "prediction_methods",
-    "published_intervals",
-    "real_data",
-    "many_columns",
-    "many_ratings",
-    "real_ratings",
-    "recommender",
-    "rivals",
-    "rivals_methods",
-    "rivals_tables",
-    "stability",
-    "stochastic",
-    "strength",
-    "summary",
-    "deblurring",
-    "support_recovery",
-    "tables",
-    "study",
-    "recovery",
-    "restoration",
-}
+# Those that are run side by side with peers by one command. Other studies are run by themselves: see README.md.
+BENCHMARKS = (
+    "completion",
+    "growth",
+    "newton",
+    "nmapg",
+    "prox",
+    "race",
+    "race_lasso",
+    "ratings",
+    "restoration_memory",
+    "startup",
+)
 ONE_THREAD = {
     **dict.fromkeys(
         (
@@ -87,12 +52,12 @@ ONE_THREAD = {
 
 
 def main(names: list[str]) -> int:
-    known = sorted(path.stem for path in HERE.glob("*.py") if path.stem not in NOT_BENCHMARKS)
-    if unknown := set(names) - set(known):
-        sys.exit(f"no benchmark {', '.join(sorted(unknown))}; there are {', '.join(known)}")
+    if unknown := set(names) - set(BENCHMARKS):
+        sys.exit(f"no benchmark {', '.join(sorted(unknown))}; there are {', '.join(BENCHMARKS)}")
     prepare_peers()
-    failed = [name for name in names or known if not run(name)]
+    failed = [name for name in names or BENCHMARKS if not run(name)]
     print(f"the page: {page.write(RESULTS)}")
+    summary.write()
     if failed:
         print(f"failed, results left as they were: {', '.join(failed)}", file=sys.stderr)
     return len(failed)

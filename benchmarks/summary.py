@@ -186,6 +186,11 @@ def with_table(text: str) -> str:
     return f"{head}{BEGIN}\n{table()}\n{END}{tail}"
 
 
-if __name__ == "__main__":
+def write() -> None:
+    """Write the README's table anew."""
     write_atomically(README, with_table(README.read_text(encoding="utf-8")).encode())
     print(f"wrote the table of {README.name}")
+
+
+if __name__ == "__main__":
+    write()
