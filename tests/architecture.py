@@ -41,9 +41,9 @@ ROOMS: dict[str, str] = {
     "linear_model": "protocols lazy backend checks operators losses solvers minimization path plots distributed",
     "selection": "protocols backend checks operators losses penalties solvers minimization path plots "
     "linear_model",
-    "commands": "checks files wording minimization completion restoration datasets",
-    "experiments": "files wording operators prox losses penalties solvers minimization completion restoration "
-    "datasets commands",
+    "commands": "checks files wording minimization completion restoration linear_model selection plots datasets",
+    "experiments": "files wording plots operators prox losses penalties solvers minimization completion "
+    "restoration datasets commands",
 }
 # The package's front. Nothing below imports it.
 FREE = ("__init__", "__main__", "cli")

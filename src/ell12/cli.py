@@ -66,7 +66,7 @@ def _application() -> Any:
     """The commands; made here, because typer is optional."""
     import typer
 
-    from ell12.commands import complete, recommend, restore
+    from ell12.commands import complete, fit, recommend, restore
     from ell12.commands.application import STOPPED, add_command, new_application
     from ell12.experiments import commands
 
@@ -136,6 +136,7 @@ def _application() -> Any:
         """Make the page again from the rows in DIR."""
         _show_report(folder)
 
+    fit.add_to(application)
     complete.add_to(application)
     recommend.add_to(application)
     restore.add_to(application)

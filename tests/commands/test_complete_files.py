@@ -12,6 +12,7 @@ pytest.importorskip("typer", reason="the command line needs the extra 'report'")
 
 from ell12 import cli
 from ell12.commands import rating_job
+from ell12.commands.outputs import encode_lines
 
 LINES = [(f"ü{k % 5}", f"film {k // 5}", 1 + (k * k) % 5) for k in range(30)]
 
@@ -195,12 +196,12 @@ def test_no_id_is_written_that_a_spreadsheet_executes(complete, tmp_path):
 
 @pytest.mark.parametrize("name", ["=1", "+x", "-x", "@x", "\tx", "\rx", "\nx", "\uff0b1", "-inf", "+1;2"])
 def test_what_looks_like_a_formula_is_quoted(name):
-    content, notes = rating_job.encode_lines(NAMES, (np.array([name]), np.array(["a"]), [1.5]))
+    content, notes = encode_lines(dict(zip(NAMES, (np.array([name]), ["a"], [1.5]), strict=True)))
     assert next(csv.reader(io.StringIO(content.decode(), newline="").readlines()[1:]))[0].startswith("'")
     assert len(notes) == 1
 
 
 def test_harmless_ids_are_written_as_they_are():
-    content, notes = rating_job.encode_lines(NAMES, (np.array([-3, 4]), np.array(["-3", "a=b"]), [1.5, 2.0]))
+    content, notes = encode_lines(dict(zip(NAMES, ([-3, 4], ["-3", "a=b"], [1.5, 2.0]), strict=True)))
     assert content == b"user,item,prediction\n-3,-3,1.5\n4,a=b,2\n"
     assert notes == []

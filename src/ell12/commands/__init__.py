@@ -3,6 +3,7 @@
 import re
 import sys
 import tempfile
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -68,3 +69,14 @@ def explained(words: str, remedy: str = "") -> Iterator[None]:
         yield
     except OSError as error:
         raise CommandError(f"{words}: {error.strerror or error}{remedy}") from error
+
+
+@contextmanager
+def noted() -> Iterator[list[str]]:
+    """Warnings as sentences, one of each kind."""
+    notes: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield notes
+    last = {warning.category: f"Note: {warning.message}" for warning in caught}  # the later fit has the last word
+    notes += last.values()

@@ -174,12 +174,13 @@ def plan_targets(source: Path, out: list[Path], predict: Path | None, force: boo
     return targets
 
 
-def check_target(target: Path, sources: list[Path], force: bool) -> None:
-    """Raise if a file cannot be written, is there already, or is one that is read."""
+def check_target(target: Path, sources: list[Path], force: bool, create: bool = False) -> None:
+    """Raise if a file cannot be written, is there already, or is one that is read; its folder may be made."""
     if target.exists() and not force:
         raise UsageError(f"{target} is there already: add --force to overwrite it")
     if target.is_dir():
         raise UsageError(f"{target} is a folder: choose another --out")
     if os.path.realpath(target) in map(os.path.realpath, sources):  # whichever way it is spelled
         raise UsageError(f"{target} is read from: choose another --out")
-    check_folder(target.parent)
+    if not create or target.parent.exists():
+        check_folder(target.parent)

@@ -1,15 +1,12 @@
 """The fit of ``ell12 complete``, what hidden ratings say of it, and predictions and lists of a model."""
 
 import math
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from ell12.commands import CommandError
+from ell12.commands import CommandError, noted
 from ell12.commands.progress import Show
 from ell12.completion import Observed
 from ell12.completion.estimators.recommender import L12Recommender
@@ -33,7 +30,7 @@ def fit(model: L12Recommender, ratings: Ratings, held_out: float, seed: int, sho
     """
     train, hidden = _split(ratings, held_out, seed)
     share = 1.0 if hidden is None else MEASURED
-    with _noted() as notes:
+    with noted() as notes:
         _finish(model.fit(train, report=lambda words, done: show(words, share * done)))
         sentences = [] if hidden is None else describe_error(model, train, hidden)
         if hidden is not None:
@@ -48,17 +45,6 @@ def fit(model: L12Recommender, ratings: Ratings, held_out: float, seed: int, sho
 def _finish(model: L12Recommender) -> None:
     if model.completion_.status is Status.STOPPED:  # the loop's answer to Ctrl-C
         raise KeyboardInterrupt
-
-
-@contextmanager
-def _noted() -> Iterator[list[str]]:
-    """Warnings as sentences, one of each kind."""
-    notes: list[str] = []
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        yield notes
-    last = {warning.category: f"Note: {warning.message}" for warning in caught}  # the later fit has the last word
-    notes += last.values()
 
 
 def _split(ratings: Ratings, held_out: float, seed: int) -> tuple[Ratings, Ratings | None]:

@@ -1,8 +1,5 @@
 """``ell12 complete`` and its kin at work: from files of ratings to models, predictions and lists."""
 
-import csv
-import io
-import re
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,17 +9,14 @@ from threadpoolctl import threadpool_limits
 
 from ell12.checks import check_entries
 from ell12.commands import CommandError, UsageError, explained, say
+from ell12.commands.outputs import Content, encode_lines, write
 from ell12.commands.progress import progress_bar
 from ell12.commands.rating_fit import fit, predict_pairs, recommend
 from ell12.completion.estimators.recommender import L12Recommender
+from ell12.completion.estimators.saved import model_kind
 from ell12.datasets import Ratings, load_ratings
 from ell12.datasets.rating_files import read_pairs
-from ell12.datasets.text_files import kind_of
-from ell12.files import write_atomically
-
-# A spreadsheet executes a cell that begins with one of these; the wide signs count in East Asian settings.
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
-_NUMBER = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?", re.ASCII)
+from ell12.datasets.text_files import kind_of as suffix_of
 
 
 @dataclass(frozen=True)
@@ -74,13 +68,10 @@ class RatingJob:
         write(contents)
 
 
-Content = tuple[Path, bytes, list[str]]  # where to, what, and what is said of it
-
-
 def predicted_content(model: L12Recommender, pairs: tuple[Any, Any, Any], target: Path) -> Content:
     """The predictions for pairs as lines."""
     predicted, words = predict_pairs(model, pairs)
-    content, notes = encode_lines(("user", "item", "prediction"), (*pairs[:2], predicted))
+    content, notes = encode_lines({"user": pairs[0], "item": pairs[1], "prediction": predicted})
     return target, content, [*words, *notes, f"Predictions: {target}"]
 
 
@@ -92,20 +83,23 @@ def recommended_content(
         lines, words = recommend(model, users, n, include_seen)
     except ValueError as error:  # the model of an old file does not know what was seen
         raise CommandError(f"{error}, or add --include-seen") from error
-    content, notes = encode_lines(("user", "item", "score"), lines)
+    content, notes = encode_lines(dict(zip(("user", "item", "score"), lines, strict=True)))
     return target, content, [*words, *notes, f"Recommendations: {target}"]
 
 
-def write(contents: list[Content]) -> None:
-    """Write files, and say what they are."""
-    for target, content, words in contents:
-        write_atomically(target, content)
-        for sentence in words:
-            say(sentence)
+def kind_of(path: Path) -> str:
+    """What kind of model a file holds; what is wrong with it in one line."""
+    with explained(f"cannot read {path}"):
+        try:
+            return model_kind(path)
+        except ValueError as error:
+            raise CommandError(str(error)) from error
 
 
 def read_model(path: Path) -> L12Recommender:
     """A model; what is wrong with its file in one line."""
+    if kind_of(path) == "TableModel":
+        raise CommandError(f"{path} is a model of ell12 fit, not of ratings: ell12 predict reads it")
     with explained(f"cannot read {path}"):
         try:
             return L12Recommender.load(path)
@@ -136,36 +130,10 @@ def read_ratings(source: Path, duplicates: str, form: LineForm) -> Ratings:
 
 def read_pairs_of(path: Path, form: LineForm) -> tuple[Any, Any, Any]:
     """Pairs of user and item, and their values if there are any."""
-    if kind_of(path) in (".mtx", ".parquet", ".pq"):
+    if suffix_of(path) in (".mtx", ".parquet", ".pq"):
         raise UsageError(f"{path}: pairs are read from lines of text, user and item")
     with explained(f"cannot read {path}"):
         try:
             return read_pairs(path, **vars(form))
         except ValueError as error:
             raise CommandError(str(error)) from error
-
-
-def encode_lines(names: tuple[str, str, str], columns: tuple[Any, Any, Any]) -> tuple[bytes, list[str]]:
-    """Lines of user, item and a number, and a sentence on ids that were quoted."""
-    ids = [column.tolist() for column in columns[:2]]
-    users, items = ([_quoted(name) for name in part] for part in ids)
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(names)
-    writer.writerows(zip(users, items, (f"{value:.6g}" for value in columns[2]), strict=True))
-    changed = sum(a != b for a, b in zip((*users, *items), (*ids[0], *ids[1]), strict=True))
-    note = f"{changed:,} ids look like formulas to a spreadsheet: an apostrophe stands before each of them"
-    return text.getvalue().encode(), [note] if changed else []
-
-
-def _quoted(name: Any) -> Any:
-    """An id with an apostrophe before it if a spreadsheet would execute it; plain numbers stay as they are.
-
-    Examples
-    --------
-    >>> from ell12.commands.rating_job import _quoted
-    >>> _quoted("=1+1"), _quoted("-5"), _quoted("film 3")
-    ("'=1+1", '-5', 'film 3')
-    """
-    is_formula = isinstance(name, str) and name.startswith(_FORMULA) and not _NUMBER.fullmatch(name)
-    return f"'{name}" if is_formula else name

@@ -1,13 +1,14 @@
-"""``ell12 predict`` and ``ell12 recommend``: ratings and lists from a model that ``ell12 complete`` wrote."""
+"""``ell12 predict`` and ``ell12 recommend``: what a model that ``ell12 fit`` or ``ell12 complete`` wrote says."""
 
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from ell12.commands import CommandError, UsageError, check_form, explained
+from ell12.commands import CommandError, UsageError, check_form, explained, outputs
 from ell12.commands.application import add_command
 from ell12.commands.complete import check_target, parse_columns, stopping
+from ell12.commands.progress import progress_bar
 
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="The .npz file that `ell12 complete` wrote.")]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite what is there.")]
@@ -15,7 +16,11 @@ Force = Annotated[bool, typer.Option("--force", help="Overwrite what is there.")
 
 def add_to(application: Any) -> None:
     """Add the commands to the application."""
-    add_command(application, predict, ["ell12 predict ratings.completed.npz pairs.csv --out predicted.csv"])
+    examples = [
+        "ell12 predict houses.fit/model.npz new.csv",
+        "ell12 predict ratings.completed.npz pairs.csv --force",
+    ]
+    add_command(application, predict, examples)
     examples = [
         "ell12 recommend ratings.completed.npz -n 5",
         "ell12 recommend model.npz --users alice,bob --force",
@@ -24,33 +29,53 @@ def add_to(application: Any) -> None:
 
 
 def predict(
-    model: Model,
-    pairs: Annotated[
-        Path, typer.Argument(metavar="PAIRS", help="Lines of user, item; values there are compared with.")
+    model: Annotated[
+        Path, typer.Argument(metavar="MODEL", help="The .npz file that `ell12 fit` or `ell12 complete` wrote.")
+    ],
+    source: Annotated[
+        Path,
+        typer.Argument(
+            metavar="DATA",
+            help="After fit: columns with the names of those that it selected. After complete: lines of user, "
+            "item. Values of what is predicted are compared with.",
+        ),
     ],
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Where to write, as .csv; PAIRS.predicted.csv by default.")
+        Path | None, typer.Option(metavar="FILE", help="Where to write, as .csv; DATA.predicted.csv by default.")
     ] = None,
     columns: Annotated[
         str | None,
-        typer.Option(metavar="USER,ITEM,VALUE", help="Names or positions from 0; found by default."),
+        typer.Option(metavar="USER,ITEM,VALUE", help="Of ratings: names or positions from 0; found by default."),
     ] = None,
     separator: Annotated[
         str | None,
         typer.Option(metavar="TEXT", help="What stands between columns, \\t for a tab; found by default."),
     ] = None,
     encoding: Annotated[str, typer.Option(metavar="NAME", help="Of the lines, such as latin-1.")] = "utf-8",
+    no_header: Annotated[
+        bool, typer.Option("--no-header", help="After fit: the first line has no names; columns are c1, c2, ...")
+    ] = False,
     force: Force = False,
 ) -> None:
-    """Predict the ratings of pairs of user and item from a model."""
+    """Predict the rows of a table, or the ratings of pairs of user and item, from a model."""
     places, separator = None if columns is None else parse_columns(columns), check_form(separator, encoding)
-    target = _planned(out or pairs.with_name(f"{pairs.stem}.predicted.csv"), [model, pairs], force)
-    from ell12.commands import rating_job  # only now, since it loads much
+    target = _planned(out or source.with_name(f"{source.stem}.predicted.csv"), [model, source], force)
+    with stopping(), progress_bar() as show:
+        show(f"reading {model.name}", 0.0)
+        from ell12.commands import rating_job  # only now, since it loads much
 
-    form = rating_job.LineForm(places, separator, encoding)
-    with stopping():
-        fitted, read = rating_job.read_model(model), rating_job.read_pairs_of(pairs, form)
-        rating_job.write([rating_job.predicted_content(fitted, read, target)])
+        if rating_job.kind_of(model) != "TableModel":
+            form = rating_job.LineForm(places, separator, encoding)
+            fitted, read = rating_job.read_model(model), rating_job.read_pairs_of(source, form)
+            content = rating_job.predicted_content(fitted, read, target)
+        else:
+            if places is not None:
+                raise UsageError(f"--columns is for models of ratings; {model} is a model of ell12 fit")
+            from ell12.commands import fit_job, table_model
+
+            shape = fit_job.TableForm(separator, encoding, not no_header)
+            content = fit_job.predicted_table(table_model.read_table_model(model), source, shape, target)
+    outputs.write([content])
 
 
 def recommend(
@@ -82,10 +107,10 @@ def recommend(
         raise kind("there are no users to recommend anything to")
     from ell12.commands import rating_job  # only now, since it loads much
 
-    with stopping():
-        rating_job.write(
-            [rating_job.recommended_content(rating_job.read_model(model), ids, n, include_seen, target)]
-        )
+    with stopping(), progress_bar() as show:
+        show(f"reading {model.name}", 0.0)
+        content = rating_job.recommended_content(rating_job.read_model(model), ids, n, include_seen, target)
+    outputs.write([content])
 
 
 def _planned(target: Path, sources: list[Path], force: bool) -> Path:

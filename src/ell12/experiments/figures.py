@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import base64
-import io
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
@@ -18,6 +16,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLoca
 
 from ell12.commands.png import encode_png
 from ell12.experiments.findings import Key, Panel
+from ell12.plots.pages import page_svg
 from ell12.wording import number, power_of_ten
 
 # What matplotlib draws with -> what the page's style sheet calls it.
@@ -80,7 +79,7 @@ def line_panel(
     axes.grid(True, color=GRID, linewidth=0.6)
     keys = tuple(dict.fromkeys(line.key for line in lines))
     words = f"{title}: {y_label} against {x_label}, for {', '.join(key.label for key in keys)}."
-    return Panel(title, _svg(canvas, name, title, words), keys)
+    return Panel(title, page_svg(canvas, name, title, words, _PAGE_COLOURS), keys)
 
 
 def contour_panel(name: str, title: str, axis: Sequence[float], values: Sequence[Sequence[float]]) -> Panel:
@@ -97,7 +96,7 @@ def contour_panel(name: str, title: str, axis: Sequence[float], values: Sequence
     axes.set_xticks([axis[0], 0, axis[-1]])
     axes.set_yticks([axis[0], 0, axis[-1]])
     description = f"Level curves of {title} in two dimensions, at {len(levels) - 2} equally spaced values."
-    return Panel(title, _svg(canvas, name, title, description))
+    return Panel(title, page_svg(canvas, name, title, description, _PAGE_COLOURS))
 
 
 def image_panel(
@@ -151,32 +150,3 @@ def _axes(x_label: str, y_label: str, size: tuple[float, float] = SIZE) -> tuple
         spine.set_color(GRID)
         spine.set_visible(side in ("left", "bottom"))
     return canvas, axes
-
-
-def _svg(canvas: Canvas, name: str, title: str, description: str) -> str:
-    text = io.StringIO()
-    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": name}):
-        canvas.savefig(text, format="svg", transparent=True, metadata={"Date": None})
-    return _embed(text.getvalue(), name, title, description)
-
-
-def _embed(svg: str, name: str, title: str, description: str) -> str:
-    """Matplotlib's file as an element of the page: own ids, the page's colours and font, short numbers."""
-    svg = svg[svg.index("<svg") :]
-    view_box = re.search(r'viewBox="[^"]*"', svg)
-    body = svg[svg.index(">") + 1 :]
-    body = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", body, flags=re.DOTALL)
-    body = re.sub(r'\bid="', f'id="{name}-', body)
-    body = re.sub(r"url\(#", f"url(#{name}-", body)
-    body = body.replace('xlink:href="#', f'href="#{name}-')
-    body = re.sub(r"font: ([\d.]+)px [^;\"]*", r"font-size: \1px", body)
-    body = re.sub(r'\bd="[^"]*"', lambda path: _shorten(path[0]), body)
-    for colour, variable in _PAGE_COLOURS.items():
-        body = body.replace(colour, variable)
-    head = f'<svg {view_box[0] if view_box else ""} role="img" aria-labelledby="{name}-title {name}-desc">'
-    words = f'<title id="{name}-title">{escape(title)}</title><desc id="{name}-desc">{escape(description)}</desc>'
-    return re.sub(r"\s*\n\s*", "\n", head + words + body).strip()
-
-
-def _shorten(path: str) -> str:
-    return re.sub(r"-?\d+\.\d+", lambda number: f"{float(number[0]):.2f}".rstrip("0").rstrip("."), path)

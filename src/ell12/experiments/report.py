@@ -103,10 +103,13 @@ def facts(rows: Sequence[Row], run: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _page(sections: Sequence[Section], entries: list[tuple[str, str]], damaged: Sequence[str]) -> str:
-    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
-        loader=PackageLoader("ell12.experiments"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+        loader=ChoiceLoader([PackageLoader("ell12.experiments"), PackageLoader("ell12.commands")]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
     )
     environment.filters["anchor"] = _anchor
     claims = claims_of(verdict for section in sections for verdict in section.verdicts)

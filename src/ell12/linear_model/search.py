@@ -41,6 +41,7 @@ class AlphaSearch(SparseLinearModel):
     l2_weight: Any
     l2_weight_: float
     df_path_: Any
+    _after_fold: Any = None  # what is called after each fold, for commands that show progress
     _weighs_folds = True  # whether rows that a fold leaves out may as well have weight zero
 
     def plot(self, axes: Any = None) -> Any:
@@ -206,6 +207,8 @@ def _fold(
     runs = [model._path(problem, alphas) for problem in problems]
     X, coefs, intercepts = _coefficients(model, problems, runs, X)
     scores = model._score_fold((coefs, intercepts), (X, y, sample_weight), train, test)
+    if model._after_fold is not None:
+        model._after_fold()
     return scores, [replace(result, x=None, history={}) for results in runs for result in results]
 
 

@@ -66,6 +66,10 @@ class Summary:
         """The features selected as a pandas DataFrame: all rows, and all columns in full."""
         return self._table(self.columns).to_pandas()
 
+    def cells(self) -> dict[str, list[str]]:
+        """The table as it is printed: the words of each column, at most ``max_rows``, by its heading."""
+        return self._printed._cells()
+
     @property
     def _printed(self) -> Table:
         return self._table({PRINTED[name]: part for name, part in self.columns.items() if name in PRINTED})

@@ -60,6 +60,18 @@ def read_model(path: Any, kind: str) -> dict[str, Any]:
             raise ValueError(f"{path} holds no model of ell12, or is damaged: {error}") from error
 
 
+def model_kind(path: Any) -> str:
+    """What kind of model a file holds; those without a description, as files of old are, hold recommenders."""
+    with open(path, "rb") as file:
+        try:
+            with np.lib.npyio.NpzFile(file, allow_pickle=False) as content:
+                if DESCRIPTION not in content.files:
+                    return "L12Recommender"
+                return str(json.loads(content[DESCRIPTION].tobytes())["kind"])
+        except Exception as error:  # a damaged archive fails in many ways
+            raise ValueError(f"{path} holds no model of ell12, or is damaged: {error}") from error
+
+
 def _check_kind(version: Any, found: str, wanted: str) -> None:
     if version != FORMAT:
         raise ValueError(f"its format {version} is not {FORMAT}; another version of ell12 wrote it")
