@@ -76,6 +76,7 @@ def _in_usage(argument: Any) -> str:
     --------
     >>> from types import SimpleNamespace
     >>> from ell12.commands.application import _in_usage
+    >>> from ell12.commands.application import _in_usage
     >>> _in_usage(SimpleNamespace(metavar="IN", nargs=-1, required=True))
     'IN...'
     """

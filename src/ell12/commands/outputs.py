@@ -48,7 +48,7 @@ def _quoted(name: Any) -> Any:
 
     Examples
     --------
-    >>> from ell12.commands.rating_job import _quoted
+    >>> from ell12.commands.outputs import _quoted
     >>> _quoted("=1+1"), _quoted("-5"), _quoted("film 3")
     ("'=1+1", '-5', 'film 3')
     """

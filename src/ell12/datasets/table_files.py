@@ -99,6 +99,8 @@ def read_table(
     Examples
     --------
     >>> import tempfile
+    >>> from pathlib import Path
+    >>> from ell12.datasets.table_files import read_table
     >>> with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
     ...     _ = file.write("size;kind;price\n1,5;a;10\n;b;20\n")
     ...     file.flush()
