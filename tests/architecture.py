@@ -42,7 +42,7 @@ ROOMS: dict[str, str] = {
     "selection": "protocols backend checks operators losses penalties solvers minimization path plots "
     "linear_model",
     "commands": "checks files wording minimization completion restoration linear_model selection plots datasets",
-    "experiments": "files wording plots operators prox losses penalties solvers minimization completion "
+    "experiments": "backend files wording plots operators prox losses penalties solvers minimization completion "
     "restoration datasets commands",
 }
 # The package's front. Nothing below imports it.

@@ -10,6 +10,7 @@ import pytest
 pytest.importorskip("skimage", reason="the photographs need the extra 'images'")
 
 from ell12 import datasets
+from ell12.backend import compiling
 from ell12.experiments.denoising import extras
 from ell12.experiments.denoising import study as denoising
 from ell12.experiments.denoising.study import ACCURATE, ALTMIN, DCA, METHODS, OURS
@@ -81,6 +82,13 @@ def test_a_busy_machine_does_not_cut_a_run_off(monkeypatch):
     clock = itertools.count(step=1000.0)
     monkeypatch.setattr(time, "perf_counter", lambda: next(clock))
     assert denoising.measure(trial(ALTMIN))["status"] == "CONVERGED"
+
+
+def test_loops_are_compiled_before_anything_is_timed(monkeypatch):
+    monkeypatch.setattr(compiling, "_plainly", [0.0])
+    denoising._warm_up.cache_clear()
+    denoising.measure(trial(OURS, max_iter=2))
+    assert compiling.pays(0.0)
 
 
 def test_a_rule_needs_two_small_changes_in_a_row():

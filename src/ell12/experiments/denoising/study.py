@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ell12 import datasets
+from ell12.backend import compiling
 from ell12.experiments.denoising import extras
 from ell12.experiments.denoising.extras import cropped, quality
 from ell12.minimization import Result
@@ -166,6 +167,7 @@ def _at_rule(run: Result, solver: Any, change: float) -> dict[str, Any] | None:
 @cache
 def _warm_up(solver: Any, size: int) -> None:
     """Let the process load and compile, outside any timing, what a solver's first run needs."""
+    compiling.foresee(compiling.PATIENCE)  # loops are compiled here, or which trial waits for it would be chance
     image = np.random.default_rng(0).random((size, size))
     _run(solver, image, 0.1, (2, math.inf), lambda _: 0.0)
 
