@@ -118,7 +118,7 @@ def test_nodewise_intervals_are_the_debiased_formula():
         np.testing.assert_allclose(found.upper[k] - found.lower[k], 2 * reach, rtol=1e-4)
 
 
-@pytest.mark.parametrize("alpha", [0.05, 0.2])
+@pytest.mark.parametrize("alpha", [0.1, 0.2])
 def test_nodewise_intervals_of_classes_are_linear_near_the_fit_that_is_less_shrunken(alpha):
     X, y = problem(150, 90)
     y = (y + 4 * np.random.default_rng(1).standard_normal(150) > 5).astype(int)
@@ -204,6 +204,23 @@ def test_columns_in_other_units_have_intervals_in_other_units():
     )
     np.testing.assert_allclose(other.estimate * unit, plain.estimate, rtol=1e-5, atol=1e-8)
     np.testing.assert_allclose(other.standard_error * unit, plain.standard_error, rtol=1e-5)
+
+
+@pytest.mark.parametrize(("container", "logistic"), [(scipy.sparse.csc_array, False), (np.asarray, True)])
+def test_where_no_model_is_given_units_of_columns_are_no_more_than_units(container, logistic):
+    X, y = problem(40, 12)
+    y = y + 6 * np.random.default_rng(2).standard_normal(40) > 5 if logistic else y
+    unit = 10.0 ** np.random.default_rng(1).uniform(-6, 6, 12)
+    weight = np.append(np.ones(30), [0.0, 2.0] * 5)
+    plain, other = (confidence_intervals(container(X * c), y, sample_weight=weight) for c in (1.0, unit))
+    for name in ("coef", "estimate", "standard_error", "lower", "upper"):
+        wanted = getattr(plain, name)
+        tolerance = {"rtol": 1e-5, "atol": 1e-6 * np.abs(wanted).max()}
+        np.testing.assert_allclose(getattr(other, name) * unit, wanted, **tolerance)
+    np.testing.assert_allclose(other.p_values, plain.p_values, rtol=1e-4)
+    X[30::2] *= 100  # rows of weight 0
+    again = confidence_intervals(container(X), y, sample_weight=weight)
+    np.testing.assert_allclose(again.estimate, plain.estimate, rtol=1e-6)
 
 
 def test_names_come_from_the_frame_and_tables_and_pictures_show_them():

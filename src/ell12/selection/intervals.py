@@ -137,8 +137,9 @@ def confidence_intervals(
         Targets, or labels of two classes.
     model : L12Regressor, L12RegressorCV, L12Classifier or L12ClassifierCV, optional
         The first stage, with the squared or the logistic loss. One that is not fitted yet is cloned and fitted to
-        the data; one that is must have been fitted to these. By default `L12ClassifierCV` if y has two values or
-        holds labels, else `L12RegressorCV`.
+        the data; one that is must have been fitted to these. It sees the columns in the units they have. By
+        default `L12ClassifierCV` if y has two values or holds labels, else `L12RegressorCV`, of the columns
+        divided by their standard deviations, so that units of columns are no more than units of intervals.
     features : list of int, of str or of bool, optional
         The features that are asked for, by number, by name or by a mask such as ``model.coef_ != 0``; all by
         default. Fewer take less time.
@@ -207,7 +208,7 @@ def confidence_intervals(
     check_share(level, "level")
     check_word(inverse, "inverse", "auto", "nodewise", "ridge", "exact")
     check_word(variance, "variance", "model", "robust")
-    fit, model = fit_of(X, y, model, sample_weight, n_jobs)
+    fit = fit_of(X, y, model, sample_weight, n_jobs)
     which = chosen(features, fit)
     inverse, final = _inverse_of(fit, inverse)
     if final.freedom < 1:

@@ -14,8 +14,11 @@ import numpy as np
 import scipy.sparse
 from scipy.special import expit
 from sklearn.base import clone
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.validation import _check_sample_weight
 
 from ell12.backend import as_numpy
+from ell12.checks import naming
 from ell12.linear_model import L12Classifier, L12ClassifierCV, L12Regressor, L12RegressorCV
 from ell12.linear_model.arrays import linear_functions, passes
 from ell12.linear_model.chunked import is_chunked
@@ -204,12 +207,13 @@ def _vary(X: Any, intercept: bool) -> Array:
     return largest > least if intercept else (largest != 0) | (least != 0)
 
 
-def fit_of(X: Any, y: Any, model: Any, sample_weight: Any, n_jobs: int | None) -> tuple[Fit, Any]:
-    """The fit that intervals are wanted for, and its model: fitted here if it is not yet."""
+def fit_of(X: Any, y: Any, model: Any, sample_weight: Any, n_jobs: int | None) -> Fit:
+    """The fit that intervals are wanted for; its model is fitted here if it is not yet."""
     if is_chunked(X) or is_far(X):
         raise TypeError("X must be in memory for intervals: a NumPy array, a DataFrame or a sparse matrix")
     X, y, sample_weight = (as_numpy(part) if passes(part) else part for part in (X, y, sample_weight))
-    model = _default_model(y, n_jobs) if model is None else model
+    if model is None:
+        return _default_fit(X, y, sample_weight, n_jobs)
     if not isinstance(model, L12Regressor | L12Classifier):
         kinds = "an L12Regressor, L12RegressorCV, L12Classifier or L12ClassifierCV"
         raise TypeError(f"model must be {kinds}, or None; got {type(model).__name__}")
@@ -228,10 +232,26 @@ def fit_of(X: Any, y: Any, model: Any, sample_weight: Any, n_jobs: int | None) -
         raise ValueError("sample_weight sums to zero: no sample is left")
     coef, level = (as_numpy(part).astype(np.float64) for part in (model.coef_, model.intercept_))
     coef = coef.reshape(-1)
-    names = [str(name) for name in model.feature_names_in_] if hasattr(model, "feature_names_in_") else None
+    names = _names(model)
     prediction = linear_functions(X, coef, float(level.reshape(-1)[0]))
-    fit = Fit(X, y, weight / weight.mean(), coef, prediction, model.fit_intercept, logistic, names)
-    return fit, model
+    return Fit(X, y, weight / weight.mean(), coef, prediction, model.fit_intercept, logistic, names)
+
+
+def _default_fit(X: Any, y: Any, sample_weight: Any, n_jobs: int | None) -> Fit:
+    """That of the default model to columns divided by their standard deviations, in the units of X again."""
+    scaler = StandardScaler(with_mean=False)
+    if sample_weight is not None:
+        with naming("sample_weight"):
+            sample_weight = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
+    with naming("X"):
+        Z = scaler.fit_transform(X, sample_weight=sample_weight)
+    fit, unit = fit_of(Z, y, _default_model(y, n_jobs), sample_weight, n_jobs), scaler.scale_
+    X = fit.X @ scipy.sparse.diags_array(unit) if scipy.sparse.issparse(fit.X) else fit.X * unit
+    return replace(fit, X=X, coef=fit.coef / unit, names=_names(scaler))
+
+
+def _names(estimator: Any) -> list[str] | None:
+    return [str(name) for name in estimator.feature_names_in_] if hasattr(estimator, "feature_names_in_") else None
 
 
 def _default_model(y: Any, n_jobs: int | None) -> Any:
