@@ -78,3 +78,17 @@ def test_parameter_lists_say_the_defaults(name):
         if not re.search(rf"\b{word}\b|\bdefault\b", said[parameter.name]):
             silent.append(parameter.name)
     assert silent == []
+
+
+def related(thing):
+    """The names in the section See Also of a docstring."""
+    section = (inspect.getdoc(thing) or "").partition("See Also\n--------\n")[2].partition("\n\n")[0]
+    return re.findall(r"^(\w+) : \S", section, flags=re.MULTILINE)
+
+
+def test_related_names_exist_and_estimators_have_some():
+    names = {name: related(getattr(ell12, name)) for name in ell12.__all__}
+    assert {other for others in names.values() for other in others} <= set(ell12.__all__)
+    assert all(name not in others for name, others in names.items())
+    wanted = [*ell12._HOMES["linear_model"], "minimize", "l12_path", "L12Imputer", "denoise_tv", "complete_matrix"]
+    assert [name for name in wanted if not names[name]] == []

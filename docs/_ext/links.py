@@ -20,7 +20,7 @@ import ell12
 from pages import MODULES
 
 GENERATED = Path(__file__).resolve().parents[1] / "generated"
-DOI = re.compile(r"doi:(10\.\d{4,}/[^\s,;)]*[^\s,;).])")
+DOI = r"doi:(?P<doi>10\.\d{4,}/[^\s,;)]*[^\s,;).])"
 # Of each package its address, the folder of its pages, and the names that are mentioned somewhere.
 ELSEWHERE = {
     "numpy": ("https://numpy.org/doc/stable/", "reference/generated/", "numpy.save numpy.memmap numpy.unique"),
@@ -50,7 +50,7 @@ def setup(app: Any) -> dict[str, Any]:
     """Write the inventories before they are read, and add the transforms."""
     app.connect("config-inited", lambda *_: write_inventories(), priority=100)
     app.add_transform(LinkNames)
-    app.add_transform(LinkArticles)
+    app.add_transform(LinkWords)
     app.connect("missing-reference", resolve_alias)
     return {"version": "1", "parallel_read_safe": True}
 
@@ -59,7 +59,8 @@ def write_inventories() -> None:
     """One file for each package, in Sphinx's format."""
     GENERATED.mkdir(exist_ok=True)
     for package, (_, folder, names) in ELSEWHERE.items():
-        lines = "".join(f"{name} py:obj 1 {folder}{name}.html#$ -\n" for name in names.split())
+        kinds = {name: "class" if name.rpartition(".")[2][0].isupper() else "function" for name in names.split()}
+        lines = "".join(f"{name} py:{kind} 1 {folder}{name}.html#$ -\n" for name, kind in kinds.items())
         head = f"# Sphinx inventory version 2\n# Project: {package}\n# Version: \n"
         head += "# The remainder of this file is compressed using zlib.\n"
         (GENERATED / f"{package}.inv").write_bytes(head.encode() + zlib.compress(lines.encode()))
@@ -82,6 +83,11 @@ def known_names() -> dict[str, str]:
 
 
 NAMES = known_names()
+# Words of prose that can mean nothing else: "Lasso" is a method as well, ElasticNet is not.
+PLAIN = [
+    name for name in NAMES if re.fullmatch(r"[A-Z][a-z]+[A-Z]\w+", name) and not NAMES[name].startswith("ell12")
+]
+WORDS = re.compile(rf"{DOI}|\b(?:{'|'.join(PLAIN)})\b")
 
 
 def target_of(text: str) -> str | None:
@@ -114,32 +120,43 @@ class LinkNames(SphinxTransform):
             target = target_of(node.astext())
             if target is None or self.env.docname.endswith(f"/{target}") or _is_linked(node):
                 continue
-            link = pending_xref("", refdomain="py", reftype="obj", reftarget=target, refexplicit=True)
-            link["refdoc"], link["refwarn"] = self.env.docname, False
-            node.replace_self(link)
-            link += node
+            node.replace_self(_reference(target, node.deepcopy(), self.env.docname))
 
 
-class LinkArticles(SphinxTransform):
-    """``doi:10.1000/x`` becomes a link to the article."""
+class LinkWords(SphinxTransform):
+    """``doi:10.1000/x`` becomes a link to the article, a word such as ElasticNet one to its page."""
 
-    default_priority = 700
+    default_priority = 710
 
     def apply(self, **_: Any) -> None:
-        """Split the texts that hold a DOI."""
+        """Split the texts that hold such a word."""
         for node in list(self.document.findall(nodes.Text)):
-            if "doi:10." in node and not _is_linked(node) and not isinstance(node.parent, nodes.literal_block):
-                node.parent.replace(node, _with_articles(str(node)))
+            if WORDS.search(node) and not _is_linked(node) and not _is_code(node):
+                node.parent.replace(node, self.linked(str(node)))
+
+    def linked(self, text: str) -> list[nodes.Node]:
+        """The same text in parts, some of which are links."""
+        parts, place = [], 0
+        for match in WORDS.finditer(text):
+            parts += [nodes.Text(text[place : match.start()]), self.link(match)]
+            place = match.end()
+        return [*parts, nodes.Text(text[place:])]
+
+    def link(self, match: re.Match[str]) -> nodes.Node:
+        """A link to an article, or to the page of another package."""
+        if match["doi"]:
+            return nodes.reference("", match[0], refuri=f"https://doi.org/{match['doi']}")
+        return _reference(NAMES[match[0]], nodes.Text(match[0]), self.env.docname)
 
 
-def _with_articles(text: str) -> list[nodes.Node]:
-    parts: list[nodes.Node] = []
-    place = 0
-    for match in DOI.finditer(text):
-        parts.append(nodes.Text(text[place : match.start()]))
-        parts.append(nodes.reference("", match[0], refuri=f"https://doi.org/{match[1]}"))
-        place = match.end()
-    return [*parts, nodes.Text(text[place:])]
+def _reference(target: str, shown: nodes.Node, page: str) -> pending_xref:
+    link = pending_xref("", shown, refdomain="py", reftype="obj", reftarget=target, refexplicit=True)
+    link["refdoc"], link["refwarn"] = page, False
+    return link
+
+
+def _is_code(node: nodes.Node) -> bool:
+    return isinstance(node.parent, nodes.literal | nodes.literal_block | nodes.math | nodes.math_block)
 
 
 def _is_linked(node: nodes.Node) -> bool:

@@ -115,6 +115,11 @@ def recover_sparse(
         Where no x meets the noise, for example with more measurements than unknowns: give a larger one. With
         ``return_result=True`` there is no error: ``met`` is false.
 
+    See Also
+    --------
+    minimize : Solve any problem of a loss and a penalty.
+    l12_path : Solutions for many strengths.
+
     Examples
     --------
     >>> import numpy as np

@@ -118,6 +118,12 @@ def complete_matrix(
     UserWarning
         Where biases of rows and columns alone predict hidden ratings better.
 
+    See Also
+    --------
+    L12Imputer : Fill in missing values of tables.
+    L12Recommender : Predict ratings and recommend items.
+    completion_path : Completions for many strengths.
+
     Notes
     -----
     A row or a column without any known entry is completed with its offsets alone; where there are none, with the

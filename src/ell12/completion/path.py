@@ -106,6 +106,10 @@ def completion_path(
     CompletionPath
         Ctrl-C ends it with the alphas that are done.
 
+    See Also
+    --------
+    complete_matrix : Complete a matrix, as a function.
+
     Examples
     --------
     >>> import numpy as np

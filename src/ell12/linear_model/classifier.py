@@ -35,7 +35,7 @@ from ell12.protocols import Array
 class L12Classifier(ClassifierMixin, SparseLinearModel):
     """Logistic regression under the l1-2 penalty, one class against the rest.
 
-    Minimises over the coefficients c and the intercept c_0, with y_i = 1 for the class and -1 for the rest::
+    Minimises over the coefficients ``c`` and the intercept ``c_0``, with ``y_i`` 1 for the class, -1 for the rest::
 
         1/n sum_i w_i log(1 + exp(-y_i (x_i'c + c_0))) + alpha (||c||_1 - l2_weight ||c||_2 + ridge/2 ||c||_2^2)
 
@@ -58,7 +58,7 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
         Weight of half the squared norm, as in `L12Regressor`. With a ridge, and ``alpha > 0``, what is penalised
         has a finite solution.
     fit_intercept : bool, default True
-        Whether to fit c_0, which is not penalised.
+        Whether to fit the intercept ``c_0``, which is not penalised.
     positive : bool, default False
         Allow coefficients ``c >= 0`` only; the intercept may have any sign.
     penalty_factors, bounds, groups, relax
@@ -87,6 +87,11 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
         the typical size of the columns, a power of 2. None after `partial_fit`.
     n_features_in_, feature_names_in_
         What fit has seen.
+
+    See Also
+    --------
+    L12ClassifierCV : Classification with a strength chosen by cross-validation.
+    L12Regressor : Regression with a strength of your own choice.
 
     Notes
     -----

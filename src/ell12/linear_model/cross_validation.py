@@ -72,6 +72,12 @@ class L12RegressorCV(AlphaSearch, L12Regressor):
     coef_, sparse_coef_, intercept_, n_iter_, result_, dual_gap_, n_features_in_, feature_names_in_
         As in `L12Regressor`, fitted to all samples at ``alpha_``.
 
+    See Also
+    --------
+    L12Regressor : Regression with a strength of your own choice.
+    L12ClassifierCV : Classification with a strength chosen by cross-validation.
+    plot_cross_validation : A picture of a cross-validation.
+
     Notes
     -----
     With n samples of positive weight, the residual sum of squares RSS and k degrees of freedom, AIC is
@@ -197,6 +203,12 @@ class L12ClassifierCV(AlphaSearch, L12Classifier):
         Scores on the samples left out, weighted by sample_weight.
     classes_, coef_, sparse_coef_, intercept_, n_iter_, result_, n_features_in_, feature_names_in_
         As in `L12Classifier`, fitted to all samples at ``alpha_``.
+
+    See Also
+    --------
+    L12Classifier : Classification with a strength of your own choice.
+    L12RegressorCV : Regression with a strength chosen by cross-validation.
+    plot_cross_validation : A picture of a cross-validation.
 
     Examples
     --------

@@ -32,13 +32,13 @@ from ell12.protocols import Array
 class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
     """Linear regression under the l1-2 penalty.
 
-    Minimises over the coefficients c and the intercept c_0::
+    Minimises over the coefficients ``c`` and the intercept ``c_0``::
 
         1/(2n) sum_i w_i (y_i - x_i'c - c_0)^2 + alpha (||c||_1 - l2_weight ||c||_2 + ridge/2 ||c||_2^2)
 
     where n is the number of samples and the sample weights w are scaled to the sum n, as in scikit-learn's Lasso.
     Several columns of y are as many separate problems, each with a support of its own; or, with
-    ``shared_support``, one problem over a matrix of coefficients C, a column c_j for each feature::
+    ``shared_support``, one problem over a matrix of coefficients ``C``, with a column ``c_j`` for each feature::
 
         1/(2n) sum_i w_i ||y_i - C x_i - c_0||^2 + alpha (sum_j ||c_j||_2 - l2_weight ||C||_F + ridge/2 ||C||_F^2)
 
@@ -67,7 +67,7 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
         alike. With ``l2_weight=0`` this is scikit-learn's ElasticNet with ``alpha (1 + ridge)`` for its alpha and
         ``1/(1 + ridge)`` for its l1_ratio.
     fit_intercept : bool, default True
-        Whether to fit c_0, which is not penalised.
+        Whether to fit the intercept ``c_0``, which is not penalised.
     positive : bool, default False
         Allow coefficients ``c >= 0`` only.
     penalty_factors : array of shape (n_features,), optional
@@ -128,6 +128,12 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
         The unit of delta; with ``loss="huber"`` only.
     n_features_in_, feature_names_in_
         What fit has seen.
+
+    See Also
+    --------
+    L12RegressorCV : Regression with a strength chosen by cross-validation.
+    L12Classifier : Classification with a strength of your own choice.
+    l12_path : Solutions for many strengths.
 
     Notes
     -----

@@ -53,6 +53,11 @@ class L12CoxRegressor(SparseLinearModel):
     n_iter_, result_, sparse_coef_, n_features_in_, feature_names_in_
         As in `L12Regressor`.
 
+    See Also
+    --------
+    L12CoxRegressorCV : Survival times with a strength chosen by cross-validation.
+    CoxLoss : Survival times.
+
     Notes
     -----
     At ``l2_weight=1`` a single coefficient costs nothing: where one feature puts all events in order there is
@@ -181,6 +186,11 @@ class L12CoxRegressorCV(AlphaSearch, L12CoxRegressor):
         The scores.
     coef_, intercept_, sparse_coef_, n_iter_, result_, n_features_in_, feature_names_in_
         As in `L12CoxRegressor`, fitted to all samples at ``alpha_``.
+
+    See Also
+    --------
+    L12CoxRegressor : Survival times with a strength of your own choice.
+    plot_cross_validation : A picture of a cross-validation.
 
     Examples
     --------

@@ -31,6 +31,11 @@ class KullbackLeiblerLoss(LinearLoss[Given_co]):
     A, sample_weight, scale
         As in `ell12.SquaredLoss`.
 
+    See Also
+    --------
+    PoissonLoss : Counts with a logarithmic link.
+    denoise_tv : Remove noise.
+
     Examples
     --------
     >>> import numpy as np
@@ -88,6 +93,11 @@ class AbsoluteLoss(Generic[Given_co]):
     ----------
     A, b, sample_weight, scale
         As in `ell12.SquaredLoss`.
+
+    See Also
+    --------
+    HuberLoss : Outliers.
+    denoise_tv : Remove noise.
 
     Examples
     --------

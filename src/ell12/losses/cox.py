@@ -43,6 +43,10 @@ class CoxLoss(PredictionLoss[NDArray[Any]]):
     sample_weight, scale
         As in `SquaredLoss`.
 
+    See Also
+    --------
+    L12CoxRegressor : Survival times with a strength of your own choice.
+
     Examples
     --------
     >>> import numpy as np

@@ -34,6 +34,10 @@ class MultinomialLoss(PredictionLoss[Given_co]):
     scale : float, default 1.0
         Factor of the whole loss.
 
+    See Also
+    --------
+    LogisticLoss : Two classes.
+
     Examples
     --------
     >>> import numpy as np

@@ -32,6 +32,12 @@ class SquaredLoss(LinearLoss[Given_co]):
     scale : float, default 1.0
         Factor of the whole loss: 1 for the sum, ``1 / m`` for the mean, which is what the estimators take.
 
+    See Also
+    --------
+    HuberLoss : Outliers.
+    QuadraticLoss : A quadratic function.
+    StreamedLoss : Rows that are read again in every pass.
+
     Examples
     --------
     >>> import numpy as np
@@ -83,6 +89,10 @@ class LogisticLoss(LinearLoss[Given_co]):
     A, sample_weight, scale
         As in `SquaredLoss`.
 
+    See Also
+    --------
+    MultinomialLoss : Several classes.
+
     Examples
     --------
     >>> import numpy as np
@@ -124,6 +134,11 @@ class HuberLoss(LinearLoss[Given_co]):
         Residuals beyond it count linearly; in the units of b.
     A, b, sample_weight, scale
         As in `SquaredLoss`, real numbers only.
+
+    See Also
+    --------
+    SquaredLoss : Sums of squares.
+    AbsoluteLoss : Impulses.
 
     Examples
     --------
@@ -170,6 +185,10 @@ class PoissonLoss(LinearLoss[Given_co]):
         Known parts of eta, such as the logarithm of the time over which was counted.
     A, sample_weight, scale
         As in `SquaredLoss`.
+
+    See Also
+    --------
+    KullbackLeiblerLoss : Counts with an identity link.
 
     Examples
     --------

@@ -35,6 +35,10 @@ class QuadraticLoss:
     dtype : dtype, default np.float64
         That of x; G and c are held in double precision.
 
+    See Also
+    --------
+    SquaredLoss : Sums of squares.
+
     Examples
     --------
     >>> import numpy as np

@@ -38,6 +38,11 @@ class StreamedLoss(Sessions):
     **options
         Of the loss, such as ``delta``.
 
+    See Also
+    --------
+    SquaredLoss : Sums of squares.
+    ProxSVRG : Some rows in each step.
+
     Examples
     --------
     >>> import numpy as np

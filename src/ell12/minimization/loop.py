@@ -93,6 +93,12 @@ def minimize(
         Never raises for want of convergence and never prints: see its ``status``. Ctrl-C returns the best
         iterate so far; where the data are lost, the error's ``result`` holds it.
 
+    See Also
+    --------
+    stationarity : How far a point is from stationary.
+    penalty_path : Solutions for many strengths of any loss and penalty.
+    L12Regressor : Regression with a strength of your own choice.
+
     Examples
     --------
     >>> import numpy as np
@@ -133,6 +139,10 @@ def stationarity(loss: Loss, penalty: Penalty, x: Array | Point) -> float:
     is exact. For others it is the largest entry of ``(x - prox(x - step gradient(x), step)) / step``, step being
     one over the loss's Lipschitz constant; a difference of convex penalties is first linearised at x. Where alpha
     is zero it is not divided. It is infinite where the gradient overflows.
+
+    See Also
+    --------
+    minimize : Solve any problem of a loss and a penalty.
 
     Examples
     --------

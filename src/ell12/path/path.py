@@ -164,6 +164,11 @@ def penalty_path(
     results : list of Result
         One for each alpha.
 
+    See Also
+    --------
+    l12_path : Solutions for many strengths.
+    minimize : Solve any problem of a loss and a penalty.
+
     Examples
     --------
     >>> import numpy as np
@@ -261,6 +266,12 @@ def l12_path(
         Solutions, side by side; a `scipy.sparse.csc_array` where X is an `ell12.Columns`.
     results : list of Result
         One for each alpha; where X is an `ell12.Columns` its ``x`` is a `scipy.sparse.csc_array` of one column.
+
+    See Also
+    --------
+    penalty_path : Solutions for many strengths of any loss and penalty.
+    plot_path : A picture of a path.
+    L12RegressorCV : Regression with a strength chosen by cross-validation.
 
     Notes
     -----

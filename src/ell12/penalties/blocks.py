@@ -42,6 +42,11 @@ class GroupL12(BlockL12):
     ridge : float, default 0.0
         Weight of half the squared norm, as in `ell12.L12`.
 
+    See Also
+    --------
+    L12 : The penalty as an object for `minimize`.
+    RowsL12 : Rows of a matrix.
+
     Examples
     --------
     >>> import numpy as np
@@ -112,6 +117,11 @@ class RowsL12(BlockL12):
         Allow ``x >= 0`` only.
     ridge : float, default 0.0
         Weight of half the squared norm, as in `ell12.L12`.
+
+    See Also
+    --------
+    GroupL12 : Groups of entries.
+    L12 : The penalty as an object for `minimize`.
 
     Examples
     --------

@@ -155,6 +155,10 @@ class BoundedL12(BoundedEntries):
     l2_weight, weights, ridge
         As in `ell12.L12`. An entry of weight 0 keeps its bounds.
 
+    See Also
+    --------
+    L12 : The penalty as an object for `minimize`.
+
     Notes
     -----
     The prox is a global minimiser where every bound other than 0 is at least ``alpha step l2_weight`` in modulus,

@@ -36,6 +36,11 @@ class ColumnsL12(ModuliL12):
     ridge : float, default 0.0
         Weight of half the squared norms, as in `ell12.L12`.
 
+    See Also
+    --------
+    ColumnwiseAPG : Many problems at once.
+    L12 : The penalty as an object for `minimize`.
+
     Examples
     --------
     >>> import numpy as np

@@ -38,6 +38,12 @@ class L12(BoundedEntries):
     ridge : float, default 0.0
         Weight of half the squared norm, at least 0: with it every loss that is bounded below has a minimiser.
 
+    See Also
+    --------
+    GroupL12 : Groups of entries.
+    BoundedL12 : Entries within bounds.
+    prox_l12 : The proximal step as a function.
+
     Examples
     --------
     >>> import numpy as np
@@ -118,5 +124,10 @@ def _some(weights: Any, columns: Array) -> Any:
 
 
 def L1(alpha: float, *, weights: Any = None, nonnegative: bool = False, ridge: float = 0.0) -> L12:
-    """The Lasso's penalty ``alpha sum_i w_i |x_i|``, or the elastic net's: `L12` with ``l2_weight=0``."""
+    """The Lasso's penalty ``alpha sum_i w_i |x_i|``, or the elastic net's: `L12` with ``l2_weight=0``.
+
+    See Also
+    --------
+    L12 : The penalty as an object for `minimize`.
+    """
     return L12(alpha, l2_weight=0.0, weights=weights, nonnegative=nonnegative, ridge=ridge)

@@ -128,6 +128,11 @@ class LogSum(SmoothSlope):
     theta : float, default 1.0
         Entries much smaller cost like the l1 norm, much larger ones next to nothing more; in the units of x.
 
+    See Also
+    --------
+    MCP : The minimax concave penalty.
+    L12 : The penalty as an object for `minimize`.
+
     Examples
     --------
     >>> import numpy as np
@@ -180,6 +185,11 @@ class CappedL1(ConcaveSlope):
     theta : float, default 1.0
         The size from which on an entry costs no more; in the units of x.
 
+    See Also
+    --------
+    MCP : The minimax concave penalty.
+    L12 : The penalty as an object for `minimize`.
+
     Examples
     --------
     >>> import numpy as np
@@ -226,6 +236,11 @@ class Lp(Separable):
         Strength, at least 0.
     p : float, default 0.5
         The power, between 0 and 1.
+
+    See Also
+    --------
+    MCP : The minimax concave penalty.
+    L12 : The penalty as an object for `minimize`.
 
     Examples
     --------
@@ -274,6 +289,11 @@ class MCP(SmoothSlope):
         Strength, at least 0.
     gamma : float, default 3.0
         Entries from ``gamma alpha`` on are not shrunk; a larger one is nearer to the l1 norm.
+
+    See Also
+    --------
+    LogSum : The log-sum penalty.
+    L12 : The penalty as an object for `minimize`.
 
     Examples
     --------

@@ -120,6 +120,11 @@ class SpectralL12(SpectralDifference):
     l2_weight : float, default 1.0
         Weight of the subtracted norm: 1 is l1-2, 0 the nuclear norm.
 
+    See Also
+    --------
+    L12 : The penalty as an object for `minimize`.
+    complete_matrix : Complete a matrix, as a function.
+
     Examples
     --------
     >>> import numpy as np

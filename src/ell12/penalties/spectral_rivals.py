@@ -24,6 +24,11 @@ class SpectralLogSum(SpectralDifference):
     theta : float, default 1.0
         Singular values much larger cost next to nothing more.
 
+    See Also
+    --------
+    SpectralL12 : The penalty of singular values.
+    LogSum : The log-sum penalty.
+
     Examples
     --------
     >>> import numpy as np
@@ -80,6 +85,10 @@ class TruncatedNuclear(SpectralDifference):
         Strength, at least 0.
     rank : int, default 1
         How many singular values are free.
+
+    See Also
+    --------
+    SpectralL12 : The penalty of singular values.
 
     Examples
     --------

@@ -35,6 +35,10 @@ def plot_path(
     matplotlib Axes
         For titles and further lines.
 
+    See Also
+    --------
+    l12_path : Solutions for many strengths.
+
     Examples
     --------
     >>> import numpy as np
@@ -85,6 +89,11 @@ def plot_cross_validation(model: Any, *, axes: Any = None) -> Any:
         For titles and further lines. A full vertical line marks the alpha that was chosen, a dotted one the alpha
         with the best mean where that is another one. With ``selection="1se"`` a dashed line shows the mean that
         was good enough: the best, less one standard error.
+
+    See Also
+    --------
+    L12RegressorCV : Regression with a strength chosen by cross-validation.
+    plot_path : A picture of a path.
 
     Examples
     --------

@@ -35,6 +35,10 @@ class AlternatingMinimization:
         Conjugate gradients stop when the residual is at most this fraction of the right-hand side.
     cg_max_iter : int, default 100
         Or after this number of steps.
+
+    See Also
+    --------
+    SmoothedGradient : The default: a smoothed problem.
     """
 
     smooths: ClassVar[bool] = True

@@ -80,6 +80,11 @@ def deblur_tv(
     array or Restoration
         As in `denoise_tv`.
 
+    See Also
+    --------
+    denoise_tv : Remove noise.
+    restore_tv : An image from any linear measurements.
+
     Examples
     --------
     >>> import numpy as np

@@ -142,6 +142,12 @@ def denoise_tv(
     array or Restoration
         The image, of the same kind as the one given.
 
+    See Also
+    --------
+    deblur_tv : Undo a known blur.
+    inpaint_tv : Fill in missing pixels.
+    restore_tv : An image from any linear measurements.
+
     References
     ----------
     Lou, Zeng, Osher & Xin, A weighted difference of anisotropic and isotropic total variation model for image

@@ -75,6 +75,11 @@ def inpaint_tv(
     array or Restoration
         As in `denoise_tv`.
 
+    See Also
+    --------
+    denoise_tv : Remove noise.
+    complete_matrix : Complete a matrix, as a function.
+
     Examples
     --------
     >>> import numpy as np

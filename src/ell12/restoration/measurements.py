@@ -89,6 +89,11 @@ def reconstruct_mri(
     array or Restoration
         The image; its zero frequency is that of the data.
 
+    See Also
+    --------
+    restore_tv : An image from any linear measurements.
+    denoise_tv : Remove noise.
+
     Examples
     --------
     >>> import numpy as np
@@ -172,6 +177,11 @@ def restore_tv(
     -------
     array or Restoration
         As in `denoise_tv`.
+
+    See Also
+    --------
+    denoise_tv : Remove noise.
+    reconstruct_mri : An image from Fourier coefficients.
 
     Examples
     --------

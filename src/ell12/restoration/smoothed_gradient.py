@@ -37,6 +37,10 @@ class SmoothedGradient:
     ----------
     threads : int, optional
         Threads of the compiled sweep; by default one for a quarter of a million pixels, no more than processors.
+
+    See Also
+    --------
+    denoise_tv : Remove noise.
     """
 
     smooths: ClassVar[bool] = True

@@ -56,6 +56,11 @@ class TotalVariationDCA:
         Carry ADMM's variables over from one convex problem to the next; else each begins at the start.
     inner : {"exact", "cg"}, default "exact"
         Solve ADMM's linear systems by a transform where one makes them diagonal, or always by conjugate gradients.
+
+    See Also
+    --------
+    GrowingADMM : For other losses.
+    SmoothedGradient : The default: a smoothed problem.
     """
 
     smooths: ClassVar[bool] = False
@@ -131,6 +136,11 @@ class GrowingADMM:
         The threshold ``alpha / rho`` at the first step; by default the range of the values of the start.
     cg_tol, cg_max_iter
         For operators that no transform makes diagonal, the limits of conjugate gradients.
+
+    See Also
+    --------
+    TotalVariationDCA : Solves convex problems.
+    SmoothedGradient : The default: a smoothed problem.
     """
 
     smooths: ClassVar[bool] = False

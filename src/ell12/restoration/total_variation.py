@@ -65,6 +65,11 @@ class TotalVariationL12:
         The distances between pixel centres, one for each axis of an image. Differences along an axis are divided
         by its distance over the smallest one; equal distances change nothing.
 
+    See Also
+    --------
+    denoise_tv : Remove noise.
+    L12 : The penalty as an object for `minimize`.
+
     Examples
     --------
     >>> import numpy as np

@@ -188,6 +188,11 @@ def information_criteria(
     CriteriaPath
         With `CriteriaPath.best`, `CriteriaPath.refit`, `CriteriaPath.plot` and `CriteriaPath.to_pandas`.
 
+    See Also
+    --------
+    L12RegressorCV : Regression with a strength chosen by cross-validation.
+    summary : One table of a fitted model.
+
     Notes
     -----
     AIC aims at prediction and selects the most features. BIC and EBIC aim at the right ones; EBIC, which selects

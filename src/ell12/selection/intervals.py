@@ -174,6 +174,12 @@ def confidence_intervals(
         values are NaN, as the data do not tell their coefficients. Also where the model tells two classes apart
         without error: probabilities are then near 0 and 1, and intervals too short.
 
+    See Also
+    --------
+    StabilitySelection : Which features another sample would select too.
+    adjusted_p_values : p values of many tests, corrected.
+    summary : One table of a fitted model.
+
     Notes
     -----
     The squared loss takes quantiles of Student's t with ``n - k`` degrees of freedom, which for an exact inverse

@@ -27,6 +27,10 @@ def adjusted_p_values(p_values: Any, method: str = "holm") -> Array:
     array of shape (n_tests,)
         None below its own p value, none above 1, in the same order.
 
+    See Also
+    --------
+    confidence_intervals : How large effects may be.
+
     Examples
     --------
     >>> from ell12 import adjusted_p_values

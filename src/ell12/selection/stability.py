@@ -88,6 +88,12 @@ class StabilitySelection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
     n_features_in_, feature_names_in_
         What fit has seen.
 
+    See Also
+    --------
+    confidence_intervals : How large effects may be.
+    information_criteria : AIC, BIC and EBIC along a path.
+    summary : One table of a fitted model.
+
     Notes
     -----
     **What is promised.** Let p be the number of features and t the threshold. Call a feature *noise* if a half

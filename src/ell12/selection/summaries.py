@@ -147,6 +147,11 @@ def summary(
         where there are several, ``feature``, ``coefficient``, ``per_sd``, ``frequency``, ``estimate``, ``lower``,
         ``upper``, ``p_value`` and ``adjusted_p``, as far as they are known.
 
+    See Also
+    --------
+    confidence_intervals : How large effects may be.
+    StabilitySelection : Which features another sample would select too.
+
     Notes
     -----
     Coefficients are those of the model, shrunken by the penalty (unless ``relax``). Intervals are those of

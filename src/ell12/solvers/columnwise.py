@@ -34,6 +34,11 @@ class ColumnwiseAPG:
     rest : float, default 0.0
         A column whose stationarity, in the penalty's units, has fallen to this rests where it is, and the products
         go on without it; as a rule the tol of `ell12.minimize`. With 0 all columns move to the end.
+
+    See Also
+    --------
+    ColumnsL12 : Many problems at once.
+    NonmonotoneAPG : The paper's method.
     """
 
     eta: float = 0.8

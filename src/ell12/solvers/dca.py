@@ -33,6 +33,11 @@ class DCA:
         Carry x, and ADMM's other variables, over from one inner problem to the next; else each begins at zero.
     inner : solver, optional
         For convex problems, such as `FISTA`, in place of ADMM.
+
+    See Also
+    --------
+    SequentialConvex : Linearises the subtracted norm.
+    NonmonotoneAPG : The paper's method.
     """
 
     penalty_weight: float | str = "auto"

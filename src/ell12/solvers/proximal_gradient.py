@@ -25,6 +25,11 @@ class ProximalGradient:
         largest halving of a first guess that the loss allows; or the spectral step of the last move, halved until
         the objective lies below the largest of the last ten (Wright, Nowak & Figueiredo,
         doi:10.1109/TSP.2009.2016892).
+
+    See Also
+    --------
+    FISTA : With momentum, for convex problems.
+    NonmonotoneAPG : The paper's method.
     """
 
     step: float | str = "lipschitz"
@@ -75,6 +80,11 @@ class FISTA:
     step : float or {"lipschitz", "backtracking"}, default "lipschitz"
         As in `ProximalGradient`.
 
+    See Also
+    --------
+    ProximalGradient : Without momentum.
+    NonmonotoneAPG : The paper's method.
+
     Notes
     -----
     Made for convex penalties (``l2_weight=0``). On others it often works, without a guarantee.
@@ -118,6 +128,12 @@ class NonmonotoneAPG:
         How far below the average an extrapolated step must lie, times the square of its length.
     prox_tol : float, default 1e-8
         Relative accuracy of the numerical prox.
+
+    See Also
+    --------
+    WorkingSet : The default: a few columns at a time.
+    ProximalGradient : Without momentum.
+    SupportNewton : Newton's method on the support.
     """
 
     step: float | str = "lipschitz"

@@ -21,6 +21,11 @@ class SequentialConvex:
     ----------
     step : float or {"lipschitz", "backtracking"}, default "lipschitz"
         As in `ProximalGradient`.
+
+    See Also
+    --------
+    DCA : Solves a convex problem in each step.
+    NonmonotoneAPG : The paper's method.
     """
 
     step: float | str = "lipschitz"

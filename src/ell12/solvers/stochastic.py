@@ -40,6 +40,11 @@ class ProxSVRG:
     random_state : int, default 0
         Seed of the order of batches, where the loss can choose it.
 
+    See Also
+    --------
+    SAGA : Some rows in each step, with a memory.
+    StreamedLoss : Rows that are read again in every pass.
+
     Notes
     -----
     The theory behind it, linear convergence in expectation, is for convex penalties. What is known for nonconvex
@@ -107,6 +112,11 @@ class SAGA:
     ----------
     batch_size, step, random_state
         As in `ProxSVRG`.
+
+    See Also
+    --------
+    ProxSVRG : Some rows in each step.
+    StreamedLoss : Rows that are read again in every pass.
     """
 
     batch_size: int = 64

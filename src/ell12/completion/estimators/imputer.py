@@ -14,13 +14,14 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted, check_random_state, validate_data
 
-from ell12.backend import as_numpy, beside, is_array, is_number, is_sparse, refuse_gradient, stored_entries
+from ell12.backend import as_numpy, beside, is_array, is_sparse, refuse_gradient, stored_entries
 from ell12.checks import naming
 from ell12.completion.complete import complete_matrix
 from ell12.completion.estimators.saved import read_estimator, write_estimator
 from ell12.completion.estimators.tables import (
     Range,
     as_frame,
+    check_number_or_word,
     empty_columns,
     incomplete_columns,
     is_frame,
@@ -107,6 +108,11 @@ class L12Imputer(Uncertain, OneToOneFeatureMixin, TransformerMixin, BaseEstimato
     empty_columns_, incomplete_columns_ : arrays of int
         The columns of a table without any known entry, and the columns with missing entries.
 
+    See Also
+    --------
+    complete_matrix : Complete a matrix, as a function.
+    L12Recommender : Predict ratings and recommend items.
+
     Notes
     -----
     Known entries are kept as they are. Rows given to `transform` are completed by a regression of their known
@@ -184,7 +190,7 @@ class L12Imputer(Uncertain, OneToOneFeatureMixin, TransformerMixin, BaseEstimato
             Ignored.
         """
         for name, words in (("alpha", ("holdout", "noise")), ("l2_weight", ("auto",))):
-            _check_number_or_word(name, getattr(self, name), words)
+            check_number_or_word(name, getattr(self, name), words)
         observed = as_observed(self._validated(X, reset=True))
         self.clip_ = Range.of(self.clip, observed)
         self.empty_columns_, self.incomplete_columns_ = empty_columns(observed), incomplete_columns(observed)
@@ -391,9 +397,3 @@ def _is_dispatched(X: Any) -> bool:
 def _sent_back(filled: Array, X: Any) -> Array:
     """The completed rows as the kind of array that they came as."""
     return beside(filled, stored_entries(X, "X")[2] if is_sparse(X) else X, "X") if _is_dispatched(X) else filled
-
-
-def _check_number_or_word(name: str, value: Any, words: tuple[str, ...]) -> None:
-    if not is_number(value) and not (isinstance(value, str) and value in words):
-        *allowed, last = ["a number >= 0", *map(repr, words)]
-        raise ValueError(f"{name} must be {', '.join(allowed)} or {last}; got {value!r}")

@@ -147,3 +147,10 @@ def refuse_texts(X: Any) -> None:
             f"X has columns that are no numbers: {', '.join(named[:5])}{more}. Encode them first, for instance by"
             " scikit-learn's OneHotEncoder in a ColumnTransformer, or leave them out"
         )
+
+
+def check_number_or_word(name: str, value: Any, words: tuple[str, ...]) -> None:
+    """Raise unless an argument is a number or one of some words."""
+    if not is_number(value) and not (isinstance(value, str) and value in words):
+        *allowed, last = ["a number >= 0", *map(repr, words)]
+        raise ValueError(f"{name} must be {', '.join(allowed)} or {last}; got {value!r}")

@@ -51,6 +51,11 @@ class SupportNewton:
     step : float or {"lipschitz", "backtracking"}, default "lipschitz"
         Of the proximal steps, as in `ProximalGradient`.
 
+    See Also
+    --------
+    WorkingSet : The default: a few columns at a time.
+    NonmonotoneAPG : The paper's method.
+
     Notes
     -----
     For real vectors x, losses with columns (`ell12.protocols.ColumnLoss`) and penalties that tell their smooth

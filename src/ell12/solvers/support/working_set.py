@@ -95,6 +95,11 @@ class WorkingSet:
     so nearly dependent that coordinate descent takes long; and where the subtracted norm bends the objective so
     much (large alpha, few entries) that there are many minima, of which coordinate descent finds worse ones.
 
+    See Also
+    --------
+    NonmonotoneAPG : The paper's method.
+    SupportNewton : Newton's method on the support.
+
     Notes
     -----
     For real vectors; for losses whose columns are at hand (`ell12.protocols.ColumnLoss`), which those of a
