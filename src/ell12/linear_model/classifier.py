@@ -35,7 +35,7 @@ from ell12.protocols import Array
 class L12Classifier(ClassifierMixin, SparseLinearModel):
     """Logistic regression under the l1-2 penalty, one class against the rest.
 
-    Minimises over the coefficients ``c`` and the intercept ``c_0``, with ``y_i`` 1 for the class, -1 for the rest::
+    Minimises over the coefficients ``c`` and the intercept ``c_0``, with ``y_i`` 1 for the class, -1 for others::
 
         1/n sum_i w_i log(1 + exp(-y_i (x_i'c + c_0))) + alpha (||c||_1 - l2_weight ||c||_2 + ridge/2 ||c||_2^2)
 
