@@ -38,7 +38,8 @@ def main() -> None:
     except CommandError as error:
         _fail(str(error), error.code)
     except OSError as error:
-        _fail(str(error), 1)
+        unknown = type(error).__name__ == "ShellDetectionFailure"  # of a library that typer uses, if it is there
+        _fail("no shell was found to complete for: start ell12 from one" if unknown else str(error), 1)
 
 
 class _Printable(io.TextIOBase):

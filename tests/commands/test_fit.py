@@ -1,8 +1,12 @@
 """``ell12 fit`` and ``ell12 predict`` on tables, as their user meets them."""
 
+import contextlib
 import csv
 import re
+import shutil
+import signal
 import sys
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -364,9 +368,34 @@ def test_ctrl_c_writes_nothing(call, tmp_path, source, monkeypatch):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["d.csv"]
 
 
+def test_ctrl_c_that_a_solver_answers_by_itself_ends_the_command_too(call, tmp_path, source, monkeypatch):
+    class Interrupted(table_fit.L12RegressorCV):
+        def _score_path(self, *given):
+            with contextlib.suppress(KeyboardInterrupt):  # as the loop of a solver does
+                signal.raise_signal(signal.SIGINT)
+            return super()._score_path(*given)
+
+    monkeypatch.setattr(table_fit, "L12RegressorCV", Interrupted)
+    outcome = call("fit", source, "--target", "y", *QUICK)
+    assert (outcome.code, outcome.out.splitlines()[-1]) == (130, "Stopped: nothing is written.")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["d.csv"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
 def test_progress_is_shown_fold_by_fold(call, source, monkeypatch):
     monkeypatch.setattr("ell12.commands.progress.SECONDS_PER_LINE", 0.0)
     out = call("fit", source, "--target", "y", *QUICK).out
     assert [line.split(" (")[0] for line in out.splitlines() if "fold " in line and "choosing" in line] == [
         f"choosing the strength: fold {k} of 3" for k in (1, 2, 3)
     ]
+
+
+# The guide
+
+
+def test_the_guide_shows_what_the_command_prints(call, tmp_path, monkeypatch):
+    guide = Path(__file__).parents[2] / "docs" / "guide"
+    shutil.copy(guide / "penguins.csv", tmp_path)
+    monkeypatch.chdir(tmp_path)
+    shown = re.search(r"\$ ell12 (fit penguins\.csv .*)\n([^`]*)```", (guide / "command_line.md").read_text())
+    assert call(*shown[1].split()).out == shown[2]

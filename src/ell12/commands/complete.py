@@ -3,7 +3,9 @@
 import csv
 import math
 import os
-from collections.abc import Iterator
+import signal
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -129,13 +131,34 @@ def complete(
 
 
 @contextmanager
-def stopping() -> Iterator[None]:
-    """Ctrl-C ends a command that has not written yet."""
+def stopping() -> Iterator[Callable[[], None]]:
+    """Ctrl-C ends a command that has not written yet.
+
+    A solver answers Ctrl-C by ending its own run alone. The function that is yielded raises KeyboardInterrupt if
+    there was one.
+    """
+    pressed: list[int] = []
+
+    def note(number: int, _: Any) -> None:
+        pressed.append(number)
+        raise KeyboardInterrupt
+
+    def check() -> None:
+        if pressed:
+            raise KeyboardInterrupt
+
+    before = signal.getsignal(signal.SIGINT)
+    is_ours = before is signal.default_int_handler and threading.current_thread() is threading.main_thread()
     try:
-        yield
+        if is_ours:
+            signal.signal(signal.SIGINT, note)
+        yield check
     except KeyboardInterrupt:
         say("Stopped: nothing is written.")
         raise typer.Exit(STOPPED) from None
+    finally:
+        if is_ours:
+            signal.signal(signal.SIGINT, before)
 
 
 def parse_columns(text: str) -> tuple[str | int, str | int, str | int]:

@@ -121,8 +121,8 @@ def fit(
     options |= {"loss": loss.value, "event": event, "missing": missing.value, "most_categories": max_categories}
     command = shlex.join(["ell12", *sys.argv[1:]])
     job = fit_job.FitJob(source, target, targets=targets, command=command, **options)
-    with stopping():
-        contents = job.run(Choice(weights, folds, one_se, seed, stability, intervals))
+    with stopping() as check:
+        contents = job.run(Choice(weights, folds, one_se, seed, stability, intervals), check)
         for path in targets.values():
             check_folder(path.parent, create=True)
         write(contents)

@@ -1,5 +1,6 @@
 """``ell12 fit`` and ``ell12 predict`` at work: from a table to a model, to predictions and to a page."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -47,15 +48,20 @@ class FitJob:
     targets: dict[str, Path]
     command: str
 
-    def run(self, choice: Choice) -> list[Content]:
-        """Read, fit and say; the files that are to be written.
+    def run(self, choice: Choice, check: Callable[[], None]) -> list[Content]:
+        """Read, fit and say; the files that are to be written. ``check`` raises if the user wants to stop.
 
         Raises
         ------
         CommandError
             If the file cannot be read, or nothing can be learnt from it.
         """
-        with progress_bar() as show:
+        with progress_bar() as bar:
+
+            def show(words: str, done: float) -> None:
+                check()
+                bar(words, done)
+
             show(f"reading {self.source.name}", 0.0)
             table = read_columns(self.source, self.form)
             target = target_of(table, self.target, self.loss, self.event)
@@ -67,6 +73,7 @@ class FitJob:
             notes = [*target.notes, *notes, *found, *filled]
             with threadpool_limits(1 if X.size < SMALL else None, user_api="blas"):
                 fit = fit_table(design, X, target, choice, self.row_id or "", show)
+            show("writing", 1.0)
         say(f"{len(table):,} rows, {len(names)} columns to predict {self.target} from, {X.shape[1]:,} features")
         notes = [
             *notes,
