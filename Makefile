@@ -41,9 +41,9 @@ test-lowest: $(LOWEST)/.installed
 reproduce: $(VENV)/.reproduce
 	$(BIN)/ell12 reproduce --jobs $(JOBS) --resume
 
-# The run's verdicts and tables as pages of the documentation.
+# The rows of a fresh run, stored, and the pages of the documentation that are written from stored rows.
 results: reproduce
-	cp reproduction/tables.md docs/results/quick.md
+	$(BIN)/python docs/reproduction.py reproduction
 
 bench: $(VENV)/.test
 	$(BIN)/python benchmarks/run.py

@@ -10,19 +10,17 @@ from typing import Any
 from ell12.experiments.findings import Cell, Claim, Section, Table, claims_of, counted, tally
 from ell12.experiments.rows import Row
 
-END_OF_SUMMARY = "<!-- end of the summary -->"
-
 
 def markdown(sections: Sequence[Section], facts: Sequence[tuple[str, str]] = ()) -> str:
-    """What was run and what holds, up to `END_OF_SUMMARY`; then the verdicts and tables of each experiment."""
-    lines = ["# The paper's experiments, reproduced", "", *_summary(sections, facts), END_OF_SUMMARY, ""]
+    """What was run and what holds; then the verdicts and tables of each experiment."""
+    lines = ["# The paper's experiments, reproduced", "", *_summary(sections, facts)]
     for section in sections:
         lines += [f"## {section.title}", ""]
         for claim in claims_of(section.verdicts):
             lines += _markdown_claim(claim)
         lines.append("")
         for table in (table for part in section.parts for table in part.tables):
-            lines += _markdown_table(table)
+            lines += markdown_table(table)
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -33,8 +31,8 @@ def _summary(sections: Sequence[Section], facts: Sequence[tuple[str, str]]) -> l
     for kind, counts in tally(claims).items():
         chosen = [claim for claim in claims if claim.source.kind is kind]
         lines += ["", f"**{kind.value}**: {', '.join(counted(counts).values())}.", ""]
-        lines += [_markdown_row(("verdict", "claim", "where")), "| --- | --- | --- |"]
-        lines += [_markdown_row((c.outcome.value, c.text, c.source.place or "ours")) for c in chosen]
+        lines += [markdown_row(("verdict", "claim", "where")), "| --- | --- | --- |"]
+        lines += [markdown_row((c.outcome.value, c.text, c.source.place or "ours")) for c in chosen]
     return [*lines, ""]
 
 
@@ -46,15 +44,17 @@ def _markdown_claim(claim: Claim) -> list[str]:
     return lines
 
 
-def _markdown_table(table: Table) -> list[str]:
+def markdown_table(table: Table) -> list[str]:
+    """The lines of a table with its title and its note."""
     number = f"{table.number}: " if table.number else ""
-    lines = [f"### {number}{table.title}", "", _markdown_row(table.columns), "|" + " --- |" * len(table.columns)]
+    lines = [f"### {number}{table.title}", "", markdown_row(table.columns), "|" + " --- |" * len(table.columns)]
     for label, cells in table.rows:
-        lines.append(_markdown_row((label, *(_markdown_cell(cell) for cell in cells))))
+        lines.append(markdown_row((label, *(_markdown_cell(cell) for cell in cells))))
     return [*lines, "", *([table.note, ""] if table.note else [])]
 
 
-def _markdown_row(texts: Iterable[str]) -> str:
+def markdown_row(texts: Iterable[str]) -> str:
+    """One line of a table."""
     return "| " + " | ".join(text.replace("|", "\\|") for text in texts) + " |"
 
 

@@ -55,7 +55,18 @@ def line_panel(
     On a logarithmic axis points that are not positive are left out, as are those below the floor and NaN.
     ``name`` must be unique on the page: it prefixes the ids inside the SVG.
     """
-    canvas, axes = _axes(x_label, y_label, size)
+    keys = tuple(dict.fromkeys(line.key for line in lines))
+    words = f"{title}: {y_label} against {x_label}, for {', '.join(key.label for key in keys)}."
+
+    def draw() -> str:
+        canvas, axes = _axes(x_label, y_label, size)
+        _draw_lines(axes, lines, floor, logarithmic)
+        return page_svg(canvas, name, title, words, _PAGE_COLOURS)
+
+    return Panel(title, draw, keys)
+
+
+def _draw_lines(axes: Any, lines: Sequence[Line], floor: float | None, logarithmic: str) -> None:
     least_x = 0.0 if "x" in logarithmic else -math.inf
     least_y = (floor or 0.0) if "y" in logarithmic else -math.inf
     for line in lines:
@@ -77,16 +88,23 @@ def line_panel(
             locator = MaxNLocator(5, integer=letter == "x" and whole, min_n_ticks=3)
             getattr(axes, f"{letter}axis").set_major_locator(locator)
     axes.grid(True, color=GRID, linewidth=0.6)
-    keys = tuple(dict.fromkeys(line.key for line in lines))
-    words = f"{title}: {y_label} against {x_label}, for {', '.join(key.label for key in keys)}."
-    return Panel(title, page_svg(canvas, name, title, words, _PAGE_COLOURS), keys)
 
 
 def contour_panel(name: str, title: str, axis: Sequence[float], values: Sequence[Sequence[float]]) -> Panel:
     """Level curves of a function on a square grid, eight levels from its lowest to its highest value."""
-    canvas, axes = _axes("x₁", "x₂", size=(2.2, 2.15))
     heights = np.asarray(values)
     levels = np.linspace(heights.min(), heights.max(), 10)
+    description = f"Level curves of {title} in two dimensions, at {len(levels) - 2} equally spaced values."
+
+    def draw() -> str:
+        canvas, axes = _axes("x₁", "x₂", size=(2.2, 2.15))
+        _draw_levels(axes, axis, heights, levels)
+        return page_svg(canvas, name, title, description, _PAGE_COLOURS)
+
+    return Panel(title, draw)
+
+
+def _draw_levels(axes: Any, axis: Sequence[float], heights: Any, levels: Any) -> None:
     shades = [(*matplotlib.colors.to_rgb(ACCENT), 0.04 + 0.05 * k) for k in range(len(levels) - 1)]
     axes.contourf(axis, axis, heights, levels=levels, colors=shades)
     axes.contour(axis, axis, heights, levels=levels[1:-1], colors=[ACCENT], linewidths=0.9)
@@ -95,22 +113,22 @@ def contour_panel(name: str, title: str, axis: Sequence[float], values: Sequence
     axes.set_aspect("equal")
     axes.set_xticks([axis[0], 0, axis[-1]])
     axes.set_yticks([axis[0], 0, axis[-1]])
-    description = f"Level curves of {title} in two dimensions, at {len(levels) - 2} equally spaced values."
-    return Panel(title, page_svg(canvas, name, title, description, _PAGE_COLOURS))
 
 
 def image_panel(
     title: str, values: Sequence[Sequence[float]] | np.ndarray, description: str, is_difference: bool = False
 ) -> Panel:
     """A grey image inside the page; 0 is black and 1 white. On a dark page a difference is shown in negative."""
-    pixels = np.rint(np.clip(np.asarray(values, dtype=float), 0, 1) * 255).astype(np.uint8)
-    content = base64.b64encode(encode_png(pixels)).decode()
-    rows, columns = pixels.shape
-    source = f"data:image/png;base64,{content}"
-    kind = ' class="difference"' if is_difference else ""
-    return Panel(
-        title, f'<img{kind} alt="{escape(description)}" width="{columns}" height="{rows}" src="{source}"/>'
-    )
+
+    def draw() -> str:
+        pixels = np.rint(np.clip(np.asarray(values, dtype=float), 0, 1) * 255).astype(np.uint8)
+        content = base64.b64encode(encode_png(pixels)).decode()
+        rows, columns = pixels.shape
+        source = f"data:image/png;base64,{content}"
+        kind = ' class="difference"' if is_difference else ""
+        return f'<img{kind} alt="{escape(description)}" width="{columns}" height="{rows}" src="{source}"/>'
+
+    return Panel(title, draw)
 
 
 def log_ticks(low: float, high: float) -> list[float]:

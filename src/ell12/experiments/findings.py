@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -136,11 +136,16 @@ class Key:
 
 @dataclass(frozen=True)
 class Panel:
-    """One drawing of a figure, an element of the page, and the curves in it."""
+    """One drawing of a figure, an element of the page, and the curves in it. It is drawn when it is asked for."""
 
     title: str
-    drawing: str
+    draw: Callable[[], str]
     keys: tuple[Key, ...] = ()
+
+    @cached_property
+    def drawing(self) -> str:
+        """The element."""
+        return self.draw()
 
 
 @dataclass(frozen=True)

@@ -33,13 +33,18 @@ def report(out: str | os.PathLike[str]) -> Path:
     """
     folder = Path(out)
     rows, damaged = _read(folder)
-    sections, rows = _with_lines([_module(name).section(chosen) for name, chosen in _by_experiment(rows)], rows)
-    entries = facts(rows, _run_facts(folder))
+    sections, rows = _with_lines(sections_of(rows), rows)
+    entries = facts(rows, run_facts(folder))
     page = _page(sections, entries, damaged)
     write_atomically(folder / TABLE_OF_TRIALS, exports.table_of_trials(rows).encode())
     write_atomically(folder / TABLES, exports.markdown(sections, entries).encode())
     write_atomically(folder / PAGE, page.encode())
     return folder / PAGE
+
+
+def sections_of(rows: Sequence[Row]) -> list[Section]:
+    """What each experiment that has rows shows, in the order of the page."""
+    return [_module(name).section(chosen) for name, chosen in _by_experiment(rows)]
 
 
 def _with_lines(sections: Sequence[Section], rows: Sequence[Row]) -> tuple[list[Section], list[Row]]:
@@ -144,7 +149,8 @@ def _read(folder: Path) -> tuple[list[Row], list[str]]:
     return rows, damaged
 
 
-def _run_facts(folder: Path) -> dict[str, Any]:
+def run_facts(folder: Path) -> dict[str, Any]:
+    """The preset and the seed of a folder, as far as they can be read."""
     try:
         run = json.loads((folder / "run.json").read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):  # the rows are enough

@@ -116,6 +116,11 @@ def test_missing_rows_leave_claims_open():
     assert {v.outcome for v in verdicts_of(rows) if "as well as DCA" in v.claim} == {Outcome.HOLDS}
 
 
+def test_an_image_that_was_run_at_some_strengths_counts_there():
+    rows = [r for r in strength_rows() if r["settings"]["image"] != "Sea" or r["settings"]["i"] == 8]
+    assert {v.outcome for v in verdicts_of(rows) if "as well as DCA" in v.claim} == {Outcome.HOLDS}
+
+
 def test_weights_are_judged_by_image():
     def gain(image, weight):
         return {"Mountain": -3.0, "Sea": 0.05}.get(image, 1.0) * weight

@@ -106,7 +106,7 @@ def _comparable(study: Trials, method: str, rule: str) -> Verdict:
     answers, shown = [], []
     for i in study.places:
         here = ended.where(i=i)
-        pairs = [[here.at(m, i, image=image) for m in (method, DCA)] for image in images_of(study)]
+        pairs = [[here.at(m, i, image=image) for m in (method, DCA)] for image in images_of(here)]
         excess = [ours.mean("rmse") / theirs.mean("rmse") - 1 for ours, theirs in pairs]
         known = [value for value in excess if not math.isnan(value)]
         shown += known
