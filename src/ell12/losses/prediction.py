@@ -156,8 +156,12 @@ class PredictionLoss(Sessions, ABC, Generic[Given_co]):
 
     @property
     def most_columns(self) -> float:
-        """Of how many columns a dense Gram matrix stays small beside the data: a quarter of their numbers."""
-        return max(FEWEST, math.sqrt(stored_entries(self.A) / 4))
+        """Of how many columns a dense Gram matrix has no more numbers than a sparse A, which has indices too.
+
+        Beyond, steps are products with scattered numbers, which are slow: a logistic fit to text-like data
+        (147,000 x 62,000, 1650 columns in use) took 2.6 s where the matrix might have a quarter, 1.1 s with this.
+        """
+        return max(FEWEST, math.sqrt(stored_entries(self.A)))
 
     def point_within(self, x: Array, columns: Array) -> Point:
         """``x``, which is zero but for the given entries, with its prediction from these columns."""

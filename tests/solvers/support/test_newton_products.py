@@ -94,9 +94,9 @@ def test_the_same_minimum_without_a_matrix(name, l2_weight, monkeypatch):
     columns = CenteredColumns(A, np.asarray(A.mean(axis=0)), constant=True)
     penalty = WithIntercept(L12(0.02, l2_weight))
     dense = minimize(make_loss(name, columns, b), penalty, solver=SupportNewton(), tol=1e-8)
-    monkeypatch.setattr(prediction, "FEWEST", 5)
     loss = make_loss(name, columns, b)
-    assert loss.most_columns == np.sqrt(A.nnz / 4) < np.count_nonzero(dense.x)
+    monkeypatch.setattr(prediction.PredictionLoss, "most_columns", 5.0)
+    assert loss.most_columns < np.count_nonzero(dense.x)
     monkeypatch.setattr(newton, "positive_solution", None)  # not called
     result = minimize(loss, penalty, solver=SupportNewton(), tol=1e-8)
     assert result.converged
@@ -116,6 +116,13 @@ def test_only_what_is_sparse_is_counted():
     A, b = sparse_problem()
     assert stored_entries(CenteredColumns(A, np.zeros(200))) == A.nnz
     assert SquaredLoss(A.toarray(), b).most_columns == np.inf
+
+
+def test_a_matrix_over_sparse_columns_has_no_more_numbers_than_they_have(monkeypatch):
+    A, b = sparse_problem()
+    assert SquaredLoss(A, b).most_columns == prediction.FEWEST
+    monkeypatch.setattr(prediction, "FEWEST", 5)
+    assert SquaredLoss(A, b).most_columns ** 2 == pytest.approx(A.nnz)
 
 
 @pytest.mark.parametrize("l2_weight", [0.0, 1.0])
