@@ -159,6 +159,33 @@ def test_stability_and_intervals_stand_in_the_table(call, source):
     assert "within one standard error" in out
 
 
+def test_where_there_are_no_intervals_that_is_said(call, tmp_path):
+    columns, signal, random = columns_of()
+    source = written(tmp_path / "d.csv", columns | {"n": random.poisson(np.exp(0.5 * signal))})
+    code, out, error = call("fit", source, "--target", "n", "--loss", "poisson", "--intervals", *QUICK)
+    assert (code, error) == (0, "")
+    assert "Note: no intervals: model must have loss='squared' for intervals, got 'poisson'" in out
+
+
+def test_one_column_in_tiny_units_is_found(call, tmp_path):
+    random = np.random.default_rng(0)
+    x, noise = random.standard_normal((2, 40))
+    source = written(tmp_path / "d.csv", {"x": 1e12 + 1e8 * x, "y": 1e-9 * (5 + x + 0.1 * noise)})
+    out = call("fit", source, "--target", "y", *QUICK).out
+    assert features(out)["x"] == pytest.approx(1e-17, rel=0.05)
+
+
+def test_columns_that_tell_nothing_are_not_selected(call, tmp_path):
+    random = np.random.default_rng(1)
+    source = written(tmp_path / "d.csv", dict(zip("abcy", random.standard_normal((4, 40)), strict=True)))
+    out = call("fit", source, "--target", "y", "--l2-weight", "0", "--one-se").out
+    assert "No feature is selected." in out
+    assert out.count("no better than the mean") == 1
+    assert "No feature is selected" in (tmp_path / "d.fit" / "page.html").read_text()
+    assert call("predict", tmp_path / "d.fit" / "model.npz", source).code == 0
+    assert len(set(predicted(tmp_path / "d.predicted.csv"))) == 1
+
+
 # The model
 
 

@@ -1,6 +1,7 @@
 """The fit of ``ell12 fit``: cross-validation, predictions of rows left out, and what is to be said of them."""
 
 import copy
+import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -45,6 +46,8 @@ class TableFit:
 
 def fit_table(design: Design, X: Any, target: Target, choice: Choice, row_id: str, show: Show) -> TableFit:
     """Choose the strength by cross-validation, fit all rows, and predict each row by a fit without its fold."""
+    if X.shape[1] == 1:  # a single coefficient costs nothing at 1: there would be no strength to choose
+        choice = replace(choice, l2_weight=tuple(weight for weight in choice.l2_weight if weight < 1) or (0.0,))
     folds = target.folds(choice.n_folds, choice.seed)
     with noted() as notes:
         search = _searched(X, target, choice, folds, show)
@@ -124,7 +127,10 @@ def _table_of(search: Any, model: TableModel, X: Any, target: Target, choice: Ch
     intervals: Any = False
     features = np.flatnonzero(coef.any(axis=0))
     if choice.intervals and features.size:
-        intervals = _in_units(confidence_intervals(X, target.y, search, features=features), design)
+        try:
+            intervals = _in_units(confidence_intervals(X, target.y, search, features=features), design)
+        except ValueError as error:  # of a loss, or of classes, that have none
+            warnings.warn(f"no intervals: {error}", UserWarning, stacklevel=2)
     stability = None
     if choice.stability:
         # Halves may select as many features as the model has. By default they may select one of few columns only.
@@ -155,6 +161,5 @@ def _measured(target: Target, left_out: dict[str, Any]) -> str:
         return f"rows left out: {np.mean(y == predicted):.1%} right (the most frequent class alone {constant:.1%})"
     error, constant = np.sqrt(np.mean((y - predicted) ** 2)), np.std(y)
     share = 1 - (error / constant) ** 2
-    return (
-        f"rows left out: RMSE {error:.4g} (the mean alone {constant:.4g}), {share:.1%} of the variance explained"
-    )
+    words = f"{share:.1%} of the variance explained" if share > 0 else "no better than the mean"
+    return f"rows left out: RMSE {error:.4g} (the mean alone {constant:.4g}), {words}"
