@@ -372,6 +372,7 @@ def test_the_page_needs_no_network_and_takes_names_for_text(call, tmp_path):
     assert re.search(r"ell12 fit \S+d\.csv --target &#39;y &amp; z&#39; --l2-weight 1 --folds 3", page)
     assert page.count("<svg") == 2
     assert "var(--series-1)" in page
+    assert not re.search(r"(fill|stroke): #(000000|ffffff)", page)  # which a dark page, or a light one, would hide
     assert 'name="viewport"' in page
 
 

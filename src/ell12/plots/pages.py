@@ -15,6 +15,7 @@ from ell12.plots.paths import plot_cross_validation
 # Matplotlib's colours -> what the style sheet of a page calls them.
 COLOURS = {
     "#000000": "currentColor",
+    "#ffffff": "var(--paper)",
     "#1f77b4": "var(--series-1)",
     "#ff7f0e": "var(--series-2)",
     "#2ca02c": "var(--series-3)",
