@@ -21,9 +21,11 @@ JOBS ?= 2
 test: $(TEST_SETUP) lint
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n logical src tests README.md
 
-# What a contributor runs while working: every room's mathematics, its contract and its borders. QUICK holds the files
-# that take under a minute together on two cores.
-QUICK := tests/prox tests/penalties tests/losses tests/test_layers.py tests/test_public_names.py
+# What a contributor runs while working: the prox, penalties and losses against their oracles, the loop, one estimator,
+# matrices of low rank, the public names and who imports whom. Together under a minute on two cores.
+QUICK := tests/prox tests/penalties --ignore=tests/penalties/test_prox.py --ignore=tests/penalties/test_ridge.py \
+  tests/losses tests/minimization/test_loop.py tests/minimization/test_results.py tests/linear_model/test_choice.py \
+  tests/completion/test_low_rank.py tests/test_layers.py tests/test_public_names.py tests/test_checks.py
 
 quick: $(VENV)/.test
 	$(BIN)/ruff check .

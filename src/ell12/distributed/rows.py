@@ -21,7 +21,7 @@ def map_rows(method: Callable[[Any], Array], X: Any) -> Any:
     sample = method(np.zeros((1, X.shape[1]), dtype=X.dtype))
     apply = partial(_apply, method, sample[:0])
     shape: dict[str, Any] = {"drop_axis": 1} if sample.ndim == 1 else {"chunks": (X.chunks[0], sample.shape[1])}
-    return X.map_blocks(apply, dtype=sample.dtype, meta=sample[:0], name=None, token="ell12-predict", **shape)
+    return X.map_blocks(apply, dtype=sample.dtype, meta=sample[:0], **shape)
 
 
 def determination(predict: Callable[[Any], Array], X: Any, y: Any, sample_weight: Any = None) -> float:
