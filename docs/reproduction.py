@@ -146,8 +146,11 @@ def _provenance(runs: Sequence[StoredRun]) -> Iterator[str]:
     yield "|" + " --- |" * 6
     for run in runs:
         yield from _commands(run)
-    links = [f"[{words}](results/{name}.md)" for name, words in (RUNS[run.preset] for run in runs)]
-    yield f"\nAll verdicts and tables: {' and '.join(f'at {link}' for link in links)}.\n"
+    links = [
+        f"at [{RUNS[run.preset][1]}](results/{RUNS[run.preset][0]}.md) from [its rows](results/{run.preset}.zip)"
+        for run in runs
+    ]
+    yield f"\nAll verdicts and tables: {' and '.join(links)}.\n"
 
 
 def _commands(run: StoredRun) -> Iterator[str]:

@@ -84,6 +84,18 @@ def forged(rows):
 # Whole runs
 
 
+def test_a_run_of_some_trials_is_whole_if_those_have_their_rows(copy):
+    change_rows(copy, lambda rows: [row for row in rows if row["settings"]["penalty"] == "l1-2"])
+    (copy / provenance.FILE).unlink()
+    provenance.begin(copy, [NAME], "quick", 0, 1, None, 0, ["penalty=l1-2"])
+    seal(copy)
+    found = verify(copy)
+    assert (found.agrees, len(found.rechecks)) == (True, 1)
+    assert any(
+        "All 1 trials of --preset quick --seed 0 that were asked for, of 5" in line for line in found.lines()
+    )
+
+
 def test_a_run_that_nobody_touched_is_verified_as_a_folder_and_as_an_archive(run, tmp_path):
     archive.pack(run, tmp_path / "run.zip")
     for source in (run, tmp_path / "run.zip"):
