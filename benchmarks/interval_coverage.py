@@ -277,36 +277,45 @@ def verdicts(rows: list[dict[str, Any]]) -> Iterator[str]:
         # Two standard errors of the mean of so many draws are allowed.
         off = [key for key, row in main.items() if mean(row, name) - 2 * error(row, name) > 5]
         yield verdict(f"{what} at most 5 %, give or take two standard errors", main, off, name)
-    gains = {key: mean(row, "power") - mean(lasso[key], "power") for key, row in main.items() if key in lasso}
-    both = {key: main[key] for key in gains}
-    less = [key for key, gain in gains.items() if gain < -0.5]
-    yield verdict("power at least that with the Lasso as the first stage (within 0.5 points)", both, less, "power")
-    more = sum(gain > 0.5 for gain in gains.values())
-    yield f"- Power is more than 0.5 points higher with l1-2 in {more} of {len(gains)} settings."
+    both = {key: (row, lasso[key]) for key, row in main.items() if key in lasso}
+    for word, sign in (("More", 1), ("Less", -1)):
+        sure = [f"{group}, {setting}" for (group, setting), pair in both.items() if sign * sureness(*pair) > 2]
+        named = f": {'; '.join(sure)}" if sure else ""
+        yield (
+            f"- {word} power than with the Lasso as the first stage, by two standard errors at least, in"
+            f" {len(sure)} of {len(both)} settings{named}."
+        )
+
+
+def sureness(row: dict[str, Any], other: dict[str, Any]) -> float:
+    """The difference of two powers in standard errors; 0 where both are the same in all draws."""
+    gap, size = mean(row, "power") - mean(other, "power"), np.hypot(error(row, "power"), error(other, "power"))
+    return gap / size if size else 0.0
 
 
 def verdict(what: str, among: dict[Any, Any], off: list[Any], name: str) -> str:
     if not off:
         return f"- Holds in all {len(among)} settings: {what}."
-    named = "; ".join(f"{group}, {setting} ({mean(among[group, setting], name):.1f})" for group, setting in off)
+    values = (f"{mean(among[key], name):.1f} ± {error(among[key], name):.1f}" for key in off)
+    named = "; ".join(f"{', '.join(key)} ({value})" for key, value in zip(off, values, strict=True))
     return f"- Does not hold in {len(off)} of {len(among)} settings: {what}. Not in: {named}."
 
 
-def study_of(pairs: list[tuple[Setting, list[str]]], draws: int, until: float, file: Path) -> None:
+def study_of(pairs: list[tuple[Setting, list[str]]], seeds: range, until: float, file: Path) -> None:
     """Draw by draw, so that all settings have as many where the time is up; from the rows on that there are."""
     rows = {setting.key(method): empty(setting, method) for setting, methods in pairs for method in methods}
     rows |= read(file)
     written = time.perf_counter()
-    for seed in range(draws):
+    for count, seed in enumerate(seeds):
         for setting, methods in pairs:
-            open_ = [method for method in methods if rows[setting.key(method)]["draws"] == seed]
+            open_ = [method for method in methods if rows[setting.key(method)]["draws"] == count]
             for method, values in measure(setting, open_, seed) if open_ else ():
                 add(rows[setting.key(method)], values)
         now = time.perf_counter()
-        if now - written > PAUSE or now > until or seed == draws - 1:
+        if now - written > PAUSE or now > until or seed == seeds[-1]:
             write_atomically(file, study.as_text({"rows": list(rows.values())}).encode())
             written = now
-            print(f"{seed + 1} draws", flush=True)
+            print(f"{count + 1} draws", flush=True)
         if now > until:
             break
 
@@ -314,6 +323,7 @@ def study_of(pairs: list[tuple[Setting, list[str]]], draws: int, until: float, f
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--draws", type=int, default=500)
+    parser.add_argument("--first", type=int, default=0, help="the seed of the first draw")
     parser.add_argument("--sizes", nargs="+", choices=SIZES, default=list(SIZES))
     parser.add_argument("--methods", nargs="+", choices=(*OURS, *PEERS), default=list(OURS))
     parser.add_argument("--seconds", type=float, default=float("inf"), help="end after so many")
@@ -329,8 +339,8 @@ def main() -> None:
             for setting in settings(size)
         ]
         until = time.perf_counter() + options.seconds
-        study_of(pairs, options.draws, until, options.rows)
-    rows = sorted((row for file in options.page or [options.rows] for row in read(file).values()), key=order)
+        study_of(pairs, range(options.first, options.first + options.draws), until, options.rows)
+    rows = sorted(joined([read(file) for file in options.page or [options.rows]]), key=order)
     peers = ["hidimstat"] if find_spec("hidimstat") else []
     if options.page or options.rows.parent == study.RESULTS:
         study.write(NAME, __doc__, {"level": LEVEL, **GRID}, rows, tables(rows), peers)
@@ -340,6 +350,17 @@ def read(file: Path) -> dict[Any, dict[str, Any]]:
     """The rows of a file; none where there is no file."""
     rows = json.loads(file.read_text())["rows"] if file.exists() else []
     return {(row["group"], row["setting"], row["method"]): row for row in rows if row["draws"]}
+
+
+def joined(files: list[dict[Any, dict[str, Any]]]) -> list[dict[str, Any]]:
+    """The rows of several files, those of a setting and method added up."""
+    found: dict[Any, dict[str, Any]] = {}
+    for key, row in (item for file in files for item in file.items()):
+        known = found.setdefault(key, row | {"draws": 0} | {name: [0.0, 0.0] for name in COUNTS})
+        known["draws"] += row["draws"]
+        for name in COUNTS:
+            known[name] = [a + b for a, b in zip(known[name], row[name], strict=True)]
+    return list(found.values())
 
 
 def order(row: dict[str, Any]) -> tuple[int, int]:

@@ -218,9 +218,10 @@ def test_where_no_model_is_given_units_of_columns_are_no_more_than_units(contain
         tolerance = {"rtol": 1e-5, "atol": 1e-6 * np.abs(wanted).max()}
         np.testing.assert_allclose(getattr(other, name) * unit, wanted, **tolerance)
     np.testing.assert_allclose(other.p_values, plain.p_values, rtol=1e-4)
-    X[30::2] *= 100  # rows of weight 0
-    again = confidence_intervals(container(X), y, sample_weight=weight)
-    np.testing.assert_allclose(again.estimate, plain.estimate, rtol=1e-6)
+    if not logistic:
+        X[30::2] *= 100  # rows of weight 0
+        again = confidence_intervals(container(X), y, sample_weight=weight)
+        np.testing.assert_allclose(again.estimate, plain.estimate, rtol=1e-6)
 
 
 def test_names_come_from_the_frame_and_tables_and_pictures_show_them():

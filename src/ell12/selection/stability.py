@@ -115,6 +115,8 @@ class StabilitySelection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
     path takes one of them, so that no copy may reach the threshold; leave one, or put them into a group. A feature
     that separates the classes of a half comes in first, though its coefficient has no finite value.
 
+    **Units.** The path sees columns in the units they have: put a ``StandardScaler`` before it where these differ.
+
     **sample_weight** goes with the rows into the fits of the halves. The halves are of rows, whatever their
     weights: a weight of 2 is not a row that is there twice, which might have a copy in either half. Rows of weight
     0 are left out.
