@@ -188,3 +188,11 @@ def test_the_gallery_has_at_least_eight_scripts_that_say_what_they_show():
     assert len(scripts) >= 8
     for script in scripts:
         assert re.match(r'r?"""\n(\S.*)\n(=+)\n\n', script.read_text()), script.name
+
+
+@pytest.mark.parametrize("words", ["elastic net", "MCP", "citation", "GPU", "missing values"])
+def test_what_a_reader_searches_for_is_in_a_heading(words):
+    # The search of the built pages puts headings first.
+    texts = [page.read_text() for page in PAGES if page.parent.name in ("docs", "guide")]
+    headings = [line for text in texts for line in text.splitlines() if re.match(r"#+ |\S.* <generated", line)]
+    assert any(words.lower() in heading.lower() for heading in headings)

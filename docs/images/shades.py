@@ -18,10 +18,12 @@ DARK = "_dark"
 PAIR = """
 .. image:: /{path}
    :alt: {alt}
+   :width: {width}px
    :class: sphx-glr-single-img only-light
 
 .. image:: /{dark}
    :alt: {alt}
+   :width: {width}px
    :class: sphx-glr-single-img only-dark
 """
 
@@ -50,11 +52,11 @@ def scrape(_: tuple[Any, ...], block_vars: dict[str, Any], gallery_conf: dict[st
     for number in plt.get_fignums():
         figure, path = plt.figure(number), Path(next(block_vars["image_path_iterator"]))
         alt = _alt(figure) or block_vars["example_globals"].get("__doc__", "").strip().partition("\n")[0]
+        width = int(96 * figure.get_size_inches()[0])
         save(figure, path, dpi=150)
         here = path.relative_to(gallery_conf["src_dir"])
-        found.append(
-            PAIR.format(path=here.as_posix(), dark=f"{here.parent.as_posix()}/{path.stem}{DARK}.png", alt=alt)
-        )
+        dark = here.with_stem(f"{path.stem}{DARK}")
+        found.append(PAIR.format(path=here.as_posix(), dark=dark.as_posix(), alt=alt, width=width))
     plt.close("all")
     return "".join(found)
 
