@@ -14,6 +14,7 @@ HERE = Path(__file__).resolve().parents[1]
 GENERATED = HERE / "generated"
 RESULTS = HERE.parent / "benchmarks" / "results"
 RANKING = ".estimators.ranking"
+LEADING = ("L12Imputer", "L12Recommender", "complete_matrix", "completion_path", "minimize", "Result", "Status")
 # The public names as a reader looks for them: estimators and functions first, what they are made of after that.
 GROUPS = {
     "Sparse models": (
@@ -140,10 +141,10 @@ def titled(text: str, title: str) -> str:
 
 def api_page() -> str:
     """Every public name, grouped as a reader looks for it."""
-    front = [
-        _group(title, words, "ell12", [name for module in modules for name in ell12._HOMES[module]])
-        for title, (words, modules) in GROUPS.items()
-    ]
+    front = []
+    for title, (words, modules) in GROUPS.items():
+        names = [name for module in modules for name in ell12._HOMES[module]]
+        front.append(_group(title, words, "ell12", sorted(names, key=lambda name: name not in LEADING)))
     homes = {f"ell12.{module}": (_about(module), names) for module, names in MODULES.items()}
     inside = [_group(home, words, home, names) for home, (words, names) in homes.items()]
     words = "Everything on the first part of this page is imported from ``ell12`` itself, for example"

@@ -39,7 +39,7 @@ CORRECTION_STEPS = 1000
 
 @dataclass(frozen=True)
 class Recovery:
-    """What `recover_sparse` found.
+    """The result of `recover_sparse`.
 
     Attributes
     ----------
@@ -83,7 +83,9 @@ def recover_sparse(
     max_iter: int = 10_000,
     return_result: bool = False,
 ) -> Any:
-    """A sparse x with ``A x = b``, or with ``||A x - b|| <= noise``: l1-2 without a strength to choose.
+    """Recover a sparse vector, without choosing a strength.
+
+    Finds a sparse x with ``A x = b``, or with ``||A x - b|| <= noise``: l1-2 without a strength to choose.
 
     The problem ``1/2 ||A x - b||^2 + alpha (||x||_1 - l2_weight ||x||_2)`` is solved at falling alpha, from the
     convex solution on, until the residual meets the noise. Without noise alpha falls to next to nothing, and x is

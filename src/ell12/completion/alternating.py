@@ -29,7 +29,9 @@ LOOK_BEYOND = 0.1  # Missing directions are looked for once the violation is bel
 
 @dataclass(frozen=True)
 class AlternatingLeastSquares:
-    """``X = W H'`` with the rows of W and of H solved for in turn.
+    """Alternating least squares: the factors of rows and of columns in turn.
+
+    ``X = W H'`` with the rows of W and of H solved for in turn.
 
     With ``||X||_* = min 1/2 (||W||^2 + ||H||^2)`` and the subtracted norm linearised, each row of W solves::
 

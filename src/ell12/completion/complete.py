@@ -52,7 +52,9 @@ def complete_matrix(
     report: Report | None = None,
     **options: Any,
 ) -> Completion:
-    """Minimise ``1/2 ||S(X - O)||_F^2 + alpha (||X||_* - l2_weight ||X||_F)``, S keeping the known entries O.
+    """Complete a matrix of which some entries are known.
+
+    Minimises ``1/2 ||S(X - O)||_F^2 + alpha (||X||_* - l2_weight ||X||_F)``, S keeping the known entries O.
 
     Offsets are taken off O before, and columns with units of their own are brought to one scale.
 

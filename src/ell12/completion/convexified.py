@@ -50,7 +50,7 @@ class _ConvexSteps:
 
 @dataclass(frozen=True)
 class MatrixSequentialConvex(_ConvexSteps):
-    """Sequential convex programming: the subtracted part of the penalty linearised in every proximal step.
+    """Sequential convex programming for matrices: the subtracted part is linearised in every step.
 
     As in `ell12.SequentialConvex` the first step is one with the whole penalty, since the subtracted norm has no
     slope at zero.
@@ -76,7 +76,7 @@ class MatrixSequentialConvex(_ConvexSteps):
 
 @dataclass(frozen=True)
 class MatrixDCA(_ConvexSteps):
-    """The difference-of-convex algorithm: the subtracted part linearised, the convex problem solved by FISTA.
+    """The difference-of-convex algorithm for matrices, with FISTA for the convex problems.
 
     FISTA begins at the last solution and restarts its momentum where it points uphill.
 

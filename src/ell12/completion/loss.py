@@ -93,7 +93,9 @@ class KnownEntriesLoss(MatrixLoss):
 
 
 class CompletionLoss(KnownEntriesLoss):
-    """``f(X) = 1/2 ||S(X - O)||_F^2`` of a low-rank X, where S keeps the known entries.
+    """The squared error at the known entries of a matrix.
+
+    ``f(X) = 1/2 ||S(X - O)||_F^2`` of a low-rank X, where S keeps the known entries.
 
     Parameters
     ----------

@@ -36,7 +36,9 @@ CHUNK = 2**22  # A chunk of gathered rows may hold this many numbers.
 
 @dataclass(frozen=True, eq=False)
 class LowRank:
-    """``X = U diag(s) V'``: m x n numbers in (m + n) r.
+    """A matrix of low rank, stored as its singular values and vectors.
+
+    ``X = U diag(s) V'``: m x n numbers in (m + n) r.
 
     Parameters
     ----------

@@ -208,7 +208,7 @@ class Observed:
 
 
 def as_observed(X: Any, name: str = "X") -> Observed:
-    """The known entries of any of the usual containers.
+    """The known entries of an array, a data frame or a sparse matrix.
 
     Parameters
     ----------

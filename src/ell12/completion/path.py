@@ -22,7 +22,7 @@ from ell12.penalties import SpectralL12
 
 @dataclass(frozen=True, eq=False)
 class CompletionPath:
-    """Completions over falling alpha.
+    """The result of `completion_path`: completions for many strengths.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ def completion_path(
     verbose: int = 0,
     **options: Any,
 ) -> CompletionPath:
-    """Complete a matrix at each alpha of a falling grid, each run begun where the last one ended.
+    """Complete a matrix for many strengths; each run starts where the last one ended.
 
     Parameters
     ----------

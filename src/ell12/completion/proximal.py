@@ -115,7 +115,7 @@ class _MatrixAPG:
 
 @dataclass(frozen=True)
 class BlockAPG(_MatrixAPG):
-    """nmAPG on dense matrices, the prox from a warm block of singular vectors.
+    """nmAPG on dense matrices; each proximal step starts from the singular vectors of the last one.
 
     The engine where a quarter or more of the entries is known. The block holds a few vectors more than the prox
     keeps, all carried from step to step, so that one pass of subspace iteration a step is enough.
@@ -140,7 +140,7 @@ class BlockAPG(_MatrixAPG):
 
 @dataclass(frozen=True)
 class FactoredAPG(BlockAPG):
-    """nmAPG on factors beside a sparse residual: the paper's structure, where little of a large matrix is known.
+    """nmAPG on factors and a sparse residual, for large matrices of which little is known.
 
     A step costs products of the known entries and of the factors with a few vectors; no dense matrix is made.
 
@@ -155,7 +155,7 @@ class FactoredAPG(BlockAPG):
 
 @dataclass(frozen=True)
 class FullSVD(_MatrixAPG):
-    """nmAPG on dense matrices with a full decomposition each step: the paper's method, and the others' reference.
+    """nmAPG on dense matrices with a full decomposition in each step, to compare with.
 
     Parameters
     ----------

@@ -76,7 +76,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Completion(Result[LowRank]):
-    """What `complete_matrix` found: a `Result` whose x is a `LowRank`, beside the offsets that go on top.
+    """The result of `complete_matrix`: a `Result` whose x is a `LowRank`, and the offsets.
 
     Attributes
     ----------

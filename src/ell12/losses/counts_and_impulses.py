@@ -19,7 +19,9 @@ from ell12.protocols import Array, Point
 
 
 class KullbackLeiblerLoss(LinearLoss[Given_co]):
-    """``scale sum_i w_i ((A x)_i - b_i log (A x)_i)``: counts b of expectation A x, infinite where ``A x < 0``.
+    """The loss of counts whose expectations are linear.
+
+    ``scale sum_i w_i ((A x)_i - b_i log (A x)_i)``: counts b of expectation A x, infinite where ``A x < 0``.
 
     It is the negative log-likelihood of Poisson counts, but for a constant. `ell12.PoissonLoss` has the
     exponential of A x as its expectation instead. A count may be zero; its term is then ``(A x)_i``.
@@ -84,7 +86,9 @@ class KullbackLeiblerLoss(LinearLoss[Given_co]):
 
 
 class AbsoluteLoss(Generic[Given_co]):
-    """``scale sum_i w_i |(A x)_i - b_i|``: data of which some are far off, such as pixels with impulses.
+    """The sum of absolute errors, for data with impulses or outliers.
+
+    ``scale sum_i w_i |(A x)_i - b_i|``: data of which some are far off, such as pixels with impulses.
 
     It is not smooth: ``gradient`` is a subgradient, and only solvers that ask for a `ell12.protocols.SplitLoss`
     take it.

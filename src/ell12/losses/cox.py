@@ -21,7 +21,9 @@ from ell12.protocols import Array, Point
 
 
 class CoxLoss(PredictionLoss[NDArray[Any]]):
-    """``scale`` times minus the logarithm of Cox's partial likelihood, with ``eta = A x`` the log of the hazards.
+    """The loss of Cox's model of survival times.
+
+    ``scale`` times minus the logarithm of Cox's partial likelihood, with ``eta = A x`` the log of the hazards.
 
     With R the rows at risk when d rows, D, have their event at the same time, it is the sum over these times of ::
 

@@ -19,7 +19,9 @@ from ell12.protocols import Array, Point
 
 
 class MultinomialLoss(PredictionLoss[Given_co]):
-    """``-scale sum_i w_i log p_i(b_i)``, p_i the softmax of the i-th row of A X; X has a column for each class.
+    """The multinomial loss, for several classes.
+
+    ``-scale sum_i w_i log p_i(b_i)``, p_i the softmax of the i-th row of A X; X has a column for each class.
 
     The unknown x is the matrix X, of shape (n, k) for k classes, as a vector, row by row: ``x.reshape(n, k)``.
 

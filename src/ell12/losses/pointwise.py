@@ -19,7 +19,9 @@ from ell12.protocols import Array, Point
 
 
 class SquaredLoss(LinearLoss[Given_co]):
-    """``scale/2 sum_i w_i |(A x)_i - b_i|^2``; by default the sum, ``1/2 ||A x - b||^2``.
+    """The sum of squares.
+
+    ``scale/2 sum_i w_i |(A x)_i - b_i|^2``; by default the sum, ``1/2 ||A x - b||^2``.
 
     Parameters
     ----------
@@ -80,7 +82,9 @@ class SquaredLoss(LinearLoss[Given_co]):
 
 
 class LogisticLoss(LinearLoss[Given_co]):
-    """``scale sum_i w_i log(1 + exp(-b_i (A x)_i))`` for labels b of -1 and 1 (0 and 1 are read as such).
+    """The logistic loss, for two classes.
+
+    ``scale sum_i w_i log(1 + exp(-b_i (A x)_i))`` for labels b of -1 and 1 (0 and 1 are read as such).
 
     Parameters
     ----------
@@ -126,7 +130,9 @@ class LogisticLoss(LinearLoss[Given_co]):
 
 
 class HuberLoss(LinearLoss[Given_co]):
-    """``scale sum_i w_i h((A x)_i - b_i)``: ``h(r) = r^2/2`` for ``|r| <= delta``, else ``delta |r| - delta^2/2``.
+    """Huber's loss, in which outliers count little.
+
+    ``scale sum_i w_i h((A x)_i - b_i)``: ``h(r) = r^2/2`` for ``|r| <= delta``, else ``delta |r| - delta^2/2``.
 
     Parameters
     ----------
@@ -173,7 +179,9 @@ class HuberLoss(LinearLoss[Given_co]):
 
 
 class PoissonLoss(LinearLoss[Given_co]):
-    """``scale sum_i w_i (exp(eta_i) - b_i eta_i)`` with ``eta = A x + offset``: counts b of expectation exp(eta).
+    """The Poisson loss, for counts whose logarithms of expectations are linear.
+
+    ``scale sum_i w_i (exp(eta_i) - b_i eta_i)`` with ``eta = A x + offset``: counts b of expectation exp(eta).
 
     Its second derivative grows without bound, so that solvers find their steps by backtracking.
 

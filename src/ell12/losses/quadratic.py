@@ -19,7 +19,9 @@ SMALLEST, LARGEST = 1e-300, 1e151
 
 
 class QuadraticLoss:
-    """``1/2 x'G x - c'x + constant`` with a symmetric positive semidefinite matrix G.
+    """A convex quadratic function.
+
+    ``1/2 x'G x - c'x + constant`` with a symmetric positive semidefinite matrix G.
 
     ``1/2 ||A x - b||^2`` is such a function, with ``G = A'A``, ``c = A'b`` and ``constant = b'b/2``. Its values
     carry the rounding of ``b'b``, its gradients that of ``A'b``.

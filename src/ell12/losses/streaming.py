@@ -20,7 +20,9 @@ AGAIN = "every pass must give the same ones again, as a list or a function that 
 
 
 class StreamedLoss(Sessions):
-    """``scale sum_i w_i l((A x)_i, b_i)`` over chunks of rows that are read anew for every pass.
+    """A loss over chunks of rows, which are read again for every pass.
+
+    ``scale sum_i w_i l((A x)_i, b_i)`` with a loss l of each row.
 
     One chunk is in memory at a time, and nothing as long as the rows is kept. A value and a gradient at one point
     are one pass in a run, and two outside one. `ell12.ProxSVRG` makes the most of a pass; `ell12.NonmonotoneAPG`

@@ -75,8 +75,8 @@ def minimize(
     measure : dict of functions, optional
         Each function of x becomes a column of the history.
     stop : function, optional
-        Called with the history after each iteration; the run ends when it returns true. A progress display
-        hangs here too.
+        Called with the history after each iteration; the run ends when it returns true. Use it for a progress
+        display too.
     checkpoint : path, optional
         An ``.npz`` file that follows the run, so that a crash costs no more than ``checkpoint_seconds``. In place
         of ``{}`` in its name comes a digest of the problem, so that the folds of a cross-validation share no file.

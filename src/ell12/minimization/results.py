@@ -12,7 +12,10 @@ History = dict[str, list[float]]
 
 
 class Status(Enum):
-    """How a run ended; the value is a sentence for people. `Result.converged` is true for CONVERGED alone."""
+    """How a run ended.
+
+    The value is a sentence for people. `Result.converged` is true for CONVERGED alone.
+    """
 
     CONVERGED = "The stationarity fell to tol."
     MAX_ITER = "The number of iterations reached max_iter before the stationarity fell to tol."
@@ -27,7 +30,7 @@ class Status(Enum):
 
 
 class DataUnavailable(RuntimeError):
-    """The data of a loss cannot be reached any more, such as when a cluster is gone.
+    """The data of a loss cannot be reached any more, for example because a cluster is gone.
 
     Its ``result`` says where `ell12.minimize` had come to, None before the first iterate; ``coef`` and
     ``intercept`` are the same for an estimator that was being fitted. ``results`` are what a path had solved
@@ -42,7 +45,7 @@ class DataUnavailable(RuntimeError):
 
 @dataclass(frozen=True)
 class Result(Generic[X]):
-    """What a run found.
+    """The result of a run.
 
     Attributes
     ----------

@@ -225,7 +225,9 @@ def l12_path(
     tol: float = 1e-4,
     max_iter: int = 10_000,
 ) -> tuple[Array, Array, list[Result]]:
-    """Minimise ``1/(2n) ||y - X c||^2 + alpha (||c||_1 - l2_weight ||c||_2 + ridge/2 ||c||_2^2)`` over many alpha.
+    """Sparse linear regression for many strengths.
+
+    Minimises ``1/(2n) ||y - X c||^2 + alpha (||c||_1 - l2_weight ||c||_2 + ridge/2 ||c||_2^2)`` over many alpha.
 
     Parameters
     ----------

@@ -26,7 +26,9 @@ class BlockL12(ModuliL12):
 
 @dataclass(frozen=True, eq=False)
 class GroupL12(BlockL12):
-    """``alpha (sum_g w_g ||x_g||_2 - l2_weight ||x||_2 + ridge/2 ||x||_2^2)`` over groups of entries.
+    """The l1-2 penalty of the norms of groups.
+
+    ``alpha (sum_g w_g ||x_g||_2 - l2_weight ||x||_2 + ridge/2 ||x||_2^2)`` over groups of entries.
 
     Parameters
     ----------
@@ -101,7 +103,9 @@ class GroupL12(BlockL12):
 
 @dataclass(frozen=True, eq=False)
 class RowsL12(BlockL12):
-    """``alpha (sum_j w_j ||x_j||_2 - l2_weight ||x||_F + ridge/2 ||x||_F^2)`` over the rows x_j of a matrix.
+    """The l1-2 penalty of the norms of the rows of a matrix.
+
+    ``alpha (sum_j w_j ||x_j||_2 - l2_weight ||x||_F + ridge/2 ||x||_F^2)`` over the rows x_j of a matrix.
 
     A row is zero or not.
 

@@ -141,7 +141,9 @@ class BoundedEntries(ModuliL12):
 
 @dataclass(frozen=True, eq=False)
 class BoundedL12(BoundedEntries):
-    """``alpha (sum_i w_i |x_i| - l2_weight ||x||_2 + ridge/2 ||x||_2^2)`` for ``lower <= x <= upper``.
+    """The l1-2 penalty of a vector within bounds.
+
+    ``alpha (sum_i w_i |x_i| - l2_weight ||x||_2 + ridge/2 ||x||_2^2)`` for ``lower <= x <= upper``.
 
     Where every bound is 0 or infinite, `ell12.L12` with these ``bounds`` is the same penalty, and has faster
     solvers.

@@ -16,7 +16,9 @@ from ell12.prox.layout import as_single, row_norms
 
 @dataclass(frozen=True, eq=False)
 class ColumnsL12(ModuliL12):
-    """``sum_k alpha_k (sum_i w_i |x_ik| - l2_weight ||x_k||_2 + ridge/2 ||x_k||_2^2)`` over a matrix's columns.
+    """The l1-2 penalty of each column of a matrix: many problems at once.
+
+    ``sum_k alpha_k (sum_i w_i |x_ik| - l2_weight ||x_k||_2 + ridge/2 ||x_k||_2^2)`` over a matrix's columns.
 
     With a loss of as many right-hand sides it is as many problems, whose products with A are one matrix product:
     a path of strengths, folds of a cross-validation, many signals. `ell12.ColumnwiseAPG` solves them side by side.

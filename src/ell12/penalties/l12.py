@@ -18,7 +18,9 @@ NUMERICAL_STEPS = 1000  # The most steps of the numerical prox; a warm start tak
 
 @dataclass(frozen=True, eq=False)
 class L12(BoundedEntries):
-    """``alpha (sum_i w_i |x_i| - l2_weight ||x||_2 + ridge/2 ||x||_2^2)``, over all entries of x as one vector.
+    """The l1-2 penalty of a vector.
+
+    ``alpha (sum_i w_i |x_i| - l2_weight ||x||_2 + ridge/2 ||x||_2^2)``, over all entries of x as one vector.
 
     Parameters
     ----------

@@ -119,7 +119,9 @@ class SmoothSlope(ConcaveSlope):
 
 @dataclass(frozen=True)
 class LogSum(SmoothSlope):
-    """``alpha sum_i log(1 + |x_i| / theta)`` (Candès, Wakin & Boyd, doi:10.1007/s00041-008-9045-x).
+    """The log-sum penalty.
+
+    ``alpha sum_i log(1 + |x_i| / theta)`` (Candès, Wakin & Boyd, doi:10.1007/s00041-008-9045-x).
 
     Parameters
     ----------
@@ -176,7 +178,9 @@ class LogSum(SmoothSlope):
 
 @dataclass(frozen=True)
 class CappedL1(ConcaveSlope):
-    """``alpha sum_i min(|x_i|, theta)`` (Zhang, JMLR 11, 2010).
+    """The capped l1 penalty.
+
+    ``alpha sum_i min(|x_i|, theta)`` (Zhang, JMLR 11, 2010).
 
     Parameters
     ----------
@@ -226,7 +230,9 @@ class CappedL1(ConcaveSlope):
 
 @dataclass(frozen=True)
 class Lp(Separable):
-    """``alpha sum_i |x_i|^p`` for 0 < p < 1.
+    """The penalty of powers of moduli.
+
+    ``alpha sum_i |x_i|^p`` for 0 < p < 1.
 
     Its slope at zero is infinite. So it has no convex part, and zero always satisfies the first-order condition.
 
@@ -279,7 +285,9 @@ class Lp(Separable):
 
 @dataclass(frozen=True)
 class MCP(SmoothSlope):
-    """``sum_i alpha |x_i| - x_i^2 / (2 gamma)`` up to ``|x_i| = gamma alpha``, constant beyond.
+    """The minimax concave penalty (MCP).
+
+    ``sum_i alpha |x_i| - x_i^2 / (2 gamma)`` up to ``|x_i| = gamma alpha``, constant beyond.
 
     The minimax concave penalty (Zhang, doi:10.1214/09-AOS729).
 

@@ -111,7 +111,9 @@ class SpectralDifference(Spectral, Protocol):
 
 @dataclass(frozen=True)
 class SpectralL12(SpectralDifference):
-    """``alpha (||X||_* - l2_weight ||X||_F)`` of a matrix: l1-2 of its singular values.
+    """The l1-2 penalty of the singular values of a matrix.
+
+    ``alpha (||X||_* - l2_weight ||X||_F)``: the sum of the singular values minus their length.
 
     Parameters
     ----------
@@ -177,7 +179,7 @@ class SpectralL12(SpectralDifference):
 
 @dataclass(frozen=True)
 class NoPenalty:
-    """Zero: for solvers that bound the rank, or a norm, by themselves.
+    """No penalty, for solvers that bound the rank or a norm themselves.
 
     Examples
     --------

@@ -15,7 +15,9 @@ from ell12.protocols import Array
 
 @dataclass(frozen=True)
 class SpectralLogSum(SpectralDifference):
-    """``alpha sum_i log(1 + sigma_i / theta)`` over the singular values of a matrix.
+    """The log-sum penalty of the singular values of a matrix.
+
+    ``alpha sum_i log(1 + sigma_i / theta)`` over the singular values of a matrix.
 
     Parameters
     ----------
@@ -75,7 +77,9 @@ class SpectralLogSum(SpectralDifference):
 
 @dataclass(frozen=True)
 class TruncatedNuclear(SpectralDifference):
-    """``alpha sum_{i > rank} sigma_i``: the singular values but for the largest ``rank`` ones, which are free.
+    """The sum of all singular values but the largest ones.
+
+    ``alpha sum_{i > rank} sigma_i``: the largest ``rank`` singular values cost nothing.
 
     Hu, Zhang, Ye, Li & He, doi:10.1109/TPAMI.2012.271.
 

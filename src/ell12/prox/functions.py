@@ -65,7 +65,9 @@ def prox_l12(
     nonnegative: bool = False,
     axis: int | tuple[int, ...] | None = None,
 ) -> Array:
-    r"""Global minimiser of ``1/2 ||x - z||^2 + t (sum_i w_i |x_i| - l2_weight ||x||_2)``.
+    r"""The proximal step of l1-2.
+
+    The global minimiser of ``1/2 ||x - z||^2 + t (sum_i w_i |x_i| - l2_weight ||x||_2)``.
 
     With ``u_i = |z_i| - t w_i``: where some u is positive the solution is ``u+ + l2_weight t u+ / ||u+||``;
     where none is, it keeps one entry, the first largest ``u_j``, at ``max(u_j + l2_weight t, 0)``. Signs
@@ -143,7 +145,9 @@ def moreau_l12(
     nonnegative: bool = False,
     axis: int | tuple[int, ...] | None = None,
 ) -> Array:
-    """Smallest value of ``1/2 ||x - z||^2 + t (sum_i w_i |x_i| - l2_weight ||x||_2)``, per problem.
+    """The smallest value of the problem that `prox_l12` solves.
+
+    It is that of ``1/2 ||x - z||^2 + t (sum_i w_i |x_i| - l2_weight ||x||_2)``, per problem.
 
     Parameters are those of `prox_l12`. The value is summed at the minimiser, which keeps digits that the
     shorter ``1/2 ||z||^2 - 1/2 ||x||^2`` cancels.
@@ -182,7 +186,9 @@ def prox_l12_groups(
 @overload
 def prox_l12_groups(z: ArrayT, t: Any, groups: Any, *, l2_weight: float = ..., weights: Any = ...) -> ArrayT: ...
 def prox_l12_groups(z: Array, t: Any, groups: Any, *, l2_weight: float = 1.0, weights: Any = None) -> Array:
-    """Global minimiser of ``1/2 ||x - z||^2 + t (sum_g w_g ||x_g||_2 - l2_weight ||x||_2)``.
+    """The proximal step of l1-2 for groups.
+
+    The global minimiser of ``1/2 ||x - z||^2 + t (sum_g w_g ||x_g||_2 - l2_weight ||x||_2)``.
 
     Parameters
     ----------
@@ -223,7 +229,9 @@ def prox_l12_spectral(Z: Whole, t: Any, *, l2_weight: Any = ...) -> NDArray[np.f
 @overload
 def prox_l12_spectral(Z: ArrayT, t: Any, *, l2_weight: Any = ...) -> ArrayT: ...
 def prox_l12_spectral(Z: Array, t: Any, *, l2_weight: Any = 1.0) -> Array:
-    """Global minimiser of ``1/2 ||X - Z||_F^2 + t (||X||_* - l2_weight ||X||_F)``.
+    """The proximal step of l1-2 for singular values.
+
+    The global minimiser of ``1/2 ||X - Z||_F^2 + t (||X||_* - l2_weight ||X||_F)``.
 
     It is `prox_l12` of the singular values.
 

@@ -18,7 +18,9 @@ from ell12.restoration.variation import SmoothImageLoss, VariationPenalty, check
 
 @dataclass(frozen=True)
 class AlternatingMinimization:
-    """``W = prox(D x)``, ``x = (A'A + mu D'D)^-1 (A'y + mu D'W)`` in turn, from ``W = 0`` on (AltMin).
+    """The paper's alternating minimisation over an image and its differences.
+
+    ``W = prox(D x)``, ``x = (A'A + mu D'D)^-1 (A'y + mu D'W)`` in turn, from ``W = 0`` on (AltMin).
 
     The paper's penalised problem, ``mu = alpha / smoothing``: its ``mu = 100 alpha`` is ``smoothing = 0.01``. One
     round is the step ``x - (A'A + mu D'D)^-1 gradient`` on the smoothed objective, which never raises it, however

@@ -53,7 +53,9 @@ def deblur_tv(
     resume: bool = False,
     return_result: bool = False,
 ) -> Any:
-    """Undo a blur: minimise ``1/2 ||kernel * x - image||^2`` plus the penalty of `denoise_tv`.
+    """Undo a known blur.
+
+    Minimises ``1/2 ||kernel * x - image||^2`` plus the penalty of `denoise_tv`.
 
     Parameters
     ----------

@@ -52,7 +52,9 @@ def denoise_tv(
     resume: bool = False,
     return_result: bool = False,
 ) -> Any:
-    """Denoise: minimise ``1/2 ||x - image||^2 + alpha sum_i (||(D x)_i||_1 - l2_weight ||(D x)_i||_2)``.
+    """Remove noise from an image.
+
+    Minimises ``1/2 ||x - image||^2 + alpha sum_i (||(D x)_i||_1 - l2_weight ||(D x)_i||_2)``.
 
     ``(D x)_i`` are the differences between pixel i and its neighbour along each axis, always towards the same
     side: the image decides which, by where it lies further from its mean. So a mirrored image gives the mirrored

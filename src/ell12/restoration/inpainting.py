@@ -55,7 +55,9 @@ def inpaint_tv(
     resume: bool = False,
     return_result: bool = False,
 ) -> Any:
-    """Fill in missing pixels: ``1/2 ||x - image||^2`` over the known ones plus the penalty of `denoise_tv`.
+    """Fill in missing pixels.
+
+    Minimises ``1/2 ||x - image||^2`` over the known ones plus the penalty of `denoise_tv`.
 
     Parameters
     ----------

@@ -63,7 +63,9 @@ def reconstruct_mri(
     resume: bool = False,
     return_result: bool = False,
 ) -> Any:
-    """An image from some of its Fourier coefficients: ``1/2 ||F_mask x - data||^2`` plus the penalty.
+    """Reconstruct an image from some of its Fourier coefficients.
+
+    Minimises ``1/2 ||F_mask x - data||^2`` plus the penalty.
 
     Parameters
     ----------
@@ -151,7 +153,9 @@ def restore_tv(
     resume: bool = False,
     return_result: bool = False,
 ) -> Any:
-    """An image from any linear measurements: ``1/2 ||A x - y||^2`` plus the penalty of `denoise_tv`.
+    """Restore an image from any linear measurements.
+
+    Minimises ``1/2 ||A x - y||^2`` plus the penalty of `denoise_tv`.
 
     Parameters
     ----------

@@ -52,7 +52,7 @@ RESOLVED = 100
 
 @dataclass(frozen=True)
 class Restoration:
-    """An image restored, and how.
+    """A restored image, and how it was restored.
 
     Attributes
     ----------

@@ -23,7 +23,9 @@ LENT_FROM = 2**24
 
 @dataclass(frozen=True)
 class SmoothedGradient:
-    """``z+ = z - size gradient(z) + momentum (z - u)``: accelerated, with restart.
+    """An accelerated gradient method with restarts, for the smoothed problem.
+
+    ``z+ = z - size gradient(z) + momentum (z - u)``: accelerated, with restart.
 
     The smoothed penalty is a minimum of quadratics of curvature mu, so that a step of one over
     ``L = ||A||^2 + 4 ndim mu`` never raises the objective. No linear system is solved. Denoising with L up to 100

@@ -30,7 +30,9 @@ LEAST_THRESHOLD = 1e-4
 
 @dataclass(frozen=True)
 class TotalVariationDCA:
-    """``x <- argmin f(x) + alpha (||D x||_1 - l2_weight <D x, q>)``, q the unit vectors along the last D x.
+    """The difference-of-convex algorithm for total variation.
+
+    ``x <- argmin f(x) + alpha (||D x||_1 - l2_weight <D x, q>)``, q the unit vectors along the last D x.
 
     Isotropic, ``sum_i ||(D x)_i||_2`` in place of the l1 norm, and q is one unit vector for the image.
 
@@ -121,7 +123,9 @@ class TotalVariationDCA:
 
 @dataclass(frozen=True)
 class GrowingADMM:
-    """ADMM on ``f(x) + penalty(W)``, ``W = D x``, whose penalty weight grows by a factor at each step.
+    """ADMM whose penalty weight grows in each step.
+
+    ADMM on ``f(x) + penalty(W)``, ``W = D x``, whose penalty weight grows by a factor at each step.
 
     With a fixed weight it need not converge, and cycles; growing, it settles, in the lowest true objective of
     all methods here on photographs. The penalty is the one without smoothing. Bounds are a second constraint.

@@ -33,7 +33,9 @@ SWEPT_FROM = 2**10
 
 @dataclass(frozen=True)
 class TotalVariationL12:
-    r"""``alpha sum_i (||(D x)_i||_1 - l2_weight ||(D x)_i||_2)`` over the pixels i, D being forward differences.
+    r"""The l1-2 total variation of an image.
+
+    ``alpha sum_i (||(D x)_i||_1 - l2_weight ||(D x)_i||_2)`` over the pixels i, D being forward differences.
 
     With ``isotropic=True`` it is ``alpha (sum_i ||(D x)_i||_2 - l2_weight ||D x||_F)`` for each image.
     With ``smoothing > 0`` each term is replaced by its Moreau envelope,

@@ -27,7 +27,7 @@ from ell12.selection.tables import Table
 
 @dataclass(frozen=True, repr=False, eq=False)
 class CriteriaPath:
-    """What `information_criteria` finds along a path: arrays with an entry for each alpha.
+    """The result of `information_criteria`: arrays with an entry for each alpha.
 
     Attributes
     ----------

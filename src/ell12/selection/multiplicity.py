@@ -11,7 +11,7 @@ from ell12.protocols import Array
 
 
 def adjusted_p_values(p_values: Any, method: str = "holm") -> Array:
-    """P values to compare with a level, however many tests there were.
+    """P values, corrected for the number of tests.
 
     Parameters
     ----------

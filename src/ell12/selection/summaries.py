@@ -40,7 +40,7 @@ FORMATS: dict[str, Format] = {"freq.": ".2f", "p": 2, "adj. p": 2}
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Summary:
-    """What `summary` returns: prints itself, shows itself in notebooks, and becomes a DataFrame.
+    """The result of `summary`: it can be printed, shown in a notebook, or made a DataFrame.
 
     Attributes
     ----------
@@ -111,7 +111,7 @@ def summary(
     offset: Any = None,
     max_rows: int = 30,
 ) -> Summary:
-    """A fitted model for people: what was fitted, how it went, and a table of the features selected.
+    """A table of a fitted model: what was fitted, how it went, and the features that were selected.
 
     Parameters
     ----------

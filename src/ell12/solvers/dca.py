@@ -14,7 +14,9 @@ from ell12.solvers.steps import ProximalStep, objective
 
 @dataclass(frozen=True)
 class DCA:
-    """``x <- argmin f(x) + convex part(x) - <x, subtracted gradient>``, the inner problem by ADMM.
+    """The difference-of-convex algorithm, with ADMM for the convex problems.
+
+    ``x <- argmin f(x) + convex part(x) - <x, subtracted gradient>``, the inner problem by ADMM.
 
     Yin, Lou, He & Xin, doi:10.1137/140952363. The loss is factorized once for the whole run. As in
     `SequentialConvex` the first step is a proximal one.

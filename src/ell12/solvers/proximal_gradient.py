@@ -16,7 +16,9 @@ from ell12.solvers.steps import ProximalStep, check_step, objective
 
 @dataclass(frozen=True)
 class ProximalGradient:
-    """``x <- prox(x - step gradient(x), step)``.
+    """The proximal gradient method.
+
+    ``x <- prox(x - step gradient(x), step)``.
 
     Parameters
     ----------

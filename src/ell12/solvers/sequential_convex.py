@@ -12,7 +12,9 @@ from ell12.solvers.steps import ProximalStep, check_step, objective
 
 @dataclass(frozen=True)
 class SequentialConvex:
-    """``x <- prox of the convex part at x - step (gradient(x) - subtracted gradient(x))``, SCP.
+    """Sequential convex programming (SCP).
+
+    ``x <- prox of the convex part at x - step (gradient(x) - subtracted gradient(x))``, SCP.
 
     The subtracted norm is linearised at x and the loss replaced by its quadratic model (Lu, 2012). Zero would be
     a resting place, for the subtracted norm has no gradient there, so the first step is a proximal one.

@@ -139,7 +139,7 @@ def ranks_in_lists(rows: Array, columns: Array, lists: Array, n_columns: int) ->
 
 @dataclass(frozen=True, eq=False)
 class Recommendations:
-    """What is best for each of those asked for.
+    """Lists of items: the best ones for each user, or the most similar ones.
 
     Attributes
     ----------

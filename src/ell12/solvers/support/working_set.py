@@ -74,7 +74,9 @@ MODEL_HALVINGS = 10
 
 @dataclass(frozen=True)
 class WorkingSet:
-    """A few columns at a time: those in the support and those that violate the first-order condition most.
+    """The default solver, which works in a few columns at a time.
+
+    A few columns at a time: those in the support and those that violate the first-order condition most.
 
     Off the support the condition is the Lasso's, ``|gradient_k| <= alpha w_k``: one product with the adjoint of A
     tells which columns are missing. The problem in the columns at hand is solved by coordinate descent on their
