@@ -21,35 +21,35 @@ class L12RegressorCV(AlphaSearch, L12Regressor):
     Parameters
     ----------
     l2_weight : float or list of float, default 1.0
-        Weight of the subtracted norm, from 0 to 1: 1 is l1-2, 0 the Lasso. Of several the best is chosen, on the
+        Weight of the subtracted norm, from 0 to 1: 1 is l1-2, 0 the Lasso. From a list the best is chosen, on the
         same folds.
     alphas : int or array, optional
-        Strengths to try, or a number of them from `ell12.path.alpha_max` to ``eps`` times that; ``n_alphas`` by
-        default. Every l2_weight has a grid of its own, unless alphas are given.
+        The strengths to try, or how many; ``n_alphas`` by default. Every l2_weight has its own grid, unless the
+        strengths themselves are given.
     n_alphas, eps : int, float, default 100 and 1e-3
-        Length and reach of the default grid.
+        The default grid has this number of strengths, from `ell12.path.alpha_max` down to eps times that.
     cv : int, splitter or iterable, optional
         As in scikit-learn; 5 folds by default.
     scoring : str or callable, optional
-        As in scikit-learn, the higher the better. By default minus the mean squared error; for other losses minus
-        twice Huber's loss, or Poisson's deviance. A scorer gets NumPy arrays, whatever X is.
+        As in scikit-learn; higher is better. By default minus the mean squared error; for other losses minus
+        twice Huber's loss, or minus Poisson's deviance. A scorer gets NumPy arrays.
     selection : {"min", "1se", "aic", "bic", "ebic"}, default "min"
-        Take the alpha with the best mean, or the largest whose mean is within one standard error of that; of
-        several l2_weights the one with the best mean is kept. "1se" selects fewer features. Where folds differ
-        much it can leave one feature of eight, and predict worse: look at ``standard_error_`` and `plot`. The
-        other three need no folds: on one path over all samples they take the least information criterion. Of
-        those "ebic" selects the fewest features; see the notes.
+        "min" takes the alpha with the best mean. "1se" takes the largest alpha whose mean is within one standard
+        error of the best, and so selects fewer features; if folds differ much it can select too few: look at
+        ``standard_error_`` and `plot`. From several l2_weights the one with the best mean is taken. "aic", "bic"
+        and "ebic" need no folds. They take the smallest information criterion along one path over all samples;
+        "ebic" selects the fewest features. See the notes.
     n_jobs : int, optional
         Folds in parallel, by joblib; not on a GPU.
     together : bool, optional
-        Solve for all folds, and for several alphas, side by side as the columns of one problem, by
-        `ell12.ColumnwiseAPG`: each product with X is then one of matrices, which is how a GPU is kept busy. By
-        default where X is on a GPU, if no ``solver`` and no ``shared_support`` are given, all alphas are positive
-        and the loss is squared. On a CPU the default, a path for each fold, is faster.
+        Solve all folds, and several alphas, side by side as the columns of one problem, by
+        `ell12.ColumnwiseAPG`. Each product with X is then a product of matrices, which keeps a GPU busy. This is
+        the default if X is on a GPU, no ``solver`` and no ``shared_support`` are given, all alphas are positive
+        and the loss is squared. On a CPU a path for each fold is faster, and the default.
     loss, delta, ridge, fit_intercept, positive, penalty_factors, bounds, groups, shared_support
         As in `L12Regressor`.
     relax : bool, default False
-        As there. The refitted coefficients of each fold are judged, so that alpha is chosen for them.
+        As in `L12Regressor`. The refitted coefficients of each fold are judged, so alpha is chosen for them.
     warm_start, tol, max_iter, solver, verbose
         As in `L12Regressor`.
 
@@ -61,8 +61,8 @@ class L12RegressorCV(AlphaSearch, L12Regressor):
         The strengths tried, falling; for each l2_weight of a list, unless alphas were given.
     mse_path_ : array of shape (n_alphas, n_folds) or (n_l2_weights, n_alphas, n_folds)
         Mean squared errors on the samples left out, weighted by sample_weight; for other losses the means of twice
-        Huber's loss, or of Poisson's deviance. The longer shape belongs to a list
-        of l2_weights. Not there where a ``scoring`` is given.
+        Huber's loss, or of Poisson's deviance. The longer shape belongs to a list of l2_weights. It does not exist
+        if a ``scoring`` is given.
     scores_ : array of the same shape
         What a given ``scoring`` says of the samples left out.
     standard_error_ : float

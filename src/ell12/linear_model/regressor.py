@@ -36,32 +36,31 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
 
         1/(2n) sum_i w_i (y_i - x_i'c - c_0)^2 + alpha (||c||_1 - l2_weight ||c||_2 + ridge/2 ||c||_2^2)
 
-    where n is the number of samples and the sample weights w are scaled to the sum n, as in scikit-learn's Lasso.
-    Several columns of y are as many separate problems, each with a support of its own; or, with
-    ``shared_support``, one problem over a matrix of coefficients ``C``, with a column ``c_j`` for each feature::
+    where n is the number of samples. The sample weights w are scaled to the sum n, as in scikit-learn's Lasso.
+    Several columns of y are separate problems, each with its own selection of features. With ``shared_support``
+    they are one problem over a matrix of coefficients ``C``, with a column ``c_j`` for each feature::
 
         1/(2n) sum_i w_i ||y_i - C x_i - c_0||^2 + alpha (sum_j ||c_j||_2 - l2_weight ||C||_F + ridge/2 ||C||_F^2)
 
     which selects a feature for all targets or for none, as scikit-learn's MultiTaskLasso does.
 
-    Other losses take the place of half the square: Huber's, in which outliers count little, and Poisson's, for
-    counts whose logarithm of expectation is ``x_i'c + c_0``.
+    Two other losses can replace the squares: Huber's, in which outliers count little, and Poisson's, for counts.
+    There the logarithm of the expectation is ``x_i'c + c_0``.
 
     Parameters
     ----------
     alpha : float, default 1.0
         Strength of the penalty, at least 0.
     loss : {"squared", "huber", "poisson"}, default "squared"
-        The loss. That of Poisson is ``exp(eta_i) - y_i eta_i`` with ``eta_i = x_i'c + c_0 + offset_i``; `predict`
-        is then the mean ``exp(eta_i)``, and `score` the share of the deviance explained.
+        The loss. Poisson's is ``exp(eta_i) - y_i eta_i`` with ``eta_i = x_i'c + c_0 + offset_i``; `predict` then
+        returns the means ``exp(eta_i)``, and `score` the share of the deviance explained.
     delta : float, default 1.35
-        Where Huber's loss turns from a square to a line, in units of ``scale_``: a scale of y that is found once,
-        1.48 times the median distance of y from its median (from 0 without an intercept). So y in other units
-        gives the coefficients in these units. The signal is part of y's scale: where it is far larger than the
-        noise, a smaller delta is needed for outliers to count little.
+        Where Huber's loss turns from a square to a line, in units of ``scale_``. That is 1.48 times the median
+        distance of y from its median (from 0 without an intercept), so the unit of y does not matter. The signal
+        is part of this scale: if it is far larger than the noise, outliers need a smaller delta to count little.
     l2_weight : float, default 1.0
-        Weight of the subtracted norm, from 0 to 1: 1 is l1-2, 0 the Lasso. The closer to 1, the less are large
-        coefficients shrunk.
+        Weight of the subtracted norm, from 0 to 1: 1 is l1-2, 0 the Lasso. The closer it is to 1, the less large
+        coefficients are shrunk.
     ridge : float, default 0.0
         Weight of half the squared norm beside the l1 norm, at least 0. It shares weight among features that are
         alike. With ``l2_weight=0`` this is scikit-learn's ElasticNet with ``alpha (1 + ridge)`` for its alpha and
@@ -72,16 +71,16 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
         Allow coefficients ``c >= 0`` only.
     penalty_factors : array of shape (n_features,), optional
         Weights of the features in the l1 norm, used as they are given. A feature of factor 0 is not penalised, and
-        enters no norm; a factor between 0 and l2_weight rewards a feature that stands alone. With ``groups`` one
-        for each group, in the order of ``np.unique(groups)``.
+        enters no norm. A factor between 0 and l2_weight rewards a feature that is selected alone. With ``groups``
+        give one factor for each group, in the order of ``np.unique(groups)``.
     bounds : (lower, upper), optional
         Bounds of the coefficients: numbers, or arrays of shape (n_features,), with lower <= 0 <= upper; infinite
         ones do not bind. With ``positive`` lower bounds are 0. Where all bounds are 0 or infinite a fit is as fast
         as without; others are left to `ell12.NonmonotoneAPG`.
     groups : array of shape (n_features,), optional
-        Labels. Features with the same label are one group, which is selected as a whole: the norms of groups stand
-        in place of the moduli, as in `ell12.GroupL12`. Every group has the factor 1 unless ``penalty_factors`` say
-        otherwise, such as the roots of the sizes. Not with ``positive``, ``bounds`` or ``shared_support``.
+        Labels. Features with the same label are one group, which is selected as a whole: the norms of groups are
+        penalised in place of the moduli, as in `ell12.GroupL12`. Every group has the factor 1 unless
+        ``penalty_factors`` are given. Not with ``positive``, ``bounds`` or ``shared_support``.
     relax : bool, default False
         Refit the selected features without a penalty, signs and bounds kept, so that nothing is shrunk. Where
         that has no unique finite solution, the penalised coefficients stay, and a ConvergenceWarning says so.
@@ -90,8 +89,8 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
     warm_start : bool, default False
         Begin at the coefficients of the last fit rather than at zero.
     tol : float, default 1e-4
-        Stop when the largest violation of the first-order condition is at most ``tol * alpha``. Where a limit or
-        rounding ends a fit before, a ConvergenceWarning says what to do.
+        Stop when the largest violation of the first-order condition is at most ``tol * alpha``. If a limit or
+        rounding ends a fit earlier, a ConvergenceWarning says what to do.
     max_iter : int, default 10_000
         Stop after this number of iterations at the latest.
     solver : Solver, optional
@@ -99,9 +98,10 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
     verbose : int, default 0
         Print a line of progress now and then.
     checkpoint : path, optional
-        An ``.npz`` file that follows the fit, so that a crash costs no more than ``checkpoint_seconds``; see
-        `ell12.minimize`. Of several problems each has its own file, with its number added to the name; for the
-        folds of a cross-validation write ``{}`` into it, such as ``"fit-{}.npz"``.
+        An ``.npz`` file that keeps the state of the fit, so that a crash costs no more than
+        ``checkpoint_seconds``; see `ell12.minimize`. If there are several problems, each has its own file, with
+        its number added to the name. For fits to different data, such as folds, put ``{}`` into the name, as in
+        ``"fit-{}.npz"``: each has its own file then.
     checkpoint_seconds : float, default 60.0
         How often to write it.
     resume : bool, default False
@@ -120,10 +120,10 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
     result_ : Result or list of Result
         How each run went. Its ``x`` is the penalised solution for centred columns. None after stochastic steps.
     dual_gap_ : float or array of shape (n_targets,)
-        How far the objective lies above the minimum at the most, as in scikit-learn's Lasso. Only there where the
-        problem is the Lasso's, or the elastic net's: at ``l2_weight=0`` and ``alpha > 0``, with all features
-        penalised alike, and after `fit`, or `partial_fit` with up to 3000 columns, to data in memory. With
-        ``relax`` it is that of the penalised solution.
+        A bound on how far the objective lies above the minimum, as in scikit-learn's Lasso. It exists only where
+        the problem is that of the Lasso or the elastic net: with ``l2_weight=0`` and ``alpha > 0``, all features
+        penalised alike, and data in memory (for `partial_fit`, up to 3000 columns). With ``relax`` it is that of
+        the penalised solution.
     scale_ : float or array of shape (n_targets,)
         The unit of delta; with ``loss="huber"`` only.
     n_features_in_, feature_names_in_
@@ -137,7 +137,7 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
 
     Notes
     -----
-    The problem is not convex for ``l2_weight > 0``: a fit is a stationary point, and with ``warm_start`` may be
+    The problem is not convex for ``l2_weight > 0``. A fit is a stationary point, and ``warm_start`` may lead to
     another one. Features should have similar scales.
 
     Examples
