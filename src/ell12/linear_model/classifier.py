@@ -39,8 +39,8 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
 
         1/n sum_i w_i log(1 + exp(-y_i (x_i'c + c_0))) + alpha (||c||_1 - l2_weight ||c||_2 + ridge/2 ||c||_2^2)
 
-    where n is the number of samples and the sample weights w are scaled to the sum n. Two classes make one
-    problem, more make one for each class. For two classes and ``l2_weight=0`` this is scikit-learn's
+    where n is the number of samples. The sample weights w are scaled to the sum n. Two classes are one problem;
+    more than two are one problem for each class. For two classes and ``l2_weight=0`` this is scikit-learn's
     LogisticRegression with ``l1_ratio=1`` and ``C = 1/(n alpha)``.
 
     Parameters
@@ -48,15 +48,15 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
     alpha : float, default 0.01
         Strength of the penalty, at least 0.
     multinomial : bool, default False
-        Fit all of more than two classes at once: the probabilities are the softmax of the linear functions, and
-        ``1/n sum_i -w_i log p_i(y_i)`` is minimised, with the penalty on all coefficients as one vector. Of two
-        classes the softmax is the logistic function, and nothing changes. The intercepts have the mean 0.
+        Fit more than two classes at once. The probabilities are the softmax of the linear functions, and
+        ``1/n sum_i -w_i log p_i(y_i)`` is minimised, with the penalty on all coefficients as one vector. The
+        intercepts have the mean 0. For two classes nothing changes.
     l2_weight : float, default 0.5
         Weight of the subtracted norm, from 0 to 1: 1 is l1-2, 0 the l1 norm. See the notes for why 1 is not the
         default.
     ridge : float, default 0.0
-        Weight of half the squared norm, as in `L12Regressor`. With a ridge, and ``alpha > 0``, what is penalised
-        has a finite solution.
+        Weight of half the squared norm, as in `L12Regressor`. With a ridge, and ``alpha > 0``, all penalised
+        coefficients are finite.
     fit_intercept : bool, default True
         Whether to fit the intercept ``c_0``, which is not penalised.
     positive : bool, default False
@@ -64,9 +64,9 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
     penalty_factors, bounds, groups, relax
         As in `L12Regressor`.
     class_weight : dict or "balanced", optional
-        Weights by label, by which those of the samples are multiplied; a label that is not named has weight 1.
-        "balanced" gives all classes the same weight in all: ``n / (n_classes n_k)`` where n_k of n samples are in
-        the class, counted by their weights. Not with data in chunks; `partial_fit` takes a dict alone.
+        Weights by label, which multiply those of the samples; a label that is not named has weight 1. With
+        "balanced" all classes have the same total weight: ``n / (n_classes n_k)`` for each sample of a class with
+        n_k of n samples, counted by their weights. Not with data in chunks; `partial_fit` takes only a dict.
     warm_start, tol, max_iter, solver, verbose, checkpoint, checkpoint_seconds, resume
         As in `L12Regressor`.
 
@@ -83,8 +83,8 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
     n_iter_ : array of shape (1,) or (n_classes,)
         Iterations.
     result_ : list of Result
-        How each run went. Its ``x`` is the solution for centred columns, the intercept last, divided by
-        the typical size of the columns, a power of 2. None after `partial_fit`.
+        The result of each run. Its ``x`` is the solution for centred columns that are divided by their typical
+        size, a power of 2; the intercept is last. None after `partial_fit`.
     n_features_in_, feature_names_in_
         What fit has seen.
 
@@ -95,10 +95,10 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
 
     Notes
     -----
-    At ``l2_weight=1`` a single coefficient costs nothing: where one feature separates the classes there is no
-    finite solution without a ridge. The same holds for features of penalty factor 0, and for all at ``alpha=0``.
-    The fit then ends with a ConvergenceWarning that says so, and the status ``UNBOUNDED``. Small data are often
-    like that: hence the default.
+    At ``l2_weight=1`` a single coefficient costs nothing. So if one feature separates the classes, there is no
+    finite solution without a ridge. The same holds for features of penalty factor 0, and for all features if
+    ``alpha=0``. The fit then ends with a ConvergenceWarning and the status ``UNBOUNDED``. In small data one
+    feature often separates the classes; therefore the default is 0.5.
 
     Examples
     --------

@@ -65,33 +65,35 @@ def minimize(
     x0 : array, optional
         Where to start; zero by default. It is not written to.
     solver : Solver, optional
-        By default `ell12.WorkingSet` where it can be used, else `ell12.NonmonotoneAPG`.
+        By default `ell12.WorkingSet` if it can be used, otherwise `ell12.NonmonotoneAPG`.
     tol : float, default 1e-4
-        Stop when `stationarity` is at most tol, or where rounding keeps it above; 0 runs until another limit.
+        Stop when `stationarity` is at most tol, or when rounding keeps it above. 0 runs until another limit.
     max_iter : int, default 10_000
         Stop after this number of iterations.
     max_seconds : float, default infinity
-        Stop after this much wall time, in which neither ``measure`` nor ``stop`` nor certificates count.
+        Stop after this much wall time. The time of ``measure``, of ``stop`` and of exact stationarities is not
+        counted.
     measure : dict of functions, optional
         Each function of x becomes a column of the history.
     stop : function, optional
         Called with the history after each iteration; the run ends when it returns true. Use it for a progress
         display too.
     checkpoint : path, optional
-        An ``.npz`` file that follows the run, so that a crash costs no more than ``checkpoint_seconds``. In place
-        of ``{}`` in its name comes a digest of the problem, so that the folds of a cross-validation share no file.
+        An ``.npz`` file that keeps the state of the run, so that a crash costs no more than
+        ``checkpoint_seconds``. If the name has ``{}`` in it, a digest of the problem takes its place, so that
+        different problems, such as folds, have different files.
     checkpoint_seconds : float, default 60.0
-        How often to write it; it is also written when the run ends or is interrupted. If it can no longer be
-        written by then, there is a RuntimeWarning, and the result comes back all the same.
+        How often to write the file. It is also written when the run ends or is interrupted. If that fails, there
+        is a RuntimeWarning, and the result is returned nevertheless.
     resume : bool, default False
-        Go on from the checkpoint, if it is there: x, the history and its clocks continue; ``max_iter`` and
-        ``max_seconds`` count the earlier run too. A solver's momentum starts anew.
+        Continue from the checkpoint, if there is one: x, the history and its times continue. ``max_iter`` and
+        ``max_seconds`` include the earlier run. The momentum of a solver starts again.
 
     Returns
     -------
     Result
-        Never raises for want of convergence and never prints: see its ``status``. Ctrl-C returns the best
-        iterate so far; where the data are lost, the error's ``result`` holds it.
+        Its ``status`` says how the run ended; there is no error if it did not converge. Ctrl-C returns the best
+        iterate so far. If the data are lost, the ``result`` of the error holds it.
 
     See Also
     --------
