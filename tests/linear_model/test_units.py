@@ -57,6 +57,16 @@ def test_cross_validation_costs_as_much_in_other_units(kind, fit_intercept, n_al
     assert far[3] <= 2 * near[3]
 
 
+@pytest.mark.parametrize("factor", [1e-9, 1e-3, 1e6])
+def test_a_model_of_one_column_has_the_units_of_its_target(factor):
+    X = np.random.default_rng(0).standard_normal((50, 1))
+    y = 3 * X[:, 0] + 0.1 * np.random.default_rng(1).standard_normal(50)
+    least_squares = np.polyfit(X[:, 0], y, 1)[0]  # the penalty of one entry is 0
+    model = L12RegressorCV(n_alphas=10).fit(X, factor * y)
+    np.testing.assert_allclose(model.coef_ / factor, least_squares, rtol=1e-4)
+    assert model.alphas_[0] == pytest.approx(factor * abs(X[:, 0] @ (y - y.mean())) / 50, rel=1e-6)
+
+
 def _counting(function, calls):
     def counted(self, point):
         calls.append(1)

@@ -109,7 +109,7 @@ class AlphaSearch(SparseLinearModel):
     def _grid(self, problems: list[FitProblem]) -> Array:
         """The strengths to try, falling."""
         size = grid_size(self.alphas, self.n_alphas)
-        return falling(self.alphas) if size is None else alpha_grid(self._alpha_max(problems), size, self.eps)
+        return falling(self.alphas) if size is None else alpha_grid(self._first_strength(problems), size, self.eps)
 
     def _folds(self, X: Any, y: Array) -> list[Any]:
         from sklearn.model_selection import check_cv  # which takes longer to load than a fit of middling size

@@ -43,7 +43,7 @@ from ell12.minimization import DataUnavailable, Result, Status
 from ell12.minimization.progress import progress_lines
 from ell12.operators import is_far, stored
 from ell12.operators.sources import as_columns
-from ell12.path import alpha_max, limits, solution_path
+from ell12.path import first_strength, limits, solution_path
 from ell12.protocols import Array, ColumnLoss, missing
 
 
@@ -167,9 +167,9 @@ class SparseLinearModel(BaseEstimator, ABC):
     def _penalty_options(self) -> dict[str, Any]:
         return penalty_options(self)
 
-    def _alpha_max(self, problems: list[FitProblem]) -> float:
-        options = self._penalty_options()
-        return max(alpha_max(problem.loss, self._l2_weight, **problem.structure(options)) for problem in problems)
+    def _first_strength(self, problems: list[FitProblem]) -> float:
+        options, weight = self._penalty_options(), self._l2_weight
+        return max(first_strength(problem.loss, weight, **problem.structure(options)) for problem in problems)
 
     def _penalty(self, problem: FitProblem) -> Any:
         """The penalty of a problem at a strength of 1."""

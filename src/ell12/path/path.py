@@ -33,7 +33,14 @@ from ell12.minimization.start import as_unknown
 from ell12.operators import as_operator, output_shape
 from ell12.operators.sources import as_columns
 from ell12.path.followed import follower_of
-from ell12.path.strengths import alpha_grid, alpha_max, falling, grid_size, one_sparse_fit, vanishing_strength
+from ell12.path.strengths import (
+    alpha_grid,
+    falling,
+    first_strength,
+    grid_size,
+    one_sparse_fit,
+    vanishing_strength,
+)
 from ell12.path.structure import l12_penalty, limits
 from ell12.protocols import Array, FarLoss, ScalablePenalty, Solver, missing, offers, session_of
 from ell12.solvers import NonmonotoneAPG, WorkingSet
@@ -311,7 +318,7 @@ def l12_path(
     x0, options = None, {"weights": weights, "ridge": ridge} | limits(bounds, nonnegative, loss.start().shape[0])
     size = grid_size(alphas, n_alphas)
     if size is not None:
-        alphas = alpha_grid(alpha_max(loss, l2_weight, **options), size, eps)
+        alphas = alpha_grid(first_strength(loss, l2_weight, **options), size, eps)
         if l2_weight >= 1 and warm_start:
             x0 = one_sparse_fit(loss, **options | {"ridge": alphas[0] * ridge})
     alphas = falling(alphas)

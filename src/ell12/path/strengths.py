@@ -114,6 +114,21 @@ def one_sparse_fit(loss: PredictionLoss, *, ridge: float = 0.0, intercept: int =
     return beside(_best_modulus(loss, parts, x, ridge)[0], loss.start(), "x")
 
 
+def first_strength(loss: PredictionLoss, l2_weight: float = 1.0, **options: Any) -> float:
+    """Where a grid begins: at `alpha_max`; where that is 0, at the Lasso's, which has the units of the data.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ell12 import SquaredLoss
+    >>> from ell12.path import alpha_max, first_strength
+    >>> loss = SquaredLoss(np.array([[1.0], [2.0]]), [1e-6, 3e-6])  # one column: l1-2 costs nothing
+    >>> alpha_max(loss), first_strength(loss)
+    (0.0, 7e-06)
+    """
+    return alpha_max(loss, l2_weight, **options) or alpha_max(loss, 0.0, **options)
+
+
 def alpha_grid(top: float, n_alphas: int = 100, eps: float = 1e-3) -> Array:
     """``n_alphas`` numbers from ``top`` down to ``eps top``, equal in ratio; from 1 where top is 0.
 

@@ -225,7 +225,7 @@ def information_criteria(
     size = grid_size(alphas, 100)
     if size is not None:
         eps = (1e-2 if isinstance(model, L12CoxRegressor) else 1e-3) if eps is None else eps
-        alphas = alpha_grid(model._alpha_max(problems), size, eps)
+        alphas = alpha_grid(model._first_strength(problems), size, eps)
     alphas = falling(alphas)
     runs = [model._solve(problem, alphas, sparse=problem.is_far) for problem in problems]
     judged = judge(model, problems, runs, alphas, sample_weight)

@@ -186,7 +186,7 @@ class PathSelector(Selector):
         varies = np.bincount(self.unit, _varies(problems[0], features), count) > 0
         self.candidates = (factors > 0) & np.isfinite(factors) & varies
         size = grid_size(alphas, n_alphas)
-        top = 0.0 if size is None else FURTHER * model._alpha_max(problems)
+        top = 0.0 if size is None else FURTHER * model._first_strength(problems)
         self.alphas = falling(alphas) if size is None else alpha_grid(top, size, eps)
 
     def strata(self) -> tuple[Array | None, str]:
