@@ -266,8 +266,10 @@ def times(rows: list[dict[str, Any]], name: str) -> list[str]:
     return [TITLES.get(name, name), *(f"{x:.2f} {unit}".strip() for x, unit in zip(numbers, units, strict=True))]
 
 
-def tables(rows: list[dict[str, Any]], same: dict[str, bool]) -> list[str]:
-    lines = []
+def tables(rows: list[dict[str, Any]], settings: dict[str, Any]) -> list[str]:
+    lines, same = [], settings["same"]
+    size = f"{settings['rows']:,} x {settings['columns']:,}"
+    about = f"{size}; load of the machine's {settings['processors']} processors before: {settings['load']:.1f}."
     for name in CASES:
         last = next(row for row in reversed(rows) if row["case"] == name)
         sizes = f"{last['bytes'] / 1e6:.1f}", f"{last['bytes_of_all'] / 1e6:.0f}"
@@ -275,6 +277,7 @@ def tables(rows: list[dict[str, Any]], same: dict[str, bool]) -> list[str]:
         lines.append((name, str(last["passes"]), *sizes, *reached))
     answers = [(what, "yes" if answer else "no") for what, answer in same.items()]
     return [
+        about,
         study.table(TIMES, [times(rows, name) for name in (*TITLES, *CASES)]),
         study.table(FOUND, lines),
         study.table(("the same bits?", "answer"), answers),
@@ -290,7 +293,7 @@ def main() -> None:
     settings = vars(options) | {"processors": os.cpu_count(), "load": os.getloadavg()[0]}
     rows, same = measure((options.rows, options.columns), options.repeats)
     settings["same"] = same
-    study.write("dask_columns", __doc__ or "", settings, rows, tables(rows, same), ("dask", "distributed"))
+    study.write("dask_columns", __doc__ or "", settings, rows, tables(rows, settings), ("dask", "distributed"))
 
 
 if __name__ == "__main__":
