@@ -84,6 +84,8 @@ def _turned(colours: Any, text: bool = False) -> Any:
     if isinstance(colours, str) and colours == "none":
         return colours
     turned = to_rgba_array(colours).copy()
+    if not turned[:, 3].any():  # invisible, and stays so
+        return "none"
     for colour in turned:
         light, spread = colour[:3].mean(), colour[:3].max() - colour[:3].min()
         if spread < 0.12:
