@@ -17,7 +17,8 @@ is exact and the first stage counts for nothing: it is `L12Regressor(0.1)`, or `
 the standard error of the mean over draws; "length" the mean length of intervals. "Power" is the share of active
 features with Holm's p value at most 0.05; "any false" the share of draws with an inactive one among these, "false
 share" the mean share of inactive ones among those with Benjamini and Hochberg's at most 0.05: both should be at
-most 5 %. Seconds are the mean processor time of one thread, first stage included.
+most 5 %. Seconds are the mean processor time of one thread, first stage included, on a machine that was busy with
+other work. Rows have different numbers of draws: look at the standard errors.
 
 With the squared loss the directions of the nodewise inverse depend on X alone. So they are found once for all
 methods that see the same X, and their time is added to that of each. That changes no figure.
@@ -27,9 +28,10 @@ were chosen on other data: 150 x 300 with 6 or 8 active features, 250 x 400 with
 
 Coefficients of active features are harder than those of others: a feature that the first stage misses, or shrinks,
 leaves its part in the estimates of those that correlate with it. "Side by side" shows this at its worst:
-neighbours of opposite signs and correlation 0.9 hide each other. For classes the estimate is linear near a fit
-whose probabilities are shrunken; intervals of active features are too short and too near zero there, unless
-features are few (an exact inverse).
+neighbours of opposite signs and correlation 0.9 hide each other. Directions that are closer to orthogonal help at
+the price of longer intervals; a refit without a penalty as the first stage of targets makes it worse, as features
+that came in by chance take up noise. For classes the estimate is linear near a fit without a penalty to the
+features that are sure; near the penalised fit, intervals were too short and too near zero.
 """
 
 from __future__ import annotations
