@@ -23,10 +23,13 @@ from ell12.selection.tables import Table
 EXACT_SHARE = 0.25
 # The same for the logistic loss, whose fit without a penalty is biased away from zero where samples are few. With
 # 320 samples, 4 active features and Toeplitz 0.5 (60 draws, not of the study) the exact inverse held 95, 91, 91
-# and 63 % of the active coefficients of 8, 16, 32 and 64 features, the nodewise one 84, 89 and 89 % from 16 on.
+# and 63 % of the active coefficients of 8, 16, 32 and 64 features; the nodewise one, then linear near the
+# penalised fit, 84, 89 and 89 % from 16 on.
 EXACT_SHARE_LOGISTIC = 0.1
 # A feature of two classes is sure, and keeps its coefficient without a penalty, if its first estimate is so many
-# standard errors from zero.
+# standard errors from zero. On other data than those of the study (300 x 180, 5 active, 30 draws) intervals held
+# 95 % of the active coefficients with independent columns and 97 % with Toeplitz 0.5; linear near the penalised
+# fit, 81 and 93 %. On 240 x 200 with 4 active (24 draws, independent) 2.0 and 3.0 held fewer than 2.5.
 SURE = 2.5
 # Directions are found for so many features at a time that they hold about this many numbers (32 MB).
 BLOCK = 2**22
