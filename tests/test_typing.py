@@ -27,7 +27,7 @@ reveal_type(ell12.L12ClassifierCV().fit(A, b).predict_proba(A))
 reveal_type(ell12.prox_l12(b, 0.5))
 reveal_type(ell12.prox_l12(singles, 0.5))
 reveal_type(ell12.prox_l12([3.0, 4.0], 0.5))
-reveal_type(ell12.prox_l12(np.arange(3), 0.5))
+reveal_type(ell12.prox_l12(np.ones(3, dtype=np.int64), 0.5))
 reveal_type(ell12.minimize(ell12.SquaredLoss(A, b), ell12.L12(0.1)).x)
 reveal_type(ell12.minimize(ell12.LogisticLoss(A, [1, -1, 1]), ell12.L12(0.1)).x)
 reveal_type(ell12.complete_matrix(A).x)
@@ -37,7 +37,7 @@ REVEALED = [
     r"ndarray\[.*Any",
     r"ndarray\[.*Any",
     r"ndarray\[.*Any",
-    r"ndarray\[.*float64",
+    r"ndarray\[.*(float64|_64Bit)",
     r"ndarray\[.*(float32|_32Bit)",
     r"ndarray\[.*(float64|_64Bit)",
     r"ndarray\[.*(float64|_64Bit)",
