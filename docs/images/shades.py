@@ -19,11 +19,13 @@ PAIR = """
 .. image:: /{path}
    :alt: {alt}
    :width: {width}px
+   :loading: lazy
    :class: sphx-glr-single-img only-light
 
 .. image:: /{dark}
    :alt: {alt}
    :width: {width}px
+   :loading: lazy
    :class: sphx-glr-single-img only-dark
 """
 
