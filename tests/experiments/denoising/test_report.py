@@ -222,16 +222,16 @@ def test_words_say_where_the_best_alpha_lies():
     "rows",
     [strength_rows(n_repeats=1, grid=(3,)), extra_rows()[:4], strength_rows()[:1], extra_rows()[-1:]],
 )
+def test_partial_rows_make_a_page(tmp_path, rows):
+    rewrite_rows(tmp_path, rows)
+    assert report.report(tmp_path).stat().st_size > 1000
+
+
 def test_an_image_with_few_strengths_has_no_best_one():
     rows = [r for r in strength_rows() if r["settings"]["image"] != "Sea" or r["settings"]["i"] == 8]
     text = words._best_alpha(strengths(rows)[0])
     assert "camera (Mountain)" in text
     assert "moon (Sea)" not in text
-
-
-def test_partial_rows_make_a_page(tmp_path, rows):
-    rewrite_rows(tmp_path, rows)
-    assert report.report(tmp_path).stat().st_size > 1000
 
 
 def test_words_say_what_half_the_weight_gains():
