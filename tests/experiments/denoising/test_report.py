@@ -227,7 +227,7 @@ def test_partial_rows_make_a_page(tmp_path, rows):
     assert report.report(tmp_path).stat().st_size > 1000
 
 
-def test_an_image_with_few_strengths_has_no_best_one():
+def test_an_image_with_a_single_strength_has_no_best_one():
     rows = [r for r in strength_rows() if r["settings"]["image"] != "Sea" or r["settings"]["i"] == 8]
     text = words._best_alpha(strengths(rows)[0])
     assert "camera (Mountain)" in text

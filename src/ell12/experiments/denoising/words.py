@@ -86,7 +86,7 @@ def _best_alpha(study: Trials) -> str:
     for image in images_of(study):
         errors = {i: ended.at(ACCURATE, i, image=image).mean("rmse") for i in study.places}
         errors = {i: error for i, error in errors.items() if not math.isnan(error)}
-        if len(errors) > 2:  # of fewer strengths nobody can tell
+        if len(errors) > 1:  # a single strength is no grid
             best[image] = min(errors, key=lambda i: errors[i])
     if not best:
         return ""
