@@ -121,7 +121,7 @@ def dca_words(setups: Sequence[Trials]) -> list[str]:
     if not phrases:
         return []
     return [
-        "DCA: its time hangs on the penalty ρ of the ADMM inside it, which the paper does not print. Our DCA "
+        "DCA: its time depends on the penalty ρ of the ADMM inside it, which the paper does not print. Our DCA "
         f"ties ρ to the Lipschitz constant; with the textbook choice ρ = 1 it takes {' and '.join(phrases)}."
     ]
 
