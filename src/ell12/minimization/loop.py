@@ -301,6 +301,8 @@ class _Recorder:
         """Whether more than rounding lies between two objectives: that of the values, and of the predictions."""
         if iterate.objective - best.objective <= 2 * self.value_rounding:  # that of each of the two
             return False
+        if not offers(self.loss, Loss):  # one that tells no divergence, such as the absolute loss
+            return True
         slope = self.loss.gradient(best.point) if best.gradient is None else best.gradient
         return rise(self.loss, self.penalty, iterate.point, best.point, slope) > self.value_rounding
 
