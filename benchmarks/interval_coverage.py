@@ -8,10 +8,10 @@ logistic model. All methods see the same draws.
 
 Methods: "l1-2" and "Lasso" are `L12RegressorCV` (or `L12ClassifierCV`) with its default weight and with
 l2_weight=0 as the first stage, 15 strengths down to 0.03 of the first, and the default of everything else;
-"robust" has variance="robust" after l1-2, "ridge" inverse="ridge". hidimstat is its DesparsifiedLasso: with
-defaults, where its nodewise Lassos have strength 1, at which all coefficients are zero; and "preconfigured", with
-preconfigure_model_x_path=None, where they have 0.01 of the largest. With 40 features, or of classes 7, the inverse
-is exact and the first stage counts for nothing: it is `L12Regressor(0.1)`, or `L12Classifier(0.1)`.
+"robust" has variance="robust" after l1-2, "ridge" inverse="ridge". hidimstat (0.4.0) is its DesparsifiedLasso:
+with defaults, where its nodewise Lassos have strength 1, at which all coefficients are zero; and "preconfigured",
+with preconfigure_model_x_path=None, where they have 0.01 of the largest. With 40 features, or of classes 7, the
+inverse is exact and the first stage counts for nothing: it is `L12Regressor(0.1)`, or `L12Classifier(0.1)`.
 
 "Active" and "inactive" are the shares of true coefficients in their intervals, in per cent, over all draws, with
 the standard error of the mean over draws; "length" the mean length of intervals. "Power" is the share of active
@@ -70,6 +70,8 @@ COUNTS = ("active", "inactive", "power", "any false", "false share", "length", "
 FEW = 40
 # The file is written after so many seconds, and at the end.
 PAUSE = 20.0
+# Fewer draws do not decide which of two methods has more power: a power of 100 % in all of them has no spread.
+DECIDING = 100
 
 
 @dataclass(frozen=True)
@@ -280,6 +282,10 @@ def verdicts(rows: list[dict[str, Any]]) -> Iterator[str]:
         off = [key for key, row in main.items() if mean(row, name) - 2 * error(row, name) > 5]
         yield verdict(f"{what} at most 5 %, give or take two standard errors", main, off, name)
     both = {key: (row, lasso[key]) for key, row in main.items() if key in lasso}
+    both = {key: pair for key, pair in both.items() if min(row["draws"] for row in pair) >= DECIDING}
+    if not both:
+        yield f"- Power beside the Lasso as the first stage: not decidable, with fewer than {DECIDING} draws."
+        return
     for word, sign in (("More", 1), ("Less", -1)):
         sure = [f"{group}, {setting}" for (group, setting), pair in both.items() if sign * sureness(*pair) > 2]
         named = f": {'; '.join(sure)}" if sure else ""
