@@ -5,39 +5,18 @@ import csv
 import re
 import shutil
 import signal
-import sys
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pytest
 
 pytest.importorskip("typer", reason="the command line needs the extra 'report'")
 
-from ell12 import cli
 from ell12.commands import table_fit
 from ell12.commands.table_model import read_table_model
 from ell12.datasets.table_files import read_table
 
 QUICK = ("--l2-weight", "1", "--folds", "3")
-
-
-class Outcome(NamedTuple):
-    code: int
-    out: str
-    error: str
-
-
-@pytest.fixture
-def call(monkeypatch, capsys):
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["ell12", *map(str, arguments)])
-        with pytest.raises(SystemExit) as raised:
-            cli.main()
-        captured = capsys.readouterr()
-        return Outcome(raised.value.code or 0, captured.out, captured.err)
-
-    return run
 
 
 def columns_of(seed=0, n=90):

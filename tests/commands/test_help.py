@@ -39,20 +39,6 @@ LACKING = {
 }
 
 
-@pytest.fixture
-def call(monkeypatch, capsys):
-    """The exit code of a command, and what it printed to each stream."""
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["ell12", *map(str, arguments)])
-        with pytest.raises(SystemExit) as raised:
-            cli.main()
-        captured = capsys.readouterr()
-        return raised.value.code or 0, captured.out, captured.err
-
-    return run
-
-
 # Help
 
 

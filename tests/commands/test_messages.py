@@ -24,15 +24,12 @@ SHOWN = "a\\x1b[31mred\\x07\\x9b5m\\u202e"
 
 
 @pytest.fixture
-def call(monkeypatch, capsys):
+def call(call):
     """What the command printed, both streams together, and its exit code."""
 
     def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["ell12", *map(str, arguments)])
-        with pytest.raises(SystemExit) as raised:
-            cli.main()
-        captured = capsys.readouterr()
-        return raised.value.code or 0, captured.out + captured.err
+        code, out, error = call(*arguments)
+        return code, out + error
 
     return run
 

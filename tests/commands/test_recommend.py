@@ -2,36 +2,15 @@
 
 import csv
 import re
-import sys
-from typing import NamedTuple
 
 import numpy as np
 import pytest
 
 pytest.importorskip("typer", reason="the command line needs the extra 'report'")
 
-from ell12 import L12Recommender, cli
+from ell12 import L12Recommender
 from ell12.commands import rating_job
 from ell12.datasets import Ratings, synthetic_ratings
-
-
-class Outcome(NamedTuple):
-    """What the command left."""
-
-    code: int
-    out: str
-    error: str
-
-
-@pytest.fixture
-def call(monkeypatch, capsys):
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["ell12", *map(str, arguments)])
-        with pytest.raises(SystemExit) as raised:
-            cli.main()
-        return Outcome(raised.value.code or 0, *capsys.readouterr())
-
-    return run
 
 
 @pytest.fixture(scope="module")
