@@ -107,3 +107,13 @@ def test_inputs_are_not_written_to():
     conjugate_gradients(lambda v: matrix @ v, right, start, tol=1e-9, max_iter=50)
     np.testing.assert_array_equal(right, kept)
     np.testing.assert_array_equal(start, np.ones(12))
+
+
+def test_what_is_handed_in_is_not_changed():
+    matrix, right = system()
+    start = np.ones_like(right)
+    kept = matrix.copy(), right.copy(), start.copy()
+    conjugate_gradients(lambda v: matrix @ v, right, start, tol=1e-12, max_iter=100)
+    conjugate_gradients(lambda v: v, right, tol=0.0, max_iter=3)  # a product that is the vector itself
+    for array, before in zip((matrix, right, start), kept, strict=True):
+        np.testing.assert_array_equal(array, before)

@@ -18,6 +18,7 @@ from ell12.operators import (
     adjoint,
     as_operator,
     dtype_of,
+    images,
     input_shape,
     output_shape,
     select_columns,
@@ -385,6 +386,41 @@ def test_difference_adjoint_on_shapes_of_every_kind(shape, boundary, seed):
     A = FiniteDifference(shape, boundary)
     x, y = rng.standard_normal(A.input_shape), rng.standard_normal(A.output_shape)
     assert np.vdot(A @ x, y) == pytest.approx(np.vdot(x, A.H @ y), abs=1e-11)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.integers(1, 5), min_size=1, max_size=3),
+    st.sampled_from(["neumann", "periodic"]),
+    st.sampled_from([np.float64, np.float32, np.complex128]),
+    st.booleans(),
+    st.integers(0, 99),
+)
+def test_the_gram_product_of_differences_is_that_of_the_operator_compiled_or_not(
+    shape, boundary, dtype, turned, seed
+):
+    rng = np.random.default_rng(seed)
+    ndim = int(rng.integers(1, len(shape) + 1))
+    spacing = tuple(rng.uniform(0.5, 2.0, ndim)) if rng.random() < 0.5 else None
+    D = FiniteDifference(shape, boundary, ndim, (-1,) if turned else (), spacing)
+    x, start = (rng.standard_normal(shape).astype(dtype) for _ in range(2))
+    if turned:
+        x = np.asfortranarray(x)
+    kept, expected = (x.copy(), start.copy()), start + 0.7 * (D.H @ (D @ x))
+    for compiled_from in (0, images.COMPILED_FROM):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(images, "COMPILED_FROM", compiled_from)
+            found = D.plus_gram(start, 0.7, x)
+        assert found.dtype == dtype
+        np.testing.assert_allclose(found, expected, atol=2e-5 if dtype == np.float32 else 1e-12)
+    np.testing.assert_array_equal(x, kept[0])
+    np.testing.assert_array_equal(start, kept[1])
+
+
+def test_an_image_that_does_not_change_has_no_gram_product_at_all():
+    for boundary in ("neumann", "periodic"):
+        constant = np.full((256, 256), 0.1)
+        assert not np.any(FiniteDifference((256, 256), boundary).plus_gram(0 * constant, 3.0, constant))
 
 
 @pytest.mark.parametrize(

@@ -37,12 +37,12 @@ def conjugate_gradients(
     >>> conjugate_gradients(lambda v: [1.0, 4.0] * v, np.array([2.0, 4.0]), tol=1e-8, max_iter=5).round(9)
     array([2., 1.])
     """
-    stuck, residual = (right, right) if x is None else (x, right - product(x))
-    x = 0 * right if x is None else x
-    direction, square = residual, inner(residual, residual)
+    residual = 1 * right if x is None else right - product(x)
+    stuck, x = (right, 0 * right) if x is None else (x, x)
+    direction, square = 1 * residual, inner(residual, residual)
     limit = tol * norm(right)
     limit *= limit  # a power would raise where it overflows
-    for _ in range(max_iter):
+    for count in range(max_iter):
         if square <= limit:
             break
         image = product(direction)
@@ -50,8 +50,15 @@ def conjugate_gradients(
         if curvature <= 0:
             return stuck
         step = square / curvature
-        stuck = x = x + step * direction
-        residual = residual - step * image
+        if count == 0:
+            x = (
+                x + step * direction
+            )  # from here on an array of our own, as the others are: they are changed in place
+        else:
+            x += step * direction
+        stuck = x
+        residual -= step * image
         old, square = square, inner(residual, residual)
-        direction = residual + (square / old) * direction
+        direction *= square / old
+        direction += residual
     return x

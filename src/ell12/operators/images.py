@@ -9,10 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from ell12.backend import all_finite, as_floating, is_complex, is_number, namespace, scatter
+from ell12.backend import all_finite, as_floating, is_complex, is_number, is_numpy, namespace, scatter
 from ell12.backend import arrays as backend
+from ell12.backend.compiling import can_compile
 from ell12.operators.maps import ArrayOperator, conjugate_of, sent_like
 from ell12.protocols import Array
+
+# From this many pixels on D'D x is computed by a compiled loop, in a tenth of the time of plain operations.
+COMPILED_FROM = 2**15
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +69,29 @@ class FiniteDifference(ArrayOperator):
         count, first = y.shape[-1], y.ndim - 1 - y.shape[-1]
         parts = self._per_distance([self._backward(y[..., d], first + d) for d in range(count)])
         return flipped(sum(parts), self.flip)
+
+    def plus_gram(self, start: Array, weight: float, x: Array) -> Array:
+        """``start + weight D'D x``. In D'D x a pixel has its differences from its neighbours, flipped or not.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from ell12.operators.images import FiniteDifference
+        >>> FiniteDifference((3,)).plus_gram(np.ones(3), 0.5, np.array([1.0, 2.0, 4.0]))
+        array([0.5, 0.5, 2. ])
+        """
+        alike = is_numpy(x) and is_numpy(start) and x.dtype == start.dtype and x.dtype.kind == "f"
+        if not (alike and x.size >= COMPILED_FROM and can_compile()):
+            return start + weight * self._apply_adjoint(self._apply(x))
+        from ell12.operators.compiled_differences import add_along, add_rows
+
+        x, total, around = np.ascontiguousarray(x), np.array(start, order="C"), self.boundary == "periodic"
+        first = x.ndim - self.output_shape[-1]
+        for d, n in enumerate(x.shape[first:]):
+            size, spacing = math.prod(x.shape[first + d + 1 :]), 1 if self.spacing is None else self.spacing[d]
+            shape, add = ((-1, n), add_along) if size == 1 else ((-1, n, size), add_rows)
+            add(x.reshape(shape), x.dtype.type(weight / spacing**2), around, total.reshape(shape))
+        return total
 
     def _forward(self, x: Array, axis: int) -> Array:
         xp, last = namespace(x), slice_of(x, axis, -1, None)

@@ -63,9 +63,9 @@ def normal_product(
     """The map ``x -> (A'A + weight D'D + shift I) x``."""
 
     def times(x: Array) -> Array:
-        D = penalty.differences(x)
         fidelity = adjoint_product(A, product(A, x))
-        return fidelity + weight * adjoint_product(D, product(D, x)) + shift * x
+        start = fidelity + shift * x if shift else fidelity
+        return penalty.differences(x).plus_gram(start, weight, x)
 
     return times
 

@@ -35,7 +35,11 @@ def noisy_image():
 
 def test_the_paper_preset_has_the_papers_size():
     trials = [s for s in denoising.trials("paper", 3) if s["study"] == "strengths"]
-    assert len(trials) == 5 * 2 * 3 * 64 * len(METHODS)
+    papers = [s for s in trials if s["setup"] == "standard deviation" and s["method"] in (DCA, ALTMIN)]
+    assert len(papers) == 5 * 3 * 64 * 2
+    added = [s for s in trials if s["setup"] == "variance" or s["method"] == ACCURATE]
+    assert {s["i"] for s in added} == {1, 2, 4, 8, 16, 32, 64}
+    assert len(added) == 5 * 3 * 7 * (len(METHODS) + 1)
     assert {s["size"] for s in trials} == {512}
     assert {s["seed"] for s in trials} == set(range(3, 8))
     assert sorted({round(s["alpha"], 9) for s in trials}) == [round(0.02 * i, 9) for i in range(1, 65)]

@@ -22,7 +22,7 @@ from ell12.solvers import DCA, FISTA, NonmonotoneAPG
 NAME = "dca-variants"
 TITLE = "What DCA may have been"
 SENSING, DENOISING = "compressed sensing", "denoising"
-SETUP, READING = "calibrated", "standard deviation"  # the ones that come closest to the printed errors
+SETUP, READING = "calibrated", denoising.PAPER_READING  # the ones that come closest to the printed errors
 
 REFERENCE = "nmAPG(closed-form)"
 LONG: dict[str, Any] = {"inner_max_iter": 20_000}
