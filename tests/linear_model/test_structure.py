@@ -189,7 +189,7 @@ def test_a_refit_keeps_signs_and_bounds():
 def test_a_refit_of_classes_is_logistic_regression_on_the_support():
     found = L12Classifier(0.08, relax=True).fit(X, LABELS)
     support = np.flatnonzero(found.coef_[0])
-    expected = LogisticRegression(C=np.inf, tol=1e-10, max_iter=10_000).fit(X[:, support], LABELS)
+    expected = LogisticRegression(C=1e12, tol=1e-10, max_iter=10_000).fit(X[:, support], LABELS)
     assert 0 < support.size < 12
     np.testing.assert_allclose(found.coef_[0, support], expected.coef_[0], rtol=1e-4)
     np.testing.assert_allclose(found.intercept_, expected.intercept_, rtol=1e-4)
