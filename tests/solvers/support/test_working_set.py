@@ -386,3 +386,17 @@ def test_a_penalty_that_bends_more_than_the_loss_is_left_to_nmapg_for_longer():
         reference = minimize(loss, penalty, solver=NonmonotoneAPG())
         excess.append(minimize(loss, penalty).objective / reference.objective - 1)
     assert np.sum(np.array(excess) > 1e-5) <= 1
+
+
+def test_a_run_goes_on_from_its_first_steps_where_these_end_lower_than_a_stationary_point():
+    random = np.random.default_rng(0)
+    A = random.standard_normal((60, 8)) * [1, 100, 1, 1, 0.01, 1, 1, 1]
+    b = A[:, 0] + 0.03 * A[:, 1] - 80 * A[:, 4] + 0.3 * random.standard_normal(60)
+    A, b = (A - A.mean(axis=0)) / np.sqrt(60), (b - b.mean()) / np.sqrt(60)
+    loss, penalty = SquaredLoss(A, b), L12(0.63)
+    found = minimize(loss, penalty, max_iter=500)
+    assert found.converged
+    alone = np.zeros(8)
+    alone[1] = A[:, 1] @ b / (A[:, 1] @ A[:, 1])  # costs no penalty
+    assert stationarity(loss, penalty, alone) < 1e-9
+    assert found.objective < 0.6 * (0.5 * np.sum((A @ alone - b) ** 2))

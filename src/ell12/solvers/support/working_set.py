@@ -68,6 +68,8 @@ FALLS = (100, 10, 1)
 EXACT = 1e-9
 # `SupportNewton` works on some columns for this number of steps before the others are looked at again.
 MOST_NEWTON_STEPS = 5000
+# A place whose violation is at most this fraction of the strength counts as stationary beside a lower one.
+SETTLED = 1e-3
 # A step towards the minimum of a model is halved at most this often.
 MODEL_HALVINGS = 10
 
@@ -134,7 +136,12 @@ class WorkingSet:
         yield here.iterate
         best = yield from first_iterates(problem, here)
         for iterate in self._working_set_iterates(problem, here):
-            yield iterate if iterate.objective <= best.objective else best
+            higher = iterate.objective > best.objective
+            if higher and (iterate.stuck or iterate.optimality <= SETTLED * problem.pull):
+                break  # a stationary point, and higher than what came first: that is the better start
+            yield best if higher else iterate
+        problem.has_path = False
+        yield from self._working_set_iterates(problem, problem.place(best.point))
 
     def _working_set_iterates(self, problem: _ColumnsProblem, here: Place) -> Iterator[Iterate]:
         """One iterate for each working set or step of `SupportNewton`."""
