@@ -38,6 +38,7 @@ INTRODUCTION = """\
 make reproduce                                # everything at reduced size, in some minutes
 ell12 reproduce --preset paper --out paper    # the paper's own size and repeats: many hours, or --only a part
 ell12 report paper                            # the page again, from the rows alone
+ell12 join monday.zip tuesday.zip --out paper # one run of parts that were measured on several machines
 ell12 verify docs/results/quick.zip           # check the run shown here, and measure some of its trials again
 make results                                  # this page and its tables, from a fresh run at reduced size
 ```
@@ -158,7 +159,9 @@ def _commands(run: StoredRun) -> Iterator[str]:
     grouped: dict[tuple[str, str], list[Row]] = {}
     where: dict[tuple[str, str], str] = {}
     for row in run.rows:
-        begun = [entry for entry in run.known["runs"] if entry["started"] <= row["environment"]["date"]][-1]
+        begun = provenance.run_of(row, run.known["runs"])
+        if begun is None:
+            raise SystemExit(f"no run of results/{run.preset}.zip was asked for {row['key']}")
         key, machine = (begun["command"], str(begun["commit"])[:10]), begun["machine"]
         grouped.setdefault(key, []).append(row)
         where[key] = f"{machine['processor']}, {machine['cores']} cores, {machine['memory_gb']} GB"

@@ -35,6 +35,8 @@ LACKING = {
     ("deblur", "in.png", "out.png"): "'--kernel'",
     ("inpaint", "in.png", "out.png"): "'--mask'",
     ("verify",): "'RUN'",
+    ("join", "--out", "whole"): "'RUN'",
+    ("join", "part"): "'--out'",
     ("export-benchopt",): "'DIR'",
 }
 

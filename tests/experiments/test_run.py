@@ -145,7 +145,11 @@ def test_rows_of_another_preset_or_seed_are_refused(tmp_path, fake, other):
     assert measured() == [0]
 
 
-@pytest.mark.parametrize("content", [None, "{", "[]", '{"preset": "quick"}', "[" * 200_000])
+@pytest.mark.parametrize(
+    "content",
+    [None, "{", "[]", '{"preset": "quick"}', "[" * 200_000],
+    ids=["none", "cut off", "a list", "no seed", "very deep"],
+)
 def test_rows_that_nobody_describes_are_refused(tmp_path, fake, content):
     fake("well")
     run(out=tmp_path / "out")
@@ -186,7 +190,7 @@ def test_a_folder_that_cannot_be_written_is_told(tmp_path, fake):
 
 def test_two_runs_do_not_share_a_folder(tmp_path, fake):
     fake("well")
-    with run_module._reserved(tmp_path / "out"), pytest.raises(CommandError, match="another run is writing"):
+    with run_module.reserved(tmp_path / "out"), pytest.raises(CommandError, match="another run is writing"):
         run(out=tmp_path / "out")
     assert run(out=tmp_path / "out").written == 1
 

@@ -14,7 +14,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background
 for name in EXPERIMENTS.keys() - {"compressed-sensing", "level-curves", "prox"}:
     del EXPERIMENTS[name]
 compressed_sensing.PRESETS["quick"] = compressed_sensing.SensingSize(
-    40, n_repeats=2, n_slow_repeats=2, max_cpu_seconds=60.0, max_iter=400, dca_max_iter=4, grid=(0, 2)
+    40, n_repeats=2, slow_repeats={}, max_cpu_seconds=60.0, max_iter=400, dca_max_iter=4, grid=(0, 2)
 )
 prox_study.QUICK_POWER = dict.fromkeys(prox_study.CASES, 3)
 prox_study.N_REPEATS = dict.fromkeys(prox_study.METHODS, 1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,7 +26,7 @@ from ell12.backend.compiling import can_compile
 from ell12.checks import naming
 from ell12.completion.observed import as_real
 from ell12.completion.segments import for_gathering
-from ell12.files import write_atomically
+from ell12.files import packed_arrays, write_atomically
 from ell12.protocols import Array
 
 COMPILED_SUMS_FROM = 2**16  # Sums over this many products pay for loading the compiled loop.
@@ -184,10 +183,8 @@ class LowRank:
 
     def save(self, path: Any) -> None:
         """Write the factors to a .npz file, whole or not at all."""
-        buffer = io.BytesIO()
         arrays = {name: as_numpy(getattr(self, name)) for name in ("U", "s", "V")}
-        np.savez_compressed(buffer, allow_pickle=False, **arrays)
-        write_atomically(Path(path), buffer.getvalue())
+        write_atomically(Path(path), packed_arrays(arrays))
 
     @classmethod
     def load(cls, path: Any) -> LowRank:

@@ -1,4 +1,4 @@
-"""``ell12 verify`` and ``ell12 export-benchopt``: runs from elsewhere, and runs by another tool."""
+"""``ell12 verify``, ``join`` and ``export-benchopt``: runs from elsewhere, runs in parts, runs by another tool."""
 
 import json
 import shlex
@@ -17,6 +17,7 @@ from ell12.experiments.display import run_display
 def add_to(application: Any) -> None:
     """Add the commands to the application."""
     add_command(application, verify, ["ell12 verify run.zip", "ell12 verify reproduction --trials 5 --json"])
+    add_command(application, join, ["ell12 join monday.zip tuesday.zip --out whole"])
     add_command(application, export, ["ell12 export-benchopt my-benchmark"], "export-benchopt")
 
 
@@ -43,6 +44,22 @@ def verify(
         for line in found.lines():
             say(line)
     raise typer.Exit(STOPPED if found.interrupted else 0 if found.agrees else 1)
+
+
+def join(
+    parts: Annotated[
+        list[Path], typer.Argument(metavar="RUN", help="Folders of runs, or .zip files, with one preset and seed.")
+    ],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="A new or empty folder.")],
+) -> None:
+    """Join parts of one study, measured on several machines or with several --only, into one run."""
+    from ell12.experiments.joining import join as joined  # only now, since it loads much
+
+    found = joined(parts, out)
+    left = {"measured twice": found.repeated, "damaged": found.damaged}
+    words = ", ".join(f"{count} {what}" for what, count in left.items() if count)
+    without = f" ({words}: left out)" if words else ""
+    say(f"{out} has {len(found.rows)} rows of {len(parts)} runs{without}. To see them: ell12 report {out}")
 
 
 def export(

@@ -59,6 +59,33 @@ def is_wished(settings: Mapping[str, Any], wish: str) -> bool:
     return name in settings and str(settings[name]) in values.split(",")
 
 
+def is_asked(run: Mapping[str, Any], experiment: str, settings: Mapping[str, Any]) -> bool:
+    """Whether a run was asked for a trial.
+
+    Examples
+    --------
+    >>> from ell12.experiments.provenance import is_asked
+    >>> run = {"experiments": ["prox"], "repeats": 2, "only": ["d=10,100"]}
+    >>> is_asked(run, "prox", {"d": 10, "repeat": 1}), is_asked(run, "prox", {"d": 10, "repeat": 2})
+    (True, False)
+    """
+    names, repeats, only = (run.get(name) for name in ("experiments", "repeats", "only"))
+    if (names and experiment not in names) or (isinstance(repeats, int) and settings.get("repeat", 0) >= repeats):
+        return False
+    wishes = only if isinstance(only, list) else []
+    return all(isinstance(wish, str) and is_wished(settings, wish) for wish in wishes)
+
+
+def run_of(row: Mapping[str, Any], runs: Iterable[Facts]) -> Facts | None:
+    """The run that measured a row: the last one begun before it of those that were asked for its trial."""
+    begun = [
+        run
+        for run in runs
+        if run["started"] <= row["environment"]["date"] and is_asked(run, row["experiment"], row["settings"])
+    ]
+    return max(begun, key=lambda run: str(run["started"]), default=None)
+
+
 def begin(
     folder: Path,
     names: Sequence[str],
@@ -85,7 +112,7 @@ def begin(
         "versions": versions(),
     }
     kept = {name: entry for name, entry in known["files"].items() if name not in MEASURED}
-    _write(folder, known | {"runs": [*known["runs"], run], "files": kept})
+    write(folder, known | {"runs": [*known["runs"], run], "files": kept})
 
 
 def seal(folder: Path, names: Iterable[str], **facts: Any) -> None:
@@ -97,7 +124,7 @@ def seal(folder: Path, names: Iterable[str], **facts: Any) -> None:
     if known is None:
         return
     files = {name: digest(folder / name) for name in names if (folder / name).is_file()}
-    _write(folder, known | facts | {"files": known["files"] | files})
+    write(folder, known | facts | {"files": known["files"] | files})
 
 
 def is_sealed(folder: Path) -> bool:
@@ -121,7 +148,8 @@ def _is_list_of(value: Any, kind: type) -> bool:
     return isinstance(value, list) and all(isinstance(entry, kind) for entry in value)
 
 
-def _write(folder: Path, facts: Facts) -> None:
+def write(folder: Path, facts: Facts) -> None:
+    """Replace the provenance of a folder: all of it, or nothing."""
     write_atomically(folder / FILE, (json.dumps(facts, indent=2) + "\n").encode())
 
 

@@ -108,7 +108,7 @@ def run(
     progress = progress or RunDisplay()
     trials = plan(names, preset, seed, repeats, only)
     folder = Path(out)
-    with _reserved(folder):
+    with reserved(folder):
         rows = _rows_to_keep(folder, resume, progress)
         _match_run(folder, preset, seed, rows, progress)
         finished = {row["key"] for row in rows}
@@ -164,7 +164,7 @@ def _chosen(trials: list[Trial], wish: str) -> list[Trial]:
 
 
 @contextmanager
-def _reserved(folder: Path) -> Iterator[None]:
+def reserved(folder: Path) -> Iterator[None]:
     """Make the folder and keep other runs out of it; the operating system lifts a dead run's lock."""
     with _explained(folder):
         folder.mkdir(parents=True, exist_ok=True)

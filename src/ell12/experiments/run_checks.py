@@ -173,14 +173,11 @@ def _asked(whole: dict[str, Trial], rows: Sequence[Row], known: provenance.Facts
     if known is None or any(run.get("rows_before") for run in known["runs"][:1]):
         names = {row["experiment"] for row in rows}
         last = max((r for r in (row["settings"].get("repeat") for row in rows) if isinstance(r, int)), default=0)
-        wishes: list[tuple[Any, Any, Any]] = [(names, last + 1, ())]
+        runs: list[dict[str, Any]] = [{"experiments": names, "repeats": last + 1}]
     else:
-        wishes = [(run.get("experiments"), run.get("repeats"), run.get("only")) for run in known["runs"]]
-    return {key: trial for key, trial in whole.items() if any(_is_asked(trial, *wish) for wish in wishes)}
-
-
-def _is_asked(trial: Trial, names: Any, repeats: Any, only: Any) -> bool:
-    if (names and trial.experiment not in names) or (isinstance(repeats, int) and trial.repeat >= repeats):
-        return False
-    wishes = only if isinstance(only, list) else []
-    return all(isinstance(wish, str) and provenance.is_wished(trial.settings, wish) for wish in wishes)
+        runs = known["runs"]
+    return {
+        key: trial
+        for key, trial in whole.items()
+        if any(provenance.is_asked(run, trial.experiment, trial.settings) for run in runs)
+    }

@@ -56,14 +56,17 @@ class Columns(ArrayOperator):
     sample_weight : array of shape (m,), optional
         Weights of the rows in the standard deviations.
 
+    See Also
+    --------
+    L12Regressor : Regression, which takes these in place of X.
+
     Notes
     -----
     A file should be in Fortran order, which keeps a column in one piece. In C order a few columns touch every page
     of the file; ``Columns.save(path, new_path)`` turns it once.
 
-    Entries are looked at when they are first read: NaN and infinities are errors that name the column. What
-    ``bounds``, ``groups`` and ``shared_support`` of estimators ask for is found by steps in all columns, each of
-    which reads them twice.
+    Entries are looked at when they are first read: NaN and infinities are errors that name the column. ``bounds``,
+    ``groups`` and ``shared_support`` of estimators take steps in all columns, each of which reads them twice.
 
     Examples
     --------

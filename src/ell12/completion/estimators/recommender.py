@@ -76,6 +76,10 @@ class L12Recommender(BaseEstimator):
     n_iter_ : int
         Iterations of the last fit.
 
+    See Also
+    --------
+    complete_matrix : Complete a matrix, as a function.
+
     Notes
     -----
     A user or an item without any rating is predicted by the mean and the bias of the other.

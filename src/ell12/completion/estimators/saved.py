@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
@@ -16,7 +15,7 @@ from ell12.completion.observed import Observed, as_real
 from ell12.completion.offsets import Offsets
 from ell12.completion.solve import Completion, Strangers
 from ell12.datasets import Ratings
-from ell12.files import write_atomically
+from ell12.files import packed_arrays, write_atomically
 from ell12.minimization import Status
 
 FORMAT = 1  # Files of a higher one were written by a later version of the package, and are refused.
@@ -34,9 +33,7 @@ def encode_model(kind: str, state: dict[str, Any]) -> bytes:
     tree = {name: _pack(value, name, arrays) for name, value in state.items() if name not in NOT_KEPT}
     text = json.dumps({"format": FORMAT, "kind": kind, "state": tree})
     arrays[DESCRIPTION] = np.frombuffer(text.encode(), dtype=np.uint8)
-    buffer = io.BytesIO()
-    np.savez_compressed(buffer, allow_pickle=False, **arrays)
-    return buffer.getvalue()
+    return packed_arrays(arrays)
 
 
 def read_model(path: Any, kind: str) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,8 @@ FALL, ENOUGH, ENOUGH_FOR_PATH, STEEP = 0.25, 0.5, 0.2, 16.0
 # Gaussian, correlated and coherent columns, 3e-4 and less of the largest alpha) this took three quarters of the
 # time of falls by FALL alone, and half of the kinks.
 GENTLEST, NEARLY, STEEP_IF_CONVEX = 0.75, 0.92, 4.0
+# A place whose violation is at most this fraction of the strength counts as stationary beside a lower one.
+SETTLED = 1e-3
 
 
 def first_iterates(problem: PiecewiseProblem, here: Place) -> Generator[Iterate, None, Iterate]:
@@ -47,6 +49,15 @@ def first_iterates(problem: PiecewiseProblem, here: Place) -> Generator[Iterate,
         yield best.iterate
         direction = (square / before) * direction - slope
     return best.iterate
+
+
+def lower_iterates(best: Iterate, iterates: Iterator[Iterate], strength: float) -> Iterator[Iterate]:
+    """A run's iterates, the best so far standing in for higher ones; they end where the run settles above it."""
+    for iterate in iterates:
+        is_higher = iterate.objective > best.objective
+        if is_higher and (iterate.stuck or iterate.optimality <= SETTLED * strength):
+            return
+        yield best if is_higher else iterate
 
 
 def easier_iterates(problem: Any, here: Place) -> Generator[Iterate, None, Place]:

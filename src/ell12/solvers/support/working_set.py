@@ -14,7 +14,7 @@ from ell12.backend import is_numpy, rounding
 from ell12.protocols import ColumnLoss, FarLoss, Iterate, Needs, PiecewisePenalty, Point, PointwiseLoss, offers
 from ell12.solvers.steps import ProximalStep, objective, rise
 from ell12.solvers.support import descent
-from ell12.solvers.support.first_steps import easier_iterates, first_iterates
+from ell12.solvers.support.first_steps import easier_iterates, first_iterates, lower_iterates
 from ell12.solvers.support.homotopy import Homotopy
 from ell12.solvers.support.hosting import hosted_iterates
 from ell12.solvers.support.newton import SupportNewton
@@ -68,8 +68,6 @@ FALLS = (100, 10, 1)
 EXACT = 1e-9
 # `SupportNewton` works on some columns for this number of steps before the others are looked at again.
 MOST_NEWTON_STEPS = 5000
-# A place whose violation is at most this fraction of the strength counts as stationary beside a lower one.
-SETTLED = 1e-3
 # A step towards the minimum of a model is halved at most this often.
 MODEL_HALVINGS = 10
 
@@ -135,11 +133,7 @@ class WorkingSet:
             return
         yield here.iterate
         best = yield from first_iterates(problem, here)
-        for iterate in self._working_set_iterates(problem, here):
-            higher = iterate.objective > best.objective
-            if higher and (iterate.stuck or iterate.optimality <= SETTLED * problem.pull):
-                break  # a stationary point, and higher than what came first: that is the better start
-            yield best if higher else iterate
+        yield from lower_iterates(best, self._working_set_iterates(problem, here), problem.pull)
         problem.has_path = False
         yield from self._working_set_iterates(problem, problem.place(best.point))
 
