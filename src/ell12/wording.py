@@ -62,18 +62,21 @@ def span(values: Iterable[float], show: Callable[[float], str] = number) -> str:
 
 
 def listed(values: Iterable[int]) -> str:
-    """Whole numbers as a list, or as a range where they are consecutive and more than two.
+    """Whole numbers as a list, in which more than two consecutive ones are a range.
 
     Examples
     --------
     >>> from ell12.wording import listed
-    >>> listed([0, 1, 2, 3]), listed([0, 2])
-    ('0 to 3', '0, 2')
+    >>> listed([0, 1, 2, 3]), listed([0, 2]), listed([1, 2, 4, 5, 6, 9])
+    ('0 to 3', '0, 2', '1, 2, 4 to 6, 9')
     """
-    numbers = list(values)
-    if len(numbers) > 2 and numbers == list(range(numbers[0], numbers[-1] + 1)):
-        return f"{numbers[0]} to {numbers[-1]}"
-    return ", ".join(map(str, numbers))
+    runs: list[list[int]] = []
+    for value in values:
+        if runs and value == runs[-1][-1] + 1:
+            runs[-1].append(value)
+        else:
+            runs.append([value])
+    return ", ".join(f"{run[0]} to {run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs)
 
 
 def so_many(count: int, thing: str) -> str:
