@@ -28,11 +28,12 @@ _PAGE_COLOURS = {INK: "currentColor", GRID: "var(--grid)", ACCENT: "var(--accent
 DASHES: dict[str, Any] = {"solid": "-", "dashed": (0, (5, 2)), "dotted": (0, (1.2, 1.6))}
 SIZE, FIRST_SIZE = (3.7, 2.75), (3.0, 1.85)  # inches; the second is that of the first screen
 FEWEST_POINTS = 4  # fewer points are drawn as points: a curve through three shows nothing that they do not
+MOST_MARKERS = 20  # points of a curve; more would hide it
 
 
 @dataclass(frozen=True)
 class Line:
-    """A curve: what it is, its points, and whether they are marked."""
+    """A curve: what it is, its points, and whether they are marked where they are few."""
 
     key: Key
     x: Sequence[float]
@@ -77,7 +78,7 @@ def _draw_lines(axes: Any, lines: Sequence[Line], floor: float | None, logarithm
             is_curve = len(points) >= FEWEST_POINTS or min(y) == max(y)
             if is_curve:
                 axes.plot(x, y, color=colour, linestyle=DASHES[line.key.dash], linewidth=width)
-            if line.marker or not is_curve:
+            if (line.marker and len(points) <= MOST_MARKERS) or not is_curve:
                 axes.plot(x, y, "o", color=colour, markersize=3.2)
     whole = all(float(x).is_integer() for line in lines for x in line.x)
     for letter in "xy":
