@@ -53,7 +53,8 @@ def row_folder(path):
 
 
 def is_safe(text):
-    assert SHOWN in text, text
+    colourless = SHOWN.replace("\\x1b[31m", "")  # so typer before 0.28 writes an option that it does not know
+    assert SHOWN in text or colourless in text, text
     return not any(character in text for character in "\x1b\x07\x9b\u202e")
 
 
