@@ -59,14 +59,8 @@ them only *holds in part*. A difference that the paired t-test does not tell fro
 ratio in each repeat. A method that ended at our limit says so beside its number.
 """
 
-EARLIER = """\
-## Tables of an earlier run
-
-The rows of an earlier run at the paper's size are lost; its tables remain, with the command and the machine
-that they name: [compressed sensing](results/compressed_sensing_paper_size.md) with all methods, and
-[completion](results/completion_paper_size.md). They were measured by an older version of this library, and
-nothing on this page comes from them. How the penalties compare on real ratings is in the
-[benchmarks](benchmarks.md).
+END = """\
+How the penalties compare on real ratings is in the [benchmarks](benchmarks.md).
 
 ```{toctree}
 :hidden:
@@ -138,7 +132,7 @@ def _lines(runs: Sequence[StoredRun]) -> Iterator[str]:
         yield f"### {title}\n"
         for run in runs:
             yield from _found(run, next((s for s in run.sections if s.title == title), None))
-    yield EARLIER
+    yield END
 
 
 def _provenance(runs: Sequence[StoredRun]) -> Iterator[str]:
