@@ -50,12 +50,11 @@ def conjugate_gradients(
         if curvature <= 0:
             return stuck
         step = square / curvature
-        if count == 0:
-            x = (
-                x + step * direction
-            )  # from here on an array of our own, as the others are: they are changed in place
+        move = step * direction
+        if count:
+            x += move
         else:
-            x += step * direction
+            x = x + move  # from here on an array of our own, as the others are: they are changed in place
         stuck = x
         residual -= step * image
         old, square = square, inner(residual, residual)

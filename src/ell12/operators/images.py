@@ -15,7 +15,8 @@ from ell12.backend.compiling import can_compile
 from ell12.operators.maps import ArrayOperator, conjugate_of, sent_like
 from ell12.protocols import Array
 
-# From this many pixels on D'D x is computed by a compiled loop, in a tenth of the time of plain operations.
+# From this many pixels on D'D x is computed by a compiled loop: with it alternating minimisation of 512 x 512
+# pixels took a third of its time.
 COMPILED_FROM = 2**15
 
 
