@@ -1,12 +1,14 @@
+import io
 import os
 import stat
 import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
 
-from ell12.files import write_atomically
+from ell12.files import packed_arrays, write_atomically
 
 
 def test_a_failed_rewrite_leaves_the_old_file_alone(tmp_path, monkeypatch):
@@ -82,3 +84,11 @@ def test_long_names_and_odd_letters(tmp_path):
         write_atomically(tmp_path / name, b"content")
         assert (tmp_path / name).read_bytes() == b"content"
     assert len(os.listdir(tmp_path)) == 3
+
+
+def test_packed_arrays_hold_nothing_else_and_need_no_pickle():
+    with np.load(io.BytesIO(packed_arrays({"a": np.arange(3), "b": np.array("word")})), allow_pickle=False) as file:
+        assert file.files == ["a", "b"]
+        assert (file["a"].tolist(), str(file["b"])) == ([0, 1, 2], "word")
+    with pytest.raises(ValueError, match="array a holds objects"):
+        packed_arrays({"a": np.array([None])})

