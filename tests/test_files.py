@@ -87,7 +87,8 @@ def test_long_names_and_odd_letters(tmp_path):
 
 
 def test_packed_arrays_hold_nothing_else_and_need_no_pickle():
-    with np.load(io.BytesIO(packed_arrays({"a": np.arange(3), "b": np.array("word")})), allow_pickle=False) as file:
+    content = packed_arrays({"a": np.arange(3), "b": np.array("word")})
+    with np.load(io.BytesIO(content), allow_pickle=False) as file:
         assert file.files == ["a", "b"]
         assert (file["a"].tolist(), str(file["b"])) == ([0, 1, 2], "word")
     with pytest.raises(ValueError, match="array a holds objects"):
