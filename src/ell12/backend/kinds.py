@@ -40,4 +40,3 @@ Given_co = TypeVar("Given_co", covariant=True)  # what a loss was given as its o
 
 Whole = Sequence[Any] | NDArray[np.integer[Any]] | NDArray[np.bool]  # what becomes an array of float64
 Plain = Sequence[Any] | NDArray[Any]  # what makes x a NumPy array
-Reals = NDArray[np.floating[Any]]
