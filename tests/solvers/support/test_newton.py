@@ -354,3 +354,15 @@ def test_estimators_take_it_as_their_solver():
     plain = L12Classifier(alpha=0.05, **slow).fit(problem.A, labels)
     fast = L12Classifier(alpha=0.05, tol=1e-8, solver=SupportNewton()).fit(problem.A, labels)
     np.testing.assert_allclose(fast.coef_, plain.coef_, atol=1e-4)
+
+
+@pytest.mark.parametrize("seed", [0, 3, 8, 9])
+def test_it_does_not_wait_for_nmapg_where_columns_have_units_of_their_own(seed):
+    random = np.random.default_rng(seed)
+    X = random.standard_normal((54, 180))
+    X += 3 * np.sqrt(180) * X.mean(axis=1, keepdims=True)
+    X *= 10.0 ** random.uniform(-3, 3, 180)
+    y = X[:, :20] @ (random.standard_normal(20) / X[:, :20].std(axis=0)) > 0
+    model = L12Classifier().fit(X, y)
+    assert model.result_[0].converged
+    assert model.n_iter_[0] < 2000
