@@ -94,6 +94,7 @@ MODULES = {
         "CertifyingPenalty",
         "DifferencePenalty",
         "PiecewisePenalty",
+        "GroupPenalty",
         "Curvature",
         "NumericalPenalty",
         "ParallelPenalty",

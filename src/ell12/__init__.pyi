@@ -43,6 +43,7 @@ from ell12.solvers import (
     SequentialConvex as SequentialConvex,
     DCA as DCA,
     SupportNewton as SupportNewton,
+    GroupNewton as GroupNewton,
     ColumnwiseAPG as ColumnwiseAPG,
     ProxSVRG as ProxSVRG,
     SAGA as SAGA,

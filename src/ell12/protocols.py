@@ -202,8 +202,7 @@ class ParallelLoss(Loss, Protocol):
 class ForeseeingLoss(Loss, Protocol):
     """A loss over far data, which finds the values at two points in one pass if it knows both beforehand."""
 
-    def foresee(self, make_point: Callable[..., Point], *arguments: Any) -> None:
-        """Say that the gradient at ``make_point(*arguments)`` will likely be asked for soon."""
+    foresee: Callable[..., None]  # (make, *arguments): the gradient at make(*arguments) will be asked for soon
 
 
 class CancellingLoss(Loss, Protocol):
@@ -215,15 +214,13 @@ class CancellingLoss(Loss, Protocol):
 class SessionLoss(Loss, Protocol):
     """A loss that remembers, while it is solved, what a solver asked for: columns, Gram matrices, evaluations."""
 
-    def session(self) -> SessionLoss:
-        """The same loss with a memory of its own for one run or one path; a session is its own session."""
+    session: Callable[[], SessionLoss]  # the loss with a memory of its own for one run; a session is its own
 
 
 class FactoredLoss(Loss, Protocol):
     """A loss of a matrix that is kept as factors."""
 
-    def check_start(self, x0: Any) -> Factored:
-        """``x0`` if a run may begin there, else an error that says why not."""
+    check_start: Callable[[Any], Factored]  # x0 if a run may begin there, else an error that says why not
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,15 +254,13 @@ class Penalty(Protocol):
 class ScalablePenalty(Penalty, Protocol):
     """A penalty that can be made stronger or weaker: what a path over strengths needs."""
 
-    def scaled(self, factor: float) -> ScalablePenalty:
-        """The penalty times a factor, its alpha included."""
+    scaled: Callable[[float], ScalablePenalty]  # a factor -> the penalty times it, its alpha included
 
 
 class CertifyingPenalty(Penalty, Protocol):
     """A penalty that knows its subgradients, so that stationarity is exact."""
 
-    def violation(self, x: Array, gradient: Array) -> float:
-        """The largest violation of the first-order condition at ``x`` where the loss has this gradient."""
+    violation: Callable[[Array, Array], float]  # (x, gradient) -> the largest one of the first-order condition
 
 
 class DifferencePenalty(Penalty, Protocol):
@@ -273,8 +268,7 @@ class DifferencePenalty(Penalty, Protocol):
 
     convex: Penalty  # the convex part
 
-    def subtracted_gradient(self, x: Array) -> Array:
-        """A subgradient of the subtracted part; zero at ``x = 0``."""
+    subtracted_gradient: Callable[[Array], Array]  # x -> a subgradient of the subtracted part; 0 at 0
 
 
 class PiecewisePenalty(ScalablePenalty, CertifyingPenalty, DifferencePenalty, Protocol):
@@ -302,6 +296,14 @@ class PiecewisePenalty(ScalablePenalty, CertifyingPenalty, DifferencePenalty, Pr
         """The same penalty on the given entries alone, the others being zero."""
 
 
+class GroupPenalty(CertifyingPenalty, Protocol):
+    """A penalty that is smooth but where a whole group of entries is zero: what `ell12.GroupNewton` needs."""
+
+    least_slope: Callable[[Array, Array], Array]  # as a `PiecewisePenalty` has it
+    curvature: Callable[[Array], Curvature]  # the same; nothing of groups that are zero
+    turned: Callable[[Array, Array], Array]  # (x, new) -> which entries are of groups that point back in new
+
+
 class Curvature(Protocol):
     """The Hessian of a penalty's smooth piece at a point; as a rule not positive."""
 
@@ -317,8 +319,7 @@ class Curvature(Protocol):
 class NumericalPenalty(Penalty, Protocol):
     """A penalty whose prox can also be found by an iteration, as before there was a closed form."""
 
-    def prox_iterative(self, x: Array, step: float, start: Array, tol: float) -> Array:
-        """The prox to a relative accuracy of tol, from a start."""
+    prox_iterative: Callable[..., Array]  # (x, step, start, tol) -> the prox to a relative accuracy of tol
 
 
 class ParallelPenalty(Penalty, Protocol):

@@ -219,6 +219,22 @@ def _with_slope(phi: Any) -> Any:
     return violation
 
 
+def _of_groups(data: dict[str, Any], answer: Answer) -> float:
+    """The violation of a squared loss with l1-2 of groups."""
+    root, x = np.sqrt(data["sample_weight"]), np.asarray(answer.value)
+    gradient = certificates.slope_of("squared", root[:, None] * data["A"], root * data["b"], x)
+    gradient = gradient - 0.8 * L2_WEIGHT * x / (np.linalg.norm(x) or 1.0)
+    left = []
+    for g in range(3):
+        own = g == PAIRS
+        size, rest = np.linalg.norm(x[own]), gradient[own]
+        left.append(np.linalg.norm(rest + 0.8 * x[own] / size) if size else max(np.linalg.norm(rest) - 0.8, 0.0))
+    return max(left) / (0.8 * TOL)
+
+
+PAIRS = np.array([0, 0, 1, 1, 2, 2])
+# Columns keep their order, which the groups name.
+OF_GROUPS = {"violation": _of_groups, "orders": (Order({"A": 0, "b": 0, "sample_weight": 0}),)}
 MINIMIZE = [
     _minimize("minimize"),
     _minimize("SquaredLoss"),
@@ -242,6 +258,9 @@ MINIMIZE = [
     _minimize("DCA", solver=ell12.DCA()),
     _minimize("SupportNewton", solver=ell12.SupportNewton()),
     _minimize("SupportNewton", "huber", solver=ell12.SupportNewton()),
+    _minimize(
+        "GroupNewton", penalty=ell12.GroupL12(0.8, PAIRS, L2_WEIGHT), solver=ell12.GroupNewton(), **OF_GROUPS
+    ),
     _minimize("ProxSVRG", solver=ell12.ProxSVRG(batch_size=8)),
     _minimize("SAGA", solver=ell12.SAGA(batch_size=8)),
     _minimize("WorkingSet", solver=ell12.WorkingSet(), kinds=("numpy",)),

@@ -30,11 +30,11 @@ from ell12.protocols import (
     offers,
     session_of,
 )
-from ell12.solvers import NonmonotoneAPG, WorkingSet
+from ell12.solvers import GroupNewton, NonmonotoneAPG, WorkingSet
 from ell12.solvers.back_off import BackOff
 from ell12.solvers.steps import first_step, known_lipschitz, rise, summed_size
 
-DEFAULTS = (WorkingSet(), NonmonotoneAPG())  # the fastest first; what each needs, it says itself
+DEFAULTS = (WorkingSet(), GroupNewton(), NonmonotoneAPG())  # the fastest first; what each needs, it says itself
 
 _CERTIFIED = (Status.CONVERGED, Status.RANK_CAPPED, Status.ROUNDING)
 
@@ -65,7 +65,8 @@ def minimize(
     x0 : array, optional
         Where to start; zero by default. It is not written to.
     solver : Solver, optional
-        By default `ell12.WorkingSet` if it can be used, otherwise `ell12.NonmonotoneAPG`.
+        By default `ell12.WorkingSet` if it can be used, for groups `ell12.GroupNewton`, otherwise
+        `ell12.NonmonotoneAPG`.
     tol : float, default 1e-4
         Stop when `stationarity` is at most tol, or when rounding keeps it above. 0 runs until another limit.
     max_iter : int, default 10_000

@@ -6,7 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ell12.backend import namespace, norm, positions
+import numpy as np
+
+from ell12.backend import as_numpy, indices_like, namespace, norm, positions
 from ell12.checks import set_numbers
 from ell12.penalties.curvature import GroupCurvature
 from ell12.penalties.family import ModuliL12
@@ -99,6 +101,12 @@ class GroupL12(BlockL12):
         diagonal = bends + own * self._penalised(self.spread(xp.astype(some, x.dtype)))
         directions = xp.sqrt(bends) * self.directions(x, norms)
         return GroupCurvature(diagonal, inside / length, weight, self.groups.labels, directions)
+
+    def turned(self, x: Array, new: Array) -> Array:
+        """Which entries are of groups that point back in ``new``: on the way there they pass zero."""
+        along = np.bincount(self.groups.labels, as_numpy(x * new), minlength=self.groups.count)
+        back = along <= 0 if self._free is None else (along <= 0) & ~as_numpy(self._free)
+        return indices_like(back[self.groups.labels], x)
 
 
 @dataclass(frozen=True, eq=False)

@@ -108,6 +108,10 @@ class WithIntercept(Wrapper):
         """That of the penalty; zero for the last entry."""
         return _CurvatureBeforeLast(self.penalty.curvature(x[: -self.count]), int(x.shape[0]) - self.count)
 
+    def turned(self, x: Array, new: Array) -> Array:
+        """Those of the penalty; the last entry turns freely."""
+        return _append(self.penalty.turned(self._inside(x), self._inside(new)), self._last(x) != self._last(x))
+
     def kinks(self, x: Array) -> Array:
         """Those of the penalty; the last entry has none."""
         return _append(self.penalty.kinks(self._inside(x)), self._last(x) != self._last(x))

@@ -14,5 +14,6 @@ from ell12.solvers.proximal_gradient import (
 from ell12.solvers.sequential_convex import SequentialConvex as SequentialConvex
 from ell12.solvers.stochastic import SAGA as SAGA
 from ell12.solvers.stochastic import ProxSVRG as ProxSVRG
+from ell12.solvers.support.groups import GroupNewton as GroupNewton
 from ell12.solvers.support.newton import SupportNewton as SupportNewton
 from ell12.solvers.support.working_set import WorkingSet as WorkingSet

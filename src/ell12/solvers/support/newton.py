@@ -16,7 +16,7 @@ from ell12.operators.conjugate_gradients import conjugate_gradients
 from ell12.protocols import Array, ColumnLoss, Iterate, Needs, PiecewisePenalty, Point
 from ell12.solvers.proximal_gradient import NonmonotoneAPG
 from ell12.solvers.steps import ProximalStep, check_step, objective
-from ell12.solvers.support.place import PiecewiseProblem, Place
+from ell12.solvers.support.place import PiecewiseProblem, Place, SmoothProblem
 
 # nmAPG hands over to Newton's method after SAME_SIGNS steps in which no entry changed its sign: the support is
 # then taken as found, however slowly the stationarity falls; and after LONGEST steps in any case. On some 3000
@@ -93,7 +93,7 @@ class SupportNewton:
             if near and (signs.support <= LARGEST_SUPPORT or not problem.fits(signs.support)):
                 break
         here = problem.place(iterate.point)
-        take_newton_step, take_proximal_step = _NewtonStep(problem), ProximalStep(loss, penalty, self.step, start)
+        take_newton_step, take_proximal_step = NewtonStep(problem), ProximalStep(loss, penalty, self.step, start)
         while True:
             new = take_newton_step(here)
             if new is None or take_newton_step.length < SHORT_STEP:
@@ -122,10 +122,10 @@ class _Signs:
         return int(np.count_nonzero(self.signs))
 
 
-class _NewtonStep:
+class NewtonStep:
     """One step of Newton's method on the support; it remembers the shift and how long the step was."""
 
-    def __init__(self, problem: PiecewiseProblem) -> None:
+    def __init__(self, problem: SmoothProblem) -> None:
         self.problem = problem
         self.shift = self.length = 0.0
 
@@ -144,7 +144,7 @@ class _NewtonStep:
 
     def _direction(self, here: Place) -> tuple[Any, Any, float] | None:
         """The columns to change, Newton's direction in them, and the unit of the shift."""
-        columns = here.columns_to_change(FEWEST_ENTERING)
+        columns = self.columns(here)
         for _ in range(4):
             if not np.any(here.slope[columns]):
                 return None
@@ -180,17 +180,24 @@ class _NewtonStep:
                 return direction
             self.shift = max(4 * self.shift, unit)
 
+    def columns(self, here: Place) -> Any:
+        """The columns to change: the support, and what is to enter it."""
+        return here.columns_to_change(FEWEST_ENTERING)
+
+    def stops(self, here: Place, full: Any) -> Any:
+        """Which entries meet a kink on the way from here to ``full``: they stop there, at zero."""
+        signs = np.where(here.x != 0, np.sign(here.x), -np.sign(here.slope))
+        return as_numpy(self.problem.penalty.kinks(here.point.x)) & (full * signs <= 0)
+
     def _search(self, here: Place, columns: Any, direction: Any) -> Place | None:
-        """Halve the step until the objective falls; entries with a kink at zero stop there."""
+        """Halve the step until the objective falls."""
         problem, x, slope = self.problem, here.x[columns], here.slope[columns]
-        signs = np.where(x != 0, np.sign(x), -np.sign(slope))
-        kinks = as_numpy(problem.penalty.kinks(here.point.x))[columns]
         self.length = 1.0
         for _ in range(NEWTON_HALVINGS):
-            moved = x + self.length * direction
-            moved[kinks & (moved * signs <= 0)] = 0
             full = here.x.copy()
-            full[columns] = moved
+            full[columns] = x + self.length * direction
+            full[self.stops(here, full)] = 0
+            moved = full[columns]
             point = problem.loss.point(like(full, here.point.x))
             value = objective(problem.loss, problem.penalty, point)
             if value < here.objective + 1e-4 * min(float(slope @ (moved - x)), 0.0):
@@ -205,7 +212,7 @@ class _NewtonStep:
         return None
 
 
-def hessian_product(problem: PiecewiseProblem, place: Place, columns: Any) -> Callable[[Any], Any]:
+def hessian_product(problem: SmoothProblem, place: Place, columns: Any) -> Callable[[Any], Any]:
     """The map ``v -> H v`` with the Hessian H of the objective's smooth piece: two products, and no matrix."""
     loss = problem.loss.hessian_product(place.point, columns)
     penalty = problem.penalty.curvature(place.point.x).product(columns)

@@ -48,30 +48,31 @@ class Place:
         return np.flatnonzero(inside)
 
 
-class PiecewiseProblem:
-    """A `ell12.protocols.ColumnLoss` and a `ell12.protocols.PiecewisePenalty`, seen as NumPy vectors."""
+class SmoothProblem:
+    """A `ell12.protocols.ColumnLoss` and a penalty that tells its slopes and curvature, seen as NumPy vectors."""
 
-    def __init__(self, loss: Any, penalty: Any, start: Point) -> None:
+    def __init__(self, loss: Any, penalty: Any) -> None:
         self.loss, self.penalty = loss, penalty
-        below, above = map(as_numpy, penalty.slopes_at_zero(start.x))
-        sides = np.stack([-below, above])
-        self.pull = float(
-            sides[np.isfinite(sides)].max(initial=0.0)
-        )  # the steepest slope at zero: alpha, as a rule
-        penalised = (below < 0) & (above > 0)
-        self._penalised = slice(None) if penalised.all() else penalised
         self._summed = summed_size(loss)
 
     def place(self, point: Point, value: float | None = None, gradient: Array | None = None) -> Place:
         """What is known at a point; one product with the adjoint of A, unless the gradient is known."""
         gradient, x = self.loss.gradient(point) if gradient is None else gradient, as_numpy(point.x)
         slope = as_numpy(self.penalty.least_slope(point.x, gradient))
-        # Only where all that is penalised is zero, so that a subtracted norm has no slope, is there more to a
-        # violation than the slope.
-        zero = not np.any(x[self._penalised])
-        violation = self.penalty.violation(point.x, gradient) if zero else float(np.abs(slope).max(initial=0.0))
         value = objective(self.loss, self.penalty, point) if value is None else value
-        return Place(point, x, gradient, slope, value, violation)
+        return Place(point, x, gradient, slope, value, self._violation(point, x, gradient, slope))
+
+    def _violation(self, point: Point, x: Any, gradient: Array, slope: Any) -> float:  # noqa: ARG002
+        return self.penalty.violation(point.x, gradient)
+
+    def lower(self, point: Point, here: Place) -> Place:
+        """The place of a point, unless it lies higher."""
+        new = self.place(point)
+        return new if new.objective <= here.objective + self.rounding(here) else here
+
+    def is_progress(self, old: Place, new: Place) -> bool:
+        """Whether the violation was halved or the objective fell by more than rounding."""
+        return new.violation <= 0.5 * old.violation or new.objective < old.objective - self.rounding(old)
 
     def rounding(self, place: Place) -> float:
         """How far rounding can lift the objective of a place, by the terms that it sums."""
@@ -86,3 +87,23 @@ class PiecewiseProblem:
         own = self.penalty.curvature(place.point.x).matrix(columns)
         loss = as_numpy(self.loss.hessian(place.point, columns))
         return np.add(loss, as_numpy(own), dtype=np.float64)
+
+
+class PiecewiseProblem(SmoothProblem):
+    """The same with a `ell12.protocols.PiecewisePenalty`, whose kinks lie at zero in each entry."""
+
+    def __init__(self, loss: Any, penalty: Any, start: Point) -> None:
+        super().__init__(loss, penalty)
+        below, above = map(as_numpy, penalty.slopes_at_zero(start.x))
+        sides = np.stack([-below, above])
+        self.pull = float(
+            sides[np.isfinite(sides)].max(initial=0.0)
+        )  # the steepest slope at zero: alpha, as a rule
+        penalised = (below < 0) & (above > 0)
+        self._penalised = slice(None) if penalised.all() else penalised
+
+    def _violation(self, point: Point, x: Any, gradient: Array, slope: Any) -> float:
+        # Only where all that is penalised is zero, so that a subtracted norm has no slope, is there more to a
+        # violation than the slope.
+        zero = not np.any(x[self._penalised])
+        return self.penalty.violation(point.x, gradient) if zero else float(np.abs(slope).max(initial=0.0))

@@ -222,15 +222,6 @@ class _ColumnsProblem(PiecewiseProblem):
         # On small data a loss that is not quadratic was seen to lead to worse minima however little it was bent.
         self.bend_allowed = BENT if loss.is_quadratic or self.entries > CHEAP else 0.0
 
-    def lower(self, point: Point, here: Place) -> Place:
-        """The place of a point, unless it lies higher."""
-        new = self.place(point)
-        return new if new.objective <= here.objective + self.rounding(here) else here
-
-    def is_progress(self, old: Place, new: Place) -> bool:
-        """Whether the violation was halved or the objective fell by more than rounding."""
-        return new.violation <= 0.5 * old.violation or new.objective < old.objective - self.rounding(old)
-
     def look_for_path(self, here: Place) -> None:
         """Find out whether a run that begins here may follow a path of convex problems."""
         small = self.entries <= CHEAP and self.loss.is_quadratic and here.x.dtype == np.float64
