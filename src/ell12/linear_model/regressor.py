@@ -94,7 +94,7 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
     max_iter : int, default 10_000
         Stop after this number of iterations at the latest.
     solver : Solver, optional
-        Such as `ell12.FISTA`; `ell12.WorkingSet` by default.
+        Such as `ell12.FISTA`; by default `ell12.WorkingSet`, with groups `ell12.GroupNewton`.
     verbose : int, default 0
         Print a line of progress now and then.
     checkpoint : path, optional
