@@ -161,13 +161,13 @@ def _all_ratios(ended: Trials, method: str) -> str:
     return f"{span(ratios)}, {' and '.join(shown)}" if ratios else "no rows"
 
 
-# The paper cites that l1-2 outperforms the l1 norm of the differences; with half the weight it is our default.
+# The paper cites that l1-2 outperforms the l1 norm of differences; half the weight is our default but for blur.
 CITED = Source(Kind.CITED, "Section IV-B, from Lou et al. 2015")
 
 
 def _outperforms(rows: Sequence[Row]) -> list[Verdict]:
     whole = "l1-2 total variation (l2_weight 1) restores better than convex total variation (l2_weight 0)"
-    half = whole.replace("(l2_weight 1)", "with half the weight, our default,")
+    half = whole.replace("(l2_weight 1)", "with half the weight, our default but for blur,")
     found = []
     for weight, claim, source in ((PAPERS, whole, CITED), (HALF, half, Source(Kind.OURS))):
         for setting, (study, drawn) in KINDS.items():

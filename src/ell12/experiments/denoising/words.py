@@ -128,7 +128,7 @@ def _weights(rows: Sequence[Row]) -> str:
 
 
 def _half(rows: Sequence[Row]) -> str:
-    """What half the weight, the default of this library, does against convex total variation."""
+    """What half the weight, the default of this library but for blur, does against convex total variation."""
     phrases = []
     for kind, (study, drawn) in KINDS.items():
         gains = psnr_gains(rows, study, 0.5, drawn)
