@@ -105,3 +105,14 @@ def test_it_is_the_default_for_groups_alone():
     A, b = coherent(0)
     with pytest.raises(TypeError, match=r"GroupNewton needs a penalty .* lacks turned"):
         minimize(SquaredLoss(A, b), L12(0.1), solver=GroupNewton())
+
+
+def test_other_array_libraries(each_library):
+    A, b = coherent(1)
+    loss = SquaredLoss(each_library.make_array(A), each_library.make_array(b), scale=1 / 80)
+    penalty = GroupL12(0.05, GROUPS, 0.5)
+    result = minimize(loss, penalty, tol=1e-8 if each_library.float64 else 1e-3)
+    assert result.converged
+    expected = minimize(SquaredLoss(A, b, scale=1 / 80), penalty, tol=1e-8).x
+    found = each_library.to_numpy(result.x)
+    np.testing.assert_allclose(found, expected, atol=1e-6 if each_library.float64 else 1e-2)
