@@ -25,6 +25,7 @@ PYTHON = PEERS / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 # Those that are run side by side with peers by one command. Other studies are run by themselves: see README.md.
 BENCHMARKS = (
     "completion",
+    "groups",
     "growth",
     "newton",
     "nmapg",
