@@ -158,14 +158,21 @@ def _one_thread() -> Iterator[None]:
 @contextmanager
 def _held_back(number: int) -> Iterator[None]:
     """Deliver a signal only afterwards; a process that is started meanwhile never gets it."""
-    if not hasattr(signal, "pthread_sigmask"):  # Windows
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {number})
+    held: list[int] = []
+    # A signal goes to any thread that does not block it, and Python then interrupts the main thread all the same.
+    is_main = threading.current_thread() is threading.main_thread()
+    handler = signal.signal(number, lambda *_: held.append(number)) if is_main else None
+    can_block = hasattr(signal, "pthread_sigmask")  # not on Windows
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {number}) if can_block else set()
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        if can_block:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        if handler is not None:
+            signal.signal(number, handler)
+        if held:
+            signal.raise_signal(number)
 
 
 def _work(connection: Connection) -> None:
