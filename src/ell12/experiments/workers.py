@@ -161,7 +161,9 @@ def _held_back(number: int) -> Iterator[None]:
     held: list[int] = []
     # A signal goes to any thread that does not block it, and Python then interrupts the main thread all the same.
     is_main = threading.current_thread() is threading.main_thread()
-    handler = signal.signal(number, lambda *_: held.append(number)) if is_main else None
+    handler = signal.getsignal(number) if is_main else None  # None too where it is not Python's
+    if handler is not None:
+        signal.signal(number, lambda *_: held.append(number))
     can_block = hasattr(signal, "pthread_sigmask")  # not on Windows
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {number}) if can_block else set()
     try:

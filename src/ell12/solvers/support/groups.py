@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -84,7 +84,7 @@ class _StepInGroups(NewtonStep):
         """Those in use: groups enter by proximal steps."""
         return np.flatnonzero(here.x)
 
-    def stops(self, here: Place, full: Any) -> Any:
-        """Entries of groups that would turn back through zero."""
-        x = here.point.x
-        return (here.x != 0) & as_numpy(self.problem.penalty.turned(x, like(full, x)))
+    def stopping(self, here: Place) -> Callable[[Any], Any]:
+        """The map from an x to the entries of groups that would turn back through zero."""
+        x, used = here.point.x, here.x != 0
+        return lambda full: used & as_numpy(self.problem.penalty.turned(x, like(full, x)))

@@ -184,19 +184,20 @@ class NewtonStep:
         """The columns to change: the support, and what is to enter it."""
         return here.columns_to_change(FEWEST_ENTERING)
 
-    def stops(self, here: Place, full: Any) -> Any:
-        """Which entries meet a kink on the way from here to ``full``: they stop there, at zero."""
+    def stopping(self, here: Place) -> Callable[[Any], Any]:
+        """The map from an x to the entries that meet a kink on the way there: they stop at it, at zero."""
         signs = np.where(here.x != 0, np.sign(here.x), -np.sign(here.slope))
-        return as_numpy(self.problem.penalty.kinks(here.point.x)) & (full * signs <= 0)
+        kinks = as_numpy(self.problem.penalty.kinks(here.point.x))
+        return lambda full: kinks & (full * signs <= 0)
 
     def _search(self, here: Place, columns: Any, direction: Any) -> Place | None:
         """Halve the step until the objective falls."""
         problem, x, slope = self.problem, here.x[columns], here.slope[columns]
-        self.length = 1.0
+        stops, self.length = self.stopping(here), 1.0
         for _ in range(NEWTON_HALVINGS):
             full = here.x.copy()
             full[columns] = x + self.length * direction
-            full[self.stops(here, full)] = 0
+            full[stops(full)] = 0
             moved = full[columns]
             point = problem.loss.point(like(full, here.point.x))
             value = objective(problem.loss, problem.penalty, point)
