@@ -18,6 +18,7 @@ from ell12 import (
 from ell12.minimization.loop import DEFAULTS
 from ell12.penalties import WithIntercept
 from ell12.solvers.support import groups as module
+from ell12.solvers.support.place import SmoothProblem
 
 GROUPS = np.arange(60) // 3
 
@@ -116,3 +117,12 @@ def test_other_array_libraries(each_library):
     expected = minimize(SquaredLoss(A, b, scale=1 / 80), penalty, tol=1e-8).x
     found = each_library.to_numpy(result.x)
     np.testing.assert_allclose(found, expected, atol=1e-6 if each_library.float64 else 1e-2)
+
+
+def test_a_group_that_would_turn_back_leaves_in_one_step():
+    loss = SquaredLoss(np.eye(4), [3.0, -4.0, 0.1, 0.1])
+    problem = SmoothProblem(loss, GroupL12(1.0, [0, 0, 1, 1], l2_weight=0.0))
+    here = problem.place(loss.point(np.array([2.0, -3.0, 0.05, 0.05])))
+    new = module._StepInGroups(problem)(here)
+    assert new.x[2:].tolist() == [0, 0]
+    assert new.objective < here.objective
