@@ -18,7 +18,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from ell12.experiments.benchopt_folder import SOLVERS, export_benchopt
+from ell12_paper.benchopt_folder import SOLVERS, export_benchopt
 from study import table, write
 
 LIMITS = ("--max-runs", "60", "--timeout", "60")

@@ -154,7 +154,7 @@ def equal_objective() -> Iterator[Row]:
 
 def rivals(penalty: Any) -> list[Any]:
     solvers = [ell12.BlockAPG(), ell12.MatrixSequentialConvex(), ell12.MatrixDCA()]
-    baselines, _ = load("ell12.completion.baselines")
+    baselines, _ = load("ell12_paper.rivals")
     if baselines is not None and isinstance(penalty, ell12.SpectralLogSum):
         solvers.append(baselines.FaNCL())
     return solvers

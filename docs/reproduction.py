@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ell12.experiments import exports, provenance
-from ell12.experiments.archive import opened, pack
-from ell12.experiments.findings import Claim, Kind, Outcome, Section, Verdict, claims_of, counted, tally
-from ell12.experiments.report import facts, run_facts, sections_of
-from ell12.experiments.rows import Row, read_rows
+from ell12_paper import exports, provenance
+from ell12_paper.archive import opened, pack
+from ell12_paper.findings import Claim, Kind, Outcome, Section, Verdict, claims_of, counted, tally
+from ell12_paper.report import facts, run_facts, sections_of
+from ell12_paper.rows import Row, read_rows
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results"

@@ -17,12 +17,12 @@ import rich
 
 import ell12
 from ell12 import cli
-from ell12.experiments import report
-from ell12.experiments.display import run_display
-from ell12.experiments.level_curves import study as level_curves
-from ell12.experiments.rows import FILE, make_row, read_rows, rewrite_rows
-from ell12.experiments.run import RunOutcome, RunState
-from ell12.experiments.workers import Trial
+from ell12_paper import report
+from ell12_paper.display import run_display
+from ell12_paper.level_curves import study as level_curves
+from ell12_paper.rows import FILE, make_row, read_rows, rewrite_rows
+from ell12_paper.run import RunOutcome, RunState
+from ell12_paper.workers import Trial
 
 TINY = Path(__file__).parent / "programs" / "tiny_reproduction.py"
 TOTAL = 2 * 2 * 2 * 7 + 5 + 8

@@ -1,4 +1,4 @@
-"""The command line: ``reproduce``, ``report``, and the commands of `ell12.experiments` and `ell12.commands`."""
+"""The command line: ``reproduce``, ``report``, and the commands of `ell12_paper` and `ell12.commands`."""
 
 import io
 import shlex
@@ -13,11 +13,11 @@ from typing import Annotated, Any, TextIO
 from ell12 import __version__
 from ell12.commands import CommandError, printable, say
 from ell12.commands.progress import progress_bar
-from ell12.experiments import EXPERIMENTS
-from ell12.experiments.archive import check_target, pack
-from ell12.experiments.display import run_display
-from ell12.experiments.provenance import PAGE_FILES, command_line, seal
-from ell12.experiments.run import RunOutcome, run
+from ell12_paper import EXPERIMENTS
+from ell12_paper.archive import check_target, pack
+from ell12_paper.display import run_display
+from ell12_paper.provenance import PAGE_FILES, command_line, seal
+from ell12_paper.run import RunOutcome, run
 
 NEEDED = ("typer", "rich", "matplotlib", "jinja2")
 REPRODUCE = ["ell12 reproduce --jobs 2", "ell12 reproduce prox level-curves --out prox-run --archive prox-run.zip"]
@@ -69,7 +69,7 @@ def _application() -> Any:
 
     from ell12.commands import complete, fit, recommend, restore
     from ell12.commands.application import STOPPED, add_command, new_application
-    from ell12.experiments import commands
+    from ell12_paper import commands
 
     application = new_application()
 
@@ -149,7 +149,7 @@ def _application() -> Any:
 
 def _show_report(folder: Path, archive: Path | None = None) -> None:
     """Make the page and, if wanted, the archive; print what the page finds, and name it."""
-    from ell12.experiments import report
+    from ell12_paper import report
 
     with progress_bar() as show:
         show("drawing the page", 0.0)

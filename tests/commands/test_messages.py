@@ -14,10 +14,10 @@ pytest.importorskip("PIL", reason="image files need the extra 'images'")
 import ell12
 from ell12 import cli
 from ell12.commands import printable, say
-from ell12.experiments.display import run_display
-from ell12.experiments.level_curves import study as level_curves
-from ell12.experiments.rows import FILE, make_row, rewrite_rows
-from ell12.experiments.run import RunState
+from ell12_paper.display import run_display
+from ell12_paper.level_curves import study as level_curves
+from ell12_paper.rows import FILE, make_row, rewrite_rows
+from ell12_paper.run import RunState
 
 EVIL = "a\x1b[31mred\x07\x9b5m\u202e"
 SHOWN = "a\\x1b[31mred\\x07\\x9b5m\\u202e"

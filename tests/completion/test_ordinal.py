@@ -16,7 +16,7 @@ from ell12.completion import (
     MatrixSequentialConvex,
     Observed,
 )
-from ell12.completion.baselines import ARSSM3F
+from ell12_paper.rivals import ARSSM3F
 from ell12.completion.ordinal import OrdinalHingeLoss
 from ell12.penalties import NoPenalty, SquaredFrobenius
 from ell12.protocols import Point

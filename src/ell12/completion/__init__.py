@@ -2,7 +2,7 @@
 
 from ell12.completion.alternating import AlternatingLeastSquares
 from ell12.completion.complete import complete_matrix
-from ell12.completion.convexified import MatrixDCA, MatrixSequentialConvex
+from ell12_paper.rivals.matrix_dc import MatrixDCA, MatrixSequentialConvex
 from ell12.completion.loss import CompletionLoss
 from ell12.completion.low_rank import LowRank
 from ell12.completion.observed import Observed, as_observed

@@ -8,7 +8,7 @@ from typing import Any
 
 from ell12.backend import namespace
 from ell12.completion.alternating import AlternatingLeastSquares
-from ell12.completion.convexified import MatrixDCA, MatrixSequentialConvex
+from ell12_paper.rivals.matrix_dc import MatrixDCA, MatrixSequentialConvex
 from ell12.completion.loss import CompletionLoss
 from ell12.completion.low_rank import LowRank, as_indices
 from ell12.completion.observed import Observed
