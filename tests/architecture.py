@@ -37,7 +37,7 @@ ROOMS: dict[str, str] = {
     "datasets": "",
     "completion": "protocols backend checks files operators penalties solvers minimization path plots datasets",
     "distributed": "protocols backend checks operators penalties losses minimization completion",
-    "restoration": "protocols backend checks operators prox losses solvers minimization distributed",
+    "restoration": "protocols backend checks operators prox losses solvers minimization path distributed",
     "linear_model": "protocols lazy backend checks operators losses solvers minimization path plots distributed",
     "selection": "protocols backend checks operators losses penalties solvers minimization path plots "
     "linear_model",
