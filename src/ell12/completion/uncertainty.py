@@ -220,7 +220,7 @@ class Uncertain:
         where it is a pair, or where it is "observed" and five known entries lie on the bound, and at whole numbers
         in the columns of a DataFrame that hold such.
 
-        The share holds on average if entries are missing at random. The first call costs ten fits without a search, once for the training rows and once for new ones.
+        The share holds on average if entries are missing at random. The first call costs ten fits.
         """
         check_share(coverage, "coverage")
         if columns is None:
