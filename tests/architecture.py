@@ -37,7 +37,7 @@ ROOMS: dict[str, str] = {
     "datasets": "",
     "completion": "protocols backend checks files operators penalties solvers minimization path plots datasets",
     "distributed": "protocols backend checks operators penalties losses minimization completion",
-    "restoration": "protocols backend checks operators prox losses solvers minimization distributed",
+    "restoration": "protocols backend checks operators prox losses solvers minimization path distributed",
     "linear_model": "protocols lazy backend checks operators losses solvers minimization path plots distributed",
     "selection": "protocols backend checks operators losses penalties solvers minimization path plots "
     "linear_model",
@@ -55,7 +55,7 @@ ONLY_IMPORTER = {
     "distributed": {"distributed"},
     "numba": {"backend/compiling", "restoration/compiled_stencil"},
     "matplotlib": {"experiments", "plots"},
-    "sklearn": {"linear_model", "selection", "completion/estimators/imputer", "completion/estimators/recommender"},
+    "sklearn": {"linear_model", "selection", "completion/imputer", "completion/recommender"},
     "zarr": {"restoration/blocks"},
     "PIL": {"commands"},
     "tifffile": {"commands"},

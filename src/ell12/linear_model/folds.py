@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ell12.backend import like, namespace, take
-from ell12.linear_model.problems import FitProblem
+from ell12.linear_model.fit_problem import FitProblem
 from ell12.losses import InterceptSquaredLoss, LogisticLoss, SquaredLoss
 from ell12.minimization import Result
 from ell12.path.side_by_side import columns_penalty, solve_side_by_side

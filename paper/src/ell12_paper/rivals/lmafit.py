@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from ell12.checks import check_counts, set_numbers
-from ell12_paper.rivals.rival import Rival, sparse_gradient
-from ell12.completion.forms import SparsePlusLowRank
-from ell12.completion.leading import leading_svd, random_block
 from ell12.completion.low_rank import LowRank
+from ell12.completion.matrix_apg import SparsePlusLowRank
+from ell12.completion.singular_vectors import leading_svd, random_block
 from ell12.protocols import Iterate, Point
+from ell12_paper.rivals.rival import Rival, sparse_gradient
 
 FIRST_LOOK, LAST_LOOK = 5, 50  # the steps between which a falling rank waits for a clear gap
 CHECK_EVERY = 10  # steps between two looks at the gradient among matrices of this rank

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from ell12.checks import check_counts, set_numbers
-from ell12_paper.rivals.rival import Rival, sparse_gradient
-from ell12.completion.leading import leading_svd, orthonormal, random_block
 from ell12.completion.low_rank import LowRank
+from ell12.completion.singular_vectors import leading_svd, orthonormal, random_block
 from ell12.protocols import Iterate, Point
+from ell12_paper.rivals.rival import Rival, sparse_gradient
 
 BLOCK = 4  # vectors of the power method: the leading singular values of the gradient draw near each other
 PASSES = 6
