@@ -529,7 +529,7 @@ def _solvers() -> dict[str, Any]:
     options: dict[str, dict[str, Any]] = {
         "ProximalGradient": step,
         "FISTA": step,
-        "NonmonotoneAPG": step | {"prox": "closed-form", "eta": 0.8, "delta": 1e-4, "prox_tol": 1e-8},
+        "NonmonotoneAPG": step | {"eta": 0.8, "delta": 1e-4},
         "SequentialConvex": step,
         "DCA": {"penalty_weight": "auto", "inner_tol": 0.1, "inner_max_iter": 50},
         "SupportNewton": step | {"switch": 0.1},
@@ -587,8 +587,6 @@ def _completions() -> dict[str, Any]:
         "FactoredAPG": {"max_rank": None, "random_state": 0},
         "AlternatingLeastSquares": {"max_rank": 3, "n_threads": 1, "random_state": 0},
         "FullSVD": {"max_rank": None},
-        "MatrixSequentialConvex": {"triplets": "block", "random_state": 0},
-        "MatrixDCA": {"inner_tol": 0.1, "inner_max_iter": 20, "triplets": "block", "random_state": 0},
     }
     found = {
         "complete_matrix": (

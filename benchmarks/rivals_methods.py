@@ -9,14 +9,23 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from ell12_paper.rivals import ARSSM3F, ER1MP, AISImpute, FaNCL, LMaFit, SketchyCGM, objective_settled
 
 import ell12
 from ell12.completion import AlternatingLeastSquares, CompletionLoss, FactoredAPG, Observed, OrdinalHingeLoss
 from ell12.completion.matrix_strength import largest_strength
 from ell12.completion.offsets import Offsets, fit_offsets
 from ell12.minimization import Result, minimize
-from ell12.penalties import NoPenalty, SpectralL12, SpectralLogSum, SquaredFrobenius
+from ell12.penalties import NoPenalty, SpectralL12, SpectralLogSum
+from ell12_paper.rivals import (
+    ARSSM3F,
+    ER1MP,
+    AISImpute,
+    FaNCL,
+    LMaFit,
+    SketchyCGM,
+    SquaredFrobenius,
+    objective_settled,
+)
 from timing import load
 
 FALL, LEAST = 0.8, 0.003  # A grid of strengths falls by this factor, down to this share of its first.

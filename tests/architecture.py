@@ -42,8 +42,6 @@ ROOMS: dict[str, str] = {
     "selection": "protocols backend checks operators losses penalties solvers minimization path plots "
     "linear_model",
     "commands": "checks files wording minimization completion restoration linear_model selection plots datasets",
-    "experiments": "backend files wording plots operators prox losses penalties solvers minimization completion "
-    "restoration datasets commands",
 }
 # The package's front. Nothing below imports it.
 FREE = ("__init__", "__main__", "cli")
@@ -54,7 +52,7 @@ ONLY_IMPORTER = {
     "dask": {"distributed"},
     "distributed": {"distributed"},
     "numba": {"backend/compiling", "restoration/compiled_stencil"},
-    "matplotlib": {"experiments", "plots"},
+    "matplotlib": {"plots"},
     "sklearn": {"linear_model", "selection", "completion/imputer", "completion/recommender"},
     "zarr": {"restoration/blocks"},
     "PIL": {"commands"},
@@ -210,7 +208,6 @@ ASKED_BY = {
     "FactoredLoss": ["minimize, for x0"],
     "ScalablePenalty": ["penalty_path"],
     "CertifyingPenalty": ["minimize, for an exact stationarity"],
-    "NumericalPenalty": ['NonmonotoneAPG(prox="numerical")'],
 }
 
 

@@ -1,4 +1,4 @@
-"""``ell12 reproduce`` with few and small experiments; with ``NO_PAGE`` in the environment, without its page."""
+"""``ell12-paper run`` with few and small experiments; with ``NO_PAGE`` in the environment, without its page."""
 
 import os
 import signal
@@ -24,6 +24,6 @@ if "NO_PAGE" in os.environ:
     sys.modules["ell12_paper.report"] = stand_in
 
 if __name__ == "__main__":
-    from ell12.cli import main
+    from ell12_paper.command import main
 
     main()

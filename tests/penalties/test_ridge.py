@@ -63,13 +63,6 @@ def test_rows_and_columns_are_the_others_in_another_shape():
     np.testing.assert_allclose(columns.stationarities(z, gradient), np.divide(violations, alphas))
 
 
-def test_the_numerical_prox_has_the_ridge_too():
-    z = np.array([3.0, -1.0, 0.4, 2.0])
-    penalty = L12(0.8, 0.9, weights=[1.0, 2.0, 0.0, 0.5], ridge=0.7)
-    found = penalty.prox_iterative(z, 0.6, 0 * z, 1e-12)
-    np.testing.assert_allclose(found, penalty.prox(z, 0.6), atol=1e-9)
-
-
 def test_at_zero_the_violation_is_in_the_units_of_the_gradient_however_large_the_ridge():
     gradient = np.array([3.0, -1.0, 0.5])
     for alpha in (1.0, 1e6):

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from itertools import chain, zip_longest
 from typing import Any
 
+from ell12.wording import number, percent
 from ell12_paper.rows import Row
 from ell12_paper.workers import Trial
-from ell12.wording import number, percent
 
 TIME = "seconds"  # in the name of a result that a clock decided
 # How far results may differ, as a fraction. Another processor rounds sums in another order. On 489 trials of the

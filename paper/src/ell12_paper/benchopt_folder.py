@@ -9,8 +9,8 @@ from string import Template
 
 from ell12 import __version__
 from ell12.commands import UsageError, check_folder, explained
-from ell12_paper.compressed_sensing.study import PRESETS, SETUPS, trials
 from ell12.files import write_atomically
+from ell12_paper.compressed_sensing.study import PRESETS, SETUPS, trials
 
 _TEMPLATES = Path(__file__).parent / "templates" / "benchopt"
 
@@ -37,7 +37,7 @@ SOLVERS = (
     ExportedSolver("SCP", "methods.SequentialConvex()", "Sequential convex programming.", "SCP"),
     ExportedSolver(
         "nmAPG-numerical",
-        'methods.NonmonotoneAPG(prox="numerical")',
+        "NumericalAPG()",
         "Nonmonotone accelerated proximal gradient, its proximal step by fixed-point iteration.",
         "nmAPG(numerical)",
     ),

@@ -1,4 +1,4 @@
-"""``ell12 verify``, ``join`` and ``export-benchopt``: runs from elsewhere, runs in parts, runs by another tool."""
+"""``ell12-paper verify``, ``join``, ``export-benchopt``: runs from elsewhere, in parts, by another tool."""
 
 import json
 import shlex
@@ -16,9 +16,11 @@ from ell12_paper.display import run_display
 
 def add_to(application: Any) -> None:
     """Add the commands to the application."""
-    add_command(application, verify, ["ell12 verify run.zip", "ell12 verify reproduction --trials 5 --json"])
-    add_command(application, join, ["ell12 join monday.zip tuesday.zip --out whole"])
-    add_command(application, export, ["ell12 export-benchopt my-benchmark"], "export-benchopt")
+    add_command(
+        application, verify, ["ell12-paper verify run.zip", "ell12-paper verify reproduction --trials 5 --json"]
+    )
+    add_command(application, join, ["ell12-paper join monday.zip tuesday.zip --out whole"])
+    add_command(application, export, ["ell12-paper export-benchopt my-benchmark"], "export-benchopt")
 
 
 def verify(
@@ -59,7 +61,7 @@ def join(
     left = {"measured twice": found.repeated, "damaged": found.damaged}
     words = ", ".join(f"{count} {what}" for what, count in left.items() if count)
     without = f" ({words}: left out)" if words else ""
-    say(f"{out} has {len(found.rows)} rows of {len(parts)} runs{without}. To see them: ell12 report {out}")
+    say(f"{out} has {len(found.rows)} rows of {len(parts)} runs{without}. To see them: ell12-paper report {out}")
 
 
 def export(

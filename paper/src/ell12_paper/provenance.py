@@ -18,6 +18,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+import ell12
 from ell12 import __version__
 from ell12.files import write_atomically
 
@@ -39,11 +40,11 @@ def command_line(
     --------
     >>> from ell12_paper.provenance import command_line
     >>> " ".join(command_line(["prox"], "quick", 0, 2, None))
-    'ell12 reproduce prox --preset quick --seed 0 --jobs 2'
+    'ell12-paper run prox --preset quick --seed 0 --jobs 2'
     """
     options = ["--preset", preset, "--seed", str(seed), "--jobs", str(jobs)]
     options += [] if repeats is None else ["--repeats", str(repeats)]
-    return ["ell12", "reproduce", *names, *options, *(word for wish in only for word in ("--only", wish))]
+    return ["ell12-paper", "run", *names, *options, *(word for wish in only for word in ("--only", wish))]
 
 
 def is_wished(settings: Mapping[str, Any], wish: str) -> bool:
@@ -192,7 +193,7 @@ def machine() -> Facts:
 def commit() -> str | None:
     """The commit of this source, with a plus where files of it have changed since; None outside its repository."""
     # Somebody's project may hold an environment with ell12 in it: its commit is not ours, as the first call tells.
-    package = Path(__file__).parents[1]
+    package = Path(ell12.__file__).parent
     if _git(package, "ls-files", "--error-unmatch", "--", "__init__.py") is None:
         return None
     name, changes = _git(package, "rev-parse", "HEAD"), _git(package, "status", "--porcelain", "--", ".")

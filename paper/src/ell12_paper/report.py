@@ -14,11 +14,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from ell12.files import write_atomically
+from ell12.wording import duration
 from ell12_paper import EXPERIMENTS, exports
 from ell12_paper.findings import Section, Verdict, claims_of, counted, paper, tally
 from ell12_paper.rows import Row, read_rows
-from ell12.files import write_atomically
-from ell12.wording import duration
 
 PAGE, TABLE_OF_TRIALS, TABLES = "index.html", "results.csv", "tables.md"
 
@@ -145,7 +145,7 @@ def _anchor(title: str, section: str, number: str) -> str:
 def _read(folder: Path) -> tuple[list[Row], list[str]]:
     rows, damaged = read_rows(folder)
     if not rows:
-        raise FileNotFoundError(f"{folder} holds no rows to report: run `ell12 reproduce --out {folder}` first")
+        raise FileNotFoundError(f"{folder} holds no rows to report: run `ell12-paper run --out {folder}` first")
     return rows, damaged
 
 

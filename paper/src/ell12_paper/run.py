@@ -14,6 +14,7 @@ from pathlib import Path
 
 from ell12 import __version__
 from ell12.commands import CommandError, UsageError, explained
+from ell12.files import write_atomically
 from ell12_paper import EXPERIMENTS, PRESET_NAMES, experiment, provenance
 from ell12_paper.provenance import RUN_FILE, environment, is_wished, now
 from ell12_paper.rows import (
@@ -25,7 +26,6 @@ from ell12_paper.rows import (
     rewrite_rows,
 )
 from ell12_paper.workers import Measurement, Running, Trial, measure_all
-from ell12.files import write_atomically
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from ell12_paper.run import plan
 from ell12_paper.verification import Verification
 from ell12_paper.workers import Trial
 
-AGAIN = "get the run again from where it came, or measure its trial again with `ell12 reproduce --resume`"
+AGAIN = "get the run again from where it came, or measure its trial again with `ell12-paper run --resume`"
 
 
 def check_files(found: Verification, folder: Path, known: provenance.Facts | None) -> None:
@@ -26,14 +26,14 @@ def check_files(found: Verification, folder: Path, known: provenance.Facts | Non
         found.add(
             "files",
             f"{provenance.FILE} {was}: nothing says whether the files are as they were written. Ask for the run "
-            "with it; of an old run, `ell12 reproduce --resume` in its folder writes one from now on.",
+            "with it; of an old run, `ell12-paper run --resume` in its folder writes one from now on.",
             True,
         )
         return
     if not set(provenance.MEASURED) <= known["files"].keys():
         found.add(
             "files",
-            "The run was killed or is still going on: its rows have no hash yet. `ell12 reproduce --resume` "
+            "The run was killed or is still going on: its rows have no hash yet. `ell12-paper run --resume` "
             "in its folder brings it to its end.",
             True,
         )
@@ -55,7 +55,7 @@ def _fault(path: Path, entry: dict[str, Any]) -> str:
 
 def _remedy(name: str) -> str:
     if name in provenance.PAGE_FILES:
-        return "`ell12 report` makes it again from the rows"
+        return "`ell12-paper report` makes it again from the rows"
     return "get the run again from where it came"
 
 
@@ -151,7 +151,7 @@ def check_plan(
     if missing:
         found.add(
             "plan",
-            f"{_trials(len(missing))} no row, the first is {missing[0].key}: `ell12 reproduce --resume` with the "
+            f"{_trials(len(missing))} no row, the first is {missing[0].key}: `ell12-paper run --resume` with the "
             "options of the run measures them.",
             True,
         )

@@ -154,6 +154,6 @@ def _check_kept(found: Verification, folder: Path, known: provenance.Facts | Non
         "claims",
         f"The run printed other verdicts than its rows give, the first: {first}. "
         + ("Trust the rows" if by_us else f"It was ell12 {page.get('ell12')} that wrote them")
-        + ": `ell12 report` makes the page again.",
+        + ": `ell12-paper report` makes the page again.",
         by_us,
     )

@@ -11,10 +11,10 @@ pytest.importorskip("skimage", reason="the photographs need the extra 'images'")
 
 from ell12 import datasets
 from ell12.backend import compiling
+from ell12.restoration import TotalVariationL12, deblur_tv, denoise_tv
 from ell12_paper.denoising import extras
 from ell12_paper.denoising import study as denoising
 from ell12_paper.denoising.study import ACCURATE, ALTMIN, DCA, METHODS, OURS
-from ell12.restoration import TotalVariationL12, deblur_tv, denoise_tv
 
 
 def trial(method, **settings):

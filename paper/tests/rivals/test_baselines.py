@@ -5,6 +5,7 @@ import pytest
 
 from ell12 import L1, SpectralL12, SquaredLoss, Status, minimize
 from ell12.completion import CompletionLoss, LowRank, Observed
+from ell12.penalties import NoPenalty, SpectralLogSum
 from ell12_paper.rivals import (
     ARSSM3F,
     ER1MP,
@@ -15,7 +16,6 @@ from ell12_paper.rivals import (
     SoftImpute,
     objective_settled,
 )
-from ell12.penalties import NoPenalty, SpectralLogSum
 
 NUCLEAR, LOG_SUM, NONE = SpectralL12(0.1, l2_weight=0.0), SpectralLogSum(0.1, theta=0.3), NoPenalty()
 RIVALS = {

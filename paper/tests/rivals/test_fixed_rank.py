@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from ell12_paper.rivals.fixed_rank import Tangent
 from ell12.completion.low_rank import LowRank
+from ell12_paper.rivals.fixed_rank import Tangent
 
 
 @pytest.fixture

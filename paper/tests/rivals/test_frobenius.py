@@ -5,7 +5,7 @@ import pytest
 
 from ell12 import minimize
 from ell12.completion import CompletionLoss, FactoredAPG, LowRank, Observed
-from ell12.penalties import SquaredFrobenius
+from ell12_paper.rivals import SquaredFrobenius
 
 
 def test_value_and_prox():

@@ -5,7 +5,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from ell12 import CompletionLoss, MatrixDCA, MatrixSequentialConvex, Observed, SpectralL12, minimize
+from ell12 import CompletionLoss, Observed, SpectralL12, minimize
+from ell12_paper.rivals import MatrixDCA, MatrixSequentialConvex
 
 
 def problem(seed=0, shape=(20, 15), rank=2, known=0.6):

@@ -5,8 +5,8 @@ import pytest
 
 from ell12 import SpectralL12, Status, minimize
 from ell12.completion import CompletionLoss, LowRank, Observed
-from ell12_paper.rivals import AISImpute, FaNCL, SketchyCGM, SoftImpute
 from ell12.penalties import NoPenalty, SpectralLogSum
+from ell12_paper.rivals import AISImpute, FaNCL, SketchyCGM, SoftImpute
 
 
 def noisy(seed=0, m=40, n=30, rank=4, fraction=0.5, noise=0.5):

@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 
 from ell12 import datasets
-from ell12.completion import BlockAPG, CompletionLoss, FactoredAPG, FullSVD, MatrixDCA, Observed
-from ell12_paper.rivals import ARSSM3F, ER1MP, AISImpute, FaNCL, LMaFit, SketchyCGM
+from ell12.completion import BlockAPG, CompletionLoss, FactoredAPG, FullSVD, Observed
 from ell12.minimization import Result, Status, minimize
 from ell12.penalties import NoPenalty, SpectralL12, SpectralLogSum
+from ell12_paper.rivals import ARSSM3F, ER1MP, AISImpute, FaNCL, LMaFit, MatrixDCA, SketchyCGM
 
 NAME = "completion"
 TITLE = "Image completion"

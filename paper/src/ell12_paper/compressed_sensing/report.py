@@ -11,6 +11,7 @@ from functools import partial
 from itertools import product
 from typing import Any
 
+from ell12.wording import number, percent, scientific
 from ell12_paper import figures
 from ell12_paper.compressed_sensing import words
 from ell12_paper.compressed_sensing.claims import (
@@ -37,7 +38,6 @@ from ell12_paper.tables import (
     printed_table,
 )
 from ell12_paper.trials import Trials
-from ell12.wording import number, percent, scientific
 
 # What the legend says of a method, its colour and its dash; the two variants of DCA share a colour.
 _STYLES = {

@@ -21,6 +21,7 @@ from ell12.losses import SquaredLoss
 from ell12.minimization import Result, minimize
 from ell12.penalties import L12
 from ell12.solvers import DCA, FISTA, NonmonotoneAPG, SequentialConvex
+from ell12_paper.rivals import NumericalAPG
 
 NAME = "compressed-sensing"
 TITLE = "Compressed sensing"
@@ -32,7 +33,7 @@ METHODS: dict[str, Any] = {
     "DCA": DCA(),
     RHO_ONE: DCA(penalty_weight=1.0),
     "SCP": SequentialConvex(),
-    "nmAPG(numerical)": NonmonotoneAPG(prox="numerical"),
+    "nmAPG(numerical)": NumericalAPG(),
     "nmAPG(closed-form)": NonmonotoneAPG(),
     "FISTA": FISTA(),
     DEFAULT: None,

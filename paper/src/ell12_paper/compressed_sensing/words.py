@@ -8,6 +8,7 @@ import math
 from collections.abc import Sequence
 
 from ell12.datasets import COMPRESSED_SENSING_SETUPS
+from ell12.wording import duration, listed, number, percent, scientific, so_many, span
 from ell12_paper.compressed_sensing.claims import (
     CONVEX,
     OURS,
@@ -22,7 +23,6 @@ from ell12_paper.findings import paper
 from ell12_paper.rows import Row
 from ell12_paper.statistics import summarize
 from ell12_paper.trials import Trials
-from ell12.wording import duration, listed, number, percent, scientific, so_many, span
 
 
 def asked(rows: Sequence[Row], setups: Sequence[Trials]) -> tuple[str, ...]:

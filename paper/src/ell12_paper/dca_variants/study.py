@@ -14,10 +14,10 @@ from itertools import product
 from typing import Any
 
 from ell12 import datasets
-from ell12_paper.compressed_sensing import study as sensing
-from ell12_paper.denoising import study as denoising
 from ell12.restoration import TotalVariationDCA
 from ell12.solvers import DCA, FISTA, NonmonotoneAPG
+from ell12_paper.compressed_sensing import study as sensing
+from ell12_paper.denoising import study as denoising
 
 NAME = "dca-variants"
 TITLE = "What DCA may have been"

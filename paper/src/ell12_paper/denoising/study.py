@@ -16,10 +16,10 @@ import numpy as np
 
 from ell12 import datasets
 from ell12.backend import compiling
-from ell12_paper.denoising import extras
-from ell12_paper.denoising.extras import cropped, quality
 from ell12.minimization import Result
 from ell12.restoration import AlternatingMinimization, TotalVariationDCA, TotalVariationL12, denoise_tv
+from ell12_paper.denoising import extras
+from ell12_paper.denoising.extras import cropped, quality
 
 NAME = "denoising"
 TITLE = "Image denoising"

@@ -1,6 +1,7 @@
-"""The rivals of the paper for matrix completion: each a solver for `ell12.minimize`, for comparison.
+"""The methods that the paper compares with, each a solver for `ell12.minimize`.
 
-They work on NumPy arrays. AIS-Impute, FaNCL and Soft-Impute take a spectral penalty; the others have parameters of
+Those of matrix completion
+work on NumPy arrays. AIS-Impute, FaNCL and Soft-Impute take a spectral penalty; the others have parameters of
 their own and are run with `NoPenalty`.
 """
 
@@ -8,7 +9,10 @@ from ell12_paper.rivals.ais_impute import AISImpute
 from ell12_paper.rivals.arss_m3f import ARSSM3F
 from ell12_paper.rivals.er1mp import ER1MP
 from ell12_paper.rivals.fancl import FaNCL
+from ell12_paper.rivals.frobenius import SquaredFrobenius
 from ell12_paper.rivals.lmafit import LMaFit
+from ell12_paper.rivals.matrix_dc import MatrixDCA, MatrixSequentialConvex
+from ell12_paper.rivals.numerical_apg import NumericalAPG
 from ell12_paper.rivals.sketchy_cgm import SketchyCGM
 from ell12_paper.rivals.soft_impute import SoftImpute
 from ell12_paper.rivals.stopping import objective_settled
@@ -19,7 +23,11 @@ __all__ = [
     "AISImpute",
     "FaNCL",
     "LMaFit",
+    "MatrixDCA",
+    "MatrixSequentialConvex",
+    "NumericalAPG",
     "SketchyCGM",
     "SoftImpute",
+    "SquaredFrobenius",
     "objective_settled",
 ]

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ell12_paper.rivals.spectral_step import PenalisedRival, merged_basis
 from ell12.protocols import Iterate, Point
+from ell12_paper.rivals.spectral_step import PenalisedRival, merged_basis
 
 
 @dataclass(frozen=True)

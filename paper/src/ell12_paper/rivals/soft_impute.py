@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ell12_paper.rivals.spectral_step import PenalisedRival
 from ell12.protocols import Iterate, Point
+from ell12_paper.rivals.spectral_step import PenalisedRival
 
 
 @dataclass(frozen=True)
