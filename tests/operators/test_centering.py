@@ -9,8 +9,8 @@ from scipy.sparse.linalg import aslinearoperator
 
 from ell12 import SquaredLoss
 from ell12.operators import centering, has_columns, select_columns
-from ell12.operators.centering import CenteredColumns, by_rows, column_squares, column_sums
-from ell12.operators.gram import weighted_gram
+from ell12.operators.centering import CenteredColumns, column_squares, column_sums
+from ell12.operators.gram import by_rows, weighted_gram
 
 
 def matrix(seed=0, m=30, n=20):

@@ -16,7 +16,7 @@ from ell12.completion.loss import EntryLoss
 from ell12.completion.low_rank import LowRank
 from ell12.penalties.spectral import Spectral
 from ell12.protocols import Iterate, Needs, Point
-from ell12.solvers.acceleration import Nonmonotone
+from ell12.solvers.proximal_step import Nonmonotone
 
 
 class MatrixStep(NamedTuple):

@@ -13,7 +13,7 @@ import numpy as np
 from ell12.completion.baselines.spectral_step import PenalisedRival, merged_basis
 from ell12.completion.leading import leading_svd, random_block
 from ell12.protocols import Iterate, Point
-from ell12.solvers.acceleration import next_t
+from ell12.solvers.proximal_step import next_t
 
 
 @dataclass(frozen=True)
