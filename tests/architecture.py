@@ -57,7 +57,7 @@ ONLY_IMPORTER = {
     "distributed": {"distributed"},
     "numba": {"backend/compiling", "restoration/compiled_stencil"},
     "matplotlib": {"experiments", "plots"},
-    "sklearn": {"linear_model", "selection", "completion/estimators/imputer", "completion/estimators/recommender"},
+    "sklearn": {"linear_model", "selection", "completion/imputer", "completion/recommender"},
     "zarr": {"restoration/blocks"},
     "PIL": {"commands"},
     "tifffile": {"commands"},

@@ -72,9 +72,9 @@ from ell12.completion import (
     completion_path as completion_path,
     CompletionPath as CompletionPath,
 )
-from ell12.completion.estimators.imputer import L12Imputer as L12Imputer
-from ell12.completion.estimators.recommender import L12Recommender as L12Recommender
-from ell12.completion.estimators.ranking import Recommendations as Recommendations
+from ell12.completion.imputer import L12Imputer as L12Imputer
+from ell12.completion.recommender import L12Recommender as L12Recommender
+from ell12.completion.recommender import Recommendations as Recommendations
 from ell12.restoration import (
     denoise_tv as denoise_tv,
     deblur_tv as deblur_tv,

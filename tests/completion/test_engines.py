@@ -23,11 +23,11 @@ from ell12 import (
     minimize,
     stationarity,
 )
-from ell12.completion import sweeps
-from ell12.completion.choosing.strength import largest_strength
-from ell12.completion.forms import SparsePlusLowRank, combined_norm
-from ell12.completion.leading import WarmBlock, orthonormal
-from ell12.completion.sweeps import plainly_solved_rows, solve_rows
+from ell12.completion import row_solves as sweeps
+from ell12.completion.matrix_apg import SparsePlusLowRank, combined_norm
+from ell12.completion.matrix_strength import largest_strength
+from ell12.completion.row_solves import plainly_solved_rows, solve_rows
+from ell12.completion.singular_vectors import WarmBlock, orthonormal
 
 PROXIMAL = [FullSVD(), BlockAPG(), FactoredAPG(), MatrixSequentialConvex(), MatrixDCA()]
 ALL = [*PROXIMAL, AlternatingLeastSquares(30), MatrixSequentialConvex("full")]

@@ -18,7 +18,7 @@ from ell12 import (
     completion_path,
     minimize,
 )
-from ell12.completion.choosing.strength import largest_strength, noise_alpha, rank_one_fit
+from ell12.completion.matrix_strength import largest_strength, noise_alpha, rank_one_fit
 from ell12.completion.offsets import SHRINKAGE, fit_offsets
 from ell12.completion.solve import choose_engine
 

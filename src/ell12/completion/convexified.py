@@ -11,10 +11,17 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ell12.checks import check_counts, check_word, generator, set_numbers
-from ell12.completion.forms import DenseForm, Estimate, FactoredForm, combined_norm
-from ell12.completion.leading import FullTriplets, WarmBlock
-from ell12.completion.loss import EntryLoss
-from ell12.completion.proximal import MatrixStep, MatrixSteps, turns_back
+from ell12.completion.matrix_apg import (
+    DenseForm,
+    Estimate,
+    FactoredForm,
+    MatrixStep,
+    MatrixSteps,
+    combined_norm,
+    turns_back,
+)
+from ell12.completion.singular_vectors import FullTriplets, WarmBlock
+from ell12.completion.squared_error import EntryLoss
 from ell12.penalties.spectral import SpectralDifference
 from ell12.protocols import Iterate, Needs, Point
 

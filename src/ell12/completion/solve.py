@@ -7,14 +7,14 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from ell12.backend import namespace
-from ell12.completion.alternating import AlternatingLeastSquares
 from ell12.completion.convexified import MatrixDCA, MatrixSequentialConvex
-from ell12.completion.loss import CompletionLoss
+from ell12.completion.gpu_entries import has_segments
+from ell12.completion.least_squares import AlternatingLeastSquares
 from ell12.completion.low_rank import LowRank, as_indices
+from ell12.completion.matrix_apg import BlockAPG, FactoredAPG, FullSVD
 from ell12.completion.observed import Observed
 from ell12.completion.offsets import Offsets, fit_offsets, rows_and_columns_seen
-from ell12.completion.proximal import BlockAPG, FactoredAPG, FullSVD
-from ell12.completion.segments import has_segments
+from ell12.completion.squared_error import CompletionLoss
 from ell12.minimization import Result, minimize
 from ell12.penalties import Spectral, SpectralL12
 from ell12.protocols import Array, Solver, offers

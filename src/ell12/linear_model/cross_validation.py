@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from ell12.backend import as_numpy, indices_like, namespace, total
-from ell12.linear_model.arrays import linear_functions
 from ell12.linear_model.choice import scores_of
 from ell12.linear_model.classifier import L12Classifier
+from ell12.linear_model.fit_problem import linear_functions
 from ell12.linear_model.regressor import L12Regressor
 from ell12.linear_model.search import AlphaSearch
 from ell12.protocols import Array

@@ -82,7 +82,7 @@ class FoldColumns:
 
     Parameters
     ----------
-    problems : list of `ell12.linear_model.problems.FitProblem`
+    problems : list of `ell12.linear_model.fit_problem.FitProblem`
         Those of all rows, one for each target: their losses share a matrix, whose columns are centred if there is
         an intercept.
     folds : list of (train, test)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ell12.completion.baselines.spectral_step import PenalisedRival, merged_basis
-from ell12.completion.leading import leading_svd, random_block
+from ell12.completion.singular_vectors import leading_svd, random_block
 from ell12.protocols import Iterate, Point
 from ell12.solvers.proximal_step import next_t
 

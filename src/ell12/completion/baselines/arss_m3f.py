@@ -13,9 +13,9 @@ import numpy as np
 from ell12.checks import check_counts
 from ell12.completion.baselines.rival import Rival, sparse_gradient
 from ell12.completion.fixed_rank import Tangent
-from ell12.completion.forms import SparsePlusLowRank
-from ell12.completion.leading import leading_svd, random_block
 from ell12.completion.low_rank import LowRank
+from ell12.completion.matrix_apg import SparsePlusLowRank
+from ell12.completion.singular_vectors import leading_svd, random_block
 from ell12.penalties import SquaredFrobenius
 from ell12.protocols import Iterate, Point
 

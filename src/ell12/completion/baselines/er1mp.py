@@ -11,8 +11,8 @@ import numpy as np
 
 from ell12.checks import check_counts
 from ell12.completion.baselines.rival import Rival, sparse_gradient
-from ell12.completion.leading import leading_pair, random_block
 from ell12.completion.low_rank import LowRank
+from ell12.completion.singular_vectors import leading_pair, random_block
 from ell12.protocols import Iterate, Point
 
 

@@ -11,9 +11,9 @@ import numpy as np
 
 from ell12.checks import check_counts, set_numbers
 from ell12.completion.baselines.rival import Rival, sparse_gradient
-from ell12.completion.forms import SparsePlusLowRank
-from ell12.completion.leading import leading_svd, random_block
 from ell12.completion.low_rank import LowRank
+from ell12.completion.matrix_apg import SparsePlusLowRank
+from ell12.completion.singular_vectors import leading_svd, random_block
 from ell12.protocols import Iterate, Point
 
 FIRST_LOOK, LAST_LOOK = 5, 50  # the steps between which a falling rank waits for a clear gap

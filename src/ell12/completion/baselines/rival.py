@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ell12.backend import is_numpy
-from ell12.completion.loss import EntryLoss
+from ell12.completion.squared_error import EntryLoss
 from ell12.protocols import CertifyingPenalty, Needs, Point
 
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from ell12.checks import check_counts, set_numbers
 from ell12.completion.baselines.rival import Rival, sparse_gradient
-from ell12.completion.leading import leading_svd, orthonormal, random_block
 from ell12.completion.low_rank import LowRank
+from ell12.completion.singular_vectors import leading_svd, orthonormal, random_block
 from ell12.protocols import Iterate, Point
 
 BLOCK = 4  # vectors of the power method: the leading singular values of the gradient draw near each other

@@ -13,10 +13,10 @@ import numpy as np
 
 from ell12.checks import check_counts
 from ell12.completion.baselines.rival import Rival, sparse_gradient
-from ell12.completion.forms import SparsePlusLowRank
-from ell12.completion.leading import leading_svd, orthonormal, random_block
-from ell12.completion.loss import EntryLoss
 from ell12.completion.low_rank import LowRank
+from ell12.completion.matrix_apg import SparsePlusLowRank
+from ell12.completion.singular_vectors import leading_svd, orthonormal, random_block
+from ell12.completion.squared_error import EntryLoss
 from ell12.penalties.spectral import Spectral
 from ell12.protocols import Iterate, Needs, Point
 

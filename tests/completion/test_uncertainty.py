@@ -10,9 +10,9 @@ import scipy.sparse
 import scipy.stats
 
 from ell12 import L12Imputer, as_observed
-from ell12.completion.estimators import calibration as calibration_module
-from ell12.completion.estimators import uncertainty
-from ell12.completion.estimators.calibration import SHAPE_BELIEF, Calibration, HiddenErrors
+from ell12.completion import uncertainty
+from ell12.completion import uncertainty as calibration_module
+from ell12.completion.uncertainty import SHAPE_BELIEF, Calibration, HiddenErrors
 
 UNITS = np.geomspace(0.01, 100, 8)
 NOISE = np.linspace(0.1, 1.5, 8)

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from ell12.backend import inner, is_numpy
+from ell12.completion.gpu_entries import has_segments
 from ell12.completion.low_rank import LowRank, sums_of_products
 from ell12.completion.observed import Observed, as_observed
-from ell12.completion.segments import has_segments
-from ell12.completion.sweeps import DeviceSweep, RowSweep
+from ell12.completion.row_solves import DeviceSweep, RowSweep
 from ell12.protocols import Array, Loss, Point
 
 

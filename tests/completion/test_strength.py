@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import least_squares
 
 from ell12 import CompletionLoss, Observed, SpectralL12, complete_matrix, stationarity
-from ell12.completion.choosing.strength import largest_strength, noise_alpha, noise_strength, rank_one_fit
+from ell12.completion.matrix_strength import largest_strength, noise_alpha, noise_strength, rank_one_fit
 from ell12.completion.solve import Task
 from ell12.datasets import synthetic_ratings
 

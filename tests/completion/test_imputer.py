@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.impute import SimpleImputer
 
 from ell12 import L12Imputer, Status, as_observed
-from ell12.completion.estimators import imputer as module
+from ell12.completion import imputer as module
 from ell12.completion.offsets import fit_offsets
 
 EXACT = {"tol": 1e-9, "clip": None}

@@ -9,10 +9,10 @@ import numpy as np
 
 from ell12.backend import as_numpy, inner, like, namespace, norm
 from ell12.checks import check_numbers
-from ell12.completion.leading import SPARE, leading_svd
-from ell12.completion.loss import CompletionLoss
 from ell12.completion.low_rank import LowRank
 from ell12.completion.observed import Observed
+from ell12.completion.singular_vectors import SPARE, leading_svd
+from ell12.completion.squared_error import CompletionLoss
 from ell12.penalties.spectral import spectral_norm
 from ell12.protocols import Array
 
@@ -35,7 +35,7 @@ def rank_one_fit(observed: Observed) -> LowRank:
     Examples
     --------
     >>> from ell12 import Observed
-    >>> from ell12.completion.choosing.strength import rank_one_fit
+    >>> from ell12.completion.matrix_strength import rank_one_fit
     >>> rank_one_fit(Observed([0, 1], [0, 1], [2.0, 2.0], (2, 2))).rank
     1
     """
@@ -68,7 +68,7 @@ def largest_strength(loss: CompletionLoss, l2_weight: float = 1.0) -> float:
     --------
     >>> import numpy as np
     >>> from ell12 import CompletionLoss
-    >>> from ell12.completion.choosing.strength import largest_strength
+    >>> from ell12.completion.matrix_strength import largest_strength
     >>> round(largest_strength(CompletionLoss(np.diag([5.0, 3.0]))), 6)
     3.0
     """
@@ -93,7 +93,7 @@ def noise_alpha(observed: Observed, max_rank: int | None = None, l2_weight: floa
     Examples
     --------
     >>> from ell12 import Observed
-    >>> from ell12.completion.choosing.strength import noise_alpha
+    >>> from ell12.completion.matrix_strength import noise_alpha
     >>> noise_alpha(Observed([0, 0, 1, 1], [0, 1, 0, 1], [1.0, 0.0, 0.0, 1.0], (2, 2))) > 0
     True
     """
@@ -121,7 +121,7 @@ def noise_strength(observed: Observed, l2_weight: float) -> tuple[float, int]:
     Examples
     --------
     >>> from ell12 import Observed
-    >>> from ell12.completion.choosing.strength import noise_strength
+    >>> from ell12.completion.matrix_strength import noise_strength
     >>> noise_strength(Observed([0, 0, 1, 1], [0, 1, 0, 1], [1.0, 0.0, 0.0, 1.0], (2, 2)), 0.5)[1]
     1
     """

@@ -17,8 +17,11 @@ from sklearn.utils.validation import check_is_fitted, check_random_state, valida
 from ell12.backend import as_numpy, beside, is_array, is_sparse, refuse_gradient, stored_entries
 from ell12.checks import naming
 from ell12.completion.complete import complete_matrix
-from ell12.completion.estimators.saved import read_estimator, write_estimator
-from ell12.completion.estimators.tables import (
+from ell12.completion.observed import Observed, as_observed, read_entries
+from ell12.completion.row_solves import fit_rows
+from ell12.completion.saved import read_estimator, write_estimator
+from ell12.completion.solve import Completion
+from ell12.completion.table_columns import (
     Range,
     as_frame,
     check_number_or_word,
@@ -30,10 +33,7 @@ from ell12.completion.estimators.tables import (
     whole_number_dtypes,
     without_columns,
 )
-from ell12.completion.estimators.uncertainty import Uncertain
-from ell12.completion.observed import Observed, as_observed, read_entries
-from ell12.completion.solve import Completion
-from ell12.completion.sweeps import fit_rows
+from ell12.completion.uncertainty import Uncertain
 from ell12.minimization import Status
 from ell12.minimization.progress import progress_lines
 from ell12.penalties import SpectralL12

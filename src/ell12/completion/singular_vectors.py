@@ -99,7 +99,7 @@ def leading_svd(
     --------
     >>> import numpy as np
     >>> from scipy.sparse import csr_array
-    >>> from ell12.completion.leading import leading_svd
+    >>> from ell12.completion.singular_vectors import leading_svd
     >>> U, s, V = leading_svd(csr_array(np.diag([3.0, 1.0, 0.0])), np.ones((3, 1)), passes=20)
     >>> s.round(6)
     array([3.])
@@ -133,7 +133,7 @@ def leading_pair(
     Examples
     --------
     >>> import numpy as np
-    >>> from ell12.completion.leading import leading_pair
+    >>> from ell12.completion.singular_vectors import leading_pair
     >>> u, s, v = leading_pair(np.array([[0.0, 5.0], [1.0, 0.0]]), np.ones(2))
     >>> round(s, 4)
     5.0

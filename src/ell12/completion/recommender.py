@@ -18,12 +18,20 @@ from sklearn.utils.validation import check_is_fitted, check_random_state
 from ell12.backend import is_number
 from ell12.checks import check_counts, check_entries, check_flags, naming
 from ell12.completion.complete import complete_matrix
-from ell12.completion.estimators.ranking import Recommendations, best_columns, ndcg, ranks_in_lists, ranks_within
-from ell12.completion.estimators.saved import encode_model, read_recommender, recommender_state
-from ell12.completion.estimators.scores import Scores, clip_range, padded
 from ell12.completion.low_rank import LowRank
 from ell12.completion.observed import Observed
 from ell12.completion.offsets import fit_offsets
+from ell12.completion.ranking import (
+    Recommendations,
+    Scores,
+    best_columns,
+    clip_range,
+    ndcg,
+    padded,
+    ranks_in_lists,
+    ranks_within,
+)
+from ell12.completion.saved import encode_model, read_recommender, recommender_state
 from ell12.datasets import Ratings
 from ell12.datasets.loading import as_ratings, is_ratings_like
 from ell12.datasets.ratings import as_ids
@@ -76,12 +84,6 @@ class L12Recommender(BaseEstimator):
     n_iter_ : int
         Iterations of the last fit.
 
-    See Also
-    --------
-    complete_matrix : Complete a matrix, as a function.
-
-    Notes
-    -----
     A user or an item without any rating is predicted by the mean and the bias of the other.
 
     Examples
@@ -303,8 +305,6 @@ class L12Recommender(BaseEstimator):
     def encoded(self) -> bytes:
         """What `save` writes."""
         return encode_model("L12Recommender", recommender_state(self))
-
-    # What the others share
 
     def _complete(self, ratings: Ratings, **options: Any) -> None:
         """Fit these ratings, and keep what the other methods need."""

@@ -5,8 +5,8 @@ import pytest
 import scipy.sparse
 from sklearn.metrics import ndcg_score
 
-from ell12.completion.estimators import ranking
-from ell12.completion.estimators.ranking import Recommendations, best_columns, ndcg, ranks_in_lists, ranks_within
+from ell12.completion import ranking
+from ell12.completion.ranking import Recommendations, best_columns, ndcg, ranks_in_lists, ranks_within
 
 
 def sorted_out(P, Q, n, excluded):

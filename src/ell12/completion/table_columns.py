@@ -1,4 +1,4 @@
-"""What tables ask of an imputer: ranges of columns, columns without entries, whole numbers, which entries miss."""
+"""Columns of a table: ranges, empty columns, whole numbers, data frames."""
 
 from __future__ import annotations
 

@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from ell12.backend import refuse_masked
 from ell12.checks import check_entries, naming
-from ell12.linear_model.arrays import check_numpy, linear_functions
 from ell12.linear_model.choice import scores_of
-from ell12.linear_model.problems import Design, FitProblem
+from ell12.linear_model.fit_problem import Design, FitProblem, check_numpy, linear_functions
 from ell12.linear_model.search import AlphaSearch
 from ell12.linear_model.sparse_model import SparseLinearModel
 from ell12.losses.cox import CoxLoss, RiskSets
@@ -293,7 +292,7 @@ def survival_times(y: Any) -> Array:
     Examples
     --------
     >>> import numpy as np
-    >>> from ell12.linear_model.survival import survival_times
+    >>> from ell12.linear_model.cox_regressor import survival_times
     >>> survival_times(np.array([(True, 3.0), (False, 5.0)], dtype=[("event", bool), ("time", float)]))
     array([[3., 1.],
            [5., 0.]])
@@ -339,7 +338,7 @@ def concordance_index(y: Any, risk: Array, sample_weight: Any = None) -> float:
     Examples
     --------
     >>> import numpy as np
-    >>> from ell12.linear_model.survival import concordance_index
+    >>> from ell12.linear_model.cox_regressor import concordance_index
     >>> concordance_index(np.array([1.0, 2.0, 3.0]), np.array([5.0, 3.0, 4.0]))  # two of three pairs
     0.6666666666666666
     """

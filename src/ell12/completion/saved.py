@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from ell12.completion.estimators.tables import Range, as_dtype, is_dtype
 from ell12.completion.low_rank import LowRank
 from ell12.completion.observed import Observed, as_real
 from ell12.completion.offsets import Offsets
 from ell12.completion.solve import Completion, Strangers
+from ell12.completion.table_columns import Range, as_dtype, is_dtype
 from ell12.datasets import Ratings
 from ell12.files import packed_arrays, write_atomically
 from ell12.minimization import Status

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ell12 import BlockAPG, L12Imputer, L12Recommender, LowRank
-from ell12.completion.estimators import saved
+from ell12.completion import saved
 from ell12.datasets import Ratings, synthetic_ratings
 
 GIVEN = {"alpha": 3.0, "l2_weight": 0.5, "max_rank": 3}

@@ -11,11 +11,11 @@ import numpy as np
 
 from ell12.backend import as_numpy, count_true, is_numpy, join, namespace, take
 from ell12.checks import generator
-from ell12.completion.leading import SPARE, WarmBlock
-from ell12.completion.loss import SweepLoss
 from ell12.completion.low_rank import LowRank
+from ell12.completion.matrix_apg import check_rank
 from ell12.completion.observed import Observed
-from ell12.completion.proximal import check_rank
+from ell12.completion.singular_vectors import SPARE, WarmBlock
+from ell12.completion.squared_error import SweepLoss
 from ell12.penalties import SpectralL12
 from ell12.penalties.spectral import Spectral, thin_norm
 from ell12.protocols import Array, Iterate, Needs, Point
