@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse
 
 import ell12
+from ell12.path.columnwise import ColumnsL12, ColumnwiseAPG
 
 ROWS, COLUMNS, SIDE = 14, 5, 10
 
@@ -339,8 +340,8 @@ def _solve(kind: Any) -> Callable[..., Any]:
         A = np.random.default_rng(0).standard_normal((ROWS, COLUMNS))
         penalty: Any = ell12.L1(0.5) if kind is ell12.FISTA else ell12.L12(0.5, 0.5)
         loss = ell12.SquaredLoss(A, A[:, 0])
-        if kind is ell12.ColumnwiseAPG:
-            loss, penalty = ell12.SquaredLoss(A, A[:, :2]), ell12.ColumnsL12([0.5, 1.0])
+        if kind is ColumnwiseAPG:
+            loss, penalty = ell12.SquaredLoss(A, A[:, :2]), ColumnsL12([0.5, 1.0])
         return ell12.minimize(loss, penalty, solver=kind(**options), max_iter=30)
 
     return solve

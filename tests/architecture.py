@@ -14,6 +14,8 @@ import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
+from ell12.path.columnwise import ColumnsL12
+
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "ell12"
 
@@ -32,7 +34,7 @@ ROOMS: dict[str, str] = {
     "losses": "protocols lazy backend checks operators",
     "solvers": "protocols lazy backend checks operators",
     "minimization": "protocols backend files solvers",
-    "path": "protocols backend checks operators losses penalties solvers minimization",
+    "path": "protocols backend checks operators prox losses penalties solvers minimization",
     "recovery": "protocols backend checks operators losses minimization path",
     "datasets": "",
     "completion": "protocols backend checks files operators penalties solvers minimization path plots datasets",
@@ -262,7 +264,7 @@ def _things() -> list[object]:
         ell12.BoundedL12(1.0, (-1, 1)),
         ell12.GroupL12(1.0, [0, 1]),
         ell12.RowsL12(1.0),
-        ell12.ColumnsL12([1.0]),
+        ColumnsL12([1.0]),
         ell12.LogSum(1.0),
         ell12.CappedL1(1.0),
         ell12.Lp(1.0),

@@ -8,6 +8,7 @@ import pytest
 
 import ell12
 from ell12 import checks
+from ell12.path.columnwise import ColumnwiseAPG
 
 NO_NUMBERS = ["word", None, object(), [1.0], {}, 1j, math.nan, -1.0, math.inf, 10**400, np.array([1.0, 2.0])]
 
@@ -71,9 +72,9 @@ OPTIONS = [
     (ell12.NonmonotoneAPG, "delta"),
     (ell12.NonmonotoneAPG, "prox_tol"),
     (ell12.NonmonotoneAPG, "prox"),
-    (ell12.ColumnwiseAPG, "eta"),
-    (ell12.ColumnwiseAPG, "delta"),
-    (ell12.ColumnwiseAPG, "rest"),
+    (ColumnwiseAPG, "eta"),
+    (ColumnwiseAPG, "delta"),
+    (ColumnwiseAPG, "rest"),
     (ell12.ProxSVRG, "batch_size"),
     (ell12.ProxSVRG, "passes"),
     (ell12.AlternatingMinimization, "inner"),

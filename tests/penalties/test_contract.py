@@ -7,7 +7,8 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from ell12 import L1, L12, MCP, BoundedL12, CappedL1, ColumnsL12, GroupL12, LogSum, Lp, RowsL12
+from ell12 import L1, L12, MCP, BoundedL12, CappedL1, GroupL12, LogSum, Lp, RowsL12
+from ell12.path.columnwise import ColumnsL12
 from ell12.penalties import WithIntercept
 from ell12.protocols import (
     CertifyingPenalty,

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize as scipy_minimize
 
-from ell12 import L12, ColumnsL12, GroupL12, LogisticLoss, NonmonotoneAPG, RowsL12, SquaredLoss, minimize
+from ell12 import L12, GroupL12, LogisticLoss, NonmonotoneAPG, RowsL12, SquaredLoss, minimize
+from ell12.path.columnwise import ColumnsL12
 
 GROUPS = [0, 1, 0, 2, 1]
 

@@ -43,7 +43,7 @@ class L12RegressorCV(AlphaSearch, L12Regressor):
         Folds in parallel, by joblib; not on a GPU.
     together : bool, optional
         Solve all folds, and several alphas, side by side as the columns of one problem, by
-        `ell12.ColumnwiseAPG`. Each product with X is then a product of matrices, which keeps a GPU busy. This is
+        `ell12.path.columnwise.ColumnwiseAPG`: each product with X is one of matrices, for a GPU. This is
         the default if X is on a GPU, no ``solver`` and no ``shared_support`` are given, all alphas are positive
         and the loss is squared. On a CPU a path for each fold is faster, and the default.
     loss, delta, ridge, fit_intercept, positive, penalty_factors, bounds, groups, shared_support

@@ -10,8 +10,7 @@ from typing import Any, ClassVar
 from ell12.backend import inner
 from ell12.checks import set_numbers
 from ell12.protocols import ForeseeingLoss, Iterate, Loss, Needs, Penalty, Point, offers
-from ell12.solvers.acceleration import Nonmonotone, next_t
-from ell12.solvers.steps import ProximalStep, check_step, objective
+from ell12.solvers.proximal_step import Nonmonotone, ProximalStep, check_step, next_t, objective
 
 
 @dataclass(frozen=True)

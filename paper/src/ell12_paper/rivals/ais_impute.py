@@ -12,7 +12,7 @@ import numpy as np
 
 from ell12.completion.singular_vectors import leading_svd, random_block
 from ell12.protocols import Iterate, Point
-from ell12.solvers.acceleration import next_t
+from ell12.solvers.proximal_step import next_t
 from ell12_paper.rivals.spectral_step import PenalisedRival, merged_basis
 
 

@@ -14,9 +14,9 @@ from ell12.checks import check_counts
 from ell12.completion.low_rank import LowRank
 from ell12.completion.matrix_apg import SparsePlusLowRank
 from ell12.completion.singular_vectors import leading_svd, random_block
-from ell12.penalties import SquaredFrobenius
 from ell12.protocols import Iterate, Point
 from ell12_paper.rivals.fixed_rank import Tangent
+from ell12_paper.rivals.frobenius import SquaredFrobenius
 from ell12_paper.rivals.rival import Rival, sparse_gradient
 
 SUFFICIENT = 1e-4  # A step must bring this share of the decrease that the slope promises.

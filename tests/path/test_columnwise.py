@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 import ell12
-from ell12 import L12, ColumnsL12, ColumnwiseAPG, NonmonotoneAPG, SquaredLoss, Status, minimize, stationarity
-from ell12.losses import InterceptSquaredLoss
+from ell12 import L12, NonmonotoneAPG, SquaredLoss, Status, minimize, stationarity
+from ell12.path.columnwise import ColumnsL12, ColumnwiseAPG, InterceptSquaredLoss
 from ell12.penalties import WithIntercept
 
 ALPHAS = np.array([1.0, 0.3, 0.05])

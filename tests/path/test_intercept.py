@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 
-from ell12.losses import InterceptSquaredLoss
+from ell12.path.columnwise import InterceptSquaredLoss
 
 
 def problem(weighted):

@@ -260,7 +260,7 @@ def l12_path(
         Begin each run where the last one ended. That is faster; since the problem is not convex, the path may end
         at another stationary point, of higher or lower objective, than a run that begins at zero.
     together : bool, optional
-        Solve for all alphas side by side by `ell12.ColumnwiseAPG`, from zero, each product with X being one of
+        Solve for all alphas side by side by `ell12.path.columnwise.ColumnwiseAPG`, from zero, with products of
         matrices; ``warm_start`` and ``solver`` do not count then. By default, where X is on a GPU, no ``solver``
         is given and all alphas are positive, for the alphas that follow a solution with more than 1500 entries:
         up to there, and everywhere on a CPU, warm starts are faster.

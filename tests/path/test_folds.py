@@ -7,9 +7,9 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from ell12 import FISTA, L12ClassifierCV, L12RegressorCV, NonmonotoneAPG
-from ell12.linear_model import folds
-from ell12.linear_model.folds import FoldColumns, solve_folds
 from ell12.linear_model.search import _rows
+from ell12.path import side_by_side as folds
+from ell12.path.side_by_side import FoldColumns, solve_folds
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.standard_normal((60, 20)) + 0.5 * RANDOM.standard_normal(20)

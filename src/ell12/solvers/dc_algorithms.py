@@ -1,15 +1,15 @@
-"""The difference-of-convex algorithm (DCA) with ADMM, or another solver, inside."""
+"""DCA and sequential convex programming: a penalty's subtracted part by its tangent."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from ell12.backend import inner, max_abs
 from ell12.checks import check_counts, check_flags, check_positive, set_numbers
-from ell12.protocols import Array, DifferencePenalty, Iterate, Needs, Point, ProximalLoss
-from ell12.solvers.steps import ProximalStep, objective
+from ell12.protocols import Array, DifferencePenalty, Iterate, Loss, Needs, Point, ProximalLoss
+from ell12.solvers.proximal_step import ProximalStep, check_step, objective
 
 
 @dataclass(frozen=True)
@@ -162,3 +162,40 @@ class _Tilted:
     def prox(self, x: Array, step: float) -> Array:
         """The linear term shifts x."""
         return self.convex.prox(x + step * self.slope, step)
+
+
+@dataclass(frozen=True)
+class SequentialConvex:
+    """Sequential convex programming (SCP).
+
+    ``x <- prox of the convex part at x - step (gradient(x) - subtracted gradient(x))``, SCP.
+
+    The subtracted norm is linearised at x and the loss replaced by its quadratic model (Lu, 2012). Zero would be
+    a resting place, for the subtracted norm has no gradient there, so the first step is a proximal one.
+
+    Parameters
+    ----------
+    step : float or {"lipschitz", "backtracking"}, default "lipschitz"
+        As in `ProximalGradient`.
+
+    See Also
+    --------
+    DCA : Solves a convex problem in each step.
+    NonmonotoneAPG : The paper's method.
+    """
+
+    step: float | str = "lipschitz"
+    needs: ClassVar[Needs] = Needs(penalty=DifferencePenalty)
+
+    def __post_init__(self) -> None:
+        check_step(self.step, "lipschitz", "backtracking")
+
+    def iterates(self, loss: Loss, penalty: DifferencePenalty, start: Point) -> Iterator[Iterate]:
+        """Yield one iterate a step."""
+        first = ProximalStep(loss, penalty, self.step, start)
+        x = first(start)
+        yield first.iterate(x, start)
+        take_step = ProximalStep(loss, penalty.convex, self.step, x, tilt=penalty.subtracted_gradient)
+        while True:
+            x, previous = take_step(x), x
+            yield take_step.iterate(x, previous, objective(loss, penalty, x))
