@@ -111,7 +111,7 @@ def test_provenance_tells_everything_but_who_and_where(folder):
     assert provenance.is_sealed(folder)
     known = json.loads((folder / provenance.FILE).read_text())
     (run,) = known["runs"]
-    assert run["command"] == "ell12 reproduce prox --preset quick --seed 3 --jobs 2 --only d=10,100"
+    assert run["command"] == "ell12-paper run prox --preset quick --seed 3 --jobs 2 --only d=10,100"
     assert run["machine"].keys() == {"processor", "architecture", "cores", "memory_gb", "system"}
     assert {"python", "ell12", "numpy", "scipy", "blas"} <= run["versions"].keys()
     hashes = {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in provenance.MEASURED}

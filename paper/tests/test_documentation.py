@@ -47,7 +47,7 @@ def test_stored_rows_are_whole_and_name_where_they_come_from(name):
     assert len(rows) > 50
     for row in rows:
         assert {"date", "cpu", "ell12", "commit"} <= {n for n, value in row["environment"].items() if value}
-    assert all(run["command"].startswith("ell12 reproduce") and run["commit"] for run in known["runs"])
+    assert all(run["command"].startswith("ell12-paper run") and run["commit"] for run in known["runs"])
     assert known["runs"][0]["rows_before"] == 0
 
 

@@ -185,7 +185,7 @@ def test_damaged_rows_are_told_of(tmp_path):
 def test_nothing_to_report_is_a_clear_error(tmp_path, make):
     path = tmp_path / "empty"
     make(path)
-    with pytest.raises(FileNotFoundError, match=r"empty holds no rows to report: run `ell12 reproduce"):
+    with pytest.raises(FileNotFoundError, match=r"empty holds no rows to report: run `ell12-paper run"):
         report.report(path)
     with pytest.raises(FileNotFoundError, match="holds no rows"):
         report.verdict_lines(path)

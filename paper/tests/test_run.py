@@ -75,7 +75,7 @@ def test_a_run_measures_each_trial_once_with_one_thread(tmp_path, fake, monkeypa
     assert (listener.states[0].seconds_left, listener.states[0].running[0].settings["i"]) == (None, 0)
     assert (listener.states[-1].done, listener.states[-1].seconds_left) == (3, 0.0)
     known = json.loads((tmp_path / "out" / "provenance.json").read_text())
-    assert [entry["command"] for entry in known["runs"]] == ["ell12 reproduce --preset quick --seed 0 --jobs 1"]
+    assert [entry["command"] for entry in known["runs"]] == ["ell12-paper run --preset quick --seed 0 --jobs 1"]
     digest = hashlib.sha256((tmp_path / "out" / FILE).read_bytes()).hexdigest()
     assert known["files"][FILE]["sha256"] == digest
 

@@ -45,7 +45,7 @@ def run(tmp_path_factory, small):
 
 
 def seal(folder):
-    """What `ell12 reproduce` does at its end, but for the page itself."""
+    """What `ell12-paper run` does at its end, but for the page itself."""
     (folder / "index.html").write_text("a page")
     provenance.seal(folder, provenance.MEASURED)
     verdicts = {"ell12": provenance.__version__, "verdicts": report.verdict_lines(folder)}
@@ -106,7 +106,7 @@ def test_a_run_that_nobody_touched_is_verified_as_a_folder_and_as_an_archive(run
         assert outcomes
         assert all(claim.there == claim.here for claim in found.claims)
         lines = list(found.lines())
-        assert lines[0].startswith("Run: ell12 reproduce level-curves --preset quick --seed 0 --jobs 1, 20")
+        assert lines[0].startswith("Run: ell12-paper run level-curves --preset quick --seed 0 --jobs 1, 20")
         assert lines[-1].startswith("The run is verified. Claims: ")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["run.zip"]
 
@@ -165,7 +165,7 @@ def killed_run(folder):
             ["rows.jsonl is not the file that the run wrote: get the run"],
         ),
         (forged_row, ["gives something else here: values differs"]),
-        (deleted_row, ["1 trial has no row", "`ell12 reproduce --resume`"]),
+        (deleted_row, ["1 trial has no row", "`ell12-paper run --resume`"]),
         (row_twice, ["1 trial has more than one row"]),
         (strange_row, ["1 row belong to no trial of --preset quick --seed 0", "Verify with the version"]),
         (no_results, ["allow no verdict (KeyError", "values is missing there"]),
@@ -173,7 +173,7 @@ def killed_run(folder):
         (killed_run, ["was killed or is still going on", "brings it to its end"]),
         (
             lambda folder: (folder / "index.html").unlink(),
-            ["index.html is missing: `ell12 report` makes it again"],
+            ["index.html is missing: `ell12-paper report` makes it again"],
         ),
         (
             lambda folder: (folder / "run.json").unlink(),

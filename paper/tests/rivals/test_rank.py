@@ -6,8 +6,8 @@ import pytest
 from ell12 import Status, minimize
 from ell12.completion import CompletionLoss, LowRank, Observed, complete_matrix
 from ell12.completion.ordinal import OrdinalHingeLoss
-from ell12.penalties import NoPenalty, SquaredFrobenius
-from ell12_paper.rivals import ARSSM3F, ER1MP, LMaFit, SketchyCGM, objective_settled
+from ell12.penalties import NoPenalty
+from ell12_paper.rivals import ARSSM3F, ER1MP, LMaFit, SketchyCGM, SquaredFrobenius, objective_settled
 from ell12_paper.rivals.arss_m3f import SmoothProblem, _line_search, conjugate_descent
 from ell12_paper.rivals.er1mp import _Pursuit
 from ell12_paper.rivals.fixed_rank import Tangent
