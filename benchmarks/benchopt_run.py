@@ -1,4 +1,4 @@
-"""The paper's problem in benchopt: the folder that ``ell12-paper export-benchopt`` writes, run by ``benchopt run``.
+"""The paper's problem in benchopt: the folder that ``ell12-paper export-benchopt`` writes, run by benchopt.
 
 Each solver starts at zero and ends when the first-order condition holds to 1e-3 of alpha (FISTA's: that of its
 convex problem), or at the limits. Evaluations are benchopt's, after iterations that grow by half, so that the last

@@ -39,7 +39,7 @@ make reproduce                                # everything at reduced size, in s
 ell12-paper run --preset paper --out paper    # the paper's own size and repeats: many hours, or --only a part
 ell12-paper report paper                            # the page again, from the rows alone
 ell12-paper join monday.zip tuesday.zip --out paper # one run of parts that were measured on several machines
-ell12-paper verify docs/results/quick.zip           # check the run shown here, and measure some of its trials again
+ell12-paper verify docs/results/quick.zip     # check the run shown here, and measure some of its trials again
 make results                                  # this page and its tables, from a fresh run at reduced size
 ```
 
