@@ -34,10 +34,6 @@ LACKING = {
     ("deblur", "--kernel", "k.npy", "in.png"): "'OUT'",
     ("deblur", "in.png", "out.png"): "'--kernel'",
     ("inpaint", "in.png", "out.png"): "'--mask'",
-    ("verify",): "'RUN'",
-    ("join", "--out", "whole"): "'RUN'",
-    ("join", "part"): "'--out'",
-    ("export-benchopt",): "'DIR'",
 }
 
 
@@ -117,9 +113,6 @@ def test_the_argument_that_lacks_is_named(call, arguments, named):
         ("recommend", "m.npz", "--users", "a", "--users-file", "f"),
         ("denoise", "a.npy", "b.txt"),
         ("denoise", "a.npy", "a.npy"),
-        ("reproduce", "no-such-experiment"),
-        ("reproduce", "--archive", "run.txt"),
-        ("export-benchopt", "."),
     ],
     ids=" ".join,
 )
@@ -147,9 +140,6 @@ def test_what_is_typed_wrong_ends_with_2(call, monkeypatch, tmp_path, arguments)
         ("denoise", "r.csv", "b.png"),
         ("deblur", "r.csv", "b.png", "--kernel", "no.npy"),
         ("inpaint", "r.csv", "b.png", "--mask", "no.npy"),
-        ("report", "no"),
-        ("verify", "no"),
-        ("reproduce", "--out", "r.csv/out"),
     ],
     ids=" ".join,
 )
@@ -209,7 +199,7 @@ def test_bash_completes_names_of_commands_and_options_once_installed(tmp_path):
     first, second = subprocess.run(["bash", "--norc", "-c", script], check=True, **options).stdout.splitlines()[
         -2:
     ]
-    assert {"recommend", "reproduce", "report"} == set(first.split())
+    assert {"recommend"} == set(first.split())
     assert {"--noise", "--no-colour"} == set(second.split())
 
 
