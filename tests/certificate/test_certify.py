@@ -32,7 +32,9 @@ def stationary_points(A, b, alpha, l2_weight, weights):
                     low, high = norms[k], norms[k + 1]
                     for _ in range(50):
                         middle = np.sqrt(low * high)
-                        low, high = (middle, high) if np.sign(excess(middle)) == np.sign(found[k]) else (low, middle)
+                        low, high = (
+                            (middle, high) if np.sign(excess(middle)) == np.sign(found[k]) else (low, middle)
+                        )
                     x = np.zeros(A.shape[1])
                     x[support] = vectors @ (h / (values - alpha * l2_weight / low))
                     yield x
@@ -47,7 +49,9 @@ def test_no_bound_lies_above_the_minimum_and_small_problems_are_proved(seed):
         A[:, 1] = A[:, 0] + 0.1 * random.standard_normal(m)
     l2_weight = (0.3, 0.7, 1.0)[seed % 3]
     weights, positive = random.uniform(1, 2, n) if seed % 4 == 1 else np.ones(n), seed % 5 == 2
-    penalty = L12(random.uniform(0.05, 0.9) * np.abs(A.T @ b).max(), l2_weight, weights=weights, nonnegative=positive)
+    penalty = L12(
+        random.uniform(0.05, 0.9) * np.abs(A.T @ b).max(), l2_weight, weights=weights, nonnegative=positive
+    )
     points = stationary_points(A, b, penalty.alpha, l2_weight, weights)
     least = min([0.5 * b @ b, *(objective(A, b, penalty, x) for x in points)])
     certificate = certify(SquaredLoss(A, b), penalty, np.zeros(n))
@@ -84,7 +88,10 @@ def test_the_same_problem_in_another_form_has_the_same_minimum(kind):
     if kind == "sparse":
         problem = SquaredLoss(scipy.sparse.csr_array(A), b), L12(alpha)
     elif kind == "weighted":  # each row twice, with half its weight
-        problem = SquaredLoss(np.tile(A, (2, 1)), np.tile(b, 2), sample_weight=np.full(2 * b.size, 0.5)), L12(alpha)
+        problem = (
+            SquaredLoss(np.tile(A, (2, 1)), np.tile(b, 2), sample_weight=np.full(2 * b.size, 0.5)),
+            L12(alpha),
+        )
     elif kind == "scaled":
         problem, least = (SquaredLoss(A, b, scale=0.25), L12(alpha / 4)), least / 4
     elif kind == "ridge":
@@ -141,7 +148,8 @@ def test_a_certificate_is_one_line():
 
 
 @pytest.mark.parametrize(
-    ("loss", "penalty"), [(LogisticLoss(np.eye(2), [0, 1]), L12(1.0)), (SquaredLoss(np.eye(2), np.eye(2)), L12(1.0))]
+    ("loss", "penalty"),
+    [(LogisticLoss(np.eye(2), [0, 1]), L12(1.0)), (SquaredLoss(np.eye(2), np.eye(2)), L12(1.0))],
 )
 def test_other_problems_are_refused(loss, penalty):
     with pytest.raises(TypeError, match="certify needs a SquaredLoss"):

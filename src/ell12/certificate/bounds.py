@@ -13,18 +13,10 @@ from ell12.backend.compiling import can_compile
 from ell12.certificate.standard_form import StandardForm, Vector
 
 
-def box_descent(
-    G: Vector,
-    c: Vector,
-    x: Vector,
-    lower: Vector,
-    upper: Vector,
-    below: Vector,
-    above: Vector,
-    sweeps: int,
-    target: float,
+def box_descent(  # type: ignore[no-untyped-def]
+    G, c, x, lower, upper, below, above, sweeps, target
 ) -> None:
-    """Coordinate descent in place on ``x'Gx/2 - q'x + sum_i (below_i or above_i) x_i`` over a box; ``c = q - G x``."""
+    """Coordinate descent in place on ``x'Gx/2 - q'x + sum_i (below_i or above_i) x_i`` in a box; c = q - G x."""
     for _ in range(sweeps):
         largest = 0.0
         for i in range(x.size):
@@ -44,7 +36,7 @@ def box_descent(
 def smallest_reach(
     V: Vector, chosen: Vector, corners: Vector, costs: Vector, budget: float, squares: Vector
 ) -> Vector:
-    """The least over a of ``a budget + ||z||^2 / (2 a) + sum_j max over corners of (v_j x_j - a e_j)``, j not i."""
+    """Least over a of ``a budget + ||z||^2 / (2 a) + sum_j max over corners of (v_j x_j - a e_j)``, j not i."""
 
     def at(a: Vector) -> Vector:
         most = np.max(corners[:, :, None] * V - a * costs[:, :, None], axis=0)
@@ -74,7 +66,7 @@ def local_minimum(form: StandardForm, x: Vector, rounds: int = 200) -> Vector:
         if last - value <= 1e-13 * abs(value):
             break
         tangent = form.W * x / norm if norm > 0 else 0 * x
-        last, x, c = value, x.copy(), form.q - form.G @ x
+        last, x, c = value, x.copy(), form.pull(x)
         loops().box_descent(
             form.G, c, x, form.floor, free, -form.t - tangent, form.t - tangent, 50, 1e-20 * form.bb
         )
@@ -152,8 +144,8 @@ def relax(
     """Bound the objective over a box and cut off points that do not lie below the goal; None if no point is left.
 
     For every s > 0, ``-||x|| >= -||x||^2/(2 s) - s/2``; for every y with c = q - G y,
-    ``bb/2 - q'x + x'Gx/2 >= bb/2 - y'Gy/2 - c'x``. What remains is a sum over entries, smallest at corners of the box:
-    a bound for any s and y. Those of the convex relaxation make it nearly the best.
+    ``bb/2 - q'x + x'Gx/2 >= bb/2 - y'Gy/2 - c'x``. What remains is a sum over entries, smallest at corners of the
+    box: a bound for any s and y. Those of the convex relaxation make it nearly the best.
     """
     entries = np.flatnonzero((box.lower < 0) | (box.upper > 0))
     whole, form, box = form.t.size, form.restricted(entries), box.restricted(entries)
@@ -194,10 +186,10 @@ def _solved(form: StandardForm, box: Box, s: float, goal: float, reach: float) -
     constant = 0.5 * form.bb - 0.5 * form.W * s
     x = np.clip(box.x, box.lower, box.upper)
     for _ in range(30):
-        c, left = form.q - form.G @ x, goal - relaxation.bound
+        c, left = form.pull(x), goal - relaxation.bound
         target = 1e-8 * (left if np.isfinite(left) else abs(goal))
         loops().box_descent(form.G, c, x, box.lower, box.upper, relaxation.below, relaxation.above, 30, target)
-        c = form.q - form.G @ x
+        c = form.pull(x)
         minima = np.minimum(*(relaxation.at(end) - c * end for end in (box.lower, box.upper)))
         minima = np.where((box.lower < 0) & (box.upper > 0), np.minimum(minima, relaxation.offset), minima)
         half = 0.5 * float(x @ (form.q - c))
@@ -246,14 +238,15 @@ def _is_empty(box: Box) -> bool:
 def _cut_by_inverse(form: StandardForm, box: Box, relaxation: Relaxation, budget: float, corners: Vector) -> None:
     """Bounds of single entries from the rows z of the pseudo-inverse of the columns in use.
 
-    With ``v = A'z``, for every a > 0: ``v_i x_i <= v'y + sum_(j != i) max(-v_j x_j - a e_j) + a budget + ||z||^2/(2 a)``.
+    With ``v = A'z``, for every a > 0:
+    ``v_i x_i <= v'y + sum_(j != i) max(-v_j x_j - a e_j) + a budget + ||z||^2/(2 a)``.
     """
     chosen = np.flatnonzero((box.x != 0) & (box.upper > box.lower))
     if chosen.size == 0:
         return
     within = form.G[np.ix_(chosen, chosen)]
     weights = np.linalg.solve(within + 1e-8 * np.diag(np.diag(within)), np.eye(chosen.size))
-    V = form.G[:, chosen] @ weights
+    V = form.G[chosen].T @ weights
     squares = np.maximum(np.sum(weights * (within @ weights), axis=0), 1e-300)
     costs = np.maximum(relaxation.at(corners) - relaxation.c * corners - relaxation.minima, 0)
     own, centres = V[chosen, np.arange(chosen.size)], box.x @ V

@@ -12,7 +12,7 @@ import numpy as np
 
 from ell12.backend import as_numpy
 from ell12.certificate.bounds import Box, local_minimum, random_minima, relax
-from ell12.certificate.root import convex_bound, first_box, lasso_bound
+from ell12.certificate.root import convex_bound, dual_value, first_box
 from ell12.certificate.standard_form import standard_form
 from ell12.checks import check_numbers
 from ell12.minimization import minimize
@@ -55,11 +55,12 @@ def certify(
 ) -> Certificate:
     """Prove that a solution of ``loss + penalty`` is a global minimum, or bound the minimum from below.
 
-    Minimising a squared loss under l1-2 is NP-hard: a converged run is stationary, and may be a local minimum only.
-    This function bounds the minimum from below, by a convex bound that touches at the solution or by branch and bound.
-    The bound holds whatever the accuracy of the solvers inside: it is evaluated in closed form and lowered by a bound
-    on the rounding of its sums. Incoherent columns are mostly proved in a second; of columns that are nearly
-    alike, with more than some ten nonzero entries, the bound often remains open. The n x n Gram matrix is held.
+    Minimising a squared loss under l1-2 is NP-hard: a converged run is stationary, and may be at a local minimum
+    only. This function bounds the minimum from below, by a convex bound that touches the objective at the solution
+    or by branch and bound. The bound holds whatever the solvers inside reach: it is evaluated in closed form and
+    lowered by a bound on the rounding of its sums. Problems with incoherent columns are mostly proved in a second.
+    Where columns are nearly alike and more than ten entries are nonzero, a gap often remains. The n x n Gram
+    matrix is held in memory.
 
     Parameters
     ----------
@@ -125,6 +126,10 @@ class _Proof:
         """Whether the time is over."""
         return time.monotonic() - self.started > self.max_seconds
 
+    def limit(self, most: float = math.inf) -> str:
+        """Which limit is reached, or none."""
+        return "max_seconds is over" if self.is_late() else "max_nodes are used" if self.nodes >= most else ""
+
     def offer(self, x: np.ndarray) -> None:
         """A point; the best is kept."""
         value = self.form.value(x)
@@ -145,30 +150,26 @@ class _Proof:
         if np.all(form.t >= form.W):
             self.raise_bound(0.0)
         if form.W == 0:
-            done = self.raise_bound(lasso_bound(form, self.x))
+            done = self.raise_bound(dual_value(form, self.x, form.t))
             return "convex" if done else "convex, but not solved to the gap"
         if self.raise_bound(convex_bound(form, self.x)):
             return "a convex lower bound touches"
         for point in random_minima(form, random, STARTS):
             self.offer(point)
             if self.is_late():
-                return "max_seconds is over"
+                return self.limit()
         if self.raise_bound(convex_bound(form, self.x)):
             return "a convex lower bound touches"
         most, total = first_box(form, self.goal, self.is_late)
         if not math.isfinite(most):
-            return "max_seconds is over" if self.is_late() else "the entries of a minimiser could not be bounded"
+            return self.limit() or "the entries of a minimiser could not be bounded"
         return self.search(most, float(form.lengths.max() * total))
 
     def search(self, most: float, total: float) -> str:
         """Branch and bound, the box with the lowest bound first."""
         form = self.form
-        root = Box(
-            np.maximum(form.floor, -most),
-            np.full(form.t.size, most),
-            self.x,
-            max(np.linalg.norm(self.x), 1e-3 * most),
-        )
+        norm = max(float(np.linalg.norm(self.x)), 1e-3 * most)
+        root = Box(np.maximum(form.floor, -most), np.full(form.t.size, most), self.x, norm)
         self.nodes, whole = 1, relax(form, root, self.goal, total, ROUNDS_AT_ROOT)
         for limit in (FEW_NODES, self.max_nodes):
             if whole is None:
@@ -177,10 +178,10 @@ class _Proof:
             left = np.flatnonzero((whole.lower < 0) | (whole.upper > 0) | (self.x != 0))
             self.left, self.x = self.left[left], self.x[left]
             self.form, whole = self.form.restricted(left), whole.restricted(left)
-            if self.raise_bound(convex_bound(self.form, self.x)):  # of the entries that a better point may use
+            if self.raise_bound(min(convex_bound(self.form, self.x), self.goal)):
                 return "a convex lower bound touches"
             reason = self.split(whole, total, min(limit, self.max_nodes))
-            if reason != "max_nodes are used" or self.nodes >= self.max_nodes:
+            if self.nodes < limit or self.limit(self.max_nodes):
                 return reason
             whole = self.probed(whole, total)
         return reason
@@ -207,9 +208,8 @@ class _Proof:
     def split(self, whole: Box, total: float, most: float) -> str:
         """Branch and bound, the box with the lowest bound first; why it ended."""
         boxes = [(whole.bound, 0, whole)]
-        while boxes:
-            if self.is_late() or self.nodes >= most or boxes[0][2].branch < 0:
-                break
+        while boxes and boxes[0][2].branch >= 0 and not self.limit(most):
+            self.raise_bound(min(boxes[0][0], self.goal))
             _, _, box = heapq.heappop(boxes)
             if box.bound >= self.goal:
                 continue
@@ -221,11 +221,7 @@ class _Proof:
                 if child is not None:
                     heapq.heappush(boxes, (child.bound, self.nodes, child))
         self.raise_bound(min(boxes[0][0] if boxes else math.inf, self.goal))
-        if not boxes:
-            return "no box is left"
-        return (
-            "max_seconds is over" if self.is_late() else "max_nodes are used" if self.nodes >= most else "rounding"
-        )
+        return self.limit(most) or "rounding" if boxes else "no box is left"
 
     def certificate(self, reason: str) -> Certificate:
         """What is known."""
@@ -233,14 +229,6 @@ class _Proof:
         gap = difference / abs(self.objective) if self.objective else math.inf if difference else 0.0
         x = np.zeros(self.whole)
         x[self.left] = self.x
-        seconds = time.monotonic() - self.started
-        return Certificate(
-            self.bound,
-            self.objective,
-            gap,
-            difference <= 1.01 * self.tolerance,
-            self.embed(x),
-            self.nodes,
-            seconds,
-            reason,
-        )
+        proved, seconds = bool(difference <= 1.01 * self.tolerance), time.monotonic() - self.started
+        known = (self.bound, self.objective, gap, proved)
+        return Certificate(*known, self.embed(x), self.nodes, seconds, reason)

@@ -21,7 +21,7 @@ Vector = np.ndarray
 
 @dataclass(frozen=True)
 class StandardForm:
-    """``F(x) = bb/2 - q'x + x'Gx/2 + sum_i t_i |x_i| - W ||x||_2``, where ``x_i >= floor_i`` (0 or minus infinity)."""
+    """``F(x) = bb/2 - q'x + x'Gx/2 + sum_i t_i |x_i| - W ||x||_2``, ``x_i >= floor_i`` (0 or minus infinity)."""
 
     G: Vector
     q: Vector
@@ -35,12 +35,19 @@ class StandardForm:
 
     def restricted(self, entries: Vector) -> StandardForm:
         """The same objective in some entries, the others being zero."""
+        if entries.size == self.t.size:
+            return self
         parts = {name: getattr(self, name)[entries] for name in ("q", "t", "floor", "lengths")}
         return replace(self, G=np.ascontiguousarray(self.G[np.ix_(entries, entries)]), **parts)
 
+    def pull(self, x: Vector) -> Vector:
+        """``q - G x``, from the nonzero entries of x."""
+        used = np.flatnonzero(x)
+        return self.q - x[used] @ self.G[used]
+
     def value(self, x: Vector) -> float:
         """The objective."""
-        smooth = 0.5 * self.bb - x @ (self.q - 0.5 * (self.G @ x))
+        smooth = 0.5 * (self.bb - x @ (self.q + self.pull(x)))
         return float(smooth + self.t @ np.abs(x) - self.W * np.linalg.norm(x))
 
     def rounding(self, reach: float) -> float:
