@@ -11,8 +11,7 @@ import dask.array as da
 import numpy as np
 from dask.delayed import Delayed, delayed
 
-from ell12.distributed.failures import active_client, compute, reaching
-from ell12.distributed.passes import LARGE_GRAPHS
+from ell12.distributed.executor import LARGE_GRAPHS, active_client, compute, reaching
 from ell12.protocols import Array
 
 
