@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from ell12 import L1, L12, FISTA, LogisticLoss, SquaredLoss, minimize
+from ell12 import FISTA, L1, L12, LogisticLoss, SquaredLoss, minimize
 from ell12.certificate import Certificate, certify
 
 
