@@ -15,7 +15,7 @@ def objective(A, b, penalty, x):
 
 
 def stationary_points(A, b, alpha, l2_weight, weights):
-    """All points at which the first-order condition holds with given supports and signs, by bisection on the norm."""
+    """All points at which the first-order condition holds for a support and signs, by bisection on the norm."""
     G, q = A.T @ A, A.T @ b
     norms = np.geomspace(1e-4, 1e3, 600)
     for size in range(1, A.shape[1] + 1):

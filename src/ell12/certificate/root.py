@@ -56,9 +56,9 @@ def convex_bound(form: StandardForm, x: Vector) -> float:
 def first_box(form: StandardForm, goal: float, is_late: Callable[[], bool]) -> tuple[float, float]:
     """Bounds of the entries and of the l1 norm of every point below the goal; infinite where none is found.
 
-    If entry i is the largest and z the rest, ``||x||_2 <= |x_i| + ||z||_1 / 2``: the objective is at least that of a
-    Lasso in which entry i pays ``t_i - W`` and the others ``t_j - W/2``. Where its value for ``|x_i| >= p`` exceeds the
-    goal, entry i is smaller than p, if it is the largest.
+    If entry i is the largest and z the rest, ``||x||_2 <= |x_i| + ||z||_1 / 2``: the objective is at least that of
+    a Lasso in which entry i pays ``t_i - W`` and the others ``t_j - W/2``. Where its value for ``|x_i| >= p``
+    exceeds the goal, entry i is smaller than p, if it is the largest.
     """
     t = form.t - 0.5 * form.W
     if t.size == 0 or t.min() <= 0:
