@@ -59,7 +59,7 @@ from ell12 import (
     confidence_intervals,
 )
 from ell12.files import write_atomically
-from ell12.selection import intervals
+from ell12.selection import confidence as intervals
 
 NAME, LEVEL, WANTED = "interval_coverage", 0.95, (93.0, 97.0)
 GRID = {"n_alphas": 15, "eps": 0.03}

@@ -43,8 +43,8 @@ from sklearn.linear_model import lasso_path
 import study
 from ell12 import L12Classifier, L12Regressor, StabilitySelection, adjusted_p_values
 from ell12.path import alpha_grid
-from ell12.selection.false_selections import settle
-from ell12.selection.subsamples import PathSelector, complementary_pairs
+from ell12.selection.half_samples import PathSelector, complementary_pairs
+from ell12.selection.stability import settle
 
 N, P, TRUE = 200, 500, 10
 DESIGNS = {"independent": 0.0, "Toeplitz 0.5": 0.5, "Toeplitz 0.9": 0.9}

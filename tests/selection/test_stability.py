@@ -16,7 +16,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import ell12
 from ell12 import L12Classifier, L12CoxRegressor, L12Regressor, L12RegressorCV, StabilitySelection
-from ell12.selection.subsamples import complementary_pairs
+from ell12.selection.half_samples import complementary_pairs
 
 N, P = 40, 12
 TRUE = (2, 5)
@@ -182,7 +182,7 @@ def test_any_number_of_jobs_and_sparse_data_or_solutions_give_the_same_bits(data
     np.testing.assert_array_equal(one.path_frequencies_, two.path_frequencies_)
     sparse = StabilitySelection(**FEW).fit(scipy.sparse.csr_array(X), y)
     np.testing.assert_array_equal(one.path_frequencies_, sparse.path_frequencies_)
-    monkeypatch.setattr("ell12.selection.subsamples.DENSE", 0)
+    monkeypatch.setattr("ell12.selection.half_samples.DENSE", 0)
     np.testing.assert_array_equal(one.path_frequencies_, StabilitySelection(**FEW).fit(X, y).path_frequencies_)
     other = StabilitySelection(**FEW | {"random_state": 1}).fit(X, y)
     assert not np.array_equal(one.path_frequencies_, other.path_frequencies_)

@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from ell12.selection.tables import Table, significant
+from ell12.selection.summary_table import Table, significant
 
 
 class Cells(HTMLParser):

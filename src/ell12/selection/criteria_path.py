@@ -21,7 +21,7 @@ from ell12.minimization import Result
 from ell12.path import alpha_grid, falling, grid_size
 from ell12.plots import plot_criteria
 from ell12.protocols import Array
-from ell12.selection.tables import Table
+from ell12.selection.summary_table import Table
 
 
 @dataclass(frozen=True, repr=False, eq=False)

@@ -42,7 +42,7 @@ def complementary_pairs(
     Examples
     --------
     >>> import numpy as np
-    >>> from ell12.selection.subsamples import complementary_pairs
+    >>> from ell12.selection.half_samples import complementary_pairs
     >>> for half, other in complementary_pairs(1, np.arange(5), None, np.random.RandomState(0)):
     ...     print(half, other)
     [0 1] [2 3]
@@ -94,7 +94,7 @@ def first_entries(came: Array, sizes: Array, most: int, never: int) -> tuple[Arr
     Examples
     --------
     >>> import numpy as np
-    >>> from ell12.selection.subsamples import first_entries
+    >>> from ell12.selection.half_samples import first_entries
     >>> first_entries(np.array([2, 0, 9, 2]), np.array([1.0, 0.1, 0.0, 3.0]), most=2, never=9)
     (array([1, 3]), array([0, 2]))
     """

@@ -9,8 +9,8 @@ from sklearn.linear_model import Lasso, LogisticRegression
 
 import ell12
 from ell12 import L12Classifier, L12Regressor, confidence_intervals
-from ell12.selection import inverses
-from ell12.selection.linearised import Columns
+from ell12.selection import nodewise as inverses
+from ell12.selection.local_model import Columns
 
 
 def problem(rows=60, columns=90, seed=0):
