@@ -3,7 +3,7 @@
 With `ell12.linear_model` an importer of scikit-learn.
 """
 
-from ell12.selection.confidence import Intervals, adjusted_p_values, confidence_intervals
+from ell12.selection.confidence import Intervals, confidence_intervals
 from ell12.selection.criteria_path import CriteriaPath, information_criteria
 from ell12.selection.stability import StabilitySelection
 from ell12.selection.summary_table import Summary, summary
@@ -13,7 +13,6 @@ __all__ = [
     "Intervals",
     "StabilitySelection",
     "Summary",
-    "adjusted_p_values",
     "confidence_intervals",
     "information_criteria",
     "summary",

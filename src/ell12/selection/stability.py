@@ -14,7 +14,7 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, check_random_state
 
-from ell12.checks import check_counts, check_flags, check_positive, check_word, is_finite_number, naming
+from ell12.checks import check_counts, check_positive, check_word, is_finite_number, naming
 from ell12.linear_model import L12Regressor
 from ell12.linear_model.search import AlphaSearch
 from ell12.linear_model.sparse_model import SparseLinearModel, warn_if_not_converged
@@ -22,10 +22,8 @@ from ell12.plots import plot_stability
 from ell12.protocols import Array
 from ell12.selection.half_samples import Entries, FitSelector, PathSelector, Selector, complementary_pairs
 
-# A plain call asks for this threshold and this number. At the same promise, of 10 true features among 500 the
-# thresholds 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9 and 0.95 found 4.1, 5.3, 5.7, 5.8, 5.5, 5.3, 4.8, 4.5 and
-# 3.2 (48 draws of six kinds, l2_weight 1; 0.5 and the Lasso have their best there too). What shows this is
-# benchmarks/stability.py --tune.
+# A plain call asks for this threshold and this number: of 0.55 to 0.95, 0.7 found the most true features at the
+# same promise (48 draws of six kinds, benchmarks/stability.py --tune).
 THRESHOLD, EXPECTED_FALSE = 0.7, 1.0
 # Settings that keep to a bound exactly must not fail by rounding.
 ROUNDING = 1e-9
@@ -169,10 +167,6 @@ def _unimodal_factor(chance: float, threshold: float, n_pairs: int) -> float:
     return 4 * (1 - share + step) / (1 + 2 * step)
 
 
-# With verbose a line comes after so many pairs of halves.
-EVERY = 10
-
-
 class StabilitySelection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
     """Select the features that most halves of the samples select, with a bound on the false ones.
 
@@ -201,18 +195,16 @@ class StabilitySelection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
     assumption : {"unimodal"}, optional
         An assumption for a tighter bound, about half as large: that the share of pairs of which both halves select
         a false feature has a distribution with one mode. By default nothing is assumed.
-    alphas : int or array, optional
-        The strengths of the path, the same for all halves; or a number of them, ``n_alphas`` by default, from
-        1.41 times the strength at which the path of all samples begins to ``eps`` times that.
-    n_alphas, eps : int, float, default 25 and 1e-3
-        Length and reach of the default grid. Of features that come in at the same strength the larger coefficient
-        counts as the first: that finds no fewer true features than many strengths do, and takes less time.
+    alphas : int or array, default 25
+        The strengths of the path, the same for all halves; or a number of them, from 1.41 times the strength at
+        which the path of all samples begins to ``eps`` times that. Of features that enter at the same strength
+        the larger coefficient counts as the first: that finds no fewer true features than many strengths do.
+    eps : float, default 1e-3
+        The smallest strength of the default grid relative to the largest.
     n_jobs : int, optional
         Pairs of halves in parallel, by joblib. The answer is the same for any number.
     random_state : int, RandomState or None, optional
         For the halves. A number makes the same halves in every call.
-    verbose : int, default 0
-        Print a line of progress now and then.
 
     Attributes
     ----------
@@ -292,12 +284,10 @@ class StabilitySelection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
         expected_false: float | None = None,
         most_selected: int | None = None,
         assumption: str | None = None,
-        alphas: Any = None,
-        n_alphas: int = 25,
+        alphas: Any = 25,
         eps: float = 1e-3,
         n_jobs: int | None = None,
         random_state: Any = None,
-        verbose: int = 0,
     ) -> None:
         self.estimator = estimator
         self.n_subsamples = n_subsamples
@@ -306,11 +296,9 @@ class StabilitySelection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
         self.most_selected = most_selected
         self.assumption = assumption
         self.alphas = alphas
-        self.n_alphas = n_alphas
         self.eps = eps
         self.n_jobs = n_jobs
         self.random_state = random_state
-        self.verbose = verbose
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> StabilitySelection:
         """Select features on all halves.
@@ -327,7 +315,6 @@ class StabilitySelection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
         check_counts(least=2, optional=False, n_subsamples=self.n_subsamples)
         if self.n_subsamples % 2:
             raise ValueError(f"n_subsamples must be even, for pairs of halves; got {self.n_subsamples}")
-        check_flags(verbose=self.verbose)
         with naming("random_state"):
             random = check_random_state(self.random_state)
         selector = self._selector()
@@ -374,7 +361,7 @@ class StabilitySelection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
         """What selects on a half."""
         model = L12Regressor() if self.estimator is None else clone(self.estimator)
         if isinstance(model, SparseLinearModel) and not isinstance(model, AlphaSearch):
-            return PathSelector(model, self.alphas, self.n_alphas, self.eps)
+            return PathSelector(model, self.alphas, self.eps)
         return FitSelector(model, clone(self))
 
     def _selections(self, selector: Selector, most: int, random: np.random.RandomState) -> Iterator[Entries]:
@@ -386,9 +373,7 @@ class StabilitySelection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
         tasks = (
             delayed(_select_pair)(selector, pair, most, seed) for pair, seed in zip(pairs, seeds, strict=True)
         )
-        for number, found in enumerate(Parallel(n_jobs=self.n_jobs, return_as="generator")(tasks), 1):
-            if self.verbose and (number % EVERY == 0 or number == n_pairs):
-                print(f"{type(self).__name__}: {2 * number} of {2 * n_pairs} subsamples")
+        for found in Parallel(n_jobs=self.n_jobs, return_as="generator")(tasks):
             yield from found
 
     def _take_note(self, estimator: Any) -> None:
