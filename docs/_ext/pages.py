@@ -90,7 +90,6 @@ MODULES = {
         "SessionLoss",
         "FactoredLoss",
         "Penalty",
-        "ScalablePenalty",
         "CertifyingPenalty",
         "DifferencePenalty",
         "PiecewisePenalty",

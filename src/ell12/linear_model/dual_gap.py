@@ -8,7 +8,7 @@ from ell12.backend import inner, max_abs, namespace
 from ell12.protocols import Array
 
 
-def dual_gap(loss: Any, x: Array, alpha: float, ridge: float = 0.0, *, nonnegative: bool = False) -> float:
+def dual_gap(loss: Any, x: Array, alpha: float, ridge: float = 0.0, *, positive: bool = False) -> float:
     """The gap of ``loss + alpha (||x||_1 + ridge/2 ||x||^2)`` at x, as scikit-learn's ElasticNet has it.
 
     With the residual r and the gradient g of the loss the dual point is ``s r``, s so small that it is feasible:
@@ -22,7 +22,7 @@ def dual_gap(loss: Any, x: Array, alpha: float, ridge: float = 0.0, *, nonnegati
         Anywhere.
     alpha, ridge : float
         Strength, above 0, and the weight of half the squared norm.
-    nonnegative : bool, default False
+    positive : bool, default False
         Whether only ``x >= 0`` is allowed.
 
     Examples
@@ -37,7 +37,7 @@ def dual_gap(loss: Any, x: Array, alpha: float, ridge: float = 0.0, *, nonnegati
     point = loss.point(x)
     gradient, square = loss.gradient(point), 2 * loss.value(point)
     xp, pull = namespace(x), -gradient - alpha * ridge * x
-    if nonnegative:
+    if positive:
         pull = xp.where(pull > 0, pull, 0)
     sizes, moduli = (xp.linalg.vector_norm(v, axis=1) if v.ndim == 2 else v for v in (pull, x))
     steepest = max_abs(sizes)

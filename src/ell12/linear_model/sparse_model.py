@@ -37,13 +37,13 @@ from ell12.linear_model.chunked import check_in_memory
 from ell12.linear_model.partial import Descents
 from ell12.linear_model.problems import FitProblem
 from ell12.linear_model.relaxing import no_refit, refit
-from ell12.linear_model.restrictions import penalty_of, penalty_options
+from ell12.linear_model.restrictions import penalty_of, penalty_options, signs
 from ell12.losses import LinearLoss
 from ell12.minimization import DataUnavailable, Result, Status
 from ell12.minimization.progress import progress_lines
 from ell12.operators import is_far, stored
 from ell12.operators.sources import as_columns
-from ell12.path import first_strength, limits, solution_path
+from ell12.path import first_strength, solution_path
 from ell12.protocols import Array, ColumnLoss, missing
 
 
@@ -262,7 +262,7 @@ class SparseLinearModel(BaseEstimator, ABC):
             raise ValueError("relax=True needs second derivatives, which a loss of data in chunks does not have")
         if problem.n_classes:
             raise ValueError("relax=True does not take multinomial=True: such a refit has no unique solution")
-        found = refit(problem, x, **limits(self.bounds, self.positive, self.n_features_in_))
+        found = refit(problem, x, signs(self, self.n_features_in_))
         if found is None and warn:
             warnings.warn(no_refit(problem, x), ConvergenceWarning, stacklevel=5)
         return x if found is None else found
