@@ -31,7 +31,7 @@ ROOMS: dict[str, str] = {
     "penalties": "protocols lazy backend checks operators prox",
     "losses": "protocols lazy backend checks operators",
     "solvers": "protocols lazy backend checks operators",
-    "minimization": "protocols backend files solvers",
+    "minimization": "protocols backend checks solvers",
     "path": "protocols backend checks operators losses penalties solvers minimization",
     "recovery": "protocols backend checks operators losses minimization path",
     "datasets": "",

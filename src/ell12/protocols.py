@@ -367,7 +367,7 @@ class Wrapper:
 def with_alpha(penalty: Any, alpha: float) -> Any:
     """The same penalty with another strength; inside a wrapper too."""
     if isinstance(penalty, Wrapper):
-        return replace(penalty, penalty=with_alpha(penalty.wrapped, alpha))  # type: ignore[type-var, call-arg]
+        return replace(penalty, penalty=with_alpha(penalty.wrapped, alpha))  # type: ignore[type-var]
     if not is_dataclass(penalty) or "alpha" not in {field.name for field in fields(penalty) if field.init}:
         name = type(penalty).__name__
         raise TypeError(f"make {name} a dataclass with a field alpha, so that its strength can be set")

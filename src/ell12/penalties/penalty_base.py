@@ -108,7 +108,7 @@ def with_strength(penalty: Any, alpha: float | None, default: float | None = Non
         ...
     ValueError: alpha is given twice: 0.1 and MCP(alpha=0.2)
     """
-    own = getattr(penalty, "alpha", None)
+    own = penalty.alpha
     if alpha is not None and own is not None:
         raise ValueError(f"alpha is given twice: {alpha} and {penalty!r}")
     found = own if alpha is None else alpha
