@@ -7,13 +7,10 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any
 
 from ell12.backend import indices_like, namespace, norm
-from ell12.checks import as_step, check_weights, naming
+from ell12.checks import check_weights, naming
 from ell12.penalties.curvature import DiagonalCurvature
 from ell12.penalties.family import ModuliL12
 from ell12.protocols import Array
-from ell12.prox.kernel import prox_iterative
-
-NUMERICAL_STEPS = 1000  # The most steps of the numerical prox; a warm start takes a few.
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -76,17 +73,6 @@ class L12(ModuliL12):
     def is_convex(self) -> bool:
         """Whether nothing is subtracted."""
         return self.strength * self.l2_weight == 0
-
-    def prox_iterative(self, x: Array, step: float, start: Array, tol: float) -> Array:
-        """The same point by the numerical method of the paper, warm-started."""
-        if not isinstance(self.positive, bool):
-            raise ValueError("the numerical prox takes positive=True or False")
-        x, threshold = self._checked(x), self.strength * as_step(step)
-        grown = 1 + threshold * self.ridge
-        numbers = (threshold / grown, self.l2_weight, self._held, self.positive)
-        inside, start = self._penalised(x) / grown, self._penalised(start)
-        found, _ = prox_iterative(inside, *numbers, start=start, tol=tol, max_iter=NUMERICAL_STEPS)
-        return self._with_free(x, found)
 
     def kinks(self, x: Array) -> Array:
         """Which entries have a kink, or a bound, at zero: all but those of weight 0 that may have either sign."""

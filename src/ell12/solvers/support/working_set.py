@@ -22,7 +22,7 @@ from ell12.protocols import (
     offers,
     with_alpha,
 )
-from ell12.solvers.steps import ProximalStep, objective, rise
+from ell12.solvers.proximal_step import ProximalStep, objective, rise
 from ell12.solvers.support import descent
 from ell12.solvers.support.first_steps import easier_iterates, first_iterates, lower_iterates
 from ell12.solvers.support.homotopy import Homotopy
