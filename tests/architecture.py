@@ -33,7 +33,7 @@ ROOMS: dict[str, str] = {
     "penalties": "protocols lazy backend checks operators prox",
     "losses": "protocols lazy backend checks operators",
     "solvers": "protocols lazy backend checks operators",
-    "minimization": "protocols backend checks solvers",
+    "minimization": "protocols backend checks plots solvers",
     "path": "protocols backend checks operators prox losses penalties solvers minimization",
     "recovery": "protocols backend checks operators losses minimization path",
     "datasets": "",
