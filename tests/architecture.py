@@ -38,8 +38,8 @@ ROOMS: dict[str, str] = {
     "recovery": "protocols backend checks operators losses minimization path",
     "datasets": "",
     "completion": "protocols backend checks files operators penalties solvers minimization path plots datasets",
-    "distributed": "protocols backend checks operators penalties losses minimization completion",
-    "restoration": "protocols backend checks operators prox losses solvers minimization path distributed",
+    "restoration": "protocols backend checks operators prox losses solvers minimization path",
+    "distributed": "protocols backend checks operators penalties losses minimization completion restoration",
     "linear_model": "protocols lazy backend checks operators losses solvers minimization path plots distributed",
     "selection": "protocols backend checks operators losses penalties solvers minimization path plots "
     "linear_model",
@@ -56,7 +56,6 @@ ONLY_IMPORTER = {
     "numba": {"backend/compiling", "restoration/compiled_stencil"},
     "matplotlib": {"plots"},
     "sklearn": {"linear_model", "selection", "completion/imputer", "completion/recommender"},
-    "zarr": {"restoration/blocks"},
     "PIL": {"commands"},
     "tifffile": {"commands"},
 }
