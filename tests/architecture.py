@@ -36,6 +36,7 @@ ROOMS: dict[str, str] = {
     "minimization": "protocols backend checks plots solvers",
     "path": "protocols backend checks operators prox losses penalties solvers minimization",
     "recovery": "protocols backend checks operators losses minimization path",
+    "certificate": "protocols backend checks operators losses penalties minimization",
     "datasets": "",
     "completion": "protocols backend checks files operators penalties solvers minimization path plots datasets",
     "restoration": "protocols backend checks operators prox losses solvers minimization path",
