@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from itertools import chain, repeat
 from dataclasses import dataclass
 from typing import Any
 
@@ -257,9 +258,8 @@ class StabilitySelection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
 
     **Units.** The path sees columns in the units they have: put a ``StandardScaler`` before it where these differ.
 
-    **sample_weight** goes with the rows into the fits of the halves. The halves are of rows, whatever their
-    weights: a weight of 2 is not a row that is there twice, which might have a copy in either half. Rows of weight
-    0 are left out.
+    **sample_weight** goes with the rows into the fits. A weight of 2 is not a row that is there twice, which might
+    have a copy in either half. Rows of weight 0 are left out.
 
     Examples
     --------
@@ -333,15 +333,14 @@ class StabilitySelection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
         halves = list(self._selections(selector, settings.most_selected, random))
         self._take_note(selector.seen)
         self.threshold_, self.bound_ = settings.threshold, settings.bound
-        self.most_selected_ = settings.most_selected
-        self.n_candidates_ = n_candidates
+        self.most_selected_, self.n_candidates_ = settings.most_selected, n_candidates
         self._count(selector, halves)
         failed = [result for half in halves for result in half.failed]
         warn_if_not_converged(selector.model, failed, sum(half.n_runs for half in halves))
         return self
 
     def plot(self, axes: Any = None) -> Any:
-        """Draw the frequencies along the path: `ell12.plot_stability` of this selection."""
+        """Draw the frequencies along the path."""
         check_is_fitted(self)
         return plot_stability(self, axes=axes)
 
@@ -370,11 +369,8 @@ class StabilitySelection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
         n_pairs = self.n_subsamples // 2
         pairs = list(complementary_pairs(n_pairs, rows, None if strata is None else strata[rows], random))
         seeds = random.randint(2**31 - 1, size=(n_pairs, 2))
-        tasks = (
-            delayed(_select_pair)(selector, pair, most, seed) for pair, seed in zip(pairs, seeds, strict=True)
-        )
-        for found in Parallel(n_jobs=self.n_jobs, return_as="generator")(tasks):
-            yield from found
+        tasks = (delayed(_select_pair)(selector, *each) for each in zip(pairs, repeat(most), seeds))  # noqa: B905
+        yield from chain.from_iterable(Parallel(n_jobs=self.n_jobs, return_as="generator")(tasks))
 
     def _take_note(self, estimator: Any) -> None:
         """What fit has seen is what took note of it."""
