@@ -50,7 +50,6 @@ MODULES = {
         "compressed_sensing",
         "correlated_design",
         "load_ratings",
-        "as_ratings",
         "synthetic_ratings",
         "photographs",
         "phantom",
