@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -141,6 +141,10 @@ class Ratings:
 
         starts = np.searchsorted(self.rows, np.arange(len(self.users) + 1))
         return csr_array((self.values, self.columns, starts), shape=self.shape)
+
+    def part(self, chosen: Any) -> Ratings:
+        """Some of the ratings, by their positions or a mask, with all ids."""
+        return replace(self, rows=self.rows[chosen], columns=self.columns[chosen], values=self.values[chosen])
 
     def updated(self, new: Ratings) -> Ratings:
         """These and new ratings together; of a pair in both the new one counts."""
