@@ -24,7 +24,6 @@ ROOMS: dict[str, str] = {
     "protocols": "",
     "lazy": "",
     "files": "",
-    "wording": "",
     "backend": "protocols",
     "checks": "backend",
     "plots": "backend",
@@ -37,13 +36,13 @@ ROOMS: dict[str, str] = {
     "path": "protocols backend checks operators prox losses penalties solvers minimization",
     "recovery": "protocols backend checks operators losses minimization path",
     "datasets": "",
+    "picture_files": "",
     "completion": "protocols backend checks files operators penalties solvers minimization path plots datasets",
     "restoration": "protocols backend checks operators prox losses solvers minimization path",
     "distributed": "protocols backend checks operators penalties losses minimization completion restoration",
     "linear_model": "protocols lazy backend checks operators losses solvers minimization path plots distributed",
     "selection": "protocols backend checks operators losses penalties solvers minimization path plots "
     "linear_model",
-    "commands": "checks files wording minimization completion restoration linear_model selection plots datasets",
 }
 # The package's front. Nothing below imports it.
 FREE = ("__init__", "__main__", "cli")
@@ -56,8 +55,11 @@ ONLY_IMPORTER = {
     "numba": {"backend/compiling", "restoration/compiled_stencil"},
     "matplotlib": {"plots"},
     "sklearn": {"linear_model", "selection", "completion/imputer", "completion/recommender"},
-    "PIL": {"commands"},
-    "tifffile": {"commands"},
+    "PIL": {"picture_files"},
+    "tifffile": {"picture_files"},
+    "imagecodecs": {"picture_files"},
+    "typer": {"cli"},
+    "rich": {"cli"},
 }
 
 
