@@ -80,7 +80,6 @@ MODULES = {
         "SessionLoss",
         "FactoredLoss",
         "Penalty",
-        "ScalablePenalty",
         "CertifyingPenalty",
         "DifferencePenalty",
         "PiecewisePenalty",
