@@ -116,7 +116,8 @@ def _read_tiff(path: Path) -> tuple[np.ndarray, str, np.ndarray | None]:
     import tifffile
 
     with tifffile.TiffFile(path) as file:
-        page, series = file.pages[0], file.series[0]
+        page: Any = file.pages[0]
+        series = file.series[0]
         if len(file.series) > 1:
             raise ValueError(f"it holds {len(file.series)} images of different kinds")
         if series.nbytes > max(MOST_BYTES, 4 * path.stat().st_size):
@@ -207,13 +208,13 @@ def write_picture(path: Path, picture: Picture, values: np.ndarray) -> None:
         else:
             from PIL import Image
 
-            options = {
+            lossless = {
                 "quality": 95,
                 "subsampling": 0,
                 "lossless": True,
                 "exact": True,
             }  # each format takes its own
-            Image.fromarray(pixels).save(temporary, **picture.notes, **options)
+            Image.fromarray(pixels).save(temporary, **picture.notes | lossless)
 
 
 def _write_tiff(path: Path, picture: Picture, pixels: np.ndarray) -> None:

@@ -119,7 +119,7 @@ def read_table(
 
 def _unpacked(path: Path) -> bytes:
     """The content of a file that may be compressed, up to a limit on its size."""
-    opener = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}.get(path.suffix.lower())
+    opener: Any = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}.get(path.suffix.lower())
     if opener is None:
         return path.read_bytes()
     limit = SAMPLE + MOST_UNPACKED * path.stat().st_size
