@@ -13,7 +13,6 @@ import ell12
 HERE = Path(__file__).resolve().parents[1]
 GENERATED = HERE / "generated"
 RESULTS = HERE.parent / "benchmarks" / "results"
-RANKING = ".estimators.ranking"
 LEADING = ("L12Imputer", "L12Recommender", "complete_matrix", "completion_path", "minimize", "Result", "Status")
 # The public names as a reader looks for them: estimators and functions first, what they are made of after that.
 GROUPS = {
@@ -31,7 +30,7 @@ GROUPS = {
     ),
     "Matrices": (
         "Missing values, ratings and recommendations, by matrices of low rank.",
-        tuple(f"completion{room}" for room in (".estimators.imputer", ".estimators.recommender", "", RANKING)),
+        ("completion.imputer", "completion.recommender", "completion"),
     ),
     "Solving a problem": (
         "A loss and a penalty make a problem; `ell12.minimize` solves it.",
@@ -50,7 +49,6 @@ MODULES = {
         "compressed_sensing",
         "correlated_design",
         "load_ratings",
-        "as_ratings",
         "synthetic_ratings",
         "photographs",
         "phantom",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from itertools import chain, repeat
 from dataclasses import dataclass
+from itertools import chain, repeat
 from typing import Any
 
 import numpy as np
@@ -369,7 +369,7 @@ class StabilitySelection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
         n_pairs = self.n_subsamples // 2
         pairs = list(complementary_pairs(n_pairs, rows, None if strata is None else strata[rows], random))
         seeds = random.randint(2**31 - 1, size=(n_pairs, 2))
-        tasks = (delayed(_select_pair)(selector, *each) for each in zip(pairs, repeat(most), seeds))  # noqa: B905
+        tasks = (delayed(_select_pair)(selector, *each) for each in zip(pairs, repeat(most), seeds))
         yield from chain.from_iterable(Parallel(n_jobs=self.n_jobs, return_as="generator")(tasks))
 
     def _take_note(self, estimator: Any) -> None:

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from ell12.wording import (
+from ell12_paper.wording import (
     duration,
     listed,
     number,

@@ -11,7 +11,7 @@ def number(value: float) -> str:
 
     Examples
     --------
-    >>> from ell12.wording import number
+    >>> from ell12_paper.wording import number
     >>> number(0.01234), number(12.34), number(1234.5)
     ('0.0123', '12.3', '1234')
     """
@@ -23,7 +23,7 @@ def scientific(value: float) -> str:
 
     Examples
     --------
-    >>> from ell12.wording import scientific
+    >>> from ell12_paper.wording import scientific
     >>> scientific(1e-6), scientific(0.00031), scientific(1.83)
     ('1e-6', '3.1e-4', '1.8')
     """
@@ -35,7 +35,7 @@ def percent(fraction: float) -> str:
 
     Examples
     --------
-    >>> from ell12.wording import percent
+    >>> from ell12_paper.wording import percent
     >>> percent(0.000123), percent(1.234), percent(-1e-9)
     ('+0.01 %', '+123 %', '0.00 %')
     """
@@ -53,7 +53,7 @@ def span(values: Iterable[float], show: Callable[[float], str] = number) -> str:
 
     Examples
     --------
-    >>> from ell12.wording import span
+    >>> from ell12_paper.wording import span
     >>> span([3.4, 1.2, 2.0]), span([2.0])
     ('1.2 to 3.4', '2')
     """
@@ -66,7 +66,7 @@ def listed(values: Iterable[int]) -> str:
 
     Examples
     --------
-    >>> from ell12.wording import listed
+    >>> from ell12_paper.wording import listed
     >>> listed([0, 1, 2, 3]), listed([0, 2]), listed([1, 2, 4, 5, 6, 9])
     ('0 to 3', '0, 2', '1, 2, 4 to 6, 9')
     """
@@ -84,7 +84,7 @@ def so_many(count: int, thing: str) -> str:
 
     Examples
     --------
-    >>> from ell12.wording import so_many
+    >>> from ell12_paper.wording import so_many
     >>> so_many(1, "repeat"), so_many(3, "repeat")
     ('1 repeat', '3 repeats')
     """
@@ -96,7 +96,7 @@ def plus_minus(mean: float, deviation: float | None, decimals: int | None = None
 
     Examples
     --------
-    >>> from ell12.wording import plus_minus
+    >>> from ell12_paper.wording import plus_minus
     >>> plus_minus(0.3104, 0.0302), plus_minus(15.291, 1.28, 2), plus_minus(1.5, None)
     ('0.310 ± 0.030', '15.29 ± 1.28', '1.50')
     """
@@ -111,7 +111,7 @@ def duration(seconds: float) -> str:
 
     Examples
     --------
-    >>> from ell12.wording import duration
+    >>> from ell12_paper.wording import duration
     >>> duration(4.24), duration(60), duration(75), duration(7300)
     ('4.2 s', '1 min', '1 min 15 s', '2 h 1 min')
     """
@@ -128,7 +128,7 @@ def short_time(seconds: float) -> str:
 
     Examples
     --------
-    >>> from ell12.wording import short_time
+    >>> from ell12_paper.wording import short_time
     >>> short_time(1.2e-5), short_time(0.0341), short_time(2.5)
     ('12 µs', '34.1 ms', '2.5 s')
     """
@@ -143,7 +143,7 @@ def power_of_ten(value: float) -> str:
 
     Examples
     --------
-    >>> from ell12.wording import power_of_ten
+    >>> from ell12_paper.wording import power_of_ten
     >>> power_of_ten(0.01), power_of_ten(1.0), power_of_ten(1000.0)
     ('10⁻²', '1', '1000')
     """

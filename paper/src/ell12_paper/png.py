@@ -34,7 +34,7 @@ def encode_png(
     Examples
     --------
     >>> import numpy as np
-    >>> from ell12.commands.png import encode_png
+    >>> from ell12_paper.png import encode_png
     >>> encode_png(np.zeros((2, 2), dtype=np.uint16))[1:4]
     b'PNG'
     """
