@@ -68,7 +68,7 @@ def _summary() -> Case:
     def solve(A: Any, b: Any, sample_weight: Any = None, alpha: float = 0.1, tol: float = TOL) -> Answer:
         model = ell12.L12Regressor(alpha, l2_weight=0.0, tol=tol, relax=True).fit(A, b, sample_weight)
         found = ell12.summary(model, A, b, sample_weight=sample_weight, intervals=False)
-        return Answer(found.columns["per_sd"])
+        return Answer(found.table["per_sd"].to_numpy())
 
     return Case(
         name="summary",
