@@ -84,7 +84,7 @@ class Intervals:
         return self._table().to_pandas()
 
     def plot(self, axes: Any = None, **options: Any) -> Any:
-        """Draw the intervals: `ell12.plot_intervals` of these."""
+        """Draw the intervals of the ``n_features`` smallest p values below each other."""
         return plot_intervals(self, axes=axes, **options)
 
     def _table(self) -> Table:

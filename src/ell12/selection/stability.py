@@ -206,7 +206,7 @@ class StabilitySelection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
         return self
 
     def plot(self, axes: Any = None) -> Any:
-        """Draw the frequencies along the path: `ell12.plot_stability` of this selection."""
+        """Draw the share of the halves that have selected each feature, along the path."""
         check_is_fitted(self)
         return plot_stability(self, axes=axes)
 
