@@ -101,7 +101,6 @@ from ell12.selection import (
     CriteriaPath as CriteriaPath,
     summary as summary,
     Summary as Summary,
-    adjusted_p_values as adjusted_p_values,
     confidence_intervals as confidence_intervals,
     Intervals as Intervals,
 )

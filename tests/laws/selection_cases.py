@@ -45,7 +45,7 @@ def _stability() -> Case:
 
     def solve(A: Any, b: Any, sample_weight: Any = None) -> Answer:
         model = ell12.L12Regressor(l2_weight=L2_WEIGHT)
-        options = {"n_subsamples": 4, "n_alphas": 20, "eps": 0.1, "most_selected": 3, "random_state": 0}
+        options = {"n_subsamples": 4, "alphas": 20, "eps": 0.1, "most_selected": 3, "random_state": 0}
         return Answer(ell12.StabilitySelection(model, **options).fit(A, b, sample_weight).path_frequencies_)
 
     return Case(

@@ -22,7 +22,6 @@ WITHOUT_LAWS = {
     "Recovery": "what recover_sparse returns",
     "Restoration": "what the functions of images return",
     "DataUnavailable": "an error",
-    "adjusted_p_values": "p values alone, which have no units, containers or samples",
     "Observed": "what as_observed returns",
     "CriteriaPath": "what information_criteria returns",
     "Summary": "what summary returns",

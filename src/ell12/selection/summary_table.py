@@ -9,20 +9,21 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import is_classifier
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import (
+    check_is_fitted,
+)
 
 from ell12.backend import as_numpy
-from ell12.checks import check_counts, check_word, naming
+from ell12.checks import check_word, naming
 from ell12.linear_model.sparse_model import SparseLinearModel
 from ell12.protocols import Array
-from ell12.selection.heads import Data, head_of, title_of
-from ell12.selection.intervals import Intervals, confidence_intervals
-from ell12.selection.multiplicity import adjusted_p_values
+from ell12.selection.confidence import Intervals, adjusted_p_values, confidence_intervals
+from ell12.selection.frames import data_frame, html_of, text_of
+from ell12.selection.model_head import Data, head_of, title_of
 from ell12.selection.stability import StabilitySelection
-from ell12.selection.tables import Format, Table
 
 WIDTH = 80
-# What the columns of the DataFrame are called in print; those that are not here are left to the DataFrame.
+# What the columns of the table are called in print; `estimate` is left to the DataFrame.
 PRINTED = {
     "class": "class",
     "target": "target",
@@ -35,12 +36,11 @@ PRINTED = {
     "p_value": "p",
     "adjusted_p": "adj. p",
 }
-FORMATS: dict[str, Format] = {"freq.": ".2f", "p": 2, "adj. p": 2}
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Summary:
-    """The result of `summary`: it can be printed, shown in a notebook, or made a DataFrame.
+    """The result of `summary`: print it, show it in a notebook, or take its table.
 
     Attributes
     ----------
@@ -48,38 +48,16 @@ class Summary:
         What was fitted.
     head : dict of str to str
         What is to be said of the fit, line by line.
-    columns : dict of str to array
-        The table of the features selected, those of the largest effect first.
+    table : DataFrame
+        The features selected, those of the largest effect first.
     notes : list of str
         What stands below the table.
-    max_rows : int
-        How many rows to show.
     """
 
     title: str
     head: dict[str, str]
-    columns: dict[str, Any]
+    table: Any
     notes: list[str]
-    max_rows: int = 30
-
-    def to_pandas(self) -> Any:
-        """The features selected as a pandas DataFrame: all rows, and all columns in full."""
-        return self._table(self.columns).to_pandas()
-
-    def cells(self) -> dict[str, list[str]]:
-        """The table as it is printed: the words of each column, at most ``max_rows``, by its heading."""
-        return self._printed._cells()
-
-    @property
-    def _printed(self) -> Table:
-        return self._table({PRINTED[name]: part for name, part in self.columns.items() if name in PRINTED})
-
-    def _table(self, columns: dict[str, Any]) -> Table:
-        return Table(columns, formats=FORMATS, max_rows=self.max_rows, width=WIDTH)
-
-    @property
-    def _is_empty(self) -> bool:
-        return len(self.columns["feature"]) == 0
 
     def __repr__(self) -> str:
         size = max(map(len, self.head))
@@ -88,14 +66,21 @@ class Summary:
             lines += textwrap.wrap(
                 words, WIDTH, initial_indent=f"  {name:{size}}  ", subsequent_indent=" " * (size + 4)
             )
-        lines += ["", "No feature is selected." if self._is_empty else str(self._printed)]
+        rows = "No feature is selected." if self.table.empty else text_of(self._printed)
         notes = [line for note in self.notes for line in textwrap.wrap(note, WIDTH)]
-        return "\n".join([*lines, *([""] if notes else []), *notes])
+        return "\n".join([*lines, "", rows, *([""] if notes else []), *notes])
 
     def _repr_html_(self) -> str:
-        head = Table({"model": list(self.head), self.title: list(self.head.values())})._repr_html_()
-        table = "<p>No feature is selected.</p>" if self._is_empty else self._printed._repr_html_()
-        return head + table + "".join(f"<p><small>{html.escape(note)}</small></p>" for note in self.notes)
+        head = "".join(
+            f"<tr><th>{name}</th><td>{html.escape(words)}</td></tr>" for name, words in self.head.items()
+        )
+        rows = "<p>No feature is selected.</p>" if self.table.empty else html_of(self._printed)
+        notes = "".join(f"<p><small>{html.escape(note)}</small></p>" for note in self.notes)
+        return f"<p>{html.escape(self.title)}</p><table>{head}</table>{rows}{notes}"
+
+    @property
+    def _printed(self) -> Any:
+        return self.table[[name for name in self.table if name in PRINTED]].rename(columns=PRINTED)
 
 
 def summary(
@@ -109,7 +94,6 @@ def summary(
     adjust: str = "holm",
     sample_weight: Any = None,
     offset: Any = None,
-    max_rows: int = 30,
 ) -> Summary:
     """A table of a fitted model: what was fitted, how it went, and the features that were selected.
 
@@ -132,20 +116,18 @@ def summary(
         What to call the features; by default as they were called in ``fit``, or by their numbers.
     adjust : {"holm", "bh"}, default "holm"
         How p values are corrected for the number of all features, selected or not: see
-        `ell12.adjusted_p_values`. Features without an interval count with a p value of 1, which is cautious.
+        `Intervals.adjusted`. Features without an interval count with a p value of 1, which is cautious.
     sample_weight : array of shape (n_samples,), optional
         The weights of the fit.
     offset : array of shape (n_samples,), optional
         The offset of the fit, for ``loss="poisson"``.
-    max_rows : int, default 30
-        How many features to print.
 
     Returns
     -------
     Summary
-        Print it, show it in a notebook, or take `Summary.to_pandas`, whose columns are ``class`` or ``target``
-        where there are several, ``feature``, ``coefficient``, ``per_sd``, ``frequency``, ``estimate``, ``lower``,
-        ``upper``, ``p_value`` and ``adjusted_p``, as far as they are known.
+        Print it, show it in a notebook, or take `Summary.table`, a DataFrame with the columns ``class`` or
+        ``target`` where there are several, ``feature``, ``coefficient``, ``per_sd``, ``frequency``, ``estimate``,
+        ``lower``, ``upper``, ``p_value`` and ``adjusted_p``, as far as they are known.
 
     See Also
     --------
@@ -166,22 +148,20 @@ def summary(
     >>> model = L12Regressor(0.1).fit(X, 2 * X[:, 1] - X[:, 3] + 0.1 * random.standard_normal(50))
     >>> summary(model, names=["a", "b", "c", "d", "e"])
     L12Regressor, squared loss
-      alpha      0.100, as given
+      alpha      0.1, as given
       l2_weight  1
       features   2 of 5 selected
       intercept  -0.00855
       status     Converged: The stationarity fell to tol.
     <BLANKLINE>
-    feature    coef
-    ---------------
-    b         1.99
-    d        -0.955
+    feature   coef
+          b   1.99
+          d -0.955
     """
     if not isinstance(model, SparseLinearModel):
         raise TypeError(f"model must be a linear model of ell12, such as an L12Regressor, got {model!r}")
     check_is_fitted(model, "coef_")
     check_word(adjust, "adjust", "holm", "bh")
-    check_counts(least=1, optional=False, max_rows=max_rows)
     data = Data.of(model, X, y, sample_weight, offset)
     coef = np.atleast_2d(as_numpy(model.coef_))
     names = _names(model, names)
@@ -201,7 +181,7 @@ def summary(
     if found is not None:
         columns |= _interval_columns(found, features, coef, adjust)
         notes = [*notes, _interval_note(found, coef.shape[1], adjust)]
-    return Summary(title_of(model), head_of(model, coef, data), columns, notes, max_rows)
+    return Summary(title_of(model), head_of(model, coef, data), data_frame(columns), notes)
 
 
 def _names(model: Any, names: Any) -> Any:

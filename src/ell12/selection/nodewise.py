@@ -22,7 +22,7 @@ from ell12.operators.gram import ridge_solver
 from ell12.operators.maps import to_dense
 from ell12.penalties import L12
 from ell12.protocols import Array
-from ell12.selection.linearised import Columns
+from ell12.selection.local_model import Columns
 
 Directions = Callable[[Array], Array]  # numbers of columns -> their directions, one for each
 

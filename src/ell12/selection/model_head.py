@@ -10,7 +10,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 from sklearn.base import is_classifier
-from sklearn.utils.validation import _check_sample_weight, check_consistent_length, validate_data
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_consistent_length,
+    validate_data,
+)
 
 from ell12.backend import as_numpy, refuse_gradient, refuse_masked
 from ell12.checks import check_entries, naming
@@ -23,7 +27,7 @@ from ell12.minimization import Status
 from ell12.operators import is_far, select_columns
 from ell12.operators.sources import as_columns
 from ell12.protocols import Array
-from ell12.selection.tables import significant
+from ell12.selection.frames import significant
 
 LOSSES = {"squared": "squared loss", "huber": "Huber's loss", "poisson": "Poisson's loss"}
 # Options that change what is fitted, with what they say of the model where they are set.

@@ -7,10 +7,9 @@ from scipy.special import expit
 from scipy.stats import norm, t
 from sklearn.linear_model import Lasso, LogisticRegression
 
-import ell12
 from ell12 import L12Classifier, L12Regressor, confidence_intervals
-from ell12.selection import inverses
-from ell12.selection.linearised import Columns
+from ell12.selection import nodewise as inverses
+from ell12.selection.local_model import Columns
 
 
 def problem(rows=60, columns=90, seed=0):
@@ -230,10 +229,10 @@ def test_names_come_from_the_frame_and_tables_and_pictures_show_them():
     frame = pandas.DataFrame(X, columns=list("abcdef"))
     found = confidence_intervals(frame, y, L12Regressor(0.3), features=["e", "b"])
     assert found.names == ["e", "b"]
-    assert found.to_pandas()["feature"].tolist() == ["e", "b"]
+    assert found.table["feature"].tolist() == ["e", "b"]
     assert "95 % confidence intervals" in str(found)
     assert "<table" in found._repr_html_()
-    np.testing.assert_array_equal(found.adjusted("bh"), ell12.adjusted_p_values(found.p_values, "bh"))
+    np.testing.assert_array_equal(found.adjusted("bh"), np.minimum(found.p_values.max(), 2 * found.p_values))
     with pytest.raises(ValueError, match=r"features must hold .* got 'z'"):
         confidence_intervals(frame, y, L12Regressor(0.3), features=["z"])
 

@@ -8,15 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.stats import norm, t
+from scipy.stats import false_discovery_control, norm, t
 
 from ell12.checks import check_share, check_word, naming
 from ell12.plots import plot_intervals
 from ell12.protocols import Array
-from ell12.selection.inverses import LEAST_LENGTH, Directions, exact, nodewise, ridge
-from ell12.selection.linearised import Columns, Fit, fit_of
-from ell12.selection.multiplicity import adjusted_p_values
-from ell12.selection.tables import Table
+from ell12.selection.frames import data_frame, html_of, text_of
+from ell12.selection.local_model import Columns, Fit, fit_of
+from ell12.selection.nodewise import LEAST_LENGTH, Directions, exact, nodewise, ridge
 
 # "auto" takes the exact inverse where there are at most this share as many features as samples. Intervals of least
 # squares are then at most 15 % longer than with a known model of few features, and need no sparsity.
@@ -76,37 +75,37 @@ class Intervals:
     noise: float
 
     def adjusted(self, method: str = "holm") -> Array:
-        """The p values corrected for their number, "holm" or "bh": `ell12.adjusted_p_values`."""
+        """The p values corrected for their number: by Holm's method, or by that of Benjamini and Hochberg ("bh").
+
+        Of the hypotheses below a level Holm's method has a single false one with no more than that probability; of
+        those below a level "bh" has no more than that share of false ones in the mean, where the tests are
+        independent or depend positively.
+        """
         return adjusted_p_values(self.p_values, method)
 
-    def to_pandas(self) -> Any:
-        """All rows as a pandas DataFrame."""
-        return self._table().to_pandas()
+    @property
+    def table(self) -> Any:
+        """A DataFrame with a row for each coefficient."""
+        columns = ("coef", "estimate", "standard_error", "lower", "upper")
+        values = {name: getattr(self, name) for name in columns}
+        return data_frame({"feature": self.names} | values | {"p_value": self.p_values})
 
     def plot(self, axes: Any = None, **options: Any) -> Any:
         """Draw the intervals of the ``n_features`` smallest p values below each other."""
         return plot_intervals(self, axes=axes, **options)
 
-    def _table(self) -> Table:
-        columns = {
-            "feature": self.names,
-            "coefficient": self.coef,
-            "estimate": self.estimate,
-            "std. error": self.standard_error,
-            "lower": self.lower,
-            "upper": self.upper,
-            "p value": self.p_values,
-        }
-        return Table(columns, f"{100 * self.level:g} % confidence intervals, {self.inverse} inverse")
-
     def __len__(self) -> int:
         return len(self.names)
 
+    @property
+    def _caption(self) -> str:
+        return f"{100 * self.level:g} % confidence intervals, {self.inverse} inverse"
+
     def __repr__(self) -> str:
-        return str(self._table())
+        return f"{self._caption}\n{text_of(self.table)}"
 
     def _repr_html_(self) -> str:
-        return self._table()._repr_html_()
+        return f"<p>{self._caption}</p>{html_of(self.table)}"
 
 
 def confidence_intervals(
@@ -180,7 +179,6 @@ def confidence_intervals(
     See Also
     --------
     StabilitySelection : Which features another sample would select too.
-    adjusted_p_values : p values of many tests, corrected.
     summary : One table of a fitted model.
 
     Notes
@@ -247,6 +245,19 @@ def confidence_intervals(
     names = [str(j) for j in which] if fit.names is None else [fit.names[j] for j in which]
     ends = estimate - reach, estimate + reach
     return Intervals(which, names, fit.coef[which], estimate, error, *ends, p_values, level, inverse, noise)
+
+
+def adjusted_p_values(p_values: Array, method: str = "holm") -> Array:
+    """P values corrected for their number, in the same order; a NaN is no test, stays NaN and does not count."""
+    check_word(method, "method", "holm", "bh")
+    adjusted, tests = np.full(p_values.shape, np.nan), np.flatnonzero(~np.isnan(p_values))
+    if method == "bh":
+        adjusted[tests] = false_discovery_control(p_values[tests])
+        return adjusted
+    order = tests[np.argsort(p_values[tests], kind="stable")]
+    factors = np.arange(order.size, 0, -1)
+    adjusted[order] = np.minimum(np.maximum.accumulate(factors * p_values[order]), 1.0)
+    return adjusted
 
 
 def chosen(features: Any, fit: Fit) -> Array:

@@ -42,7 +42,7 @@ def complementary_pairs(
     Examples
     --------
     >>> import numpy as np
-    >>> from ell12.selection.subsamples import complementary_pairs
+    >>> from ell12.selection.half_samples import complementary_pairs
     >>> for half, other in complementary_pairs(1, np.arange(5), None, np.random.RandomState(0)):
     ...     print(half, other)
     [0 1] [2 3]
@@ -94,7 +94,7 @@ def first_entries(came: Array, sizes: Array, most: int, never: int) -> tuple[Arr
     Examples
     --------
     >>> import numpy as np
-    >>> from ell12.selection.subsamples import first_entries
+    >>> from ell12.selection.half_samples import first_entries
     >>> first_entries(np.array([2, 0, 9, 2]), np.array([1.0, 0.1, 0.0, 3.0]), most=2, never=9)
     (array([1, 3]), array([0, 2]))
     """
@@ -165,15 +165,15 @@ class Selector(ABC):
 class PathSelector(Selector):
     """The path of one of the estimators of `ell12.linear_model`: its strengths fall until enough have come in."""
 
-    def __init__(self, model: SparseLinearModel, alphas: Any, n_alphas: int, eps: float) -> None:
+    def __init__(self, model: SparseLinearModel, alphas: Any, eps: float) -> None:
         self.model = self.seen = model
-        self.grid = alphas, n_alphas, eps
+        self.grid = alphas, eps
 
     def take(self, X: Any, y: Any, sample_weight: Any) -> None:
         """Check the data, and find out of all of them what the halves share: the grid, and what varies."""
         check_in_memory(X, self.model)
         check_numpy(X, "StabilitySelection")
-        model, (alphas, n_alphas, eps) = self.model, self.grid
+        model, (alphas, eps) = self.model, self.grid
         self.X, self.y, self.sample_weight = model._observed(X, y, sample_weight)
         model._check_numbers()
         check_enough(self)
@@ -185,7 +185,7 @@ class PathSelector(Selector):
         self.free = factors == 0
         varies = np.bincount(self.unit, _varies(problems[0], features), count) > 0
         self.candidates = (factors > 0) & np.isfinite(factors) & varies
-        size = grid_size(alphas, n_alphas)
+        size = grid_size(alphas, 25)
         top = 0.0 if size is None else FURTHER * model._first_strength(problems)
         self.alphas = falling(alphas) if size is None else alpha_grid(top, size, eps)
 
