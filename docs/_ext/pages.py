@@ -34,14 +34,13 @@ GROUPS = {
     ),
     "Solving a problem": (
         "A loss and a penalty make a problem; `ell12.minimize` solves it.",
-        ("minimization", "path", "recovery"),
+        ("minimization", "path", "recovery", "certificate"),
     ),
     "Penalties": ("The package's own, and others to compare with.", ("penalties",)),
     "Losses": ("Smooth functions of x that measure the fit.", ("losses",)),
     "Solvers": ("For `ell12.minimize` and the estimators; the default suits most problems.", ("solvers",)),
     "The proximal step": ("The closed form, as functions of arrays.", ("prox",)),
     "Columns out of memory": ("Data that stay in a file.", ("operators.sources",)),
-    "Plots": ("Pictures of paths, cross-validation and selections.", ("plots",)),
 }
 # Modules whose contents have no place in the package's front, and what is shown of each.
 MODULES = {

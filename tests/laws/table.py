@@ -25,13 +25,7 @@ WITHOUT_LAWS = {
     "Observed": "what as_observed returns",
     "CriteriaPath": "what information_criteria returns",
     "Summary": "what summary returns",
-    "plot_path": "a picture",
-    "plot_criteria": "a picture",
     "Intervals": "what confidence_intervals returns",
-    "plot_intervals": "a picture",
-    "plot_stability": "a picture",
-    "plot_cross_validation": "a picture",
-    "plot_completion_path": "a picture",
 }
 
 

@@ -18,7 +18,6 @@ from ell12 import (
     L12Regressor,
     L12RegressorCV,
     information_criteria,
-    plot_criteria,
 )
 
 RANDOM = np.random.default_rng(0)
@@ -175,7 +174,7 @@ def test_the_picture_marks_the_least_of_each():
     beside = next(other for other in axes.figure.axes if other is not axes)
     np.testing.assert_array_equal(beside.get_lines()[0].get_ydata(), path.n_selected)
     given = plt.figure().add_subplot()
-    assert plot_criteria(information_criteria(X[:1], Y[:1], alphas=[1.0]), axes=given) is given
+    assert information_criteria(X[:1], Y[:1], alphas=[1.0]).plot(axes=given) is given
     plt.close("all")
 
 

@@ -91,7 +91,7 @@ class Intervals:
         return data_frame({"feature": self.names} | values | {"p_value": self.p_values})
 
     def plot(self, axes: Any = None, **options: Any) -> Any:
-        """Draw the intervals."""
+        """Draw the intervals of the ``n_features`` smallest p values below each other."""
         return plot_intervals(self, axes=axes, **options)
 
     def __len__(self) -> int:

@@ -102,7 +102,7 @@ class CriteriaPath:
         )
 
     def plot(self, axes: Any = None) -> Any:
-        """Draw the criteria and the number of features: `ell12.plot_criteria`."""
+        """Draw the criteria and the number of features against alpha."""
         return plot_criteria(self, axes=axes)
 
     @property

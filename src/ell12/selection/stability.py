@@ -340,7 +340,7 @@ class StabilitySelection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
         return self
 
     def plot(self, axes: Any = None) -> Any:
-        """Draw the frequencies along the path."""
+        """Draw the share of the halves that have selected each feature, along the path."""
         check_is_fitted(self)
         return plot_stability(self, axes=axes)
 

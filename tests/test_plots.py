@@ -1,20 +1,16 @@
-"""Pictures: that what is drawn is what was fitted."""
+"""What `.plot()` draws is what was fitted."""
 
+import itertools
 import sys
 
+import matplotlib as mpl
 import numpy as np
 import pytest
+from sklearn.linear_model import Lasso
 
-from ell12 import (
-    L12ClassifierCV,
-    L12CoxRegressorCV,
-    L12RegressorCV,
-    completion_path,
-    l12_path,
-    plot_completion_path,
-    plot_cross_validation,
-    plot_path,
-)
+from ell12 import L12ClassifierCV, L12CoxRegressorCV, L12RegressorCV, StabilitySelection, completion_path, l12_path
+from ell12.plots import plot_completion_path, plot_cross_validation, plot_intervals, plot_path, plot_stability
+from ell12.selection import Intervals
 
 plt = pytest.importorskip("matplotlib.pyplot")
 
@@ -182,3 +178,59 @@ def test_a_criterion_is_drawn_by_its_name():
         axes = model.plot()
         assert axes.get_ylabel() == "BIC"
         assert any(f"alpha = {model.alpha_:.3g}" in text.get_text() for text in axes.get_legend().get_texts())
+
+
+mpl.use("Agg")
+
+
+def intervals(size=50):
+    random = np.random.default_rng(0)
+    estimate = random.standard_normal(size)
+    error = np.full(size, 0.5)
+    estimate[3] = np.nan
+    p_values = np.exp(-np.abs(estimate))
+    names = [f"feature with a rather long name {k}" for k in range(size)]
+    ends = estimate - 1, estimate + 1
+    return Intervals(np.arange(size), names, 0 * error, estimate, error, *ends, p_values, 0.95, "nodewise", 1.0)
+
+
+def test_the_smallest_p_values_come_first_with_names_that_fit():
+    found = intervals()
+    axes = plot_intervals(found)
+    order = np.argsort(np.where(np.isnan(found.p_values), 2, found.p_values))[:30]
+    drawn = np.concatenate([line.get_xdata() for line in axes.lines if line.get_marker() == "o"])
+    np.testing.assert_array_equal(np.sort(drawn), np.sort(found.estimate[order]))
+    assert all(len(label.get_text()) <= 24 for label in axes.get_yticklabels())
+    axes.figure.draw_without_rendering()
+    boxes = [label.get_window_extent() for label in axes.get_yticklabels()]
+    assert all(above.y0 >= below.y1 for above, below in itertools.pairwise(boxes))
+
+
+def test_fewer_features_and_none_at_all_can_be_drawn():
+    assert len(plot_intervals(intervals(), n_features=3).get_yticks()) == 3
+    assert len(intervals(4).plot().get_yticks()) == 3
+    with pytest.raises(ValueError, match="n_features"):
+        plot_intervals(intervals(), n_features=0)
+
+
+@pytest.mark.parametrize("estimator", [None, Lasso(0.1)])
+def test_frequencies_and_the_threshold_are_drawn_and_the_selected_features_named(estimator):
+    random = np.random.default_rng(0)
+    X = random.standard_normal((40, 12))
+    y = X[:, 2] - 2 * X[:, 5] + 0.5 * random.standard_normal(40)
+    found = StabilitySelection(estimator, n_subsamples=6, most_selected=4, random_state=0).fit(X, y)
+    axes = found.plot()
+    lines = {line.get_label(): np.asarray(line.get_ydata()) for line in axes.get_lines()}
+    chosen = found.get_support(indices=True)
+    assert set(lines) >= {f"x{j}" for j in chosen} | {"threshold, 0.7"}
+    assert set(lines["threshold, 0.7"]) == {0.7}
+    for j in chosen:
+        expected = found.frequencies_[[j]] if estimator else found.path_frequencies_[:, j]
+        np.testing.assert_array_equal(lines[f"x{j}"], expected)
+    legend = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert len(legend) == chosen.size + 1
+    if estimator is None:
+        assert len(lines) - 1 == np.count_nonzero(found.frequencies_)
+    given = plt.figure().add_subplot()
+    assert plot_stability(found, axes=given, n_labels=1) is given
+    assert len(given.get_legend().get_texts()) == 2
