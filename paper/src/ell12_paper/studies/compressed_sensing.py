@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ell12 import datasets
+from ell12 import Run, datasets
 from ell12.losses import SquaredLoss
 from ell12.minimization import Result, minimize
 from ell12.penalties import L12
@@ -114,8 +114,10 @@ def measure_solver(solver: Any, settings: dict[str, Any], l2_weight: float = 1.0
         solver=solver,
         tol=settings["tol"],
         max_iter=settings["max_iter"] or 10**9,
-        stop=lambda history: history["cpu_seconds"][-1] >= settings["max_cpu_seconds"] - cpu,
-        measure={"rmse": problem.relative_error},
+        run=Run(
+            callback=lambda history: history["cpu_seconds"][-1] >= settings["max_cpu_seconds"] - cpu,
+            measure={"rmse": problem.relative_error},
+        ),
     )
     history = {name: np.array(result.history[name]) for name in ("cpu_seconds", "objective", "rmse")}
     history["cpu_seconds"] += cpu
@@ -134,8 +136,8 @@ def measure_solver(solver: Any, settings: dict[str, Any], l2_weight: float = 1.0
 def _warm_up(solver: Any, l2_weight: float, n_samples: int) -> None:
     """Let the process load and compile, outside any timing, what a solver's first run at this size needs."""
     problem = datasets.compressed_sensing(0, n_samples=n_samples)
-    options: dict[str, Any] = {"max_iter": 50, "stop": lambda history: history["cpu_seconds"][-1] > WARM_SECONDS}
-    minimize(SquaredLoss(problem.A, problem.b), L12(0.01, l2_weight), solver=solver, **options)
+    loss, brief = SquaredLoss(problem.A, problem.b), Run(max_seconds=WARM_SECONDS)
+    minimize(loss, L12(0.01, l2_weight), solver=solver, max_iter=50, run=brief)
 
 
 def _outcome(result: Result) -> dict[str, Any]:
