@@ -161,7 +161,9 @@ def large(folder: Path, count: int, sweeps: int) -> dict[str, Any]:
         noted_passes(client) as notes,
     ):
         empty, own, begin = largest(client), time.process_time(), time.perf_counter()
-        result = complete_matrix(paths, **FIT, shape=(users, items), tol=1e-3, max_iter=sweeps, stop=note)
+        result = complete_matrix(
+            paths, **FIT, shape=(users, items), tol=1e-3, max_iter=sweeps, run=ell12.Run(callback=note)
+        )
         seconds, own = time.perf_counter() - begin, time.process_time() - own
     W, H = factors(users, items)
     some = np.arange(0, users, max(users // 1000, 1))

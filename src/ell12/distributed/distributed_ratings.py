@@ -21,7 +21,7 @@ from ell12.completion.squared_error import MatrixLoss
 from ell12.distributed.blocks import naming
 from ell12.distributed.executor import Blocks
 from ell12.distributed.source import kept
-from ell12.minimization import Result, minimize
+from ell12.minimization import Result, Run, minimize
 from ell12.penalties import SpectralL12
 from ell12.penalties.spectral import lanczos_norm
 from ell12.protocols import Array, Point
@@ -43,8 +43,9 @@ def complete_matrix(
     shape: tuple[int | None, int | None] = (None, None),
     persist: bool = True,
     tol: float = 1e-3,
+    max_iter: int = 1000,
     random_state: Any = 0,
-    **options: Any,
+    run: Run | None = None,
 ) -> Completion:
     """`ell12.complete_matrix` of ratings on workers, by alternating least squares.
 
@@ -72,10 +73,10 @@ def complete_matrix(
         Of the whole matrix; found in one more pass where None.
     persist : bool, default True
         Whether workers keep the blocks, in memory or spilled; if not, every pass reads them again.
-    tol, random_state
+    tol, max_iter, random_state
         As in `ell12.complete_matrix`.
-    **options
-        Further arguments of `ell12.minimize`.
+    run : Run, optional
+        What else is said of the run.
 
     Returns
     -------
@@ -106,7 +107,7 @@ def complete_matrix(
         loss.blocks = loss.blocks.changed("less", _less, offsets.mean, offsets.columns, each=own, persist=persist)
     penalty = SpectralL12(1.0, 0.5) if penalty is None else penalty
     penalty = replace(penalty, alpha=loss.noise_alpha() if alpha is None else alpha)
-    result = minimize(loss, penalty, None, solver, tol=tol, **options)
+    result = minimize(loss, penalty, None, solver, tol=tol, max_iter=max_iter, run=run)
     chosen: dict[str, Any] = {"alpha": penalty.alpha, "l2_weight": penalty.l2_weight, "max_rank": max_rank}
     parts = {part.name: getattr(result, part.name) for part in fields(Result)}
     return Completion(**parts, offsets=offsets, center=center, **chosen)
