@@ -34,7 +34,7 @@ from threadpoolctl import threadpool_limits
 import ell12
 import gpu_fits
 from ell12 import L12, ColumnsL12, ColumnwiseAPG, NonmonotoneAPG, SquaredLoss, minimize
-from ell12.linear_model.search import _fold
+from ell12.linear_model.cross_validation import _fold
 from gpu_prox import Row, prox_rows, row, seconds
 
 SAMPLES, FEATURES, NONZERO = 20_000, 80_000, 200

@@ -7,7 +7,7 @@ from sklearn.metrics import make_scorer, median_absolute_error
 from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold, cross_val_score
 
 from ell12 import L12Classifier, L12ClassifierCV, L12Regressor, L12RegressorCV, l12_path, penalty_path
-from ell12.linear_model.choice import choose
+from ell12.linear_model.cross_validation import choose
 from ell12.losses import SquaredLoss
 from ell12.penalties import MCP
 

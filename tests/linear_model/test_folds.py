@@ -8,8 +8,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ell12 import FISTA, L12ClassifierCV, L12RegressorCV, NonmonotoneAPG
 from ell12.linear_model import folds
+from ell12.linear_model.cross_validation import _rows
 from ell12.linear_model.folds import FoldColumns, solve_folds
-from ell12.linear_model.search import _rows
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.standard_normal((60, 20)) + 0.5 * RANDOM.standard_normal(20)

@@ -17,8 +17,8 @@ from ell12.checks import check_entries, naming
 from ell12.linear_model import L12Classifier, L12CoxRegressor, L12Regressor
 from ell12.linear_model.chunked import check_in_memory
 from ell12.linear_model.criteria import CRITERIA
+from ell12.linear_model.cross_validation import AlphaSearch
 from ell12.linear_model.fit_problem import check_columns, floating_dtypes
-from ell12.linear_model.search import AlphaSearch
 from ell12.minimization import Status
 from ell12.operators import is_far, select_columns
 from ell12.operators.sources import as_columns
