@@ -6,6 +6,7 @@ import pytest
 import scipy.sparse
 
 import ell12
+from ell12.path.columnwise import ColumnsL12
 
 A = np.random.default_rng(0).standard_normal((12, 3))
 b = A[:, 0]
@@ -70,7 +71,7 @@ CALLS = [
     ("n_alphas", lambda: ell12.completion_path(A, n_alphas=10**30)),
     ("weights", lambda: ell12.l12_path(A, b, weights="word")),
     ("weights", lambda: ell12.l12_path(A, b, weights=len)),
-    ("nonnegative", lambda: ell12.l12_path(A, b, nonnegative=TWO)),
+    ("positive", lambda: ell12.l12_path(A, b, positive=TWO)),
     ("cv", lambda: ell12.L12ClassifierCV(cv={}).fit(A, b > 0)),
     ("b", lambda: ell12.StreamedLoss([(A, RAGGED)]).start()),
     ("together", lambda: ell12.l12_path(A, b, together=TWO)),
@@ -85,8 +86,8 @@ CALLS = [
     ("tol", lambda: ell12.prox_l12_iterative(b, 1.0, tol=TWO)),
     ("max_iter", lambda: ell12.prox_l12_iterative(b, 1.0, max_iter="")),
     ("t", lambda: ell12.prox_l12_iterative(b, np.array([[1.0]]))),
-    ("nonnegative", lambda: ell12.prox_l12(b, 1.0, nonnegative=TWO)),
-    ("nonnegative", lambda: ell12.RowsL12(1.0, nonnegative=TWO)),
+    ("positive", lambda: ell12.prox_l12(b, 1.0, positive=TWO)),
+    ("positive", lambda: ell12.RowsL12(1.0, positive=TWO)),
     ("groups", lambda: ell12.prox_l12_groups(b, 1.0, RAGGED)),
     ("chunks", lambda: ell12.StreamedLoss(np.array(0.5))),
     ("b", lambda: ell12.StreamedLoss([(A, 1.0)]).start()),
@@ -97,7 +98,7 @@ CALLS = [
     ("c", lambda: ell12.QuadraticLoss(np.eye(2), np.array([1e250, 1.0]))),
     ("passes", lambda: ell12.ProxSVRG(passes=10**400)),
     ("accelerated", lambda: ell12.AlternatingMinimization(accelerated=TWO)),
-    ("x", lambda: ell12.ColumnsL12([1.0, 2.0]).value(RAGGED)),
+    ("x", lambda: ColumnsL12([1.0, 2.0]).value(RAGGED)),
     ("x", lambda: ell12.TruncatedNuclear(1.0).prox(A[..., None], 1.0)),
     ("x", lambda: ell12.NoPenalty().prox(RAGGED, 1.0)),
     ("x", lambda: ell12.TotalVariationL12(1.0).value(0)),
@@ -193,8 +194,8 @@ def test_a_tolerance_whose_square_overflows_ends_conjugate_gradients_at_once():
 
 def test_tensors_of_strengths_go_with_numpy_arrays():
     torch = pytest.importorskip("torch")
-    found = ell12.ColumnsL12(torch.tensor([0.5, 1.0], dtype=torch.float16)).prox(A[:, :2], 1.0)
-    np.testing.assert_array_equal(found, ell12.ColumnsL12([0.5, 1.0]).prox(A[:, :2], 1.0))
+    found = ColumnsL12(torch.tensor([0.5, 1.0], dtype=torch.float16)).prox(A[:, :2], 1.0)
+    np.testing.assert_array_equal(found, ColumnsL12([0.5, 1.0]).prox(A[:, :2], 1.0))
 
 
 def test_a_path_does_not_go_on_from_a_run_that_diverged():
@@ -226,7 +227,7 @@ WORDS = {
     "boundary": lambda value: ell12.denoise_tv(np.eye(16), 0.1, boundary=value),
     "channel_axis": lambda value: ell12.denoise_tv(np.eye(16), 0.1, channel_axis=value),
     "selection": lambda value: ell12.L12RegressorCV(selection=value).fit(np.eye(12), np.ones(12)),
-    "nonnegative": lambda value: ell12.l12_path(np.eye(3), np.ones(3), nonnegative=value),
+    "positive": lambda value: ell12.l12_path(np.eye(3), np.ones(3), positive=value),
 }
 
 

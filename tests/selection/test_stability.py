@@ -77,7 +77,7 @@ def test_frequencies_are_those_of_a_loop_with_l12_path_and_signs_and_a_ridge(dat
     paths = []
     for rows in halves_of():
         A, b = X[rows] - X[rows].mean(axis=0), y[rows] - y[rows].mean()
-        options = {"l2_weight": 0.7, "ridge": 0.1, "nonnegative": True}
+        options = {"l2_weight": 0.7, "ridge": 0.1, "positive": True}
         paths.append(ell12.l12_path(A, b, alphas=found.alphas_, **options)[1])
     np.testing.assert_allclose(found.path_frequencies_, frequencies(paths, 3, found.alphas_.size), atol=1e-12)
 
@@ -213,7 +213,7 @@ def test_progress_is_told_and_ctrl_c_leaves_the_last_fit_as_it_was(data, capsys,
     with pytest.raises(KeyboardInterrupt):
         found.fit(X, 2 * y)
     assert all(vars(found)[name] is value for name, value in before.items())
-    monkeypatch.setattr("ell12.path.path.follower_of", lambda *_: None)
+    monkeypatch.setattr("ell12.path.paths.follower_of", lambda *_: None)
     monkeypatch.setattr("ell12.minimization.loop.certificate", interrupted)  # which a run of its own answers
     with pytest.raises(KeyboardInterrupt):
         found.fit(X, 2 * y)

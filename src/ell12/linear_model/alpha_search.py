@@ -187,9 +187,7 @@ class AlphaSearch(SparseLinearModel):
             results += [replace(run, x=None, history={}) for run in runs]
         return np.stack(scores, axis=1), results
 
-    def _one_by_one(
-        self, penalty: Any, data: Data, folds: list[Any], alphas: Array
-    ) -> tuple[Array, list[Result]]:
+    def _one_by_one(self, penalty: Any, data: Data, folds: list[Any], alphas: Array) -> tuple[Array, list[Result]]:
         """The same, a warm-started path for each fold after the other, or in processes of their own."""
         foreign = passes(data.X)
         if foreign and not on_accelerator(data.X):  # seen as NumPy arrays, which have the faster solver

@@ -135,7 +135,12 @@ class Judgement:
 
 
 def judge(
-    model: Any, problems: list[FitProblem], penalty: Any, runs: list[list[Result]], alphas: Array, sample_weight: Any
+    model: Any,
+    problems: list[FitProblem],
+    penalty: Any,
+    runs: list[list[Result]],
+    alphas: Array,
+    sample_weight: Any,
 ) -> Judgement:
     """The deviance, the degrees of freedom and the features selected at each alpha, of a path of each problem."""
     if any(problem.n_targets for problem in problems):
@@ -153,8 +158,8 @@ def judge(
             freedom += model.fit_intercept and problem.n_intercepts == 0
             used = as_numpy(found)[: found.shape[0] - problem.n_intercepts] != 0
             units = problem.coefficient_penalty(penalty).units(used.size)
-            sizes = np.unique(units[used]).size, np.unique(units).size
-            rows.append((deviance(problem.loss, x, n_samples), freedom, *sizes))
+            some, all_ = np.unique(units[used]).size, np.unique(units).size
+            rows.append((deviance(problem.loss, x, n_samples), freedom, some, all_))
     table = np.array(rows).reshape(len(problems), -1, 4)
     if isinstance(loss, CoxLoss):
         counted = counted & (as_numpy(loss.b) > 0)

@@ -326,7 +326,7 @@ class L12CoxRegressorCV(AlphaSearch, L12CoxRegressor):
         self.n_jobs = n_jobs
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> L12CoxRegressorCV:
-        """Choose alpha and fit the coefficients; y as in `L12CoxRegressor.fit`, the rest as in `L12RegressorCV.fit`."""
+        """Choose alpha and fit the coefficients; y as in `L12CoxRegressor`, groups as in `L12RegressorCV`."""
         scores = self._search(self._observed(X, y, sample_weight), groups)
         if scores is not None:
             self.scores_ = scores

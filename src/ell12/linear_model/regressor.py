@@ -157,9 +157,7 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
         if is_chunked(X):
             self._check_squared("data in chunks", offset)
             note_features(self, X)
-            problems = regression_problems(
-                X, y, sample_weight, self.fit_intercept, shared_support=is_joint(self.penalty)
-            )
+            problems = regression_problems(X, y, sample_weight, self.fit_intercept, is_joint(self.penalty))
             self._fit_problems(problems, self._given_penalty(), single=y.ndim == 1)
             return self
         data = self._observed(X, y, sample_weight, offset)

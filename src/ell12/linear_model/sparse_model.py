@@ -41,8 +41,8 @@ from ell12.minimization import DataUnavailable, Result, Run, Status
 from ell12.nested_parameters import NestedParameters
 from ell12.operators import is_far, stored
 from ell12.operators.sources import as_columns
-from ell12.path import first_strength, solution_path
-from ell12.penalties import PenaltyBase, with_strength
+from ell12.path import first_strength, solution_path, vanishing_strength
+from ell12.penalties import L12, GroupL12, PenaltyBase, RowsL12, with_strength
 from ell12.protocols import Array, ColumnLoss, missing
 
 
@@ -169,7 +169,7 @@ class SparseLinearModel(NestedParameters, BaseEstimator, ABC):
         return sample_weight
 
     def _first_strength(self, problems: list[FitProblem], penalty: Any) -> float:
-        return max(first_strength(problem.loss, problem.penalty(penalty)) for problem in problems)
+        return max(_first_strength(problem, penalty) for problem in problems)
 
     def _solve(
         self, problem: FitProblem, penalty: Any, alphas: Any, x0: Array | None = None, **options: Any
@@ -262,10 +262,23 @@ def is_joint(penalty: Any) -> bool:
     return isinstance(penalty, PenaltyBase) and penalty.joint
 
 
+def _first_strength(problem: FitProblem, penalty: Any) -> float:
+    """Where a path begins."""
+    own = problem.coefficient_penalty(penalty)
+    if not isinstance(own, L12 | GroupL12 | RowsL12):
+        return vanishing_strength(problem.loss, problem.penalty(penalty))
+    options = {"weights": own.weights, "ridge": own.ridge, "intercept": problem.n_intercepts}
+    if isinstance(own, GroupL12):
+        options["groups"] = own.groups.labels
+    else:
+        options["positive"] = own.positive
+    return first_strength(problem.loss, own.l2_weight, **options)
+
+
 def check_penalty(penalty: Any) -> None:
     """Raise unless it can be given a strength."""
     if isinstance(penalty, type) or not is_dataclass(penalty):
-        raise TypeError(f"penalty must be a penalty such as L12(), a dataclass with a field alpha, got {penalty!r}")
+        raise TypeError(f"penalty must be a dataclass with a field alpha, such as L12(), got {penalty!r}")
 
 
 def warn_if_not_converged(model: SparseLinearModel, results: list[Result], count: int | None = None) -> None:
