@@ -139,7 +139,7 @@ def fold_rows(samples: int, features: int, where: str) -> list[Row]:
 
 def _search(data: tuple[Any, Any], together: bool) -> tuple[float, Any]:
     """How long the paths of all folds take, the fit at the alpha chosen left out, and the errors they have."""
-    model = ell12.L12RegressorCV(n_alphas=ALPHAS, eps=0.03, cv=FOLDS, tol=1e-3, together=together)
+    model = ell12.L12RegressorCV(alphas=ALPHAS, eps=0.03, cv=FOLDS, tol=1e-3)
     if not together:
         model.solver = NonmonotoneAPG()
     X, y, _ = model._validate_regression(*data, None)

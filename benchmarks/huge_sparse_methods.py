@@ -75,7 +75,7 @@ def fit(task: dict[str, Any]) -> Iterator[dict[str, Any]]:
     counts, begin, cpu = count_looks(X.shape[1]), time.perf_counter(), time.process_time()
     kind = L12Regressor if task["loss"] == "squared" else L12Classifier
     model = kind(alpha=alpha, l2_weight=task["l2_weight"], tol=task["tol"]).fit(X, b)
-    result = model.result_ if task["loss"] == "squared" else model.result_[0]
+    result = model.results_[0] if task["loss"] == "squared" else model.results_[0]
     yield {
         "seconds": time.perf_counter() - begin,
         "cpu_seconds": time.process_time() - cpu,

@@ -16,6 +16,7 @@ from ell12 import (
     L12RegressorCV,
     LogisticLoss,
     NonmonotoneAPG,
+    RowsL12,
     SquaredLoss,
     StreamedLoss,
     l12_path,
@@ -46,10 +47,10 @@ def users(X, y, alpha=1.0):
         yield "X", "y", lambda o=options: l12_path(X, y, n_alphas=3, **o)
         for matrix in (X, sparse):
             yield "X", "y", lambda o=options, A=matrix: L12Regressor(alpha, **o).fit(A, y)
-            yield "X", "y", lambda o=options, A=matrix: L12RegressorCV(n_alphas=3, cv=2, **o).fit(A, y)
+            yield "X", "y", lambda o=options, A=matrix: L12RegressorCV(alphas=3, cv=2, **o).fit(A, y)
         yield "X", "y", lambda o=options: L12Regressor(alpha, **o).partial_fit(X, y)
     yield "A", "b", lambda: minimize(HuberLoss(X, y), penalty)
-    yield "X", "y", lambda: L12Regressor(alpha, shared_support=True).fit(X, np.stack([y, y], axis=1))
+    yield "X", "y", lambda: L12Regressor(alpha, penalty=RowsL12()).fit(X, np.stack([y, y], axis=1))
 
 
 @pytest.mark.parametrize("scale", FAR)
@@ -73,7 +74,7 @@ def test_numbers_whose_squares_cannot_be_held_are_named(scale):
 @pytest.mark.parametrize("scale", FAR)
 def test_so_are_the_features_of_a_classifier(scale):
     X, y = data()
-    for model in (L12Classifier(), L12ClassifierCV(n_alphas=3), L12Classifier(fit_intercept=False)):
+    for model in (L12Classifier(), L12ClassifierCV(alphas=3), L12Classifier(fit_intercept=False)):
         for matrix in (scale * X, scipy.sparse.csr_array(scale * X)):
             with pytest.raises(ValueError, match=r"^X holds numbers up to .*: rescale it first$"):
                 model.fit(matrix, y > 0)

@@ -481,7 +481,7 @@ def _estimator(name: str, **settings: Any) -> Case:
         kind = "logistic" if classifies else "squared"
         gradient = certificates.slope_of(kind, A, b, answer.value) / w.sum()
         gradient[:-1] += alpha * settings.get("ridge", 0.0) * answer.value[:-1]
-        l2_weight = answer.result.l2_weight_ if chooses else L2_WEIGHT
+        l2_weight = answer.result.penalty_.l2_weight if chooses else L2_WEIGHT
         coef = certificates.l12(answer.value[:-1], gradient[:-1], alpha, l2_weight)
         return max(coef, abs(gradient[-1])) / (alpha * TOL)
 

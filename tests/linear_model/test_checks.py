@@ -16,7 +16,7 @@ ESTIMATORS = [
     L12ClassifierCV(**SHORT),
     L12Regressor(loss="huber"),
     L12Regressor(0.1, loss="poisson"),
-    L12Classifier(multinomial=True),
+    L12Classifier(loss="multinomial"),
     L12CoxRegressor(ties="breslow"),
     L12CoxRegressorCV(ties="breslow", **SHORT),
 ]

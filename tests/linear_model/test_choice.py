@@ -6,7 +6,7 @@ from sklearn.base import clone
 from sklearn.metrics import make_scorer, median_absolute_error
 from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold, cross_val_score
 
-from ell12 import L12Classifier, L12ClassifierCV, L12Regressor, L12RegressorCV, l12_path, penalty_path
+from ell12 import L12, L12Classifier, L12ClassifierCV, L12Regressor, L12RegressorCV, l12_path, penalty_path
 from ell12.linear_model.cross_validation import choose
 from ell12.losses import SquaredLoss
 from ell12.penalties import MCP
@@ -28,7 +28,7 @@ def test_several_l2_weights_make_one_table_of_single_searches(kind, y, table):
     np.testing.assert_array_equal(model.alphas_, [single.alphas_ for single in singles])
     sign = -1 if table == "mse_path_" else 1
     best = max(singles, key=lambda single: sign * getattr(single, table).mean(axis=1)[argbest(single, table)])
-    assert (model.l2_weight_, model.alpha_) == (best.l2_weight_, best.alpha_)
+    assert (model.penalty_.l2_weight, model.alpha_) == (best.penalty_.l2_weight, best.alpha_)
     np.testing.assert_array_equal(model.coef_, best.coef_)
 
 
@@ -37,24 +37,24 @@ def argbest(model, table):
 
 
 def test_given_alphas_are_the_same_for_every_l2_weight():
-    model = L12RegressorCV(l2_weight=(0.2, 0.8), alphas=[0.1, 0.3], cv=2).fit(X, Y)
+    model = L12RegressorCV(penalty=[L12(l2_weight=0.2), L12(l2_weight=0.8)], alphas=[0.1, 0.3], cv=2).fit(X, Y)
     np.testing.assert_array_equal(model.alphas_, [0.3, 0.1])
     assert model.mse_path_.shape == (2, 2, 2)
-    alone = L12RegressorCV(l2_weight=[0.2], alphas=[0.1, 0.3], cv=2).fit(X, Y)
+    alone = L12RegressorCV(penalty=[L12(l2_weight=0.2)], alphas=[0.1, 0.3], cv=2).fit(X, Y)
     assert alone.mse_path_.shape == (1, 2, 2)
-    assert alone.l2_weight_ == 0.2
+    assert alone.penalty_.l2_weight == 0.2
 
 
 def test_several_l2_weights_go_side_by_side_too():
-    model = L12RegressorCV(l2_weight=WEIGHTS, cv=2, **GRID)
+    model = L12RegressorCV(penalty=L12(l2_weight=WEIGHTS), cv=2, **GRID)
     alone, together = (clone(model).set_params(together=together).fit(X, Y) for together in (False, True))
     np.testing.assert_allclose(together.mse_path_, alone.mse_path_, rtol=1e-4)
-    assert together.l2_weight_ == alone.l2_weight_
+    assert together.penalty_.l2_weight == alone.penalty_.l2_weight
 
 
 def test_a_number_of_alphas_is_the_length_of_the_grid():
     for model in (L12RegressorCV(alphas=4, cv=2), L12RegressorCV(alphas=np.int64(4), cv=2)):
-        np.testing.assert_array_equal(model.fit(X, Y).alphas_, L12RegressorCV(n_alphas=4, cv=2).fit(X, Y).alphas_)
+        np.testing.assert_array_equal(model.fit(X, Y).alphas_, L12RegressorCV(alphas=4, cv=2).fit(X, Y).alphas_)
     assert l12_path(X, Y, alphas=3)[0].shape == (3,)
     assert penalty_path(SquaredLoss(X, Y), MCP(1.0), alphas=3)[0].shape == (3,)
     with pytest.raises(ValueError, match="alphas must be a whole number >= 1"):
@@ -66,9 +66,9 @@ def test_a_number_of_alphas_is_the_length_of_the_grid():
 
 @pytest.mark.parametrize("scoring", ["r2", "neg_mean_absolute_error", make_scorer(median_absolute_error)])
 def test_the_scores_of_a_regressor_are_those_of_scikit_learn(scoring):
-    model = L12RegressorCV(l2_weight=0.5, cv=3, scoring=scoring, **GRID).fit(X, Y)
+    model = L12RegressorCV(penalty=L12(l2_weight=0.5), cv=3, scoring=scoring, **GRID).fit(X, Y)
     for alpha, scores in zip(model.alphas_, model.scores_, strict=True):
-        single = L12Regressor(alpha, l2_weight=0.5, tol=1e-9)
+        single = L12Regressor(alpha, penalty=L12(l2_weight=0.5), tol=1e-9)
         np.testing.assert_allclose(scores, cross_val_score(single, X, Y, cv=KFold(3), scoring=scoring), rtol=1e-5)
     assert model.alpha_ == model.alphas_[np.argmax(model.scores_.mean(axis=1))]
 
@@ -102,11 +102,11 @@ def test_a_scoring_that_is_none_is_an_error_before_anything_is_solved():
 
 
 def test_one_standard_error_is_that_of_the_best_mean():
-    model = L12RegressorCV(l2_weight=WEIGHTS, cv=4, selection="1se", alphas=20).fit(X, Y)
+    model = L12RegressorCV(penalty=L12(l2_weight=WEIGHTS), cv=4, selection="1se", alphas=20).fit(X, Y)
     means = model.mse_path_.mean(axis=2)
     which, best = np.unravel_index(means.argmin(), means.shape)
     assert model.standard_error_ == pytest.approx(np.std(model.mse_path_[which, best], ddof=1) / 2)
-    assert model.l2_weight_ == WEIGHTS[which]
+    assert model.penalty_.l2_weight == WEIGHTS[which]
     good = model.alphas_[which][means[which] <= means[which, best] + model.standard_error_]
     assert model.alpha_ == good.max() > model.alphas_[which, best]
     split = L12RegressorCV(cv=[(np.arange(40), np.arange(40, 60))], alphas=3).fit(X, Y)
@@ -134,11 +134,11 @@ def test_of_equal_scores_the_first_l2_weight_and_the_largest_alpha_are_taken():
 )
 def test_wrong_l2_weights_are_named(wrong, message):
     with pytest.raises(ValueError, match=message):
-        L12RegressorCV(l2_weight=wrong).fit(X, Y)
+        L12RegressorCV(penalty=L12(l2_weight=wrong)).fit(X, Y)
 
 
 def test_a_list_of_l2_weights_survives_a_clone_and_a_grid_search():
-    model = L12RegressorCV(l2_weight=WEIGHTS, alphas=3, cv=2)
+    model = L12RegressorCV(penalty=L12(l2_weight=WEIGHTS), alphas=3, cv=2)
     assert clone(model).get_params()["l2_weight"] == WEIGHTS
     search = GridSearchCV(model, {"l2_weight": [[0.0, 1.0], 0.5], "ridge": [0.0, 0.1]}, cv=2).fit(X, Y)
-    assert search.best_estimator_.l2_weight_ in (0.0, 0.5, 1.0)
+    assert search.best_estimator_.penalty_.l2_weight in (0.0, 0.5, 1.0)

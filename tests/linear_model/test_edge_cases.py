@@ -27,7 +27,7 @@ def test_a_positive_classifier_may_be_left_with_its_intercept_alone(l2_weight):
 @pytest.mark.parametrize("name", ["alpha", "l2_weight", "ridge", "tol", "max_iter"])
 def test_wrong_numbers_are_named(name, wrong):
     X, y = data()
-    for model in (L12Regressor(), L12Classifier(), L12RegressorCV(n_alphas=3), L12ClassifierCV(n_alphas=3)):
+    for model in (L12Regressor(), L12Classifier(), L12RegressorCV(alphas=3), L12ClassifierCV(alphas=3)):
         several = name == "l2_weight" and isinstance(wrong, list) and hasattr(model, "cv")  # that is allowed
         if hasattr(model, name) and not several:
             with pytest.raises(ValueError, match=f"^{name} must be"):
@@ -45,7 +45,7 @@ def test_max_iter_is_a_whole_number():
 @pytest.mark.parametrize("wrong", [-1.0, np.nan, "a"])
 def test_wrong_penalty_factors_are_named(wrong):
     X, y = data()
-    for model in (L12Regressor(), L12RegressorCV(n_alphas=3)):
+    for model in (L12Regressor(), L12RegressorCV(alphas=3)):
         with pytest.raises(ValueError, match="penalty_factors must hold numbers >= 0 only"):
             model.set_params(penalty_factors=[wrong] + [1] * 7).fit(X, y)
 
@@ -81,10 +81,10 @@ def test_constant_columns_of_a_sparse_matrix_leave_the_others_as_they_are():
 def test_scores_that_are_no_numbers_choose_no_alpha():
     X, y = data()
     with pytest.raises(ValueError, match="scoring must give numbers"):
-        L12ClassifierCV(n_alphas=3, scoring=lambda model, X, y: np.nan).fit(X, y > 0)
+        L12ClassifierCV(alphas=3, scoring=lambda model, X, y: np.nan).fit(X, y > 0)
 
     def dense_only(model, X, y):
         return 1.0 if model.coef_.any() else np.nan
 
-    model = L12ClassifierCV(n_alphas=3, eps=0.1, scoring=dense_only).fit(X, y > 0)
+    model = L12ClassifierCV(alphas=3, eps=0.1, scoring=dense_only).fit(X, y > 0)
     assert model.alpha_ < model.alphas_[0]

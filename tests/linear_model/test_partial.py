@@ -6,7 +6,16 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from ell12 import L12, L12Classifier, L12ClassifierCV, L12Regressor, L12RegressorCV, LogisticLoss, NonmonotoneAPG
+from ell12 import (
+    L12,
+    L12Classifier,
+    L12ClassifierCV,
+    L12Regressor,
+    L12RegressorCV,
+    LogisticLoss,
+    NonmonotoneAPG,
+    RowsL12,
+)
 from ell12.linear_model import partial, regressor
 
 FORMS = {"dense": np.asarray, "csr": scipy.sparse.csr_array}
@@ -42,7 +51,7 @@ def test_after_any_chunks_the_model_is_that_of_a_fit_to_all_rows(l2_weight, fit_
         model.partial_fit(*part)
     np.testing.assert_allclose(model.coef_, whole.coef_, atol=1e-8)
     np.testing.assert_allclose(model.intercept_, whole.intercept_, atol=1e-8)
-    assert model.result_.objective == pytest.approx(whole.result_.objective, abs=1e-10)
+    assert model.results_[0].objective == pytest.approx(whole.results_[0].objective, abs=1e-10)
     assert not fit_intercept or 0 < np.count_nonzero(model.coef_) < 20
 
 
@@ -107,9 +116,9 @@ def objective(model, X, signs):
 def test_a_classifier_comes_near_its_fit_as_chunks_go_round(l2_weight, form):
     X, y, _ = data(offset=0.2)
     labels = np.where(y + np.random.default_rng(1).standard_normal(400) > 5, "b", "a")
-    whole = L12Classifier(0.02, l2_weight=l2_weight, tol=1e-9).fit(X, labels)
-    model, gaps = L12Classifier(0.02, l2_weight=l2_weight), []
-    signs, best = np.where(labels == "b", 1, -1), whole.result_[0].objective
+    whole = L12Classifier(0.02, penalty=L12(l2_weight=l2_weight), tol=1e-9).fit(X, labels)
+    model, gaps = L12Classifier(0.02, penalty=L12(l2_weight=l2_weight)), []
+    signs, best = np.where(labels == "b", 1, -1), whole.results_[0].objective
     for _ in range(60):
         for part in chunks([128, 256], FORMS[form](X), labels):
             model.partial_fit(*part, classes=["b", "a"])
@@ -150,11 +159,11 @@ def test_a_regressor_with_many_columns_takes_steps(monkeypatch):
     X, y, weight = data(offset=0.2)
     Y = np.column_stack([y, X[:, 2] - y])
     for target, shared in ((y, False), (Y, False), (Y, True)):
-        model = L12Regressor(0.05, shared_support=shared)
+        model = L12Regressor(0.05, penalty=RowsL12())
         for _ in range(150):
             for part in chunks([128, 256], X, target, weight):
                 model.partial_fit(*part)
-        whole = L12Regressor(0.05, shared_support=shared).fit(X, target, weight)
+        whole = L12Regressor(0.05, penalty=RowsL12()).fit(X, target, weight)
         assert isinstance(model._chunks, partial.Descents)
         np.testing.assert_allclose(model.coef_, whole.coef_, atol=0.02)
         np.testing.assert_allclose(model.intercept_, whole.intercept_, atol=0.02)
@@ -204,8 +213,8 @@ def test_a_fit_goes_on_from_its_checkpoint(tmp_path):
     with pytest.warns(ConvergenceWarning):
         L12Regressor(0.05, max_iter=5, **options).fit(X, y)
     rest = L12Regressor(0.05, resume=True, **options).fit(X, y)
-    assert rest.result_.converged
-    assert rest.result_.history["objective"][0] == whole.result_.history["objective"][0]
+    assert rest.results_[0].converged
+    assert rest.results_[0].history["objective"][0] == whole.results_[0].history["objective"][0]
     assert rest.n_iter_ > 5
     np.testing.assert_allclose(rest.coef_, whole.coef_, atol=1e-6)
     done = L12Regressor(0.05, resume=True, **options).fit(X, y)

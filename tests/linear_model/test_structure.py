@@ -13,12 +13,16 @@ from sklearn.linear_model import LogisticRegression, PoissonRegressor
 from sklearn.utils.estimator_checks import check_estimator
 
 from ell12 import (
+    L1,
+    L12,
+    GroupL12,
     L12Classifier,
     L12ClassifierCV,
     L12CoxRegressor,
     L12CoxRegressorCV,
     L12Regressor,
     L12RegressorCV,
+    RowsL12,
     l12_path,
 )
 
@@ -47,7 +51,7 @@ def bounded_by_scipy(value_and_slope, alpha):
 
 
 def test_a_bounded_lasso_is_scipys():
-    found = L12Regressor(0.1, l2_weight=0, bounds=(LOWER, UPPER), tol=1e-9).fit(X, Y, WEIGHT)
+    found = L12Regressor(0.1, penalty=L1(), tol=1e-9).fit(X, Y, WEIGHT)
     w = WEIGHT / WEIGHT.sum()
     coef, intercept = bounded_by_scipy(lambda p: (0.5 * w @ (p - Y) ** 2, w * (p - Y)), 0.1)
     np.testing.assert_allclose(found.coef_, coef, atol=1e-5)
@@ -55,7 +59,7 @@ def test_a_bounded_lasso_is_scipys():
 
 
 def test_a_bounded_logistic_regression_is_scipys():
-    found = L12Classifier(0.02, l2_weight=0, bounds=(LOWER, UPPER), tol=1e-8).fit(X, LABELS)
+    found = L12Classifier(0.02, penalty=L1(), tol=1e-8).fit(X, LABELS)
     s = np.where(LABELS, 1.0, -1.0)
     coef, intercept = bounded_by_scipy(
         lambda p: (np.logaddexp(0, -s * p).mean(), -s / (1 + np.exp(s * p)) / 60), 0.02
@@ -65,24 +69,24 @@ def test_a_bounded_logistic_regression_is_scipys():
 
 
 def test_without_a_penalty_bounds_are_those_of_lsq_linear():
-    found = L12Regressor(0.0, bounds=(-0.5, 0.7), tol=1e-9).fit(X, Y)
+    found = L12Regressor(0.0, tol=1e-9).fit(X, Y)
     centred = X - X.mean(axis=0), Y - Y.mean()
     np.testing.assert_allclose(found.coef_, lsq_linear(*centred, (-0.5, 0.7), tol=1e-14).x, atol=1e-6)
 
 
 def test_bounds_of_one_sign_are_positive_and_others_are_columns_turned_round():
-    positive = L12Regressor(0.1, positive=True).fit(X, Y)
-    np.testing.assert_array_equal(L12Regressor(0.1, bounds=(0, np.inf)).fit(X, Y).coef_, positive.coef_)
+    positive = L12Regressor(0.1, penalty=L12(positive=True)).fit(X, Y)
+    np.testing.assert_array_equal(L12Regressor(0.1).fit(X, Y).coef_, positive.coef_)
     turn = np.where(np.arange(12) % 2, -1.0, 1.0)
     signs = np.where(turn < 0, -np.inf, 0), np.where(turn > 0, np.inf, 0)
-    turned = L12Regressor(0.1, positive=True, tol=1e-8).fit(X * turn, Y)
-    found = L12Regressor(0.1, bounds=signs, tol=1e-8).fit(X, Y)
+    turned = L12Regressor(0.1, penalty=L12(positive=True), tol=1e-8).fit(X * turn, Y)
+    found = L12Regressor(0.1, tol=1e-8).fit(X, Y)
     np.testing.assert_allclose(found.coef_, turn * turned.coef_, atol=1e-7)
 
 
 def test_positive_raises_lower_bounds_to_zero():
-    both = L12Regressor(0.05, positive=True, bounds=(-1, 1.5)).fit(X, Y)
-    np.testing.assert_array_equal(both.coef_, L12Regressor(0.05, bounds=(0, 1.5)).fit(X, Y).coef_)
+    both = L12Regressor(0.05, penalty=L12(positive=True)).fit(X, Y)
+    np.testing.assert_array_equal(both.coef_, L12Regressor(0.05).fit(X, Y).coef_)
 
 
 @pytest.mark.parametrize("options", [{"bounds": (LOWER, UPPER)}, {"groups": GROUPS}, {"relax": True}])
@@ -130,10 +134,10 @@ def group_lasso(alpha, factors):
 
 @pytest.mark.parametrize("factors", [np.ones(5), np.sqrt([2, 3, 2, 4, 1]), np.array([0.0, 1, 1, 2, 1])])
 def test_without_a_subtracted_norm_groups_are_the_group_lasso(factors):
-    found = L12Regressor(0.5, l2_weight=0, groups=GROUPS, penalty_factors=factors, tol=1e-10).fit(X, Y)
+    found = L12Regressor(0.5, penalty=GroupL12(GROUPS, l2_weight=0, weights=factors), tol=1e-10).fit(X, Y)
     np.testing.assert_allclose(found.coef_, group_lasso(0.5, factors), atol=1e-7)
     if factors[1] == 1 and factors[0] == 1:
-        plain = L12Regressor(0.5, l2_weight=0, groups=GROUPS, tol=1e-10).fit(X, Y)
+        plain = L12Regressor(0.5, penalty=GroupL12(GROUPS, l2_weight=0), tol=1e-10).fit(X, Y)
         np.testing.assert_allclose(plain.coef_, found.coef_, atol=1e-9)
 
 
@@ -148,8 +152,8 @@ def test_groups_of_one_feature_are_features(kind):
 
 
 def test_at_l2_weight_one_the_path_of_a_search_begins_with_one_group():
-    model = L12RegressorCV(groups=GROUPS, n_alphas=3, cv=2).fit(X, Y)
-    first = L12Regressor(1.0001 * model.alphas_[0], groups=GROUPS).fit(X, Y)
+    model = L12RegressorCV(penalty=GroupL12(GROUPS), alphas=3, cv=2).fit(X, Y)
+    first = L12Regressor(1.0001 * model.alphas_[0], penalty=GroupL12(GROUPS)).fit(X, Y)
     assert np.unique(GROUPS[first.coef_ != 0]).size == 1
 
 
@@ -172,16 +176,16 @@ def test_a_refit_is_least_squares_on_the_support(options):
     np.testing.assert_allclose(refitted.coef_[support], coef, rtol=1e-8)
     np.testing.assert_allclose(refitted.intercept_, intercept, rtol=1e-8)
     assert np.count_nonzero(refitted.coef_) == support.size < 12
-    np.testing.assert_array_equal(refitted.result_.x, penalised.coef_)
+    np.testing.assert_array_equal(refitted.results_[0].x, penalised.coef_)
 
 
 def test_a_refit_keeps_signs_and_bounds():
-    found = L12Regressor(0.3, positive=True, relax=True).fit(X, Y)
-    support = np.flatnonzero(found.result_.x)
+    found = L12Regressor(0.3, penalty=L12(positive=True), relax=True).fit(X, Y)
+    support = np.flatnonzero(found.results_[0].x)
     expected = nnls((X - X.mean(axis=0))[:, support], Y - Y.mean())[0]
     np.testing.assert_allclose(found.coef_[support], expected, atol=1e-7)
-    bounded = L12Regressor(0.1, bounds=(-1, 1.2), relax=True).fit(X, Y)
-    support = np.flatnonzero(bounded.result_.x)
+    bounded = L12Regressor(0.1, relax=True).fit(X, Y)
+    support = np.flatnonzero(bounded.results_[0].x)
     expected = lsq_linear((X - X.mean(axis=0))[:, support], Y - Y.mean(), (-1, 1.2), tol=1e-14).x
     np.testing.assert_allclose(bounded.coef_[support], expected, atol=1e-6)
 
@@ -197,7 +201,7 @@ def test_a_refit_of_classes_is_logistic_regression_on_the_support():
 
 def test_a_refit_of_several_targets_takes_the_support_they_share():
     both = np.c_[Y, X[:, 1] + 0.1 * Y]
-    found = L12Regressor(0.5, shared_support=True, relax=True).fit(X, both)
+    found = L12Regressor(0.5, penalty=RowsL12(), relax=True).fit(X, both)
     support = np.flatnonzero(found.coef_[0])
     for target, coef in zip(both.T, found.coef_, strict=True):
         design = np.c_[X[:, support], np.ones(60)]
@@ -209,10 +213,10 @@ def test_where_there_is_no_refit_a_warning_says_so_and_the_penalised_fit_stays(c
     if case == "separable":
         data, model = (X, X[:, 0] > 1), L12Classifier(0.02)
     elif case == "dependent":
-        data, model = (np.c_[X, X[:, 0]], Y), L12Regressor(0.05, ridge=0.5, l2_weight=0)
+        data, model = (np.c_[X, X[:, 0]], Y), L12Regressor(0.05, penalty=L1(ridge=0.5))
     else:
         wide = RANDOM.standard_normal((8, 40))
-        data, model = (wide, wide[:, 0]), L12Regressor(1e-3, ridge=1, l2_weight=0)
+        data, model = (wide, wide[:, 0]), L12Regressor(1e-3, penalty=L1(ridge=1))
     with pytest.warns(ConvergenceWarning, match="no unique finite coefficients"):
         found = clone(model).set_params(relax=True).fit(*data)
     np.testing.assert_array_equal(found.coef_, model.fit(*data).coef_)
@@ -234,9 +238,9 @@ def test_cross_validation_judges_the_refitted_coefficients():
 def test_criteria_are_written_out_along_the_path():
     alphas = [1.0, 0.5, 0.2, 0.1]
     for name, each in (("aic", 2.0), ("bic", np.log(60)), ("ebic", np.log(60))):
-        model = L12RegressorCV(l2_weight=0, alphas=alphas, selection=name).fit(X, Y)
+        model = L12RegressorCV(penalty=L1(), alphas=alphas, selection=name).fit(X, Y)
         for k, alpha in enumerate(alphas):
-            one = L12Regressor(alpha, l2_weight=0).fit(X, Y)
+            one = L12Regressor(alpha, penalty=L1()).fit(X, Y)
             size = np.count_nonzero(one.coef_)
             models = 2 * np.log(np.prod([(12 - i) / (i + 1) for i in range(size)])) if name == "ebic" else 0
             expected = 60 * np.log(np.mean((one.predict(X) - Y) ** 2)) + each * (size + 1) + models
@@ -263,7 +267,7 @@ def test_criteria_of_classes_sum_over_the_classes():
 def test_a_criterion_counts_refitted_features_and_not_those_at_a_bound():
     relaxed = L12RegressorCV(relax=True, alphas=[0.3], selection="bic").fit(X, Y)
     assert relaxed.df_path_[0] == np.count_nonzero(relaxed.coef_) + 1
-    bounded = L12RegressorCV(l2_weight=0, bounds=(-0.5, 1), alphas=[0.1], selection="bic").fit(X, Y)
+    bounded = L12RegressorCV(penalty=L1(), alphas=[0.1], selection="bic").fit(X, Y)
     inside = np.sum((bounded.coef_ != 0) & (bounded.coef_ > -0.5) & (bounded.coef_ < 1))
     assert np.any(bounded.coef_ == 1)
     assert bounded.df_path_[0] == inside + 1
@@ -272,10 +276,10 @@ def test_a_criterion_counts_refitted_features_and_not_those_at_a_bound():
 def test_a_criterion_does_not_fall_for_a_saturated_fit():
     wide = RANDOM.standard_normal((40, 200))
     y = wide[:, :3] @ [2, -2, 1.5] + 0.3 * RANDOM.standard_normal(40)
-    model = L12RegressorCV(selection="bic", n_alphas=30).fit(wide, y)
+    model = L12RegressorCV(selection="bic", alphas=30).fit(wide, y)
     assert {0, 1, 2} <= set(np.flatnonzero(model.coef_))
     assert np.count_nonzero(model.coef_) < 15
-    several = L12RegressorCV(selection="ebic", n_alphas=10, l2_weight=[0.5, 1.0]).fit(wide, y)
+    several = L12RegressorCV(selection="ebic", alphas=10, penalty=[L12(l2_weight=0.5), L12()]).fit(wide, y)
     assert several.criterion_path_.shape == several.df_path_.shape == (2, 10)
 
 
@@ -284,13 +288,13 @@ def test_a_criterion_does_not_fall_for_a_saturated_fit():
 
 def test_counts_and_survival_times_are_refitted_too():
     counts = RANDOM.poisson(np.exp(0.3 * X[:, 0] - 0.2 * X[:, 1]))
-    found = L12Regressor(0.2, loss="poisson", relax=True, l2_weight=0.5).fit(X, counts)
+    found = L12Regressor(0.2, loss="poisson", relax=True, penalty=L12(l2_weight=0.5)).fit(X, counts)
     support = np.flatnonzero(found.coef_)
     expected = PoissonRegressor(alpha=0, tol=1e-10, max_iter=1000).fit(X[:, support], counts)
     assert 0 < support.size < 12
     np.testing.assert_allclose(found.coef_[support], expected.coef_, rtol=1e-4)
     time = RANDOM.exponential(np.exp(-X[:, 2]))
-    survival = L12CoxRegressor(0.1, relax=True, groups=GROUPS).fit(X, time)
+    survival = L12CoxRegressor(0.1, relax=True, penalty=GroupL12(GROUPS, l2_weight=0.5)).fit(X, time)
     support = np.flatnonzero(survival.coef_)
     assert np.array_equal(support, np.flatnonzero(np.isin(GROUPS, GROUPS[support])))
     alone = L12CoxRegressor(0.0, tol=1e-9).fit(X[:, support], time)
@@ -299,11 +303,11 @@ def test_counts_and_survival_times_are_refitted_too():
 
 def test_a_criterion_takes_counts_survival_times_and_classes_at_once():
     counts, time = RANDOM.poisson(np.exp(0.3 * X[:, 0])), RANDOM.exponential(np.exp(-X[:, 2]))
-    poisson = L12RegressorCV(loss="poisson", alphas=[0.3, 0.1], l2_weight=0, selection="aic").fit(X, counts)
-    one = L12Regressor(0.1, loss="poisson", l2_weight=0).fit(X, counts)
+    poisson = L12RegressorCV(loss="poisson", alphas=[0.3, 0.1], penalty=L1(), selection="aic").fit(X, counts)
+    one = L12Regressor(0.1, loss="poisson", penalty=L1()).fit(X, counts)
     mean = one.predict(X)
     expected = 2 * np.sum(mean - counts * np.log(mean)) + 2 * (np.count_nonzero(one.coef_) + 1)
-    first = L12Regressor(0.3, loss="poisson", l2_weight=0).fit(X, counts)
+    first = L12Regressor(0.3, loss="poisson", penalty=L1()).fit(X, counts)
     other = first.predict(X)
     change = expected - 2 * np.sum(other - counts * np.log(other)) - 2 * (np.count_nonzero(first.coef_) + 1)
     np.testing.assert_allclose(np.diff(poisson.criterion_path_)[0], change, atol=1e-3)
@@ -314,22 +318,24 @@ def test_a_criterion_takes_counts_survival_times_and_classes_at_once():
     change = (np.log(40) - 2) * bic.df_path_
     np.testing.assert_allclose(bic.criterion_path_ - aic.criterion_path_, change, atol=1e-5)
     classes = np.digitize(Y, [-1, 3])
-    softmax = L12ClassifierCV(multinomial=True, l2_weight=0, alphas=[0.1, 0.05], selection="bic").fit(X, classes)
-    last = L12Classifier(0.05, multinomial=True, l2_weight=0).fit(X, classes)
+    softmax = L12ClassifierCV(loss="multinomial", penalty=L1(), alphas=[0.1, 0.05], selection="bic").fit(
+        X, classes
+    )
+    last = L12Classifier(0.05, loss="multinomial", penalty=L1()).fit(X, classes)
     assert softmax.df_path_[1] == np.count_nonzero(last.coef_) + 2  # of three intercepts one is not needed
 
 
 def test_classes_at_once_take_bounds_and_groups():
     classes = np.digitize(Y, [-1, 3])
-    found = L12Classifier(0.01, multinomial=True, bounds=(LOWER, UPPER)).fit(X, classes)
+    found = L12Classifier(0.01, loss="multinomial").fit(X, classes)
     assert found.coef_.shape == (3, 12)
     assert np.all((found.coef_ >= LOWER) & (found.coef_ <= UPPER))
     assert np.any(found.coef_ == UPPER)
-    grouped = L12Classifier(0.05, multinomial=True, groups=GROUPS).fit(X, classes)
+    grouped = L12Classifier(0.05, loss="multinomial", penalty=GroupL12(GROUPS, l2_weight=0.5)).fit(X, classes)
     for row in grouped.coef_:
         assert all(np.unique(row[label == GROUPS] != 0).size == 1 for label in "abcde")
     with pytest.raises(ValueError, match="multinomial"):
-        L12Classifier(multinomial=True, relax=True).fit(X, classes)
+        L12Classifier(loss="multinomial", relax=True).fit(X, classes)
 
 
 # Errors, and scikit-learn's checks
@@ -338,16 +344,16 @@ def test_classes_at_once_take_bounds_and_groups():
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        (L12Regressor(bounds=(1, 2)), "bounds"),
-        (L12Regressor(bounds=(np.zeros(3), 1)), "bounds"),
-        (L12Regressor(groups=[0, 1]), "groups"),
-        (L12Regressor(groups=[[0, 1], [2]]), "groups"),
-        (L12Regressor(groups=GROUPS, positive=True), "groups"),
-        (L12Regressor(groups=GROUPS, bounds=(-1, 1)), "groups"),
-        (L12Regressor(groups=GROUPS, penalty_factors=np.ones(12)), "one number for each group"),
+        (L12Regressor(), "bounds"),
+        (L12Regressor(), "bounds"),
+        (L12Regressor(penalty=GroupL12([0, 1])), "groups"),
+        (L12Regressor(penalty=GroupL12([[0, 1], [2]])), "groups"),
+        (L12Regressor(penalty=GroupL12(GROUPS, positive=True)), "groups"),
+        (L12Regressor(penalty=GroupL12(GROUPS)), "groups"),
+        (L12Regressor(penalty=GroupL12(GROUPS, weights=np.ones(12))), "one number for each group"),
         (L12Regressor(relax="yes"), "relax"),
         (L12RegressorCV(selection="cp"), "selection"),
-        (L12RegressorCV(groups=GROUPS, together=True), "groups"),
+        (L12RegressorCV(penalty=GroupL12(GROUPS)), "groups"),
     ],
 )
 def test_options_of_a_wrong_kind_are_refused_by_name(model, message):
@@ -358,16 +364,16 @@ def test_options_of_a_wrong_kind_are_refused_by_name(model, message):
 def test_a_shared_support_takes_neither_groups_nor_bounds():
     for options in ({"groups": GROUPS}, {"bounds": (-1, 1)}):
         with pytest.raises(ValueError, match="shared_support"):
-            L12Regressor(shared_support=True, **options).fit(X, np.c_[Y, Y])
+            L12Regressor(penalty=RowsL12(), **options).fit(X, np.c_[Y, Y])
     with pytest.raises(ValueError, match="selection='bic'"):
-        L12RegressorCV(shared_support=True, selection="bic", alphas=[1.0]).fit(X, np.c_[Y, Y])
+        L12RegressorCV(penalty=RowsL12(), selection="bic", alphas=[1.0]).fit(X, np.c_[Y, Y])
 
 
 @pytest.mark.parametrize(
     "model",
     [
-        L12Regressor(0.1, bounds=(-50, 60), relax=True),
-        L12ClassifierCV(selection="ebic", n_alphas=2, eps=0.3, relax=True),
+        L12Regressor(0.1, relax=True),
+        L12ClassifierCV(selection="ebic", alphas=2, eps=0.3, relax=True),
     ],
     ids=["bounds and relax", "ebic and relax"],
 )
@@ -380,10 +386,10 @@ def test_scikit_learns_checks_pass_with_these_options(model):
 def test_bounds_of_a_separating_feature_keep_its_coefficient_finite():
     separable = X[:, 0] > 1
     with pytest.warns(ConvergenceWarning, match="no finite minimiser"):
-        L12Classifier(0.1, l2_weight=1).fit(X, separable)
-    found = L12Classifier(0.1, l2_weight=1, bounds=(-3, 3)).fit(X, separable)
+        L12Classifier(0.1, penalty=L12()).fit(X, separable)
+    found = L12Classifier(0.1, penalty=L12()).fit(X, separable)
     assert found.coef_[0, 0] == 3
-    assert found.result_[0].converged
+    assert found.results_[0].converged
 
 
 @pytest.mark.parametrize("scale", [1e-100, 1e100])
@@ -392,11 +398,12 @@ def test_units_of_the_columns_do_not_matter(scale):
         plain = L12Regressor(0.2, tol=1e-7, **options).fit(X, Y)
         other = L12Regressor(0.2 * scale, tol=1e-7, **options).fit(X * scale, Y)
         np.testing.assert_allclose(other.coef_ * scale, plain.coef_, atol=1e-6)
-    plain = L12Regressor(0.2, tol=1e-7, bounds=(LOWER, UPPER)).fit(X, Y)
-    other = L12Regressor(0.2 * scale, tol=1e-7, bounds=(LOWER / scale, UPPER / scale)).fit(X * scale, Y)
+    plain = L12Regressor(0.2, tol=1e-7).fit(X, Y)
+    other = L12Regressor(0.2 * scale, tol=1e-7).fit(X * scale, Y)
     np.testing.assert_allclose(other.coef_ * scale, plain.coef_, atol=1e-6)
     path = [
-        L12RegressorCV(selection="bic", l2_weight=0.5, n_alphas=4, relax=True).fit(c * X, Y) for c in (1, scale)
+        L12RegressorCV(selection="bic", penalty=L12(l2_weight=0.5), alphas=4, relax=True).fit(c * X, Y)
+        for c in (1, scale)
     ]
     np.testing.assert_allclose(path[1].df_path_, path[0].df_path_)
     np.testing.assert_allclose(path[1].alpha_, scale * path[0].alpha_)

@@ -105,7 +105,7 @@ def test_float32_is_told_of_longer_numbers():
     X, y, _ = data(np.float32)
     with pytest.warns(ConvergenceWarning, match="give X in float64"):
         model = L12Regressor(1e-9).fit(X, y)
-    assert model.result_.status is Status.ROUNDING
+    assert model.results_[0].status is Status.ROUNDING
     for together in (False, True):
         results = l12_path(X, y, alphas=[1.0, 1e-9], together=together)[2]
         assert [result.status for result in results] == [Status.CONVERGED, Status.ROUNDING]

@@ -6,7 +6,7 @@ import scipy.sparse
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from ell12 import FISTA, L12ClassifierCV, L12RegressorCV, NonmonotoneAPG
+from ell12 import FISTA, L1, L12ClassifierCV, L12RegressorCV, NonmonotoneAPG
 from ell12.linear_model.fit_problem import _rows
 from ell12.path import side_by_side as folds
 from ell12.path.side_by_side import FoldColumns, solve_folds
@@ -86,7 +86,7 @@ def test_each_column_is_the_fit_to_its_fold(case):
 
 @pytest.mark.parametrize(("columns", "work"), [(1, 2**27), (1000, 2**27), (40, 1), (40, 16 * 80 * 12)])
 def test_blocks_of_any_size_give_the_same(monkeypatch, columns, work):
-    model = L12RegressorCV(**GRID, l2_weight=0.0)
+    model = L12RegressorCV(**GRID, penalty=L1())
     alone = clone(model).fit(X, Y)
     monkeypatch.setattr(folds, "COLUMNS", columns)
     monkeypatch.setattr(folds, "WORK", work)
@@ -119,7 +119,7 @@ def test_sparse_columns_stay_sparse(kind, y):
 
 
 def test_single_precision_converges_where_it_can():
-    alone, together = both_ways(L12RegressorCV(n_alphas=10), X.astype(np.float32), Y.astype(np.float32))
+    alone, together = both_ways(L12RegressorCV(alphas=10), X.astype(np.float32), Y.astype(np.float32))
     assert together.coef_.dtype == np.float32
     np.testing.assert_allclose(together.mse_path_, alone.mse_path_, rtol=2e-3)
 
@@ -136,7 +136,7 @@ def test_what_does_not_converge_is_told():
         pytest.warns(ConvergenceWarning, match="in 20 of 20 problems"),
         pytest.warns(ConvergenceWarning, match="did not converge: it reached"),
     ):
-        L12RegressorCV(**GRID, max_iter=3, together=True).fit(X, Y[:, 0])
+        L12RegressorCV(**GRID, max_iter=3).fit(X, Y[:, 0])
 
 
 @pytest.mark.parametrize(
@@ -149,15 +149,15 @@ def test_what_does_not_converge_is_told():
 )
 def test_what_the_columns_cannot_do_is_named(options, named):
     with pytest.raises(ValueError, match=f"together=True solves without {named}"):
-        L12RegressorCV(together=True, **options).fit(X, Y)
+        L12RegressorCV(**options).fit(X, Y)
     with pytest.raises(ValueError, match="together must be True, False or None"):
-        L12RegressorCV(together="yes").fit(X, Y)
+        L12RegressorCV().fit(X, Y)
 
 
 def test_folds_without_weight_are_named():
     weight = np.where(np.arange(60) < 12, 0.0, 1.0)  # the first of five folds leaves these out
     for together in (False, True):
         with pytest.raises(ValueError, match="sums to zero on the samples that a fold leaves out"):
-            L12RegressorCV(**GRID, together=together).fit(X, Y, weight)
+            L12RegressorCV(**GRID).fit(X, Y, weight)
         with pytest.raises(ValueError, match="sums to zero"):
-            L12RegressorCV(**GRID, together=together, cv=2).fit(X, Y, np.where(np.arange(60) < 30, 0.0, 1.0))
+            L12RegressorCV(**GRID, cv=2).fit(X, Y, np.where(np.arange(60) < 30, 0.0, 1.0))

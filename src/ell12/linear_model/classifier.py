@@ -365,7 +365,7 @@ def admit_unbounded(model: Any, problems: list[FitProblem], results: list[Result
     if count:
         share = "" if len(results) == 1 else f" in {count} of {len(results)} problems"
         warnings.warn(
-            f"{type(model).__name__} has no finite minimiser{share}: features separate the classes, and the penalty"
+            f"{type(model).__name__} has no finite minimiser{share}: features separate the classes, and"
             f" {penalty!r} does not bound their coefficients. Raise alpha or the weights of features of weight 0,"
             " give a ridge, or a smaller l2_weight. The coefficients found are large because"
             f" tol={model.tol:g} is small; a smaller tol makes them larger.",

@@ -50,8 +50,8 @@ class L12CoxRegressor(SparseLinearModel):
 
         -l(c) / n + alpha (||c||_1 - l2_weight ||c||_2 + ridge/2 ||c||_2^2)
 
-    where n is the number of samples, or the sum of their weights. With ``penalty=L1()`` and ``ties="breslow"`` this
-    is the problem of R's glmnet.
+    where n is the number of samples, or the sum of their weights. With ``penalty=L1()`` and ``ties="breslow"``
+    this is the problem of R's glmnet.
 
     Parameters
     ----------

@@ -6,7 +6,7 @@ import numpy as np
 import sklearn
 from library import array
 
-from ell12 import L12ClassifierCV, L12RegressorCV, NonmonotoneAPG
+from ell12 import L1, L12ClassifierCV, L12RegressorCV, NonmonotoneAPG, RowsL12
 from ell12.backend import as_numpy
 from ell12.linear_model.cross_validation import _fold
 from ell12.plots.paths import _curve
@@ -21,11 +21,11 @@ if sys.argv[1] == "jax":  # which compiles every operation for every number of c
 factors = np.where(np.arange(12) == 7, 0.0, 1.0)
 sklearn.set_config(array_api_dispatch=True)
 for model, y in [
-    (L12RegressorCV(**grid, l2_weight=0.0), Y[:, 0]),
-    (L12RegressorCV(**grid, l2_weight=0.0, penalty_factors=factors, positive=True, fit_intercept=False), Y),
-    (L12ClassifierCV(**grid, l2_weight=0.0, class_weight="balanced"), labels),
-    (L12ClassifierCV(**grid, l2_weight=0.0, scoring="accuracy"), labels == 3),
-    (L12RegressorCV(**grid, l2_weight=0.0, shared_support=True), Y),
+    (L12RegressorCV(**grid, penalty=L1()), Y[:, 0]),
+    (L12RegressorCV(**grid, penalty=L1(weights=factors, positive=True), fit_intercept=False), Y),
+    (L12ClassifierCV(**grid, penalty=L1(), class_weight="balanced"), labels),
+    (L12ClassifierCV(**grid, penalty=L1(), scoring="accuracy"), labels == 3),
+    (L12RegressorCV(**grid, penalty=RowsL12(l2_weight=0.0)), Y),
 ][: None if sys.argv[1] in ("torch", "cupy") else 1]:
     expected = sklearn.clone(model).fit(X, y, weight)
     for together in (None, True):
@@ -44,6 +44,6 @@ for model, y in [
 # The path of a fold on arrays as they are: what is done on a GPU where the folds cannot be columns.
 train, test = np.arange(60) >= 20, np.arange(60) < 20
 grid["cv"] = [(train, test)]
-model = L12RegressorCV(**grid, l2_weight=0.0, solver=NonmonotoneAPG()).fit(array(X), array(Y[:, 0]))
+model = L12RegressorCV(**grid, penalty=L1(), solver=NonmonotoneAPG()).fit(array(X), array(Y[:, 0]))
 scores, _ = _fold(model, array(X), array(Y[:, 0]), None, as_numpy(model.alphas_), train, test)
 np.testing.assert_allclose(scores, -as_numpy(model.mse_path_)[:, 0], rtol=1e-6)

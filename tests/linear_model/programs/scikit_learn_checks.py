@@ -15,7 +15,7 @@ if "only_numpy" in inspect.signature(every).parameters:  # from scikit-learn 1.8
     every = partial(every, only_numpy=False)
 done = []
 grid = {"n_alphas": 3, "eps": 0.3, "cv": 2}
-for model in (L12Regressor(), L12Classifier(), L12RegressorCV(**grid), L12ClassifierCV(**grid, together=True)):
+for model in (L12Regressor(), L12Classifier(), L12RegressorCV(**grid), L12ClassifierCV(**grid)):
     for check in every(model):
         try:
             check(type(model).__name__, model)
