@@ -32,14 +32,14 @@ def assert_same(one, other):
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize(
-    "options", [{}, {"fit_intercept": False}, {"positive": True}, {"penalty_factors": [1, 0, 1, 2, 1]}]
+    "options", [{}, {"fit_intercept": False}, {"penalty__positive": True}, {"penalty__weights": [1, 0, 1, 2, 1]}]
 )
 def test_regression(data, options, weighted):
     X, y, weight = data
     weight = weight if weighted else None
-    model = L12Regressor(0.1, penalty=L12(l2_weight=0.5), tol=1e-10, **options)
+    model = L12Regressor(0.1, penalty=L12(l2_weight=0.5), tol=1e-10).set_params(**options)
     near = model.fit(X, y, weight)
-    far = L12Regressor(**model.get_params()).fit(chunked(X), chunked(y), weight)
+    far = clone(model).fit(chunked(X), chunked(y), weight)
     assert_same(far, near)
     assert far.results_[0].objective == pytest.approx(near.results_[0].objective, rel=1e-9)
     assert far.score(chunked(X), chunked(y), weight) == pytest.approx(near.score(X, y, weight), abs=1e-12)
@@ -54,7 +54,7 @@ def test_regression_on_several_targets_with_one_support(data, fit_intercept):
     Y = np.column_stack([y, X[:, 2] - 2 * y])
     model = L12Regressor(0.2, penalty=RowsL12(), fit_intercept=fit_intercept, tol=1e-10)
     near = model.fit(X, Y, weight)
-    far = L12Regressor(**model.get_params()).fit(chunked(X), chunked(Y), weight)
+    far = clone(model).fit(chunked(X), chunked(Y), weight)
     assert_same(far, near)
     assert isinstance(far.n_iter_, int)
     with pytest.raises(ValueError, match="up to 1000 columns, and more rows"):

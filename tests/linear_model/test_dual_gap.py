@@ -5,8 +5,8 @@ import pytest
 import scipy.sparse
 from sklearn.linear_model import ElasticNet, MultiTaskElasticNet, MultiTaskLasso
 
-from ell12 import L1, L12Regressor, L12RegressorCV, NonmonotoneAPG, RowsL12
-from ell12.linear_model.sparse_model import dual_gap
+from ell12 import L1, L12, MCP, L12Regressor, L12RegressorCV, NonmonotoneAPG, RowsL12
+from ell12.linear_model.regressor import dual_gap
 from ell12.path import squared_loss
 
 RANDOM = np.random.default_rng(0)
@@ -25,13 +25,13 @@ def test_at_the_coefficients_of_scikit_learn_it_is_its_dual_gap(ridge, positive)
     options = {"fit_intercept": False, "positive": positive}
     model = theirs(0.1, ridge, tol=1e-2, max_iter=5, **options).fit(X, Y[:, 0])
     assert model.dual_gap_ > 1e-6  # far from the solution, so that something is compared
-    found = dual_gap(squared_loss(X, Y[:, 0]), model.coef_, 0.1, ridge, positive=positive)
+    found = dual_gap(squared_loss(X, Y[:, 0]), model.coef_, L1(0.1, ridge=ridge, positive=positive))
     assert found == pytest.approx(model.dual_gap_, rel=1e-9)
 
 
 def test_targets_that_share_a_support_have_one_gap():
     shared = theirs(0.1, 0.7, MultiTaskElasticNet, tol=1e-2, fit_intercept=False).fit(X, Y)
-    found = dual_gap(squared_loss(X, Y), shared.coef_.T, 0.1, 0.7)
+    found = dual_gap(squared_loss(X, Y), shared.coef_.T, RowsL12(0.1, l2_weight=0, ridge=0.7))
     assert found == pytest.approx(shared.dual_gap_, rel=1e-9)
     ours = L12Regressor(0.1, penalty=RowsL12(l2_weight=0), tol=1e-3).fit(X, Y)
     best = MultiTaskLasso(0.1, tol=1e-14, max_iter=100_000).fit(X, Y)
@@ -79,11 +79,11 @@ def test_rows_in_chunks_and_single_precision_have_one_too():
     assert abs(single.dual_gap_) < 1e-3
 
 
-@pytest.mark.parametrize("other", [{"l2_weight": 0.5}, {"alpha": 0.0}, {"penalty_factors": np.ones(20)}])
-def test_where_the_problem_is_another_there_is_none(other):
-    model = L12Regressor(**{"alpha": 0.1, "l2_weight": 0.0} | other).fit(X, Y[:, 0])
+@pytest.mark.parametrize("penalty", [L12(0.1, l2_weight=0.5), L1(0.0), L1(0.1, weights=np.ones(20)), MCP(0.1)])
+def test_where_the_problem_is_another_there_is_none(penalty):
+    model = L12Regressor(penalty=penalty).fit(X, Y[:, 0])
     assert not hasattr(model, "dual_gap_")
-    with pytest.raises(AttributeError, match="only where the problem is the Lasso's: l2_weight=0"):
+    with pytest.raises(AttributeError, match="only where the problem is the Lasso's: penalty=L1"):
         _ = model.dual_gap_
     with pytest.raises(AttributeError, match="once it is fitted"):
         _ = L12Regressor(penalty=L1()).dual_gap_

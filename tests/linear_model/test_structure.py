@@ -1,20 +1,17 @@
-"""Bounds, groups, refits and criteria in the estimators, by scipy, scikit-learn and methods written out here."""
-
-import warnings
+"""Signs, groups, refits and criteria in the estimators, by scipy, scikit-learn and methods written out here."""
 
 import numpy as np
 import pytest
 import scipy.sparse
 from scipy.optimize import lsq_linear, nnls
-from scipy.optimize import minimize as scipy_minimize
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression, PoissonRegressor
-from sklearn.utils.estimator_checks import check_estimator
 
 from ell12 import (
     L1,
     L12,
+    MCP,
     GroupL12,
     L12Classifier,
     L12ClassifierCV,
@@ -23,7 +20,6 @@ from ell12 import (
     L12Regressor,
     L12RegressorCV,
     RowsL12,
-    l12_path,
 )
 
 RANDOM = np.random.default_rng(7)
@@ -31,89 +27,36 @@ X = RANDOM.standard_normal((60, 12)) + 1
 Y = X[:, :5] @ [3, -2, 1, 0.5, -1] + 0.5 * RANDOM.standard_normal(60)
 LABELS = Y + 2 * RANDOM.standard_normal(60) > Y.mean()
 WEIGHT = RANDOM.integers(1, 4, 60)
-LOWER = np.r_[-1.0, -1, 0, -np.inf, -0.2, np.zeros(3), np.full(4, -np.inf)]
-UPPER = np.r_[1.0, 0, 0.5, np.inf, 0.1, np.zeros(3), np.full(4, np.inf)]
 GROUPS = np.array(list("aabbbccdddde"))
 
 
-def bounded_by_scipy(value_and_slope, alpha):
-    """The minimum with an l1 norm, an intercept and bounds, in positive and negative parts."""
-
-    def objective(parts):
-        value, slope = value_and_slope(X @ (parts[:12] - parts[12:24]) + parts[24])
-        gradient = X.T @ slope
-        return value + alpha * parts[:24].sum(), np.r_[gradient + alpha, alpha - gradient, slope.sum()]
-
-    sides = [(0, u) for u in UPPER] + [(0, -u) for u in LOWER] + [(None, None)]
-    options = {"ftol": 1e-16, "gtol": 1e-10, "maxiter": 10_000, "maxfun": 10_000}
-    run = scipy_minimize(objective, np.zeros(25), jac=True, bounds=sides, options=options)
-    return run.x[:12] - run.x[12:24], run.x[24]
+SIGNS = np.arange(12) % 3 == 0
 
 
-def test_a_bounded_lasso_is_scipys():
-    found = L12Regressor(0.1, penalty=L1(), tol=1e-9).fit(X, Y, WEIGHT)
-    w = WEIGHT / WEIGHT.sum()
-    coef, intercept = bounded_by_scipy(lambda p: (0.5 * w @ (p - Y) ** 2, w * (p - Y)), 0.1)
-    np.testing.assert_allclose(found.coef_, coef, atol=1e-5)
-    np.testing.assert_allclose(found.intercept_, intercept, atol=1e-4)
+def test_without_a_penalty_signs_are_bounds_of_lsq_linear():
+    found = L12Regressor(0.0, penalty=L12(positive=SIGNS), tol=1e-9).fit(X, Y)
+    expected = lsq_linear(X - X.mean(axis=0), Y - Y.mean(), (np.where(SIGNS, 0, -np.inf), np.inf), tol=1e-14)
+    np.testing.assert_allclose(found.coef_, expected.x, atol=1e-6)
 
 
-def test_a_bounded_logistic_regression_is_scipys():
-    found = L12Classifier(0.02, penalty=L1(), tol=1e-8).fit(X, LABELS)
-    s = np.where(LABELS, 1.0, -1.0)
-    coef, intercept = bounded_by_scipy(
-        lambda p: (np.logaddexp(0, -s * p).mean(), -s / (1 + np.exp(s * p)) / 60), 0.02
-    )
-    np.testing.assert_allclose(found.coef_[0], coef, atol=1e-4)
-    np.testing.assert_allclose(found.intercept_[0], intercept, atol=1e-3)
-
-
-def test_without_a_penalty_bounds_are_those_of_lsq_linear():
-    found = L12Regressor(0.0, tol=1e-9).fit(X, Y)
-    centred = X - X.mean(axis=0), Y - Y.mean()
-    np.testing.assert_allclose(found.coef_, lsq_linear(*centred, (-0.5, 0.7), tol=1e-14).x, atol=1e-6)
-
-
-def test_bounds_of_one_sign_are_positive_and_others_are_columns_turned_round():
-    positive = L12Regressor(0.1, penalty=L12(positive=True)).fit(X, Y)
-    np.testing.assert_array_equal(L12Regressor(0.1).fit(X, Y).coef_, positive.coef_)
-    turn = np.where(np.arange(12) % 2, -1.0, 1.0)
-    signs = np.where(turn < 0, -np.inf, 0), np.where(turn > 0, np.inf, 0)
-    turned = L12Regressor(0.1, penalty=L12(positive=True), tol=1e-8).fit(X * turn, Y)
-    found = L12Regressor(0.1, tol=1e-8).fit(X, Y)
-    np.testing.assert_allclose(found.coef_, turn * turned.coef_, atol=1e-7)
-
-
-def test_positive_raises_lower_bounds_to_zero():
-    both = L12Regressor(0.05, penalty=L12(positive=True)).fit(X, Y)
-    np.testing.assert_array_equal(both.coef_, L12Regressor(0.05).fit(X, Y).coef_)
-
-
-@pytest.mark.parametrize("options", [{"bounds": (LOWER, UPPER)}, {"groups": GROUPS}, {"relax": True}])
+@pytest.mark.parametrize(
+    "penalty", [L12(l2_weight=0.5, positive=SIGNS), GroupL12(GROUPS, l2_weight=0.5)], ids=repr
+)
 @pytest.mark.parametrize("kind", [L12RegressorCV, L12ClassifierCV])
-def test_cross_validation_takes_sparse_columns_and_weights(kind, options):
+def test_cross_validation_takes_sparse_columns_and_weights(kind, penalty):
     y = Y if kind is L12RegressorCV else LABELS
-    model = kind(n_alphas=4, eps=0.1, cv=2, tol=1e-7, **options)
+    model = kind(alphas=4, eps=0.1, cv=2, tol=1e-7, penalty=penalty)
     dense = clone(model).fit(X, y, WEIGHT)
     sparse = clone(model).fit(scipy.sparse.csc_array(X), y, WEIGHT)
     assert dense.alpha_ == pytest.approx(sparse.alpha_, rel=1e-6)
     np.testing.assert_allclose(sparse.coef_, dense.coef_, atol=1e-4)
-    if "bounds" in options:
-        assert np.all((dense.coef_ >= LOWER) & (dense.coef_ <= UPPER))
-    if "groups" in options:
+    if isinstance(penalty, L12):
+        assert np.all(np.atleast_2d(dense.coef_)[:, SIGNS] >= 0)
+    else:
         for label in "abcde":
             assert np.unique(np.atleast_2d(dense.coef_)[:, label == GROUPS] != 0).size == 1
     single = clone(model).set_params(tol=1e-3).fit(X.astype(np.float32), y)
     assert single.coef_.dtype == np.float32
-
-
-def test_paths_take_bounds():
-    _, coefs, results = l12_path(X, Y, n_alphas=5, eps=0.1, bounds=(LOWER, UPPER))
-    assert all(result.converged for result in results)
-    assert np.all((coefs >= LOWER[:, None]) & (coefs <= UPPER[:, None]))
-    assert np.any(coefs[:, -1] == UPPER)
-    with pytest.raises(ValueError, match="bounds"):
-        l12_path(X, Y, bounds=(LOWER, UPPER), together=True)
 
 
 # Groups
@@ -144,11 +87,11 @@ def test_without_a_subtracted_norm_groups_are_the_group_lasso(factors):
 @pytest.mark.parametrize("kind", [L12Regressor, L12Classifier])
 def test_groups_of_one_feature_are_features(kind):
     y = Y if kind is L12Regressor else LABELS
-    options = {"alpha": 0.05, "l2_weight": 0.5, "tol": 1e-8, "ridge": 0.1}
-    order = np.array(list("lkjihgfedcba"))
-    np.testing.assert_allclose(
-        kind(groups=order, **options).fit(X, y).coef_, kind(**options).fit(X, y).coef_, atol=1e-5
+    order, numbers = np.array(list("lkjihgfedcba")), {"l2_weight": 0.5, "ridge": 0.1}
+    by_group, by_feature = (
+        kind(0.05, penalty=p, tol=1e-8).fit(X, y).coef_ for p in (GroupL12(order, **numbers), L12(**numbers))
     )
+    np.testing.assert_allclose(by_group, by_feature, atol=1e-5)
 
 
 def test_at_l2_weight_one_the_path_of_a_search_begins_with_one_group():
@@ -167,10 +110,10 @@ def least_squares(columns, weight=None):
     return found[:-1], found[-1]
 
 
-@pytest.mark.parametrize("options", [{}, {"groups": GROUPS}, {"l2_weight": 0.0}])
-def test_a_refit_is_least_squares_on_the_support(options):
-    penalised = L12Regressor(0.3, **options).fit(X, Y, WEIGHT)
-    refitted = L12Regressor(0.3, relax=True, **options).fit(X, Y, WEIGHT)
+@pytest.mark.parametrize("penalty", [L12(), GroupL12(GROUPS), L1(), MCP()], ids=repr)
+def test_a_refit_is_least_squares_on_the_support(penalty):
+    penalised = L12Regressor(0.3, penalty=penalty).fit(X, Y, WEIGHT)
+    refitted = L12Regressor(0.3, penalty=penalty, relax=True).fit(X, Y, WEIGHT)
     support = np.flatnonzero(penalised.coef_)
     coef, intercept = least_squares(support, WEIGHT)
     np.testing.assert_allclose(refitted.coef_[support], coef, rtol=1e-8)
@@ -179,15 +122,11 @@ def test_a_refit_is_least_squares_on_the_support(options):
     np.testing.assert_array_equal(refitted.results_[0].x, penalised.coef_)
 
 
-def test_a_refit_keeps_signs_and_bounds():
+def test_a_refit_keeps_signs():
     found = L12Regressor(0.3, penalty=L12(positive=True), relax=True).fit(X, Y)
     support = np.flatnonzero(found.results_[0].x)
     expected = nnls((X - X.mean(axis=0))[:, support], Y - Y.mean())[0]
     np.testing.assert_allclose(found.coef_[support], expected, atol=1e-7)
-    bounded = L12Regressor(0.1, relax=True).fit(X, Y)
-    support = np.flatnonzero(bounded.results_[0].x)
-    expected = lsq_linear((X - X.mean(axis=0))[:, support], Y - Y.mean(), (-1, 1.2), tol=1e-14).x
-    np.testing.assert_allclose(bounded.coef_[support], expected, atol=1e-6)
 
 
 def test_a_refit_of_classes_is_logistic_regression_on_the_support():
@@ -264,13 +203,9 @@ def test_criteria_of_classes_sum_over_the_classes():
     np.testing.assert_allclose(model.criterion_path_[0], expected, rtol=1e-4)
 
 
-def test_a_criterion_counts_refitted_features_and_not_those_at_a_bound():
+def test_a_criterion_counts_refitted_features():
     relaxed = L12RegressorCV(relax=True, alphas=[0.3], selection="bic").fit(X, Y)
     assert relaxed.df_path_[0] == np.count_nonzero(relaxed.coef_) + 1
-    bounded = L12RegressorCV(penalty=L1(), alphas=[0.1], selection="bic").fit(X, Y)
-    inside = np.sum((bounded.coef_ != 0) & (bounded.coef_ > -0.5) & (bounded.coef_ < 1))
-    assert np.any(bounded.coef_ == 1)
-    assert bounded.df_path_[0] == inside + 1
 
 
 def test_a_criterion_does_not_fall_for_a_saturated_fit():
@@ -325,12 +260,12 @@ def test_a_criterion_takes_counts_survival_times_and_classes_at_once():
     assert softmax.df_path_[1] == np.count_nonzero(last.coef_) + 2  # of three intercepts one is not needed
 
 
-def test_classes_at_once_take_bounds_and_groups():
+def test_classes_at_once_take_signs_and_groups():
     classes = np.digitize(Y, [-1, 3])
-    found = L12Classifier(0.01, loss="multinomial").fit(X, classes)
+    found = L12Classifier(0.01, loss="multinomial", penalty=L12(positive=SIGNS)).fit(X, classes)
     assert found.coef_.shape == (3, 12)
-    assert np.all((found.coef_ >= LOWER) & (found.coef_ <= UPPER))
-    assert np.any(found.coef_ == UPPER)
+    assert np.all(found.coef_[:, SIGNS] >= 0)
+    assert np.any(found.coef_ < 0)
     grouped = L12Classifier(0.05, loss="multinomial", penalty=GroupL12(GROUPS, l2_weight=0.5)).fit(X, classes)
     for row in grouped.coef_:
         assert all(np.unique(row[label == GROUPS] != 0).size == 1 for label in "abcde")
@@ -344,16 +279,14 @@ def test_classes_at_once_take_bounds_and_groups():
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        (L12Regressor(), "bounds"),
-        (L12Regressor(), "bounds"),
-        (L12Regressor(penalty=GroupL12([0, 1])), "groups"),
-        (L12Regressor(penalty=GroupL12([[0, 1], [2]])), "groups"),
-        (L12Regressor(penalty=GroupL12(GROUPS, positive=True)), "groups"),
-        (L12Regressor(penalty=GroupL12(GROUPS)), "groups"),
-        (L12Regressor(penalty=GroupL12(GROUPS, weights=np.ones(12))), "one number for each group"),
+        (L12Regressor(penalty=GroupL12([0, 1])), "penalty"),
+        (L12Regressor(penalty=L12(weights=[1.0, 2.0])), "penalty"),
+        (L12Regressor(penalty=L12(positive=[True, False])), "penalty"),
+        (L12RegressorCV(penalty=GroupL12([0, 1])), "penalty"),
+        (L12RegressorCV(penalty=L12(alpha=0.1)), "leave it out of"),
+        (L12Regressor(0.1, penalty=L12(alpha=0.2)), "alpha is given twice"),
         (L12Regressor(relax="yes"), "relax"),
         (L12RegressorCV(selection="cp"), "selection"),
-        (L12RegressorCV(penalty=GroupL12(GROUPS)), "groups"),
     ],
 )
 def test_options_of_a_wrong_kind_are_refused_by_name(model, message):
@@ -361,46 +294,28 @@ def test_options_of_a_wrong_kind_are_refused_by_name(model, message):
         model.fit(X, Y)
 
 
-def test_a_shared_support_takes_neither_groups_nor_bounds():
-    for options in ({"groups": GROUPS}, {"bounds": (-1, 1)}):
-        with pytest.raises(ValueError, match="shared_support"):
-            L12Regressor(penalty=RowsL12(), **options).fit(X, np.c_[Y, Y])
+@pytest.mark.parametrize("wrong", [None, "l1", L12, {"alpha": 1.0}])
+def test_what_is_no_penalty_is_refused_by_name(wrong):
+    for model in (L12Regressor(penalty=wrong), L12RegressorCV(penalty=wrong)):
+        with pytest.raises(TypeError, match="penalty must be a dataclass"):
+            model.fit(X, Y)
+
+
+def test_a_joint_penalty_takes_squares_and_no_criterion():
+    with pytest.raises(ValueError, match="RowsL12 needs loss='squared'"):
+        L12Regressor(penalty=RowsL12(), loss="huber").fit(X, np.c_[Y, Y])
+    with pytest.raises(ValueError, match="RowsL12 is for several targets"):
+        L12Classifier(penalty=RowsL12()).fit(X, LABELS)
     with pytest.raises(ValueError, match="selection='bic'"):
         L12RegressorCV(penalty=RowsL12(), selection="bic", alphas=[1.0]).fit(X, np.c_[Y, Y])
 
 
-@pytest.mark.parametrize(
-    "model",
-    [
-        L12Regressor(0.1, relax=True),
-        L12ClassifierCV(selection="ebic", alphas=2, eps=0.3, relax=True),
-    ],
-    ids=["bounds and relax", "ebic and relax"],
-)
-def test_scikit_learns_checks_pass_with_these_options(model):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        check_estimator(model, on_skip=None)
-
-
-def test_bounds_of_a_separating_feature_keep_its_coefficient_finite():
-    separable = X[:, 0] > 1
-    with pytest.warns(ConvergenceWarning, match="no finite minimiser"):
-        L12Classifier(0.1, penalty=L12()).fit(X, separable)
-    found = L12Classifier(0.1, penalty=L12()).fit(X, separable)
-    assert found.coef_[0, 0] == 3
-    assert found.results_[0].converged
-
-
 @pytest.mark.parametrize("scale", [1e-100, 1e100])
 def test_units_of_the_columns_do_not_matter(scale):
-    for options in ({"groups": GROUPS}, {"relax": True}, {"relax": True, "positive": True}):
-        plain = L12Regressor(0.2, tol=1e-7, **options).fit(X, Y)
-        other = L12Regressor(0.2 * scale, tol=1e-7, **options).fit(X * scale, Y)
+    for penalty, relax in ((GroupL12(GROUPS), False), (L12(), True), (L12(positive=SIGNS), True)):
+        plain = L12Regressor(0.2, tol=1e-7, penalty=penalty, relax=relax).fit(X, Y)
+        other = L12Regressor(0.2 * scale, tol=1e-7, penalty=penalty, relax=relax).fit(X * scale, Y)
         np.testing.assert_allclose(other.coef_ * scale, plain.coef_, atol=1e-6)
-    plain = L12Regressor(0.2, tol=1e-7).fit(X, Y)
-    other = L12Regressor(0.2 * scale, tol=1e-7).fit(X * scale, Y)
-    np.testing.assert_allclose(other.coef_ * scale, plain.coef_, atol=1e-6)
     path = [
         L12RegressorCV(selection="bic", penalty=L12(l2_weight=0.5), alphas=4, relax=True).fit(c * X, Y)
         for c in (1, scale)

@@ -46,7 +46,7 @@ def test_cross_validation_costs_as_much_in_other_units(kind, fit_intercept, n_al
     for scale in (1.0, factor):
         slopes = []
         monkeypatch.setattr(LinearLoss, "slope", _counting(LinearLoss.slope, slopes))
-        model = kind(n_alphas=n_alphas, cv=2, fit_intercept=fit_intercept).fit(scale * X, y)
+        model = kind(alphas=n_alphas, cv=2, fit_intercept=fit_intercept).fit(scale * X, y)
         scores = model.scores_ if kind is L12ClassifierCV else model.mse_path_
         found.append((model.alphas_ / scale, scores, scale * np.ravel(model.coef_), len(slopes)))
         monkeypatch.undo()

@@ -97,7 +97,7 @@ def test_estimators_say_that_rounding_stops_them(kind, l2_weight):
     X, y, labels = data()
     began = time.process_time()
     with pytest.warns(ConvergenceWarning, match="Rounding keeps .* will not help: raise alpha or tol"):
-        kind(TINY, l2_weight=l2_weight).fit(X, y if kind is L12Regressor else labels)
+        kind(TINY, penalty=L12(l2_weight=l2_weight)).fit(X, y if kind is L12Regressor else labels)
     assert time.process_time() - began < 3
 
 

@@ -47,7 +47,7 @@ def test_the_criteria_of_a_lasso_are_their_formulas():
 
 
 def test_they_are_those_by_which_cross_validated_models_choose():
-    options = {"l2_weight": 0.5, "ridge": 0.1, "penalty_factors": np.r_[0.0, np.ones(9)]}
+    options = {"penalty": L12(l2_weight=0.5, ridge=0.1, weights=np.r_[0.0, np.ones(9)])}
     weight = np.arange(80) % 4
     path = information_criteria(X, Y, L12Regressor(**options), alphas=8, eps=0.05, sample_weight=weight)
     for name in ("aic", "ebic"):
@@ -196,9 +196,8 @@ def test_the_model_stays_as_it_is_and_wrong_arguments_are_named():
         with pytest.raises(TypeError, match="model must be an L12Regressor"):
             information_criteria(X, Y, wrong)
     for options, name in (
-        ({"model": L12Regressor(penalty=[L12(l2_weight=0.5), L12()])}, "l2_weight"),
         ({"model": L12Regressor(loss="huber")}, "likelihood"),
-        ({"model": L12Regressor(penalty=RowsL12())}, "shared_support"),
+        ({"model": L12Regressor(penalty=RowsL12())}, "joint"),
         ({"model": L12Classifier(), "offset": Y}, "offset"),
         ({"offset": Y}, "offset"),
         ({"alphas": 0}, "alphas"),
@@ -207,6 +206,6 @@ def test_the_model_stays_as_it_is_and_wrong_arguments_are_named():
         ({"sample_weight": -np.ones(80)}, "sample_weight"),
     ):
         with pytest.raises(ValueError, match=name):
-            information_criteria(X, np.c_[Y, Y] if name == "shared_support" else Y, **options)
+            information_criteria(X, np.c_[Y, Y] if name == "joint" else Y, **options)
     with pytest.raises(ValueError, match="NaN"):
         information_criteria(np.where(X > 2, np.nan, X), Y)

@@ -259,7 +259,6 @@ BAD = [
     ("random_state", {"random_state": "word"}, {}),
     ("verbose", {"verbose": "much"}, {}),
     ("n_alphas", {"n_alphas": 0}, {}),
-    ("l2_weight", {"estimator": L12Regressor(penalty=L12(l2_weight=2))}, {}),
     ("samples", {}, {"rows": 3}),
     ("NaN", {}, {"X": np.full((N, P), np.nan)}),
     ("NaN", {"estimator": Lasso()}, {"X": np.full((N, P), np.nan)}),

@@ -59,16 +59,15 @@ def test_weights_and_sparse_columns_have_their_own_deviations():
 
 
 def test_the_head_says_how_the_strength_was_chosen():
-    grid = {"n_alphas": 5, "eps": 0.1}
+    grid = {"alphas": 5, "eps": 0.1}
     folds = L12RegressorCV(**grid, cv=3, selection="1se", penalty=[L1(), L12(l2_weight=0.5)]).fit(X, Y)
     head = summary(folds).head
     assert "within one standard error of the best of 5 strengths by the mean of 3 folds" in head["alpha"]
-    assert head["l2_weight"].endswith("the best of 0, 0.5")
+    assert head["penalty"].endswith("the best of L1(), L12(l2_weight=0.5)")
     chosen = L12RegressorCV(**grid, selection="ebic", penalty=L12(positive=True, ridge=0.1)).fit(X, Y)
     head = summary(chosen).head
     assert "least EBIC of 5 strengths" in head["alpha"]
-    assert head["ridge"] == "0.1"
-    assert head["options"] == "coefficients >= 0"
+    assert head["penalty"] == "L12(positive=True, ridge=0.1)"
     assert ("smallest that was tried" in head["alpha"]) == (chosen.alpha_ == chosen.alphas_[-1])
     scored = L12ClassifierCV(**grid, cv=2, scoring="accuracy").fit(X, Y > 2)
     assert "by the mean accuracy of 2 folds" in summary(scored).head["alpha"]

@@ -134,7 +134,7 @@ class AlphaSearch(SparseLinearModel):
         side, advice = ("first", "no feature predicts, or rows are not exchangeable between folds")
         if best > 0:
             side, advice = "last", "a smaller eps may find a better one"
-        warnings.warn(f"the chosen alpha, {grid[best]:.3g}, is the {side} of the grid: {advice}", stacklevel=5)
+        warnings.warn(f"the chosen alpha, {grid[best]:.3g}, is the {side} of the grid: {advice}", stacklevel=4)
 
     def _path(self, problem: FitProblem, penalty: Any, alphas: Array) -> list[Result]:
         """A result for each alpha; of columns out of memory x, which is as long, is sparse."""

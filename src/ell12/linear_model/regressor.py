@@ -191,7 +191,7 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
             chunks = Chunks(X.dtype) if X.shape[1] <= MOST_COLUMNS else Descents()
         if isinstance(chunks, Chunks):
             chunks = chunks.with_rows(X, y, sample_weight)
-            problems = chunks.problems(self.fit_intercept, y.ndim == 2, is_joint(self.penalty))
+            problems = chunks.problems(self.fit_intercept, y.ndim == 2 or self._is_joint, self._is_joint)
             self._fit_problems(problems, self._given_penalty(), single=y.ndim == 1)
         else:
             targets = self._targets(y)
