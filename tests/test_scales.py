@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse
 from scipy.sparse.linalg import aslinearoperator
 from sklearn.base import clone
+from sklearn.model_selection import KFold
 
 from ell12 import (
     L12,
@@ -103,7 +104,7 @@ def test_within_the_range_solutions_scale_with_the_data(of_X, of_y, l2_weight):
     assert np.allclose(scaled_top, of_X * of_y * top, rtol=1e-9)
     assert np.allclose(scaled_coefs * (of_X / of_y), coefs, rtol=1e-6, atol=1e-8)
     assert all(result.converged for result in results)
-    search = L12RegressorCV(cv=3, alphas=4, tol=1e-8, penalty=penalty)
+    search = L12RegressorCV(cv=KFold(3), alphas=4, tol=1e-8, penalty=penalty)
     chosen, scaled = clone(search).fit(X, y), search.fit(A, b)
     assert np.isclose(scaled.alpha_, of_X * of_y * chosen.alpha_)
     assert np.allclose(scaled.mse_path_ / of_y**2, chosen.mse_path_, rtol=1e-6)

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse
+from sklearn.base import clone
 from sklearn.exceptions import DataConversionWarning, NotFittedError
 
 from ell12 import L12, L12Classifier, L12Regressor, RowsL12
@@ -138,7 +139,7 @@ def test_sparse_chunks(data, model):
     X, y, _ = data
     X = np.where(X > 1, X, 0)
     y = y if isinstance(model, L12Regressor) else (y > 5).astype(int)
-    near = type(model)(**model.get_params()).fit(scipy.sparse.csr_array(X), y)
+    near = clone(model).fit(scipy.sparse.csr_array(X), y)
     far = model.fit(chunked(X).map_blocks(scipy.sparse.csr_array), y)
     assert_same(far, near)
 

@@ -199,7 +199,6 @@ def test_the_model_stays_as_it_is_and_wrong_arguments_are_named():
         ({"model": L12Regressor(loss="huber")}, "likelihood"),
         ({"model": L12Regressor(penalty=RowsL12())}, "joint"),
         ({"model": L12Classifier(), "offset": Y}, "offset"),
-        ({"offset": Y}, "offset"),
         ({"alphas": 0}, "alphas"),
         ({"alphas": [-1.0]}, "alphas"),
         ({"eps": 2.0}, "eps"),

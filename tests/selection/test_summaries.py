@@ -118,7 +118,7 @@ def test_the_status_is_told_in_its_own_words():
     assert summary(short).head["status"] == f"Not converged: {short.results_[0].status.value}"
     assert summary(MODEL).head["status"] == f"Converged: {Status.CONVERGED.value}"
     mixed = L12Regressor(0.1).fit(X, np.c_[Y, Y])
-    mixed.results_[0] = [mixed.results_[0], short.results_[0]]
+    mixed.results_ = (mixed.results_[0], short.results_[0])
     assert "Not converged (1 of 2 problems)" in summary(mixed).head["status"]
     chunks = L12Classifier(0.1).partial_fit(X, Y > 2, classes=[False, True])
     assert "no certificate" in summary(chunks).head["status"]

@@ -158,7 +158,7 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
             self._check_squared("data in chunks", offset)
             note_features(self, X)
             problems = regression_problems(X, y, sample_weight, self.fit_intercept, is_joint(self.penalty))
-            self._fit_problems(problems, self._given_penalty(), single=y.ndim == 1)
+            self._fit_problems(problems, self._given_penalty(), single=np.ndim(y) == 1)
             return self
         data = self._observed(X, y, sample_weight, offset)
         self._fit_problems(self._problems(data), self._given_penalty(), single=self._is_single(data))
