@@ -34,13 +34,14 @@ ROOMS: dict[str, str] = {
     "penalties": "protocols lazy backend checks operators prox",
     "losses": "protocols lazy backend checks operators",
     "solvers": "protocols lazy backend checks operators",
-    "minimization": "protocols backend checks solvers",
+    "minimization": "protocols backend checks plots solvers",
     "path": "protocols backend checks operators prox losses penalties solvers minimization",
     "recovery": "protocols backend checks operators losses minimization path",
+    "certificate": "protocols backend checks operators losses penalties minimization",
     "datasets": "",
     "completion": "protocols backend checks files operators penalties solvers minimization path plots datasets",
-    "distributed": "protocols backend checks operators penalties losses minimization completion",
-    "restoration": "protocols backend checks operators prox losses solvers minimization path distributed",
+    "restoration": "protocols backend checks operators prox losses solvers minimization path",
+    "distributed": "protocols backend checks operators penalties losses minimization completion restoration",
     "linear_model": "protocols lazy nested_parameters backend checks operators losses penalties solvers "
     "minimization path plots distributed",
     "selection": "protocols backend checks operators losses penalties solvers minimization path plots "
@@ -58,7 +59,6 @@ ONLY_IMPORTER = {
     "numba": {"backend/compiling", "restoration/compiled_stencil"},
     "matplotlib": {"plots"},
     "sklearn": {"linear_model", "selection", "completion/imputer", "completion/recommender"},
-    "zarr": {"restoration/blocks"},
     "PIL": {"commands"},
     "tifffile": {"commands"},
 }
