@@ -23,11 +23,11 @@ PACKAGE = ROOT / "src" / "ell12"
 ROOMS: dict[str, str] = {
     "protocols": "",
     "lazy": "",
-    "nested_parameters": "",
     "files": "",
     "wording": "",
     "backend": "protocols",
     "checks": "backend",
+    "nested_parameters": "",
     "plots": "backend",
     "operators": "protocols backend checks",
     "prox": "protocols backend checks",
