@@ -313,7 +313,7 @@ def test_wrong_calls_are_refused_by_name():
     with pytest.raises(ValueError, match="offset"):
         poisson.fit(X, COUNTS, offset=np.full(N, np.nan))
     with pytest.raises(ValueError, match="offset needs one target"):
-        poisson.fit(X, np.column_stack([COUNTS, COUNTS]), offset=OFFSET)
+        L12Regressor().fit(X, np.column_stack([COUNTS, COUNTS]), offset=OFFSET)
     with pytest.raises(TypeError, match="loss must be"):
         L12Regressor(0.1, loss=Huber).fit(X, COUNTS)
     with pytest.raises(ValueError, match="loss"):

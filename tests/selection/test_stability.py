@@ -9,6 +9,7 @@ import pytest
 import scipy.sparse
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import Lasso, LogisticRegression, lasso_path
+from sklearn.model_selection import KFold
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -182,7 +183,7 @@ def test_other_estimators_select_their_largest_coefficients(data):
     assert forest.random_state is None
     logistic = StabilitySelection(LogisticRegression(), most_selected=4, **FEW).fit(X, y > 0)
     assert logistic.get_support()[list(TRUE)].all()
-    chosen = StabilitySelection(L12RegressorCV(alphas=5, eps=0.1, cv=2), **SHORT).fit(X, y)
+    chosen = StabilitySelection(L12RegressorCV(alphas=5, eps=0.1, cv=KFold(2)), **SHORT).fit(X, y)
     assert chosen.get_support()[list(TRUE)].all()
 
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ell12.backend import as_numpy, namespace, rounding
+from ell12.backend import as_numpy, namespace, rounding, total
 from ell12.checks import check_positive, check_word
 from ell12.losses import HuberLoss, LogisticLoss, MultinomialLoss, PoissonLoss, SquaredLoss
 from ell12.losses.multinomial import log_softmax, softmax
@@ -274,7 +274,7 @@ def weighted_mean(values: Array, weight: Any) -> Array:
     """The mean over the first axis, weighted."""
     if isinstance(values, np.ndarray):
         return np.asarray(np.average(values, axis=0, weights=weight), dtype=values.dtype)
-    return namespace(values).mean(values, axis=0) if weight is None else weight @ values / weight.sum()
+    return namespace(values).mean(values, axis=0) if weight is None else weight @ values / total(weight)
 
 
 def median(values: Array, weight: Any = None) -> float:

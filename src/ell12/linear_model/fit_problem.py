@@ -176,7 +176,7 @@ class FitProblem:
         if self.n_classes:
             penalty = per_class(penalty, self.n_classes)
         if passes(self.means):  # sent once, not at every step
-            penalty = _with_arrays(penalty, lambda values: like(values, self.means))
+            penalty = _with_arrays(penalty, lambda a: a if a.dtype.kind == "b" else like(a, self.means))
         return penalty
 
     @property

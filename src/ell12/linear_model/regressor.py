@@ -238,6 +238,7 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.positive_only = self._family.counts
+        tags.target_tags.multi_output = not self._family.counts
         return tags
 
     def _shifted(self, eta: Array, offset: Any) -> Array:
@@ -253,7 +254,8 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
         if isinstance(y, np.ndarray) and y.dtype.kind not in "biufc":  # objects may be numbers
             with naming("y"):
                 y = y.astype(np.float64)
-        X, y, sample_weight = self._validate(X, y, sample_weight, multi_output=True, y_numeric=True, reset=reset)
+        checks = {"multi_output": not self._family.counts, "y_numeric": True, "reset": reset}
+        X, y, sample_weight = self._validate(X, y, sample_weight, **checks)
         y = convert(y, X.dtype, "y")
         check_entries(y, "y")
         return X, y, sample_weight

@@ -5,7 +5,7 @@ import pytest
 import sklearn
 from library import array
 
-from ell12 import L1, L12, GroupL12, L12Classifier, L12Regressor, L12RegressorCV, RowsL12
+from ell12 import L1, L12, MCP, GroupL12, L12Classifier, L12Regressor, L12RegressorCV, RowsL12
 from ell12.backend import as_numpy
 
 random = np.random.default_rng(0)
@@ -42,8 +42,8 @@ for model, y in [
     again = other.set_params(warm_start=True).fit(array(X), array(y), array(weight))
     assert np.max(as_numpy(again.n_iter_)) <= 3, again.n_iter_
 
-for options in ({"l2_weight": 0.5}, {"groups": np.arange(20) // 4}, {"bounds": (np.zeros(20), np.inf)}):
-    compare(L12Regressor(0.1, relax=True, tol=1e-8, **options), Y[:, 0])
+for penalty in (L12(l2_weight=0.5), GroupL12(np.arange(20) // 4), L12(positive=np.arange(20) > 3), MCP()):
+    compare(L12Regressor(0.1, penalty=penalty, relax=True, tol=1e-8), Y[:, 0])
 dense = L12RegressorCV(selection="bic", alphas=5).fit(X, Y[:, 0])
 other = L12RegressorCV(selection="bic", alphas=5).fit(array(X), array(Y[:, 0]))
 np.testing.assert_allclose(as_numpy(other.df_path_), dense.df_path_, rtol=1e-2)
