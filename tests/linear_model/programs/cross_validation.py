@@ -10,7 +10,7 @@ from ell12 import L1, L12ClassifierCV, L12RegressorCV, NonmonotoneAPG, RowsL12
 from ell12.backend import as_numpy
 from ell12.linear_model.alpha_search import AlphaSearch, _fold
 from ell12.linear_model.fit_problem import Data
-from ell12.plots.paths import _curve
+from ell12.plots import _curve
 
 random = np.random.default_rng(0)
 X = random.standard_normal((60, 12))
