@@ -53,7 +53,7 @@ def measure(model: Any, X: scipy.sparse.csr_array, y: np.ndarray) -> dict[str, A
     model.fit(X, y > 0 if classifies else y)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    result = model.results_[0] if classifies else model.results_[0]
+    result = model.results_[0]
     return {
         "features": int(np.count_nonzero(model.coef_)),
         "bytes": peak,
