@@ -178,7 +178,7 @@ class AlphaSearch(SparseLinearModel):
         """The scores of each alpha and fold, and how the runs ended: the folds as columns of one problem."""
         weight = self._weight_of_samples(data.y, data.sample_weight)
         columns = FoldColumns(problems, folds, weight, bool(self.fit_intercept))
-        own = {name: getattr(penalty, name) for name in ("l2_weight", "weights", "positive", "ridge")}
+        own = {name: vars(penalty)[name] for name in ("l2_weight", "weights", "positive", "ridge")}
         limits = {"tol": self.tol, "max_iter": self.max_iter}
         scores, results = [], []
         paths = solve_folds(columns, alphas, own | {"intercept": problems[0].constant != 0}, limits)

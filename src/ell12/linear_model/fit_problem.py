@@ -30,7 +30,7 @@ from ell12.linear_model.families import NoInformation, weighted_mean
 from ell12.operators import input_shape, is_far
 from ell12.operators.centering import CenteredColumns, column_squares, column_sums
 from ell12.operators.classwise import Classwise
-from ell12.penalties import WithIntercept
+from ell12.penalties import GroupL12, WithIntercept
 from ell12.protocols import Array, FarLoss, offers
 
 
@@ -228,17 +228,17 @@ def per_class(penalty: Any, classes: int) -> Any:
     >>> per_class(GroupL12([0, 0, 1]), 2).units(6)
     array([0, 1, 0, 1, 2, 3])
     """
-    labels = getattr(getattr(penalty, "groups", None), "labels", None)
-    if labels is None:
+    if not isinstance(penalty, GroupL12):
         return _with_arrays(penalty, lambda values: np.repeat(values, classes))
-    own = (classes * labels[:, None] + np.arange(classes)).reshape(-1)
+    own = (classes * penalty.groups.labels[:, None] + np.arange(classes)).reshape(-1)
     weights = None if penalty.weights is None else np.repeat(penalty.weights, classes)
     return replace(penalty, groups=own, weights=weights)
 
 
 def _with_arrays(penalty: Any, change: Callable[[Array], Array]) -> Any:
     """The penalty with other arrays in its fields."""
-    arrays = {field.name: getattr(penalty, field.name) for field in fields(penalty) if field.init}
+    names = [field.name for field in fields(penalty) if field.init]
+    arrays = {name: vars(penalty)[name] for name in names}
     changed = {name: change(values) for name, values in arrays.items() if isinstance(values, np.ndarray)}
     return replace(penalty, **changed) if changed else penalty
 
