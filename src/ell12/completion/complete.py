@@ -12,9 +12,8 @@ import numpy as np
 
 from ell12.backend import as_numpy, is_number
 from ell12.checks import is_finite_number
-from ell12.completion.choosing.choice import Choice, SearchSpace, is_ratings
-from ell12.completion.choosing.progress import Progress, Report
-from ell12.completion.choosing.search import MAX_ITER, TOL, Search, search_on_held_out
+from ell12.completion.hidden_entries import HiddenEntrySearch, SearchSpace
+from ell12.completion.matrix_strength import noise_alpha
 from ell12.completion.low_rank import LowRank
 from ell12.completion.matrix_apg import check_rank
 from ell12.completion.matrix_strength import noise_alpha, noise_strength
@@ -49,7 +48,7 @@ def complete_matrix(
     max_iter: int = 1000,
     random_state: Any = 0,
     verbose: int = 0,
-    report: Report | None = None,
+    report: Any = None,
     **options: Any,
 ) -> Completion:
     """Complete a matrix of which some entries are known.
@@ -140,114 +139,23 @@ def complete_matrix(
     >>> complete_matrix(X, alpha=0.1, center=None, scale=None).to_array().round(2)[2, 2]
     np.float64(12.0)
     """
-    given: dict[str, Any] = {"center": center, "scale": scale, "l2_weight": l2_weight, "max_rank": max_rank}
-    _check(alpha, given)
+    given: dict[str, Any] = {"center": center, "scale": scale, "max_rank": max_rank}
+    _check(alpha, given | {"l2_weight": l2_weight})
     observed = as_observed(X)
     rest = {"engine": engine, "random_state": random_state, "tol": tol, "max_iter": max_iter} | options
-    progress = Progress(report)
-    if penalty is not None:
-        plain = {name: None if value == "auto" else value for name, value in given.items()}
-        task = Task.of(observed, plain["center"], plain["scale"])
-        return _solved(task, penalty, plain["max_rank"], x0, rest, progress)
-    space = SearchSpace.suited_to(observed, **given)
+    shape = None if l2_weight == "auto" else SpectralL12(1.0, l2_weight)
+    space = SearchSpace.suited_to(observed, penalty=shape, **given)
+    choice = space.first
     if alpha == "holdout":
-        searching = {"held_out": held_out, "n_alphas": n_alphas, "eps": eps, "verbose": verbose}
-        part = progress.part(*SEARCH_TO_FIT)
-        search = _searched(observed, space, searching, rest, part)
-        if search is not None:
-            progress.follow(part)
-            return _completed_as_found(observed, search, x0, rest, progress)
-        alpha = "noise"
-    completion, choice = _completed_unsearched(observed, space, alpha, x0, rest, progress)
-    if is_ratings(observed) and "auto" in given.values() and not isinstance(alpha, str):
-        _warn_if_biases_do_better(observed, completion, choice, rest)
-    return completion
-
-
-def _searched(
-    observed: Observed, space: SearchSpace, searching: dict[str, Any], rest: dict[str, Any], progress: Progress
-) -> Search | None:
-    """What hidden entries say, within a part of the time; the rest of it is left in ``rest``."""
-    searching = searching | {key: rest[key] for key in ("engine", "random_state", "tol", "max_iter")}
-    if "stop" in rest:
-        searching["stop"] = rest["stop"]
-    begin, limit = time.monotonic(), rest.get("max_seconds", math.inf)
-    if not is_number(limit) or limit == math.inf:  # what is no number, the fit refuses
-        return search_on_held_out(observed, space, progress=progress, **searching)
-    searching["max_seconds"] = SEARCH_SECONDS * limit
-    search = search_on_held_out(observed, space, progress=progress, **searching)
-    rest["max_seconds"] = max(limit - (time.monotonic() - begin), 0.0)
-    return search
-
-
-def _solved(
-    task: Task, penalty: Spectral, max_rank: Any, x0: Any, rest: dict[str, Any], progress: Progress
-) -> Completion:
-    """The fit of all known entries."""
-    rest = rest | {"stop": progress.of_run("fitting", rest["tol"], rest.get("stop"))}
-    completion = solve_completion(task, penalty, max_rank=max_rank, x0=x0, **rest)
-    progress.finish("fitting")
-    return completion
-
-
-def _completed_as_found(
-    observed: Observed, search: Search, x0: Any, rest: dict[str, Any], progress: Progress
-) -> Completion:
-    """The completion of all known entries with what hidden ones chose."""
-    best = search.best
-    if search.stopped:
-        return replace(best.path.results[best.path.best], status=Status.STOPPED, search=search)
-    task = Task.of(observed, best.choice.center, best.choice.scale)
-    penalty = SpectralL12(best.alpha, best.choice.l2_weight)
-    x0 = best.x0 if x0 is None else x0
-    completion = _solved(task, penalty, best.choice.max_rank, x0, rest, progress)
-    if is_ratings(observed):
-        _warn_if_worse(best.path.results[best.path.best], search.biases, best.path.held_out)
-    return replace(completion, search=search)
-
-
-def _completed_unsearched(
-    observed: Observed, space: SearchSpace, alpha: float | str, x0: Any, rest: dict[str, Any], progress: Progress
-) -> tuple[Completion, Choice]:
-    choice = space.without_search()
+        search = HiddenEntrySearch(observed, held_out, engine, random_state)
+        if search.splits[0][1].n_observed:
+            best = search.best(space)
+            choice, alpha = best.choice, best.alpha * search.growth
+            x0 = best.nearest(best.alpha)[0] if x0 is None else x0
     task = Task.of(observed, choice.center, choice.scale)
-    if isinstance(alpha, str) and space.of_ratings:
-        alpha, rank = noise_strength(task.loss.observed, choice.l2_weight)
-        choice = replace(choice, max_rank=rank if len(space.ranks) > 1 else choice.max_rank)
-    elif isinstance(alpha, str):
-        alpha = noise_alpha(task.loss.observed, choice.max_rank, choice.l2_weight)
-    penalty = SpectralL12(float(alpha), choice.l2_weight)
-    return _solved(task, penalty, choice.max_rank, x0, rest, progress), choice
-
-
-def _warn_if_biases_do_better(
-    observed: Observed, completion: Completion, choice: Choice, rest: dict[str, Any]
-) -> None:
-    """Hide some ratings from a rough fit of the same kind, and see."""
-    train, hidden = observed.split(CHECKED, rest["random_state"])
-    if hidden.n_observed == 0 or train.n_observed == 0 or completion.status is Status.STOPPED:
-        return
-    rough = {"engine": rest["engine"], "random_state": rest["random_state"], "tol": TOL, "max_iter": MAX_ITER}
-    alpha = completion.alpha * math.sqrt(train.n_observed / observed.n_observed)
-    penalty = SpectralL12(alpha, choice.l2_weight)
-    fit = solve_completion(Task.of(train, choice.center, choice.scale), penalty, max_rank=choice.max_rank, **rough)
-    _warn_if_worse(fit, fit_offsets(train, "biases"), hidden)
-
-
-def _warn_if_worse(fit: Completion, biases: Offsets, hidden: Any) -> None:
-    """Say so where biases alone predict hidden entries better than a fit, by more than chance."""
-    places = hidden.rows, hidden.columns
-    squares = [as_numpy((guess - hidden.values) ** 2) for guess in (fit.predict(*places), biases.entries(*places))]
-    excess = squares[0] - squares[1]
-    if np.mean(excess) * math.sqrt(excess.size) <= SURE * np.std(excess):
-        return
-    error, alone = (math.sqrt(np.mean(square)) for square in squares)
-    warnings.warn(
-        f"biases of rows and columns alone predict hidden entries with an error of {alone:.4g}, this fit with"
-        f" {error:.4g}: leave alpha and l2_weight to the hidden entries (alpha='holdout'), or raise alpha",
-        UserWarning,
-        stacklevel=4,
-    )
+    if isinstance(alpha, str):
+        alpha = noise_alpha(task.loss.observed, choice.max_rank, choice.penalty.l2_weight)
+    return solve_completion(task, replace(choice.penalty, alpha=float(alpha)), max_rank=choice.max_rank, x0=x0, **rest)
 
 
 def _check(alpha: Any, given: dict[str, Any]) -> None:

@@ -362,7 +362,7 @@ class L12Imputer(Uncertain, OneToOneFeatureMixin, TransformerMixin, BaseEstimato
             tol=self.tol,
             max_iter=self.max_iter,
             random_state=seed,
-            verbose=self.verbose,
+            verbose=0,
             stop=progress_lines(type(self).__name__, every=10) if self.verbose else None,
         )
 

@@ -95,7 +95,7 @@ class AlternatingLeastSquares:
             changed = None
             if not kept.all():
                 places = np.flatnonzero(kept)
-                changed = LowRank(take(x.U, places, 1), take(x.s, places, 0), take(x.V, places, 1))
+                changed = LowRank.trusted(take(x.U, places, 1), take(x.s, places, 0), take(x.V, places, 1))
             elif x.rank < max_rank and optimality <= LOOK_BEYOND * penalty.alpha:
                 changed = _with_missing(x, gradient, penalty, beyond, max_rank)
             if changed is not None:
@@ -166,7 +166,7 @@ def first_guess(observed: Observed, rank: int, rng: Any) -> LowRank:
     for _ in range(START_PASSES):
         U, s, V = block(matrix)
     rank = count_true(s[:rank] > 0)
-    return LowRank(U[:, :rank], s[:rank] / observed.fraction, V[:, :rank])
+    return LowRank.trusted(U[:, :rank], s[:rank] / observed.fraction, V[:, :rank])
 
 
 def _with_missing(

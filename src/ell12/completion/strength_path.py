@@ -10,8 +10,7 @@ import numpy as np
 
 from ell12.backend import is_number
 from ell12.checks import check_counts, check_share
-from ell12.completion.choosing.choice import Choice, SearchSpace
-from ell12.completion.choosing.judged import HiddenEntries
+from ell12.completion.hidden_entries import Choice, HiddenEntries, SearchSpace
 from ell12.completion.matrix_strength import largest_strength, rank_one_fit
 from ell12.completion.observed import Observed, as_observed
 from ell12.completion.solve import Completion, Task, solve_completion

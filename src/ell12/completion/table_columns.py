@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ell12.backend import is_number
-from ell12.completion.choosing.choice import is_ratings
+from ell12.completion.hidden_entries import is_ratings
 from ell12.completion.observed import Observed
 
 

@@ -14,8 +14,8 @@ import numpy as np
 import scipy.optimize
 
 from ell12.checks import check_counts, check_share, generator
-from ell12.completion.choosing.choice import is_ratings
-from ell12.completion.choosing.search import MAX_ITER, TOL
+from ell12.completion.hidden_entries import is_ratings
+TOL,MAX_ITER=1e-2,100
 from ell12.completion.low_rank import as_indices
 from ell12.completion.observed import Observed
 from ell12.completion.offsets import fit_offsets

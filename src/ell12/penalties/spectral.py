@@ -14,7 +14,8 @@ from ell12.backend import all_finite, count_true, like, max_abs, namespace, norm
 from ell12.checks import as_array, as_step, set_numbers
 from ell12.operators.spectrum import norm_from_gram
 from ell12.protocols import Array, Factored, offers
-from ell12.prox import prox_l12, prox_l12_spectral
+from ell12.prox import prox_l12_spectral
+from ell12.prox.kernel import prox_vector
 from ell12.prox.layout import as_decomposable
 
 DENSE_NORM = 2**15  # the entries up to which the norm of a sparse matrix is found from the dense one
@@ -151,7 +152,7 @@ class SpectralL12(SpectralDifference):
 
     def prox_values(self, s: Array, step: float) -> Array:
         """`ell12.prox.prox_l12` of the singular values."""
-        return prox_l12(s, self.alpha * step, l2_weight=self.l2_weight, nonnegative=True)
+        return prox_vector(s, self.alpha * step, self.l2_weight, nonnegative=True)
 
     def slopes_of(self, s: Array) -> Array:
         """``alpha (1 - l2_weight s / ||s||)``."""
