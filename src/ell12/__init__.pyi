@@ -13,7 +13,6 @@ from ell12.penalties import (
     BoundedL12 as BoundedL12,
     GroupL12 as GroupL12,
     RowsL12 as RowsL12,
-    ColumnsL12 as ColumnsL12,
     SpectralL12 as SpectralL12,
     LogSum as LogSum,
     CappedL1 as CappedL1,
@@ -44,7 +43,6 @@ from ell12.solvers import (
     DCA as DCA,
     SupportNewton as SupportNewton,
     GroupNewton as GroupNewton,
-    ColumnwiseAPG as ColumnwiseAPG,
     ProxSVRG as ProxSVRG,
     SAGA as SAGA,
     WorkingSet as WorkingSet,
@@ -57,6 +55,7 @@ from ell12.minimization import (
     stationarity as stationarity,
 )
 from ell12.path import l12_path as l12_path, penalty_path as penalty_path
+from ell12.certificate import certify as certify, Certificate as Certificate
 from ell12.recovery import recover_sparse as recover_sparse, Recovery as Recovery
 from ell12.completion import (
     LowRank as LowRank,
@@ -67,8 +66,6 @@ from ell12.completion import (
     FactoredAPG as FactoredAPG,
     AlternatingLeastSquares as AlternatingLeastSquares,
     FullSVD as FullSVD,
-    MatrixSequentialConvex as MatrixSequentialConvex,
-    MatrixDCA as MatrixDCA,
     complete_matrix as complete_matrix,
     Completion as Completion,
     completion_path as completion_path,
@@ -122,7 +119,6 @@ from ell12 import (
     completion as completion,
     datasets as datasets,
     distributed as distributed,
-    experiments as experiments,
     linear_model as linear_model,
     losses as losses,
     operators as operators,

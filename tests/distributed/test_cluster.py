@@ -28,7 +28,7 @@ from ell12 import (
 )
 from ell12.distributed import columns, sum_loss
 from ell12.distributed import complete_matrix as distributed_completion
-from ell12.distributed.failures import LOST, reaching
+from ell12.distributed.executor import LOST, reaching
 
 ROWS, COLUMNS, CHUNK = 300, 6, 60
 PENALTY = L12(0.05, 0.5)

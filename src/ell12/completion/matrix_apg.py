@@ -16,7 +16,7 @@ from ell12.completion.singular_vectors import FullTriplets, WarmBlock
 from ell12.completion.squared_error import EntryLoss
 from ell12.penalties.spectral import Spectral
 from ell12.protocols import Array, Iterate, Needs, Point
-from ell12.solvers.acceleration import Nonmonotone
+from ell12.solvers.proximal_step import Nonmonotone
 
 
 class Mixture:

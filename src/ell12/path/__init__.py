@@ -1,6 +1,6 @@
 """Solutions over a grid of strengths, one after the other or side by side."""
 
-from ell12.path.path import l12_path, penalty_path, solution_path, squared_loss
+from ell12.path.paths import l12_path, penalty_path, solution_path, squared_loss
 from ell12.path.strengths import (
     alpha_grid,
     alpha_max,

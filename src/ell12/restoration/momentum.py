@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import Protocol
 
-from ell12.solvers.acceleration import next_t
+from ell12.solvers.proximal_step import next_t
 
 # Up to this ratio of the largest curvature to the least, steps are those that suit quadratics best. On drawings,
 # photographs, noise and volumes they saved up to half of the sweeps there; at 240 they began to need more.
