@@ -15,6 +15,7 @@ from ell12.completion.observed import Observed
 from ell12.completion.offsets import Offsets, fit_offsets, rows_and_columns_seen
 from ell12.completion.squared_error import CompletionLoss
 from ell12.minimization import Result, minimize
+from ell12.minimization.run import collected
 from ell12.penalties import Spectral, SpectralL12
 from ell12.protocols import Array, Solver, offers
 
@@ -125,12 +126,12 @@ def solve_completion(
 ) -> Completion:
     """Minimise the penalised error; options are those of `minimize`."""
     solver = choose_engine(engine, task.loss, penalty, max_rank, random_state)
-    result = minimize(task.loss, penalty, x0, solver, **options)
+    result = minimize(task.loss, penalty, x0, solver, **collected(options))
     parts = {part.name: getattr(result, part.name) for part in fields(Result)}
     return Completion(
         **parts,
         offsets=task.offsets,
-        alpha=penalty.alpha,
+        alpha=penalty.strength,
         l2_weight=penalty.l2_weight if isinstance(penalty, SpectralL12) else math.nan,
         max_rank=max_rank,
         center=task.center,
@@ -160,4 +161,4 @@ def _suitable(loss: CompletionLoss, penalty: Spectral, max_rank: int | None) -> 
     if not has_segments(loss.observed.values) or loss.observed.suits_dense:
         return "block"
     small = max_rank is not None and max_rank <= LARGEST_ALTERNATING_RANK
-    return "als" if small and isinstance(penalty, SpectralL12) and penalty.alpha > 0 else "factored"
+    return "als" if small and isinstance(penalty, SpectralL12) and penalty.strength > 0 else "factored"
