@@ -13,14 +13,16 @@ import numpy as np
 
 from ell12.backend import as_numpy, namespace, norm
 from ell12.checks import generator
+from ell12.completion.least_squares import default_solver
 from ell12.completion.low_rank import LowRank
 from ell12.completion.matrix_strength import largest_strength, noise_alpha
 from ell12.completion.observed import Observed
-from ell12.completion.offsets import column_deviations
-from ell12.completion.solve import Task, choose_engine
+from ell12.completion.offsets import Centred, column_deviations
 from ell12.path import best_on_log_grid
 from ell12.penalties import Spectral, SpectralL12
+from ell12.protocols import with_alpha
 
+HELD_OUT = 0.1  # The share of the known entries that is hidden.
 RATINGS_BELOW = 0.25  # A matrix with a smaller share of known entries is taken for ratings, not for a table.
 # Columns of a table whose standard deviations differ by more than this factor, beyond two standard errors, are
 # brought to one scale. Of the tables that chose it (benchmarks/tables.py), a photograph just below it is predicted
@@ -65,11 +67,11 @@ class SearchSpace:
         and no table of measurements, is best left as it is.
         """
         are_ratings = is_ratings(observed)
-        weights = (0.5, 1.0) if are_ratings else (1.0, 0.5)
+        shapes = [SpectralL12(l2_weight=weight) for weight in ((0.5, 1.0) if are_ratings else (1.0, 0.5))]
         own_units = _is_auto(scale) and not are_ratings and has_own_units(observed)
         return cls(
             (("biases",) if are_ratings else ("columns", None)) if _is_auto(center) else (center,),
-            [SpectralL12(1.0, weight) for weight in weights] if penalty is None else [penalty],
+            shapes if penalty is None else [penalty],
             ((8, 4, 16) if are_ratings else (None,)) if _is_auto(max_rank) else (max_rank,),
             ("columns" if own_units else None) if _is_auto(scale) else scale,
             are_ratings,
@@ -106,24 +108,24 @@ class HiddenEntries:
 
     Parameters
     ----------
-    task : Task
+    task : Centred
         What is fitted.
     entries : Observed
         What was hidden.
     """
 
-    def __init__(self, task: Task, entries: Observed) -> None:
+    def __init__(self, task: Centred, entries: Observed) -> None:
         xp, scales = namespace(entries.values), task.offsets.scales
         if scales is not None:  # nothing can be predicted in a column whose unit is not known
             entries = entries.select(as_numpy(~xp.isnan(xp.take(scales, entries.columns, axis=0))))
         self.count = entries.n_observed
         self.fixed = 0.0  # the squared error of unseen rows and columns, which no low-rank matrix changes
-        if task.strangers is not None:
-            seen = task.strangers.rows_seen, task.strangers.columns_seen
+        if task.unseen is not None:
+            seen = task.unseen.rows_seen, task.unseen.columns_seen
             places = entries.rows, entries.columns
             both = as_numpy(xp.take(seen[0], places[0], axis=0) & xp.take(seen[1], places[1], axis=0))
             unseen, entries = entries.select(~both), entries.select(both)
-            error = task.strangers.biases.entries(unseen.rows, unseen.columns) - unseen.values
+            error = task.unseen.biases.entries(unseen.rows, unseen.columns) - unseen.values
             error = error if scales is None else error / xp.take(scales, unseen.columns, axis=0)
             self.fixed = norm(error) ** 2
         self.entries = task.offsets.taken_off(entries)
@@ -165,8 +167,6 @@ class HiddenEntrySearch:
     ----------
     observed : Observed
         The known entries.
-    share : float
-        Which part of them to hide.
     solver : Solver, optional
         Of the rough fits.
     random_state : int or Generator
@@ -175,16 +175,15 @@ class HiddenEntrySearch:
         When to try no more, by the monotonic clock.
     """
 
-    def __init__(
-        self, observed: Observed, share: float, solver: Any, random_state: Any, end: float = math.inf
-    ) -> None:
+    def __init__(self, observed: Observed, solver: Any, random_state: Any, end: float = math.inf) -> None:
         random = generator(random_state)
-        first = observed.split(share, random)
-        repeats = 1 if is_ratings(observed) or first[1].n_observed >= ENOUGH else SPLITS
-        self.splits = [first, *(observed.split(share, random) for _ in range(repeats - 1))]
+        first = observed.split(HELD_OUT, random)
+        self.n_hidden = first[1].n_observed
+        repeats = 1 if is_ratings(observed) or self.n_hidden >= ENOUGH else SPLITS
+        self.splits = [first, *(observed.split(HELD_OUT, random) for _ in range(repeats - 1))]
         self.solver, self.random_state, self.end = solver, random_state, end
-        self.growth = math.sqrt(observed.n_observed / first[0].n_observed)
-        self.tasks: dict[str | None, list[tuple[Task, HiddenEntries]]] = {}
+        self.growth = math.sqrt(observed.n_observed / first[0].n_observed)  # noise grows as the root of the entries
+        self.tasks: dict[str | None, list[tuple[Centred, HiddenEntries]]] = {}
 
     def best(self, space: SearchSpace) -> Candidate:
         """The choice and strength that predict best, one thing changed at a time."""
@@ -201,33 +200,33 @@ class HiddenEntrySearch:
         tasks, found = self._tasks(choice), Candidate(choice)
         loss, weight = tasks[0][0].loss, getattr(choice.penalty, "l2_weight", 0.0)
         most = largest_strength(loss, weight) or 1.0
-        if last is None:
-            first = noise_alpha(loss.observed, choice.max_rank, weight)
-        else:
-            first = last.alpha
-        first = min(max(first, REACH * most), most)
-        alike = last is not None and last.choice.center == choice.center
+        first = noise_alpha(loss.observed, choice.max_rank, weight) if last is None else last.alpha
+        starts: list[Any] = [None] * len(tasks)
+        if last is not None and last.choice.center == choice.center:
+            starts = last.nearest(last.alpha)
 
         def error(alpha: float) -> float:
             if found.tried and time.monotonic() > self.end:
                 return math.inf
-            if found.tried:
-                starts = found.nearest(alpha)
-            else:
-                starts = last.nearest(alpha) if alike else [None] * len(tasks)
-            penalty = replace(choice.penalty, alpha=alpha)
-            fits = [self._fit(*task, penalty, choice.max_rank, x) for task, x in zip(tasks, starts, strict=True)]
+            penalty = with_alpha(choice.penalty, alpha)
+            begin = found.nearest(alpha) if found.tried else starts
+            fits = [self._fit(*task, penalty, choice.max_rank, x) for task, x in zip(tasks, begin, strict=True)]
             mean = math.sqrt(np.mean([one**2 for one, _ in fits]))
             found.tried[alpha] = mean, [x for _, x in fits]
             return mean
 
-        found.alpha = best_on_log_grid(error, first, ratio=RATIO, least=REACH * most, most=most, patience=1)
+        limits = {"least": REACH * most, "most": most}
+        found.alpha = best_on_log_grid(
+            error, min(max(first, REACH * most), most), ratio=RATIO, patience=1, **limits
+        )
         return found
 
-    def _fit(self, task: Task, hidden: HiddenEntries, penalty: Any, max_rank: Any, x: Any) -> tuple[float, LowRank]:
+    def _fit(
+        self, task: Centred, hidden: HiddenEntries, penalty: Any, max_rank: int | None, x: Any
+    ) -> tuple[float, LowRank]:
         """A rough fit: it ends when the error on the hidden entries has settled."""
         loss, last, quiet = task.loss, math.inf, 0
-        solver = choose_engine(self.solver, loss, penalty, max_rank, self.random_state)
+        solver = self.solver or default_solver(loss, penalty, max_rank, self.random_state)
         x = loss.start() if x is None else x if max_rank is None else x.truncate(max_rank)
         for iterate in islice(solver.iterates(loss, penalty, loss.point(x)), MOST_STEPS):
             if iterate is None:
@@ -240,8 +239,8 @@ class HiddenEntrySearch:
                 break
         return last, x
 
-    def _tasks(self, choice: Choice) -> list[tuple[Task, HiddenEntries]]:
+    def _tasks(self, choice: Choice) -> list[tuple[Centred, HiddenEntries]]:
         if choice.center not in self.tasks:
-            tasks = [(Task.of(train, choice.center, choice.scale), hidden) for train, hidden in self.splits]
+            tasks = [(Centred.of(train, choice.center, choice.scale), hidden) for train, hidden in self.splits]
             self.tasks[choice.center] = [(task, HiddenEntries(task, hidden)) for task, hidden in tasks]
         return self.tasks[choice.center]

@@ -50,22 +50,20 @@ class L12Imputer(Uncertain, OneToOneFeatureMixin, TransformerMixin, BaseEstimato
 
     Parameters
     ----------
-    alpha : float or {"holdout", "noise"}, default "holdout"
-        Strength. "holdout" hides a share of the known entries (in turn up to three, where that is less than 10,000
-        entries), tries alphas around the best so far and takes what predicts them best; where nothing can be
-        hidden it is "noise", a guess from the known entries alone. For ratings that rests on their singular values
-        under random signs; for tables it is the size that noise of the deviation of a rank-one fit's residual
-        would have, which is far too much for a table with much structure.
-    l2_weight : float or {"auto"}, default "auto"
-        Weight of the subtracted norm: 1 is l1-2, 0 the nuclear norm. "auto" is chosen among 1, 0.5 and 0 by the
-        hidden entries. Without them it is 0.5 for ratings, less than a quarter of whose entries are known; else 1.
+    alpha : float or "noise", optional
+        Strength. By default a tenth of the known entries is hidden, three times where that is less than 10,000
+        entries, and what predicts them best is taken; where nothing can be hidden it is "noise", a guess from the
+        known entries alone.
+    penalty : Spectral, optional
+        The penalty of the singular values. By default `ell12.SpectralL12`, whose l2_weight is chosen among 1 and
+        0.5 by the hidden entries. Without them it is 0.5 for ratings, less than a quarter of whose entries are
+        known; else 1.
     max_rank : int, None or {"auto"}, default "auto"
-        The largest rank allowed; None is no bound. "auto" is None for tables. For ratings it is chosen among 2, 4,
-        8 and 16 by the hidden entries; it is 8 where alpha is a number, and follows from the noise with "noise".
+        The largest rank allowed; None is no bound. "auto" is None for tables. For ratings it is chosen among 4, 8
+        and 16 by the hidden entries; it is 8 where alpha is given.
     center : {"auto", "mean", "columns", "biases", None}, default "auto"
-        What is taken off before: the mean, column means, the mean with shrunken biases of rows and columns, or
-        nothing. "auto" is what the hidden entries choose, "biases" or None for ratings and "columns", "biases"
-        or None for tables, and without them the first of these.
+        What is subtracted before: the mean, column means, the mean with shrunken biases of rows and columns, or
+        nothing. "auto" is "biases" for ratings, and for tables "columns" or, if the hidden entries say so, None.
     scale : {"auto", None, "columns"}, default "auto"
         "columns" divides each column by its standard deviation, and the answer is given back in its own units.
         "auto" does so for tables in which these differ by more than a factor of 3, beyond chance.
@@ -78,11 +76,7 @@ class L12Imputer(Uncertain, OneToOneFeatureMixin, TransformerMixin, BaseEstimato
     add_indicator : bool, default False
         Whether `transform` appends a column of zeros and ones for each column with missing entries in the training
         data, one where an entry is missing.
-    held_out : float, default 0.1
-        The share of the known entries that alpha="holdout" hides.
-    n_alphas, eps : int, float, default 20 and 1e-2
-        Length and reach of the grid of alphas, of which few are tried.
-    engine : str or Solver, default "auto"
+    solver : Solver, optional
         As in `ell12.complete_matrix`.
     tol : float, default 1e-3
         Stop when the largest violation of the first-order condition is at most ``tol * alpha``.
@@ -90,17 +84,13 @@ class L12Imputer(Uncertain, OneToOneFeatureMixin, TransformerMixin, BaseEstimato
         Stop after this number of iterations at the latest.
     random_state : int, RandomState or None, optional
         Of the choice of hidden entries and of the first singular vectors.
-    verbose : int, default 0
-        Print a line of progress now and then.
 
     Attributes
     ----------
     completion_ : Completion
         The fit: a `LowRank` matrix ``x``, ``offsets``, ``status`` and history.
-    alpha_, l2_weight_, max_rank_, center_, scale_
-        What was used.
-    search_ : Search or None
-        What alpha="holdout" tried, with the errors on hidden entries; ``search_.plot()`` draws the best.
+    alpha_, penalty_, max_rank_, center_, scale_
+        What was used; the penalty holds its alpha.
     n_iter_ : int
         Iterations of the last fit.
     clip_ : Range
@@ -123,7 +113,11 @@ class L12Imputer(Uncertain, OneToOneFeatureMixin, TransformerMixin, BaseEstimato
 
     Columns of a pandas DataFrame with an integer or boolean dtype, such as Int64, are filled with whole numbers
     within their range, and keep that dtype where ``set_output(transform="pandas")`` asks for a DataFrame. A column
-    of floats is not rounded, whatever it holds. Texts and categories must be encoded first.
+    of floats is not rounded, whatever it holds.
+
+    Texts and categories of a DataFrame become one column for each category, 0 or 1, missing where the category is.
+    The category with the largest completed value is taken, and `transform` then gives a DataFrame. ``predict``,
+    ``intervals`` and the columns of `clip` are about tables of numbers.
 
     A sparse matrix stands for its stored entries, explicit zeros included, and is completed to a dense one if that
     is no larger than 2^28 entries; `predict` gives single entries of any.
@@ -144,40 +138,32 @@ class L12Imputer(Uncertain, OneToOneFeatureMixin, TransformerMixin, BaseEstimato
 
     def __init__(
         self,
-        alpha: float | str = "holdout",
+        alpha: float | str | None = None,
         *,
-        l2_weight: float | str = "auto",
+        penalty: Any = None,
         max_rank: int | str | None = "auto",
         center: str | None = "auto",
         scale: str | None = "auto",
         clip: Any = "observed",
         keep_empty_features: bool = False,
         add_indicator: bool = False,
-        held_out: float = 0.1,
-        n_alphas: int = 20,
-        eps: float = 1e-2,
-        engine: Any = "auto",
+        solver: Any = None,
         tol: float = 1e-3,
         max_iter: int = 1000,
         random_state: Any = None,
-        verbose: int = 0,
     ) -> None:
         self.alpha = alpha
-        self.l2_weight = l2_weight
+        self.penalty = penalty
         self.max_rank = max_rank
         self.center = center
         self.scale = scale
         self.clip = clip
         self.keep_empty_features = keep_empty_features
         self.add_indicator = add_indicator
-        self.held_out = held_out
-        self.n_alphas = n_alphas
-        self.eps = eps
-        self.engine = engine
+        self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
         self.random_state = random_state
-        self.verbose = verbose
 
     def fit(self, X: Any, y: Any = None) -> L12Imputer:  # noqa: ARG002
         """Fit the low-rank matrix to the known entries of X.
@@ -189,16 +175,18 @@ class L12Imputer(Uncertain, OneToOneFeatureMixin, TransformerMixin, BaseEstimato
         y : None, optional
             Ignored.
         """
-        for name, words in (("alpha", ("holdout", "noise")), ("l2_weight", ("auto",))):
-            check_number_or_word(name, getattr(self, name), words)
-        observed = as_observed(self._validated(X, reset=True))
+        self._table = Categories.of(X)
+        observed = Observed.of(self._validated(X, reset=True))
         self.clip_ = Range.of(self.clip, observed)
-        self.empty_columns_, self.incomplete_columns_ = empty_columns(observed), incomplete_columns(observed)
+        owners = self._table.owners if self._table else np.arange(observed.shape[1])
+        self.empty_columns_ = owners[empty_columns(observed)]
+        self.incomplete_columns_ = np.unique(owners[incomplete_columns(observed)])
         self._whole_dtypes = whole_number_dtypes(X)
         with naming("random_state"):
             seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        self.completion_ = self._complete(observed, seed)
-        for name in ("alpha", "l2_weight", "max_rank", "center", "scale", "search"):
+        given = ("alpha", "penalty", "max_rank", "center", "scale", "solver", "tol", "max_iter")
+        self.completion_ = complete_matrix(observed, random_state=seed, **{n: getattr(self, n) for n in given})
+        for name in ("alpha", "penalty", "max_rank", "center", "scale"):
             setattr(self, f"{name}_", getattr(self.completion_, name))
         self.n_iter_ = self.completion_.n_iter
         self._keep(observed, seed)
@@ -258,19 +246,6 @@ class L12Imputer(Uncertain, OneToOneFeatureMixin, TransformerMixin, BaseEstimato
         if columns is None:
             return self._returned(self._completed(rows)[1], rows)
         return self.clip_.cut(self.completion_.predict(rows, columns), columns)
-
-    def save(self, path: Any) -> None:
-        """Write the imputer to a .npz file without pickles, whole or not at all; `load` reads it.
-
-        The search is not kept, nor is an engine or a random state that is an object of its own.
-        """
-        check_is_fitted(self)
-        write_estimator(path, self)
-
-    @classmethod
-    def load(cls, path: Any) -> L12Imputer:
-        """The imputer that `save` wrote; ValueError if the file holds none or is damaged."""
-        return read_estimator(path, cls)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -346,25 +321,6 @@ class L12Imputer(Uncertain, OneToOneFeatureMixin, TransformerMixin, BaseEstimato
             if is_frame(X):
                 refuse_texts(X)
             raise
-
-    def _complete(self, observed: Observed, seed: int) -> Completion:
-        return complete_matrix(
-            observed,
-            self.alpha,
-            l2_weight=self.l2_weight,
-            max_rank=self.max_rank,
-            center=self.center,
-            scale=self.scale,
-            held_out=self.held_out,
-            n_alphas=self.n_alphas,
-            eps=self.eps,
-            engine=self.engine,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            random_state=seed,
-            verbose=0,
-            stop=progress_lines(type(self).__name__, every=10) if self.verbose else None,
-        )
 
     def _warn_of_empty_columns(self) -> None:
         if self.empty_columns_.size and not self.keep_empty_features:

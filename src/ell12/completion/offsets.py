@@ -1,4 +1,4 @@
-"""What is done to the known entries before a low-rank matrix is fitted: a mean or biases, the scale of columns."""
+"""What is subtracted from known entries before a low-rank matrix is fitted: means or biases; the scale of columns."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from ell12.backend import as_numpy, device, namespace
 from ell12.completion.observed import Observed
+from ell12.completion.squared_error import CompletionLoss
 from ell12.protocols import Array
 
 CENTERS = (None, "mean", "columns", "biases")
@@ -218,3 +219,54 @@ class _Sides:
     @staticmethod
     def _mean(sums: Array, counts: Array, shrinkage: float) -> Array:
         return sums / (namespace(counts).where(counts > 0, counts, 1) + shrinkage)
+
+
+@dataclass(frozen=True, eq=False)
+class Unseen:
+    """What predicts a row or a column of which nothing was known, where nothing was taken off before.
+
+    A low-rank matrix is zero there, and zero is no guess: the mean and the bias of the other side are.
+    """
+
+    biases: Offsets
+    rows_seen: Array
+    columns_seen: Array
+
+    def entries(self, values: Array, rows: Array, columns: Array) -> Array:
+        """Values at pairs of row and column, those of unseen rows and columns by biases."""
+        xp = namespace(values)
+        seen = xp.take(self.rows_seen, rows, axis=0) & xp.take(self.columns_seen, columns, axis=0)
+        return xp.where(seen, values, self.biases.entries(rows, columns))
+
+    def for_rows(self, observed: Observed) -> Unseen:
+        """The same for other rows, which are seen where they have a known entry."""
+        return Unseen(self.biases.for_rows(observed), rows_and_columns_seen(observed)[0], self.columns_seen)
+
+    def matrix(self, X: Array) -> Array:
+        """A dense matrix, its unseen rows and columns by biases."""
+        xp = namespace(X)
+        seen = self.rows_seen[:, None] & self.columns_seen[None, :]
+        return xp.where(seen, X, self.biases.add_to(xp.zeros_like(X)))
+
+
+@dataclass(frozen=True, eq=False)
+class Centred:
+    """Known entries without their offsets: what completions at all strengths, weights and ranks share."""
+
+    observed: Observed
+    center: str | None
+    scale: str | None
+    offsets: Offsets
+    loss: CompletionLoss
+    unseen: Unseen | None
+
+    @classmethod
+    def of(cls, observed: Observed, center: str | None, scale: str | None = None) -> Centred:
+        """Find the offsets and subtract them."""
+        offsets = fit_offsets(observed, center, scale)
+        untouched = center is None and scale is None
+        loss = CompletionLoss(observed if untouched else offsets.taken_off(observed))
+        unseen = None
+        if center is None:
+            unseen = Unseen(fit_offsets(observed, "biases", scale), *rows_and_columns_seen(observed))
+        return cls(observed, center, scale, offsets, loss, unseen)
