@@ -596,15 +596,15 @@ def _completions() -> dict[str, Any]:
             finite,
         ),
         "completion_path": (ell12.completion_path, lambda r: _ratings(r) | path | shared, finite),
-        "as_observed": (lambda X: ell12.as_observed(X).values, _ratings, finite),
+        "as_observed": (lambda X: ell12.Observed.of(X).values, _ratings, finite),
         "Observed": (
             lambda **given: ell12.Observed(**given).values,
             lambda r: {"rows": [1, 0], "columns": [0, 2], "values": np.array([5.0, 3.0]), "shape": (2, 3)},
             finite,
         ),
         "CompletionLoss": (
-            lambda observed: ell12.CompletionLoss(observed).observed.values,
-            lambda r: {"observed": ell12.as_observed(_ratings(r)["X"])},
+            lambda observed: ell12.completion.CompletionLoss(observed).observed.values,
+            lambda r: {"observed": ell12.Observed.of(_ratings(r)["X"])},
             finite,
         ),
         "LowRank": (

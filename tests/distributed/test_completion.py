@@ -13,7 +13,8 @@ from dask.callbacks import Callback
 from dask.utils import key_split
 
 import ell12
-from ell12 import AlternatingLeastSquares, CompletionLoss, FactoredAPG, LowRank, Observed, SpectralL12, minimize
+from ell12 import LowRank, Observed, SpectralL12, minimize
+from ell12.completion import AlternatingLeastSquares, CompletionLoss, FactoredAPG
 from ell12.distributed import complete_matrix, completion_loss
 from ell12.distributed.completion import solve_columns
 
@@ -65,7 +66,9 @@ def test_the_factors_are_those_in_memory(observed, tmp_path, form, alpha, max_ra
         ratings = [tmp_path / f"{i}.parquet" for i in range(len(CUTS) - 1)]
         for path, part in zip(ratings, parts_of(table_of(observed)), strict=True):
             part.to_parquet(path)
-    near = ell12.complete_matrix(observed, alpha, engine="als", **PLAIN, max_rank=max_rank, tol=1e-6)
+    near = ell12.complete_matrix(
+        observed, alpha, solver=AlternatingLeastSquares(max_rank), **PLAIN, max_rank=max_rank, tol=1e-6
+    )
     far = complete_matrix(ratings, alpha, max_rank=max_rank, **THERE, shape=SHAPE, tol=1e-6)
     assert far.status is near.status
     assert far.n_iter == near.n_iter
@@ -82,7 +85,7 @@ def test_offsets_are_those_in_memory(observed, center, persist):
     table = table_of(observed.with_values(observed.values + 3.0 + 0.5 * (observed.columns % 3)))
     shifted = Observed(table["user"], table["item"], table["value"], SHAPE)
     options = {"max_rank": 3, "center": center, "l2_weight": 0.5, "tol": 1e-6}
-    near = ell12.complete_matrix(shifted, 1.0, engine="als", scale=None, **options)
+    near = ell12.complete_matrix(shifted, 1.0, solver=AlternatingLeastSquares(), scale=None, **options)
     far = complete_matrix(partitions(table), 1.0, shape=SHAPE, persist=persist, **options)
     assert far.offsets.mean == pytest.approx(near.offsets.mean, rel=1e-12)
     if center == "biases":
@@ -97,7 +100,7 @@ def test_offsets_are_those_in_memory(observed, center, persist):
 def test_by_default_noise_decides_the_strength_as_in_memory(observed):
     far = complete_matrix(partitions(table_of(observed)), shape=SHAPE)
     choices = {"l2_weight": 0.5, "max_rank": 8, "center": "biases", "scale": None}
-    near = ell12.complete_matrix(observed, "noise", engine="als", **choices)
+    near = ell12.complete_matrix(observed, "noise", solver=AlternatingLeastSquares(), **choices)
     assert far.alpha == pytest.approx(near.alpha, rel=2e-3)
     assert (far.l2_weight, far.max_rank, far.center) == (0.5, 8, "biases")
     np.testing.assert_allclose(far.to_array(), near.to_array(), atol=5e-3)
@@ -154,7 +157,7 @@ def test_a_large_block_uses_the_compiled_loops():
     rows, columns = np.divmod(random.choice(200 * 100, 12_000, replace=False), 100)
     table = pd.DataFrame({"user": rows, "item": columns, "value": random.standard_normal(rows.size)})
     observed = Observed(rows, columns, table["value"].to_numpy(), (200, 100))
-    near = ell12.complete_matrix(observed, 20.0, engine="als", **PLAIN, max_rank=4)
+    near = ell12.complete_matrix(observed, 20.0, solver=AlternatingLeastSquares(4), **PLAIN, max_rank=4)
     far = complete_matrix(dd.from_pandas(table, npartitions=1), 20.0, max_rank=4, **THERE)
     np.testing.assert_allclose(far.x.to_array(), near.x.to_array(), atol=1e-8)
 
@@ -163,7 +166,7 @@ def test_float32_stays_float32(observed):
     table = table_of(observed).astype({"value": np.float32})
     far = complete_matrix(partitions(table), 2.0, max_rank=3, **THERE, shape=SHAPE)
     assert far.x.dtype == np.float32
-    near = ell12.complete_matrix(observed, 2.0, engine="als", **PLAIN, max_rank=3)
+    near = ell12.complete_matrix(observed, 2.0, solver=AlternatingLeastSquares(3), **PLAIN, max_rank=3)
     np.testing.assert_allclose(far.x.to_array(), near.x.to_array(), atol=1e-2)
 
 
@@ -213,7 +216,7 @@ def test_errors_name_the_block_and_the_argument(observed):
 def test_rows_in_several_partitions_are_brought_together_by_a_shuffle(observed):
     mixed = dd.from_pandas(table_of(observed).sample(frac=1, random_state=0), npartitions=3, sort=False)
     far = complete_matrix(mixed.shuffle("user"), 1.0, max_rank=3, **THERE, shape=SHAPE, tol=1e-6)
-    near = ell12.complete_matrix(observed, 1.0, engine="als", **PLAIN, max_rank=3, tol=1e-6)
+    near = ell12.complete_matrix(observed, 1.0, solver=AlternatingLeastSquares(3), **PLAIN, max_rank=3, tol=1e-6)
     np.testing.assert_allclose(far.x.to_array(), near.x.to_array(), atol=1e-6)
 
 

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from ell12.completion.ordinal import OrdinalHingeLoss
 
 from ell12 import Run, Status, minimize
 from ell12.completion import CompletionLoss, LowRank, Observed, complete_matrix
-from ell12.completion.ordinal import OrdinalHingeLoss
 from ell12.penalties import NoPenalty
 from ell12_paper.rivals import ARSSM3F, ER1MP, LMaFit, SketchyCGM, SquaredFrobenius, objective_settled
 from ell12_paper.rivals.arss_m3f import SmoothProblem, _line_search, conjugate_descent

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
@@ -11,7 +10,6 @@ from ell12.checks import is_finite_number
 from ell12.completion.hidden_entries import HiddenEntrySearch, SearchSpace
 from ell12.completion.least_squares import default_solver
 from ell12.completion.low_rank import LowRank, as_indices
-from ell12.completion.matrix_apg import check_rank
 from ell12.completion.matrix_strength import noise_alpha
 from ell12.completion.observed import Observed
 from ell12.completion.offsets import Centred, Offsets, Unseen
@@ -99,8 +97,8 @@ def complete_matrix(
         taken; where nothing can be hidden it is "noise", the size that noise of the deviation of a rank-one fit's
         residual would have.
     penalty : Spectral, optional
-        The penalty of the singular values, such as ``SpectralL12(l2_weight=1)`` or `ell12.penalties.SpectralLogSum`.
-        By default `SpectralL12`, whose l2_weight is chosen among 1 and 0.5 by the hidden entries. Without them it is
+        The penalty of the singular values, such as ``SpectralL12(l2_weight=1)`` or ``SpectralLogSum()``.
+        By default `ell12.SpectralL12`, whose l2_weight is chosen among 1 and 0.5 by the hidden entries. Without them it is
         0.5 for ratings, which are matrices less than a quarter of whose entries are known, and 1 for tables.
     max_rank : int, None or {"auto"}, default "auto"
         The largest rank allowed; None is no bound. Where it binds the status is ``RANK_CAPPED``. "auto" is None
@@ -153,8 +151,6 @@ def complete_matrix(
     run = Run() if run is None else run
     check_limits(tol, max_iter, run)
     alpha = _checked_strength(alpha, penalty)
-    if max_rank != "auto":
-        check_rank(max_rank)
     observed = Observed.of(X)
     space = SearchSpace.suited_to(observed, penalty=penalty, center=center, scale=scale, max_rank=max_rank)
     choice = space.first

@@ -15,9 +15,10 @@ from ell12.backend import as_numpy, namespace, norm
 from ell12.checks import generator
 from ell12.completion.least_squares import default_solver
 from ell12.completion.low_rank import LowRank
+from ell12.completion.matrix_apg import check_rank
 from ell12.completion.matrix_strength import largest_strength, noise_alpha
 from ell12.completion.observed import Observed
-from ell12.completion.offsets import Centred, column_deviations
+from ell12.completion.offsets import Centred, check_offsets, column_deviations
 from ell12.path import best_on_log_grid
 from ell12.penalties import Spectral, SpectralL12
 from ell12.protocols import with_alpha
@@ -66,6 +67,9 @@ class SearchSpace:
         No bound on the rank is needed for tables, in which much is known. A matrix that is of low rank as it is,
         and no table of measurements, is best left as it is.
         """
+        check_offsets(center, scale, "auto")
+        if not _is_auto(max_rank):
+            check_rank(max_rank)
         are_ratings = is_ratings(observed)
         shapes = [SpectralL12(l2_weight=weight) for weight in ((0.5, 1.0) if are_ratings else (1.0, 0.5))]
         own_units = _is_auto(scale) and not are_ratings and has_own_units(observed)
@@ -182,7 +186,7 @@ class HiddenEntrySearch:
         repeats = 1 if is_ratings(observed) or self.n_hidden >= ENOUGH else SPLITS
         self.splits = [first, *(observed.split(HELD_OUT, random) for _ in range(repeats - 1))]
         self.solver, self.random_state, self.end = solver, random_state, end
-        self.growth = math.sqrt(observed.n_observed / first[0].n_observed)  # noise grows as the root of the entries
+        self.growth = math.sqrt(observed.n_observed / first[0].n_observed)  # as noise grows
         self.tasks: dict[str | None, list[tuple[Centred, HiddenEntries]]] = {}
 
     def best(self, space: SearchSpace) -> Candidate:

@@ -17,32 +17,29 @@ from sklearn.utils.validation import check_is_fitted, check_random_state, valida
 from ell12.backend import as_numpy, beside, is_array, is_sparse, refuse_gradient, stored_entries
 from ell12.checks import naming
 from ell12.completion.complete import complete_matrix
-from ell12.completion.observed import Observed, as_observed, read_entries
+from ell12.completion.observed import Observed, read_entries
 from ell12.completion.row_solves import fit_rows
-from ell12.completion.saved import read_estimator, write_estimator
-from ell12.completion.solve import Completion
 from ell12.completion.table_columns import (
+    Categories,
     Range,
     as_frame,
-    check_number_or_word,
+    as_series,
     empty_columns,
     incomplete_columns,
     is_frame,
-    refuse_texts,
     rounded,
     whole_number_dtypes,
     without_columns,
 )
 from ell12.completion.uncertainty import Uncertain
 from ell12.minimization import Status
-from ell12.minimization.progress import progress_lines
-from ell12.penalties import SpectralL12
+from ell12.nested_parameters import NestedParameters
 from ell12.protocols import Array
 
 DENSE_OUTPUT = 2**28  # A sparse matrix of more entries than this is not made dense unasked.
 
 
-class L12Imputer(Uncertain, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class L12Imputer(NestedParameters, Uncertain, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Fill in missing values by a matrix of low rank under the l1-2 penalty.
 
     Minimises ``1/2 ||S(X - O)||_F^2 + alpha (||X||_* - l2_weight ||X||_F)`` over matrices X, S keeping the known
@@ -175,13 +172,14 @@ class L12Imputer(Uncertain, OneToOneFeatureMixin, TransformerMixin, BaseEstimato
         y : None, optional
             Ignored.
         """
-        self._table = Categories.of(X)
+        self._table = Categories.of(X) if is_frame(X) else None
         observed = Observed.of(self._validated(X, reset=True))
         self.clip_ = Range.of(self.clip, observed)
-        owners = self._table.owners if self._table else np.arange(observed.shape[1])
-        self.empty_columns_ = owners[empty_columns(observed)]
-        self.incomplete_columns_ = np.unique(owners[incomplete_columns(observed)])
+        self._owners = self._table.owners if self._table else np.arange(observed.shape[1])
+        self.empty_columns_ = self._owners[empty_columns(observed)]
+        self.incomplete_columns_ = np.unique(self._owners[incomplete_columns(observed)])
         self._whole_dtypes = whole_number_dtypes(X)
+        self._whole_columns = np.flatnonzero(np.isin(self._owners, [*self._whole_dtypes]))
         with naming("random_state"):
             seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         given = ("alpha", "penalty", "max_rank", "center", "scale", "solver", "tol", "max_iter")
@@ -211,13 +209,19 @@ class L12Imputer(Uncertain, OneToOneFeatureMixin, TransformerMixin, BaseEstimato
 
     def _finished(self, observed: Observed, filled: Array, X: Any) -> Any:
         """Rows with every entry predicted, as `transform` gives them."""
-        rounded(filled, np.array([*self._whole_dtypes], dtype=int), self.clip_)
+        rounded(filled, self._whole_columns, self.clip_)
         filled.reshape(-1)[observed.flat] = observed.values
-        filled = filled[:, self._kept]
-        if self.add_indicator:
-            missing = ~observed.mask()[:, self.incomplete_columns_]
-            filled = np.hstack([filled, missing.astype(filled.dtype)])
-        return self._as_whole_numbers(filled, X)
+        wanted = self.incomplete_columns_ if self.add_indicator else self.incomplete_columns_[:0]
+        indicators = (~observed.mask()[:, np.searchsorted(self._owners, wanted)]).astype(filled.dtype)
+        if self._table is None and _get_output_config("transform", self)["dense"] != "pandas":
+            return _sent_back(np.hstack([filled[:, self._kept], indicators]), X)
+        parts = np.split(filled, np.flatnonzero(np.diff(self._owners)) + 1, axis=1)
+        index = X.index if is_frame(X) else None
+        columns = [as_series(parts[k][:, 0], index, self._whole_dtypes.get(k)) for k in range(len(parts))]
+        for k in self._table.levels if self._table else ():
+            columns[k] = self._table.chosen(k, parts[k], X.iloc[:, k])
+        kept = [columns[k] for k in np.arange(len(columns))[self._kept]]
+        return as_frame([*kept, *(as_series(part, index) for part in indicators.T)], self.get_feature_names_out())
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """The names of the columns that `transform` gives.
@@ -241,6 +245,7 @@ class L12Imputer(Uncertain, OneToOneFeatureMixin, TransformerMixin, BaseEstimato
             predicted, those that are known as well, but for columns that `transform` leaves out.
         """
         check_is_fitted(self)
+        self._refuse_categories("predict")
         if columns is None and is_sparse(rows):
             raise TypeError("of a sparse matrix not all entries are predicted; say which: predict(rows, columns)")
         if columns is None:
@@ -265,32 +270,21 @@ class L12Imputer(Uncertain, OneToOneFeatureMixin, TransformerMixin, BaseEstimato
             )
         observed = read_entries(X, "X")
         filled = self._completed_rows(observed)
-        filled[:, self.empty_columns_] = 0
+        filled[:, np.isin(self._owners, self.empty_columns_)] = 0
         return observed, filled
 
     def _completed_rows(self, observed: Observed) -> Array:
         """Rows of known entries with every entry predicted; a column of unknown unit is NaN."""
         fit = self.completion_
         observed = without_columns(observed, fit.offsets.unknown_units)
-        filled = fit_rows(fit, observed, SpectralL12(fit.alpha, fit.l2_weight).slopes_of(fit.x.s))
-        if fit.strangers is not None:
-            filled = fit.strangers.for_rows(observed).matrix(filled)
+        filled = fit_rows(fit, observed)
+        if fit._unseen is not None:
+            filled = fit._unseen.for_rows(observed).matrix(filled)
         return self.clip_.cut(filled)
 
     def _returned(self, filled: Array, X: Any) -> Array:
         """Completed rows without the columns that are left out, as the kind of array that X is."""
         return _sent_back(filled[:, self._kept], X)
-
-    def _as_whole_numbers(self, filled: Array, X: Any) -> Any:
-        """A DataFrame, where one is asked for, with the integer and boolean dtypes of the training data."""
-        if _get_output_config("transform", self)["dense"] != "pandas":
-            return _sent_back(filled, X)
-        dtypes = {
-            at: self._whole_dtypes.get(place)
-            for at, place in enumerate(np.arange(self.n_features_in_)[self._kept])
-        }
-        index = X.index if is_frame(X) else None
-        return as_frame(filled, index, self.get_feature_names_out(), {at: d for at, d in dtypes.items() if d})
 
     @property
     def _kept(self) -> Any:
@@ -313,14 +307,18 @@ class L12Imputer(Uncertain, OneToOneFeatureMixin, TransformerMixin, BaseEstimato
             X = scipy.sparse.coo_array((values, (rows, columns)), shape=tuple(X.shape))
         elif _is_dispatched(X):
             X = as_numpy(X)
+        if self._table is not None:
+            if not is_frame(X):
+                raise TypeError("X must be a DataFrame with the columns of fit, which had categories")
+            validate_data(self, X, reset=reset, skip_check_array=True)
+            return self._table.encoded(X)
         kinds = {"accept_sparse": ("csr", "csc", "coo"), "dtype": (np.float64, np.float32)}
-        try:
-            with naming("X"):
-                return validate_data(self, X, reset=reset, ensure_all_finite="allow-nan", **kinds)
-        except (TypeError, ValueError):
-            if is_frame(X):
-                refuse_texts(X)
-            raise
+        with naming("X"):
+            return validate_data(self, X, reset=reset, ensure_all_finite="allow-nan", **kinds)
+
+    def _refuse_categories(self, name: str) -> None:
+        if self._table is not None:
+            raise ValueError(f"{name} is for tables of numbers, and X had categories: use transform or draws")
 
     def _warn_of_empty_columns(self) -> None:
         if self.empty_columns_.size and not self.keep_empty_features:

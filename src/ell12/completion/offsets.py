@@ -1,4 +1,4 @@
-"""What is subtracted from known entries before a low-rank matrix is fitted: means or biases; the scale of columns."""
+"""What is subtracted from known entries before a fit: means or biases; the scale of columns."""
 
 from __future__ import annotations
 
@@ -114,9 +114,7 @@ def fit_offsets(observed: Observed, center: str | None, scale: str | None = None
     >>> fit_offsets(Observed([0, 1], [0, 1], [1.0, 3.0], (2, 2)), "mean").mean
     2.0
     """
-    for name, value, allowed in (("center", center, CENTERS), ("scale", scale, SCALES)):
-        if not (value is None or isinstance(value, str)) or value not in allowed:
-            raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}; got {value!r}")
+    check_offsets(center, scale)
     if scale is not None:
         return _scaled_offsets(observed, center)
     if center is None:
@@ -129,6 +127,14 @@ def fit_offsets(observed: Observed, center: str | None, scale: str | None = None
         return Offsets(mean, columns=sides.column_means(residual, 0.0))
     rows, columns = _biases(observed, sides, residual)
     return Offsets(mean, rows, columns)
+
+
+def check_offsets(center: Any, scale: Any, *words: str) -> None:
+    """Raise unless these are kinds of offsets, or one of some other words."""
+    for name, value, kinds in (("center", center, CENTERS), ("scale", scale, SCALES)):
+        allowed = (*words, *kinds)
+        if not (value is None or isinstance(value, str)) or value not in allowed:
+            raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}; got {value!r}")
 
 
 def _scaled_offsets(observed: Observed, center: str | None) -> Offsets:

@@ -110,7 +110,7 @@ class CompletionLoss(KnownEntriesLoss):
     Examples
     --------
     >>> import numpy as np
-    >>> from ell12 import CompletionLoss
+    >>> from ell12.completion import CompletionLoss
     >>> loss = CompletionLoss([[1.0, np.nan], [np.nan, 2.0]])
     >>> loss.value(loss.point(loss.start()))
     2.5

@@ -12,7 +12,6 @@ from ell12.backend import is_number
 from ell12.checks import check_share
 from ell12.completion.complete import Completion, completed
 from ell12.completion.hidden_entries import HiddenEntries, SearchSpace
-from ell12.completion.matrix_apg import check_rank
 from ell12.completion.matrix_strength import largest_strength, rank_one_fit
 from ell12.completion.observed import Observed
 from ell12.completion.offsets import Centred
@@ -117,12 +116,8 @@ def completion_path(
     check_limits(tol, max_iter, Run())
     if penalty is not None and penalty.alpha is not None:
         raise ValueError(f"alpha is given twice: by the path and in {penalty!r}")
-    if max_rank != "auto":
-        check_rank(max_rank)
     observed, hidden = _divided(X, held_out, random_state)
-    choice = SearchSpace.suited_to(
-        observed, penalty=penalty, center=center, scale=scale, max_rank=max_rank
-    ).first
+    choice = SearchSpace.suited_to(observed, penalty=penalty, center=center, scale=scale, max_rank=max_rank).first
     task, x0 = Centred.of(observed, choice.center, choice.scale), None
     count, weight = grid_size(alphas, 20), getattr(choice.penalty, "l2_weight", 0.0)
     if count is not None:
@@ -133,7 +128,9 @@ def completion_path(
     errors: list[float] = []
     for alpha in map(float, falling(alphas)):
         strong = with_alpha(choice.penalty, alpha)
-        results.append(completed(task, strong, choice.max_rank, x0, solver, random_state, tol=tol, max_iter=max_iter))
+        results.append(
+            completed(task, strong, choice.max_rank, x0, solver, random_state, tol=tol, max_iter=max_iter)
+        )
         x0 = results[-1].x
         errors.append(math.nan if judge is None else judge.error(x0))
         if results[-1].status is Status.STOPPED:

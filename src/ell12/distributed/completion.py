@@ -43,7 +43,7 @@ def completion_loss(
     shape: tuple[int | None, int | None] = (None, None),
     persist: bool = True,
 ) -> DistributedCompletionLoss:
-    """``f(X) = 1/2 ||S(X - O)||_F^2`` of ratings in blocks of rows, for `ell12.AlternatingLeastSquares`.
+    """``f(X) = 1/2 ||S(X - O)||_F^2`` of ratings in blocks of rows, for `AlternatingLeastSquares`.
 
     A sweep is two passes. In the first each block solves for its rows against the factor of the columns, which is
     sent to all, and the k x k matrices and right-hand sides of the columns are added up; in the second the loss
@@ -67,7 +67,8 @@ def completion_loss(
     --------
     >>> import dask.dataframe as dd, pandas as pd
     >>> import numpy as np
-    >>> from ell12 import AlternatingLeastSquares, SpectralL12, minimize
+    >>> from ell12 import SpectralL12, minimize
+    >>> from ell12.completion import AlternatingLeastSquares
     >>> from ell12.distributed import completion_loss
     >>> rows, columns = np.divmod(np.arange(11), 4)
     >>> table = pd.DataFrame({"user": rows, "item": columns, "value": (rows + 1.0) * (columns + 1.0)})
@@ -191,7 +192,7 @@ class DistributedCompletionLoss(MatrixLoss):
         return max(self.value(point) - self.value(base) - linear, 0.0)
 
     def make_sweep(self, penalty: Any, n_threads: int) -> RemoteSweep:  # noqa: ARG002
-        """The sweep of `ell12.AlternatingLeastSquares`, on the workers."""
+        """The sweep of `ell12.completion.AlternatingLeastSquares`, on the workers."""
         return RemoteSweep(self.observed, penalty)
 
     def _evaluation(self, x: LowRank) -> _MatrixEvaluation:

@@ -71,7 +71,8 @@ class ARSSM3F(Rival):
     Examples
     --------
     >>> import numpy as np
-    >>> from ell12 import CompletionLoss, NoPenalty, minimize
+    >>> from ell12 import NoPenalty, minimize
+    >>> from ell12.completion import CompletionLoss
     >>> from ell12_paper.rivals import ARSSM3F
     >>> loss = CompletionLoss([[1, 1, np.nan], [2, 2, 4], [3, 3, 6]])
     >>> result = minimize(loss, NoPenalty(), solver=ARSSM3F(max_rank=1))
