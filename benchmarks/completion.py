@@ -76,8 +76,10 @@ def ratings() -> Iterator[Row]:
 
 def fit_ours(train: Any, test: Any, alpha: float) -> tuple[float, float, str]:
     begin = CLOCK()
-    settings = {"l2_weight": 1.0, "max_rank": 10, "center": "biases", "scale": None}
-    fit = ell12.complete_matrix(train, alpha, **settings, engine="als", tol=1e-2, max_iter=30)
+    settings = {"penalty": ell12.SpectralL12(l2_weight=1.0), "max_rank": 10, "center": "biases", "scale": None}
+    fit = ell12.complete_matrix(
+        train, alpha, **settings, solver=ell12.completion.AlternatingLeastSquares(10), tol=1e-2, max_iter=30
+    )
     seconds = CLOCK() - begin
     low, high = train.values.min(), train.values.max()
     predicted = np.clip(fit.predict(test.rows, test.columns), low, high)

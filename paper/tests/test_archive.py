@@ -7,10 +7,10 @@ import zipfile
 
 import pytest
 
-from ell12.commands import CommandError
 from ell12_paper import archive, provenance, report
 from ell12_paper.archive import check_target, opened, pack
 from ell12_paper.rows import FILE, make_row, rewrite_rows
+from ell12_paper.terminal import CommandError
 
 
 @pytest.fixture

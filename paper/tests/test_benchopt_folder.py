@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from ell12 import L12, SquaredLoss, minimize, solvers
-from ell12.commands import CommandError
 from ell12.datasets import compressed_sensing
 from ell12_paper.benchopt_folder import SOLVERS, export_benchopt
 from ell12_paper.compressed_sensing.study import METHODS, PRESETS, SETUPS
+from ell12_paper.terminal import CommandError
 
 
 class StoppingCriterion:

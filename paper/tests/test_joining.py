@@ -6,10 +6,10 @@ import sys
 import pytest
 
 from ell12 import cli
-from ell12.commands import CommandError, UsageError
 from ell12_paper import archive, provenance
 from ell12_paper.joining import join
 from ell12_paper.rows import FILE, make_row, read_rows, rewrite_rows
+from ell12_paper.terminal import CommandError, UsageError
 from ell12_paper.verify import verify
 
 

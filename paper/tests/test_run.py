@@ -7,12 +7,12 @@ import os
 import pytest
 from paper.tests import fake_trials
 
-from ell12.commands import CommandError
 from ell12_paper import EXPERIMENTS, PRESET_NAMES, experiment, workers
 from ell12_paper import run as run_module
 from ell12_paper.compressed_sensing import study as compressed_sensing
 from ell12_paper.rows import FILE, key_of, read_rows
 from ell12_paper.run import run
+from ell12_paper.terminal import CommandError
 from ell12_paper.workers import Trial
 
 

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse
 from tests.conftest import BACKENDS, ON_GPU
 
-from ell12 import L12Imputer, Observed, complete_matrix
+from ell12 import L12Imputer, Observed, SpectralL12, complete_matrix
 from ell12.completion import CompletionLoss, low_rank
 from ell12.completion import gpu_entries as segments_module
 from ell12.completion import row_solves as sweeps
@@ -21,6 +21,8 @@ pytestmark = pytest.mark.filterwarnings(
     "ignore:Sparse"
 )  # PyTorch calls them a beta, and says what it does not check
 KINDS = ["coo", "csr", "csc"]
+
+HALF = SpectralL12(l2_weight=0.5)
 
 
 @pytest.fixture(params=[pytest.param(n, marks=[pytest.mark.gpu] * (n in ON_GPU)) for n in ("torch", *ON_GPU)])
@@ -132,9 +134,9 @@ def test_a_matrix_of_segments_has_the_norm_of_the_dense_one(library):
 @pytest.mark.parametrize(
     "options",
     [
-        {"max_rank": 3, "center": None, "l2_weight": 1.0},
-        {"max_rank": 1, "center": "biases", "l2_weight": 0.5},
-        {"max_rank": None, "center": None, "l2_weight": 1.0},
+        {"max_rank": 3, "center": None, "penalty": SpectralL12(l2_weight=1.0)},
+        {"max_rank": 1, "center": "biases", "penalty": HALF},
+        {"max_rank": None, "center": None, "penalty": SpectralL12(l2_weight=1.0)},
     ],
 )
 def test_completion_is_that_of_numpy_to_rounding(library, options):
@@ -158,7 +160,7 @@ def test_tensors_in_memory_are_read_by_the_compiled_loops(monkeypatch):
     monkeypatch.setattr(Segments, "times_at_once", None)
     expected = ratings()
     rows, columns, values = (torch.as_tensor(getattr(expected, part)) for part in ("rows", "columns", "values"))
-    options = {"max_rank": 2, "center": "biases", "l2_weight": 0.5, "scale": None, "max_iter": 10}
+    options = {"max_rank": 2, "center": "biases", "penalty": HALF, "scale": None, "max_iter": 10}
     near, far = (
         complete_matrix(X, 2.0, **options) for X in (expected, Observed(rows, columns, values, expected.shape))
     )
@@ -180,7 +182,7 @@ def test_strengths_and_offsets_are_those_of_numpy(library):
 
 def test_runs_repeat_bit_for_bit(library):
     X = sparse_on(library, ratings())
-    options = {"max_rank": 2, "center": "biases", "l2_weight": 0.5, "scale": None, "max_iter": 10}
+    options = {"max_rank": 2, "center": "biases", "penalty": HALF, "scale": None, "max_iter": 10}
     one, two = (complete_matrix(X, 2.0, **options) for _ in range(2))
     np.testing.assert_array_equal(library.to_numpy(one.x.U), library.to_numpy(two.x.U))
     np.testing.assert_array_equal(library.to_numpy(one.x.s), library.to_numpy(two.x.s))
@@ -188,7 +190,7 @@ def test_runs_repeat_bit_for_bit(library):
 
 def test_the_search_on_hidden_entries_finds_what_it_finds_with_numpy(library):
     expected = ratings()
-    options = {"n_alphas": 2, "max_rank": 2, "l2_weight": 0.5, "center": "biases", "max_iter": 10}
+    options = {"max_rank": 2, "penalty": HALF, "center": "biases", "max_iter": 10}
     near, far = (complete_matrix(X, **options) for X in (expected, sparse_on(library, expected)))
     assert far.alpha == pytest.approx(near.alpha)
     ours, theirs = (completion.predict([3, 0], [1, 5]) for completion in (far, near))

@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse
-from ell12.completion.choosing.choice import has_own_units
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
@@ -19,6 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from ell12 import L12Imputer, Observed, SpectralL12, complete_matrix
+from ell12.completion.hidden_entries import has_own_units
 from ell12.completion.offsets import fit_offsets
 
 UNITS = 10.0 ** np.array([0, 4, -6, 6, -2, 1, 3])

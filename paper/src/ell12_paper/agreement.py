@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from itertools import chain, zip_longest
 from typing import Any
 
-from ell12.wording import number, percent
 from ell12_paper.rows import Row
+from ell12_paper.wording import number, percent
 from ell12_paper.workers import Trial
 
 TIME = "seconds"  # in the name of a result that a clock decided

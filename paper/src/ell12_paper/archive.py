@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
-from ell12.commands import CommandError, UsageError, explained
 from ell12.files import write_atomically
 from ell12_paper import provenance
 from ell12_paper.provenance import MEASURED, PAGE_FILES
+from ell12_paper.terminal import CommandError, UsageError, explained
 
 FOLDER = "ell12-run"  # of the archive, so that unpacking by hand makes one folder
 CONTENT = (*MEASURED, provenance.FILE, *PAGE_FILES)

@@ -8,9 +8,9 @@ from pathlib import Path
 from string import Template
 
 from ell12 import __version__
-from ell12.commands import UsageError, check_folder, explained
 from ell12.files import write_atomically
 from ell12_paper.compressed_sensing.study import PRESETS, SETUPS, trials
+from ell12_paper.terminal import UsageError, check_folder, explained
 
 _TEMPLATES = Path(__file__).parent / "templates" / "benchopt"
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ell12.datasets import STAND_INS
-from ell12.wording import listed, number
 from ell12_paper.findings import Outcome, Source, Verdict
 from ell12_paper.statistics import Values, differs, logarithms
 from ell12_paper.trials import Trials
+from ell12_paper.wording import listed, number
 
 
 @dataclass(frozen=True)

@@ -9,14 +9,12 @@ from typing import Annotated
 import typer
 
 from ell12 import __version__
-from ell12.commands import CommandError, say
-from ell12.commands.application import STOPPED, add_command, new_application
-from ell12.commands.progress import progress_bar
 from ell12_paper import EXPERIMENTS, commands
 from ell12_paper.archive import check_target, pack
 from ell12_paper.display import run_display
 from ell12_paper.provenance import PAGE_FILES, command_line, seal
 from ell12_paper.run import RunOutcome, run
+from ell12_paper.terminal import STOPPED, CommandError, add_command, new_application, progress_bar, say
 
 RUN = ["ell12-paper run --jobs 2", "ell12-paper run prox level-curves --out prox-run --archive prox-run.zip"]
 PresetName = StrEnum("PresetName", ["quick", "paper"])

@@ -8,10 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from ell12.commands import say
-from ell12.commands.application import STOPPED, add_command
-from ell12.commands.complete import stopping
 from ell12_paper.display import run_display
+from ell12_paper.terminal import STOPPED, add_command, say, stopping
 
 
 def add_to(application: Any) -> None:

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ell12.commands import printable, say
-from ell12.commands.progress import SECONDS_PER_LINE
 from ell12_paper.run import RunDisplay, RunState
+from ell12_paper.terminal import SECONDS_PER_LINE, printable, say
 
 
 @contextmanager

@@ -14,10 +14,10 @@ import numpy as np
 from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
-from ell12.commands.png import encode_png
-from ell12.plots.pages import page_svg
-from ell12.wording import number, power_of_ten
 from ell12_paper.findings import Key, Panel
+from ell12_paper.png import encode_png
+from ell12_paper.svg import page_svg
+from ell12_paper.wording import number, power_of_ten
 
 # What matplotlib draws with -> what the page's style sheet calls it.
 INK, GRID, ACCENT = "#222222", "#d0d0d0", "#2166ac"

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ell12.commands import CommandError, UsageError
 from ell12.files import write_atomically
 from ell12_paper import provenance
 from ell12_paper.archive import opened
@@ -14,6 +13,7 @@ from ell12_paper.provenance import Facts
 from ell12_paper.rows import FILE, Row, read_rows, rewrite_rows
 from ell12_paper.run import reserved
 from ell12_paper.run_checks import run_facts
+from ell12_paper.terminal import CommandError, UsageError
 
 
 @dataclass

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from ell12.files import write_atomically
-from ell12.wording import duration
 from ell12_paper import EXPERIMENTS, exports
 from ell12_paper.findings import Section, Verdict, claims_of, counted, paper, tally
 from ell12_paper.rows import Row, read_rows
+from ell12_paper.wording import duration
 
 PAGE, TABLE_OF_TRIALS, TABLES = "index.html", "results.csv", "tables.md"
 
@@ -108,10 +108,10 @@ def facts(rows: Sequence[Row], run: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _page(sections: Sequence[Section], entries: list[tuple[str, str]], damaged: Sequence[str]) -> str:
-    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+    from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
-        loader=ChoiceLoader([PackageLoader("ell12_paper"), PackageLoader("ell12.commands")]),
+        loader=PackageLoader("ell12_paper"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

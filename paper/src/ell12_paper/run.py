@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ell12 import __version__
-from ell12.commands import CommandError, UsageError, explained
 from ell12.files import write_atomically
 from ell12_paper import EXPERIMENTS, PRESET_NAMES, experiment, provenance
 from ell12_paper.provenance import RUN_FILE, environment, is_wished, now
@@ -25,6 +24,7 @@ from ell12_paper.rows import (
     read_rows,
     rewrite_rows,
 )
+from ell12_paper.terminal import CommandError, UsageError, explained
 from ell12_paper.workers import Measurement, Running, Trial, measure_all
 
 

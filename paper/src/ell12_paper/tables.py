@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ell12.wording import duration, plus_minus, span
 from ell12_paper.claims import image_name
 from ell12_paper.findings import Cell, Table
 from ell12_paper.rows import Row
 from ell12_paper.statistics import comparable, logarithms
 from ell12_paper.trials import Trials
+from ell12_paper.wording import duration, plus_minus, span
 
 # What the paper prints of a method at a place, mean and deviation; None where it prints nothing.
 Printed = Callable[[str, Any], Sequence[float] | None]

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from ell12.wording import number, scientific, span
 from ell12_paper.agreement import MOST, MOST_OF_FREE, MOST_OF_OBJECTIVES, Agreement
+from ell12_paper.wording import number, scientific, span
 from ell12_paper.workers import Trial
 
 _ROUNDING = (

@@ -8,13 +8,13 @@ from importlib import import_module
 from pathlib import Path
 
 from ell12 import __version__
-from ell12.commands import CommandError
 from ell12_paper import EXPERIMENTS, provenance
 from ell12_paper.agreement import compare, is_clocked, is_free, merged, sample, time_ratio
 from ell12_paper.archive import opened
 from ell12_paper.rows import FILE, Row
 from ell12_paper.run import RunDisplay, measured
 from ell12_paper.run_checks import AGAIN, check_files, check_plan, check_rows, check_versions, run_facts
+from ell12_paper.terminal import CommandError
 from ell12_paper.verification import Claim, Recheck, Verification
 from ell12_paper.workers import Measurement, Trial
 

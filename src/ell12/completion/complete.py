@@ -98,8 +98,8 @@ def complete_matrix(
         residual would have.
     penalty : Spectral, optional
         The penalty of the singular values, such as ``SpectralL12(l2_weight=1)`` or ``SpectralLogSum()``.
-        By default `ell12.SpectralL12`, whose l2_weight is chosen among 1 and 0.5 by the hidden entries. Without them it is
-        0.5 for ratings, which are matrices less than a quarter of whose entries are known, and 1 for tables.
+        By default `ell12.SpectralL12`, whose l2_weight is chosen among 1 and 0.5 by the hidden entries. Without
+        them it is 0.5 for ratings, that is where less than a quarter of the entries is known, and 1 for tables.
     max_rank : int, None or {"auto"}, default "auto"
         The largest rank allowed; None is no bound. Where it binds the status is ``RANK_CAPPED``. "auto" is None
         for tables. For ratings it is chosen among 4, 8 and 16 by the hidden entries, and 8 where alpha is given.

@@ -29,8 +29,7 @@ from ell12.completion.ranking import (
     ranks_within,
 )
 from ell12.datasets import Ratings
-from ell12.datasets.loading import as_ratings, is_ratings_like
-from ell12.datasets.ratings import as_ids
+from ell12.datasets.ratings import as_ids, is_ratings_like
 from ell12.minimization import Status
 from ell12.nested_parameters import NestedParameters
 from ell12.protocols import Array, with_alpha
@@ -120,12 +119,12 @@ class L12Recommender(NestedParameters, BaseEstimator):
         Parameters
         ----------
         ratings : Ratings, DataFrame or sparse matrix
-            Who gave what how much; see `ell12.datasets.as_ratings`. Of a sparse matrix every stored entry is a
+            Who gave what how much; see `ell12.datasets.Ratings.of`. Of a sparse matrix every stored entry is a
             rating, and the ids are the numbers of its rows and columns, from 0.
         y : None, optional
             Ignored.
         """
-        ratings = as_ratings(ratings, self.columns)
+        ratings = Ratings.of(ratings, self.columns)
         given = {name: getattr(self, name) for name in ("alpha", "penalty", "max_rank", "center", "tol")}
         self._complete(ratings, **given)
         return self
@@ -145,7 +144,7 @@ class L12Recommender(NestedParameters, BaseEstimator):
         """
         check_is_fitted(self)
         old, completion = self.ratings_, self.completion_
-        merged = old.updated(as_ratings(new_ratings, self.columns))
+        merged = old.updated(Ratings.of(new_ratings, self.columns))
         penalty = completion.penalty
         if not (is_number(self.alpha) or (self.penalty is not None and self.penalty.alpha is not None)):
             penalty = with_alpha(penalty, completion.alpha * math.sqrt(len(merged) / len(old)))
@@ -226,7 +225,7 @@ class L12Recommender(NestedParameters, BaseEstimator):
     def score(self, ratings: Any, y: Any = None) -> float:  # noqa: ARG002
         """Minus the root mean square error of predictions of these ratings: higher is better."""
         check_is_fitted(self)
-        ratings = as_ratings(ratings, self.columns)
+        ratings = Ratings.of(ratings, self.columns)
         found = self.predict(ratings.users[ratings.rows], ratings.items[ratings.columns])
         return -float(np.sqrt(np.mean((found - ratings.values) ** 2)))
 
@@ -252,7 +251,7 @@ class L12Recommender(NestedParameters, BaseEstimator):
         check_counts(least=1, optional=False, n=n)
         if candidates not in CANDIDATES:
             raise ValueError(f"candidates must be one of {', '.join(map(repr, CANDIDATES))}; got {candidates!r}")
-        ratings = as_ratings(ratings, self.columns)
+        ratings = Ratings.of(ratings, self.columns)
         rows, columns = self._rows_of(ratings.users, "mark"), self._columns_of(ratings.items, "mark")
         if candidates == "rated":
             predicted = self._scores.pairs(rows[ratings.rows], columns[ratings.columns])
@@ -305,7 +304,7 @@ class L12Recommender(NestedParameters, BaseEstimator):
 
     def _newcomers(self, ratings: Any, exclude_seen: bool) -> tuple[Array, Scores, Array, Any]:
         """The same for new users, by their ratings."""
-        ratings = as_ratings(ratings, self.columns)
+        ratings = Ratings.of(ratings, self.columns)
         columns = self._columns_of(ratings.items, "mark")[ratings.columns]
         known = columns >= 0
         if not known.all():

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ell12.datasets import STAND_INS
-from ell12.wording import percent
 from ell12_paper.claims import (
     Answer,
     answer,
@@ -24,6 +23,7 @@ from ell12_paper.rows import Row
 from ell12_paper.statistics import Values, summarize
 from ell12_paper.tables import said_error
 from ell12_paper.trials import Trials
+from ell12_paper.wording import percent
 
 OURS, NUCLEAR = "nmAPG", "AIS-Impute"
 FACTORIZATIONS = ("ARSS-M3F", "LMaFit", "ER1MP")

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from ell12.wording import duration, number, percent, scientific, span
 from ell12_paper import figures
 from ell12_paper.claims import image_name
 from ell12_paper.completion import words
@@ -35,6 +34,7 @@ from ell12_paper.tables import (
     repeats_words,
 )
 from ell12_paper.trials import Trials
+from ell12_paper.wording import duration, number, percent, scientific, span
 
 _TABLE = ({"study": "table"},)
 # What the legend says of a method, its colour and its dash.

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from ell12.datasets import STAND_INS
-from ell12.wording import duration, number, percent, scientific, so_many, span
 from ell12_paper.claims import image_name
 from ell12_paper.completion.claims import BLOCK, CONVEX, ERRORS, LOG_SUM, along_grid, gains
 from ell12_paper.completion.study import ALPHA_FACTOR, NAME, OBSERVED_FRACTION
@@ -20,6 +19,7 @@ from ell12_paper.findings import paper
 from ell12_paper.rows import Row
 from ell12_paper.statistics import summarize
 from ell12_paper.trials import Trials
+from ell12_paper.wording import duration, number, percent, scientific, so_many, span
 
 # The three penalties as the studies of images and of ratings call them; of several, the best counts.
 PENALTIES = {

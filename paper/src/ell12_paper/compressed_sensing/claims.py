@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ell12.datasets import COMPRESSED_SENSING_SETUPS
-from ell12.wording import listed, percent, scientific
 from ell12_paper.claims import Answer, answer, at_i, faster, lower, lower_at_end, time_ratio, verdict, worst
 from ell12_paper.compressed_sensing.study import DEFAULT, EARLY_CHANGE, NAME
 from ell12_paper.findings import Kind, Outcome, Source, Verdict, paper
@@ -14,6 +13,7 @@ from ell12_paper.rows import Row
 from ell12_paper.statistics import Values, summarize
 from ell12_paper.tables import said_error
 from ell12_paper.trials import Trials
+from ell12_paper.wording import listed, percent, scientific
 
 OURS, CONVEX = "nmAPG(closed-form)", "FISTA"
 # The paper's methods in the order of its tables, then what we add.

@@ -11,7 +11,6 @@ from functools import partial
 from itertools import product
 from typing import Any
 
-from ell12.wording import number, percent, scientific
 from ell12_paper import figures
 from ell12_paper.compressed_sensing import words
 from ell12_paper.compressed_sensing.claims import (
@@ -38,6 +37,7 @@ from ell12_paper.tables import (
     printed_table,
 )
 from ell12_paper.trials import Trials
+from ell12_paper.wording import number, percent, scientific
 
 # What the legend says of a method, its colour and its dash; the two variants of DCA share a colour.
 _STYLES = {

@@ -8,7 +8,6 @@ import math
 from collections.abc import Sequence
 
 from ell12.datasets import COMPRESSED_SENSING_SETUPS
-from ell12.wording import duration, listed, number, percent, scientific, so_many, span
 from ell12_paper.compressed_sensing.claims import (
     CONVEX,
     OURS,
@@ -23,6 +22,7 @@ from ell12_paper.findings import paper
 from ell12_paper.rows import Row
 from ell12_paper.statistics import summarize
 from ell12_paper.trials import Trials
+from ell12_paper.wording import duration, listed, number, percent, scientific, so_many, span
 
 
 def asked(rows: Sequence[Row], setups: Sequence[Trials]) -> tuple[str, ...]:

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ell12.wording import listed, number, scientific, so_many, span
 from ell12_paper.claims import bounded
 from ell12_paper.compressed_sensing.study import NAME as SENSING_NAME
 from ell12_paper.dca_variants.study import (
@@ -33,6 +32,7 @@ from ell12_paper.rows import Row
 from ell12_paper.statistics import logarithms, summarize
 from ell12_paper.tables import grid_table, limit_words
 from ell12_paper.trials import Trials
+from ell12_paper.wording import listed, number, scientific, so_many, span
 
 NEAR = 1.5  # a ratio within this factor of the printed one counts as the printed one
 PRINTED = "as the paper prints it"

@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 from ell12.datasets import STAND_INS
-from ell12.wording import percent, scientific, span
 from ell12_paper.claims import Answer, answer, at_i, bounded, image_name, lower, on_each, verdict
 from ell12_paper.denoising.extras import BLUR, BOUNDS, LINES, RECOVERED, WEIGHTS
 from ell12_paper.denoising.study import ACCURATE, ALTMIN, DCA, METHODS, NAME, READINGS, RULES, STRENGTHS
@@ -16,6 +15,7 @@ from ell12_paper.findings import Kind, Outcome, Source, Verdict, paper
 from ell12_paper.rows import Row
 from ell12_paper.statistics import Values, logarithms, summarize
 from ell12_paper.trials import Trials
+from ell12_paper.wording import percent, scientific, span
 
 # Two ways to compare AltMin with DCA, both under the same rule: stopped early with rough inner solutions, as the
 # paper may have done, and run on with accurate ones.

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from ell12.datasets import STAND_INS
-from ell12.wording import number, scientific
 from ell12_paper import figures
 from ell12_paper.claims import image_name
 from ell12_paper.denoising import words
@@ -46,6 +45,7 @@ from ell12_paper.rows import Row
 from ell12_paper.statistics import comparable
 from ell12_paper.tables import error_words, grid_table, limit_words, repeats_words
 from ell12_paper.trials import Trials
+from ell12_paper.wording import number, scientific
 
 # The curves of time against alpha: method, rule, colour and dash; those of the error are the strict ones.
 _CURVES = (

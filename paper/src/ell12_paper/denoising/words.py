@@ -8,7 +8,6 @@ import math
 from collections.abc import Sequence
 
 from ell12.datasets import STAND_INS
-from ell12.wording import listed, number, scientific, so_many, span
 from ell12_paper.claims import image_name
 from ell12_paper.denoising.claims import (
     KINDS,
@@ -25,6 +24,7 @@ from ell12_paper.denoising.study import ACCURATE, ALTMIN, DCA, NAME, OURS, RULES
 from ell12_paper.findings import paper
 from ell12_paper.rows import Row
 from ell12_paper.trials import Trials
+from ell12_paper.wording import listed, number, scientific, so_many, span
 
 
 def asked(studies: Sequence[Trials]) -> tuple[str, ...]:

@@ -10,13 +10,13 @@ from itertools import product
 
 import numpy as np
 
-from ell12.wording import number, power_of_ten, short_time, span
 from ell12_paper import figures
 from ell12_paper.findings import Cell, Figure, Key, Kind, Outcome, Part, Section, Source, Table, Verdict
 from ell12_paper.rows import Row
 from ell12_paper.statistics import comparable, logarithms
 from ell12_paper.tables import grid_table
 from ell12_paper.trials import Trials
+from ell12_paper.wording import number, power_of_ten, short_time, span
 
 NAME, TITLE = "prox", "The proximal step: closed form against numerical method"
 CLOSED, NUMERICAL = "closed-form", "numerical"
