@@ -39,11 +39,12 @@ ROOMS: dict[str, str] = {
     "certificate": "protocols backend checks operators losses penalties minimization",
     "datasets": "",
     "picture_files": "",
-    "completion": "protocols backend checks files operators penalties solvers minimization path plots datasets",
+    "completion": "protocols nested_parameters backend checks files operators penalties solvers minimization path "
+    "plots datasets",
     "restoration": "protocols backend checks operators prox losses solvers minimization path",
     "distributed": "protocols backend checks operators penalties losses minimization completion restoration",
-    "linear_model": "protocols lazy nested_parameters backend checks operators losses solvers minimization path "
-    "plots distributed",
+    "linear_model": "protocols lazy nested_parameters backend checks operators losses penalties solvers "
+    "minimization path plots distributed",
     "selection": "protocols backend checks operators losses penalties solvers minimization path plots "
     "linear_model",
 }

@@ -221,10 +221,60 @@ def test_whole_numbers_stay_in_a_given_range_and_a_new_fraction_stays_a_fraction
     assert found["c"].dtype == X["c"].dtype
 
 
-def test_texts_and_categories_are_refused_with_what_to_do():
-    X = frame().assign(town=["a", "b"] * 20, kind=pd.Categorical(["u", "v"] * 20, ["u", "v"]))
-    with pytest.raises(ValueError, match=r"no numbers: town, kind\. Encode them first.*OneHotEncoder"):
+def mixed(rows=120, seed=0):
+    """Numbers and categories that follow two factors."""
+    random = np.random.default_rng(seed)
+    W = random.standard_normal((rows, 2))
+    numbers = W @ random.standard_normal((2, 4)) + 0.1 * random.standard_normal((rows, 4))
+    kind = np.array(["ash", "elm", "oak"])[np.digitize(W[:, 0], [-0.5, 0.5])]
+    sex = pd.Categorical.from_codes((W[:, 1] > 0).astype(int), ["f", "m"])
+    table = pd.DataFrame(numbers, columns=list("abcd")).assign(kind=kind, sex=sex)
+    return table, table.mask(random.random(table.shape) < 0.2)
+
+
+def test_categories_are_completed_and_come_back_whole():
+    truth, holes = mixed()
+    model = L12Imputer(random_state=0)
+    found = model.fit_transform(holes)
+    assert list(found.columns) == list(truth.columns) == list(model.get_feature_names_out())
+    assert found.dtypes.equals(holes.dtypes)
+    assert not found.isna().any().any()
+    for name in truth:
+        known = holes[name].notna()
+        assert (found[name][known] == truth[name][known]).all()
+    missing = holes["kind"].isna()
+    most = (truth["kind"][missing] == truth["kind"].mode()[0]).mean()
+    assert (found["kind"] == truth["kind"])[missing].mean() > most + 0.2
+    assert (found["sex"] == truth["sex"])[holes["sex"].isna()].mean() > 0.8
+    numbers = list("abcd")
+    miss = (found[numbers] - truth[numbers]).to_numpy()[holes[numbers].isna().to_numpy()]
+    assert np.sqrt(np.mean(miss**2)) < 0.6 * truth[numbers].to_numpy().std()
+
+
+def test_categories_of_new_rows_indicators_and_draws():
+    truth, holes = mixed()
+    model = L12Imputer(1.0, add_indicator=True, random_state=0).fit(holes)
+    new = holes.iloc[:5].copy()
+    new["kind"] = ["yew", None, None, "oak", None]  # the first was never seen
+    found = model.transform(new)
+    assert found["kind"].iloc[0] == "yew"
+    assert set(found["kind"].iloc[[1, 2, 4]]) <= {"ash", "elm", "oak"}
+    assert found["missingindicator_kind"].tolist() == [0, 1, 1, 0, 1]
+    assert model.n_features_in_ == 6
+    one, two = model.draws(holes, 2, random_state=0)
+    assert (one["kind"] != two["kind"]).any()
+    assert (one["kind"] == truth["kind"])[holes["kind"].notna()].all()
+    for call in (model.predict, model.intervals):
+        with pytest.raises(ValueError, match="for tables of numbers"):
+            call(holes)
+
+
+def test_what_is_neither_a_number_nor_a_category_is_refused():
+    X = frame().assign(day=pd.Timestamp("2026-01-01"))
+    with pytest.raises(ValueError, match="neither numbers nor categories: day"):
         L12Imputer(0.5).fit(X)
+    with pytest.raises(TypeError, match="X must be a DataFrame with the columns of fit"):
+        L12Imputer(0.5).fit(mixed()[1]).transform(np.ones((2, 6)))
 
 
 def test_tables_go_through_pipelines_searches_and_pickles():

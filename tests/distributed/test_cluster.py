@@ -21,6 +21,7 @@ from ell12 import (
     LogisticLoss,
     NonmonotoneAPG,
     Run,
+    SpectralL12,
     SquaredLoss,
     Status,
     complete_matrix,
@@ -134,9 +135,9 @@ def test_completion_goes_on_when_a_worker_is_killed(client):
     ratings = dd.from_pandas(table.set_index("user", drop=False), npartitions=4)
     victim = next(iter(client.run(os.getpid).values()))
     kill = at_iteration(3, lambda: os.kill(victim, signal.SIGKILL))
-    far = distributed_completion(ratings, 5.0, max_rank=3, shape=X.shape, tol=1e-8, stop=kill)
-    plain = {"center": "biases", "l2_weight": 0.5, "scale": None, "max_rank": 3}
-    near = complete_matrix(np.where(known, X, np.nan), 5.0, solver=AlternatingLeastSquares(), tol=1e-8, **plain)
+    far = distributed_completion(ratings, 5.0, max_rank=3, shape=X.shape, tol=1e-8, run=Run(callback=kill))
+    plain = {"center": "biases", "penalty": SpectralL12(l2_weight=0.5), "scale": None, "max_rank": 3}
+    near = complete_matrix(np.where(known, X, np.nan), 5.0, solver=AlternatingLeastSquares(3), tol=1e-8, **plain)
     assert far.converged
     np.testing.assert_allclose(far.to_array(), near.to_array(), rtol=0, atol=1e-8)
     wait_for_both(client)

@@ -10,7 +10,7 @@ from ell12.checks import is_finite_number
 from ell12.completion.hidden_entries import HiddenEntrySearch, SearchSpace
 from ell12.completion.least_squares import default_solver
 from ell12.completion.low_rank import LowRank, as_indices
-from ell12.completion.matrix_strength import noise_alpha
+from ell12.completion.matrix_strength import noise_alpha, weight_of
 from ell12.completion.observed import Observed
 from ell12.completion.offsets import Centred, Offsets, Unseen
 from ell12.minimization import Result, Run, minimize
@@ -115,7 +115,8 @@ def complete_matrix(
         Where to start; zero by default, or where the search ended.
     solver : Solver, optional
         By default `AlternatingLeastSquares` where little is known and the rank is bound to 30 or less, `BlockAPG`
-        where a quarter or more is known, and else `FactoredAPG`.
+        where a quarter or more is known, and else `FactoredAPG`. One that is given has a bound on the rank of its
+        own.
     tol, max_iter
         As in `ell12.minimize`.
     random_state : int or Generator, default 0
@@ -164,7 +165,7 @@ def complete_matrix(
         run = replace(run, max_seconds=max(run.max_seconds - (time.monotonic() - begin), 0.0))
     centred = Centred.of(observed, choice.center, choice.scale)
     if not isinstance(alpha, float):
-        alpha = noise_alpha(centred.loss.observed, choice.max_rank, getattr(choice.penalty, "l2_weight", 0.0))
+        alpha = noise_alpha(centred.loss.observed, choice.max_rank, weight_of(choice.penalty))
     penalty = choice.penalty if choice.penalty.alpha == alpha else with_alpha(choice.penalty, alpha)
     options = {"tol": tol, "max_iter": max_iter, "run": run}
     return completed(centred, penalty, choice.max_rank, x0, solver, random_state, **options)

@@ -16,7 +16,7 @@ from ell12.checks import generator
 from ell12.completion.least_squares import default_solver
 from ell12.completion.low_rank import LowRank
 from ell12.completion.matrix_apg import check_rank
-from ell12.completion.matrix_strength import largest_strength, noise_alpha
+from ell12.completion.matrix_strength import largest_strength, noise_alpha, weight_of
 from ell12.completion.observed import Observed
 from ell12.completion.offsets import Centred, check_offsets, column_deviations
 from ell12.path import best_on_log_grid
@@ -202,7 +202,7 @@ class HiddenEntrySearch:
     def tried(self, choice: Choice, last: Candidate | None) -> Candidate:
         """A choice at strengths around the best of the last one."""
         tasks, found = self._tasks(choice), Candidate(choice)
-        loss, weight = tasks[0][0].loss, getattr(choice.penalty, "l2_weight", 0.0)
+        loss, weight = tasks[0][0].loss, weight_of(choice.penalty)
         most = largest_strength(loss, weight) or 1.0
         first = noise_alpha(loss.observed, choice.max_rank, weight) if last is None else last.alpha
         starts: list[Any] = [None] * len(tasks)

@@ -250,6 +250,9 @@ class L12Imputer(NestedParameters, Uncertain, OneToOneFeatureMixin, TransformerM
             raise TypeError("of a sparse matrix not all entries are predicted; say which: predict(rows, columns)")
         if columns is None:
             return self._returned(self._completed(rows)[1], rows)
+        return self._predicted(rows, columns)
+
+    def _predicted(self, rows: Any, columns: Any) -> Array:
         return self.clip_.cut(self.completion_.predict(rows, columns), columns)
 
     def __sklearn_tags__(self) -> Any:

@@ -13,6 +13,7 @@ from ell12.completion.low_rank import LowRank
 from ell12.completion.observed import Observed
 from ell12.completion.singular_vectors import leading_svd
 from ell12.completion.squared_error import CompletionLoss
+from ell12.penalties import SpectralL12
 from ell12.penalties.spectral import spectral_norm
 from ell12.protocols import Array
 
@@ -72,6 +73,11 @@ def largest_strength(loss: CompletionLoss, l2_weight: float = 1.0) -> float:
     if loss.value(single) <= rounding**2 * loss.value(zero):  # rank one fits all there is to fit
         return 0.0
     return spectral_norm(loss.gradient(single))
+
+
+def weight_of(penalty: Any) -> float:
+    """The weight of the subtracted norm; 0 where nothing is subtracted."""
+    return float(penalty.l2_weight) if isinstance(penalty, SpectralL12) else 0.0
 
 
 def noise_alpha(observed: Observed, max_rank: int | None = None, l2_weight: float = 1.0) -> float:

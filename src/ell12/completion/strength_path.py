@@ -12,7 +12,7 @@ from ell12.backend import is_number
 from ell12.checks import check_share
 from ell12.completion.complete import Completion, completed
 from ell12.completion.hidden_entries import HiddenEntries, SearchSpace
-from ell12.completion.matrix_strength import largest_strength, rank_one_fit
+from ell12.completion.matrix_strength import largest_strength, rank_one_fit, weight_of
 from ell12.completion.observed import Observed
 from ell12.completion.offsets import Centred
 from ell12.minimization import Run, Status
@@ -119,7 +119,7 @@ def completion_path(
     observed, hidden = _divided(X, held_out, random_state)
     choice = SearchSpace.suited_to(observed, penalty=penalty, center=center, scale=scale, max_rank=max_rank).first
     task, x0 = Centred.of(observed, choice.center, choice.scale), None
-    count, weight = grid_size(alphas, 20), getattr(choice.penalty, "l2_weight", 0.0)
+    count, weight = grid_size(alphas, 20), weight_of(choice.penalty)
     if count is not None:
         alphas = alpha_grid(largest_strength(task.loss, weight), count, eps)
         x0 = rank_one_fit(task.loss.observed) if weight >= 1 else None  # the solution at the first alpha

@@ -307,7 +307,7 @@ def _errors_at_hidden_entries(model: Any, known: Observed, random: np.random.Gen
     for held in folds(known.n_observed, known.n_observed, random):
         train, hidden = known.select(~held), known.select(held)
         if train.n_observed:
-            predicted = _refitted(model, train).predict(hidden.rows, hidden.columns)
+            predicted = _refitted(model, train)._predicted(hidden.rows, hidden.columns)
             found.append(HiddenErrors.of(train, hidden, predicted))
     return found
 

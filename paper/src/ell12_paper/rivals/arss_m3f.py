@@ -27,9 +27,10 @@ HALVINGS = 30  # A step that is halved this many times without bringing it is gi
 class ARSSM3F(Rival):
     """Riemannian conjugate gradients on matrices of rank r, where r grows by the leading part of the gradient.
 
-    Least squares; the publication has maximum-margin factorization of ordinal data too. For a rank r, conjugate gradients (Polak-Ribiere, restarted where they do not
-    descend) with projection as transport and the truncated singular value decomposition as retraction; the
-    first step ``-<S(e), g> / (L ||S(e)||^2)`` along e is exact for least squares, then it is halved until the
+    Least squares; the publication has maximum-margin factorization of ordinal data too. For a rank r, conjugate
+    gradients (Polak-Ribiere, restarted where they do not descend) with projection as transport and the truncated
+    singular value decomposition as retraction; the first step ``-<S(e), g> / (L ||S(e)||^2)`` along e is exact for
+    least squares, then it is halved until the
     loss has decreased enough. Then the rank grows by the number of singular values of the gradient that are at
     least ``share`` times the largest.
 
