@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("skimage", reason="the photographs need the extra 'images'")
 
 from ell12 import datasets
-from ell12.backend import compiling
+from ell12.backend import compiled_code as compiling
 from ell12.restoration import TotalVariationL12, deblur_tv, denoise_tv
 from ell12_paper.denoising import extras
 from ell12_paper.denoising import study as denoising

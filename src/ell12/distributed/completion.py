@@ -26,7 +26,7 @@ from ell12.distributed.ratings import (
 from ell12.distributed.ratings_source import ratings_blocks
 from ell12.minimization import Result, minimize
 from ell12.minimization.run import collected
-from ell12.operators.spectrum import norm_from_gram
+from ell12.operators.krylov import norm_from_gram
 from ell12.penalties import SpectralL12
 from ell12.protocols import Array, Point
 

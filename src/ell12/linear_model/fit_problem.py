@@ -24,10 +24,10 @@ from ell12.backend import (
     total,
 )
 from ell12.losses import MultinomialLoss
-from ell12.losses.prediction import PredictionLoss
+from ell12.losses.multinomial import Classwise
+from ell12.losses.of_prediction import PredictionLoss
 from ell12.operators import input_shape, is_far
 from ell12.operators.centering import CenteredColumns, column_squares, column_sums
-from ell12.operators.classwise import Classwise
 from ell12.protocols import Array, FarLoss, offers
 
 

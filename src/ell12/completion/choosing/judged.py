@@ -11,7 +11,7 @@ from ell12.backend import as_numpy, namespace, norm
 from ell12.completion.low_rank import LowRank
 from ell12.completion.observed import Observed
 from ell12.completion.solve import Task
-from ell12.minimization.needs import needs_of
+from ell12.minimization.solver_choice import needs_of
 from ell12.protocols import Iterate, Needs, Point
 
 # A fit ends once its error on hidden entries has changed by less than a share in QUIET steps in a row: by SETTLED,
