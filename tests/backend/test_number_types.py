@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from ell12.backend import number_types as rounding
-from ell12.backend import precision, rise_above_tangent
+from ell12.backend import precision, rise_above_tangent, rounding
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -18,7 +18,7 @@ from ell12.operators import (
     adjoint,
     as_operator,
     dtype_of,
-    images,
+    image_operators,
     input_shape,
     output_shape,
     select_columns,
@@ -407,9 +407,9 @@ def test_the_gram_product_of_differences_is_that_of_the_operator_compiled_or_not
     if turned:
         x = np.asfortranarray(x)
     kept, expected = (x.copy(), start.copy()), start + 0.7 * (D.H @ (D @ x))
-    for compiled_from in (0, images.COMPILED_FROM):
+    for compiled_from in (0, image_operators.COMPILED_FROM):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(images, "COMPILED_FROM", compiled_from)
+            patch.setattr(image_operators, "COMPILED_FROM", compiled_from)
             found = D.plus_gram(start, 0.7, x)
         assert found.dtype == dtype
         np.testing.assert_allclose(found, expected, atol=2e-5 if dtype == np.float32 else 1e-12)

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ell12.backend import inner, norm, rise_above_tangent
-from ell12.backend import number_types as rounding
+from ell12.backend import inner, norm, rise_above_tangent, rounding
 from ell12.distributed.batches import batches, row_counts
 from ell12.distributed.blocks import Kind, evaluate, gram_product
 from ell12.distributed.executor import Blocks

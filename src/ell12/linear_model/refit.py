@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ell12.backend import as_numpy, like, max_abs, namespace, precision, take
-from ell12.backend import number_types as rounding
+from ell12.backend import as_numpy, like, max_abs, namespace, precision, rounding, take
 from ell12.linear_model.fit_problem import FitProblem
 from ell12.minimization import minimize
 from ell12.path import l12_penalty

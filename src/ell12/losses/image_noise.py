@@ -8,8 +8,7 @@ from typing import Any, Generic, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from ell12.backend import max_abs, namespace
-from ell12.backend import number_types as rounding
+from ell12.backend import max_abs, namespace, rounding
 from ell12.backend.number_types import Given_co, Plain
 from ell12.losses.pointwise import SquaredLoss
 from ell12.losses.sum_over_rows import LinearLoss

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from ell12.backend import as_numpy, is_numpy, like, namespace
-from ell12.backend import number_types as rounding
+from ell12.backend import as_numpy, is_numpy, like, namespace, rounding
 from ell12.losses.quadratic import QuadraticLoss
 from ell12.operators.gram import weighted_gram
 from ell12.protocols import Array

@@ -7,8 +7,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from ell12.backend import all_finite, is_array, is_number, max_abs
-from ell12.backend import number_types as rounding
+from ell12.backend import all_finite, is_array, is_number, max_abs, rounding
 from ell12.backend.number_types import Starting, X
 from ell12.minimization.result import DataUnavailable, History, Result, Status
 from ell12.minimization.rounding_stop import Stall, as_unknown, gradient_resolution, starting_point

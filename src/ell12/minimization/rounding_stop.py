@@ -18,8 +18,8 @@ from ell12.backend import (
     max_abs,
     namespace,
     refuse_gradient,
+    rounding,
 )
-from ell12.backend import number_types as rounding
 from ell12.minimization.result import Result, Status
 from ell12.protocols import Array, Factored, FactoredLoss, Loss, offers
 

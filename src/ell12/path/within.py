@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ell12.backend import join, power_of_2
-from ell12.backend import number_types as rounding
+from ell12.backend import join, power_of_2, rounding
 from ell12.protocols import Array, Point
 
 # Of a loss that is not quadratic, a strength takes three models as a rule. One that takes more than MODELS, or a

@@ -11,7 +11,6 @@ import numpy as np
 from ell12.backend import (
     as_numpy,
     constant,
-    cuda,
     device,
     indices_like,
     is_half,
@@ -21,6 +20,7 @@ from ell12.backend import (
     namespace,
     refuse_masked,
 )
+from ell12.backend import compiled_code as cuda
 from ell12.checks import naming
 from ell12.protocols import Array
 from ell12.prox.cuda_rows import norms_on_gpu

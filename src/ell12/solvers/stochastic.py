@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ell12.backend import inner, max_abs
-from ell12.backend import number_types as rounding
+from ell12.backend import inner, max_abs, rounding
 from ell12.checks import check_counts, generator
 from ell12.protocols import Array, Iterate, Needs, Penalty, Point, RowLoss
 from ell12.solvers.proximal_step import check_step, first_step, known_lipschitz, objective

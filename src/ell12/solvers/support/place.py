@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ell12.backend import as_numpy
-from ell12.backend import number_types as rounding
+from ell12.backend import as_numpy, rounding
 from ell12.protocols import Array, Iterate, Point
 from ell12.solvers.proximal_step import objective, summed_size
 

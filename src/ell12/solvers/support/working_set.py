@@ -10,8 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ell12.backend import is_numpy
-from ell12.backend import number_types as rounding
+from ell12.backend import is_numpy, rounding
 from ell12.protocols import (
     ColumnLoss,
     FarLoss,
