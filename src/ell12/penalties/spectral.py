@@ -106,7 +106,10 @@ class SpectralDifference(Spectral, ABC):
 
     def subtracted_gradient(self, x: Any) -> Any:
         """The matrix with the subtracted slopes as singular values."""
-        return _with_values(x, self.subtracted_slopes)
+        if offers(x, Factored):
+            return replace(x, s=self.subtracted_slopes(x.s))
+        U, s, Vh = namespace(x).linalg.svd(x, full_matrices=False)
+        return (U * self.subtracted_slopes(s)) @ Vh
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -121,11 +124,6 @@ class SpectralL12(SpectralDifference):
         Strength, at least 0; it may be left to the function or estimator that takes the penalty.
     l2_weight : float, default 1.0
         Weight of the subtracted norm: 1 is l1-2, 0 the nuclear norm.
-
-    See Also
-    --------
-    L12 : The penalty as an object for `minimize`.
-    complete_matrix : Complete a matrix, as a function.
 
     Examples
     --------
@@ -288,14 +286,6 @@ def _factors(x: Any) -> tuple[Array, Array, Array]:
     return U[:, :rank], s[:rank], Vh.T[:, :rank]
 
 
-def _with_values(x: Any, change: Any) -> Any:
-    """The matrix with other singular values."""
-    if offers(x, Factored):
-        return replace(x, s=change(x.s))
-    U, s, Vh = namespace(x).linalg.svd(x, full_matrices=False)
-    return (U * change(s)) @ Vh
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class SpectralLogSum(SpectralDifference):
     """The log-sum penalty of the singular values of a matrix.
@@ -309,11 +299,6 @@ class SpectralLogSum(SpectralDifference):
         at zero is ``alpha / theta``.
     theta : float, default 1.0
         Singular values much larger cost next to nothing more.
-
-    See Also
-    --------
-    SpectralL12 : The penalty of singular values.
-    LogSum : The log-sum penalty.
 
     Examples
     --------
@@ -373,10 +358,6 @@ class TruncatedNuclear(SpectralDifference):
         Strength, at least 0; it may be left to the function or estimator that takes the penalty.
     rank : int, default 1
         How many singular values are free.
-
-    See Also
-    --------
-    SpectralL12 : The penalty of singular values.
 
     Examples
     --------
