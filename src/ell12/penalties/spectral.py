@@ -73,7 +73,7 @@ class Spectral(PenaltyBase, ABC):
         subtracted norm has no gradient, the singular value that one proximal step brings. It is infinite where x
         or the gradient holds NaN or infinity.
         """
-        if not _is_finite(x):
+        if not all(map(all_finite, (x.U, x.s, x.V) if offers(x, Factored) else (x,))):
             return math.inf
         U, s, V = _factors(x)
         if s.shape[0] == 0:
@@ -271,10 +271,6 @@ def thin_norm(A: Array) -> float:
     return size * math.sqrt(max(float(xp.linalg.eigvalsh(gram)[-1]), 0.0))
 
 
-def _is_finite(x: Any) -> bool:
-    return all(map(all_finite, (x.U, x.s, x.V) if offers(x, Factored) else (x,)))
-
-
 def _factors(x: Any) -> tuple[Array, Array, Array]:
     """U, s and V of a matrix, without the singular values that are rounding."""
     if offers(x, Factored):
@@ -348,9 +344,7 @@ class SpectralLogSum(SpectralDifference):
 class TruncatedNuclear(SpectralDifference):
     """The sum of all singular values but the largest ones.
 
-    ``alpha sum_{i > rank} sigma_i``: the largest ``rank`` singular values cost nothing.
-
-    Hu, Zhang, Ye, Li & He, doi:10.1109/TPAMI.2012.271.
+    ``alpha sum_{i > rank} sigma_i``, the largest ones free (Hu et al., doi:10.1109/TPAMI.2012.271).
 
     Parameters
     ----------
