@@ -42,8 +42,8 @@ ROOMS: dict[str, str] = {
     "completion": "protocols backend checks files operators penalties solvers minimization path plots datasets",
     "restoration": "protocols backend checks operators prox losses solvers minimization path",
     "distributed": "protocols backend checks operators penalties losses minimization completion restoration",
-    "linear_model": "protocols lazy nested_parameters backend checks operators losses solvers minimization path "
-    "plots distributed",
+    "linear_model": "protocols lazy nested_parameters backend checks operators losses penalties solvers "
+    "minimization path plots distributed",
     "selection": "protocols backend checks operators losses penalties solvers minimization path plots "
     "linear_model",
 }
