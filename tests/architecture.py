@@ -56,7 +56,7 @@ ONLY_IMPORTER = {
     "array_api_compat": {"backend"},
     "dask": {"distributed"},
     "distributed": {"distributed"},
-    "numba": {"backend/compiling", "restoration/compiled_stencil"},
+    "numba": {"backend/compiled_code", "restoration/compiled_stencil"},
     "matplotlib": {"plots"},
     "sklearn": {"linear_model", "selection", "completion/imputer", "completion/recommender"},
     "PIL": {"picture_files"},

@@ -79,7 +79,7 @@ def _loss() -> Case:
     return replace(
         _completion("CompletionLoss"),
         solve=solve,
-        shared=lambda X: ell12.completion.CompletionLoss(X),  # noqa: PLW0108: the law names X
+        shared=lambda X: ell12.completion.CompletionLoss(X),  # noqa: PLW0108
     )
 
 

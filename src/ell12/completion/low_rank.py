@@ -22,7 +22,7 @@ from ell12.backend import (
     norm,
 )
 from ell12.backend.arrays import is_torch
-from ell12.backend.compiling import can_compile
+from ell12.backend.compiled_code import can_compile
 from ell12.checks import naming
 from ell12.completion.gpu_entries import for_gathering
 from ell12.completion.observed import as_real

@@ -8,12 +8,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from ell12.backend import all_finite, is_array, is_number, max_abs, rounding
-from ell12.backend.kinds import Starting, X
-from ell12.minimization.needs import unmet
-from ell12.minimization.results import DataUnavailable, History, Result, Status
+from ell12.backend.number_types import Starting, X
+from ell12.minimization.result import DataUnavailable, History, Result, Status
+from ell12.minimization.rounding_stop import Stall, as_unknown, gradient_resolution, starting_point
 from ell12.minimization.run import CheckpointFile, Progress, Run, Saved
-from ell12.minimization.stalling import Stall, gradient_resolution
-from ell12.minimization.start import as_unknown, starting_point
+from ell12.minimization.solver_choice import unmet
 from ell12.protocols import (
     Array,
     CertifyingPenalty,
