@@ -131,7 +131,8 @@ class SoftImpute(PenalisedRival):
     Examples
     --------
     >>> import numpy as np
-    >>> from ell12 import CompletionLoss, SpectralL12, minimize
+    >>> from ell12 import SpectralL12, minimize
+    >>> from ell12.completion import CompletionLoss
     >>> from ell12_paper.rivals import SoftImpute
     >>> loss = CompletionLoss([[1, 1, np.nan], [2, 2, 4], [3, 3, 6]])
     >>> result = minimize(loss, SpectralL12(0.01, l2_weight=0.0), solver=SoftImpute())
@@ -194,7 +195,8 @@ class AISImpute(PenalisedRival):
     Examples
     --------
     >>> import numpy as np
-    >>> from ell12 import CompletionLoss, SpectralL12, minimize
+    >>> from ell12 import SpectralL12, minimize
+    >>> from ell12.completion import CompletionLoss
     >>> from ell12_paper.rivals import AISImpute
     >>> loss = CompletionLoss([[1, 1, np.nan], [2, 2, 4], [3, 3, 6]])
     >>> result = minimize(loss, SpectralL12(0.01, l2_weight=0.0), solver=AISImpute())
@@ -265,7 +267,8 @@ class FaNCL(PenalisedRival):
     Examples
     --------
     >>> import numpy as np
-    >>> from ell12 import CompletionLoss, SpectralLogSum, minimize
+    >>> from ell12 import SpectralLogSum, minimize
+    >>> from ell12.completion import CompletionLoss
     >>> from ell12_paper.rivals import FaNCL
     >>> loss = CompletionLoss([[1, 1, np.nan], [2, 2, 4], [3, 3, 6]])
     >>> result = minimize(loss, SpectralLogSum(0.01, theta=0.1), solver=FaNCL())

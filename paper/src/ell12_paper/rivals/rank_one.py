@@ -46,7 +46,8 @@ class ER1MP(Rival):
     Examples
     --------
     >>> import numpy as np
-    >>> from ell12 import CompletionLoss, NoPenalty, minimize
+    >>> from ell12 import NoPenalty, minimize
+    >>> from ell12.completion import CompletionLoss
     >>> from ell12_paper.rivals import ER1MP
     >>> X = np.outer([1.0, 2.0, 3.0], [1.0, 1.0, 2.0])
     >>> result = minimize(CompletionLoss(X), NoPenalty(), solver=ER1MP(max_rank=1))
@@ -152,7 +153,8 @@ class SketchyCGM(Rival):
     Examples
     --------
     >>> import numpy as np
-    >>> from ell12 import CompletionLoss, NoPenalty, minimize
+    >>> from ell12 import NoPenalty, minimize
+    >>> from ell12.completion import CompletionLoss
     >>> from ell12_paper.rivals import SketchyCGM
     >>> X = np.outer([2.0, 0.0, 0.0], [0.0, 1.0, 0.0])
     >>> solver = SketchyCGM(radius=2.0, rank=1)
