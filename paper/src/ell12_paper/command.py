@@ -109,7 +109,7 @@ def progress() -> Iterator[Show]:
     with Progress(*columns, TextColumn("{task.fields[left]}"), console=Console()) as bar:
         task = bar.add_task("", total=None, left="")
         yield lambda done, total, trial, left: bar.update(
-            task, completed=done, total=total, description=str(trial or "starting"), left=_left(left)
+            task, completed=done, total=total, description=str(trial or ""), left=_left(left)
         )
 
 

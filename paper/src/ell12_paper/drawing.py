@@ -6,6 +6,7 @@ import base64
 import io
 import math
 import re
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
@@ -109,9 +110,8 @@ def image_panel(title: str, values: Any, is_difference: bool = False) -> Panel:
     Image.fromarray(pixels).save(content, "png")
     source = f"data:image/png;base64,{base64.b64encode(content.getvalue()).decode()}"
     kind = ' class="difference"' if is_difference else ""
-    return Panel(
-        title, f'<img{kind} alt="{escape(title)}" width="{len(pixels[0])}" height="{len(pixels)}" src="{source}"/>'
-    )
+    size = f'width="{len(pixels[0])}" height="{len(pixels)}"'
+    return Panel(title, f'<img{kind} alt="{escape(title)}" {size} src="{source}"/>')
 
 
 def _axes(x_label: str, y_label: str, size: tuple[float, float] = SIZE) -> tuple[Canvas, Any]:
@@ -133,7 +133,9 @@ def page_svg(canvas: Any, title: str, description: str) -> str:
         canvas.savefig(text, format="svg", transparent=True, metadata={"Date": None})
     svg = text.getvalue()
     body = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", svg[svg.index("<g") :], flags=re.DOTALL)
-    body = re.sub(r' id="[a-z]+_[\w.]+"', "", body)  # what other drawings name too, and nothing refers to
+    mark, used = f"d{zlib.crc32((title + svg).encode())}", set(re.findall(r"#(\w+)", body))  # ids of this drawing
+    body = re.sub(r' id="([^"]*)"', lambda found: f' id="{mark}-{found[1]}"' * (found[1] in used), body)
+    body = body.replace('href="#', f'href="#{mark}-').replace("url(#", f"url(#{mark}-")
     body = re.sub(r"font: ([\d.]+)px [^;\"]*", r"font-size: \1px", body)
     body = re.sub(r'\bd="[^"]*"', lambda path: re.sub(r"-?\d+\.\d+", _shortened, path[0]), body)
     for colour, variable in COLOURS.items():

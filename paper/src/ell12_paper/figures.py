@@ -41,12 +41,8 @@ class Figure:
 
 def figures(rows: Rows) -> Iterator[Figure]:
     """Every figure, in the order of the page."""
-    makers = {
-        judges.SENSING: _sensing,
-        image_judges.COMPLETION: _completion,
-        denoising.NAME: _denoising,
-        level_curves.NAME: _level_curves,
-    }
+    makers = {judges.SENSING: _sensing, image_judges.COMPLETION: _completion}
+    makers |= {denoising.NAME: _denoising, level_curves.NAME: _level_curves}
     for study, make in makers.items():
         if rows[study].rows:
             yield from (figure for figure in make(rows) if figure.panels)
@@ -61,10 +57,7 @@ def _key(name: str, names: Sequence[str]) -> Key:
 def _sensing(rows: Rows) -> Iterator[Figure]:
     for trials in setups(rows):
         panels = tuple(_race(trials, i) for i in GRID)
-        caption = (
-            "Objective minus the lowest that any l1-2 method reached on the same problem, first repeat; FISTA "
-            "solves another problem and is drawn with the gap to its own lowest value."
-        )
+        caption = "Objective minus the lowest of any l1-2 method, first repeat; of FISTA, minus its own lowest."
         place = (judges.SENSING, trials.name.capitalize())
         yield Figure(*place, f"Objective against CPU time ({trials.name})", panels, caption, "Figure 2")
 
@@ -90,9 +83,7 @@ def _completion(rows: Rows) -> Iterator[Figure]:
     table = completion(rows, "table")
     name, part = image_judges.COMPLETION, "Clean and difference images"
     clean = {row["settings"]["image"]: packed for row in table.rows if (packed := row["results"].get("clean"))}
-    panels = tuple(
-        image_panel(shown(image), unpack_picture(clean[image])) for image in table.columns if image in clean
-    )
+    panels = tuple(image_panel(shown(image), unpack_picture(packed)) for image, packed in clean.items())
     yield Figure(name, part, "Clean images", panels, "What was to be found.", "Figure 4", True)
     for image in table.columns:
         found = [row for row in table.where(image=image).rows if row["results"]["difference"]]
@@ -117,7 +108,7 @@ CURVES = (
 def _denoising(rows: Rows) -> Iterator[Figure]:
     for study in strengths(rows):
         part, ended = study.name.capitalize(), {rule: at_rule(study, rule) for rule in denoising.RULES}
-        curves = [(m, r, Key(f"{m}, {r} rule", *style)) for m, r, *style in CURVES if m in study.methods]
+        curves = [(m, r, Key(f"{m}, {r} rule", c, dash)) for m, r, c, dash in CURVES if m in study.methods]
         alphas = [0.02 * i for i in study.columns]
         for result, words, scales in (("rmse", "RMSE", "x"), ("cpu_seconds", "CPU seconds", "xy")):
             panels = []
@@ -131,9 +122,8 @@ def _denoising(rows: Rows) -> Iterator[Figure]:
         lines = []
         for method, rule, key in curves:
             if method != denoising.DCA:
-                lines.append(
-                    Line(key, alphas, [mean_ratio(ended[rule].where(i=i), method) for i in study.columns])
-                )
+                ratios = [mean_ratio(ended[rule].where(i=i), method) for i in study.columns]
+                lines.append(Line(key, alphas, ratios))
         key = Key("the paper says 20 to 30", 2, "dotted")
         lines += [Line(key, [alphas[0], alphas[-1]], [t] * 2) for t in published()[denoising.NAME]["times_faster"]]
         panels = [line_panel("All images", lines, "α", "DCA's time / the method's")]
@@ -161,6 +151,5 @@ def _level_curves(rows: Rows) -> Iterator[Figure]:
         title = ", ".join((row["settings"]["penalty"], *(f"{name} = {v:g}" for name, v in parameters.items())))
         panels.append(contour_panel(title, row["results"]["axis"], row["results"]["values"]))
     caption = "Each penalty with strength 1 on the same square, at equally spaced values."
-    yield Figure(
-        level_curves.NAME, "The paper's first figure", "Level curves", tuple(panels), caption, "Figure 1", True
-    )
+    part, title = "The paper's first figure", "Level curves"
+    yield Figure(level_curves.NAME, part, title, tuple(panels), caption, "Figure 1", True)

@@ -163,8 +163,9 @@ def images_of(study: Trials) -> tuple[str, ...]:
 
 def mean_ratio(here: Trials, method: str) -> float:
     """DCA's time over that of a method: the geometric mean over images of that over repeats; NaN without any."""
-    each = [[here.where(image=m, method=name) for name in (method, DCA)] for m in here.seen("image")]
-    logs = [math.log(value) for pair in each if not math.isnan(value := geometric_ratio(*pair))]
+    each = [here.where(image=image) for image in here.seen("image")]
+    ratios = (geometric_ratio(one.where(method=method), one.where(method=DCA)) for one in each)
+    logs = [math.log(value) for value in ratios if not math.isnan(value)]
     return math.exp(float(np.mean(logs))) if logs else math.nan
 
 

@@ -88,10 +88,9 @@ def slowest(rows: Rows) -> Iterator[by.Reading]:
     rivals = [method for method in published()[SENSING]["cpu_seconds"] if method != "DCA"]
     for trials, dca in product(setups(rows), ("DCA", RHO_ONE)):
         pairs = {i: {r: (trials.at(r, i), trials.at(dca, i)) for r in rivals} for i in GRID}
-        answers = [
-            by.worst(i, {r: by.faster(i, *pair) for r, pair in found.items()}) for i, found in pairs.items()
-        ]
-        known = [value for found in pairs.values() if not math.isnan(value := by.ratio(*reversed(found["SCP"])))]
+        each = {i: {r: by.faster(i, *pair) for r, pair in found.items()} for i, found in pairs.items()}
+        answers = [by.worst(i, found) for i, found in each.items()]
+        known = [value for found in pairs.values() if not math.isnan(value := by.ratio(*found["SCP"][::-1]))]
         brief = f"SCP takes {span(known)} times as long" if known else ""
         name = trials.name + ", ρ = 1" * (dca == RHO_ONE)
         yield by.reading(name, answers, ("slower than all others", "not the slowest"), by.at_i, "", brief)
@@ -121,9 +120,8 @@ def larger_objective(rows: Rows) -> Iterator[by.Reading]:
             bound = f"larger by more than {100 * SAME_OBJECTIVE:g} %"
             numbers = f"Mean excess of SCP's objective over {OURS}'s at i = {listed(GRID)}: {shown}."
             brief = span(known, percent) if known else ""
-            yield by.reading(
-                f"{trials.name}, stopped {rule}", answers, (bound, f"not {bound}"), by.at_i, numbers, brief
-            )
+            name, words = f"{trials.name}, stopped {rule}", (bound, f"not {bound}")
+            yield by.reading(name, answers, words, by.at_i, numbers, brief)
 
 
 def excesses(objectives: Values, reference: Values) -> Values:

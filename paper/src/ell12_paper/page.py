@@ -38,7 +38,8 @@ def report(folder: Path) -> list[str]:
     rows = by_study(kept)
     claims, facts = claims_of(rows), facts_of(kept, provenance.read(folder))
     parts: dict[str, dict[str, list[Any]]] = {}
-    for shown in (*tables(rows), *figures(rows)):
+    things: list[Any] = [*tables(rows), *figures(rows)]
+    for shown in things:
         parts.setdefault(shown.study, {}).setdefault(shown.part, []).append(shown)
     page = ENVIRONMENT.get_template("page.html").render(
         studies={name: prose(name, rows) for name in STUDIES if rows[name].rows},

@@ -41,9 +41,7 @@ def read(folder: Path) -> Row | None:
     try:
         found = json.loads((folder / FILE).read_bytes())
         runs, files = found["runs"], found["files"]
-        is_sound = runs and all(
-            isinstance(run, dict) and {"preset", "seed", "started"} <= set(run) for run in runs
-        )
+        is_sound = runs and all({"preset", "seed", "started"} <= set(run) for run in runs)
         return found if is_sound and isinstance(files, dict) else None
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
@@ -89,9 +87,8 @@ def environment() -> Row:
 def commit() -> str | None:
     """The commit of ell12's source, with a plus where files have changed since; None outside its repository."""
     package = Path(ell12.__file__).parent
-    if _git(package, "ls-files", "--error-unmatch", "--", "__init__.py") is None:
-        return None
-    name = _git(package, "rev-parse", "HEAD")
+    is_ours = _git(package, "ls-files", "--error-unmatch", "--", "__init__.py")
+    name = is_ours and _git(package, "rev-parse", "HEAD")
     changes = _git(package, "status", "--porcelain", "--", package, Path(__file__).parent)
     return name and name + "+" * bool(changes)
 

@@ -182,11 +182,9 @@ def measured(
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(jobs, context, initializer=_begin, initargs=(os.getpid(),))
     # A process that is started while Ctrl-C is ignored never gets it, or `minimize` would return a shorter run.
-    is_main = threading.current_thread() is threading.main_thread()
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN) if is_main else None
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     futures = {pool.submit(_measure, trial.experiment, trial.settings): trial for trial in trials}
-    if is_main:
-        signal.signal(signal.SIGINT, before)
+    signal.signal(signal.SIGINT, before)
     try:
         for done, future in enumerate(as_completed(futures), start=1):
             yield futures[future], _result(future)

@@ -48,8 +48,9 @@ class Table:
 
 
 # How the value of a setting is written, and in which order values come.
-HEADS = {"image": shown, "l2_weight": "l2_weight {:g}".format, "bounds": "{} values".format, "i": "i = {}".format}
-HEADS |= {"d": "d = {:,}".format, "theta": lambda v: f"θ = {v:g}" if v else "θ = √α"}
+HEADS: dict[str, Any] = {"image": shown, "i": "i = {}".format, "d": "d = {:,}".format}
+HEADS |= {"l2_weight": "l2_weight {:g}".format, "bounds": "{} values".format}
+HEADS |= {"theta": lambda v: f"θ = {v:g}" if v else "θ = √α"}
 ORDERS = {"image": image_judges.IMAGES, "method": (*METHODS, *judges.METHODS, *denoising.METHODS)}
 BOLD = " Bold: the lowest, and those that the paired t-test at 95 % on logarithms does not tell from it."
 
@@ -74,10 +75,8 @@ def _table(spec: Mapping[str, Any], trials: Trials, end: str) -> Table:
     for head, place in sides["rows"].items():
         found = [(column.where(**place), column) for column in columns.values()]
         body.append((head, tuple(cell(*pair) if pair[0].rows else Cell("no rows") for pair in found)))
-    repeats = (
-        f"Mean ± standard deviation over {trials.n_repeats} repeats." if trials.n_repeats > 1 else "One repeat."
-    )
-    note = repeats + BOLD * (trials.n_repeats > 1) if spec.get("note") == "bold" else spec.get("note", "")
+    many = f"Mean ± standard deviation over {trials.n_repeats} repeats.{BOLD}"
+    note = spec.get("note", "").replace("bold", many if trials.n_repeats > 1 else "One repeat.")
     part = spec.get("part", end.strip(" ()").capitalize())
     heads = (": ".join(spec["rows"]), *columns)
     return Table(spec["study"], part, spec["title"] + end, heads, tuple(body), note, spec.get("number", ""))
@@ -100,14 +99,11 @@ def _printed_tables() -> Iterator[Table]:
     """The paper's Table III, whose images are others than ours."""
     for what, key, decimals in (("RMSE x 100", "rmse_times_100", 2), ("CPU seconds", "cpu_seconds", 1)):
         values = published()[image_judges.COMPLETION][key]
-        methods = list(values["Mountain"])
-        body = [(m, tuple(Cell(plus_minus(*values[i][m], decimals)) for i in values)) for m in methods]
-        place = (
-            image_judges.COMPLETION,
-            "The paper's table",
-            f"As the paper prints it, on its own images: {what}",
-        )
-        yield Table(*place, ("method", *values), tuple(body), "", "Table III")
+        pairs = [(m, [values[image][m] for image in values]) for m in values["Mountain"]]
+        body = [(m, tuple(Cell(plus_minus(pair[0], pair[1], decimals)) for pair in found)) for m, found in pairs]
+        title = f"As the paper prints it, on its own images: {what}"
+        heads, number = ("method", *values), "Table III"
+        yield Table(image_judges.COMPLETION, "The paper's table", title, heads, tuple(body), "", number)
 
 
 # Cells: of the trials here, and of all in the column
@@ -135,7 +131,7 @@ def _measured(here: Trials, column: Trials, result: str, printed_as: str = "") -
     best = comparable({m: logarithms(found.values(result)) for m, found in finished.items()})
     (method,), i = here.seen("method"), here.seen("i")
     theirs = printed(printed_as, method, i[0]) if printed_as and i and judges.is_papers(here) else None
-    lines = (f"paper {plus_minus(*theirs, 1 if result == 'cpu_seconds' else 2)}",) if theirs else ()
+    lines = (f"paper {plus_minus(theirs[0], theirs[1], 1 if result == 'cpu_seconds' else 2)}",) if theirs else ()
     return Cell(value_words(here, result), (*lines, *limit_words(here)), method in best)
 
 
@@ -265,8 +261,8 @@ def variant(here: Trials, column: Trials) -> Cell:
 
 def variant_of_images(here: Trials, column: Trials) -> Cell:
     """A variant of DCA over AltMin."""
-    pair = (at_rule(trials, "loose") for trials in (column.where(method=denoising.ALTMIN), here))
-    return _variant(*pair, *published()[denoising.NAME]["times_faster"])
+    ours = at_rule(column.where(method=denoising.ALTMIN), "loose")
+    return _variant(ours, at_rule(here, "loose"), *published()[denoising.NAME]["times_faster"])
 
 
 def _variant(ours: Trials, theirs: Trials, low: float, high: float) -> Cell:
@@ -279,6 +275,4 @@ def step(here: Trials, _: Trials) -> Cell:
     settings = here.rows[0]["settings"]
     place = (settings["method"], settings["case"], settings["d"])
     time, steps = (judges.median(here, *place, result) for result in ("seconds", "n_iter"))
-    return Cell(
-        f"{1e3 * time:.3g} ms", (f"{steps:g} iterations",) if settings["method"] == judges.NUMERICAL else ()
-    )
+    return Cell(f"{1e3 * time:.3g} ms", (f"{steps:g} iterations",))

@@ -162,7 +162,7 @@ def verify(
     asked = list({trial.key: trial for trial in (*chosen, *chain.from_iterable(pairs))}.values())
     found = {trial.key: answer for trial, answer in measured(asked, jobs, show)}
     lines = [f"The file: {len(rows)} rows, SHA-256 {digest}{_published(digest)}.", _versions(rows)]
-    lines += _numbers(asked, kept, found, wrong)
+    lines += _results(asked, kept, found, wrong)
     lines += _ratios(pairs, kept, found, wrong)
     return [*lines, *(f"WRONG: {text}." for text in wrong)], not wrong
 
@@ -196,10 +196,9 @@ def _planned(rows: Sequence[Row], known: Row | None, wrong: list[str]) -> list[T
     whole = {trial.key: trial for trial in wish.trials()}
     have = {row["key"] for row in rows}
     runs = known["runs"]
-    asked = [
-        key for key, t in whole.items() if any(provenance.is_asked(r, t.experiment, t.settings) for r in runs)
-    ]
-    missing = [key for key in asked if key not in have]
+    absent = {key: trial for key, trial in whole.items() if key not in have}
+    is_asked = provenance.is_asked
+    missing = [key for key, t in absent.items() if any(is_asked(run, t.experiment, t.settings) for run in runs)]
     if missing:
         wrong.append(f"{len(missing)} trials that were asked for have no row, the first is {missing[0]}")
     if extra := [key for key in have if key not in whole]:
@@ -219,7 +218,7 @@ def _sample(trials: Sequence[Trial], rows: Row, count: int | None, chance: rando
 
 def _is_clocked(trial: Trial, results: Row) -> bool:
     """Whether a limit of CPU time may have ended a trial."""
-    taken = results.get("cpu_seconds")
+    taken: Any = results.get("cpu_seconds")
     return is_number(taken) and taken >= (trial.settings.get("max_cpu_seconds") or math.inf)
 
 
@@ -237,11 +236,11 @@ def _partner(trial: Trial, trials: Sequence[Trial], rows: Row) -> Trial | None:
 
 
 def _time(results: Row | None) -> float:
-    found = (results or {}).get("cpu_seconds")
+    found: Any = (results or {}).get("cpu_seconds")
     return found if is_number(found) else 0.0
 
 
-def _numbers(asked: Sequence[Trial], rows: Row, found: dict[str, Measurement], wrong: list[str]) -> list[str]:
+def _results(asked: Sequence[Trial], rows: Row, found: dict[str, Measurement], wrong: list[str]) -> list[str]:
     """How the results that were measured again agree."""
     judged: list[Agreement] = []
     for trial in asked:

@@ -103,9 +103,8 @@ def duration(seconds: float) -> str:
     >>> duration(4.24), duration(60), duration(75), duration(7300)
     ('4.2 s', '1 min', '1 min 15 s', '2 h 1 min')
     """
-    if seconds < 59.95:  # more rounds to a minute
-        return f"{seconds:.1f}".removesuffix(".0") + " s"
     minutes, rest = divmod(round(seconds), 60)
-    if minutes < 60:
-        return f"{minutes} min {rest} s".removesuffix(" 0 s")
-    return f"{minutes // 60} h {minutes % 60} min".removesuffix(" 0 min")
+    if minutes >= 60:
+        return f"{minutes // 60} h {minutes % 60} min".removesuffix(" 0 min")
+    short = f"{seconds:.1f}".removesuffix(".0") + " s"
+    return f"{minutes} min {rest} s".removesuffix(" 0 s") if minutes else short

@@ -99,12 +99,9 @@ def trials(preset: str, seed: int) -> list[dict[str, Any]]:
         limits = {"max_cpu_seconds": size.path_seconds}
         limits |= {} if method == SKETCHY else {"max_iter": size.path_max_iter}
         ranks = [max(round(share * size.size), 1) for share in RANK_FRACTIONS]
-        grid = {
-            "alpha": [{"alpha_factor": factor} for factor in ALPHA_FACTORS],
-            "rank": [{"rank": r} for r in ranks],
-        }
-        for changed in grid[METHODS[method].parameter]:
-            found.append(_settings(size, seed, "path", image, method, repeat, **changed, **limits))
+        for value in ranks if METHODS[method].parameter == "rank" else ALPHA_FACTORS:
+            changed = {METHODS[method].setting: value} | limits
+            found.append(_settings(size, seed, "path", image, method, repeat, **changed))
     for image, theta in product(images, (*THETAS, None)):
         found.append(_settings(size, seed, "theta", image, "log-sum(block)", 0, theta=theta))
     for repeat, image, method in product(range(size.n_repeats), images, CENTRED):

@@ -104,9 +104,8 @@ def _convergence(settings: dict[str, Any]) -> dict[str, Any]:
     """How stationary nmAPG ends, and whether the running average of its objective ever rises."""
     problem = datasets.compressed_sensing(settings["seed"], setup=settings["setup"], n_samples=100)
     penalty = L12(0.01 * 0.25 ** settings["i"])
-    result = minimize(
-        SquaredLoss(problem.A, problem.b), penalty, solver=NonmonotoneAPG(eta=ETA), tol=1e-8, max_iter=10**5
-    )
+    loss, solver = SquaredLoss(problem.A, problem.b), NonmonotoneAPG(eta=ETA)
+    result = minimize(loss, penalty, solver=solver, tol=1e-8, max_iter=10**5)
     objective = result.history["objective"]
     average, q, averages = objective[0], 1.0, [objective[0]]
     for value in objective[1:]:
