@@ -294,15 +294,12 @@ def warn_if_not_converged(model: SparseLinearModel, results: list[Result], count
     share = "" if count == 1 else f" in {len(failed)} of {count} problems"
     warnings.warn(
         f"{type(model).__name__} did not converge{share}: it reached stationarity {worst.stationarity:.2g} in"
-        f" {worst.n_iter} iterations, tol={model.tol:g} was asked for. {worst.status.value} {_remedy(worst)}",
+        f" {worst.n_iter} iterations, tol={model.tol:g} was asked for. {worst.message}",
         ConvergenceWarning,
         stacklevel=4,
     )
 
 
-def _remedy(result: Result) -> str:
-    """What to do about a run that did not reach tol."""
-    if result.status is Status.ROUNDING:
-        return "More iterations will not help: raise alpha or tol, or give X in float64 if it is in float32."
-    scale = "bring the columns of X to one scale (StandardScaler, MaxAbsScaler)"
-    return f"Raise max_iter or tol, {scale}, or raise alpha."
+def keep_arguments(model: Any, arguments: dict[str, Any]) -> None:
+    """Keep the arguments of a constructor, its ``locals()``, as they were given: what scikit-learn asks of one."""
+    vars(model).update({name: value for name, value in arguments.items() if name != "self"})
