@@ -11,7 +11,7 @@ from scipy.optimize import brentq
 
 from ell12.backend import all_finite, as_numpy, beside, max_abs, precision, refuse_masked
 from ell12.checks import check_counts, check_l2_weight, check_share
-from ell12.losses.prediction import PredictionLoss
+from ell12.losses.of_prediction import PredictionLoss
 from ell12.minimization import certificate, minimize
 from ell12.path.structure import Structure, l12_penalty, structure
 from ell12.penalties import WithIntercept
