@@ -183,10 +183,10 @@ class SparseLinearModel(NestedParameters, BaseEstimator, ABC):
     def _fit_problems(self, problems: list[FitProblem], penalty: Any, *, single: bool) -> None:
         """Solve at one alpha and keep what was found: one row of coefficients for each problem."""
         self._check_numbers()
-        run, results = self.run or Run(), []
+        results: list[Result] = []
         for number, (problem, start) in enumerate(zip(problems, self._starts(problems), strict=True)):
             try:
-                own = run.numbered(number, len(problems))
+                own = None if self.run is None else self.run.numbered(number, len(problems))
                 results += self._solve(problem, penalty, [penalty.alpha], start, run=own)
             except DataUnavailable as error:
                 if error.result is not None:
