@@ -151,8 +151,9 @@ def run(wish: Wish, folder: Path, jobs: int = 1, resume: bool = False, show: Sho
                 taken = {"date": provenance.now(), "trial_seconds": found.seconds}
                 append_row(folder, make_row(trial.experiment, trial.settings, found.results, where | taken))
                 outcome.done += 1
-        except KeyboardInterrupt:
-            outcome.interrupted = True
+        except KeyboardInterrupt:  # which may have come between a row and its counting
+            kept = {row["key"] for row in read_rows(folder)[0]}
+            outcome.interrupted, outcome.done = True, sum(trial.key in kept for trial in trials)
         provenance.seal(folder)
     return outcome
 
