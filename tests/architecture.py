@@ -261,7 +261,7 @@ def _things() -> list[object]:
         ell12.MultinomialLoss(A, [0, 1]),
         ell12.CoxLoss(A, b),
         ell12.QuadraticLoss(A, b),
-        ell12.StreamedLoss([(A, b)]),
+        ell12.RowsLoss([(A, b)]),
         ell12.CompletionLoss(A),
         ell12.L12(1.0),
         ell12.GroupL12([0, 1], 1.0),

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ell12.distributed.substitution import Centering, NoSubstitution, Selection
+from ell12.losses.block_of_rows import Centering, NoSubstitution, Selection
 
 MEANS = np.array([0.5, -2.0, 3.0])
 SUBSTITUTIONS = {

@@ -11,10 +11,17 @@ import scipy.sparse
 
 from ell12.backend import all_finite, as_numpy, square_fits
 from ell12.checks import check_entries
-from ell12.operators.adapters import as_source, entries_of_column, rows_of_source, save_columns
-from ell12.operators.column_moments import moments_of
+from ell12.operators.column_sources import (
+    as_source,
+    entries_of_column,
+    in_threads,
+    moments_of,
+    naming_columns,
+    processors,
+    rows_of_source,
+    save_columns,
+)
 from ell12.operators.linear_operator import ArrayOperator, stored
-from ell12.operators.reading import in_threads, naming_columns, processors
 from ell12.protocols import Array, ColumnSource, FarSource, offers
 
 # A source is asked for blocks of about so many numbers, 32 MB in double precision: few enough for memory, so many
@@ -376,8 +383,8 @@ def as_columns(A: Any) -> Any:
     Examples
     --------
     >>> import numpy as np
-    >>> from ell12.operators.adapters import DenseColumns
-    >>> from ell12.operators.sources import as_columns
+    >>> from ell12.operators.column_sources import DenseColumns
+    >>> from ell12.operators.out_of_memory import as_columns
     >>> as_columns(DenseColumns(np.eye(2))), as_columns(3)
     (Columns(2 x 2 of float64), 3)
     """
