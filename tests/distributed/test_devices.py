@@ -9,7 +9,7 @@ from dask.delayed import delayed
 
 from ell12 import L12, HuberLoss, LogisticLoss, SquaredLoss, minimize
 from ell12.distributed import rows_loss
-from ell12.losses.block_of_rows import Kind, evaluate, gram_product, make_block
+from ell12.losses.block_of_rows import BlockKind, evaluate, gram_product, make_block
 from ell12.losses.moments import of_rows
 
 ROWS, COLUMNS = 60, 5
@@ -56,7 +56,9 @@ def test_a_block_keeps_its_chunk_where_it_is_and_in_one_slice(each_library, data
     if each_library.name == "jax":
         pytest.skip("JAX compiles for seconds, and is not what Dask's workers hold")
     A, b, weight = data
-    block = make_block(Kind(HuberLoss, {"delta": 0.2}, COLUMNS, True), 0, each_library.make_array(A), b, weight)
+    block = make_block(
+        BlockKind(HuberLoss, {"delta": 0.2}, COLUMNS, True), 0, each_library.make_array(A), b, weight
+    )
     assert type(block.A) is type(each_library.make_array(A))
     assert len(list(block.slices())) == 1
     assert block.__sizeof__() == b.nbytes + weight.nbytes  # A is not in the worker's own memory

@@ -24,8 +24,9 @@ from ell12 import (
     SupportNewton,
     minimize,
 )
-from ell12.distributed import RowsLoss, rows_loss
-from ell12.losses.block_of_rows import Kind, evaluate, make_block
+from ell12.distributed import rows_loss
+from ell12.losses import RowsLoss
+from ell12.losses.block_of_rows import BlockKind, evaluate, make_block
 
 ROWS, COLUMNS, CHUNKS = 240, 6, (70, 30, 90, 50)
 
@@ -148,7 +149,7 @@ def test_a_chunk_that_y_is_made_of_is_made_once(data):
 
 def test_what_is_spilled_is_the_data_alone(data):
     A, b, weight = data
-    block = make_block(Kind(SquaredLoss, {}, COLUMNS, intercept=False), 0, A, b, weight)
+    block = make_block(BlockKind(SquaredLoss, {}, COLUMNS, intercept=False), 0, A, b, weight)
     size = sizeof(block)
     assert 0 <= size - (A.nbytes + b.nbytes + weight.nbytes) < 100
     before = evaluate(block, np.ones((1, COLUMNS)))  # makes the losses, views of the data
@@ -161,7 +162,7 @@ def test_what_is_spilled_is_the_data_alone(data):
 def test_a_large_dense_block_is_cut_into_slices_of_the_same_sum():
     random = np.random.default_rng(0)
     A, b = random.standard_normal((50_000, 8)), random.standard_normal(50_000)
-    block = make_block(Kind(HuberLoss, {"delta": 0.5}, 8, intercept=False), 0, A, b, None)
+    block = make_block(BlockKind(HuberLoss, {"delta": 0.5}, 8, intercept=False), 0, A, b, None)
     assert len(list(block.losses())) == 4
     x = random.standard_normal(8)
     found, whole = evaluate(block, x[None]), HuberLoss(A, b, delta=0.5)
@@ -254,7 +255,7 @@ def test_products_are_accurate_where_means_are_large(data):
     centred = A - A.mean(axis=0)
     loss = rows_loss(SquaredLoss, chunked(A), b, gram=True)
     assert isinstance(loss, QuadraticLoss)
-    from ell12.distributed import regression_losses
+    from ell12.distributed.estimation import regression_losses
 
     shifted, means, level = regression_losses(chunked(A + 1e6), chunked(b + 1e6))[0]
     np.testing.assert_allclose(shifted.G, centred.T @ centred / ROWS, rtol=0, atol=1e-9)
