@@ -138,7 +138,7 @@ def test_wrong_targets_and_weights_are_named(data):
 
 
 def test_an_image_on_dask_is_refused_rather_than_never_restored():
-    with pytest.raises(TypeError, match="image is a Dask Array: .* ell12.distributed.denoise_tv"):
+    with pytest.raises(TypeError, match=r"image is a Dask Array: .* ell12\.distributed\.denoise_tv"):
         deblur_tv(da.ones((8, 8)), np.ones((3, 3)) / 9, 0.1)
 
 

@@ -291,3 +291,10 @@ def _sparse_moments(piece: Any, weight: Array | None, means: Array | None) -> tu
         np.diff(piece.indptr) == m, 0.0, total - inside
     )  # of weights that are equal but for rounding
     return means, squares + np.maximum(outside, 0) * means**2
+
+
+def steep_products(piece: Any, vectors: Array, least: Any) -> tuple[Array, Array]:
+    """The numbers of the columns whose product with some vector reaches least, a number or one each, and these."""
+    products = piece.T @ vectors
+    where = np.flatnonzero(np.abs(products).max(axis=1) >= least)
+    return where, products if where.size == products.shape[0] else products[where]

@@ -20,6 +20,7 @@ from ell12.operators.column_sources import (
     processors,
     rows_of_source,
     save_columns,
+    steep_products,
 )
 from ell12.operators.linear_operator import ArrayOperator, stored
 from ell12.protocols import Array, ColumnSource, FarSource, offers
@@ -389,13 +390,6 @@ def as_columns(A: Any) -> Any:
     (Columns(2 x 2 of float64), 3)
     """
     return Columns(A) if not hasattr(A, "__matmul__") and offers(A, ColumnSource) else A
-
-
-def steep_products(piece: Any, vectors: Array, least: Any) -> tuple[Array, Array]:
-    """The numbers of the columns whose product with some vector reaches least, a number or one each, and these."""
-    products = piece.T @ vectors
-    where = np.flatnonzero(np.abs(products).max(axis=1) >= least)
-    return where, products if where.size == products.shape[0] else products[where]
 
 
 def _as_scales(scale: Any, n: int) -> Array:
