@@ -379,16 +379,7 @@ class Columns(ArrayOperator):
 
 
 def as_columns(A: Any) -> Any:
-    """`Columns` of an object that is a `ell12.protocols.ColumnSource` and no operator; any other as it is.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ell12.operators.column_sources import DenseColumns
-    >>> from ell12.operators.out_of_memory import as_columns
-    >>> as_columns(DenseColumns(np.eye(2))), as_columns(3)
-    (Columns(2 x 2 of float64), 3)
-    """
+    """`Columns` of an object that is a `ell12.protocols.ColumnSource` and no operator; any other as it is."""
     return Columns(A) if not hasattr(A, "__matmul__") and offers(A, ColumnSource) else A
 
 
