@@ -87,7 +87,7 @@ def minimize(
     (array([ 2.5547, -3.8321,  0.    ]), 'CONVERGED')
     """
     run = Run() if run is None else run
-    _check_limits(tol, max_iter, run)
+    check_limits(tol, max_iter, run)
     _check_kinds(loss, penalty, solver)
     session: Any = session_of(loss)
     checkpoint: Any = run.checkpoint
@@ -368,7 +368,8 @@ def _check_kinds(loss: Any, penalty: Any, solver: Any) -> None:
     _check_strength(penalty)
 
 
-def _check_limits(tol: float, max_iter: int, run: Run) -> None:
+def check_limits(tol: float, max_iter: int, run: Run) -> None:
+    """Raise unless these can limit a run."""
     if not isinstance(run, Run):
         raise TypeError(f"run must be a Run such as Run(max_seconds=60), got {run!r}")
     for name, value in (("tol", tol), ("max_iter", max_iter)):

@@ -16,8 +16,9 @@ from ell12.operators.krylov import norm_from_gram
 from ell12.penalties.penalty_base import PenaltyBase
 from ell12.penalties.separable import LogSum
 from ell12.protocols import Array, Factored, offers
-from ell12.prox import prox_l12, prox_l12_spectral
+from ell12.prox import prox_l12_spectral
 from ell12.prox.batching import as_decomposable
+from ell12.prox.closed_form import prox_vector
 
 DENSE_NORM = 2**15  # the entries up to which the norm of a sparse matrix is found from the dense one
 
@@ -149,7 +150,7 @@ class SpectralL12(SpectralDifference):
 
     def prox_values(self, s: Array, step: float) -> Array:
         """`ell12.prox.prox_l12` of the singular values."""
-        return prox_l12(s, self.strength * step, l2_weight=self.l2_weight, positive=True)
+        return prox_vector(s, self.strength * step, self.l2_weight, positive=True)
 
     def slopes_of(self, s: Array) -> Array:
         """``alpha (1 - l2_weight s / ||s||)``."""
