@@ -318,6 +318,6 @@ def test_points_add_and_scale_with_their_predictions():
 def test_a_step_that_falls_to_zero_is_no_error():
     loss = SquaredLoss(np.eye(2), [1.0, 2.0])
     point = loss.point(np.zeros(2))
-    step = ProximalStep(loss, L12(0.1), point)
+    step = ProximalStep(loss, L12(0.1), 0.1, point)
     step.step = 0.0
     assert step.iterate(point, point, 1.0).optimality == math.inf
