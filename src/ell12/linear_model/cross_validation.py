@@ -327,9 +327,11 @@ class L12CoxRegressorCV(AlphaSearch, L12CoxRegressor):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> L12CoxRegressorCV:
         """Choose alpha and fit the coefficients; y as in `L12CoxRegressor`, groups as in `L12RegressorCV`."""
-        scores = self._search(self._observed(X, y, sample_weight), groups)
+        data = self._observed(X, y, sample_weight)
+        scores = self._search(data, groups)
         if scores is not None:
             self.scores_ = scores
+        self._keep_baseline(data)
         return self
 
     def _score_path(self, coefs: Array, intercepts: Array, data: Data) -> Array:

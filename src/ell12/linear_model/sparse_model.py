@@ -202,12 +202,12 @@ class SparseLinearModel(NestedParameters, BaseEstimator, ABC):
 
     def _starts(self, problems: list[FitProblem]) -> list[Any]:
         """Where to begin: at the last fit, if that is wanted and fits."""
-        coef = getattr(self, "coef_", None)
+        coef, levels = getattr(self, "coef_", None), getattr(self, "intercept_", 0.0)
         rows = [problem.n_rows for problem in problems]
         if not self.warm_start or coef is None or math.prod(coef.shape) != sum(rows) * self.n_features_in_:
             return [None] * len(problems)
         means = problems[0].means
-        coef, levels = (follow(values, means) for values in (coef, self.intercept_))
+        coef, levels = (follow(values, means) for values in (coef, levels))
         xp = namespace(means)
         coef = xp.astype(xp.reshape(coef, (sum(rows), -1)), means.dtype)
         levels = xp.reshape(xp.asarray(levels, dtype=means.dtype), (-1,))
