@@ -69,11 +69,11 @@ def measured(name: str, ratings: Ratings) -> dict[str, Any]:
     row: dict[str, Any] = {"name": name, "count": len(ratings), "shape": ratings.shape}
     row["refit_seconds"], _ = timed(lambda: warm.refit(new))
     row["fit_seconds"], fresh = timed(lambda: L12Recommender().fit(known))
-    biases = L12Recommender(1e9, penalty=SpectralL12(l2_weight=0.0)).fit(train)
+    biases = L12Recommender(1e9, penalty=SpectralL12(l2_weight=0.0)).fit(known)
     for label, model in (("fit", fresh), ("refit", warm), ("biases", biases)):
         row |= {f"{label}_rmse": -model.score(test), f"{label}_ndcg": model.ndcg(test)}
     row["recommend_seconds"] = float(np.median([timed(warm.recommend)[0] for _ in range(5)]))
-    row |= saved(warm) | {"rare_biases": rare_first(fresh), "chosen": (fresh.max_rank_, fresh.l2_weight_)}
+    row |= saved(warm) | {"rare_biases": rare_first(fresh), "chosen": (fresh.max_rank_, fresh.penalty_.l2_weight)}
     row["rare_nothing"] = rare_first(L12Recommender(center=None).fit(known))
     print(row, flush=True)
     return row
