@@ -35,7 +35,7 @@ ROOMS: dict[str, str] = {
     "solvers": "protocols lazy backend checks operators",
     "minimization": "protocols backend checks plots solvers",
     "path": "protocols backend checks operators prox losses penalties solvers minimization",
-    "recovery": "protocols backend checks operators losses minimization path",
+    "recovery": "protocols backend checks operators losses penalties minimization",
     "certificate": "protocols backend checks operators losses penalties minimization",
     "datasets": "",
     "picture_files": "",
