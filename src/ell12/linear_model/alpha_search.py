@@ -7,7 +7,7 @@ import math
 import warnings
 from abc import abstractmethod
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -42,6 +42,7 @@ class AlphaSearch(SparseLinearModel):
     selection: str
     n_jobs: int | None
     alpha_: float
+    _own_scores: ClassVar[tuple[str, ...]] = ()  # words for scoring that scikit-learn does not have
     _weighs_folds = True  # whether rows that a fold leaves out may as well have weight zero
 
     def plot(self, axes: Any = None) -> Any:
@@ -298,7 +299,7 @@ def standard_error(scores: Array) -> float:
 
 def check_scorer(model: Any) -> None:
     """Raise, before anything is solved, unless ``scoring`` is None or one score."""
-    if model.scoring is None:
+    if model.scoring is None or (isinstance(model.scoring, str) and model.scoring in model._own_scores):
         return
     if not (isinstance(model.scoring, str) or callable(model.scoring)):
         raise ValueError(f"scoring must be the name of a score, a function or None, got {model.scoring!r}")

@@ -9,7 +9,7 @@ import numpy as np
 from ell12.backend import as_numpy, indices_like, namespace, total
 from ell12.linear_model.alpha_search import AlphaSearch, scores_of
 from ell12.linear_model.classifier import L12Classifier
-from ell12.linear_model.cox_regressor import L12CoxRegressor
+from ell12.linear_model.cox_regressor import L12CoxRegressor, concordance_index
 from ell12.linear_model.families import NoInformation
 from ell12.linear_model.fit_problem import Data, linear_functions
 from ell12.linear_model.regressor import L12Regressor
@@ -238,10 +238,11 @@ class L12CoxRegressorCV(AlphaSearch, L12CoxRegressor):
         As in `L12RegressorCV`.
     alphas, eps, cv, selection, n_jobs
         As in `L12RegressorCV`; each fold has its share of the events.
-    scoring : str or callable, optional
-        As in scikit-learn; a scorer is given the time and the event as two columns. By default the logarithm of
-        the partial likelihood of all samples less that of the samples fitted to, for each event left out, after
-        van Houwelingen and others (doi:10.1002/sim.2353).
+    scoring : "concordance", str or callable, optional
+        By default the logarithm of the partial likelihood of all samples less that of the samples fitted to, for
+        each event left out, after van Houwelingen and others (doi:10.1002/sim.2353). "concordance" is Harrell's
+        index, which keeps more features, many of them false. Others are as in scikit-learn; a scorer is given the
+        time and the event as two columns.
     ties, tol, max_iter
         As in `L12CoxRegressor`.
     relax : bool, default False
@@ -275,6 +276,7 @@ class L12CoxRegressorCV(AlphaSearch, L12CoxRegressor):
     array([3])
     """
 
+    _own_scores = ("concordance",)
     _weighs_folds = False  # a row of weight zero would still count among ties
 
     def __init__(
@@ -304,6 +306,9 @@ class L12CoxRegressorCV(AlphaSearch, L12CoxRegressor):
         return self
 
     def _score_path(self, coefs: Array, intercepts: Array, data: Data) -> Array:
+        if self.scoring == "concordance":
+            risks = linear_functions(data.X, coefs[:, 0], 0.0).T
+            return np.array([concordance_index(data.y, risk, data.sample_weight) for risk in risks])
         return scores_of(self, coefs[:, 0], intercepts[:, 0], data)
 
     def _score_fold(self, path: tuple[Array, Array], data: Data, train: Array, test: Array) -> Array:
