@@ -144,6 +144,8 @@ class MultinomialLoss(PredictionLoss[Given_co]):
         left = self.A if columns is None else select_columns(self.A, columns)
         right = left if others is None else select_columns(self.A, others)
         p, weight = softmax(point.prediction), self._row_weight
+        if input_shape(left) == (0,) or input_shape(right) == (0,):
+            return namespace(p).zeros((*input_shape(left), *input_shape(right)), dtype=p.dtype)
         own, other = _by_class(left), _by_class(right)
         rows = [
             join([weighted_gram(A, weight * p[:, k] * ((k == c) - p[:, c]), B) for c, B, _ in other], 1)
