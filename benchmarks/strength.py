@@ -38,7 +38,7 @@ from scipy.ndimage import gaussian_filter
 import study
 from ell12 import denoise_tv
 from ell12.restoration import estimate_noise
-from ell12.restoration.problems import ImageProblem
+from ell12.restoration.restore import ImageProblem
 from ell12.restoration.strength import strength_for_noise, value_range
 
 PHOTOGRAPHS = ("astronaut.png", "rocket.jpg", "cell.png", "moon.png", "retina.jpg", "clock_motion.png")

@@ -24,7 +24,7 @@ from ell12.operators import (
     select_columns,
     to_dense,
 )
-from ell12.operators.images import Convolution, FiniteDifference, FourierSampling, Sampling
+from ell12.operators.image_operators import Convolution, FiniteDifference, FourierSampling, Sampling
 
 RNG = np.random.default_rng(12)
 MASK = RNG.random((4, 5)) < 0.4

@@ -15,8 +15,8 @@ from ell12.restoration.colour import (
     as_opponents,
     look_like_colours,
 )
-from ell12.restoration.cuda_stencil import sweep_on_gpu
-from ell12.restoration.images import filled
+from ell12.restoration.pixels import filled
+from ell12.restoration.stencil_cuda import sweep_on_gpu
 
 T = np.array([[1, 1, 1], [1, 0, -1], [1, -2, 1]]) / np.sqrt([[3], [2], [6]])
 SHAPE = (40, 36)

@@ -8,10 +8,10 @@ import scipy.ndimage
 import scipy.sparse.linalg
 
 import ell12
-from ell12.operators.images import Convolution, Identity
+from ell12.operators.image_operators import Convolution, Identity
 from ell12.restoration import estimate_noise
 from ell12.restoration.corners import corner_of, toggled
-from ell12.restoration.images import as_image, filled
+from ell12.restoration.pixels import as_image, filled
 from ell12.restoration.strength import value_range
 
 DTYPES = ["uint8", "uint16", "int16", "int8", "bool"]
@@ -357,7 +357,7 @@ def test_noise_is_the_same_from_parts_of_an_image(shape, flip, monkeypatch):
     image = np.flip(np.random.default_rng(0).standard_normal(shape) * np.linspace(1, 3, shape[-1]), flip)
     ndim = 2 if shape[0] == 3 else len(shape)
     whole = estimate_noise(image, ndim)
-    monkeypatch.setattr("ell12.restoration.noise.PIXELS_AT_ONCE", 2**12)
+    monkeypatch.setattr("ell12.restoration.sigma.PIXELS_AT_ONCE", 2**12)
     assert estimate_noise(image, ndim) == pytest.approx(whole, rel=1e-12)
-    monkeypatch.setattr("ell12.restoration.noise._by_parts", lambda *_: [])
+    monkeypatch.setattr("ell12.restoration.sigma._by_parts", lambda *_: [])
     assert estimate_noise(image, ndim) == pytest.approx(whole, rel=1e-12)

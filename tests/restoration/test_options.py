@@ -7,7 +7,10 @@ import pytest
 
 import ell12
 from ell12.protocols import missing, offers
-from ell12.restoration import deblurring, denoising, inpainting, measurements
+from ell12.restoration import denoise as denoising
+from ell12.restoration import inpaint as inpainting
+from ell12.restoration import known_operator as deblurring
+from ell12.restoration import known_operator as measurements
 from ell12.restoration.variation import ImageLoss, ImageSolver, SmoothImageLoss, VariationPenalty
 
 MASK = np.eye(8, dtype=bool)

@@ -11,7 +11,17 @@ import scipy.sparse.linalg
 import ell12
 from ell12.losses import SquaredLoss
 from ell12.operators.conjugate_gradients import conjugate_gradients
-from ell12.operators.images import Convolution, FiniteDifference, FourierSampling, Identity, Sampling
+from ell12.operators.image_operators import (
+    Convolution,
+    FiniteDifference,
+    FourierSampling,
+    Identity,
+    MirroredConvolution,
+    RealInput,
+    Reshaped,
+    Sampling,
+    Stacked,
+)
 from ell12.restoration import (
     AlternatingMinimization,
     GrowingADMM,
@@ -19,7 +29,6 @@ from ell12.restoration import (
     TotalVariationDCA,
     TotalVariationL12,
 )
-from ell12.restoration.arrangements import MirroredConvolution, RealInput, Reshaped, Stacked
 from ell12.restoration.normal_equations import exact_solver, normal_product
 
 SMOOTH = [

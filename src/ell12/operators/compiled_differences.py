@@ -1,4 +1,4 @@
-"""``D'D x`` of finite differences as a compiled loop (numba); its plain twin is in `ell12.operators.images`.
+"""``D'D x`` of finite differences as a compiled loop (numba); its plain twin is in `ell12.operators.image_operators`.
 
 Imported only for images large enough to pay for loading numba; its code is cached on disk where possible.
 """

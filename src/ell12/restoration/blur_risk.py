@@ -13,9 +13,8 @@ import numpy as np
 
 from ell12.backend import inner, like, namespace
 from ell12.operators import product
-from ell12.operators.images import Convolution
+from ell12.operators.image_operators import Convolution, MirroredConvolution, Stacked
 from ell12.protocols import Array
-from ell12.restoration.arrangements import MirroredConvolution, Stacked
 from ell12.restoration.risk import CHANGE, lowest, random_numbers, signs_like
 
 # The sample is the middle of the image: this part of each axis, but at least so many pixels and four kernels.
@@ -32,7 +31,7 @@ TOL_SEARCH = 0.02
 def strength_under_blur(problem: Any, first: float, noise: float, *, given: bool) -> tuple[float, float] | None:
     """The strength and the noise found with it; None where the data are no blurred image, or a small one.
 
-    ``problem`` is an `ell12.restoration.problems.ImageProblem`, ``first`` the strength at which the search begins,
+    ``problem`` is an `ell12.restoration.restore.ImageProblem`, ``first`` the strength at which the search begins,
     and ``noise`` its level, ``given`` or estimated.
     """
     one = problem.A.A if isinstance(problem.A, Stacked) else problem.A

@@ -62,7 +62,7 @@ def _slice(x: np.ndarray, axis: int, start: int, stop: int, rows: int) -> np.nda
 
 
 def _by_axes(differences: list[np.ndarray], t: Any, l2_weight: float) -> float:
-    """`ell12.restoration.compiled_stencil.pair` of arrays, which become the residuals; the envelope's sum."""
+    """`ell12.restoration.stencil_compiled.pair` of arrays, which become the residuals; the envelope's sum."""
     sizes = [np.abs(d) for d in differences]
     top = functools.reduce(np.maximum, sizes)
     some, one = top > t, type(t)(1)

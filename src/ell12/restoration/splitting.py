@@ -1,4 +1,4 @@
-"""Splitting methods for the true l1-2 total variation: DCA with split Bregman inside, growing ADMM."""
+"""Splitting methods for total variation: alternating minimisation, growing ADMM, DCA."""
 
 from __future__ import annotations
 
@@ -10,12 +10,184 @@ from typing import Any, ClassVar
 
 from ell12.backend import is_numpy, norm
 from ell12.checks import check_counts, check_flags, check_positive, check_word, set_numbers
-from ell12.operators import adjoint_product, product
+from ell12.operators import Composition, adjoint_product, product
 from ell12.operators.conjugate_gradients import conjugate_gradients
-from ell12.protocols import Array, Iterate, Needs, Point
+from ell12.operators.image_operators import Identity, Sampling
+from ell12.protocols import Array, Iterate, Needs, Point, SplitLoss, offers
 from ell12.restoration.normal_equations import exact_solver, has_exact_solver, normal_product
-from ell12.restoration.predictions import fit_of
-from ell12.restoration.variation import ImageLoss, VariationPenalty, check_smoothing
+from ell12.restoration.smoothed_gradient import OptimizedMomentum, descend
+from ell12.restoration.variation import (
+    ImageLoss,
+    SmoothImageLoss,
+    VariationPenalty,
+    check_smoothing,
+    is_plain_square,
+)
+
+
+@dataclass(frozen=True)
+class AlternatingMinimization:
+    """The paper's alternating minimisation over an image and its differences.
+
+    ``W = prox(D x)``, ``x = (A'A + mu D'D)^-1 (A'y + mu D'W)`` in turn, from ``W = 0`` on (AltMin).
+
+    The paper's penalised problem, ``mu = alpha / smoothing``: its ``mu = 100 alpha`` is ``smoothing = 0.01``. One
+    round is the step ``x - (A'A + mu D'D)^-1 gradient`` on the smoothed objective, which never raises it, however
+    roughly the system is solved.
+
+    Parameters
+    ----------
+    inner : {"cg", "exact"}, default "cg"
+        How x is found: conjugate gradients started at the last x, as in the paper, or one cosine or Fourier
+        transform there and back where these make both A'A and D'D diagonal.
+    accelerated : bool, default False
+        Extrapolate, with gradient restart.
+    cg_tol : float, default 1e-4
+        Conjugate gradients stop when the residual is at most this fraction of the right-hand side.
+    cg_max_iter : int, default 100
+        Or after this number of steps.
+
+    See Also
+    --------
+    SmoothedGradient : The default: a smoothed problem.
+    """
+
+    smooths: ClassVar[bool] = True
+    needs: ClassVar[Needs] = Needs(SmoothImageLoss, VariationPenalty)
+
+    inner: str = "cg"
+    accelerated: bool = False
+    cg_tol: float = 1e-4
+    cg_max_iter: int = 100
+
+    def __post_init__(self) -> None:
+        check_word(self.inner, "inner", "cg", "exact")
+        check_flags(accelerated=self.accelerated)
+        set_numbers(self, "cg_tol")
+        check_counts(least=1, optional=False, cg_max_iter=self.cg_max_iter)
+
+    def iterates(self, loss: Any, penalty: VariationPenalty, start: Point) -> Iterator[Iterate]:
+        """Yield one iterate a round."""
+        check_smoothing(penalty, smooths=True, bounded=False)
+        if loss.scale > 1 or loss.sample_weight is not None:  # then A'A does not bound the curvature
+            raise ValueError(
+                f"AlternatingMinimization needs a loss of scale <= 1 without sample_weight, got {loss!r}"
+            )
+        step = self._step(loss, penalty, start.x)
+        D = penalty.differences(start.x)
+        # W = 0: the quadratic mu/2 ||D x||^2 in place of the penalty.
+        slope = penalty.mu * adjoint_product(D, product(D, start.x))
+        first = loss.point(start.x - step(loss.gradient(start) + slope, start.x))
+        return descend(loss, penalty, first, step, OptimizedMomentum() if self.accelerated else None)
+
+    def _step(self, loss: Any, penalty: VariationPenalty, x: Array) -> Callable[[Array, Array], Array]:
+        """The change of x, ``(A'A + mu D'D)^-1 gradient``."""
+        if self.inner == "exact":
+            exact = exact_solver(loss.A, penalty, x)
+            return lambda gradient, _: exact(gradient, penalty.mu, 0.0)
+        times = normal_product(loss.A, penalty, penalty.mu)
+
+        def warm_started(gradient: Array, x: Array) -> Array:
+            right = times(x) - gradient  # A'y + mu D'W
+            return x - conjugate_gradients(times, right, x, tol=self.cg_tol, max_iter=self.cg_max_iter)
+
+        return warm_started
+
+
+def fit_of(loss: Any, x: Array) -> Any:
+    """The loss in a splitting method that begins at x."""
+    return SquaredFit(loss) if is_plain_square(loss) else SplitPrediction(loss, x)
+
+
+class SquaredFit:
+    """The squared loss in the normal equations of a step: ``A'A`` and ``A'y``."""
+
+    gradient: Any = None  # the loss has its own
+    left: Any = 0.0
+    distance: float = 0.0
+
+    def __init__(self, loss: Any) -> None:
+        self.A = loss.A
+        self.right = -loss.gradient(Point(loss.start(), 0 * loss.b))  # A'y
+
+    def weight(self, rho: float, alpha: float) -> float:  # noqa: ARG002
+        """The weight of A'A."""
+        return 1.0
+
+    def unit(self, alpha: float) -> float:
+        """What ADMM's rho is for a threshold of 1."""
+        return alpha or 1.0
+
+    def data(self, weight: float) -> Array:  # noqa: ARG002
+        """What the loss adds to the right-hand side."""
+        return self.right
+
+    def advance(self, x: Array, weight: float) -> None:
+        """Nothing else to do."""
+
+    def scale_multipliers(self, factor: float) -> None:
+        """There are none."""
+
+
+class SplitPrediction:
+    """Any other loss ``l(S v)`` subject to ``v = A x``, by the proximal map of l; S keeps some of v, or all."""
+
+    def __init__(self, loss: Any, x: Array) -> None:
+        if not offers(loss, SplitLoss):
+            raise ValueError(
+                "this solver needs a SquaredLoss of scale 1 without sample_weight, or a loss with "
+                f"prediction_prox, got {loss!r}"
+            )
+        self.loss = loss
+        self.S, self.A = _parts(loss.A)
+        self.v = product(self.A, x)
+        self.p = 0 * self.v  # the scaled multiplier of v = A x
+        self.gradient = self.left = 0 * x  # the subgradient at v, and what the last step changed of it
+        self.distance = 0.0  # that of A x from v, per pixel
+
+    def weight(self, rho: float, alpha: float) -> float:
+        """The weight of ``||A x - v||^2 / 2``."""
+        return self.loss.scale * rho / self.unit(alpha)
+
+    def unit(self, alpha: float) -> float:
+        """What ADMM's rho is for a threshold of 1.
+
+        Where S leaves pixels out, only the differences move these. With a small alpha these must weigh as much as
+        v, or such pixels would stay where they began.
+        """
+        return alpha or 1.0 if self.S is None else max(alpha, 1.0)
+
+    def data(self, weight: float) -> Array:
+        """What the constraint adds to the right-hand side."""
+        return weight * adjoint_product(self.A, self.v - self.p)
+
+    def advance(self, x: Array, weight: float) -> None:
+        """The step of v and of its multiplier."""
+        prediction, old = product(self.A, x), self.v
+        near = prediction + self.p
+        if self.S is None:
+            self.v = self.loss.prediction_prox(near, weight)
+        else:
+            kept = product(self.S, near)
+            self.v = near + adjoint_product(self.S, self.loss.prediction_prox(kept, weight) - kept)
+        self.p = near - self.v
+        self.distance = norm(prediction - self.v) / math.sqrt(math.prod(self.v.shape))
+        self.gradient = weight * adjoint_product(self.A, self.p)
+        self.left = weight * adjoint_product(self.A, self.v - old)
+
+    def scale_multipliers(self, factor: float) -> None:
+        """Keep the multiplier what it is when the weight is divided by the factor."""
+        self.p = factor * self.p
+
+
+def _parts(A: Any) -> tuple[Any, Any]:
+    """A as ``S B``, where S keeps some of the results of B; None where it keeps all."""
+    if type(A) is Sampling:
+        return A, Identity(A.input_shape)
+    if isinstance(A, Composition) and type(A.A) is Sampling:
+        return A.A, A.B
+    return None, A
+
 
 # The multipliers of a loss that is split off are averaged over some 20 steps: pixels that go on switching between
 # two branches of the prox, ever more slightly, have subgradients on both sides. Averaged, these cancel.

@@ -12,17 +12,16 @@ from ell12.checks import as_array, check_counts, check_flags, set_numbers
 from ell12.losses import SquaredLoss
 from ell12.minimization import minimize
 from ell12.operators import adjoint_product, product
-from ell12.operators.images import FiniteDifference, Identity, as_spacing, flipped
+from ell12.operators.image_operators import FiniteDifference, Identity, as_spacing, flipped
 from ell12.protocols import Array
 from ell12.prox.layout import row_norms
 from ell12.restoration.bands.arrays import BandedArray
 from ell12.restoration.bands.sweep import BandSweep
-from ell12.restoration.cuda_stencil import sweep_on_gpu
-from ell12.restoration.pixel_steps import cost, shrunk, units
 from ell12.restoration.plain_sweep import plain_sweep
 from ell12.restoration.smoothed_gradient import SmoothedGradient
 from ell12.restoration.splitting import GrowingADMM
-from ell12.restoration.stencil import Sweep, compiled_or_none, envelope_and_gradient
+from ell12.restoration.stencil import Sweep, compiled_or_none, cost, envelope_and_gradient, shrunk, units
+from ell12.restoration.stencil_cuda import sweep_on_gpu
 from ell12.restoration.strength import value_range
 from ell12.restoration.variation import Bounds
 

@@ -22,7 +22,7 @@ from ell12.backend import (
 )
 from ell12.checks import naming
 from ell12.operators import sent_like
-from ell12.operators.images import flipped, slice_of
+from ell12.operators.image_operators import flipped, slice_of
 from ell12.protocols import Array
 
 # The unknown pixels of a start go this part of the way to what averaging neighbours so many times makes of them.
@@ -38,7 +38,7 @@ def as_image(image: Any, name: str = "image") -> Array:
     Examples
     --------
     >>> import numpy as np
-    >>> from ell12.restoration.images import as_image
+    >>> from ell12.restoration.pixels import as_image
     >>> as_image(np.array([[0, 255]], dtype=np.uint8))
     array([[0., 1.]])
     """
@@ -160,7 +160,7 @@ def filled(image: Array, known: Array, ndim: int) -> Array:
     Examples
     --------
     >>> import numpy as np
-    >>> from ell12.restoration.images import filled
+    >>> from ell12.restoration.pixels import filled
     >>> filled(np.array([1.0, 0.0, 0.0, 4.0]), np.array([True, False, False, True]), 1)
     array([1., 1., 4., 4.])
     """
@@ -183,7 +183,7 @@ def eased(image: Array, known: Array, ndim: int) -> Array:
     Examples
     --------
     >>> import numpy as np
-    >>> from ell12.restoration.images import eased
+    >>> from ell12.restoration.pixels import eased
     >>> eased(np.array([1.0, 1.0, 4.0, 4.0]), np.array([True, False, False, True]), 1).round(4)
     array([1.    , 1.0001, 3.9999, 4.    ])
     """

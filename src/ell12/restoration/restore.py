@@ -17,20 +17,18 @@ from ell12.backend import as_numpy, is_numpy, max_abs, namespace, on_accelerator
 from ell12.checks import check_axis, check_flags, check_word, is_finite_number
 from ell12.minimization import Result, Status, minimize
 from ell12.operators import sent_like
-from ell12.operators.images import Identity, flipped
+from ell12.operators.image_operators import Identity, by_numpy, flipped
 from ell12.protocols import Array, offers
-from ell12.restoration.alternating import AlternatingMinimization
-from ell12.restoration.arrangements import by_numpy
-from ell12.restoration.choice import chosen_strength, sample_of
 from ell12.restoration.colour import ColourVariation, along_opponents, as_colours, as_opponents, is_coloured
 from ell12.restoration.corners import Corner, corner_of, spin_flips, toggled
-from ell12.restoration.images import channels_back
 from ell12.restoration.likelihoods import LOSSES, POISSON, SQUARED, as_counts, not_negative
 from ell12.restoration.normal_equations import has_exact_solver
+from ell12.restoration.pixels import channels_back
 from ell12.restoration.risk import Sample
 from ell12.restoration.smoothed_gradient import SmoothedGradient
-from ell12.restoration.splitting import GrowingADMM
+from ell12.restoration.splitting import AlternatingMinimization, GrowingADMM
 from ell12.restoration.strength import strength_for_noise, value_range
+from ell12.restoration.strength_choice import chosen_strength, sample_of
 from ell12.restoration.total_variation import TotalVariationL12
 from ell12.restoration.variation import Bounds, ImageSolver
 

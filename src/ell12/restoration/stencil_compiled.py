@@ -91,7 +91,7 @@ def _pair_by_length(x, y, numbers):  # type: ignore[no-untyped-def]
 
     ``lengthening`` times what exceeds t goes to the prox as well. The envelope is that without the norm of the
     whole image, which is known only when all is summed up. A square above ``alone`` that does not exceed t is
-    marked, see `ell12.restoration.pixel_steps.ImageNorms`.
+    marked, see `ell12.restoration.stencil.ImageNorms`.
     """
     _, t, _, unit, _, zero, half, (lengthening, alone, mark), _ = numbers
     p, q = x * unit, y * unit

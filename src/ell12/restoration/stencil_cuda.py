@@ -10,8 +10,7 @@ from typing import Any
 
 from ell12.backend import as_numpy, cuda, device, namespace
 from ell12.protocols import Array
-from ell12.restoration.pixel_steps import ImageNorms
-from ell12.restoration.stencil import Moving, Steps, Sums, plain_gradient, step_by_step
+from ell12.restoration.stencil import ImageNorms, Moving, Steps, Sums, plain_gradient, step_by_step
 
 # A kernel is started with at most this many blocks: enough to fill a GPU, few enough that their sums are short.
 MOST_BLOCKS_OF_A_SWEEP = 8192

@@ -11,11 +11,11 @@ from typing import Any
 from ell12.backend import is_number, namespace
 from ell12.checks import check_scalars
 from ell12.operators import adjoint_product, product, sent_like
-from ell12.operators.images import Identity, Sampling
+from ell12.operators.image_operators import Identity, Sampling
 from ell12.protocols import Array
 from ell12.restoration.blur_risk import strength_under_blur
-from ell12.restoration.images import start_of
 from ell12.restoration.likelihoods import SQUARED, first_strength, least_strength, score
+from ell12.restoration.pixels import start_of
 from ell12.restoration.risk import HeldOut, Sample, lowest, strength_of_least_risk
 from ell12.restoration.strength import strength_by_held_out_data
 
@@ -39,7 +39,7 @@ Rule = Callable[[float, float], float]
 def chosen_strength(problem: Any, alpha: Any, estimate: Estimate | None, rule: Rule) -> tuple[float, float | None]:
     """The strength and, where that was chosen by it or found with it, the noise level.
 
-    ``problem`` is an `ell12.restoration.problems.ImageProblem`: its data ``y, A, start, ndim``, its ``model``, the
+    ``problem`` is an `ell12.restoration.restore.ImageProblem`: its data ``y, A, start, ndim``, its ``model``, the
     range of its values ``spread``, its ``sample()`` and ``like(y, A, start)``, which restores other data.
     ``alpha`` is as in `ell12.denoise_tv`. ``estimate`` finds the noise level, where that can be found, and
     ``rule`` makes a strength of it and of the range of the values.

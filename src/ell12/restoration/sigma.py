@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 
 from ell12.backend import as_numpy, is_complex, is_numpy, max_abs, namespace, on_accelerator
-from ell12.operators.images import flipped, slice_of
+from ell12.operators.image_operators import flipped, slice_of
 from ell12.protocols import Array
 from ell12.restoration.corners import PIXELS_AT_ONCE, Corner, corner_of, spin_flips
 
@@ -47,7 +47,7 @@ def estimate_noise(image: Array, ndim: int, known: Array | None = None) -> float
     Examples
     --------
     >>> import numpy as np
-    >>> from ell12.restoration.noise import estimate_noise
+    >>> from ell12.restoration.sigma import estimate_noise
     >>> noisy = 0.05 * np.random.default_rng(0).standard_normal((128, 128))
     >>> abs(estimate_noise(noisy, 2) - 0.05) < 0.002
     True

@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np  # noqa: F401 -- for the examples
 
-from ell12.operators.images import Identity
+from ell12.operators.image_operators import Identity
 from ell12.protocols import Array
 from ell12.restoration.batches import restore_each
 from ell12.restoration.blocks import is_larger_than_memory, restore_in_bands
-from ell12.restoration.images import as_image, channels_first
-from ell12.restoration.noise import estimate_noise
-from ell12.restoration.problems import (
+from ell12.restoration.pixels import as_image, channels_first
+from ell12.restoration.restore import (
     MAX_ITER,
     TOL_DENOISING,
     ImageModel,
@@ -22,6 +21,7 @@ from ell12.restoration.problems import (
     Measures,
     Stop,
 )
+from ell12.restoration.sigma import estimate_noise
 from ell12.restoration.variation import Bounds
 
 
