@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from contextlib import suppress
-from dataclasses import InitVar, dataclass, field, replace
+from dataclasses import InitVar, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,26 +12,24 @@ import numpy as np
 from ell12.backend import (
     all_finite,
     as_floating,
-    as_numpy,
-    inner,
-    is_array,
     is_complex,
     is_number,
     is_numpy,
     namespace,
-    real_dtype,
     scatter,
 )
 from ell12.backend import arrays as backend
-from ell12.backend.compiling import can_compile
-from ell12.checks import check_entries
-from ell12.operators import ArrayOperator, adjoint_product, dtype_of, input_shape, output_shape, product
-from ell12.operators.maps import ArrayOperator, conjugate_of, sent_like
+from ell12.operators.maps import (
+    ArrayOperator,
+    adjoint_product,
+    conjugate_of,
+    dtype_of,
+    input_shape,
+    output_shape,
+    product,
+    sent_like,
+)
 from ell12.protocols import Array
-
-# From this many pixels on D'D x is computed by a compiled loop: with it alternating minimisation of 512 x 512
-# pixels took a third of its time.
-COMPILED_FROM = 2**15
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,8 +44,6 @@ class FiniteDifference(ArrayOperator):
         Past the end of an axis the difference is zero, or the image starts again.
     ndim : int, optional
         How many of the last axes are differenced, the others counting images; all by default.
-    flip : tuple of int, default ()
-        The axes, counted from the last (-1), along which the image is turned round before it is differenced.
     spacing : float or tuple, optional
         The distances between pixels along the axes that are differenced, by which differences are divided.
 
@@ -61,7 +57,6 @@ class FiniteDifference(ArrayOperator):
     shape: InitVar[Any]
     boundary: str = "neumann"
     ndim: int | None = None
-    flip: tuple[int, ...] = ()
     spacing: Any = None
 
     def __post_init__(self, shape: Any) -> None:
@@ -76,17 +71,17 @@ class FiniteDifference(ArrayOperator):
         self._set(norm_squared=4.0 * (ndim if spacing is None else sum(s**-2 for s in spacing)))
 
     def _apply(self, x: Array) -> Array:
-        first, x = x.ndim - self.output_shape[-1], flipped(x, self.flip)
+        first = x.ndim - self.output_shape[-1]
         steps = [self._forward(x, axis) for axis in range(first, x.ndim)]
         return namespace(x).stack(self._per_distance(steps), axis=-1)
 
     def _apply_adjoint(self, y: Array) -> Array:
         count, first = y.shape[-1], y.ndim - 1 - y.shape[-1]
         parts = self._per_distance([self._backward(y[..., d], first + d) for d in range(count)])
-        return flipped(sum(parts), self.flip)
+        return sum(parts[1:], parts[0])
 
     def plus_gram(self, start: Array, weight: float, x: Array) -> Array:
-        """``start + weight D'D x``. In D'D x a pixel has its differences from its neighbours, flipped or not.
+        """``start + weight D'D x``. In D'D x a pixel has its differences from its neighbours.
 
         Examples
         --------
@@ -95,17 +90,19 @@ class FiniteDifference(ArrayOperator):
         >>> FiniteDifference((3,)).plus_gram(np.ones(3), 0.5, np.array([1.0, 2.0, 4.0]))
         array([0.5, 0.5, 2. ])
         """
-        alike = is_numpy(x) and is_numpy(start) and x.dtype == start.dtype and x.dtype.kind == "f"
-        if not (alike and x.size >= COMPILED_FROM and can_compile()):
+        if not (is_numpy(x) and is_numpy(start) and x.dtype == start.dtype):
             return start + weight * self._apply_adjoint(self._apply(x))
-        from ell12.operators.compiled_differences import add_along, add_rows
-
-        x, total, around = np.ascontiguousarray(x), np.array(start, order="C"), self.boundary == "periodic"
-        first = x.ndim - self.output_shape[-1]
-        for d, n in enumerate(x.shape[first:]):
-            size, spacing = math.prod(x.shape[first + d + 1 :]), 1 if self.spacing is None else self.spacing[d]
-            shape, add = ((-1, n), add_along) if size == 1 else ((-1, n, size), add_rows)
-            add(x.reshape(shape), x.dtype.type(weight / spacing**2), around, total.reshape(shape))
+        total, first = start.copy(), x.ndim - self.output_shape[-1]
+        pairs = [(slice(0, -1), slice(1, None))]
+        if self.boundary == "periodic":
+            pairs.append((slice(-1, None), slice(0, 1)))
+        for axis in range(first, x.ndim):
+            distance = 1.0 if self.spacing is None else self.spacing[axis - first]
+            for pair in pairs:
+                here, there = ((*(slice(None),) * axis, part) for part in pair)
+                step = x.dtype.type(weight / distance**2) * (x[there] - x[here])
+                total[here] -= step
+                total[there] += step
         return total
 
     def _forward(self, x: Array, axis: int) -> Array:
@@ -239,23 +236,6 @@ class Sampling(ArrayOperator):
 
 
 @dataclass(frozen=True, eq=False)
-class Masking(ArrayOperator):
-    """The array with zeros where a mask, of the same kind of array, is false: `Sampling` that keeps the shape."""
-
-    mask: Array
-
-    def __post_init__(self) -> None:
-        shape = tuple(self.mask.shape)
-        self._set(input_shape=shape, output_shape=shape, norm_squared=1.0)
-
-    def _apply(self, x: Array) -> Array:
-        return namespace(x).where(self.mask, x, 0 * x)
-
-    def _apply_adjoint(self, y: Array) -> Array:
-        return self._apply(y)
-
-
-@dataclass(frozen=True, eq=False)
 class FourierSampling(Sampling):
     """The entries that a mask keeps of the orthonormal Fourier transform of an image, as a complex vector.
 
@@ -298,11 +278,6 @@ def as_spacing(spacing: Any, ndim: int) -> tuple[float, ...] | None:
         if len(found) == ndim == len(distances):
             return found
     raise ValueError(f"spacing must be a number > 0, or hold one for each of {ndim} axes; got {spacing!r}")
-
-
-def flipped(x: Array, axes: tuple[int, ...]) -> Array:
-    """The array turned round along some axes; x itself where there are none."""
-    return namespace(x).flip(x, axis=axes) if axes else x
 
 
 def slice_of(x: Array, axis: int, start: int, stop: int | None) -> Array:
@@ -437,82 +412,3 @@ class MirroredConvolution(ArrayOperator):
     def _margins(self) -> list[tuple[int, int]]:
         """The axes along which the image is continued, and by how many pixels at both ends."""
         return [(axis, size // 2) for axis, size in enumerate(self.kernel.shape) if size > 1]
-
-
-def blur(kernel: Any, y: Array, ndim: int, boundary: str) -> Any:
-    """The convolution of each channel, periodic or of the image continued by its mirror image."""
-    kernel = as_floating(kernel, "kernel")
-    if not is_numpy(kernel) and type(kernel) is not type(y):
-        raise TypeError(f"kernel must be a NumPy array or one like the image, got {type(kernel).__name__}")
-    check_entries(kernel, "kernel")
-    if len(kernel.shape) != ndim:
-        raise ValueError(
-            f"kernel must have {ndim} axes like one channel of the image, got shape {tuple(kernel.shape)}"
-        )
-    if not is_complex(kernel):
-        kernel = namespace(kernel).astype(kernel, real_dtype(y)) if type(kernel) is type(y) else kernel
-    shape = tuple(y.shape)[len(y.shape) - ndim :]
-    A: Any = Convolution(kernel, shape)  # also checks the kernel
-    A = MirroredConvolution(A.kernel, shape) if boundary == "neumann" else A
-    return A if len(y.shape) == ndim else Stacked(A, int(y.shape[0]))
-
-
-def fourier_samples(y: Array, mask: Array, channels: bool, real: bool) -> tuple[Array, Any]:
-    """The coefficients that the mask keeps, of data given as such or on the whole grid, and their operator."""
-    A: Any = FourierSampling(mask)
-    one: Any = Sampling(mask)
-    if channels:
-        A, one = Stacked(A, int(y.shape[0])), Stacked(one, int(y.shape[0]))
-    if tuple(y.shape) == input_shape(A):
-        y = one @ y
-    elif tuple(y.shape) != output_shape(A):
-        count = output_shape(A)[-1]
-        raise ValueError(
-            f"data must have the mask's shape or hold its {count} samples, got shape {tuple(y.shape)}"
-        )
-    xp = namespace(y)
-    y = y if is_complex(y) else y + xp.zeros_like(y) * 1j
-    return (xp.stack([xp.real(y), xp.imag(y)], axis=-1), RealInput(A)) if real else (y, A)
-
-
-def on_images(A: Any, shape: Any) -> Any:
-    """The operator A as one that acts on images."""
-    known = input_shape(A)
-    if shape is None:
-        shape = getattr(A, "dims", known)
-        if len(shape) == 1 and dtype_of(A) is not None:
-            raise ValueError("shape must be given: A acts on vectors, and does not tell the shape of the image")
-    shape = as_shape(shape)
-    return A if shape == known else Reshaped(A, shape)
-
-
-def by_numpy(A: Any) -> Any:
-    """The same operator on NumPy arrays; None for one of another kind, which may act on tensors alone."""
-    if isinstance(A, Stacked | RealInput):
-        inside = by_numpy(A.A)
-        return None if inside is None else replace(A, A=inside)
-    if isinstance(A, Reshaped):
-        return Reshaped(as_numpy(A.A), A.input_shape) if is_array(A.A) else None
-    if isinstance(A, Sampling):  # of Fourier coefficients too
-        return type(A)(as_numpy(A.mask))
-    if isinstance(A, Convolution | MirroredConvolution):
-        return type(A)(as_numpy(A.kernel), A.input_shape)
-    return A if isinstance(A, Identity) else None
-
-
-def first_image(A: Any, y: Array) -> Array:
-    """A constant plus the adjoint of what it leaves of the data, scaled to fit: it follows shifts and units."""
-    x = adjoint_product(A, y)
-    flat = namespace(x).ones_like(x)
-    image = product(A, flat)
-    level = _fit(image, y)
-    left = y - level * image
-    rest = adjoint_product(A, left)
-    return level * flat + _fit(product(A, rest), left) * rest
-
-
-def _fit(image: Array, y: Array) -> complex:
-    """The factor by which an image of A comes nearest to the data; a real one for real data."""
-    square = inner(image, image) or 1.0
-    fit = inner(image, y) / square
-    return complex(fit, inner(1j * image, y) / square) if is_complex(image) and is_complex(y) else fit

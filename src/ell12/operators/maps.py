@@ -1,8 +1,8 @@
 """Linear operators: what any of them can be asked for, and how our own are made.
 
 An operator is a NumPy, PyTorch, CuPy or JAX matrix, a scipy.sparse matrix, a SciPy LinearOperator, a pylops
-operator or one of ours (`ell12.operators.image_operators`): objects with ``@`` and an adjoint. Nothing sparse is ever
-made dense unasked, and nothing is copied unless its numbers have to be converted.
+operator or one of ours (`ell12.operators.image_operators`): objects with ``@`` and an adjoint. Nothing sparse is
+ever made dense unasked, and nothing is copied unless its numbers have to be converted.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from ell12.restoration.denoise import denoise_tv
 from ell12.restoration.inpaint import inpaint_tv
 from ell12.restoration.known_operator import deblur_tv, reconstruct_mri, restore_tv
 from ell12.restoration.restore import Restoration
-from ell12.restoration.sigma import estimate_noise
+from ell12.restoration.sigma import estimate_sigma
 from ell12.restoration.smoothed_gradient import SmoothedGradient
 from ell12.restoration.splitting import AlternatingMinimization, GrowingADMM, TotalVariationDCA
 from ell12.restoration.total_variation import TotalVariationL12
@@ -18,7 +18,7 @@ __all__ = [
     "TotalVariationL12",
     "deblur_tv",
     "denoise_tv",
-    "estimate_noise",
+    "estimate_sigma",
     "inpaint_tv",
     "reconstruct_mri",
     "restore_tv",

@@ -9,8 +9,6 @@ import numpy as np  # noqa: F401 -- for the examples
 
 from ell12.operators.image_operators import Identity
 from ell12.protocols import Array
-from ell12.restoration.batches import restore_each
-from ell12.restoration.blocks import is_larger_than_memory, restore_in_bands
 from ell12.restoration.pixels import as_image, channels_first
 from ell12.restoration.restore import (
     MAX_ITER,
@@ -21,7 +19,7 @@ from ell12.restoration.restore import (
     Measures,
     Stop,
 )
-from ell12.restoration.sigma import estimate_noise
+from ell12.restoration.sigma import noise_level
 from ell12.restoration.variation import Bounds
 
 
@@ -34,9 +32,7 @@ def denoise_tv(
     noise: float | None = None,
     channel_axis: int | None = None,
     colour: bool | None = None,
-    batch_axis: int | None = None,
     boundary: str = "neumann",
-    spins: int = 1,
     bounds: Bounds | None = None,
     isotropic: bool = False,
     spacing: float | tuple[float, ...] | None = None,
@@ -56,16 +52,14 @@ def denoise_tv(
 
     Minimises ``1/2 ||x - image||^2 + alpha sum_i (||(D x)_i||_1 - l2_weight ||(D x)_i||_2)``.
 
-    ``(D x)_i`` are the differences between pixel i and its neighbour along each axis, always towards the same
-    side: the image decides which, by where it lies further from its mean. So a mirrored image gives the mirrored
-    result.
+    ``(D x)_i`` are the differences between pixel i and the next one along each axis. They look one way, so a
+    mirrored image gives the mirrored result only up to the direction of the differences.
 
     Parameters
     ----------
     image : array
         Of any number of axes, real or complex; NumPy, PyTorch, CuPy or JAX. As in scikit-image, integers are
-        scaled to [0, 1] (signed ones to [-1, 1]) and come back as float64; float32 stays float32. Real images of
-        two or three axes may be Dask or Zarr arrays, larger than memory; `inpaint_tv` takes these too.
+        scaled to [0, 1] (signed ones to [-1, 1]) and come back as float64; float32 stays float32.
     alpha : float, "held-out" or None, optional
         Strength, in the units of the image: a step between two flat regions loses ``alpha / width`` of its height
         on a region of that width in pixels. It does not depend on the image's size. None tries strengths on a
@@ -89,14 +83,8 @@ def denoise_tv(
         orthogonal axes R+G+B, R-B and R-2G+B, and w 1 for the first, brightness, 2 for the others, whose
         smoothing is doubled too. By default they are where their edges agree, which is looked up; otherwise, and
         with False, channel by channel.
-    batch_axis : int, optional
-        The axis that counts images, each of which is restored by itself, as so many calls would: tensors of shape
-        (N, C, H, W) have ``batch_axis=0, channel_axis=1``. ``measure`` and ``stop`` see one image at a time; the
-        checkpoints are numbered. See `Restoration` for what it holds then.
     boundary : {"neumann", "periodic"}, default "neumann"
         Past the end of an axis the difference is zero, or the image starts again.
-    spins : int, default 1
-        Average the results for this number of the ``2^ndim`` corners at which differences may begin.
     bounds : tuple of two numbers, optional
         The least and the largest value of x; None for none.
     isotropic : bool, default False
@@ -131,7 +119,7 @@ def denoise_tv(
         Called with the history after each iteration; the run ends when it returns true. For progress displays too.
     checkpoint : path, optional
         An ``.npz`` file that follows the run, so that a crash costs no more than ``checkpoint_seconds``; see
-        `ell12.minimize`. Of several spins each has its own, ``name-0.npz``, ``name-1.npz`` and so on.
+        `ell12.minimize`.
     checkpoint_seconds : float, default 60.0
         How often to write it.
     resume : bool, default False
@@ -164,13 +152,9 @@ def denoise_tv(
     >>> bool(np.std(denoise_tv(noisy) - clean) < 0.04)
     True
     """
-    if batch_axis is not None:
-        return restore_each(denoise_tv, locals())
-    what = (l2_weight, smoothing, noise, channel_axis, colour, boundary, spins, bounds, isotropic, spacing, loss)
+    what = (l2_weight, smoothing, noise, channel_axis, colour, boundary, bounds, isotropic, spacing, loss)
     model = ImageModel(*what, solver)
     run = ImageRun(tol, max_iter, measure, objectives, stop, checkpoint, checkpoint_seconds, resume, return_result)
-    if is_larger_than_memory(image):
-        return restore_in_bands(image, None, alpha, model, run)
     y, ndim = channels_first(as_image(image), channel_axis)
     problem = ImageProblem(y, Identity(tuple(y.shape)), y, ndim, model, run)
-    return problem.restore(alpha, lambda: estimate_noise(y, ndim))
+    return problem.restore(alpha, lambda: noise_level(y, ndim))

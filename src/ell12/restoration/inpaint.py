@@ -10,9 +10,6 @@ import numpy as np  # noqa: F401 -- for the examples
 from ell12.backend import refuse_masked
 from ell12.operators.image_operators import Sampling
 from ell12.protocols import Array
-from ell12.restoration.batches import restore_each
-from ell12.restoration.blocks import is_larger_than_memory, restore_in_bands
-from ell12.restoration.corners import corner_of
 from ell12.restoration.pixels import as_image, channels_first, mask_like, start_of, without_unknown
 from ell12.restoration.restore import (
     MAX_ITER,
@@ -23,7 +20,7 @@ from ell12.restoration.restore import (
     Measures,
     Stop,
 )
-from ell12.restoration.sigma import estimate_noise
+from ell12.restoration.sigma import noise_level
 from ell12.restoration.variation import Bounds
 
 
@@ -37,9 +34,7 @@ def inpaint_tv(
     noise: float | None = None,
     channel_axis: int | None = None,
     colour: bool | None = None,
-    batch_axis: int | None = None,
     boundary: str = "neumann",
-    spins: int = 1,
     bounds: Bounds | None = None,
     isotropic: bool = False,
     spacing: float | tuple[float, ...] | None = None,
@@ -64,8 +59,7 @@ def inpaint_tv(
     image : array
         As in `denoise_tv`; what it holds at unknown pixels, NaN included, is not looked at.
     mask : array of bool
-        True where a pixel is known, of the shape of the image or of one channel; for a batch one for each image,
-        or one for all. Beside a Dask or Zarr image it may be either, or NumPy's.
+        True where a pixel is known, of the shape of the image or of one channel.
     alpha : float, "held-out" or None, optional
         As in `denoise_tv`, by the known pixels; a ten-thousandth of the range where there is no noise. A small
         alpha keeps the known pixels nearly as they are.
@@ -91,18 +85,14 @@ def inpaint_tv(
     >>> bool(np.abs(inpaint_tv(clean, mask, 1e-3) - clean).max() < 0.05)
     True
     """
-    if batch_axis is not None:
-        return restore_each(inpaint_tv, locals(), whole="mask")
-    what = (l2_weight, smoothing, noise, channel_axis, colour, boundary, spins, bounds, isotropic, spacing, loss)
+    what = (l2_weight, smoothing, noise, channel_axis, colour, boundary, bounds, isotropic, spacing, loss)
     model = ImageModel(*what, solver)
     run = ImageRun(tol, max_iter, measure, objectives, stop, checkpoint, checkpoint_seconds, resume, return_result)
     refuse_masked(image, "image")
-    if is_larger_than_memory(image):
-        return restore_in_bands(image, mask, alpha, model, run)
     known = mask_like(mask, image, channel_axis)
     y, ndim = channels_first(as_image(without_unknown(image, known)), channel_axis)
     known, _ = channels_first(known, channel_axis)
     A = Sampling(known)
-    start = start_of(y, known, ndim, corner_of(y, ndim, known))
+    start = start_of(y, known, ndim)
     problem = ImageProblem(A @ y, A, start, ndim, model, run)
-    return problem.restore(alpha, lambda: estimate_noise(y, ndim, known))
+    return problem.restore(alpha, lambda: noise_level(y, ndim, known))

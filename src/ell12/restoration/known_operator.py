@@ -9,12 +9,30 @@ from typing import Any
 
 import numpy as np  # noqa: F401 -- for the examples
 
-from ell12.backend import beside, is_array, is_numpy, namespace, refuse_masked
-from ell12.checks import check_flags
-from ell12.operators import adjoint, as_operator, input_shape, output_shape
-from ell12.operators.image_operators import blur, first_image, fourier_samples, on_images
+from ell12.backend import (
+    as_floating,
+    beside,
+    inner,
+    is_array,
+    is_complex,
+    is_numpy,
+    namespace,
+    real_dtype,
+    refuse_masked,
+)
+from ell12.checks import check_entries, check_flags
+from ell12.operators import adjoint, adjoint_product, as_operator, dtype_of, input_shape, output_shape, product
+from ell12.operators.image_operators import (
+    Convolution,
+    FourierSampling,
+    MirroredConvolution,
+    RealInput,
+    Reshaped,
+    Sampling,
+    Stacked,
+    as_shape,
+)
 from ell12.protocols import Array
-from ell12.restoration.batches import restore_each
 from ell12.restoration.pixels import as_image, as_mask, channels_first, mask_like, without_unknown
 from ell12.restoration.restore import (
     MAX_ITER,
@@ -25,7 +43,7 @@ from ell12.restoration.restore import (
     Measures,
     Stop,
 )
-from ell12.restoration.sigma import estimate_noise
+from ell12.restoration.sigma import noise_level
 from ell12.restoration.splitting import TotalVariationDCA
 from ell12.restoration.strength import strength_for_deblurring
 from ell12.restoration.variation import Bounds
@@ -41,9 +59,7 @@ def deblur_tv(
     noise: float | None = None,
     channel_axis: int | None = None,
     colour: bool | None = None,
-    batch_axis: int | None = None,
     boundary: str = "neumann",
-    spins: int = 1,
     bounds: Bounds | None = None,
     isotropic: bool = False,
     spacing: float | tuple[float, ...] | None = None,
@@ -80,7 +96,7 @@ def deblur_tv(
     boundary : {"neumann", "periodic"}, default "neumann"
         With "neumann" the blur sees the image's mirror image past its ends (the default of scipy.ndimage), with
         "periodic" the image again, and each step is one Fourier transform.
-    smoothing, noise, channel_axis, spins, ...
+    smoothing, noise, channel_axis, ...
         As in `denoise_tv`.
 
     Returns
@@ -105,14 +121,12 @@ def deblur_tv(
     >>> bool(np.std(sharp - clean) < 0.1 * np.std(blurred - clean))
     True
     """
-    if batch_axis is not None:
-        return restore_each(deblur_tv, locals())
-    what = (l2_weight, smoothing, noise, channel_axis, colour, boundary, spins, bounds, isotropic, spacing, loss)
+    what = (l2_weight, smoothing, noise, channel_axis, colour, boundary, bounds, isotropic, spacing, loss)
     model = ImageModel(*what, solver)
     run = ImageRun(tol, max_iter, measure, objectives, stop, checkpoint, checkpoint_seconds, resume, return_result)
     y, ndim = channels_first(as_image(image), channel_axis)
     problem = ImageProblem(y, blur(kernel, y, ndim, boundary), y, ndim, model, run)
-    return problem.restore(alpha, lambda: estimate_noise(y, ndim), strength_for_deblurring)
+    return problem.restore(alpha, lambda: noise_level(y, ndim), strength_for_deblurring)
 
 
 # Coefficients without noise are completed by convex problems of 100 steps each, the first being total variation.
@@ -132,9 +146,7 @@ def reconstruct_mri(
     noise: float | None = None,
     channel_axis: int | None = None,
     colour: bool | None = None,
-    batch_axis: int | None = None,
     boundary: str = "periodic",
-    spins: int = 1,
     bounds: Bounds | None = None,
     isotropic: bool = False,
     spacing: float | tuple[float, ...] | None = None,
@@ -170,7 +182,7 @@ def reconstruct_mri(
         Whether the image is real; complex by default, unless there are ``bounds``.
     boundary : {"neumann", "periodic"}, default "periodic"
         As in `denoise_tv`, but by default "periodic", so that each step is one transform.
-    l2_weight, smoothing, noise, channel_axis, spins, ...
+    l2_weight, smoothing, noise, channel_axis, ...
         As in `denoise_tv`.
 
     Returns
@@ -193,12 +205,10 @@ def reconstruct_mri(
     >>> bool(np.abs(image - clean).max() < 0.02)
     True
     """
-    if batch_axis is not None:
-        return restore_each(reconstruct_mri, locals())
     plain = alpha is None and smoothing is None and solver == "accelerated" and loss == "squared"
     if noise == 0 and plain and boundary == "periodic":
         solver = NOISE_FREE_SOLVER
-    what = (l2_weight, smoothing, noise, channel_axis, colour, boundary, spins, bounds, isotropic, spacing, loss)
+    what = (l2_weight, smoothing, noise, channel_axis, colour, boundary, bounds, isotropic, spacing, loss)
     model = ImageModel(*what, solver)
     run = ImageRun(tol, max_iter, measure, objectives, stop, checkpoint, checkpoint_seconds, resume, return_result)
     check_flags(real=False if real is None else real)
@@ -222,9 +232,7 @@ def restore_tv(
     noise: float | None = None,
     channel_axis: int | None = None,
     colour: bool | None = None,
-    batch_axis: int | None = None,
     boundary: str = "neumann",
-    spins: int = 1,
     bounds: Bounds | None = None,
     isotropic: bool = False,
     spacing: float | tuple[float, ...] | None = None,
@@ -258,10 +266,7 @@ def restore_tv(
         channels.
     channel_axis : {0, None}, optional
         As in `denoise_tv`.
-    batch_axis : int, optional
-        The axis of y that counts images, all of them measured by A; see `denoise_tv`. The images that come out lie
-        along it too, and ``channel_axis`` is counted with it: with ``batch_axis=0`` it is 1.
-    l2_weight, smoothing, noise, boundary, spins, ...
+    l2_weight, smoothing, noise, boundary, ...
         As in `denoise_tv`.
 
     Returns
@@ -284,9 +289,7 @@ def restore_tv(
     >>> bool(np.abs(image - clean).max() < 0.02)
     True
     """
-    if batch_axis is not None:
-        return restore_each(restore_tv, locals())
-    what = (l2_weight, smoothing, noise, channel_axis, colour, boundary, spins, bounds, isotropic, spacing, loss)
+    what = (l2_weight, smoothing, noise, channel_axis, colour, boundary, bounds, isotropic, spacing, loss)
     model = ImageModel(*what, solver)
     run = ImageRun(tol, max_iter, measure, objectives, stop, checkpoint, checkpoint_seconds, resume, return_result)
     if channel_axis not in (None, 0):
@@ -300,3 +303,68 @@ def restore_tv(
         raise ValueError(f"y must have shape {output_shape(A)} to fit A, got {tuple(y.shape)}")
     y, ndim = namespace(y).reshape(y, output_shape(A)), len(input_shape(A)) - (channel_axis is not None)
     return ImageProblem(y, A, first_image(A, y), ndim, model, run).restore(alpha)
+
+
+def blur(kernel: Any, y: Array, ndim: int, boundary: str) -> Any:
+    """The convolution of each channel, periodic or of the image continued by its mirror image."""
+    kernel = as_floating(kernel, "kernel")
+    if not is_numpy(kernel) and type(kernel) is not type(y):
+        raise TypeError(f"kernel must be a NumPy array or one like the image, got {type(kernel).__name__}")
+    check_entries(kernel, "kernel")
+    if len(kernel.shape) != ndim:
+        raise ValueError(
+            f"kernel must have {ndim} axes like one channel of the image, got shape {tuple(kernel.shape)}"
+        )
+    if not is_complex(kernel):
+        kernel = namespace(kernel).astype(kernel, real_dtype(y)) if type(kernel) is type(y) else kernel
+    shape = tuple(y.shape)[len(y.shape) - ndim :]
+    A: Any = Convolution(kernel, shape)  # also checks the kernel
+    A = MirroredConvolution(A.kernel, shape) if boundary == "neumann" else A
+    return A if len(y.shape) == ndim else Stacked(A, int(y.shape[0]))
+
+
+def fourier_samples(y: Array, mask: Array, channels: bool, real: bool) -> tuple[Array, Any]:
+    """The coefficients that the mask keeps, of data given as such or on the whole grid, and their operator."""
+    A: Any = FourierSampling(mask)
+    one: Any = Sampling(mask)
+    if channels:
+        A, one = Stacked(A, int(y.shape[0])), Stacked(one, int(y.shape[0]))
+    if tuple(y.shape) == input_shape(A):
+        y = one @ y
+    elif tuple(y.shape) != output_shape(A):
+        count = output_shape(A)[-1]
+        raise ValueError(
+            f"data must have the mask's shape or hold its {count} samples, got shape {tuple(y.shape)}"
+        )
+    xp = namespace(y)
+    y = y if is_complex(y) else y + xp.zeros_like(y) * 1j
+    return (xp.stack([xp.real(y), xp.imag(y)], axis=-1), RealInput(A)) if real else (y, A)
+
+
+def on_images(A: Any, shape: Any) -> Any:
+    """The operator A as one that acts on images."""
+    known = input_shape(A)
+    if shape is None:
+        shape = getattr(A, "dims", known)
+        if len(shape) == 1 and dtype_of(A) is not None:
+            raise ValueError("shape must be given: A acts on vectors, and does not tell the shape of the image")
+    shape = as_shape(shape)
+    return A if shape == known else Reshaped(A, shape)
+
+
+def first_image(A: Any, y: Array) -> Array:
+    """A constant plus the adjoint of what it leaves of the data, scaled to fit: it follows shifts and units."""
+    x = adjoint_product(A, y)
+    flat = namespace(x).ones_like(x)
+    image = product(A, flat)
+    level = _fit(image, y)
+    left = y - level * image
+    rest = adjoint_product(A, left)
+    return level * flat + _fit(product(A, rest), left) * rest
+
+
+def _fit(image: Array, y: Array) -> complex:
+    """The factor by which an image of A comes nearest to the data; a real one for real data."""
+    square = inner(image, image) or 1.0
+    fit = inner(image, y) / square
+    return complex(fit, inner(1j * image, y) / square) if is_complex(image) and is_complex(y) else fit

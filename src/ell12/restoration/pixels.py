@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cmath
 import math
 from typing import Any
 
@@ -13,6 +14,7 @@ from ell12.backend import (
     as_numpy,
     indices_like,
     is_array,
+    is_complex,
     is_half,
     is_numpy,
     max_abs,
@@ -22,7 +24,7 @@ from ell12.backend import (
 )
 from ell12.checks import naming
 from ell12.operators import sent_like
-from ell12.operators.image_operators import flipped, slice_of
+from ell12.operators.image_operators import slice_of
 from ell12.protocols import Array
 
 # The unknown pixels of a start go this part of the way to what averaging neighbours so many times makes of them.
@@ -148,10 +150,9 @@ def without_unknown(image: Any, known: Array) -> Array:
     return xp.where(known, image, xp.zeros_like(image))
 
 
-def start_of(image: Array, known: Array, ndim: int, corner: tuple[int, ...]) -> Array:
-    """The image with its unknown pixels filled; a mirrored image, of the mirrored corner, begins mirrored."""
-    whole = flipped(filled(flipped(image, corner), flipped(known, corner), ndim), corner)
-    return eased(whole, known, ndim)
+def start_of(image: Array, known: Array, ndim: int) -> Array:
+    """The image with its unknown pixels filled."""
+    return eased(filled(image, known, ndim), known, ndim)
 
 
 def filled(image: Array, known: Array, ndim: int) -> Array:
@@ -227,3 +228,41 @@ def _pair_sums(x: Array, axis: int) -> Array:
     if odd.shape[axis] < even.shape[axis]:
         odd = xp.concat([odd, xp.zeros_like(even[(*before, slice(-1, None), ...)])], axis=axis)
     return even + odd
+
+
+def value_range(image: Array, ndim: int) -> float:
+    """The range of the values, nearly without the noise; 1 where all are equal.
+
+    It is the range of the means over blocks of four pixels along each of the last ``ndim`` axes, but at least a
+    quarter of the range of the values themselves, for images of details alone. Of complex values it is the range
+    along the line that fits them best or across it, whichever is larger. It ignores shifts and phases.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ell12.restoration.pixels import value_range
+    >>> value_range(np.array([3.0, 5.0, 4.0]), 1), round(value_range(np.array([3j, 5j, 4j]), 1), 9)
+    (2.0, 2.0)
+    """
+    xp = namespace(image)
+    if is_complex(image):
+        away = image - xp.mean(image)
+        line = away * cmath.exp(-0.5j * cmath.phase(complex(xp.sum(away * away))))
+        return max(value_range(part, ndim) for part in (xp.real(line), xp.imag(line)))
+    return max(_range(block_means(image, ndim)), _range(image) / 4) or 1.0
+
+
+def block_means(image: Array, ndim: int) -> Array:
+    """The means over blocks of four pixels along each of the last ``ndim`` axes that has eight."""
+    means, xp = image, namespace(image)
+    for axis in range(len(image.shape) - ndim, len(image.shape)):
+        before, (n, *after) = means.shape[:axis], means.shape[axis:]
+        if n >= 8:
+            whole = slice_of(means, axis, 0, n // 4 * 4)
+            means = xp.mean(xp.reshape(whole, (*before, n // 4, 4, *after)), axis=axis + 1)
+    return means
+
+
+def _range(x: Array) -> float:
+    xp = namespace(x)
+    return float(xp.max(x)) - float(xp.min(x))

@@ -13,21 +13,28 @@ from typing import Any
 
 import numpy as np
 
-from ell12.backend import as_numpy, is_numpy, max_abs, namespace, on_accelerator
+from ell12.backend import as_numpy, is_array, is_numpy, max_abs, namespace, on_accelerator
 from ell12.checks import check_axis, check_flags, check_word, is_finite_number
 from ell12.minimization import Result, Status, minimize
 from ell12.operators import sent_like
-from ell12.operators.image_operators import Identity, by_numpy, flipped
+from ell12.operators.image_operators import (
+    Convolution,
+    Identity,
+    MirroredConvolution,
+    RealInput,
+    Reshaped,
+    Sampling,
+    Stacked,
+)
 from ell12.protocols import Array, offers
 from ell12.restoration.colour import ColourVariation, along_opponents, as_colours, as_opponents, is_coloured
-from ell12.restoration.corners import Corner, corner_of, spin_flips, toggled
 from ell12.restoration.likelihoods import LOSSES, POISSON, SQUARED, as_counts, not_negative
 from ell12.restoration.normal_equations import has_exact_solver
-from ell12.restoration.pixels import channels_back
+from ell12.restoration.pixels import channels_back, value_range
 from ell12.restoration.risk import Sample
 from ell12.restoration.smoothed_gradient import SmoothedGradient
 from ell12.restoration.splitting import AlternatingMinimization, GrowingADMM
-from ell12.restoration.strength import strength_for_noise, value_range
+from ell12.restoration.strength import strength_for_noise
 from ell12.restoration.strength_choice import chosen_strength, sample_of
 from ell12.restoration.total_variation import TotalVariationL12
 from ell12.restoration.variation import Bounds, ImageSolver
@@ -57,7 +64,7 @@ class Restoration:
     image : array
         The restored image.
     alpha : float
-        The strength used, chosen or given; of a batch a tuple of them, one for each image.
+        The strength used, chosen or given; X.
     noise : float or None
         The noise level, given or found, where alpha was chosen by it or found with it; else None. Of a batch a
         tuple.
@@ -87,7 +94,6 @@ class ImageModel:
     channel_axis: int | None
     colour: bool | None
     boundary: str
-    spins: int
     bounds: Bounds | None
     isotropic: bool
     spacing: float | tuple[float, ...] | None
@@ -152,21 +158,12 @@ class ImageProblem:
     @cached_property
     def spread(self) -> float:
         """The range of the image's values, as far as it is known beforehand: the unit of the automatic choices."""
-        return value_range(self._pixels_from_the_corner, self.ndim)
-
-    @cached_property
-    def corner(self) -> Corner:
-        """Where differences begin: the image decides, so that a mirrored one gives the mirrored result."""
-        return corner_of(self._pixels, self.ndim)
+        return value_range(self._pixels, self.ndim)
 
     @property
     def _pixels(self) -> Array:
         """The start, its colours as such."""
         return as_colours(self.start) if self.opponents else self.start
-
-    @property
-    def _pixels_from_the_corner(self) -> Array:
-        return flipped(self._pixels, self.corner)
 
     def restore(
         self,
@@ -183,7 +180,7 @@ class ImageProblem:
         if twin is not None:  # other libraries take a hundred times as long on a processor
             return self._by_numpy(twin, alpha, estimate, rule)
         colour = self.model.colour if self.model.loss == SQUARED else False
-        coloured = is_coloured(self._pixels_from_the_corner, self.ndim, colour, self.A)
+        coloured = is_coloured(self._pixels, self.ndim, colour, self.A)
         restored = (self._along_opponents() if coloured else self)._restored(alpha, estimate, rule)
         return finished(restored, self.options.return_result, stacklevel=4)
 
@@ -191,11 +188,9 @@ class ImageProblem:
         self, alpha: Any, estimate: Callable[[], float] | None, rule: Callable[..., float]
     ) -> Restoration:
         strength, noise = chosen_strength(self, alpha, estimate, rule)
-        corners = [toggled(self.corner, flip) for flip in spin_flips(self.model.spins, self.ndim)]
-        runs = [self._run(strength, corner, self._checkpoint(k, len(corners))) for k, corner in enumerate(corners)]
-        runs = [replace(run, x=self._channels(run.x)) for run in runs]
-        image = runs[0].x if len(runs) == 1 else sum(run.x for run in runs) / len(runs)
-        return Restoration(channels_back(image, self.model.channel_axis), strength, noise, tuple(runs))
+        run = self._run(strength, self._checkpoint())
+        run = replace(run, x=self._channels(run.x))
+        return Restoration(channels_back(run.x, self.model.channel_axis), strength, noise, (run,))
 
     def _along_opponents(self) -> ImageProblem:
         """The problem whose unknown are the colours along opponent axes."""
@@ -240,17 +235,17 @@ class ImageProblem:
         def solve(alpha: float) -> Array:
             smoothing = self._smoothing(alpha) or (self._automatic_smoothing(alpha) if smooth else 0.0)
             problem = replace(self, y=y, A=A, start=start, model=replace(model, smoothing=smoothing), options=run)
-            found = problem._run(alpha, self.corner, None)
+            found = problem._run(alpha, None)
             if found.status is Status.STOPPED:
                 raise KeyboardInterrupt
             return found.x
 
         return solve
 
-    def _run(self, alpha: float, corner: Corner, checkpoint: Path | None) -> Result:
-        """The problem solved with differences that begin at one corner."""
+    def _run(self, alpha: float, checkpoint: Path | None) -> Result:
+        """The problem solved."""
         model, options = self.model, self.options
-        penalty = self.penalty(alpha, corner)
+        penalty = self.penalty(alpha)
         solver = chosen_solver(model, self.A, penalty)
         start = as_counts(self.y, self.A, self.start) if model.loss == POISSON else self.start
         loss = LOSSES[model.loss](self.A, self.y)
@@ -268,10 +263,10 @@ class ImageProblem:
             resume=options.resume,
         )
 
-    def penalty(self, alpha: float, corner: Corner = ()) -> TotalVariationL12:
+    def penalty(self, alpha: float) -> TotalVariationL12:
         """The penalty of a strength."""
         model = self.model
-        shape = (self.ndim, model.boundary, model.bounds, corner, model.isotropic, model.spacing)
+        shape = (self.ndim, model.boundary, model.bounds, model.isotropic, model.spacing)
         variation = ColourVariation if self.opponents else TotalVariationL12
         return variation(alpha, model.l2_weight, self._smoothing(alpha), *shape)
 
@@ -287,12 +282,8 @@ class ImageProblem:
     def _rounding(self) -> float:
         return float(namespace(self.start).finfo(self.start.dtype).eps) * max_abs(self.start)
 
-    def _checkpoint(self, number: int, count: int) -> Path | None:
-        """The file that follows a run: of several spins each has its own, by its number."""
-        if self.options.checkpoint is None:
-            return None
-        path = Path(self.options.checkpoint)
-        return path if count == 1 else numbered(path, number)
+    def _checkpoint(self) -> Path | None:
+        return None if self.options.checkpoint is None else Path(self.options.checkpoint)
 
     def _measures(self, loss: Any, penalty: TotalVariationL12) -> dict[str, Callable[[Array], float]]:
         """The user's functions of the image, and both objectives where they are asked for."""
@@ -316,11 +307,6 @@ def finished(restored: Restoration, return_result: bool, stacklevel: int) -> Any
     return restored.image
 
 
-def numbered(path: Path, number: int) -> Path:
-    """The file of one of several: ``name-0.npz`` for ``name.npz``."""
-    return path.with_name(f"{path.stem}-{number}{path.suffix}")
-
-
 def chosen_solver(model: ImageModel, A: Any, penalty: Any) -> Any:
     """The solver itself; for "accelerated" the one that suits the problem."""
     if model.solver != "accelerated":
@@ -331,3 +317,17 @@ def chosen_solver(model: ImageModel, A: Any, penalty: Any) -> Any:
     if exact and penalty.bounds is None:
         return AlternatingMinimization(inner="exact", accelerated=True)
     return SmoothedGradient()
+
+
+def by_numpy(A: Any) -> Any:
+    """The same operator on NumPy arrays; None for one of another kind, which may act on tensors alone."""
+    if isinstance(A, Stacked | RealInput):
+        inside = by_numpy(A.A)
+        return None if inside is None else replace(A, A=inside)
+    if isinstance(A, Reshaped):
+        return Reshaped(as_numpy(A.A), A.input_shape) if is_array(A.A) else None
+    if isinstance(A, Sampling):  # of Fourier coefficients too
+        return type(A)(as_numpy(A.mask))
+    if isinstance(A, Convolution | MirroredConvolution):
+        return type(A)(as_numpy(A.kernel), A.input_shape)
+    return A if isinstance(A, Identity) else None

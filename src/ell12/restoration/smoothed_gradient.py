@@ -10,9 +10,9 @@ from typing import Any, ClassVar, Protocol
 
 from ell12.backend import inner, namespace
 from ell12.operators import sent_like
-from ell12.operators.image_operators import Identity, Masking, Sampling, flipped
+from ell12.operators.image_operators import Identity, Sampling
 from ell12.protocols import Array, Iterate, Needs, Point
-from ell12.restoration.stencil import STEPS, for_sweep, foresee_run
+from ell12.restoration.stencil import STEPS
 from ell12.restoration.variation import SmoothImageLoss, VariationPenalty, check_smoothing, is_plain_square
 from ell12.solvers.acceleration import next_t
 
@@ -108,10 +108,6 @@ def momentum_for(largest: float, least: float, *, bounded: bool, every: int) -> 
     return OptimizedMomentum(largest, least, plain=bounded, every=every)
 
 
-# From this many pixels on an iterate is lent: its memory is the solver's, and there is no copy of the best. A run
-# that is cut short then returns its last image; of smaller images it returns the best.
-LENT_FROM = 2**24
-
 
 @dataclass(frozen=True)
 class SmoothedGradient:
@@ -125,7 +121,7 @@ class SmoothedGradient:
     gradient method (Kim & Fessler, 2016), of Nesterov's where there are bounds. Momentum begins anew when it leads
     uphill. An iterate is every fourth point z, whose objective and gradient are computed on the way. Denoising and
     inpainting of NumPy images takes the four steps in one compiled sweep, on a GPU one kernel a step; everything
-    else, on arrays of any kind, a few passes a step. Images of 2^24 pixels or more are changed in place.
+    else, on arrays of any kind, a few passes a step.
 
     Parameters
     ----------
@@ -155,7 +151,7 @@ class SmoothedGradient:
         # The squared distance from an image has curvature one everywhere.
         convexity = 1.0 if is_plain_square(loss) and isinstance(loss.A, Identity) else 0.0
         momentum = momentum_for(lipschitz, convexity, bounded=penalty.bounds is not None, every=STEPS)
-        pointwise = is_plain_square(loss) and type(loss.A) in (Identity, Sampling, Masking)
+        pointwise = is_plain_square(loss) and type(loss.A) in (Identity, Sampling)
         sweep = penalty.sweep(start.x, self.threads) if pointwise else None
         if sweep is None:
             return descend(loss, penalty, start, lambda gradient, _: gradient, momentum, STEPS)
@@ -174,10 +170,10 @@ def descend(
 
     An iterate is the point z of every ``every``-th step.
     """
-    foresee_run(start.x)
+    evaluate = penalty.evaluator(start.x)
     z, u = start, start.x
     for count in itertools.count(1):
-        value, slope = penalty.value_and_gradient(z.x)
+        value, slope = evaluate(z.x)
         gradient = loss.gradient(z) + slope
         if count % every == 0:
             left = gradient if penalty.bounds is None else z.x - penalty.project(z.x - gradient)
@@ -195,29 +191,24 @@ def _swept_iterates(
 ) -> Iterator[Iterate]:
     """`descend` by compiled sweeps."""
     y, weight = _data(loss, sweep)
-    first = y if weight is None and start.x is loss.b else for_sweep(flipped(start.x, sweep.flip))
+    first = y if weight is None and start.x is loss.b else sweep.laid_out(start.x)
     old, new = (first, first), (sweep.new_image(), sweep.new_image())
     pixels = math.prod(first.shape)
     while True:
         steps = [momentum.next() for _ in range(STEPS)]
         old, sums = sweep.advance(old, y, weight, steps, new)
         size = penalty.unit * math.sqrt(sums.square / pixels)
-        here = loss.point(flipped(old[1], sweep.flip))
-        # With the factor of the sweep before, the gradient is that of this place nearly.
-        exact, lent = not sweep.norms.subtracted, pixels >= LENT_FROM
-        yield Iterate(here, sums.loss + sums.penalty, size, exact=exact, lent=lent)
-        if sweep.norms.unsteady:
-            momentum.restart()
-            yield from descend(loss, penalty, here, lambda gradient, _: gradient, momentum, STEPS)
+        here = loss.point(old[1])
+        yield Iterate(here, sums.loss + sums.penalty, size, exact=True)
         del here
         momentum.look(sums.turn, sums.square)
-        new = old if pixels >= LENT_FROM else (old[0], sweep.new_image())
+        new = old[0], sweep.new_image()
 
 
 def _data(loss: Any, sweep: Any) -> tuple[Array, Array | None]:
     """The image that the loss compares with, and where it does; both as the sweep sees them."""
     if isinstance(loss.A, Identity):
-        return for_sweep(flipped(loss.b, sweep.flip)), None
-    mask = sent_like(flipped(loss.A.mask, sweep.flip), loss.b)
-    weight = for_sweep(namespace(mask).astype(mask, loss.b.dtype))
-    return for_sweep(flipped(loss.A.H @ loss.b, sweep.flip)), weight
+        return sweep.laid_out(loss.b), None
+    mask = sent_like(loss.A.mask, loss.b)
+    weight = sweep.laid_out(namespace(mask).astype(mask, loss.b.dtype))
+    return sweep.laid_out(loss.A.H @ loss.b), weight

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import cmath
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from ell12.backend import as_numpy, is_complex, namespace
+from ell12.backend import as_numpy
 from ell12.operators import output_shape
-from ell12.operators.image_operators import Identity, Sampling, slice_of
+from ell12.operators.image_operators import Identity, Sampling
 from ell12.protocols import Array
 from ell12.restoration.risk import lowest
 
-# Noise is averaged over blocks of this many pixels along each axis before the range of the values is taken: on ten
-# photographs the range found at noise 0.02 to 0.2 of the scale was within a factor of two of the clean one's.
-BLOCK = 4
 HELD_OUT = 0.1  # This fraction of the data is held out: what is left is restored nearly as well as the whole.
 
 
@@ -47,44 +43,6 @@ def strength_for_deblurring(noise: float, spread: float) -> float:
     0.0006
     """
     return 0.6 * spread * (noise / spread) ** 1.5
-
-
-def value_range(image: Array, ndim: int) -> float:
-    """The range of the values, nearly without the noise; 1 where all are equal.
-
-    It is the range of the means over blocks of four pixels along each of the last ``ndim`` axes, but at least a
-    quarter of the range of the values themselves, for images of details alone. Of complex values it is the range
-    along the line that fits them best or across it, whichever is larger. It ignores shifts and phases.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ell12.restoration.strength import value_range
-    >>> value_range(np.array([3.0, 5.0, 4.0]), 1), round(value_range(np.array([3j, 5j, 4j]), 1), 9)
-    (2.0, 2.0)
-    """
-    xp = namespace(image)
-    if is_complex(image):
-        away = image - xp.mean(image)
-        line = away * cmath.exp(-0.5j * cmath.phase(complex(xp.sum(away * away))))
-        return max(value_range(part, ndim) for part in (xp.real(line), xp.imag(line)))
-    return max(_range(block_means(image, ndim)), _range(image) / 4) or 1.0
-
-
-def block_means(image: Array, ndim: int) -> Array:
-    """The means over blocks of four pixels along each of the last ``ndim`` axes that has eight."""
-    means, xp = image, namespace(image)
-    for axis in range(len(image.shape) - ndim, len(image.shape)):
-        before, (n, *after) = means.shape[:axis], means.shape[axis:]
-        if n >= 2 * BLOCK:
-            whole = slice_of(means, axis, 0, n // BLOCK * BLOCK)
-            means = xp.mean(xp.reshape(whole, (*before, n // BLOCK, BLOCK, *after)), axis=axis + 1)
-    return means
-
-
-def _range(x: Array) -> float:
-    xp = namespace(x)
-    return float(xp.max(x)) - float(xp.min(x))
 
 
 def strength_by_held_out_data(

@@ -96,7 +96,7 @@ def _prepared(problem: Any, y: Array, mask: Array | None) -> Callable[[float], A
     ndim = problem.ndim
     whole = tuple(y.shape)[-ndim:] == tuple(problem.start.shape)[-ndim:]
     A = Identity(tuple(y.shape)) if mask is None else Sampling(mask)
-    start = y if mask is None else start_of(y, mask, ndim, problem.corner)
+    start = y if mask is None else start_of(y, mask, ndim)
     options = {"boundary": problem.model.boundary if whole else "neumann", "solver": "accelerated"}
     return problem.like(product(A, y), A, start, **options, tol=TOL_SAMPLE, smooth=True)
 

@@ -3,30 +3,29 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
-from ell12.backend import is_complex, is_number, is_numpy, max_abs, namespace, norm
+import numpy as np
+
+from ell12.backend import is_complex, is_number, is_numpy, like, max_abs, namespace, norm
 from ell12.backend.compiling import can_compile
 from ell12.checks import as_array, check_counts, check_flags, set_numbers
 from ell12.losses import SquaredLoss
 from ell12.minimization import minimize
 from ell12.operators import adjoint_product, product
-from ell12.operators.image_operators import FiniteDifference, Identity, as_spacing, flipped
+from ell12.operators.image_operators import FiniteDifference, Identity, as_spacing
 from ell12.protocols import Array
 from ell12.prox.layout import row_norms
-from ell12.restoration.bands.arrays import BandedArray
-from ell12.restoration.bands.sweep import BandSweep
-from ell12.restoration.plain_sweep import plain_sweep
+from ell12.restoration.pixels import value_range
 from ell12.restoration.smoothed_gradient import SmoothedGradient
 from ell12.restoration.splitting import GrowingADMM
-from ell12.restoration.stencil import Sweep, compiled_or_none, cost, envelope_and_gradient, shrunk, units
+from ell12.restoration.stencil import cost, envelope_and_gradient, shrunk, units
 from ell12.restoration.stencil_cuda import sweep_on_gpu
-from ell12.restoration.strength import value_range
 from ell12.restoration.variation import Bounds
 
-# Images of at least this many pixels are restored by the compiled sweep. Loading it takes 0.4 s, once; the plain
-# operations take 0.02 s for an image of this size and 0.1 s for one of 100 x 100, each time.
+# Images of fewer pixels are restored by plain operations, so that they do not load the compiler.
 SWEPT_FROM = 2**10
 
 
@@ -55,13 +54,11 @@ class TotalVariationL12:
         Past the end of an axis the difference is zero, or the image starts again.
     bounds : tuple of two numbers, optional
         The least and the largest value that x may take; None for none.
-    flip : tuple of int, default ()
-        The axes, counted from the last (-1), along which differences are backward instead of forward.
     isotropic : bool, default False
         Whether a pixel's differences count by their length, so that edges cost the same in any direction. Then
         one norm is subtracted for the whole image. Beside the sum it is as one beside the square root of the
         number of pixels that lie at edges: on large images ``l2_weight`` hardly matters. Differences are forward,
-        so that a mirrored image has another value, unless ``flip`` mirrors the differences as well.
+        so that a mirrored image has another value.
     spacing : float or tuple, optional
         The distances between pixel centres, one for each axis of an image. Differences along an axis are divided
         by its distance over the smallest one; equal distances change nothing.
@@ -79,13 +76,14 @@ class TotalVariationL12:
     2.0
     """
 
+    weights: ClassVar[tuple[float, ...] | None] = None  # of the images along the first axis; None: all one
+
     alpha: float
     l2_weight: float = 0.5
     smoothing: float = 0.01
     ndim: int = 2
     boundary: str = "neumann"
     bounds: Bounds | None = None
-    flip: tuple[int, ...] = ()
     isotropic: bool = False
     spacing: Any = None
 
@@ -108,40 +106,48 @@ class TotalVariationL12:
         if self.smoothing == 0:
             return self.true_value(x)
         sweep = self.sweep(x)
-        return self.value_and_gradient(x)[0] if sweep is None else sweep.value(flipped(x, sweep.flip))
+        return self.value_and_gradient(x)[0] if sweep is None else sweep.value(x)
 
     def true_value(self, x: Array) -> float:
         """The penalty at x without smoothing."""
-        return self.alpha * cost(product(self.differences(x), x), self.l2_weight, self.isotropic)
+        steps = self.per_image(self.alpha, x) * product(self.differences(x), x)
+        return cost(steps, self.l2_weight, self.isotropic)
 
     def value_and_gradient(self, x: Array) -> tuple[float, Array]:
         """The smoothed penalty and its gradient."""
+        return self.evaluator(x)(x)
+
+    def evaluator(self, x: Array) -> Callable[[Array], tuple[float, Array]]:
+        """The function that is `value_and_gradient` for images like x: compiled or not is decided once."""
         sweep = self.sweep(x)
         if sweep is not None:
-            value, gradient = sweep.gradient(flipped(x, sweep.flip))
-            return value, flipped(gradient, sweep.flip)
-        found = plain_sweep(flipped(x, self.flip), self) if is_numpy(x) and x.dtype.char in "fd" else None
-        if found is not None:
-            return self.mu * found[0], self.mu * flipped(found[1], self.flip)
-        options = (self.smoothing, self.l2_weight, self.isotropic)
-        value, gradient = envelope_and_gradient(x, self.differences(x), *options)
-        return self.mu * value, self.mu * gradient
+            return sweep.gradient
+        D, t = self.differences(x), self.per_image(self.smoothing, x)
+
+        def plain(x: Array) -> tuple[float, Array]:
+            value, gradient = envelope_and_gradient(x, D, t, self.l2_weight, self.isotropic)
+            return self.mu * value, self.mu * gradient
+
+        return plain
 
     def sweep(self, x: Array, threads: int | None = None) -> Any:
         """The compiled sweep for images like x; None where only the plain functions will do."""
-        if isinstance(x, BandedArray):
-            return BandSweep(flipped(x, self.flip), self, threads)
-        if math.prod(x.shape) < SWEPT_FROM or self.ndim > 3 or self.smoothing == 0:
+        of_whole = self.isotropic and self.l2_weight > 0  # a norm of the whole image, which no sweep knows
+        if math.prod(x.shape) < SWEPT_FROM or self.ndim > 3 or self.smoothing == 0 or of_whole:
             return None
         if not is_numpy(x):
             return sweep_on_gpu(x, self)
         if x.dtype.char not in "fd" or not can_compile():
             return None
-        return compiled_or_none(self.compiled_sweep(tuple(x.shape), x.dtype, threads))
+        from ell12.restoration.stencil_sweep import Sweep
 
-    def compiled_sweep(self, shape: tuple[int, ...], dtype: Any, threads: int | None, *margin: Any) -> Any:
-        """The compiled sweep for NumPy images of a shape; see `ell12.restoration.stencil.Sweep` for margins."""
-        return Sweep(shape, dtype, self, threads, *margin)
+        return Sweep(tuple(x.shape), x.dtype, self, threads)
+
+    def per_image(self, number: float, x: Array) -> Any:
+        """A number times the weight of each image, to be multiplied with the differences of x."""
+        if self.weights is None:
+            return number
+        return like(np.reshape(number * np.asarray(self.weights), (-1,) + (1,) * len(x.shape)), x)
 
     def prox(self, x: Array, step: float) -> Array:
         """The minimiser of ``1/2 ||. - x||^2 + step * value(.)``: a denoising problem, solved numerically."""
@@ -166,11 +172,13 @@ class TotalVariationL12:
 
         For the penalty without smoothing; ``l2_weight`` is 0 where the subtracted norm is linearised.
         """
-        return shrunk(differences, self.alpha / rho, l2_weight, self.isotropic)
+        t = self.per_image(self.alpha / rho, differences[..., 0])
+        return shrunk(differences, t, l2_weight, self.isotropic)
 
     def relief(self, differences: Array) -> Array:
         """The gradient of the subtracted norm with respect to the differences; zero where that is not defined."""
-        return self.alpha * self.l2_weight * units(differences, self.isotropic)
+        alpha = self.per_image(self.alpha, differences[..., 0])
+        return alpha * self.l2_weight * units(differences, self.isotropic)
 
     def size(self, gradient: Array) -> float:
         """The root mean square over the pixels, times ``max(1, mu)``.
@@ -199,11 +207,11 @@ class TotalVariationL12:
 
     def spread(self, x: Array) -> float:
         """The range of the values of x, nearly without noise."""
-        return value_range(flipped(x, self.flip), self.ndim)
+        return value_range(x, self.ndim)
 
     def differences(self, x: Array) -> FiniteDifference:
         """The operator D for images like x."""
-        return FiniteDifference(tuple(x.shape), self.boundary, self.ndim, self.flip, self.relative_spacing)
+        return FiniteDifference(tuple(x.shape), self.boundary, self.ndim, self.relative_spacing)
 
     @property
     def relative_spacing(self) -> tuple[float, ...] | None:
@@ -241,14 +249,14 @@ def nearest_subgradient(penalty: TotalVariationL12, x: Array, target: Array, ste
     xp, size = namespace(differences), row_norms if penalty.isotropic else namespace(differences).abs
     modulus = size(differences)
     zero = modulus <= 1e-3 * float(xp.max(modulus))
-    signs = differences / xp.where(modulus > 0, modulus, 1)
+    signs, alpha = differences / xp.where(modulus > 0, modulus, 1), penalty.per_image(penalty.alpha, x)
     relief = adjoint_product(D, penalty.relief(differences))
-    v = previous = penalty.alpha * xp.where(zero, 0 * signs, signs)
+    v = previous = alpha * xp.where(zero, 0 * signs, signs)
     for k in range(steps):
         ahead = v + k / (k + 3) * (v - previous)
         free = ahead - product(D, adjoint_product(D, ahead) - relief - target) / D.norm_squared
         length = size(free)
-        scale = penalty.alpha / xp.where(length > penalty.alpha, length, penalty.alpha)
+        scale = alpha / xp.where(length > alpha, length, alpha)
         previous, v = v, xp.where(zero, scale * free, v)
     return adjoint_product(D, v) - relief
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar, Protocol
 
 from ell12.operators.image_operators import FiniteDifference
@@ -44,15 +45,14 @@ class VariationPenalty(Penalty, Protocol):
     ndim: int
     boundary: str
     bounds: Bounds | None
-    flip: tuple[int, ...]
     isotropic: bool
     relative_spacing: tuple[float, ...] | None
     mu: float
     lipschitz: float
     unit: float
 
-    def value_and_gradient(self, x: Array) -> tuple[float, Array]:
-        """The smoothed penalty and its gradient."""
+    def evaluator(self, x: Array) -> Callable[[Array], tuple[float, Array]]:
+        """The function of images like x that gives the smoothed penalty and its gradient."""
         ...
 
     def shrink(self, differences: Array, rho: float, l2_weight: float) -> Array:
