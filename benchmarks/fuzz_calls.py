@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse
 
 import ell12
+from ell12.path.columnwise import ColumnsL12, ColumnwiseAPG
 
 ROWS, COLUMNS, SIDE = 14, 5, 10
 
@@ -339,8 +340,8 @@ def _solve(kind: Any) -> Callable[..., Any]:
         A = np.random.default_rng(0).standard_normal((ROWS, COLUMNS))
         penalty: Any = ell12.L1(0.5) if kind is ell12.FISTA else ell12.L12(0.5, 0.5)
         loss = ell12.SquaredLoss(A, A[:, 0])
-        if kind is ell12.ColumnwiseAPG:
-            loss, penalty = ell12.SquaredLoss(A, A[:, :2]), ell12.ColumnsL12([0.5, 1.0])
+        if kind is ColumnwiseAPG:
+            loss, penalty = ell12.SquaredLoss(A, A[:, :2]), ColumnsL12([0.5, 1.0])
         return ell12.minimize(loss, penalty, solver=kind(**options), max_iter=30)
 
     return solve
@@ -529,7 +530,7 @@ def _solvers() -> dict[str, Any]:
     options: dict[str, dict[str, Any]] = {
         "ProximalGradient": step,
         "FISTA": step,
-        "NonmonotoneAPG": step | {"prox": "closed-form", "eta": 0.8, "delta": 1e-4, "prox_tol": 1e-8},
+        "NonmonotoneAPG": step | {"eta": 0.8, "delta": 1e-4},
         "SequentialConvex": step,
         "DCA": {"penalty_weight": "auto", "inner_tol": 0.1, "inner_max_iter": 50},
         "SupportNewton": step | {"switch": 0.1},
@@ -587,8 +588,6 @@ def _completions() -> dict[str, Any]:
         "FactoredAPG": {"max_rank": None, "random_state": 0},
         "AlternatingLeastSquares": {"max_rank": 3, "n_threads": 1, "random_state": 0},
         "FullSVD": {"max_rank": None},
-        "MatrixSequentialConvex": {"triplets": "block", "random_state": 0},
-        "MatrixDCA": {"inner_tol": 0.1, "inner_max_iter": 20, "triplets": "block", "random_state": 0},
     }
     found = {
         "complete_matrix": (

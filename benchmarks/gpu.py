@@ -33,8 +33,9 @@ from threadpoolctl import threadpool_limits
 
 import ell12
 import gpu_fits
-from ell12 import L12, ColumnsL12, ColumnwiseAPG, NonmonotoneAPG, SquaredLoss, minimize
+from ell12 import L12, NonmonotoneAPG, SquaredLoss, minimize
 from ell12.linear_model.search import _fold
+from ell12.path.columnwise import ColumnsL12, ColumnwiseAPG
 from gpu_prox import Row, prox_rows, row, seconds
 
 SAMPLES, FEATURES, NONZERO = 20_000, 80_000, 200

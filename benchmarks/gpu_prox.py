@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 import ell12
+from ell12.path.columnwise import ColumnsL12
 
 ROW_LENGTHS = 2, 3, 16, 64, 1000, 100_000
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -121,7 +122,7 @@ def penalty_rows(entries: int) -> list[Row]:
     groups = np.arange(entries // 16) // 4
     cases = [
         (f"RowsL12, {entries // 16} x 16", ell12.RowsL12(0.5), (entries // 16, 16)),
-        (f"ColumnsL12, {entries // 64} x 64", ell12.ColumnsL12(np.linspace(0.1, 1, 64)), (entries // 64, 64)),
+        (f"ColumnsL12, {entries // 64} x 64", ColumnsL12(np.linspace(0.1, 1, 64)), (entries // 64, 64)),
         (f"GroupL12, {entries // 16} entries in fours", ell12.GroupL12(0.5, groups), (entries // 16,)),
     ]
     rows = []

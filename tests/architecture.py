@@ -14,6 +14,8 @@ import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
+from ell12.path.columnwise import ColumnsL12
+
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "ell12"
 
@@ -32,18 +34,16 @@ ROOMS: dict[str, str] = {
     "losses": "protocols lazy backend checks operators",
     "solvers": "protocols lazy backend checks operators",
     "minimization": "protocols backend files solvers",
-    "path": "protocols backend checks operators losses penalties solvers minimization",
+    "path": "protocols backend checks operators prox losses penalties solvers minimization",
     "recovery": "protocols backend checks operators losses minimization path",
     "datasets": "",
     "completion": "protocols backend checks files operators penalties solvers minimization path plots datasets",
     "distributed": "protocols backend checks operators penalties losses minimization completion",
-    "restoration": "protocols backend checks operators prox losses solvers minimization distributed",
+    "restoration": "protocols backend checks operators prox losses solvers minimization path distributed",
     "linear_model": "protocols lazy backend checks operators losses solvers minimization path plots distributed",
     "selection": "protocols backend checks operators losses penalties solvers minimization path plots "
     "linear_model",
     "commands": "checks files wording minimization completion restoration linear_model selection plots datasets",
-    "experiments": "backend files wording plots operators prox losses penalties solvers minimization completion "
-    "restoration datasets commands",
 }
 # The package's front. Nothing below imports it.
 FREE = ("__init__", "__main__", "cli")
@@ -54,8 +54,8 @@ ONLY_IMPORTER = {
     "dask": {"distributed"},
     "distributed": {"distributed"},
     "numba": {"backend/compiling", "restoration/compiled_stencil"},
-    "matplotlib": {"experiments", "plots"},
-    "sklearn": {"linear_model", "selection", "completion/estimators/imputer", "completion/estimators/recommender"},
+    "matplotlib": {"plots"},
+    "sklearn": {"linear_model", "selection", "completion/imputer", "completion/recommender"},
     "zarr": {"restoration/blocks"},
     "PIL": {"commands"},
     "tifffile": {"commands"},
@@ -210,7 +210,6 @@ ASKED_BY = {
     "FactoredLoss": ["minimize, for x0"],
     "ScalablePenalty": ["penalty_path"],
     "CertifyingPenalty": ["minimize, for an exact stationarity"],
-    "NumericalPenalty": ['NonmonotoneAPG(prox="numerical")'],
 }
 
 
@@ -265,7 +264,7 @@ def _things() -> list[object]:
         ell12.BoundedL12(1.0, (-1, 1)),
         ell12.GroupL12(1.0, [0, 1]),
         ell12.RowsL12(1.0),
-        ell12.ColumnsL12([1.0]),
+        ColumnsL12([1.0]),
         ell12.LogSum(1.0),
         ell12.CappedL1(1.0),
         ell12.Lp(1.0),

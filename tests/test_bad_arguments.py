@@ -6,6 +6,7 @@ import pytest
 import scipy.sparse
 
 import ell12
+from ell12.path.columnwise import ColumnsL12
 
 A = np.random.default_rng(0).standard_normal((12, 3))
 b = A[:, 0]
@@ -97,7 +98,7 @@ CALLS = [
     ("c", lambda: ell12.QuadraticLoss(np.eye(2), np.array([1e250, 1.0]))),
     ("passes", lambda: ell12.ProxSVRG(passes=10**400)),
     ("accelerated", lambda: ell12.AlternatingMinimization(accelerated=TWO)),
-    ("x", lambda: ell12.ColumnsL12([1.0, 2.0]).value(RAGGED)),
+    ("x", lambda: ColumnsL12([1.0, 2.0]).value(RAGGED)),
     ("x", lambda: ell12.TruncatedNuclear(1.0).prox(A[..., None], 1.0)),
     ("x", lambda: ell12.NoPenalty().prox(RAGGED, 1.0)),
     ("x", lambda: ell12.TotalVariationL12(1.0).value(0)),
@@ -193,8 +194,8 @@ def test_a_tolerance_whose_square_overflows_ends_conjugate_gradients_at_once():
 
 def test_tensors_of_strengths_go_with_numpy_arrays():
     torch = pytest.importorskip("torch")
-    found = ell12.ColumnsL12(torch.tensor([0.5, 1.0], dtype=torch.float16)).prox(A[:, :2], 1.0)
-    np.testing.assert_array_equal(found, ell12.ColumnsL12([0.5, 1.0]).prox(A[:, :2], 1.0))
+    found = ColumnsL12(torch.tensor([0.5, 1.0], dtype=torch.float16)).prox(A[:, :2], 1.0)
+    np.testing.assert_array_equal(found, ColumnsL12([0.5, 1.0]).prox(A[:, :2], 1.0))
 
 
 def test_a_path_does_not_go_on_from_a_run_that_diverged():

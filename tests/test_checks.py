@@ -8,6 +8,7 @@ import pytest
 
 import ell12
 from ell12 import checks
+from ell12.path.columnwise import ColumnwiseAPG
 
 NO_NUMBERS = ["word", None, object(), [1.0], {}, 1j, math.nan, -1.0, math.inf, 10**400, np.array([1.0, 2.0])]
 
@@ -56,7 +57,7 @@ def test_none_is_a_count_only_where_it_may_be():
 def test_what_seeds_nothing_is_refused_by_name(value):
     with pytest.raises(ValueError, match=r"^random_state must be"):
         checks.generator(value)
-    for solver in (ell12.SAGA, ell12.ProxSVRG, ell12.BlockAPG, ell12.MatrixDCA, ell12.AlternatingLeastSquares):
+    for solver in (ell12.SAGA, ell12.ProxSVRG, ell12.BlockAPG, ell12.AlternatingLeastSquares):
         with pytest.raises(ValueError, match=r"^random_state must be"):
             solver(random_state=value)
 
@@ -71,14 +72,11 @@ OPTIONS = [
     (ell12.NonmonotoneAPG, "delta"),
     (ell12.NonmonotoneAPG, "prox_tol"),
     (ell12.NonmonotoneAPG, "prox"),
-    (ell12.ColumnwiseAPG, "eta"),
-    (ell12.ColumnwiseAPG, "delta"),
-    (ell12.ColumnwiseAPG, "rest"),
+    (ColumnwiseAPG, "eta"),
+    (ColumnwiseAPG, "delta"),
+    (ColumnwiseAPG, "rest"),
     (ell12.ProxSVRG, "batch_size"),
     (ell12.ProxSVRG, "passes"),
-    (ell12.MatrixDCA, "inner_tol"),
-    (ell12.MatrixDCA, "inner_max_iter"),
-    (ell12.MatrixDCA, "triplets"),
     (ell12.AlternatingMinimization, "inner"),
     (ell12.AlternatingMinimization, "cg_tol"),
     (ell12.AlternatingMinimization, "cg_max_iter"),

@@ -85,7 +85,7 @@ def test_names_have_real_types_in_a_users_script(checked):
         assert re.search(expected, found), f"{found} is not {expected}"
 
 
-def test_wrong_calls_are_errors_and_right_ones_are_not(checked):
+def test_wrong_calls_are_refused_and_right_ones_are_not(checked):
     errors = re.findall(r"script\.py:(\d+): error: .*\[(.+)\]", checked)
     first = SCRIPT.count("\n") + 1
     expected = [(str(first + place), code) for place, code in enumerate(WRONG.values())]

@@ -60,15 +60,6 @@ MODULES = {
         "Ratings",
     ),
     "operators.images": ("FiniteDifference", "Convolution", "Sampling", "FourierSampling"),
-    "completion.baselines": (
-        "AISImpute",
-        "SoftImpute",
-        "FaNCL",
-        "LMaFit",
-        "ER1MP",
-        "SketchyCGM",
-        "ARSSM3F",
-    ),
     "distributed": ("sum_loss", "columns", "complete_matrix"),
     "path": ("alpha_max", "alpha_grid", "vanishing_strength", "one_sparse_fit", "solution_path"),
     "protocols": (
@@ -96,7 +87,6 @@ MODULES = {
         "PiecewisePenalty",
         "GroupPenalty",
         "Curvature",
-        "NumericalPenalty",
         "ParallelPenalty",
         "Solver",
         "DeclaringSolver",

@@ -13,7 +13,6 @@ from ell12.penalties import (
     BoundedL12 as BoundedL12,
     GroupL12 as GroupL12,
     RowsL12 as RowsL12,
-    ColumnsL12 as ColumnsL12,
     SpectralL12 as SpectralL12,
     LogSum as LogSum,
     CappedL1 as CappedL1,
@@ -44,7 +43,6 @@ from ell12.solvers import (
     DCA as DCA,
     SupportNewton as SupportNewton,
     GroupNewton as GroupNewton,
-    ColumnwiseAPG as ColumnwiseAPG,
     ProxSVRG as ProxSVRG,
     SAGA as SAGA,
     WorkingSet as WorkingSet,
@@ -67,16 +65,14 @@ from ell12.completion import (
     FactoredAPG as FactoredAPG,
     AlternatingLeastSquares as AlternatingLeastSquares,
     FullSVD as FullSVD,
-    MatrixSequentialConvex as MatrixSequentialConvex,
-    MatrixDCA as MatrixDCA,
     complete_matrix as complete_matrix,
     Completion as Completion,
     completion_path as completion_path,
     CompletionPath as CompletionPath,
 )
-from ell12.completion.estimators.imputer import L12Imputer as L12Imputer
-from ell12.completion.estimators.recommender import L12Recommender as L12Recommender
-from ell12.completion.estimators.ranking import Recommendations as Recommendations
+from ell12.completion.imputer import L12Imputer as L12Imputer
+from ell12.completion.recommender import L12Recommender as L12Recommender
+from ell12.completion.recommender import Recommendations as Recommendations
 from ell12.restoration import (
     denoise_tv as denoise_tv,
     deblur_tv as deblur_tv,
@@ -122,7 +118,6 @@ from ell12 import (
     completion as completion,
     datasets as datasets,
     distributed as distributed,
-    experiments as experiments,
     linear_model as linear_model,
     losses as losses,
     operators as operators,

@@ -316,12 +316,6 @@ class Curvature(Protocol):
         """The map ``v -> matrix(columns) v``, without that matrix."""
 
 
-class NumericalPenalty(Penalty, Protocol):
-    """A penalty whose prox can also be found by an iteration, as before there was a closed form."""
-
-    prox_iterative: Callable[..., Array]  # (x, step, start, tol) -> the prox to a relative accuracy of tol
-
-
 class ParallelPenalty(Penalty, Protocol):
     """A penalty of many problems, the columns of ``x``, each measured in a unit of its own."""
 

@@ -318,7 +318,6 @@ def test_jax_transforms(backend):
 SOLVERS = [
     ell12.NonmonotoneAPG(),
     ell12.NonmonotoneAPG(step="backtracking"),
-    ell12.NonmonotoneAPG(prox="numerical"),
     ell12.ProximalGradient(step="barzilai-borwein"),
     ell12.FISTA(),
     ell12.SequentialConvex(),

@@ -12,9 +12,8 @@ pytest.importorskip("typer", reason="the command line needs the extra 'report'")
 
 from ell12 import cli
 from ell12.commands import progress, rating_fit, rating_job
-from ell12.completion import LowRank, Observed, complete_matrix
-from ell12.completion.estimators import recommender
-from ell12.completion.estimators.recommender import L12Recommender
+from ell12.completion import LowRank, Observed, complete_matrix, recommender
+from ell12.completion.recommender import L12Recommender
 from ell12.datasets import synthetic_ratings
 
 QUICK = ("--alpha", "3", "--max-rank", "3", "--center", "biases")

@@ -5,7 +5,7 @@ import pytest
 
 import ell12
 from ell12 import BlockAPG, CompletionLoss, LowRank, Observed, SpectralL12, complete_matrix, minimize
-from ell12.completion.choosing.strength import largest_strength
+from ell12.completion.matrix_strength import largest_strength
 from ell12.completion.offsets import fit_offsets
 
 

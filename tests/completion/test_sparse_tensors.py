@@ -8,12 +8,13 @@ import scipy.sparse
 from tests.conftest import BACKENDS, ON_GPU
 
 from ell12 import CompletionLoss, L12Imputer, Observed, as_observed, complete_matrix
-from ell12.completion import low_rank, sweeps
-from ell12.completion import segments as segments_module
-from ell12.completion.choosing.strength import largest_strength, noise_alpha
+from ell12.completion import gpu_entries as segments_module
+from ell12.completion import low_rank
+from ell12.completion import row_solves as sweeps
+from ell12.completion.gpu_entries import Segments
+from ell12.completion.matrix_strength import largest_strength, noise_alpha
 from ell12.completion.offsets import fit_offsets
-from ell12.completion.segments import Segments
-from ell12.completion.sweeps import plainly_solved_rows
+from ell12.completion.row_solves import plainly_solved_rows
 from ell12.penalties.spectral import spectral_norm
 
 pytestmark = pytest.mark.filterwarnings(

@@ -10,6 +10,7 @@ from tests.laws import certificates
 from tests.laws.case import Answer, Case, Interrupted, Order, Unit, interrupting
 
 import ell12
+from ell12.path.columnwise import ColumnsL12, ColumnwiseAPG
 
 ALPHA, L2_WEIGHT, TOL = 2.0, 0.5, 1e-9
 ROWS, COLUMNS = 30, 6
@@ -94,7 +95,7 @@ PENALTIES = {
     "BoundedL12": ell12.BoundedL12(0.8, (-0.5, 1.0), L2_WEIGHT),
     "GroupL12": ell12.GroupL12(0.8, GROUPS, L2_WEIGHT),
     "RowsL12": ell12.RowsL12(0.8, L2_WEIGHT),
-    "ColumnsL12": ell12.ColumnsL12([0.8, 0.5, 0.3], L2_WEIGHT, ridge=0.4),
+    "ColumnsL12": ColumnsL12([0.8, 0.5, 0.3], L2_WEIGHT, ridge=0.4),
     "SpectralL12": ell12.SpectralL12(0.8, L2_WEIGHT),
     "LogSum": ell12.LogSum(0.8, 1.5),
     "CappedL1": ell12.CappedL1(0.8, 1.5),
@@ -350,7 +351,7 @@ def _columnwise() -> Case:
         given = linear(random)
         return given | {"b": given["b"][:, None] + random.standard_normal((ROWS, 3))}
 
-    penalty = ell12.ColumnsL12([1.0, 2.0, 3.0], L2_WEIGHT)
+    penalty = ColumnsL12([1.0, 2.0, 3.0], L2_WEIGHT)
 
     def solve(
         A: Any,
@@ -362,7 +363,7 @@ def _columnwise() -> Case:
     ) -> Answer:
         loss = ell12.SquaredLoss(A, b, sample_weight=sample_weight)
         stop = interrupting(interrupt_at)
-        result = ell12.minimize(loss, penalty, solver=ell12.ColumnwiseAPG(), tol=tol, stop=stop)
+        result = ell12.minimize(loss, penalty, solver=ColumnwiseAPG(), tol=tol, stop=stop)
         return Answer(result.x, result.n_iter, result.converged, result)
 
     def violation(data: dict[str, Any], answer: Answer) -> float:

@@ -205,8 +205,6 @@ MATRIX_CASES = [
     _completion("FactoredAPG", ell12.FactoredAPG(), kinds=("numpy",)),
     _completion("AlternatingLeastSquares", ell12.AlternatingLeastSquares(8), kinds=("numpy",)),
     _completion("FullSVD", ell12.FullSVD()),
-    _completion("MatrixSequentialConvex", ell12.MatrixSequentialConvex()),
-    _completion("MatrixDCA", ell12.MatrixDCA()),
     _completion("TruncatedNuclear", penalty=ell12.TruncatedNuclear(ALPHA, 1), violation=_truncated),
     _path(),
     _imputer(),

@@ -6,7 +6,7 @@ import scipy.sparse
 from sklearn.linear_model import ElasticNet, MultiTaskElasticNet, MultiTaskLasso
 
 from ell12 import L12Regressor, L12RegressorCV, NonmonotoneAPG
-from ell12.linear_model.dual_gap import dual_gap
+from ell12.linear_model.sparse_model import dual_gap
 from ell12.path import squared_loss
 
 RANDOM = np.random.default_rng(0)

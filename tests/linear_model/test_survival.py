@@ -10,7 +10,7 @@ import scipy.sparse
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 
 from ell12 import CoxLoss, L12CoxRegressor, L12CoxRegressorCV
-from ell12.linear_model.survival import concordance_index, survival_times
+from ell12.linear_model.cox_regressor import concordance_index, survival_times
 
 R = json.loads((Path(__file__).parents[1] / "data" / "glmnet.json").read_text())
 X, WEIGHTS, EVENTS = np.array(R["X"]), np.array(R["weights"], dtype=float), np.array(R["events"])
@@ -68,7 +68,7 @@ def test_the_index_of_concordance_counts_all_pairs(seed, monkeypatch):
     assert concordance_index(y, risk) == pytest.approx(all_pairs(time, event, risk, np.ones(40)), rel=1e-12)
     assert concordance_index(y, risk, weight) == pytest.approx(all_pairs(time, event, risk, weight), rel=1e-12)
     whole = concordance_index(y, risk)
-    monkeypatch.setattr("ell12.linear_model.survival.PAIRS", 100)
+    monkeypatch.setattr("ell12.linear_model.cox_regressor.PAIRS", 100)
     assert concordance_index(y, risk) == pytest.approx(whole, rel=1e-12)
 
 

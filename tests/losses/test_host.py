@@ -5,7 +5,7 @@ import pytest
 
 import ell12.losses.host
 import ell12.losses.prediction
-import ell12.path.path
+import ell12.path.paths
 import ell12.solvers.support.hosting
 from ell12 import (
     L12,
@@ -174,7 +174,7 @@ def test_a_path_over_a_tensor_reads_it_a_few_times(far, products, monkeypatch):
     options = {"alphas": 30, "eps": 0.03, "l2_weight": 0.5, "tol": 1e-6}
     alphas, coefs, _ = l12_path(A, b, **options)
     products.clear()
-    monkeypatch.setattr(ell12.path.path, "on_accelerator", lambda A: True)
+    monkeypatch.setattr(ell12.path.paths, "on_accelerator", lambda A: True)
     found, there, results = l12_path(torch.as_tensor(A), torch.as_tensor(b), **options)
     assert sum(sorted(shape) == [100, 800] for shape in products) <= 60
     assert all(result.converged for result in results)
@@ -187,8 +187,8 @@ def test_the_dense_end_of_a_path_is_solved_side_by_side(far, monkeypatch):
     A, b = data(m=80, n=40)
     options = {"alphas": 8, "eps": 0.02, "l2_weight": 0.0, "tol": 1e-4}  # too few for blocks of strengths
     alphas, coefs, _ = l12_path(A, b, **options)
-    monkeypatch.setattr(ell12.path.path, "on_accelerator", lambda A: True)
-    monkeypatch.setattr(ell12.path.path, "MOST_ENTRIES", 10)
+    monkeypatch.setattr(ell12.path.paths, "on_accelerator", lambda A: True)
+    monkeypatch.setattr(ell12.path.paths, "MOST_ENTRIES", 10)
     _, there, results = l12_path(torch.as_tensor(A), torch.as_tensor(b), **options)
     together = [result.n_iter > 8 for result in results]
     assert 0 < sum(together) < 8

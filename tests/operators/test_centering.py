@@ -8,9 +8,9 @@ import scipy.sparse
 from scipy.sparse.linalg import aslinearoperator
 
 from ell12 import SquaredLoss
-from ell12.operators import centering, has_columns, select_columns
-from ell12.operators.centering import CenteredColumns, by_rows, column_squares, column_sums
-from ell12.operators.gram import weighted_gram
+from ell12.operators import centering, gram, has_columns, select_columns
+from ell12.operators.centering import CenteredColumns, column_squares, column_sums
+from ell12.operators.gram import by_rows, weighted_gram
 
 
 def matrix(seed=0, m=30, n=20):
@@ -156,7 +156,7 @@ def test_many_gathered_entries_are_kept_by_rows(monkeypatch):
     A, y = matrix()
     centred = CenteredColumns(scipy.sparse.csc_array(A), A.mean(axis=0), 1.0)
     assert by_rows(centred) is centred
-    monkeypatch.setattr(centering, "BY_ROWS_FROM", 1)
+    monkeypatch.setattr(gram, "BY_ROWS_FROM", 1)
     rows = by_rows(centred)
     assert rows.A.format == "csr"
     np.testing.assert_array_equal(rows.T @ y, centred.T @ y)

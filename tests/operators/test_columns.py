@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-import ell12.operators.columns
+import ell12.operators.gram
 from ell12.operators import select_columns
-from ell12.operators.columns import GATHER_AFTER, ColumnStore
+from ell12.operators.gram import GATHER_AFTER, ColumnStore
 
 
 def matrix(seed=0, m=30, n=20):
@@ -51,7 +51,7 @@ def counted(monkeypatch):
         gathered.extend(columns)
         return select_columns(operator, columns)
 
-    monkeypatch.setattr(ell12.operators.columns, "select_columns", counting)
+    monkeypatch.setattr(ell12.operators.gram, "select_columns", counting)
     return gathered
 
 
@@ -77,7 +77,7 @@ def test_the_columns_of_a_gram_matrix_serve_products_too(monkeypatch):
 
 
 def test_what_is_not_used_is_let_go(monkeypatch):
-    monkeypatch.setattr(ell12.operators.columns, "UNUSED_COLUMNS", 4)
+    monkeypatch.setattr(ell12.operators.gram, "UNUSED_COLUMNS", 4)
     A, weight = matrix()
     store = ColumnStore(A)
     store.gram(weight, np.arange(15))

@@ -315,7 +315,7 @@ def test_strengths_at_which_zero_stays_need_no_solver(monkeypatch, intercept):
         calls.append(given[1].alpha)
         return by_minimize(*given, **options)
 
-    monkeypatch.setattr("ell12.path.path.minimize", counted)
+    monkeypatch.setattr("ell12.path.paths.minimize", counted)
     results = solution_path(loss, penalty, alphas)
     check_certified(loss, penalty, alphas, results, 1e-4)
     zero = [not np.any(result.x[:20]) for result in results]

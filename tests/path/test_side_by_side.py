@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from ell12 import NonmonotoneAPG, SquaredLoss, Status, l12_path, minimize, stationarity
-from ell12.losses import InterceptSquaredLoss
 from ell12.path import squared_loss
+from ell12.path.columnwise import InterceptSquaredLoss
 from ell12.path.side_by_side import columns_penalty, solve_side_by_side
 from ell12.penalties import L12, WithIntercept
 

@@ -7,12 +7,12 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from ell12 import L1, L12, MCP, BoundedL12, CappedL1, ColumnsL12, GroupL12, LogSum, Lp, RowsL12
+from ell12 import L1, L12, MCP, BoundedL12, CappedL1, GroupL12, LogSum, Lp, RowsL12
+from ell12.path.columnwise import ColumnsL12
 from ell12.penalties import WithIntercept
 from ell12.protocols import (
     CertifyingPenalty,
     DifferencePenalty,
-    NumericalPenalty,
     ParallelPenalty,
     PiecewisePenalty,
     ScalablePenalty,
@@ -69,7 +69,7 @@ def place(name):
 @pytest.mark.parametrize(
     ("penalty", "protocols"),
     [
-        (L12(1.0), (PiecewisePenalty, NumericalPenalty)),
+        (L12(1.0), (PiecewisePenalty,)),
         (GroupL12(1.0, [0, 1]), (ScalablePenalty, CertifyingPenalty, DifferencePenalty)),
         (RowsL12(1.0), (ScalablePenalty, CertifyingPenalty, DifferencePenalty)),
         (ColumnsL12([1.0]), (ScalablePenalty, CertifyingPenalty, DifferencePenalty, ParallelPenalty)),
@@ -81,7 +81,7 @@ def place(name):
     ids=lambda thing: type(thing).__name__,
 )
 def test_penalties_offer_what_they_can_and_an_intercept_takes_nothing_away(penalty, protocols):
-    known = [ScalablePenalty, CertifyingPenalty, DifferencePenalty, PiecewisePenalty, NumericalPenalty]
+    known = [ScalablePenalty, CertifyingPenalty, DifferencePenalty, PiecewisePenalty]
     for protocol in protocols:
         assert missing(penalty, protocol) == []
     for protocol in [*known, ParallelPenalty]:

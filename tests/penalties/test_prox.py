@@ -332,10 +332,3 @@ def test_no_other_point_beats_the_prox(kind, seed, complex_, step):
         others = [np.maximum(other, 0) for other in others]
     assert cost(x) <= min(map(cost, others)) + 1e-13 * np.sum(np.abs(z) ** 2)
     assert math.isfinite(cost(x))
-
-
-def test_iterative_prox_agrees():
-    z = np.array([3.0, -4.0, 0.5, 7.0])
-    for penalty in (L12(0.8), L12(0.8, 0.5, weights=[1, 2, 1, 0]), L12(0.8, nonnegative=True)):
-        iterative = penalty.prox_iterative(z, 0.9, start=np.zeros(4), tol=1e-14)
-        np.testing.assert_allclose(iterative, penalty.prox(z, 0.9), rtol=1e-12)

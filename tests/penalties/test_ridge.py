@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize as scipy_minimize
 
-from ell12 import L12, ColumnsL12, GroupL12, LogisticLoss, NonmonotoneAPG, RowsL12, SquaredLoss, minimize
+from ell12 import L12, GroupL12, LogisticLoss, NonmonotoneAPG, RowsL12, SquaredLoss, minimize
+from ell12.path.columnwise import ColumnsL12
 
 GROUPS = [0, 1, 0, 2, 1]
 
@@ -61,13 +62,6 @@ def test_rows_and_columns_are_the_others_in_another_shape():
     gradient = np.random.default_rng(4).standard_normal((4, 3))
     violations = [p.violation(c, g) for p, c, g in zip(each, z.T, gradient.T, strict=True)]
     np.testing.assert_allclose(columns.stationarities(z, gradient), np.divide(violations, alphas))
-
-
-def test_the_numerical_prox_has_the_ridge_too():
-    z = np.array([3.0, -1.0, 0.4, 2.0])
-    penalty = L12(0.8, 0.9, weights=[1.0, 2.0, 0.0, 0.5], ridge=0.7)
-    found = penalty.prox_iterative(z, 0.6, 0 * z, 1e-12)
-    np.testing.assert_allclose(found, penalty.prox(z, 0.6), atol=1e-9)
 
 
 def test_at_zero_the_violation_is_in_the_units_of_the_gradient_however_large_the_ridge():

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from ell12.backend import cuda
-from ell12.penalties import ColumnsL12, RowsL12
+from ell12.path.columnwise import ColumnsL12
+from ell12.penalties import RowsL12
 from ell12.prox import prox_l12, prox_l12_groups, rows
 from ell12.prox.kernel import plain_prox_rows
 from ell12.prox.layout import as_groups, plain_row_norms

@@ -213,7 +213,7 @@ def test_progress_is_told_and_ctrl_c_leaves_the_last_fit_as_it_was(data, capsys,
     with pytest.raises(KeyboardInterrupt):
         found.fit(X, 2 * y)
     assert all(vars(found)[name] is value for name, value in before.items())
-    monkeypatch.setattr("ell12.path.path.follower_of", lambda *_: None)
+    monkeypatch.setattr("ell12.path.paths.follower_of", lambda *_: None)
     monkeypatch.setattr("ell12.minimization.loop.certificate", interrupted)  # which a run of its own answers
     with pytest.raises(KeyboardInterrupt):
         found.fit(X, 2 * y)

@@ -7,8 +7,7 @@ import pytest
 
 import ell12
 from ell12 import L12, NonmonotoneAPG, SquaredLoss, minimize
-from ell12.solvers.acceleration import Nonmonotone, extrapolated, next_t
-from ell12.solvers.steps import Step
+from ell12.solvers.proximal_step import Nonmonotone, Step, extrapolated, next_t
 
 
 def quadratic(seed, alpha, n=12):

@@ -2,7 +2,7 @@
 
 from itertools import pairwise
 
-from ell12.solvers.back_off import LONGEST, BackOff
+from ell12.solvers.proximal_step import LONGEST, BackOff
 
 
 def checks_of(outcomes, iterations):

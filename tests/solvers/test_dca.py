@@ -6,7 +6,7 @@ from scipy.optimize import minimize as scipy_minimize
 
 from ell12 import DCA, FISTA, L1, L12, QuadraticLoss, SquaredLoss, minimize
 from ell12.protocols import ProximalLoss, offers
-from ell12.solvers.dca import Admm
+from ell12.solvers.dc_algorithms import Admm
 
 
 def problem(seed=0, m=20, n=8):

@@ -39,7 +39,6 @@ PROXIMAL_SOLVERS = [
     FISTA(step="backtracking"),
     NonmonotoneAPG(),
     NonmonotoneAPG(step="backtracking"),
-    NonmonotoneAPG(prox="numerical", prox_tol=1e-13),
 ]
 ALL_SOLVERS = [*PROXIMAL_SOLVERS, SequentialConvex(), DCA(), DCA(penalty_weight=0.3)]
 
@@ -214,12 +213,6 @@ def test_backtracking_soon_finds_its_step():
     assert counts["forward"] - 102 - fallbacks < 12  # halvings
 
 
-def test_numerical_prox_needs_a_penalty_that_has_one():
-    A, b, _ = well_conditioned()
-    with pytest.raises(TypeError, match="prox_iterative"):
-        minimize(SquaredLoss(A, b), LogSum(0.1), solver=NonmonotoneAPG(prox="numerical"))
-
-
 @pytest.mark.parametrize(
     "penalty",
     [
@@ -304,7 +297,6 @@ def test_unpenalised_coordinates_solve_their_normal_equations():
         (lambda: ProximalGradient(step=-1.0), "step"),
         (lambda: FISTA(step="barzilai-borwein"), "step"),
         (lambda: NonmonotoneAPG(step=math.nan), "step"),
-        (lambda: NonmonotoneAPG(prox="exact"), "prox"),
         (lambda: NonmonotoneAPG(eta=1.0), "eta"),
         (lambda: NonmonotoneAPG(delta=0.0), "delta"),
         (lambda: SequentialConvex(step="newton"), "step"),

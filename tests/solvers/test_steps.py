@@ -16,7 +16,7 @@ from ell12 import (
     SquaredLoss,
     minimize,
 )
-from ell12.solvers.steps import (
+from ell12.solvers.proximal_step import (
     DOUBLE_AFTER,
     ProximalStep,
     check_step,

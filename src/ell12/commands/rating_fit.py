@@ -9,7 +9,7 @@ import numpy as np
 from ell12.commands import CommandError, noted
 from ell12.commands.progress import Show
 from ell12.completion import Observed
-from ell12.completion.estimators.recommender import L12Recommender
+from ell12.completion.recommender import L12Recommender
 from ell12.datasets import Ratings
 from ell12.minimization import Status
 from ell12.wording import number

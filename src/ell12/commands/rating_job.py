@@ -12,8 +12,8 @@ from ell12.commands import CommandError, UsageError, explained, say
 from ell12.commands.outputs import Content, encode_lines, write
 from ell12.commands.progress import progress_bar
 from ell12.commands.rating_fit import fit, predict_pairs, recommend
-from ell12.completion.estimators.recommender import L12Recommender
-from ell12.completion.estimators.saved import model_kind
+from ell12.completion.recommender import L12Recommender
+from ell12.completion.saved import model_kind
 from ell12.datasets import Ratings, load_ratings
 from ell12.datasets.rating_files import read_pairs
 from ell12.datasets.text_files import kind_of as suffix_of

@@ -14,7 +14,7 @@ from ell12.commands.table_design import Design
 from ell12.commands.table_model import TableModel, predictions
 from ell12.commands.table_target import Target
 from ell12.linear_model import L12ClassifierCV, L12CoxRegressorCV, L12RegressorCV
-from ell12.linear_model.survival import concordance_index
+from ell12.linear_model.cox_regressor import concordance_index
 from ell12.selection import StabilitySelection, confidence_intervals, summary
 
 CHOSEN = 0.8  # the share of the work that is done when the strength is chosen

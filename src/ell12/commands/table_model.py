@@ -8,7 +8,7 @@ import numpy as np
 
 from ell12.commands import CommandError, explained
 from ell12.commands.table_design import Column, Design
-from ell12.completion.estimators.saved import encode_model, read_model
+from ell12.completion.saved import encode_model, read_model
 from ell12.datasets.table_files import Table
 from ell12.linear_model import L12Classifier, L12CoxRegressor, L12Regressor
 

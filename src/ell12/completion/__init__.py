@@ -1,16 +1,15 @@
 """Low-rank matrix completion: the matrix type, the engines, the path and the imputer."""
 
-from ell12.completion.alternating import AlternatingLeastSquares
 from ell12.completion.complete import complete_matrix
-from ell12.completion.convexified import MatrixDCA, MatrixSequentialConvex
-from ell12.completion.loss import CompletionLoss
+from ell12.completion.least_squares import AlternatingLeastSquares
 from ell12.completion.low_rank import LowRank
+from ell12.completion.matrix_apg import BlockAPG, FactoredAPG, FullSVD
 from ell12.completion.observed import Observed, as_observed
 from ell12.completion.offsets import Offsets
 from ell12.completion.ordinal import OrdinalHingeLoss
-from ell12.completion.path import CompletionPath, completion_path
-from ell12.completion.proximal import BlockAPG, FactoredAPG, FullSVD
 from ell12.completion.solve import Completion
+from ell12.completion.squared_error import CompletionLoss
+from ell12.completion.strength_path import CompletionPath, completion_path
 
 __all__ = [
     "AlternatingLeastSquares",
@@ -21,8 +20,6 @@ __all__ = [
     "FactoredAPG",
     "FullSVD",
     "LowRank",
-    "MatrixDCA",
-    "MatrixSequentialConvex",
     "Observed",
     "Offsets",
     "OrdinalHingeLoss",

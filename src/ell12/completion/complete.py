@@ -15,11 +15,11 @@ from ell12.checks import is_finite_number
 from ell12.completion.choosing.choice import Choice, SearchSpace, is_ratings
 from ell12.completion.choosing.progress import Progress, Report
 from ell12.completion.choosing.search import MAX_ITER, TOL, Search, search_on_held_out
-from ell12.completion.choosing.strength import noise_alpha, noise_strength
 from ell12.completion.low_rank import LowRank
+from ell12.completion.matrix_apg import check_rank
+from ell12.completion.matrix_strength import noise_alpha, noise_strength
 from ell12.completion.observed import Observed, as_observed
 from ell12.completion.offsets import Offsets, fit_offsets
-from ell12.completion.proximal import check_rank
 from ell12.completion.solve import Completion, Task, solve_completion
 from ell12.minimization import Status
 from ell12.penalties import Spectral, SpectralL12
@@ -80,7 +80,7 @@ def complete_matrix(
         The largest rank allowed; None is no bound. Where it binds the status is ``RANK_CAPPED``. "auto" is None
         for tables. For ratings it is chosen among 2, 4, 8 and 16 by the hidden entries, and 8 where alpha is a
         number.
-    engine : {"auto", "block", "factored", "als", "full", "scp", "dca"} or Solver, default "auto"
+    engine : {"auto", "block", "factored", "als", "full"} or Solver, default "auto"
         "auto" is "als" (`AlternatingLeastSquares`) where little is known and the rank is bound to 30 or less,
         "block" (`BlockAPG`) where a quarter or more is known, and else "factored" (`FactoredAPG`).
     center : {"auto", None, "mean", "columns", "biases"}, default "auto"

@@ -24,8 +24,8 @@ from ell12.backend import (
 from ell12.backend.arrays import is_torch
 from ell12.backend.compiling import can_compile
 from ell12.checks import naming
+from ell12.completion.gpu_entries import for_gathering
 from ell12.completion.observed import as_real
-from ell12.completion.segments import for_gathering
 from ell12.files import packed_arrays, write_atomically
 from ell12.protocols import Array
 
@@ -231,7 +231,7 @@ def compiled_loops() -> Any:
     """The compiled loops, or None where there is no compiler."""
     if not can_compile():
         return None
-    from ell12.completion import compiled
+    from ell12.completion import row_solves_compiled as compiled
 
     return compiled
 

@@ -29,7 +29,7 @@ from ell12.backend import (
     stored_entries,
 )
 from ell12.checks import check_entries, check_share, convert, generator, naming
-from ell12.completion.segments import SegmentedMatrix, Segments, has_segments
+from ell12.completion.gpu_entries import SegmentedMatrix, Segments, has_segments
 from ell12.protocols import Array
 
 DENSE_FROM = 0.25  # The dense form is the faster one where at least this share of the entries is known.

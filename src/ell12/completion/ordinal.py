@@ -8,8 +8,8 @@ import numpy as np
 
 from ell12.backend import is_numpy
 from ell12.checks import check_counts
-from ell12.completion.loss import KnownEntriesLoss
 from ell12.completion.low_rank import LowRank
+from ell12.completion.squared_error import KnownEntriesLoss
 from ell12.protocols import Point
 
 MOST_LEVELS = 100  # more different values than this are no levels

@@ -11,8 +11,8 @@ import numpy as np
 
 from ell12.checks import is_finite_number
 from ell12.completion import AlternatingLeastSquares, Completion, LowRank
-from ell12.completion.loss import MatrixLoss
-from ell12.completion.sweeps import row_terms
+from ell12.completion.row_solves import row_terms
+from ell12.completion.squared_error import MatrixLoss
 from ell12.distributed.passes import Blocks
 from ell12.distributed.rating_choices import CENTERS, fit_remote_offsets, remote_noise_alpha, without_offsets
 from ell12.distributed.ratings import (

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ell12.completion.choosing.strength import alpha_of_noise
+from ell12.completion.matrix_strength import alpha_of_noise
 from ell12.completion.offsets import SHRINKAGE, SWEEPS, Offsets
 from ell12.distributed.ratings import bias_sums, rank_one_sums, taken_off
 
@@ -45,7 +45,7 @@ def without_offsets(entries: Any, offsets: Offsets, persist: bool) -> Any:
 
 
 def remote_noise_alpha(entries: Any, max_rank: int | None, l2_weight: float) -> float:
-    """As `ell12.completion.choosing.strength.noise_alpha`, from a rank-one fit of a dozen passes at most."""
+    """As `ell12.completion.matrix_strength.noise_alpha`, from a rank-one fit of a dozen passes at most."""
     v = np.random.default_rng(0).standard_normal(entries.shape[1]).astype(entries.values.dtype)
     least = math.inf
     for _ in range(MOST_PASSES):

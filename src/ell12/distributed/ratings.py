@@ -13,7 +13,7 @@ import scipy.sparse
 
 from ell12.completion.low_rank import sums_of_products
 from ell12.completion.offsets import SHRINKAGE
-from ell12.completion.sweeps import solve_rows
+from ell12.completion.row_solves import solve_rows
 from ell12.distributed.blocks import naming
 from ell12.protocols import Array
 

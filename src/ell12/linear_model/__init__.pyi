@@ -1,6 +1,8 @@
 """The names of this package, and where they live: for type checkers and the package itself."""
 
 from ell12.linear_model.classifier import L12Classifier as L12Classifier
+from ell12.linear_model.cox_regressor import L12CoxRegressor as L12CoxRegressor
+from ell12.linear_model.cox_regressor import L12CoxRegressorCV as L12CoxRegressorCV
 from ell12.linear_model.cross_validation import (
     L12ClassifierCV as L12ClassifierCV,
 )
@@ -8,5 +10,3 @@ from ell12.linear_model.cross_validation import (
     L12RegressorCV as L12RegressorCV,
 )
 from ell12.linear_model.regressor import L12Regressor as L12Regressor
-from ell12.linear_model.survival import L12CoxRegressor as L12CoxRegressor
-from ell12.linear_model.survival import L12CoxRegressorCV as L12CoxRegressorCV

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from ell12.backend import as_numpy
-from ell12.linear_model.arrays import passes
+from ell12.linear_model.fit_problem import passes
 from ell12.protocols import Array
 
 

@@ -12,7 +12,7 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
-from ell12.linear_model.problems import FitProblem
+from ell12.linear_model.fit_problem import FitProblem
 from ell12.protocols import Array
 
 

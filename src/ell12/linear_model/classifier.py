@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
+from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
 from ell12.backend import as_numpy, beside, is_numpy, namespace, refuse_masked
-from ell12.checks import check_flags, naming
-from ell12.linear_model.arrays import check_numpy, follow
+from ell12.checks import check_flags, check_numbers, naming
 from ell12.linear_model.chunked import (
     accuracy,
     classification_problems,
@@ -20,10 +20,9 @@ from ell12.linear_model.chunked import (
     map_rows,
     note_features,
 )
-from ell12.linear_model.class_weights import class_weights
+from ell12.linear_model.families import admit_separation
+from ell12.linear_model.fit_problem import Design, FitProblem, check_numpy, follow
 from ell12.linear_model.partial import Descents
-from ell12.linear_model.problems import Design, FitProblem
-from ell12.linear_model.separation import admit_separation
 from ell12.linear_model.sparse_model import SparseLinearModel
 from ell12.losses import LogisticLoss
 from ell12.losses.multinomial import softmax
@@ -287,9 +286,20 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
 
     def _weigh_classes(self, X: Any, codes: Array, sample_weight: Any) -> None:
         """Find the weights of the classes, in the precision of X: once for all folds, as scikit-learn does."""
-        found = class_weights(self.class_weight, self.classes_, codes, sample_weight)
+        self._class_weights = None
+        if self.class_weight is None:
+            return
+        labels = as_numpy(self.classes_)
+        samples = None if sample_weight is None else as_numpy(sample_weight)
+        with np.errstate(divide="ignore"), naming("class_weight"):
+            found = compute_class_weight(
+                self.class_weight, classes=labels, y=labels[as_numpy(codes)], sample_weight=samples
+            )
+        if self.class_weight == "balanced":  # a class whose samples have no weight gets none
+            found[np.isinf(found)] = 0.0
+        check_numbers(class_weight=found)
         single = str(X.dtype).endswith("float32")
-        self._class_weights = None if found is None else found.astype(np.float32 if single else np.float64)
+        self._class_weights = found.astype(np.float32 if single else np.float64)
 
     def _weight_of_samples(self, y: Array, sample_weight: Any) -> Any:
         if self._class_weights is None:

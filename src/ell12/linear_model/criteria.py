@@ -16,9 +16,8 @@ import numpy as np
 from scipy.special import gammaln
 
 from ell12.backend import as_numpy, precision
-from ell12.linear_model.arrays import as_vector
-from ell12.linear_model.problems import FitProblem
-from ell12.linear_model.relaxing import support
+from ell12.linear_model.fit_problem import FitProblem, as_vector
+from ell12.linear_model.refit import support
 from ell12.losses import HuberLoss, SquaredLoss
 from ell12.losses.cox import CoxLoss
 from ell12.minimization import Result

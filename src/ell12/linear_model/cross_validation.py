@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from ell12.backend import as_numpy, indices_like, namespace, total
-from ell12.linear_model.arrays import linear_functions
 from ell12.linear_model.choice import scores_of
 from ell12.linear_model.classifier import L12Classifier
+from ell12.linear_model.fit_problem import linear_functions
 from ell12.linear_model.regressor import L12Regressor
 from ell12.linear_model.search import AlphaSearch
 from ell12.protocols import Array
@@ -43,7 +43,7 @@ class L12RegressorCV(AlphaSearch, L12Regressor):
         Folds in parallel, by joblib; not on a GPU.
     together : bool, optional
         Solve all folds, and several alphas, side by side as the columns of one problem, by
-        `ell12.ColumnwiseAPG`. Each product with X is then a product of matrices, which keeps a GPU busy. This is
+        `ell12.path.columnwise.ColumnwiseAPG`: each product with X is one of matrices, for a GPU. This is
         the default if X is on a GPU, no ``solver`` and no ``shared_support`` are given, all alphas are positive
         and the loss is squared. On a CPU a path for each fold is faster, and the default.
     loss, delta, ridge, fit_intercept, positive, penalty_factors, bounds, groups, shared_support

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ell12.linear_model.problems import Design, FitProblem
+from ell12.linear_model.fit_problem import Design, FitProblem
 from ell12.losses import LinearLoss
 from ell12.losses.moments import Moments, mean_squared_loss, of_rows
 from ell12.protocols import Array, Penalty

@@ -11,7 +11,6 @@ from sklearn.utils.metaestimators import available_if
 
 from ell12.backend import refuse_masked
 from ell12.checks import check_entries, check_word, convert, naming
-from ell12.linear_model.arrays import check_numpy
 from ell12.linear_model.chunked import (
     determination,
     is_chunked,
@@ -19,11 +18,10 @@ from ell12.linear_model.chunked import (
     note_features,
     regression_problems,
 )
-from ell12.linear_model.dual_gap import dual_gap
 from ell12.linear_model.families import FAMILIES, explained_deviance
+from ell12.linear_model.fit_problem import Design, FitProblem, check_numpy
 from ell12.linear_model.partial import MOST_COLUMNS, Chunks, Descents
-from ell12.linear_model.problems import Design, FitProblem
-from ell12.linear_model.sparse_model import SparseLinearModel
+from ell12.linear_model.sparse_model import SparseLinearModel, dual_gap
 from ell12.losses import QuadraticLoss, SquaredLoss
 from ell12.minimization import Result
 from ell12.protocols import Array

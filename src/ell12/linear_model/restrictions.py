@@ -8,7 +8,7 @@ import numpy as np
 
 from ell12.backend import like, refuse_masked
 from ell12.checks import naming
-from ell12.linear_model.arrays import passes
+from ell12.linear_model.fit_problem import passes
 from ell12.path import l12_penalty, limits
 from ell12.protocols import Array
 

@@ -14,15 +14,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from ell12.backend import as_numpy, namespace, on_accelerator, take
 from ell12.checks import check_flags, check_word, naming
-from ell12.linear_model.arrays import as_vector, follow, passes
 from ell12.linear_model.choice import check_scorer, choose
 from ell12.linear_model.criteria import CRITERIA, judge
-from ell12.linear_model.folds import SIDE_BY_SIDE, FoldColumns, solve_folds
-from ell12.linear_model.problems import FitProblem
+from ell12.linear_model.fit_problem import FitProblem, as_vector, follow, passes
 from ell12.linear_model.sparse_model import SparseLinearModel, warn_if_not_converged
 from ell12.minimization import Result
 from ell12.operators import is_far
 from ell12.path import alpha_grid, falling, grid_size
+from ell12.path.side_by_side import SIDE_BY_SIDE, FoldColumns, solve_folds
 from ell12.plots import plot_cross_validation
 from ell12.protocols import Array
 

@@ -7,7 +7,6 @@ from ell12.losses.counts_and_impulses import (
     KullbackLeiblerLoss as KullbackLeiblerLoss,
 )
 from ell12.losses.cox import CoxLoss as CoxLoss
-from ell12.losses.intercept import InterceptSquaredLoss as InterceptSquaredLoss
 from ell12.losses.linear import LinearLoss as LinearLoss
 from ell12.losses.multinomial import MultinomialLoss as MultinomialLoss
 from ell12.losses.pointwise import (

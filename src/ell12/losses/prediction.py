@@ -44,9 +44,7 @@ from ell12.operators import (
     select_columns,
     stored_entries,
 )
-from ell12.operators.centering import by_rows
-from ell12.operators.columns import ColumnStore
-from ell12.operators.gram import shifted_solver
+from ell12.operators.gram import ColumnStore, by_rows, shifted_solver
 from ell12.operators.sources import as_columns
 from ell12.operators.spectrum import largest_eigenvalue
 from ell12.protocols import Array, Point

@@ -31,8 +31,7 @@ from ell12.protocols import (
     session_of,
 )
 from ell12.solvers import GroupNewton, NonmonotoneAPG, WorkingSet
-from ell12.solvers.back_off import BackOff
-from ell12.solvers.steps import first_step, known_lipschitz, rise, summed_size
+from ell12.solvers.proximal_step import BackOff, first_step, known_lipschitz, rise, summed_size
 
 DEFAULTS = (WorkingSet(), GroupNewton(), NonmonotoneAPG())  # the fastest first; what each needs, it says itself
 

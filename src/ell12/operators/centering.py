@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse
 
 from ell12.backend import is_array, is_numpy
-from ell12.operators.gram import weighted_gram
+from ell12.operators.gram import by_rows, weighted_gram
 from ell12.operators.maps import (
     ArrayOperator,
     adjoint,
@@ -24,9 +24,6 @@ from ell12.protocols import Array
 
 # Sums over the columns of a sparse matrix take about this many of its entries at a time: a few tens of MB.
 BLOCK = 2**20
-# Gathered columns with at least this many entries are kept by rows, since a Gram matrix needs rows: this costs as
-# much as ten products, once. The Gram matrix of fewer entries takes milliseconds, and they stay as they are.
-BY_ROWS_FROM = 2**18
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,6 +118,11 @@ class CenteredColumns(ArrayOperator):
     def stored_entries(self) -> float:
         """Those of A."""
         return stored_entries(self.A)
+
+    def by_rows(self) -> CenteredColumns:
+        """The same, its columns stored by rows where their Gram matrix is faster so."""
+        inside = by_rows(self.A)
+        return self if inside is self.A else replace(self, A=inside)
 
     def weighted_gram(self, weight: Array, other: CenteredColumns) -> Array:
         """``self' diag(weight) other`` as a dense matrix, A itself staying sparse.
@@ -221,11 +223,3 @@ def column_sums(A: Any, weight: Array, *, square: bool = False) -> Array:
             sums += part.T @ weight[first:last]
         first = last
     return sums
-
-
-def by_rows(A: Any) -> Any:
-    """Gathered columns in the form in which their Gram matrices are fast: many sparse entries by rows."""
-    if isinstance(A, CenteredColumns):
-        inside = by_rows(A.A)
-        return A if inside is A.A else replace(A, A=inside)
-    return A.tocsr() if scipy.sparse.issparse(A) and A.nnz >= BY_ROWS_FROM else A

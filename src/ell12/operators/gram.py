@@ -1,18 +1,22 @@
-"""Gram matrices with weights, and linear systems with them: what Newton's method and ADMM solve."""
+"""Weighted Gram matrices, and the columns in use with theirs."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 
-from ell12.backend import device, is_numpy, namespace
+from ell12.backend import as_numpy, device, is_array, is_numpy, join, like, namespace, take
 from ell12.backend.compiling import can_compile
-from ell12.operators.maps import adjoint, to_dense
+from ell12.operators.maps import adjoint, input_shape, select_columns, to_dense
 from ell12.protocols import Array
 
+# Gathered columns with at least this many entries are kept by rows, since a Gram matrix needs rows: this costs as
+# much as ten products, once. The Gram matrix of fewer entries takes milliseconds, and they stay as they are.
+BY_ROWS_FROM = 2**18
 # Sparse columns of which at least this many pairs of entries meet in a row are multiplied by a compiled loop.
 # SciPy needs 20 milliseconds for as many, the loop a sixth. The size alone decides: the two round differently.
 COMPILED_FROM = 2**21
@@ -74,6 +78,13 @@ def _numpy_gram(A: Any, weight: Any, B: Any) -> Any:
     return A.T @ (weight[:, None] * B)
 
 
+def by_rows(A: Any) -> Any:
+    """Gathered columns in the form in which their Gram matrices are fast: many sparse entries by rows."""
+    if hasattr(A, "by_rows"):
+        return A.by_rows()
+    return A.tocsr() if scipy.sparse.issparse(A) and A.nnz >= BY_ROWS_FROM else A
+
+
 def ridge_solver(A: Any, weight: Array, ridge: float) -> Callable[[Array], Array]:
     """Apply ``(A' diag(weight) A + ridge I)^-1``: one factorization of the smaller of the two Gram matrices."""
     dense = to_dense(A) if not scipy.sparse.issparse(A) else A
@@ -105,3 +116,159 @@ def shifted_solver(gram: Array, ridge: float) -> Callable[[Array], Array]:
         return lambda r: cho_solve(factor, r)
     inverse = xp.linalg.inv(gram)
     return lambda r: inverse @ r
+
+
+# A vector is sparse if fewer than one entry in SPARSE is not zero. The copy of its columns is then at most a
+# quarter of A, and a product with it is at least twice as fast as one with A.
+SPARSE = 4
+# New columns are read from A one by one while they are fewer than one in SCATTERED of those kept: scattered ones
+# cost about eight times as much as neighbours, so that such a product stays below twice the best.
+SCATTERED = 16
+# Gathering columns costs one or two products with A. After GATHER_AFTER vectors with many new columns it has paid.
+GATHER_AFTER = 8
+# A Gram matrix may hold this number of columns that are no longer asked for, beside as many that are: 8 MB.
+UNUSED_COLUMNS = 1024
+# Dense columns that came in more blocks than this are put side by side. Each block costs a call for every product,
+# each joining a copy of all kept columns; the number was not tuned.
+JOINED_BEYOND = 4
+
+
+class ColumnStore:
+    """``A x`` for sparse x, and ``A_S' diag(curvature) A_S``, for supports x and sets S that change slowly.
+
+    Every column is gathered once, and every product of two columns is computed once while the curvature stays the
+    same. What is no longer used is let go. A session of a loss (`ell12.protocols.SessionLoss`) holds one store, so
+    that the next strength of a path begins with the columns and products of the last.
+
+    Parameters
+    ----------
+    A : array, sparse matrix or operator with columns
+        `product` needs a NumPy array or a sparse matrix; all else any operator. Columns and Gram matrices stay on
+        A's device; their numbers, and the entries of x there, are NumPy arrays.
+    most : float, default infinity
+        No more columns are kept for a Gram matrix, unless more are asked for at once.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ell12.operators.gram import ColumnStore
+    >>> store = ColumnStore(np.array([[1.0, 2.0, 0.0], [0.0, 1.0, 3.0]]))
+    >>> store.gram(np.ones(2), np.array([0, 1]))
+    array([[1., 2.],
+           [2., 5.]])
+    >>> store.product_within(np.array([1.0, 1.0]), np.array([1, 2]))
+    array([2., 4.])
+    """
+
+    def __init__(self, A: Any, most: float = math.inf) -> None:
+        self.A, self.most = A, most
+        self._misses = GATHER_AFTER
+        self._columns = np.empty(0, dtype=np.int64)
+        self._position = np.full(input_shape(A)[0], -1)  # of each column of A among those kept
+        self._forget()
+
+    def product(self, x: Array) -> Array:
+        """``A x``, from the columns that are kept where these hold nearly all that x needs."""
+        count = int(np.count_nonzero(x))
+        if count * SPARSE >= x.size:
+            return self.A @ x
+        if self._columns.size and self._columns.size <= 2 * count + SPARSE * SCATTERED:
+            values = x[self._columns]
+            if np.count_nonzero(values) == count:
+                return self._product(values)
+        return self._product_with_new_columns(x)
+
+    def product_within(self, values: Array, columns: Array) -> Array:
+        """``A_S values``: the product with a vector, or several, that is zero but for the entries S."""
+        where, size = self._position[columns], self._position.size
+        if where.size and where.min() >= 0:
+            return self._product(_spread(values, where, self._columns.size))
+        if is_array(self.A) and not is_numpy(self.A) and columns.size * SCATTERED >= size:
+            return self.A @ self._sent(_spread(values, columns, size))
+        return select_columns(self.A, columns) @ self._sent(values)
+
+    def gram(self, curvature: Array, columns: Array) -> Array:
+        """``A_S' diag(curvature) A_S`` as a dense matrix of A's kind and precision; a fresh copy."""
+        new = columns[self._position[columns] < 0]
+        allowed = max(min(2 * columns.size + UNUSED_COLUMNS, self.most), columns.size)
+        if not self._is_current(curvature) or self._columns.size + new.size > allowed:
+            self._begin(curvature, columns)
+        elif new.size:
+            self._extend(new)
+        where = self._position[columns]
+        return take(take(self._gram, where, 0), where, 1)
+
+    def _forget(self) -> None:
+        self._position[self._columns] = -1
+        self._columns = self._columns[:0]
+        self._blocks: list[Any] = []  # the kept columns side by side, in the order in which they came
+        self._gram: Any = None  # of all kept columns; None where only products were asked for
+        self._curvature: Any = None
+
+    def _keep(self, columns: Array) -> Any:
+        """Gather some columns."""
+        block = by_rows(select_columns(self.A, columns))
+        self._position[columns] = np.arange(self._columns.size, self._columns.size + columns.size)
+        self._columns = np.concatenate([self._columns, columns])
+        self._blocks.append(block)
+        if len(self._blocks) > JOINED_BEYOND and all(map(is_array, self._blocks)):
+            self._blocks = [join(self._blocks, 1)]
+        return block
+
+    # Products
+
+    def _product(self, values: Array) -> Array:
+        """The product of the kept columns with as many values."""
+        values = self._sent(values)
+        if len(self._blocks) == 1:
+            return self._blocks[0] @ values
+        ends = np.cumsum([0, *(input_shape(block)[0] for block in self._blocks)])
+        return sum(block @ values[ends[k] : ends[k + 1]] for k, block in enumerate(self._blocks))
+
+    def _product_with_new_columns(self, x: Array) -> Array:
+        support = np.flatnonzero(x)
+        self._misses += 1
+        if self._misses > GATHER_AFTER:
+            self._misses = 0
+            self._forget()
+            return self._keep(support) @ x[support]
+        new = support[self._position[support] < 0]
+        if not self._blocks or new.size * SCATTERED > self._columns.size or self._columns.size * SPARSE > x.size:
+            return self.A @ x
+        return self._product(x[self._columns]) + select_columns(self.A, new) @ x[new]
+
+    def _sent(self, values: Array) -> Array:
+        """NumPy values where A is, unless that is here."""
+        return like(values, self.A) if is_array(self.A) and not is_numpy(self.A) else values
+
+    # Gram matrices
+
+    def _is_current(self, curvature: Array) -> bool:
+        """Whether the Gram matrix was made with this curvature."""
+        if self._gram is None:
+            return False
+        return curvature is self._curvature or np.array_equal(as_numpy(curvature), as_numpy(self._curvature))
+
+    def _begin(self, curvature: Array, columns: Array) -> None:
+        if len(self._blocks) != 1 or not np.array_equal(columns, self._columns):
+            self._forget()
+            self._keep(columns)
+        self._curvature = curvature
+        self._gram = self._cross(self._blocks[0], self._blocks[0])
+
+    def _extend(self, new: Array) -> None:
+        blocks = list(self._blocks)
+        block = self._keep(new)
+        side = join([self._cross(old, block) for old in blocks], 0)
+        corner = self._cross(block, block)
+        self._gram = join([join([self._gram, side], 1), join([adjoint(side), corner], 1)], 0)
+
+    def _cross(self, block: Any, other: Any) -> Array:
+        return weighted_gram(block, self._curvature, other)
+
+
+def _spread(values: Array, places: Array, size: int) -> Array:
+    """An array of this length with the values at their places, and zeros elsewhere."""
+    full = np.zeros((size, *values.shape[1:]), dtype=values.dtype)
+    full[places] = values
+    return full

@@ -1,9 +1,10 @@
 """Solutions over a grid of strengths, one after the other or side by side."""
 
-from ell12.path.path import l12_path, penalty_path, solution_path, squared_loss
+from ell12.path.paths import l12_path, penalty_path, solution_path, squared_loss
 from ell12.path.strengths import (
     alpha_grid,
     alpha_max,
+    best_on_log_grid,
     falling,
     first_strength,
     grid_size,
@@ -15,6 +16,7 @@ from ell12.path.structure import l12_penalty, limits
 __all__ = [
     "alpha_grid",
     "alpha_max",
+    "best_on_log_grid",
     "falling",
     "first_strength",
     "grid_size",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -154,6 +155,65 @@ def grid_size(alphas: Any, n_alphas: int) -> int | None:
         return None
     check_counts(least=1, most=MOST_ALPHAS, optional=False, n_alphas=n_alphas)
     return n_alphas
+
+
+def best_on_log_grid(
+    score: Callable[[float], float],
+    first: float,
+    *,
+    ratio: float = 1.5,
+    least: float = 0.0,
+    most: float = math.inf,
+    patience: int = 2,
+) -> float:
+    """The strength of the lowest score: a search in both directions on a logarithmic grid, then a parabola.
+
+    From ``first`` the search goes down in steps of ``ratio`` until the score has failed to improve ``patience``
+    times in a row, then up if no smaller strength was better. The result is the vertex of the parabola through the
+    best strength and its two neighbours, at most half a step from the best: it lies between strengths that were
+    scored. A score that is not finite counts as the worst.
+
+    Parameters
+    ----------
+    score : function
+        From a strength to what is to be small. It is called once for each strength.
+    first : float
+        Where the search begins, above 0.
+    ratio : float, default 1.5
+        Between two neighbours on the grid, above 1.
+    least, most : float, default 0 and infinity
+        No strength outside is scored or returned.
+    patience : int, default 2
+        How many steps in a row may bring nothing.
+
+    Examples
+    --------
+    >>> import math
+    >>> from ell12.path import best_on_log_grid
+    >>> round(best_on_log_grid(lambda alpha: math.log(alpha / 0.3) ** 2, 1.0), 6)
+    0.3
+    """
+    scores: dict[int, float] = {}
+
+    def at(step: int) -> float:
+        if step not in scores:
+            alpha = first * ratio**step
+            value = score(alpha) if step == 0 or least <= alpha <= most else math.inf
+            scores[step] = value if math.isfinite(value) else math.inf
+        return scores[step]
+
+    best = 0
+    for direction in (-1, 1):
+        step, failures = direction, 0
+        while failures < patience and least <= first * ratio**step <= most and 0 < first * ratio**step < math.inf:
+            best, failures = (step, 0) if at(step) < at(best) else (best, failures + 1)
+            step += direction
+        if best != 0:
+            break
+    below, middle, above = at(best - 1), at(best), at(best + 1)
+    if not math.isfinite(below + above) or below + above <= 2 * middle:
+        return first * ratio**best
+    return first * ratio ** (best + 0.5 * (below - above) / (below - 2 * middle + above))
 
 
 def vanishing_strength(loss: Any, penalty: Any) -> float:

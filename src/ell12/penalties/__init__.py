@@ -1,6 +1,6 @@
 """Penalties: frozen dataclasses of numbers with a value and a closed-form proximal operator.
 
-`L12`, `BoundedL12`, `GroupL12`, `RowsL12`, `ColumnsL12` and `SpectralL12` are the package's own; `LogSum`,
+`L12`, `BoundedL12`, `GroupL12`, `RowsL12` and `SpectralL12` are the package's own; `LogSum`,
 `CappedL1`, `Lp` and `MCP`, and of matrices `SpectralLogSum` and `TruncatedNuclear`, are there to compare with.
 Each prox is a global minimiser; `BoundedL12` says with which bounds its is.
 

@@ -3,8 +3,6 @@
 from ell12.penalties.blocks import GroupL12 as GroupL12
 from ell12.penalties.blocks import RowsL12 as RowsL12
 from ell12.penalties.bounds import BoundedL12 as BoundedL12
-from ell12.penalties.columns import ColumnsL12 as ColumnsL12
-from ell12.penalties.frobenius import SquaredFrobenius as SquaredFrobenius
 from ell12.penalties.intercept import WithIntercept as WithIntercept
 from ell12.penalties.l12 import L1 as L1
 from ell12.penalties.l12 import L12 as L12

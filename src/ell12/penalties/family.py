@@ -1,8 +1,8 @@
 """What all l1-2 penalties share, whatever the numbers are whose moduli they penalise.
 
 `ell12.L12` penalises entries, `ell12.GroupL12` norms of groups, `ell12.RowsL12` norms of rows, and
-`ell12.ColumnsL12` entries in many problems at once. They differ in how an array becomes moduli, and moduli become
-an array.
+`ell12.path.columnwise.ColumnsL12` entries in many problems at once. They differ in how an array becomes moduli,
+and moduli become an array.
 """
 
 from __future__ import annotations

@@ -54,10 +54,6 @@ class WithIntercept(Wrapper):
         """The penalty's prox, beside the last entry as it is."""
         return _append(self.penalty.prox(self._inside(x), step), self._last(x))
 
-    def prox_iterative(self, x: Array, step: float, start: Array, tol: float) -> Array:
-        """The penalty's numerical prox, beside the last entry as it is."""
-        return _append(self.penalty.prox_iterative(self._inside(x), step, self._inside(start), tol), self._last(x))
-
     @property
     def convex(self) -> WithIntercept:
         """The penalty's convex part."""

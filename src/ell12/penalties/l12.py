@@ -7,13 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ell12.backend import namespace
-from ell12.checks import as_step, set_numbers
+from ell12.checks import set_numbers
 from ell12.penalties.bounds import BoundedEntries, as_bounds
 from ell12.protocols import Array
-from ell12.prox.box import prox_cone, without_signs
-from ell12.prox.kernel import prox_iterative
-
-NUMERICAL_STEPS = 1000  # The most steps of the numerical prox; a warm start takes a few.
+from ell12.prox.box import prox_cone
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,18 +69,6 @@ class L12(BoundedEntries):
                 raise ValueError(
                     "bounds of L12 must be 0 or infinite, without nonnegative; BoundedL12 takes other bounds"
                 )
-
-    def prox_iterative(self, x: Array, step: float, start: Array, tol: float) -> Array:
-        """The same point by the numerical method of the paper, warm-started."""
-        x, threshold = self._checked(x), self.alpha * as_step(step)
-        grown = 1 + threshold * self.ridge
-        start, inside, sign = self._penalised(start), self._penalised(x) / grown, 1
-        if self.bounds is not None:
-            sign, inside = without_signs(inside, self.bounds.lower, self.bounds.upper)
-        one_sided = self.nonnegative or self.bounds is not None
-        numbers = (threshold / grown, self.l2_weight, self._held, one_sided)
-        found, _ = prox_iterative(inside, *numbers, start=sign * start, tol=tol, max_iter=NUMERICAL_STEPS)
-        return self._with_free(x, sign * found)
 
     def kinks(self, x: Array) -> Array:
         """Which entries have a kink, or a bound, at zero: all but those of weight 0 that may have either sign."""

@@ -14,7 +14,7 @@ from ell12.operators.image_operators import Identity, Sampling
 from ell12.protocols import Array, Iterate, Needs, Point
 from ell12.restoration.stencil import STEPS
 from ell12.restoration.variation import SmoothImageLoss, VariationPenalty, check_smoothing, is_plain_square
-from ell12.solvers.acceleration import next_t
+from ell12.solvers.proximal_step import next_t
 
 # Up to this ratio of the largest curvature to the least, steps are those that suit quadratics best. On drawings,
 # photographs, noise and volumes they saved up to half of the sweeps there; at 240 they began to need more.

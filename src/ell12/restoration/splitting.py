@@ -367,7 +367,7 @@ class _Splitting:
 
     A loss that is not squared is split off as well, see `SplitPrediction`.
 
-    The ADMM in `ell12.solvers.dca` stays apart. It splits x itself with one weight for the whole run; here the
+    The ADMM of `ell12.DCA` stays apart. It splits x itself with one weight for the whole run; here the
     differences of x are split off with a weight that may grow, so that a step solves normal equations of A and D.
     """
 

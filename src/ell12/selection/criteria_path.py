@@ -13,9 +13,8 @@ from sklearn.base import clone, is_classifier
 from ell12.backend import as_numpy, namespace
 from ell12.checks import check_word
 from ell12.linear_model import L12Classifier, L12CoxRegressor, L12Regressor
-from ell12.linear_model.arrays import as_vector, follow
 from ell12.linear_model.criteria import CRITERIA, judge
-from ell12.linear_model.problems import FitProblem
+from ell12.linear_model.fit_problem import FitProblem, as_vector, follow
 from ell12.linear_model.search import AlphaSearch
 from ell12.linear_model.sparse_model import warn_if_not_converged
 from ell12.minimization import Result

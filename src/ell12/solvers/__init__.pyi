@@ -1,7 +1,7 @@
 """The names of this package, and where they live: for type checkers and the package itself."""
 
-from ell12.solvers.columnwise import ColumnwiseAPG as ColumnwiseAPG
-from ell12.solvers.dca import DCA as DCA
+from ell12.solvers.dc_algorithms import DCA as DCA
+from ell12.solvers.dc_algorithms import SequentialConvex as SequentialConvex
 from ell12.solvers.proximal_gradient import (
     FISTA as FISTA,
 )
@@ -11,7 +11,6 @@ from ell12.solvers.proximal_gradient import (
 from ell12.solvers.proximal_gradient import (
     ProximalGradient as ProximalGradient,
 )
-from ell12.solvers.sequential_convex import SequentialConvex as SequentialConvex
 from ell12.solvers.stochastic import SAGA as SAGA
 from ell12.solvers.stochastic import ProxSVRG as ProxSVRG
 from ell12.solvers.support.groups import GroupNewton as GroupNewton

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from ell12.backend import inner, max_abs, rounding
 from ell12.checks import check_counts, generator
 from ell12.protocols import Array, Iterate, Needs, Penalty, Point, RowLoss
-from ell12.solvers.steps import check_step, first_step, known_lipschitz, objective
+from ell12.solvers.proximal_step import check_step, first_step, known_lipschitz, objective
 
 # More passes than this between two full gradients are a mistake: the snapshot is long out of date by then.
 MOST_PASSES = 10_000

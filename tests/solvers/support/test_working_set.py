@@ -219,8 +219,8 @@ def test_products_do_not_grow_with_the_number_of_columns(monkeypatch):
 def test_a_path_gathers_no_column_twice(monkeypatch):
     A, b = design(9, (80, 600))
     gathered = []
-    select = ell12.operators.columns.select_columns
-    monkeypatch.setattr(ell12.operators.columns, "select_columns", lambda A, c: gathered.extend(c) or select(A, c))
+    select = ell12.operators.gram.select_columns
+    monkeypatch.setattr(ell12.operators.gram, "select_columns", lambda A, c: gathered.extend(c) or select(A, c))
     monkeypatch.setattr(ell12.path.followed, "can_compile", lambda: False)  # one strength after the other
     _, _, results = l12_path(A, b, n_alphas=20, eps=0.05, l2_weight=0.0, tol=1e-6)
     assert all(result.converged for result in results)

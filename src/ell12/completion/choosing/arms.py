@@ -13,8 +13,8 @@ from ell12.completion.choosing.choice import Choice
 from ell12.completion.choosing.judged import HiddenEntries, UntilSettled
 from ell12.completion.low_rank import LowRank
 from ell12.completion.observed import Observed
-from ell12.completion.path import CompletionPath
 from ell12.completion.solve import Completion, Task, choose_engine, solve_completion
+from ell12.completion.strength_path import CompletionPath
 from ell12.minimization import Status
 from ell12.penalties import SpectralL12
 

@@ -13,12 +13,12 @@ from ell12.completion.choosing.arms import NEAR, Arm, RoughFits
 from ell12.completion.choosing.choice import Choice, SearchSpace
 from ell12.completion.choosing.judged import HiddenEntries
 from ell12.completion.choosing.progress import Progress
-from ell12.completion.choosing.strength import largest_strength, noise_alpha
 from ell12.completion.low_rank import LowRank
+from ell12.completion.matrix_strength import largest_strength, noise_alpha
 from ell12.completion.observed import Observed
 from ell12.completion.offsets import Offsets, fit_offsets
-from ell12.completion.path import CompletionPath
 from ell12.completion.solve import Task
+from ell12.completion.strength_path import CompletionPath
 from ell12.path import alpha_grid
 
 # Fewer hidden entries than ENOUGH judge badly: others are then hidden in turn, at most MOST_SPLITS times in all.

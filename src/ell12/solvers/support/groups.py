@@ -11,7 +11,7 @@ import numpy as np
 from ell12.backend import as_numpy, like
 from ell12.protocols import ColumnLoss, FarLoss, GroupPenalty, Iterate, Needs, Point, offers
 from ell12.solvers.proximal_gradient import NonmonotoneAPG
-from ell12.solvers.steps import ProximalStep
+from ell12.solvers.proximal_step import ProximalStep
 from ell12.solvers.support.newton import LARGEST_SUPPORT, NewtonStep
 from ell12.solvers.support.place import Place, SmoothProblem
 

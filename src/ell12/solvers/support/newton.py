@@ -15,7 +15,7 @@ from ell12.checks import check_scalars
 from ell12.operators.conjugate_gradients import conjugate_gradients
 from ell12.protocols import Array, ColumnLoss, Iterate, Needs, PiecewisePenalty, Point
 from ell12.solvers.proximal_gradient import NonmonotoneAPG
-from ell12.solvers.steps import ProximalStep, check_step, objective
+from ell12.solvers.proximal_step import ProximalStep, check_step, objective
 from ell12.solvers.support.place import PiecewiseProblem, Place, SmoothProblem
 
 # nmAPG hands over to Newton's method after SAME_SIGNS steps in which no entry changed its sign: the support is

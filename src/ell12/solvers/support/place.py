@@ -10,7 +10,7 @@ import numpy as np
 
 from ell12.backend import as_numpy, rounding
 from ell12.protocols import Array, Iterate, Point
-from ell12.solvers.steps import objective, summed_size
+from ell12.solvers.proximal_step import objective, summed_size
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import numpy as np
 
 from ell12.backend import is_numpy, rounding
 from ell12.protocols import ColumnLoss, FarLoss, Iterate, Needs, PiecewisePenalty, Point, PointwiseLoss, offers
-from ell12.solvers.steps import ProximalStep, objective, rise
+from ell12.solvers.proximal_step import ProximalStep, objective, rise
 from ell12.solvers.support import descent
 from ell12.solvers.support.first_steps import easier_iterates, first_iterates, lower_iterates
 from ell12.solvers.support.homotopy import Homotopy

@@ -1,0 +1,399 @@
+"""Missing values filled in by a low-rank matrix, as a scikit-learn transformer."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from sklearn import get_config
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._set_output import _get_output_config
+from sklearn.utils.validation import check_is_fitted, check_random_state, validate_data
+
+from ell12.backend import as_numpy, beside, is_array, is_sparse, refuse_gradient, stored_entries
+from ell12.checks import naming
+from ell12.completion.complete import complete_matrix
+from ell12.completion.observed import Observed, as_observed, read_entries
+from ell12.completion.row_solves import fit_rows
+from ell12.completion.saved import read_estimator, write_estimator
+from ell12.completion.solve import Completion
+from ell12.completion.table_columns import (
+    Range,
+    as_frame,
+    check_number_or_word,
+    empty_columns,
+    incomplete_columns,
+    is_frame,
+    refuse_texts,
+    rounded,
+    whole_number_dtypes,
+    without_columns,
+)
+from ell12.completion.uncertainty import Uncertain
+from ell12.minimization import Status
+from ell12.minimization.progress import progress_lines
+from ell12.penalties import SpectralL12
+from ell12.protocols import Array
+
+DENSE_OUTPUT = 2**28  # A sparse matrix of more entries than this is not made dense unasked.
+
+
+class L12Imputer(Uncertain, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    """Fill in missing values by a matrix of low rank under the l1-2 penalty.
+
+    Minimises ``1/2 ||S(X - O)||_F^2 + alpha (||X||_* - l2_weight ||X||_F)`` over matrices X, S keeping the known
+    entries O, from which a mean or biases are taken before.
+
+    Parameters
+    ----------
+    alpha : float or {"holdout", "noise"}, default "holdout"
+        Strength. "holdout" hides a share of the known entries (in turn up to three, where that is less than 10,000
+        entries), tries alphas around the best so far and takes what predicts them best; where nothing can be
+        hidden it is "noise", a guess from the known entries alone. For ratings that rests on their singular values
+        under random signs; for tables it is the size that noise of the deviation of a rank-one fit's residual
+        would have, which is far too much for a table with much structure.
+    l2_weight : float or {"auto"}, default "auto"
+        Weight of the subtracted norm: 1 is l1-2, 0 the nuclear norm. "auto" is chosen among 1, 0.5 and 0 by the
+        hidden entries. Without them it is 0.5 for ratings, less than a quarter of whose entries are known; else 1.
+    max_rank : int, None or {"auto"}, default "auto"
+        The largest rank allowed; None is no bound. "auto" is None for tables. For ratings it is chosen among 2, 4,
+        8 and 16 by the hidden entries; it is 8 where alpha is a number, and follows from the noise with "noise".
+    center : {"auto", "mean", "columns", "biases", None}, default "auto"
+        What is taken off before: the mean, column means, the mean with shrunken biases of rows and columns, or
+        nothing. "auto" is what the hidden entries choose, "biases" or None for ratings and "columns", "biases"
+        or None for tables, and without them the first of these.
+    scale : {"auto", None, "columns"}, default "auto"
+        "columns" divides each column by its standard deviation, and the answer is given back in its own units.
+        "auto" does so for tables in which these differ by more than a factor of 3, beyond chance.
+    clip : (low, high), "observed" or None, default "observed"
+        The range that predictions are cut to, two numbers or two arrays with a number for each column; "observed"
+        is that of the known entries of each column, and for ratings of all.
+    keep_empty_features : bool, default False
+        Whether a column of a table without any known entry, of which not even the unit is known, comes back,
+        filled with zeros; otherwise it is left out, with a warning, as scikit-learn does. Ratings keep it.
+    add_indicator : bool, default False
+        Whether `transform` appends a column of zeros and ones for each column with missing entries in the training
+        data, one where an entry is missing.
+    held_out : float, default 0.1
+        The share of the known entries that alpha="holdout" hides.
+    n_alphas, eps : int, float, default 20 and 1e-2
+        Length and reach of the grid of alphas, of which few are tried.
+    engine : str or Solver, default "auto"
+        As in `ell12.complete_matrix`.
+    tol : float, default 1e-3
+        Stop when the largest violation of the first-order condition is at most ``tol * alpha``.
+    max_iter : int, default 1000
+        Stop after this number of iterations at the latest.
+    random_state : int, RandomState or None, optional
+        Of the choice of hidden entries and of the first singular vectors.
+    verbose : int, default 0
+        Print a line of progress now and then.
+
+    Attributes
+    ----------
+    completion_ : Completion
+        The fit: a `LowRank` matrix ``x``, ``offsets``, ``status`` and history.
+    alpha_, l2_weight_, max_rank_, center_, scale_
+        What was used.
+    search_ : Search or None
+        What alpha="holdout" tried, with the errors on hidden entries; ``search_.plot()`` draws the best.
+    n_iter_ : int
+        Iterations of the last fit.
+    clip_ : Range
+        Its ``low`` and ``high`` are numbers, or arrays with a number for each column.
+    empty_columns_, incomplete_columns_ : arrays of int
+        The columns of a table without any known entry, and the columns with missing entries.
+
+    See Also
+    --------
+    complete_matrix : Complete a matrix, as a function.
+    L12Recommender : Predict ratings and recommend items.
+
+    Notes
+    -----
+    Known entries are kept as they are. Rows given to `transform` are completed by a regression of their known
+    entries on the fitted columns V, with the ridge that the penalty's slopes at the fitted singular values make:
+    for a row of the training data that is, at a stationary point, the fitted row itself, so that training rows and
+    new rows are treated alike. A row without any known entry, and of ratings a column, is filled with its offsets:
+    the mean, the column's mean, or without centring the mean and the bias of the other side.
+
+    Columns of a pandas DataFrame with an integer or boolean dtype, such as Int64, are filled with whole numbers
+    within their range, and keep that dtype where ``set_output(transform="pandas")`` asks for a DataFrame. A column
+    of floats is not rounded, whatever it holds. Texts and categories must be encoded first.
+
+    A sparse matrix stands for its stored entries, explicit zeros included, and is completed to a dense one if that
+    is no larger than 2^28 entries; `predict` gives single entries of any.
+
+    Arrays of PyTorch, CuPy and JAX, where scikit-learn's ``array_api_dispatch`` is on, are completed on the
+    processors and sent back to where they were, dense; `ell12.complete_matrix` works where they are. Sparse
+    tensors of PyTorch and sparse matrices of CuPy are taken without it too, and come back as NumPy arrays then.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ell12 import L12Imputer
+    >>> X = np.outer([1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 4.0])
+    >>> X[3, 2] = np.nan
+    >>> L12Imputer(alpha=0.01, center=None, clip=None).fit_transform(X).round(1)[3]
+    array([ 4.,  8., 16.])
+    """
+
+    def __init__(
+        self,
+        alpha: float | str = "holdout",
+        *,
+        l2_weight: float | str = "auto",
+        max_rank: int | str | None = "auto",
+        center: str | None = "auto",
+        scale: str | None = "auto",
+        clip: Any = "observed",
+        keep_empty_features: bool = False,
+        add_indicator: bool = False,
+        held_out: float = 0.1,
+        n_alphas: int = 20,
+        eps: float = 1e-2,
+        engine: Any = "auto",
+        tol: float = 1e-3,
+        max_iter: int = 1000,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.alpha = alpha
+        self.l2_weight = l2_weight
+        self.max_rank = max_rank
+        self.center = center
+        self.scale = scale
+        self.clip = clip
+        self.keep_empty_features = keep_empty_features
+        self.add_indicator = add_indicator
+        self.held_out = held_out
+        self.n_alphas = n_alphas
+        self.eps = eps
+        self.engine = engine
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any = None) -> L12Imputer:  # noqa: ARG002
+        """Fit the low-rank matrix to the known entries of X.
+
+        Parameters
+        ----------
+        X : array, masked array, DataFrame or sparse matrix of shape (n_samples, n_features)
+            NaN is what is missing; in a sparse matrix what is not stored.
+        y : None, optional
+            Ignored.
+        """
+        for name, words in (("alpha", ("holdout", "noise")), ("l2_weight", ("auto",))):
+            check_number_or_word(name, getattr(self, name), words)
+        observed = as_observed(self._validated(X, reset=True))
+        self.clip_ = Range.of(self.clip, observed)
+        self.empty_columns_, self.incomplete_columns_ = empty_columns(observed), incomplete_columns(observed)
+        self._whole_dtypes = whole_number_dtypes(X)
+        with naming("random_state"):
+            seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        self.completion_ = self._complete(observed, seed)
+        for name in ("alpha", "l2_weight", "max_rank", "center", "scale", "search"):
+            setattr(self, f"{name}_", getattr(self.completion_, name))
+        self.n_iter_ = self.completion_.n_iter
+        self._keep(observed, seed)
+        self._warn_if_not_converged()
+        self._warn_of_empty_columns()
+        return self
+
+    def transform(self, X: Any) -> Array:
+        """X with what is missing filled in; each row is completed from its own known entries.
+
+        Parameters
+        ----------
+        X : array, masked array, DataFrame or sparse matrix of shape (n_samples, n_features)
+            Rows to complete.
+
+        Returns
+        -------
+        array or DataFrame of shape (n_samples, n_features)
+            Dense; without columns that were empty, and with indicators, as asked for.
+        """
+        return self._finished(*self._completed(X), X)
+
+    def _finished(self, observed: Observed, filled: Array, X: Any) -> Any:
+        """Rows with every entry predicted, as `transform` gives them."""
+        rounded(filled, np.array([*self._whole_dtypes], dtype=int), self.clip_)
+        filled.reshape(-1)[observed.flat] = observed.values
+        filled = filled[:, self._kept]
+        if self.add_indicator:
+            missing = ~observed.mask()[:, self.incomplete_columns_]
+            filled = np.hstack([filled, missing.astype(filled.dtype)])
+        return self._as_whole_numbers(filled, X)
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """The names of the columns that `transform` gives.
+
+        Parameters
+        ----------
+        input_features : array of str, optional
+            The names of the columns that it gets; by default those of the training data, or x0, x1 and so on.
+        """
+        names = super().get_feature_names_out(input_features)
+        missing = [f"missingindicator_{name}" for name in names[self.incomplete_columns_]]
+        return np.array([*names[self._kept], *(missing if self.add_indicator else [])], dtype=object)
+
+    def predict(self, rows: Any, columns: Any = None) -> Array:
+        """The fitted matrix at pairs of row and column of the training data, as a vector.
+
+        Parameters
+        ----------
+        rows, columns : arrays of int
+            Where. Without columns, ``rows`` is a dense matrix as in `transform`, and all of its entries are
+            predicted, those that are known as well, but for columns that `transform` leaves out.
+        """
+        check_is_fitted(self)
+        if columns is None and is_sparse(rows):
+            raise TypeError("of a sparse matrix not all entries are predicted; say which: predict(rows, columns)")
+        if columns is None:
+            return self._returned(self._completed(rows)[1], rows)
+        return self.clip_.cut(self.completion_.predict(rows, columns), columns)
+
+    def save(self, path: Any) -> None:
+        """Write the imputer to a .npz file without pickles, whole or not at all; `load` reads it.
+
+        The search is not kept, nor is an engine or a random state that is an object of its own.
+        """
+        check_is_fitted(self)
+        write_estimator(path, self)
+
+    @classmethod
+    def load(cls, path: Any) -> L12Imputer:
+        """The imputer that `save` wrote; ValueError if the file holds none or is damaged."""
+        return read_estimator(path, cls)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
+        return tags
+
+    def _completed(self, X: Any) -> tuple[Observed, Array]:
+        """The known entries of rows, and the rows with every entry predicted."""
+        check_is_fitted(self)
+        X = self._validated(X, reset=False)
+        size = math.prod(X.shape)
+        if scipy.sparse.issparse(X) and size > DENSE_OUTPUT:
+            raise ValueError(
+                f"X completed would be a dense matrix of {size:.2g} entries; use predict(rows, columns) for those"
+                " that are wanted, or completion_.x for the factors"
+            )
+        observed = read_entries(X, "X")
+        filled = self._completed_rows(observed)
+        filled[:, self.empty_columns_] = 0
+        return observed, filled
+
+    def _completed_rows(self, observed: Observed) -> Array:
+        """Rows of known entries with every entry predicted; a column of unknown unit is NaN."""
+        fit = self.completion_
+        observed = without_columns(observed, fit.offsets.unknown_units)
+        filled = fit_rows(fit, observed, SpectralL12(fit.alpha, fit.l2_weight).slopes_of(fit.x.s))
+        if fit.strangers is not None:
+            filled = fit.strangers.for_rows(observed).matrix(filled)
+        return self.clip_.cut(filled)
+
+    def _returned(self, filled: Array, X: Any) -> Array:
+        """Completed rows without the columns that are left out, as the kind of array that X is."""
+        return _sent_back(filled[:, self._kept], X)
+
+    def _as_whole_numbers(self, filled: Array, X: Any) -> Any:
+        """A DataFrame, where one is asked for, with the integer and boolean dtypes of the training data."""
+        if _get_output_config("transform", self)["dense"] != "pandas":
+            return _sent_back(filled, X)
+        dtypes = {
+            at: self._whole_dtypes.get(place)
+            for at, place in enumerate(np.arange(self.n_features_in_)[self._kept])
+        }
+        index = X.index if is_frame(X) else None
+        return as_frame(filled, index, self.get_feature_names_out(), {at: d for at, d in dtypes.items() if d})
+
+    @property
+    def _kept(self) -> Any:
+        """The columns of the training data that `transform` gives back; all as a slice, which copies nothing."""
+        if self.keep_empty_features or self.empty_columns_.size == 0:
+            return slice(None)
+        return np.delete(np.arange(self.n_features_in_), self.empty_columns_)
+
+    def _validated(self, X: Any, reset: bool) -> Any:
+        if hasattr(X, "__dask_graph__"):
+            raise TypeError(
+                f"X is a Dask {type(X).__name__}, which L12Imputer would load into memory: call X.compute() if it"
+                " fits there, else use ell12.distributed.complete_matrix"
+            )
+        refuse_gradient(X, "X")
+        if isinstance(X, np.ma.MaskedArray):
+            X = np.ma.filled(X.astype(np.result_type(X.dtype, np.float32)), np.nan)
+        elif is_sparse(X) and not scipy.sparse.issparse(X):
+            rows, columns, values = map(as_numpy, stored_entries(X, "X"))
+            X = scipy.sparse.coo_array((values, (rows, columns)), shape=tuple(X.shape))
+        elif _is_dispatched(X):
+            X = as_numpy(X)
+        kinds = {"accept_sparse": ("csr", "csc", "coo"), "dtype": (np.float64, np.float32)}
+        try:
+            with naming("X"):
+                return validate_data(self, X, reset=reset, ensure_all_finite="allow-nan", **kinds)
+        except (TypeError, ValueError):
+            if is_frame(X):
+                refuse_texts(X)
+            raise
+
+    def _complete(self, observed: Observed, seed: int) -> Completion:
+        return complete_matrix(
+            observed,
+            self.alpha,
+            l2_weight=self.l2_weight,
+            max_rank=self.max_rank,
+            center=self.center,
+            scale=self.scale,
+            held_out=self.held_out,
+            n_alphas=self.n_alphas,
+            eps=self.eps,
+            engine=self.engine,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            random_state=seed,
+            verbose=self.verbose,
+            stop=progress_lines(type(self).__name__, every=10) if self.verbose else None,
+        )
+
+    def _warn_of_empty_columns(self) -> None:
+        if self.empty_columns_.size and not self.keep_empty_features:
+            names = ", ".join(map(str, super().get_feature_names_out()[self.empty_columns_]))
+            warnings.warn(
+                f"L12Imputer leaves out columns without any known entry: {names}. Nothing is known of them, not"
+                " even their unit; keep_empty_features=True keeps them, filled with zeros.",
+                UserWarning,
+                stacklevel=3,
+            )
+
+    def _warn_if_not_converged(self) -> None:
+        result = self.completion_
+        if result.status in (Status.CONVERGED, Status.RANK_CAPPED):
+            return
+        warnings.warn(
+            f"L12Imputer did not converge: it reached stationarity {result.stationarity:.2g} in {result.n_iter}"
+            f" iterations, tol={self.tol:g} was asked for. {result.status.value} Raise max_iter, tol or alpha.",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+
+
+def _is_dispatched(X: Any) -> bool:
+    """Whether X is an array of another library than NumPy, and scikit-learn is told to let such pass."""
+    other = (is_array(X) and not isinstance(X, np.ndarray)) or (is_sparse(X) and not scipy.sparse.issparse(X))
+    return other and bool(get_config()["array_api_dispatch"])
+
+
+def _sent_back(filled: Array, X: Any) -> Array:
+    """The completed rows as the kind of array that they came as."""
+    return beside(filled, stored_entries(X, "X")[2] if is_sparse(X) else X, "X") if _is_dispatched(X) else filled

@@ -1,0 +1,328 @@
+"""nmAPG for matrices of low rank: dense, as factors and a sparse residual, or by full decompositions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any, ClassVar, NamedTuple
+
+from ell12.backend import count_true, inner, namespace, norm
+from ell12.checks import generator
+from ell12.completion.gpu_entries import has_segments
+from ell12.completion.low_rank import LowRank
+from ell12.completion.singular_vectors import FullTriplets, WarmBlock
+from ell12.completion.squared_error import EntryLoss
+from ell12.penalties.spectral import Spectral
+from ell12.protocols import Array, Iterate, Needs, Point
+from ell12.solvers.proximal_step import Nonmonotone
+
+
+class Mixture:
+    """``sum_i c_i X_i`` of estimates: it adds and scales, and nothing is computed before it is asked for."""
+
+    def __init__(self, terms: dict[Estimate, float]) -> None:
+        self.terms = terms
+
+    def __add__(self, other: Mixture) -> Mixture:
+        total = dict(self.terms)
+        for estimate, c in other.terms.items():
+            total[estimate] = total.get(estimate, 0.0) + c
+        return Mixture({estimate: c for estimate, c in total.items() if c != 0})
+
+    def __sub__(self, other: Mixture) -> Mixture:
+        return self + -1.0 * other
+
+    def __rmul__(self, factor: float) -> Mixture:
+        return Mixture({estimate: factor * c for estimate, c in self.terms.items()})
+
+    def combine(self, part: str) -> Any:
+        """The combination of the estimates' predictions, or of their full matrices."""
+        return combined([(c, getattr(estimate, part)) for estimate, c in self.terms.items()])
+
+    @property
+    def factors(self) -> list[tuple[float, LowRank]]:
+        """The low-rank matrices with their weights."""
+        return [(c, estimate.x) for estimate, c in self.terms.items()]
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate(Mixture):
+    """A low-rank matrix with its entries at the known places and, in the dense form, all of them."""
+
+    x: LowRank
+    prediction: Array
+    full: Array = None
+
+    @property
+    def terms(self) -> dict[Estimate, float]:  # type: ignore[override]
+        """Itself."""
+        return {self: 1.0}
+
+    @property
+    def point(self) -> Point:
+        """What the loss and the loop know of it."""
+        return Point(self.x, self.prediction)
+
+
+class DenseForm:
+    """Every matrix is dense; on any kind of array."""
+
+    def __init__(self, loss: EntryLoss) -> None:
+        self.loss, self.observed, self.known = loss, loss.observed, loss.observed.mask()
+        self.goals: Array = None
+        self.filled: Array = None
+
+    def estimate(self, x: LowRank) -> Estimate:
+        """The estimate of these singular triplets."""
+        full = x.to_array()
+        xp = namespace(full)
+        return Estimate(x, xp.take(xp.reshape(full, (-1,)), self.observed.flat, axis=0), full)
+
+    def step(self, y: Mixture, length: float) -> tuple[Array, Array]:
+        """Y, and the matrix that a gradient step of this length leads to: only its known entries move."""
+        matrix, goals = y.combine("full"), self.loss.after_step(y.combine("prediction"), length)
+        if goals is not self.goals:  # for the squared error they are always the same
+            self.goals, self.filled = goals, self.observed.dense(goals)
+        return matrix, namespace(matrix).where(self.known, self.filled, matrix)
+
+    def add(self, Z: Array, factor: float, x: LowRank) -> Array:
+        """``Z + factor X``."""
+        return Z + factor * x.to_array()
+
+    def distance(self, new: Estimate, matrix: Array) -> float:
+        """The Frobenius norm of their difference."""
+        return norm(new.full - matrix)
+
+
+class FactoredForm:
+    """Every matrix is a sum of low-rank ones and a sparse one."""
+
+    def __init__(self, loss: EntryLoss) -> None:
+        if not has_segments(loss.observed.values):
+            raise TypeError(
+                "X must be a NumPy, PyTorch or CuPy array for steps on factors; use BlockAPG for others"
+            )
+        self.loss = loss
+
+    def estimate(self, x: LowRank) -> Estimate:
+        """The estimate of these singular triplets."""
+        return Estimate(x, self.loss.point(x).prediction)
+
+    def step(self, y: Mixture, length: float) -> tuple[Any, SparsePlusLowRank]:
+        """Y as its terms, and the matrix that a gradient step of this length leads to."""
+        prediction = y.combine("prediction")
+        move = self.loss.observed.sparse(self.loss.after_step(prediction, length) - prediction)
+        return y.factors, SparsePlusLowRank(move, y.factors)
+
+    def add(self, Z: SparsePlusLowRank, factor: float, x: LowRank) -> SparsePlusLowRank:
+        """``Z + factor X``."""
+        return SparsePlusLowRank(Z.sparse, [*Z.terms, (factor, x)])
+
+    def distance(self, new: Estimate, terms: list[tuple[float, LowRank]]) -> float:
+        """The Frobenius norm of their difference, from the factors' inner products."""
+        return combined_norm([(1.0, new.x), *((-c, x) for c, x in terms)])
+
+
+class SparsePlusLowRank:
+    """``R + sum_i c_i X_i`` with R sparse and the X low-rank: a matrix known by its products."""
+
+    def __init__(self, sparse: Any, terms: list[tuple[float, LowRank]]) -> None:
+        self.sparse, self.terms = sparse, terms
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return self.sparse.shape
+
+    @property
+    def T(self) -> SparsePlusLowRank:
+        """The transpose."""
+        return SparsePlusLowRank(self.sparse.T, [(c, x.T) for c, x in self.terms])
+
+    def __matmul__(self, B: Array) -> Array:
+        return combined([(1.0, self.sparse @ B), *((c, x @ B) for c, x in self.terms)])
+
+
+def combined_norm(terms: list[tuple[float, LowRank]]) -> float:
+    """``||sum_i c_i X_i||_F``, accurate to about 1e-8 of the largest term."""
+    terms = [(c, x) for c, x in terms if x.rank]
+    square = 0.0
+    for i, (c, x) in enumerate(terms):
+        for j, (d, y) in enumerate(terms[: i + 1]):
+            product = namespace(x.s).sum((x.U.T @ y.weighted) * ((x.V * x.s).T @ y.V))
+            square += (1 if j == i else 2) * c * d * float(product)
+    return math.sqrt(max(square, 0.0))
+
+
+def combined(terms: list[tuple[float, Array]]) -> Array:
+    """``sum_i c_i A_i`` of arrays."""
+    (c, A), *others = terms
+    total = c * A
+    for c, A in others:
+        if c != 0:
+            total = total + c * A
+    return total
+
+
+class MatrixStep(NamedTuple):
+    """Where a proximal step led."""
+
+    point: Estimate
+    objective: float
+    distance: float  # of the two points, in units of the gradient
+    capped: bool  # the bound on the rank binds
+    is_full: bool  # the block had no vector to spare, so that directions may be missing
+    length: float  # of the step
+
+    @property
+    def square(self) -> float:
+        """The squared distance of the two points."""
+        distance = self.length * self.distance
+        return distance * distance  # a power would raise where it overflows
+
+    def where(self, kept: Any, other: MatrixStep) -> MatrixStep:
+        """The step itself if it is kept, else the other."""
+        return self if kept else other
+
+    def iterate(self) -> Iterate:
+        """The step as the loop wants it; one that may miss directions is never taken for optimal.
+
+        A distance that rounding alone may have made, in single precision above all, counts as none.
+        """
+        x = self.point.x
+        rounding = 4 * float(namespace(x.s).finfo(x.s.dtype).eps) * x.norm() / self.length
+        optimality = math.inf if self.is_full else max(self.distance - rounding, 0.0)
+        return Iterate(self.point.point, self.objective, optimality, capped=self.capped)
+
+
+class MatrixSteps:
+    """``Y -> prox(Y - length (gradient(Y) - slope), length)``.
+
+    The length is one over the loss's Lipschitz constant L. Where that is infinite the length begins at 1 and is
+    halved, for good, until the loss lies below its quadratic model.
+    """
+
+    def __init__(self, loss: Any, form: Any, triplets: Any, max_rank: int | None = None) -> None:
+        self.loss, self.form, self.triplets, self.max_rank = loss, form, triplets, max_rank
+        self.backtracking = not math.isfinite(loss.lipschitz())
+        self.length = 1.0 if self.backtracking else 1 / loss.lipschitz()
+
+    def __call__(self, y: Mixture, penalty: Any, slope: LowRank | None = None) -> MatrixStep:
+        """The step from a combination of estimates."""
+        while True:
+            start, Z = self.form.step(y, self.length)
+            U, s, V = self.triplets(Z if slope is None else self.form.add(Z, self.length, slope))
+            allowed = s.shape[0] if self.max_rank is None else min(self.max_rank, s.shape[0])
+            s = penalty.prox_values(s[:allowed], self.length)
+            rank = count_true(s > 0)
+            self.triplets.keep(rank)
+            new = self.form.estimate(LowRank(U[:, :rank], s[:rank], V[:, :rank]))
+            distance = self.form.distance(new, start) / self.length
+            if not self.backtracking or self._is_below_model(new, y, distance):
+                break
+            self.length *= 0.5
+        value = self.loss.value(new.point) + penalty.value_of(new.x.s)
+        return MatrixStep(new, value, distance, rank == self.max_rank, self.triplets.is_full, self.length)
+
+    def _is_below_model(self, new: Estimate, y: Mixture, distance: float) -> bool:
+        divergence = self.loss.divergence(new.point, Point(None, y.combine("prediction")))
+        return 2 * divergence <= (1 + 1e-12) * self.length * distance**2
+
+
+@dataclass(frozen=True)
+class _MatrixAPG:
+    """nmAPG on matrices; a subclass says how they are held and where singular vectors come from."""
+
+    max_rank: int | None = None
+
+    needs: ClassVar[Needs] = Needs(EntryLoss, Spectral, "factors")
+    form: ClassVar[Any] = DenseForm
+    restarts: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_rank(self.max_rank)
+
+    def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate]:
+        """Yield one iterate a step."""
+        form = self.form(loss)
+        take_step = MatrixSteps(loss, form, self._triplets(start.x), self.max_rank)
+        x = form.estimate(start.x if self.max_rank is None else start.x.truncate(self.max_rank))
+        state = Nonmonotone(x, loss.value(x.point) + penalty.value(x.x))
+        while True:
+            step = state.advance(
+                lambda y, *_: take_step(y, penalty), turns_back=turns_back if self.restarts else None
+            )
+            yield step.iterate()
+
+    def _triplets(self, x: LowRank) -> Any:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class BlockAPG(_MatrixAPG):
+    """nmAPG on dense matrices; each proximal step starts from the singular vectors of the last one.
+
+    The engine where a quarter or more of the entries is known. The block holds a few vectors more than the prox
+    keeps, all carried from step to step, so that one pass of subspace iteration a step is enough.
+
+    Parameters
+    ----------
+    max_rank : int, optional
+        The largest rank allowed.
+    random_state : int or Generator, default 0
+        Of the block's first columns; 0 by default, so that runs repeat.
+    """
+
+    random_state: Any = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        generator(self.random_state)
+
+    def _triplets(self, x: LowRank) -> WarmBlock:
+        return WarmBlock(x, rng=self.random_state)
+
+
+@dataclass(frozen=True)
+class FactoredAPG(BlockAPG):
+    """nmAPG on factors and a sparse residual, for large matrices of which little is known.
+
+    A step costs products of the known entries and of the factors with a few vectors; no dense matrix is made.
+
+    Parameters
+    ----------
+    max_rank, random_state
+        As in `BlockAPG`.
+    """
+
+    form: ClassVar[Any] = FactoredForm
+
+
+@dataclass(frozen=True)
+class FullSVD(_MatrixAPG):
+    """nmAPG on dense matrices with a full decomposition in each step, to compare with.
+
+    Parameters
+    ----------
+    max_rank : int, optional
+        The largest rank allowed.
+    """
+
+    restarts: ClassVar[bool] = False
+
+    def _triplets(self, x: LowRank) -> FullTriplets:  # noqa: ARG002
+        return FullTriplets()
+
+
+def turns_back(new: Estimate, y: Mixture, x: Estimate) -> bool:
+    """Whether the step from an extrapolated point goes against the move from x, seen at the known entries."""
+    return inner(y.combine("prediction") - new.prediction, new.prediction - x.prediction) > 0
+
+
+def check_rank(max_rank: Any, name: str = "max_rank") -> None:
+    """Raise unless the bound on the rank is None or a positive integer."""
+    whole = isinstance(max_rank, Integral) and not isinstance(max_rank, bool)
+    if max_rank is not None and not (whole and max_rank >= 1):
+        raise ValueError(f"{name} must be an integer >= 1 or None, got {max_rank!r}")

@@ -1,0 +1,193 @@
+"""Leading singular triplets by one block method with warm starts, for solvers of matrices and for their rivals.
+
+A proximal step on known entries asks for those of ``Y - S(Y - O)``: the extrapolated Y has low rank, the rest is
+sparse. Both parts belong in both products, ``Z V`` and ``Z' U``.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from scipy.linalg import LinAlgError, cholesky, solve_triangular
+
+from ell12.backend import is_numpy, like, namespace, norm
+from ell12.checks import generator
+from ell12.completion.low_rank import LowRank
+from ell12.protocols import Array
+
+SPARE = 10  # A block carries this many vectors beyond those that the prox keeps.
+GROWTH = 1.5  # A block that the prox kept whole grows by this factor.
+
+
+class FullTriplets:
+    """All singular triplets, by a full decomposition each time: the reference."""
+
+    is_full = False
+
+    def __call__(self, Z: Array) -> tuple[Array, Array, Array]:
+        """U, s and V of a dense matrix."""
+        U, s, Vh = namespace(Z).linalg.svd(Z, full_matrices=False)
+        return U, s, Vh.T
+
+    def keep(self, count: int) -> None:
+        """Nothing is carried over."""
+
+
+class WarmBlock:
+    """Leading triplets by one step of subspace iteration a call, begun at the vectors of the last call.
+
+    All Ritz vectors are carried over, also those that the prox drops: fresh random ones instead would take their
+    time to turn to the directions that come up next. ``is_full`` says that the prox kept all there are, so that
+    there may be more; the next call then works with a larger block.
+    """
+
+    def __init__(self, start: LowRank, rng: Any = None) -> None:
+        self.random = generator(rng)
+        self.V = start.V
+        self.limit = min(start.shape)
+        self.is_full = True
+        self.size = min(start.rank + SPARE, self.limit)
+
+    def __call__(self, Z: Any) -> tuple[Array, Array, Array]:
+        """U, s and V, approximately, of a matrix known by its products."""
+        U, s, self.V = leading_svd(Z, _widened(self.V, self.size, self.random), exact=False)
+        return U, s, self.V
+
+    def keep(self, count: int) -> None:
+        """Carry on with what suits a prox that kept ``count`` triplets."""
+        size = self.V.shape[1]
+        self.is_full = count >= size and size < self.limit
+        wanted = max(count + SPARE, int(GROWTH * size)) if self.is_full else count + SPARE
+        self.size = min(-(-wanted // 4) * 4, self.limit)  # few different sizes: a library may compile each anew
+        self.V = self.V[:, : min(self.size, size)]
+
+
+def leading_svd(
+    Z: Any, basis: Array, *, passes: int = 0, tol: float = 0.0, exact: bool = True
+) -> tuple[Array, Array, Array]:
+    """Ritz values and vectors of Z from a warm block power method.
+
+    ``Q = orth(Z R)``, then up to ``passes`` times ``Q = orth(Z (Z' Q))``, then the small singular value
+    decomposition of ``Q' Z``. The better the span of R, the fewer passes it takes.
+
+    Parameters
+    ----------
+    Z : object with ``@``, ``T`` and ``shape``
+        A dense or sparse matrix, or a sparse plus low-rank one.
+    basis : array of shape (n, k)
+        The columns of R; those beyond ``min(m, n)`` are not used.
+    passes : int, default 0
+        The most passes.
+    tol : float, default 0.0
+        Stop earlier when the first column of Q moves by no more than this.
+    exact : bool, default True
+        Whether small singular values are wanted to full precision. If not, all come from the eigenvalues of
+        ``Q' Z Z' Q``: in a third to a sixth of the time (500 to 20,000 rows, 18 columns), with half the digits.
+
+    Returns
+    -------
+    U, s, V : arrays
+        ``s`` descending, U and V with orthonormal columns; ``U diag(s) V' = Q Q' Z``.
+
+    References
+    ----------
+    Halko, Martinsson & Tropp, Finding structure with randomness, doi:10.1137/090771806.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.sparse import csr_array
+    >>> from ell12.completion.singular_vectors import leading_svd
+    >>> U, s, V = leading_svd(csr_array(np.diag([3.0, 1.0, 0.0])), np.ones((3, 1)), passes=20)
+    >>> s.round(6)
+    array([3.])
+    """
+    Q = orthonormal(Z @ basis[:, : min(*Z.shape, basis.shape[1])])
+    for _ in range(passes if Q.shape[1] else 0):
+        new, old = orthonormal(Z @ (Z.T @ Q)), Q
+        Q = new
+        if min(norm(new[:, 0] - old[:, 0]), norm(new[:, 0] + old[:, 0])) <= tol:  # its sign may change
+            break
+    B = Z.T @ Q
+    xp = namespace(B)
+    if exact:
+        V, s, rotation = xp.linalg.svd(B, full_matrices=False)
+        return Q @ rotation.T, s, V
+    squares, P = xp.linalg.eigh(B.T @ B)
+    squares, P = xp.flip(squares), xp.flip(P, axis=1)
+    s = xp.sqrt(xp.where(squares > 0, squares, 0))
+    # A direction of size zero has no right vector: what rounding left of it is taken.
+    return Q @ P, s, (B @ P) / xp.where(s > 0, s, 1)
+
+
+def leading_pair(
+    Z: Any, start: np.ndarray, *, tol: float = 1e-5, max_iter: int = 50
+) -> tuple[np.ndarray, float, np.ndarray]:
+    """The leading singular triplet ``u, s, v`` of Z by alternating ``v = Z'u/||.||`` and ``u = Z v/||.||``.
+
+    It ends when s changes by no more than tol, relatively; s is 0 where Z vanishes along the start, that of u. It
+    stays beside the block method for ER1MP, which took twice the time with blocks of one column.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ell12.completion.singular_vectors import leading_pair
+    >>> u, s, v = leading_pair(np.array([[0.0, 5.0], [1.0, 0.0]]), np.ones(2))
+    >>> round(s, 4)
+    5.0
+    """
+    u, s, Zt = start / (np.linalg.norm(start) or 1.0), 0.0, Z.T
+    for _ in range(max_iter):
+        v = Zt @ u
+        length = float(np.linalg.norm(v))
+        if length == 0:
+            return u, 0.0, v
+        v = v / length
+        u = Z @ v
+        before, s = s, float(np.linalg.norm(u))
+        u = u / (s or 1.0)
+        if s - before <= tol * s:
+            break
+    return u, s, v
+
+
+def random_block(rng: np.random.Generator, rows: int, columns: int, dtype: Any) -> np.ndarray:
+    """Gaussian columns of length about 1, to start a power method from."""
+    return (rng.standard_normal((rows, columns)) / math.sqrt(rows)).astype(dtype)
+
+
+def orthonormal(A: Array) -> Array:
+    """Orthonormal columns that span those of A: by Cholesky where that is accurate, else by Householder.
+
+    The columns are scaled first. Two rounds make up for what the first loses where they are nearly dependent.
+    """
+    xp = namespace(A)
+    if not is_numpy(A):
+        return xp.linalg.qr(A)[0]
+    try:
+        return _cholesky_qr(_cholesky_qr(A / (np.sqrt(np.einsum("ij,ij->j", A, A)) + np.finfo(A.dtype).tiny)))
+    except LinAlgError:
+        return np.linalg.qr(A)[0]
+
+
+def _cholesky_qr(A: np.ndarray) -> np.ndarray:
+    R = cholesky(A.T @ A, check_finite=False)
+    diagonal = np.diagonal(R)
+    if not diagonal.min() > 1e3 * np.sqrt(np.finfo(A.dtype).eps) * diagonal.max():
+        raise LinAlgError("nearly dependent columns")
+    return solve_triangular(R, A.T, trans="T", check_finite=False).T
+
+
+def _widened(V: Array, size: int, random: np.random.Generator) -> Array:
+    """V with random columns, orthogonal to its own, up to ``size`` columns."""
+    xp = namespace(V)
+    missing = size - V.shape[1]
+    if missing <= 0:
+        return V
+    fresh = like(random.standard_normal((V.shape[0], missing)), V)
+    if V.shape[1] == 0:
+        return orthonormal(fresh)
+    fresh = fresh - V @ (V.T @ fresh)
+    return xp.concat([V, orthonormal(fresh)], axis=1)

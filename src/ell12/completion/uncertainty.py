@@ -1,0 +1,400 @@
+"""Intervals and draws of missing entries by conformal prediction."""
+
+from __future__ import annotations
+
+import copy
+import math
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.optimize
+
+from ell12.checks import check_counts, check_share, generator
+from ell12.completion.choosing.choice import is_ratings
+from ell12.completion.choosing.search import MAX_ITER, TOL
+from ell12.completion.low_rank import as_indices
+from ell12.completion.observed import Observed
+from ell12.completion.offsets import fit_offsets
+from ell12.completion.solve import Task, solve_completion
+from ell12.completion.table_columns import Range
+from ell12.penalties import SpectralL12
+from ell12.protocols import Array
+
+# A tenth of the entries is hidden at a time: a fit without it errs nearly as a fit to all.
+FOLDS = 10
+# Folds are hidden in turn until this many entries have been: quantiles of so many are exact to 0.2 %.
+ENOUGH = 50_000
+# The belief that the errors of a column are as large as those of others counts as this many hidden entries, and
+# the belief that they are distributed alike as this many. On synthetic tables and ratings, smaller numbers gave
+# wider intervals for columns of few entries, and larger ones no narrower intervals.
+SIZE_BELIEF, SHAPE_BELIEF = 30.0, 100.0
+# A row or a column of c known entries adds to the size of errors in proportion to 1 / (c + this).
+COUNT_SHIFT = 10.0
+
+
+@dataclass(frozen=True, eq=False)
+class HiddenErrors:
+    """What was predicted wrongly at known entries that a fit had not seen.
+
+    Attributes
+    ----------
+    errors : array
+        Value less prediction.
+    columns : array of int
+        The column of each.
+    row_counts, column_counts : arrays
+        How many other entries of its row, and of its column, the fit did see.
+    """
+
+    errors: Array
+    columns: Array
+    row_counts: Array
+    column_counts: Array
+
+    @classmethod
+    def of(
+        cls, train: Observed, hidden: Observed, predicted: Array, column_counts: Array | None = None
+    ) -> HiddenErrors:
+        """Hidden entries as they were predicted from the others of their rows; of columns more may be known."""
+        rows, columns = counts(train)
+        columns = columns if column_counts is None else column_counts
+        errors = hidden.values.astype(np.float64) - predicted
+        return cls(errors, hidden.columns, rows[hidden.rows], columns[hidden.columns])
+
+    def select(self, kept: Array) -> HiddenErrors:
+        """Those where ``kept`` is true."""
+        return HiddenErrors(*(getattr(self, part.name)[kept] for part in fields(self)))
+
+
+def counts(observed: Observed) -> tuple[Array, Array]:
+    """How many known entries each row has, and each column."""
+    rows, columns = observed.shape
+    return np.bincount(observed.rows, minlength=rows), np.bincount(observed.columns, minlength=columns)
+
+
+def folds(size: int, count: int, random: np.random.Generator) -> Iterator[Array]:
+    """Random parts of equal size, one after the other, as masks, until there are enough for ``count`` in all."""
+    part = random.permutation(size) % FOLDS
+    for fold in range(min(FOLDS, size)):
+        if fold * count >= ENOUGH * FOLDS:
+            return
+        yield part == fold
+
+
+class Calibration:
+    """How errors are distributed, by column and by how much is known of the row and of the column.
+
+    An error is a size times a score. The size is the unit of the column (in a table the standard deviation of its
+    known entries), times what counts of known entries predict, times a factor of the column. The scores of a
+    column are those of its own hidden entries, mixed with those of all columns: the more it has of its own, the
+    less of the others.
+    """
+
+    def __init__(self, observed: Observed, parts: list[HiddenErrors]) -> None:
+        n_columns, hidden = observed.shape[1], _joined(parts)
+        self.column_counts = counts(observed)[1]
+        self.units = np.ones(n_columns)
+        if not is_ratings(observed):
+            self.units = np.asarray(fit_offsets(observed, "columns", "columns").scales, dtype=np.float64)
+            self.units = np.where(self.column_counts > 1, self.units, np.nan)  # one entry tells no unit
+        in_units = np.abs(hidden.errors) / self.units[hidden.columns]
+        told = np.isfinite(in_units)
+        hidden, in_units, self.n_hidden = hidden.select(told), in_units[told], int(np.sum(told))
+        known = (hidden.row_counts, hidden.column_counts)
+        features = np.column_stack([np.ones(self.n_hidden), *(1 / (count + COUNT_SHIFT) for count in known)])
+        self.weights = scipy.optimize.nnls(features, in_units)[0] if self.n_hidden else np.ones(3)
+        ratios = _ratio(in_units, features @ self.weights)
+        self.numbers = np.bincount(hidden.columns, minlength=n_columns)
+        sums = SIZE_BELIEF + np.bincount(hidden.columns, ratios, minlength=n_columns)
+        self.factors = sums / (SIZE_BELIEF + self.numbers)
+        # The factor that an entry is judged by is made without it, as that of a new entry is.
+        without = (sums[hidden.columns] - ratios) / (SIZE_BELIEF + self.numbers[hidden.columns] - 1)
+        signed = np.sign(hidden.errors) * _ratio(ratios, without)
+        order = np.argsort(hidden.columns, kind="stable")
+        self.scores, self.columns = signed[order], hidden.columns[order]
+        self.starts = np.concatenate([[0], np.cumsum(self.numbers)])
+
+    def size(self, row_counts: Array, columns: Array) -> Array:
+        """The size of errors in rows of so many known entries, at these columns of the fit."""
+        constant, by_row, by_column = self.weights
+        size = constant + by_row / (row_counts + COUNT_SHIFT)
+        size = size + by_column / (self.column_counts[columns] + COUNT_SHIFT)
+        return size * (self.factors * self.units)[columns]
+
+    def quantiles(self, coverage: float) -> Array:
+        """For each column the quantile of the absolute scores; infinite if unknown."""
+        pool = np.append(self._sorted, np.inf)
+        own_share = self.numbers / (self.numbers + SHAPE_BELIEF)
+        low, high = np.zeros(self.numbers.size, dtype=int), np.full(self.numbers.size, self.n_hidden)
+        absolute = np.abs(self.scores)
+        while np.any(low < high):  # the first place in the pool at which the mixture reaches the coverage
+            middle = (low + high) // 2
+            below = absolute <= pool[middle][self.columns]
+            own = np.bincount(self.columns[below], minlength=self.numbers.size) / (self.numbers + 1)
+            mixture = own_share * own + (1 - own_share) * (middle + 1) / (self.n_hidden + 1)
+            reached = mixture >= coverage
+            low, high = np.where(reached, low, middle + 1), np.where(reached, middle, high)
+            low = np.minimum(low, high)
+        return pool[low]
+
+    def draw(self, columns: Array, random: np.random.Generator) -> Array:
+        """One signed score for each of these columns, out of the same mixtures."""
+        numbers = self.numbers[columns]
+        own = random.random(columns.size) * (numbers + SHAPE_BELIEF) < numbers
+        place = random.random(columns.size)
+        places = np.where(own, self.starts[columns] + place * numbers, place * self.n_hidden).astype(np.int64)
+        return self.scores[places]
+
+    def rest(self, columns: Array, size: Array, fits: Array) -> Array:
+        """What is left of the size of errors for noise, if fits to other rows differ so much (a row for each fit).
+
+        Errors at hidden entries hold what the fit has not learnt, in which fits differ too, and noise.
+        """
+        if fits.shape[0] == 1:
+            return np.ones(columns.size)
+        n_columns, own = self.numbers.size, self.numbers / (self.numbers + SHAPE_BELIEF)
+        squares = np.bincount(self.columns, self.scores**2, minlength=n_columns) / np.maximum(self.numbers, 1)
+        squares = own * squares + (1 - own) * np.mean(self.scores**2)
+        whole = np.bincount(columns, size**2, minlength=n_columns) * squares
+        learnt = np.bincount(columns, np.var(fits, axis=0, ddof=1), minlength=n_columns)
+        return np.sqrt(np.clip(1 - _ratio(learnt, whole), 0, 1))[columns]
+
+    @cached_property
+    def _sorted(self) -> Array:
+        return np.sort(np.abs(self.scores))
+
+
+def _joined(parts: list[HiddenErrors]) -> HiddenErrors:
+    """All of them as one."""
+    names = [part.name for part in fields(HiddenErrors)]
+    nothing = np.zeros(0, dtype=int)
+    return HiddenErrors(*(np.concatenate([nothing, *(getattr(part, name) for part in parts)]) for name in names))
+
+
+def _ratio(values: Array, sizes: Array) -> Array:
+    """``values / sizes``, where nothing divided by nothing is nothing: errors of an exact fit."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(values == 0, 0.0, values / sizes)
+
+
+# A bound of the known values is taken for one of all values where so many of them lie on it, as ratings do. The
+# largest of measured values is exceeded by some of the missing ones.
+ON_BOUND = 5
+
+
+class Uncertain:
+    """The part of `L12Imputer` that says how far its values may be off."""
+
+    def intervals(self: Any, rows: Any, columns: Any = None, *, coverage: float = 0.9) -> tuple[Array, Array]:
+        """Intervals that hold what is missing with a given probability, by conformal prediction.
+
+        Parameters
+        ----------
+        rows, columns : arrays of int
+            Pairs of row and column of the training data, as in `predict`. Without columns, ``rows`` is a matrix as
+            in `transform`; a known entry of it is an interval of one point.
+        coverage : float, default 0.9
+            The share of missing entries that should lie in their intervals.
+
+        Returns
+        -------
+        lower, upper : arrays
+            Vectors for pairs, else of the shape of the matrix, without columns that `transform` leaves out.
+            Infinite where too little is known to tell.
+
+        Warns
+        -----
+        UserWarning
+            Where fewer entries are known than the coverage asks for.
+
+        Notes
+        -----
+        Known entries are hidden in ten parts in turn, each is predicted by a fit to the others with the choices
+        that were made, and the quantile of these errors is what an interval extends to both sides. Errors are
+        compared in units that follow the column and how many entries of the row and the column are known. Rows
+        that were not in the training data are judged by fits that saw other rows only. Intervals end at ``clip``
+        where it is a pair, or where it is "observed" and five known entries lie on the bound, and at whole numbers
+        in the columns of a DataFrame that hold such.
+
+        The share holds on average if entries are missing at random. The first call costs ten fits.
+        """
+        check_share(coverage, "coverage")
+        if columns is None:
+            observed, values = self._completed(rows)
+            calibration = self._calibration(not _same(observed, self._known))
+            every = np.arange(observed.shape[1])
+            ends = _around(self, values, calibration, counts(observed)[0][:, None], every, coverage)
+            for end in ends:
+                end.reshape(-1)[observed.flat] = observed.values
+            lower, upper = (self._returned(end, rows) for end in ends)
+            return lower, upper
+        values, x = self.predict(rows, columns), self.completion_.x
+        i, j = as_indices(rows, x.U, x.shape[0], "rows"), as_indices(columns, x.V, x.shape[1], "columns")
+        return _around(self, values, self._calibration(False), counts(self._known)[0][i], j, coverage)
+
+    def draws(self: Any, X: Any, n_draws: int = 5, random_state: Any = None) -> list[Any]:
+        """X completed several times, as differently as the uncertainty says: for multiple imputation.
+
+        Parameters
+        ----------
+        X : array, masked array, DataFrame or sparse matrix of shape (n_samples, n_features)
+            Rows to complete, as in `transform`.
+        n_draws : int, default 5
+            How many tables.
+        random_state : int, Generator or None, optional
+            Of the draws.
+
+        Returns
+        -------
+        list of n_draws arrays or DataFrames
+            As `transform` gives them; known entries are the same in all.
+
+        Notes
+        -----
+        Each table comes from a fit to as many rows, drawn from the training rows with replacement; to each value
+        an error is added that is drawn from those at hidden entries of the column, on which `intervals` rests,
+        smaller by what the fits differ in already. Do with each table what you would do with a complete one, and
+        combine by Rubin's rules: the variance of the mean of the estimates is the mean of their variances plus
+        ``1 + 1 / n_draws`` times the variance between them. Errors of several missing entries of one row are drawn
+        independently.
+        """
+        check_counts(n_draws=n_draws, least=1, optional=False)
+        random = generator(random_state)
+        observed, filled = self._completed(X)
+        calibration = self._calibration(not _same(observed, self._known))
+        if calibration.n_hidden == 0:
+            raise ValueError("draws need errors at hidden entries, and there are none: fit to more known entries")
+        missing = np.ones(filled.shape, dtype=bool)
+        missing.reshape(-1)[observed.flat] = False
+        missing[:, np.isnan(calibration.units)] = False  # nothing tells how much these vary
+        rows, columns = np.nonzero(missing)
+        size = calibration.size(counts(observed)[0][rows], columns)
+        fits = [self._redrawn(observed, filled, random) for _ in range(n_draws)]
+        size = size * calibration.rest(columns, size, np.stack([fit[missing] for fit in fits]))
+        for fit in fits:
+            fit[missing] += size * calibration.draw(columns, random)
+        limits = Range(*_limits(self))
+        return [self._finished(observed, limits.cut(fit).astype(fit.dtype, copy=False), X) for fit in fits]
+
+    def _keep(self: Any, observed: Observed, seed: int) -> None:
+        """Remember what errors can be learnt from."""
+        self._known, self._seed = replace(observed), seed  # without what it has cached
+        self._calibrations: dict[bool, Calibration] = {}  # by whether they are for new rows
+
+    def _redrawn(self: Any, observed: Observed, filled: Array, random: np.random.Generator) -> Array:
+        """Rows completed by a fit to rows drawn with replacement; a column of which it saw nothing as before."""
+        n_rows = self._known.shape[0]
+        sample = _taken(self._known, random.integers(n_rows, size=n_rows))
+        other = _refitted(self, sample)
+        return np.where(counts(sample)[1] > 0, other._completed_rows(observed), filled)
+
+    def _calibration(self: Any, for_new_rows: bool) -> Calibration:
+        """What hidden entries say; threads that ask at the same time find the same."""
+        if for_new_rows not in self._calibrations:
+            learn = _errors_in_new_rows if for_new_rows else _errors_at_hidden_entries
+            errors = learn(self, self._known, np.random.default_rng(self._seed))
+            self._calibrations[for_new_rows] = Calibration(self._known, errors)
+        return self._calibrations[for_new_rows]
+
+
+def _errors_at_hidden_entries(model: Any, known: Observed, random: np.random.Generator) -> list[HiddenErrors]:
+    """Fits without a part of the entries, which they predict."""
+    found = []
+    for held in folds(known.n_observed, known.n_observed, random):
+        train, hidden = known.select(~held), known.select(held)
+        if train.n_observed:
+            predicted = _refitted(model, train).predict(hidden.rows, hidden.columns)
+            found.append(HiddenErrors.of(train, hidden, predicted))
+    return found
+
+
+def _errors_in_new_rows(model: Any, known: Observed, random: np.random.Generator) -> list[HiddenErrors]:
+    """Fits without a part of the rows, whose entries are then predicted from the others of their row."""
+    found = []
+    for rows in folds(known.shape[0], known.n_observed, random):
+        train, others = known.select(~rows[known.rows]), _taken(known, np.flatnonzero(rows))
+        if train.n_observed == 0:
+            continue
+        other = _refitted(model, train)
+        for held in folds(others.n_observed, 0, random):
+            kept, hidden = others.select(~held), others.select(held)
+            predicted = other._completed_rows(kept).reshape(-1)[hidden.flat]
+            found.append(HiddenErrors.of(kept, hidden, predicted, counts(train)[1]))
+    return found
+
+
+def _refitted(model: Any, known: Observed) -> Any:
+    """The same imputer fitted to other entries with the choices that were made."""
+    other, fit = copy.copy(model), model.completion_
+    # Rough fits of ratings err as exact ones do. In tables, where alpha is small, they err less: they must not.
+    rough = is_ratings(model._known)
+    alpha = fit.alpha * math.sqrt(known.n_observed / model._known.n_observed)
+    other.completion_ = solve_completion(
+        Task.of(known, fit.center, fit.scale),
+        SpectralL12(alpha, fit.l2_weight),
+        max_rank=fit.max_rank,
+        engine=model.engine,
+        random_state=model._seed,
+        tol=max(model.tol, TOL) if rough else model.tol,
+        max_iter=min(model.max_iter, MAX_ITER) if rough else model.max_iter,
+    )
+    other.clip_ = Range.of(model.clip, known)
+    return other
+
+
+def _around(
+    model: Any, values: Array, calibration: Calibration, row_counts: Array, columns: Array, coverage: float
+) -> tuple[Array, Array]:
+    """Intervals around predicted values."""
+    quantiles = calibration.quantiles(coverage)
+    if np.isinf(quantiles).all():
+        needed = math.ceil(coverage / (1 - coverage) * (1 - 1e-12))  # 0.9 / (1 - 0.9) is a rounding above 9
+        warnings.warn(
+            f"{calibration.n_hidden} hidden entries are too few for a coverage of {coverage:g}, which takes"
+            f" {needed}: the intervals are infinite. Ask for less coverage.",
+            UserWarning,
+            stacklevel=3,
+        )
+    with np.errstate(invalid="ignore"):
+        half = np.nan_to_num(quantiles[columns] * calibration.size(row_counts, columns), nan=np.inf, posinf=np.inf)
+    limits = Range(*_limits(model))
+    around = np.nan_to_num(values, nan=0.0)
+    lower, upper = (limits.cut(around + side * half, columns) for side in (-1, 1))
+    whole = np.isin(columns, [*model._whole_dtypes])
+    inner = np.ceil(lower), np.floor(upper)
+    whole = whole & (inner[0] <= inner[1])
+    lower, upper = np.where(whole, inner[0], lower), np.where(whole, inner[1], upper)
+    return lower.astype(values.dtype), upper.astype(values.dtype)
+
+
+def _limits(model: Any) -> tuple[Any, Any]:
+    """The range that values surely lie in."""
+    low, high = model.clip_
+    if not isinstance(model.clip, str):
+        return low, high
+    low = np.where(_number_on(model._known, low) >= ON_BOUND, low, -np.inf)
+    return low, np.where(_number_on(model._known, high) >= ON_BOUND, high, np.inf)
+
+
+def _number_on(known: Observed, bound: Any) -> Any:
+    """How many known entries lie on a bound, which is one for all columns, or one for each."""
+    if np.ndim(bound) == 0:
+        return np.count_nonzero(known.values == bound)
+    on = known.values == np.asarray(bound)[known.columns]
+    return np.bincount(known.columns[on], minlength=known.shape[1])
+
+
+def _same(one: Observed, other: Observed) -> bool:
+    """Whether the same entries are known, with the same values."""
+    pairs = ((getattr(one, name), getattr(other, name)) for name in ("rows", "columns", "values"))
+    return one.shape == other.shape and all(np.array_equal(mine, theirs) for mine, theirs in pairs)
+
+
+def _taken(known: Observed, rows: Array) -> Observed:
+    """These rows in this order, perhaps some of them several times."""
+    part = known.sparse()[rows].tocoo()
+    return Observed(part.row, part.col, part.data, (rows.size, known.shape[1]))

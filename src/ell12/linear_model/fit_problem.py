@@ -1,0 +1,313 @@
+"""From data to a loss and back: kinds of arrays, centring, intercepts, sample weights."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from sklearn import get_config
+from sklearn.utils.validation import _check_feature_names, _check_n_features, check_X_y
+
+from ell12.backend import (
+    as_numpy,
+    beside,
+    device,
+    is_numpy,
+    namespace,
+    norm,
+    power_of_2,
+    precision,
+    rounding,
+    total,
+)
+from ell12.losses import MultinomialLoss
+from ell12.losses.prediction import PredictionLoss
+from ell12.operators import input_shape, is_far
+from ell12.operators.centering import CenteredColumns, column_squares, column_sums
+from ell12.operators.classwise import Classwise
+from ell12.protocols import Array, FarLoss, offers
+
+
+class Design:
+    """The columns of X, which were checked before, made ready for a solver.
+
+    Where there is an intercept the columns are centred, which changes the intercept alone and makes the problem
+    easier. The squared loss then needs no intercept; others get one as the last entry of x (``constant``).
+    A sparse X, and columns out of memory (`ell12.Columns`), are centred implicitly; these are read once for it.
+
+    The intercept's column is not of ones but of the size of the others, so that a fit takes as many steps whatever
+    the units of X: beside columns of 1e-8, ones would make steps of a gradient method 1e16 times too short.
+    """
+
+    def __init__(self, X: Any, sample_weight: Any, *, center: bool, constant: bool) -> None:
+        self.sample_weight = sample_weight
+        self.total = float(X.shape[0]) if sample_weight is None else _sum(sample_weight)
+        if self.total == 0:
+            raise ValueError("sample_weight sums to zero: no sample is left to fit")
+        if is_far(X):
+            self._take_far(X, center, constant)
+            return
+        sparse = scipy.sparse.issparse(X)
+        xp = np if sparse else namespace(X)
+        if center:
+            self.means = self.mean(X)
+        else:
+            self.means = np.zeros(X.shape[1], dtype=X.dtype) if sparse else xp.zeros_like(X[0, :])
+        self.A = X
+        if sparse and (center or constant):
+            empty = _constant_columns(self.means, X) if center else None
+            self.A = CenteredColumns(X, self.means, 0.0, empty)
+        elif center:
+            self.means = _exact_where_constant(self.means, X)
+            self.A = X - self.means
+        self.constant = 0.0 if not constant else _typical_entry(self.A, X.shape) if center else 1.0
+        if sparse and constant:
+            self.A = replace(self.A, constant=self.constant)
+        elif constant:
+            self.A = xp.concat([self.A, xp.full_like(X[:, :1], self.constant)], axis=1)
+
+    def _take_far(self, X: Any, center: bool, constant: bool) -> None:
+        """The columns of a source: one read tells their means, their size, and which are constant."""
+        self.means, self.constant, self.A = np.zeros(X.shape[1], dtype=X.dtype), float(constant), X
+        if not center:
+            self.A = CenteredColumns(X, self.means, 1.0) if constant else X
+            return
+        means, squares = X.moments(self.sample_weight)
+        self.means = means.astype(X.dtype)
+        if constant:
+            self.constant = power_of_2(math.sqrt(float(squares.mean()) / self.total))
+        empty = squares == 0
+        self.A = CenteredColumns(X, self.means, self.constant, empty if empty.any() else None)
+
+    def mean(self, values: Any) -> Array:
+        """The mean over samples, weighted."""
+        weight = self.sample_weight
+        if scipy.sparse.issparse(values):
+            weight = np.ones(values.shape[0]) if weight is None else weight
+            return (column_sums(values, weight) / self.total).astype(values.dtype)
+        if is_numpy(values):
+            return np.asarray(np.average(values, axis=0, weights=weight), dtype=values.dtype)
+        return namespace(values).mean(values, axis=0) if weight is None else weight @ values / self.total
+
+    def problem(self, kind: type[PredictionLoss], target: Array, level: Any = 0.0, **parts: Any) -> FitProblem:
+        """The mean loss of this kind on a target, or on several at once; ``level`` was subtracted from them."""
+        loss = kind.of_checked(self.A, target, sample_weight=self.sample_weight, scale=1 / self.total, **parts)
+        return FitProblem(loss, self.means, level, self.constant, 0 if target.ndim == 1 else target.shape[1])
+
+    def multinomial_problem(self, shares: Array) -> FitProblem:
+        """The mean multinomial loss of shares of classes.
+
+        A constant that is added to all intercepts changes nothing: the last one is held at zero, or a Newton step
+        might go any length in that direction.
+        """
+        if is_far(self.A):
+            raise ValueError("multinomial=True needs X in memory; multinomial=False takes columns from a source")
+        classes = shares.shape[1]
+        entries = np.arange(classes * input_shape(self.A)[0] - 1) if self.constant else None
+        A = Classwise(self.A, classes, entries)
+        loss = MultinomialLoss.of_checked(A, shares, sample_weight=self.sample_weight, scale=1 / self.total)
+        return FitProblem(loss, self.means, 0.0, self.constant, n_classes=classes)
+
+
+@dataclass(frozen=True)
+class FitProblem:
+    """A loss, and how its unknown x makes coefficients and intercepts.
+
+    Parameters
+    ----------
+    loss : Loss
+        Of columns less their means.
+    means : array of shape (n_features,)
+        The means, zeros where there is no intercept.
+    level : float or array of shape (n_targets,)
+        The intercept for centred columns at x = 0.
+    constant : float
+        What the last entry of x is multiplied with to be added to the level; 0 where x does not hold it.
+    n_targets : int, default 0
+        How many columns x has; 0 where it is a vector.
+    n_classes : int, default 0
+        How many classes a vector x has an entry of for each column of A; 0 where it has one.
+    """
+
+    loss: Any
+    means: Array
+    level: Any
+    constant: float
+    n_targets: int = 0
+    n_classes: int = 0
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows of coefficients there are."""
+        return self.n_targets or self.n_classes or 1
+
+    @property
+    def is_far(self) -> bool:
+        """Whether the columns are out of memory."""
+        return offers(self.loss, FarLoss) and self.loss.is_far
+
+    def structure(self, options: dict[str, Any]) -> dict[str, Any]:
+        """What a penalty of x needs to know, from what it is told of the features."""
+        options, classes = options | {"intercept": self.n_intercepts}, self.n_classes
+        if classes and options["weights"] is not None:
+            options["weights"] = np.repeat(options["weights"], classes)
+        if classes and "bounds" in options:
+            options["bounds"] = options["bounds"].repeat(classes)
+        if classes and "groups" in options:  # each class has groups of its own
+            options["groups"] = (classes * options["groups"][:, None] + np.arange(classes)).reshape(-1)
+        return options
+
+    @property
+    def n_intercepts(self) -> int:
+        """How many entries at the end of x, or rows, are intercepts; that of the last of several classes is 0."""
+        return (self.n_classes - 1 if self.n_classes else 1) if self.constant else 0
+
+    def coefficients(self, x: Array) -> tuple[Array, Array]:
+        """The coefficients of the columns of X as they were given, a row for each target, and the intercepts."""
+        xp = namespace(x)
+        if self.n_classes and self.constant:
+            x = xp.concat([x, 0 * x[:1]])
+        rows = xp.reshape(x, (-1, self.n_rows)).T
+        coef = rows[:, :-1] if self.constant else rows
+        level = (self.level + self.constant * rows[:, -1] if self.constant else self.level) - coef @ self.means
+        if self.n_classes:  # a constant added to all changes nothing
+            level = level - xp.mean(level)
+        return coef, level
+
+    def unknown(self, coef: Array, intercept: Array) -> Array:
+        """The x that has these coefficients and intercepts: the inverse of `coefficients`."""
+        rows, xp = coef, namespace(coef)
+        if self.constant:
+            last = (intercept + coef @ self.means - self.level) / self.constant
+            rows = xp.concat([coef, (last - last[-1] if self.n_classes else last)[:, None]], axis=1)
+        if self.n_targets:
+            return rows.T
+        x = xp.reshape(rows.T, (-1,))
+        return x[:-1] if self.n_classes and self.constant else x
+
+
+def _typical_entry(A: Any, shape: tuple[int, ...]) -> float:
+    """The root of the mean square of the entries, as a power of 2, by which nothing is rounded."""
+    if isinstance(A, CenteredColumns):
+        size = math.sqrt(float(column_squares(A, np.ones(shape[0], dtype=A.dtype)).sum()))
+    else:
+        size = norm(A)
+    return power_of_2(size / math.sqrt(math.prod(shape)))
+
+
+def centered_target(design: Design, y: Array) -> tuple[Array, Array]:
+    """The targets less their means, and the means. What this leaves of a constant is rounding, and becomes 0."""
+    xp, mean = namespace(y), design.mean(y)
+    rest = y - mean
+    return xp.where(xp.max(xp.abs(rest), axis=0) <= rounding(mean, y), 0, rest), mean
+
+
+def _exact_where_constant(means: Array, X: Array) -> Array:
+    """The means of the columns, without rounding where a column is constant, so that nothing is left of it."""
+    xp, first = namespace(X), X[0, :]
+    close = _is_close(means, first, X) & (first != means)
+    if not bool(xp.any(close)):  # as a rule, without another pass over X
+        return means
+    return xp.where(close & xp.all(first == X, axis=0), first, means)
+
+
+def _constant_columns(means: Array, X: Any) -> Array | None:
+    """Which columns of a sparse matrix are constant and not zero; None if none is."""
+    first = X[[0]].toarray()[0]
+    close = np.flatnonzero((first != 0) & _is_close(means, first, X))
+    if close.size == 0:  # as a rule, without another pass over X
+        return None
+    some = X[:, close].tocsc()
+    some.sum_duplicates()
+    counts = np.diff(some.indptr)
+    column, same = np.repeat(np.arange(close.size), counts), some.data == np.repeat(first[close], counts)
+    constant = np.zeros(means.size, dtype=bool)
+    constant[close] = np.bincount(column[same], minlength=close.size) == X.shape[0]
+    return constant if constant.any() else None
+
+
+def _is_close(means: Array, first: Array, X: Any) -> Array:
+    """Whether a column's mean is its first entry, up to rounding."""
+    xp = namespace(means)
+    return xp.abs(first - means) <= (8 + X.shape[0]) * precision(means) * xp.abs(means)
+
+
+def _sum(weight: Array) -> float:
+    """The sum, in double precision where that is sure to exist."""
+    return float(weight.sum(dtype=np.float64)) if is_numpy(weight) else total(weight)
+
+
+def passes(values: Any) -> bool:
+    """Whether values are an array that is not NumPy's and that scikit-learn lets pass."""
+    foreign = hasattr(values, "__dlpack__") and not isinstance(values, np.ndarray | np.generic)
+    return foreign and bool(get_config().get("array_api_dispatch", False))
+
+
+def floating_dtypes(X: Any) -> tuple[Any, Any]:
+    """Double and single precision, in the terms of the library that X is of."""
+    xp = namespace(X) if passes(X) else np
+    return xp.float64, xp.float32
+
+
+def follow(values: Any, X: Any) -> Any:
+    """``values`` as the kind of array that X is, and where X is; what is no array, or no number, as it is."""
+    if not (passes(values) or (passes(X) and is_numpy(values))):
+        return values
+    if passes(values) and passes(X) and namespace(values) is namespace(X) and device(values) == device(X):
+        return values
+    values = as_numpy(values)
+    return beside(values, X, "y") if passes(X) and values.dtype.kind in "biuf" else values
+
+
+def check_follows(X: Any, model: Any, method: str) -> None:
+    """Raise if X is another kind of array than the coefficients, or elsewhere."""
+    coef = model.coef_
+    if not isinstance(coef, np.ndarray) and not passes(coef):
+        kind = type(coef).__module__.split(".")[0]
+        raise ValueError(
+            f"{type(model).__name__} was fitted to arrays of {kind}: {method} needs scikit-learn's setting"
+            " array_api_dispatch=True, as fit did"
+        )
+    if not (passes(X) or passes(coef)):
+        return
+    same = passes(X) and passes(coef) and namespace(X) is namespace(coef) and device(X) == device(coef)
+    if not same:
+        given, known = (type(values).__module__.split(".")[0] for values in (X, coef))
+        raise ValueError(
+            f"Inputs passed to {type(model).__name__}.{method}() must use the same namespace and the same device"
+            f" as those passed to fit(): X is of {given}, coef_ of {known}, or they are on different devices."
+        )
+
+
+def check_numpy(X: Any, what: str) -> None:
+    """Raise if X is another kind of array than NumPy's, where no other will do."""
+    if passes(X) or is_far(X):
+        raise TypeError(f"{what} needs NumPy arrays or sparse matrices, got {type(X).__name__}")
+
+
+def check_columns(model: Any, X: Any, *, reset: bool = False) -> None:
+    """Compare the number of columns of an `ell12.Columns` with that of the fit, or take note of it."""
+    _check_feature_names(model, X, reset=reset)
+    _check_n_features(model, X, reset=reset)
+
+
+def targets_of_columns(model: Any, X: Any, y: Any, *, reset: bool = True, **checks: Any) -> tuple[Any, Any]:
+    """X, which is an `ell12.Columns`, and the targets, checked as scikit-learn checks them."""
+    checks = {name: checks[name] for name in ("multi_output", "y_numeric") if name in checks}
+    _, y = check_X_y(np.zeros((X.shape[0], 1)), y, estimator=model, **checks)
+    check_columns(model, X, reset=reset)
+    return X, y
+
+
+def as_vector(x: Any) -> Array:
+    """A solution as an array, also one that a path keeps as a sparse column."""
+    return x.toarray()[:, 0] if scipy.sparse.issparse(x) else x
+
+
+def linear_functions(X: Any, coef: Array, intercept: Any) -> Array:
+    """``X coef' + intercept``, dense."""
+    product = X @ (coef.T if coef.ndim == 2 else coef)
+    return (product.toarray() if scipy.sparse.issparse(product) else product) + intercept

@@ -1,0 +1,128 @@
+"""The refit on a support without a penalty, which takes back the shrinkage."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ell12.backend import as_numpy, like, max_abs, namespace, precision, rounding, take
+from ell12.linear_model.fit_problem import FitProblem
+from ell12.minimization import minimize
+from ell12.path import l12_penalty
+from ell12.protocols import Array, Point
+
+# The Hessian of a refit, its diagonal at the penalised solution scaled to 1, must have eigenvalues above this
+# power of the precision. Below it the columns are dependent up to rounding, or the curvature has vanished on the
+# way to infinity, as that of classes does which can be told apart without error.
+LEAST_EIGENVALUE = 0.5
+# A refit ends at a gradient this power of the precision times the first one, as those that begin a path do.
+ACCURACY = 0.625
+# Newton's method takes this number of steps at the most, each halved as often at the most; some ten are enough
+# where there is a solution. With signs or bounds to keep, a solver takes this number of iterations at the most.
+NEWTON_STEPS, REFIT_STEPS = 50, 1000
+
+
+def refit(problem: FitProblem, x: Array, nonnegative: bool = False, bounds: Any = None) -> Array | None:
+    """The x of least loss with the same support, signs and bounds kept; None where none is finite and unique.
+
+    Parameters
+    ----------
+    problem : FitProblem
+        A problem whose loss is an `ell12.protocols.ColumnLoss`.
+    x : array
+        Its penalised solution.
+    nonnegative, bounds
+        As in `ell12.path.l12_penalty`.
+    """
+    columns = support(problem, x)
+    if columns.size == 0:
+        return x
+    loss = problem.loss.restrict(columns)
+    point = loss.point(take(x, columns, 0))
+    unit = _units(loss, point)
+    enough = precision(x) ** ACCURACY * max_abs(loss.gradient(loss.point(loss.start())))
+    kept = columns[: columns.size - problem.n_intercepts]
+    if kept.size == 0 or not (nonnegative or bounds is not None):
+        found = _newton(loss, point, unit, enough)
+    else:
+        limits: dict[str, Any] = {
+            "nonnegative": nonnegative,
+            "bounds": None if bounds is None else bounds.restrict(kept),
+        }
+        penalty = l12_penalty(0.0, intercept=problem.n_intercepts, **limits)
+        found = _within_limits(loss, penalty, point, unit, enough)
+    return None if found is None else _scattered(found, columns, x)
+
+
+def _newton(loss: Any, point: Point, unit: Array, enough: float) -> Array | None:
+    """The minimiser of a loss by Newton's method with halved steps."""
+    for _ in range(NEWTON_STEPS):
+        gradient = loss.gradient(point)
+        scaled = _scaled_hessian(loss, point, unit)
+        if not _is_positive(scaled, gradient):
+            return None
+        step = (unit * np.linalg.solve(scaled, (unit * _matrix(gradient).T).T).T).T
+        move = loss.point(like(-step, point.x))
+        value, size = loss.value(point), 1.0
+        highest = value + rounding(value, point.x)  # near the end only the gradient can tell
+        while not loss.value(point + size * move) <= highest and size > 0.5**NEWTON_STEPS:
+            size *= 0.5
+        last, point = max_abs(gradient) <= enough or loss.is_quadratic, point + size * move
+        if last:
+            return point.x
+    return None
+
+
+def _within_limits(loss: Any, penalty: Any, point: Point, unit: Array, enough: float) -> Array | None:
+    """The same with signs or bounds, which the penalty of strength 0 keeps."""
+    if not _is_positive(_scaled_hessian(loss, point, unit), point.x):
+        return None
+    result = minimize(loss, penalty, point.x, tol=enough, max_iter=REFIT_STEPS)
+    there = result.converged and _is_positive(_scaled_hessian(loss, loss.point(result.x), unit), point.x)
+    return result.x if there else None
+
+
+def support(problem: FitProblem, x: Array) -> Array:
+    """The entries, or rows, of x that are not zero, and the intercept where x has one; a NumPy array."""
+    used = as_numpy(x) != 0
+    used = used.any(axis=1) if used.ndim == 2 else used
+    used[used.size - problem.n_intercepts :] = True
+    return np.flatnonzero(used)
+
+
+def _units(loss: Any, point: Point) -> Array:
+    """The steps in which all second derivatives at a point are 1."""
+    diagonal = np.diagonal(_matrix(loss.hessian(point, np.arange(point.x.shape[0]))))
+    return 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1))
+
+
+def _scaled_hessian(loss: Any, point: Point, unit: Array) -> Array:
+    return unit[:, None] * _matrix(loss.hessian(point, np.arange(unit.size))) * unit
+
+
+def _is_positive(scaled: Array, x: Array) -> bool:
+    """Whether a Hessian, in units of its first diagonal, is positive definite beyond rounding."""
+    least = precision(x) ** LEAST_EIGENVALUE
+    return bool(np.isfinite(scaled).all()) and float(np.linalg.eigvalsh(scaled)[0]) > least
+
+
+def _matrix(values: Array) -> Array:
+    return np.asarray(as_numpy(values), dtype=np.float64)
+
+
+def _scattered(values: Array, columns: Array, x: Array) -> Array:
+    """An array like x with these entries or rows, zero elsewhere."""
+    full = np.zeros(x.shape, dtype=as_numpy(x).dtype)
+    full[columns] = as_numpy(values)
+    return namespace(x).astype(like(full, x), x.dtype, copy=False)
+
+
+def no_refit(problem: FitProblem, x: Array) -> str:
+    """Why a refit was not to be had, and what stands in its place."""
+    selected = support(problem, x).size - problem.n_intercepts
+    return (
+        f"relax=True: without a penalty the {selected} features selected have no unique finite coefficients (as"
+        " many features as samples, columns that depend on each other, or classes that can be told apart without"
+        " error). The penalised coefficients are kept; a larger alpha selects fewer features."
+    )

@@ -1,0 +1,305 @@
+"""One proximal gradient step, fixed or backtracked; momentum and nonmonotone acceptance."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ell12.backend import all_true, inner, is_array, is_number, max_abs
+from ell12.backend.norms import difference
+from ell12.checks import check_positive
+from ell12.protocols import Array, CancellingLoss, Iterate, Loss, Penalty, Point, offers
+
+Prox = Callable[[Array, float, Array], Array]
+Tilt = Callable[[Array], Array]
+
+# A step that was halved this often lies below the smallest ratio of two doubles: the numbers are not finite, which
+# the loop will see.
+MOST_HALVINGS = 1100
+# Where a first step comes out this many times shorter than the way over which it was tried, a way so much shorter
+# is tried. Each costs one product; 100 finds the curvature of an exponential in two or three.
+SHORTER, MOST_TRIALS = 100, 30
+# Where the loss has no Lipschitz constant, a step that held this many times in a row is doubled: the curvature may
+# be far smaller here than where the run began. Trying costs one product, so at most one in ten is wasted.
+DOUBLE_AFTER = 10
+
+
+def objective(loss: Loss, penalty: Penalty, point: Point) -> float:
+    """The loss plus the penalty; no product."""
+    return loss.value(point) + penalty.value(point.x)
+
+
+def check_step(step: float | str, *names: str) -> None:
+    """Raise unless step is a positive number or one of the names."""
+    check_positive(step, "step", *names)
+
+
+def known_lipschitz(loss: Loss) -> float:
+    """The loss's Lipschitz constant where it is known and finite, 1 where it is zero; else infinity."""
+    found: Any = loss.lipschitz()
+    return (float(found) or 1.0) if found is not None and math.isfinite(found) else math.inf
+
+
+def summed_size(loss: Loss) -> float:
+    """The size of the terms that a value of the loss sums, beyond the value itself: their rounding is its own."""
+    return abs(loss.constant) if offers(loss, CancellingLoss) else 0.0  # type: ignore[attr-defined]
+
+
+def rise(loss: Loss, penalty: Penalty, new: Point, base: Point, gradient: Array) -> float:
+    """The rise of the objective between two points, by the gradient at ``base``.
+
+    The difference of the two values holds the rounding of both predictions: where these are large beside the
+    residual, it hides a rise, or a fall, that this one shows.
+    """
+    linear = float(inner(gradient, new.x - base.x))
+    return linear + loss.divergence(new, base) + float(penalty.value(new.x)) - float(penalty.value(base.x))
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Where a proximal step led; of columns side by side, ``objective`` and ``square`` have a number for each."""
+
+    point: Any
+    objective: Any
+    square: Any  # of the step's length
+    optimality: Any  # the largest entry of the step, over its size
+
+    def where(self, kept: Any, other: Any) -> Any:
+        """Keep it or take the other."""
+        return self if kept else other
+
+    def iterate(self) -> Iterate:
+        """What a solver yields."""
+        return Iterate(self.point, self.objective, self.optimality)
+
+
+class ProximalStep:
+    """``x -> prox(x - step (gradient(x) - tilt(x)), step)``: one product with A and one with its adjoint.
+
+    A backtracked step is halved until the loss lies below its quadratic model. Backtracking is also what
+    "lipschitz" means where the loss's constant is infinite or unknown.
+
+    Parameters
+    ----------
+    loss, penalty : Loss, Penalty
+        The problem.
+    step : float or {"lipschitz", "backtracking"}
+        The size of the step.
+    start : Point
+        Where a first size is tried.
+    prox : function, optional
+        Of a vector, the step and a place to begin, in place of the penalty's prox.
+    tilt : function, optional
+        A linear term of the objective that depends on where the step begins, such as a subtracted gradient.
+    """
+
+    def __init__(
+        self,
+        loss: Loss,
+        penalty: Penalty,
+        step: float | str,
+        start: Point,
+        prox: Prox | None = None,
+        tilt: Tilt | None = None,
+    ) -> None:
+        self.loss, self.penalty, self.tilt = loss, penalty, tilt
+        self.prox = prox or (lambda x, step, _: penalty.prox(x, step))
+        lipschitz = known_lipschitz(loss) if step == "lipschitz" else 1.0
+        self.backtracking = step == "backtracking" or not math.isfinite(lipschitz)
+        self.may_grow = not math.isfinite(lipschitz)
+        self.held = 0  # steps in a row that were not halved
+        if is_number(step):
+            self.step = float(step)
+        else:
+            self.step = first_step(loss, start) if self.backtracking else 1 / lipschitz
+
+    def __call__(self, point: Point, near: Array | None = None) -> Point:
+        """The step from a point; ``near`` is where a numerical prox starts."""
+        slope = self.loss.gradient(point)
+        if self.tilt is not None:
+            slope = slope - self.tilt(point.x)
+        near = point.x if near is None else near
+        if self.may_grow and self.held >= DOUBLE_AFTER:
+            self.step, self.held = 2 * self.step, 0
+        for _ in range(MOST_HALVINGS):
+            new = self.loss.point(self.prox(point.x - self.step * slope, self.step, near))
+            if not self.backtracking or self._is_below_model(new, point):
+                break
+            self.step, self.held = 0.5 * self.step, 0
+        self.held += 1
+        return new
+
+    def of(self, loss: Loss, penalty: Penalty) -> ProximalStep:
+        """The same step, of the same size, for another problem."""
+        other = copy.copy(self)
+        other.loss, other.penalty, other.prox = loss, penalty, lambda x, step, _: penalty.prox(x, step)
+        return other
+
+    def measured(self, point: Point, near: Point, ahead: Callable[[Point], None]) -> Step:
+        """The step with its objective; ``ahead`` is told of the new point before its value is asked for."""
+        new = self(point, near.x)
+        ahead(new)
+        largest, square = difference(new.x, point.x)
+        return Step(new, objective(self.loss, self.penalty, new), square, largest / self.step)
+
+    def iterate(self, new: Point, old: Point, value: float | None = None) -> Iterate:
+        """The iterate at ``new``, which a step from ``old`` has reached."""
+        if value is None:
+            value = objective(self.loss, self.penalty, new)
+        return Iterate(new, value, max_abs(new.x - old.x) / self.step)
+
+    def _is_below_model(self, new: Point, old: Point) -> bool:
+        move = new.x - old.x
+        return 2 * self.step * self.loss.divergence(new, old) <= (1 + 1e-12) * inner(move, move)
+
+
+def first_step(loss: Loss, start: Point) -> float:
+    """The step that is exact along the gradient: at least 1/L, so that halving finds a good one.
+
+    It is tried over a length that is the same in all units: so far that a straight line would bring the loss to
+    zero, but no farther than x is from zero, if it is. A loss that is linear far away, as the logistic one is,
+    would otherwise seem to have hardly any curvature where columns are large. A loss that bends ever more, as an
+    exponential does, can seem to have 1e60 times its curvature: then it is tried again over shorter ways.
+    """
+    gradient: Any = loss.gradient(start)
+    size = max_abs(gradient)
+    if size == 0 or not math.isfinite(size):
+        return 1.0
+    direction = gradient / size
+    square, far = inner(direction, direction), max_abs(start.x) or math.inf
+    length = min(loss.value(start) / size / square, far)
+    if not 0 < length < math.inf:
+        length = 1.0
+    step = 0.0
+    for _ in range(MOST_TRIALS):
+        curvature = 2 * loss.divergence(loss.point(start.x - length * direction), start)
+        if curvature <= 0:  # or rounding
+            return step or 1.0
+        if math.isfinite(curvature):  # else the loss has no value there
+            found = length / curvature * square * length
+            if found <= 2 * step:  # no other curvature than over a longer way
+                return step
+            step = found
+            if step * size >= length / SHORTER:
+                return step
+        length /= SHORTER
+    return step or length / size
+
+
+# Checks that fail are this many iterations apart at the most: a run that has arrived is soon seen to have.
+LONGEST = 64
+
+
+class BackOff:
+    """Waits twice as long after each check that failed, from one iteration to `LONGEST`.
+
+    Examples
+    --------
+    >>> from ell12.solvers.proximal_step import BackOff
+    >>> back_off, checks = BackOff(), []
+    >>> for iteration in range(8):
+    ...     if back_off.is_due():
+    ...         checks.append(iteration)
+    ...         back_off.record(False)
+    >>> checks
+    [0, 1, 3, 7]
+    """
+
+    def __init__(self) -> None:
+        self.pause, self.left = 1, 0
+
+    def is_due(self) -> bool:
+        """Count an iteration; return whether a check may be made in it."""
+        self.left = max(self.left - 1, 0)
+        return self.left == 0
+
+    def record(self, success: bool) -> None:
+        """Take note of a check."""
+        self.left, self.pause = (1, 1) if success else (self.pause, min(2 * self.pause, LONGEST))
+
+
+TakeStep = Callable[[Any, Any, Callable[[Any], None]], Any]
+
+
+def next_t(t: float) -> float:
+    """The next of the numbers by which momentum grows."""
+    return (1 + math.sqrt(1 + 4 * t * t)) / 2
+
+
+def extrapolated(x: Any, previous: Any, z: Any, t_previous: float, t: float) -> Any:
+    """``x + (t_previous - 1)/t (x - previous) + t_previous/t (z - x)``."""
+    y = x + (t_previous - 1) / t * (x - previous)
+    return y if z is x else y + t_previous / t * (z - x)  # after an accepted step z is x
+
+
+def _ignore(*_: Any) -> None:
+    """What is done about the next step where nothing is to be gained by knowing it."""
+
+
+class Nonmonotone:
+    """The state of nmAPG (Li & Lin, NIPS 2015), of one problem or of many whose objectives are an array.
+
+    An extrapolated step is taken if it lies enough below a running average of the objective. Else a plain proximal
+    step is made too, and the better of the two is kept: of many problems, by each for itself.
+
+    Parameters
+    ----------
+    start : point
+        Where to begin; it adds and scales.
+    objective : float or array
+        The objective there, or that of each problem.
+    eta : float, default 0.8
+        Memory of the running average, between 0 (monotone) and 1.
+    delta : float, default 1e-4
+        How far below the average an extrapolated step must lie, times the square of its length.
+
+    Attributes
+    ----------
+    x : point
+        Where the run is.
+    """
+
+    def __init__(self, start: Any, objective: Any, eta: float = 0.8, delta: float = 1e-4) -> None:
+        self.x = self.previous = self.z = start
+        self.average, self.eta, self.delta = objective, eta, delta
+        self.t_previous, self.t, self.q = 0.0, 1.0, 1.0
+
+    def advance(
+        self,
+        take_step: TakeStep,
+        foresee: Callable[..., Any] = _ignore,
+        turns_back: Callable[[Any, Any, Any], bool] | None = None,
+    ) -> Any:
+        """One step.
+
+        Parameters
+        ----------
+        take_step : function
+            Of the point to step from, the present x, and a function to be told of the new point before its
+            objective is found. It returns a `ell12.solvers.proximal_step.Step` or what behaves like one.
+        foresee : function, default _ignore
+            Told where the next step is likely to begin, as a function and its arguments.
+        turns_back : function, optional
+            Of the new point, the extrapolated one and x: whether the momentum leads uphill and begins anew
+            (O'Donoghue & Candès, doi:10.1007/s10208-013-9150-3). That nmAPG converges does not depend on momentum.
+        """
+        x, y = self.x, extrapolated(self.x, self.previous, self.z, self.t_previous, self.t)
+        times = (self.t, next_t(self.t))
+        step = take_step(y, x, lambda new: foresee(extrapolated, new, x, new, *times))
+        self.z = z = step.point
+        accepted = step.objective <= self.average - self.delta * step.square
+        if not (all_true(accepted) if is_array(accepted) else accepted):
+            plain = take_step(x, x, lambda new: foresee(extrapolated, new, x, z, *times))
+            step = step.where(accepted | (step.objective <= plain.objective), plain)
+        uphill = turns_back is not None and turns_back(step.point, y, x)
+        self.x, self.previous, (self.t_previous, self.t) = step.point, x, times
+        if uphill:  # as at the start: the next step begins at x
+            self.previous = self.z = step.point
+            self.t_previous, self.t = 0.0, 1.0
+        q = self.eta * self.q + 1
+        self.average = (self.eta * self.q * self.average + step.objective) / q
+        self.q = q
+        return step

@@ -1,0 +1,258 @@
+"""L12Imputer: what goes in, what comes out, and what its automatic choices are worth."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.impute import SimpleImputer
+
+from ell12 import L12Imputer, Status, as_observed
+from ell12.completion import imputer as module
+from ell12.completion.offsets import fit_offsets
+
+EXACT = {"tol": 1e-9, "clip": None}
+
+
+def table(seed=0, shape=(60, 12)):
+    random = np.random.default_rng(seed)
+    X = random.standard_normal((shape[0], 2)) @ random.standard_normal((2, shape[1]))
+    X += 0.1 * random.standard_normal(shape) + 5 * np.arange(shape[1])
+    return np.where(random.random(shape) < 0.3, np.nan, X), X
+
+
+def ratings(seed=0, shape=(150, 100), count=3000):
+    random = np.random.default_rng(seed)
+    flat = random.choice(shape[0] * shape[1], count, replace=False)
+    rows, columns = np.divmod(flat, shape[1])
+    W, H = random.standard_normal((shape[0], 2)), random.standard_normal((shape[1], 2))
+    values = 3.5 + random.normal(0, 0.5, shape[0])[rows] + random.normal(0, 0.5, shape[1])[columns]
+    values += 0.7 * np.sum(W[rows] * H[columns], axis=1) + 0.4 * random.standard_normal(count)
+    return rows, columns, np.clip(np.round(values), 1, 5)
+
+
+def test_known_entries_are_kept_and_the_others_are_better_than_means():
+    known, X = table()
+    filled = L12Imputer(random_state=0).fit_transform(known)
+    missing = np.isnan(known)
+    np.testing.assert_array_equal(filled[~missing], known[~missing])
+    means = SimpleImputer().fit_transform(known)
+    assert np.linalg.norm((filled - X)[missing]) < 0.3 * np.linalg.norm((means - X)[missing])
+
+
+@pytest.mark.parametrize("center", ["mean", "columns", "biases", None])
+@pytest.mark.parametrize("alpha", [1.0, 5.0])
+def test_the_rows_of_the_training_data_are_completed_as_they_were_fitted(center, alpha):
+    known = table()[0]
+    model = L12Imputer(alpha=alpha, center=center, **EXACT).fit(known)
+    missing = np.isnan(known)
+    # A new row's bias is found from its own entries, given the fitted columns.
+    atol = 0.1 if center == "biases" else 1e-5
+    np.testing.assert_allclose(model.transform(known)[missing], model.completion_.to_array()[missing], atol=atol)
+
+
+def test_unseen_rows_are_completed_from_their_own_entries():
+    known, X = table(shape=(120, 12))
+    model = L12Imputer(random_state=0).fit(known[:80])
+    filled = model.transform(known[80:])
+    missing = np.isnan(known[80:])
+    means = np.broadcast_to(np.nanmean(known[:80], axis=0), missing.shape)
+    assert np.linalg.norm((filled - X[80:])[missing]) < 0.4 * np.linalg.norm((means - X[80:])[missing])
+    one_by_one = np.vstack([model.transform(row[None]) for row in known[80:]])
+    np.testing.assert_allclose(filled, one_by_one)
+
+
+def test_containers_agree():
+    known = table(shape=(30, 8))[0]
+    filled = L12Imputer(alpha=1.0).fit_transform(known)
+    masked = np.ma.masked_array(np.nan_to_num(known, nan=99.0), np.isnan(known))
+    kept = np.nonzero(~np.isnan(known))
+    sparse = scipy.sparse.coo_array((known[kept], kept), shape=known.shape)
+    for other in (masked, pd.DataFrame(known), sparse, sparse.tocsr(), sparse.tocsc()):
+        np.testing.assert_allclose(L12Imputer(alpha=1.0).fit_transform(other), filled)
+
+
+def test_explicit_zeros_are_known():
+    X = scipy.sparse.coo_array(([0.0, 4.0, 4.0], ([0, 0, 1], [0, 1, 1])), shape=(2, 2))
+    assert L12Imputer(alpha=0.1).fit_transform(X)[0, 0] == 0
+
+
+def test_data_frames_come_out_on_request():
+    known = pd.DataFrame(table(shape=(20, 4))[0], columns=list("abcd"), index=range(10, 30))
+    filled = L12Imputer(alpha=1.0).set_output(transform="pandas").fit_transform(known)
+    assert list(filled.columns) == list("abcd")
+    assert list(filled.index) == list(range(10, 30))
+    assert not filled.isna().any().any()
+
+
+def test_predict_gives_entries_and_rows():
+    known = table()[0]
+    model = L12Imputer(alpha=1.0, **EXACT).fit(known)
+    full = model.completion_.to_array()
+    np.testing.assert_allclose(model.predict([3, 0], [1, 11]), full[[3, 0], [1, 11]])
+    np.testing.assert_allclose(model.predict(known), full, atol=1e-5)
+
+
+def test_clipping():
+    known = table()[0]
+    low, high = np.nanmin(known), np.nanmax(known)
+    extreme = np.full((1, 12), np.nan)
+    extreme[0, :3] = [100.0, -300.0, 200.0]
+    filled = L12Imputer(alpha=0.1).fit(known).transform(extreme)
+    assert filled[0, 3:].min() >= low
+    assert filled[0, 3:].max() <= high
+    np.testing.assert_array_equal(filled[0, :3], extreme[0, :3])
+    assert L12Imputer(alpha=0.1, clip=(0.0, 1.0)).fit(known).predict([5], [11])[0] == 1.0
+
+
+def test_rows_and_columns_with_nothing_known():
+    known = table(shape=(30, 8))[0]
+    known[4], known[:, 5] = np.nan, np.nan
+    model = L12Imputer(alpha=1.0, tol=1e-6, keep_empty_features=True).fit(known)
+    filled = model.transform(known)
+    means = np.nanmean(known[:, [0, 7]], axis=0)
+    np.testing.assert_allclose(filled[4, [0, 7]], means, atol=1e-3)
+    np.testing.assert_array_equal(filled[:, 5], 0)
+
+
+@pytest.mark.parametrize("scale", [None, "columns"])
+def test_without_centring_the_biases_of_what_is_known_speak_for_strangers(scale):
+    known = table(shape=(30, 8))[0]
+    known[4], known[:, 5] = np.nan, np.nan
+    model = L12Imputer(alpha=1.0, tol=1e-6, center=None, scale=scale, clip=None, keep_empty_features=True).fit(
+        known
+    )
+    biases = fit_offsets(as_observed(known), "biases", scale)
+    expected = biases.add_to(np.zeros(known.shape))
+    assert (biases.rows[4], biases.columns[5]) == (0, 0)
+    filled = model.transform(known)
+    np.testing.assert_allclose(np.delete(filled[4], 5), np.delete(expected[4], 5))
+    assert np.isnan(expected[0, 5]) == (scale is not None)  # a column's unit is not known from the others
+    np.testing.assert_allclose(model.predict([4, 4, 0], [0, 5, 5]), expected[[4, 4, 0], [0, 5, 5]])
+    unit = 1.0 if scale is None else model.completion_.offsets.scales[0]
+    assert model.predict([0], [0]) == pytest.approx(unit * model.completion_.x.entries([0], [0]), rel=1e-12)
+
+
+def test_a_complete_table_comes_back_as_it_is():
+    X = table()[1]
+    np.testing.assert_array_equal(L12Imputer(random_state=0).fit_transform(X), X)
+
+
+def test_half_as_many_bits():
+    filled = L12Imputer(alpha=1.0).fit_transform(table()[0].astype(np.float32))
+    assert filled.dtype == np.float32
+
+
+# Ratings
+
+
+@pytest.fixture(scope="module")
+def split_ratings():
+    rows, columns, values = ratings()
+    test = np.random.default_rng(1).random(rows.size) < 0.2
+    X = scipy.sparse.coo_array((values[~test], (rows[~test], columns[~test])), shape=(150, 100))
+    return X, (rows[test], columns[test], values[test])
+
+
+def error(model, entries):
+    rows, columns, values = entries
+    return np.sqrt(np.mean((model.predict(rows, columns) - values) ** 2))
+
+
+def test_ratings_choose_their_rank_and_offsets(split_ratings):
+    X, entries = split_ratings
+    model = L12Imputer(random_state=0).fit(X)
+    assert model.max_rank_ in (2, 4, 8, 16)
+    assert model.l2_weight_ in (1.0, 0.5, 0.0)
+    assert model.center_ in ("biases", None)
+    tried = {c.choice for c in model.search_.candidates}
+    assert len(tried) == len(model.search_.candidates) > 2
+    biases = L12Imputer(alpha=1e6, l2_weight=0.0, center="biases").fit(X)  # nothing but the biases is left
+    assert biases.completion_.x.rank == 0
+    assert error(model, entries) < 0.95 * error(biases, entries)
+    assert model.search_.best.error == min(c.error for c in model.search_.candidates)
+
+
+def test_noise_is_not_far_from_the_hidden_entries_choice(split_ratings):
+    X, entries = split_ratings
+    noise = L12Imputer("noise", random_state=0).fit(X)
+    assert (noise.center_, noise.l2_weight_, noise.search_) == ("biases", 0.5, None)
+    assert noise.max_rank_ <= 10
+    assert L12Imputer(4.0).fit(X).l2_weight_ == 0.5
+    # The signal is strong here, far more so than in ratings by people, for which the guess is made.
+    assert error(noise, entries) < 1.2 * error(L12Imputer(random_state=0).fit(X), entries)
+
+
+def test_the_same_random_state_gives_the_same_fit(split_ratings):
+    X, entries = split_ratings
+    model = L12Imputer(l2_weight=0.5, max_rank=3, n_alphas=5, eps=0.2, random_state=3)
+    first, again = (clone(model).fit(X).predict(*entries[:2]) for _ in range(2))
+    np.testing.assert_array_equal(first, again)
+
+
+def test_a_bound_rank_is_no_reason_to_warn(split_ratings):
+    model = L12Imputer(alpha=1.0, max_rank=2, center="biases").fit(split_ratings[0])
+    assert model.completion_.status is Status.RANK_CAPPED
+
+
+def test_a_large_sparse_matrix_is_not_made_dense_unasked(split_ratings, monkeypatch):
+    X, _ = split_ratings
+    model = L12Imputer(alpha=3.0).fit(X)
+    monkeypatch.setattr(module, "DENSE_OUTPUT", 100)
+    with pytest.raises(ValueError, match="predict"):
+        model.transform(X)
+
+
+# Errors and progress
+
+
+@pytest.mark.parametrize(
+    ("options", "X", "message"),
+    [
+        ({}, np.full((3, 2), np.nan), "no known entry"),
+        ({}, np.array([[1.0, np.inf], [1.0, 2.0]]), "infinity"),
+        ({"alpha": -1.0}, None, "alpha"),
+        ({"alpha": "best"}, None, "alpha must be a number >= 0, 'holdout' or 'noise'; got 'best'"),
+        ({"alpha": None}, None, "alpha must be a number >= 0, 'holdout' or 'noise'; got None"),
+        ({"l2_weight": "best"}, None, "l2_weight must be a number >= 0 or 'auto'; got 'best'"),
+        ({"l2_weight": None}, None, "l2_weight must be a number >= 0 or 'auto'; got None"),
+        ({"engine": None}, None, "engine"),
+        ({"held_out": "some"}, None, "held_out"),
+        ({"center": "rows"}, None, "center"),
+        ({"max_rank": 0}, None, "max_rank"),
+        ({"clip": (2.0, 1.0)}, None, "clip"),
+        ({"clip": "range"}, None, "clip"),
+        ({"held_out": 0.0}, None, "held_out must lie between 0 and 1, got 0.0"),
+    ],
+)
+def test_wrong_arguments(options, X, message):
+    with pytest.raises(ValueError, match=message):
+        L12Imputer(**options).fit(table()[0] if X is None else X)
+
+
+def test_too_few_iterations_are_a_warning():
+    with pytest.warns(ConvergenceWarning, match="did not converge"):
+        L12Imputer(alpha=0.01, max_iter=2).fit(table()[0])
+
+
+def test_progress_is_printed_when_asked(capsys):
+    L12Imputer(verbose=1, n_alphas=3, random_state=0).fit(table()[0])
+    lines = capsys.readouterr().out.splitlines()
+    assert any("on hidden entries" in line for line in lines)
+    assert any("L12Imputer: iteration 1" in line for line in lines)
+
+
+def test_a_dask_array_is_refused_with_what_to_do():
+    da = pytest.importorskip("dask.array")
+    with pytest.raises(TypeError, match=r"X is a Dask Array.*X\.compute\(\).*ell12\.distributed\.complete_matrix"):
+        L12Imputer(1.0).fit(da.ones((4, 3)))
+
+
+def test_masked_entries_are_missing_whatever_lies_under_the_mask():
+    X = np.outer(np.arange(1.0, 9), np.arange(1.0, 7))
+    missing = X.copy()
+    missing[[1, 3], [2, 0]] = np.nan
+    masked = np.ma.array(np.where(np.isnan(missing), 1e6, X), mask=np.isnan(missing))
+    imputer = L12Imputer(0.1, random_state=0)
+    np.testing.assert_array_equal(imputer.fit_transform(masked), imputer.fit_transform(missing))

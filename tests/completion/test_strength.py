@@ -1,0 +1,102 @@
+"""Strengths for matrices, against conditions at both sides of them and against fits by other means."""
+
+import numpy as np
+import pytest
+from scipy.optimize import least_squares
+
+from ell12 import CompletionLoss, Observed, SpectralL12, complete_matrix, stationarity
+from ell12.completion.matrix_strength import largest_strength, noise_alpha, noise_strength, rank_one_fit
+from ell12.completion.solve import Task
+from ell12.datasets import synthetic_ratings
+
+
+def problem(seed=0, shape=(12, 9), known=0.7):
+    random = np.random.default_rng(seed)
+    X = 3 * np.outer(random.uniform(1, 2, shape[0]), random.uniform(1, 2, shape[1]))
+    X = X + random.standard_normal(shape)
+    mask = random.random(shape) < known
+    return X, mask, Observed.from_mask(X, mask)
+
+
+def test_a_rank_one_fit_is_the_nearest_by_another_method():
+    X, mask, observed = problem()
+    fit = rank_one_fit(observed).to_array()
+
+    def errors(factors):
+        return (np.outer(factors[:12], factors[12:]) - X)[mask]
+
+    best = least_squares(errors, np.ones(21), xtol=1e-14, ftol=1e-14)
+    assert np.sum((fit - X)[mask] ** 2) == pytest.approx(2 * best.cost, rel=1e-8)
+    assert np.linalg.matrix_rank(fit) == 1
+
+
+def test_of_a_whole_matrix_the_rank_one_fit_is_the_first_singular_triplet():
+    X, _, _ = problem()
+    U, s, Vt = np.linalg.svd(X)
+    fit = rank_one_fit(Observed.from_mask(X, np.ones(X.shape, dtype=bool)))
+    np.testing.assert_allclose(fit.to_array(), s[0] * np.outer(U[:, 0], Vt[0]), atol=1e-8)
+
+
+@pytest.mark.parametrize("l2_weight", [0.0, 0.6])
+def test_below_one_zero_is_a_solution_from_the_largest_strength_on(l2_weight):
+    X, mask, observed = problem()
+    loss = CompletionLoss(observed)
+    top = largest_strength(loss, l2_weight)
+    assert top == pytest.approx(np.linalg.norm(mask * X, 2) / (1 - l2_weight), rel=1e-6)
+    assert stationarity(loss, SpectralL12(1.001 * top, l2_weight), loss.start()) < 1e-8
+    assert stationarity(loss, SpectralL12(0.99 * top, l2_weight), loss.start()) > 1e-3
+
+
+def test_at_one_the_rank_one_fit_is_a_solution_from_the_largest_strength_on():
+    X, mask, observed = problem()
+    loss, fit = CompletionLoss(observed), rank_one_fit(observed)
+    top = largest_strength(loss)
+    assert top == pytest.approx(np.linalg.norm(mask * (X - fit.to_array()), 2), rel=1e-6)
+    assert stationarity(loss, SpectralL12(1.001 * top), fit) < 1e-6
+    assert stationarity(loss, SpectralL12(0.98 * top), fit) > 1e-3
+
+
+def test_where_rank_one_fits_all_there_is_nothing_to_begin_with():
+    X = np.outer(np.arange(1.0, 5), np.arange(1.0, 4))
+    assert largest_strength(CompletionLoss(X)) == 0.0
+
+
+def test_the_strength_that_noise_asks_for_is_about_the_norm_of_the_noise():
+    random = np.random.default_rng(0)
+    noise, mask = 0.5 * random.standard_normal((200, 150)), random.random((200, 150)) < 0.3
+    X = 10 * np.outer(random.uniform(1, 2, 200), random.uniform(1, 2, 150)) + noise
+    observed = Observed.from_mask(X, mask)
+    assert noise_alpha(observed) == pytest.approx(np.linalg.norm(mask * noise, 2), rel=0.1)
+    assert noise_alpha(observed, max_rank=3) == pytest.approx(noise_alpha(observed) / 2)
+    assert noise_alpha(observed, max_rank=3, l2_weight=0.5) == noise_alpha(observed)
+
+
+# Ratings
+
+
+def ratings(rank, seed=0, noise=1.0):
+    drawn = synthetic_ratings(seed, 300, 200, 6000, rank=rank, factor_deviation=1.0, noise=noise)
+    return Observed(drawn.rows, drawn.columns, drawn.values, drawn.shape)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_where_there_is_no_signal_biases_alone_are_left(seed):
+    result = complete_matrix(ratings(0, seed), "noise")
+    assert result.x.rank == 0
+    assert result.converged
+
+
+def test_directions_of_signal_are_counted_and_the_bound_is_a_little_above():
+    residual = Task.of(ratings(3, noise=0.5), "biases").loss.observed
+    alpha, rank = noise_strength(residual, 0.5)
+    assert 3 <= rank <= 6
+    signs = np.random.default_rng(1).choice([-1.0, 1.0], residual.n_observed)
+    flipped = np.linalg.norm(residual.dense(residual.values * signs), 2)
+    assert 0.2 * flipped < alpha < 0.6 * flipped
+    # In other units it is the same in those.
+    others = noise_strength(residual.with_values(8.0 * residual.values), 0.5)
+    assert others == (pytest.approx(8.0 * alpha), rank)
+
+
+def test_a_bound_that_is_given_stays():
+    assert complete_matrix(ratings(3, noise=0.5), "noise", max_rank=7).max_rank == 7
