@@ -33,7 +33,7 @@ ROOMS: dict[str, str] = {
     "penalties": "protocols lazy backend checks operators prox",
     "losses": "protocols lazy backend checks operators",
     "solvers": "protocols lazy backend checks operators",
-    "minimization": "protocols backend files solvers",
+    "minimization": "protocols backend checks solvers",
     "path": "protocols backend checks operators prox losses penalties solvers minimization",
     "recovery": "protocols backend checks operators losses minimization path",
     "datasets": "",
@@ -208,7 +208,6 @@ ASKED_BY = {
     "CancellingLoss": ["minimize, for the rounding of values"],
     "SessionLoss": ["minimize and paths, for the memory of a run"],
     "FactoredLoss": ["minimize, for x0"],
-    "ScalablePenalty": ["penalty_path"],
     "CertifyingPenalty": ["minimize, for an exact stationarity"],
 }
 
@@ -261,8 +260,7 @@ def _things() -> list[object]:
         ell12.StreamedLoss([(A, b)]),
         ell12.CompletionLoss(A),
         ell12.L12(1.0),
-        ell12.BoundedL12(1.0, (-1, 1)),
-        ell12.GroupL12(1.0, [0, 1]),
+        ell12.GroupL12([0, 1], 1.0),
         ell12.RowsL12(1.0),
         ColumnsL12([1.0]),
         ell12.LogSum(1.0),

@@ -81,7 +81,6 @@ MODULES = {
         "SessionLoss",
         "FactoredLoss",
         "Penalty",
-        "ScalablePenalty",
         "CertifyingPenalty",
         "DifferencePenalty",
         "PiecewisePenalty",

@@ -10,7 +10,6 @@ from ell12.prox import (
 from ell12.penalties import (
     L12 as L12,
     L1 as L1,
-    BoundedL12 as BoundedL12,
     GroupL12 as GroupL12,
     RowsL12 as RowsL12,
     SpectralL12 as SpectralL12,
@@ -50,6 +49,7 @@ from ell12.solvers import (
 from ell12.minimization import (
     DataUnavailable as DataUnavailable,
     minimize as minimize,
+    Run as Run,
     Result as Result,
     Status as Status,
     stationarity as stationarity,

@@ -13,6 +13,7 @@ from ell12 import (
     LowRank,
     NoPenalty,
     Observed,
+    Run,
     SpectralL12,
     SpectralLogSum,
     Status,
@@ -188,7 +189,7 @@ def test_ctrl_c_returns_the_best_so_far(solver):
             raise KeyboardInterrupt
         return False
 
-    result = minimize(loss, SpectralL12(1.0), solver=solver, stop=interrupt, tol=0)
+    result = minimize(loss, SpectralL12(1.0), solver=solver, run=Run(callback=interrupt), tol=0)
     assert result.status is Status.STOPPED
     assert result.objective == min(result.history["objective"])
 

@@ -73,7 +73,9 @@ def _loss() -> Case:
     ) -> Answer:
         loss = ell12.CompletionLoss(ell12.as_observed(X)) if shared is None else shared
         stop, solver = interrupting(interrupt_at), ell12.BlockAPG()
-        result = ell12.minimize(loss, ell12.SpectralL12(alpha, 0.5), solver=solver, tol=tol, stop=stop)
+        result = ell12.minimize(
+            loss, ell12.SpectralL12(alpha, 0.5), solver=solver, tol=tol, run=ell12.Run(callback=stop)
+        )
         return Answer(result.x.to_array(), result.n_iter, result.converged, result)
 
     return replace(

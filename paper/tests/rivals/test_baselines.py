@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ell12 import L1, SpectralL12, SquaredLoss, Status, minimize
+from ell12 import L1, Run, SpectralL12, SquaredLoss, Status, minimize
 from ell12.completion import CompletionLoss, LowRank, Observed
 from ell12.penalties import NoPenalty, SpectralLogSum
 from ell12_paper.rivals import (
@@ -222,7 +222,11 @@ def test_a_start_outside_the_ball_and_a_penalty_that_does_not_fit_are_refused():
 
 def test_objective_settled_stops_a_run():
     result = minimize(
-        completion(low_rank()), NUCLEAR, solver=AISImpute(), tol=0.0, stop=objective_settled(absolute=1e-3)
+        completion(low_rank()),
+        NUCLEAR,
+        solver=AISImpute(),
+        tol=0.0,
+        run=Run(callback=objective_settled(absolute=1e-3)),
     )
     objective = result.history["objective"]
     assert result.status is Status.STOPPED

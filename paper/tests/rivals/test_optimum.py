@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ell12 import SpectralL12, Status, minimize
+from ell12 import Run, SpectralL12, Status, minimize
 from ell12.completion import CompletionLoss, LowRank, Observed
 from ell12.penalties import NoPenalty, SpectralLogSum
 from ell12_paper.rivals import AISImpute, FaNCL, SketchyCGM, SoftImpute
@@ -88,7 +88,11 @@ def test_the_objective_is_that_of_the_iterate(nuclear_problem):
         return half_square(dense, values, known) + alpha * np.linalg.svd(dense)[1].sum()
 
     result = minimize(
-        loss, SpectralL12(alpha, l2_weight=0.0), solver=AISImpute(), max_iter=20, measure={"again": objective}
+        loss,
+        SpectralL12(alpha, l2_weight=0.0),
+        solver=AISImpute(),
+        max_iter=20,
+        run=Run(measure={"again": objective}),
     )
     np.testing.assert_allclose(result.history["objective"], result.history["again"], rtol=1e-10)
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ell12 import Status, minimize
+from ell12 import Run, Status, minimize
 from ell12.completion import CompletionLoss, LowRank, Observed, complete_matrix
 from ell12.completion.ordinal import OrdinalHingeLoss
 from ell12.penalties import NoPenalty
@@ -53,7 +53,7 @@ def test_lmafit_cuts_a_rank_that_is_too_large_and_raises_one_that_is_too_small()
     ranks = {}
     for strategy in ("fixed", "decreasing", "increasing"):
         solver = LMaFit(rank=9, strategy=strategy, first_rank=1)
-        result = minimize(loss, NONE, solver=solver, max_iter=100, measure={"rank": lambda x: x.rank})
+        result = minimize(loss, NONE, solver=solver, max_iter=100, run=Run(measure={"rank": lambda x: x.rank}))
         ranks[strategy] = result.history["rank"]
     assert set(ranks["fixed"][1:]) == {9}
     assert set(ranks["decreasing"][1:]) == {3}
@@ -90,7 +90,7 @@ def test_lmafit_first_step_is_the_published_one():
 
 def test_er1mp_residual_never_grows_and_the_rank_is_its_steps():
     loss, _ = problem(noise=0.1)
-    result = minimize(loss, NONE, solver=ER1MP(max_rank=25), measure={"rank": lambda x: x.rank})
+    result = minimize(loss, NONE, solver=ER1MP(max_rank=25), run=Run(measure={"rank": lambda x: x.rank}))
     assert result.status is Status.ENDED
     assert result.n_iter == 25
     assert np.all(np.diff(result.history["objective"]) < 0)
@@ -196,7 +196,7 @@ def test_the_ridge_is_part_of_the_objective_and_shrinks():
 def test_the_rank_grows_by_what_the_gradient_shows_and_stops_by_itself():
     loss, truth = problem(rank=4, noise=0.01)
     solver = ARSSM3F(max_rank=30, outer_tol=1e-2)
-    result = minimize(loss, NONE, solver=solver, max_iter=300, measure={"rank": lambda x: x.rank})
+    result = minimize(loss, NONE, solver=solver, max_iter=300, run=Run(measure={"rank": lambda x: x.rank}))
     ranks = np.array(result.history["rank"])
     assert np.all(np.diff(ranks) >= 0)
     assert np.max(np.diff(ranks)) <= 5
@@ -212,7 +212,7 @@ def test_published_stopping_rules_end_the_runs():
         ER1MP(max_rank=500): objective_settled(absolute=small),
     }
     for solver, rule in rules.items():
-        result = minimize(loss, NONE, solver=solver, tol=0.0, max_iter=400, stop=rule)
+        result = minimize(loss, NONE, solver=solver, tol=0.0, max_iter=400, run=Run(callback=rule))
         assert result.status is Status.STOPPED
         assert 5 <= result.n_iter < 400
 
@@ -220,7 +220,7 @@ def test_published_stopping_rules_end_the_runs():
 def test_arss_m3f_ends_after_its_final_steps():
     loss, _ = problem(m=30, n=25, noise=0.3)
     solver = ARSSM3F(max_rank=6, final_steps=20)
-    result = minimize(loss, NONE, solver=solver, tol=0.0, measure={"rank": lambda x: x.rank})
+    result = minimize(loss, NONE, solver=solver, tol=0.0, run=Run(measure={"rank": lambda x: x.rank}))
     assert result.status is Status.ENDED
     assert result.history["rank"][-21:] == [6] * 21
 
@@ -228,7 +228,7 @@ def test_arss_m3f_ends_after_its_final_steps():
 def test_a_run_may_stop_at_a_share_of_its_first_objective():
     loss, _ = problem(m=30, n=25)
     result = minimize(
-        loss, NONE, solver=LMaFit(rank=3), tol=0.0, stop=objective_settled(reduced_to=1e-4, after=999)
+        loss, NONE, solver=LMaFit(rank=3), tol=0.0, run=Run(callback=objective_settled(reduced_to=1e-4, after=999))
     )
     objective = result.history["objective"]
     assert result.status is Status.STOPPED

@@ -15,6 +15,7 @@ from ell12.completion.observed import Observed
 from ell12.completion.offsets import Offsets, fit_offsets, rows_and_columns_seen
 from ell12.completion.squared_error import CompletionLoss
 from ell12.minimization import Result, minimize
+from ell12.minimization.run import collected
 from ell12.penalties import Spectral, SpectralL12
 from ell12.protocols import Array, Solver, offers
 
@@ -125,7 +126,7 @@ def solve_completion(
 ) -> Completion:
     """Minimise the penalised error; options are those of `minimize`."""
     solver = choose_engine(engine, task.loss, penalty, max_rank, random_state)
-    result = minimize(task.loss, penalty, x0, solver, **options)
+    result = minimize(task.loss, penalty, x0, solver, **collected(options))
     parts = {part.name: getattr(result, part.name) for part in fields(Result)}
     return Completion(
         **parts,

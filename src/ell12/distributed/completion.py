@@ -25,6 +25,7 @@ from ell12.distributed.ratings import (
 )
 from ell12.distributed.ratings_source import ratings_blocks
 from ell12.minimization import Result, minimize
+from ell12.minimization.run import collected
 from ell12.operators.spectrum import norm_from_gram
 from ell12.penalties import SpectralL12
 from ell12.protocols import Array, Point
@@ -142,7 +143,7 @@ def complete_matrix(
     if isinstance(alpha, str):
         alpha = remote_noise_alpha(entries, max_rank, weight)
     penalty = SpectralL12(alpha, weight)
-    result = minimize(DistributedCompletionLoss(entries), penalty, solver=solver, tol=tol, **options)
+    result = minimize(DistributedCompletionLoss(entries), penalty, solver=solver, tol=tol, **collected(options))
     parts = {part.name: getattr(result, part.name) for part in fields(Result)}
     chosen: dict[str, Any] = {"alpha": penalty.alpha, "l2_weight": weight, "max_rank": max_rank, "center": center}
     return Completion(**parts, offsets=offsets, **chosen)

@@ -16,14 +16,14 @@ class WithIntercept(Wrapper):
 
     Of several classes as many intercepts stand last: ``count``.
 
-    A weight of 0 in `L12` frees an entry of the penalty, but not of ``nonnegative``: an intercept is free of both.
+    A weight of 0 in `L12` frees an entry of the penalty, but not of ``positive``: an intercept is free of both.
 
     Examples
     --------
     >>> import numpy as np
     >>> from ell12 import L12
     >>> from ell12.penalties.intercept import WithIntercept
-    >>> WithIntercept(L12(1.0, nonnegative=True)).value(np.array([3.0, 4.0, -7.0]))
+    >>> WithIntercept(L12(1.0, positive=True)).value(np.array([3.0, 4.0, -7.0]))
     2.0
     """
 
@@ -63,10 +63,6 @@ class WithIntercept(Wrapper):
     def is_convex(self) -> bool:
         """Whether the penalty subtracts nothing."""
         return self.penalty.is_convex
-
-    def scaled(self, factor: float) -> WithIntercept:
-        """The penalty times a factor."""
-        return WithIntercept(self.penalty.scaled(factor), self.count)
 
     def subtracted_gradient(self, x: Array) -> Array:
         """That of the penalty, 0 for the last entry."""

@@ -42,7 +42,7 @@ def shrunk(steps: Array, t: Any, l2_weight: float, isotropic: bool) -> Array:
         return _shortened(steps, lengths, t)
     xp, images = namespace(steps), _images(lengths, steps)
     t = t if isinstance(t, float) else xp.reshape(t, (*images.shape[:-1], 1))
-    new = xp.reshape(prox_rows(images, t, l2_weight, nonnegative=True), tuple(lengths.shape))
+    new = xp.reshape(prox_rows(images, t, l2_weight, positive=True), tuple(lengths.shape))
     return new * (steps / xp.where(lengths > 0, lengths, 1))
 
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from ell12 import datasets
+from ell12 import Run, datasets
 from ell12.completion import BlockAPG, CompletionLoss, FactoredAPG, FullSVD, Observed
 from ell12.minimization import Result, Status, minimize
 from ell12.penalties import NoPenalty, SpectralL12, SpectralLogSum
@@ -206,7 +206,7 @@ def measure(settings: dict[str, Any]) -> dict[str, Any]:
         solver=solver,
         tol=settings["tol"],
         max_iter=settings["max_iter"],
-        stop=lambda history: is_late(history) or (method.end == "change" and has_settled(history)),
+        run=Run(callback=lambda history: is_late(history) or (method.end == "change" and has_settled(history))),
     )
     is_shown = settings["study"] == "table" and settings["repeat"] == 0 and settings["method"] in PICTURED
     difference = result.x.to_array() + mean - image

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ell12 import datasets
+from ell12 import Run, datasets
 from ell12.losses import SquaredLoss
 from ell12.minimization import Result, minimize
 from ell12.penalties import L12
@@ -114,8 +114,10 @@ def measure_solver(solver: Any, settings: dict[str, Any], l2_weight: float = 1.0
         solver=solver,
         tol=settings["tol"],
         max_iter=settings["max_iter"] or 10**9,
-        stop=lambda history: history["cpu_seconds"][-1] >= settings["max_cpu_seconds"] - cpu,
-        measure={"rmse": problem.relative_error},
+        run=Run(
+            callback=lambda history: history["cpu_seconds"][-1] >= settings["max_cpu_seconds"] - cpu,
+            measure={"rmse": problem.relative_error},
+        ),
     )
     history = {name: np.array(result.history[name]) for name in ("cpu_seconds", "objective", "rmse")}
     history["cpu_seconds"] += cpu

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ell12.backend import norm
-from ell12.checks import set_numbers
 from ell12.penalties.spectral import Spectral
 from ell12.protocols import Array
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class SquaredFrobenius(Spectral):
     """``alpha/2 ||X||_F^2`` of a matrix, half the sum of its squared singular values.
 
@@ -22,22 +21,22 @@ class SquaredFrobenius(Spectral):
     25.0
     """
 
-    alpha: float
+    alpha: float | None = None
 
     def __post_init__(self) -> None:
-        set_numbers(self, "alpha")
+        self._set_numbers()
 
     def value_of(self, s: Array) -> float:
         """The penalty of singular values."""
-        return 0.5 * self.alpha * norm(s) ** 2
+        return 0.5 * self.strength * norm(s) ** 2
 
     def prox_values(self, s: Array, step: float) -> Array:
         """``s / (1 + alpha step)``."""
-        return s / (1 + self.alpha * step)
+        return s / (1 + self.strength * step)
 
     def slopes_of(self, s: Array) -> Array:
         """``alpha s``."""
-        return self.alpha * s
+        return self.strength * s
 
     def slope_at_zero(self, rank: int) -> float:  # noqa: ARG002
         """0: it is smooth."""
