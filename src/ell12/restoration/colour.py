@@ -65,7 +65,7 @@ def _combined(x: Array, rows: tuple[tuple[float, ...], ...]) -> Array:
     return namespace(x).stack([a * parts[0] + b * parts[1] + c * parts[2] for a, b, c in rows])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class ColourVariation(TotalVariationL12):
     """The total variation of three images along the opponent axes, chroma counting more; bounds hold the colours.
 

@@ -2,58 +2,44 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import numpy as np  # noqa: F401 -- for the examples
 
+from ell12.minimization import Run
 from ell12.operators.image_operators import Identity
 from ell12.protocols import Array
 from ell12.restoration.pixels import as_image, channels_first
-from ell12.restoration.restore import (
-    MAX_ITER,
-    TOL_DENOISING,
-    ImageModel,
-    ImageProblem,
-    ImageRun,
-    Measures,
-    Stop,
-)
+from ell12.restoration.restore import MAX_ITER, TOL_DENOISING, ImageProblem, Options, documented
 from ell12.restoration.sigma import noise_level
-from ell12.restoration.variation import Bounds
+from ell12.restoration.total_variation import TotalVariationL12
+
+ISOTROPIC, ANISOTROPIC = TotalVariationL12(l2_weight=0.0, isotropic=True), TotalVariationL12()
 
 
+@documented(TOL_DENOISING)
 def denoise_tv(
     image: Array,
     alpha: float | str | None = None,
     *,
-    l2_weight: float = 0.5,
-    smoothing: float | None = None,
-    noise: float | None = None,
-    channel_axis: int | None = None,
-    colour: bool | None = None,
-    boundary: str = "neumann",
-    bounds: Bounds | None = None,
-    isotropic: bool = False,
-    spacing: float | tuple[float, ...] | None = None,
+    penalty: TotalVariationL12 | None = None,
+    sigma: float | None = None,
     loss: str = "squared",
-    solver: Any = "accelerated",
+    channel_axis: int | None = None,
+    solver: Any = None,
     tol: float = TOL_DENOISING,
     max_iter: int = MAX_ITER,
-    measure: Measures | None = None,
-    objectives: bool = False,
-    stop: Stop | None = None,
-    checkpoint: str | os.PathLike[str] | None = None,
-    checkpoint_seconds: float = 60.0,
-    resume: bool = False,
+    run: Run | None = None,
     return_result: bool = False,
 ) -> Any:
     """Remove noise from an image.
 
     Minimises ``1/2 ||x - image||^2 + alpha sum_i (||(D x)_i||_1 - l2_weight ||(D x)_i||_2)``.
 
-    ``(D x)_i`` are the differences between pixel i and the next one along each axis. They look one way, so a
-    mirrored image gives the mirrored result only up to the direction of the differences.
+    ``(D x)_i`` are the differences between pixel i and the next one along each axis. They look one way: a mirrored
+    image gives the mirrored result up to the direction of the differences. Without ``alpha`` and ``penalty`` the
+    strength and one of two penalties are chosen by one score: isotropic total variation, which suits photographs,
+    or anisotropic l1-2 of weight 0.5, which suits drawings.
 
     Parameters
     ----------
@@ -62,75 +48,11 @@ def denoise_tv(
         scaled to [0, 1] (signed ones to [-1, 1]) and come back as float64; float32 stays float32.
     alpha : float, "held-out" or None, optional
         Strength, in the units of the image: a step between two flat regions loses ``alpha / width`` of its height
-        on a region of that width in pixels. It does not depend on the image's size. None tries strengths on a
-        sample of the image and takes the one of least risk: by Stein's estimate if ``noise`` is given, else by
-        generalised cross-validation; both suppose noise without correlation. "held-out" chooses what best predicts
-        pixels that were held out. `Restoration.alpha` says what was chosen.
-    l2_weight : float, default 0.5
-        From 0, anisotropic total variation, to 1, the paper's penalty, under which edges along the axes cost
-        nothing: good for drawings, poor for photographs.
-    smoothing : float, optional
-        Differences below it cost quadratically, which makes the problem smooth. In the units of the image; by
-        default a hundredth of the range of its values. The paper's mu is ``alpha / smoothing``. 0 minimises the
-        true objective.
-    noise : float, optional
-        Standard deviation of the noise, estimated by default. Only used where alpha is chosen, which a noise that
-        is known makes surer: with fine texture or little noise, give it.
-    channel_axis : int, optional
-        The axis of channels; by default the image has none.
-    colour : bool, optional
-        Whether three real channels are colours, restored as one problem: ``sum_c w_c TV((T x)_c)`` with T the
-        orthogonal axes R+G+B, R-B and R-2G+B, and w 1 for the first, brightness, 2 for the others, whose
-        smoothing is doubled too. By default they are where their edges agree, which is looked up; otherwise, and
-        with False, channel by channel.
-    boundary : {"neumann", "periodic"}, default "neumann"
-        Past the end of an axis the difference is zero, or the image starts again.
-    bounds : tuple of two numbers, optional
-        The least and the largest value of x; None for none.
-    isotropic : bool, default False
-        Let the differences of a pixel count by their length, so that edges cost the same in any direction:
-        ``alpha (sum_i ||(D x)_i||_2 - l2_weight ||D x||_F)``. Better where pixels are missing, 2 to 4 dB on
-        drawings; worse for drawings with noise; level on most photographs. The norm that is subtracted is that of
-        the whole image, of each channel for itself. It is small beside the sum, 0.5 to 3 percent on pictures of
-        256 x 256 pixels, so that ``l2_weight`` changes the result by 0.1 dB there, and less on larger ones.
-    spacing : float or tuple, optional
-        The distances between pixel centres along each axis but that of channels, such as the voxels of a volume
-        have. Differences along an axis are divided by its distance over the smallest one, so that equal
-        distances change nothing.
-    loss : {"squared", "poisson", "absolute"}, default "squared"
-        How far x may be from the image. "poisson" is for counts of expectation x, which is then at least 0:
-        ``sum(x - image log x)`` in place of the half square. "absolute" is for impulses, pixels that are far off:
-        ``||x - image||_1``. With both the true objective is minimised, by `GrowingADMM`, alpha has no unit, and
-        None is "held-out", judged by the loss. ``noise`` and ``smoothing`` are not used; colours are channels.
-    solver : "accelerated" or Solver, default "accelerated"
-        `SmoothedGradient`, `AlternatingMinimization`, `TotalVariationDCA` or `GrowingADMM`; "accelerated" takes
-        what suits the problem. The last two minimise the true objective, whatever ``smoothing`` says.
-    tol : float, default 0.05
-        Stop when the root mean square of the gradient falls to tol times the smaller of alpha and smoothing.
-        0.005 by default in the other functions, whose problems are less well conditioned.
-    max_iter : int, default 5000
-        Stop after this number of iterations in any case, with a warning unless ``return_result`` is set. An
-        iteration of the default solver is four steps.
-    measure : dict of functions, optional
-        Each function of the image becomes a column of the runs' histories.
-    objectives : bool, default False
-        Add the columns "smoothed" and "true", both objectives at each iteration.
-    stop : function, optional
-        Called with the history after each iteration; the run ends when it returns true. For progress displays too.
-    checkpoint : path, optional
-        An ``.npz`` file that follows the run, so that a crash costs no more than ``checkpoint_seconds``; see
-        `ell12.minimize`.
-    checkpoint_seconds : float, default 60.0
-        How often to write it.
-    resume : bool, default False
-        Go on from the checkpoint, if there is one.
-    return_result : bool, default False
-        Return a `Restoration`, with the strength chosen and the runs' results.
-
-    Returns
-    -------
-    array or Restoration
-        The image, of the same kind as the one given.
+        on a region of that width in pixels. It does not depend on the image's size. None takes the strength of
+        least estimated error on a sample of the image: by generalised cross-validation over the pixels that are
+        not saturated, by Stein's estimate if ``sigma`` is given. Both suppose noise without correlation.
+        "held-out" chooses what best predicts pixels that were held out. `Restoration.alpha` says what was chosen.
+    {shared}
 
     See Also
     --------
@@ -152,9 +74,12 @@ def denoise_tv(
     >>> bool(np.std(denoise_tv(noisy) - clean) < 0.04)
     True
     """
-    what = (l2_weight, smoothing, noise, channel_axis, colour, boundary, bounds, isotropic, spacing, loss)
-    model = ImageModel(*what, solver)
-    run = ImageRun(tol, max_iter, measure, objectives, stop, checkpoint, checkpoint_seconds, resume, return_result)
+    options = Options(alpha, penalty, sigma, loss, channel_axis, solver, tol, max_iter, run, return_result)
     y, ndim = channels_first(as_image(image), channel_axis)
-    problem = ImageProblem(y, Identity(tuple(y.shape)), y, ndim, model, run)
-    return problem.restore(alpha, lambda: noise_level(y, ndim))
+    shapes = (ISOTROPIC, ANISOTROPIC) if options.alpha is None and loss == "squared" else (ANISOTROPIC,)
+
+    def estimate(quiet: bool) -> float:
+        return noise_level(y, ndim, quiet=quiet)
+
+    A = Identity(tuple(y.shape))
+    return ImageProblem(y, A, y, ndim, options, shapes, estimate, base_tol=TOL_DENOISING).restore()

@@ -2,57 +2,39 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import numpy as np  # noqa: F401 -- for the examples
 
 from ell12.backend import refuse_masked
+from ell12.minimization import Run
 from ell12.operators.image_operators import Sampling
 from ell12.protocols import Array
-from ell12.restoration.pixels import as_image, channels_first, mask_like, start_of, without_unknown
-from ell12.restoration.restore import (
-    MAX_ITER,
-    TOL,
-    ImageModel,
-    ImageProblem,
-    ImageRun,
-    Measures,
-    Stop,
-)
+from ell12.restoration.pixels import as_image, channels_first, mask_like, refuse_far, start_of, without_unknown
+from ell12.restoration.restore import MAX_ITER, TOL, ImageProblem, Options, documented
 from ell12.restoration.sigma import noise_level
-from ell12.restoration.variation import Bounds
+from ell12.restoration.total_variation import TotalVariationL12
 
 
+@documented(TOL)
 def inpaint_tv(
     image: Array,
     mask: Array,
     alpha: float | str | None = None,
     *,
-    l2_weight: float = 0.5,
-    smoothing: float | None = None,
-    noise: float | None = None,
-    channel_axis: int | None = None,
-    colour: bool | None = None,
-    boundary: str = "neumann",
-    bounds: Bounds | None = None,
-    isotropic: bool = False,
-    spacing: float | tuple[float, ...] | None = None,
+    penalty: TotalVariationL12 = TotalVariationL12(l2_weight=0.0, isotropic=True),
+    sigma: float | None = None,
     loss: str = "squared",
-    solver: Any = "accelerated",
+    channel_axis: int | None = None,
+    solver: Any = None,
     tol: float = TOL,
     max_iter: int = MAX_ITER,
-    measure: Measures | None = None,
-    objectives: bool = False,
-    stop: Stop | None = None,
-    checkpoint: str | os.PathLike[str] | None = None,
-    checkpoint_seconds: float = 60.0,
-    resume: bool = False,
+    run: Run | None = None,
     return_result: bool = False,
 ) -> Any:
     """Fill in missing pixels.
 
-    Minimises ``1/2 ||x - image||^2`` over the known ones plus the penalty of `denoise_tv`.
+    Minimises ``1/2 ||x - image||^2`` over the known ones plus the penalty, by default isotropic total variation.
 
     Parameters
     ----------
@@ -63,13 +45,7 @@ def inpaint_tv(
     alpha : float, "held-out" or None, optional
         As in `denoise_tv`, by the known pixels; a ten-thousandth of the range where there is no noise. A small
         alpha keeps the known pixels nearly as they are.
-    l2_weight, smoothing, noise, channel_axis, boundary, ...
-        As in `denoise_tv`.
-
-    Returns
-    -------
-    array or Restoration
-        As in `denoise_tv`.
+    {shared}
 
     See Also
     --------
@@ -85,14 +61,15 @@ def inpaint_tv(
     >>> bool(np.abs(inpaint_tv(clean, mask, 1e-3) - clean).max() < 0.05)
     True
     """
-    what = (l2_weight, smoothing, noise, channel_axis, colour, boundary, bounds, isotropic, spacing, loss)
-    model = ImageModel(*what, solver)
-    run = ImageRun(tol, max_iter, measure, objectives, stop, checkpoint, checkpoint_seconds, resume, return_result)
+    options = Options(alpha, penalty, sigma, loss, channel_axis, solver, tol, max_iter, run, return_result)
     refuse_masked(image, "image")
+    refuse_far(image)
     known = mask_like(mask, image, channel_axis)
     y, ndim = channels_first(as_image(without_unknown(image, known)), channel_axis)
     known, _ = channels_first(known, channel_axis)
     A = Sampling(known)
-    start = start_of(y, known, ndim)
-    problem = ImageProblem(A @ y, A, start, ndim, model, run)
-    return problem.restore(alpha, lambda: noise_level(y, ndim, known))
+
+    def estimate(quiet: bool) -> float:
+        return noise_level(y, ndim, known, quiet)
+
+    return ImageProblem(A @ y, A, start_of(y, known, ndim), ndim, options, estimate=estimate).restore()

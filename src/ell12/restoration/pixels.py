@@ -46,11 +46,7 @@ def as_image(image: Any, name: str = "image") -> Array:
     """
     if np.ma.isMaskedArray(image):
         raise TypeError(f"{name} must not be a masked array: fill it, or give its mask to inpaint_tv")
-    if hasattr(image, "__dask_graph__"):  # every pixel of an iterate is asked for: laziness would never end
-        kind = type(image).__name__
-        raise TypeError(
-            f"{name} is a Dask {kind}, which denoise_tv and inpaint_tv alone take: give image.compute()"
-        )
+    refuse_far(image, name)
     with naming(name):  # such as rows of different lengths
         image = image if is_array(image) else np.asarray(image)
     refuse_gradient(image, name)
@@ -58,6 +54,16 @@ def as_image(image: Any, name: str = "image") -> Array:
     check_filled(image, name)
     check_values(image, name)
     return image
+
+
+def refuse_far(image: Any, name: str = "image") -> None:
+    """Raise on arrays of Dask and Zarr."""
+    kind = type(image).__module__.partition(".")[0]
+    if kind in ("dask", "zarr"):
+        raise TypeError(
+            f"{name} is an array of {kind.title()}: give it to ell12.distributed.denoise_tv or inpaint_tv, or a "
+            "NumPy array"
+        )
 
 
 def as_pixels(image: Array, name: str = "image") -> Array:

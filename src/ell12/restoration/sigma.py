@@ -24,8 +24,8 @@ FEWEST = 32
 def estimate_sigma(image: Array, *, channel_axis: int | None = None) -> float:
     """Estimate the standard deviation of white noise in an image.
 
-    Of the finest diagonal wavelet coefficients, in blocks of 64, the quietest tenth of the blocks decides; of small
-    images the median of their absolute values over 0.6745. Channels are averaged.
+    Of the finest diagonal wavelet coefficients, in blocks of 64, the quietest tenth of the blocks decides; of
+    small images the median of their absolute values over 0.6745. Channels are averaged.
 
     Parameters
     ----------
@@ -45,8 +45,11 @@ def estimate_sigma(image: Array, *, channel_axis: int | None = None) -> float:
     return noise_level(*channels_first(as_image(image), channel_axis))
 
 
-def noise_level(image: Array, ndim: int, known: Array | None = None) -> float:
-    """`estimate_sigma` of the last ``ndim`` axes, averaged over the others, from the pixels that are known."""
+def noise_level(image: Array, ndim: int, known: Array | None = None, quiet: bool = True) -> float:
+    """`estimate_sigma` of the last ``ndim`` axes, averaged over the others, from the pixels that are known.
+
+    Unless ``quiet``, the median of all coefficients decides, which texture makes larger.
+    """
     if not on_accelerator(image):  # so that tensors give what NumPy arrays give, to the last bit
         image, known = as_numpy(image), None if known is None else as_numpy(known)
     xp, shape = namespace(image), (-1, *image.shape[len(image.shape) - ndim :])
@@ -56,20 +59,21 @@ def noise_level(image: Array, ndim: int, known: Array | None = None) -> float:
         images, masks = xp.reshape(part, shape), None if known is None else xp.reshape(known, shape)
         for k in range(images.shape[0]):
             mask = None if masks is None else masks[k, ...]
-            estimates += _of_one(images[k, ...], mask, rounding)
+            estimates += _of_one(images[k, ...], mask, rounding, quiet)
     if not estimates:
         raise ValueError("too few pixels to estimate the noise: give alpha, or sigma")
     noise = sum(estimates) / len(estimates)
     return noise if noise > rounding else 0.0
 
 
-def _of_one(image: Array, known: Array | None, rounding: float) -> list[float]:
+def _of_one(image: Array, known: Array | None, rounding: float, quiet: bool) -> list[float]:
     """The estimate of one image; none where too few pixels are known."""
     details = _coarse(image, _high_pass)
     if known is None:
         if math.prod(details.shape) < FEWEST:
             return []
-        return [_of_quiet_blocks(details, rounding) or _by_median(details, rounding)]
+        blocks = _of_quiet_blocks(details, rounding) if quiet else 0.0
+        return [blocks or _by_median(details, rounding)]
     details = details[_coarse(known, lambda taps: taps[0] & taps[1] & taps[2] & taps[3])]
     if details.shape[0] >= FEWEST:
         return [_by_median(details, rounding)]

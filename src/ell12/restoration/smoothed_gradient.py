@@ -108,7 +108,6 @@ def momentum_for(largest: float, least: float, *, bounded: bool, every: int) -> 
     return OptimizedMomentum(largest, least, plain=bounded, every=every)
 
 
-
 @dataclass(frozen=True)
 class SmoothedGradient:
     """An accelerated gradient method with restarts, for the smoothed problem.

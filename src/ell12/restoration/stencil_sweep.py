@@ -31,9 +31,10 @@ class Sweep:
         self.kernel = stencil_compiled.sweep_2d if self.flat else stencil_compiled.sweep_3d
         self.periodic, self.mu = penalty.boundary == "periodic", penalty.mu
         # Images that weigh differently have a call each.
-        weights = penalty.weights
-        self.calls = [slice(None)] if weights is None else [slice(k, k + 1) for k in range(len(weights))]
-        self.numbers = [self._numbers(penalty, weight) for weight in weights or (1.0,)]
+        weights = penalty.weights or (1.0,)
+        each = self.images // len(weights)
+        self.calls = [slice(k * each, (k + 1) * each) for k in range(len(weights))]
+        self.numbers = [self._numbers(penalty, weight) for weight in weights]
         self.limits = None if penalty.bounds is None else tuple(map(self.kind, penalty.limits))
         rows = self.space[0]
         count = min(threads or max(1, min(processors(), math.prod(shape) // PIXELS_PER_THREAD)), rows)

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from ell12.backend import is_complex, is_number, is_numpy, like, max_abs, namespace, norm
 from ell12.backend.compiling import can_compile
-from ell12.checks import as_array, check_counts, check_flags, set_numbers
+from ell12.checks import as_array, check_counts, check_flags, check_word
 from ell12.losses import SquaredLoss
 from ell12.minimization import minimize
 from ell12.operators import adjoint_product, product
 from ell12.operators.image_operators import FiniteDifference, Identity, as_spacing
+from ell12.penalties import PenaltyBase
 from ell12.protocols import Array
 from ell12.prox.layout import row_norms
 from ell12.restoration.pixels import value_range
@@ -29,9 +30,9 @@ from ell12.restoration.variation import Bounds
 SWEPT_FROM = 2**10
 
 
-@dataclass(frozen=True)
-class TotalVariationL12:
-    r"""The l1-2 total variation of an image.
+@dataclass(frozen=True, eq=False, repr=False)
+class TotalVariationL12(PenaltyBase):
+    r"""The l1-2 total variation of an image: the ``penalty=`` of the functions of images.
 
     ``alpha sum_i (||(D x)_i||_1 - l2_weight ||(D x)_i||_2)`` over the pixels i, D being forward differences.
 
@@ -42,26 +43,34 @@ class TotalVariationL12:
 
     Parameters
     ----------
-    alpha : float
-        Strength, at least 0, in the units of x.
-    l2_weight : float, default 0.5
-        Weight of the subtracted norm, from 0 (anisotropic total variation) to 1 (the paper's).
-    smoothing : float, default 0.01
-        The difference below which a step costs quadratically, in the units of x; 0 is the true total variation.
-    ndim : int, default 2
-        How many of the last axes make an image; the others count images.
+    alpha : float, optional
+        Strength, at least 0, in the units of x. None leaves it to the function that takes the penalty.
+    l2_weight : float, optional
+        Weight of the subtracted norm, from 0, anisotropic total variation, to 1, the paper's penalty, under which
+        edges along the axes cost nothing: good for drawings, poor for photographs. None is 0.5, or 0 if isotropic.
+    isotropic : bool, default False
+        Whether a pixel's differences count by their length, so that edges cost the same in any direction. Better
+        where pixels are missing, 2 to 4 dB on drawings; worse for drawings with noise. With ``l2_weight`` above 0
+        one norm is subtracted for the whole image, of each channel for itself. It changes the
+        result by 0.1 dB on pictures of 256 x 256 pixels, and takes plain operations, which are slow.
+    smoothing : float, optional
+        Differences below it cost quadratically, which makes the problem smooth. In the units of x; 0 is the true
+        total variation. None lets the functions of images choose: a hundredth of the range of the values at their
+        default tol, less with a smaller one. Elsewhere None is 0.
     boundary : {"neumann", "periodic"}, default "neumann"
         Past the end of an axis the difference is zero, or the image starts again.
     bounds : tuple of two numbers, optional
         The least and the largest value that x may take; None for none.
-    isotropic : bool, default False
-        Whether a pixel's differences count by their length, so that edges cost the same in any direction. Then
-        one norm is subtracted for the whole image. Beside the sum it is as one beside the square root of the
-        number of pixels that lie at edges: on large images ``l2_weight`` hardly matters. Differences are forward,
-        so that a mirrored image has another value.
     spacing : float or tuple, optional
-        The distances between pixel centres, one for each axis of an image. Differences along an axis are divided
-        by its distance over the smallest one; equal distances change nothing.
+        The distances between pixel centres, one for each axis of an image, such as those of voxels.
+        Differences along an axis are divided by its distance over the smallest one.
+    colour : bool, optional
+        Whether three real channels are colours, restored as one problem: ``sum_c w_c TV((T x)_c)`` with T the
+        orthogonal axes R+G+B, R-B and R-2G+B, and w 1 for the first, brightness, 2 for the others, whose
+        smoothing is doubled too. None: where their edges agree, which is looked up; otherwise, and with False,
+        channel by channel. Only the functions of images ask for it.
+    ndim : int, default 2
+        How many of the last axes make an image, the others counting images. The functions of images set it.
 
     See Also
     --------
@@ -72,29 +81,37 @@ class TotalVariationL12:
     --------
     >>> import numpy as np
     >>> from ell12 import TotalVariationL12
-    >>> TotalVariationL12(1.0, l2_weight=1.0, smoothing=0.0).value(np.array([[0.0, 3.0], [4.0, 0.0]]))
+    >>> TotalVariationL12(1.0, l2_weight=1.0).value(np.array([[0.0, 3.0], [4.0, 0.0]]))
     2.0
     """
 
     weights: ClassVar[tuple[float, ...] | None] = None  # of the images along the first axis; None: all one
 
-    alpha: float
-    l2_weight: float = 0.5
-    smoothing: float = 0.01
-    ndim: int = 2
+    alpha: float | None = None
+    l2_weight: float | None = None
+    _: KW_ONLY
+    isotropic: bool = False
+    smoothing: float | None = None
     boundary: str = "neumann"
     bounds: Bounds | None = None
-    isotropic: bool = False
     spacing: Any = None
+    colour: bool | None = None
+    ndim: int = 2
 
     def __post_init__(self) -> None:
-        set_numbers(self, "alpha", "l2_weight", "smoothing")
-        check_counts(least=1, optional=False, ndim=self.ndim)
-        if self.l2_weight > 1:
-            raise ValueError(f"l2_weight must lie between 0 and 1, got {self.l2_weight}")
         check_flags(isotropic=self.isotropic)
+        if self.l2_weight is None:
+            object.__setattr__(self, "l2_weight", 0.0 if self.isotropic else 0.5)
+        self._set_numbers("l2_weight", *([] if self.smoothing is None else ["smoothing"]))
+        check_counts(least=1, optional=False, ndim=self.ndim)
+        if self.l2_weight > 1:  # type: ignore[operator]
+            raise ValueError(f"l2_weight must lie between 0 and 1, got {self.l2_weight}")
+        check_word(self.boundary, "boundary", "neumann", "periodic")
+        check_flags(optional=True, colour=self.colour)
         object.__setattr__(self, "bounds", _as_bounds(self.bounds))
-        object.__setattr__(self, "spacing", as_spacing(self.spacing, self.ndim))
+        if self.spacing is not None:  # of how many axes is known once there is an image
+            axes = 1 if is_number(self.spacing) else len(np.atleast_1d(np.asarray(self.spacing, dtype=object)))
+            object.__setattr__(self, "spacing", as_spacing(self.spacing, axes))
 
     def value(self, x: Array) -> float:
         """The penalty at x, smoothed unless ``smoothing`` is 0; infinite outside the bounds."""
@@ -103,7 +120,7 @@ class TotalVariationL12:
             raise ValueError(f"x must be an image of {self.ndim} axes, got shape {tuple(x.shape)}")
         if not self.allows(x):
             return math.inf
-        if self.smoothing == 0:
+        if not self.smoothing:
             return self.true_value(x)
         sweep = self.sweep(x)
         return self.value_and_gradient(x)[0] if sweep is None else sweep.value(x)
@@ -133,7 +150,7 @@ class TotalVariationL12:
     def sweep(self, x: Array, threads: int | None = None) -> Any:
         """The compiled sweep for images like x; None where only the plain functions will do."""
         of_whole = self.isotropic and self.l2_weight > 0  # a norm of the whole image, which no sweep knows
-        if math.prod(x.shape) < SWEPT_FROM or self.ndim > 3 or self.smoothing == 0 or of_whole:
+        if math.prod(x.shape) < SWEPT_FROM or self.ndim > 3 or not self.smoothing or of_whole:
             return None
         if not is_numpy(x):
             return sweep_on_gpu(x, self)

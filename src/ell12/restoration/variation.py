@@ -97,7 +97,7 @@ def is_plain_square(loss: ImageLoss) -> bool:
 
 def check_smoothing(penalty: VariationPenalty, smooths: bool, bounded: bool = True) -> None:
     """Raise unless the penalty is smoothed, or not, as a solver needs it, and the solver takes its bounds."""
-    if (penalty.smoothing != 0) != smooths:
+    if bool(penalty.smoothing) != smooths:
         wanted = "> 0" if smooths else "0"
         raise ValueError(f"this solver needs a TotalVariationL12 with smoothing {wanted}, got {penalty!r}")
     if penalty.bounds is not None and not bounded:
