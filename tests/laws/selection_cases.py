@@ -45,7 +45,7 @@ def _stability() -> Case:
 
     def solve(A: Any, b: Any, sample_weight: Any = None) -> Answer:
         model = ell12.L12Regressor(l2_weight=L2_WEIGHT)
-        options = {"n_subsamples": 4, "n_alphas": 20, "eps": 0.1, "most_selected": 3, "random_state": 0}
+        options = {"n_subsamples": 4, "alphas": 20, "eps": 0.1, "most_selected": 3, "random_state": 0}
         return Answer(ell12.StabilitySelection(model, **options).fit(A, b, sample_weight).path_frequencies_)
 
     return Case(
@@ -68,7 +68,7 @@ def _summary() -> Case:
     def solve(A: Any, b: Any, sample_weight: Any = None, alpha: float = 0.1, tol: float = TOL) -> Answer:
         model = ell12.L12Regressor(alpha, l2_weight=0.0, tol=tol, relax=True).fit(A, b, sample_weight)
         found = ell12.summary(model, A, b, sample_weight=sample_weight, intervals=False)
-        return Answer(found.columns["per_sd"])
+        return Answer(found.table["per_sd"].to_numpy())
 
     return Case(
         name="summary",

@@ -345,7 +345,6 @@ def test_every_number_of_the_penalty_is_known_to_the_compiled_loop():
         "weights",
         "positive",
         "ridge",
-        "bounds",
     }
 
 

@@ -16,12 +16,12 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import ell12
 from ell12 import L12Classifier, L12CoxRegressor, L12Regressor, L12RegressorCV, StabilitySelection
-from ell12.selection.subsamples import complementary_pairs
+from ell12.selection.half_samples import complementary_pairs
 
 N, P = 40, 12
 TRUE = (2, 5)
-FEW = {"n_subsamples": 6, "n_alphas": 30, "random_state": 0}
-SHORT = {"n_subsamples": 2, "n_alphas": 8, "eps": 0.05, "random_state": 0}  # where nothing is compiled
+FEW = {"n_subsamples": 6, "alphas": 30, "random_state": 0}
+SHORT = {"n_subsamples": 2, "alphas": 8, "eps": 0.05, "random_state": 0}  # where nothing is compiled
 
 
 @pytest.fixture(scope="module")
@@ -182,7 +182,7 @@ def test_any_number_of_jobs_and_sparse_data_or_solutions_give_the_same_bits(data
     np.testing.assert_array_equal(one.path_frequencies_, two.path_frequencies_)
     sparse = StabilitySelection(**FEW).fit(scipy.sparse.csr_array(X), y)
     np.testing.assert_array_equal(one.path_frequencies_, sparse.path_frequencies_)
-    monkeypatch.setattr("ell12.selection.subsamples.DENSE", 0)
+    monkeypatch.setattr("ell12.selection.half_samples.DENSE", 0)
     np.testing.assert_array_equal(one.path_frequencies_, StabilitySelection(**FEW).fit(X, y).path_frequencies_)
     other = StabilitySelection(**FEW | {"random_state": 1}).fit(X, y)
     assert not np.array_equal(one.path_frequencies_, other.path_frequencies_)
@@ -200,10 +200,9 @@ def test_what_a_selector_of_scikit_learn_offers(data):
     assert not np.delete(back, TRUE, axis=1).any()
 
 
-def test_progress_is_told_and_ctrl_c_leaves_the_last_fit_as_it_was(data, capsys, monkeypatch):
+def test_ctrl_c_leaves_the_last_fit_as_it_was(data, monkeypatch):
     X, y = data
-    found = StabilitySelection(**FEW, verbose=1).fit(X, y)
-    assert capsys.readouterr().out == "StabilitySelection: 6 of 6 subsamples\n"
+    found = StabilitySelection(**FEW).fit(X, y)
     before = {name: value for name, value in vars(found).items() if name.endswith("_")}
 
     def interrupted(*_, **__):
@@ -245,8 +244,7 @@ BAD = [
     ("threshold", {"threshold": 0.5}, {}),
     ("expected_false", {"expected_false": 1e-3}, {}),
     ("random_state", {"random_state": "word"}, {}),
-    ("verbose", {"verbose": "much"}, {}),
-    ("n_alphas", {"n_alphas": 0}, {}),
+    ("alphas", {"alphas": 0}, {}),
     ("l2_weight", {"estimator": L12Regressor(l2_weight=2)}, {}),
     ("samples", {}, {"rows": 3}),
     ("NaN", {}, {"X": np.full((N, P), np.nan)}),
@@ -281,7 +279,7 @@ def test_bad_arguments_and_data_are_refused(data, words, options, change):
 
 
 @pytest.mark.filterwarnings("ignore:No features were selected")
-@parametrize_with_checks([StabilitySelection(n_subsamples=2, n_alphas=16, random_state=0)])
+@parametrize_with_checks([StabilitySelection(n_subsamples=2, alphas=16, random_state=0)])
 def test_it_passes_the_checks_of_scikit_learn_but_that_a_weight_is_no_number_of_rows(estimator, check):
     if "sample_weight_equivalence" in str(check):  # copies of a row may be in both halves; the notes say so
         with pytest.raises(AssertionError, match="is not equivalent to fitting with removed or repeated"):

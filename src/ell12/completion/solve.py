@@ -131,7 +131,7 @@ def solve_completion(
     return Completion(
         **parts,
         offsets=task.offsets,
-        alpha=penalty.alpha,
+        alpha=penalty.strength,
         l2_weight=penalty.l2_weight if isinstance(penalty, SpectralL12) else math.nan,
         max_rank=max_rank,
         center=task.center,
@@ -161,4 +161,4 @@ def _suitable(loss: CompletionLoss, penalty: Spectral, max_rank: int | None) -> 
     if not has_segments(loss.observed.values) or loss.observed.suits_dense:
         return "block"
     small = max_rank is not None and max_rank <= LARGEST_ALTERNATING_RANK
-    return "als" if small and isinstance(penalty, SpectralL12) and penalty.alpha > 0 else "factored"
+    return "als" if small and isinstance(penalty, SpectralL12) and penalty.strength > 0 else "factored"

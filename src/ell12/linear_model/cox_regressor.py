@@ -189,7 +189,6 @@ class L12CoxRegressorCV(AlphaSearch, L12CoxRegressor):
     See Also
     --------
     L12CoxRegressor : Survival times with a strength of your own choice.
-    plot_cross_validation : A picture of a cross-validation.
 
     Examples
     --------

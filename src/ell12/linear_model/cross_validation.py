@@ -76,7 +76,6 @@ class L12RegressorCV(AlphaSearch, L12Regressor):
     --------
     L12Regressor : Regression with a strength of your own choice.
     L12ClassifierCV : Classification with a strength chosen by cross-validation.
-    plot_cross_validation : A picture of a cross-validation.
 
     Notes
     -----
@@ -208,7 +207,6 @@ class L12ClassifierCV(AlphaSearch, L12Classifier):
     --------
     L12Classifier : Classification with a strength of your own choice.
     L12RegressorCV : Regression with a strength chosen by cross-validation.
-    plot_cross_validation : A picture of a cross-validation.
 
     Examples
     --------

@@ -44,7 +44,7 @@ class AlphaSearch(SparseLinearModel):
     _weighs_folds = True  # whether rows that a fold leaves out may as well have weight zero
 
     def plot(self, axes: Any = None) -> Any:
-        """Draw the cross-validation: `ell12.plot_cross_validation` of this model."""
+        """Draw the mean error (or score) on the folds left out, with one standard error, against alpha."""
         check_is_fitted(self)
         return plot_cross_validation(self, axes=axes)
 

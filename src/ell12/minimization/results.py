@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, is_dataclass
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Generic
 
@@ -11,6 +11,7 @@ from scipy.sparse import issparse
 
 from ell12.backend import count_true
 from ell12.backend.kinds import X
+from ell12.protocols import Factored, offers
 
 History = dict[str, list[float]]
 
@@ -113,19 +114,14 @@ class Result(Generic[X]):
 
     def plot(self, axes: Any = None) -> Any:
         """Draw the stationarity over the iterations, as the solver estimated it; return the axes (matplotlib)."""
-        from matplotlib import pyplot
+        from ell12.plots import plot_run
 
-        axes = pyplot.gca() if axes is None else axes
-        axes.semilogy(self.history["optimality"])
-        axes.axhline(self.tol, linestyle=":", color="gray") if self.tol > 0 else None
-        axes.set_xlabel("iteration")
-        axes.set_ylabel("stationarity")
-        return axes
+        return plot_run(self.history["optimality"], self.tol, axes)
 
 
 def _size(x: Any) -> str:
     """How many entries are not zero, or the rank of a matrix of factors, in words."""
-    if is_dataclass(x):
+    if offers(x, Factored):
         return f"rank {x.s.shape[0]} of {' x '.join(map(str, x.shape))}"
     if issparse(x):
         return f"{x.nnz} of {x.shape[0]} nonzero"

@@ -202,7 +202,7 @@ class CheckpointFile:
 
     def _write(self, x: Array, objective: float, history: History) -> Path:
         """A temporary file with this content, next to the file itself."""
-        arrays = {f"x.{name}": as_numpy(part) for name, part in _parts(x).items()}
+        arrays: dict[str, Any] = {f"x.{name}": as_numpy(part) for name, part in _parts(x).items()}
         arrays |= {f"history.{name}": np.asarray(column, dtype=np.float64) for name, column in history.items()}
         part = self.path.with_name(f".{self.path.name[:50]}.part")
         try:

@@ -368,8 +368,8 @@ class Follower:
                 "optimality": [math.inf, float(reached[k])],
             }
             x = self._column(found.x[k]) if self.sparse else self._full(found.x[k])
-            ended = {"status": Status.CONVERGED, "n_iter": 1, "tol": 0.0, "solver": "screened path"}
-            yield Result(x, history["objective"][1], float(reached[k]), **ended, history=history)
+            objective = history["objective"][1]
+            yield Result(x, objective, float(reached[k]), Status.CONVERGED, 1, 0.0, "screened path", history)
             before = here
 
     def _column(self, values: Array) -> Any:

@@ -273,7 +273,6 @@ def l12_path(
     See Also
     --------
     penalty_path : Solutions for many strengths of any loss and penalty.
-    plot_path : A picture of a path.
     L12RegressorCV : Regression with a strength chosen by cross-validation.
 
     Notes

@@ -124,7 +124,7 @@ class ModuliL12(PenaltyBase):
 
     def _set_positive(self) -> None:
         """Check which entries must not be negative: True, False or an array of them."""
-        mask = None if isinstance(self.positive, bool) else as_numpy(self.positive)
+        mask: Any = None if isinstance(self.positive, bool) else as_numpy(self.positive)
         if mask is None or mask.shape == () or mask.dtype != bool:
             check_flags(positive=self.positive)
             mask = bool(self.positive)

@@ -47,7 +47,7 @@ class PenaltyBase:
 
     def __call__(self, x: Any) -> float:
         """The value at x."""
-        return self.value(x)  # type: ignore[attr-defined, no-any-return]
+        return self.value(x)  # type: ignore[attr-defined]
 
     def __eq__(self, other: object) -> bool:
         # scikit-learn's SelectFromModel asks `penalty == "l1"` to learn that zeros are exact.

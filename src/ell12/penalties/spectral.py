@@ -95,9 +95,9 @@ class SpectralDifference(Spectral, ABC):
     """A penalty of the singular values that is a difference of convex ones: what SCP and DCA need."""
 
     @property
+    @abstractmethod
     def convex(self) -> Spectral:
         """The convex part."""
-        ...
 
     @abstractmethod
     def subtracted_slopes(self, s: Array) -> Array:

@@ -21,7 +21,7 @@ from ell12.minimization import Result
 from ell12.path import alpha_grid, falling, grid_size
 from ell12.plots import plot_criteria
 from ell12.protocols import Array
-from ell12.selection.tables import Table
+from ell12.selection.frames import data_frame, html_of, text_of
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -102,49 +102,39 @@ class CriteriaPath:
         )
 
     def plot(self, axes: Any = None) -> Any:
-        """Draw the criteria and the number of features: `ell12.plot_criteria`."""
+        """Draw the criteria and the number of features against alpha."""
         return plot_criteria(self, axes=axes)
 
-    def to_pandas(self) -> Any:
+    @property
+    def table(self) -> Any:
         """A DataFrame with a row for each alpha."""
-        columns = {
-            "alpha": self.alphas,
-            "n_selected": self.n_selected,
-            "df": self.df,
-            "deviance": self.deviance,
-            "aic": self.aic,
-            "bic": self.bic,
-            "ebic": self.ebic,
-        }
-        return Table(columns).to_pandas()
+        names = ("alphas", "n_selected", "df", "deviance", *CRITERIA)
+        return data_frame({name: as_numpy(getattr(self, name)) for name in names}).rename(
+            columns={"alphas": "alpha"}
+        )
 
     @property
-    def _table(self) -> Table:
+    def _chosen(self) -> Any:
         """What each criterion chooses, a row each."""
-        kind, size = type(self._model).__name__, len(self.alphas)
         names = [name for name in CRITERIA if np.isfinite(as_numpy(getattr(self, name))).any()]
-        chosen = [self.best(name) for name in names]
-        columns = {
-            "criterion": [name.upper() for name in names],
-            "alpha": [float(self.alphas[k]) for k in chosen],
-            "features": [int(self.n_selected[k]) for k in chosen],
-            "degrees of freedom": [float(self.df[k]) for k in chosen],
-            "deviance": [float(self.deviance[k]) for k in chosen],
-            "value": [float(getattr(self, name)[k]) for name, k in zip(names, chosen, strict=True)],
-        }
-        caption = f"{kind}: the best of {size} strengths, {self.n_observations:,} observations"
-        if not names:
-            caption += (
-                "\nNo strength has a finite criterion: degrees of freedom exceed half of the"
-                "\nobservations, or are not defined"
-            )
-        return Table(columns, caption, {"degrees of freedom": ".1f", "deviance": ".1f", "value": ".1f"})
+        rows = self.table.iloc[[self.best(name) for name in names]].drop(columns=list(CRITERIA))
+        values = [float(getattr(self, name)[self.best(name)]) for name in names]
+        return rows.assign(value=values).set_index(
+            data_frame({"criterion": [name.upper() for name in names]}).criterion
+        )
+
+    @property
+    def _caption(self) -> str:
+        size = len(self.alphas)
+        return f"{type(self._model).__name__}: the best of {size} strengths, {self.n_observations:,} observations"
 
     def __repr__(self) -> str:
-        return str(self._table)
+        chosen = self._chosen.reset_index()
+        rows = "no strength has a finite criterion" if chosen.empty else text_of(chosen)
+        return f"{self._caption}\n{rows}"
 
     def _repr_html_(self) -> str:
-        return self._table._repr_html_()
+        return f"<p>{self._caption}</p>{html_of(self._chosen.reset_index())}"
 
 
 def information_criteria(
@@ -185,7 +175,7 @@ def information_criteria(
     Returns
     -------
     CriteriaPath
-        With `CriteriaPath.best`, `CriteriaPath.refit`, `CriteriaPath.plot` and `CriteriaPath.to_pandas`.
+        With `CriteriaPath.best`, `CriteriaPath.refit`, `CriteriaPath.plot` and `CriteriaPath.table`.
 
     See Also
     --------

@@ -9,7 +9,7 @@ from library import array
 from ell12 import L12ClassifierCV, L12RegressorCV, NonmonotoneAPG
 from ell12.backend import as_numpy
 from ell12.linear_model.search import _fold
-from ell12.plots.paths import _curve
+from ell12.plots import _curve
 
 random = np.random.default_rng(0)
 X = random.standard_normal((60, 12))

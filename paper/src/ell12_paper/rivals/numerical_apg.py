@@ -44,4 +44,4 @@ class _Numerical:
         """The proximal step to a relative accuracy of ``tol``."""
         p = self.penalty
         options = {"l2_weight": p.l2_weight, "weights": p.weights, "start": self.near, "tol": self.tol}
-        return prox_l12_iterative(x, p.alpha * step, **options)[0]
+        return prox_l12_iterative(x, p.strength * step, **options)[0]
