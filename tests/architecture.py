@@ -40,7 +40,7 @@ ROOMS: dict[str, str] = {
     "datasets": "",
     "picture_files": "",
     "completion": "protocols backend checks files operators penalties solvers minimization path plots datasets",
-    "restoration": "protocols backend checks operators prox losses solvers minimization path",
+    "restoration": "protocols backend checks operators prox penalties losses solvers minimization path",
     "distributed": "protocols backend checks operators penalties losses minimization completion restoration",
     "linear_model": "protocols lazy nested_parameters backend checks operators losses solvers minimization path "
     "plots distributed",
@@ -55,7 +55,7 @@ ONLY_IMPORTER = {
     "array_api_compat": {"backend"},
     "dask": {"distributed"},
     "distributed": {"distributed"},
-    "numba": {"backend/compiling", "restoration/compiled_stencil"},
+    "numba": {"backend/compiling", "restoration/stencil_compiled"},
     "matplotlib": {"plots"},
     "sklearn": {"linear_model", "selection", "completion/imputer", "completion/recommender"},
     "PIL": {"picture_files"},

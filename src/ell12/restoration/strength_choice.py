@@ -139,10 +139,10 @@ class _Score:
         """The score at a strength, and the noise that the residual shows."""
         tried = self.tried[number]
         if alpha not in tried:
-            tried[alpha] = self.of(*self.predicted(replace(self.problem.shapes[number], alpha=alpha)))
+            tried[alpha] = self.of(*self.predicted(alpha, number))
         return tried[alpha]
 
-    def predicted(self, penalty: Any) -> tuple[np.ndarray, np.ndarray]:
+    def predicted(self, alpha: float, number: int) -> tuple[np.ndarray, np.ndarray]:
         """What the restored image predicts of the data, and that restored from the changed data."""
         raise NotImplementedError
 
@@ -190,10 +190,11 @@ class _PixelScore(_Score):
         """That of the tiles."""
         return -self.problem.ndim - 1
 
-    def predicted(self, penalty: Any) -> tuple[np.ndarray, np.ndarray]:
+    def predicted(self, alpha: float, number: int) -> tuple[np.ndarray, np.ndarray]:
         """The image restored from the data, and that from the changed data."""
+        penalty = replace(self.both.shapes[number], alpha=alpha)
         # Weak strengths leave few degrees of freedom, which errors of the run must not exceed.
-        ratio = penalty.alpha / (4 * self.both.penalty(penalty).smoothing)
+        ratio = alpha / (4 * self.both.penalty(penalty).smoothing)
         x = self.both.minimised(penalty, tol=TOL_SEARCH * min(ratio, 1.0) ** 2).x
         first, second = np.split(as_numpy(x), 2, axis=self.axis)
         return first, second
@@ -226,8 +227,9 @@ class _BlurScore(_Score):
             return self.chosen(self.problem.rule(self.sigma, self.problem.spread), number)
         return self.chosen(alpha, number)
 
-    def predicted(self, penalty: Any) -> tuple[np.ndarray, np.ndarray]:
+    def predicted(self, alpha: float, number: int) -> tuple[np.ndarray, np.ndarray]:
         """What the restored images predict."""
+        penalty = replace(self.parts[0].shapes[number], alpha=alpha)
         first = self.parts[0].minimised(penalty)
         second = self.parts[1].minimised(penalty, n_iter=first.n_iter)  # so that errors of the runs cancel
         return as_numpy(product(self.parts[0].A, first.x)), as_numpy(product(self.parts[0].A, second.x))
@@ -313,7 +315,7 @@ def _by_held_out_data(problem: Any) -> float:
     rest = replace(part, y=known, A=_kept_part(part.A, kept))
 
     def error(alpha: float) -> float:
-        x = rest.minimised(replace(problem.shapes[0], alpha=alpha)).x
+        x = rest.minimised(replace(part.shapes[0], alpha=alpha)).x
         return misfit(loss, product(unseen, product(part.A, x)), hidden)
 
     least = least_strength(loss, problem.penalty(replace(problem.shapes[0], alpha=1.0)))

@@ -106,7 +106,7 @@ def measure_solver(solver: Any, settings: dict[str, Any]) -> dict[str, Any]:
     limits = (settings["max_iter"], settings["max_cpu_seconds"])
     run = _run(solver, noisy, alpha, limits, lambda x: quality(x, clean)["rmse"])
     met = {rule: _at_rule(run, solver, change) for rule, change in RULES.items()}
-    penalty = TotalVariationL12(alpha, L2_WEIGHT, SMOOTHING)
+    penalty = TotalVariationL12(alpha, L2_WEIGHT, smoothing=SMOOTHING)
     fit = 0.5 * float(np.sum((run.x - noisy) ** 2))
     shown = settings["image"] == names()[0] and settings["repeat"] == 0
     return {
