@@ -62,7 +62,7 @@ def test_arrays_of_every_library(backend, name):
     np.testing.assert_array_equal(backend.to_numpy(y), image)
 
 
-@pytest.mark.parametrize("call", [ell12.denoise_tv, lambda y, **options: short.inpaint_tv(y, WHOLE, **options)])
+@pytest.mark.parametrize("call", [short.denoise_tv, lambda y, **options: short.inpaint_tv(y, WHOLE, **options)])
 def test_tensors_on_a_processor_take_the_compiled_sweep(call):
     torch = pytest.importorskip("torch")
     image, kinds = np.tile(picture(), (3, 3)), []
@@ -98,8 +98,8 @@ BAD = {
     "alpha nan": (lambda: short.denoise_tv(picture(), np.nan), ValueError, "alpha must be a finite number >= 0"),
     "alpha text": (lambda: short.denoise_tv(picture(), "best"), ValueError, "alpha must be a number, 'held-out'"),
     "alphas": (lambda: short.denoise_tv(picture(), np.ones(2)), ValueError, "alpha must be a number, 'held-out'"),
-    "noise inf": (lambda: short.denoise_tv(picture(), sigma=np.inf), ValueError, "noise must be a number >= 0"),
-    "sigma": (lambda: short.denoise_tv(picture(), sigma=-1), ValueError, "noise must be a number >= 0"),
+    "noise inf": (lambda: short.denoise_tv(picture(), sigma=np.inf), ValueError, "sigma must be a number >= 0"),
+    "sigma": (lambda: short.denoise_tv(picture(), sigma=-1), ValueError, "sigma must be a number >= 0"),
     "l2_weight": (lambda: short.denoise_tv(picture(), 0.1, l2_weight=1.5), ValueError, "l2_weight must lie"),
     "smoothing": (lambda: short.denoise_tv(picture(), 0.1, smoothing=-1), ValueError, "smoothing must be"),
     "channel": (lambda: short.denoise_tv(picture(), 0.1, channel_axis=2), ValueError, "channel_axis 2 is out of"),
@@ -113,15 +113,15 @@ BAD = {
     "FISTA": (lambda: short.denoise_tv(picture(), 0.1, solver=ell12.FISTA()), ValueError, "solver must be"),
     "solver": (lambda: short.denoise_tv(picture(), 0.1, solver="fast"), ValueError, "solver must be"),
     "option": (lambda: short.deblur_tv(picture(), KERNEL, strength=1), TypeError, "strength"),
-    "kernel axes": (lambda: short.deblur_tv(picture(), [1, 2]), ValueError, "kernel must have 2 axes"),
+    "kernel axes": (lambda: short.deblur_tv(picture(), [1, 2]), ValueError, "psf must have 2 axes"),
     "kernel size": (lambda: short.deblur_tv(picture(), np.ones((21, 3))), ValueError, "kernel of shape"),
-    "kernel NaN": (lambda: short.deblur_tv(picture(), KERNEL * np.nan), ValueError, "kernel holds NaN"),
+    "kernel NaN": (lambda: short.deblur_tv(picture(), KERNEL * np.nan), ValueError, "psf holds NaN"),
     "mask size": (lambda: short.inpaint_tv(picture(), MASK[:-1]), ValueError, "mask of shape"),
     "mask dtype": (lambda: short.inpaint_tv(picture(), MASK * 1.0), TypeError, "mask must hold truth values"),
     "mask empty": (lambda: short.inpaint_tv(picture(), MASK & False), ValueError, "keeps no entry"),
     "data": (lambda: short.reconstruct_mri(np.ones(3), MASK, 0.1), ValueError, "data must have the mask's shape"),
-    "mri noise": (lambda: short.reconstruct_mri(np.ones(MASK.shape), MASK), ValueError, "give alpha, noise"),
-    "shape": (lambda: short.restore_tv(np.ones(3), np.ones((3, 4)), 0.1), ValueError, "shape must be given"),
+    "mri noise": (lambda: short.reconstruct_mri(np.ones(MASK.shape), MASK), ValueError, "give alpha, sigma"),
+    "shape": (lambda: short.restore_tv(np.ones(3), np.ones((3, 4)), 0.1), ValueError, "give Reshaped"),
     "shape size": (
         lambda: short.restore_tv(np.ones(3), np.ones((3, 4)), 0.1, shape=(3, 3)),
         ValueError,
@@ -178,6 +178,6 @@ def test_the_penalty_outside_its_bounds_is_infinite():
 
 
 def test_a_small_image_loads_no_compiler():
-    code = "import sys, ell12, numpy as np; short.denoise_tv(np.eye(20), 0.1); print('numba' in sys.modules)"
+    code = "import sys, ell12, numpy as np; ell12.denoise_tv(np.eye(20), 0.1); print('numba' in sys.modules)"
     output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert output.strip() == "False"

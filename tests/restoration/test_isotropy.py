@@ -93,7 +93,7 @@ def test_without_the_l2_norm_it_is_convex_isotropic_total_variation(alpha):
     y = drawing()
     expected = isotropic_minimum(y, alpha, 0.01)
     options = {"l2_weight": 0, "isotropic": True, "return_result": True}
-    for solver in ("accelerated", AlternatingMinimization("exact")):
+    for solver in (None, AlternatingMinimization("exact")):
         found = short.denoise_tv(y, alpha, smoothing=0.01, tol=0.01, solver=solver, **options).result
         assert found.converged
         assert expected * (1 - 1e-6) <= found.objective <= expected * (1 + 1e-4)
@@ -117,7 +117,7 @@ def test_the_solvers_of_the_l12_form_agree(l2_weight):
     options = {"l2_weight": l2_weight, "isotropic": True, "return_result": True}
     smooth = [
         short.denoise_tv(y, 0.1, smoothing=0.01, tol=0.01, solver=solver, **options).result
-        for solver in ("accelerated", AlternatingMinimization("exact"))
+        for solver in (None, AlternatingMinimization("exact"))
     ]
     assert all(run.converged for run in smooth)
     assert smooth[0].objective == pytest.approx(smooth[1].objective, rel=1e-4)
@@ -198,7 +198,7 @@ def test_complex_images_count_by_the_length_of_their_moduli():
 
 def test_other_libraries_compute_the_same():
     strict = pytest.importorskip("array_api_strict")
-    x, penalty = drawing(), TotalVariationL12(0.1, 1.0, isotropic=True, spacing=(1.0, 2.0))
+    x, penalty = drawing(), TotalVariationL12(0.1, 1.0, smoothing=0.01, isotropic=True, spacing=(1.0, 2.0))
     value, gradient = penalty.value_and_gradient(x)
     found = penalty.value_and_gradient(strict.asarray(x))
     assert found[0] == pytest.approx(value, rel=1e-12)
@@ -278,12 +278,11 @@ def test_a_gradient_step_never_raises_the_objective(options):
 
 
 @pytest.mark.parametrize(
-    "spacing", [0.0, -1.0, np.nan, np.inf, (1.0,), (1.0, 2.0, 3.0), (1.0, 0.0), "12", (1.0, None)]
+    "spacing", [0.0, -1.0, np.nan, np.inf, (1.0, 2.0, 3.0), (1.0, 0.0), "12", (1.0, None)]
 )
 def test_a_wrong_spacing_is_named(spacing):
     for call in (
         lambda: short.denoise_tv(drawing(), 0.1, spacing=spacing),
-        lambda: TotalVariationL12(0.1, spacing=spacing),
         lambda: FiniteDifference((4, 4), spacing=spacing),
     ):
         with pytest.raises(ValueError, match="spacing must be"):

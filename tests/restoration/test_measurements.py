@@ -21,14 +21,6 @@ def test_a_phantom_without_noise_is_found_from_few_lines_by_the_plain_call(lines
     assert np.linalg.norm(x - clean) < 1e-3 * np.linalg.norm(clean)
 
 
-def test_a_smoothing_is_obeyed_where_there_is_no_noise():
-    mask = datasets.radial_lines(64, 14)
-    data = np.fft.fft2(datasets.phantom(64), norm="ortho")
-    found = short.reconstruct_mri(data, mask, sigma=0.0, smoothing=0.05, objectives=True, return_result=True)
-    history = found.result.history
-    assert history["smoothed"] == history["objective"]
-
-
 def test_an_operator_without_an_adjoint_is_refused_with_words():
     forward = scipy.sparse.linalg.LinearOperator((3, 4), matvec=lambda x: x[:3], dtype=float)
     calls = [

@@ -35,12 +35,13 @@ from ell12.protocols import Array
 from ell12.restoration.pixels import as_image, as_mask, channels_first, mask_like, without_unknown
 from ell12.restoration.restore import MAX_ITER, TOL, ImageProblem, Options, documented
 from ell12.restoration.sigma import noise_level
-from ell12.restoration.splitting import GrowingADMM
+from ell12.restoration.splitting import TotalVariationDCA
 from ell12.restoration.strength_choice import strength_for_deblurring
 from ell12.restoration.total_variation import TotalVariationL12
 
-# Coefficients without noise are completed from the convex solution on, which few of them determine best.
-NOISE_FREE_SOLVER = GrowingADMM()
+# Coefficients without noise are completed by convex problems of 100 steps each, the first being total variation. So
+# the head phantom of 256 x 256 pixels is found from 12 radial lines.
+NOISE_FREE_SOLVER = TotalVariationDCA(inner_tol=1e-5, inner_max_iter=100, convex_start=True, least_gain=3e-4)
 
 
 @documented(TOL)
@@ -137,7 +138,7 @@ def reconstruct_mri(
         True where a coefficient is measured, the zero frequency first (``ifftshift`` of a centred mask).
     alpha : float, "held-out" or None, optional
         As in `denoise_tv`. None needs ``sigma``; with ``sigma=0`` the coefficients are kept as they are, to a
-        millionth, and the true objective is minimised by `GrowingADMM`, unless smoothing, ``solver`` or the
+        millionth, and the true objective is minimised by `TotalVariationDCA`, unless smoothing, ``solver`` or the
         boundary ask for something else.
     real : bool, optional
         Whether the image is real; complex by default, unless there are ``bounds``.
@@ -237,7 +238,8 @@ def restore_tv(
 def _on_images(A: Any) -> tuple[Any, Any]:
     """The operator A as one that acts on images, and what it is on vectors."""
     if isinstance(A, Reshaped):
-        return A, A.A
+        inside = as_operator(A.A)
+        return Reshaped(inside, A.input_shape), inside
     A = as_operator(A)
     shape = tuple(getattr(A, "dims", input_shape(A)))
     if len(shape) == 1 and dtype_of(A) is not None:

@@ -67,8 +67,9 @@ SHARED = """penalty : TotalVariationL12, optional
         `SmoothedGradient`, `AlternatingMinimization` or `GrowingADMM`; by default what suits the problem. The last
         minimises the true objective, whatever ``smoothing`` says.
     tol : float, default {tol}
-        Stop when the root mean square of the gradient falls to tol times the smaller of alpha and the smoothing,
-        which falls with tol unless it is given: so tol says how near the true objective is to its minimum.
+        How near the true objective comes to its minimum: an automatic smoothing falls with tol. The run ends when
+        the root mean square of the gradient is {tol} times the smaller of alpha and the smoothing. Where smoothing
+        is given, it is tol times that.
     max_iter : int, default 5000
         Stop after this number of iterations in any case, with a warning unless ``return_result`` is set.
     run : Run, optional
@@ -315,7 +316,7 @@ class ImageProblem:
 
     def minimised(
         self,
-        penalty: TotalVariationL12,
+        shape: TotalVariationL12,
         run: Run | None = None,
         tol: float | None = None,
         n_iter: int | None = None,
@@ -325,12 +326,15 @@ class ImageProblem:
         ``tol`` is another tolerance than the caller's; ``n_iter`` asks for just that number of iterations.
         """
         options, loss = self.options, LOSSES[self.options.loss](self.A, self.y)
-        penalty = self.penalty(penalty)
+        penalty = self.penalty(shape)
         solver = self._solver(penalty)
         start = _as_counts(self.y, self.A, self.start) if options.loss == "poisson" else self.start
         penalty = penalty if solver.smooths else replace(penalty, smoothing=0.0)
         wrapped = Run() if run is None else replace(run, measure=self._measures(run))
-        limits: dict[str, Any] = {"tol": options.tol, "max_iter": options.max_iter, "run": wrapped}
+        # An automatic smoothing falls with tol, in place of the gradient.
+        falls = solver.smooths and shape.smoothing is None and options.tol > 0
+        asked = max(options.tol, self.base_tol) if falls else options.tol
+        limits: dict[str, Any] = {"tol": asked, "max_iter": options.max_iter, "run": wrapped}
         limits |= {} if tol is None else {"tol": tol}
         limits |= {} if n_iter is None else {"tol": 0.0, "max_iter": n_iter}
         result = minimize(loss, penalty, penalty.project(start), solver, **limits)
@@ -342,11 +346,12 @@ class ImageProblem:
         """The penalty with all that the problem decides: axes, colours and the automatic smoothing."""
         kind = ColourVariation if self.opponents else TotalVariationL12
         values = {f.name: getattr(penalty, f.name) for f in fields(TotalVariationL12)}
-        as_spacing(penalty.spacing, self.ndim)
+        if penalty.spacing is not None and len(penalty.spacing) > 1:
+            as_spacing(penalty.spacing, self.ndim)
         smoothing = penalty.smoothing
         if smoothing is None:
             least = math.sqrt(RESOLVED * penalty.strength * self._rounding)
-            smoothing = max(SMOOTHED * self.spread * min(1.0, self.options.tol / self.base_tol), least)
+            smoothing = max(SMOOTHED * self.spread * (min(1.0, self.options.tol / self.base_tol) or 1.0), least)
         return kind(**values | {"ndim": self.ndim, "smoothing": smoothing})
 
     @cached_property
