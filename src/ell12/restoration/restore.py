@@ -38,6 +38,9 @@ from ell12.restoration.variation import ImageSolver
 # A denoised image is as near to the exact one as its gradient is small. The other problems are less well
 # conditioned, so that a small gradient says less about the image: they are solved to a tenth of that.
 TOL_DENOISING, TOL, MAX_ITER = 0.05, 0.005, 5000
+# Each run of a search for a strength ends after this number of iterations, as it may where rounding keeps it from
+# tol.
+MAX_ITER_SEARCH = 200
 # At the default tol, differences below this fraction of the range are smoothed, as in the paper: its mu is 100
 # alpha for images in [0, 1]. The smoothing falls with tol.
 SMOOTHED = 0.01
@@ -335,6 +338,7 @@ class ImageProblem:
         falls = solver.smooths and shape.smoothing is None and options.tol > 0
         asked = max(options.tol, self.base_tol) if falls else options.tol
         limits: dict[str, Any] = {"tol": asked, "max_iter": options.max_iter, "run": wrapped}
+        limits |= {} if run is not None else {"max_iter": min(options.max_iter, MAX_ITER_SEARCH)}
         limits |= {} if tol is None else {"tol": tol}
         limits |= {} if n_iter is None else {"tol": 0.0, "max_iter": n_iter}
         result = minimize(loss, penalty, penalty.project(start), solver, **limits)
