@@ -24,11 +24,11 @@ import skimage.data
 import skimage.io
 import skimage.restoration
 import sklearn.datasets
+from ell12.restoration.strength import strength_for_noise, value_range
 
 import ell12
 import study
 from ell12.restoration import colour
-from ell12.restoration.strength import strength_for_noise, value_range
 
 NOISES = (0.02, 0.05, 0.1, 0.2)
 CHOOSING = ("chelsea", "coffee", "motorcycle_left", "hubble_deep_field", "ihc")

@@ -20,12 +20,12 @@ from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
 import numpy as np
+from ell12.restoration.strength import strength_for_deblurring, value_range
 
 import study
 from ell12 import deblur_tv
 from ell12.operators.image_operators import Convolution, MirroredConvolution
 from ell12.restoration import estimate_noise
-from ell12.restoration.strength import strength_for_deblurring, value_range
 from strength import counted, drawing, photographs, ratio
 
 SIDE, NOISE, WEIGHTS = 128, 0.01, (0.0, 0.25, 0.5)

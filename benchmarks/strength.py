@@ -32,6 +32,7 @@ from importlib.resources import files
 from typing import Any
 
 import numpy as np
+from ell12.restoration.strength import strength_for_noise, value_range
 from PIL import Image
 from scipy.ndimage import gaussian_filter
 
@@ -39,7 +40,6 @@ import study
 from ell12 import denoise_tv
 from ell12.restoration import estimate_noise
 from ell12.restoration.restore import ImageProblem
-from ell12.restoration.strength import strength_for_noise, value_range
 
 PHOTOGRAPHS = ("astronaut.png", "rocket.jpg", "cell.png", "moon.png", "retina.jpg", "clock_motion.png")
 SAMPLE_IMAGES = ("china.jpg", "flower.jpg")

@@ -36,10 +36,10 @@ CALLS = [
     ("constant", lambda: ell12.QuadraticLoss(np.eye(2), np.ones(2), "word")),
     ("shape", lambda: ell12.Observed([0], [0], [1.0], 0.5)),
     ("shape", lambda: ell12.Observed([0], [0], [1.0], (1.5, 2))),
-    ("engine", lambda: ell12.complete_matrix(A, 1.0, engine={})),
+    ("solver", lambda: ell12.complete_matrix(A, 1.0, solver={})),
     ("alpha", lambda: ell12.complete_matrix(A, np.array([0.5, 2.0]))),
     ("alpha", lambda: ell12.complete_matrix(A, 10**400)),
-    ("max_rank", lambda: ell12.FullSVD(np.array([1, 2]))),
+    ("max_rank", lambda: ell12.completion.FullSVD(np.array([1, 2]))),
     ("random_state", lambda: ell12.L12Imputer(random_state="word").fit(A)),
     ("stop", lambda: minimized(stop=1.0)),
     ("chunks", lambda: ell12.minimize(ell12.StreamedLoss(3), ell12.L12(0.5))),
@@ -48,7 +48,7 @@ CALLS = [
     ("sample_weight", lambda: ell12.L12Regressor().fit(A, b, sample_weight="")),
     ("sample_weight", lambda: ell12.L12Regressor().fit(A, b, sample_weight=[])),
     ("fit_intercept", lambda: ell12.L12Regressor(fit_intercept=np.array([0.5, 2.0])).fit(A, b)),
-    ("positive", lambda: ell12.L12Regressor(positive="no").fit(A, b)),
+    ("positive", lambda: ell12.L12Regressor(penalty=ell12.L12(positive="no")).fit(A, b)),
     ("x", lambda: ell12.SpectralL12(1.0).value(np.full((2, 2), "word"))),
     ("x", lambda: ell12.TruncatedNuclear(1.0).prox(np.ones(3), 1.0)),
     ("step", lambda: ell12.SpectralLogSum(1.0).prox(np.eye(2), "word")),
@@ -64,11 +64,11 @@ CALLS = [
     ("x", lambda: stationary(np.ones((1, 1, 3)))),
     ("x", lambda: stationary(3.0)),
     ("x", lambda: stationary(np.array([np.inf, 0.0, 0.0]))),
-    ("x", lambda: ell12.stationarity(ell12.CompletionLoss(A), ell12.SpectralL12(1.0), A)),
+    ("x", lambda: ell12.stationarity(ell12.completion.CompletionLoss(A), ell12.SpectralL12(1.0), A)),
     ("n_alphas", lambda: ell12.l12_path(A, b, n_alphas=int)),
     ("n_alphas", lambda: ell12.l12_path(A, b, n_alphas=np.array([[1]]))),
-    ("n_alphas", lambda: ell12.L12ClassifierCV(n_alphas=10**400).fit(A, b > 0)),
-    ("n_alphas", lambda: ell12.completion_path(A, n_alphas=10**30)),
+    ("alphas", lambda: ell12.L12ClassifierCV(alphas=10**400).fit(A, b > 0)),
+    ("alphas", lambda: ell12.completion_path(A, alphas=10**30)),
     ("weights", lambda: ell12.l12_path(A, b, weights="word")),
     ("weights", lambda: ell12.l12_path(A, b, weights=len)),
     ("positive", lambda: ell12.l12_path(A, b, positive=TWO)),
@@ -77,8 +77,9 @@ CALLS = [
     ("together", lambda: ell12.l12_path(A, b, together=TWO)),
     ("warm_start", lambda: ell12.l12_path(A, b, warm_start=TWO)),
     ("X", lambda: ell12.l12_path(A[:-1], b)),
-    ("together", lambda: ell12.L12RegressorCV(together=TWO).fit(A, b)),
-    ("verbose", lambda: ell12.L12Classifier(verbose=TWO).fit(A, b > 0)),
+    ("run", lambda: ell12.L12Classifier(run=True).fit(A, b > 0)),
+    ("n_jobs", lambda: ell12.L12RegressorCV(n_jobs={}).fit(A, b)),
+    ("n_jobs", lambda: ell12.L12RegressorCV(n_jobs=0).fit(A, b)),
     ("y", lambda: ell12.L12Classifier().fit(A, b)),
     ("sample_weight", lambda: ell12.L12Regressor().fit(A, b, sample_weight=np.inf)),
     ("sample_weight", lambda: ell12.L12Regressor().fit(A, b, sample_weight=10**400)),
@@ -150,11 +151,18 @@ def test_tensors_that_require_gradients_are_refused_by_name(number):
         call()
 
 
-@pytest.mark.parametrize("engine", [ell12.FactoredAPG(), ell12.AlternatingLeastSquares(2)])
+@pytest.mark.parametrize("engine", [ell12.completion.FactoredAPG(), ell12.completion.AlternatingLeastSquares(2)])
 def test_engines_on_factors_refuse_arrays_of_other_libraries_by_name(engine):
     strict = pytest.importorskip("array_api_strict")
     with pytest.raises(TypeError, match=r"X must be a NumPy, PyTorch or CuPy array.*BlockAPG"):
-        ell12.complete_matrix(strict.asarray(A), 1.0, engine=engine, scale=None, center=None, l2_weight=1.0)
+        ell12.complete_matrix(
+            strict.asarray(A),
+            1.0,
+            solver=engine,
+            scale=None,
+            center=None,
+            penalty=ell12.SpectralL12(l2_weight=1.0),
+        )
 
 
 def test_the_parts_of_a_low_rank_matrix_are_arrays_of_one_library():

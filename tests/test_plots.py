@@ -8,7 +8,16 @@ import numpy as np
 import pytest
 from sklearn.linear_model import Lasso
 
-from ell12 import L12ClassifierCV, L12CoxRegressorCV, L12RegressorCV, StabilitySelection, completion_path, l12_path
+from ell12 import (
+    L1,
+    L12,
+    L12ClassifierCV,
+    L12CoxRegressorCV,
+    L12RegressorCV,
+    StabilitySelection,
+    completion_path,
+    l12_path,
+)
 from ell12.plots import plot_completion_path, plot_cross_validation, plot_intervals, plot_path, plot_stability
 from ell12.selection import Intervals
 
@@ -56,7 +65,7 @@ def test_a_path_is_drawn_as_it_is(data):
 
 
 def test_names_and_given_axes(data):
-    alphas, coefs, _ = l12_path(*data, n_alphas=5)
+    alphas, coefs, _ = l12_path(*data, alphas=5)
     given = plt.figure().add_subplot()
     names = [f"feature {j}" for j in range(12)]
     assert plot_path(alphas, coefs, names=names, axes=given) is given
@@ -80,7 +89,7 @@ def test_a_path_of_zeros_has_no_legend():
 
 @pytest.mark.parametrize("selection", ["min", "1se"])
 def test_the_curve_of_a_regressor(data, selection):
-    model = L12RegressorCV(n_alphas=12, selection=selection).fit(*data)
+    model = L12RegressorCV(alphas=12, selection=selection).fit(*data)
     axes = model.plot()
     drawn = curves(axes)
     np.testing.assert_allclose(drawn["mean of the folds"][:, 1], model.mse_path_.mean(axis=1))
@@ -96,7 +105,7 @@ def test_the_curve_of_a_regressor(data, selection):
 
 def test_the_curve_is_called_what_the_folds_were_judged_by(data):
     X, y = data
-    short = {"n_alphas": 3, "eps": 0.2, "cv": 2}
+    short = {"alphas": 3, "eps": 0.2, "cv": 2}
     counts = L12RegressorCV(loss="poisson", **short).fit(X, np.round(np.exp(y / 9)))
     assert plot_cross_validation(counts).get_ylabel() == "Poisson's deviance"
     robust = L12RegressorCV(loss="huber", **short).fit(X, y)
@@ -107,7 +116,7 @@ def test_the_curve_is_called_what_the_folds_were_judged_by(data):
 
 def test_the_curve_of_a_classifier_marks_the_highest_score(data):
     X, y = data
-    model = L12ClassifierCV(n_alphas=8, eps=0.05, selection="1se").fit(X, y > 0)
+    model = L12ClassifierCV(alphas=8, eps=0.05, selection="1se").fit(X, y > 0)
     axes = plot_cross_validation(model)
     assert axes.get_ylabel() == "minus the logistic loss"
     best = model.alphas_[np.argmax(model.scores_.mean(axis=1))]
@@ -117,7 +126,7 @@ def test_the_curve_of_a_classifier_marks_the_highest_score(data):
 
 def test_a_scoring_is_named(data):
     X, y = data
-    model = L12ClassifierCV(n_alphas=4, eps=0.1, scoring="accuracy", cv=2).fit(X, y > 0)
+    model = L12ClassifierCV(alphas=4, eps=0.1, scoring="accuracy", cv=2).fit(X, y > 0)
     assert model.plot().get_ylabel() == "accuracy"
 
 
@@ -142,7 +151,7 @@ def test_without_matplotlib_the_error_says_what_to_install(monkeypatch):
 def test_a_completion_path_marks_its_least_error():
     random = np.random.default_rng(1)
     X = random.standard_normal((20, 2)) @ random.standard_normal((2, 15)) + 0.1 * random.standard_normal((20, 15))
-    path = completion_path(X, n_alphas=5)
+    path = completion_path(X, alphas=5)
     axes = path.plot()
     drawn = curves(axes)
     np.testing.assert_array_equal(drawn["error"], np.stack([path.alphas, path.errors], axis=1))
@@ -153,17 +162,17 @@ def test_a_completion_path_marks_its_least_error():
 
 
 def test_a_completion_path_without_hidden_entries_shows_its_ranks_alone():
-    path = completion_path(np.outer(np.arange(1.0, 9), np.arange(1.0, 7)), n_alphas=3, held_out=0)
+    path = completion_path(np.outer(np.arange(1.0, 9), np.arange(1.0, 7)), alphas=3, held_out=0)
     assert plot_completion_path(path).get_lines() == []
 
 
-def test_every_l2_weight_has_a_line_and_one_standard_error_is_drawn(data):
+def test_every_penalty_has_a_line_and_one_standard_error_is_drawn(data):
     X, y = data
-    model = L12RegressorCV(l2_weight=[0.0, 0.5, 1.0], alphas=6, cv=3, selection="1se").fit(X, y)
+    model = L12RegressorCV(penalty=[L1(), L12(l2_weight=0.5), L12()], alphas=6, cv=3, selection="1se").fit(X, y)
     drawn = curves(model.plot())
-    for weight, alphas, errors in zip(model.l2_weight, model.alphas_, model.mse_path_, strict=True):
+    for penalty, alphas, errors in zip(model.penalty, model.alphas_, model.mse_path_, strict=True):
         line = np.stack([alphas, errors.mean(axis=1)], axis=1)
-        np.testing.assert_array_equal(drawn[f"l2_weight = {weight:.3g}"], line)
+        np.testing.assert_array_equal(drawn[repr(penalty)], line)
     level = next(xy for label, xy in drawn.items() if label.startswith("one standard error"))
     assert level[0, 1] == pytest.approx(model.mse_path_.mean(axis=2).min() + model.standard_error_)
     assert not any(label.startswith("one") for label in curves(model.set_params(selection="min").fit(X, y).plot()))
@@ -173,8 +182,8 @@ def test_a_criterion_is_drawn_by_its_name():
     random = np.random.default_rng(0)
     X = random.standard_normal((30, 40))
     y = X[:, 0] + 0.3 * random.standard_normal(30)
-    for l2_weight in (1.0, [0.5, 1.0]):
-        model = L12RegressorCV(l2_weight=l2_weight, selection="bic", n_alphas=8).fit(X, y)
+    for penalty in (L12(), [L12(l2_weight=0.5), L12()]):
+        model = L12RegressorCV(penalty=penalty, selection="bic", alphas=8).fit(X, y)
         axes = model.plot()
         assert axes.get_ylabel() == "BIC"
         assert any(f"alpha = {model.alpha_:.3g}" in text.get_text() for text in axes.get_legend().get_texts())

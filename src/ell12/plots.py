@@ -81,7 +81,7 @@ def plot_cross_validation(model: Any, *, axes: Any = None) -> Any:
     lines = values if several else values[None]
     grids = np.broadcast_to(as_numpy(model.alphas_), lines.shape[:2])
     for k, (alphas, folds) in enumerate(zip(grids, lines, strict=True)):
-        name = f"l2_weight = {model.l2_weight[k]:.3g}" if several else _line(model)
+        name = repr(model.penalty[k]) if several else _line(model)
         _draw_folds(axes, alphas, folds, f"C{k + (k > 0)}", name)  # C1 marks the choice
     means = sign * lines.mean(axis=2)
     where = np.unravel_index(np.nanargmax(means), means.shape)
@@ -130,8 +130,8 @@ def _curve(model: Any) -> tuple[Any, str, int]:
         values = as_numpy(model.criterion_path_)
         return np.where(np.isfinite(values), values, np.nan)[..., None], model.selection.upper(), -1
     if hasattr(model, "mse_path_"):
-        names = {"huber": "twice Huber's loss", "poisson": "Poisson's deviance"}
-        return as_numpy(model.mse_path_), names.get(getattr(model, "loss", ""), "mean squared error"), -1
+        names = {"squared": "mean squared error", "huber": "twice Huber's loss", "poisson": "Poisson's deviance"}
+        return as_numpy(model.mse_path_), names.get(model.loss, "mean deviance"), -1
     if hasattr(model, "scores_"):
         scoring = getattr(model, "scoring", None)
         own = "log-likelihood of an event" if hasattr(model, "ties") else "minus the logistic loss"

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-import ell12.losses.prediction
+import ell12.losses.of_prediction
 from ell12 import L12Classifier, L12Regressor
 from ell12.operators import centering, gram
 
@@ -25,7 +25,7 @@ def problem(form="csc", dtype=np.float64, index=np.int64):
 def model_of(loss, X, y, strength):
     target = y if loss == "squared" else (y > 0) - 0.5
     top = np.abs(X.T @ (target - target.mean())).max() / y.size
-    return MODELS[loss][0](alpha=strength * top, tol=1e-4, l2_weight=0.5)
+    return MODELS[loss][0](alpha=strength * top, tol=1e-4, penalty=ell12.L12(l2_weight=0.5))
 
 
 def target_of(loss, y):
@@ -53,14 +53,14 @@ def test_a_fit_takes_less_than_half_of_the_data_beyond_them(loss, form, dtype, m
 def test_a_fit_looks_rarely_and_the_width_of_indices_changes_no_bit(loss, form, monkeypatch):
     monkeypatch.setattr(gram, "COMPILED_FROM", 0)
     monkeypatch.setattr(gram, "BY_ROWS_FROM", 1)
-    counts, product = Counter(), ell12.losses.prediction.product
+    counts, product = Counter(), ell12.losses.of_prediction.product
 
     def counting(A, x):
         result = product(A, x)
         counts["looks"] += len(result) in (2000, 2001)
         return result
 
-    monkeypatch.setattr(ell12.losses.prediction, "product", counting)
+    monkeypatch.setattr(ell12.losses.of_prediction, "product", counting)
     X, y = problem(form)
     model = model_of(loss, X, y, 0.05).fit(X, target_of(loss, y))
     assert 0 < counts["looks"] <= MODELS[loss][1]

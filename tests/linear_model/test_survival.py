@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 
-from ell12 import CoxLoss, L12CoxRegressor, L12CoxRegressorCV
+from ell12 import L1, L12, CoxLoss, L12CoxRegressor, L12CoxRegressorCV
 from ell12.linear_model.cox_regressor import concordance_index, survival_times
 
 R = json.loads((Path(__file__).parents[1] / "data" / "glmnet.json").read_text())
@@ -40,7 +40,9 @@ def objective(coef, y, alpha, weight=None):
 )
 def test_survival_times_are_fitted_as_by_glmnet(name, y, weight, ties, form):
     found = R[name]
-    model = L12CoxRegressor(found["alpha"], l2_weight=0, ties=ties, tol=1e-8).fit(form(X), y, sample_weight=weight)
+    model = L12CoxRegressor(found["alpha"], penalty=L1(), ties=ties, tol=1e-8).fit(
+        form(X), y, sample_weight=weight
+    )
     ours, theirs = (objective(np.array(c), y, found["alpha"], weight) for c in (model.coef_, found["coef"]))
     assert ours == pytest.approx(theirs, rel=1e-6)
     assert ours <= theirs + 1e-12
@@ -118,8 +120,6 @@ def test_wrong_times_and_events_are_refused_by_name(y, message):
 def test_wrong_options_are_refused_by_name():
     with pytest.raises(ValueError, match="ties"):
         L12CoxRegressor(0.02, ties="exact").fit(X, YT)
-    with pytest.raises(ValueError, match="together=True solves without"):
-        L12CoxRegressorCV(together=True, n_alphas=3).fit(X, YT)
     with pytest.raises(ValueError, match="no pair of samples"):
         concordance_index(np.c_[TIED, 0 * EVENTS], X[:, 0])
 
@@ -133,15 +133,17 @@ def test_times_in_any_unit_and_columns_moved_by_a_constant_change_nothing():
 
 @pytest.mark.parametrize("l2_weight", [0.0, 0.5, 1.0])
 def test_the_grid_begins_where_the_first_feature_enters(l2_weight):
-    top = L12CoxRegressorCV(l2_weight=l2_weight, n_alphas=3, cv=3).fit(X, YT).alphas_[0]
-    above, below = (L12CoxRegressor(a * top, l2_weight=l2_weight).fit(X, YT).coef_ for a in (1.01, 0.97))
+    top = L12CoxRegressorCV(penalty=L12(l2_weight=l2_weight), alphas=3, cv=3).fit(X, YT).alphas_[0]
+    above, below = (
+        L12CoxRegressor(a * top, penalty=L12(l2_weight=l2_weight)).fit(X, YT).coef_ for a in (1.01, 0.97)
+    )
     assert np.count_nonzero(above) == (l2_weight == 1)
     assert np.count_nonzero(below) > (l2_weight == 1)
 
 
 def test_folds_are_judged_by_what_they_add_to_the_partial_likelihood():
     alphas, weight = [0.1, 0.02], WEIGHTS
-    model = L12CoxRegressorCV(alphas=alphas, l2_weight=0.5, cv=3, tol=1e-8).fit(X, YT, sample_weight=weight)
+    model = L12CoxRegressorCV(alphas=alphas, cv=StratifiedKFold(3), tol=1e-8).fit(X, YT, sample_weight=weight)
     for k, (train, test) in enumerate(StratifiedKFold(3).split(X, EVENTS)):
         part = L12CoxRegressor(0.02, tol=1e-8).fit(X[train], YT[train], sample_weight=weight[train])
         whole = CoxLoss(X, TIED, EVENTS, sample_weight=weight)
@@ -157,7 +159,7 @@ def test_folds_can_be_judged_by_the_concordance():
     def concordance(model, X, y):
         return model.score(X, y)
 
-    model = L12CoxRegressorCV(alphas=alphas, cv=3, scoring=concordance, tol=1e-8).fit(X, YT)
+    model = L12CoxRegressorCV(alphas=alphas, cv=StratifiedKFold(3), scoring=concordance, tol=1e-8).fit(X, YT)
     train, test = next(iter(StratifiedKFold(3).split(X, EVENTS)))
     part = L12CoxRegressor(0.02, tol=1e-8).fit(X[train], YT[train])
     assert model.scores_[1, 0] == pytest.approx(part.score(X[test], YT[test]), rel=1e-12)
@@ -183,3 +185,50 @@ def test_times_keep_their_precision_beside_samples_in_single_precision():
     assert np.unique(y[:, 0]).size == N
     moved = L12CoxRegressor(0.02).fit(X.astype(np.float32), np.c_[1e9 + TIMES, EVENTS]).coef_
     np.testing.assert_array_equal(moved, L12CoxRegressor(0.02).fit(X.astype(np.float32), Y).coef_)
+
+
+# Curves
+
+
+def breslow(eta, time, event, weight):
+    """The cumulative hazard of a risk of 1 at the times of events, by its definition."""
+    times = np.unique(time[(event > 0) & (weight > 0)])
+    steps = [weight[(time == t) & (event > 0)].sum() / (weight * np.exp(eta))[time >= t].sum() for t in times]
+    return times, np.cumsum(steps)
+
+
+@pytest.mark.parametrize("weight", [np.ones(N), WEIGHTS], ids=["plain", "weights"])
+@pytest.mark.parametrize("kind", [L12CoxRegressor, L12CoxRegressorCV])
+def test_curves_are_breslows(kind, weight):
+    model = (kind(0.02) if kind is L12CoxRegressor else kind(alphas=[0.05, 0.02])).fit(X, YT, sample_weight=weight)
+    times, hazard = breslow(X @ model.coef_, TIED, EVENTS, weight)
+    np.testing.assert_array_equal(model.unique_times_, times)
+    np.testing.assert_allclose(model.baseline_hazard_, hazard, rtol=1e-12)
+    expected = np.exp(model.predict(X[:5]))[:, None] * hazard
+    np.testing.assert_allclose(model.predict_cumulative_hazard_function(X[:5], return_array=True), expected)
+    functions = model.predict_survival_function(X[:5])
+    for function, row in zip(functions, expected, strict=True):
+        np.testing.assert_allclose(function(times), np.exp(-row))
+        assert function(times[0] - 1) == 1
+        assert function(times[-1] + 1) == function(times[-1])
+    middle = (times[0] + times[1]) / 2
+    assert functions[0](middle) == functions[0](times[0])
+
+
+def test_without_features_the_curve_is_that_of_nelson_and_aalen_in_any_units():
+    model = L12CoxRegressor(1e3).fit(1e3 * X, YT)
+    _, hazard = breslow(np.zeros(N), TIED, EVENTS, np.ones(N))
+    np.testing.assert_allclose(model.predict_survival_function(X[:1], return_array=True)[0], np.exp(-hazard))
+    far = L12CoxRegressor(0.02).fit(X + 1e4, YT)  # a baseline that no double holds
+    near = L12CoxRegressor(0.02).fit(X, YT)
+    curves = far.predict_survival_function(X + 1e4, return_array=True)
+    np.testing.assert_allclose(curves, near.predict_survival_function(X, return_array=True), atol=1e-4)
+
+
+def test_the_metrics_of_scikit_survival_take_the_curves():
+    metrics = pytest.importorskip("sksurv.metrics")
+    y = np.array(list(zip(EVENTS.astype(bool), TIED, strict=True)), dtype=[("e", bool), ("t", float)])
+    model = L12CoxRegressor(0.02).fit(X, y)
+    times = np.quantile(TIED, [0.3, 0.5, 0.7])
+    curves = np.stack([function(times) for function in model.predict_survival_function(X)])
+    assert 0 < metrics.integrated_brier_score(y, y, curves, times) < 0.25

@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression, enet_path, lasso_path
 
 from ell12 import L12, Columns, HuberLoss, LogisticLoss, PoissonLoss, SquaredLoss, minimize, stationarity
 from ell12.datasets import correlated_design
-from ell12.operators.maps import ArrayOperator
+from ell12.operators.linear_operator import ArrayOperator
 from ell12.path import (
     alpha_grid,
     alpha_max,

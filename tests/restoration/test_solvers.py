@@ -11,7 +11,6 @@ from tests.restoration import short
 
 import ell12
 from ell12.losses import SquaredLoss
-from ell12.operators.conjugate_gradients import conjugate_gradients
 from ell12.operators.image_operators import (
     Convolution,
     FiniteDifference,
@@ -23,6 +22,7 @@ from ell12.operators.image_operators import (
     Sampling,
     Stacked,
 )
+from ell12.operators.krylov import conjugate_gradients
 from ell12.restoration import (
     AlternatingMinimization,
     GrowingADMM,

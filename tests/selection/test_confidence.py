@@ -7,7 +7,7 @@ from scipy.special import expit
 from scipy.stats import norm, t
 from sklearn.linear_model import Lasso, LogisticRegression
 
-from ell12 import L12Classifier, L12Regressor, confidence_intervals
+from ell12 import L1, L12Classifier, L12Regressor, confidence_intervals
 from ell12.selection import nodewise as inverses
 from ell12.selection.local_model import Columns
 
@@ -198,7 +198,7 @@ def test_columns_in_other_units_have_intervals_in_other_units():
     X, y = problem(40, 60)
     unit = 10.0 ** np.random.default_rng(1).uniform(-6, 6, 60)
     plain, other = (
-        confidence_intervals(X * c, y, L12Regressor(0.3, l2_weight=0.0, penalty_factors=c, tol=1e-9))
+        confidence_intervals(X * c, y, L12Regressor(0.3, penalty=L1(weights=c), tol=1e-9))
         for c in (np.ones(60), unit)
     )
     np.testing.assert_allclose(other.estimate * unit, plain.estimate, rtol=1e-5, atol=1e-8)

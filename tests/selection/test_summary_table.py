@@ -10,6 +10,8 @@ from sklearn.linear_model import Lasso
 from sklearn.metrics import log_loss
 
 from ell12 import (
+    L1,
+    L12,
     Columns,
     Intervals,
     L12Classifier,
@@ -29,7 +31,7 @@ RANDOM = np.random.default_rng(0)
 X = RANDOM.standard_normal((60, 8)) * np.array([1, 100, 1, 1, 0.01, 1, 1, 1.0])
 Y = X[:, 0] + 0.03 * X[:, 1] - 80 * X[:, 4] + 0.3 * RANDOM.standard_normal(60) + 2
 NAMES = [f"gene {letter}" for letter in "abcdefgh"]
-MODEL = L12Regressor(1e-4, penalty_factors=[1, 100, 1, 1, 1, 1, 1, 1]).fit(X, Y)
+MODEL = L12Regressor(1e-4, penalty=L12(weights=[1, 100, 1, 1, 1, 1, 1, 1])).fit(X, Y)
 
 
 def test_features_stand_by_their_effect_with_their_names():
@@ -57,16 +59,15 @@ def test_weights_and_sparse_columns_have_their_own_deviations():
 
 
 def test_the_head_says_how_the_strength_was_chosen():
-    grid = {"n_alphas": 5, "eps": 0.1}
-    folds = L12RegressorCV(**grid, cv=3, selection="1se", l2_weight=[0.0, 0.5]).fit(X, Y)
+    grid = {"alphas": 5, "eps": 0.1}
+    folds = L12RegressorCV(**grid, cv=3, selection="1se", penalty=[L1(), L12(l2_weight=0.5)]).fit(X, Y)
     head = summary(folds).head
     assert "within one standard error of the best of 5 strengths by the mean of 3 folds" in head["alpha"]
-    assert head["l2_weight"].endswith("the best of 0, 0.5")
-    chosen = L12RegressorCV(**grid, selection="ebic", ridge=0.1, positive=True).fit(X, Y)
+    assert head["penalty"].endswith("the best of L1(), L12(l2_weight=0.5)")
+    chosen = L12RegressorCV(**grid, selection="ebic", penalty=L12(positive=True, ridge=0.1)).fit(X, Y)
     head = summary(chosen).head
     assert "least EBIC of 5 strengths" in head["alpha"]
-    assert head["ridge"] == "0.1"
-    assert head["options"] == "coefficients >= 0"
+    assert head["penalty"] == "L12(positive=True, ridge=0.1)"
     assert ("smallest that was tried" in head["alpha"]) == (chosen.alpha_ == chosen.alphas_[-1])
     scored = L12ClassifierCV(**grid, cv=2, scoring="accuracy").fit(X, Y > 2)
     assert "by the mean accuracy of 2 folds" in summary(scored).head["alpha"]
@@ -78,7 +79,9 @@ def test_the_head_says_how_well_the_model_fits():
         summary(MODEL, X, Y, intervals=False).head["fit"] == f"{MODEL.score(X, Y):.1%} of the variance explained"
     )
     labels = np.where(Y + RANDOM.standard_normal(60) > 2, "yes", "no")
-    model = L12Classifier(0.05, penalty_factors=1 / np.array([1, 100, 1, 1, 1, 1, 1, 1])).fit(X, labels)
+    model = L12Classifier(0.05, penalty=L12(l2_weight=0.5, weights=1 / np.array([1, 100, 1, 1, 1, 1, 1, 1]))).fit(
+        X, labels
+    )
     found = summary(model, X, labels, intervals=False)
     alone = np.full(60, np.mean(labels == "yes"))
     share = 1 - log_loss(labels, model.predict_proba(X)) / log_loss(labels, np.c_[1 - alone, alone])
@@ -102,7 +105,7 @@ def test_several_targets_and_classes_have_rows_of_their_own():
     assert set(pairs) == set(zip(*np.nonzero(both.coef_), strict=True))
     assert list(found.table["target"]) == sorted(found.table["target"])
     classes = np.array(["low", "mid", "high"])[np.digitize(Y, [0, 4])]
-    for model in (L12Classifier(0.05), L12Classifier(0.05, multinomial=True)):
+    for model in (L12Classifier(0.05), L12Classifier(0.05, loss="multinomial")):
         found = summary(model.fit(X, classes), X, classes)
         assert set(found.table["class"]) <= {"low", "mid", "high"}
         assert any(note.startswith("No intervals: ") for note in found.notes)
@@ -112,17 +115,17 @@ def test_several_targets_and_classes_have_rows_of_their_own():
 def test_the_status_is_told_in_its_own_words():
     with pytest.warns(ConvergenceWarning):
         short = L12Regressor(0.01, max_iter=1, tol=1e-14).fit(X, Y)
-    assert summary(short).head["status"] == f"Not converged: {short.result_.status.value}"
+    assert summary(short).head["status"] == f"Not converged: {short.results_[0].status.value}"
     assert summary(MODEL).head["status"] == f"Converged: {Status.CONVERGED.value}"
     mixed = L12Regressor(0.1).fit(X, np.c_[Y, Y])
-    mixed.result_ = [mixed.result_[0], short.result_]
+    mixed.results_ = (mixed.results_[0], short.results_[0])
     assert "Not converged (1 of 2 problems)" in summary(mixed).head["status"]
     chunks = L12Classifier(0.1).partial_fit(X, Y > 2, classes=[False, True])
     assert "no certificate" in summary(chunks).head["status"]
 
 
 def test_a_model_without_features_and_tiny_ones_say_so():
-    empty = summary(L12Regressor(1e6, l2_weight=0).fit(X, Y), X, Y)
+    empty = summary(L12Regressor(1e6, penalty=L1()).fit(X, Y), X, Y)
     assert empty.head["features"] == "0 of 8 selected"
     assert "No feature is selected." in repr(empty)
     assert "No feature is selected." in empty._repr_html_()
@@ -134,7 +137,7 @@ def test_a_model_without_features_and_tiny_ones_say_so():
 def test_models_from_pickle_and_frames_keep_their_names():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(X, columns=NAMES)
-    model = pickle.loads(pickle.dumps(L12RegressorCV(n_alphas=4, eps=0.2, cv=2).fit(frame, Y)))
+    model = pickle.loads(pickle.dumps(L12RegressorCV(alphas=4, eps=0.2, cv=2).fit(frame, Y)))
     found = summary(model, frame, Y, intervals=False)
     assert set(found.table["feature"]) <= set(NAMES)
     assert repr(pickle.loads(pickle.dumps(found))) == repr(found)
@@ -241,7 +244,7 @@ def test_intervals_are_made_of_the_features_selected():
     several = L12Classifier(0.05).fit(X, classes)
     with pytest.raises(ValueError, match="2 classes"):
         summary(several, X, classes, intervals=True)
-    full = L12Regressor(1e-9, l2_weight=0).fit(X[:8], Y[:8])
+    full = L12Regressor(1e-9, penalty=L1()).fit(X[:8], Y[:8])
     assert summary(full, X[:8], Y[:8]).notes[0].startswith("No intervals: ")
 
 

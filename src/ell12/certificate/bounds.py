@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ell12.backend.compiling import can_compile
+from ell12.backend.compiled_code import can_compile
 from ell12.certificate.standard_form import StandardForm, Vector
 
 

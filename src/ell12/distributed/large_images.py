@@ -52,7 +52,8 @@ def denoise_tv(
         Strength. None takes the one that `ell12.denoise_tv` chooses for the middle of the image, of at most 2^20
         pixels.
     penalty : TotalVariationL12, optional
-        Its shape; its own alpha and ndim are not used. By default that of the function for images in memory. Isotropic differences need ``l2_weight=0``.
+        Its shape; its own alpha and ndim are not used. By default that of the function for images in memory.
+        Isotropic differences need ``l2_weight=0``.
     channel_axis : int, optional
         The axis of channels, each of which is restored by itself, colours too.
     tol, max_iter

@@ -19,7 +19,7 @@ from ell12.backend import (
     scatter,
 )
 from ell12.backend import arrays as backend
-from ell12.operators.maps import (
+from ell12.operators.linear_operator import (
     ArrayOperator,
     adjoint_product,
     conjugate_of,

@@ -17,7 +17,7 @@ import numpy as np
 import scipy.sparse
 
 from ell12.backend import is_numpy
-from ell12.backend.compiling import can_compile
+from ell12.backend.compiled_code import can_compile
 from ell12.minimization import Result, Status, minimize
 from ell12.path.within import CLOSER, Found, GramWithin, ModelWithin, Numbers
 from ell12.penalties import L1, L12, WithIntercept

@@ -27,10 +27,9 @@ from ell12.backend import (
 from ell12.checks import check_entries, check_flags, check_l2_weight, check_scalars, naming
 from ell12.losses import SquaredLoss
 from ell12.minimization import DataUnavailable, Result, Status, minimize
-from ell12.minimization.needs import unmet
+from ell12.minimization.rounding_stop import admit_rounding, as_unknown, gradient_rounding
 from ell12.minimization.run import collected
-from ell12.minimization.stalling import admit_rounding, gradient_rounding
-from ell12.minimization.start import as_unknown
+from ell12.minimization.solver_choice import unmet
 from ell12.operators import as_operator, output_shape
 from ell12.operators.sources import as_columns
 from ell12.path.followed import follower_of

@@ -11,9 +11,10 @@ from scipy.optimize import brentq
 
 from ell12.backend import all_finite, as_numpy, beside, max_abs, precision, refuse_masked
 from ell12.checks import check_counts, check_l2_weight, check_share
-from ell12.losses.prediction import PredictionLoss
+from ell12.losses.of_prediction import PredictionLoss
 from ell12.minimization import certificate, minimize
 from ell12.path.structure import Structure, l12_penalty, structure
+from ell12.penalties import WithIntercept
 from ell12.protocols import Array, Point, with_alpha
 
 # A longer grid is a mistake: it would not fit in memory, or its strengths could not be told apart.
@@ -224,12 +225,14 @@ def vanishing_strength(loss: Any, penalty: Any) -> float:
     >>> round(vanishing_strength(SquaredLoss(np.eye(3), [3.0, -2.0, 1.0]), MCP()), 5)
     3.0
     """
-    zero = loss.point(loss.start())
+    count = penalty.count if isinstance(penalty, WithIntercept) else 0
+    parts = structure(loss.start().shape[0], intercept=count)  # intercepts are fitted first
+    zero = _point(loss, _fit_columns(loss, parts, parts.columns(parts.weight == 0)))
     gradient = loss.gradient(zero)
     size = max_abs(gradient)
 
     def is_solution(alpha: float) -> bool:
-        return alpha * certificate(loss, with_alpha(penalty, alpha), zero, gradient) <= 1e-9 * size
+        return alpha * certificate(loss, with_alpha(penalty, alpha), zero, gradient) <= _accuracy(zero.x) * size
 
     if size == 0:
         return 0.0

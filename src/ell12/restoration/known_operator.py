@@ -39,8 +39,8 @@ from ell12.restoration.splitting import TotalVariationDCA
 from ell12.restoration.strength_choice import strength_for_deblurring
 from ell12.restoration.total_variation import TotalVariationL12
 
-# Coefficients without noise are completed by convex problems of 100 steps each, the first being total variation. So
-# the head phantom of 256 x 256 pixels is found from 12 radial lines.
+# Coefficients without noise are completed by convex problems of 100 steps each, the first being total variation.
+# So the head phantom of 256 x 256 pixels is found from 12 radial lines.
 NOISE_FREE_SOLVER = TotalVariationDCA(inner_tol=1e-5, inner_max_iter=100, convex_start=True, least_gain=3e-4)
 
 

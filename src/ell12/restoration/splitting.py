@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 from ell12.backend import is_numpy, norm
 from ell12.checks import check_counts, check_flags, check_positive, check_word, set_numbers
 from ell12.operators import Composition, adjoint_product, product
-from ell12.operators.conjugate_gradients import conjugate_gradients
 from ell12.operators.image_operators import Identity, Sampling
+from ell12.operators.krylov import conjugate_gradients
 from ell12.protocols import Array, Iterate, Needs, Point, SplitLoss, offers
 from ell12.restoration.normal_equations import exact_solver, has_exact_solver, normal_product
 from ell12.restoration.smoothed_gradient import OptimizedMomentum, descend

@@ -10,8 +10,8 @@ from ell12.backend import inner, namespace
 from ell12.operators import adjoint_product, product
 from ell12.operators.image_operators import FiniteDifference
 from ell12.protocols import Array
-from ell12.prox.kernel import prox_rows
-from ell12.prox.layout import row_norms
+from ell12.prox.batching import row_norms
+from ell12.prox.closed_form import prox_rows
 
 # One sweep takes this many steps of the gradient method. Their rows together still fit in the cache.
 STEPS = 4

@@ -8,7 +8,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ell12.backend import cuda, device, namespace
+from ell12.backend import compiled_code as cuda
+from ell12.backend import device, namespace
 from ell12.protocols import Array
 from ell12.restoration.stencil import Moving, Steps, Sums, step_by_step
 

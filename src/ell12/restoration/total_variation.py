@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ell12.backend import is_complex, is_number, is_numpy, like, max_abs, namespace, norm
-from ell12.backend.compiling import can_compile
+from ell12.backend.compiled_code import can_compile
 from ell12.checks import as_array, check_counts, check_flags, check_word
 from ell12.losses import SquaredLoss
 from ell12.minimization import minimize
@@ -18,7 +18,7 @@ from ell12.operators import adjoint_product, product
 from ell12.operators.image_operators import FiniteDifference, Identity, as_spacing
 from ell12.penalties import PenaltyBase
 from ell12.protocols import Array
-from ell12.prox.layout import row_norms
+from ell12.prox.batching import row_norms
 from ell12.restoration.pixels import value_range
 from ell12.restoration.smoothed_gradient import SmoothedGradient
 from ell12.restoration.splitting import GrowingADMM

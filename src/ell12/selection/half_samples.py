@@ -16,12 +16,11 @@ from ell12.backend import as_numpy, refuse_masked
 from ell12.checks import check_numbers, naming
 from ell12.linear_model.chunked import check_in_memory
 from ell12.linear_model.cox_regressor import L12CoxRegressor
-from ell12.linear_model.fit_problem import check_numpy
-from ell12.linear_model.restrictions import group_numbers
+from ell12.linear_model.fit_problem import Data, check_numpy
 from ell12.linear_model.sparse_model import SparseLinearModel
 from ell12.minimization import Result, Status
 from ell12.path import alpha_grid, falling, grid_size
-from ell12.protocols import Array
+from ell12.protocols import Array, with_alpha
 
 # Halves have larger gradients than all samples have, by chance: their paths begin at this multiple of the strength
 # at which that of all samples begins. Noise alone has gradients that are larger by the root of 2.
@@ -174,19 +173,21 @@ class PathSelector(Selector):
         check_in_memory(X, self.model)
         check_numpy(X, "StabilitySelection")
         model, (alphas, eps) = self.model, self.grid
-        self.X, self.y, self.sample_weight = model._observed(X, y, sample_weight)
+        self.X, self.y, self.sample_weight, _ = data = model._observed(X, y, sample_weight)
         model._check_numbers()
         check_enough(self)
-        problems, options = model._problems(self.X, self.y, self.sample_weight), model._penalty_options()
-        features = self.X.shape[1]
-        self.unit = np.arange(features) if model.groups is None else group_numbers(model.groups, features)
+        problems, features = model._problems(data), self.X.shape[1]
+        self.penalty = penalty = with_alpha(model.penalty, 1.0)
+        model._check_shape(penalty)
+        self.unit = penalty.units(features)
         count = int(self.unit.max()) + 1
-        factors = np.ones(count) if options["weights"] is None else np.asarray(options["weights"], dtype=float)
+        weights = vars(penalty).get("weights")
+        factors = np.ones(count) if weights is None else np.zeros(count) + as_numpy(weights)
         self.free = factors == 0
         varies = np.bincount(self.unit, _varies(problems[0], features), count) > 0
         self.candidates = (factors > 0) & np.isfinite(factors) & varies
         size = grid_size(alphas, 25)
-        top = 0.0 if size is None else FURTHER * model._first_strength(problems)
+        top = 0.0 if size is None else FURTHER * model._first_strength(problems, penalty)
         self.alphas = falling(alphas) if size is None else alpha_grid(top, size, eps)
 
     def strata(self) -> tuple[Array | None, str]:
@@ -197,9 +198,9 @@ class PathSelector(Selector):
         """A path for each problem; of several, a unit has come in where it has in one."""
         runs: list[Result] = []
         parts: list[tuple[Array, ...]] = []
-        for problem in self.model._problems(*self._rows(rows)):
+        for problem in self.model._problems(Data(*self._rows(rows))):
             options = {"sparse": self._are_sparse(problem), "most_entries": self._most_entries(problem, most)}
-            found = self.model._solve(problem, self.alphas, **options)
+            found = self.model._solve(problem, self.penalty, self.alphas, **options)
             if any(result.status is Status.STOPPED for result in found):
                 raise KeyboardInterrupt  # which a run answers with what it has; a selection is not to be had
             parts.append(self._used(problem, [result.x for result in found]))

@@ -21,11 +21,12 @@ from ell12.backend import as_numpy
 from ell12.checks import naming
 from ell12.linear_model import L12Classifier, L12ClassifierCV, L12Regressor, L12RegressorCV
 from ell12.linear_model.chunked import is_chunked
+from ell12.linear_model.families import Squared
 from ell12.linear_model.fit_problem import linear_functions, passes
 from ell12.operators import is_far, select_columns, to_dense
 from ell12.operators.centering import CenteredColumns, column_squares
 from ell12.operators.gram import weighted_gram
-from ell12.operators.maps import adjoint_product, product
+from ell12.operators.linear_operator import adjoint_product, product
 from ell12.protocols import Array
 
 # Newton's method for the fit without a penalty takes this number of steps at the most, each halved as often at the
@@ -218,7 +219,7 @@ def fit_of(X: Any, y: Any, model: Any, sample_weight: Any, n_jobs: int | None) -
         kinds = "an L12Regressor, L12RegressorCV, L12Classifier or L12ClassifierCV"
         raise TypeError(f"model must be {kinds}, or None; got {type(model).__name__}")
     logistic = isinstance(model, L12Classifier)
-    if not logistic and model.loss != "squared":
+    if not logistic and type(model._family) is not Squared:
         raise ValueError(f"model must have loss='squared' for intervals, got {model.loss!r}")
     if not hasattr(model, "coef_"):
         model = clone(model).fit(X, y, sample_weight=sample_weight)

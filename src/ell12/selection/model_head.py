@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,8 +21,8 @@ from ell12.checks import check_entries, naming
 from ell12.linear_model import L12Classifier, L12CoxRegressor, L12Regressor
 from ell12.linear_model.chunked import check_in_memory
 from ell12.linear_model.criteria import CRITERIA
+from ell12.linear_model.cross_validation import AlphaSearch
 from ell12.linear_model.fit_problem import check_columns, floating_dtypes
-from ell12.linear_model.search import AlphaSearch
 from ell12.minimization import Status
 from ell12.operators import is_far, select_columns
 from ell12.operators.sources import as_columns
@@ -32,11 +32,6 @@ from ell12.selection.frames import significant
 LOSSES = {"squared": "squared loss", "huber": "Huber's loss", "poisson": "Poisson's loss"}
 # Options that change what is fitted, with what they say of the model where they are set.
 OPTIONS = {
-    "positive": "coefficients >= 0",
-    "penalty_factors": "penalty factors",
-    "bounds": "bounds",
-    "groups": "groups",
-    "shared_support": "one support for all targets",
     "class_weight": "weights of classes",
     "relax": "refitted without a penalty",
 }
@@ -98,20 +93,18 @@ def title_of(model: Any) -> str:
     if isinstance(model, L12CoxRegressor):
         return f"{name}, Cox's partial likelihood"
     if not is_classifier(model):
-        return f"{name}, {LOSSES[model.loss]}"
+        return f"{name}, {LOSSES.get(model.loss) or repr(model.loss)}"
     classes = as_numpy(model.classes_).tolist()
     if len(classes) == 2:
         return f"{name}, logistic loss: {classes[1]} against {classes[0]}"
-    if model.multinomial:
+    if model._family.joint:
         return f"{name}, multinomial loss of {len(classes)} classes"
     return f"{name}, logistic loss: each of {len(classes)} classes against the rest"
 
 
 def head_of(model: Any, coef: Array, data: Data | None) -> dict[str, str]:
     """What is to be said of a fit, line by line."""
-    head = {"alpha": _strength(model), "l2_weight": _l2_weight(model)}
-    if model.ridge:
-        head["ridge"] = f"{model.ridge:g}"
+    head = {"alpha": _strength(model), "penalty": _penalty(model)}
     options = [words for name, words in OPTIONS.items() if _is_set(vars(model).get(name))]
     if options:
         head["options"] = ", ".join(options)
@@ -132,7 +125,7 @@ def _is_set(option: Any) -> bool:
 def _strength(model: Any) -> str:
     """Alpha, and how it was chosen."""
     if not isinstance(model, AlphaSearch):
-        return f"{significant(model.alpha)}, as given"
+        return f"{significant(model.penalty_.alpha)}, as given"
     tried, chosen = as_numpy(model.alphas_), significant(model.alpha_)
     if model.selection in CRITERIA:
         how = f"least {model.selection.upper()} of {tried.shape[-1]} strengths"
@@ -146,10 +139,10 @@ def _strength(model: Any) -> str:
     return f"{chosen}, {how}{last}"
 
 
-def _l2_weight(model: Any) -> str:
-    if not isinstance(model, AlphaSearch) or np.ndim(model.l2_weight) == 0:
-        return f"{float(model._l2_weight):g}"
-    return f"{model.l2_weight_:g}, the best of {', '.join(f'{float(weight):g}' for weight in model.l2_weight)}"
+def _penalty(model: Any) -> str:
+    used = repr(replace(model.penalty_, alpha=None))
+    several = isinstance(model.penalty, list | tuple)
+    return f"{used}, the best of {', '.join(map(repr, model.penalty))}" if several else used
 
 
 def _goodness(model: Any, data: Data) -> dict[str, str]:
@@ -164,7 +157,7 @@ def _goodness(model: Any, data: Data) -> dict[str, str]:
     if isinstance(model, L12CoxRegressor):
         return {"fit": f"concordance {score:.3f}"}
     if not isinstance(model, L12Classifier):
-        return {"fit": f"{score:.1%} of the {'deviance' if model.loss == 'poisson' else 'variance'} explained"}
+        return {"fit": f"{score:.1%} of the {'deviance' if model._family.counts else 'variance'} explained"}
     share = _explained(model, data)
     explained = "" if math.isnan(share) else f"{share:.1%} of the deviance explained, "
     return {"fit": f"{explained}{score:.1%} of the labels right"}
@@ -186,8 +179,8 @@ def _explained(model: Any, data: Data) -> float:
 
 def _status(model: Any) -> str:
     """How the fit ended, in the words of `ell12.Status`."""
-    results = model.result_ if isinstance(model.result_, list) else [model.result_]
-    if results[0] is None:
+    results = model.results_
+    if not results:
         return "Stochastic steps, which have no certificate."
     counts = Counter(result.status for result in results)
     parts = []

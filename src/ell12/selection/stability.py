@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted, check_random_state
 
 from ell12.checks import check_counts, check_positive, check_word, is_finite_number, naming
 from ell12.linear_model import L12Regressor
-from ell12.linear_model.search import AlphaSearch
+from ell12.linear_model.cross_validation import AlphaSearch
 from ell12.linear_model.sparse_model import SparseLinearModel, warn_if_not_converged
 from ell12.plots import plot_stability
 from ell12.protocols import Array

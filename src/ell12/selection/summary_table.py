@@ -149,7 +149,7 @@ def summary(
     >>> summary(model, names=["a", "b", "c", "d", "e"])
     L12Regressor, squared loss
       alpha      0.1, as given
-      l2_weight  1
+      penalty    L12()
       features   2 of 5 selected
       intercept  -0.00855
       status     Converged: The stationarity fell to tol.

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse
 from sklearn.linear_model import Lasso, lars_path
 
-from ell12 import L12, MCP, L12Regressor, NonmonotoneAPG, SquaredLoss, datasets, minimize, stationarity
+from ell12 import L1, L12, MCP, L12Regressor, NonmonotoneAPG, SquaredLoss, datasets, minimize, stationarity
 from ell12.penalties import WithIntercept
 from ell12.protocols import with_alpha
 from ell12.solvers.support import homotopy, working_set
@@ -207,8 +207,8 @@ def test_an_estimator_with_an_intercept(positive, monkeypatch):
     begun = counted(monkeypatch)
     A, b = design(9, (40, 300))
     X = scipy.sparse.csr_array(np.where(np.abs(A) > 0.5, A, 0) + (np.arange(300) % 2))
-    model = L12Regressor(alpha=0.01, l2_weight=0.0, positive=positive, tol=1e-8).fit(X, b + 20)
-    assert model.result_.converged
+    model = L12Regressor(alpha=0.01, penalty=L1(positive=positive), tol=1e-8).fit(X, b + 20)
+    assert model.results_[0].converged
     assert begun
     rival = Lasso(0.01, positive=positive, tol=1e-10, max_iter=10**6).fit(X.toarray(), b + 20)
     np.testing.assert_allclose(model.coef_, rival.coef_, atol=1e-4)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 
-from ell12.backend.compiling import compiled_loop
+from ell12.backend.compiled_code import compiled_loop
 
 # A column depends on those before it if these leave less than this fraction of its square.
 DEPENDENT = 1e-11

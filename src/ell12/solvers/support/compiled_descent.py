@@ -5,7 +5,7 @@ Imported only where a problem is large enough to pay for loading numba; its code
 
 from __future__ import annotations
 
-from ell12.backend.compiling import compiled_loop
+from ell12.backend.compiled_code import compiled_loop
 
 
 @compiled_loop(error_model="numpy", nogil=True)

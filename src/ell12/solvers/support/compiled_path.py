@@ -17,7 +17,7 @@ import math
 
 import numpy as np
 
-from ell12.backend.compiling import compiled_loop
+from ell12.backend.compiled_code import compiled_loop
 from ell12.solvers.support.compiled_cholesky import factorise, substitute, substitute_back
 
 # Sweeps before Newton's method, if signs go on changing; Newton steps in a row; halvings of each; and rounds of

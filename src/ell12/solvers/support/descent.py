@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ell12.backend.compiling import can_compile
+from ell12.backend.compiled_code import can_compile
 from ell12.solvers.support.newton import positive_solution
 
 # Newton's method is tried after SWEEPS sweeps of coordinate descent, or as many leaps, for NEWTON_STEPS steps in a
