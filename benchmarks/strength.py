@@ -110,7 +110,7 @@ def row(group: str, name: str, clean: Any, kind: str, level: float | None, seed:
     true_noise = float(np.std(noisy - clean))
     calls: dict[str, Callable[[], Any]] = {
         "default": lambda: denoise_tv(noisy),
-        "noise known": lambda: denoise_tv(noisy, noise=true_noise),
+        "noise known": lambda: denoise_tv(noisy, sigma=true_noise),
         "held-out": lambda: denoise_tv(noisy, "held-out"),
         "noise alone": lambda: denoise_tv(noisy, first),
         "nothing": lambda: noisy,

@@ -232,7 +232,7 @@ def test_subclasses_of_arrays_are_arrays():
 
 
 WORDS = {
-    "boundary": lambda value: ell12.denoise_tv(np.eye(16), 0.1, boundary=value),
+    "boundary": lambda value: ell12.denoise_tv(np.eye(16), 0.1, penalty=ell12.TotalVariationL12(boundary=value)),
     "channel_axis": lambda value: ell12.denoise_tv(np.eye(16), 0.1, channel_axis=value),
     "selection": lambda value: ell12.L12RegressorCV(selection=value).fit(np.eye(12), np.ones(12)),
     "positive": lambda value: ell12.l12_path(np.eye(3), np.ones(3), positive=value),

@@ -277,9 +277,7 @@ def test_a_gradient_step_never_raises_the_objective(options):
             x = new
 
 
-@pytest.mark.parametrize(
-    "spacing", [0.0, -1.0, np.nan, np.inf, (1.0, 2.0, 3.0), (1.0, 0.0), "12", (1.0, None)]
-)
+@pytest.mark.parametrize("spacing", [0.0, -1.0, np.nan, np.inf, (1.0, 2.0, 3.0), (1.0, 0.0), "12", (1.0, None)])
 def test_a_wrong_spacing_is_named(spacing):
     for call in (
         lambda: short.denoise_tv(drawing(), 0.1, spacing=spacing),

@@ -167,7 +167,9 @@ def test_turned_images_give_turned_results(loss):
     image = COUNTS + RNG.random(COUNTS.shape)  # equal numbers would be tied, and rounding would decide
     x = short.denoise_tv(image, 0.6, loss=loss, l2_weight=0.0)
     for turn in (np.flipud, np.transpose, lambda image: np.rot90(image, 3)):
-        np.testing.assert_allclose(short.denoise_tv(turn(image), 0.6, loss=loss, l2_weight=0.0), turn(x), atol=1e-6)
+        np.testing.assert_allclose(
+            short.denoise_tv(turn(image), 0.6, loss=loss, l2_weight=0.0), turn(x), atol=1e-6
+        )
 
 
 @pytest.mark.parametrize("options", [{"isotropic": True}, {"boundary": "periodic"}], ids=str)

@@ -144,9 +144,10 @@ def test_alternating_minimization_takes_the_papers_steps():
 
 
 def test_the_true_objective_is_lowest_where_it_is_minimised():
-    y = noisy(sigma=0.1)
+    y, penalty = noisy(sigma=0.1), TotalVariationL12(0.15)
+    measure = {"true": lambda x: 0.5 * np.sum((x - y) ** 2) + penalty.value(x)}
     runs = {
-        name: short.denoise_tv(y, 0.15, solver=solver, objectives=True, max_iter=300, return_result=True).result
+        name: short.denoise_tv(y, 0.15, solver=solver, measure=measure, max_iter=300, return_result=True).result
         for name, solver in (
             ("smooth", None),
             ("dca", TotalVariationDCA()),
@@ -156,8 +157,6 @@ def test_the_true_objective_is_lowest_where_it_is_minimised():
     true = {name: min(run.history["true"]) for name, run in runs.items()}
     assert true["admm"] < true["smooth"]
     assert true["dca"] < true["smooth"]
-    assert min(runs["smooth"].history["smoothed"]) < min(runs["admm"].history["smoothed"])
-    np.testing.assert_allclose(runs["smooth"].history["smoothed"], runs["smooth"].history["objective"], rtol=1e-9)
     np.testing.assert_allclose(runs["admm"].history["true"], runs["admm"].history["objective"], rtol=1e-9)
 
 
@@ -167,7 +166,7 @@ def test_bounds_are_kept_and_the_result_is_stationary():
     x = result.x
     assert x.min() == 0.1
     assert x.max() == 0.7
-    gradient = x - y + TotalVariationL12(0.1).value_and_gradient(x)[1]
+    gradient = x - y + TotalVariationL12(0.1, smoothing=0.01).value_and_gradient(x)[1]
     inside = (x > 0.1) & (x < 0.7)
     assert np.sqrt(np.mean(gradient[inside] ** 2)) < 1e-4
     assert gradient[x == 0.1].min() > -1e-3
@@ -241,7 +240,7 @@ def test_wrong_solvers_say_so():
     with pytest.raises(ValueError, match="smoothing > 0"):
         ell12.minimize(loss, TotalVariationL12(0.1, smoothing=0.0), solver=SmoothedGradient())
     with pytest.raises(ValueError, match="smoothing 0"):
-        ell12.minimize(loss, TotalVariationL12(0.1), solver=GrowingADMM())
+        ell12.minimize(loss, TotalVariationL12(0.1, smoothing=0.01), solver=GrowingADMM())
 
 
 @pytest.mark.parametrize("size", [40, 140])  # plainly, and where squared losses take the compiled sweep
@@ -253,7 +252,7 @@ def test_other_losses_are_minimised_and_not_taken_for_squared_ones(size):
         SquaredLoss(Identity(y.shape), y, scale=0.5),
         SquaredLoss(Identity(y.shape), y, sample_weight=np.where(y > 1, 0.1, 1.0)),
     ):
-        penalty = TotalVariationL12(0.05)
+        penalty = TotalVariationL12(0.05, smoothing=0.01)
         found = ell12.minimize(loss, penalty, solver=SmoothedGradient(), tol=0.05)
         assert found.converged
         assert found.objective == pytest.approx(loss.value(loss.point(found.x)) + penalty.value(found.x), rel=1e-9)
@@ -263,14 +262,14 @@ def test_other_losses_are_minimised_and_not_taken_for_squared_ones(size):
                 ell12.minimize(loss, TotalVariationL12(0.05, smoothing=0.0), solver=solver)
     twice = SquaredLoss(Identity(y.shape), y, scale=2.0)
     with pytest.raises(ValueError, match="scale <= 1"):
-        ell12.minimize(twice, TotalVariationL12(0.05), solver=AlternatingMinimization())
+        ell12.minimize(twice, TotalVariationL12(0.05, smoothing=0.01), solver=AlternatingMinimization())
 
 
 def test_the_prox_of_the_penalty_opens_it_to_every_solver():
     y = noisy((16, 16))
     mask = np.random.default_rng(0).random(y.shape) < 0.6
     A = Sampling(mask)
-    loss, penalty = SquaredLoss(A, A @ y), TotalVariationL12(0.05)
+    loss, penalty = SquaredLoss(A, A @ y), TotalVariationL12(0.05, smoothing=0.01)
     general = ell12.minimize(loss, penalty, solver=ell12.ProximalGradient(), tol=0.05, max_iter=200)
     ours = ell12.minimize(loss, penalty, solver=SmoothedGradient(), tol=0.05)
     assert general.objective == pytest.approx(ours.objective, rel=5e-3)

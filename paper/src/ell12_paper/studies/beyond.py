@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ell12 import datasets
+from ell12 import TotalVariationL12, datasets
 from ell12.operators.image_operators import Convolution, FourierSampling
 from ell12.restoration import GrowingADMM, deblur_tv, denoise_tv, reconstruct_mri
 from ell12_paper.studies.images import STAND_INS, photograph
@@ -126,7 +126,12 @@ def _denoised(settings: dict[str, Any]) -> dict[str, Any]:
     noisy = clean + noise * np.random.default_rng(settings["seed"]).standard_normal(clean.shape)
 
     def psnr(alpha: float) -> float:
-        restored = denoise_tv(noisy, alpha, l2_weight=settings["l2_weight"], smoothing=0.01, return_result=True)
+        restored = denoise_tv(
+            noisy,
+            alpha,
+            penalty=TotalVariationL12(l2_weight=settings["l2_weight"], smoothing=0.01),
+            return_result=True,
+        )
         return quality(restored.image, clean)["psnr"]
 
     found = best_strength(psnr, usual_strength(noise, settings["l2_weight"]))
@@ -147,8 +152,9 @@ def _deblurred(settings: dict[str, Any]) -> dict[str, Any]:
     blurred = Convolution(kernel, clean.shape) @ clean + noise
 
     def psnr(alpha: float) -> float:
-        options = {"l2_weight": settings["l2_weight"], "smoothing": 0.01, "boundary": "periodic"}
-        return quality(deblur_tv(blurred, kernel, alpha, return_result=True, **options).image, clean)["psnr"]
+        penalty = TotalVariationL12(l2_weight=settings["l2_weight"], smoothing=0.01, boundary="periodic")
+        found = deblur_tv(blurred, kernel, alpha, penalty=penalty, return_result=True)
+        return quality(found.image, clean)["psnr"]
 
     found = best_strength(psnr, 0.25 * usual_strength(NOISE[BLUR], settings["l2_weight"]))
     return found | {"psnr_given": quality(blurred, clean)["psnr"]}
@@ -161,11 +167,11 @@ def _reconstructed(settings: dict[str, Any]) -> dict[str, Any]:
     restored = reconstruct_mri(
         data,
         mask,
-        noise=0.0,
+        sigma=0.0,
         real=True,
-        l2_weight=settings["l2_weight"],
-        smoothing=0.0,
-        bounds=BOUNDS[settings["bounds"]],
+        penalty=TotalVariationL12(
+            boundary="periodic", l2_weight=settings["l2_weight"], smoothing=0.0, bounds=BOUNDS[settings["bounds"]]
+        ),
         solver=GrowingADMM(settings["growth"], first_threshold=1.0),
         tol=0.0,
         max_iter=settings["max_iter"],

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ell12.backend import compiled_code as compiling
-from ell12.minimization import Result
+from ell12.minimization import Result, Run
 from ell12.restoration import AlternatingMinimization, TotalVariationDCA, TotalVariationL12, denoise_tv
 from ell12_paper.studies import beyond
 from ell12_paper.studies.beyond import quality
@@ -140,16 +140,16 @@ def _run(
     restored = denoise_tv(
         noisy,
         alpha,
-        l2_weight=L2_WEIGHT,
-        smoothing=0.0 if isinstance(solver, TotalVariationDCA) else SMOOTHING,  # DCA works on the true penalty
+        penalty=TotalVariationL12(
+            l2_weight=L2_WEIGHT, smoothing=0.0 if isinstance(solver, TotalVariationDCA) else SMOOTHING
+        ),  # DCA works on the true penalty
         solver=solver,
         max_iter=max_iter,
-        measure={"rmse": error},
-        stop=stop,
+        run=Run(callback=stop, measure={"rmse": error}),
         return_result=True,
         **options,
     )
-    return restored.runs[0]
+    return restored.result
 
 
 def _is_met(objective: Sequence[float], change: float) -> bool:
