@@ -19,8 +19,8 @@ from ell12 import (
     LogisticLoss,
     NonmonotoneAPG,
     RowsL12,
+    RowsLoss,
     SquaredLoss,
-    StreamedLoss,
     l12_path,
     minimize,
 )
@@ -44,7 +44,7 @@ def users(X, y, alpha=1.0):
         yield "A", "b", lambda p=penalty: minimize(SquaredLoss(X, y, scale=1 / 60), p)
         yield "A", "b", lambda p=penalty: minimize(SquaredLoss(X, y), p, solver=NonmonotoneAPG())
         yield "A", "b", lambda p=penalty: minimize(SquaredLoss(aslinearoperator(X), y), p)
-        yield "chunk 0: A", "chunk 0: b", lambda p=penalty: minimize(StreamedLoss([(X, y)]), p)
+        yield "chunk 0: A", "chunk 0: b", lambda p=penalty: minimize(RowsLoss([(X, y)]), p)
         yield "A", "b", lambda o=options: alpha_max(SquaredLoss(X, y), **o)
         yield "X", "y", lambda o=options: l12_path(X, y, n_alphas=3, **o)
         for matrix in (X, sparse):

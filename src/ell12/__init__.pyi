@@ -21,7 +21,7 @@ from ell12.penalties import (
     TruncatedNuclear as TruncatedNuclear,
     NoPenalty as NoPenalty,
 )
-from ell12.operators.sources import Columns as Columns
+from ell12.operators.out_of_memory import Columns as Columns
 from ell12.losses import (
     SquaredLoss as SquaredLoss,
     LogisticLoss as LogisticLoss,
@@ -32,7 +32,7 @@ from ell12.losses import (
     MultinomialLoss as MultinomialLoss,
     CoxLoss as CoxLoss,
     QuadraticLoss as QuadraticLoss,
-    StreamedLoss as StreamedLoss,
+    RowsLoss as RowsLoss,
 )
 from ell12.solvers import (
     ProximalGradient as ProximalGradient,

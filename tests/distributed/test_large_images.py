@@ -44,11 +44,12 @@ CASES = [
 
 @pytest.mark.parametrize(("shape", "chunks", "options", "dtype"), CASES)
 def test_bands_are_denoised_as_the_whole_is(shape, chunks, options, dtype):
-    y, penalty = image(shape, dtype=dtype), TotalVariationL12(1.0, **options) if options else None found =
-    denoise_tv(chunked(y, *chunks), 0.03, penalty=penalty, tol=0.1) whole = restoration.denoise_tv(y, 0.03,
-    tol=0.1, penalty=None if penalty is None else replace(penalty, alpha=None)) assert found.chunks == chunked(y,
-    *chunks).chunks assert found.dtype == whole.dtype np.testing.assert_allclose(found.compute(), whole, atol=1e-12
-    if dtype == np.float64 else 1e-5)
+    y, penalty = image(shape, dtype=dtype), TotalVariationL12(1.0, **options) if options else None
+    found = denoise_tv(chunked(y, *chunks), 0.03, penalty=penalty, tol=0.1)
+    whole = restoration.denoise_tv(y, 0.03, tol=0.1, penalty=penalty and replace(penalty, alpha=None))
+    assert found.chunks == chunked(y, *chunks).chunks
+    assert found.dtype == whole.dtype
+    np.testing.assert_allclose(found.compute(), whole, atol=1e-12 if dtype == np.float64 else 1e-5)
 
 
 @pytest.mark.parametrize("kind", ["dask", "zarr"])

@@ -11,6 +11,7 @@ from tests.laws.case import Answer, Case, Interrupted, Order, Unit, interrupting
 
 import ell12
 from ell12.path.columnwise import ColumnsL12, ColumnwiseAPG
+from ell12.penalties import SCAD, TransformedL1
 
 ALPHA, L2_WEIGHT, TOL = 2.0, 0.5, 1e-9
 ROWS, COLUMNS = 30, 6
@@ -31,24 +32,28 @@ def signs(random: np.random.Generator) -> dict[str, Any]:
 
 def in_units(penalty: Any, of_x: float, of_value: float) -> Any:
     """The penalty whose value at ``of_x * x`` is ``of_value`` times that of the given one at x."""
-    slope = of_value / of_x
+    slope, alpha = of_value / of_x, getattr(penalty, "alpha", 0.0)
     kind = type(penalty).__name__
-    ridge = {"ridge": penalty.ridge / of_x} if hasattr(penalty, "ridge") else {}
-    if kind == "NoPenalty":
-        return penalty
+    changes: dict[str, Any] = {"alpha": alpha * slope}
     if kind in ("LogSum", "SpectralLogSum"):
-        return replace(penalty, alpha=penalty.alpha * of_value, theta=penalty.theta * of_x)
-    if kind == "CappedL1":
-        return replace(penalty, alpha=penalty.alpha * slope, theta=penalty.theta * of_x)
-    if kind == "Lp":
-        return replace(penalty, alpha=penalty.alpha * of_value / of_x**penalty.p)
-    if kind == "MCP":
-        return replace(penalty, alpha=penalty.alpha * slope, gamma=penalty.gamma * of_x / slope)
-    if kind == "ColumnsL12":
-        return replace(penalty, alphas=np.asarray(penalty.alphas) * slope, units=None, **ridge)
-    if kind == "TotalVariationL12":
-        return replace(penalty, alpha=penalty.alpha * slope, smoothing=penalty.smoothing * of_x)
-    return replace(penalty, alpha=penalty.alpha * slope, **ridge)
+        changes = {"alpha": alpha * of_value, "theta": penalty.theta * of_x}
+    elif kind == "TransformedL1":
+        changes = {"alpha": alpha * of_value * (penalty.a + 1) / (penalty.a * of_x + 1), "a": penalty.a * of_x}
+    elif kind in OTHER_UNITS:
+        changes |= OTHER_UNITS[kind](penalty, of_x, slope)
+    if hasattr(penalty, "ridge"):
+        changes["ridge"] = penalty.ridge / of_x
+    changes.pop("alpha") if kind in ("NoPenalty", "ColumnsL12") else None
+    return replace(penalty, **changes)
+
+
+OTHER_UNITS: dict[str, Any] = {
+    "CappedL1": lambda penalty, of_x, slope: {"theta": penalty.theta * of_x},
+    "Lp": lambda penalty, of_x, slope: {"alpha": penalty.alpha * slope * of_x ** (1 - penalty.p)},
+    "MCP": lambda penalty, of_x, slope: {"gamma": penalty.gamma * of_x / slope},
+    "ColumnsL12": lambda penalty, of_x, slope: {"alphas": np.asarray(penalty.alphas) * slope, "units": None},
+    "TotalVariationL12": lambda penalty, of_x, slope: {"smoothing": penalty.smoothing * of_x},
+}
 
 
 # Proximal maps
@@ -100,6 +105,8 @@ PENALTIES = {
     "Lp": ell12.Lp(0.8),
     "MCP": ell12.MCP(0.8, 3.0),
     "SpectralLogSum": ell12.SpectralLogSum(0.8, 1.5),
+    "SCAD": SCAD(0.8),
+    "TransformedL1": TransformedL1(0.8, 1.5),
     "TruncatedNuclear": ell12.TruncatedNuclear(0.8, 1),
     "NoPenalty": ell12.NoPenalty(),
 }
@@ -149,7 +156,7 @@ def _minimize(
             return kind(matrix(A), b, sample_weight=sample_weight, **options)
         half = ROWS // 2
         parts = [(A[:half], b[:half], sample_weight[:half]), (A[half:], b[half:], sample_weight[half:])]
-        return ell12.StreamedLoss(parts, kind, scale=1.0, **options)
+        return ell12.RowsLoss(parts, kind, scale=1.0, **options)
 
     def solve(
         A: Any,
@@ -240,7 +247,7 @@ MINIMIZE = [
     _minimize("SquaredLoss"),
     _minimize("LogisticLoss", "logistic"),
     _minimize("HuberLoss", "huber"),
-    _minimize("StreamedLoss", streamed=True),
+    _minimize("RowsLoss", streamed=True),
     _minimize("Columns", matrix=ell12.Columns, kinds=("numpy",), named={"A": "source of columns", "b": "b"}),
     _minimize("Columns", "logistic", matrix=ell12.Columns, kinds=("numpy",), named={"A": "source of columns"}),
     _minimize("L1", penalty=ell12.L1(ALPHA)),

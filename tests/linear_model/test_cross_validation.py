@@ -4,13 +4,14 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+import scipy.sparse
 from scipy.linalg import toeplitz
 from sklearn import config_context
 from sklearn.model_selection import GroupKFold, KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from ell12 import L12, L12ClassifierCV, L12CoxRegressorCV, L12Regressor, L12RegressorCV
+from ell12 import L1, L12, L12ClassifierCV, L12CoxRegressorCV, L12Regressor, L12RegressorCV
 
 RANDOM = np.random.default_rng(3)
 X = RANDOM.standard_normal((80, 10))
@@ -76,6 +77,22 @@ def test_groups_of_rows_stay_together():
         routed = make_pipeline(StandardScaler(), search).fit(X, Y, groups=groups)
     direct = L12RegressorCV(cv=GroupKFold(4), **SHORT).fit(StandardScaler().fit_transform(X), Y, groups=groups)
     np.testing.assert_array_equal(routed[-1].coef_, direct.coef_)
+
+
+@pytest.mark.parametrize("form", [np.asarray, scipy.sparse.csr_array])
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_several_classes_at_once_may_have_more_columns_than_a_working_set(form, fit_intercept):
+    random = np.random.default_rng(0)
+    wide = random.standard_normal((60, 1000))
+    classes = np.argmax(wide[:, :3], axis=1)
+    options = {"loss": "multinomial", "fit_intercept": fit_intercept, "cv": 3, "alphas": 20, "eps": 0.1}
+    model = L12ClassifierCV(**options).fit(form(wide), classes)
+    assert model.converged_
+    assert {0, 1, 2} <= set(np.flatnonzero(model.coef_.any(axis=0)))
+    few = L12ClassifierCV(**options, penalty=L1()).fit(
+        form(wide[:30, 10:70]), np.arange(30) % 3
+    )  # nothing to find
+    assert few.converged_
 
 
 def test_one_estimator_may_be_fitted_by_many_threads():

@@ -103,7 +103,7 @@ def test_estimators_say_that_rounding_stops_them(kind, l2_weight):
 
 def test_float32_is_told_of_longer_numbers():
     X, y, _ = data(np.float32)
-    with pytest.warns(ConvergenceWarning, match="give X in float64"):
+    with pytest.warns(ConvergenceWarning, match="give data in float64"):
         model = L12Regressor(1e-9).fit(X, y)
     assert model.results_[0].status is Status.ROUNDING
     for together in (False, True):

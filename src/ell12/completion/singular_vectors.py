@@ -48,7 +48,7 @@ class WarmBlock:
         self.V = start.V
         self.limit = min(start.shape)
         self.is_full = True
-        self.size = min(start.rank + SPARE, self.limit)
+        self.size = self._size(start.rank + SPARE)
 
     def __call__(self, Z: Any) -> tuple[Array, Array, Array]:
         """U, s and V, approximately, of a matrix known by its products."""
@@ -58,12 +58,16 @@ class WarmBlock:
             U, s, self.V = leading_svd(Z, _widened(self.V, self.size, self.random), exact=False)
         return U, s, self.V
 
+    def _size(self, wanted: int) -> int:
+        """How many vectors the block holds: all of a small matrix, whose Gram matrix is quickly decomposed."""
+        return self.limit if self.limit <= 3 * SPARE else min(wanted, self.limit)
+
     def keep(self, count: int) -> None:
         """Carry on with what suits a prox that kept ``count`` triplets."""
         size = self.V.shape[1]
         self.is_full = count >= size and size < self.limit
         wanted = max(count + SPARE, int(GROWTH * size)) if self.is_full else count + SPARE
-        self.size = min(-(-wanted // 4) * 4, self.limit)  # few different sizes: a library may compile each anew
+        self.size = self._size(-(-wanted // 4) * 4)  # few different sizes: a library may compile each anew
         self.V = self.V[:, : min(self.size, size)]
 
 

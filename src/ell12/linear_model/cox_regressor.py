@@ -12,7 +12,7 @@ from ell12.backend import refuse_masked
 from ell12.checks import check_entries, naming
 from ell12.linear_model.families import Family
 from ell12.linear_model.fit_problem import CentredData, Data, FitProblem, check_numpy, linear_functions
-from ell12.linear_model.sparse_model import SparseLinearModel, is_joint
+from ell12.linear_model.sparse_model import SparseLinearModel, is_joint, keep_arguments
 from ell12.losses.cox import CoxLoss, RiskSets
 from ell12.operators import dtype_of, is_far
 from ell12.penalties import L12
@@ -140,15 +140,7 @@ class L12CoxRegressor(SparseLinearModel):
         max_iter: int = 10_000,
         run: Any = None,
     ) -> None:
-        self.alpha = alpha
-        self.penalty = penalty
-        self.ties = ties
-        self.relax = relax
-        self.warm_start = warm_start
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.run = run
+        keep_arguments(self, locals())
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> L12CoxRegressor:
         """Fit the coefficients.

@@ -49,7 +49,8 @@ class DataUnavailable(RuntimeError):
 
 
 REMEDIES = {
-    Status.MAX_ITER: "Raise max_iter or tol.",
+    Status.MAX_ITER: "Raise max_iter or tol, bring the columns to one scale, or raise alpha.",
+    Status.ROUNDING: "More iterations will not help: raise alpha or tol, or give data in float64.",
     Status.MAX_SECONDS: "Raise max_seconds or tol.",
     Status.RANK_CAPPED: "Raise max_rank.",
     Status.UNBOUNDED: "Raise alpha.",

@@ -80,6 +80,7 @@ def follower_of(
         and is_numpy(zero)
         and zero.ndim == 1
         and zero.dtype.kind == "f"
+        and loss.point(zero).prediction.ndim == 1  # one for each row
     )
     if not known or not loss.has_columns or not can_compile():
         return None

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ell12.operators.reading import processors
+from ell12.operators.column_sources import processors
 from ell12.protocols import Array
 from ell12.restoration import stencil_compiled
 from ell12.restoration.stencil import STEPS, Moving, Steps, Sums, step_by_step
