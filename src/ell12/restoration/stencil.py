@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 from ell12.backend import inner, namespace
 from ell12.operators import adjoint_product, product
-from ell12.operators.column_sources import processors
 from ell12.operators.image_operators import FiniteDifference
 from ell12.protocols import Array
 from ell12.prox.batching import row_norms
