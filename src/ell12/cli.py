@@ -168,9 +168,7 @@ def deblur(
         kernel = read_picture(psf).grey()
         if not 0 < kernel.sum() < np.inf:
             raise ValueError("a blur must have a positive sum")
-    restore = partial(
-        deblur_tv, psf=kernel / kernel.sum(), alpha=_strength(alpha), sigma=sigma, loss=loss.value
-    )
+    restore = partial(deblur_tv, psf=kernel / kernel.sum(), alpha=_strength(alpha), sigma=sigma, loss=loss.value)
     _restore_files(sources, target, restore, axes, force)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import cmath
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,16 @@ from ell12.backend import (
 )
 from ell12.checks import naming
 from ell12.operators import sent_like
-from ell12.operators.image_operators import slice_of
+from ell12.operators.image_operators import (
+    Convolution,
+    Identity,
+    MirroredConvolution,
+    RealInput,
+    Reshaped,
+    Sampling,
+    Stacked,
+    slice_of,
+)
 from ell12.protocols import Array
 
 # The unknown pixels of a start go this part of the way to what averaging neighbours so many times makes of them.
@@ -272,3 +282,17 @@ def block_means(image: Array, ndim: int) -> Array:
 def _range(x: Array) -> float:
     xp = namespace(x)
     return float(xp.max(x)) - float(xp.min(x))
+
+
+def by_numpy(A: Any) -> Any:
+    """The same operator on NumPy arrays; None for one of another kind, which may act on tensors alone."""
+    if isinstance(A, Stacked | RealInput):
+        inside = by_numpy(A.A)
+        return None if inside is None else replace(A, A=inside)
+    if isinstance(A, Reshaped):
+        return Reshaped(as_numpy(A.A), A.input_shape) if is_array(A.A) else None
+    if isinstance(A, Sampling):  # of Fourier coefficients too
+        return type(A)(as_numpy(A.mask))
+    if isinstance(A, Convolution | MirroredConvolution):
+        return type(A)(as_numpy(A.kernel), A.input_shape)
+    return A if isinstance(A, Identity) else None

@@ -9,26 +9,21 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
 from typing import Any
 
-from ell12.backend import as_numpy, is_array, is_number, is_numpy, max_abs, namespace, on_accelerator
+from ell12.backend import as_numpy, is_number, is_numpy, max_abs, namespace, on_accelerator
 from ell12.checks import check_axis, check_flags, check_scalars, check_word, is_finite_number
 from ell12.losses import AbsoluteLoss, KullbackLeiblerLoss, SquaredLoss
 from ell12.minimization import Result, Run, Status, minimize
 from ell12.operators import sent_like
 from ell12.operators.image_operators import (
-    Convolution,
     Identity,
-    MirroredConvolution,
-    RealInput,
-    Reshaped,
     Sampling,
-    Stacked,
     as_spacing,
 )
 from ell12.penalties import with_strength
 from ell12.protocols import Array, offers
 from ell12.restoration.colour import ColourVariation, along_opponents, as_colours, as_opponents, is_coloured
 from ell12.restoration.normal_equations import has_exact_solver
-from ell12.restoration.pixels import channels_back, value_range
+from ell12.restoration.pixels import by_numpy, channels_back, value_range
 from ell12.restoration.smoothed_gradient import SmoothedGradient
 from ell12.restoration.splitting import AlternatingMinimization, GrowingADMM
 from ell12.restoration.strength_choice import choose, strength_for_noise
@@ -349,7 +344,7 @@ class ImageProblem:
     def penalty(self, penalty: TotalVariationL12) -> TotalVariationL12:
         """The penalty with all that the problem decides: axes, colours and the automatic smoothing."""
         kind = ColourVariation if self.opponents else TotalVariationL12
-        values = {f.name: getattr(penalty, f.name) for f in fields(TotalVariationL12)}
+        values = {f.name: vars(penalty)[f.name] for f in fields(TotalVariationL12)}
         if penalty.spacing is not None and len(penalty.spacing) > 1:
             as_spacing(penalty.spacing, self.ndim)
         smoothing = penalty.smoothing
@@ -395,17 +390,3 @@ def _as_counts(y: Array, A: Any, start: Array) -> Array:
         raise ValueError("loss='poisson' needs counts, or other real numbers that are at least 0")
     positive = xp.where(start > 0, start, 0)
     return positive if type(A) in (Identity, Sampling) else (positive + xp.mean(positive)) / 2
-
-
-def by_numpy(A: Any) -> Any:
-    """The same operator on NumPy arrays; None for one of another kind, which may act on tensors alone."""
-    if isinstance(A, Stacked | RealInput):
-        inside = by_numpy(A.A)
-        return None if inside is None else replace(A, A=inside)
-    if isinstance(A, Reshaped):
-        return Reshaped(as_numpy(A.A), A.input_shape) if is_array(A.A) else None
-    if isinstance(A, Sampling):  # of Fourier coefficients too
-        return type(A)(as_numpy(A.mask))
-    if isinstance(A, Convolution | MirroredConvolution):
-        return type(A)(as_numpy(A.kernel), A.input_shape)
-    return A if isinstance(A, Identity) else None

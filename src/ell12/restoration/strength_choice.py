@@ -32,7 +32,8 @@ BLOCK, FEWEST = 576, 64
 # them up, chance decides about the rest. 0.3 and 0.5 chose worse on half of 183 pictures.
 LEAST_LEFT = 0.4
 # The data are changed by this fraction of the noise: more than a run's accuracy, less than what changes the edges.
-CHANGE = 0.1
+# Of small samples at most this number of changes are averaged.
+CHANGE, MOST_CHANGES = 0.1, 8
 # A sample of tiles holds this part of the pixels, but at least and at most so many.
 SAMPLED, LEAST_SAMPLE, MOST_SAMPLE = 3 / 16, 2**14, 2**20
 # Values that are the least or the largest of an image in more than this part of its pixels are saturated.
@@ -99,12 +100,16 @@ class _Score:
         self.problem, self.sigma, self.data = problem, sigma, data
         self.known, self.change = problem.options.sigma is not None, CHANGE * sigma
         self.live = np.broadcast_to(live, tuple(data.shape))
-        random, parts = np.random.default_rng(0), 2 if is_complex(data) else 1
-        signs = [np.where(self.live, 2.0 * random.integers(0, 2, self.live.shape) - 1, 0.0) for _ in range(parts)]
-        self.signs = signs[0] if parts == 1 else signs[0] + 1j * signs[1]
-        self.count = float(np.sum(np.abs(self.signs) ** 2))
-        self.changed = data + self.change * like(self.signs, data)
+        random, count = np.random.default_rng(0), min(MOST_CHANGES, max(1, LEAST_SAMPLE // math.prod(data.shape)))
+        self.signs = [self._random_signs(random, is_complex(data)) for _ in range(count)]
+        self.count = float(np.sum(np.abs(self.signs[0]) ** 2))
+        self.changed = [data + self.change * like(signs, data) for signs in self.signs]
         self.tried: list[dict[float, tuple[float, float]]] = [{} for _ in problem.shapes]
+
+    def _random_signs(self, random: np.random.Generator, with_imaginary: bool) -> np.ndarray:
+        """1 or -1 where a pixel counts, else 0; for complex data a sign for each part."""
+        parts = [2.0 * random.integers(0, 2, self.live.shape) - 1 for _ in range(1 + with_imaginary)]
+        return np.where(self.live, parts[0] + 1j * parts[1] if with_imaginary else parts[0], 0.0)
 
     def best(self, least: float) -> tuple[float, int]:
         """The strength of the least score, and its shape: the search for a second begins at the first's best."""
@@ -142,15 +147,16 @@ class _Score:
             tried[alpha] = self.of(*self.predicted(alpha, number))
         return tried[alpha]
 
-    def predicted(self, alpha: float, number: int) -> tuple[np.ndarray, np.ndarray]:
+    def predicted(self, alpha: float, number: int) -> list[np.ndarray]:
         """What the restored image predicts of the data, and that restored from the changed data."""
         raise NotImplementedError
 
-    def of(self, first: np.ndarray, second: np.ndarray) -> tuple[float, float]:
-        """The score of what is predicted from the data, and from those with a small change; the noise shown."""
+    def of(self, first: np.ndarray, *others: np.ndarray) -> tuple[float, float]:
+        """The score of what is predicted from the data, and from those with small changes; the noise shown."""
         away = np.where(self.live, np.abs(first - as_numpy(self.data)) ** 2, 0.0)
-        free = (np.conj(self.signs) * (second - first)).real / self.change
-        counts, squares, freedom = (self._in_blocks(a) for a in (np.abs(self.signs) ** 2, away, free))
+        moved = zip(self.signs, others, strict=True)
+        free = sum((np.conj(signs) * (x - first)).real for signs, x in moved) / (self.change * len(others))
+        counts, squares, freedom = (self._in_blocks(a) for a in (np.abs(self.signs[0]) ** 2, away, free))
         square, left = float(squares.sum()), 1 - float(freedom.sum()) / self.count
         noise = math.sqrt(square / (self.count * left)) if left > 0 else self.sigma
         if self.known:
@@ -180,24 +186,18 @@ class _PixelScore(_Score):
     def __init__(self, problem: Any, sigma: float) -> None:
         data, self.mask, live = _tiles_of(problem)
         super().__init__(problem, sigma, data, live)
-        # Both in one problem: so they are solved in the same steps, whose errors cancel.
-        twice, axis = namespace(data).concat, self.axis
-        mask = None if self.mask is None else twice([self.mask, self.mask], axis=axis)
-        self.both = _of_tiles(problem, twice([data, self.changed], axis=axis), mask)
+        # All in one problem: so they are solved in the same steps, whose errors cancel.
+        joined, axis = namespace(data).concat, -problem.ndim - 1
+        mask = None if self.mask is None else joined([self.mask] * (1 + len(self.changed)), axis=axis)
+        self.all = _of_tiles(problem, joined([data, *self.changed], axis=axis), mask)
 
-    @property
-    def axis(self) -> int:
-        """That of the tiles."""
-        return -self.problem.ndim - 1
-
-    def predicted(self, alpha: float, number: int) -> tuple[np.ndarray, np.ndarray]:
+    def predicted(self, alpha: float, number: int) -> list[np.ndarray]:
         """The image restored from the data, and that from the changed data."""
-        penalty = replace(self.both.shapes[number], alpha=alpha)
+        penalty = replace(self.all.shapes[number], alpha=alpha)
         # Weak strengths leave few degrees of freedom, which errors of the run must not exceed.
-        ratio = alpha / (4 * self.both.penalty(penalty).smoothing)
-        x = self.both.minimised(penalty, tol=TOL_SEARCH * min(ratio, 1.0) ** 2).x
-        first, second = np.split(as_numpy(x), 2, axis=self.axis)
-        return first, second
+        ratio = alpha / (4 * self.all.penalty(penalty).smoothing)
+        x = self.all.minimised(penalty, tol=TOL_SEARCH * min(ratio, 1.0) ** 2).x
+        return np.split(as_numpy(x), 1 + len(self.changed), axis=-self.problem.ndim - 1)
 
 
 class _BlurScore(_Score):
@@ -217,7 +217,7 @@ class _BlurScore(_Score):
             A = MirroredConvolution(one.kernel, tuple(sides))
             A = A if len(y.shape) == problem.ndim else Stacked(A, int(y.shape[0]))
         super().__init__(problem, sigma, y, live)
-        self.parts = [problem.search(y=data, A=A, start=data) for data in (y, self.changed)]
+        self.parts = [problem.search(y=data, A=A, start=data) for data in (y, *self.changed)]
 
     def choice(self) -> Choice:
         """The best strength; that of the rule where the blurred image itself has a better score."""
@@ -227,12 +227,14 @@ class _BlurScore(_Score):
             return self.chosen(self.problem.rule(self.sigma, self.problem.spread), number)
         return self.chosen(alpha, number)
 
-    def predicted(self, alpha: float, number: int) -> tuple[np.ndarray, np.ndarray]:
+    def predicted(self, alpha: float, number: int) -> list[np.ndarray]:
         """What the restored images predict."""
         penalty = replace(self.parts[0].shapes[number], alpha=alpha)
-        first = self.parts[0].minimised(penalty)
-        second = self.parts[1].minimised(penalty, n_iter=first.n_iter)  # so that errors of the runs cancel
-        return as_numpy(product(self.parts[0].A, first.x)), as_numpy(product(self.parts[0].A, second.x))
+        first, *others = self.parts
+        found = [first.minimised(penalty)]
+        # As many iterations for the changed data, so that errors of the runs cancel.
+        found += [part.minimised(penalty, n_iter=found[0].n_iter) for part in others]
+        return [as_numpy(product(first.A, result.x)) for result in found]
 
 
 def _tiles_of(problem: Any) -> tuple[Array, Array | None, np.ndarray]:
