@@ -20,10 +20,10 @@ from ell12 import (
     NonmonotoneAPG,
     RowsL12,
     SquaredLoss,
-    StreamedLoss,
     l12_path,
     minimize,
 )
+from ell12.losses import StreamedLoss
 from ell12.path import alpha_max
 
 FAR = [1e-308, 1e-200, 1e-155, 1e155, 1e200, 1e307]

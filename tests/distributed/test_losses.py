@@ -19,13 +19,13 @@ from ell12 import (
     L12RegressorCV,
     LogisticLoss,
     NonmonotoneAPG,
-    QuadraticLoss,
     SquaredLoss,
     SupportNewton,
     minimize,
 )
 from ell12.distributed import SumLoss, sum_loss
 from ell12.distributed.blocks import Kind, evaluate, make_block
+from ell12.losses import QuadraticLoss
 
 ROWS, COLUMNS, CHUNKS = 240, 6, (70, 30, 90, 50)
 

@@ -11,14 +11,13 @@ from ell12 import (
     LogisticLoss,
     NonmonotoneAPG,
     ProxSVRG,
-    QuadraticLoss,
     SquaredLoss,
-    StreamedLoss,
     SupportNewton,
     datasets,
     minimize,
     stationarity,
 )
+from ell12.losses import QuadraticLoss, StreamedLoss
 
 SOLVERS = [ProxSVRG(batch_size=16), SAGA(batch_size=16)]
 

@@ -48,7 +48,7 @@ class StreamedLoss(Sessions):
     Examples
     --------
     >>> import numpy as np
-    >>> from ell12 import StreamedLoss
+    >>> from ell12.losses import StreamedLoss
     >>> A, b = np.eye(4), np.arange(4.0)
     >>> loss = StreamedLoss([(A[:2], b[:2]), (A[2:], b[2:])])
     >>> loss.value(loss.point(np.zeros(4))), loss.gradient(loss.point(np.zeros(4)))

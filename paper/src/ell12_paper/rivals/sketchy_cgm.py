@@ -55,7 +55,8 @@ class SketchyCGM(Rival):
     Examples
     --------
     >>> import numpy as np
-    >>> from ell12 import NoPenalty, minimize
+    >>> from ell12 import minimize
+    >>> from ell12.penalties import NoPenalty
     >>> from ell12.completion import CompletionLoss
     >>> from ell12_paper.rivals import SketchyCGM
     >>> X = np.outer([2.0, 0.0, 0.0], [0.0, 1.0, 0.0])
