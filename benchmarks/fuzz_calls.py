@@ -444,9 +444,9 @@ def _targets() -> dict[str, tuple[Any, Callable[[np.random.Generator], dict[str,
             lambda r: {"G": np.eye(4), "c": r.standard_normal(4), "constant": 0.0, "alpha": 0.5},
             finite,
         ),
-        "StreamedLoss": (
+        "RowsLoss": (
             lambda A, b, chunks, scale: ell12.minimize(
-                ell12.losses.StreamedLoss(
+                ell12.losses.RowsLoss(
                     [(A, b)] if isinstance(chunks, str) and chunks == "good" else chunks, scale=scale
                 ),
                 ell12.L12(0.5),

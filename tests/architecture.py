@@ -262,7 +262,7 @@ def _things() -> list[object]:
         ell12.losses.MultinomialLoss(A, [0, 1]),
         ell12.losses.CoxLoss(A, b),
         ell12.losses.QuadraticLoss(A, b),
-        ell12.losses.StreamedLoss([(A, b)]),
+        ell12.losses.RowsLoss([(A, b)]),
         ell12.completion.CompletionLoss(A),
         ell12.L12(1.0),
         ell12.GroupL12([0, 1], 1.0),

@@ -39,9 +39,9 @@ ENTRIES = {
     "HuberLoss b": lambda: ell12.HuberLoss(A, masked(b)),
     "QuadraticLoss G": lambda: ell12.losses.QuadraticLoss(masked(np.eye(4)), np.ones(4)),
     "QuadraticLoss c": lambda: ell12.losses.QuadraticLoss(np.eye(4), masked(np.ones(4))),
-    "StreamedLoss A": lambda: ell12.losses.StreamedLoss([(masked(A), b)]).start(),
-    "StreamedLoss b": lambda: ell12.losses.StreamedLoss([(A, masked(b))]).start(),
-    "StreamedLoss weights": lambda: ell12.losses.StreamedLoss([(A, b, masked(ones))]).start(),
+    "RowsLoss A": lambda: ell12.losses.RowsLoss([(masked(A), b)]).start(),
+    "RowsLoss b": lambda: ell12.losses.RowsLoss([(A, masked(b))]).start(),
+    "RowsLoss weights": lambda: ell12.losses.RowsLoss([(A, b, masked(ones))]).start(),
     "minimize x0": lambda: ell12.minimize(ell12.SquaredLoss(A, b), ell12.L12(0.1), masked(np.ones(4))),
     "stationarity x": lambda: ell12.stationarity(ell12.SquaredLoss(A, b), ell12.L12(0.1), masked(np.ones(4))),
     "l12_path X": lambda: ell12.l12_path(masked(A), b),
@@ -77,7 +77,7 @@ def test_a_masked_block_on_a_worker_is_refused():
         (X, dask_array.ma.masked_greater(y, 1.0)),
     ):
         with pytest.raises(TypeError, match="masked array"):
-            distributed.sum_loss(ell12.SquaredLoss, X_given, y_given, gram=True)
+            distributed.rows_loss(ell12.SquaredLoss, X_given, y_given, gram=True)
 
 
 def test_a_masked_entry_of_a_matrix_to_complete_is_unknown():

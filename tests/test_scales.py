@@ -23,7 +23,7 @@ from ell12 import (
     l12_path,
     minimize,
 )
-from ell12.losses import StreamedLoss
+from ell12.losses import RowsLoss
 from ell12.path import alpha_max
 
 FAR = [1e-308, 1e-200, 1e-155, 1e155, 1e200, 1e307]
@@ -44,7 +44,7 @@ def users(X, y, alpha=1.0):
         yield "A", "b", lambda p=penalty: minimize(SquaredLoss(X, y, scale=1 / 60), p)
         yield "A", "b", lambda p=penalty: minimize(SquaredLoss(X, y), p, solver=NonmonotoneAPG())
         yield "A", "b", lambda p=penalty: minimize(SquaredLoss(aslinearoperator(X), y), p)
-        yield "chunk 0: A", "chunk 0: b", lambda p=penalty: minimize(StreamedLoss([(X, y)]), p)
+        yield "chunk 0: A", "chunk 0: b", lambda p=penalty: minimize(RowsLoss([(X, y)]), p)
         yield "A", "b", lambda o=options: alpha_max(SquaredLoss(X, y), **o)
         yield "X", "y", lambda o=options: l12_path(X, y, n_alphas=3, **o)
         for matrix in (X, sparse):

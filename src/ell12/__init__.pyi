@@ -11,7 +11,7 @@ from ell12.penalties import (
     SpectralL12 as SpectralL12,
     MCP as MCP,
 )
-from ell12.operators.sources import Columns as Columns
+from ell12.operators.out_of_memory import Columns as Columns
 from ell12.losses import (
     SquaredLoss as SquaredLoss,
     LogisticLoss as LogisticLoss,

@@ -156,7 +156,7 @@ def _minimize(
             return kind(matrix(A), b, sample_weight=sample_weight, **options)
         half = ROWS // 2
         parts = [(A[:half], b[:half], sample_weight[:half]), (A[half:], b[half:], sample_weight[half:])]
-        return ell12.losses.StreamedLoss(parts, kind, scale=1.0, **options)
+        return ell12.losses.RowsLoss(parts, kind, scale=1.0, **options)
 
     def solve(
         A: Any,
@@ -247,7 +247,7 @@ MINIMIZE = [
     _minimize("SquaredLoss"),
     _minimize("LogisticLoss", "logistic"),
     _minimize("HuberLoss", "huber"),
-    _minimize("StreamedLoss", streamed=True),
+    _minimize("RowsLoss", streamed=True),
     _minimize("Columns", matrix=ell12.Columns, kinds=("numpy",), named={"A": "source of columns", "b": "b"}),
     _minimize("Columns", "logistic", matrix=ell12.Columns, kinds=("numpy",), named={"A": "source of columns"}),
     _minimize("L1", penalty=ell12.L1(ALPHA)),

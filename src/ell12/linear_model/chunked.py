@@ -63,10 +63,10 @@ def regression_problems(
     X: Any, y: Any, sample_weight: Any, fit_intercept: bool, shared: bool = False
 ) -> list[FitProblem]:
     """The problem of each target, or of all where they share one support."""
-    from ell12 import distributed
+    from ell12.distributed import estimation
 
     options = {"sample_weight": sample_weight, "intercept": fit_intercept, "shared": shared}
-    parts = distributed.regression_losses(X, y, **options)
+    parts = estimation.regression_losses(X, y, **options)
     return [
         FitProblem(loss, means, level, False, n_targets=np.size(level) * np.ndim(level))
         for loss, means, level in parts
@@ -77,9 +77,9 @@ def classification_problems(
     X: Any, y: Any, sample_weight: Any, fit_intercept: bool
 ) -> tuple[Array, list[FitProblem]]:
     """The labels, and the problem of each class against the rest, or of the second of two."""
-    from ell12 import distributed
+    from ell12.distributed import estimation
 
-    labels, losses, means = distributed.classification_losses(
+    labels, losses, means = estimation.classification_losses(
         X, _labels(y, warn=True), sample_weight=sample_weight, intercept=fit_intercept
     )
     check_classification_targets(labels)
@@ -88,9 +88,9 @@ def classification_problems(
 
 def map_rows(method: Callable[[Any], Array], X: Any) -> Any:
     """What a method of a fitted model makes of each chunk of rows, as a dask array."""
-    from ell12 import distributed
+    from ell12.distributed import estimation
 
-    return distributed.map_rows(_nameless(method, X), X)
+    return estimation.map_rows(_nameless(method, X), X)
 
 
 def _nameless(method: Callable[[Any], Array], X: Any) -> Callable[[Any], Array]:
@@ -106,13 +106,13 @@ def _nameless(method: Callable[[Any], Array], X: Any) -> Callable[[Any], Array]:
 
 def determination(predict: Callable[[Any], Array], X: Any, y: Any, sample_weight: Any) -> float:
     """The coefficient of determination of a model's predictions, the mean over several targets."""
-    from ell12 import distributed
+    from ell12.distributed import estimation
 
-    return distributed.determination(_nameless(predict, X), X, y, sample_weight)
+    return estimation.determination(_nameless(predict, X), X, y, sample_weight)
 
 
 def accuracy(predict: Callable[[Any], Array], X: Any, y: Any, sample_weight: Any) -> float:
     """The weighted share of a model's predictions that are right."""
-    from ell12 import distributed
+    from ell12.distributed import estimation
 
-    return distributed.accuracy(_nameless(predict, X), X, _labels(y), sample_weight)
+    return estimation.accuracy(_nameless(predict, X), X, _labels(y), sample_weight)

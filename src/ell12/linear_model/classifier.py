@@ -118,7 +118,7 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
         ----------
         X : array or sparse matrix of shape (n_samples, n_features)
             Samples. float32 stays float32; what is sparse is never made dense. A dask array or DataFrame stays
-            where it is; see `ell12.distributed.sum_loss`. So do more columns than memory holds: `ell12.Columns`.
+            where it is; see `ell12.distributed.rows_loss`. So do more columns than memory holds: `ell12.Columns`.
         y : array of shape (n_samples,)
             Labels of any kind.
         sample_weight : array of shape (n_samples,), optional

@@ -40,7 +40,7 @@ from ell12.linear_model.refit import no_refit, refit
 from ell12.minimization import DataUnavailable, Result, Run, Status
 from ell12.nested_parameters import NestedParameters
 from ell12.operators import is_far, stored
-from ell12.operators.sources import as_columns
+from ell12.operators.out_of_memory import as_columns
 from ell12.path import first_strength, solution_path, vanishing_strength
 from ell12.penalties import L12, GroupL12, PenaltyBase, RowsL12, with_strength
 from ell12.protocols import Array, ColumnLoss, missing

@@ -45,7 +45,7 @@ def as_operator(A: Any, name: str = "A") -> Any:
     refuse_masked(A, name)
     refuse_gradient(A, name)
     if hasattr(A, "__dask_graph__"):
-        raise TypeError(f"{name} is a Dask {type(A).__name__}: make its loss with ell12.distributed.sum_loss")
+        raise TypeError(f"{name} is a Dask {type(A).__name__}: make its loss with ell12.distributed.rows_loss")
     if not _is_matrix(A):
         _check_operator(A, name)
         return A

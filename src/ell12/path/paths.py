@@ -31,7 +31,7 @@ from ell12.minimization.rounding_stop import admit_rounding, as_unknown, gradien
 from ell12.minimization.run import collected
 from ell12.minimization.solver_choice import unmet
 from ell12.operators import as_operator, output_shape
-from ell12.operators.sources import as_columns
+from ell12.operators.out_of_memory import as_columns
 from ell12.path.followed import follower_of
 from ell12.path.strengths import (
     alpha_grid,

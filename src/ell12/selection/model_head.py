@@ -25,7 +25,7 @@ from ell12.linear_model.cross_validation import AlphaSearch
 from ell12.linear_model.fit_problem import check_columns, floating_dtypes
 from ell12.minimization import Status
 from ell12.operators import is_far, select_columns
-from ell12.operators.sources import as_columns
+from ell12.operators.out_of_memory import as_columns
 from ell12.protocols import Array
 from ell12.selection.frames import significant
 

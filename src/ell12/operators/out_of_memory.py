@@ -11,10 +11,18 @@ import scipy.sparse
 
 from ell12.backend import all_finite, as_numpy, square_fits
 from ell12.checks import check_entries
-from ell12.operators.adapters import as_source, entries_of_column, rows_of_source, save_columns
-from ell12.operators.column_moments import moments_of
+from ell12.operators.column_sources import (
+    as_source,
+    entries_of_column,
+    in_threads,
+    moments_of,
+    naming_columns,
+    processors,
+    rows_of_source,
+    save_columns,
+    steep_products,
+)
 from ell12.operators.linear_operator import ArrayOperator, stored
-from ell12.operators.reading import in_threads, naming_columns, processors
 from ell12.protocols import Array, ColumnSource, FarSource, offers
 
 # A source is asked for blocks of about so many numbers, 32 MB in double precision: few enough for memory, so many
@@ -371,24 +379,8 @@ class Columns(ArrayOperator):
 
 
 def as_columns(A: Any) -> Any:
-    """`Columns` of an object that is a `ell12.protocols.ColumnSource` and no operator; any other as it is.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ell12.operators.adapters import DenseColumns
-    >>> from ell12.operators.sources import as_columns
-    >>> as_columns(DenseColumns(np.eye(2))), as_columns(3)
-    (Columns(2 x 2 of float64), 3)
-    """
+    """`Columns` of an object that is a `ell12.protocols.ColumnSource` and no operator; any other as it is."""
     return Columns(A) if not hasattr(A, "__matmul__") and offers(A, ColumnSource) else A
-
-
-def steep_products(piece: Any, vectors: Array, least: Any) -> tuple[Array, Array]:
-    """The numbers of the columns whose product with some vector reaches least, a number or one each, and these."""
-    products = piece.T @ vectors
-    where = np.flatnonzero(np.abs(products).max(axis=1) >= least)
-    return where, products if where.size == products.shape[0] else products[where]
 
 
 def _as_scales(scale: Any, n: int) -> Array:

@@ -20,7 +20,7 @@ from ell12 import (
     minimize,
     stationarity,
 )
-from ell12.losses import StreamedLoss
+from ell12.losses import RowsLoss
 
 
 def data(n=300, p=20, seed=0):
@@ -42,7 +42,7 @@ def test_a_streamed_loss_is_the_loss_in_memory(kind, second_bound, weighted):
     options = {"delta": 0.7} if kind is HuberLoss else {}
     scale = 1 / (300 if weight is None else weight.sum())
     whole = kind(A, b, sample_weight=weight, scale=scale, **options)
-    streamed = StreamedLoss(chunks_of(A, b, 70, weight), kind, **options)
+    streamed = RowsLoss(chunks_of(A, b, 70, weight), kind, **options)
     assert streamed.scale == pytest.approx(scale, rel=1e-14)
     random = np.random.default_rng(0)
     x, y = streamed.point(random.standard_normal(20)), streamed.point(random.standard_normal(20))
@@ -75,7 +75,7 @@ def residual_sum(A, b, x, kind):
 def test_values_and_gradients_are_those_of_the_formula(kind, form):
     A, b = data(n=50, p=4)
     b = np.sign(b) if kind is LogisticLoss else b
-    loss = StreamedLoss(chunks_of(form(A), b, 17), kind, **({"delta": 1.0} if kind is HuberLoss else {}))
+    loss = RowsLoss(chunks_of(form(A), b, 17), kind, **({"delta": 1.0} if kind is HuberLoss else {}))
     x, h = np.array([0.5, -1.0, 0.2, 0.0]), 1e-6
     assert loss.value(loss.point(x)) == pytest.approx(residual_sum(A, b, x, kind) / 50, rel=1e-12)
     slopes = [
@@ -87,7 +87,7 @@ def test_values_and_gradients_are_those_of_the_formula(kind, form):
 @pytest.mark.parametrize("size", [1, 16, 1000])
 def test_batches_of_a_stream_sum_to_the_loss(size):
     A, b = data()
-    loss, x = StreamedLoss(chunks_of(A, b, 70)), np.random.default_rng(0).standard_normal(20)
+    loss, x = RowsLoss(chunks_of(A, b, 70)), np.random.default_rng(0).standard_normal(20)
     batches = list(loss.batches(size, np.random.default_rng(1)))
     assert sorted(batch.index for batch in batches) == list(range(batches[0].count))
     assert sum(batch.loss.b.size for batch in batches) == 300
@@ -98,9 +98,9 @@ def test_batches_of_a_stream_sum_to_the_loss(size):
 @pytest.mark.parametrize(
     ("later", "words"),
     [
-        (lambda chunks: chunks[:-1], "chunks ended after 2 of 3"),
-        (lambda chunks: [*chunks, chunks[0]], "chunk 3 has not the rows that it had at first"),
-        (lambda chunks: chunks[::-1], "chunk 0 has not the rows that it had at first"),
+        (lambda chunks: chunks[:-1], "blocks ended after 2 of 3"),
+        (lambda chunks: [*chunks, chunks[0]], "block 3 has not the rows that it had at first"),
+        (lambda chunks: chunks[::-1], "block 0 has not the rows that it had at first"),
     ],
 )
 def test_chunks_that_change_are_errors(later, words):
@@ -111,7 +111,7 @@ def test_chunks_that_change_are_errors(later, words):
         passes.append(1)
         return iter(chunks if len(passes) == 1 else later(chunks))
 
-    loss = StreamedLoss(read)
+    loss = RowsLoss(read)
     point = loss.point(loss.start())
     with pytest.raises(ValueError, match=words):
         loss.value(point)
@@ -123,7 +123,7 @@ def test_chunks_that_change_are_errors(later, words):
 def test_streamed_data_give_the_solution_in_memory(solver):
     A, b = data()
     penalty, whole = L12(0.05), SquaredLoss(A, b, scale=1 / 300)
-    streamed = StreamedLoss(lambda: iter(chunks_of(A, b, 70)))
+    streamed = RowsLoss(lambda: iter(chunks_of(A, b, 70)))
     result = minimize(streamed, penalty, solver=solver, tol=1e-7, max_iter=2000)
     assert result.converged
     assert stationarity(whole, penalty, result.x) <= 1.01e-7
@@ -139,7 +139,7 @@ def test_a_value_and_a_gradient_are_one_pass():
         passes.append(1)
         return iter(chunks_of(A, b, 100))
 
-    loss = StreamedLoss(chunks).session()
+    loss = RowsLoss(chunks).session()
     point = loss.point(np.ones(20))
     loss.value(point)
     before = len(passes)
@@ -151,41 +151,41 @@ def test_a_value_and_a_gradient_are_one_pass():
     ("chunks", "words"),
     [
         ([], "no rows"),
-        ([(np.ones((2, 3)), [1.0, 2.0]), (np.ones((2, 2)), [1.0, 2.0])], "chunk 1: it has 2 columns"),
-        ([(np.ones((2, 3)), [1.0, 2.0]), (np.full((2, 3), np.nan), [1.0, 2.0])], "chunk 1: A holds NaN"),
-        ([(np.ones((2, 3)), [1.0])], "chunk 0: b must have shape"),
+        ([(np.ones((2, 3)), [1.0, 2.0]), (np.ones((2, 2)), [1.0, 2.0])], "block 1: it has 2 columns"),
+        ([(np.ones((2, 3)), [1.0, 2.0]), (np.full((2, 3), np.nan), [1.0, 2.0])], "block 1: A holds NaN"),
+        ([(np.ones((2, 3)), [1.0])], "block 0: b must have shape"),
     ],
 )
 def test_a_bad_chunk_is_named(chunks, words):
     with pytest.raises(ValueError, match=words):
-        minimize(StreamedLoss(chunks), L12(0.1), solver=ProxSVRG())
+        minimize(RowsLoss(chunks), L12(0.1), solver=ProxSVRG())
 
 
 def test_what_can_be_read_once_only_is_refused():
     with pytest.raises(TypeError, match="once only"):
-        StreamedLoss(iter([(np.eye(2), [1.0, 2.0])]))
+        RowsLoss(iter([(np.eye(2), [1.0, 2.0])]))
 
 
 def test_chunks_that_do_not_come_again_are_refused():
     A, b = data()
     whole = [(A[:100], b[:100]), (A[100:], b[100:])]
     for solver in (ProxSVRG(), NonmonotoneAPG()):
-        with pytest.raises(ValueError, match="chunks ended after 0 of 2"):
-            minimize(StreamedLoss(partial(iter, iter(whole))), L12(0.1), solver=solver)
+        with pytest.raises(ValueError, match="blocks ended after 0 of 2"):
+            minimize(RowsLoss(partial(iter, iter(whole))), L12(0.1), solver=solver)
     passes = []
 
     def shorter():
         passes.append(1)
         return whole if len(passes) < 4 else [(A[:100], b[:100]), (A[100:250], b[100:250])]
 
-    with pytest.raises(ValueError, match="chunk 1 has not the rows that it had at first"):
-        minimize(StreamedLoss(shorter), L12(0.1), solver=SAGA())
+    with pytest.raises(ValueError, match="block 1 has not the rows that it had at first"):
+        minimize(RowsLoss(shorter), L12(0.1), solver=SAGA())
 
 
 def test_empty_chunks_add_nothing():
     A, b = data()
     chunks = [(A[:0], b[:0]), (A[:100], b[:100]), (A[:0], b[:0]), (A[100:], b[100:])]
-    result = minimize(StreamedLoss(chunks), L12(0.1), solver=ProxSVRG(), tol=1e-8)
+    result = minimize(RowsLoss(chunks), L12(0.1), solver=ProxSVRG(), tol=1e-8)
     np.testing.assert_allclose(
         result.x, minimize(SquaredLoss(A, b, scale=1 / 300), L12(0.1), tol=1e-8).x, atol=1e-7
     )
@@ -195,13 +195,13 @@ def test_empty_chunks_add_nothing():
     "chunks", [None, 3, [(np.eye(2),)], (np.eye(2), [1.0, 2.0]), [(np.eye(2), [1, 2], None, 0)]]
 )
 def test_what_is_no_stream_is_named(chunks):
-    with pytest.raises(TypeError, match=r"chunks must be an iterable|chunk 0: it must be a pair \(A, b\)"):
-        StreamedLoss(chunks).start()
+    with pytest.raises(TypeError, match=r"blocks must be an iterable|block 0: it must be a pair \(A, b\)"):
+        RowsLoss(chunks).start()
 
 
 def test_a_loss_that_is_no_class_is_named():
     with pytest.raises(TypeError, match="the loss must be a class such as SquaredLoss"):
-        StreamedLoss([(np.eye(2), [1.0, 2.0])], "squared")
+        RowsLoss([(np.eye(2), [1.0, 2.0])], "squared")
 
 
 @pytest.mark.parametrize("solver", [ProxSVRG(), SAGA(), NonmonotoneAPG()])
@@ -209,7 +209,7 @@ def test_a_stream_of_tensors(solver):
     torch = pytest.importorskip("torch")
     A, b = data()
     chunks = [(torch.as_tensor(A[i : i + 100]), torch.as_tensor(b[i : i + 100])) for i in range(0, 300, 100)]
-    result = minimize(StreamedLoss(chunks), L12(0.1), solver=solver, tol=1e-8)
+    result = minimize(RowsLoss(chunks), L12(0.1), solver=solver, tol=1e-8)
     assert isinstance(result.x, torch.Tensor)
     expected = minimize(SquaredLoss(A, b, scale=1 / 300), L12(0.1), tol=1e-8).x
     np.testing.assert_allclose(result.x.numpy(), expected, atol=1e-7)
@@ -222,7 +222,7 @@ def test_backtracking_in_single_precision_takes_about_the_steps_that_it_takes_in
     A = random.standard_normal((200, 50)).astype(np.float32)
     b = A[:, :5].sum(axis=1) + 0.1 * random.standard_normal(200).astype(np.float32)
     b = np.sign(b) if kind is LogisticLoss else b
-    streamed = StreamedLoss([(A[k : k + 50], b[k : k + 50]) for k in range(0, 200, 50)], kind)
+    streamed = RowsLoss([(A[k : k + 50], b[k : k + 50]) for k in range(0, 200, 50)], kind)
     options = {"solver": solver(step="backtracking"), "max_iter": 2000}
     near = minimize(kind(A, b, scale=1 / 200), L12(0.02, 0.5), **options)
     far = minimize(streamed, L12(0.02, 0.5), **options)

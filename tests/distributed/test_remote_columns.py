@@ -12,7 +12,7 @@ import scipy.sparse
 from sklearn.base import clone
 
 from ell12 import L12, L12Classifier, L12Regressor, LogisticLoss, SquaredLoss, Status, l12_path, minimize
-from ell12.distributed import columns, sum_loss
+from ell12.distributed import columns, rows_loss
 from ell12.minimization import DataUnavailable
 from ell12.operators.centering import CenteredColumns
 
@@ -70,8 +70,8 @@ def forms(genotypes, tmp_path_factory):
 @pytest.mark.parametrize("persist", [True, False])
 @pytest.mark.parametrize("form", ["int8", "sparse", "delayed", "path", "function", "persisted"])
 def test_products_and_columns_are_those_of_the_matrix(genotypes, forms, form, persist, monkeypatch):
-    monkeypatch.setattr("ell12.operators.sources.PIECE", ROWS * 7)
-    monkeypatch.setattr("ell12.distributed.far_columns.BLOCK_BYTES", ROWS * 60)
+    monkeypatch.setattr("ell12.operators.out_of_memory.PIECE", ROWS * 7)
+    monkeypatch.setattr("ell12.distributed.remote_columns.BLOCK_BYTES", ROWS * 60)
     random, dense = np.random.default_rng(1), genotypes.astype(float)
     X = columns(forms[form], persist=persist)
     assert X.shape == (ROWS, COLUMNS)
@@ -198,7 +198,7 @@ def test_a_path_that_loses_its_data_keeps_what_it_solved():
 
 
 def test_a_file_that_is_not_kept_is_opened_once_and_never_travels(genotypes, monkeypatch):
-    monkeypatch.setattr("ell12.distributed.far_columns.BLOCK_BYTES", ROWS * 60)
+    monkeypatch.setattr("ell12.distributed.remote_columns.BLOCK_BYTES", ROWS * 60)
     opened = []
 
     def open_file():
@@ -241,7 +241,7 @@ def test_columns_can_be_scaled(genotypes):
 def test_chunks_of_columns_given_as_rows_are_warned_of(genotypes):
     X = da.from_array(genotypes[:, :80].astype(float), chunks=(ROWS, 40))
     with pytest.warns(UserWarning, match="2 chunks of columns and one of rows"):
-        sum_loss(SquaredLoss, X, np.ones(ROWS), gram=False)
+        rows_loss(SquaredLoss, X, np.ones(ROWS), gram=False)
 
 
 def test_small_chunks_that_workers_keep_are_put_together_but_not_to_fewer_than_sixteen(genotypes):

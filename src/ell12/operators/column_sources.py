@@ -1,10 +1,14 @@
-"""Sources of columns: arrays and sparse matrices, in memory or in files that are mapped into it."""
+"""Sources of columns: arrays and sparse matrices, in memory or in files; how they are read, and their moments."""
 
 from __future__ import annotations
 
 import os
 import secrets
 import shutil
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -220,3 +224,77 @@ def _rows_of(block: Any, rows: Array) -> Any:
     if scipy.sparse.issparse(block):
         return block[rows].tocsc()
     return np.take(block.T, rows, axis=1).T  # within columns, which stay in one piece
+
+
+@contextmanager
+def naming_columns(first: int, last: int) -> Iterator[None]:
+    """Errors of reading say which columns were asked for."""
+    try:
+        yield
+    except (OSError, EOFError) as error:
+        raise OSError(f"columns {first} to {last} of X could not be read: {error}") from error
+
+
+def in_threads(function: Callable[..., None], arguments: Iterator[tuple[Any, ...]], count: int) -> None:
+    """Call a function with one tuple of arguments after the other, which this thread makes, by many threads."""
+    with ThreadPoolExecutor(count) as threads:
+        waiting: deque[Any] = deque()
+        for each in arguments:
+            if count == 1:
+                function(*each)
+                continue
+            waiting.append(threads.submit(function, *each))
+            if len(waiting) > count:  # no more are in memory than are worked on, and one
+                waiting.popleft().result()
+        for task in waiting:
+            task.result()
+
+
+def processors() -> int:
+    """How many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def moments_of(piece: Any, weight: Array | None, means: Array | None) -> tuple[Array, Array]:
+    """The means of some columns and the sums of squares about them; the piece is written to where it is dense."""
+    if scipy.sparse.issparse(piece):
+        return _sparse_moments(piece.tocsc(), weight, means)
+    columns = piece.T
+    m = columns.shape[1]
+    if means is None:
+        means = columns.sum(axis=1) / m if weight is None else columns @ weight / weight.sum()
+        rows = np.arange(m) if weight is None else np.flatnonzero(weight)
+        first = columns[:, rows[0]]
+        close = np.flatnonzero(np.abs(first - means) <= (8 + m) * np.finfo(float).eps * np.abs(first))
+        same = close[(columns[close][:, rows] == first[close, None]).all(axis=1)]
+        means[same] = first[same]
+    columns -= means[:, None]
+    if weight is not None:
+        columns *= np.sqrt(weight)
+    return means, np.einsum("ij,ij->i", columns, columns)
+
+
+def _sparse_moments(piece: Any, weight: Array | None, means: Array | None) -> tuple[Array, Array]:
+    m, n = piece.shape
+    weight = np.ones(m) if weight is None else weight
+    column, entry_weight = np.repeat(np.arange(n), np.diff(piece.indptr)), weight[piece.indices]
+    total, inside = weight.sum(), np.bincount(column, entry_weight, n)
+    if means is None:
+        means = np.bincount(column, entry_weight * piece.data, n) / total
+        full = np.flatnonzero(np.diff(piece.indptr) == m)
+        for j in full:  # few, or the matrix is not sparse
+            entries = piece.data[piece.indptr[j] : piece.indptr[j + 1]]
+            if (entries == entries[0]).all():
+                means[j] = entries[0]
+    squares = np.bincount(column, entry_weight * (piece.data - means[column]) ** 2, n)
+    outside = np.where(
+        np.diff(piece.indptr) == m, 0.0, total - inside
+    )  # of weights that are equal but for rounding
+    return means, squares + np.maximum(outside, 0) * means**2
+
+
+def steep_products(piece: Any, vectors: Array, least: Any) -> tuple[Array, Array]:
+    """The numbers of the columns whose product with some vector reaches least, a number or one each, and these."""
+    products = piece.T @ vectors
+    where = np.flatnonzero(np.abs(products).max(axis=1) >= least)
+    return where, products if where.size == products.shape[0] else products[where]

@@ -20,12 +20,11 @@ import scipy.sparse
 from dask.delayed import Delayed, delayed
 
 from ell12.backend import is_mapped, refuse_masked
-from ell12.distributed.blocks import as_matrix, naming
 from ell12.distributed.executor import Blocks, active_client, compute
-from ell12.distributed.source import KEPT_SHARE, fits, is_held, kept, memory
-from ell12.operators.adapters import DenseColumns
-from ell12.operators.column_moments import moments_of
-from ell12.operators.sources import Columns, as_source, steep_products
+from ell12.distributed.rows import KEPT_SHARE, fits, is_held, kept, memory
+from ell12.losses.block_of_rows import as_matrix, naming_block
+from ell12.operators.column_sources import DenseColumns, moments_of, steep_products
+from ell12.operators.out_of_memory import Columns, as_source
 from ell12.protocols import Array, ColumnSource, offers
 
 # A file is cut into blocks of about so many bytes as its source gives them: large beside what a task costs Dask
@@ -233,7 +232,7 @@ def _blocks(tasks: Sequence[tuple[Callable[..., Delayed], Any]], keep: bool) -> 
 @contextmanager
 def _within(name: str) -> Iterator[None]:
     """Put the name of a block before what went wrong with it, where columns are counted from its first."""
-    with naming(name):
+    with naming_block(name):
         try:
             yield
         except ValueError as error:
@@ -304,14 +303,14 @@ _opened = threading.local()  # the files of each thread, since a source is asked
 
 
 def _block_of_chunk(chunk: Any, name: str, shape: tuple[int, int] | None, keep: bool) -> ColumnBlock:
-    with naming(name):
+    with naming_block(name):
         refuse_masked(chunk, "X")
         source = chunk if offers(chunk, ColumnSource) else as_matrix(chunk)
         return _block(as_source(source), name, shape, keep)
 
 
 def _block_of_file(part: _Part, name: str, shape: tuple[int, int], keep: bool) -> ColumnBlock:
-    with naming(name):
+    with naming_block(name):
         return _block(part, name, shape, keep) if keep else ColumnBlock(name, part)
 
 
@@ -337,7 +336,7 @@ def _describe(block: ColumnBlock) -> tuple[tuple[int, int], Any]:
 
 
 def _describe_file(number: int, open_part: Callable[[], Any]) -> tuple[tuple[int, int], Any]:
-    with naming(f"part {number} of X"):
+    with naming_block(f"part {number} of X"):
         found = Columns(open_part())  # which checks it
     return found.shape, found.source.dtype
 

@@ -1,4 +1,4 @@
-"""A block of rows on its worker, and what one pass asks of it. Nothing here imports Dask."""
+"""A block of rows, where it lies, and what one pass asks of it."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from ell12.backend import all_finite, as_floating, as_numpy, is_array, like, namespace, refuse_masked
+from ell12.backend import all_finite, as_floating, as_numpy, is_array, like, namespace, refuse_masked, scatter
 from ell12.checks import check_entries
-from ell12.losses import LinearLoss
-from ell12.operators import adjoint, as_operator
+from ell12.losses.sum_over_rows import LinearLoss
+from ell12.operators import ArrayOperator, adjoint, as_operator, dtype_of, output_shape
 from ell12.protocols import Array, Point
 
 # A dense block is read in slices of 1 MB, which stay in the cache while a loss and then its gradient read them.
@@ -21,7 +21,7 @@ SLICE_BYTES = 2**20
 
 
 @dataclass(frozen=True)
-class Kind:
+class BlockKind:
     """What the blocks of one data set share.
 
     Parameters
@@ -88,13 +88,18 @@ class Block:
     gradient reads it again, so that an evaluation reads the block once.
     """
 
-    kind: Kind
+    kind: BlockKind
     name: str
     A: Any
     y: Array
     weight: Array | None
     _target: Any = field(default=None, repr=False)
     _losses: list[LinearLoss] | None = field(default=None, repr=False)
+
+    @classmethod
+    def of_loss(cls, kind: BlockKind, name: str, loss: LinearLoss) -> Block:
+        """A block whose loss is made."""
+        return cls(kind, name, loss.A, loss.b, loss.sample_weight, _losses=[loss.with_scale(1.0)])
 
     def __sizeof__(self) -> int:
         """What Dask should count when it decides what to spill: the memory of a GPU is not its own."""
@@ -121,7 +126,7 @@ class Block:
             return
         losses = []
         for A, y, weight in self.slices():
-            with naming(self.name):
+            with naming_block(self.name):
                 b = y if target is None else target(y)
                 losses.append(self.kind.loss(A, b, sample_weight=weight, **self.kind.options))
             yield losses[-1]
@@ -144,10 +149,10 @@ class Block:
             )
 
 
-def make_block(kind: Kind, number: int, A: Any, y: Any, weight: Any) -> Block:
+def make_block(kind: BlockKind, number: int, A: Any, y: Any, weight: Any) -> Block:
     """A block out of its chunks; what is wrong with them is an error that names it."""
     name = f"block {number}"
-    with naming(name):
+    with naming_block(name):
         refuse_masked(A, "X")
         if isinstance(A, np.ndarray) or not is_array(A):  # an array of a GPU's library stays where it is
             A = as_matrix(A)
@@ -183,7 +188,7 @@ def check_beside(count: int, y: Any, weight: Any) -> tuple[Array, Array | None]:
 def evaluate(block: Block, points: Array, target: Any = None) -> Evaluation:
     """The loss of a block and its gradient at each row of ``points``."""
     kind = block.kind
-    values, gradients = np.zeros(len(points)), np.zeros((len(points), kind.size))
+    values, gradients = np.zeros(len(points)), np.zeros(points.shape, np.result_type(points, np.float64))
     for loss in block.losses(target):
         transposed = adjoint(loss.A)
         for k, x in enumerate(points):
@@ -198,7 +203,7 @@ def evaluate(block: Block, points: Array, target: Any = None) -> Evaluation:
 
 def gram_product(block: Block, v: Array, target: Any = None) -> Array:
     """``A' diag(w) A v`` of a block, for the Lipschitz constant."""
-    kind, total = block.kind, np.zeros(block.kind.size)
+    kind, total = block.kind, np.zeros(v.shape, np.result_type(v, np.float64))
     for loss in block.losses(target):
         product = _product(loss.A, v, kind)
         if loss.sample_weight is not None:
@@ -209,7 +214,7 @@ def gram_product(block: Block, v: Array, target: Any = None) -> Array:
     return total
 
 
-def _product(A: Any, x: Array, kind: Kind) -> Array:
+def _product(A: Any, x: Array, kind: BlockKind) -> Array:
     """``A x`` where A is; x goes there."""
     there = x if isinstance(A, np.ndarray) or scipy.sparse.issparse(A) else like(x, A)
     return A @ there[: kind.width] + (float(x[-1]) if kind.intercept else 0)
@@ -221,7 +226,7 @@ def _sum(values: Array) -> float:
 
 
 @contextlib.contextmanager
-def naming(name: str) -> Iterator[None]:
+def naming_block(name: str) -> Iterator[None]:
     """Put the name of a block before what went wrong with it."""
     try:
         yield
@@ -234,3 +239,117 @@ def as_matrix(chunk: Any) -> Any:
     if hasattr(chunk, "to_scipy_sparse"):
         return chunk.to_scipy_sparse()
     return chunk if scipy.sparse.issparse(chunk) else np.asarray(chunk)
+
+
+class Substitution:
+    """``x -> linear(x) + offset``, from the solver's unknown to that of the blocks; here x itself."""
+
+    def linear(self, x: Array) -> Array:
+        """The linear part."""
+        return x
+
+    def offset(self) -> Any:
+        """What is added."""
+        return 0
+
+    def adjoint(self, gradient: Array) -> Array:
+        """The adjoint of the linear part: it takes gradients back."""
+        return gradient
+
+
+@dataclass(frozen=True)
+class Centering(Substitution):
+    """Columns less their means: ``(c, t) -> (c, t - means'c)``, the last entry being the intercept.
+
+    Where ``level`` is given, t is that number and x is c alone: a squared loss is least at the mean of its target.
+    `ell12.operators.centering.CenteredColumns` does the same to a matrix at hand. Here the rows are on workers,
+    who made them before the means were known: x is changed instead.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ell12.losses.block_of_rows import Centering
+    >>> centering = Centering(np.array([1.0, 2.0]), level=5.0)
+    >>> centering.linear(np.array([1.0, 1.0])) + centering.offset()
+    array([1., 1., 2.])
+    """
+
+    means: Array
+    level: float | None = None
+
+    def linear(self, x: Array) -> Array:
+        """The coefficients, and the intercept less what the means make of them."""
+        coef, last = (x, 0.0) if self.level is not None else (x[:-1], x[-1])
+        return np.append(coef, np.asarray(last - self.means @ coef, dtype=x.dtype))
+
+    def offset(self) -> Any:
+        """The level, for the intercept."""
+        return 0 if self.level is None else np.append(np.zeros_like(self.means), self.means.dtype.type(self.level))
+
+    def adjoint(self, gradient: Array) -> Array:
+        """The gradient of centred columns."""
+        coef = gradient[:-1] - gradient[-1] * self.means
+        return coef if self.level is not None else np.append(coef, gradient[-1])
+
+
+@dataclass(frozen=True)
+class Selection(Substitution):
+    """Some entries of x, the others being zero; then another substitution."""
+
+    columns: Array
+    size: int
+    after: Substitution
+
+    def linear(self, x: Array) -> Array:
+        """The entries at their places."""
+        return self.after.linear(scatter(x, self.columns, self.size))
+
+    def offset(self) -> Any:
+        """That of the other."""
+        return self.after.offset()
+
+    def adjoint(self, gradient: Array) -> Array:
+        """These entries of the gradient."""
+        return self.after.adjoint(gradient)[self.columns]
+
+
+def block_loss(block: Block, substitution: Substitution, target: Any, scale: float) -> Any:
+    """The loss of a block as a function of the solver's unknown."""
+    kind, A, b = block.kind, block.A, block.y if target is None else target(block.y)
+    if kind.intercept or type(substitution) is not Substitution:
+        A = SubstitutedRows(block.A, substitution, kind.intercept)
+        b = b - A.predict(substitution.offset() + np.zeros(kind.size))  # it is not 0 for squared losses alone
+    return kind.loss(A, b, sample_weight=block.weight, scale=scale, **kind.options)
+
+
+def row_counts(block: Block) -> list[int]:
+    """How many rows a block has; lists add as they should."""
+    return [int(block.A.shape[0])]
+
+
+@dataclass(frozen=True, eq=False)
+class SubstitutedRows(ArrayOperator):
+    """``x -> [A, 1] linear(x)``, the ones standing for an intercept, if there is one."""
+
+    A: Any
+    substitution: Substitution
+    intercept: bool
+
+    def __post_init__(self) -> None:
+        size = self.substitution.adjoint(np.zeros(self.A.shape[1] + self.intercept)).size
+        self._set(input_shape=(size,), output_shape=output_shape(self.A), dtype=dtype_of(self.A))
+
+    def predict(self, x: Array) -> Array:
+        """``[A, 1] x``."""
+        return self.A @ x[: self.A.shape[1]] + (x[-1] if self.intercept else 0)
+
+    def _apply(self, x: Array) -> Array:
+        return self.predict(self.substitution.linear(x))
+
+    def _apply_adjoint(self, y: Array) -> Array:
+        total = [y.sum(dtype=np.float64)] if self.intercept else []
+        return self.substitution.adjoint(np.append(adjoint(self.A) @ y, total)).astype(y.dtype)
+
+    def __getitem__(self, rows: Any) -> SubstitutedRows:
+        """Some rows."""
+        return SubstitutedRows(self.A[rows], self.substitution, self.intercept)
