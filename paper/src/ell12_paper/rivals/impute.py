@@ -245,7 +245,7 @@ def _largest_strength(loss: Any, rng: np.random.Generator) -> float:
 class FaNCL(PenalisedRival):
     """``X <- prox(X + S(O - X))`` for a nonconvex spectral penalty such as log-sum, with inexact decompositions.
 
-    Run with `ell12.penalties.SpectralLogSum` it minimises ``1/2 ||S(X - O)||_F^2 + alpha sum_i log(1 + sigma_i / theta)``;
+    Run with `SpectralLogSum` it minimises ``1/2 ||S(X - O)||_F^2 + alpha sum_i log(1 + sigma_i / theta)``;
     the published choice is ``theta = sqrt(alpha)``. Step k starts its power method from the singular vectors of
     X_k and those of X_{k-1} that are farther than ``1e-6 sqrt(k)`` (squared) from their span.
 
