@@ -20,9 +20,9 @@ from sklearn.utils.validation import _check_sample_weight
 from ell12.backend import as_numpy
 from ell12.checks import naming
 from ell12.linear_model import L12Classifier, L12ClassifierCV, L12Regressor, L12RegressorCV
-from ell12.linear_model.chunked import is_chunked
 from ell12.linear_model.families import Squared
 from ell12.linear_model.fit_problem import linear_functions, passes
+from ell12.linear_model.row_fits import is_chunked
 from ell12.operators import is_far, select_columns, to_dense
 from ell12.operators.centering import CenteredColumns, column_squares
 from ell12.operators.gram import weighted_gram
