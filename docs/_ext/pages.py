@@ -57,7 +57,7 @@ MODULES = {
         "Ratings",
     ),
     "operators.images": ("FiniteDifference", "Convolution", "Sampling", "FourierSampling"),
-    "distributed": ("rows_loss", "columns", "complete_matrix"),
+    "distributed": ("rows_loss", "columns", "complete_matrix", "denoise_tv", "inpaint_tv"),
     "path": ("alpha_max", "alpha_grid", "vanishing_strength", "one_sparse_fit", "solution_path"),
     "protocols": (
         "Operator",
