@@ -163,6 +163,8 @@ def test_folds_can_be_judged_by_the_concordance():
     train, test = next(iter(StratifiedKFold(3).split(X, EVENTS)))
     part = L12CoxRegressor(0.02, tol=1e-8).fit(X[train], YT[train])
     assert model.scores_[1, 0] == pytest.approx(part.score(X[test], YT[test]), rel=1e-12)
+    named = L12CoxRegressorCV(alphas=alphas, cv=StratifiedKFold(3), scoring="concordance", tol=1e-8).fit(X, YT)
+    np.testing.assert_allclose(named.scores_, model.scores_, rtol=1e-12)
     search = GridSearchCV(L12CoxRegressor(), {"alpha": alphas}, cv=3).fit(X, YT)
     assert search.best_params_["alpha"] in alphas
 

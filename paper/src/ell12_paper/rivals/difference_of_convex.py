@@ -1,8 +1,4 @@
-"""Matrices of low rank by a sequence of convex problems: for comparison with nmAPG.
-
-The outer loops are those of `ell12.SequentialConvex` and `ell12.DCA`. They stand here again because a step on
-matrices goes on from a warm block of singular vectors, and no linear system of ADMM can be solved in factors.
-"""
+"""The numerical proximal step, and matrices by sequences of convex problems."""
 
 from __future__ import annotations
 
@@ -10,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ell12.checks import check_counts, check_word, generator, set_numbers
 from ell12.completion.matrix_apg import (
     DenseForm,
     Estimate,
@@ -22,8 +17,47 @@ from ell12.completion.matrix_apg import (
 )
 from ell12.completion.singular_vectors import FullTriplets, WarmBlock
 from ell12.completion.squared_error import EntryLoss
+from ell12.penalties import L12
 from ell12.penalties.spectral import SpectralDifference
 from ell12.protocols import Iterate, Needs, Point
+from ell12.prox import prox_l12_iterative
+from ell12.solvers import NonmonotoneAPG
+
+
+@dataclass(frozen=True)
+class NumericalAPG(NonmonotoneAPG):
+    """nmAPG on `ell12.L12` with the proximal step by fixed-point iteration, begun at the last iterate.
+
+    Parameters
+    ----------
+    prox_tol : float, default 1e-8
+        Relative accuracy of the proximal step.
+    """
+
+    prox_tol: float = 1e-8
+
+    def iterates(self, loss: Any, penalty: L12, start: Any) -> Iterator[Any]:
+        """Yield one iterate a step."""
+        numerical = _Numerical(penalty, start.x, self.prox_tol)
+        for iterate in super().iterates(loss, numerical, start):
+            numerical.near = iterate.point.x
+            yield iterate
+
+
+class _Numerical:
+    """The penalty with its prox by iteration, from a point near by."""
+
+    def __init__(self, penalty: L12, near: Any, tol: float) -> None:
+        self.penalty, self.near, self.tol = penalty, near, tol
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.penalty, name)
+
+    def prox(self, x: Any, step: float) -> Any:
+        """The proximal step to a relative accuracy of ``tol``."""
+        p = self.penalty
+        options = {"l2_weight": p.l2_weight, "weights": p.weights, "start": self.near, "tol": self.tol}
+        return prox_l12_iterative(x, p.strength * step, **options)[0]
 
 
 class _ConvexSteps:
@@ -33,10 +67,6 @@ class _ConvexSteps:
     random_state: Any
 
     needs: ClassVar[Needs] = Needs(EntryLoss, SpectralDifference, "factors")
-
-    def __post_init__(self) -> None:
-        check_word(self.triplets, "triplets", "block", "full")
-        generator(self.random_state)
 
     def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate | None]:
         """Yield one iterate for each convex problem solved, and None after each step within one."""
@@ -101,11 +131,6 @@ class MatrixDCA(_ConvexSteps):
     inner_max_iter: int = 200
     triplets: str = "block"
     random_state: Any = 0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        set_numbers(self, "inner_tol")
-        check_counts(least=1, optional=False, inner_max_iter=self.inner_max_iter)
 
     def _steps(self, take_step: MatrixSteps, x: Estimate, penalty: Any) -> Iterator[MatrixStep | None]:
         step = take_step(x, penalty)
