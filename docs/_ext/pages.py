@@ -49,7 +49,6 @@ MODULES = {
         "correlated_design",
         "load_ratings",
         "synthetic_ratings",
-        "photographs",
         "phantom",
         "piecewise_constant",
         "radial_lines",
