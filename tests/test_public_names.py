@@ -53,13 +53,6 @@ TO_LEAVE_THE_TOP = {
     "Summary",
     "SupportNewton",
     "TotalVariationDCA",
-    "adjusted_p_values",
-    "plot_completion_path",
-    "plot_criteria",
-    "plot_cross_validation",
-    "plot_intervals",
-    "plot_path",
-    "plot_stability",
 }
 RESULTS = {"CriteriaPath", "Result", "Summary", "Intervals", "Restoration"}  # which nobody constructs
 

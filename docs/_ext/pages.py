@@ -79,7 +79,7 @@ MODULES = {
     "prox": ("prox_l12_groups", "prox_l12_spectral", "prox_l12_iterative", "moreau_l12"),
     "minimization": ("Checkpoint", "DataUnavailable"),
     "recovery": ("Recovery", "recover_sparse_ratio"),
-    "distributed": ("rows_loss", "columns", "complete_matrix"),
+    "distributed": ("rows_loss", "columns", "complete_matrix", "denoise_tv", "inpaint_tv"),
     "path": ("alpha_max", "alpha_grid", "vanishing_strength", "one_sparse_fit", "solution_path"),
     "protocols": (
         "Operator",
