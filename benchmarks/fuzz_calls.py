@@ -446,9 +446,7 @@ def _targets() -> dict[str, tuple[Any, Callable[[np.random.Generator], dict[str,
         ),
         "RowsLoss": (
             lambda A, b, chunks, scale: ell12.minimize(
-                ell12.RowsLoss(
-                    [(A, b)] if isinstance(chunks, str) and chunks == "good" else chunks, scale=scale
-                ),
+                ell12.RowsLoss([(A, b)] if isinstance(chunks, str) and chunks == "good" else chunks, scale=scale),
                 ell12.L12(0.5),
                 max_iter=50,
             ),

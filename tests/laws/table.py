@@ -22,7 +22,7 @@ WITHOUT_LAWS = {
     "Recovery": "what recover_sparse returns",
     "Restoration": "what the functions of images return",
     "DataUnavailable": "an error",
-    "Observed": "what as_observed returns",
+    "Observed": "what Observed.of returns",
     "CriteriaPath": "what information_criteria returns",
     "Summary": "what summary returns",
     "Intervals": "what confidence_intervals returns",
