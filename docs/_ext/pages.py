@@ -49,7 +49,6 @@ MODULES = {
         "correlated_design",
         "load_ratings",
         "synthetic_ratings",
-        "photographs",
         "phantom",
         "piecewise_constant",
         "radial_lines",
@@ -57,7 +56,7 @@ MODULES = {
         "Ratings",
     ),
     "operators.images": ("FiniteDifference", "Convolution", "Sampling", "FourierSampling"),
-    "distributed": ("rows_loss", "columns", "complete_matrix"),
+    "distributed": ("rows_loss", "columns", "complete_matrix", "denoise_tv", "inpaint_tv"),
     "path": ("alpha_max", "alpha_grid", "vanishing_strength", "one_sparse_fit", "solution_path"),
     "protocols": (
         "Operator",
