@@ -20,7 +20,7 @@ WITHOUT_LAWS = {
     "CompletionPath": "what completion_path returns",
     "Recommendations": "what L12Recommender.recommend returns",
     "Restoration": "what the functions of images return",
-    "Observed": "what as_observed returns",
+    "Observed": "what Observed.of returns",
     "CriteriaPath": "what information_criteria returns",
     "Summary": "what summary returns",
     "Intervals": "what confidence_intervals returns",
