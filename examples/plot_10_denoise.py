@@ -8,10 +8,11 @@ anisotropic total variation. At 1 an edge along an axis costs nothing.
 
 import matplotlib.pyplot as plt
 import numpy as np
+from skimage import data
 
-from ell12 import TotalVariationL12, datasets, denoise_tv, inpaint_tv
+from ell12 import TotalVariationL12, denoise_tv, inpaint_tv
 
-photograph = datasets.photographs()["Mountain"][128:384, 64:320]
+photograph = data.camera()[128:384, 64:320] / 255
 drawing = np.zeros((256, 256))
 drawing[40:200, 30:110], drawing[90:230, 140:220], drawing[20:60, 150:240] = 0.9, 0.5, 0.25
 random = np.random.default_rng(0)

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from ell12.backend import is_number
-from ell12.completion.low_rank import LowRank, gathered_sums_of_products
+from ell12.completion.hidden_entries import HELD_OUT
+from ell12.completion.low_rank import CHUNK, LowRank, gathered_sums_of_products
 from ell12.completion.observed import Observed
 from ell12.completion.offsets import Offsets
 from ell12.completion.row_solves import regressed_rows
@@ -17,7 +18,6 @@ from ell12.completion.singular_vectors import SPARE, leading_svd, random_block
 from ell12.protocols import Array
 
 INTEREST_PASSES = 8  # of subspace iteration
-BLOCK = 2**22  # A block of scores may hold this many numbers, 32 MB: rows times candidates would fill the memory.
 
 
 def best_columns(P: Array, Q: Array, n: int, excluded: Any = None) -> tuple[Array, Array]:
@@ -49,7 +49,7 @@ def best_columns(P: Array, Q: Array, n: int, excluded: Any = None) -> tuple[Arra
     """
     columns = np.full((len(P), n), -1, dtype=np.int64)
     entries = np.full((len(P), n), np.nan)
-    size = max(BLOCK // max(len(Q), 1), 1)
+    size = max(CHUNK // max(len(Q), 1), 1)  # all rows at once would fill the memory
     rough_P, rough_Q = _directions(P), _directions(Q, together=True)
     for start in range(0, len(P) if len(Q) else 0, size):
         part = slice(start, min(start + size, len(P)))
@@ -226,7 +226,7 @@ class Scores:
 
 
 INTEREST_RANKS = (1, 2, 4, 8, 16, 32)
-INTEREST_HIDDEN, MOST_LISTS = 0.1, 1000  # The share of ratings, and the users, whose lists choose among these.
+MOST_LISTS = 1000  # The users whose lists choose among these.
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,7 +249,7 @@ class Interest:
     def of(cls, observed: Observed) -> Interest:
         """From all ratings, of a rank that hidden ones choose."""
         low, high = float(observed.values.min()), float(observed.values.max())
-        train, hidden = observed.split(INTEREST_HIDDEN, 0)
+        train, hidden = observed.split(HELD_OUT, 0)
         whole = cls(np.zeros((observed.shape[1], 0)), low, high)
         if train.n_observed == 0 or hidden.n_observed == 0:
             return replace(whole, V=whole._vectors(observed, 1))

@@ -12,7 +12,7 @@ Bounds = tuple[float | None, float | None]
 
 
 class ImageLoss(Protocol):
-    """A loss of the prediction ``A x`` that tells its operator and its data, such as `ell12.AbsoluteLoss`."""
+    """A loss of the prediction ``A x`` that tells its operator and its data, such as `AbsoluteLoss`."""
 
     A: Any
     b: Array
