@@ -25,7 +25,6 @@ from ell12.backend import (
     square_fits,
 )
 from ell12.checks import check_entries, check_flags, check_scalars, naming
-from ell12.linear_model.chunked import check_in_memory
 from ell12.linear_model.fit_problem import (
     Data,
     FitProblem,
@@ -37,6 +36,7 @@ from ell12.linear_model.fit_problem import (
     targets_of_columns,
 )
 from ell12.linear_model.refit import no_refit, refit
+from ell12.linear_model.row_fits import check_in_memory
 from ell12.minimization import DataUnavailable, Result, Run, Status
 from ell12.nested_parameters import NestedParameters
 from ell12.operators import is_far, stored
