@@ -18,8 +18,8 @@ from ell12.completion.matrix_strength import alpha_of_noise
 from ell12.completion.offsets import SHRINKAGE, SWEEPS
 from ell12.completion.row_solves import row_terms, solve_rows
 from ell12.completion.squared_error import MatrixLoss
+from ell12.distributed.dask_rows import kept
 from ell12.distributed.executor import Blocks
-from ell12.distributed.rows import kept
 from ell12.losses.block_of_rows import naming_block
 from ell12.minimization import Result, Run, minimize
 from ell12.penalties import SpectralL12
