@@ -225,7 +225,7 @@ def test_a_cluster_without_workers_is_an_error_after_a_while(data):
         lambda: L12Regressor(0.1).fit(chunked(A), chunked(b > 0)),
         lambda: L12Classifier(0.1).fit(chunked(A), chunked(b > 0)),
         lambda: distributed_completion(ratings),
-        lambda: denoise_tv(chunked(A), 0.1),
+        lambda: denoise_tv(chunked(A)),
         lambda: minimize(SquaredLoss(columns(chunked(A)), b), PENALTY),
     )
     short = dask.config.set({"ell12.no-workers-timeout": "0.3 s"})
