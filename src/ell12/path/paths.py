@@ -32,7 +32,7 @@ from ell12.minimization.stalling import admit_rounding, gradient_rounding
 from ell12.minimization.start import as_unknown
 from ell12.operators import as_operator, output_shape
 from ell12.operators.sources import as_columns
-from ell12.path.followed import follower_of
+from ell12.path.screened import screened_path
 from ell12.path.strengths import (
     alpha_grid,
     falling,
@@ -81,7 +81,7 @@ def solution_path(
     strengths = np.array([float(alpha) for alpha in alphas])
     attainable = np.maximum(tol, gradient_rounding(loss, tol) / np.where(strengths > 0, strengths, 1.0))
     parts = (loss, penalty, strengths, x0, options, sparse, most_entries)
-    follower = follower_of(*parts) if warm_start else None
+    follower = screened_path(*parts) if warm_start else None
     with _keeping(results):
         while len(results) < len(strengths) and not (results and _entries(results[-1].x) > most_entries):
             done, start = len(results), x0

@@ -15,4 +15,4 @@ from ell12.solvers.stochastic import SAGA as SAGA
 from ell12.solvers.stochastic import ProxSVRG as ProxSVRG
 from ell12.solvers.support.groups import GroupNewton as GroupNewton
 from ell12.solvers.support.newton import SupportNewton as SupportNewton
-from ell12.solvers.support.working_set import WorkingSet as WorkingSet
+from ell12.solvers.working_set import WorkingSet as WorkingSet

@@ -1,0 +1,228 @@
+"""Working sets: a few columns at a time, solved by coordinate descent and Newton's method on their Gram matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass, fields, is_dataclass, replace
+from itertools import islice
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ell12.backend import as_numpy, indices_like, is_array, is_numpy, rounding
+from ell12.protocols import ColumnLoss, FarLoss, Iterate, Needs, PiecewisePenalty, Point, offers
+from ell12.solvers.gram_descent import GramDescent, minimise_by_models
+from ell12.solvers.proximal_gradient import NonmonotoneAPG
+from ell12.solvers.proximal_step import ProximalStep, rise
+from ell12.solvers.support.newton import SupportNewton
+from ell12.solvers.support.place import PiecewiseProblem, Place
+
+# A working set holds this number of violating columns, where there are as many, even if the support is smaller;
+# where columns are out of memory, and reading all costs more, it holds FAR_COLUMNS.
+VIOLATING, FAR_COLUMNS = 100, 400
+# A working set of more columns is left to `SupportNewton`: its dense Hessian would take seconds to factorize.
+LARGEST_SET = 3000
+# The violation within a working set is brought down to this fraction, then the gradient of all columns is computed.
+CLOSER = 0.1
+# Where the penalty's negative curvature exceeds this fraction of the loss's curvature, there are many minima, of
+# which coordinate descent finds worse ones than nmAPG on the paper's problem: `SupportNewton`, which begins with
+# nmAPG, chooses.
+CURVED = 0.05
+# From an initial violation of this many times alpha on, alpha decreases by steps of COLD_FALL.
+COLD, COLD_FALL = 200, 0.25
+# `SupportNewton` works on some columns for this number of steps before the others are looked at again.
+NEWTON_STEPS = 5000
+# Data on a GPU: where more than one entry in DENSE is not zero, and more than MANY, nmAPG goes on there.
+DENSE, MANY = 6, 2000
+
+
+@dataclass(frozen=True)
+class WorkingSet:
+    """The default solver, which works in a few columns at a time.
+
+    A few columns at a time: those in the support and those that violate the first-order condition most.
+
+    Off the support the condition is the Lasso's, ``|gradient_k| <= alpha w_k``: one product with the adjoint of A
+    tells which columns are missing. The problem in the columns at hand is solved by coordinate descent and Newton's
+    method on their Gram matrix (`ell12.solvers.gram_descent`). Losses that are not quadratic are replaced by models
+    of second order, one after the other. Where nothing else decreases the objective a proximal step is taken.
+
+    See Also
+    --------
+    NonmonotoneAPG : The paper's method.
+    SupportNewton : Newton's method on the support.
+
+    Notes
+    -----
+    For real vectors; for losses whose columns are at hand (`ell12.protocols.ColumnLoss`), which those of a
+    LinearOperator are not; and for penalties that tell their smooth pieces (`ell12.protocols.PiecewisePenalty`),
+    as `ell12.L12` does. The objective never rises beyond rounding. Data on a GPU stay there
+    (`ell12.protocols.HostedLoss`): the problem in a few columns is solved on the host.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ell12 import L12, SquaredLoss, WorkingSet, minimize
+    >>> loss = SquaredLoss(np.eye(3), [3.0, -4.0, 0.5])
+    >>> minimize(loss, L12(alpha=1.0), solver=WorkingSet(), tol=1e-12).x.round(4)
+    array([ 2.5547, -3.8321,  0.    ])
+    """
+
+    needs: ClassVar[Needs] = Needs(ColumnLoss, PiecewisePenalty, x="real vector, columns at hand")
+
+    def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate | None]:
+        """Yield the start, for it may do, and one iterate for each working set or step of `SupportNewton`."""
+        if not is_numpy(start.x):
+            yield from hosted_iterates(self, loss, penalty, start)
+            return
+        problem = _Columns(loss, penalty, start)
+        here, no_progress = problem.place(start), False
+        if problem.is_cold(here):
+            here = yield from problem.colder(here)
+        while True:
+            yield replace(here.iterate, stuck=no_progress)
+            old, (new, left) = here, problem.improve(here)
+            here = new or problem.proximal_step(here)
+            no_progress = left is None and not problem.is_progress(old, here)
+            if left is not None:
+                here = yield from self._newton_iterates(problem, here, left)
+
+    def _newton_iterates(self, problem: _Columns, here: Place, columns: Any) -> Generator[Iterate, None, Place]:
+        """`SupportNewton` in some columns until these are solved for; in all, if they are many."""
+        if columns.size > here.slope.size // 2 and not problem.is_far:
+            yield from _decreasing(problem.loss, problem.penalty, here.point, here.objective)
+        loss, penalty = problem.loss.restrict(columns), problem.penalty.restrict(columns)
+        start, x = Point(here.point.x[columns], here.point.prediction), here.point.x
+        enough = CLOSER * min(here.violation, penalty.alpha or here.violation)
+        for inner in islice(_decreasing(loss, penalty, start, here.objective), NEWTON_STEPS):
+            point = Point(_with_entries(x, columns, inner.point.x), inner.point.prediction)
+            if inner.optimality <= enough:
+                break
+            yield Iterate(point, inner.objective, here.violation)
+        return problem.place(point)
+
+
+class _Columns(PiecewiseProblem):
+    """A loss and a penalty, and how to decrease their sum within some columns."""
+
+    def __init__(self, loss: Any, penalty: Any, start: Point) -> None:
+        super().__init__(loss, penalty, start)
+        self._step: ProximalStep | None = None
+        self.free = np.flatnonzero(~penalty.kinks(start.x))
+        self.is_far = offers(loss, FarLoss) and loss.is_far
+        self.fewest = FAR_COLUMNS if self.is_far else VIOLATING
+
+    def is_cold(self, here: Place) -> bool:
+        """Whether the start is so far from stationary that larger strengths come first."""
+        return self.loss.is_quadratic and here.violation > COLD * self.pull > 0
+
+    def colder(self, here: Place) -> Generator[Iterate, None, Place]:
+        """Continuation: solutions of low accuracy at decreasing alpha, without the subtracted norm."""
+        strength, there = here.violation, here
+        while COLD_FALL * strength > self.pull:
+            strength *= COLD_FALL
+            easier = _Columns(self.loss, self.penalty.convex.scaled(strength / self.pull), there.point)
+            there = easier.place(there.point, gradient=there.gradient)
+            while there.violation > 0.5 * strength:
+                new, left = easier.improve(there)
+                if new is None or left is not None:
+                    return here
+                there = new
+            found = self.place(there.point, gradient=there.gradient)
+            here = found if found.objective <= here.objective else here
+            yield here.iterate
+        return here
+
+    def proximal_step(self, here: Place) -> Place:
+        """The place after a proximal step, whose length is found by backtracking."""
+        self._step = self._step or ProximalStep(self.loss, self.penalty, "backtracking", here.point)
+        new = self.place(self._step(here.point))
+        return new if new.objective <= here.objective else here
+
+    def columns(self, here: Place, most: int = 0) -> Any:
+        """The working set; ``most`` violators are taken, where there are as many."""
+        return here.columns_to_change(self.fewest, self.free, most)
+
+    def columns_for_newton(self, here: Place) -> Any:
+        """The columns that are left to `SupportNewton`: all that violate, or few where they are out of memory."""
+        return self.columns(here, most=0 if self.is_far else here.slope.size)
+
+    def improve(self, here: Place) -> tuple[Place | None, Any]:
+        """A better place, or None; and the columns, if any, that are better left to `SupportNewton`."""
+        columns = self.columns(here)
+        if columns.size > LARGEST_SET or not self.fits(columns.size):
+            return here, self.columns_for_newton(here)
+        # Zero may be no minimum though nothing violates the Lasso's condition there; a prox leads away from it.
+        if np.abs(here.slope[columns]).max(initial=0.0) <= CLOSER * here.violation:
+            return None, None
+        penalty, x = self.penalty.restrict(columns), here.point.x
+        target = CLOSER * here.violation
+        if self.loss.is_quadratic:
+            model = GramDescent(self.loss.hessian(here.point, columns), x[columns], here.gradient[columns])
+            solved = model.solve(penalty, target)
+            point = self.loss.point_within(_with_entries(x, columns, model.x), columns)
+        else:
+            start = Point(x[columns], here.point.prediction)
+            inner, _, solved = minimise_by_models(
+                self.loss.restrict(columns), penalty, start, here.gradient[columns], target
+            )
+            point = Point(_with_entries(x, columns, inner.x), inner.prediction)
+        new = self._better(self.place(point), here)
+        return new, None if solved else self.columns_for_newton(new or here)
+
+    def _better(self, new: Place, here: Place) -> Place | None:
+        """The new place if its objective is lower or, near the end where only slopes can tell, its violation."""
+        if new.objective < here.objective:
+            return new
+        level = (
+            new.objective <= here.objective + self.rounding(here)
+            or rise(self.loss, self.penalty, new.point, here.point, here.gradient) <= 0
+        )
+        return new if level and new.violation < here.violation else None
+
+
+def _decreasing(loss: Any, penalty: Any, start: Point, value: float) -> Iterator[Iterate]:
+    """The iterates of `SupportNewton`, the best so far standing in for those that lie higher."""
+    best = Iterate(start, value, np.inf)
+    for iterate in SupportNewton().iterates(loss, penalty, start):
+        if iterate.objective <= best.objective + rounding(best.objective, start.x):
+            best = iterate
+        yield best
+
+
+def _with_entries(x: Any, columns: Any, values: Any) -> Any:
+    """A vector of the size and dtype of x with these entries, zero elsewhere."""
+    full = np.zeros_like(x)
+    full[columns] = values
+    return full
+
+
+def hosted_iterates(solver: Any, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate | None]:
+    """The iterates of a solver that works on NumPy vectors, for a `ell12.protocols.HostedLoss`, sent to its data.
+
+    They carry their gradients, so that a certificate costs no product. Once they have many entries, nmAPG goes on.
+    """
+    host = loss.on_host()
+    for iterate in solver.iterates(host, hosted_penalty(penalty), host.point(as_numpy(start.x))):
+        point = Point(*(_sent(part, start.x) for part in (iterate.point.x, iterate.point.prediction)))
+        yield replace(iterate, point=point, gradient=_sent(iterate.gradient, start.x))
+        count, is_there = np.count_nonzero(iterate.point.x), not is_numpy(iterate.point.prediction)
+        if loss.is_quadratic and is_there and count > max(MANY, iterate.point.x.size // DENSE):
+            yield from NonmonotoneAPG().iterates(loss, penalty, point)
+
+
+def _sent(part: Any, x: Any) -> Any:
+    """A NumPy array where x is; anything else as it is."""
+    return indices_like(part, x) if is_numpy(part) else part
+
+
+def hosted_penalty(penalty: Any) -> Any:
+    """The same penalty with its weights and bounds as NumPy arrays."""
+    if is_array(penalty):
+        return as_numpy(penalty)
+    if not is_dataclass(penalty):
+        return penalty
+    parts = {field.name: vars(penalty)[field.name] for field in fields(penalty) if field.init}
+    changed = {name: hosted_penalty(part) for name, part in parts.items()}
+    changed = {name: part for name, part in changed.items() if part is not parts[name]}
+    return replace(penalty, **changed) if changed else penalty  # type: ignore[type-var]
