@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 LOWEST := .venv-lowest
-LOWEST_TESTS ?= src tests README.md
+LOWEST_TESTS ?= src paper tests README.md
 export MPLBACKEND := Agg
 
 # Continuous integration also installs the other array libraries, so that no backend test is skipped there.
@@ -19,7 +19,7 @@ JOBS ?= 2
 .PHONY: test quick test-backends test-lowest reproduce results bench fuzz docs dist review lint format clean
 
 test: $(TEST_SETUP) lint
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n logical src tests README.md
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n logical src paper tests README.md
 
 # What a contributor runs while working: the prox, penalties and losses against their oracles, the loop, one estimator,
 # matrices of low rank, the public names and who imports whom. Together under a minute on two cores.
@@ -41,7 +41,7 @@ test-lowest: $(LOWEST)/.installed
 	  -W ignore::PendingDeprecationWarning $(LOWEST_TESTS)
 
 reproduce: $(VENV)/.reproduce
-	$(BIN)/ell12 reproduce --jobs $(JOBS) --resume
+	$(BIN)/ell12-paper run --jobs $(JOBS) --resume
 
 # The rows of a fresh run, stored, and the pages of the documentation that are written from stored rows.
 results: reproduce
@@ -84,20 +84,20 @@ $(BIN)/python:
 	@$(PYTHON) -c "import sys; sys.exit('ell12 needs Python 3.11 or newer, found ' + sys.version.split()[0] + '; try: make PYTHON=python3.12 ...' if sys.version_info < (3, 11) else 0)"
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.reproduce: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable '.[all]'
+$(VENV)/.reproduce: pyproject.toml paper/pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable '.[all]' --editable ./paper
 	touch $@
 
-$(VENV)/.test: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable '.[test]'
+$(VENV)/.test: pyproject.toml paper/pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable '.[test]' --editable ./paper
 	touch $@
 
-$(VENV)/.docs: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable '.[docs]'
+$(VENV)/.docs: pyproject.toml paper/pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable '.[docs]' --editable ./paper
 	touch $@
 
-$(VENV)/.backends: pyproject.toml constraints.txt | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[test,backends]'
+$(VENV)/.backends: pyproject.toml paper/pyproject.toml constraints.txt | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[test,backends]' --editable ./paper
 	touch $@ $(VENV)/.test
 
 $(VENV)/.dist: pyproject.toml $(VENV)/.test | $(BIN)/python
@@ -107,7 +107,7 @@ $(VENV)/.dist: pyproject.toml $(VENV)/.test | $(BIN)/python
 $(LOWEST)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(LOWEST)
 	$(LOWEST)/bin/python -m pip install --quiet uv
-	$(LOWEST)/bin/uv pip install --quiet --python $(LOWEST)/bin/python --resolution lowest-direct --editable '.[test]'
+	$(LOWEST)/bin/uv pip install --quiet --python $(LOWEST)/bin/python --resolution lowest-direct --editable '.[test]' --editable ./paper
 	touch $@
 
 clean:

@@ -153,10 +153,11 @@ def equal_objective() -> Iterator[Row]:
 
 
 def rivals(penalty: Any) -> list[Any]:
-    solvers = [ell12.BlockAPG(), ell12.MatrixSequentialConvex(), ell12.MatrixDCA()]
-    baselines, _ = load("ell12.completion.baselines")
-    if baselines is not None and isinstance(penalty, ell12.SpectralLogSum):
-        solvers.append(baselines.FaNCL())
+    solvers = [ell12.BlockAPG()]
+    baselines, _ = load("ell12_paper.rivals")
+    if baselines is not None:
+        solvers += [baselines.MatrixSequentialConvex(), baselines.MatrixDCA()]
+        solvers += [baselines.FaNCL()] * isinstance(penalty, ell12.SpectralLogSum)
     return solvers
 
 

@@ -36,7 +36,7 @@ from distributed import Client, LocalCluster
 
 import ell12
 from ell12.distributed import complete_matrix
-from ell12.distributed.passes import Blocks
+from ell12.distributed.executor import Blocks
 
 RANK, PER_USER, PER_FILE, NOISE = 8, 200, 2_000_000, 0.5
 FIT = {"alpha": 50.0, "max_rank": 10, "l2_weight": 0.5, "center": "biases"}

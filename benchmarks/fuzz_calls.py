@@ -237,7 +237,7 @@ def same_prox(arguments: dict[str, Any], answer: Any) -> str:
     single = all(np.size(arguments[name]) == 1 for name in ("t", "l2_weight"))
     if not single or arguments.get("weights") is not None or arguments.get("axis") is not None:
         return finite(arguments, answer)
-    if arguments.get("nonnegative"):
+    if arguments.get("positive"):
         return finite(arguments, answer)
     if not _are_usual(arguments):
         return ""
@@ -322,7 +322,7 @@ def _picture(random: np.random.Generator) -> np.ndarray:
 def _minimize(A: Any, b: Any, alpha: Any, l2_weight: Any, **options: Any) -> Any:
     kind = options.pop("loss", ell12.SquaredLoss)
     of_loss = {name: options.pop(name) for name in ("sample_weight", "scale", "delta") if name in options}
-    of_penalty = {name: options.pop(name) for name in ("weights", "nonnegative") if name in options}
+    of_penalty = {name: options.pop(name) for name in ("weights", "positive") if name in options}
     return ell12.minimize(kind(A, b, **of_loss), ell12.L12(alpha, l2_weight, **of_penalty), **options)
 
 
@@ -387,7 +387,7 @@ def _are_usual(arguments: dict[str, Any]) -> bool:
 def _targets() -> dict[str, tuple[Any, Callable[[np.random.Generator], dict[str, Any]], Any]]:
     """By name: the function, what makes good arguments, and what refutes an answer."""
     prox = {"t": 0.7, "l2_weight": 1.0}
-    weighted = {"weights": None, "nonnegative": False}
+    weighted = {"weights": None, "positive": False}
     found: dict[str, Any] = {
         "prox_l12": (ell12.prox_l12, lambda r: _z(r) | prox | weighted | {"axis": None}, _prox_check),
         "prox_l12, rows": (ell12.prox_l12, lambda r: _z(r, 4) | prox | weighted | {"axis": 1}, _spread),
@@ -412,7 +412,7 @@ def _targets() -> dict[str, tuple[Any, Callable[[np.random.Generator], dict[str,
             lambda r: (
                 _linear(r)
                 | {"alpha": 0.5, "l2_weight": 0.5, "tol": 1e-4, "max_iter": 300, "x0": None, "max_seconds": 5.0}
-                | {"sample_weight": None, "scale": 1.0, "weights": None, "nonnegative": False, "stop": None}
+                | {"sample_weight": None, "scale": 1.0, "weights": None, "positive": False, "stop": None}
             ),
             _minimize_check,
         ),
@@ -426,7 +426,7 @@ def _targets() -> dict[str, tuple[Any, Callable[[np.random.Generator], dict[str,
                     "eps": 0.1,
                     "l2_weight": 0.5,
                     "weights": None,
-                    "nonnegative": False,
+                    "positive": False,
                 }
                 | {"sample_weight": None, "warm_start": True, "together": None, "tol": 1e-4, "max_iter": 300}
             ),
@@ -482,7 +482,7 @@ def _prox_check(arguments: dict[str, Any], answer: Any) -> str:
 
 
 def _minimize_check(arguments: dict[str, Any], answer: Any) -> str:
-    special = ("sample_weight", "weights", "scale", "nonnegative")
+    special = ("sample_weight", "weights", "scale", "positive")
     good = (None, None, 1.0, False)
     usual = all(arguments[name] is value for name, value in zip(special, good, strict=True))
     return stationary(arguments, answer) if usual else finite(arguments, answer)
@@ -491,10 +491,10 @@ def _minimize_check(arguments: dict[str, Any], answer: Any) -> str:
 def _penalties() -> dict[str, Any]:
     l12 = {"alpha": 0.8, "l2_weight": 0.5}
     options = {
-        "L12": l12 | {"weights": None, "nonnegative": False},
-        "L1": {"alpha": 0.8, "weights": None, "nonnegative": False},
+        "L12": l12 | {"weights": None, "positive": False},
+        "L1": {"alpha": 0.8, "weights": None, "positive": False},
         "GroupL12": l12 | {"groups": np.array([0, 0, 1, 1, 2, 2]), "weights": None},
-        "RowsL12": l12 | {"weights": None, "nonnegative": False},
+        "RowsL12": l12 | {"weights": None, "positive": False},
         "ColumnsL12": {"alphas": np.array([0.5, 1.0]), "l2_weight": 0.5, "weights": None, "units": None},
         "SpectralL12": l12,
         "LogSum": {"alpha": 0.8, "theta": 1.0},
@@ -530,7 +530,7 @@ def _solvers() -> dict[str, Any]:
     options: dict[str, dict[str, Any]] = {
         "ProximalGradient": step,
         "FISTA": step,
-        "NonmonotoneAPG": step | {"prox": "closed-form", "eta": 0.8, "delta": 1e-4, "prox_tol": 1e-8},
+        "NonmonotoneAPG": step | {"eta": 0.8, "delta": 1e-4},
         "SequentialConvex": step,
         "DCA": {"penalty_weight": "auto", "inner_tol": 0.1, "inner_max_iter": 50},
         "SupportNewton": step | {"switch": 0.1},
@@ -588,8 +588,6 @@ def _completions() -> dict[str, Any]:
         "FactoredAPG": {"max_rank": None, "random_state": 0},
         "AlternatingLeastSquares": {"max_rank": 3, "n_threads": 1, "random_state": 0},
         "FullSVD": {"max_rank": None},
-        "MatrixSequentialConvex": {"triplets": "block", "random_state": 0},
-        "MatrixDCA": {"inner_tol": 0.1, "inner_max_iter": 20, "triplets": "block", "random_state": 0},
     }
     found = {
         "complete_matrix": (

@@ -88,10 +88,10 @@ def as_tensor(x: Any) -> Any:
 def beside_a_copy(what: str, z: Any, w: Any, axis: int | None, t: Any) -> list[Row]:
     """Rows for the prox with and without weights and signs: seconds, and how many copies these are."""
     weighted = "a copy that reads as many weights takes 1.5"
-    cases: list[tuple[str, dict[str, Any], str]] = [("", {}, ""), (", non-negative", {"nonnegative": True}, "")]
+    cases: list[tuple[str, dict[str, Any], str]] = [("", {}, ""), (", non-negative", {"positive": True}, "")]
     if w is not None:
         cases += [(", weights", {"weights": w}, weighted)]
-        cases += [(", weights, non-negative", {"weights": w, "nonnegative": True}, weighted)]
+        cases += [(", weights, non-negative", {"weights": w, "positive": True}, weighted)]
     copy = as_tensor(z).clone  # CuPy's own copy takes twice as long
     rows = []
     for case, options, note in cases:
@@ -123,7 +123,7 @@ def penalty_rows(entries: int) -> list[Row]:
     cases = [
         (f"RowsL12, {entries // 16} x 16", ell12.RowsL12(0.5), (entries // 16, 16)),
         (f"ColumnsL12, {entries // 64} x 64", ColumnsL12(np.linspace(0.1, 1, 64)), (entries // 64, 64)),
-        (f"GroupL12, {entries // 16} entries in fours", ell12.GroupL12(0.5, groups), (entries // 16,)),
+        (f"GroupL12, {entries // 16} entries in fours", ell12.GroupL12(groups, 0.5), (entries // 16,)),
     ]
     rows = []
     for what, penalty, shape in cases:

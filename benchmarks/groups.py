@@ -81,7 +81,7 @@ def timed(
     )
     gradient = loss.gradient(loss.point(loss.start())).reshape(-1, SIZE)
     alpha = part * float(np.linalg.norm(gradient, axis=1).max())
-    penalty = ell12.GroupL12(alpha, np.arange(n) // SIZE, l2_weight)
+    penalty = ell12.GroupL12(np.arange(n) // SIZE, alpha, l2_weight)
     begin = CLOCK()
     result = ell12.minimize(loss, penalty, solver=solver, tol=TOL, max_iter=10**5)
     return CLOCK() - begin, result

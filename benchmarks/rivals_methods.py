@@ -12,11 +12,20 @@ import numpy as np
 
 import ell12
 from ell12.completion import AlternatingLeastSquares, CompletionLoss, FactoredAPG, Observed, OrdinalHingeLoss
-from ell12.completion.baselines import ARSSM3F, ER1MP, AISImpute, FaNCL, LMaFit, SketchyCGM, objective_settled
 from ell12.completion.matrix_strength import largest_strength
 from ell12.completion.offsets import Offsets, fit_offsets
 from ell12.minimization import Result, minimize
-from ell12.penalties import NoPenalty, SpectralL12, SpectralLogSum, SquaredFrobenius
+from ell12.penalties import NoPenalty, SpectralL12, SpectralLogSum
+from ell12_paper.rivals import (
+    ARSSM3F,
+    ER1MP,
+    AISImpute,
+    FaNCL,
+    LMaFit,
+    SketchyCGM,
+    SquaredFrobenius,
+    objective_settled,
+)
 from timing import load
 
 FALL, LEAST = 0.8, 0.003  # A grid of strengths falls by this factor, down to this share of its first.

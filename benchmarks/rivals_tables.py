@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import study
-from ell12.experiments.statistics import paired_p_value
+from ell12_paper.statistics import paired_p_value
 from rivals_methods import METHODS
 
 BASELINE = "nuclear norm"

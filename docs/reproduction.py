@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ell12.experiments import exports, provenance
-from ell12.experiments.archive import opened, pack
-from ell12.experiments.findings import Claim, Kind, Outcome, Section, Verdict, claims_of, counted, tally
-from ell12.experiments.report import facts, run_facts, sections_of
-from ell12.experiments.rows import Row, read_rows
+from ell12_paper import exports, provenance
+from ell12_paper.archive import opened, pack
+from ell12_paper.findings import Claim, Kind, Outcome, Section, Verdict, claims_of, counted, tally
+from ell12_paper.report import facts, run_facts, sections_of
+from ell12_paper.rows import Row, read_rows
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results"
@@ -36,10 +36,10 @@ INTRODUCTION = """\
 
 ```
 make reproduce                                # everything at reduced size, in some minutes
-ell12 reproduce --preset paper --out paper    # the paper's own size and repeats: many hours, or --only a part
-ell12 report paper                            # the page again, from the rows alone
-ell12 join monday.zip tuesday.zip --out paper # one run of parts that were measured on several machines
-ell12 verify docs/results/quick.zip           # check the run shown here, and measure some of its trials again
+ell12-paper run --preset paper --out paper    # the paper's own size and repeats: many hours, or --only a part
+ell12-paper report paper                            # the page again, from the rows alone
+ell12-paper join monday.zip tuesday.zip --out paper # one run of parts that were measured on several machines
+ell12-paper verify docs/results/quick.zip     # check the run shown here, and measure some of its trials again
 make results                                  # this page and its tables, from a fresh run at reduced size
 ```
 

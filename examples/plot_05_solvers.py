@@ -14,6 +14,7 @@ from ell12 import (
     L12,
     NonmonotoneAPG,
     ProximalGradient,
+    Run,
     SequentialConvex,
     SquaredLoss,
     SupportNewton,
@@ -40,7 +41,7 @@ solvers = {
 
 results = {}
 for name, solver in solvers.items():
-    results[name] = minimize(loss, penalty, solver=solver, tol=1e-5, max_iter=20_000, max_seconds=2)
+    results[name] = minimize(loss, penalty, solver=solver, tol=1e-5, max_iter=20_000, run=Run(max_seconds=2))
     found = results[name]
     print(f"{name:>18}: {found.status.name:<11} {found.n_iter:5d} steps, objective {found.objective:.6f}")
 

@@ -25,8 +25,8 @@ b = A @ truth + 0.15 * random.standard_normal(n_samples)
 
 kinds = {
     "l1-2": L12,
-    "group lasso": lambda alpha: GroupL12(alpha, groups, l2_weight=0),
-    "group l1-2": lambda alpha: GroupL12(alpha, groups),
+    "group lasso": lambda alpha: GroupL12(groups, alpha, l2_weight=0),
+    "group l1-2": lambda alpha: GroupL12(groups, alpha),
 }
 loss, best = SquaredLoss(A, b), {}
 for name, make in kinds.items():

@@ -33,19 +33,18 @@ ROOMS: dict[str, str] = {
     "penalties": "protocols lazy backend checks operators prox",
     "losses": "protocols lazy backend checks operators",
     "solvers": "protocols lazy backend checks operators",
-    "minimization": "protocols backend files solvers",
+    "minimization": "protocols backend checks plots solvers",
     "path": "protocols backend checks operators prox losses penalties solvers minimization",
     "recovery": "protocols backend checks operators losses minimization path",
+    "certificate": "protocols backend checks operators losses penalties minimization",
     "datasets": "",
     "completion": "protocols backend checks files operators penalties solvers minimization path plots datasets",
-    "distributed": "protocols backend checks operators penalties losses minimization completion",
-    "restoration": "protocols backend checks operators prox losses solvers minimization path distributed",
+    "restoration": "protocols backend checks operators prox losses solvers minimization path",
+    "distributed": "protocols backend checks operators penalties losses minimization completion restoration",
     "linear_model": "protocols lazy backend checks operators losses solvers minimization path plots distributed",
     "selection": "protocols backend checks operators losses penalties solvers minimization path plots "
     "linear_model",
     "commands": "checks files wording minimization completion restoration linear_model selection plots datasets",
-    "experiments": "backend files wording plots operators prox losses penalties solvers minimization completion "
-    "restoration datasets commands",
 }
 # The package's front. Nothing below imports it.
 FREE = ("__init__", "__main__", "cli")
@@ -56,9 +55,8 @@ ONLY_IMPORTER = {
     "dask": {"distributed"},
     "distributed": {"distributed"},
     "numba": {"backend/compiling", "restoration/compiled_stencil"},
-    "matplotlib": {"experiments", "plots"},
+    "matplotlib": {"plots"},
     "sklearn": {"linear_model", "selection", "completion/imputer", "completion/recommender"},
-    "zarr": {"restoration/blocks"},
     "PIL": {"commands"},
     "tifffile": {"commands"},
 }
@@ -210,9 +208,7 @@ ASKED_BY = {
     "CancellingLoss": ["minimize, for the rounding of values"],
     "SessionLoss": ["minimize and paths, for the memory of a run"],
     "FactoredLoss": ["minimize, for x0"],
-    "ScalablePenalty": ["penalty_path"],
     "CertifyingPenalty": ["minimize, for an exact stationarity"],
-    "NumericalPenalty": ['NonmonotoneAPG(prox="numerical")'],
 }
 
 
@@ -264,8 +260,7 @@ def _things() -> list[object]:
         ell12.StreamedLoss([(A, b)]),
         ell12.CompletionLoss(A),
         ell12.L12(1.0),
-        ell12.BoundedL12(1.0, (-1, 1)),
-        ell12.GroupL12(1.0, [0, 1]),
+        ell12.GroupL12([0, 1], 1.0),
         ell12.RowsL12(1.0),
         ColumnsL12([1.0]),
         ell12.LogSum(1.0),

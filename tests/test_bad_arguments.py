@@ -71,7 +71,7 @@ CALLS = [
     ("n_alphas", lambda: ell12.completion_path(A, n_alphas=10**30)),
     ("weights", lambda: ell12.l12_path(A, b, weights="word")),
     ("weights", lambda: ell12.l12_path(A, b, weights=len)),
-    ("nonnegative", lambda: ell12.l12_path(A, b, nonnegative=TWO)),
+    ("positive", lambda: ell12.l12_path(A, b, positive=TWO)),
     ("cv", lambda: ell12.L12ClassifierCV(cv={}).fit(A, b > 0)),
     ("b", lambda: ell12.StreamedLoss([(A, RAGGED)]).start()),
     ("together", lambda: ell12.l12_path(A, b, together=TWO)),
@@ -86,8 +86,8 @@ CALLS = [
     ("tol", lambda: ell12.prox_l12_iterative(b, 1.0, tol=TWO)),
     ("max_iter", lambda: ell12.prox_l12_iterative(b, 1.0, max_iter="")),
     ("t", lambda: ell12.prox_l12_iterative(b, np.array([[1.0]]))),
-    ("nonnegative", lambda: ell12.prox_l12(b, 1.0, nonnegative=TWO)),
-    ("nonnegative", lambda: ell12.RowsL12(1.0, nonnegative=TWO)),
+    ("positive", lambda: ell12.prox_l12(b, 1.0, positive=TWO)),
+    ("positive", lambda: ell12.RowsL12(1.0, positive=TWO)),
     ("groups", lambda: ell12.prox_l12_groups(b, 1.0, RAGGED)),
     ("chunks", lambda: ell12.StreamedLoss(np.array(0.5))),
     ("b", lambda: ell12.StreamedLoss([(A, 1.0)]).start()),
@@ -227,7 +227,7 @@ WORDS = {
     "boundary": lambda value: ell12.denoise_tv(np.eye(16), 0.1, boundary=value),
     "channel_axis": lambda value: ell12.denoise_tv(np.eye(16), 0.1, channel_axis=value),
     "selection": lambda value: ell12.L12RegressorCV(selection=value).fit(np.eye(12), np.ones(12)),
-    "nonnegative": lambda value: ell12.l12_path(np.eye(3), np.ones(3), nonnegative=value),
+    "positive": lambda value: ell12.l12_path(np.eye(3), np.ones(3), positive=value),
 }
 
 

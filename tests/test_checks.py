@@ -57,7 +57,7 @@ def test_none_is_a_count_only_where_it_may_be():
 def test_what_seeds_nothing_is_refused_by_name(value):
     with pytest.raises(ValueError, match=r"^random_state must be"):
         checks.generator(value)
-    for solver in (ell12.SAGA, ell12.ProxSVRG, ell12.BlockAPG, ell12.MatrixDCA, ell12.AlternatingLeastSquares):
+    for solver in (ell12.SAGA, ell12.ProxSVRG, ell12.BlockAPG, ell12.AlternatingLeastSquares):
         with pytest.raises(ValueError, match=r"^random_state must be"):
             solver(random_state=value)
 
@@ -77,9 +77,6 @@ OPTIONS = [
     (ColumnwiseAPG, "rest"),
     (ell12.ProxSVRG, "batch_size"),
     (ell12.ProxSVRG, "passes"),
-    (ell12.MatrixDCA, "inner_tol"),
-    (ell12.MatrixDCA, "inner_max_iter"),
-    (ell12.MatrixDCA, "triplets"),
     (ell12.AlternatingMinimization, "inner"),
     (ell12.AlternatingMinimization, "cg_tol"),
     (ell12.AlternatingMinimization, "cg_max_iter"),

@@ -87,7 +87,6 @@ def test_scad_is_the_difference_it_says(knee):
     assert penalty.convex.value(np.array([3.0])) == pytest.approx(2.4)
     second = values(x + 1e-3) - 2 * values(x) + values(x - 1e-3)
     np.testing.assert_allclose(penalty.curvature(x).diagonal, second / 1e-6, atol=1e-6)
-    assert penalty.scaled(2.5).value(x) == pytest.approx(2.5 * penalty.value(x), rel=1e-12)
 
 
 @pytest.mark.parametrize("name", ["scad", "anderson", "gamma"])

@@ -29,7 +29,7 @@ ENTRIES = {
     "L12 prox": lambda: ell12.L12(1.0).prox(masked(b), 0.5),
     "L1 value": lambda: ell12.L1(1.0).value(masked(b)),
     "L12 weights": lambda: ell12.L12(1.0, weights=masked(ones)),
-    "GroupL12 value": lambda: ell12.GroupL12(1.0, np.arange(12) // 3).value(masked(b)),
+    "GroupL12 value": lambda: ell12.GroupL12(np.arange(12) // 3, 1.0).value(masked(b)),
     "SpectralL12 value": lambda: ell12.SpectralL12(1.0).value(masked(A)),
     "SquaredLoss A": lambda: ell12.SquaredLoss(masked(A), b),
     "SquaredLoss b": lambda: ell12.SquaredLoss(A, masked(b)),

@@ -74,7 +74,7 @@ def test_units_change_the_answer_by_their_ratio(noise):
 
 def test_signs_that_must_not_be_negative():
     A, x = problem(5)
-    np.testing.assert_allclose(recover_sparse(A, A @ abs(x), nonnegative=True), abs(x), atol=1e-9)
+    np.testing.assert_allclose(recover_sparse(A, A @ abs(x), positive=True), abs(x), atol=1e-9)
 
 
 def test_nothing_to_find_is_zero():

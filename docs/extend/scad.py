@@ -1,7 +1,7 @@
 """A penalty of one's own: the smoothly clipped absolute deviation (SCAD)."""
 
 # [penalty]
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -70,10 +70,6 @@ class PiecewiseSCAD(SCAD):
         """The gradient of what is subtracted from it: alpha minus SCAD's slope, with the sign of x."""
         xp = namespace(x)
         return xp.sign(x) * xp.clip(self.bend * (xp.abs(x) - self.start), 0, self.alpha)
-
-    def scaled(self, factor):
-        """The penalty times a factor: steeper, with the knee where it is."""
-        return replace(self, alpha=factor * self.alpha, knee=self.start)
 
     @property
     def is_convex(self):

@@ -10,7 +10,6 @@ from ell12.prox import (
 from ell12.penalties import (
     L12 as L12,
     L1 as L1,
-    BoundedL12 as BoundedL12,
     GroupL12 as GroupL12,
     RowsL12 as RowsL12,
     SpectralL12 as SpectralL12,
@@ -50,11 +49,13 @@ from ell12.solvers import (
 from ell12.minimization import (
     DataUnavailable as DataUnavailable,
     minimize as minimize,
+    Run as Run,
     Result as Result,
     Status as Status,
     stationarity as stationarity,
 )
 from ell12.path import l12_path as l12_path, penalty_path as penalty_path
+from ell12.certificate import certify as certify, Certificate as Certificate
 from ell12.recovery import recover_sparse as recover_sparse, Recovery as Recovery
 from ell12.completion import (
     LowRank as LowRank,
@@ -65,8 +66,6 @@ from ell12.completion import (
     FactoredAPG as FactoredAPG,
     AlternatingLeastSquares as AlternatingLeastSquares,
     FullSVD as FullSVD,
-    MatrixSequentialConvex as MatrixSequentialConvex,
-    MatrixDCA as MatrixDCA,
     complete_matrix as complete_matrix,
     Completion as Completion,
     completion_path as completion_path,
@@ -120,7 +119,6 @@ from ell12 import (
     completion as completion,
     datasets as datasets,
     distributed as distributed,
-    experiments as experiments,
     linear_model as linear_model,
     losses as losses,
     operators as operators,

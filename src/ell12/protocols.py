@@ -9,7 +9,7 @@ uses; `ell12.minimize` compares once, before the first step. Only `missing` asks
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import lru_cache
 from typing import Any, ClassVar, Protocol
 
@@ -71,6 +71,7 @@ class Iterate:
     from a solver that has it: the certificate then costs no product. ``capped`` says that a bound on the rank
     binds, which ``optimality`` then counts. Points that are ``lent`` will be overwritten: only the latest counts.
     A solver that is ``stuck`` found no better point where it should have: rounding may be the reason.
+    ``method`` is the name of the solver that made the iterate, where it is not the one that was asked.
     """
 
     point: Point
@@ -81,6 +82,7 @@ class Iterate:
     exact: bool = False
     lent: bool = False
     stuck: bool = False
+    method: str = ""
 
 
 class Factored(Protocol):
@@ -251,12 +253,6 @@ class Penalty(Protocol):
         """A global minimiser of ``1/2 ||. - x||^2 + step * value(.)``."""
 
 
-class ScalablePenalty(Penalty, Protocol):
-    """A penalty that can be made stronger or weaker: what a path over strengths needs."""
-
-    scaled: Callable[[float], ScalablePenalty]  # a factor -> the penalty times it, its alpha included
-
-
 class CertifyingPenalty(Penalty, Protocol):
     """A penalty that knows its subgradients, so that stationarity is exact."""
 
@@ -271,7 +267,7 @@ class DifferencePenalty(Penalty, Protocol):
     subtracted_gradient: Callable[[Array], Array]  # x -> a subgradient of the subtracted part; 0 at 0
 
 
-class PiecewisePenalty(ScalablePenalty, CertifyingPenalty, DifferencePenalty, Protocol):
+class PiecewisePenalty(CertifyingPenalty, DifferencePenalty, Protocol):
     """A penalty that is smooth but for kinks at zero: what Newton's method and working sets need.
 
     On either side of zero the convex part is quadratic in every entry, with the slopes of ``slopes_at_zero`` and
@@ -314,12 +310,6 @@ class Curvature(Protocol):
 
     def product(self, columns: Array) -> Callable[[Array], Array]:
         """The map ``v -> matrix(columns) v``, without that matrix."""
-
-
-class NumericalPenalty(Penalty, Protocol):
-    """A penalty whose prox can also be found by an iteration, as before there was a closed form."""
-
-    prox_iterative: Callable[..., Array]  # (x, step, start, tol) -> the prox to a relative accuracy of tol
 
 
 class ParallelPenalty(Penalty, Protocol):
@@ -366,6 +356,16 @@ class Wrapper:
     def wrapped(self) -> Any:
         """What is inside."""
         raise NotImplementedError
+
+
+def with_alpha(penalty: Any, alpha: float) -> Any:
+    """The same penalty with another strength; inside a wrapper too."""
+    if isinstance(penalty, Wrapper):
+        return replace(penalty, penalty=with_alpha(penalty.wrapped, alpha))  # type: ignore[type-var]
+    if not is_dataclass(penalty) or "alpha" not in {field.name for field in fields(penalty) if field.init}:
+        name = type(penalty).__name__
+        raise TypeError(f"make {name} a dataclass with a field alpha, so that its strength can be set")
+    return replace(penalty, alpha=alpha)  # type: ignore[type-var]
 
 
 def offers(thing: Any, protocol: type) -> bool:

@@ -14,7 +14,7 @@ from ell12.losses import SquaredLoss
 from ell12.minimization import Result, minimize
 from ell12.operators.conjugate_gradients import conjugate_gradients
 from ell12.path.strengths import l12_penalty
-from ell12.protocols import Array, session_of
+from ell12.protocols import Array, session_of, with_alpha
 
 # With noise the strength falls by this factor from one solution to the next, each begun at the last.
 FALL = 4.0
@@ -78,7 +78,7 @@ def recover_sparse(
     *,
     l2_weight: float = 1.0,
     weights: Any = None,
-    nonnegative: bool = False,
+    positive: bool = False,
     tol: float = 1e-4,
     max_iter: int = 10_000,
     return_result: bool = False,
@@ -99,7 +99,7 @@ def recover_sparse(
         The measurements.
     noise : float, default 0.0
         A bound on ``||A x - b||``. For noise of standard deviation s in each measurement, ``s sqrt(m)``.
-    l2_weight, weights, nonnegative
+    l2_weight, weights, positive
         As in `ell12.L12`; at ``l2_weight=0`` this is basis pursuit (denoising).
     tol, max_iter
         Of each solution, as in `ell12.minimize`.
@@ -136,11 +136,11 @@ def recover_sparse(
     check_scalars(noise=noise, l2_weight=l2_weight)
     check_scalars(infinite=True, tol=tol)
     check_counts(least=1, optional=False, max_iter=max_iter)
-    check_flags(nonnegative=nonnegative, return_result=return_result)
+    check_flags(positive=positive, return_result=return_result)
     loss = session_of(SquaredLoss(A, b))
     if len(loss.b.shape) != 1:
         raise ValueError(f"b must be a vector, got shape {tuple(loss.b.shape)}: recover its columns one by one")
-    penalty = l12_penalty(1.0, l2_weight, weights=weights, nonnegative=nonnegative)
+    penalty = l12_penalty(1.0, l2_weight, weights=weights, positive=positive)
     found = _Search(loss, penalty, float(noise), {"tol": tol, "max_iter": max_iter}).recovery()
     if return_result:
         return found
@@ -157,7 +157,7 @@ class _Search:
         self.x, self.alpha = loss.start(), 0.0
         self.result: Result | None = None
         self.size = norm(loss.b)
-        self.top = penalty.convex.scaled(0.0).violation(self.x, loss.gradient(loss.point(self.x)))
+        self.top = with_alpha(penalty.convex, 0.0).violation(self.x, loss.gradient(loss.point(self.x)))
         self.at_hand = is_numpy(loss.b) and loss.has_columns
 
     def recovery(self) -> Recovery:
@@ -188,7 +188,7 @@ class _Search:
     def _solve(self, fraction: float, convex: bool = False) -> None:
         """Go on to the solution at this fraction of the largest strength."""
         self.alpha = fraction * self.top
-        penalty = (self.penalty.convex if convex else self.penalty).scaled(self.alpha)
+        penalty = with_alpha(self.penalty.convex if convex else self.penalty, self.alpha)
         result = minimize(self.loss, penalty, self.x, **self.options)
         self.x, self.result = result.x, result
 

@@ -29,7 +29,7 @@ FUNCTIONS = {
     "prox_l12": lambda z: prox_l12(z, 1.0),
     "l2_weight": lambda z: prox_l12(z, 1.0, l2_weight=1.5),
     "weights": lambda z: prox_l12(z, 1.0, weights=WEIGHTS),
-    "nonnegative": lambda z: prox_l12(z, 1.0, nonnegative=True),
+    "positive": lambda z: prox_l12(z, 1.0, positive=True),
     "axis": lambda z: prox_l12(z, 1.0, axis=0),
     "tuple": lambda z: prox_l12(z, 1.0, axis=tuple(range(len(z.shape)))),
     "soft_threshold": lambda z: soft_threshold(z, 1.0),
@@ -69,7 +69,7 @@ def assert_same_kind(x, z, dtype):
 def test_values_and_kind_are_those_of_numpy(backend, function, problem):
     call = {**FUNCTIONS, **VECTOR_FUNCTIONS}[function]
     for dtype in dtypes(backend, problem):
-        if "complex" in dtype and function == "nonnegative":
+        if "complex" in dtype and function == "positive":
             continue
         z_numpy = PROBLEMS[problem].astype(dtype)
         z = backend.make_array(z_numpy)
@@ -203,8 +203,8 @@ SMOOTH = {  # functions of a vector, with points at which they have a derivative
         [0.2, -0.5, 0.1, 1.0, 0.9],
         [0.2, -0.5, 0.1, 1.0, 0.1],
     ),
-    "nonnegative": (
-        lambda p: with_scalars(p, nonnegative=True),
+    "positive": (
+        lambda p: with_scalars(p, positive=True),
         [3.0, -4.0, 2.0, 1.0, 0.8],
         [-0.2, -0.7, -0.5, 1.0, 1.5],
     ),
@@ -252,7 +252,7 @@ def test_moreau_has_the_derivative_of_an_envelope(autodiff):
 ANYWHERE = {  # functions of z, t and l2_weight in one vector
     "prox_l12": with_scalars,
     "weights": lambda p: with_scalars(p, weights=[0.0, 1.0, np.inf, 0.0]),
-    "nonnegative": lambda p: with_scalars(p, nonnegative=True),
+    "positive": lambda p: with_scalars(p, positive=True),
     "rows": lambda p: prox_l12(p[:-2].reshape(2, 2), p[-2], l2_weight=p[-1], axis=0).reshape(-1),
     "groups": lambda p: prox_l12_groups(p[:-2], p[-2], [0, 1, 1, 2], l2_weight=p[-1]),
     "complex": lambda p: abs(prox_l12(as_complex(p[:-2]), p[-2], l2_weight=p[-1])),
@@ -318,7 +318,6 @@ def test_jax_transforms(backend):
 SOLVERS = [
     ell12.NonmonotoneAPG(),
     ell12.NonmonotoneAPG(step="backtracking"),
-    ell12.NonmonotoneAPG(prox="numerical"),
     ell12.ProximalGradient(step="barzilai-borwein"),
     ell12.FISTA(),
     ell12.SequentialConvex(),
@@ -360,8 +359,8 @@ def test_solvers_run_on_every_kind_of_array(backend, solver, loss_type):
     "penalty",
     [
         ell12.L12(0.1, weights=np.arange(15) % 3),
-        ell12.L12(0.1, nonnegative=True),
-        ell12.GroupL12(0.1, np.arange(15) // 5),
+        ell12.L12(0.1, positive=True),
+        ell12.GroupL12(np.arange(15) // 5, 0.1),
         ell12.LogSum(0.1),
         ell12.CappedL1(0.1),
         ell12.Lp(0.1),

@@ -14,10 +14,6 @@ pytest.importorskip("PIL", reason="image files need the extra 'images'")
 import ell12
 from ell12 import cli
 from ell12.commands import printable, say
-from ell12.experiments.display import run_display
-from ell12.experiments.level_curves import study as level_curves
-from ell12.experiments.rows import FILE, make_row, rewrite_rows
-from ell12.experiments.run import RunState
 
 EVIL = "a\x1b[31mred\x07\x9b5m\u202e"
 SHOWN = "a\\x1b[31mred\\x07\\x9b5m\\u202e"
@@ -42,13 +38,6 @@ def ratings_file(path, user="u"):
 
 def image_file(path):
     np.save(path, 0.5 + 0.1 * np.random.default_rng(0).standard_normal((24, 26)))
-    return path
-
-
-def row_folder(path):
-    path.mkdir()
-    settings = level_curves.trials("quick", 0)[-1] | {"grid": 5}
-    rewrite_rows(path, [make_row("level-curves", settings, level_curves.measure(settings), {})])
     return path
 
 
@@ -78,12 +67,7 @@ def is_safe(text):
         ("denoise", "{0}/*.nothing", "{0}/x.png"),
         ("deblur", "{0}/i.npy", "{0}/x.npy", "--kernel", "{0}/no.npy"),
         ("inpaint", "{0}/i.npy", "{0}/x.npy", "--mask", "{0}/no.npy"),
-        ("reproduce", "{1}", "--out", "{0}/new"),
-        ("reproduce", "--out", "{0}/rows"),
-        ("reproduce", "--out", "{0}/r.csv/out"),
-        ("reproduce", "--{1}"),
         ("{1}",),
-        ("report", "{0}"),
     ],
     ids=" ".join,
 )
@@ -93,7 +77,6 @@ def test_an_error_shows_escapes_as_text(call, tmp_path, arguments):
     ratings_file(folder / "r.csv")
     image_file(folder / "i.npy")
     (folder / "bad.png").write_bytes(b"no image")
-    row_folder(folder / "rows")
     code, shown = call(*(argument.format(folder, EVIL) for argument in arguments))
     assert code in (1, 2)
     assert is_safe(shown)
@@ -108,8 +91,6 @@ def test_what_was_written_is_named_with_escapes_as_text(call, tmp_path):
     assert f"the first user {SHOWN}0" in shown  # the note on a pair that is rated twice
     code, shown = call("denoise", image_file(folder / "i.npy"), folder / "x.npy")
     assert (code, is_safe(shown)) == (0, True)
-    code, shown = call("report", row_folder(folder / "rows"))
-    assert (code, is_safe(shown)) == (0, True)
 
 
 class Terminal(io.StringIO):
@@ -122,27 +103,15 @@ def test_lines_above_a_bar_are_as_safe(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "stdout", terminal)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "300")
-    with run_display() as progress:
-        progress.note(f"line 3 of {EVIL} is damaged")
-        progress.update(RunState(1, 4, (), 65.0))
     (tmp_path / EVIL).mkdir()
     images = [image_file(tmp_path / EVIL / name) for name in ("i.npy", "j.npy")]
     monkeypatch.setattr(sys, "argv", ["ell12", "denoise", *map(str, images), str(tmp_path / "out")])
     with pytest.raises(SystemExit):
         cli.main()
     shown = terminal.getvalue()
-    assert shown.count(SHOWN) == 3
+    assert shown.count(SHOWN) == 2
     assert "\x1b[31mred" not in shown
     assert not any(character in shown for character in "\x07\x9b\u202e")
-
-
-def test_a_damaged_row_in_such_a_folder_is_told_safely(tmp_path, capsys):
-    folder = row_folder(tmp_path / EVIL)
-    with (folder / FILE).open("a") as file:
-        file.write("{")
-    with run_display() as progress:
-        progress.note(f"line 2 of {folder / FILE} is cut off")
-    assert is_safe(capsys.readouterr().out)
 
 
 @pytest.mark.parametrize("text", ["plain", "ü 電影 ½", "emoji 👩‍🚀", "back\\slash"])

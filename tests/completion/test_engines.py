@@ -11,10 +11,9 @@ from ell12 import (
     FactoredAPG,
     FullSVD,
     LowRank,
-    MatrixDCA,
-    MatrixSequentialConvex,
     NoPenalty,
     Observed,
+    Run,
     SpectralL12,
     SpectralLogSum,
     Status,
@@ -29,8 +28,8 @@ from ell12.completion.matrix_strength import largest_strength
 from ell12.completion.row_solves import plainly_solved_rows, solve_rows
 from ell12.completion.singular_vectors import WarmBlock, orthonormal
 
-PROXIMAL = [FullSVD(), BlockAPG(), FactoredAPG(), MatrixSequentialConvex(), MatrixDCA()]
-ALL = [*PROXIMAL, AlternatingLeastSquares(30), MatrixSequentialConvex("full")]
+PROXIMAL = [FullSVD(), BlockAPG(), FactoredAPG()]
+ALL = [*PROXIMAL, AlternatingLeastSquares(30)]
 
 
 def noisy(shape=(60, 45), rank=3, known=0.5, seed=0):
@@ -190,7 +189,7 @@ def test_ctrl_c_returns_the_best_so_far(solver):
             raise KeyboardInterrupt
         return False
 
-    result = minimize(loss, SpectralL12(1.0), solver=solver, stop=interrupt, tol=0)
+    result = minimize(loss, SpectralL12(1.0), solver=solver, run=Run(callback=interrupt), tol=0)
     assert result.status is Status.STOPPED
     assert result.objective == min(result.history["objective"])
 
@@ -236,7 +235,7 @@ def test_single_precision_at_a_tiny_alpha_is_solved():
 
 
 @pytest.mark.parametrize(("dtype", "kept"), [(np.float16, np.float32), (np.longdouble, np.float64)])
-@pytest.mark.parametrize("engine", ["block", "factored", "als", "full", "scp", "dca"])
+@pytest.mark.parametrize("engine", ["block", "factored", "als", "full"])
 def test_half_and_extended_precision_become_single_and_double(dtype, kept, engine):
     X = np.outer([1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 4.0])
     X[3, 2] = np.nan

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from ell12.completion.baselines.spectral_step import merged_basis
 from ell12.completion.low_rank import LowRank
 from ell12.completion.matrix_apg import SparsePlusLowRank
 from ell12.completion.singular_vectors import leading_pair, leading_svd, orthonormal, random_block
+from ell12_paper.rivals.spectral_step import merged_basis
 
 
 @pytest.fixture

@@ -13,13 +13,12 @@ from ell12.completion import (
     CompletionLoss,
     FactoredAPG,
     LowRank,
-    MatrixSequentialConvex,
     Observed,
 )
-from ell12.completion.baselines import ARSSM3F
 from ell12.completion.ordinal import OrdinalHingeLoss
-from ell12.penalties import NoPenalty, SquaredFrobenius
+from ell12.penalties import NoPenalty
 from ell12.protocols import Point
+from ell12_paper.rivals import ARSSM3F, SquaredFrobenius
 
 
 def hinge(z):
@@ -131,7 +130,7 @@ def test_quantised_pixels():
     assert error < 0.5 * image[~known].std()
 
 
-@pytest.mark.parametrize("solver", [BlockAPG(), FactoredAPG(), MatrixSequentialConvex()])
+@pytest.mark.parametrize("solver", [BlockAPG(), FactoredAPG()])
 def test_proximal_solvers_take_the_step_that_the_loss_allows(solver):
     loss = OrdinalHingeLoss(Observed.from_mask(*ratings(m=15, n=12, levels=4)))
     penalty = SpectralL12(1.0, l2_weight=0.0)  # convex: there is one minimum

@@ -115,7 +115,7 @@ def test_the_engine_suits_the_problem():
     assert type(choose_engine("auto", sparse, SpectralLogSum(1.0), 8, 0)) is FactoredAPG
 
 
-@pytest.mark.parametrize("engine", ["block", "factored", "als", "full", "scp", "dca", BlockAPG()])
+@pytest.mark.parametrize("engine", ["block", "factored", "als", "full", BlockAPG()])
 def test_every_engine_by_its_name(engine):
     known = table()[0]
     expected = complete_matrix(known, 6.0, center="mean", tol=1e-5, engine="full")
@@ -134,7 +134,6 @@ def test_another_penalty():
     ("options", "message"),
     [
         ({"engine": "newton"}, "engine"),
-        ({"engine": "dca", "max_rank": 3}, "max_rank"),
         ({"max_rank": 0}, "max_rank"),
         ({"alpha": "best"}, "alpha"),
         ({"scale": "rows"}, "scale"),

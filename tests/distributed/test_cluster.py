@@ -20,6 +20,7 @@ from ell12 import (
     L12Regressor,
     LogisticLoss,
     NonmonotoneAPG,
+    Run,
     SquaredLoss,
     Status,
     complete_matrix,
@@ -28,7 +29,7 @@ from ell12 import (
 )
 from ell12.distributed import columns, sum_loss
 from ell12.distributed import complete_matrix as distributed_completion
-from ell12.distributed.failures import LOST, reaching
+from ell12.distributed.executor import LOST, reaching
 
 ROWS, COLUMNS, CHUNK = 300, 6, 60
 PENALTY = L12(0.05, 0.5)
@@ -146,7 +147,7 @@ def test_a_killed_worker_does_not_change_the_solution(client, data, persist):
     loss = sum_loss(SquaredLoss, chunked(A), chunked(b), scale=1 / ROWS, gram=False, persist=persist)
     victim = next(iter(client.run(os.getpid).values()))
     kill = at_iteration(4, lambda: os.kill(victim, signal.SIGKILL))
-    result = minimize(loss, PENALTY, tol=1e-9, stop=kill)
+    result = minimize(loss, PENALTY, tol=1e-9, run=Run(callback=kill))
     near = minimize(SquaredLoss(A, b, scale=1 / ROWS), PENALTY, tol=1e-9)
     assert result.converged
     np.testing.assert_allclose(result.x, near.x, rtol=0, atol=1e-8)
@@ -162,7 +163,7 @@ def test_columns_do_not_change_when_a_worker_is_killed(client, data):
     X = columns(da.from_array(A, chunks=(40, 100)), persist=True)
     penalty, victim = L12(8.0, 0.0), next(iter(client.run(os.getpid).values()))
     kill = at_iteration(2, lambda: os.kill(victim, signal.SIGKILL))
-    result = minimize(SquaredLoss(X, b), penalty, tol=1e-9, stop=kill)
+    result = minimize(SquaredLoss(X, b), penalty, tol=1e-9, run=Run(callback=kill))
     near = minimize(SquaredLoss(A.astype(float), b), penalty, tol=1e-9)
     assert result.converged
     assert result.n_iter > 2

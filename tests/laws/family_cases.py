@@ -73,7 +73,7 @@ def _loss(name: str, observed: tuple[str, ...], slope: Any, **settings: Any) -> 
         weight = np.ones(A.shape[0]) if sample_weight is None else sample_weight
         loss = make_loss(A, weight, **data) if shared is None else shared
         stop = interrupting(interrupt_at)
-        result = ell12.minimize(loss, penalty, tol=tol, max_iter=5000, stop=stop)
+        result = ell12.minimize(loss, penalty, tol=tol, max_iter=5000, run=ell12.Run(callback=stop))
         return Answer(result.x, result.n_iter, result.converged, result)
 
     def violation(data: dict[str, Any], answer: Answer) -> float:

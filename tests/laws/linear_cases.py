@@ -48,8 +48,7 @@ def in_units(penalty: Any, of_x: float, of_value: float) -> Any:
         return replace(penalty, alphas=np.asarray(penalty.alphas) * slope, units=None, **ridge)
     if kind == "TotalVariationL12":
         return replace(penalty, alpha=penalty.alpha * slope, smoothing=penalty.smoothing * of_x)
-    box = {"bounds": (-0.5 * of_x, 1.0 * of_x)} if kind == "BoundedL12" else {}
-    return replace(penalty, alpha=penalty.alpha * slope, **box, **ridge)
+    return replace(penalty, alpha=penalty.alpha * slope, **ridge)
 
 
 # Proximal maps
@@ -92,8 +91,7 @@ PROX[1] = replace(PROX[1], orders=(Order({"z": 0}, 0),))  # the weights belong t
 PENALTIES = {
     "L12": ell12.L12(0.8, L2_WEIGHT),
     "L1": ell12.L1(0.8),
-    "BoundedL12": ell12.BoundedL12(0.8, (-0.5, 1.0), L2_WEIGHT),
-    "GroupL12": ell12.GroupL12(0.8, GROUPS, L2_WEIGHT),
+    "GroupL12": ell12.GroupL12(GROUPS, 0.8, L2_WEIGHT),
     "RowsL12": ell12.RowsL12(0.8, L2_WEIGHT),
     "ColumnsL12": ColumnsL12([0.8, 0.5, 0.3], L2_WEIGHT, ridge=0.4),
     "SpectralL12": ell12.SpectralL12(0.8, L2_WEIGHT),
@@ -114,8 +112,7 @@ def _penalty(name: str) -> Case:
     def value_and_prox(x: Any, penalty: Any = penalty, unit: float = 1.0) -> Answer:
         """The prox, and behind it the value in the square of the unit, times the unit of x."""
         moved = penalty.prox(x, 0.7)
-        allowed = moved if name == "BoundedL12" else x
-        return Answer(np.append(np.ravel(ell12.backend.as_numpy(moved)), penalty.value(allowed) / unit))
+        return Answer(np.append(np.ravel(ell12.backend.as_numpy(moved)), penalty.value(x) / unit))
 
     return Case(
         name=name,
@@ -169,7 +166,9 @@ def _minimize(
         problem = make_loss(A, b, sample_weight, **options) if shared is None else shared
         chosen = solver() if callable(solver) else solver
         stop = interrupting(interrupt_at)
-        result = ell12.minimize(problem, penalty, solver=chosen, tol=tol, max_iter=5000, stop=stop)
+        result = ell12.minimize(
+            problem, penalty, solver=chosen, tol=tol, max_iter=5000, run=ell12.Run(callback=stop)
+        )
         return Answer(result.x, result.n_iter, result.converged, result)
 
     def violation(data: dict[str, Any], answer: Answer) -> float:
@@ -260,7 +259,7 @@ MINIMIZE = [
     _minimize("SupportNewton", solver=ell12.SupportNewton()),
     _minimize("SupportNewton", "huber", solver=ell12.SupportNewton()),
     _minimize(
-        "GroupNewton", penalty=ell12.GroupL12(0.8, PAIRS, L2_WEIGHT), solver=ell12.GroupNewton(), **OF_GROUPS
+        "GroupNewton", penalty=ell12.GroupL12(PAIRS, 0.8, L2_WEIGHT), solver=ell12.GroupNewton(), **OF_GROUPS
     ),
     _minimize("ProxSVRG", solver=ell12.ProxSVRG(batch_size=8)),
     _minimize("SAGA", solver=ell12.SAGA(batch_size=8)),
@@ -272,7 +271,9 @@ MINIMIZE = [
 def _quadratic() -> Case:
     def solve(G: Any, c: Any, alpha: float = ALPHA, interrupt_at: int | None = None, **_: Any) -> Answer:
         stop = interrupting(interrupt_at)
-        result = ell12.minimize(ell12.QuadraticLoss(G, c), ell12.L12(alpha, L2_WEIGHT), tol=TOL, stop=stop)
+        result = ell12.minimize(
+            ell12.QuadraticLoss(G, c), ell12.L12(alpha, L2_WEIGHT), tol=TOL, run=ell12.Run(callback=stop)
+        )
         return Answer(result.x, result.n_iter, result.converged, result)
 
     def data(random: np.random.Generator) -> dict[str, Any]:
@@ -363,7 +364,7 @@ def _columnwise() -> Case:
     ) -> Answer:
         loss = ell12.SquaredLoss(A, b, sample_weight=sample_weight)
         stop = interrupting(interrupt_at)
-        result = ell12.minimize(loss, penalty, solver=ColumnwiseAPG(), tol=tol, stop=stop)
+        result = ell12.minimize(loss, penalty, solver=ColumnwiseAPG(), tol=tol, run=ell12.Run(callback=stop))
         return Answer(result.x, result.n_iter, result.converged, result)
 
     def violation(data: dict[str, Any], answer: Answer) -> float:

@@ -73,7 +73,9 @@ def _loss() -> Case:
     ) -> Answer:
         loss = ell12.CompletionLoss(ell12.as_observed(X)) if shared is None else shared
         stop, solver = interrupting(interrupt_at), ell12.BlockAPG()
-        result = ell12.minimize(loss, ell12.SpectralL12(alpha, 0.5), solver=solver, tol=tol, stop=stop)
+        result = ell12.minimize(
+            loss, ell12.SpectralL12(alpha, 0.5), solver=solver, tol=tol, run=ell12.Run(callback=stop)
+        )
         return Answer(result.x.to_array(), result.n_iter, result.converged, result)
 
     return replace(
@@ -205,8 +207,6 @@ MATRIX_CASES = [
     _completion("FactoredAPG", ell12.FactoredAPG(), kinds=("numpy",)),
     _completion("AlternatingLeastSquares", ell12.AlternatingLeastSquares(8), kinds=("numpy",)),
     _completion("FullSVD", ell12.FullSVD()),
-    _completion("MatrixSequentialConvex", ell12.MatrixSequentialConvex()),
-    _completion("MatrixDCA", ell12.MatrixDCA()),
     _completion("TruncatedNuclear", penalty=ell12.TruncatedNuclear(ALPHA, 1), violation=_truncated),
     _path(),
     _imputer(),

@@ -15,6 +15,7 @@ CASES: list[Case] = [*LINEAR_CASES, *FAMILY_CASES, *MATRIX_CASES, *IMAGE_CASES, 
 WITHOUT_LAWS = {
     "Result": "what minimize returns",
     "Status": "what minimize returns",
+    "Run": "options of minimize",
     "Completion": "what complete_matrix returns",
     "CompletionPath": "what completion_path returns",
     "Recommendations": "what L12Recommender.recommend returns",

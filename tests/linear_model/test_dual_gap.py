@@ -25,7 +25,7 @@ def test_at_the_coefficients_of_scikit_learn_it_is_its_dual_gap(ridge, positive)
     options = {"fit_intercept": False, "positive": positive}
     model = theirs(0.1, ridge, tol=1e-2, max_iter=5, **options).fit(X, Y[:, 0])
     assert model.dual_gap_ > 1e-6  # far from the solution, so that something is compared
-    found = dual_gap(squared_loss(X, Y[:, 0]), model.coef_, 0.1, ridge, nonnegative=positive)
+    found = dual_gap(squared_loss(X, Y[:, 0]), model.coef_, 0.1, ridge, positive=positive)
     assert found == pytest.approx(model.dual_gap_, rel=1e-9)
 
 

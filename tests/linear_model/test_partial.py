@@ -226,24 +226,6 @@ def test_each_problem_has_a_checkpoint_of_its_own(tmp_path):
     np.testing.assert_allclose(model.fit(X, names).coef_, first, atol=1e-3)
 
 
-@pytest.mark.parametrize("kind", [L12Regressor, L12Classifier])
-def test_folds_share_no_checkpoint(tmp_path, kind):
-    from sklearn.model_selection import cross_val_score
-
-    X, y, _ = data()
-    y = y if kind is L12Regressor else y > np.median(y)
-    model = kind(0.05, checkpoint=tmp_path / "fit.npz", resume=True)
-    with pytest.raises(ValueError, match=r"another problem.* with \{\} in its name each problem has a file"):
-        cross_val_score(model, X, y, cv=3, error_score="raise")
-    (tmp_path / "fit.npz").unlink()
-    model.set_params(checkpoint=tmp_path / "fit-{}.npz")
-    first = cross_val_score(model, X, y, cv=3, error_score="raise")
-    assert len(list(tmp_path.iterdir())) == 3
-    np.testing.assert_allclose(cross_val_score(model, X, y, cv=3, error_score="raise"), first, rtol=1e-6)
-    cross_val_score(model.set_params(alpha=0.06), X, y, cv=3, error_score="raise")
-    assert len(list(tmp_path.iterdir())) == 6
-
-
 def test_the_logistic_loss_of_a_chunk_with_one_class_is_right():
     loss = LogisticLoss(np.eye(2), [1.0, 1.0])
     assert loss.value(loss.point(np.array([50.0, 50.0]))) < 1e-20

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import ell12
-from ell12 import DCA, FISTA, L12, NonmonotoneAPG, SquaredLoss, Status, minimize, stationarity
+from ell12 import DCA, FISTA, L12, NonmonotoneAPG, Run, SquaredLoss, Status, minimize, stationarity
 from ell12.protocols import Iterate
 
 
@@ -24,7 +24,7 @@ def loss(problem):
 
 
 def test_history_has_one_row_per_iteration_and_the_start(loss):
-    result = minimize(loss, L12(1e-3), tol=0, max_iter=25, measure={"nonzero": np.count_nonzero})
+    result = minimize(loss, L12(1e-3), tol=0, max_iter=25, run=Run(measure={"nonzero": np.count_nonzero}))
     assert result.n_iter == 25
     assert set(result.history) == {"seconds", "cpu_seconds", "objective", "optimality", "nonzero"}
     assert {len(column) for column in result.history.values()} == {26}
@@ -61,19 +61,19 @@ def test_limits(loss):
     result = minimize(loss, L12(1e-3), tol=0, max_iter=0)
     assert result.n_iter == 0
     assert not np.any(result.x)
-    result = minimize(loss, L12(1e-3), tol=0, max_iter=10**9, max_seconds=0.05)
+    result = minimize(loss, L12(1e-3), tol=0, max_iter=10**9, run=Run(max_seconds=0.05))
     assert result.status is Status.MAX_SECONDS
     assert 0.05 <= result.history["seconds"][-1] < 1.0
 
 
 def test_measures_are_not_timed(loss):
     measure = {"slow": lambda x: time.sleep(0.1) or 0.0}
-    result = minimize(loss, L12(1e-3), solver=NonmonotoneAPG(), tol=0, max_iter=10, measure=measure)
+    result = minimize(loss, L12(1e-3), solver=NonmonotoneAPG(), tol=0, max_iter=10, run=Run(measure=measure))
     assert result.history["seconds"][-1] < 0.9  # of 1.1 that passed
 
 
 def test_stop_sees_the_history_and_ends_the_run(loss):
-    result = minimize(loss, L12(1e-3), tol=0, stop=lambda history: len(history["objective"]) == 8)
+    result = minimize(loss, L12(1e-3), tol=0, run=Run(callback=lambda history: len(history["objective"]) == 8))
     assert result.status is Status.STOPPED
     assert result.n_iter == 7
 
@@ -96,7 +96,7 @@ def test_ctrl_c_returns_the_best_iterate(loss, where):
             raise KeyboardInterrupt
         return 0.0
 
-    result = minimize(loss, L12(1e-3), solver=Interrupted(), tol=0, measure={"m": measure})
+    result = minimize(loss, L12(1e-3), solver=Interrupted(), tol=0, run=Run(measure={"m": measure}))
     assert result.status is Status.STOPPED
     assert result.objective == min(result.history["objective"])
     assert {len(column) for column in result.history.values()} == {result.n_iter + 1}
@@ -176,7 +176,6 @@ def test_huge_and_tiny_scales(problem, scale):
         ({"tol": -1.0}, "tol"),
         ({"tol": math.nan}, "tol"),
         ({"max_iter": -1}, "max_iter"),
-        ({"max_seconds": -0.5}, "max_seconds"),
     ],
 )
 def test_bad_arguments_are_named(loss, change, message):
@@ -203,7 +202,7 @@ def test_arguments_of_the_wrong_kind_are_named(loss, change, message):
 
 def test_a_start_outside_the_constraint_is_refused(loss):
     with pytest.raises(ValueError, match="x0"):
-        minimize(loss, L12(1e-3, nonnegative=True), np.full(200, -1.0))
+        minimize(loss, L12(1e-3, positive=True), np.full(200, -1.0))
 
 
 def test_stationarity_without_a_formula_is_the_prox_gradient_residual(loss, problem):

@@ -17,6 +17,7 @@ from ell12 import (
     NonmonotoneAPG,
     ProximalGradient,
     ProxSVRG,
+    Run,
     SequentialConvex,
     SquaredLoss,
     Status,
@@ -241,7 +242,7 @@ def test_the_clock_is_looked_at_within_a_long_step_too():
     A = random.standard_normal((200, 300))
     loss = HuberLoss(A, A @ np.ones(300) + random.standard_cauchy(200), delta=0.1)
     begin = time.perf_counter()
-    result = minimize(loss, L12(1.0), solver=DCA(inner_tol=1e-12), tol=0, max_seconds=0.5)
+    result = minimize(loss, L12(1.0), solver=DCA(inner_tol=1e-12), tol=0, run=Run(max_seconds=0.5))
     assert result.status is Status.MAX_SECONDS
     assert time.perf_counter() - begin < 5
     assert np.isfinite(result.objective)
@@ -258,7 +259,7 @@ def test_a_path_takes_any_penalty_that_can_be_scaled():
     assert all(result.converged for result in results)
     for alpha, x in zip(alphas, solutions.T, strict=True):
         assert stationarity(loss, L12(alpha, 0.0), x) <= 1e-4
-    with pytest.raises(TypeError, match="penalty cannot be scaled: Silent lacks scaled"):
+    with pytest.raises(TypeError, match="make Silent a dataclass with a field alpha"):
         penalty_path(loss, Silent(1.0, 3.0))
     with pytest.raises(ValueError, match="give alphas"):
         penalty_path(loss, L12(1.0))

@@ -17,17 +17,17 @@ def problem():
 
 @pytest.mark.parametrize("weights", [None, [1.0, 0.0, 2.0, 0.5, 1.0, 0.0], [1.0, 2.0, np.inf, 0.5, 1.0, 1.0]])
 @pytest.mark.parametrize("l2_weight", [0.0, 0.7, 1.0])
-@pytest.mark.parametrize("nonnegative", [False, True])
-def test_the_penalty_is_one_l12_for_each_column(l2_weight, nonnegative, weights):
+@pytest.mark.parametrize("positive", [False, True])
+def test_the_penalty_is_one_l12_for_each_column(l2_weight, positive, weights):
     random = np.random.default_rng(1)
     x = random.standard_normal((6, 3)) * (random.random((6, 3)) < 0.6)
     gradient = random.standard_normal((6, 3))
-    if nonnegative:
+    if positive:
         x = np.abs(x)
     if weights is not None:
         x[np.isinf(weights)] = 0
-    columns = ColumnsL12(ALPHAS, l2_weight, weights=weights, nonnegative=nonnegative)
-    alone = [L12(alpha, l2_weight, weights=weights, nonnegative=nonnegative) for alpha in ALPHAS]
+    columns = ColumnsL12(ALPHAS, l2_weight, weights=weights, positive=positive)
+    alone = [L12(alpha, l2_weight, weights=weights, positive=positive) for alpha in ALPHAS]
     np.testing.assert_allclose(
         columns.values(x), [p.value(c) for p, c in zip(alone, x.T, strict=True)], atol=1e-14
     )

@@ -22,6 +22,7 @@ from ell12.path import (
     within,
 )
 from ell12.penalties import WithIntercept
+from ell12.protocols import with_alpha
 
 DESIGNS = ("tall", "wide", "duplicate", "constant and zero", "collinear", "one column")
 
@@ -49,7 +50,7 @@ def by_one_after_the_other(monkeypatch, *arguments, **options):
 
 def check_certified(loss, penalty, alphas, results, tol):
     for alpha, result in zip(alphas, results, strict=True):
-        there = penalty.scaled(alpha / penalty.alpha)
+        there = with_alpha(penalty, alpha)
         measured = stationarity(loss, there, result.x)
         assert result.converged
         assert measured <= tol * (1 + 1e-6)
@@ -105,9 +106,9 @@ def test_a_path_with_a_ridge_is_certified_and_at_zero_that_of_the_elastic_net(l2
 
 
 @pytest.mark.parametrize("form", [np.asarray, scipy.sparse.csc_array])
-@pytest.mark.parametrize("nonnegative", [False, True])
+@pytest.mark.parametrize("positive", [False, True])
 @pytest.mark.parametrize("intercept", [False, True])
-def test_weights_signs_intercepts_and_sparse_columns(form, nonnegative, intercept):
+def test_weights_signs_intercepts_and_sparse_columns(form, positive, intercept):
     A, b = design("tall")
     A = np.where(np.abs(A) > 0.5, A, 0.0)
     if intercept:
@@ -115,7 +116,7 @@ def test_weights_signs_intercepts_and_sparse_columns(form, nonnegative, intercep
     random = np.random.default_rng(1)
     weights = random.uniform(0.5, 2.0, 20)
     weights[2], weights[0], weights[11] = 0.0, np.inf, 0.0
-    penalty = L12(1.0, 0.7, weights=weights, nonnegative=nonnegative)
+    penalty = L12(1.0, 0.7, weights=weights, positive=positive)
     penalty = WithIntercept(penalty) if intercept else penalty
     loss = squared_loss(form(A), b, random.uniform(0.0, 2.0, len(b)))
     alphas = alpha_grid(1.0, 20)
@@ -123,7 +124,7 @@ def test_weights_signs_intercepts_and_sparse_columns(form, nonnegative, intercep
     check_certified(loss, penalty, alphas, results, 1e-7)
     assert all(result.n_iter == 1 for result in results)
     assert all(result.x[0] == 0 for result in results)
-    assert not nonnegative or min(result.x[:20].min() for result in results) >= 0
+    assert not positive or min(result.x[:20].min() for result in results) >= 0
     assert not intercept or results[0].x[-1] < -1
 
 
@@ -197,8 +198,8 @@ def test_a_path_of_a_hundred_strengths_looks_at_all_columns_at_most_25_times(kin
     assert all(result.n_iter == 1 for result in results)
     if l2_weight == 0:  # each problem has one solution
         for k in (30, 99):
-            alone = minimize(loss, penalty.scaled(alphas[k]), tol=1e-7)
-            closer = minimize(loss, penalty.scaled(alphas[k]), results[k].x, tol=1e-7)
+            alone = minimize(loss, with_alpha(penalty, alphas[k]), tol=1e-7)
+            closer = minimize(loss, with_alpha(penalty, alphas[k]), results[k].x, tol=1e-7)
             np.testing.assert_allclose(closer.x, alone.x, atol=1e-4 * np.abs(alone.x).max())
             assert results[k].objective == pytest.approx(alone.objective, rel=1e-5)
 
@@ -330,7 +331,10 @@ def test_a_short_path_or_one_with_a_solver_is_not_compiled():
     for strengths, options in ((alphas[:3], {}), (alphas, {"stop": print}), (alphas, {"max_iter": 1})):
         assert followed.follower_of(loss, L12(1.0), strengths, None, options) is None
     assert followed.follower_of(loss, L12(1.0), np.append(alphas, 0.0), None, {}) is None
-    assert followed.follower_of(loss, L12(1.0, bounds=(0, np.inf)), alphas, None, {}) is None
+    assert (
+        followed.follower_of(loss, L12(1.0, positive=np.ones(loss.start().shape[0], dtype=bool)), alphas, None, {})
+        is None
+    )
 
 
 def test_every_number_of_the_penalty_is_known_to_the_compiled_loop():
@@ -339,9 +343,8 @@ def test_every_number_of_the_penalty_is_known_to_the_compiled_loop():
         "alpha",
         "l2_weight",
         "weights",
-        "nonnegative",
+        "positive",
         "ridge",
-        "bounds",
     }
 
 

@@ -25,13 +25,13 @@ def targets(A):
     )
 
 
-@pytest.mark.parametrize("nonnegative", [False, True])
+@pytest.mark.parametrize("positive", [False, True])
 @pytest.mark.parametrize("l2_weight", [0.0, 0.5, 1.0])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_each_column_is_the_problem_solved_alone(l2_weight, nonnegative, weighted):
+def test_each_column_is_the_problem_solved_alone(l2_weight, positive, weighted):
     A, _ = problem()
     B = targets(A)
-    options = {"weights": np.linspace(0.5, 1.5, 15) if weighted else None, "nonnegative": nonnegative}
+    options = {"weights": np.linspace(0.5, 1.5, 15) if weighted else None, "positive": positive}
     loss = SquaredLoss(A, B)
     penalty = columns_penalty(loss, ALPHAS, l2_weight, tol=1e-8, **options)
     point, results = solve_side_by_side(loss, penalty, tol=1e-8, max_iter=20_000)
@@ -86,11 +86,11 @@ def test_intercepts_of_all_columns_are_free_in_x_and_outside_of_it():
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("nonnegative", [False, True])
-def test_all_alphas_together_are_the_same_convex_path(nonnegative, weighted):
+@pytest.mark.parametrize("positive", [False, True])
+def test_all_alphas_together_are_the_same_convex_path(positive, weighted):
     A, b = problem()
     weight = np.random.default_rng(0).uniform(0.5, 2, len(b)) if weighted else None
-    options = {"l2_weight": 0.0, "nonnegative": nonnegative, "sample_weight": weight, "n_alphas": 6, "eps": 0.05}
+    options = {"l2_weight": 0.0, "positive": positive, "sample_weight": weight, "n_alphas": 6, "eps": 0.05}
     if weighted:
         options["weights"] = np.linspace(0.5, 1.5, A.shape[1])
     one_by_one = l12_path(A, b, tol=1e-9, **options)

@@ -5,12 +5,12 @@ import pytest
 
 from ell12 import GroupL12, LogisticLoss, SquaredLoss, stationarity
 from ell12.path import alpha_max, l12_penalty, one_sparse_fit
+from ell12.protocols import with_alpha
 
 RANDOM = np.random.default_rng(3)
 A = RANDOM.standard_normal((30, 9)) * np.array([1, 2, 1, 1, 0.5, 1, 1, 3, 1])
 B = A @ np.array([1.0, 0, 2, 0, 0, -1, 1, 0.2, 0]) + 0.3 * RANDOM.standard_normal(30)
 GROUPS = np.array([0, 1, 0, 2, 3, 3, 1, 2, 2])
-LOWER, UPPER = np.full(9, -np.inf), np.array([np.inf, 0, 0.05, 1, np.inf, np.inf, np.inf, 0.1, 0])
 
 
 def group_fit(columns):
@@ -25,8 +25,8 @@ def group_fit(columns):
 @pytest.mark.parametrize("loss", [SquaredLoss(A, B), LogisticLoss(A, np.sign(B))])
 def test_zero_is_a_solution_from_the_first_strength_of_groups_on(loss, l2_weight, weights):
     top = alpha_max(loss, l2_weight, weights=weights, groups=GROUPS)
-    assert stationarity(loss, GroupL12(1.001 * top, GROUPS, l2_weight, weights), np.zeros(9)) == 0
-    assert stationarity(loss, GroupL12(0.999 * top, GROUPS, l2_weight, weights), np.zeros(9)) > 0
+    assert stationarity(loss, GroupL12(GROUPS, 1.001 * top, l2_weight, weights=weights), np.zeros(9)) == 0
+    assert stationarity(loss, GroupL12(GROUPS, 0.999 * top, l2_weight, weights=weights), np.zeros(9)) > 0
 
 
 def test_at_l2_weight_one_a_path_begins_at_the_best_single_group():
@@ -34,8 +34,8 @@ def test_at_l2_weight_one_a_path_begins_at_the_best_single_group():
     loss = SquaredLoss(A, B)
     np.testing.assert_allclose(one_sparse_fit(loss, groups=GROUPS), best, atol=1e-7)
     top = alpha_max(loss, groups=GROUPS)
-    assert stationarity(loss, GroupL12(1.001 * top, GROUPS), best) < 1e-6
-    assert stationarity(loss, GroupL12(0.999 * top, GROUPS), best) > 1e-4
+    assert stationarity(loss, GroupL12(GROUPS, 1.001 * top), best) < 1e-6
+    assert stationarity(loss, GroupL12(GROUPS, 0.999 * top), best) > 1e-4
 
 
 def test_groups_of_one_entry_begin_where_entries_do():
@@ -51,25 +51,24 @@ def test_dependent_columns_in_a_group_do_not_keep_it_from_being_chosen():
     np.testing.assert_allclose(twice @ x, A[:, 0], atol=1e-6)
 
 
-def test_at_l2_weight_one_a_path_with_bounds_begins_at_the_best_bounded_column():
-    loss, fits = SquaredLoss(A, B), []
+def test_at_l2_weight_one_a_path_with_signs_begins_at_the_best_allowed_column():
+    loss, fits, positive = SquaredLoss(A, B), [], np.arange(9) % 2 == 1
     for k in range(9):
         x = np.zeros(9)
-        x[k] = np.clip(A[:, k] @ B / (A[:, k] @ A[:, k]), LOWER[k], UPPER[k])
+        x[k] = A[:, k] @ B / (A[:, k] @ A[:, k])
+        x[k] = max(x[k], 0) if positive[k] else x[k]
         fits.append((np.sum((A @ x - B) ** 2), k, x))
     _, _, best = min(fits)
-    np.testing.assert_allclose(one_sparse_fit(loss, bounds=(LOWER, UPPER)), best, atol=1e-7)
-    top = alpha_max(loss, bounds=(LOWER, UPPER))
-    penalty = l12_penalty(1.0, bounds=(LOWER, UPPER))
-    assert stationarity(loss, penalty.scaled(1.001 * top), best) < 1e-6
-    assert stationarity(loss, penalty.scaled(0.999 * top), best) > 1e-4
+    np.testing.assert_allclose(one_sparse_fit(loss, positive=positive), best, atol=1e-7)
+    top, penalty = alpha_max(loss, positive=positive), l12_penalty(1.0, positive=positive)
+    assert stationarity(loss, with_alpha(penalty, 1.001 * top), best) < 1e-6
+    assert stationarity(loss, with_alpha(penalty, 0.999 * top), best) > 1e-4
 
 
-def test_only_allowed_directions_count_for_the_first_strength_with_bounds():
-    gradient = -A.T @ B
-    allowed = np.where(gradient > 0, LOWER < 0, UPPER > 0)
-    expected = np.abs(gradient)[allowed].max() / 0.5
-    np.testing.assert_allclose(alpha_max(SquaredLoss(A, B), 0.5, bounds=(LOWER, UPPER)), expected)
+def test_only_allowed_directions_count_for_the_first_strength_with_signs():
+    gradient, positive = -A.T @ B, np.arange(9) % 2 == 1
+    expected = np.abs(gradient)[~positive | (gradient < 0)].max() / 0.5
+    np.testing.assert_allclose(alpha_max(SquaredLoss(A, B), 0.5, positive=positive), expected)
 
 
 def test_labels_that_do_not_fit_are_refused():

@@ -7,19 +7,19 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from ell12 import L1, L12, MCP, BoundedL12, CappedL1, GroupL12, LogSum, Lp, RowsL12
+from ell12 import L1, L12, MCP, CappedL1, GroupL12, LogSum, Lp, RowsL12
 from ell12.path.columnwise import ColumnsL12
 from ell12.penalties import WithIntercept
 from ell12.protocols import (
     CertifyingPenalty,
     DifferencePenalty,
-    NumericalPenalty,
     ParallelPenalty,
+    Penalty,
     PiecewisePenalty,
-    ScalablePenalty,
     Wrapper,
     missing,
     offers,
+    with_alpha,
 )
 from ell12.prox import prox_l12, prox_l12_groups, prox_l12_iterative, soft_threshold
 
@@ -32,9 +32,9 @@ SMOOTH = {
     "l1": L1(0.7),
     "l1 with a ridge": L1(0.7, ridge=0.8),
     "l12 with weights": L12(0.7, 0.9, weights=[1.0, 0.0, 0.5, 2.0, 0.0]),
-    "nonnegative l12": L12(0.7, weights=[1.0, 0.0, 0.5, 2.0, 3.0], nonnegative=True),
+    "positive l12": L12(0.7, weights=[1.0, 0.0, 0.5, 2.0, 3.0], positive=True),
     "l12 with signs": L12(
-        0.7, weights=[1.0, 0.0, 0.5, 2.0, 0.0], bounds=([0, -INF, -INF, 0, -INF], [INF, 0, INF, 0, 0])
+        0.7, weights=[1.0, 0.0, 0.5, 2.0, 0.0], positive=np.array([True, False, False, True, False])
     ),
     "log-sum": LogSum(0.7, theta=0.6),
     "mcp": MCP(0.7, gamma=1.5),
@@ -43,10 +43,9 @@ SMOOTH = {
     "mcp with an intercept": WithIntercept(MCP(0.7, gamma=1.5)),
 }
 VECTORS = SMOOTH | {
-    "bounds": BoundedL12(0.7, ([-0.3, -0.4, 0.0, 0.0, -3.0], [1.5, 0.4, INF, 0.0, 0.0])),
-    "groups": GroupL12(0.7, GROUPS),
-    "groups with weights": GroupL12(0.7, GROUPS, 0.6, weights=[0.0, 1.0, 2.0]),
-    "groups with a ridge": GroupL12(0.7, GROUPS, 0.6, weights=[0.0, 1.0, 2.0], ridge=0.8),
+    "groups": GroupL12(GROUPS, 0.7),
+    "groups with weights": GroupL12(GROUPS, 0.7, 0.6, weights=[0.0, 1.0, 2.0]),
+    "groups with a ridge": GroupL12(GROUPS, 0.7, 0.6, weights=[0.0, 1.0, 2.0], ridge=0.8),
     "capped": CappedL1(0.7, theta=0.8),
     "lp": Lp(0.7, p=0.4),
 }
@@ -64,25 +63,25 @@ def place(name):
     """A point where the penalty of this name may be asked for anything."""
     if name in MATRICES:
         return np.array([[1.5, -0.4], [0.3, 0.0], [-2.5, 0.6]])
-    return np.abs(X) if name == "nonnegative l12" else X
+    return np.abs(X) if name == "positive l12" else X
 
 
 @pytest.mark.parametrize(
     ("penalty", "protocols"),
     [
-        (L12(1.0), (PiecewisePenalty, NumericalPenalty)),
-        (GroupL12(1.0, [0, 1]), (ScalablePenalty, CertifyingPenalty, DifferencePenalty)),
-        (RowsL12(1.0), (ScalablePenalty, CertifyingPenalty, DifferencePenalty)),
-        (ColumnsL12([1.0]), (ScalablePenalty, CertifyingPenalty, DifferencePenalty, ParallelPenalty)),
+        (L12(1.0), (PiecewisePenalty,)),
+        (GroupL12([0, 1], 1.0), (CertifyingPenalty, DifferencePenalty)),
+        (RowsL12(1.0), (CertifyingPenalty, DifferencePenalty)),
+        (ColumnsL12([1.0]), (CertifyingPenalty, DifferencePenalty, ParallelPenalty)),
         (LogSum(1.0), (PiecewisePenalty,)),
-        (CappedL1(1.0), (ScalablePenalty, CertifyingPenalty, DifferencePenalty)),
+        (CappedL1(1.0), (CertifyingPenalty, DifferencePenalty)),
         (MCP(1.0), (PiecewisePenalty,)),
-        (Lp(1.0), (ScalablePenalty,)),
+        (Lp(1.0), (Penalty,)),
     ],
     ids=lambda thing: type(thing).__name__,
 )
 def test_penalties_offer_what_they_can_and_an_intercept_takes_nothing_away(penalty, protocols):
-    known = [ScalablePenalty, CertifyingPenalty, DifferencePenalty, PiecewisePenalty, NumericalPenalty]
+    known = [CertifyingPenalty, DifferencePenalty, PiecewisePenalty]
     for protocol in protocols:
         assert missing(penalty, protocol) == []
     for protocol in [*known, ParallelPenalty]:
@@ -94,12 +93,14 @@ def test_a_penalty_with_another_kink_is_not_offered_to_newtons_method():
     assert missing(CappedL1(1.0), PiecewisePenalty)
 
 
-@pytest.mark.parametrize("name", VECTORS | MATRICES)
+@pytest.mark.parametrize(
+    "name", [name for name in VECTORS | MATRICES if "columns" not in name and "mcp" not in name]
+)
 @pytest.mark.parametrize("factor", [0.3, 1.0, 7.0])
 def test_a_scaled_penalty_costs_that_much_more(name, factor):
     penalty = (VECTORS | MATRICES)[name]
-    scaled = penalty.scaled(factor)
-    assert scaled.alpha == pytest.approx(factor * penalty.alpha, rel=1e-15)
+    scaled = with_alpha(penalty, factor * penalty.alpha)
+    assert scaled.alpha == factor * penalty.alpha
     for x in (place(name), 0.1 * place(name), 0 * place(name)):
         assert scaled.value(x) == pytest.approx(factor * penalty.value(x), rel=1e-13, abs=1e-15)
         np.testing.assert_allclose(scaled.prox(x, 0.2), penalty.prox(x, 0.2 * factor), rtol=1e-12, atol=1e-15)
@@ -107,7 +108,7 @@ def test_a_scaled_penalty_costs_that_much_more(name, factor):
 
 def test_a_penalty_scaled_by_zero_costs_nothing():
     for name in set(VECTORS) - {"with an intercept", "mcp with an intercept"}:
-        assert VECTORS[name].scaled(0.0).value(place(name)) == 0
+        assert with_alpha(VECTORS[name], 0.0).value(place(name)) == 0
 
 
 @pytest.mark.parametrize("name", SMOOTH)
@@ -139,7 +140,7 @@ def gradient_of(penalty, x):
 @pytest.mark.parametrize("seed", range(4))
 def test_curvature_is_the_derivative_of_the_slope(name, seed):
     penalty, random = SMOOTH[name], np.random.default_rng(seed)
-    x = random.uniform(0.05, 1.5, 5) * (1.0 if name == "nonnegative l12" else random.choice([-1.0, 1.0], 5))
+    x = random.uniform(0.05, 1.5, 5) * (1.0 if name == "positive l12" else random.choice([-1.0, 1.0], 5))
     x[np.abs(np.abs(x) - 1.05) < 1e-3] = 0.3  # where MCP becomes constant
     h = 1e-6
     rows = [(gradient_of(penalty, x + h * e) - gradient_of(penalty, x - h * e)) / (2 * h) for e in np.eye(5)]
@@ -238,14 +239,14 @@ class OneRow:
 
 
 SMALL = {
-    "nonnegative": (L12(0.8, nonnegative=True), where_allowed(l12_cost(0.8, 1.0, [1.0, 1.0])), 2),
-    "nonnegative, one entry free": (
-        L12(0.8, 0.6, weights=[1.0, 0.0, 2.0], nonnegative=True),
+    "positive": (L12(0.8, positive=True), where_allowed(l12_cost(0.8, 1.0, [1.0, 1.0])), 2),
+    "positive, one entry free": (
+        L12(0.8, 0.6, weights=[1.0, 0.0, 2.0], positive=True),
         where_allowed(l12_cost(0.8, 0.6, [1.0, 0.0, 2.0])),
         3,
     ),
-    "a nonnegative row": (
-        OneRow(RowsL12(0.8, 0.6, nonnegative=True)),
+    "a positive row": (
+        OneRow(RowsL12(0.8, 0.6, positive=True)),
         where_allowed(group_cost(0.8, [0, 0, 0], 0.6, [1.0])),
         3,
     ),
@@ -254,9 +255,9 @@ SMALL = {
     "three entries": (L12(0.8), l12_cost(0.8, 1.0, [1.0, 1.0, 1.0]), 3),
     "more than the l1 norm": (L12(0.5, 1.5), l12_cost(0.5, 1.5, [1.0, 1.0]), 2),
     "weights": (L12(0.8, 0.7, weights=[1.0, 0.0, 2.0]), l12_cost(0.8, 0.7, [1.0, 0.0, 2.0]), 3),
-    "groups": (GroupL12(0.8, [0, 1, 0]), group_cost(0.8, [0, 1, 0], 1.0, [1.0, 1.0]), 3),
+    "groups": (GroupL12([0, 1, 0], 0.8), group_cost(0.8, [0, 1, 0], 1.0, [1.0, 1.0]), 3),
     "a free group": (
-        GroupL12(0.8, [0, 1, 0], 0.9, weights=[1.5, 0.0]),
+        GroupL12([0, 1, 0], 0.8, 0.9, weights=[1.5, 0.0]),
         group_cost(0.8, [0, 1, 0], 0.9, [1.5, 0.0]),
         3,
     ),
@@ -317,7 +318,7 @@ def test_violation_is_positive_exactly_where_some_direction_descends(name, seed)
     problem, random = SmallProblem(cost, size, seed), np.random.default_rng(seed)
     places = [problem.best(), np.zeros(size)]
     places += [random.standard_normal(size) * (random.random(size) < 0.6) for _ in range(8)]
-    places = [np.abs(x) if "nonnegative" in name else x for x in places]
+    places = [np.abs(x) if "positive" in name else x for x in places]
     for x in places:
         steepest, violation = problem.steepest(x, random), penalty.violation(x, problem.gradient(x))
         assert violation > 0.1 * steepest - 1e-4
@@ -334,7 +335,7 @@ def test_where_capped_l1_stops_rising_no_point_is_stationary():
 @pytest.mark.parametrize("l2_weight", [0.0, 0.7, 1.3])
 def test_groups_of_equal_sizes_are_rows(l2_weight):
     random, weights = np.random.default_rng(0), [1.0, 0.0, 2.0, np.inf]
-    groups = GroupL12(0.7, np.repeat(np.arange(4), 3), l2_weight, weights=weights)
+    groups = GroupL12(np.repeat(np.arange(4), 3), 0.7, l2_weight, weights=weights)
     rows = RowsL12(0.7, l2_weight, weights=weights)
     for scale in (0.3, 1.0, 3.0):
         x, gradient = scale * random.standard_normal((4, 3)), random.standard_normal((4, 3))
@@ -371,7 +372,7 @@ def test_the_violation_of_columns_with_intercepts_counts_each_in_its_unit():
 
 
 def test_a_group_of_weight_zero_is_in_neither_norm():
-    penalty = GroupL12(1.0, [0, 0, 1, 1], weights=[0.0, 1.0])
+    penalty = GroupL12([0, 0, 1, 1], 1.0, weights=[0.0, 1.0])
     x = np.array([30.0, 40.0, 3.0, 4.0])
     assert penalty.value(x) == 0
     np.testing.assert_array_equal(penalty.prox(x, 1.0), x)
@@ -397,8 +398,8 @@ MASKED = np.ma.array([3.0, 4.0, 100.0], mask=[0, 0, 1])
         (lambda: L12(1.0).subtracted_gradient(MASKED), "x"),
         (lambda: L12(1.0).violation(np.ones(3), MASKED), "gradient"),
         (lambda: L12(1.0, weights=MASKED), "weights"),
-        (lambda: GroupL12(1.0, [0, 1, 1]).value(MASKED), "x"),
-        (lambda: GroupL12(1.0, MASKED.astype(int)), "groups"),
+        (lambda: GroupL12([0, 1, 1], 1.0).value(MASKED), "x"),
+        (lambda: GroupL12(MASKED.astype(int), 1.0), "groups"),
         (lambda: RowsL12(1.0).prox(MASKED[:, None], 1.0), "x"),
         (lambda: ColumnsL12([1.0]).values(MASKED[:, None]), "x"),
         (lambda: ColumnsL12(MASKED), "alphas"),
@@ -441,7 +442,7 @@ def test_matrices_of_a_wrong_shape_are_refused_by_name(penalty, shape):
 
 
 def test_no_entries_cost_nothing():
-    for penalty in (L12(1.0), MCP(1.0), GroupL12(1.0, [])):
+    for penalty in (L12(1.0), MCP(1.0), GroupL12([], 1.0)):
         assert penalty.value(np.ones(0)) == penalty.violation(np.ones(0), np.ones(0)) == 0
         assert penalty.prox(np.ones(0), 1.0).shape == (0,)
 
@@ -465,27 +466,18 @@ def test_unequal_groups_take_memory_in_proportion_to_the_entries(size):
     x, gradient = np.ones(size), np.ones(size)
 
     def work():
-        penalty = GroupL12(1.0, labels)
+        penalty = GroupL12(labels, 1.0)
         penalty.violation(penalty.prox(x, 0.1), gradient)
         prox_l12_groups(x, 0.1, labels)
 
     assert peak_of(work) < 400 * size
 
 
-def test_a_huge_label_is_refused_before_it_is_counted():
-    def refuse():
-        for labels in ([0, 1_000_000_000], np.array([0, 2**62]), np.array([0, 2**64 - 1], dtype=np.uint64)):
-            with pytest.raises(ValueError, match=r"^groups must be numbered 0, 1, ... without gaps"):
-                GroupL12(1.0, labels)
-
-    assert peak_of(refuse) < 1e6
-
-
 def test_norms_of_groups_of_all_sizes():
     random = np.random.default_rng(0)
     labels = random.permutation(np.repeat(np.arange(40), random.integers(1, 40, 40)))
     z = random.standard_normal(labels.size) * 10.0 ** random.integers(-200, 200, 40)[labels]
-    penalty = GroupL12(1.0, labels)
+    penalty = GroupL12(labels, 1.0)
     norms = [np.linalg.norm(z[labels == g] / np.abs(z[labels == g]).max()) for g in range(40)]
     tops = np.array([np.abs(z[labels == g]).max() for g in range(40)])
     np.testing.assert_allclose(penalty.moduli(z), norms * tops, rtol=1e-14)

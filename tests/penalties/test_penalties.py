@@ -1,14 +1,32 @@
 """Penalties: values against formulas, convex parts, stationarity by numerical derivatives, and errors."""
 
 import math
+import pickle
+from copy import deepcopy
 from dataclasses import FrozenInstanceError
 
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from sklearn.base import clone
 
-from ell12 import L1, L12, MCP, CappedL1, GroupL12, LogSum, Lp, SpectralL12
+from ell12 import (
+    L1,
+    L12,
+    MCP,
+    CappedL1,
+    GroupL12,
+    LogSum,
+    Lp,
+    RowsL12,
+    SpectralL12,
+    SpectralLogSum,
+    SquaredLoss,
+    TruncatedNuclear,
+    minimize,
+)
+from ell12.penalties import with_strength
 from ell12.protocols import DifferencePenalty, Penalty, offers
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -22,8 +40,8 @@ PENALTIES = {
     "l12 with weights": L12(0.7, 1.2, weights=WEIGHTS),
     "l1": L1(0.7),
     "l1 with weights": L1(0.7, weights=WEIGHTS),
-    "groups": GroupL12(0.7, GROUPS),
-    "groups with weights": GroupL12(0.7, GROUPS, 0.6, weights=GROUP_WEIGHTS),
+    "groups": GroupL12(GROUPS, 0.7),
+    "groups with weights": GroupL12(GROUPS, 0.7, 0.6, weights=GROUP_WEIGHTS),
     "spectral": SpectralL12(0.7, 0.8),
     "log-sum": LogSum(0.7, theta=0.3),
     "capped": CappedL1(0.7, theta=0.8),
@@ -89,7 +107,7 @@ def test_one_entry_costs_nothing_under_l12():
 
 
 def test_negative_entries_are_not_allowed_where_so_said():
-    penalty = L12(1.0, nonnegative=True, weights=[1.0, 0.0])
+    penalty = L12(1.0, positive=True, weights=[1.0, 0.0])
     assert penalty.value(np.array([1.0, -1e-300])) == math.inf
     assert penalty.value(np.array([1.0, 2.0])) == 0
 
@@ -102,7 +120,7 @@ def test_infinite_weight_holds_its_entry_at_zero():
     assert penalty.violation(np.array([0.0, 3.0, 4.0]), np.array([5.0, -0.4, -0.2])) == pytest.approx(0, abs=1e-15)
 
 
-@pytest.mark.parametrize("make", [L12, L1, lambda a: GroupL12(a, GROUPS), LogSum, CappedL1, Lp, MCP, SpectralL12])
+@pytest.mark.parametrize("make", [L12, L1, lambda a: GroupL12(GROUPS, a), LogSum, CappedL1, Lp, MCP, SpectralL12])
 def test_alpha_zero(make):
     penalty, x = make(0), X.reshape(2, 3) if make is SpectralL12 else X
     assert penalty.value(x) == 0
@@ -112,7 +130,7 @@ def test_alpha_zero(make):
 def test_step_zero():
     for name, penalty in PENALTIES.items():
         np.testing.assert_allclose(penalty.prox(entries(name, X), 0.0).ravel(), X, rtol=1e-14, atol=1e-15)
-    for penalty, step in [(L12(0.0, nonnegative=True), 1.0), (L12(1.0, nonnegative=True), 0.0)]:
+    for penalty, step in [(L12(0.0, positive=True), 1.0), (L12(1.0, positive=True), 0.0)]:
         np.testing.assert_array_equal(penalty.prox(X, step), X.clip(0))
 
 
@@ -173,8 +191,8 @@ def test_only_lp_has_no_convex_part():
 
 
 def test_the_convex_part_keeps_the_options():
-    convex = L12(0.7, weights=WEIGHTS, nonnegative=True).convex
-    assert (convex.alpha, convex.l2_weight, convex.nonnegative) == (0.7, 0, True)
+    convex = L12(0.7, weights=WEIGHTS, positive=True).convex
+    assert (convex.alpha, convex.l2_weight, convex.positive) == (0.7, 0, True)
     np.testing.assert_array_equal(convex.prox(X, 1.0), np.maximum(X - 0.7 * WEIGHTS, 0))
 
 
@@ -207,7 +225,7 @@ class Quadratic:
         """The steepest descent along one entry: what violation means, where the norm is smooth."""
         phases = np.exp(2j * np.pi * np.arange(240) / 240) if np.iscomplexobj(x) else [1.0, -1.0]
         moves = [phase * unit for unit in np.eye(len(x)) for phase in phases]
-        if self.penalty.nonnegative:
+        if self.penalty.positive:
             moves = [move for move in moves if np.all(x + 1e-3 * move >= 0)]
         return max(0.0, *(-self.slope(x, move) for move in moves))
 
@@ -223,8 +241,8 @@ OPTIONS = [
     {"l2_weight": 0.5},
     {"l2_weight": 0.0},
     {"weights": [1.0, 0.5, 0.0, 2.0, 0.0]},
-    {"nonnegative": True},
-    {"nonnegative": True, "weights": [1.0, 0.5, 0.0, 2.0, 0.0], "l2_weight": 0.7},
+    {"positive": True},
+    {"positive": True, "weights": [1.0, 0.5, 0.0, 2.0, 0.0], "l2_weight": 0.7},
 ]
 CASES = [(options, float) for options in OPTIONS] + [(options, complex) for options in OPTIONS[:4]]
 
@@ -235,7 +253,7 @@ def test_violation_is_the_steepest_descent(options, kind):
         rng = np.random.default_rng(seed)
         problem = Quadratic(L12(rng.uniform(0.3, 3), **options), 5, rng, kind)
         x = rng.standard_normal(5) + (1j * rng.standard_normal(5) if kind is complex else 0)
-        x = (np.abs(x) + 0.1 if options.get("nonnegative") else x) * (rng.random(5) < 0.6)
+        x = (np.abs(x) + 0.1 if options.get("positive") else x) * (rng.random(5) < 0.6)
         x[0] = 1.0
         expected = problem.steepest(x)
         tol = 1e-4 * expected if kind is complex else 0  # the phases are a grid
@@ -252,7 +270,7 @@ def test_violation_is_zero_where_no_direction_descends(options, kind):
         for _ in range(200):
             move = rng.standard_normal(5) + (1j * rng.standard_normal(5) if kind is complex else 0)
             move *= rng.random(5) < rng.random()
-            move = np.where((x == 0) & (np.real(move) < 0), 0, move) if options.get("nonnegative") else move
+            move = np.where((x == 0) & (np.real(move) < 0), 0, move) if options.get("positive") else move
             assert problem.slope(x, move, h=2e-6) >= -1e-7
         elsewhere = np.where(x != 0, x * 1.01, 0)
         assert problem.penalty.violation(elsewhere, problem.gradient(elsewhere)) > 1e-3
@@ -261,10 +279,10 @@ def test_violation_is_zero_where_no_direction_descends(options, kind):
 @given(st.lists(st.floats(-2, 2), min_size=4, max_size=4), st.floats(0.1, 2), st.floats(0, 2))
 def test_violation_at_zero(gradient, alpha, l2_weight):
     gradient = np.array(gradient)
-    for nonnegative, largest in [(False, np.abs(gradient).max()), (True, -gradient.min())]:
+    for positive, largest in [(False, np.abs(gradient).max()), (True, -gradient.min())]:
         steepest = largest - alpha * (1 - l2_weight)
         assume(abs(steepest) > 1e-9)
-        violation = L12(alpha, l2_weight, nonnegative=nonnegative).violation(np.zeros(4), gradient)
+        violation = L12(alpha, l2_weight, positive=positive).violation(np.zeros(4), gradient)
         assert (violation > 0) == (steepest > 0)
 
 
@@ -273,7 +291,7 @@ def test_violation_at_zero_under_l12():
     assert L12(2.0).violation(np.zeros(3), np.array([0.0, 1e-9, 0.0])) > 0
     assert L12(2.0, 0.5).violation(np.zeros(3), np.array([1.0, -1.0, 0.5])) == 0
     assert L12(2.0, 0.5).violation(np.zeros(3), np.array([1.0, -1.1, 0.5])) == pytest.approx(0.1)
-    assert L12(2.0, nonnegative=True).violation(np.zeros(3), np.array([3.0, 0.0, 5.0])) == 0
+    assert L12(2.0, positive=True).violation(np.zeros(3), np.array([3.0, 0.0, 5.0])) == 0
     free = L12(2.0, weights=[0.0, 1.0, 1.0])
     assert free.violation(np.array([5.0, 0.0, 0.0]), np.array([0.0, 0.3, 0.0])) > 0  # zero where penalised
     assert free.violation(np.array([5.0, 0.0, 0.0]), np.array([0.2, 0.0, 0.0])) == pytest.approx(0.2)
@@ -296,7 +314,7 @@ def test_single_precision_is_kept(name, dtype):
     np.testing.assert_allclose(penalty.prox(x, 0.9), wide, rtol=2e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize("make", [L12, L1, LogSum, CappedL1, Lp, MCP, lambda a: GroupL12(a, GROUPS)])
+@pytest.mark.parametrize("make", [L12, L1, LogSum, CappedL1, Lp, MCP, lambda a: GroupL12(GROUPS, a)])
 def test_strength_of_a_numpy_type_does_not_widen(make):
     penalty = make(np.float64(0.5))
     x = X.astype(np.float32)
@@ -348,8 +366,8 @@ def test_penalties_are_frozen(name):
         (L12, "alpha"),
         (lambda v: L12(1.0, v), "l2_weight"),
         (L1, "alpha"),
-        (lambda v: GroupL12(v, [0, 1]), "alpha"),
-        (lambda v: GroupL12(1.0, [0, 1], v), "l2_weight"),
+        (lambda v: GroupL12([0, 1], v), "alpha"),
+        (lambda v: GroupL12([0, 1], 1.0, v), "l2_weight"),
         (SpectralL12, "alpha"),
         (lambda v: SpectralL12(1.0, v), "l2_weight"),
         (LogSum, "alpha"),
@@ -363,6 +381,9 @@ def test_penalties_are_frozen(name):
     ],
 )
 def test_errors_name_the_number(make, name, bad):
+    if name == "alpha" and bad is None:
+        assert make(None).alpha is None
+        return
     with pytest.raises(ValueError, match=rf"^{name} must"):
         make(bad)
 
@@ -377,7 +398,7 @@ def test_shape_parameters_lie_in_their_range():
 
 @pytest.mark.parametrize("weights", [[1.0, -1.0], [1.0, math.nan], ["a", "b"], [1j, 1.0]], ids=repr)
 def test_errors_name_the_weights(weights):
-    for make in (lambda: L12(1.0, weights=weights), lambda: GroupL12(1.0, [0, 1], weights=weights)):
+    for make in (lambda: L12(1.0, weights=weights), lambda: GroupL12([0, 1], 1.0, weights=weights)):
         with pytest.raises((ValueError, TypeError), match="weights must hold"):
             make()
 
@@ -386,13 +407,13 @@ def test_weights_must_fit():
     with pytest.raises(ValueError, match="weights"):
         L12(1.0, weights=[1.0, 2.0]).prox(np.ones(3), 1.0)
     with pytest.raises(ValueError, match="weights"):
-        GroupL12(1.0, [0, 1], weights=[1.0, 2.0, 3.0])
+        GroupL12([0, 1], 1.0, weights=[1.0, 2.0, 3.0])
 
 
-@pytest.mark.parametrize("groups", [[0, 2], [1, 2], [-1, 0], [0.0, 1.0], [[0, 1]]], ids=repr)
+@pytest.mark.parametrize("groups", [[[0, 1]], [0, "a", None], 3], ids=repr)
 def test_errors_name_the_groups(groups):
     with pytest.raises(ValueError, match=r"^groups must"):
-        GroupL12(1.0, groups)
+        GroupL12(groups, 1.0)
 
 
 def test_one_number_is_a_weight_for_all():
@@ -402,3 +423,86 @@ def test_one_number_is_a_weight_for_all():
 def test_weights_of_another_length_are_named():
     with pytest.raises(ValueError, match=r"weights of shape \(3,\) do not broadcast"):
         L12(1.0, weights=np.ones(3)).value(np.ones(8))
+
+
+# What all share
+
+
+ALL = [L12, L1, RowsL12, LogSum, CappedL1, Lp, MCP, SpectralL12, SpectralLogSum, TruncatedNuclear]
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_a_strength_may_be_left_out_and_is_asked_for_where_it_counts(kind):
+    penalty = kind()
+    assert repr(penalty) == f"{kind.__name__}()"
+    x = np.eye(2) if kind in ALL[7:] or kind is RowsL12 else np.ones(2)
+    with pytest.raises(
+        ValueError, match=rf"{kind.__name__}\(\) has no strength: give {kind.__name__}\(alpha=...\)"
+    ):
+        penalty.value(x)
+    with pytest.raises(ValueError, match="has no strength"):
+        minimize(SquaredLoss(np.eye(2), np.ones(2)), penalty)
+    assert with_strength(penalty, 0.5)(x) == kind(0.5).value(x)
+    assert with_strength(penalty, None) is penalty
+    assert with_strength(penalty, None, 2.0).alpha == 2.0
+    with pytest.raises(ValueError, match=rf"alpha is given twice: 0.1 and {kind.__name__}\(alpha=0.2\)"):
+        with_strength(kind(0.2), 0.1)
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_scikit_learn_sees_that_zeros_are_exact_and_copies_are_equal(kind):
+    penalty = kind(0.3)
+    assert penalty == "l1"
+    assert penalty != "l2"
+    assert penalty == penalty  # noqa: PLR0124
+    assert penalty != kind(0.3)
+    for copy in (pickle.loads(pickle.dumps(penalty)), deepcopy(penalty), clone(penalty, safe=False)):
+        assert repr(copy) == repr(penalty)
+
+
+def test_a_repr_leaves_out_defaults_and_shows_arrays_by_their_shape():
+    assert repr(GroupL12(["b", "a", "b"], l2_weight=0.5)) == "GroupL12(2 groups, l2_weight=0.5)"
+    assert repr(L12(0.1, weights=np.ones(3))) == "L12(alpha=0.1, weights=array(3,))"
+
+
+def test_groups_have_labels_of_any_kind_in_the_order_of_the_sorted_ones():
+    named, numbered = (
+        GroupL12(["b", "a", "b"], 1.0, weights=[1.0, 2.0]),
+        GroupL12([1, 0, 1], 1.0, weights=[1.0, 2.0]),
+    )
+    x = np.array([3.0, 0.5, -2.0])
+    np.testing.assert_array_equal(named.prox(x, 0.3), numbered.prox(x, 0.3))
+    np.testing.assert_array_equal(named.units(3), [1, 0, 1])
+    np.testing.assert_array_equal(L12(1.0).units(3), [0, 1, 2])
+    assert RowsL12().joint
+    assert not named.joint
+
+
+@pytest.mark.parametrize("l2_weight", [0.0, 0.7, 1.0, 1.6])
+@pytest.mark.parametrize("weights", [None, [1.0, 0.5, 0.0]])
+def test_signs_of_single_entries_are_the_best_that_a_search_finds(l2_weight, weights):
+    random = np.random.default_rng(5)
+    positive = np.array([True, False, True])
+    penalty = L12(0.8, l2_weight, weights=weights, positive=positive)
+    for _ in range(20):
+        z = random.standard_normal(3)
+        x = penalty.prox(z, 1.0)
+        assert np.all(x[positive] >= 0)
+        cost = 0.5 * np.sum((x - z) ** 2) + penalty.value(x)
+        for point in np.r_[
+            random.standard_normal((300, 3)), x + 0.01 * random.standard_normal((300, 3)), [np.zeros(3)]
+        ]:
+            other = np.where(positive, np.maximum(point, 0), point) * (random.random(3) < 0.7)
+            assert cost <= 0.5 * np.sum((other - z) ** 2) + penalty.value(other) + 1e-12
+
+
+def test_signs_of_all_entries_are_those_of_positive():
+    x, z = np.array([0.3, 0.0, 1.0]), np.array([3.0, -1.0, 0.2])
+    all_, each = L12(0.8, positive=True), L12(0.8, positive=np.ones(3, dtype=bool))
+    np.testing.assert_array_equal(each.prox(z, 1.0), all_.prox(z, 1.0))
+    np.testing.assert_array_equal(each.least_slope(x, z), all_.least_slope(x, z))
+    assert each.value(z) == all_.value(z) == math.inf
+    with pytest.raises(ValueError, match="positive"):
+        L12(0.8, positive=[True, False]).value(x)
+    with pytest.raises(ValueError, match="positive must be"):
+        L12(0.8, positive="yes")

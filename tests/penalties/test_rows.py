@@ -9,24 +9,24 @@ from ell12.prox import prox_l12
 
 
 @pytest.mark.parametrize("weights", [None, [1.0, 0.0, 2.0], [0.0, np.inf, 1.0]])
-@pytest.mark.parametrize("nonnegative", [False, True])
+@pytest.mark.parametrize("positive", [False, True])
 @pytest.mark.parametrize("l2_weight", [0.0, 0.6, 1.0])
-def test_one_column_is_l12(l2_weight, nonnegative, weights):
+def test_one_column_is_l12(l2_weight, positive, weights):
     x = np.array([[1.0], [0.0], [-2.0]])
     gradient = np.array([[0.3], [-1.4], [0.2]])
-    options = {"weights": weights, "nonnegative": nonnegative}
+    options = {"weights": weights, "positive": positive}
     rows, vector = RowsL12(0.7, l2_weight, **options), L12(0.7, l2_weight, **options)
     for z in (x, -np.abs(x), 0.1 * x, gradient):
         np.testing.assert_allclose(rows.prox(z, 0.5)[:, 0], vector.prox(z[:, 0], 0.5), atol=1e-15)
         assert rows.value(z) == pytest.approx(vector.value(z[:, 0]))
-    for state in (np.abs(x) if nonnegative else x, 0 * x):
+    for state in (np.abs(x) if positive else x, 0 * x):
         assert rows.violation(state, gradient) == pytest.approx(vector.violation(state[:, 0], gradient[:, 0]))
 
 
 @given(st.integers(0, 10**6), st.floats(0.01, 3.0), st.sampled_from([0.0, 0.5, 1.0]), st.booleans())
-def test_no_point_near_or_far_is_better_than_the_prox(seed, t, l2_weight, nonnegative):
+def test_no_point_near_or_far_is_better_than_the_prox(seed, t, l2_weight, positive):
     random = np.random.default_rng(seed)
-    z, penalty = random.standard_normal((4, 3)), RowsL12(t, l2_weight, nonnegative=nonnegative)
+    z, penalty = random.standard_normal((4, 3)), RowsL12(t, l2_weight, positive=positive)
 
     def objective(x):
         return 0.5 * np.sum((x - z) ** 2) + penalty.value(x)
@@ -54,7 +54,7 @@ def test_without_the_subtracted_norm_it_is_the_multi_task_lasso():
 def test_a_nonnegative_solution_is_stationary_and_cannot_be_improved():
     random = np.random.default_rng(2)
     A, B = random.standard_normal((30, 8)), random.standard_normal((30, 3))
-    loss, penalty = SquaredLoss(A, B, scale=1 / 30), RowsL12(0.05, 0.5, nonnegative=True)
+    loss, penalty = SquaredLoss(A, B, scale=1 / 30), RowsL12(0.05, 0.5, positive=True)
     result = minimize(loss, penalty, tol=1e-9)
     assert result.converged
     assert (result.x >= 0).all()

@@ -51,7 +51,7 @@ def test_nan_comes_out_as_nan(dtype, position):
         assert np.isnan(x).all(), name
     assert np.isnan(moreau_l12(z, 1.0))
     if dtype != np.complex128:
-        assert np.isnan(prox_l12(z, 1.0, nonnegative=True)).all()
+        assert np.isnan(prox_l12(z, 1.0, positive=True)).all()
 
 
 def test_nan_stays_in_its_row():
@@ -112,7 +112,7 @@ def test_a_threshold_far_above_z_keeps_the_largest_entry_exactly(weights):
     z = [0.3, -1.1, 1.0]
     np.testing.assert_array_equal(prox_l12(z, 1e17, weights=weights), [0, -1.1, 0])
     np.testing.assert_array_equal(prox_l12([z], 1e17, weights=weights, axis=1), [[0, -1.1, 0]])
-    np.testing.assert_array_equal(prox_l12(np.maximum(z, 0), 1e17, weights=weights, nonnegative=True), [0, 0, 1])
+    np.testing.assert_array_equal(prox_l12(np.maximum(z, 0), 1e17, weights=weights, positive=True), [0, 0, 1])
     assert float(moreau_l12(z, 1e17, weights=weights)) == pytest.approx(0.5 * (0.09 + 1), rel=1e-15)
 
 
@@ -123,7 +123,7 @@ def test_zero_stays_zero_until_the_subtracted_norm_prevails():
     np.testing.assert_array_equal(prox_l12(np.zeros((2, 3)), 2.0, l2_weight=1.5, axis=0), [[1, 1, 1], [0, 0, 0]])
     np.testing.assert_array_equal(prox_l12(np.zeros(3, complex), 2.0, l2_weight=1.5), [1, 0, 0])
     np.testing.assert_array_equal(prox_l12(np.zeros(3), 2.0, l2_weight=1.5, weights=[2, 0, 1]), [0, 3, 0])
-    np.testing.assert_array_equal(prox_l12(-np.ones(2), 2.0, l2_weight=2.0, nonnegative=True), [1, 0])
+    np.testing.assert_array_equal(prox_l12(-np.ones(2), 2.0, l2_weight=2.0, positive=True), [1, 0])
     np.testing.assert_array_equal(prox_l12_groups(np.zeros(4), 2.0, [1, 0, 0, 1], l2_weight=1.5), [0, 1, 0, 0])
     assert np.linalg.norm(prox_l12_spectral(np.zeros((2, 3)), 2.0, l2_weight=1.5)) == pytest.approx(1)
 
@@ -258,7 +258,7 @@ def test_memory_layout_does_not_matter(axis, t):
     wide = np.full((12, 24), 7.0)
     wide[1::2, 2::3] = z
     layouts = [np.asfortranarray(z), wide[1::2, 2::3], z[::-1, ::-1][::-1, ::-1], z.T.copy().T, z.view(np.ndarray)]
-    for options in ({}, {"weights": weights}, {"nonnegative": True}):
+    for options in ({}, {"weights": weights}, {"positive": True}):
         expected = prox_l12(z, t, axis=axis, **options)
         for other in layouts:
             np.testing.assert_allclose(prox_l12(other, t, axis=axis, **options), expected, rtol=1e-15)
@@ -328,8 +328,8 @@ def test_only_numbers_are_accepted(function, z):
 
 
 def test_complex_numbers_are_not_ordered():
-    with pytest.raises(TypeError, match="nonnegative"):
-        prox_l12([1j, 2.0], 1.0, nonnegative=True)
+    with pytest.raises(TypeError, match="positive"):
+        prox_l12([1j, 2.0], 1.0, positive=True)
 
 
 @pytest.mark.parametrize(

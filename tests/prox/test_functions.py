@@ -58,14 +58,14 @@ def faces_and_moves(labels):
     return np.array([np.isin(labels, c) for c in chosen], dtype=float)[:, None], moves
 
 
-def brute_force(z, t, l2_weight, penalty, *, labels=None, nonnegative=False):
+def brute_force(z, t, l2_weight, penalty, *, labels=None, positive=False):
     """The smallest objective found over all directions and lengths."""
     grouped, labels = labels is not None, labels or tuple(range(z.size))
     faces, moves = faces_and_moves(labels)
     same_group = np.equal.outer(labels, labels).astype(float)
 
     def unit(d):
-        d = faces * (np.abs(d) if nonnegative else d)
+        d = faces * (np.abs(d) if positive else d)
         return d / np.maximum(np.linalg.norm(d, axis=-1, keepdims=True), 1e-300)
 
     z_size = np.sqrt(z**2 @ same_group)
@@ -101,25 +101,25 @@ def l1(weights, x):
 
 @cases(1200)
 @given(vectors(st.integers(1, 4)), positive, l2_weights, st.booleans())
-def test_vectors_reach_the_brute_force_value(z, t, l2_weight, nonnegative):
+def test_vectors_reach_the_brute_force_value(z, t, l2_weight, positive):
     penalty = partial(l1, np.ones(z.size))
-    options = {"l2_weight": l2_weight, "nonnegative": nonnegative}
+    options = {"l2_weight": l2_weight, "positive": positive}
     x = prox_l12(z, t, **options)
-    best = brute_force(z, t, l2_weight, penalty, nonnegative=nonnegative)
-    assert not (nonnegative and np.any(x < 0))
+    best = brute_force(z, t, l2_weight, penalty, positive=positive)
+    assert not (positive and np.any(x < 0))
     assert_minimal(objective(x, z, t, l2_weight, penalty), best, scale_of(z, t, l2_weight))
     assert_minimal(float(moreau_l12(z, t, **options)), best, scale_of(z, t, l2_weight))
 
 
 @cases(1200)
 @given(vectors(st.integers(1, 4), st.tuples(entries, positive)), positive, l2_weights, st.booleans())
-def test_weighted_vectors_reach_the_brute_force_value(pairs, t, l2_weight, nonnegative):
+def test_weighted_vectors_reach_the_brute_force_value(pairs, t, l2_weight, positive):
     z, weights = pairs.T.copy()
     penalty = partial(l1, weights)
-    options = {"l2_weight": l2_weight, "weights": weights, "nonnegative": nonnegative}
+    options = {"l2_weight": l2_weight, "weights": weights, "positive": positive}
     x = prox_l12(z, t, **options)
-    best = brute_force(z, t, l2_weight, penalty, nonnegative=nonnegative)
-    assert not (nonnegative and np.any(x < 0))
+    best = brute_force(z, t, l2_weight, penalty, positive=positive)
+    assert not (positive and np.any(x < 0))
     assert_minimal(objective(x, z, t, l2_weight, penalty), best, scale_of(z, t, l2_weight, weights))
     assert_minimal(float(moreau_l12(z, t, **options)), best, scale_of(z, t, l2_weight, weights))
 
@@ -234,20 +234,20 @@ def test_matrices_keep_the_largest_singular_value_when_none_exceeds_the_threshol
 @cases(200)
 @given(
     st.integers(1, 50), st.integers(0, 2**31), st.floats(0, 3), l2_weights,
-    st.sampled_from(["real", "complex", "nonnegative"]), st.booleans(),
+    st.sampled_from(["real", "complex", "positive"]), st.booleans(),
 )  # fmt: skip
 def test_no_random_point_near_or_far_is_lower(n, seed, t, l2_weight, kind, weighted):
     rng = np.random.default_rng(seed)
     z = rng.standard_normal(n) + (1j * rng.standard_normal(n) if kind == "complex" else 0)
     weights = rng.uniform(0, 2, n) * (rng.random(n) < 0.8) if weighted else np.ones(n)
-    x = prox_l12(z, t, l2_weight=l2_weight, weights=weights, nonnegative=kind == "nonnegative")
+    x = prox_l12(z, t, l2_weight=l2_weight, weights=weights, positive=kind == "positive")
     found = objective(x, z, t, l2_weight, partial(l1, weights))
     for size, sparsity in itertools.product(10.0 ** np.arange(-7, 2), (0.1, 0.5, 1.0)):
         move = size * rng.standard_normal(n) * (rng.random(n) < sparsity)
         other = x + (move * np.exp(2j * np.pi * rng.random(n)) if kind == "complex" else move)
-        other = np.maximum(other, 0) if kind == "nonnegative" else other
+        other = np.maximum(other, 0) if kind == "positive" else other
         assert found <= objective(other, z, t, l2_weight, partial(l1, weights)) + 1e-12 * n
-    for point in (np.zeros(n), z if kind != "nonnegative" else np.maximum(z, 0)):
+    for point in (np.zeros(n), z if kind != "positive" else np.maximum(z, 0)):
         assert found <= objective(point, z, t, l2_weight, partial(l1, weights)) + 1e-12 * n
 
 
@@ -277,11 +277,11 @@ def test_an_infinite_weight_removes_the_entry():
 
 @cases(150)
 @given(st.integers(1, 30), st.integers(0, 2**31), st.floats(0.01, 2), st.floats(0, 1.5), st.booleans())
-def test_the_iterative_method_agrees_in_value(n, seed, t, l2_weight, nonnegative):
+def test_the_iterative_method_agrees_in_value(n, seed, t, l2_weight, positive):
     z = np.random.default_rng(seed).standard_normal(n)
-    size = np.sort(z if nonnegative else np.abs(z))[::-1]
+    size = np.sort(z if positive else np.abs(z))[::-1]
     assume(n == 1 or size[0] > t or size[0] - size[1] > 0.05)  # near ties it is slow to leave a saddle
-    options = {"l2_weight": l2_weight, "nonnegative": nonnegative}
+    options = {"l2_weight": l2_weight, "positive": positive}
     x, n_iter = prox_l12_iterative(z, t, max_iter=20_000, **options)
     assert 1 <= n_iter < 20_000
     penalty = partial(l1, np.ones(n))
@@ -363,7 +363,7 @@ def test_the_compiled_loop_is_what_large_batches_use(compiled, monkeypatch):
     x = prox_l12(z, 0.5, axis=0)
     assert len(calls) == 1
     np.testing.assert_allclose(x, np.moveaxis(kernel(np.moveaxis(z, 0, -1), 0.5, 1.0), -1, 0), rtol=1e-14)
-    prox_l12(z, 0.5, axis=0, nonnegative=True)
+    prox_l12(z, 0.5, axis=0, positive=True)
     prox_l12(z, np.full((6, 5), 0.5), axis=0)
     prox_l12(z.astype(complex), 0.5, axis=0)
     assert len(calls) == 1

@@ -59,10 +59,10 @@ def test_every_entry_belongs_to_a_thread():
             assert cuda.THREADS % across == 0
 
 
-def agrees(x, z, t, l2_weight=1.0, weights=None, nonnegative=False, expected=None):
+def agrees(x, z, t, l2_weight=1.0, weights=None, positive=False, expected=None):
     """Whether x is what the plain operations give, within a few roundings of the row's largest number or of t."""
     if expected is None:
-        expected = plain_prox_rows(z, t, l2_weight, weights, nonnegative)
+        expected = plain_prox_rows(z, t, l2_weight, weights, positive)
     size = np.max(np.where(np.isfinite(z), np.abs(z), 0), axis=-1, keepdims=True) + (1 + l2_weight) * t
     assert x.dtype == z.dtype
     assert x.shape == z.shape
@@ -170,13 +170,13 @@ def test_no_kernel_where_there_is_no_gpu_or_something_is_differentiated():
     assert seen == [False]
 
 
-def on_gpu(gpu, z, t=1.0, l2_weight=1.0, weights=None, nonnegative=False):
+def on_gpu(gpu, z, t=1.0, l2_weight=1.0, weights=None, positive=False):
     """Compare the kernel with plain operations of NumPy, and with those of the library itself."""
     make = gpu.make_array
     given = (make(z), t if np.isscalar(t) else make(t), l2_weight, weights if weights is None else make(weights))
-    x = gpu.to_numpy(prox_on_gpu(*given, nonnegative))
-    agrees(x, z, t, l2_weight, weights, nonnegative)
-    return x, gpu.to_numpy(plain_prox_rows(*given, nonnegative))
+    x = gpu.to_numpy(prox_on_gpu(*given, positive))
+    agrees(x, z, t, l2_weight, weights, positive)
+    return x, gpu.to_numpy(plain_prox_rows(*given, positive))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -207,7 +207,7 @@ def test_problems_along_any_axis_of_arrays_of_any_order_on_a_gpu(gpu):
         z = np.random.default_rng(0).uniform(-2, 2, shape)
         weights = np.random.default_rng(1).uniform(0, 2, shape[-1])
         for axis in [*range(len(shape)), (0, 1), (1, 0)]:
-            for options in ({}, {"weights": weights}, {"nonnegative": True}):
+            for options in ({}, {"weights": weights}, {"positive": True}):
                 expected = prox_l12(z, 0.5, axis=axis, **options)
                 kind = {name: gpu.make_array(v) if name == "weights" else v for name, v in options.items()}
                 x = prox_l12(gpu.make_array(z), 0.5, axis=axis, **kind)
@@ -225,10 +225,10 @@ def test_penalties_of_rows_columns_and_groups_on_a_gpu(gpu):
     weights = np.random.default_rng(1).uniform(0, 2, 300)
     weights[5] = 0
     for penalty in (
-        ColumnsL12(np.linspace(0.2, 1.4, 7), 0.8, weights, nonnegative=True, ridge=0.1),
+        ColumnsL12(np.linspace(0.2, 1.4, 7), 0.8, weights, positive=True, ridge=0.1),
         ColumnsL12(np.linspace(0.2, 1.4, 7)),
         RowsL12(0.7, 1.0, weights),
-        RowsL12(0.7, nonnegative=True),
+        RowsL12(0.7, positive=True),
     ):
         found = gpu.to_numpy(penalty.prox(gpu.make_array(x), 0.9))
         np.testing.assert_allclose(found, penalty.prox(x, 0.9), rtol=1e-12, atol=1e-14)

@@ -77,7 +77,7 @@ def test_frequencies_are_those_of_a_loop_with_l12_path_and_signs_and_a_ridge(dat
     paths = []
     for rows in halves_of():
         A, b = X[rows] - X[rows].mean(axis=0), y[rows] - y[rows].mean()
-        options = {"l2_weight": 0.7, "ridge": 0.1, "nonnegative": True}
+        options = {"l2_weight": 0.7, "ridge": 0.1, "positive": True}
         paths.append(ell12.l12_path(A, b, alphas=found.alphas_, **options)[1])
     np.testing.assert_allclose(found.path_frequencies_, frequencies(paths, 3, found.alphas_.size), atol=1e-12)
 

@@ -39,7 +39,6 @@ PROXIMAL_SOLVERS = [
     FISTA(step="backtracking"),
     NonmonotoneAPG(),
     NonmonotoneAPG(step="backtracking"),
-    NonmonotoneAPG(prox="numerical", prox_tol=1e-13),
 ]
 ALL_SOLVERS = [*PROXIMAL_SOLVERS, SequentialConvex(), DCA(), DCA(penalty_weight=0.3)]
 
@@ -102,14 +101,12 @@ def test_all_solvers_on_other_losses(solver, make_loss):
 
 
 @pytest.mark.parametrize("solver", named(ALL_SOLVERS))
-@pytest.mark.parametrize("nonnegative", [False, True])
-def test_equals_the_lasso_without_the_subtracted_norm(solver, nonnegative):
+@pytest.mark.parametrize("positive", [False, True])
+def test_equals_the_lasso_without_the_subtracted_norm(solver, positive):
     A, b, _ = well_conditioned(2, m=40, n=60)
     alpha = 0.1
-    lasso = Lasso(alpha=alpha / 40, fit_intercept=False, positive=nonnegative, tol=1e-14, max_iter=10**6).fit(A, b)
-    result = minimize(
-        SquaredLoss(A, b), L1(alpha, nonnegative=nonnegative), solver=solver, tol=1e-9, max_iter=10**5
-    )
+    lasso = Lasso(alpha=alpha / 40, fit_intercept=False, positive=positive, tol=1e-14, max_iter=10**6).fit(A, b)
+    result = minimize(SquaredLoss(A, b), L1(alpha, positive=positive), solver=solver, tol=1e-9, max_iter=10**5)
     assert result.converged
     np.testing.assert_allclose(result.x, lasso.coef_, atol=1e-6)
     assert np.any(lasso.coef_ != 0)
@@ -214,12 +211,6 @@ def test_backtracking_soon_finds_its_step():
     assert counts["forward"] - 102 - fallbacks < 12  # halvings
 
 
-def test_numerical_prox_needs_a_penalty_that_has_one():
-    A, b, _ = well_conditioned()
-    with pytest.raises(TypeError, match="prox_iterative"):
-        minimize(SquaredLoss(A, b), LogSum(0.1), solver=NonmonotoneAPG(prox="numerical"))
-
-
 @pytest.mark.parametrize(
     "penalty",
     [
@@ -227,9 +218,9 @@ def test_numerical_prox_needs_a_penalty_that_has_one():
         CappedL1(0.05, theta=1.0),
         Lp(0.05),
         MCP(0.05),
-        GroupL12(0.05, np.arange(30) // 3),
+        GroupL12(np.arange(30) // 3, 0.05),
         L12(0.05, weights=np.arange(30) % 3),
-        L12(0.05, nonnegative=True),
+        L12(0.05, positive=True),
     ],
     ids=lambda p: type(p).__name__,
 )
@@ -244,7 +235,7 @@ def test_any_penalty_with_any_proximal_solver(penalty, solver):
 
 
 @pytest.mark.parametrize(
-    "penalty", [LogSum(0.05, 0.5), CappedL1(0.05), MCP(0.05), GroupL12(0.05, np.arange(30) // 3)]
+    "penalty", [LogSum(0.05, 0.5), CappedL1(0.05), MCP(0.05), GroupL12(np.arange(30) // 3, 0.05)]
 )
 @pytest.mark.parametrize("solver", named([SequentialConvex(), DCA()]))
 def test_difference_solvers_take_other_differences(penalty, solver):
@@ -304,7 +295,6 @@ def test_unpenalised_coordinates_solve_their_normal_equations():
         (lambda: ProximalGradient(step=-1.0), "step"),
         (lambda: FISTA(step="barzilai-borwein"), "step"),
         (lambda: NonmonotoneAPG(step=math.nan), "step"),
-        (lambda: NonmonotoneAPG(prox="exact"), "prox"),
         (lambda: NonmonotoneAPG(eta=1.0), "eta"),
         (lambda: NonmonotoneAPG(delta=0.0), "delta"),
         (lambda: SequentialConvex(step="newton"), "step"),

@@ -1,7 +1,6 @@
 """Low-rank matrix completion: the matrix type, the engines, the path and the imputer."""
 
 from ell12.completion.complete import complete_matrix
-from ell12.completion.convexified import MatrixDCA, MatrixSequentialConvex
 from ell12.completion.least_squares import AlternatingLeastSquares
 from ell12.completion.low_rank import LowRank
 from ell12.completion.matrix_apg import BlockAPG, FactoredAPG, FullSVD
@@ -21,8 +20,6 @@ __all__ = [
     "FactoredAPG",
     "FullSVD",
     "LowRank",
-    "MatrixDCA",
-    "MatrixSequentialConvex",
     "Observed",
     "Offsets",
     "OrdinalHingeLoss",

@@ -80,7 +80,7 @@ def complete_matrix(
         The largest rank allowed; None is no bound. Where it binds the status is ``RANK_CAPPED``. "auto" is None
         for tables. For ratings it is chosen among 2, 4, 8 and 16 by the hidden entries, and 8 where alpha is a
         number.
-    engine : {"auto", "block", "factored", "als", "full", "scp", "dca"} or Solver, default "auto"
+    engine : {"auto", "block", "factored", "als", "full"} or Solver, default "auto"
         "auto" is "als" (`AlternatingLeastSquares`) where little is known and the rank is bound to 30 or less,
         "block" (`BlockAPG`) where a quarter or more is known, and else "factored" (`FactoredAPG`).
     center : {"auto", None, "mean", "columns", "biases"}, default "auto"

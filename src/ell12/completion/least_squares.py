@@ -71,7 +71,7 @@ class AlternatingLeastSquares:
 
     def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate]:
         """Yield one iterate a sweep."""
-        if not isinstance(penalty, SpectralL12) or penalty.alpha == 0:
+        if not isinstance(penalty, SpectralL12) or penalty.strength == 0:
             raise ValueError(f"alternating least squares needs a SpectralL12 with alpha > 0, got {penalty!r}")
         sweep = loss.make_sweep(penalty, self.n_threads)
         max_rank = min(self.max_rank, *loss.observed.shape)
@@ -96,7 +96,7 @@ class AlternatingLeastSquares:
             if not kept.all():
                 places = np.flatnonzero(kept)
                 changed = LowRank(take(x.U, places, 1), take(x.s, places, 0), take(x.V, places, 1))
-            elif x.rank < max_rank and optimality <= LOOK_BEYOND * penalty.alpha:
+            elif x.rank < max_rank and optimality <= LOOK_BEYOND * penalty.strength:
                 changed = _with_missing(x, gradient, penalty, beyond, max_rank)
             if changed is not None:
                 x, optimality = changed, math.inf
@@ -141,13 +141,13 @@ class _SharedSpaces:
         """
         s, penalty = as_numpy(self.x.s), self.penalty
         rise = s * (s / 2 - as_numpy(_column_products(self.x.U, self.left)))
-        dropped = rise < penalty.alpha * s
+        dropped = rise < penalty.strength * s
         if penalty.l2_weight >= 1:
             dropped[:1] = False
         length = self.x.norm()
         while dropped.any():
             shortened = length - math.sqrt(float(np.sum(np.square(s), where=~dropped)))
-            if rise[dropped].sum() < penalty.alpha * (s[dropped].sum() - penalty.l2_weight * shortened):
+            if rise[dropped].sum() < penalty.strength * (s[dropped].sum() - penalty.l2_weight * shortened):
                 break
             dropped[np.flatnonzero(dropped)[0]] = False  # the largest of them
         return ~dropped
@@ -176,7 +176,7 @@ def _with_missing(
     U, s, V = block(_Beyond(gradient, x))
     block.keep(0)
     # From zero on, where the subtracted norm is not smooth, a proximal step.
-    grown = namespace(s).where(s > penalty.alpha * (1 + 1e-5), s - penalty.alpha, 0)
+    grown = namespace(s).where(s > penalty.strength * (1 + 1e-5), s - penalty.strength, 0)
     sizes = grown if x.rank else penalty.prox_values(s, 1.0)
     count = min(count_true(sizes > 0), max_rank - x.rank)
     if count == 0:

@@ -70,11 +70,11 @@ def row_terms(W: Array, H: Array, penalty: SpectralL12) -> tuple[float, Array]:
     """
     xp, gram = namespace(H), H.T @ H
     length = math.sqrt(max(inner(W.T @ W, gram), 0.0))
-    relief = penalty.alpha * penalty.l2_weight / length if length > 0 else 0.0
+    relief = penalty.strength * penalty.l2_weight / length if length > 0 else 0.0
     hidden = ROUNDINGS * float(xp.finfo(H.dtype).eps) * float(xp.linalg.trace(gram))
-    extra = max(hidden - penalty.alpha, 0.0)
+    extra = max(hidden - penalty.strength, 0.0)
     prior = W @ (relief * gram)
-    return penalty.alpha + extra, prior if extra == 0 else prior + extra * W
+    return penalty.strength + extra, prior if extra == 0 else prior + extra * W
 
 
 def solve_rows(

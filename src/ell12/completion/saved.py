@@ -196,6 +196,7 @@ def _recommender_of(state: dict[str, Any]) -> dict[str, Any]:
     result: dict[str, Any] = {name: state.get(name) for name in RESULT}
     result |= {"center": state.get("center", "biases"), "status": state.get("status", Status.CONVERGED)}
     result |= {name: float(state[name]) for name in ("alpha", "l2_weight")}
+    result |= {"tol": float("nan"), "solver": ""}
     return {
         "parameters": state.get("parameters", {}),
         "completion_": Completion(x, offsets=offsets, history={}, **result),

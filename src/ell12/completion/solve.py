@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from ell12.backend import namespace
-from ell12.completion.convexified import MatrixDCA, MatrixSequentialConvex
 from ell12.completion.gpu_entries import has_segments
 from ell12.completion.least_squares import AlternatingLeastSquares
 from ell12.completion.low_rank import LowRank, as_indices
@@ -16,11 +15,12 @@ from ell12.completion.observed import Observed
 from ell12.completion.offsets import Offsets, fit_offsets, rows_and_columns_seen
 from ell12.completion.squared_error import CompletionLoss
 from ell12.minimization import Result, minimize
+from ell12.minimization.run import collected
 from ell12.penalties import Spectral, SpectralL12
 from ell12.protocols import Array, Solver, offers
 
 LARGEST_ALTERNATING_RANK = 30  # Beyond this rank, sweeps cost more than steps on factors: they grow by its square.
-ENGINES = ("auto", "block", "factored", "als", "full", "scp", "dca")
+ENGINES = ("auto", "block", "factored", "als", "full")
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,12 +126,12 @@ def solve_completion(
 ) -> Completion:
     """Minimise the penalised error; options are those of `minimize`."""
     solver = choose_engine(engine, task.loss, penalty, max_rank, random_state)
-    result = minimize(task.loss, penalty, x0, solver, **options)
+    result = minimize(task.loss, penalty, x0, solver, **collected(options))
     parts = {part.name: getattr(result, part.name) for part in fields(Result)}
     return Completion(
         **parts,
         offsets=task.offsets,
-        alpha=penalty.alpha,
+        alpha=penalty.strength,
         l2_weight=penalty.l2_weight if isinstance(penalty, SpectralL12) else math.nan,
         max_rank=max_rank,
         center=task.center,
@@ -150,12 +150,8 @@ def choose_engine(
         raise ValueError(f"engine must be a solver or one of {', '.join(ENGINES)}; got {engine!r}")
     if engine == "auto":
         engine = _suitable(loss, penalty, max_rank)
-    if engine in ("scp", "dca") and max_rank is not None:
-        raise ValueError(f"engine={engine!r} cannot bound the rank; leave max_rank at None")
     if engine == "full":
         return FullSVD(max_rank)
-    if engine in ("scp", "dca"):
-        return (MatrixSequentialConvex if engine == "scp" else MatrixDCA)(random_state=random_state)
     if engine == "als":
         return AlternatingLeastSquares(max_rank or min(10, *loss.observed.shape), random_state=random_state)
     return (BlockAPG if engine == "block" else FactoredAPG)(max_rank, random_state)
@@ -165,4 +161,4 @@ def _suitable(loss: CompletionLoss, penalty: Spectral, max_rank: int | None) -> 
     if not has_segments(loss.observed.values) or loss.observed.suits_dense:
         return "block"
     small = max_rank is not None and max_rank <= LARGEST_ALTERNATING_RANK
-    return "als" if small and isinstance(penalty, SpectralL12) and penalty.alpha > 0 else "factored"
+    return "als" if small and isinstance(penalty, SpectralL12) and penalty.strength > 0 else "factored"

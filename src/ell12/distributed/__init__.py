@@ -15,6 +15,7 @@ except ImportError as error:
 from ell12.distributed.completion import DistributedCompletionLoss, complete_matrix, completion_loss
 from ell12.distributed.estimation import classification_losses, regression_losses
 from ell12.distributed.far_columns import columns
+from ell12.distributed.large_images import denoise_tv, inpaint_tv
 from ell12.distributed.loss import SumLoss
 from ell12.distributed.problems import sum_loss
 from ell12.distributed.rows import accuracy, determination, map_rows
@@ -27,7 +28,9 @@ __all__ = [
     "columns",
     "complete_matrix",
     "completion_loss",
+    "denoise_tv",
     "determination",
+    "inpaint_tv",
     "map_rows",
     "regression_losses",
     "sum_loss",

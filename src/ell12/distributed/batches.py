@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ell12.distributed.blocks import Block
-from ell12.distributed.passes import Blocks
+from ell12.distributed.executor import Blocks
 from ell12.distributed.substitution import NoSubstitution, Substitution
 from ell12.operators import ArrayOperator, adjoint, dtype_of, output_shape
 from ell12.protocols import Array, Batch

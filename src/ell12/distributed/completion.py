@@ -13,7 +13,7 @@ from ell12.checks import is_finite_number
 from ell12.completion import AlternatingLeastSquares, Completion, LowRank
 from ell12.completion.row_solves import row_terms
 from ell12.completion.squared_error import MatrixLoss
-from ell12.distributed.passes import Blocks
+from ell12.distributed.executor import Blocks
 from ell12.distributed.rating_choices import CENTERS, fit_remote_offsets, remote_noise_alpha, without_offsets
 from ell12.distributed.ratings import (
     describe,
@@ -25,6 +25,7 @@ from ell12.distributed.ratings import (
 )
 from ell12.distributed.ratings_source import ratings_blocks
 from ell12.minimization import Result, minimize
+from ell12.minimization.run import collected
 from ell12.operators.spectrum import norm_from_gram
 from ell12.penalties import SpectralL12
 from ell12.protocols import Array, Point
@@ -142,7 +143,7 @@ def complete_matrix(
     if isinstance(alpha, str):
         alpha = remote_noise_alpha(entries, max_rank, weight)
     penalty = SpectralL12(alpha, weight)
-    result = minimize(DistributedCompletionLoss(entries), penalty, solver=solver, tol=tol, **options)
+    result = minimize(DistributedCompletionLoss(entries), penalty, solver=solver, tol=tol, **collected(options))
     parts = {part.name: getattr(result, part.name) for part in fields(Result)}
     chosen: dict[str, Any] = {"alpha": penalty.alpha, "l2_weight": weight, "max_rank": max_rank, "center": center}
     return Completion(**parts, offsets=offsets, **chosen)

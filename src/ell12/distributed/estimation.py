@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from ell12.distributed.blocks import Column, Kind, OneAgainstRest
+from ell12.distributed.executor import Blocks
 from ell12.distributed.loss import GRAM_COLUMNS, SumLoss
 from ell12.distributed.moments import moments
-from ell12.distributed.passes import Blocks
 from ell12.distributed.problems import check_rows, floating, use_gram
 from ell12.distributed.source import aligned_rows, make_blocks
 from ell12.distributed.substitution import Centering

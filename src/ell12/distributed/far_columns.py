@@ -21,8 +21,7 @@ from dask.delayed import Delayed, delayed
 
 from ell12.backend import is_mapped, refuse_masked
 from ell12.distributed.blocks import as_matrix, naming
-from ell12.distributed.failures import active_client, compute
-from ell12.distributed.passes import Blocks
+from ell12.distributed.executor import Blocks, active_client, compute
 from ell12.distributed.source import KEPT_SHARE, fits, is_held, kept, memory
 from ell12.operators.adapters import DenseColumns
 from ell12.operators.column_moments import moments_of

@@ -13,8 +13,8 @@ import numpy as np
 from ell12.backend import inner, norm, rise_above_tangent, rounding
 from ell12.distributed.batches import batches, row_counts
 from ell12.distributed.blocks import Kind, evaluate, gram_product
+from ell12.distributed.executor import Blocks
 from ell12.distributed.moments import moments
-from ell12.distributed.passes import Blocks
 from ell12.distributed.substitution import NoSubstitution, Selection, Substitution
 from ell12.losses import SquaredLoss
 from ell12.losses.sessions import Sessions, fact

@@ -14,7 +14,7 @@ import numpy as np
 from dask.delayed import Delayed, delayed
 
 from ell12.distributed.blocks import naming
-from ell12.distributed.passes import Blocks
+from ell12.distributed.executor import Blocks
 from ell12.distributed.ratings import block_of_matrix, block_of_table
 from ell12.distributed.source import kept
 

@@ -10,7 +10,7 @@ import numpy as np
 from dask.delayed import delayed
 
 from ell12.distributed.blocks import check_beside, naming
-from ell12.distributed.passes import Blocks
+from ell12.distributed.executor import Blocks
 from ell12.distributed.source import aligned_rows, as_rows, chunks
 from ell12.protocols import Array
 

@@ -19,8 +19,7 @@ from distributed import Future
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
 from ell12.distributed.blocks import Kind, make_block
-from ell12.distributed.failures import active_client, compute, reaching
-from ell12.distributed.passes import Blocks
+from ell12.distributed.executor import Blocks, active_client, compute, reaching
 
 KEPT_SHARE = 0.5  # of the workers' memory: the rest is theirs to work with
 

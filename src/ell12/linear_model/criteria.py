@@ -21,7 +21,7 @@ from ell12.linear_model.refit import support
 from ell12.losses import HuberLoss, SquaredLoss
 from ell12.losses.cox import CoxLoss
 from ell12.minimization import Result
-from ell12.protocols import Array
+from ell12.protocols import Array, with_alpha
 
 CRITERIA = ("aic", "bic", "ebic")
 # How much EBIC adds for the number of models of a size: 1, at which its authors prove that it finds the right
@@ -149,7 +149,7 @@ def judge(
             found = as_vector(run.x)
             x = model._final(problem, found)
             strength = float(alpha) if x is found else 0.0  # a refit has no penalty
-            freedom = _freedom(problem, penalty.scaled(strength), x, options.get("bounds"))
+            freedom = _freedom(problem, with_alpha(penalty, strength), x)
             freedom += model.fit_intercept and problem.n_intercepts == 0
             used = as_numpy(found)[: found.shape[0] - problem.n_intercepts] != 0
             some, all_ = _sizes(used, options.get("groups"))
@@ -168,10 +168,6 @@ def _sizes(used: Array, groups: Any) -> tuple[int, int]:
     return np.unique(groups[used]).size, int(groups.max()) + 1
 
 
-def _freedom(problem: FitProblem, penalty: Any, x: Array, bounds: Any) -> float:
-    """The degrees of freedom of a solution; entries at a bound have none."""
-    columns = support(problem, x)
-    if bounds is not None:
-        held = as_numpy(bounds.reached(x[: x.shape[0] - problem.n_intercepts]))
-        columns = columns[~np.append(held, np.zeros(problem.n_intercepts, dtype=bool))[columns]]
-    return degrees_of_freedom(problem.loss, penalty, x, columns)
+def _freedom(problem: FitProblem, penalty: Any, x: Array) -> float:
+    """The degrees of freedom of a solution."""
+    return degrees_of_freedom(problem.loss, penalty, x, support(problem, x))

@@ -243,14 +243,6 @@ def endless(coef: Array, alpha: float, l2_weight: float, options: dict[str, Any]
     return free & (coef != 0), FREE
 
 
-def within_bounds(coef: Array, bounds: Any) -> Array:
-    """Which coefficients have no bound in the direction in which they are."""
-    if bounds is None:
-        return np.ones(coef.size, dtype=bool)
-    lower, upper = as_numpy(bounds.lower), as_numpy(bounds.upper)
-    return np.isinf(np.where(coef < 0, lower, upper))
-
-
 def separates(problem: FitProblem, x: Array, which: Array) -> bool:
     """Whether the given entries of x are a direction in which no margin falls and some grow.
 
@@ -299,7 +291,6 @@ def _reason(problem: FitProblem, x: Array, alpha: float, l2_weight: float, optio
     size = x.shape[0] - problem.n_intercepts
     coef = as_numpy(x)[:size]
     which, reason = endless(coef, alpha, l2_weight, options)
-    which = which & within_bounds(coef, options.get("bounds"))
     if not which.any():
         return None
     every = np.full(x.shape[0], problem.n_classes > 0)

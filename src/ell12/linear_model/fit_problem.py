@@ -154,8 +154,8 @@ class FitProblem:
         options, classes = options | {"intercept": self.n_intercepts}, self.n_classes
         if classes and options["weights"] is not None:
             options["weights"] = np.repeat(options["weights"], classes)
-        if classes and "bounds" in options:
-            options["bounds"] = options["bounds"].repeat(classes)
+        if classes and not isinstance(options.get("positive", False), bool):
+            options["positive"] = np.repeat(options["positive"], classes)
         if classes and "groups" in options:  # each class has groups of its own
             options["groups"] = (classes * options["groups"][:, None] + np.arange(classes)).reshape(-1)
         return options

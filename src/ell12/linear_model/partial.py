@@ -11,7 +11,7 @@ import numpy as np
 from ell12.linear_model.fit_problem import Design, FitProblem
 from ell12.losses import LinearLoss
 from ell12.losses.moments import Moments, mean_squared_loss, of_rows
-from ell12.protocols import Array, Penalty
+from ell12.protocols import Array, Penalty, with_alpha
 from ell12.solvers.stochastic import LearnedStep
 
 # Up to 3000 columns the products of all columns are kept: a matrix of 72 MB, and another while a chunk is added.
@@ -128,7 +128,7 @@ class Descents:
         if len(self.parts) != len(targets):
             raise ValueError(f"y must have {len(self.parts)} columns as in the chunks before, got {len(targets)}")
         for part, problem in zip(self.parts, self.problems, strict=True):
-            penalty = make_penalty(problem).scaled(alpha)
+            penalty = with_alpha(make_penalty(problem), alpha)
             for batch in problem.loss.batches(BATCH):
                 loss, rows = batch.loss, batch.loss.b.shape[0]
                 weight = float(rows if loss.sample_weight is None else loss.sample_weight.sum())

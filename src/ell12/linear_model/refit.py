@@ -23,8 +23,8 @@ ACCURACY = 0.625
 NEWTON_STEPS, REFIT_STEPS = 50, 1000
 
 
-def refit(problem: FitProblem, x: Array, nonnegative: bool = False, bounds: Any = None) -> Array | None:
-    """The x of least loss with the same support, signs and bounds kept; None where none is finite and unique.
+def refit(problem: FitProblem, x: Array, positive: Any = False) -> Array | None:
+    """The x of least loss with the same support, signs kept; None where none is finite and unique.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ def refit(problem: FitProblem, x: Array, nonnegative: bool = False, bounds: Any 
         A problem whose loss is an `ell12.protocols.ColumnLoss`.
     x : array
         Its penalised solution.
-    nonnegative, bounds
+    positive
         As in `ell12.path.l12_penalty`.
     """
     columns = support(problem, x)
@@ -43,14 +43,11 @@ def refit(problem: FitProblem, x: Array, nonnegative: bool = False, bounds: Any 
     unit = _units(loss, point)
     enough = precision(x) ** ACCURACY * max_abs(loss.gradient(loss.point(loss.start())))
     kept = columns[: columns.size - problem.n_intercepts]
-    if kept.size == 0 or not (nonnegative or bounds is not None):
+    if kept.size == 0 or positive is False:
         found = _newton(loss, point, unit, enough)
     else:
-        limits: dict[str, Any] = {
-            "nonnegative": nonnegative,
-            "bounds": None if bounds is None else bounds.restrict(kept),
-        }
-        penalty = l12_penalty(0.0, intercept=problem.n_intercepts, **limits)
+        kept_signs = positive if isinstance(positive, bool) else positive[kept]
+        penalty = l12_penalty(0.0, intercept=problem.n_intercepts, positive=kept_signs)
         found = _within_limits(loss, penalty, point, unit, enough)
     return None if found is None else _scattered(found, columns, x)
 

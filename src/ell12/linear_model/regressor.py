@@ -331,7 +331,7 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
         if plain and known and self._l2_weight == 0 < alpha:
             pairs = zip(problems, results, strict=True)
             gaps = [
-                dual_gap(problem.loss, result.x, alpha, self.ridge, nonnegative=options["nonnegative"])
+                dual_gap(problem.loss, result.x, alpha, self.ridge, positive=options["positive"])
                 for problem, result in pairs
             ]
             self._dual_gaps = np.array(gaps)

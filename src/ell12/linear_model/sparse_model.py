@@ -39,13 +39,13 @@ from ell12.linear_model.fit_problem import (
 )
 from ell12.linear_model.partial import Descents
 from ell12.linear_model.refit import no_refit, refit
-from ell12.linear_model.restrictions import penalty_of, penalty_options
+from ell12.linear_model.restrictions import penalty_of, penalty_options, signs
 from ell12.losses import LinearLoss
 from ell12.minimization import DataUnavailable, Result, Status
 from ell12.minimization.progress import progress_lines
 from ell12.operators import is_far, stored
 from ell12.operators.sources import as_columns
-from ell12.path import first_strength, limits, solution_path
+from ell12.path import first_strength, solution_path
 from ell12.protocols import Array, ColumnLoss, missing
 
 
@@ -264,7 +264,7 @@ class SparseLinearModel(BaseEstimator, ABC):
             raise ValueError("relax=True needs second derivatives, which a loss of data in chunks does not have")
         if problem.n_classes:
             raise ValueError("relax=True does not take multinomial=True: such a refit has no unique solution")
-        found = refit(problem, x, **limits(self.bounds, self.positive, self.n_features_in_))
+        found = refit(problem, x, signs(self, self.n_features_in_))
         if found is None and warn:
             warnings.warn(no_refit(problem, x), ConvergenceWarning, stacklevel=5)
         return x if found is None else found
@@ -311,7 +311,7 @@ def _remedy(result: Result) -> str:
     return f"Raise max_iter or tol, {scale}, or raise alpha."
 
 
-def dual_gap(loss: Any, x: Array, alpha: float, ridge: float = 0.0, *, nonnegative: bool = False) -> float:
+def dual_gap(loss: Any, x: Array, alpha: float, ridge: float = 0.0, *, positive: bool = False) -> float:
     """The gap of ``loss + alpha (||x||_1 + ridge/2 ||x||^2)`` at x, as scikit-learn's ElasticNet has it.
 
     With the residual r and the gradient g of the loss the dual point is ``s r``, s so small that it is feasible:
@@ -325,7 +325,7 @@ def dual_gap(loss: Any, x: Array, alpha: float, ridge: float = 0.0, *, nonnegati
         Anywhere.
     alpha, ridge : float
         Strength, above 0, and the weight of half the squared norm.
-    nonnegative : bool, default False
+    positive : bool, default False
         Whether only ``x >= 0`` is allowed.
 
     Examples
@@ -340,7 +340,7 @@ def dual_gap(loss: Any, x: Array, alpha: float, ridge: float = 0.0, *, nonnegati
     point = loss.point(x)
     gradient, square = loss.gradient(point), 2 * loss.value(point)
     xp, pull = namespace(x), -gradient - alpha * ridge * x
-    if nonnegative:
+    if positive:
         pull = xp.where(pull > 0, pull, 0)
     sizes, moduli = (xp.linalg.vector_norm(v, axis=1) if v.ndim == 2 else v for v in (pull, x))
     steepest = max_abs(sizes)

@@ -2,5 +2,16 @@
 
 from ell12.minimization.loop import certificate, minimize, stationarity
 from ell12.minimization.results import DataUnavailable, History, Result, Status
+from ell12.minimization.run import Checkpoint, Run
 
-__all__ = ["DataUnavailable", "History", "Result", "Status", "certificate", "minimize", "stationarity"]
+__all__ = [
+    "Checkpoint",
+    "DataUnavailable",
+    "History",
+    "Result",
+    "Run",
+    "Status",
+    "certificate",
+    "minimize",
+    "stationarity",
+]

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from ell12.backend import all_finite, is_array, is_number, max_abs, rounding
 from ell12.backend.kinds import Starting, X
-from ell12.minimization.checkpoints import Checkpoint, Saved, file_for
 from ell12.minimization.needs import unmet
 from ell12.minimization.results import DataUnavailable, History, Result, Status
+from ell12.minimization.run import CheckpointFile, Progress, Run, Saved
 from ell12.minimization.stalling import Stall, gradient_resolution
 from ell12.minimization.start import as_unknown, starting_point
 from ell12.protocols import (
@@ -46,12 +45,7 @@ def minimize(
     *,
     tol: float = 1e-4,
     max_iter: int = 10_000,
-    max_seconds: float = math.inf,
-    measure: Mapping[str, Callable[[Array], float]] | None = None,
-    stop: Callable[[History], bool] | None = None,
-    checkpoint: str | os.PathLike[str] | None = None,
-    checkpoint_seconds: float = 60.0,
-    resume: bool = False,
+    run: Run | None = None,
 ) -> Result[X]:
     """Minimise ``loss(x) + penalty(x)``.
 
@@ -70,24 +64,8 @@ def minimize(
         Stop when `stationarity` is at most tol, or when rounding keeps it above. 0 runs until another limit.
     max_iter : int, default 10_000
         Stop after this number of iterations.
-    max_seconds : float, default infinity
-        Stop after this much wall time. The time of ``measure``, of ``stop`` and of exact stationarities is not
-        counted.
-    measure : dict of functions, optional
-        Each function of x becomes a column of the history.
-    stop : function, optional
-        Called with the history after each iteration; the run ends when it returns true. Use it for a progress
-        display too.
-    checkpoint : path, optional
-        An ``.npz`` file that keeps the state of the run, so that a crash costs no more than
-        ``checkpoint_seconds``. If the name has ``{}`` in it, a digest of the problem takes its place, so that
-        different problems, such as folds, have different files.
-    checkpoint_seconds : float, default 60.0
-        How often to write the file. It is also written when the run ends or is interrupted. If that fails, there
-        is a RuntimeWarning, and the result is returned nevertheless.
-    resume : bool, default False
-        Continue from the checkpoint, if there is one: x, the history and its times continue. ``max_iter`` and
-        ``max_seconds`` include the earlier run. The momentum of a solver starts again.
+    run : Run, optional
+        A limit of time, a callback, measurements, a checkpoint, progress: see `ell12.Run`.
 
     Returns
     -------
@@ -109,29 +87,27 @@ def minimize(
     >>> result.x.round(4), result.status.name
     (array([ 2.5547, -3.8321,  0.    ]), 'CONVERGED')
     """
-    _check_limits(tol, max_iter, max_seconds, stop)
+    run = Run() if run is None else run
+    _check_limits(tol, max_iter, run)
     _check_kinds(loss, penalty, solver)
-    if resume and checkpoint is None:
-        raise ValueError("resume=True needs a checkpoint to go on from")
     session: Any = session_of(loss)
-    follower = None
-    if checkpoint is not None:
-        follower = Checkpoint(file_for(checkpoint, session, penalty), checkpoint_seconds, penalty)
-    saved = follower.load(session.start()) if follower is not None and resume else None
+    checkpoint: Any = run.checkpoint
+    file = None if checkpoint is None else CheckpointFile(checkpoint)
+    saved = file.load(session.start()) if file is not None and checkpoint.resume else None
     start = session.point(starting_point(session, x0 if saved is None else saved.x))
-    recorder = _Recorder(session, penalty, start, dict(measure or {}), saved, follower)
-    iterates = _iterates(_chosen(solver, session, penalty, start), session, penalty, start)
+    solver = _chosen(solver, session, penalty, start)
+    recorder = _Recorder(session, penalty, start, run, saved, file)
     status = Status.STOPPED
     try:
-        status = _run(recorder, iterates, tol, max_iter, max_seconds, stop)
+        status = _run(recorder, _iterates(solver, session, penalty, start), tol, max_iter, run)
     except KeyboardInterrupt:
         pass
     except DataUnavailable as error:
-        error.result = recorder.result(Status.DATA_LOST)
+        error.result = recorder.result(Status.DATA_LOST, tol, solver)
         raise
     finally:
         recorder.save(last=True)
-    return recorder.result(status)
+    return recorder.result(status, tol, solver)
 
 
 def stationarity(loss: Loss, penalty: Penalty, x: Array | Point) -> float:
@@ -153,6 +129,7 @@ def stationarity(loss: Loss, penalty: Penalty, x: Array | Point) -> float:
     >>> stationarity(SquaredLoss(np.eye(2), [3.0, 0.5]), L12(alpha=1.0), np.array([3.0, 0.0]))
     0.0
     """
+    _check_strength(penalty)
     point = x if isinstance(x, Point) else loss.point(as_unknown(loss, x, "x"))
     gradient = loss.gradient(point)
     overflows = is_array(gradient) and not all_finite(gradient)
@@ -175,18 +152,11 @@ def certificate(loss: Loss, penalty: Any, point: Point, gradient: Array | None =
     return max_abs(residual) / (step * unit)
 
 
-def _run(
-    recorder: _Recorder,
-    iterates: Iterator[Iterate | None],
-    tol: float,
-    max_iter: int,
-    max_seconds: float,
-    stop: Callable[[History], bool] | None,
-) -> Status:
+def _run(recorder: _Recorder, iterates: Iterator[Iterate | None], tol: float, max_iter: int, run: Run) -> Status:
     """Advance the iterates until something ends the run."""
     look, stall = BackOff(), Stall()
     for _ in range(recorder.n_iter, max_iter):
-        iterate = recorder.advance(iterates, max_seconds)
+        iterate = recorder.advance(iterates, run.max_seconds)
         if isinstance(iterate, Status):
             return iterate
         if not math.isfinite(iterate.objective):
@@ -200,17 +170,19 @@ def _run(
         stalled = tol > 0 and stall.is_long(*state)
         if stalled and recorder.is_at_rounding(iterate):
             return Status.ROUNDING
-        limit = _limit(recorder, max_seconds, stop)
+        limit = _limit(recorder, run)
         if limit is not None:
             return limit
     return Status.MAX_ITER
 
 
-def _limit(recorder: _Recorder, max_seconds: float, stop: Callable[[History], bool] | None) -> Status | None:
+def _limit(recorder: _Recorder, run: Run) -> Status | None:
     """Whether the caller or the clock ends the run."""
-    if stop is not None and stop(recorder.history):
+    if run.verbose:
+        recorder.progress.show(recorder.history)
+    if run.ends(recorder.history):
         return Status.STOPPED
-    return Status.MAX_SECONDS if recorder.last("seconds") >= max_seconds else None
+    return Status.MAX_SECONDS if recorder.last("seconds") >= run.max_seconds else None
 
 
 def _verdict(recorder: _Recorder, iterate: Iterate, tol: float) -> Status | None:
@@ -228,21 +200,22 @@ class _Recorder:
         loss: Loss,
         penalty: Penalty,
         start: Point,
-        measure: dict[str, Callable[[Array], float]],
+        run: Run,
         saved: Saved | None = None,
-        follower: Checkpoint | None = None,
+        file: CheckpointFile | None = None,
     ) -> None:
-        self.loss, self.penalty, self.measure, self.follower = loss, penalty, measure, follower
+        self.loss, self.penalty, self.measure, self.file = loss, penalty, dict(run.measure or {}), file
+        self.progress, self.methods = Progress(), [("", 0)]
         self.unit = penalty.alpha or 1.0
         self.constant = summed_size(loss)
         self.rounding = 0.0 if offers(start.x, Factored) else rounding(1.0, start.x)
         objective = loss.value(start) + penalty.value(start.x)
         if not math.isfinite(objective):
             raise ValueError("x0 has no finite objective: does it satisfy the penalty's constraints?")
-        names = ("seconds", "cpu_seconds", "objective", "optimality", *measure)
+        names = ("seconds", "cpu_seconds", "objective", "optimality", *self.measure)
         self.history: History = {name: [] for name in names}
-        if follower is not None:
-            follower.check_writable(start.x)
+        if file is not None:
+            file.check_writable(start.x, self.history)
         if saved is not None:
             self._continue(saved, objective)
         self.best = self.certified = Iterate(start, objective, math.inf)
@@ -269,16 +242,18 @@ class _Recorder:
         self._record(iterate, earlier + wall, self.last("cpu_seconds") + cpu)
         if iterate.objective < self.best.objective or self.best.lent:
             self.best = iterate
-        if self.follower is not None and self.follower.due:
+        if iterate.method != self.methods[-1][0]:
+            self.methods.append((iterate.method, self.n_iter))
+        if self.file is not None and self.file.due:
             self.save()
         return iterate
 
     def save(self, *, last: bool = False) -> None:
         """Write the best iterate and the history to the checkpoint, if there is one."""
-        if self.follower is not None:
-            self.follower.save(self.best.point.x, self.best.objective, self._whole_rows())
+        if self.file is not None:
+            self.file.save(self.best.point.x, self.best.objective, self._whole_rows())
             if last:
-                self.follower.report()
+                self.file.report()
 
     def certify(self, iterate: Iterate) -> float:
         """The stationarity of an iterate, kept for the result."""
@@ -315,7 +290,7 @@ class _Recorder:
         """The latest entry of a column."""
         return self.history[name][-1]
 
-    def result(self, status: Status) -> Result:
+    def result(self, status: Status, tol: float, solver: Any) -> Result:
         """The certified iterate of a run that it ended, the best of any other."""
         final = self.certified if status in _CERTIFIED else self.best
         reached = self.stationarity if self.certified is final else None
@@ -324,7 +299,17 @@ class _Recorder:
         if reached is None:
             lost = status is Status.DATA_LOST
             reached = math.nan if lost else stationarity(self.loss, self.penalty, final.point)
-        return Result(final.point.x, final.objective, reached, status, self.n_iter, self._whole_rows())
+        name = type(solver).__name__
+        return Result(
+            x=final.point.x,
+            objective=final.objective,
+            stationarity=reached,
+            status=status,
+            n_iter=self.n_iter,
+            tol=tol,
+            solver=", ".join([name, *(f"{method} from {k} on" for method, k in self.methods if method)]),
+            history=self._whole_rows(),
+        )
 
     def _whole_rows(self) -> History:
         return {name: column[: self.n_iter + 1] for name, column in self.history.items()}
@@ -335,7 +320,7 @@ class _Recorder:
         if not abs(objective - saved.objective) <= rounding:
             raise ValueError(
                 f"the checkpoint is of another problem: its x has the objective {objective:g} here,"
-                f" but had {saved.objective:g} there; with {{}} in its name each problem has a file of its own"
+                f" but had {saved.objective:g} there"
             )
         rows = len(saved.history["objective"])
         for name, column in self.history.items():
@@ -381,13 +366,20 @@ def _check_kinds(loss: Any, penalty: Any, solver: Any) -> None:
         if isinstance(value, type) or lacking:
             lack = "a class, not an object of it" if isinstance(value, type) else f"without {', '.join(lacking)}"
             raise TypeError(f"{name} must be a {kind.__name__} such as {example[name]}, got {value!r}, {lack}")
+    _check_strength(penalty)
 
 
-def _check_limits(tol: float, max_iter: int, max_seconds: float, stop: Any) -> None:
-    if stop is not None and (isinstance(stop, type) or not callable(stop)):
-        raise TypeError(f"stop must be a function of the history, got {stop!r}")
-    for name, value in (("tol", tol), ("max_iter", max_iter), ("max_seconds", max_seconds)):
+def _check_limits(tol: float, max_iter: int, run: Run) -> None:
+    if not isinstance(run, Run):
+        raise TypeError(f"run must be a Run such as Run(max_seconds=60), got {run!r}")
+    for name, value in (("tol", tol), ("max_iter", max_iter)):
         if not is_number(value) or not value >= 0:
             raise ValueError(f"{name} must be a number >= 0, got {value!r}")
     if not hasattr(max_iter, "__index__"):
         raise ValueError(f"max_iter must be a whole number, got {max_iter!r}")
+
+
+def _check_strength(penalty: Any) -> None:
+    if penalty.alpha is None:
+        name = type(penalty).__name__
+        raise ValueError(f"{penalty!r} has no strength: give {name}(alpha=...)")

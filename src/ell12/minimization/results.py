@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import math
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Generic
 
+from scipy.sparse import issparse
+
+from ell12.backend import count_true
 from ell12.backend.kinds import X
+from ell12.protocols import Factored, offers
 
 History = dict[str, list[float]]
 
@@ -43,7 +48,16 @@ class DataUnavailable(RuntimeError):
     intercept: Any = None
 
 
-@dataclass(frozen=True)
+REMEDIES = {
+    Status.MAX_ITER: "Raise max_iter or tol.",
+    Status.MAX_SECONDS: "Raise max_seconds or tol.",
+    Status.RANK_CAPPED: "Raise max_rank.",
+    Status.UNBOUNDED: "Raise alpha.",
+    Status.NOT_FINITE: "Rescale the data, or give the solver a smaller step.",
+}
+
+
+@dataclass(frozen=True, repr=False)
 class Result(Generic[X]):
     """The result of a run.
 
@@ -55,11 +69,15 @@ class Result(Generic[X]):
     objective : float
         Loss plus penalty at x.
     stationarity : float
-        `stationarity` at x.
+        `stationarity` at x, exact.
     status : Status
         How the run ended.
     n_iter : int
         Number of iterations.
+    tol : float
+        The stationarity that was asked for.
+    solver : str
+        The solver, such as ``"WorkingSet, SupportNewton from 3 on"`` where another one took over.
     history : dict of lists
         One entry per iteration, the start included, in each of ``seconds`` (wall), ``cpu_seconds``, ``objective``,
         ``optimality`` (the solver's own estimate, divided by alpha) and every name in ``measure``.
@@ -70,9 +88,41 @@ class Result(Generic[X]):
     stationarity: float
     status: Status
     n_iter: int
-    history: History = field(repr=False)
+    tol: float
+    solver: str
+    history: History
 
     @property
     def converged(self) -> bool:
         """Whether the stationarity fell to tol."""
         return self.status is Status.CONVERGED
+
+    @property
+    def message(self) -> str:
+        """One sentence on how the run ended, and one on what to do about it."""
+        return " ".join(filter(None, (self.status.value, REMEDIES.get(self.status))))
+
+    @property
+    def seconds(self) -> float:
+        """The wall time of the solver."""
+        return self.history["seconds"][-1]
+
+    def __repr__(self) -> str:
+        reached = f"objective {self.objective:.3g}, stationarity {self.stationarity:.2g} (tol {self.tol:.0e})"
+        work = f"{self.n_iter} iterations of {self.solver}, {self.seconds:.2g} s"
+        return f"Result({self.status.name}: {reached}, {_size(self.x)}, {work})"
+
+    def plot(self, axes: Any = None) -> Any:
+        """Draw the stationarity over the iterations, as the solver estimated it; return the axes (matplotlib)."""
+        from ell12.plots.runs import plot_run
+
+        return plot_run(self.history["optimality"], self.tol, axes)
+
+
+def _size(x: Any) -> str:
+    """How many entries are not zero, or the rank of a matrix of factors, in words."""
+    if offers(x, Factored):
+        return f"rank {x.s.shape[0]} of {' x '.join(map(str, x.shape))}"
+    if issparse(x):
+        return f"{x.nnz} of {x.shape[0]} nonzero"
+    return f"{count_true(x != 0)} of {math.prod(x.shape)} nonzero"

@@ -11,7 +11,7 @@ from ell12.path.strengths import (
     one_sparse_fit,
     vanishing_strength,
 )
-from ell12.path.structure import l12_penalty, limits
+from ell12.path.structure import l12_penalty
 
 __all__ = [
     "alpha_grid",
@@ -22,7 +22,6 @@ __all__ = [
     "grid_size",
     "l12_path",
     "l12_penalty",
-    "limits",
     "one_sparse_fit",
     "penalty_path",
     "solution_path",

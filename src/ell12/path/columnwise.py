@@ -219,7 +219,7 @@ class ColumnsL12(ModuliL12):
         Weight of the subtracted norms.
     weights : array, optional
         Weights of the l1 norms, one for each row, as in `ell12.L12`.
-    nonnegative : bool, default False
+    positive : bool, default False
         Allow ``x >= 0`` only.
     units : array of shape (k,), optional
         By what the violation of each column's first-order condition is measured; its strength by default.
@@ -237,7 +237,7 @@ class ColumnsL12(ModuliL12):
     alphas: Any
     l2_weight: float = 1.0
     weights: Any = None
-    nonnegative: bool = False
+    positive: bool = False
     units: Any = None
     ridge: float = 0.0
     alpha: float = field(init=False)  # the smallest unit: what minimize measures by
@@ -264,11 +264,7 @@ class ColumnsL12(ModuliL12):
         """The penalty of each column; infinite where a negative entry is not allowed."""
         x = self._checked(x)
         xp, values = namespace(x), self._strength(x) * self._difference(x)
-        return xp.where(xp.min(x, axis=0) < 0, math.inf, values) if self.nonnegative else values
-
-    def scaled(self, factor: float) -> ColumnsL12:
-        """The penalty times a factor, its units included."""
-        return replace(self, alphas=factor * self.alphas, units=factor * self.units)
+        return xp.where(xp.min(x, axis=0) < 0, math.inf, values) if self.positive else values
 
     def violation(self, x: Array, gradient: Array) -> float:
         """The largest of the `stationarities`, times the smallest unit."""
@@ -309,7 +305,7 @@ class ColumnsL12(ModuliL12):
         if self.ridge > 0:
             grown = 1 + thresholds * self.ridge
             rows, thresholds = rows / grown, thresholds / grown
-        x = prox_rows(rows, thresholds, self.l2_weight, weights, self.nonnegative)
+        x = prox_rows(rows, thresholds, self.l2_weight, weights, self.positive)
         return xp.astype(xp.permute_dims(x, (1, 0)), moduli.dtype, copy=False)
 
     def _strength(self, x: Array) -> Array:

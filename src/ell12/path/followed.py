@@ -20,8 +20,8 @@ from ell12.backend import is_numpy
 from ell12.backend.compiling import can_compile
 from ell12.minimization import Result, Status, minimize
 from ell12.path.within import CLOSER, Found, GramWithin, ModelWithin, Numbers
-from ell12.penalties import L12, WithIntercept
-from ell12.protocols import Array, ColumnLoss, FarLoss, Point, PointwiseLoss, missing, offers
+from ell12.penalties import L1, L12, WithIntercept
+from ell12.protocols import Array, ColumnLoss, FarLoss, Point, PointwiseLoss, missing, offers, with_alpha
 
 # Loading the compiled loop takes 0.5 s, which pays for paths of this number of strengths. Five folds of 50 took
 # 0.3 s (442 x 10) to 4 s (200 x 1000) one by one, and 1 to 400 ms compiled: they pay for it at once. Shorter ones
@@ -75,15 +75,15 @@ def follower_of(
     inner = penalty.penalty if isinstance(penalty, WithIntercept) else penalty
     zero = loss.start()
     known = (
-        type(inner) is L12
-        and inner.bounds is None
+        type(inner) in (L12, L1)
+        and isinstance(inner.positive, bool)
         and is_numpy(zero)
         and zero.ndim == 1
         and zero.dtype.kind == "f"
     )
     if not known or not loss.has_columns or not can_compile():
         return None
-    below, above = penalty.scaled(1 / penalty.alpha).slopes_at_zero(np.zeros(zero.shape))
+    below, above = with_alpha(penalty, 1.0).slopes_at_zero(np.zeros(zero.shape))
     numbers = Numbers(below, above, inner.l2_weight, inner.ridge)
     start = zero if start is None else start
     return Follower(loss, penalty, numbers, float(alphas[0]), start, sparse, most_entries)
@@ -210,7 +210,7 @@ class Follower:
 
     def _minimised(self, alpha: float, tol: float) -> Found:
         """The solution at one strength by the usual solver, in the columns at hand: all take many looks."""
-        penalty = self.penalty.scaled(alpha / self.penalty.alpha).restrict(self.columns)
+        penalty = with_alpha(self.penalty, alpha).restrict(self.columns)
         loss = self.within.loss
         point = loss.point(minimize(loss, penalty, self.values, tol=CLOSER * tol).x)
         losses, gradient = np.array([loss.value(point)]), loss.gradient(point)
@@ -318,7 +318,7 @@ class Follower:
         x[:, self.columns], slopes[:, self.columns] = found.x[rows], found.gradient[rows]
         violations = self.numbers.violations_at_zero(x, slopes, alphas[rows])
         for k in np.flatnonzero(violations):
-            penalty = self.penalty.scaled(alphas[rows[k]] / self.penalty.alpha)
+            penalty = with_alpha(self.penalty, alphas[rows[k]])
             violations[k] = penalty.violation(x[k].astype(self.zero.dtype), slopes[k].astype(self.zero.dtype))
         return violations
 
@@ -368,7 +368,8 @@ class Follower:
                 "optimality": [math.inf, float(reached[k])],
             }
             x = self._column(found.x[k]) if self.sparse else self._full(found.x[k])
-            yield Result(x, history["objective"][1], float(reached[k]), Status.CONVERGED, 1, history)
+            objective = history["objective"][1]
+            yield Result(x, objective, float(reached[k]), Status.CONVERGED, 1, 0.0, "screened path", history)
             before = here
 
     def _column(self, values: Array) -> Any:

@@ -28,6 +28,7 @@ from ell12.checks import check_entries, check_flags, check_l2_weight, check_scal
 from ell12.losses import SquaredLoss
 from ell12.minimization import DataUnavailable, Result, Status, minimize
 from ell12.minimization.needs import unmet
+from ell12.minimization.run import collected
 from ell12.minimization.stalling import admit_rounding, gradient_rounding
 from ell12.minimization.start import as_unknown
 from ell12.operators import as_operator, output_shape
@@ -41,8 +42,8 @@ from ell12.path.strengths import (
     one_sparse_fit,
     vanishing_strength,
 )
-from ell12.path.structure import l12_penalty, limits
-from ell12.protocols import Array, FarLoss, ScalablePenalty, Solver, missing, offers, session_of
+from ell12.path.structure import l12_penalty
+from ell12.protocols import Array, FarLoss, Solver, offers, session_of, with_alpha
 from ell12.solvers import NonmonotoneAPG, WorkingSet
 from ell12.solvers.support.hosting import hosted_penalty
 
@@ -87,7 +88,7 @@ def solution_path(
             done, start = len(results), x0
             if follower is not None:
                 block = follower.next_block(strengths[done:], attainable[done:])
-                results += [admit_rounding(result, tol) for result in block]
+                results += [admit_rounding(replace(result, tol=tol), tol) for result in block]
                 if len(results) > done:
                     continue
                 start = follower.x
@@ -95,7 +96,7 @@ def solution_path(
                 start = _dense(results[-1].x)
             alpha = float(strengths[done])
             result = minimize(
-                loss, penalty.scaled(alpha / penalty.alpha), start, tol=float(attainable[done]), **options
+                loss, with_alpha(penalty, alpha), start, tol=float(attainable[done]), **collected(options)
             )
             found = replace(result, x=scipy.sparse.csc_array(result.x[:, None])) if sparse else result
             results.append(admit_rounding(found, tol))
@@ -152,8 +153,7 @@ def penalty_path(
     loss : Loss
         Such as `ell12.LogisticLoss`.
     penalty : Penalty
-        Any that can be scaled (`ell12.protocols.ScalablePenalty`), such as `ell12.MCP`; its own strength is not
-        used.
+        Such as `ell12.MCP`; its own strength is not used.
     alphas : int or array, optional
         The grid; it is sorted to fall. A number, or by default ``n_alphas``, of values from where zero is a
         solution down to ``eps`` times that. Where zero is one for no strength, as for `ell12.L12` at
@@ -180,13 +180,10 @@ def penalty_path(
     --------
     >>> import numpy as np
     >>> from ell12 import MCP, SquaredLoss, penalty_path
-    >>> alphas, x, _ = penalty_path(SquaredLoss(np.eye(3), [4.0, 2.0, 1.0]), MCP(1.0), n_alphas=3, eps=0.25)
+    >>> alphas, x, _ = penalty_path(SquaredLoss(np.eye(3), [4.0, 2.0, 1.0]), MCP(), n_alphas=3, eps=0.25)
     >>> alphas.round(4), np.count_nonzero(x, axis=0)
     (array([4., 2., 1.]), array([0, 1, 2]))
     """
-    lacking = missing(penalty, ScalablePenalty)
-    if lacking:
-        raise TypeError(f"penalty cannot be scaled: {type(penalty).__name__} lacks {', '.join(lacking)}")
     size = grid_size(alphas, n_alphas)
     if size is not None:
         alphas = alpha_grid(vanishing_strength(loss, penalty), size, eps)
@@ -222,8 +219,7 @@ def l12_path(
     eps: float = 1e-3,
     l2_weight: float = 1.0,
     weights: Any = None,
-    nonnegative: bool = False,
-    bounds: Any = None,
+    positive: bool = False,
     ridge: float = 0.0,
     sample_weight: Any = None,
     warm_start: bool = True,
@@ -250,10 +246,8 @@ def l12_path(
         Length and reach of the default grid.
     l2_weight : float, default 1.0
         Weight of the subtracted norm, from 0 to 1.
-    weights, nonnegative, ridge
+    weights, positive, ridge
         As in `ell12.L12`.
-    bounds : (lower, upper), optional
-        As in `ell12.BoundedL12`.
     sample_weight : array of shape (n,), optional
         Weights of the squares, whose sum then stands for n.
     warm_start : bool, default True
@@ -300,7 +294,7 @@ def l12_path(
     check_l2_weight(l2_weight)
     check_scalars(ridge=ridge)
     check_scalars(infinite=True, tol=tol)
-    check_flags(nonnegative=nonnegative, warm_start=warm_start)
+    check_flags(positive=positive, warm_start=warm_start)
     check_flags(optional=True, together=together)
     with naming("y"):  # such as rows of different lengths
         several = np.ndim(y) != 1
@@ -315,16 +309,14 @@ def l12_path(
         raise ValueError(f"X and y must have as many rows, got shapes {tuple(X.shape)} and {tuple(y.shape)}")
     check_entries(y, "y")
     loss = squared_loss(X, y, sample_weight)
-    x0, options = None, {"weights": weights, "ridge": ridge} | limits(bounds, nonnegative, loss.start().shape[0])
+    x0, options = None, {"weights": weights, "ridge": ridge, "positive": positive}
     size = grid_size(alphas, n_alphas)
     if size is not None:
         alphas = alpha_grid(first_strength(loss, l2_weight, **options), size, eps)
         if l2_weight >= 1 and warm_start:
             x0 = one_sparse_fit(loss, **options | {"ridge": alphas[0] * ridge})
     alphas = falling(alphas)
-    plain = solver is None and alphas[-1] > 0 and bounds is None
-    if together and bounds is not None:
-        raise ValueError("together=True solves without bounds; give together=False")
+    plain = solver is None and alphas[-1] > 0
     run: dict[str, Any] = {"tol": tol, "max_iter": max_iter, "warm_start": warm_start}
     if together or (together is None and plain and on_accelerator(loss.A)):
         results = _path_on_device(loss, alphas, l2_weight, options, x0, at_once=bool(together), **run)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from ell12.backend import as_numpy, like, namespace, take
 from ell12.losses import LinearLoss, LogisticLoss, SquaredLoss
 from ell12.minimization import Result, Status, minimize
+from ell12.minimization.run import collected
 from ell12.minimization.stalling import admit_rounding, gradient_rounding
 from ell12.path.columnwise import ColumnsL12, ColumnwiseAPG, InterceptSquaredLoss
 from ell12.penalties import WithIntercept
@@ -23,7 +25,7 @@ def columns_penalty(
     *,
     tol: float,
     weights: Any = None,
-    nonnegative: bool = False,
+    positive: bool = False,
     ridge: float = 0.0,
     intercept: bool = False,
 ) -> Any:
@@ -38,7 +40,7 @@ def columns_penalty(
         like(alphas, zero),  # sent once, not at every step
         l2_weight,
         weights=None if weights is None else like(weights, zero),
-        nonnegative=nonnegative,
+        positive=positive,
         units=like(units, zero),
         ridge=ridge,
     )
@@ -49,7 +51,7 @@ def solve_side_by_side(
     loss: LinearLoss, penalty: Any, x0: Array | None = None, *, tol: float, **options: Any
 ) -> tuple[Point, list[Result]]:
     """The solutions of all columns, with their predictions, and how each ended; options as in `minimize`."""
-    run = minimize(loss, penalty, x0, ColumnwiseAPG(rest=tol), tol=tol, **options)
+    run = minimize(loss, penalty, x0, ColumnwiseAPG(rest=tol), tol=tol, **collected(options))
     point = loss.point(run.x)
     reached = as_numpy(penalty.stationarities(run.x, loss.gradient(point))).tolist()
     objectives = as_numpy(loss.values(point) + penalty.values(run.x)).tolist()
@@ -58,7 +60,8 @@ def solve_side_by_side(
     results = []
     for k, objective in enumerate(objectives):
         status = Status.CONVERGED if reached[k] <= tol else run.status
-        result = Result(run.x[:, k], objective, reached[k] * units[k], status, run.n_iter, run.history)
+        changes = {"objective": objective, "stationarity": reached[k] * units[k], "status": status}
+        result = replace(run, x=run.x[:, k], **changes)
         results.append(admit_rounding(result, tol))
     return point, results
 

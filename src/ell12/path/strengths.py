@@ -14,7 +14,7 @@ from ell12.checks import check_counts, check_l2_weight, check_share
 from ell12.losses.prediction import PredictionLoss
 from ell12.minimization import certificate, minimize
 from ell12.path.structure import Structure, l12_penalty, structure
-from ell12.protocols import Array, Point
+from ell12.protocols import Array, Point, with_alpha
 
 # A longer grid is a mistake: it would not fit in memory, or its strengths could not be told apart.
 MOST_ALPHAS = 10**6
@@ -25,8 +25,7 @@ def alpha_max(
     l2_weight: float = 1.0,
     *,
     weights: Any = None,
-    nonnegative: bool = False,
-    bounds: Any = None,
+    positive: bool = False,
     groups: Any = None,
     ridge: float = 0.0,
     intercept: int = False,
@@ -49,10 +48,8 @@ def alpha_max(
     weights : array, optional
         Weights of the l1 norm. Where some lie at or below l2_weight while others differ, the result is the
         beginning of a useful grid rather than an exact bound. The entries of weight 0 are fitted first.
-    nonnegative : bool, default False
+    positive : bool, default False
         Whether only ``x >= 0`` is allowed.
-    bounds : (lower, upper), optional
-        Those of the entries, as in `ell12.BoundedL12`.
     groups : array of int, optional
         The group, 0, 1, ..., of each entry, as in `ell12.GroupL12`: norms of groups stand in place of the moduli,
         and the best group in place of the best column.
@@ -71,7 +68,7 @@ def alpha_max(
     (2.0, 6.0)
     """
     check_l2_weight(l2_weight)
-    options = {"weights": weights, "nonnegative": nonnegative, "bounds": bounds, "groups": groups}
+    options = {"weights": weights, "positive": positive, "groups": groups}
     parts = structure(loss.start().shape[0], intercept=intercept, **options)
     weight = parts.weight
     x = _fit_columns(loss, parts, parts.columns(weight == 0))
@@ -224,21 +221,19 @@ def vanishing_strength(loss: Any, penalty: Any) -> float:
     >>> import numpy as np
     >>> from ell12 import MCP, SquaredLoss
     >>> from ell12.path import vanishing_strength
-    >>> round(vanishing_strength(SquaredLoss(np.eye(3), [3.0, -2.0, 1.0]), MCP(1.0)), 5)
+    >>> round(vanishing_strength(SquaredLoss(np.eye(3), [3.0, -2.0, 1.0]), MCP()), 5)
     3.0
     """
     zero = loss.point(loss.start())
-    gradient, scale = loss.gradient(zero), penalty.alpha
+    gradient = loss.gradient(zero)
     size = max_abs(gradient)
 
-    def is_solution(factor: float) -> bool:
-        return factor * scale * certificate(loss, penalty.scaled(factor), zero, gradient) <= 1e-9 * size
+    def is_solution(alpha: float) -> bool:
+        return alpha * certificate(loss, with_alpha(penalty, alpha), zero, gradient) <= 1e-9 * size
 
-    if not 0 < scale < np.inf:
-        raise ValueError(f"penalty must have a finite alpha > 0 to be scaled, got {scale}")
     if size == 0:
         return 0.0
-    high = size / scale
+    high = size
     for _ in range(60):
         if is_solution(high):
             break
@@ -251,7 +246,7 @@ def vanishing_strength(loss: Any, penalty: Any) -> float:
     while high > (1 + 1e-6) * low:
         middle = (low * high) ** 0.5
         low, high = (low, middle) if is_solution(middle) else (middle, high)
-    return high * scale
+    return high
 
 
 def falling(alphas: Any) -> Array:
@@ -314,11 +309,7 @@ def _falls(loss: PredictionLoss, parts: Structure, x: Array, gradient: Array, ri
     """
     pull, squares = parts.pull(gradient), as_numpy(loss.column_curvatures(_point(loss, x))) + ridge
     size = np.sqrt(squares)
-    fall = np.divide(pull, size, out=np.zeros_like(pull), where=squares > 0)
-    if parts.bounds is None:
-        return fall
-    end = size * parts.room(gradient)  # where a bound ends the way, in units of the fall
-    return np.where(end < fall, np.sqrt(np.maximum(end * (2 * fall - np.minimum(end, fall)), 0)), fall)
+    return np.divide(pull, size, out=np.zeros_like(pull), where=squares > 0)
 
 
 def _falls_of_groups(loss: PredictionLoss, parts: Structure, x: Array, gradient: Array, ridge: float) -> Array:

@@ -2,11 +2,11 @@
 
 from ell12.penalties.blocks import GroupL12 as GroupL12
 from ell12.penalties.blocks import RowsL12 as RowsL12
-from ell12.penalties.bounds import BoundedL12 as BoundedL12
-from ell12.penalties.frobenius import SquaredFrobenius as SquaredFrobenius
 from ell12.penalties.intercept import WithIntercept as WithIntercept
 from ell12.penalties.l12 import L1 as L1
 from ell12.penalties.l12 import L12 as L12
+from ell12.penalties.penalty_base import PenaltyBase as PenaltyBase
+from ell12.penalties.penalty_base import with_strength as with_strength
 from ell12.penalties.separable import MCP as MCP
 from ell12.penalties.separable import CappedL1 as CappedL1
 from ell12.penalties.separable import LogSum as LogSum

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from ell12.backend import as_numpy, indices_like, namespace, norm, positions
-from ell12.checks import set_numbers
+from ell12.checks import check_flags
 from ell12.penalties.curvature import GroupCurvature
 from ell12.penalties.family import ModuliL12
 from ell12.protocols import Array
@@ -26,7 +26,7 @@ class BlockL12(ModuliL12):
         return x / self.spread(namespace(x).where(moduli > 0, moduli, 1))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class GroupL12(BlockL12):
     """The l1-2 penalty of the norms of groups.
 
@@ -34,15 +34,15 @@ class GroupL12(BlockL12):
 
     Parameters
     ----------
-    alpha : float
-        Strength, at least 0.
-    groups : array of int
-        The group, 0, 1, ..., of each entry of x.
+    groups : array
+        The label of each entry's group: labels of any kind that can be sorted.
+    alpha : float, optional
+        Strength, at least 0. It may be left to the function or estimator that takes the penalty.
     l2_weight : float, default 1.0
         Weight of the subtracted norm; 0 is the group lasso.
     weights : array, optional
-        One per group; the square root of a group's size is a common choice. A group of weight 0 is not penalised,
-        and enters no norm. 1 by default.
+        One per group, in the order of the sorted labels; the square root of a group's size is a common choice.
+        A group of weight 0 is not penalised, and enters no norm. 1 by default.
     ridge : float, default 0.0
         Weight of half the squared norm, as in `ell12.L12`.
 
@@ -55,23 +55,28 @@ class GroupL12(BlockL12):
     --------
     >>> import numpy as np
     >>> from ell12 import GroupL12
-    >>> GroupL12(1.0, [0, 0, 1]).value(np.array([3.0, 4.0, 0.0]))
+    >>> GroupL12([0, 0, 1], 1.0).value(np.array([3.0, 4.0, 0.0]))
     0.0
     """
 
-    alpha: float
     groups: Any
+    alpha: float | None = None
     l2_weight: float = 1.0
+    _: KW_ONLY
     weights: Any = None
     ridge: float = 0.0
 
     def __post_init__(self) -> None:
-        set_numbers(self, "alpha", "l2_weight", "ridge")
+        self._set_numbers("l2_weight", "ridge")
         object.__setattr__(self, "groups", as_groups(self.groups))
         self._set_weights()
         count = self.groups.count
         if self.weights is not None and tuple(self.weights.shape) not in ((), (count,)):
             raise ValueError(f"weights must hold one number for each of the {count} groups")
+
+    def units(self, n: int) -> Array:  # noqa: ARG002
+        """The number of each entry's group, in the order of the sorted labels."""
+        return self.groups.labels
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
         """Raise unless there is one label for each entry."""
@@ -96,8 +101,8 @@ class GroupL12(BlockL12):
         bend = xp.where(some, self._threshold(x) + 0 * norms, 0) / xp.where(some, norms, 1)
         inside = self._penalised(x)
         length = norm(inside) or math.inf
-        weight, bends = self.alpha * self.l2_weight / length, self.spread(bend)
-        own = self.alpha * self.ridge - weight
+        weight, bends = self.strength * self.l2_weight / length, self.spread(bend)
+        own = self.strength * self.ridge - weight
         diagonal = bends + own * self._penalised(self.spread(xp.astype(some, x.dtype)))
         directions = xp.sqrt(bends) * self.directions(x, norms)
         return GroupCurvature(diagonal, inside / length, weight, self.groups.labels, directions)
@@ -109,7 +114,7 @@ class GroupL12(BlockL12):
         return indices_like(back[self.groups.labels], x)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class RowsL12(BlockL12):
     """The l1-2 penalty of the norms of the rows of a matrix.
 
@@ -119,13 +124,13 @@ class RowsL12(BlockL12):
 
     Parameters
     ----------
-    alpha : float
-        Strength, at least 0.
+    alpha : float, optional
+        Strength, at least 0. It may be left to the function or estimator that takes the penalty.
     l2_weight : float, default 1.0
         Weight of the subtracted norm: 1 is l1-2, 0 the penalty of scikit-learn's MultiTaskLasso.
     weights : array, optional
         One per row, at least 0. A row of weight 0 is not penalised, and enters no norm. 1 by default.
-    nonnegative : bool, default False
+    positive : bool, default False
         Allow ``x >= 0`` only.
     ridge : float, default 0.0
         Weight of half the squared norm, as in `ell12.L12`.
@@ -143,14 +148,18 @@ class RowsL12(BlockL12):
     0.0
     """
 
-    alpha: float
+    joint: ClassVar[bool] = True
+
+    alpha: float | None = None
     l2_weight: float = 1.0
+    _: KW_ONLY
     weights: Any = None
-    nonnegative: bool = False
+    positive: bool = False
     ridge: float = 0.0
 
     def __post_init__(self) -> None:
-        set_numbers(self, "alpha", "l2_weight", "ridge")
+        self._set_numbers("l2_weight", "ridge")
+        check_flags(positive=self.positive)
         self._set_weights()
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
@@ -178,4 +187,4 @@ class RowsL12(BlockL12):
     def _moduli_to_shrink(self, x: Array) -> Array:
         """Where x must not be negative the norms of the positive parts, or the largest entries where none is."""
         norms, xp = self.moduli(self._allowed(x)), namespace(x)
-        return xp.where(norms > 0, norms, xp.max(x, axis=1)) if self.nonnegative else norms
+        return xp.where(norms > 0, norms, xp.max(x, axis=1)) if self.positive else norms

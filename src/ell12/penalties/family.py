@@ -9,28 +9,27 @@ from __future__ import annotations
 
 import copy
 import math
-from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 
-from ell12.backend import as_floating, indices_like, is_complex, is_numpy, like, max_abs, namespace, norm
+from ell12.backend import as_floating, as_numpy, indices_like, is_complex, is_numpy, like, max_abs, namespace, norm
 from ell12.backend.norms import l1_and_l2
 from ell12.checks import as_array, as_step, check_flags, check_numbers
+from ell12.penalties.penalty_base import PenaltyBase
 from ell12.protocols import Array
 from ell12.prox.kernel import prox_vector
 
 
-class ModuliL12:
+class ModuliL12(PenaltyBase):
     """``alpha (sum_i w_i |m_i| - l2_weight ||m||_2 + ridge/2 ||m||_2^2)`` of the moduli m of an array.
 
     A modulus of weight 0 is not penalised at all: it enters no norm. One of infinite weight is held at zero.
     """
 
-    alpha: float
     l2_weight: float
     weights: Any
-    nonnegative: bool = False
+    positive: Any = False
     ridge: float = 0.0
     signed: ClassVar[bool] = True  # whether moduli carry the signs of single entries
 
@@ -61,9 +60,9 @@ class ModuliL12:
     def value(self, x: Array) -> float:
         """The penalty at x; infinite where a negative entry is not allowed."""
         x = self._checked(x)
-        if self.nonnegative and bool(namespace(x).any(x < 0)):
+        if self._is_signed and bool(namespace(x).any(self._must_be_positive(x) & (x < 0))):
             return math.inf
-        return self.alpha * self._difference(x) if self.alpha > 0 else 0.0
+        return self.strength * self._difference(x) if self.strength > 0 else 0.0
 
     def prox(self, x: Array, step: float) -> Array:
         """`ell12.prox.prox_l12` of the moduli with threshold ``t = alpha step``; those of weight 0 pass.
@@ -71,7 +70,7 @@ class ModuliL12:
         With a ridge both the moduli and the threshold are divided by ``1 + t ridge`` first.
         """
         x, step = self._checked(x), as_step(step)
-        if self.alpha * step == 0:
+        if self.strength * step == 0:
             return self._allowed(x)
         moduli = self._moduli_to_shrink(x)
         return self._with_free(x, self.rebuild(x, moduli, self._prox_moduli(moduli, step)))
@@ -80,10 +79,6 @@ class ModuliL12:
     def convex(self) -> Any:
         """The part without the subtracted norm."""
         return self._with(l2_weight=0.0)
-
-    def scaled(self, factor: float) -> Any:
-        """The penalty times a factor."""
-        return replace(self, alpha=factor * self.alpha)  # type: ignore[type-var]
 
     def subtracted_gradient(self, x: Array) -> Array:
         """``alpha l2_weight x / ||x||``; zero at zero, and where the weight is 0."""
@@ -112,10 +107,13 @@ class ModuliL12:
         if self._infinite:  # an infinite weight counts on the support only
             pull = xp.where(support, pull, 0)
         on = slope + pull * self.directions(x, sizes)
-        if self.nonnegative and not self.signed:  # what pushes a part of a norm against its bound is no violation
+        if self._is_signed and not self.signed:  # what pushes a part of a norm against its bound is no violation
             on, slope = xp.where((x == 0) & (on > 0), 0, on), xp.where(slope > 0, 0, slope)
         steep = self.moduli(slope)
-        off = (-steep if self.nonnegative and self.signed else xp.abs(steep)) - threshold
+        size = xp.abs(steep)
+        if self._is_signed and self.signed:
+            size = xp.where(self._must_be_positive(x), -steep, size)
+        off = size - threshold
         return xp.where(support, on, self.spread(xp.where(off > 0, off, 0)) * self.directions(slope, steep))
 
     def _with(self, **fields: float) -> Any:
@@ -124,9 +122,17 @@ class ModuliL12:
         vars(new).update(fields)
         return new
 
+    def _set_positive(self) -> None:
+        """Check which entries must not be negative: True, False or an array of them."""
+        mask: Any = None if isinstance(self.positive, bool) else as_numpy(self.positive)
+        if mask is None or mask.shape == () or mask.dtype != bool:
+            check_flags(positive=self.positive)
+            mask = bool(self.positive)
+        object.__setattr__(self, "positive", mask)
+
     def _set_weights(self) -> None:
         """Check the weights, once, and find the moduli that are free."""
-        check_flags(nonnegative=self.nonnegative)
+        self._set_positive()
         if self.weights is None:
             return
         weights = as_floating(self.weights, "weights")
@@ -142,8 +148,8 @@ class ModuliL12:
     def _checked(self, x: Any) -> Array:
         x = as_array(x, "x")
         self.check_shape(tuple(x.shape))
-        if self.nonnegative and not (is_numpy(x) and x.dtype.char in "fd") and is_complex(x):
-            raise TypeError("nonnegative=True needs real x, got complex numbers")
+        if self._is_signed and not (is_numpy(x) and x.dtype.char in "fd") and is_complex(x):
+            raise TypeError("positive needs real x, got complex numbers")
         return x
 
     def _check_weights_of_rows(self, rows: int) -> None:
@@ -167,15 +173,23 @@ class ModuliL12:
         return self.moduli(x)
 
     def _prox_moduli(self, moduli: Array, step: float) -> Array:
-        threshold = self.alpha * step
+        threshold = self.strength * step
         if self.ridge > 0:
             grown = 1 + threshold * self.ridge
             moduli, threshold = moduli / grown, threshold / grown
         return self._shrink(moduli, threshold)
 
     def _shrink(self, moduli: Array, threshold: float) -> Array:
-        nonnegative = self.nonnegative or not self.signed
-        return prox_vector(moduli, threshold, self.l2_weight, self._held, nonnegative)
+        if not isinstance(self.positive, bool):
+            return self._shrink_signed(moduli, threshold)
+        positive = self.positive or not self.signed
+        return prox_vector(moduli, threshold, self.l2_weight, self._held, positive)
+
+    def _shrink_signed(self, x: Array, threshold: float) -> Array:
+        """The same where some entries must not be negative: these, and the sizes of the others, as one vector."""
+        xp, signed = namespace(x), self._must_be_positive(x)
+        shrunk = prox_vector(xp.where(signed, x, xp.abs(x)), threshold, self.l2_weight, self._held, positive=True)
+        return xp.where(signed | (x >= 0), shrunk, -shrunk)
 
     def _step_from_zero(self, gradient: Array) -> Array:
         """A proximal step of length 1 from zero: how much of it is left measures the violation there.
@@ -202,7 +216,7 @@ class ModuliL12:
         return self.l2_weight * self._strength(x) * self._unit(self._penalised(x))
 
     def _strength(self, x: Array) -> Any:  # noqa: ARG002
-        return self.alpha
+        return self.strength
 
     def _unit(self, x: Array) -> Array:
         return x / (norm(x) or 1.0)
@@ -212,7 +226,7 @@ class ModuliL12:
         if self.weights is None:
             return self._strength(x)
         weights = self._beside(self.weights, x)
-        return self._strength(x) * weights if self.alpha > 0 else namespace(x).zeros_like(weights)
+        return self._strength(x) * weights if self.strength > 0 else namespace(x).zeros_like(weights)
 
     def _beside(self, values: Any, x: Array) -> Array:
         """Weights as an array of the kind of x, shaped as the moduli are."""
@@ -227,7 +241,16 @@ class ModuliL12:
         return x if self._free is None else namespace(x).where(self._free_like(x), 0, x)
 
     def _allowed(self, x: Array) -> Array:
-        return namespace(x).where(x < 0, 0, x) if self.nonnegative else x
+        return namespace(x).where(self._must_be_positive(x) & (x < 0), 0, x) if self._is_signed else x
+
+    @property
+    def _is_signed(self) -> bool:
+        """Whether some entries must not be negative."""
+        return self.positive is not False
+
+    def _must_be_positive(self, x: Array) -> Any:
+        """Which entries of x must not be negative; True where all."""
+        return self.positive if isinstance(self.positive, bool) else indices_like(self.positive, x)
 
     def _with_free(self, x: Array, shrunk: Array) -> Array:
         return shrunk if self._free is None else namespace(x).where(self._free_like(x), self._allowed(x), shrunk)

@@ -16,14 +16,14 @@ class WithIntercept(Wrapper):
 
     Of several classes as many intercepts stand last: ``count``.
 
-    A weight of 0 in `L12` frees an entry of the penalty, but not of ``nonnegative``: an intercept is free of both.
+    A weight of 0 in `L12` frees an entry of the penalty, but not of ``positive``: an intercept is free of both.
 
     Examples
     --------
     >>> import numpy as np
     >>> from ell12 import L12
     >>> from ell12.penalties.intercept import WithIntercept
-    >>> WithIntercept(L12(1.0, nonnegative=True)).value(np.array([3.0, 4.0, -7.0]))
+    >>> WithIntercept(L12(1.0, positive=True)).value(np.array([3.0, 4.0, -7.0]))
     2.0
     """
 
@@ -54,10 +54,6 @@ class WithIntercept(Wrapper):
         """The penalty's prox, beside the last entry as it is."""
         return _append(self.penalty.prox(self._inside(x), step), self._last(x))
 
-    def prox_iterative(self, x: Array, step: float, start: Array, tol: float) -> Array:
-        """The penalty's numerical prox, beside the last entry as it is."""
-        return _append(self.penalty.prox_iterative(self._inside(x), step, self._inside(start), tol), self._last(x))
-
     @property
     def convex(self) -> WithIntercept:
         """The penalty's convex part."""
@@ -67,10 +63,6 @@ class WithIntercept(Wrapper):
     def is_convex(self) -> bool:
         """Whether the penalty subtracts nothing."""
         return self.penalty.is_convex
-
-    def scaled(self, factor: float) -> WithIntercept:
-        """The penalty times a factor."""
-        return WithIntercept(self.penalty.scaled(factor), self.count)
 
     def subtracted_gradient(self, x: Array) -> Array:
         """That of the penalty, 0 for the last entry."""

@@ -3,47 +3,41 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any
 
-from ell12.backend import namespace
-from ell12.checks import as_step, set_numbers
-from ell12.penalties.bounds import BoundedEntries, as_bounds
+from ell12.backend import indices_like, namespace, norm
+from ell12.checks import check_weights, naming
+from ell12.penalties.curvature import DiagonalCurvature
+from ell12.penalties.family import ModuliL12
 from ell12.protocols import Array
-from ell12.prox.box import prox_cone, without_signs
-from ell12.prox.kernel import prox_iterative
-
-NUMERICAL_STEPS = 1000  # The most steps of the numerical prox; a warm start takes a few.
 
 
-@dataclass(frozen=True, eq=False)
-class L12(BoundedEntries):
+@dataclass(frozen=True, eq=False, repr=False)
+class L12(ModuliL12):
     """The l1-2 penalty of a vector.
 
     ``alpha (sum_i w_i |x_i| - l2_weight ||x||_2 + ridge/2 ||x||_2^2)``, over all entries of x as one vector.
 
     Parameters
     ----------
-    alpha : float
-        Strength, at least 0.
+    alpha : float, optional
+        Strength, at least 0. It may be left to the function or estimator that takes the penalty.
     l2_weight : float, default 1.0
         Weight of the subtracted norm. 1 is l1-2, under which a vector with one entry costs nothing;
         0 is the Lasso's penalty.
     weights : array, optional
         Weights of the l1 norm, one per entry, at least 0. An entry of weight 0 is not penalised at all:
         it enters no norm.
-    nonnegative : bool, default False
-        Allow ``x >= 0`` only.
-    bounds : (lower, upper), optional
-        Signs that single entries may have: numbers or arrays of 0 and infinity, lower at most 0 and upper at least
-        0. `ell12.BoundedL12` takes other bounds.
+    positive : bool or array of bool, default False
+        Allow ``x >= 0`` only: for all entries, or for those where an array is true.
     ridge : float, default 0.0
         Weight of half the squared norm, at least 0: with it every loss that is bounded below has a minimiser.
+        ``l2_weight`` and ``ridge`` together are the DC elastic net (arXiv:2512.23134).
 
     See Also
     --------
     GroupL12 : Groups of entries.
-    BoundedL12 : Entries within bounds.
     prox_l12 : The proximal step as a function.
 
     Examples
@@ -56,39 +50,34 @@ class L12(BoundedEntries):
     0.0
     """
 
-    alpha: float
+    alpha: float | None = None
     l2_weight: float = 1.0
+    _: KW_ONLY
     weights: Any = None
-    nonnegative: bool = False
-    bounds: Any = None
+    positive: Any = False
     ridge: float = 0.0
 
     def __post_init__(self) -> None:
-        set_numbers(self, "alpha", "l2_weight", "ridge")
+        self._set_numbers("l2_weight", "ridge")
         self._set_weights()
-        if self.bounds is not None:
-            object.__setattr__(self, "bounds", as_bounds(self.bounds))
-            if self.nonnegative or not self.bounds.are_signs:
-                raise ValueError(
-                    "bounds of L12 must be 0 or infinite, without nonnegative; BoundedL12 takes other bounds"
-                )
 
-    def prox_iterative(self, x: Array, step: float, start: Array, tol: float) -> Array:
-        """The same point by the numerical method of the paper, warm-started."""
-        x, threshold = self._checked(x), self.alpha * as_step(step)
-        grown = 1 + threshold * self.ridge
-        start, inside, sign = self._penalised(start), self._penalised(x) / grown, 1
-        if self.bounds is not None:
-            sign, inside = without_signs(inside, self.bounds.lower, self.bounds.upper)
-        one_sided = self.nonnegative or self.bounds is not None
-        numbers = (threshold / grown, self.l2_weight, self._held, one_sided)
-        found, _ = prox_iterative(inside, *numbers, start=sign * start, tol=tol, max_iter=NUMERICAL_STEPS)
-        return self._with_free(x, sign * found)
+    def check_shape(self, shape: tuple[int, ...]) -> None:
+        """Raise where the weights or the signs do not broadcast to this shape."""
+        if self.weights is not None and self.weights.shape != shape:
+            check_weights(self.weights, shape)
+        if not isinstance(self.positive, bool) and self.positive.shape != shape:
+            with naming("positive"):
+                check_weights(self.positive, shape)
+
+    @property
+    def is_convex(self) -> bool:
+        """Whether nothing is subtracted."""
+        return self.strength * self.l2_weight == 0
 
     def kinks(self, x: Array) -> Array:
         """Which entries have a kink, or a bound, at zero: all but those of weight 0 that may have either sign."""
         every = namespace(x).ones_like(x) > 0
-        if self._free is None or self.nonnegative:
+        if self._free is None or self.positive is True:
             return every
         below, above = self.slopes_at_zero(x)
         return every & ((below != 0) | (above != 0))
@@ -96,40 +85,60 @@ class L12(BoundedEntries):
     def slopes_at_zero(self, x: Array) -> tuple[Array, Array]:
         """The slopes of the convex part just below and just above zero, one for each entry.
 
-        ``-alpha w`` and ``alpha w``; minus infinity and infinity where an entry must not have that sign.
+        ``-alpha w`` and ``alpha w``; minus infinity and ``alpha w`` where an entry must not be negative.
         """
         xp = namespace(x)
         above = xp.zeros_like(x) + self._threshold(x)
-        if self.bounds is None:
-            return (xp.full_like(x, -math.inf) if self.nonnegative else -above), above
-        lower, upper = self.bounds.beside(x)
-        return xp.where(lower == 0, -math.inf, -above), xp.where(upper == 0, math.inf, above)
+        if not self._is_signed:
+            return -above, above
+        signed = (xp.zeros_like(x) == 0) & self._must_be_positive(x)
+        return xp.where(signed, -math.inf, -above), above
+
+    def curvature(self, x: Array) -> DiagonalCurvature:
+        """``alpha ridge I - (alpha l2_weight / ||x||) (I - x x'/||x||^2)`` in the entries that are penalised.
+
+        At zero, where the norm has no derivative, ``alpha ridge I``.
+        """
+        xp, x = namespace(x), self._penalised(x)
+        length = math.inf if self.is_convex else norm(x) or math.inf
+        weight = self.strength * self.l2_weight / length
+        diagonal = xp.full_like(x, self.strength * self.ridge - weight)
+        if self._free is not None:
+            diagonal = xp.where(self._free_like(x), 0, diagonal)
+        return DiagonalCurvature(diagonal) if weight == 0 else DiagonalCurvature(diagonal, x / length, weight)
 
     def restrict(self, columns: Array) -> L12:
         """The same penalty on the given entries alone, the others being zero."""
-        if self.bounds is not None:
-            return replace(self, weights=_some(self.weights, columns), bounds=self.bounds.restrict(columns))
-        weights = _some(self.weights, columns)
-        return self if weights is self.weights else replace(self, weights=weights)
-
-    def _shrink(self, moduli: Array, threshold: float) -> Array:
-        if self.bounds is None:
-            return super()._shrink(moduli, threshold)
-        return prox_cone(moduli, threshold, self.l2_weight, self._held, self.bounds.lower, self.bounds.upper)
+        weights, positive = _some(self.weights, columns), _some(self.positive, columns)
+        unchanged = weights is self.weights and positive is self.positive
+        return self if unchanged else replace(self, weights=weights, positive=positive)
 
 
-def _some(weights: Any, columns: Array) -> Any:
-    """The weights of some columns; one for all stays as it is."""
-    if weights is None or math.prod(weights.shape) == 1:
-        return weights
-    return namespace(weights).take(weights, columns, axis=0)
-
-
-def L1(alpha: float, *, weights: Any = None, nonnegative: bool = False, ridge: float = 0.0) -> L12:
+@dataclass(frozen=True, eq=False, repr=False)
+class L1(L12):
     """The Lasso's penalty ``alpha sum_i w_i |x_i|``, or the elastic net's: `L12` with ``l2_weight=0``.
+
+    Parameters
+    ----------
+    alpha, weights, positive, ridge
+        As in `L12`; with a ridge it is the elastic net.
 
     See Also
     --------
     L12 : The penalty as an object for `minimize`.
+
+    Examples
+    --------
+    >>> from ell12 import L1
+    >>> L1(alpha=2.0).value([3.0, -4.0])
+    14.0
     """
-    return L12(alpha, l2_weight=0.0, weights=weights, nonnegative=nonnegative, ridge=ridge)
+
+    l2_weight: float = field(default=0.0, init=False)
+
+
+def _some(values: Any, columns: Array) -> Any:
+    """The weights or signs of some columns; one for all stays as it is."""
+    if values is None or isinstance(values, bool) or math.prod(values.shape) == 1:
+        return values
+    return namespace(values).take(values, indices_like(columns, values), axis=0)

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ell12.backend import max_abs, namespace
-from ell12.checks import as_array, as_step, set_numbers
+from ell12.checks import as_array, as_step
 from ell12.penalties.curvature import DiagonalCurvature
 from ell12.penalties.family import signs
-from ell12.penalties.l12 import L1, L12
+from ell12.penalties.l12 import L1
+from ell12.penalties.penalty_base import PenaltyBase
 from ell12.protocols import Array
 from ell12.prox.kernel import with_signs
 
 
-class Separable:
+class Separable(PenaltyBase):
     """``sum_i p(|x_i|)``. A subclass says what p is, and how the prox shrinks one modulus."""
-
-    alpha: float
 
     def _cost(self, xp: Any, size: Array) -> Array:
         """``p`` of each modulus."""
@@ -42,10 +41,6 @@ class Separable:
         x, step = as_array(x, "x"), as_step(step)
         return _on_moduli(x, lambda xp, size: self._shrink(xp, size, step))
 
-    def scaled(self, factor: float) -> Any:
-        """The penalty times a factor."""
-        return replace(self, alpha=factor * self.alpha)  # type: ignore[type-var]
-
 
 class ConcaveSlope(Separable):
     """A `Separable` penalty with a finite slope at zero, which falls from there on: a difference of convex ones.
@@ -55,14 +50,14 @@ class ConcaveSlope(Separable):
 
     @property
     def _slope_at_zero(self) -> float:
-        return self.alpha
+        return self.strength
 
     def _relief(self, xp: Any, size: Array) -> Array:
         """``p'(0) - p'(size)``."""
         raise NotImplementedError
 
     @property
-    def convex(self) -> L12:
+    def convex(self) -> L1:
         """The l1 norm with the slope at zero."""
         return L1(self._slope_at_zero)
 
@@ -96,7 +91,7 @@ class SmoothSlope(ConcaveSlope):
     @property
     def is_convex(self) -> bool:
         """Whether nothing is subtracted."""
-        return self.alpha == 0
+        return self.strength == 0
 
     def kinks(self, x: Array) -> Array:
         """All entries have one at zero."""
@@ -117,7 +112,7 @@ class SmoothSlope(ConcaveSlope):
         return self
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class LogSum(SmoothSlope):
     """The log-sum penalty.
 
@@ -125,8 +120,9 @@ class LogSum(SmoothSlope):
 
     Parameters
     ----------
-    alpha : float
-        Strength, at least 0. The slope at zero is ``alpha / theta``.
+    alpha : float, optional
+        Strength, at least 0; it may be left to the function or estimator that takes the penalty. The slope
+        at zero is ``alpha / theta``.
     theta : float, default 1.0
         Entries much smaller cost like the l1 norm, much larger ones next to nothing more; in the units of x.
 
@@ -143,22 +139,22 @@ class LogSum(SmoothSlope):
     array([0.    , 2.7321])
     """
 
-    alpha: float
+    alpha: float | None = None
     theta: float = 1.0
 
     def __post_init__(self) -> None:
-        set_numbers(self, "alpha", positive="theta")
+        self._set_numbers(positive="theta")
 
     @property
     def _slope_at_zero(self) -> float:
-        return self.alpha / self.theta
+        return self.strength / self.theta
 
     def _cost(self, xp: Any, size: Array) -> Array:
-        return self.alpha * xp.log1p(size / self.theta)
+        return self.strength * xp.log1p(size / self.theta)
 
     def _shrink(self, xp: Any, size: Array, step: float) -> Array:
         """The larger root of a quadratic, where it beats zero."""
-        t, theta = self.alpha * step, self.theta
+        t, theta = self.strength * step, self.theta
         # Both factors of the discriminant apart, so that no square overflows.
         low, high = size + theta - 2 * math.sqrt(t), size + theta + 2 * math.sqrt(t)
         root = xp.sqrt(xp.where(low > 0, low, 0)) * xp.sqrt(high)
@@ -173,10 +169,10 @@ class LogSum(SmoothSlope):
         return self._slope_at_zero * size / (self.theta + size)
 
     def _bend(self, xp: Any, size: Array) -> Array:  # noqa: ARG002
-        return -self.alpha / (self.theta + size) ** 2
+        return -self.strength / (self.theta + size) ** 2
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class CappedL1(ConcaveSlope):
     """The capped l1 penalty.
 
@@ -184,8 +180,8 @@ class CappedL1(ConcaveSlope):
 
     Parameters
     ----------
-    alpha : float
-        Strength, at least 0.
+    alpha : float, optional
+        Strength, at least 0; it may be left to the function or estimator that takes the penalty.
     theta : float, default 1.0
         The size from which on an entry costs no more; in the units of x.
 
@@ -202,33 +198,33 @@ class CappedL1(ConcaveSlope):
     array([0.4, 3. ])
     """
 
-    alpha: float
+    alpha: float | None = None
     theta: float = 1.0
 
     def __post_init__(self) -> None:
-        set_numbers(self, "alpha", positive="theta")
+        self._set_numbers(positive="theta")
 
     def least_slope(self, x: Array, gradient: Array) -> Array:
         """As for other penalties; at ``|x_i| = theta``, where it falls on at least one side, the steeper one."""
         least, xp = super().least_slope(x, gradient), namespace(x)
-        beyond = least - self.alpha * signs(x)  # the slope on the far side of theta
+        beyond = least - self.strength * signs(x)  # the slope on the far side of theta
         steeper = (xp.abs(x) == self.theta) & (xp.real(beyond * signs(x)) < -xp.real(least * signs(x)))
         return xp.where(steeper, beyond, least)
 
     def _cost(self, xp: Any, size: Array) -> Array:
-        return self.alpha * xp.where(size < self.theta, size, self.theta)
+        return self.strength * xp.where(size < self.theta, size, self.theta)
 
     def _shrink(self, xp: Any, size: Array, step: float) -> Array:
         """Soft thresholding up to where both pieces' minimisers cost the same; beyond it nothing changes."""
-        t, theta = self.alpha * step, self.theta
+        t, theta = self.strength * step, self.theta
         even = theta + 0.5 * t if t <= 2 * theta else math.sqrt(2 * t) * math.sqrt(theta)
         return xp.where(size > even, size, xp.where(size > t, size - t, 0))
 
     def _relief(self, xp: Any, size: Array) -> Array:
-        return xp.where(size > self.theta, xp.full_like(size, self.alpha), 0)
+        return xp.where(size > self.theta, xp.full_like(size, self.strength), 0)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Lp(Separable):
     """The penalty of powers of moduli.
 
@@ -238,8 +234,8 @@ class Lp(Separable):
 
     Parameters
     ----------
-    alpha : float
-        Strength, at least 0.
+    alpha : float, optional
+        Strength, at least 0; it may be left to the function or estimator that takes the penalty.
     p : float, default 0.5
         The power, between 0 and 1.
 
@@ -256,23 +252,23 @@ class Lp(Separable):
     array([0.    , 1.6054])
     """
 
-    alpha: float
+    alpha: float | None = None
     p: float = 0.5
 
     def __post_init__(self) -> None:
-        set_numbers(self, "alpha", positive="p")
+        self._set_numbers(positive="p")
         if self.p >= 1:
             raise ValueError(f"p must lie between 0 and 1, got {self.p}")
 
     def _cost(self, xp: Any, size: Array) -> Array:  # noqa: ARG002
-        return self.alpha * size**self.p
+        return self.strength * size**self.p
 
     def _shrink(self, xp: Any, size: Array, step: float) -> Array:
         """Zero up to a threshold; beyond it the larger root of ``s + t p s^(p-1) = |x|``.
 
         That function is convex right of its minimum, so Newton's method from ``s = |x|`` falls on the root.
         """
-        t, p = self.alpha * step, self.p
+        t, p = self.strength * step, self.p
         jump = (2 * t * (1 - p)) ** (1 / (2 - p))  # the smallest modulus that is not zero
         threshold = jump + t * p * jump ** (p - 1) if t > 0 else 0.0
         kept = size > threshold
@@ -283,7 +279,7 @@ class Lp(Separable):
         return xp.where(kept, s, 0)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class MCP(SmoothSlope):
     """The minimax concave penalty (MCP).
 
@@ -293,8 +289,8 @@ class MCP(SmoothSlope):
 
     Parameters
     ----------
-    alpha : float
-        Strength, at least 0.
+    alpha : float, optional
+        Strength, at least 0; it may be left to the function or estimator that takes the penalty.
     gamma : float, default 3.0
         Entries from ``gamma alpha`` on are not shrunk; a larger one is nearer to the l1 norm.
 
@@ -311,23 +307,19 @@ class MCP(SmoothSlope):
     array([0. , 1.5, 4. ])
     """
 
-    alpha: float
+    alpha: float | None = None
     gamma: float = 3.0
 
     def __post_init__(self) -> None:
-        set_numbers(self, "alpha", positive="gamma")
-
-    def scaled(self, factor: float) -> MCP:
-        """The penalty times a factor: ``gamma alpha``, from which on it is constant, stays."""
-        return MCP(factor * self.alpha, self.gamma / factor if factor > 0 else self.gamma)
+        self._set_numbers(positive="gamma")
 
     def _cost(self, xp: Any, size: Array) -> Array:
         size = self._cut(xp, size)
-        return self.alpha * size - size**2 / (2 * self.gamma)
+        return self.strength * size - size**2 / (2 * self.gamma)
 
     def _shrink(self, xp: Any, size: Array, step: float) -> Array:
         """Firm thresholding; hard thresholding where the step makes the inner piece concave."""
-        alpha, gamma, t = self.alpha, self.gamma, self.alpha * step
+        alpha, gamma, t = self.strength, self.gamma, self.strength * step
         if step >= gamma:
             return xp.where(size > alpha * math.sqrt(gamma) * math.sqrt(step), size, 0)
         firm = xp.where(size > t, size - t, 0) * (gamma / (gamma - step))
@@ -337,10 +329,10 @@ class MCP(SmoothSlope):
         return self._cut(xp, size) / self.gamma
 
     def _bend(self, xp: Any, size: Array) -> Array:
-        return xp.where(size < self.gamma * self.alpha, xp.full_like(size, -1 / self.gamma), 0)
+        return xp.where(size < self.gamma * self.strength, xp.full_like(size, -1 / self.gamma), 0)
 
     def _cut(self, xp: Any, size: Array) -> Array:
-        limit = self.gamma * self.alpha
+        limit = self.gamma * self.strength
         return xp.where(size < limit, size, limit)
 
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
-from dataclasses import dataclass, replace
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse
 
 from ell12.backend import all_finite, count_true, like, max_abs, namespace, norm
-from ell12.checks import as_array, as_step, set_numbers
+from ell12.checks import as_array, as_step
 from ell12.operators.spectrum import norm_from_gram
+from ell12.penalties.penalty_base import PenaltyBase
 from ell12.protocols import Array, Factored, offers
 from ell12.prox import prox_l12, prox_l12_spectral
 from ell12.prox.layout import as_decomposable
@@ -28,13 +29,11 @@ class DistantMatrix(Protocol):
         ...
 
 
-class Spectral(Protocol):
+class Spectral(PenaltyBase, ABC):
     """A function of the singular values; the matrix is dense, or factored as `ell12.LowRank` is.
 
     A subclass says what the penalty of a falling vector of singular values is and what its prox and slopes are.
     """
-
-    alpha: float
 
     @abstractmethod
     def value_of(self, s: Array) -> float:
@@ -92,13 +91,13 @@ class Spectral(Protocol):
         return max(thin_norm(gradient @ V + U * slopes), thin_norm(gradient.T @ U + V * slopes))
 
 
-class SpectralDifference(Spectral, Protocol):
+class SpectralDifference(Spectral, ABC):
     """A penalty of the singular values that is a difference of convex ones: what SCP and DCA need."""
 
     @property
+    @abstractmethod
     def convex(self) -> Spectral:
         """The convex part."""
-        ...
 
     @abstractmethod
     def subtracted_slopes(self, s: Array) -> Array:
@@ -109,7 +108,7 @@ class SpectralDifference(Spectral, Protocol):
         return _with_values(x, self.subtracted_slopes)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class SpectralL12(SpectralDifference):
     """The l1-2 penalty of the singular values of a matrix.
 
@@ -117,8 +116,8 @@ class SpectralL12(SpectralDifference):
 
     Parameters
     ----------
-    alpha : float
-        Strength, at least 0.
+    alpha : float, optional
+        Strength, at least 0; it may be left to the function or estimator that takes the penalty.
     l2_weight : float, default 1.0
         Weight of the subtracted norm: 1 is l1-2, 0 the nuclear norm.
 
@@ -135,31 +134,31 @@ class SpectralL12(SpectralDifference):
     0.0
     """
 
-    alpha: float
+    alpha: float | None = None
     l2_weight: float = 1.0
 
     def __post_init__(self) -> None:
-        set_numbers(self, "alpha", "l2_weight")
+        self._set_numbers("l2_weight")
 
     def value_of(self, s: Array) -> float:
         """The penalty of singular values."""
-        return self.alpha * (float(namespace(s).sum(s)) - self.l2_weight * norm(s))
+        return self.strength * (float(namespace(s).sum(s)) - self.l2_weight * norm(s))
 
     def prox(self, x: Array, step: float) -> Array:
         """`ell12.prox.prox_l12_spectral` with threshold ``alpha * step``."""
-        return prox_l12_spectral(_as_matrix(x), self.alpha * as_step(step), l2_weight=self.l2_weight)
+        return prox_l12_spectral(_as_matrix(x), self.strength * as_step(step), l2_weight=self.l2_weight)
 
     def prox_values(self, s: Array, step: float) -> Array:
         """`ell12.prox.prox_l12` of the singular values."""
-        return prox_l12(s, self.alpha * step, l2_weight=self.l2_weight, nonnegative=True)
+        return prox_l12(s, self.strength * step, l2_weight=self.l2_weight, positive=True)
 
     def slopes_of(self, s: Array) -> Array:
         """``alpha (1 - l2_weight s / ||s||)``."""
-        return self.alpha * (1 - (self.l2_weight / (norm(s) or 1.0)) * s)
+        return self.strength * (1 - (self.l2_weight / (norm(s) or 1.0)) * s)
 
     def slope_at_zero(self, rank: int) -> float:  # noqa: ARG002
         """Alpha: the subtracted norm is flat there."""
-        return self.alpha
+        return self.strength
 
     @property
     def convex(self) -> SpectralL12:
@@ -168,17 +167,17 @@ class SpectralL12(SpectralDifference):
 
     def subtracted_slopes(self, s: Array) -> Array:
         """``alpha l2_weight s / ||s||``; zero at zero."""
-        return self.alpha * self.l2_weight * (s / (norm(s) or 1.0))
+        return self.strength * self.l2_weight * (s / (norm(s) or 1.0))
 
     def subtracted_gradient(self, x: Any) -> Any:
         """``alpha l2_weight x / ||x||_F``; zero at zero."""
         if offers(x, Factored):
             return replace(x, s=self.subtracted_slopes(x.s))
-        return self.alpha * self.l2_weight * (x / (norm(x) or 1.0))
+        return self.strength * self.l2_weight * (x / (norm(x) or 1.0))
 
 
-@dataclass(frozen=True)
-class NoPenalty:
+@dataclass(frozen=True, eq=False, repr=False)
+class NoPenalty(PenaltyBase):
     """No penalty, for solvers that bound the rank or a norm themselves.
 
     Examples
@@ -189,10 +188,7 @@ class NoPenalty:
     0.0
     """
 
-    @property
-    def alpha(self) -> float:
-        """0."""
-        return 0.0
+    alpha: float = field(default=0.0, init=False)
 
     def value(self, x: Any) -> float:  # noqa: ARG002
         """0."""

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from ell12.backend import namespace, positions
-from ell12.checks import set_numbers
 from ell12.penalties.separable import LogSum
 from ell12.penalties.spectral import SpectralDifference, SpectralL12
 from ell12.protocols import Array
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class SpectralLogSum(SpectralDifference):
     """The log-sum penalty of the singular values of a matrix.
 
@@ -21,8 +20,9 @@ class SpectralLogSum(SpectralDifference):
 
     Parameters
     ----------
-    alpha : float
-        Strength, at least 0. The slope at zero is ``alpha / theta``.
+    alpha : float, optional
+        Strength, at least 0; it may be left to the function or estimator that takes the penalty. The slope
+        at zero is ``alpha / theta``.
     theta : float, default 1.0
         Singular values much larger cost next to nothing more.
 
@@ -39,11 +39,11 @@ class SpectralLogSum(SpectralDifference):
     2.772589
     """
 
-    alpha: float
+    alpha: float | None = None
     theta: float = 1.0
 
     def __post_init__(self) -> None:
-        set_numbers(self, "alpha", positive="theta")
+        self._set_numbers(positive="theta")
 
     def value_of(self, s: Array) -> float:
         """The penalty of singular values."""
@@ -55,16 +55,16 @@ class SpectralLogSum(SpectralDifference):
 
     def slopes_of(self, s: Array) -> Array:
         """``alpha / (theta + s)``."""
-        return self.alpha / (self.theta + s)
+        return self.strength / (self.theta + s)
 
     def slope_at_zero(self, rank: int) -> float:  # noqa: ARG002
         """``alpha / theta``."""
-        return self.alpha / self.theta
+        return self.strength / self.theta
 
     @property
     def convex(self) -> SpectralL12:
         """The nuclear norm with the slope at zero."""
-        return SpectralL12(self.alpha / self.theta, l2_weight=0.0)
+        return SpectralL12(self.strength / self.theta, l2_weight=0.0)
 
     def subtracted_slopes(self, s: Array) -> Array:
         """Slope at zero minus slope at s."""
@@ -72,10 +72,10 @@ class SpectralLogSum(SpectralDifference):
 
     @property
     def _of_values(self) -> LogSum:
-        return LogSum(self.alpha, self.theta)
+        return LogSum(self.strength, self.theta)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class TruncatedNuclear(SpectralDifference):
     """The sum of all singular values but the largest ones.
 
@@ -85,8 +85,8 @@ class TruncatedNuclear(SpectralDifference):
 
     Parameters
     ----------
-    alpha : float
-        Strength, at least 0.
+    alpha : float, optional
+        Strength, at least 0; it may be left to the function or estimator that takes the penalty.
     rank : int, default 1
         How many singular values are free.
 
@@ -102,39 +102,39 @@ class TruncatedNuclear(SpectralDifference):
     1.0
     """
 
-    alpha: float
+    alpha: float | None = None
     rank: int = 1
 
     def __post_init__(self) -> None:
-        set_numbers(self, "alpha")
+        self._set_numbers()
         if not isinstance(self.rank, int | np.integer) or self.rank < 0:
             raise ValueError(f"rank must be an integer >= 0, got {self.rank!r}")
 
     def value_of(self, s: Array) -> float:
         """The penalty of singular values."""
-        return self.alpha * float(namespace(s).sum(s[min(self.rank, s.shape[0]) :]))
+        return self.strength * float(namespace(s).sum(s[min(self.rank, s.shape[0]) :]))
 
     def prox_values(self, s: Array, step: float) -> Array:
         """The largest stay, the others are soft-thresholded."""
         xp = namespace(s)
-        shrunk = s - self.alpha * step
+        shrunk = s - self.strength * step
         return xp.where(positions(s) < self.rank, s, xp.where(shrunk > 0, shrunk, 0))
 
     def slopes_of(self, s: Array) -> Array:
         """Alpha beyond the largest."""
         xp = namespace(s)
-        return xp.where(positions(s) < self.rank, 0 * s, self.alpha)
+        return xp.where(positions(s) < self.rank, 0 * s, self.strength)
 
     def slope_at_zero(self, rank: int) -> float:
         """Alpha, or 0 while one more would be free."""
-        return self.alpha if rank >= self.rank else 0.0
+        return self.strength if rank >= self.rank else 0.0
 
     @property
     def convex(self) -> SpectralL12:
         """The nuclear norm."""
-        return SpectralL12(self.alpha, l2_weight=0.0)
+        return SpectralL12(self.strength, l2_weight=0.0)
 
     def subtracted_slopes(self, s: Array) -> Array:
         """Alpha for the largest, zero beyond."""
         xp = namespace(s)
-        return xp.where((positions(s) < self.rank) & (s > 0), self.alpha, 0 * s)
+        return xp.where((positions(s) < self.rank) & (s > 0), self.strength, 0 * s)

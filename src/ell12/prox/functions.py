@@ -43,7 +43,7 @@ def prox_l12(
     *,
     l2_weight: Any = ...,
     weights: Any = ...,
-    nonnegative: bool = ...,
+    positive: bool = ...,
     axis: int | tuple[int, ...] | None = ...,
 ) -> NDArray[np.float64]: ...
 @overload
@@ -53,7 +53,7 @@ def prox_l12(
     *,
     l2_weight: Any = ...,
     weights: Any = ...,
-    nonnegative: bool = ...,
+    positive: bool = ...,
     axis: int | tuple[int, ...] | None = ...,
 ) -> ArrayT: ...
 def prox_l12(
@@ -62,7 +62,7 @@ def prox_l12(
     *,
     l2_weight: Any = 1.0,
     weights: Any = None,
-    nonnegative: bool = False,
+    positive: bool = False,
     axis: int | tuple[int, ...] | None = None,
 ) -> Array:
     r"""The proximal step of l1-2.
@@ -84,7 +84,7 @@ def prox_l12(
         Weight of the subtracted norm: 1 is l1-2, 0 is soft-thresholding.
     weights : array, optional
         Weights of the l1 norm, at least 0, broadcast against z; ``inf`` holds an entry at zero.
-    nonnegative : bool, default False
+    positive : bool, default False
         Minimise over ``x >= 0``.
     axis : int or tuple of int, optional
         The axes of one problem; the others count problems. By default all of z is one problem.
@@ -107,13 +107,13 @@ def prox_l12(
     array([ 0. , -0.7])
     """
     z = as_floating(z, "z")
-    _check_options(z, t, l2_weight, weights, nonnegative)
+    _check_options(z, t, l2_weight, weights, positive)
     if math.prod(z.shape) == 0:
         return namespace(z).asarray(z, copy=True)
     if axis is None and is_number(t) and is_number(l2_weight):
-        return prox_vector(z, float(t), float(l2_weight), weights, nonnegative)
+        return prox_vector(z, float(t), float(l2_weight), weights, positive)
     rows, t_rows, w_rows, restore = lay_out(z, t, weights, axis)
-    return restore(prox_rows(rows, t_rows, number_like(l2_weight, rows), w_rows, nonnegative))
+    return restore(prox_rows(rows, t_rows, number_like(l2_weight, rows), w_rows, positive))
 
 
 @overload
@@ -123,7 +123,7 @@ def moreau_l12(
     *,
     l2_weight: Any = ...,
     weights: Any = ...,
-    nonnegative: bool = ...,
+    positive: bool = ...,
     axis: int | tuple[int, ...] | None = ...,
 ) -> NDArray[np.float64]: ...
 @overload
@@ -133,7 +133,7 @@ def moreau_l12(
     *,
     l2_weight: Any = ...,
     weights: Any = ...,
-    nonnegative: bool = ...,
+    positive: bool = ...,
     axis: int | tuple[int, ...] | None = ...,
 ) -> ArrayT: ...
 def moreau_l12(
@@ -142,7 +142,7 @@ def moreau_l12(
     *,
     l2_weight: Any = 1.0,
     weights: Any = None,
-    nonnegative: bool = False,
+    positive: bool = False,
     axis: int | tuple[int, ...] | None = None,
 ) -> Array:
     """The smallest value of the problem that `prox_l12` solves.
@@ -166,7 +166,7 @@ def moreau_l12(
     0.0
     """
     z = as_floating(z, "z")
-    x = prox_l12(z, t, l2_weight=l2_weight, weights=weights, nonnegative=nonnegative, axis=axis)
+    x = prox_l12(z, t, l2_weight=l2_weight, weights=weights, positive=positive, axis=axis)
     rows, t_rows, w_rows, _ = lay_out(z, t, weights, axis)
     x_rows, _, _, _ = lay_out(x, t, None, axis)
     xp = namespace(rows)
@@ -270,7 +270,7 @@ def prox_l12_iterative(
     *,
     l2_weight: float = ...,
     weights: Any = ...,
-    nonnegative: bool = ...,
+    positive: bool = ...,
     start: Any = ...,
     tol: float = ...,
     max_iter: int = ...,
@@ -282,7 +282,7 @@ def prox_l12_iterative(
     *,
     l2_weight: float = ...,
     weights: Any = ...,
-    nonnegative: bool = ...,
+    positive: bool = ...,
     start: Any = ...,
     tol: float = ...,
     max_iter: int = ...,
@@ -293,7 +293,7 @@ def prox_l12_iterative(
     *,
     l2_weight: float = 1.0,
     weights: Any = None,
-    nonnegative: bool = False,
+    positive: bool = False,
     start: Array | None = None,
     tol: float = 1e-10,
     max_iter: int = 1000,
@@ -306,7 +306,7 @@ def prox_l12_iterative(
 
     Parameters
     ----------
-    z, t, l2_weight, weights, nonnegative
+    z, t, l2_weight, weights, positive
         As in `prox_l12`, for one problem.
     start : array, optional
         A warm start; z by default.
@@ -330,7 +330,7 @@ def prox_l12_iterative(
     (array([ 2.5547 , -3.83205,  0.     ]), True)
     """
     z = as_floating(z, "z")
-    _check_options(z, t, l2_weight, weights, nonnegative)
+    _check_options(z, t, l2_weight, weights, positive)
     start = z if start is None else as_floating(start, "start")
     if start.shape != z.shape:
         raise ValueError(f"start must have the shape {tuple(z.shape)} of z, got {tuple(start.shape)}")
@@ -340,16 +340,16 @@ def prox_l12_iterative(
     check_scalars(infinite=True, tol=tol)
     check_counts(optional=False, max_iter=max_iter)
     numbers = (float(t), float(l2_weight))
-    return prox_iterative(z, *numbers, weights, nonnegative, start=start, tol=tol, max_iter=max_iter)
+    return prox_iterative(z, *numbers, weights, positive, start=start, tol=tol, max_iter=max_iter)
 
 
-def _check_options(z: Array, t: Any, l2_weight: Any, weights: Any, nonnegative: bool) -> None:
+def _check_options(z: Array, t: Any, l2_weight: Any, weights: Any, positive: bool) -> None:
     check_numbers(t=t)
     check_numbers(single=True, l2_weight=l2_weight)
     if weights is not None:
         check_numbers(infinite=True, weights=weights)
         check_weights(weights, tuple(z.shape))
-    if nonnegative is not False:
-        check_flags(nonnegative=nonnegative)
-    if nonnegative and is_complex(z):
-        raise TypeError("nonnegative=True needs real z, got complex numbers")
+    if positive is not False:
+        check_flags(positive=positive)
+    if positive and is_complex(z):
+        raise TypeError("positive=True needs real z, got complex numbers")

@@ -24,7 +24,7 @@ COMPILED_PROX_FROM = 2**17
 LONGEST_COMPILED = 16  # The compiled loop takes problems of at most this many entries; longer ones do not gain.
 
 
-def prox_vector(z: Array, t: float, l2_weight: float, weights: Any = None, nonnegative: bool = False) -> Array:
+def prox_vector(z: Array, t: float, l2_weight: float, weights: Any = None, positive: bool = False) -> Array:
     """All entries of z as one problem, by the fastest way there is for its kind of array.
 
     ``weights`` broadcast against z. Half precision is computed in single precision.
@@ -32,51 +32,49 @@ def prox_vector(z: Array, t: float, l2_weight: float, weights: Any = None, nonne
     xp = namespace(z)
     if math.prod(z.shape) == 0:
         return xp.asarray(z, copy=True)
-    x = quick_prox(z, t, l2_weight, weights, nonnegative)
+    x = quick_prox(z, t, l2_weight, weights, positive)
     if x is not None:
         return x
     work = as_single(z)
     if weights is not None:
         weights = xp.reshape(xp.broadcast_to(like(weights, work), tuple(z.shape)), (-1,))
-    x = xp.reshape(prox_rows(xp.reshape(work, (-1,)), t, l2_weight, weights, nonnegative), tuple(z.shape))
+    x = xp.reshape(prox_rows(xp.reshape(work, (-1,)), t, l2_weight, weights, positive), tuple(z.shape))
     return xp.astype(x, z.dtype, copy=False)
 
 
-def prox_rows(
-    rows: Array, t: Any, l2_weight: Any, weights: Array | None = None, nonnegative: bool = False
-) -> Array:
+def prox_rows(rows: Array, t: Any, l2_weight: Any, weights: Array | None = None, positive: bool = False) -> Array:
     """One problem along the last axis; ``t`` is a number, or an array whose last axis has length 1."""
     x = None
     if not is_numpy(rows):
-        x = prox_on_gpu(rows, t, l2_weight, weights, nonnegative)
-    elif weights is None and not nonnegative and is_number(t) and is_number(l2_weight):
+        x = prox_on_gpu(rows, t, l2_weight, weights, positive)
+    elif weights is None and not positive and is_number(t) and is_number(l2_weight):
         x = _compiled_prox_rows(rows, t, l2_weight)
-    return x if x is not None else plain_prox_rows(rows, t, l2_weight, weights, nonnegative)
+    return x if x is not None else plain_prox_rows(rows, t, l2_weight, weights, positive)
 
 
 @np.errstate(over="ignore", invalid="ignore")  # as silent as the other libraries; inf and NaN tell enough
-def plain_prox_rows(z: Array, t: Any, l2_weight: Any, weights: Array | None, nonnegative: bool) -> Array:
+def plain_prox_rows(z: Array, t: Any, l2_weight: Any, weights: Array | None, positive: bool) -> Array:
     """`prox_rows` without branches, to be differentiated and traced: the twin that the fast ways are tested by."""
     xp = namespace(z)
-    size = z if nonnegative else _modulus(xp, z)
+    size = z if positive else _modulus(xp, z)
     if weights is not None:
         size, weights = _without_infinite(xp, size, weights)
     u = size - (t if weights is None else t * weights)
     # Case one, some u is positive. Scaled by the largest, so that no square overflows or underflows; 1 stands in
     # for what would divide by zero. A NaN is found by the sum (some libraries' max drops it) and comes out here.
     top = constant(xp.max(u, axis=-1, keepdims=True))
-    positive = xp.where(u < 0, 0, u)
-    scaled = positive / xp.where(top > 0, top, 1)
+    above = xp.where(u < 0, 0, u)
+    scaled = above / xp.where(top > 0, top, 1)
     square = xp.sum(scaled * scaled, axis=-1, keepdims=True)
     some = (top > 0) | xp.isnan(square)
     length = xp.sqrt(xp.where(some, square, 1))
-    several = positive + l2_weight * (t * (scaled / length))
+    several = above + l2_weight * (t * (scaled / length))
     # Case two, none is: the first largest stays. (|z| and x order as u does, and round no more than x does.)
     grown = size + t * (l2_weight - (1.0 if weights is None else weights))
     largest = xp.argmax(size if weights is None else grown, axis=-1, keepdims=True)
     single = xp.where((positions(z) == largest) & (grown > 0), grown, 0)
     x = xp.where(some, several, single)
-    return x if nonnegative else with_signs(xp, x, z, size)
+    return x if positive else with_signs(xp, x, z, size)
 
 
 def _modulus(xp: Any, z: Array) -> Array:
@@ -113,7 +111,7 @@ def _compiled_prox_rows(rows: Any, t: float, l2_weight: float) -> Any:
 def prox_groups(z: Array, t: Any, groups: Groups, l2_weight: Any, weights: Any = None) -> Array:
     """The norms of groups of entries as one problem; the groups keep their directions."""
     norms = groups.norms(z)
-    return groups.rebuild(z, norms, prox_vector(norms, t, l2_weight, weights, nonnegative=True))
+    return groups.rebuild(z, norms, prox_vector(norms, t, l2_weight, weights, positive=True))
 
 
 def prox_spectral(Z: Array, t: Any, l2_weight: Any) -> Array:
@@ -121,7 +119,7 @@ def prox_spectral(Z: Array, t: Any, l2_weight: Any) -> Array:
     xp = namespace(Z)
     finite = xp.all(xp.isfinite(Z), axis=(-2, -1), keepdims=True)
     U, s, Vh = xp.linalg.svd(xp.where(finite, Z, 0), full_matrices=False)
-    s = prox_rows(s, t, l2_weight, nonnegative=True)
+    s = prox_rows(s, t, l2_weight, positive=True)
     return xp.where(finite, (U * xp.astype(s, U.dtype)[..., None, :]) @ Vh, math.nan)
 
 
@@ -130,7 +128,7 @@ def prox_iterative(
     t: float,
     l2_weight: float,
     weights: Any = None,
-    nonnegative: bool = False,
+    positive: bool = False,
     *,
     start: Array,
     tol: float,
@@ -140,8 +138,8 @@ def prox_iterative(
     x, n_iter = start, 0
     while n_iter < max_iter:
         length = norm(x)
-        direction = x / length if length > 0 else _largest_direction(z, t, weights, nonnegative)
-        new = prox_vector(z + l2_weight * t * direction, t, 0.0, weights, nonnegative)
+        direction = x / length if length > 0 else _largest_direction(z, t, weights, positive)
+        new = prox_vector(z + l2_weight * t * direction, t, 0.0, weights, positive)
         change, x = norm(new - x), new
         n_iter += 1
         if not change > tol * norm(x):
@@ -149,14 +147,14 @@ def prox_iterative(
     return x, n_iter
 
 
-def _largest_direction(z: Array, t: float, weights: Any, nonnegative: bool) -> Array:
+def _largest_direction(z: Array, t: float, weights: Any, positive: bool) -> Array:
     """The signed unit vector along the first largest ``|z_i| - t w_i``."""
     xp = namespace(z)
-    size = z if nonnegative else xp.abs(z)
+    size = z if positive else xp.abs(z)
     order = size
     if weights is not None:
         size, weights = _without_infinite(xp, size, xp.broadcast_to(like(weights, z), tuple(z.shape)))
         order = size - t * weights
     largest = xp.argmax(xp.reshape(order, (-1,)))
     unit = xp.reshape(xp.astype(positions(xp.reshape(z, (-1,))) == largest, size.dtype), tuple(z.shape))
-    return unit if nonnegative else with_signs(xp, unit, z, size)
+    return unit if positive else with_signs(xp, unit, z, size)

@@ -165,26 +165,28 @@ class Groups:
             self._sent[key] = indices_like(indices, z)
         return self._sent[key]
 
+    def __repr__(self) -> str:
+        return f"{self.count} groups"
+
     def __getstate__(self) -> dict[str, Any]:
         """All but what is on devices."""
         return self.__dict__ | {"_sent": {}}
 
 
 def as_groups(groups: Any) -> Groups:
-    """The layout of groups numbered 0, 1, ..., or the layout itself."""
+    """The layout of groups with these labels, in the order of the sorted labels, or the layout itself."""
     if isinstance(groups, Groups):
         return groups
     refuse_masked(groups, "groups")
     with naming("groups"):
         labels = as_numpy(groups)
-    if labels.ndim != 1 or (labels.size and labels.dtype.kind not in "iu"):
-        raise ValueError("groups must hold one integer per entry")
-    # Labels without gaps are smaller than the number of entries; larger ones would take memory to count.
-    counted = labels.size and labels.min() >= 0 and labels.max() < labels.size
-    counts = np.bincount(labels.astype(np.int64)) if counted else np.zeros(labels.size, dtype=int)
-    if np.any(counts == 0):
-        raise ValueError("groups must be numbered 0, 1, ... without gaps")
-    labels, entries = labels.astype(np.int64), np.argsort(labels, kind="stable")
+        if labels.ndim != 1:
+            raise ValueError(f"groups must hold one label for each entry, got shape {labels.shape}")
+        try:
+            labels = np.unique(labels, return_inverse=True)[1].astype(np.int64)
+        except TypeError as error:
+            raise ValueError(f"groups must hold labels that can be sorted: {error}") from error
+    counts, entries = np.bincount(labels), np.argsort(labels, kind="stable")
     starts = np.cumsum(counts) - counts
     first = np.zeros(labels.size, dtype=bool)
     first[entries[starts]] = True

@@ -69,7 +69,7 @@ def _group(length: int) -> int:
     return min(max(min(few, SEVERAL), many), cuda.WARP)
 
 
-def prox_on_gpu(rows: Array, t: Any, l2_weight: Any, weights: Array | None, nonnegative: bool) -> Array | None:
+def prox_on_gpu(rows: Array, t: Any, l2_weight: Any, weights: Array | None, positive: bool) -> Array | None:
     """`ell12.prox.kernel.prox_rows` by kernels; None where there are none."""
     beside = [array for array in (weights, None if is_number(t) else t) if array is not None]
     if not cuda.takes(rows) or not is_number(l2_weight) or math.prod(rows.shape) == 0:
@@ -83,7 +83,7 @@ def prox_on_gpu(rows: Array, t: Any, l2_weight: Any, weights: Array | None, nonn
     each = z if is_number(t) else cuda.one_piece(xp.broadcast_to(t, (*batch, 1)))
     numbers = (*shape, *strides, float(t) if is_number(t) else 0.0, float(l2_weight), not is_number(t))
     weighted = 0 if weights is None else 1 if strides[1] == 1 else 2
-    x, macros = xp.empty_like(z), {"WEIGHTED": weighted, "NONNEGATIVE": int(nonnegative), "NORMS": 0}
+    x, macros = xp.empty_like(z), {"WEIGHTED": weighted, "NONNEGATIVE": int(positive), "NORMS": 0}
     if not _run(plan(shape), macros, (z, w, each), x, numbers):
         return None
     return x if axis == len(batch) else xp.moveaxis(x, axis, -1)

@@ -19,14 +19,14 @@ BLOCK = 10_000
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def quick_prox(z: Array, t: Any, l2_weight: Any, weights: Any, nonnegative: bool) -> Array | None:
+def quick_prox(z: Array, t: Any, l2_weight: Any, weights: Any, positive: bool) -> Array | None:
     """`ell12.prox.kernel.prox_vector` in few passes; None where only the general kernel will do."""
     if not is_numpy(z) or not is_number(t) or not is_number(l2_weight):
         return None
     # NumPy makes scalars of arrays without axes, and NaN of 0 * inf.
     if z.dtype.char not in "fd" or z.ndim == 0 or (t == 0 and weights is not None):
         return None
-    if nonnegative:
+    if positive:
         x = np.subtract(z, float(t) if weights is None else float(t) * np.asarray(weights, z.dtype), order="C")
         np.maximum(x, 0, out=x)
     elif weights is None:
@@ -41,7 +41,7 @@ def quick_prox(z: Array, t: Any, l2_weight: Any, weights: Any, nonnegative: bool
     if safe_square(square, x):
         x *= 1.0 + float(l2_weight * t) / math.sqrt(square)
         return x
-    if weights is None and not nonnegative and not x.any():
+    if weights is None and not positive and not x.any():
         return _keep_largest(z, x, float(t) * (float(l2_weight) - 1.0))
     return None
 

@@ -12,7 +12,6 @@ from ell12.backend import is_array, namespace
 from ell12.checks import check_axis, naming
 from ell12.minimization import Status
 from ell12.protocols import Array
-from ell12.restoration.bands.files import is_zarr
 from ell12.restoration.problems import Restoration, finished, numbered
 
 Call = dict[str, Any]  # the arguments of a function of images, by name
@@ -25,8 +24,6 @@ def restore_each(function: Callable[..., Any], call: Call, *, whole: str = "") -
     it has the shape of the batch, with or without channels.
     """
     name, *_ = call
-    if is_zarr(call[name]):
-        raise TypeError(f"batch_axis cannot be had with a Zarr array: call the function for each of {name}[k]")
     data, axis, channel_axis = (call.pop(key) for key in (name, "batch_axis", "channel_axis"))
     with naming(name):  # such as rows of different lengths
         data = data if is_array(data) else np.asarray(data)

@@ -20,7 +20,6 @@ from ell12.operators import ArrayOperator, adjoint_product, dtype_of, input_shap
 from ell12.operators.images import Identity, Masking, Sampling, slice_of
 from ell12.protocols import Array
 from ell12.restoration.arrangements import RealInput, Stacked
-from ell12.restoration.bands.arrays import BandedArray, reduced
 from ell12.restoration.stencil import Buffers, Moving, Steps, Sums, usable_threads
 from ell12.restoration.total_variation import TotalVariationL12
 
@@ -65,8 +64,6 @@ def as_colours(z: Array) -> Array:
 
 def _combined(x: Array, rows: tuple[tuple[float, ...], ...]) -> Array:
     """Sums of the three images with the weights of each row: no matrix product, which a GPU may round coarsely."""
-    if isinstance(x, BandedArray):
-        return x.by_rows(partial(_combined, rows=rows))
     parts = [x[k, ...] for k in range(3)]
     return namespace(x).stack([a * parts[0] + b * parts[1] + c * parts[2] for a, b, c in rows])
 
@@ -92,8 +89,6 @@ class ColourVariation(TotalVariationL12):
 
     def value_and_gradient(self, x: Array) -> tuple[float, Array]:
         """The smoothed penalty and its gradient."""
-        if isinstance(x, BandedArray):
-            return super().value_and_gradient(x)
         found = [part.value_and_gradient(x[k, ...]) for k, part in enumerate(self.parts)]
         return sum(value for value, _ in found), namespace(x).stack([gradient for _, gradient in found])
 
@@ -117,8 +112,6 @@ class ColourVariation(TotalVariationL12):
 
     def sweep(self, x: Array, threads: int | None = None) -> Any:
         """The compiled sweeps of the axes; None where there is none, or where bounds join the axes."""
-        if isinstance(x, BandedArray):
-            return super().sweep(x, threads)
         if self.bounds is not None:
             return None
         threads = threads or usable_threads(math.prod(x.shape))
@@ -226,8 +219,6 @@ def acts_alike(A: Any) -> bool:
     A = A.A if isinstance(A, RealInput) else A
     if not isinstance(A, Masking) and type(A) is not Sampling:
         return isinstance(A, Identity | Stacked)
-    if isinstance(A.mask, BandedArray):
-        return reduced(_are_equal, all, A.mask)
     return _are_equal(A.mask)
 
 
@@ -247,8 +238,7 @@ def known_part(A: Any) -> float:
     """The part of the pixels that are data; 1 unless there is a mask."""
     if not isinstance(A, Masking) and type(A) is not Sampling:
         return 1.0
-    known = reduced(np.count_nonzero, sum, A.mask) if isinstance(A.mask, BandedArray) else count_true(A.mask)
-    return known / math.prod(A.mask.shape)
+    return count_true(A.mask) / math.prod(A.mask.shape)
 
 
 def look_like_colours(x: Array, ndim: int, known: float = 1.0) -> bool:
@@ -265,8 +255,7 @@ def look_like_colours(x: Array, ndim: int, known: float = 1.0) -> bool:
     sums = partial(edge_sums, ndim=ndim, unit=unit)
     first = math.ceil(math.log2(2 / known) / ndim) if known < 1 else 0
     for halvings in range(min(first, MOST_HALVINGS), MOST_HALVINGS + 1):
-        look = partial(sums, halvings=halvings)
-        between, within, square = reduced(look, sum, x) if isinstance(x, BandedArray) else look(x)
+        between, within, square = sums(x, halvings=halvings)
         if within > SURE * math.sqrt(square):
             return bool(between > AGREED * within)
     return False

@@ -10,7 +10,6 @@ import numpy as np  # noqa: F401 -- for the examples
 from ell12.operators.images import Identity
 from ell12.protocols import Array
 from ell12.restoration.batches import restore_each
-from ell12.restoration.blocks import is_larger_than_memory, restore_in_bands
 from ell12.restoration.images import as_image, channels_first
 from ell12.restoration.noise import estimate_noise
 from ell12.restoration.problems import (
@@ -64,8 +63,8 @@ def denoise_tv(
     ----------
     image : array
         Of any number of axes, real or complex; NumPy, PyTorch, CuPy or JAX. As in scikit-image, integers are
-        scaled to [0, 1] (signed ones to [-1, 1]) and come back as float64; float32 stays float32. Real images of
-        two or three axes may be Dask or Zarr arrays, larger than memory; `inpaint_tv` takes these too.
+        scaled to [0, 1] (signed ones to [-1, 1]) and come back as float64; float32 stays float32. For Dask and
+        Zarr arrays see `ell12.distributed.denoise_tv`.
     alpha : float, "held-out" or None, optional
         Strength, in the units of the image: a step between two flat regions loses ``alpha / width`` of its height
         on a region of that width in pixels. It does not depend on the image's size. None tries strengths on a
@@ -169,8 +168,6 @@ def denoise_tv(
     what = (l2_weight, smoothing, noise, channel_axis, colour, boundary, spins, bounds, isotropic, spacing, loss)
     model = ImageModel(*what, solver)
     run = ImageRun(tol, max_iter, measure, objectives, stop, checkpoint, checkpoint_seconds, resume, return_result)
-    if is_larger_than_memory(image):
-        return restore_in_bands(image, None, alpha, model, run)
     y, ndim = channels_first(as_image(image), channel_axis)
     problem = ImageProblem(y, Identity(tuple(y.shape)), y, ndim, model, run)
     return problem.restore(alpha, lambda: estimate_noise(y, ndim))

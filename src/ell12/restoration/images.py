@@ -47,7 +47,7 @@ def as_image(image: Any, name: str = "image") -> Array:
     if hasattr(image, "__dask_graph__"):  # every pixel of an iterate is asked for: laziness would never end
         kind = type(image).__name__
         raise TypeError(
-            f"{name} is a Dask {kind}, which denoise_tv and inpaint_tv alone take: give image.compute()"
+            f"{name} is a Dask {kind}: give image.compute(), or call ell12.distributed.denoise_tv or inpaint_tv"
         )
     with naming(name):  # such as rows of different lengths
         image = image if is_array(image) else np.asarray(image)

@@ -11,7 +11,6 @@ from ell12.backend import refuse_masked
 from ell12.operators.images import Sampling
 from ell12.protocols import Array
 from ell12.restoration.batches import restore_each
-from ell12.restoration.blocks import is_larger_than_memory, restore_in_bands
 from ell12.restoration.corners import corner_of
 from ell12.restoration.images import as_image, channels_first, mask_like, start_of, without_unknown
 from ell12.restoration.noise import estimate_noise
@@ -65,7 +64,7 @@ def inpaint_tv(
         As in `denoise_tv`; what it holds at unknown pixels, NaN included, is not looked at.
     mask : array of bool
         True where a pixel is known, of the shape of the image or of one channel; for a batch one for each image,
-        or one for all. Beside a Dask or Zarr image it may be either, or NumPy's.
+        or one for all.
     alpha : float, "held-out" or None, optional
         As in `denoise_tv`, by the known pixels; a ten-thousandth of the range where there is no noise. A small
         alpha keeps the known pixels nearly as they are.
@@ -97,8 +96,6 @@ def inpaint_tv(
     model = ImageModel(*what, solver)
     run = ImageRun(tol, max_iter, measure, objectives, stop, checkpoint, checkpoint_seconds, resume, return_result)
     refuse_masked(image, "image")
-    if is_larger_than_memory(image):
-        return restore_in_bands(image, mask, alpha, model, run)
     known = mask_like(mask, image, channel_axis)
     y, ndim = channels_first(as_image(without_unknown(image, known)), channel_axis)
     known, _ = channels_first(known, channel_axis)

@@ -33,7 +33,7 @@ def shrunk(steps: Array, t: float, l2_weight: float, isotropic: bool) -> Array:
         # Without the norm every entry is shrunk alone.
         return prox_rows(steps, t, l2_weight) if l2_weight else _shrunk_entries(steps, t)
     xp, lengths = namespace(steps), row_norms(steps)
-    new = prox_rows(_images(lengths, steps), t, l2_weight, nonnegative=True)
+    new = prox_rows(_images(lengths, steps), t, l2_weight, positive=True)
     return xp.reshape(new, tuple(lengths.shape)) * (steps / xp.where(lengths > 0, lengths, 1))
 
 

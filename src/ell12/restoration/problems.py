@@ -16,6 +16,7 @@ import numpy as np
 from ell12.backend import as_numpy, is_numpy, max_abs, namespace, on_accelerator
 from ell12.checks import check_axis, check_flags, check_word, is_finite_number
 from ell12.minimization import Result, Status, minimize
+from ell12.minimization.run import as_run
 from ell12.operators import sent_like
 from ell12.operators.images import Identity, flipped
 from ell12.protocols import Array, offers
@@ -263,11 +264,13 @@ class ImageProblem:
             solver,
             tol=options.tol,
             max_iter=options.max_iter,
-            measure=self._measures(loss, penalty),
-            stop=options.stop,
-            checkpoint=checkpoint,
-            checkpoint_seconds=options.checkpoint_seconds,
-            resume=options.resume,
+            run=as_run(
+                measure=self._measures(loss, penalty),
+                stop=options.stop,
+                checkpoint=checkpoint,
+                checkpoint_seconds=options.checkpoint_seconds,
+                resume=options.resume,
+            ),
         )
 
     def penalty(self, alpha: float, corner: Corner = ()) -> TotalVariationL12:

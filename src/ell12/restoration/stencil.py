@@ -21,7 +21,6 @@ from ell12.operators import adjoint_product, product
 from ell12.operators.images import FiniteDifference
 from ell12.operators.reading import processors
 from ell12.protocols import Array
-from ell12.restoration.bands.arrays import BandedArray
 from ell12.restoration.pixel_steps import ImageNorms, cost, shrunk
 
 # A sweep uses one thread for each of this many pixels: with fewer, starting threads costs more than they save.
@@ -251,8 +250,6 @@ def step_by_step(
 
 def for_sweep(x: Array) -> Array:
     """The array as the sweep takes it: row by row, and writable, as another kind would have to be compiled for."""
-    if isinstance(x, BandedArray):  # whose bands are joined to what is beside them anyway
-        return x
     return np.require(x, requirements=["C", "W"]) if is_numpy(x) else cuda.one_piece(x)
 
 

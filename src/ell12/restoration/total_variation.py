@@ -15,8 +15,6 @@ from ell12.operators import adjoint_product, product
 from ell12.operators.images import FiniteDifference, Identity, as_spacing, flipped
 from ell12.protocols import Array
 from ell12.prox.layout import row_norms
-from ell12.restoration.bands.arrays import BandedArray
-from ell12.restoration.bands.sweep import BandSweep
 from ell12.restoration.cuda_stencil import sweep_on_gpu
 from ell12.restoration.pixel_steps import cost, shrunk, units
 from ell12.restoration.plain_sweep import plain_sweep
@@ -130,8 +128,6 @@ class TotalVariationL12:
 
     def sweep(self, x: Array, threads: int | None = None) -> Any:
         """The compiled sweep for images like x; None where only the plain functions will do."""
-        if isinstance(x, BandedArray):
-            return BandSweep(flipped(x, self.flip), self, threads)
         if math.prod(x.shape) < SWEPT_FROM or self.ndim > 3 or self.smoothing == 0:
             return None
         if not is_numpy(x):

@@ -126,7 +126,7 @@ class ColumnSolver:
         target, weights = columns.take(np.array([j]))[:, 0], np.ones(x.size)
         weights[j] = np.inf
         loss = SquaredLoss.of_checked(columns.A, target, sample_weight=columns.curvature, scale=1 / columns.total)
-        return minimize(loss, L12(strength, 0.0, weights), x, tol=TOL).x
+        return minimize(loss, L12(strength, 0.0, weights=weights), x, tol=TOL).x
 
     def moments(self, j: int, x: Array) -> tuple[float, float]:
         """The products of the residual with itself and with the column."""

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ell12.backend import inner
-from ell12.checks import check_word, set_numbers
-from ell12.protocols import ForeseeingLoss, Iterate, Loss, Needs, NumericalPenalty, Penalty, Point, offers
+from ell12.checks import set_numbers
+from ell12.protocols import ForeseeingLoss, Iterate, Loss, Needs, Penalty, Point, offers
 from ell12.solvers.proximal_step import Nonmonotone, ProximalStep, check_step, next_t, objective
 
 
@@ -121,14 +121,10 @@ class NonmonotoneAPG:
     ----------
     step : float or {"lipschitz", "backtracking"}, default "lipschitz"
         As in `ProximalGradient`.
-    prox : {"closed-form", "numerical"}, default "closed-form"
-        Use the penalty's closed form, or the fixed-point iteration of its ``prox_iterative``; for comparison.
     eta : float, default 0.8
         Memory of the running average, between 0 (monotone) and 1.
     delta : float, default 1e-4
         How far below the average an extrapolated step must lie, times the square of its length.
-    prox_tol : float, default 1e-8
-        Relative accuracy of the numerical prox.
 
     See Also
     --------
@@ -137,34 +133,23 @@ class NonmonotoneAPG:
     SupportNewton : Newton's method on the support.
     """
 
+    needs: ClassVar[Needs] = Needs()
+
     step: float | str = "lipschitz"
-    prox: str = "closed-form"
     eta: float = 0.8
     delta: float = 1e-4
-    prox_tol: float = 1e-8
 
     def __post_init__(self) -> None:
         check_step(self.step, "lipschitz", "backtracking")
-        check_word(self.prox, "prox", "closed-form", "numerical")
-        set_numbers(self, "eta", "prox_tol", positive="delta")
+        set_numbers(self, "eta", positive="delta")
         if self.eta >= 1:
             raise ValueError(f"eta must lie in [0, 1), got {self.eta}")
 
-    @property
-    def needs(self) -> Needs:
-        """A penalty with ``prox_iterative`` where the prox is numerical."""
-        return Needs() if self.prox == "closed-form" else Needs(penalty=NumericalPenalty)
-
     def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate]:
         """Yield one iterate a step."""
-        take_step = ProximalStep(loss, penalty, self.step, start, self._numerical_prox(penalty))
+        take_step = ProximalStep(loss, penalty, self.step, start)
         state = Nonmonotone(start, objective(loss, penalty, start), self.eta, self.delta)
         # The next y is known before the value at z: a loss over far data finds both in one pass.
         ahead = {"foresee": loss.foresee} if offers(loss, ForeseeingLoss) else {}
         while True:
             yield state.advance(take_step.measured, **ahead).iterate()
-
-    def _numerical_prox(self, penalty: Any) -> Any:
-        if self.prox == "closed-form":
-            return None
-        return lambda x, step, near: penalty.prox_iterative(x, step, near, self.prox_tol)

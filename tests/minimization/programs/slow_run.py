@@ -17,7 +17,7 @@ ell12.minimize(
     ell12.L12(0.01),
     solver=ell12.NonmonotoneAPG(),
     tol=0,
-    stop=stop,
-    checkpoint=sys.argv[1],
-    checkpoint_seconds=float(sys.argv[2]),
+    run=ell12.Run(
+        callback=stop, checkpoint=ell12.minimization.Checkpoint(sys.argv[1], seconds=float(sys.argv[2]))
+    ),
 )

@@ -104,7 +104,7 @@ def test_without_a_penalty_but_bounds_it_is_nonnegative_least_squares():
     random = np.random.default_rng(0)
     A, b = random.standard_normal((20, 8)), random.standard_normal(20)
     expected = lsq_linear(A, b, (0, np.inf), tol=1e-12).x
-    model = Model(A.T @ A, L12(0.0, nonnegative=True), np.zeros(8), -A.T @ b, sweep)
+    model = Model(A.T @ A, L12(0.0, positive=True), np.zeros(8), -A.T @ b, sweep)
     model.minimise(1e-10, 50)
     assert model.solved
     np.testing.assert_allclose(model.x, expected, atol=1e-7)
@@ -112,11 +112,11 @@ def test_without_a_penalty_but_bounds_it_is_nonnegative_least_squares():
 
 @pytest.mark.parametrize("descend", [sweep, Descent(0)])
 @pytest.mark.parametrize("l2_weight", [0.0, 0.5, 1.0])
-@pytest.mark.parametrize("nonnegative", [False, True])
+@pytest.mark.parametrize("positive", [False, True])
 @pytest.mark.parametrize("seed", range(3))
-def test_the_model_is_solved_to_rounding(seed, nonnegative, l2_weight, descend):
+def test_the_model_is_solved_to_rounding(seed, positive, l2_weight, descend):
     hessian, gradient = quadratic(seed)
-    penalty = L12(1.5, l2_weight, weights=np.r_[0.0, np.linspace(0.5, 1.5, 11)], nonnegative=nonnegative)
+    penalty = L12(1.5, l2_weight, weights=np.r_[0.0, np.linspace(0.5, 1.5, 11)], positive=positive)
     model = Model(hessian, penalty, np.zeros(12), gradient, descend)
     model.minimise(1e-9, 30)
     assert model.solved

@@ -39,7 +39,7 @@ def losses(seed, units=0.0):
 @pytest.mark.parametrize("kind", [0, 1])
 def test_it_finds_the_convex_minimum_that_nmapg_finds(kind):
     loss = losses(0)[kind]
-    penalty = GroupL12(0.02, GROUPS, l2_weight=0.0)
+    penalty = GroupL12(GROUPS, 0.02, l2_weight=0.0)
     fast = minimize(loss, penalty, solver=GroupNewton(), tol=1e-9)
     slow = minimize(loss, penalty, solver=NonmonotoneAPG(), tol=1e-5, max_iter=50_000)
     assert fast.converged
@@ -53,7 +53,7 @@ def test_it_finds_the_convex_minimum_that_nmapg_finds(kind):
 def test_its_end_is_stationary_by_a_certificate_of_its_own(l2_weight, kind):
     A, b = coherent(7, units=2.0)
     loss = losses(7, units=2.0)[kind]
-    penalty = GroupL12(0.05, GROUPS, l2_weight)
+    penalty = GroupL12(GROUPS, 0.05, l2_weight)
     result = minimize(loss, penalty, tol=1e-6, max_iter=1000)
     assert result.converged
     name, observed = ("squared", b) if kind == 0 else ("logistic", np.where(b > 0, 1, -1))
@@ -81,14 +81,14 @@ def test_a_run_that_nmapg_ends_soon_is_nmapgs_to_the_last_bit():
     random = np.random.default_rng(0)
     A = random.standard_normal((200, 60))
     loss = SquaredLoss(A, A[:, :6].sum(axis=1), scale=1 / 200)
-    penalty = GroupL12(0.1, GROUPS)
+    penalty = GroupL12(GROUPS, 0.1)
     fast, plain = (minimize(loss, penalty, solver=solver) for solver in (GroupNewton(), NonmonotoneAPG()))
     assert fast.n_iter < module.FIRST_STEPS
     assert np.array_equal(fast.x, plain.x)
 
 
 def test_a_group_that_is_not_penalised_and_an_intercept_turn_freely():
-    penalty = WithIntercept(GroupL12(1.0, [0, 0, 1], weights=[0.0, 1.0]))
+    penalty = WithIntercept(GroupL12([0, 0, 1], 1.0, weights=[0.0, 1.0]))
     x, new = np.array([1.0, 1.0, 1.0, 1.0]), np.array([-1.0, -1.0, -1.0, -1.0])
     assert penalty.turned(x, new).tolist() == [False, False, True, False]
     assert not penalty.turned(x, x).any()
@@ -97,7 +97,7 @@ def test_a_group_that_is_not_penalised_and_an_intercept_turn_freely():
 def test_too_many_columns_in_use_are_left_to_nmapg(monkeypatch):
     monkeypatch.setattr(module, "LARGEST_SUPPORT", 0)
     monkeypatch.setattr(module.NewtonStep, "_direction", None)  # would fail
-    result = minimize(losses(0)[0], GroupL12(0.02, GROUPS), solver=GroupNewton(), max_iter=200)
+    result = minimize(losses(0)[0], GroupL12(GROUPS, 0.02), solver=GroupNewton(), max_iter=200)
     assert result.n_iter == 200
 
 
@@ -111,7 +111,7 @@ def test_it_is_the_default_for_groups_alone():
 def test_other_array_libraries(each_library):
     A, b = coherent(1)
     loss = SquaredLoss(each_library.make_array(A), each_library.make_array(b), scale=1 / 80)
-    penalty = GroupL12(0.05, GROUPS, 0.5)
+    penalty = GroupL12(GROUPS, 0.05, 0.5)
     result = minimize(loss, penalty, tol=1e-8 if each_library.float64 else 1e-3)
     assert result.converged
     expected = minimize(SquaredLoss(A, b, scale=1 / 80), penalty, tol=1e-8).x
@@ -121,7 +121,7 @@ def test_other_array_libraries(each_library):
 
 def test_a_group_that_would_turn_back_leaves_in_one_step():
     loss = SquaredLoss(np.eye(4), [3.0, -4.0, 0.1, 0.1])
-    problem = SmoothProblem(loss, GroupL12(1.0, [0, 0, 1, 1], l2_weight=0.0))
+    problem = SmoothProblem(loss, GroupL12([0, 0, 1, 1], 1.0, l2_weight=0.0))
     here = problem.place(loss.point(np.array([2.0, -3.0, 0.05, 0.05])))
     new = module._StepInGroups(problem)(here)
     assert new.x[2:].tolist() == [0, 0]

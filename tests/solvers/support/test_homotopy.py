@@ -7,6 +7,7 @@ from sklearn.linear_model import Lasso, lars_path
 
 from ell12 import L12, MCP, L12Regressor, NonmonotoneAPG, SquaredLoss, datasets, minimize, stationarity
 from ell12.penalties import WithIntercept
+from ell12.protocols import with_alpha
 from ell12.solvers.support import homotopy, working_set
 from ell12.solvers.support.homotopy import Homotopy
 
@@ -29,7 +30,7 @@ def follow(loss, penalty, x, strength):
 def top(loss, penalty):
     """The strength from which zero is a solution, where nothing is free."""
     gradient = loss.gradient(loss.point(loss.start()))
-    pull = -gradient if penalty.nonnegative else np.abs(gradient)
+    pull = -gradient if penalty.positive else np.abs(gradient)
     return float((pull / (1.0 if penalty.weights is None else penalty.weights)).max())
 
 
@@ -48,15 +49,15 @@ def test_every_kink_is_that_of_lars(seed, monkeypatch):
 
 
 @pytest.mark.parametrize("sparse", [False, True])
-@pytest.mark.parametrize("nonnegative", [False, True])
-def test_weights_of_rows_and_columns(nonnegative, sparse):
+@pytest.mark.parametrize("positive", [False, True])
+def test_weights_of_rows_and_columns(positive, sparse):
     A, b = design(3)
     random = np.random.default_rng(0)
     weights = random.uniform(0.5, 2, 80)
     weights[7] = np.inf
     X = scipy.sparse.csr_array(A) if sparse else A
     loss = SquaredLoss(X, b, sample_weight=random.uniform(0, 2, 30), scale=0.1)
-    penalty = L12(0.01, 0.0, weights=weights, nonnegative=nonnegative)
+    penalty = L12(0.01, 0.0, weights=weights, positive=positive)
     last, path = follow(loss, penalty, loss.start(), top(loss, penalty))
     assert path.left == 0
     assert stationarity(loss, penalty, last.x) <= 1e-8
@@ -67,8 +68,8 @@ def test_weights_of_rows_and_columns(nonnegative, sparse):
 def test_a_free_entry_stays_in_the_support():
     A, b = design(4)
     loss = SquaredLoss(np.column_stack([A, np.ones(30)]), b + 50)
-    penalty = WithIntercept(L12(0.05, 0.0, nonnegative=True))
-    begin = penalty.scaled(300.0)
+    penalty = WithIntercept(L12(0.05, 0.0, positive=True))
+    begin = with_alpha(penalty, 300.0 * penalty.alpha)
     x = minimize(loss, begin, tol=1e-10).x
     last, path = follow(loss, penalty, x, begin.alpha)
     assert path.left == 0

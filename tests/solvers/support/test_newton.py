@@ -62,14 +62,14 @@ def newton_part(loss, penalty, x0=None, solver=None, steps=30):
 
 
 @pytest.mark.parametrize("sparse", [False, True])
-@pytest.mark.parametrize("nonnegative", [False, True])
+@pytest.mark.parametrize("positive", [False, True])
 @pytest.mark.parametrize("l2_weight", [0.0, 0.5, 1.0])
 @pytest.mark.parametrize("name", ["squared", "logistic", "huber"])
-def test_reaches_the_objective_of_nmapg(name, l2_weight, nonnegative, sparse):
+def test_reaches_the_objective_of_nmapg(name, l2_weight, positive, sparse):
     A, b = signal_and_noise()
     A = np.where(np.abs(A) > 0.05, A, 0)
     loss = make_loss(name, scipy.sparse.csr_array(A) if sparse else A, b)
-    penalty = L12(0.2, l2_weight=l2_weight, weights=np.linspace(0.5, 1.5, 30), nonnegative=nonnegative)
+    penalty = L12(0.2, l2_weight=l2_weight, weights=np.linspace(0.5, 1.5, 30), positive=positive)
     reference = minimize(loss, penalty, solver=NonmonotoneAPG(), tol=1e-9, max_iter=100_000)
     result = newton(loss, penalty)
     assert reference.converged
@@ -80,12 +80,12 @@ def test_reaches_the_objective_of_nmapg(name, l2_weight, nonnegative, sparse):
 
 
 @pytest.mark.parametrize("name", ["squared", "logistic", "huber"])
-@pytest.mark.parametrize("nonnegative", [False, True])
-def test_unpenalised_entries_cross_zero_freely(name, nonnegative):
+@pytest.mark.parametrize("positive", [False, True])
+def test_unpenalised_entries_cross_zero_freely(name, positive):
     A, b = signal_and_noise(3)
     A = np.column_stack([np.ones(80), A])
     loss = make_loss(name, A, b - 0.3)
-    penalty = L12(0.3, weights=np.r_[0.0, np.ones(30)], nonnegative=nonnegative)
+    penalty = L12(0.3, weights=np.r_[0.0, np.ones(30)], positive=positive)
     wrong_side = np.r_[1.0, np.zeros(30)]  # the intercept ends below zero, where that is allowed
     reference = minimize(loss, penalty, wrong_side, NonmonotoneAPG(), tol=1e-9, max_iter=100_000)
     result = newton(loss, penalty, wrong_side, SupportNewton(switch=math.inf))
@@ -96,13 +96,13 @@ def test_unpenalised_entries_cross_zero_freely(name, nonnegative):
     assert result.objective == pytest.approx(reference.objective, rel=1e-9)
 
 
-@pytest.mark.parametrize("nonnegative", [False, True])
+@pytest.mark.parametrize("positive", [False, True])
 @pytest.mark.parametrize("shape", [(40, 60), (200, 50), (30, 300)])
-def test_equals_the_lasso_without_the_subtracted_norm(shape, nonnegative):
+def test_equals_the_lasso_without_the_subtracted_norm(shape, positive):
     A, b = signal_and_noise(2, *shape)
-    lasso = Lasso(alpha=0.1 / shape[0], fit_intercept=False, positive=nonnegative, tol=1e-15, max_iter=10**6)
+    lasso = Lasso(alpha=0.1 / shape[0], fit_intercept=False, positive=positive, tol=1e-15, max_iter=10**6)
     expected = lasso.fit(A, b).coef_
-    result = newton(SquaredLoss(A, b), L1(0.1, nonnegative=nonnegative), tol=1e-11)
+    result = newton(SquaredLoss(A, b), L1(0.1, positive=positive), tol=1e-11)
     assert result.converged
     np.testing.assert_allclose(result.x, expected, atol=1e-8)
 
@@ -329,12 +329,12 @@ def test_says_what_it_cannot_do():
         SupportNewton(step="none")
 
 
-@pytest.mark.parametrize("nonnegative", [False, True])
-def test_an_intercept_is_solved_for_with_the_support(nonnegative):
+@pytest.mark.parametrize("positive", [False, True])
+def test_an_intercept_is_solved_for_with_the_support(positive):
     random = np.random.default_rng(0)
     A = np.column_stack([random.standard_normal((80, 12)), np.ones(80)])
     b = np.where(A @ np.r_[2.0, -1.5, 1.0, np.zeros(9), -0.7] + 0.3 * random.standard_normal(80) > 0, 1.0, -1.0)
-    penalty = WithIntercept(L12(1.0, l2_weight=0.5, nonnegative=nonnegative))
+    penalty = WithIntercept(L12(1.0, l2_weight=0.5, positive=positive))
     loss = LogisticLoss(A, b)
     expected = minimize(loss, penalty, solver=NonmonotoneAPG(), tol=1e-8, max_iter=10**5)
     result = minimize(loss, penalty, solver=SupportNewton(), tol=1e-10)

@@ -43,7 +43,7 @@ def test_products_are_those_of_the_hessian(name, l2_weight):
     A, b = sparse_problem()
     weights = np.ones(200)
     weights[[3, 50]] = 0.0
-    loss, penalty = make_loss(name, A, b), L12(0.3, l2_weight, weights=weights, nonnegative=True)
+    loss, penalty = make_loss(name, A, b), L12(0.3, l2_weight, weights=weights, positive=True)
     random = np.random.default_rng(1)
     x = np.where(np.arange(200) < 60, random.uniform(0.5, 1, 200), 0.0)
     problem = PiecewiseProblem(loss, penalty, loss.point(x))

@@ -78,16 +78,16 @@ class Counting:
         return self.loss.point(x)
 
 
-@pytest.mark.parametrize(("nonnegative", "sparse"), [(False, False), (True, True)])
+@pytest.mark.parametrize(("positive", "sparse"), [(False, False), (True, True)])
 @pytest.mark.parametrize("l2_weight", [0.0, 0.5, 1.0])
 @pytest.mark.parametrize("name", ["squared", "logistic", "huber"])
 @pytest.mark.parametrize("shape", [(60, 200), (200, 40)])
-def test_reaches_the_objective_of_nmapg(shape, name, l2_weight, nonnegative, sparse):
+def test_reaches_the_objective_of_nmapg(shape, name, l2_weight, positive, sparse):
     A, b = design(1, shape)
     weight = np.random.default_rng(2).uniform(0.5, 1.5, shape[0])
     loss = make_loss(name, scipy.sparse.csr_array(A) if sparse else A, b, sample_weight=weight)
     factors = np.random.default_rng(3).uniform(0.7, 1.3, shape[1])
-    penalty = L12(0.1 * strength(loss), l2_weight, weights=factors, nonnegative=nonnegative)
+    penalty = L12(0.1 * strength(loss), l2_weight, weights=factors, positive=positive)
     reference = minimize(loss, penalty, solver=NonmonotoneAPG(), tol=1e-5, max_iter=100_000)
     result = solve(loss, penalty)
     assert reference.converged
@@ -97,12 +97,12 @@ def test_reaches_the_objective_of_nmapg(shape, name, l2_weight, nonnegative, spa
     assert result.objective <= reference.objective * (1 + 1e-9)
 
 
-@pytest.mark.parametrize("nonnegative", [False, True])
-def test_equals_the_lasso_on_a_wide_problem(nonnegative):
+@pytest.mark.parametrize("positive", [False, True])
+def test_equals_the_lasso_on_a_wide_problem(positive):
     A, b = design(4, (80, 1500))
     alpha = 0.05 * np.abs(A.T @ b).max()
-    lasso = Lasso(alpha / 80, fit_intercept=False, positive=nonnegative, tol=1e-14, max_iter=10**6).fit(A, b)
-    result = solve(SquaredLoss(A, b), L12(alpha, 0.0, nonnegative=nonnegative), tol=1e-10)
+    lasso = Lasso(alpha / 80, fit_intercept=False, positive=positive, tol=1e-14, max_iter=10**6).fit(A, b)
+    result = solve(SquaredLoss(A, b), L12(alpha, 0.0, positive=positive), tol=1e-10)
     assert result.converged
     np.testing.assert_allclose(result.x, lasso.coef_, atol=1e-7)
 
@@ -321,11 +321,11 @@ def test_inputs_are_not_written_to_and_a_solution_is_known_at_once():
     assert solve(loss, penalty, tol=0.0, max_iter=40).n_iter == 40  # goes on for ever, without harm
 
 
-@pytest.mark.parametrize("nonnegative", [False, True])
-def test_an_intercept_is_in_every_working_set(nonnegative):
+@pytest.mark.parametrize("positive", [False, True])
+def test_an_intercept_is_in_every_working_set(positive):
     A, b = design(16, (100, 300))
     loss = LogisticLoss(np.column_stack([A, np.ones(100)]), np.where(b > -2, 1.0, -1.0))
-    penalty = WithIntercept(L12(3.0, 0.5, nonnegative=nonnegative))
+    penalty = WithIntercept(L12(3.0, 0.5, positive=positive))
     result = solve(loss, penalty)
     reference = minimize(loss, penalty, solver=NonmonotoneAPG(), tol=1e-7, max_iter=10**5)
     assert result.converged
@@ -339,7 +339,7 @@ def test_the_default_is_the_fastest_solver_that_the_problem_allows():
     assert unmet(WorkingSet(), SquaredLoss(A, b), L12(1.0), point) == ""
     assert "columns" in unmet(WorkingSet(), SquaredLoss(aslinearoperator(A), b), L12(1.0), point)
     assert "Lp" in unmet(WorkingSet(), SquaredLoss(A, b), Lp(1.0), point)
-    assert "GroupL12" in unmet(WorkingSet(), SquaredLoss(A, b), GroupL12(1.0, np.repeat(np.arange(100), 2)), point)
+    assert "GroupL12" in unmet(WorkingSet(), SquaredLoss(A, b), GroupL12(np.repeat(np.arange(100), 2), 1.0), point)
     assert "real" in unmet(WorkingSet(), SquaredLoss(A + 0j, b), L12(1.0), point + 0j)
     assert "real" in unmet(WorkingSet(), SquaredLoss(A, np.stack([b, b], 1)), L12(1.0), np.zeros((200, 2)))
     with pytest.raises(TypeError, match="WorkingSet needs a penalty"):
@@ -358,15 +358,15 @@ def test_estimators_use_it():
     np.testing.assert_allclose(model.coef_, slow.coef_, atol=1e-4)
 
 
-@pytest.mark.parametrize("nonnegative", [False, True])
+@pytest.mark.parametrize("positive", [False, True])
 @pytest.mark.parametrize("seed", range(3))
-def test_an_entry_that_is_not_penalised_does_not_hide_that_the_others_are_zero(seed, nonnegative):
+def test_an_entry_that_is_not_penalised_does_not_hide_that_the_others_are_zero(seed, positive):
     # Where all that is penalised is zero the Lasso's condition may hold, and a proximal step still lead on.
     random = np.random.default_rng(seed)
     A = random.standard_normal((30, 6))
     loss = ell12.SquaredLoss(A, A @ [0.3, 1, 0, 0, 0, 0] + 0.1 * random.standard_normal(30), scale=1 / 30)
     for alpha in np.geomspace(0.3, 1.5, 8):
-        penalty = ell12.L12(alpha, l2_weight=0.5, weights=[0.0, 1, 1, 1, 1, 1], nonnegative=nonnegative)
+        penalty = ell12.L12(alpha, l2_weight=0.5, weights=[0.0, 1, 1, 1, 1, 1], positive=positive)
         result = ell12.minimize(loss, penalty, max_iter=100)
         assert result.converged
         apg = ell12.minimize(loss, penalty, solver=ell12.NonmonotoneAPG())

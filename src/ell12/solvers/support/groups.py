@@ -45,7 +45,7 @@ class GroupNewton:
     >>> import numpy as np
     >>> from ell12 import GroupL12, GroupNewton, SquaredLoss, minimize
     >>> loss = SquaredLoss(np.eye(4), [3.0, -4.0, 0.5, 0.5])
-    >>> minimize(loss, GroupL12(1.0, [0, 0, 1, 1], l2_weight=0.0), solver=GroupNewton(), tol=1e-12).x.round(4)
+    >>> minimize(loss, GroupL12([0, 0, 1, 1], 1.0, l2_weight=0.0), solver=GroupNewton(), tol=1e-12).x.round(4)
     array([ 2.4, -3.2,  0. ,  0. ])
     """
 

@@ -11,7 +11,17 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ell12.backend import is_numpy, rounding
-from ell12.protocols import ColumnLoss, FarLoss, Iterate, Needs, PiecewisePenalty, Point, PointwiseLoss, offers
+from ell12.protocols import (
+    ColumnLoss,
+    FarLoss,
+    Iterate,
+    Needs,
+    PiecewisePenalty,
+    Point,
+    PointwiseLoss,
+    offers,
+    with_alpha,
+)
 from ell12.solvers.proximal_step import ProximalStep, objective, rise
 from ell12.solvers.support import descent
 from ell12.solvers.support.first_steps import easier_iterates, first_iterates, lower_iterates
@@ -256,7 +266,7 @@ class _ColumnsProblem(PiecewiseProblem):
     def at_strength(self, strength: float, start: Place) -> _ColumnsProblem:
         """The same at another strength, without the subtracted norm."""
         convex = self.penalty.convex
-        easier = _ColumnsProblem(self.loss, convex.scaled(strength / self.pull), start.point)
+        easier = _ColumnsProblem(self.loss, with_alpha(convex, convex.alpha * strength / self.pull), start.point)
         easier.smallest = self.smallest
         if self.penalty.is_convex:  # its columns must not be crowded
             easier.has_path = easier.is_very_far = True
@@ -286,7 +296,7 @@ class _ColumnsProblem(PiecewiseProblem):
         top = _ColumnsProblem(self.loss, convex, zero).place(zero).violation
         for fall in FALLS:
             strength = max(top / fall, convex.alpha)
-            easier = _ColumnsProblem(self.loss, convex.scaled(strength / convex.alpha), zero)
+            easier = _ColumnsProblem(self.loss, with_alpha(convex, strength), zero)
             here = easier.solve(easier.place(zero))
             if here is not None:
                 return strength, here.point.x

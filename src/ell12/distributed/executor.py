@@ -1,0 +1,200 @@
+"""One small function sent to all blocks of data on Dask's workers, one sum back; a lost cluster as one error."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError
+from concurrent.futures import wait as futures_wait
+from typing import Any
+
+import dask
+import numpy as np
+from dask.delayed import Delayed, delayed
+from dask.utils import parse_timedelta
+from distributed import Client, KilledWorker, get_client, scheduler
+from distributed.comm import CommClosedError
+
+from ell12.minimization import DataUnavailable
+
+# How long a cluster may have no worker at all: a lost one is back within seconds, a job in a queue takes minutes.
+# Changed by ``dask.config.set({"ell12.no-workers-timeout": "10 min"})``.
+TIMEOUT = "60 s"
+LOOK = 1.0  # seconds between two looks at whether there are workers
+
+_older_dask_lacks = ("NoValidWorkerError", "NoWorkerError")
+LOST: tuple[type[Exception], ...] = (
+    CancelledError,
+    CommClosedError,
+    KilledWorker,
+    *(getattr(scheduler, name) for name in _older_dask_lacks if hasattr(scheduler, name)),
+)
+
+
+def active_client() -> Client | None:
+    """The client whose cluster Dask computes on; None for threads or the like."""
+    try:
+        return get_client()
+    except ValueError:  # how Dask says that there is none
+        return None
+
+
+@contextlib.contextmanager
+def reaching(client: Any) -> Iterator[None]:
+    """Turn the loss of the scheduler, or of worker after worker, into `ell12.protocols.DataUnavailable`."""
+    if client is not None and client.status != "running":
+        raise _unavailable(f"its client is {client.status}")
+    try:
+        yield
+    except LOST as error:
+        raise _unavailable(f"{type(error).__name__} {error}".strip()) from error
+
+
+def compute(client: Any, tasks: Sequence[Delayed]) -> list[Any]:
+    """What the tasks give. Raise `ell12.protocols.DataUnavailable` where they cannot be run any more."""
+    with reaching(client):
+        own = getattr(
+            dask.base.get_scheduler(), "__self__", None
+        )  # a scheduler chosen by Dask's settings goes first
+        if client is None or not isinstance(own, Client):
+            return list(dask.compute(*tasks, optimize_graph=False))
+        futures = client.compute(list(tasks), optimize_graph=False)
+        return _gathered(client, futures)
+
+
+def _gathered(client: Any, futures: list[Any]) -> list[Any]:
+    """The results, which are not waited for for ever where there is no worker.
+
+    Workers may go while they compute, and while they send what they have found: to wait for the former alone and
+    then to ask for the results would leave the client with Dask, which waits until a worker comes.
+    """
+    limit = parse_timedelta(dask.config.get("ell12.no-workers-timeout", TIMEOUT))
+    gathering = asyncio.run_coroutine_threadsafe(_gather(client, futures), client.loop.asyncio_loop)
+    seen = time.monotonic()
+    while not gathering.done():
+        futures_wait([gathering], timeout=min(LOOK, limit))
+        if gathering.done() or client.status != "running" or client.nthreads():
+            seen = time.monotonic()
+        elif time.monotonic() - seen > limit:
+            client.cancel(futures)  # which ends the gathering too
+            raise _unavailable(
+                f"for {limit:g} seconds it has had no worker (the setting ell12.no-workers-timeout of Dask)"
+            )
+    return gathering.result()
+
+
+async def _gather(client: Any, futures: list[Any]) -> list[Any]:
+    return await client.gather(futures, asynchronous=True)
+
+
+def _unavailable(reason: str) -> DataUnavailable:
+    return DataUnavailable(f"the Dask cluster that holds the data cannot be reached any more: {reason}")
+
+
+SHORT = 2**16  # bytes
+LARGE_GRAPHS = {"distributed.admin.large-graph-warning-threshold": "1GB"}  # what goes out is no mistake
+FAN_IN = 8  # The results of this number of blocks are added at a time, on a worker.
+
+
+class Blocks:
+    """Blocks of rows, each a task of Dask, and passes over them.
+
+    Attributes
+    ----------
+    passes : int
+        How many passes were made.
+    """
+
+    def __init__(self, blocks: Sequence[Delayed]) -> None:
+        self.blocks = list(blocks)
+        self.passes = 0
+        self._client = active_client()  # Dask itself would go on with threads once this one is closed
+
+    def total(
+        self, name: str, function: Callable[..., Any], *arguments: Any, each: Sequence[Any] | None = None
+    ) -> Any:
+        """``sum_i function(block_i, *arguments)``: one pass, in which nothing else moves.
+
+        With ``each``, ``function(block_i, each_i, *arguments)``.
+
+        The tasks are called ``ell12-<name>``. The sum is a tree of fixed shape, so that its rounding does not
+        depend on which worker is done first, nor on whether one has been lost.
+        """
+        token, parts = self._tasks(name, function, arguments, each, range(len(self.blocks)))
+        add, level = delayed(_add, pure=False), 0
+        while len(parts) > 1:
+            groups = [parts[i : i + FAN_IN] for i in range(0, len(parts), FAN_IN)]
+            parts = [add(group, dask_key_name=f"ell12-sum-{token}-{level}-{i}") for i, group in enumerate(groups)]
+            level += 1
+        self.passes += 1
+        with dask.config.set(LARGE_GRAPHS):
+            return compute(self._client, parts)[0]
+
+    def results(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        *arguments: Any,
+        of: Sequence[int] | None = None,
+        each: Sequence[Any] | None = None,
+    ) -> list[Any]:
+        """``function(block_i, each_i, *arguments)`` for some blocks i or all, in this order; not counted."""
+        _, parts = self._tasks(name, function, arguments, each, range(len(self.blocks)) if of is None else of)
+        with dask.config.set(LARGE_GRAPHS):
+            return compute(self._client, parts)
+
+    def _tasks(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        arguments: tuple[Any, ...],
+        each: Sequence[Any] | None,
+        of: Sequence[int],
+    ) -> tuple[str, list[Delayed]]:
+        """One task for each of the blocks, and the token in their names."""
+        token = uuid.uuid4().hex
+        # A short x travels with each task; a long one goes to each worker once.
+        short = sum(getattr(argument, "nbytes", 0) for argument in arguments) <= SHORT
+        sent = arguments if short else delayed(arguments, name=f"ell12-x-{token}", traverse=False)
+        call = delayed(_call, pure=False, traverse=False)
+        parts = []
+        for k, i in enumerate(of):
+            own = () if each is None else (each[k],)  # within the task: one of its own would cost twice as much
+            parts.append(call(function, self.blocks[i], own, sent, dask_key_name=f"ell12-{name}-{token}-{i}"))
+        return token, parts
+
+    def changed(
+        self, name: str, function: Callable[..., Any], *arguments: Any, each: Sequence[Any] | None, persist: bool
+    ) -> Blocks:
+        """The blocks ``function(block_i, each_i, *arguments)``, made once and kept, or anew in every pass."""
+        every = range(len(self.blocks))
+        _, blocks = self._tasks(name, function, arguments, [None for _ in every] if each is None else each, every)
+        if persist:
+            with reaching(self._client), dask.config.set(LARGE_GRAPHS):
+                blocks = list(dask.persist(*blocks, optimize_graph=False))
+        new = Blocks(blocks)
+        new.passes = self.passes + persist
+        return new
+
+    def fetch(self, number: int) -> Any:
+        """One block, brought to this process."""
+        return compute(self._client, [self.blocks[number]])[0]
+
+
+def _call(function: Callable[..., Any], block: Any, own: tuple[Any, ...], arguments: tuple[Any, ...]) -> Any:
+    return function(block, *map(_aligned, own), *map(_aligned, arguments))
+
+
+def _aligned(value: Any) -> Any:
+    """What came over a network may lie at an odd address: each product would copy it, and take twice as long."""
+    return np.require(value, requirements="A") if isinstance(value, np.ndarray) else value
+
+
+def _add(parts: list[Any]) -> Any:
+    total = parts[0]
+    for part in parts[1:]:
+        total = total + part
+    return total

@@ -1,0 +1,244 @@
+"""What is said of a run next to its tolerance: limits, a callback, measurements, a checkpoint, progress."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import os
+import time
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ell12.backend import as_numpy, beside, is_number
+from ell12.checks import check_flags
+from ell12.minimization.results import History
+from ell12.protocols import Array
+
+VERBOSE_SECONDS = 1.0  # The least time between two lines of progress.
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """An ``.npz`` file that keeps the state of a run, so that a crash costs no more than ``seconds``.
+
+    The file is also written when the run ends or is interrupted. If that fails, there is a RuntimeWarning, and the
+    result is returned nevertheless.
+
+    Parameters
+    ----------
+    path : path
+        Its folder must exist.
+    seconds : float, default 60.0
+        How often to write; 0 writes after every iteration.
+    resume : bool, default False
+        Continue from the file, if there is one: x, the history and its times continue, ``max_iter`` and
+        ``max_seconds`` include the earlier run. The momentum of a solver starts again.
+    """
+
+    path: str | os.PathLike[str]
+    seconds: float = 60.0
+    resume: bool = False
+
+    def __post_init__(self) -> None:
+        check_flags(resume=self.resume)
+        if not is_number(self.seconds) or not 0 <= self.seconds < math.inf:
+            raise ValueError(f"seconds of a checkpoint must be a finite number >= 0, got {self.seconds!r}")
+
+
+@dataclass(frozen=True)
+class Run:
+    """Options of a run, next to ``tol`` and ``max_iter``.
+
+    Parameters
+    ----------
+    max_seconds : float, default infinity
+        Stop after this much wall time. The time of ``measure``, of ``callback`` and of exact stationarities is not
+        counted.
+    callback : function, optional
+        Called with the history after each iteration. The run ends when it returns true or raises StopIteration.
+    measure : dict of functions, optional
+        Each function of x becomes a column of the history.
+    checkpoint : path or Checkpoint, optional
+        A file that keeps the state of the run.
+    verbose : bool, default False
+        Print a line from time to time.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ell12 import L12, Run, SquaredLoss, minimize
+    >>> run = Run(max_seconds=10, measure={"nonzero": np.count_nonzero})
+    >>> result = minimize(SquaredLoss(np.eye(2), [3.0, -4.0]), L12(1.0), run=run)
+    >>> result.history["nonzero"][-1]
+    2.0
+    """
+
+    max_seconds: float = math.inf
+    callback: Callable[[History], Any] | None = None
+    measure: Mapping[str, Callable[[Array], float]] | None = None
+    checkpoint: str | os.PathLike[str] | Checkpoint | None = None
+    verbose: bool = False
+
+    def __post_init__(self) -> None:
+        check_flags(verbose=self.verbose)
+        if not is_number(self.max_seconds) or not self.max_seconds >= 0:
+            raise ValueError(f"max_seconds must be a number >= 0, got {self.max_seconds!r}")
+        if self.callback is not None and (isinstance(self.callback, type) or not callable(self.callback)):
+            raise TypeError(f"callback must be a function of the history, got {self.callback!r}")
+        if isinstance(self.checkpoint, str | os.PathLike):
+            object.__setattr__(self, "checkpoint", Checkpoint(self.checkpoint))
+        elif not isinstance(self.checkpoint, Checkpoint | None):
+            raise TypeError(f"checkpoint must be a path or a Checkpoint, got {self.checkpoint!r}")
+
+    def numbered(self, number: int, count: int) -> Run:
+        """The same for one of ``count`` problems: each has a checkpoint ``name-0.npz``, ``name-1.npz``, ..."""
+        if self.checkpoint is None or count == 1:
+            return self
+        checkpoint: Any = self.checkpoint
+        path = Path(checkpoint.path)
+        path = path.with_name(f"{path.stem}-{number}{path.suffix}")
+        return dataclasses.replace(self, checkpoint=dataclasses.replace(checkpoint, path=path))
+
+    def ends(self, history: History) -> bool:
+        """Whether the callback ends the run."""
+        try:
+            return self.callback is not None and bool(self.callback(history))
+        except StopIteration:
+            return True
+
+
+class Progress:
+    """Lines of progress, printed now and then."""
+
+    def __init__(self) -> None:
+        self.printed = -math.inf
+
+    def show(self, history: History) -> None:
+        """Print a line, if the last one is old enough."""
+        if time.monotonic() - self.printed < VERBOSE_SECONDS:
+            return
+        self.printed = time.monotonic()
+        objective, optimality, seconds = (history[name][-1] for name in ("objective", "optimality", "seconds"))
+        n_iter = len(history["objective"]) - 1
+        numbers = f"objective {objective:.6g}, stationarity about {optimality:.2g}, {seconds:.3g} s"
+        print(f"ell12: iteration {n_iter}, {numbers}")
+
+
+class Saved(NamedTuple):
+    """What a checkpoint holds."""
+
+    x: Array
+    objective: float
+    history: dict[str, list[float]]
+
+
+class CheckpointFile:
+    """The file of a `Checkpoint`: written whole to a temporary name first, read without pickle."""
+
+    def __init__(self, checkpoint: Checkpoint) -> None:
+        self.path, self.seconds = Path(os.path.realpath(checkpoint.path)), checkpoint.seconds
+        if not self.path.parent.is_dir():
+            raise FileNotFoundError(f"checkpoint: the folder {self.path.parent} does not exist")
+        if self.path.exists() and not self.path.is_file():
+            raise OSError(f"checkpoint: {self.path} cannot be written: it is no regular file")
+        self.written = time.monotonic()
+        self._failure = ""
+
+    @property
+    def due(self) -> bool:
+        """Whether it is time to write."""
+        return time.monotonic() - self.written >= self.seconds
+
+    def check_writable(self, x: Array, history: History) -> None:
+        """Raise OSError before the run if the file cannot be written; an old file stays as it is."""
+        try:
+            self._write(x, 0.0, history).unlink()
+        except OSError as error:
+            message = f"checkpoint: {self.path} cannot be written: {error.strerror or error}"
+            raise OSError(*filter(None, [error.errno]), message) from error
+
+    def save(self, x: Array, objective: float, history: History) -> None:
+        """Replace the file, all of it or nothing. A failure is kept for `report`: it must not end the run."""
+        self.written = time.monotonic()
+        try:
+            os.replace(self._write(x, objective, history), self.path)
+            self._failure = ""
+        except Exception as error:  # a full disk or memory: whatever it is, the run is worth more
+            self._failure = str(error) or repr(error)
+
+    def report(self) -> None:
+        """Warn if the file does not hold the end of the run."""
+        if self._failure:
+            message = f"the checkpoint {self.path} does not hold the end of this run: {self._failure}"
+            warnings.warn(message, RuntimeWarning, stacklevel=4)
+
+    def load(self, zero: Array) -> Saved | None:
+        """What the file holds, x being of the kind of ``zero``; None where there is no file yet."""
+        if not self.path.exists():
+            return None
+        try:
+            with self.path.open("rb") as file:
+                saved = dict(np.load(file, allow_pickle=False))
+            if int(saved["count"]) != len(saved):
+                raise ValueError("some of its arrays are missing")
+            history = {name[8:]: saved[name].tolist() for name in saved if name.startswith("history.")}
+            parts = {name: beside(saved[f"x.{name}"], part, "x") for name, part in _parts(zero).items()}
+            kind: Any = type(zero)
+            x = kind(**parts) if dataclasses.is_dataclass(zero) else parts["array"]
+            found = Saved(x, float(saved["objective"]), history)
+            if len({len(column) for column in [history["objective"], *history.values()]}) != 1:
+                raise ValueError("the columns of its history are not equally long")
+        except Exception as error:  # reading a damaged archive may raise anything
+            raise ValueError(f"{self.path} is no checkpoint of such a problem: {error!r}") from error
+        if tuple(found.x.shape) != tuple(zero.shape):
+            shapes = f"its x has shape {tuple(found.x.shape)}, here it is {tuple(zero.shape)}"
+            raise ValueError(f"{self.path} is of another problem: {shapes}")
+        return found
+
+    def _write(self, x: Array, objective: float, history: History) -> Path:
+        """A temporary file with this content, next to the file itself."""
+        arrays: dict[str, Any] = {f"x.{name}": as_numpy(part) for name, part in _parts(x).items()}
+        arrays |= {f"history.{name}": np.asarray(column, dtype=np.float64) for name, column in history.items()}
+        part = self.path.with_name(f".{self.path.name[:50]}.part")
+        try:
+            with part.open("wb") as file:
+                np.savez(file, objective=np.float64(objective), count=len(arrays) + 2, **arrays)
+        except BaseException:
+            part.unlink(missing_ok=True)
+            raise
+        return part
+
+
+def _parts(x: Any) -> dict[str, Array]:
+    """The arrays that make up x: itself, or the fields of a factored matrix."""
+    if dataclasses.is_dataclass(x):
+        return {field.name: getattr(x, field.name) for field in dataclasses.fields(x) if field.init}
+    return {"array": x}
+
+
+def as_run(
+    max_seconds: float = math.inf,
+    measure: Mapping[str, Callable[[Array], float]] | None = None,
+    stop: Callable[[History], Any] | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint_seconds: float = 60.0,
+    resume: bool = False,
+) -> Run:
+    """A `Run` of single options, for functions that do not take ``run=`` yet."""
+    if resume and checkpoint is None:
+        raise ValueError("resume=True needs a checkpoint to go on from")
+    file = None if checkpoint is None else Checkpoint(checkpoint, checkpoint_seconds, resume)
+    return Run(max_seconds, stop, measure, file)
+
+
+def collected(options: dict[str, Any]) -> dict[str, Any]:
+    """Options of `minimize` in which single ones of a run stand in one `Run`."""
+    names = ("max_seconds", "measure", "stop", "checkpoint", "checkpoint_seconds", "resume")
+    single = {name: options[name] for name in names if name in options}
+    rest = {name: value for name, value in options.items() if name not in names}
+    return rest | {"run": as_run(**single)} if single else rest
