@@ -1,12 +1,12 @@
 """A loss on a device, seen from the host, against the same loss of NumPy arrays."""
 
+import ell12.solvers.support.hosting
 import numpy as np
 import pytest
 
 import ell12.losses.host
 import ell12.losses.prediction
 import ell12.path.paths
-import ell12.solvers.support.hosting
 from ell12 import (
     L12,
     HuberLoss,

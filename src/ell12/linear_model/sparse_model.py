@@ -43,9 +43,10 @@ from ell12.linear_model.restrictions import penalty_of, penalty_options, signs
 from ell12.losses import LinearLoss
 from ell12.minimization import DataUnavailable, Result, Status
 from ell12.minimization.progress import progress_lines
+from ell12.minimization.run import collected
 from ell12.operators import is_far, stored
 from ell12.operators.sources import as_columns
-from ell12.path import first_strength, solution_path
+from ell12.path import first_strength, path_results
 from ell12.protocols import Array, ColumnLoss, missing
 
 
@@ -170,8 +171,7 @@ class SparseLinearModel(BaseEstimator, ABC):
         return penalty_options(self)
 
     def _first_strength(self, problems: list[FitProblem]) -> float:
-        options, weight = self._penalty_options(), self._l2_weight
-        return max(first_strength(problem.loss, weight, **problem.structure(options)) for problem in problems)
+        return max(first_strength(problem.loss, self._penalty(problem)) for problem in problems)
 
     def _penalty(self, problem: FitProblem) -> Any:
         """The penalty of a problem at a strength of 1."""
@@ -181,7 +181,7 @@ class SparseLinearModel(BaseEstimator, ABC):
         """A result for each alpha, warm-started."""
         if problem.is_far and min(alphas) == 0 and problem.means.size > problem.loss.b.shape[0]:
             raise ValueError("alpha must be > 0 for more columns out of memory than samples: at 0 all are in use")
-        return solution_path(
+        return path_results(
             problem.loss,
             self._penalty(problem),
             alphas,
@@ -189,8 +189,7 @@ class SparseLinearModel(BaseEstimator, ABC):
             solver=self.solver,
             tol=self.tol,
             max_iter=self.max_iter,
-            stop=self._progress(),
-            **options,
+            **collected({"stop": self._progress()} | options),
         )
 
     def _progress(self) -> Any:

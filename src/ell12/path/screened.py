@@ -1,10 +1,10 @@
-"""Paths under l1-2: several strengths in a few columns, certified by one full gradient (sequential strong rule)."""
+"""Paths: several strengths in a few columns, certified by one full gradient (sequential strong rule)."""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,10 +13,9 @@ import scipy.sparse
 
 from ell12.backend import is_numpy
 from ell12.minimization import Result, Status, minimize
-from ell12.penalties import L12, WithIntercept
-from ell12.protocols import Array, ColumnLoss, FarLoss, Point, PointwiseLoss, missing, offers
+from ell12.penalties import L1, L12, WithIntercept
+from ell12.protocols import Array, ColumnLoss, FarLoss, Point, PointwiseLoss, missing, offers, with_alpha
 from ell12.solvers.gram_descent import GramDescent, minimise_by_models
-from ell12.solvers.proximal_step import objective
 
 # All columns are at hand if they are no more than this, and no more than rows or than ten for each strength: their
 # Gram matrix (32 MB) then costs no more than full gradients would. Of others at most MOST_COLUMNS are (98 MB).
@@ -38,18 +37,20 @@ def screened_path(
     penalty: Any,
     alphas: Array,
     start: Array | None,
-    options: Mapping[str, Any],
+    max_iter: int = 2,
     sparse: bool = False,
     most_entries: float = math.inf,
 ) -> ScreenedPath | None:
     """What solves for several strengths at once; None where `ell12.minimize` must solve for each."""
-    plain = {key for key, value in options.items() if value not in (None, False, math.inf)} <= {"max_iter"}
-    limit = options.get("max_iter", 2)  # a wrong one is told by `ell12.minimize`
-    steps = isinstance(limit, int | np.integer) and limit >= 2  # in its first iteration a run looks at the start
-    if not steps or not plain or min(alphas) <= 0 or missing(loss, ColumnLoss):
+    # In its first iteration a run looks at the start; a wrong max_iter is told by `ell12.minimize`.
+    if (
+        not (isinstance(max_iter, int | np.integer) and max_iter >= 2)
+        or min(alphas) <= 0
+        or missing(loss, ColumnLoss)
+    ):
         return None
     inner, zero = penalty.penalty if isinstance(penalty, WithIntercept) else penalty, loss.start()
-    known = type(inner) is L12 and is_numpy(zero) and zero.ndim == 1 and zero.dtype.kind == "f"
+    known = type(inner) in (L12, L1) and is_numpy(zero) and zero.ndim == 1 and zero.dtype.kind == "f"
     if not known or not loss.has_columns:
         return None
     return ScreenedPath(loss, penalty, alphas, zero if start is None else start, sparse, most_entries)
@@ -125,7 +126,7 @@ class ScreenedPath:
         wall, cpu = time.perf_counter(), time.process_time()
         size = self._prepare(alphas)
         while size > 0:
-            found = self._certified(self._solutions(alphas[:size], tols[:size]), alphas, tols)
+            found = self._certified(self._solutions(alphas[:size], tols[:size]), alphas)
             reached = found.violations / alphas[: found.violations.size]
             good = int(np.argmin(np.append(reached <= tols[: reached.size], False)))
             if good > 0 or found.violating.size == 0:
@@ -142,12 +143,12 @@ class ScreenedPath:
         return results
 
     def _at(self, alpha: float) -> Any:
-        return self.penalty.scaled(alpha / self.penalty.alpha)
+        return with_alpha(self.penalty, alpha)
 
     # Columns at hand
 
     def _prepare(self, alphas: Array) -> int:
-        """Choose the columns that the next strengths need, and return for how many of these they are likely to do."""
+        """Choose the columns that the next strengths need; return for how many they are likely to do."""
         if self.has_every:
             return max(1, min(alphas.size, WIDEST // self.size))
         reaches = self._reaches()
@@ -264,8 +265,8 @@ class ScreenedPath:
 
     # Certificates
 
-    def _certified(self, x: Array, alphas: Array, tols: Array) -> Found:
-        """The violation of each solution, by the gradients of all columns at once, and the columns that are missing."""
+    def _certified(self, x: Array, alphas: Array) -> Found:
+        """The violation of each solution by the gradients of all columns, and the columns that are missing."""
         count, violations, violating = x.shape[1], np.zeros(x.shape[1]), np.zeros(self.size, dtype=bool)
         if count == 0 or not np.isfinite(x[:, 0]).all():
             return Found(x[:, :0], np.empty(0), x[:, :0], np.empty(0), self.columns[:0])
@@ -318,6 +319,7 @@ class ScreenedPath:
                 "optimality": [math.inf, float(reached[k])],
             }
             solution = scipy.sparse.csc_array(x[:, None]) if self.sparse else x
-            yield Result(solution, history["objective"][1], float(reached[k]), Status.CONVERGED, 1, history)
+            numbers = history["objective"][1], float(reached[k])
+            yield Result(solution, *numbers, Status.CONVERGED, 1, float(reached[k]), "GramDescent", history)
             before = here
         self.objective = before

@@ -1,4 +1,4 @@
-"""Coordinate descent and Newton's method on a Gram matrix, one strength or many: plain loops, the tests' oracle."""
+"""Coordinate descent and Newton's method on a Gram matrix: the plain loops, which are the tests' oracle."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from ell12.protocols import Point
 # of entries over CUBE, in LAPACK; a sweep costs the square of that number, and ENTRY for each one where nothing is
 # compiled. Sweeps go on while they promise to cost less than a step.
 STEP, CUBE, ENTRY = 300_000.0, 20.0, 2000.0
+SWEEPS_ALONE = np.array([math.inf, CUBE, 0.0])
 # Gram matrices of at least this many entries are swept by the compiled loop, which takes 0.2 s to load.
 COMPILED_FROM = 2**16
 # How often descent and Newton's method take turns before a problem is left to another solver.
@@ -27,6 +28,15 @@ SHORTENED = 8
 MODELS = 20
 # A rise of the objective by this fraction of the penalty may be rounding alone.
 ROUNDING = 1e-15
+
+
+def descend_on(gram: Any) -> tuple[Callable[..., bool], Any]:
+    """`descend` for a Gram matrix, compiled where that pays, and what decides between it and Newton's method."""
+    if gram.size >= COMPILED_FROM and can_compile():
+        from ell12.solvers import gram_descent_compiled
+
+        return gram_descent_compiled.descend, np.array([STEP, CUBE, 0.0])
+    return descend, np.array([STEP, CUBE, ENTRY])
 
 
 class GramDescent:
@@ -50,12 +60,7 @@ class GramDescent:
     def __init__(self, gram: Any, x: Any, gradient: Any) -> None:
         self.gram = np.ascontiguousarray(gram, dtype=np.float64)
         self.x, self.gradient = x.astype(np.float64), gradient.astype(np.float64)
-        self.descend: Callable[..., bool] = descend
-        self.price = np.array([STEP, CUBE, ENTRY])
-        if gram.size >= COMPILED_FROM and can_compile():
-            from ell12.solvers import gram_descent_compiled
-
-            self.descend, self.price = gram_descent_compiled.descend, np.array([STEP, CUBE, 0.0])
+        self.descend, self.price = descend_on(gram)
 
     def solve(self, penalty: Any, target: float, rounds: int = ROUNDS, weight: float | None = None) -> bool:
         """Minimise until the violation is at most target, or for a number of rounds; return whether it is.
@@ -90,6 +95,17 @@ class GramDescent:
     def objective(self, linear: Any, penalty: Any) -> float:
         """``1/2 x'G x - linear' x + penalty(x)`` where it is now."""
         return 0.5 * float(self.x @ (self.gradient - linear)) + penalty.value(self.x)
+
+    def curvature_ratio(self, penalty: Any) -> float:
+        """The largest negative curvature of the penalty over the median curvature of all else in one entry."""
+        curvature, ridge = penalty.curvature(self.x), _ridge(penalty, self.x)
+        largest = curvature.largest
+        if ridge.any():
+            largest = float((ridge - np.diagonal(curvature.matrix(np.arange(self.x.size)))).max(initial=0.0))
+        if largest == 0:
+            return 0.0
+        median = float(np.median(np.diagonal(self.gram)[: self.x.size] + ridge))
+        return largest / median if median > 0 else math.inf
 
     def _leave_zero(self, numbers: tuple[Any, Any, Any], weight: float, target: float) -> None:
         """From zero, where the norm has no slope, go to the best vector with one penalised entry."""
@@ -257,9 +273,10 @@ def descend(
         slopes = gradient[active] - tangent[active] + ridge[active] * old
         limits = below[active], above[active]
         done = _sweeps(block, slopes, values, *limits, weight, 0.5 * target, _price(price, active.size))
+        move = values - old
         x[active] = values
-        gradient += (values - old) @ gram[active, : x.size]
-        if not done:
+        gradient += move @ gram[active, : x.size]
+        if not (done and move.any()):
             return False
 
 
@@ -298,9 +315,9 @@ def _sweeps(
 
 
 def _best_entry(curvature: float, old: float, slope: float, below: float, above: float) -> float:
-    """The minimiser in one entry; without curvature it stays."""
+    """The minimiser in one entry; without curvature there is one only where zero is."""
     if not curvature > 0:
-        return old
+        return 0.0 if below <= -slope <= above else old
     aim = curvature * old - slope
     if aim > above:
         return (aim - above) / curvature

@@ -26,14 +26,16 @@ def descend(gram, gradient, x, below, above, ridge, tangent, weight, target, pri
         lower, upper, start = below[active[:count]], above[active[:count]], values.copy()
         cost = (price[0] + count**3 / price[1]) / (count**2 + price[2] * count)
         done = _sweeps(block, slope, values, lower, upper, weight, 0.5 * target, cost)
+        moved = False
         for a in range(count):
             move = values[a] - start[a]
             if move != 0.0:
+                moved = True
                 row = gram[active[a]]
                 x[active[a]] = values[a]
                 for i in range(x.size):
                     gradient[i] += move * row[i]
-        if not done:
+        if not (done and moved):
             return False
 
 
@@ -49,7 +51,7 @@ def _square(x, above):  # type: ignore[no-untyped-def]
 
 @loop
 def _active(gradient, x, below, above, ridge, tangent, weight, active):  # type: ignore[no-untyped-def]
-    """Write down which entries are not zero or violate the condition; return how many, and the largest violation."""
+    """Write down which entries are used or violate the condition; return how many, and the largest violation."""
     square, count, worst = _square(x, above), 0, 0.0
     tilt = weight / math.sqrt(square) if square > 0.0 else 0.0
     for j in range(x.size):
@@ -80,7 +82,7 @@ def _gathered(gram, gradient, x, ridge, tangent, active):  # type: ignore[no-unt
 
 @loop
 def _sweeps(block, slope, x, below, above, weight, target, price):  # type: ignore[no-untyped-def]
-    """Sweep until no slope changes by more than target; return False where more are needed than Newton's step costs."""
+    """Sweep until no slope changes by more than target; False where Newton's step costs less than what is left."""
     last = 0.0
     for sweep in range(10_000):
         largest, turned = _sweep(block, slope, x, below, above, weight)
@@ -117,9 +119,9 @@ def _sweep(block, slope, x, below, above, weight):  # type: ignore[no-untyped-de
 
 @loop
 def _best_entry(curvature, old, slope, below, above):  # type: ignore[no-untyped-def]
-    """The minimiser in one entry; without curvature it stays."""
+    """The minimiser in one entry; without curvature there is one only where zero is."""
     if not curvature > 0.0:
-        return old
+        return 0.0 if below <= -slope <= above else old
     aim = curvature * old - slope
     if aim > above:
         return (aim - above) / curvature

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, fields, is_dataclass, replace
 from itertools import islice
@@ -10,24 +11,26 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ell12.backend import as_numpy, indices_like, is_array, is_numpy, rounding
-from ell12.protocols import ColumnLoss, FarLoss, Iterate, Needs, PiecewisePenalty, Point, offers
+from ell12.protocols import ColumnLoss, FarLoss, Iterate, Needs, PiecewisePenalty, Point, offers, with_alpha
 from ell12.solvers.gram_descent import GramDescent, minimise_by_models
+from ell12.solvers.newton import PiecewiseProblem, Place, SupportNewton
 from ell12.solvers.proximal_gradient import NonmonotoneAPG
 from ell12.solvers.proximal_step import ProximalStep, rise
-from ell12.solvers.support.newton import SupportNewton
-from ell12.solvers.support.place import PiecewiseProblem, Place
 
 # A working set holds this number of violating columns, where there are as many, even if the support is smaller;
 # where columns are out of memory, and reading all costs more, it holds FAR_COLUMNS.
 VIOLATING, FAR_COLUMNS = 100, 400
 # A working set of more columns is left to `SupportNewton`: its dense Hessian would take seconds to factorize.
 LARGEST_SET = 3000
-# The violation within a working set is brought down to this fraction, then the gradient of all columns is computed.
+# The violation within a working set is brought down to this fraction between two gradients of all columns.
 CLOSER = 0.1
 # Where the penalty's negative curvature exceeds this fraction of the loss's curvature, there are many minima, of
 # which coordinate descent finds worse ones than nmAPG on the paper's problem: `SupportNewton`, which begins with
-# nmAPG, chooses.
-CURVED = 0.05
+# nmAPG, chooses. Beyond LATE it stays with nmAPG down to this stationarity.
+CURVED, LATE, LATE_SWITCH = 0.05, 2.0, 1e-3
+# Up to this number of entries of A a step of nmAPG in all columns costs little, and losses that are not quadratic
+# have worse minima however little the penalty is curved.
+SMALL = 2**21
 # From an initial violation of this many times alpha on, alpha decreases by steps of COLD_FALL.
 COLD, COLD_FALL = 200, 0.25
 # `SupportNewton` works on some columns for this number of steps before the others are looked at again.
@@ -43,9 +46,10 @@ class WorkingSet:
     A few columns at a time: those in the support and those that violate the first-order condition most.
 
     Off the support the condition is the Lasso's, ``|gradient_k| <= alpha w_k``: one product with the adjoint of A
-    tells which columns are missing. The problem in the columns at hand is solved by coordinate descent and Newton's
-    method on their Gram matrix (`ell12.solvers.gram_descent`). Losses that are not quadratic are replaced by models
-    of second order, one after the other. Where nothing else decreases the objective a proximal step is taken.
+    tells which columns are missing. The problem in the columns at hand is solved by coordinate descent and by
+    Newton's method on their Gram matrix (`ell12.solvers.gram_descent`). A loss that is not quadratic is replaced
+    by models of second order, one after the other. Where nothing else decreases the objective a proximal step is
+    taken.
 
     See Also
     --------
@@ -90,11 +94,11 @@ class WorkingSet:
     def _newton_iterates(self, problem: _Columns, here: Place, columns: Any) -> Generator[Iterate, None, Place]:
         """`SupportNewton` in some columns until these are solved for; in all, if they are many."""
         if columns.size > here.slope.size // 2 and not problem.is_far:
-            yield from _decreasing(problem.loss, problem.penalty, here.point, here.objective)
+            yield from _decreasing(problem.loss, problem.penalty, here.point, here.objective, problem.switch)
         loss, penalty = problem.loss.restrict(columns), problem.penalty.restrict(columns)
         start, x = Point(here.point.x[columns], here.point.prediction), here.point.x
         enough = CLOSER * min(here.violation, penalty.alpha or here.violation)
-        for inner in islice(_decreasing(loss, penalty, start, here.objective), NEWTON_STEPS):
+        for inner in islice(_decreasing(loss, penalty, start, here.objective, problem.switch), NEWTON_STEPS):
             point = Point(_with_entries(x, columns, inner.point.x), inner.point.prediction)
             if inner.optimality <= enough:
                 break
@@ -110,6 +114,8 @@ class _Columns(PiecewiseProblem):
         self._step: ProximalStep | None = None
         self.free = np.flatnonzero(~penalty.kinks(start.x))
         self.is_far = offers(loss, FarLoss) and loss.is_far
+        self.entries = math.inf if self.is_far else start.x.size * math.prod(start.prediction.shape)
+        self.switch = SupportNewton.switch
         self.fewest = FAR_COLUMNS if self.is_far else VIOLATING
 
     def is_cold(self, here: Place) -> bool:
@@ -121,7 +127,9 @@ class _Columns(PiecewiseProblem):
         strength, there = here.violation, here
         while COLD_FALL * strength > self.pull:
             strength *= COLD_FALL
-            easier = _Columns(self.loss, self.penalty.convex.scaled(strength / self.pull), there.point)
+            easier = _Columns(
+                self.loss, with_alpha(self.penalty.convex, strength * self.penalty.alpha / self.pull), there.point
+            )
             there = easier.place(there.point, gradient=there.gradient)
             while there.violation > 0.5 * strength:
                 new, left = easier.improve(there)
@@ -156,19 +164,26 @@ class _Columns(PiecewiseProblem):
         if np.abs(here.slope[columns]).max(initial=0.0) <= CLOSER * here.violation:
             return None, None
         penalty, x = self.penalty.restrict(columns), here.point.x
+        model = GramDescent(self.loss.hessian(here.point, columns), x[columns], here.gradient[columns])
         target = CLOSER * here.violation
+        solved = model.solve(penalty, target)
+        if self._is_strongly_curved(model, penalty) and here.violation > CLOSER * self.penalty.alpha:
+            return here, columns if self.entries > SMALL else np.arange(x.size)
         if self.loss.is_quadratic:
-            model = GramDescent(self.loss.hessian(here.point, columns), x[columns], here.gradient[columns])
-            solved = model.solve(penalty, target)
             point = self.loss.point_within(_with_entries(x, columns, model.x), columns)
         else:
             start = Point(x[columns], here.point.prediction)
-            inner, _, solved = minimise_by_models(
-                self.loss.restrict(columns), penalty, start, here.gradient[columns], target
-            )
+            loss = self.loss.restrict(columns)
+            inner, _, solved = minimise_by_models(loss, penalty, start, here.gradient[columns], target)
             point = Point(_with_entries(x, columns, inner.x), inner.prediction)
         new = self._better(self.place(point), here)
         return new, None if solved else self.columns_for_newton(new or here)
+
+    def _is_strongly_curved(self, model: GramDescent, penalty: Any) -> bool:
+        """Whether there are so many minima that nmAPG, of `SupportNewton`, is to choose."""
+        ratio = model.curvature_ratio(penalty)
+        self.switch = LATE_SWITCH if ratio > LATE else SupportNewton.switch
+        return ratio > (CURVED if self.loss.is_quadratic or self.entries > SMALL else 0.0)
 
     def _better(self, new: Place, here: Place) -> Place | None:
         """The new place if its objective is lower or, near the end where only slopes can tell, its violation."""
@@ -181,10 +196,10 @@ class _Columns(PiecewiseProblem):
         return new if level and new.violation < here.violation else None
 
 
-def _decreasing(loss: Any, penalty: Any, start: Point, value: float) -> Iterator[Iterate]:
+def _decreasing(loss: Any, penalty: Any, start: Point, value: float, switch: float) -> Iterator[Iterate]:
     """The iterates of `SupportNewton`, the best so far standing in for those that lie higher."""
     best = Iterate(start, value, np.inf)
-    for iterate in SupportNewton().iterates(loss, penalty, start):
+    for iterate in SupportNewton(switch).iterates(loss, penalty, start):
         if iterate.objective <= best.objective + rounding(best.objective, start.x):
             best = iterate
         yield best

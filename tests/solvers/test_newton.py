@@ -24,7 +24,7 @@ from ell12 import (
     stationarity,
 )
 from ell12.penalties import WithIntercept
-from ell12.solvers.support.place import Place
+from ell12.solvers.newton import Place
 
 
 def signal_and_noise(seed=0, m=80, n=30):
@@ -298,7 +298,7 @@ def test_a_support_too_large_for_a_dense_hessian_is_left_to_nmapg(monkeypatch):
     A, b = signal_and_noise()
     loss, penalty = SquaredLoss(A, b), L12(0.01)
     expected = minimize(loss, penalty, solver=NonmonotoneAPG(), tol=1e-7)
-    monkeypatch.setattr("ell12.solvers.support.newton.LARGEST_SUPPORT", np.count_nonzero(expected.x) - 1)
+    monkeypatch.setattr("ell12.solvers.newton.LARGEST_SUPPORT", np.count_nonzero(expected.x) - 1)
     result = newton(loss, penalty, tol=1e-7)
     assert result.n_iter == expected.n_iter
     np.testing.assert_array_equal(result.x, expected.x)
