@@ -1,4 +1,4 @@
-"""The paper's problem in benchopt: the folder that ``ell12-paper export-benchopt`` writes, run by benchopt.
+"""The paper's problem in benchopt: objective, data and solvers, run by ``benchopt run``.
 
 Each solver starts at zero and ends when the first-order condition holds to 1e-3 of alpha (FISTA's: that of its
 convex problem), or at the limits. Evaluations are benchopt's, after iterations that grow by half, so that the last
@@ -18,7 +18,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from ell12_paper.benchopt_folder import SOLVERS, export_benchopt
+from benchopt_folder import SOLVERS, export_benchopt
 from study import table, write
 
 LIMITS = ("--max-runs", "60", "--timeout", "60")

@@ -88,7 +88,7 @@ def regression_rows(problem: real_data.Problem, rounds: int) -> list[dict[str, A
     for l2_weight in (0.0, 1.0):
         alphas = alpha_grid(alpha_max(loss, l2_weight), 50)
         calls: dict[str, Callable[[], Any]] = {
-            "L12RegressorCV": L12RegressorCV(l2_weight=l2_weight, alphas=alphas, cv=5).fit,
+            "L12RegressorCV": L12RegressorCV(penalty=L12(l2_weight=l2_weight), alphas=alphas, cv=5).fit,
             "LassoCV": LassoCV(alphas=alphas, cv=5, max_iter=10_000).fit,
         }
         results = solution_path(loss, L12(1.0, l2_weight), alphas)
@@ -129,7 +129,7 @@ def classification_rows(problem: real_data.Problem, rounds: int) -> list[dict[st
     folds = list(StratifiedKFold(5).split(X, y))
     for l2_weight in (0.0, 0.5, 1.0):
         alphas = alpha_grid(alpha_max(loss, l2_weight, intercept=True), 20, 0.05)
-        ours = L12ClassifierCV(l2_weight=l2_weight, alphas=alphas, cv=5)
+        ours = L12ClassifierCV(penalty=L12(l2_weight=l2_weight), alphas=alphas, cv=5)
         calls: dict[str, Callable[[], Any]] = {"L12ClassifierCV": lambda ours=ours: ours.fit(X, y)}
         if l2_weight == 0:
             options = {"Cs": 1 / (0.8 * n * alphas), "cv": 5, "l1_ratios": [1.0], "scoring": "neg_log_loss"}

@@ -34,7 +34,7 @@ from threadpoolctl import threadpool_limits
 import ell12
 import gpu_fits
 from ell12 import L12, NonmonotoneAPG, SquaredLoss, minimize
-from ell12.linear_model.search import _fold
+from ell12.linear_model.alpha_search import _fold
 from ell12.path.columnwise import ColumnsL12, ColumnwiseAPG
 from gpu_prox import Row, prox_rows, row, seconds
 
@@ -139,7 +139,7 @@ def fold_rows(samples: int, features: int, where: str) -> list[Row]:
 
 def _search(data: tuple[Any, Any], together: bool) -> tuple[float, Any]:
     """How long the paths of all folds take, the fit at the alpha chosen left out, and the errors they have."""
-    model = ell12.L12RegressorCV(n_alphas=ALPHAS, eps=0.03, cv=FOLDS, tol=1e-3, together=together)
+    model = ell12.L12RegressorCV(alphas=ALPHAS, eps=0.03, cv=FOLDS, tol=1e-3)
     if not together:
         model.solver = NonmonotoneAPG()
     X, y, _ = model._validate_regression(*data, None)

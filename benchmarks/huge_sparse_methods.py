@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse
 
 import ell12.losses.prediction
-from ell12 import L12Classifier, L12Regressor
+from ell12 import L12, L12Classifier, L12Regressor
 from ell12.operators import select_columns
 from ell12.operators.centering import by_rows
 from ell12.operators.gram import weighted_gram
@@ -74,8 +74,8 @@ def fit(task: dict[str, Any]) -> Iterator[dict[str, Any]]:
     before = memory("VmRSS")
     counts, begin, cpu = count_looks(X.shape[1]), time.perf_counter(), time.process_time()
     kind = L12Regressor if task["loss"] == "squared" else L12Classifier
-    model = kind(alpha=alpha, l2_weight=task["l2_weight"], tol=task["tol"]).fit(X, b)
-    result = model.result_ if task["loss"] == "squared" else model.result_[0]
+    model = kind(penalty=L12(alpha, task["l2_weight"]), tol=task["tol"]).fit(X, b)
+    result = model.results_[0]
     yield {
         "seconds": time.perf_counter() - begin,
         "cpu_seconds": time.process_time() - cpu,

@@ -55,11 +55,11 @@ from ell12 import (
     L12ClassifierCV,
     L12Regressor,
     L12RegressorCV,
-    adjusted_p_values,
     confidence_intervals,
 )
 from ell12.files import write_atomically
-from ell12.selection import intervals
+from ell12.selection import confidence as intervals
+from ell12.selection.confidence import adjusted_p_values
 
 NAME, LEVEL, WANTED = "interval_coverage", 0.95, (93.0, 97.0)
 GRID = {"n_alphas": 15, "eps": 0.03}

@@ -16,15 +16,15 @@ import numpy as np
 import scipy.sparse
 
 import study
-from ell12 import L12Classifier, L12Regressor
+from ell12 import L1, L12Classifier, L12Regressor
 
 MODELS = {
     "L12Regressor, alpha=2e-4": L12Regressor(alpha=2e-4),
     "L12Regressor, alpha=1e-5": L12Regressor(alpha=1e-5),
     "L12Regressor, alpha=5e-6": L12Regressor(alpha=5e-6),
     "L12Regressor, alpha=2e-6": L12Regressor(alpha=2e-6),
-    "L12Regressor, l2_weight=0, alpha=2e-4": L12Regressor(alpha=2e-4, l2_weight=0.0),
-    "L12Regressor, l2_weight=0, alpha=5e-6": L12Regressor(alpha=5e-6, l2_weight=0.0),
+    "L12Regressor, l2_weight=0, alpha=2e-4": L12Regressor(alpha=2e-4, penalty=L1()),
+    "L12Regressor, l2_weight=0, alpha=5e-6": L12Regressor(alpha=5e-6, penalty=L1()),
     "L12Classifier, alpha=5e-5": L12Classifier(alpha=5e-5),
     "L12Classifier, alpha=2e-5": L12Classifier(alpha=2e-5),
 }
@@ -53,7 +53,7 @@ def measure(model: Any, X: scipy.sparse.csr_array, y: np.ndarray) -> dict[str, A
     model.fit(X, y > 0 if classifies else y)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    result = model.result_[0] if classifies else model.result_
+    result = model.results_[0]
     return {
         "features": int(np.count_nonzero(model.coef_)),
         "bytes": peak,

@@ -11,7 +11,7 @@ from sklearn.linear_model import ElasticNetCV, LassoCV, LogisticRegressionCV, Ri
 from sklearn.metrics import log_loss
 from sklearn.model_selection import KFold
 
-from ell12 import L12ClassifierCV, L12Regressor, L12RegressorCV
+from ell12 import L1, L12, L12ClassifierCV, L12Regressor, L12RegressorCV
 
 # Strengths of all grids: as many as LassoCV and L12RegressorCV take by default, down to the same share.
 N_ALPHAS, EPS = 100, 1e-3
@@ -104,8 +104,8 @@ def abess_regressor() -> Any:
 
 REGRESSORS: dict[str, Callable[[], Any]] = {
     "l1-2": L12RegressorCV,
-    "l1-2, l2_weight 0.5": lambda: L12RegressorCV(l2_weight=0.5),
-    "l1-2, l2_weight 0": lambda: L12RegressorCV(l2_weight=0.0),
+    "l1-2, l2_weight 0.5": lambda: L12RegressorCV(penalty=L12(l2_weight=0.5)),
+    "l1-2, l2_weight 0": lambda: L12RegressorCV(penalty=L1()),
     "l1-2, relax": lambda: L12RegressorCV(relax=True),
     "l1-2, bic": lambda: L12RegressorCV(selection="bic"),
     "Lasso": lambda: LassoCV(max_iter=MAX_ITER),
@@ -116,8 +116,8 @@ REGRESSORS: dict[str, Callable[[], Any]] = {
 }
 CLASSIFIERS: dict[str, Callable[[], Any]] = {
     "l1-2": L12ClassifierCV,
-    "l1-2, l2_weight 1": lambda: L12ClassifierCV(l2_weight=1.0),
-    "l1-2, l2_weight 0": lambda: L12ClassifierCV(l2_weight=0.0),
+    "l1-2, l2_weight 1": lambda: L12ClassifierCV(penalty=L12()),
+    "l1-2, l2_weight 0": lambda: L12ClassifierCV(penalty=L1()),
     "l1 (LogisticRegressionCV)": L1LogisticCV,
     "l2 (LogisticRegressionCV)": lambda: LogisticRegressionCV(
         Cs=np.logspace(-6, 3, 46),

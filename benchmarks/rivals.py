@@ -50,7 +50,7 @@ SHARED = (
     ("nuclear norm", "AIS-Impute", "l1-2", "l1-2, weight chosen"),
     ("log-sum, theta = sqrt(alpha)", "FaNCL, theta = sqrt(alpha)", "log-sum, theta chosen", "FaNCL, theta chosen"),
 )
-SUMMARY = Path(__file__).resolve().parents[1] / "paper/src/ell12_paper/completion/ratings.json"
+SUMMARY = Path(__file__).resolve().parents[1] / "paper/src/ell12_paper/ratings.json"
 
 
 def split(seed: int, data: str | None) -> tuple[Observed, Observed, Observed, Observed]:

@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
+from scipy.stats import ttest_rel
 
 import study
-from ell12_paper.statistics import paired_p_value
 from rivals_methods import METHODS
 
 BASELINE = "nuclear norm"
@@ -90,7 +90,7 @@ def _difference_cells(rows: list[dict[str, Any]], method: str) -> list[str]:
             continue
         gaps = [mine[seed] - base[seed] for seed in shared]
         lower = sum(gap < 0 for gap in gaps)
-        p = paired_p_value(mine, base)
+        p = ttest_rel(*([values[seed] for seed in shared] for values in (mine, base))).pvalue
         cells.append(
             f"{np.mean(gaps):+.4f} ± {np.std(gaps, ddof=1):.4f}, lower on {lower} of {len(gaps)}, p {p:.1g}"
         )

@@ -41,10 +41,11 @@ from joblib import Parallel, delayed
 from sklearn.linear_model import lasso_path
 
 import study
-from ell12 import L12Classifier, L12Regressor, StabilitySelection, adjusted_p_values
+from ell12 import L12, L12Classifier, L12Regressor, StabilitySelection
 from ell12.path import alpha_grid
-from ell12.selection.false_selections import settle
-from ell12.selection.subsamples import PathSelector, complementary_pairs
+from ell12.selection.confidence import adjusted_p_values
+from ell12.selection.half_samples import PathSelector, complementary_pairs
+from ell12.selection.stability import settle
 
 N, P, TRUE = 200, 500, 10
 DESIGNS = {"independent": 0.0, "Toeplitz 0.5": 0.5, "Toeplitz 0.9": 0.9}
@@ -81,7 +82,7 @@ def draw(design: str, noise: str, seed: int) -> tuple[Any, Any, Any]:
 def row(design: str, noise: str, seed: int, method: str) -> dict[str, Any]:
     """One selection on one draw."""
     X, y, coef = draw(design, noise, seed)
-    model = L12Regressor(l2_weight=METHODS.get(method, 0.0))
+    model = L12Regressor(penalty=L12(l2_weight=METHODS.get(method, 0.0)))
     start = time.process_time()
     found = StabilitySelection(model, random_state=seed).fit(X, y)
     seconds = time.process_time() - start
@@ -283,9 +284,9 @@ def measure(name: str, l2_weight: float, repetitions: int) -> dict[str, Any]:
     random = np.random.default_rng(0)
     X = random.standard_normal((n, p))
     y = X[:, :10].sum(axis=1) + 2 * random.standard_normal(n)
-    model: Any = L12Regressor(l2_weight=l2_weight)
+    model: Any = L12Regressor(penalty=L12(l2_weight=l2_weight))
     if "logistic" in name:
-        model, y = L12Classifier(l2_weight=l2_weight), y > 0
+        model, y = L12Classifier(penalty=L12(l2_weight=l2_weight)), y > 0
     times: dict[str, list[float]] = {"path": [], "halves": []}
     for seed in range(-1, repetitions):
         start = time.process_time()
@@ -332,7 +333,7 @@ def tune(draws: int, jobs: int) -> None:
 def _thresholds(design: str, noise: str, seed: int, method: str, n_alphas: int) -> list[tuple[int, int]]:
     """The true and the far false selections at each threshold, at the same promise, from one set of paths."""
     X, y, coef = draw(design, noise, seed)
-    selector = PathSelector(L12Regressor(l2_weight=METHODS[method]), None, n_alphas, 1e-3)
+    selector = PathSelector(L12Regressor(penalty=L12(l2_weight=METHODS[method])), n_alphas, 1e-3)
     selector.take(X, y, None)
     settings = [settle(P, 100, threshold=threshold, expected_false=1.0) for threshold in THRESHOLDS]
     most = max(one.most_selected for one in settings)

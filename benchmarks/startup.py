@@ -75,7 +75,7 @@ alpha = share * np.abs(A.T @ b).max()
 def fit():
     if way == "minimize":
         return ell12.minimize(ell12.SquaredLoss(A, b), ell12.L12(alpha))
-    return ell12.L12Regressor(alpha=alpha / n).fit(A, b).result_
+    return ell12.L12Regressor(alpha=alpha / n).fit(A, b).results_[0]
 def seconds():
     begin = time.process_time()
     fit()

@@ -30,8 +30,8 @@ LASSO_1SE = "lasso, 1se"
 
 def models(n_alphas: int, eps: float) -> dict[str, Any]:
     return {
-        "l1-2": L12RegressorCV(n_alphas=n_alphas, eps=eps, tol=1e-3),
-        "l1-2, 1se": L12RegressorCV(n_alphas=n_alphas, eps=eps, tol=1e-3, selection="1se"),
+        "l1-2": L12RegressorCV(alphas=n_alphas, eps=eps, tol=1e-3),
+        "l1-2, 1se": L12RegressorCV(alphas=n_alphas, eps=eps, tol=1e-3, selection="1se"),
         "lasso": LassoCV(alphas=n_alphas, eps=eps, max_iter=20_000),
         LASSO_1SE: LassoCV(alphas=n_alphas, eps=eps, max_iter=20_000),
     }

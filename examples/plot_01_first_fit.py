@@ -19,7 +19,7 @@ X, y = problem.A, problem.b
 # Both models choose their strength by five-fold cross-validation.
 
 lasso = LassoCV(alphas=50, eps=1e-2).fit(X, y)
-ours = L12RegressorCV(n_alphas=50, eps=1e-2, tol=1e-3).fit(X, y)
+ours = L12RegressorCV(alphas=50, eps=1e-2, tol=1e-3).fit(X, y)
 for name, model in {"Lasso": lasso, "l1-2": ours}.items():
     print(
         f"{name:>6}: {np.count_nonzero(model.coef_):3d} features, error {problem.relative_error(model.coef_):.3f}"

@@ -10,7 +10,8 @@ import matplotlib.pyplot as plt
 from sklearn.datasets import load_diabetes
 from sklearn.preprocessing import StandardScaler
 
-from ell12 import l12_path, plot_path
+from ell12 import l12_path
+from ell12.plots import plot_path
 
 data = load_diabetes()
 X, y = StandardScaler().fit_transform(data.data), data.target - data.target.mean()

@@ -19,7 +19,7 @@ problem = datasets.correlated_design(1, n_samples=100, n_features=200, n_nonzero
 wanted = set(np.flatnonzero(problem.x))
 figure, panels = plt.subplots(1, 2, figsize=(9, 3.6), sharey=True, layout="constrained")
 for axes, selection in zip(panels, ("min", "1se"), strict=True):
-    model = L12RegressorCV(n_alphas=30, eps=1e-2, selection=selection, tol=1e-3).fit(problem.A, problem.b)
+    model = L12RegressorCV(alphas=30, eps=1e-2, selection=selection, tol=1e-3).fit(problem.A, problem.b)
     model.plot(axes)
     chosen = set(np.flatnonzero(model.coef_))
     axes.set_title(f'selection="{selection}": {len(chosen)} features, {len(chosen & wanted)} of 8 found')

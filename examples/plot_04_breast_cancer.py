@@ -13,7 +13,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from ell12 import L12ClassifierCV
+from ell12 import L12, L12ClassifierCV
 
 data = load_breast_cancer()
 X_train, X_test, y_train, y_test = train_test_split(
@@ -25,7 +25,7 @@ X_train, X_test, y_train, y_test = train_test_split(
 
 models = {}
 for l2_weight in (0.0, 0.8):
-    classifier = L12ClassifierCV(l2_weight=l2_weight, n_alphas=25, eps=1e-2, selection="1se", tol=1e-3)
+    classifier = L12ClassifierCV(penalty=L12(l2_weight=l2_weight), alphas=25, eps=1e-2, selection="1se", tol=1e-3)
     models[l2_weight] = make_pipeline(StandardScaler(), classifier).fit(X_train, y_train)
     count = np.count_nonzero(models[l2_weight][-1].coef_)
     print(f"l2_weight = {l2_weight:g}: {count} features, accuracy {models[l2_weight].score(X_test, y_test):.3f}")

@@ -81,7 +81,7 @@ print(f"{np.count_nonzero(model.coef_)} variants chosen; all columns were read {
 # The strength by cross-validation. In each fold the samples that are left out have weight zero, so nothing is
 # copied.
 
-model = L12RegressorCV(n_alphas=20, eps=0.1, cv=4, selection="1se").fit(X, y)
+model = L12RegressorCV(alphas=20, eps=0.1, cv=4, selection="1se").fit(X, y)
 found = np.flatnonzero(model.coef_)
 print(f"{len(np.intersect1d(found, causes))} of 10 found among {len(found)} chosen; {X.reads:.0f} reads so far")
 

@@ -24,9 +24,9 @@ ROOMS: dict[str, str] = {
     "protocols": "",
     "lazy": "",
     "files": "",
-    "wording": "",
     "backend": "protocols",
     "checks": "backend",
+    "nested_parameters": "",
     "plots": "backend",
     "operators": "protocols backend checks",
     "prox": "protocols backend checks",
@@ -38,13 +38,14 @@ ROOMS: dict[str, str] = {
     "recovery": "protocols backend checks operators losses minimization path",
     "certificate": "protocols backend checks operators losses penalties minimization",
     "datasets": "",
+    "picture_files": "",
     "completion": "protocols backend checks files operators penalties solvers minimization path plots datasets",
     "restoration": "protocols backend checks operators prox losses solvers minimization path",
     "distributed": "protocols backend checks operators penalties losses minimization completion restoration",
-    "linear_model": "protocols lazy backend checks operators losses solvers minimization path plots distributed",
+    "linear_model": "protocols lazy nested_parameters backend checks operators losses penalties solvers "
+    "minimization path plots distributed",
     "selection": "protocols backend checks operators losses penalties solvers minimization path plots "
     "linear_model",
-    "commands": "checks files wording minimization completion restoration linear_model selection plots datasets",
 }
 # The package's front. Nothing below imports it.
 FREE = ("__init__", "__main__", "cli")
@@ -57,8 +58,11 @@ ONLY_IMPORTER = {
     "numba": {"backend/compiling", "restoration/compiled_stencil"},
     "matplotlib": {"plots"},
     "sklearn": {"linear_model", "selection", "completion/imputer", "completion/recommender"},
-    "PIL": {"commands"},
-    "tifffile": {"commands"},
+    "PIL": {"picture_files"},
+    "tifffile": {"picture_files"},
+    "imagecodecs": {"picture_files"},
+    "typer": {"cli"},
+    "rich": {"cli"},
 }
 
 

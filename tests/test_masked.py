@@ -54,11 +54,11 @@ ENTRIES = {
     "regressor partial_fit": lambda: ell12.L12Regressor(0.1).partial_fit(masked(A), b),
     "regressor predict": lambda: ell12.L12Regressor(0.1).fit(A, b).predict(masked(A)),
     "regressor score": lambda: ell12.L12Regressor(0.1).fit(A, b).score(A, masked(b)),
-    "regressor CV": lambda: ell12.L12RegressorCV(n_alphas=3, cv=2).fit(A, masked(b)),
+    "regressor CV": lambda: ell12.L12RegressorCV(alphas=3, cv=2).fit(A, masked(b)),
     "classifier X": lambda: CLASSIFIER.fit(masked(A), labels),
     "classifier y": lambda: CLASSIFIER.fit(A, masked(labels)),
     "classifier score": lambda: ell12.L12Classifier(0.1).fit(A, labels).score(A, masked(labels)),
-    "classifier CV": lambda: ell12.L12ClassifierCV(n_alphas=3, cv=2).fit(masked(A), labels),
+    "classifier CV": lambda: ell12.L12ClassifierCV(alphas=3, cv=2).fit(masked(A), labels),
     "denoise_tv": lambda: ell12.denoise_tv(masked(image), 0.1),
 }
 

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 import scipy.sparse
 from scipy.sparse.linalg import aslinearoperator
+from sklearn.base import clone
+from sklearn.model_selection import KFold
 
 from ell12 import (
     L12,
@@ -16,6 +18,7 @@ from ell12 import (
     L12RegressorCV,
     LogisticLoss,
     NonmonotoneAPG,
+    RowsL12,
     SquaredLoss,
     StreamedLoss,
     l12_path,
@@ -45,11 +48,15 @@ def users(X, y, alpha=1.0):
         yield "A", "b", lambda o=options: alpha_max(SquaredLoss(X, y), **o)
         yield "X", "y", lambda o=options: l12_path(X, y, n_alphas=3, **o)
         for matrix in (X, sparse):
-            yield "X", "y", lambda o=options, A=matrix: L12Regressor(alpha, **o).fit(A, y)
-            yield "X", "y", lambda o=options, A=matrix: L12RegressorCV(n_alphas=3, cv=2, **o).fit(A, y)
-        yield "X", "y", lambda o=options: L12Regressor(alpha, **o).partial_fit(X, y)
+            yield "X", "y", lambda p=penalty, A=matrix: L12Regressor(penalty=p).fit(A, y)
+            yield (
+                "X",
+                "y",
+                lambda w=l2_weight, A=matrix: L12RegressorCV(alphas=3, cv=2, penalty=L12(None, w)).fit(A, y),
+            )
+        yield "X", "y", lambda p=penalty: L12Regressor(penalty=p).partial_fit(X, y)
     yield "A", "b", lambda: minimize(HuberLoss(X, y), penalty)
-    yield "X", "y", lambda: L12Regressor(alpha, shared_support=True).fit(X, np.stack([y, y], axis=1))
+    yield "X", "y", lambda: L12Regressor(alpha, penalty=RowsL12()).fit(X, np.stack([y, y], axis=1))
 
 
 @pytest.mark.parametrize("scale", FAR)
@@ -73,7 +80,7 @@ def test_numbers_whose_squares_cannot_be_held_are_named(scale):
 @pytest.mark.parametrize("scale", FAR)
 def test_so_are_the_features_of_a_classifier(scale):
     X, y = data()
-    for model in (L12Classifier(), L12ClassifierCV(n_alphas=3), L12Classifier(fit_intercept=False)):
+    for model in (L12Classifier(), L12ClassifierCV(alphas=3), L12Classifier(fit_intercept=False)):
         for matrix in (scale * X, scipy.sparse.csr_array(scale * X)):
             with pytest.raises(ValueError, match=r"^X holds numbers up to .*: rescale it first$"):
                 model.fit(matrix, y > 0)
@@ -85,10 +92,11 @@ def test_so_are_the_features_of_a_classifier(scale):
 @pytest.mark.parametrize(("of_X", "of_y"), WITHIN)
 def test_within_the_range_solutions_scale_with_the_data(of_X, of_y, l2_weight):
     X, y = data()
+    penalty = L12(l2_weight=l2_weight)
     A, b, alpha, options = of_X * X, of_y * y, 0.1 * of_X * of_y, {"l2_weight": l2_weight}
     for matrix, other in ((X, A), (scipy.sparse.csr_array(X), scipy.sparse.csr_array(A))):
-        plain = L12Regressor(0.1, tol=1e-8, **options).fit(matrix, y)
-        scaled = L12Regressor(alpha, tol=1e-8, **options).fit(other, b)
+        plain = L12Regressor(0.1, tol=1e-8, penalty=penalty).fit(matrix, y)
+        scaled = L12Regressor(alpha, tol=1e-8, penalty=penalty).fit(other, b)
         assert np.allclose(scaled.coef_ * (of_X / of_y), plain.coef_, rtol=1e-7, atol=1e-9)
     given = {"n_alphas": 4, "tol": 1e-8, **options}
     top, coefs, _ = l12_path(X, y, **given)
@@ -96,7 +104,8 @@ def test_within_the_range_solutions_scale_with_the_data(of_X, of_y, l2_weight):
     assert np.allclose(scaled_top, of_X * of_y * top, rtol=1e-9)
     assert np.allclose(scaled_coefs * (of_X / of_y), coefs, rtol=1e-6, atol=1e-8)
     assert all(result.converged for result in results)
-    chosen, scaled = L12RegressorCV(cv=3, **given).fit(X, y), L12RegressorCV(cv=3, **given).fit(A, b)
+    search = L12RegressorCV(cv=KFold(3), alphas=4, tol=1e-8, penalty=penalty)
+    chosen, scaled = clone(search).fit(X, y), search.fit(A, b)
     assert np.isclose(scaled.alpha_, of_X * of_y * chosen.alpha_)
     assert np.allclose(scaled.mse_path_ / of_y**2, chosen.mse_path_, rtol=1e-6)
 

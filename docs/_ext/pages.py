@@ -13,7 +13,6 @@ import ell12
 HERE = Path(__file__).resolve().parents[1]
 GENERATED = HERE / "generated"
 RESULTS = HERE.parent / "benchmarks" / "results"
-RANKING = ".estimators.ranking"
 LEADING = ("L12Imputer", "L12Recommender", "complete_matrix", "completion_path", "minimize", "Result", "Status")
 # The public names as a reader looks for them: estimators and functions first, what they are made of after that.
 GROUPS = {
@@ -31,18 +30,17 @@ GROUPS = {
     ),
     "Matrices": (
         "Missing values, ratings and recommendations, by matrices of low rank.",
-        tuple(f"completion{room}" for room in (".estimators.imputer", ".estimators.recommender", "", RANKING)),
+        ("completion.imputer", "completion.recommender", "completion"),
     ),
     "Solving a problem": (
         "A loss and a penalty make a problem; `ell12.minimize` solves it.",
-        ("minimization", "path", "recovery"),
+        ("minimization", "path", "recovery", "certificate"),
     ),
     "Penalties": ("The package's own, and others to compare with.", ("penalties",)),
     "Losses": ("Smooth functions of x that measure the fit.", ("losses",)),
     "Solvers": ("For `ell12.minimize` and the estimators; the default suits most problems.", ("solvers",)),
     "The proximal step": ("The closed form, as functions of arrays.", ("prox",)),
     "Columns out of memory": ("Data that stay in a file.", ("operators.sources",)),
-    "Plots": ("Pictures of paths, cross-validation and selections.", ("plots",)),
 }
 # Modules whose contents have no place in the package's front, and what is shown of each.
 MODULES = {
@@ -50,7 +48,6 @@ MODULES = {
         "compressed_sensing",
         "correlated_design",
         "load_ratings",
-        "as_ratings",
         "synthetic_ratings",
         "photographs",
         "phantom",

@@ -18,7 +18,7 @@ HERE = Path(__file__).resolve().parent
 def main() -> None:
     """The true coefficients, and those that the Lasso and l1-2 found, each with its own cross-validation."""
     problem = datasets.correlated_design(0, n_samples=100, n_features=200, n_nonzero=5, noise=0.1)
-    models = {"Lasso": LassoCV(alphas=50, eps=1e-2), "l1-2": L12RegressorCV(n_alphas=50, eps=1e-2)}
+    models = {"Lasso": LassoCV(alphas=50, eps=1e-2), "l1-2": L12RegressorCV(alphas=50, eps=1e-2)}
     figure, panels = plt.subplots(1, 2, figsize=(9, 2.9), sharex=True, sharey=True, layout="constrained")
     for axes, (name, model) in zip(panels, models.items(), strict=True):
         draw(axes, problem, model.fit(problem.A, problem.b).coef_, name)

@@ -101,17 +101,8 @@ from ell12.selection import (
     CriteriaPath as CriteriaPath,
     summary as summary,
     Summary as Summary,
-    adjusted_p_values as adjusted_p_values,
     confidence_intervals as confidence_intervals,
     Intervals as Intervals,
-)
-from ell12.plots import (
-    plot_path as plot_path,
-    plot_cross_validation as plot_cross_validation,
-    plot_completion_path as plot_completion_path,
-    plot_criteria as plot_criteria,
-    plot_intervals as plot_intervals,
-    plot_stability as plot_stability,
 )
 
 from ell12 import (

@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse
 
 from ell12 import L12Imputer, L12Recommender, complete_matrix
-from ell12.datasets import Ratings, as_ratings, synthetic_ratings
+from ell12.datasets import Ratings, synthetic_ratings
 
 GIVEN = {"alpha": 3.0, "l2_weight": 0.5, "max_rank": 3}
 
@@ -157,8 +157,8 @@ def test_what_holds_no_ratings_is_refused(ratings):
     pandas = pytest.importorskip("pandas")
     with pytest.raises(TypeError, match="ratings must be Ratings, a DataFrame or a sparse matrix; got ndarray"):
         L12Recommender().fit(np.eye(3))
-    with pytest.raises(ValueError, match="user, item and value are not known by their names among 6 columns"):
-        as_ratings(pandas.DataFrame(np.eye(6)))
+    with pytest.raises(ValueError, match="user, item and value are not known by name among 0, 1, 2, 3, 4, 5"):
+        Ratings.of(pandas.DataFrame(np.eye(6)))
     for n in (0, None, 1.5, "ten"):
         with pytest.raises(ValueError, match="n must be a whole number >= 1"):
             L12Recommender(**GIVEN).fit(ratings).recommend(n=n)

@@ -133,7 +133,7 @@ def test_completion_goes_on_when_a_worker_is_killed(client):
     ratings = dd.from_pandas(table.set_index("user", drop=False), npartitions=4)
     victim = next(iter(client.run(os.getpid).values()))
     kill = at_iteration(3, lambda: os.kill(victim, signal.SIGKILL))
-    far = distributed_completion(ratings, 5.0, max_rank=3, shape=X.shape, tol=1e-8, stop=kill)
+    far = distributed_completion(ratings, 5.0, max_rank=3, shape=X.shape, tol=1e-8, run=Run(callback=kill))
     plain = {"center": "biases", "l2_weight": 0.5, "scale": None, "max_rank": 3}
     near = complete_matrix(np.where(known, X, np.nan), 5.0, engine="als", tol=1e-8, **plain)
     assert far.converged

@@ -6,9 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse
+from sklearn.base import clone
 from sklearn.exceptions import DataConversionWarning, NotFittedError
 
-from ell12 import L12Classifier, L12Regressor
+from ell12 import L12, L12Classifier, L12Regressor, RowsL12
 
 ROWS, COLUMNS, CHUNKS = 200, 5, (70, 80, 50)
 
@@ -32,16 +33,16 @@ def assert_same(one, other):
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize(
-    "options", [{}, {"fit_intercept": False}, {"positive": True}, {"penalty_factors": [1, 0, 1, 2, 1]}]
+    "options", [{}, {"fit_intercept": False}, {"penalty__positive": True}, {"penalty__weights": [1, 0, 1, 2, 1]}]
 )
 def test_regression(data, options, weighted):
     X, y, weight = data
     weight = weight if weighted else None
-    model = L12Regressor(0.1, l2_weight=0.5, tol=1e-10, **options)
+    model = L12Regressor(0.1, penalty=L12(l2_weight=0.5), tol=1e-10).set_params(**options)
     near = model.fit(X, y, weight)
-    far = L12Regressor(**model.get_params()).fit(chunked(X), chunked(y), weight)
+    far = clone(model).fit(chunked(X), chunked(y), weight)
     assert_same(far, near)
-    assert far.result_.objective == pytest.approx(near.result_.objective, rel=1e-9)
+    assert far.results_[0].objective == pytest.approx(near.results_[0].objective, rel=1e-9)
     assert far.score(chunked(X), chunked(y), weight) == pytest.approx(near.score(X, y, weight), abs=1e-12)
     prediction = far.predict(chunked(X))
     assert isinstance(prediction, da.Array)
@@ -52,9 +53,9 @@ def test_regression(data, options, weighted):
 def test_regression_on_several_targets_with_one_support(data, fit_intercept):
     X, y, weight = data
     Y = np.column_stack([y, X[:, 2] - 2 * y])
-    model = L12Regressor(0.2, shared_support=True, fit_intercept=fit_intercept, tol=1e-10)
+    model = L12Regressor(0.2, penalty=RowsL12(), fit_intercept=fit_intercept, tol=1e-10)
     near = model.fit(X, Y, weight)
-    far = L12Regressor(**model.get_params()).fit(chunked(X), chunked(Y), weight)
+    far = clone(model).fit(chunked(X), chunked(Y), weight)
     assert_same(far, near)
     assert isinstance(far.n_iter_, int)
     with pytest.raises(ValueError, match="up to 1000 columns, and more rows"):
@@ -66,8 +67,8 @@ def test_regression_on_several_targets(data, rows):
     """With fewer rows than columns the losses stay on the workers, each a column of its own."""
     X, y, _ = data
     X, Y = X[:rows], np.column_stack([y, -2 * y])[:rows]
-    near = L12Regressor(0.2, l2_weight=0.5, tol=1e-10).fit(X, Y)
-    far = L12Regressor(0.2, l2_weight=0.5, tol=1e-10)
+    near = L12Regressor(0.2, penalty=L12(l2_weight=0.5), tol=1e-10).fit(X, Y)
+    far = L12Regressor(0.2, penalty=L12(l2_weight=0.5), tol=1e-10)
     far.fit(da.from_array(X, chunks=(3, COLUMNS)), da.from_array(Y, chunks=(3, 1)))
     assert_same(far, near)
     assert far.score(da.from_array(X, chunks=(3, COLUMNS)), Y) == pytest.approx(near.score(X, Y), abs=1e-9)
@@ -138,7 +139,7 @@ def test_sparse_chunks(data, model):
     X, y, _ = data
     X = np.where(X > 1, X, 0)
     y = y if isinstance(model, L12Regressor) else (y > 5).astype(int)
-    near = type(model)(**model.get_params()).fit(scipy.sparse.csr_array(X), y)
+    near = clone(model).fit(scipy.sparse.csr_array(X), y)
     far = model.fit(chunked(X).map_blocks(scipy.sparse.csr_array), y)
     assert_same(far, near)
 

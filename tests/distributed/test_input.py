@@ -157,7 +157,7 @@ def test_other_collections_are_refused(other):
 def test_a_constant_column_that_is_not_penalised_has_no_coefficient(data):
     X, y = data
     X = np.column_stack([X, np.full(ROWS, 0.1)])
-    options = {"alpha": 0.1, "penalty_factors": [1, 1, 1, 1, 1, 0]}
+    options = {"alpha": 0.1, "penalty": L12(weights=[1, 1, 1, 1, 1, 0])}
     expected = L12Regressor(**options).fit(X, y)
     assert expected.coef_[-1] == 0
     model = L12Regressor(**options).fit(chunked(X), y)

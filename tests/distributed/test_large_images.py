@@ -1,7 +1,9 @@
 """Dask and Zarr images against the same images in memory."""
 
 import tempfile
+import tracemalloc
 
+import dask
 import dask.array as da
 import numpy as np
 import pytest
@@ -104,6 +106,17 @@ def test_files_have_no_name_and_a_run_that_is_cut_short_warns(tmp_path, monkeypa
         found = denoise_tv(chunked(image((60, 50)), 20, 50), 0.03, max_iter=1)
     assert not list(tmp_path.iterdir())
     assert np.isfinite(found).all().compute()
+
+
+def test_memory_is_that_of_some_bands(monkeypatch):
+    monkeypatch.setattr(large_images, "PIXELS", 2**14)
+    noisy = 0.5 + 0.1 * da.random.default_rng(0).standard_normal((2000, 1000), chunks=(100, 500))
+    denoise_tv(noisy[:16], 0.1, tol=0.9)  # which loads compiled code
+    tracemalloc.start()
+    with dask.config.set(scheduler="sync"), pytest.warns(RuntimeWarning, match="max_iter=1"):
+        denoise_tv(noisy, 0.1, max_iter=1)
+    assert tracemalloc.get_traced_memory()[1] < 0.7 * noisy.nbytes
+    tracemalloc.stop()
 
 
 y = chunked(image((20, 20)), 10, 10)

@@ -103,7 +103,7 @@ def _loss(name: str, observed: tuple[str, ...], slope: Any, **settings: Any) -> 
 def _survival(name: str) -> Case:
     """Coefficients of a Cox regression; folds travel with the rows."""
     chooses = name.endswith("CV")
-    grid = {"n_alphas": 3, "eps": 0.1} if chooses else {"alpha": 0.05}
+    grid = {"alphas": 3, "eps": 0.1} if chooses else {"alpha": 0.05}
 
     def data(random: np.random.Generator) -> dict[str, Any]:
         given = outcomes(random)
@@ -113,7 +113,7 @@ def _survival(name: str) -> Case:
     def solve(
         A: Any, y: Any, fold: Any, sample_weight: Any = None, interrupt_at: Any = None, **options: Any
     ) -> Answer:
-        given = {"l2_weight": L2_WEIGHT, "tol": TOL, "ties": "breslow"} | grid | options
+        given = {"penalty": ell12.L12(l2_weight=L2_WEIGHT), "tol": TOL, "ties": "breslow"} | grid | options
         if chooses:
             given["cv"] = [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in (0, 1)]
         if interrupt_at is not None:

@@ -453,7 +453,7 @@ def _path() -> Case:
 def _estimator(name: str, **settings: Any) -> Case:
     """Coefficients and intercepts of a fit; folds travel with the rows."""
     classifies, chooses = "Classifier" in name, name.endswith("CV")
-    grid = {"n_alphas": 3, "eps": 0.1} if chooses else {"alpha": 0.05 if classifies else 0.1}
+    grid = {"alphas": 3, "eps": 0.1} if chooses else {"alpha": 0.05 if classifies else 0.1}
 
     def data(random: np.random.Generator) -> dict[str, Any]:
         given = signs(random) if classifies else linear(random)
@@ -463,7 +463,7 @@ def _estimator(name: str, **settings: Any) -> Case:
     def solve(
         A: Any, b: Any, fold: Any, sample_weight: Any = None, interrupt_at: Any = None, **options: Any
     ) -> Answer:
-        given = {"l2_weight": L2_WEIGHT, "tol": TOL} | grid | settings | options
+        given = {"penalty": ell12.L12(l2_weight=L2_WEIGHT), "tol": TOL} | grid | settings | options
         if chooses:
             given["cv"] = [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in (0, 1)]
         if interrupt_at is not None:
@@ -480,8 +480,7 @@ def _estimator(name: str, **settings: Any) -> Case:
         alpha = answer.result.alpha_ if chooses else grid["alpha"]
         kind = "logistic" if classifies else "squared"
         gradient = certificates.slope_of(kind, A, b, answer.value) / w.sum()
-        gradient[:-1] += alpha * settings.get("ridge", 0.0) * answer.value[:-1]
-        l2_weight = answer.result.l2_weight_ if chooses else L2_WEIGHT
+        l2_weight = answer.result.penalty_.l2_weight if chooses else L2_WEIGHT
         coef = certificates.l12(answer.value[:-1], gradient[:-1], alpha, l2_weight)
         return max(coef, abs(gradient[-1])) / (alpha * TOL)
 
@@ -526,7 +525,9 @@ def _intervals(**settings: Any) -> Case:
     """Estimates and standard errors of a model at one strength: by few features exactly, else nodewise."""
 
     def solve(A: Any, b: Any, sample_weight: Any = None, **options: Any) -> Answer:
-        model = ell12.L12Regressor(**{"alpha": 0.1, "l2_weight": L2_WEIGHT, "tol": TOL} | options)
+        model = ell12.L12Regressor(
+            **{"alpha": 0.1, "penalty": ell12.L12(l2_weight=L2_WEIGHT), "tol": TOL} | options
+        )
         found = ell12.confidence_intervals(A, b, model, sample_weight=sample_weight, **settings)
         return Answer(np.stack([found.estimate, found.standard_error], axis=1))
 
@@ -562,6 +563,6 @@ LINEAR_CASES = [
     *map(_coefficients, _WITH),
     _intervals(inverse="exact"),
     _intervals(inverse="nodewise"),
-    _estimator("L12RegressorCV", l2_weight=[0.0, L2_WEIGHT]),
-    replace(_estimator("L12Classifier", ridge=0.3, class_weight="balanced"), violation=None),
+    _estimator("L12RegressorCV", penalty=[ell12.L1(), ell12.L12(l2_weight=L2_WEIGHT)]),
+    replace(_estimator("L12Classifier", penalty=ell12.L12(ridge=0.3), class_weight="balanced"), violation=None),
 ]

@@ -16,7 +16,7 @@ def _criteria() -> Case:
     """The coefficients of a path, and beside them the refit of what BIC chooses."""
 
     def solve(A: Any, b: Any, sample_weight: Any = None, tol: float = TOL) -> Answer:
-        model = ell12.L12Regressor(l2_weight=L2_WEIGHT, tol=tol)
+        model = ell12.L12Regressor(penalty=ell12.L12(l2_weight=L2_WEIGHT), tol=tol)
         path = ell12.information_criteria(A, b, model, alphas=3, eps=0.1, sample_weight=sample_weight)
         return Answer(np.column_stack([as_numpy(path.coefs), as_numpy(path.refit("bic").coef_)]))
 
@@ -44,8 +44,8 @@ def _stability() -> Case:
         return given | {"b": given["b"] + 3 * noise}
 
     def solve(A: Any, b: Any, sample_weight: Any = None) -> Answer:
-        model = ell12.L12Regressor(l2_weight=L2_WEIGHT)
-        options = {"n_subsamples": 4, "n_alphas": 20, "eps": 0.1, "most_selected": 3, "random_state": 0}
+        model = ell12.L12Regressor(penalty=ell12.L12(l2_weight=L2_WEIGHT))
+        options = {"n_subsamples": 4, "alphas": 20, "eps": 0.1, "most_selected": 3, "random_state": 0}
         return Answer(ell12.StabilitySelection(model, **options).fit(A, b, sample_weight).path_frequencies_)
 
     return Case(
@@ -66,9 +66,9 @@ def _summary() -> Case:
     """Coefficients per standard deviation, the largest first: whatever the order and the units of the columns."""
 
     def solve(A: Any, b: Any, sample_weight: Any = None, alpha: float = 0.1, tol: float = TOL) -> Answer:
-        model = ell12.L12Regressor(alpha, l2_weight=0.0, tol=tol, relax=True).fit(A, b, sample_weight)
+        model = ell12.L12Regressor(alpha, penalty=ell12.L1(), tol=tol, relax=True).fit(A, b, sample_weight)
         found = ell12.summary(model, A, b, sample_weight=sample_weight, intervals=False)
-        return Answer(found.columns["per_sd"])
+        return Answer(found.table["per_sd"].to_numpy())
 
     return Case(
         name="summary",

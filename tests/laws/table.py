@@ -22,17 +22,10 @@ WITHOUT_LAWS = {
     "Recovery": "what recover_sparse returns",
     "Restoration": "what the functions of images return",
     "DataUnavailable": "an error",
-    "adjusted_p_values": "p values alone, which have no units, containers or samples",
     "Observed": "what as_observed returns",
     "CriteriaPath": "what information_criteria returns",
     "Summary": "what summary returns",
-    "plot_path": "a picture",
-    "plot_criteria": "a picture",
     "Intervals": "what confidence_intervals returns",
-    "plot_intervals": "a picture",
-    "plot_stability": "a picture",
-    "plot_cross_validation": "a picture",
-    "plot_completion_path": "a picture",
 }
 
 

@@ -8,7 +8,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from ell12 import L12Classifier, L12ClassifierCV, L12CoxRegressor, L12CoxRegressorCV, L12Regressor, L12RegressorCV
 
-SHORT = {"n_alphas": 3, "eps": 0.2, "cv": 3}  # so that the checks are fast
+SHORT = {"alphas": 3, "eps": 0.2, "cv": 3}  # so that the checks are fast
 ESTIMATORS = [
     L12Regressor(),
     L12Classifier(),
@@ -16,7 +16,7 @@ ESTIMATORS = [
     L12ClassifierCV(**SHORT),
     L12Regressor(loss="huber"),
     L12Regressor(0.1, loss="poisson"),
-    L12Classifier(multinomial=True),
+    L12Classifier(loss="multinomial"),
     L12CoxRegressor(ties="breslow"),
     L12CoxRegressorCV(ties="breslow", **SHORT),
 ]
@@ -25,6 +25,6 @@ ESTIMATORS = [
 @parametrize_with_checks(ESTIMATORS)
 def test_estimators_pass_the_checks_of_scikit_learn(estimator, check):
     if "sample_weight_equivalence" in str(check):
-        tol = 1e-10 if "multinomial=True" in str(estimator) else 1e-9
+        tol = 1e-10 if "multinomial" in str(estimator) else 1e-9
         estimator = clone(estimator).set_params(tol=tol)  # weights and copies of samples are compared to 1e-7
     check(estimator)

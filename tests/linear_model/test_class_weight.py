@@ -8,7 +8,7 @@ from sklearn.linear_model import LogisticRegression, LogisticRegressionCV
 from sklearn.model_selection import StratifiedKFold
 from sklearn.utils.class_weight import compute_class_weight
 
-from ell12 import L12Classifier, L12ClassifierCV
+from ell12 import L1, L12Classifier, L12ClassifierCV
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.standard_normal((90, 8))
@@ -22,7 +22,7 @@ WEIGHT = RANDOM.uniform(0.5, 2, 90)
 @pytest.mark.parametrize("class_weight", [{"rare": 4.0}, {"rare": 3.0, "common": 0.5}, "balanced"])
 def test_without_the_l2_norm_it_is_logistic_regression_with_class_weights(class_weight, weighted):
     weight = WEIGHT if weighted else None
-    ours = L12Classifier(0.03, l2_weight=0, class_weight=class_weight, fit_intercept=False, tol=1e-10)
+    ours = L12Classifier(0.03, penalty=L1(), class_weight=class_weight, fit_intercept=False, tol=1e-10)
     ours.fit(X, TWO, weight)
     classes, samples = np.unique(TWO), np.ones(90) if weight is None else weight
     own = dict(zip(classes, compute_class_weight(class_weight, classes=classes, y=TWO), strict=True))
@@ -52,9 +52,8 @@ def test_balanced_classes_have_equal_weight_in_all():
     np.testing.assert_allclose(model.coef_, weighted.coef_, atol=1e-9)
 
 
-@pytest.mark.parametrize("together", [False, True])
-def test_folds_share_the_weights_and_scores_do_not_have_them(together):
-    model = L12ClassifierCV(alphas=[0.02, 0.1], class_weight="balanced", cv=3, together=together, tol=1e-9)
+def test_folds_share_the_weights_and_scores_do_not_have_them():
+    model = L12ClassifierCV(alphas=[0.02, 0.1], class_weight="balanced", cv=StratifiedKFold(3), tol=1e-9)
     model.fit(X, TWO)
     weight = (90 / (2 * np.unique(TWO, return_counts=True)[1]))[(TWO == "rare").astype(int)]
     for fold, (train, test) in enumerate(StratifiedKFold(3).split(X, TWO)):
@@ -76,7 +75,7 @@ def test_in_cross_validation_it_is_what_scikit_learn_does():
             solver="saga", tol=1e-9, max_iter=100_000, scoring="accuracy", use_legacy_attributes=True,
         ).fit(X, TWO)  # fmt: skip
         model = L12ClassifierCV(
-            l2_weight=0, alphas=alphas, class_weight="balanced", cv=[(train, test)], scoring="accuracy", tol=1e-9
+            penalty=L1(), alphas=alphas, class_weight="balanced", cv=[(train, test)], scoring="accuracy", tol=1e-9
         )
         scores = model.fit(X, TWO).scores_
         np.testing.assert_allclose(scores[:, 0], np.ravel(theirs.scores_["rare"]))

@@ -7,6 +7,8 @@ from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
 
 from ell12 import (
+    L1,
+    L12,
     Columns,
     L12Classifier,
     L12ClassifierCV,
@@ -58,10 +60,10 @@ def assert_same_fit(model, X, dense, y, most_reads, **weights):
     "options",
     [
         {},
-        {"l2_weight": 0.0},
+        {"penalty": L1()},
         {"fit_intercept": False},
-        {"positive": True, "relax": True},
-        {"penalty_factors": np.where(np.arange(WIDTH) < 3, 0.0, 1.0)},
+        {"penalty": L12(positive=True), "relax": True},
+        {"penalty": L12(weights=np.where(np.arange(WIDTH) < 3, 0.0, 1.0))},
         {"loss": "huber"},
     ],
 )
@@ -74,7 +76,7 @@ def test_a_regression_is_that_of_the_dense_array(data, options):
 def test_two_reads_tell_all_that_a_path_begins_with(data):
     X, y, _ = data
     columns = Columns(X, scale=True)
-    L12Regressor(100.0, l2_weight=0.0).fit(columns, y)
+    L12Regressor(100.0, penalty=L1()).fit(columns, y)
     assert columns.reads == 2
 
 
@@ -123,13 +125,13 @@ def test_counts_several_targets_classes_and_survival_times(data):
         )
         np.testing.assert_allclose(there.predict_proba(Columns(X)), here.predict_proba(dense), atol=1e-6)
     times = np.column_stack([np.exp(-y), weight > 0])
-    assert_same_fit(L12CoxRegressor(0.05, l2_weight=0.5, tol=TOL), Columns(X), dense, times, 15)
+    assert_same_fit(L12CoxRegressor(0.05, tol=TOL), Columns(X), dense, times, 15)
 
 
 @pytest.mark.parametrize("scoring", [None, "r2"])
 def test_cross_validation_chooses_as_in_memory(data, scoring):
     X, y, weight = data
-    model = L12RegressorCV(n_alphas=16, eps=0.03, cv=3, tol=TOL, l2_weight=0.0, scoring=scoring)
+    model = L12RegressorCV(alphas=16, eps=0.03, cv=3, tol=TOL, penalty=L1(), scoring=scoring)
     there, here = assert_same_fit(model, Columns(X), X.astype(float), y, 40, sample_weight=weight + 1)
     assert there.alpha_ == pytest.approx(here.alpha_)
     paths = [found.mse_path_ if scoring is None else found.scores_ for found in (there, here)]
@@ -139,10 +141,10 @@ def test_cross_validation_chooses_as_in_memory(data, scoring):
 def test_classes_are_cross_validated_and_criteria_choose(data):
     X, y, _ = data
     dense = X.astype(float)
-    model = L12ClassifierCV(n_alphas=5, eps=0.2, cv=3, tol=TOL)
+    model = L12ClassifierCV(alphas=5, eps=0.2, cv=3, tol=TOL)
     there, here = assert_same_fit(model, Columns(X), dense, (y > 1).astype(int), 130)
     np.testing.assert_allclose(there.scores_, here.scores_, rtol=1e-5)
-    assert_same_fit(L12RegressorCV(n_alphas=5, eps=0.2, selection="ebic", tol=TOL), Columns(X), dense, y, 40)
+    assert_same_fit(L12RegressorCV(alphas=5, eps=0.2, selection="ebic", tol=TOL), Columns(X), dense, y, 40)
 
 
 def test_scikit_learn_takes_rows_of_it(data):
@@ -156,12 +158,10 @@ def test_what_needs_rows_in_memory_says_so(data):
     columns = Columns(X)
     with pytest.raises(TypeError, match=r"partial_fit needs NumPy arrays or sparse matrices, got Columns"):
         L12Regressor().partial_fit(columns, y)
-    with pytest.raises(ValueError, match=r"multinomial=True needs X in memory; multinomial=False"):
-        L12Classifier(multinomial=True).fit(columns, np.digitize(y, [0, 1]))
+    with pytest.raises(ValueError, match=r"loss='multinomial' needs X in memory; loss='logistic'"):
+        L12Classifier(loss="multinomial").fit(columns, np.digitize(y, [0, 1]))
     with pytest.raises(ValueError, match="alpha must be > 0 for more columns out of memory than samples"):
         L12Regressor(alpha=0.0).fit(columns, y)
-    with pytest.raises(ValueError, match="without columns out of memory"):
-        L12RegressorCV(together=True).fit(columns, y)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         L12Regressor().fit(columns, y[1:])
     with pytest.raises(ValueError, match=f"X has 5 features, but L12Regressor is expecting {WIDTH}"):

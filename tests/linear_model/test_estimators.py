@@ -15,15 +15,15 @@ from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from ell12 import FISTA, L12, L12Classifier, L12ClassifierCV, L12Regressor, L12RegressorCV, stationarity
+from ell12 import FISTA, L1, L12, L12Classifier, L12ClassifierCV, L12Regressor, L12RegressorCV, Run, stationarity
 from ell12.datasets import correlated_design
 from ell12.path import alpha_max, squared_loss
 
 MODELS = [
     L12Regressor(0.05),
     L12Classifier(0.05),
-    L12RegressorCV(n_alphas=5, eps=0.1, cv=3),
-    L12ClassifierCV(n_alphas=5, eps=0.1, cv=3),
+    L12RegressorCV(alphas=5, eps=0.1, cv=3),
+    L12ClassifierCV(alphas=5, eps=0.1, cv=3),
 ]
 FORMS = {"dense": np.asarray, "csr": scipy.sparse.csr_array, "csc": scipy.sparse.csc_matrix}
 
@@ -49,9 +49,9 @@ def target(model, y):
 def test_without_the_l2_norm_it_is_the_lasso(fit_intercept, weighted, positive, form):
     X, y, weight = data()
     X, weight = FORMS[form](X), weight if weighted else None
-    options = {"alpha": 0.05, "fit_intercept": fit_intercept, "positive": positive}
-    ours = L12Regressor(l2_weight=0.0, tol=1e-9, **options).fit(X, y, weight)
-    theirs = Lasso(tol=1e-12, max_iter=100_000, **options).fit(X, y, weight)
+    options = {"alpha": 0.05, "fit_intercept": fit_intercept}
+    ours = L12Regressor(penalty=L1(positive=positive), tol=1e-9, **options).fit(X, y, weight)
+    theirs = Lasso(tol=1e-12, max_iter=100_000, positive=positive, **options).fit(X, y, weight)
     np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-6)
     np.testing.assert_allclose(ours.intercept_, theirs.intercept_, atol=1e-6)
     np.testing.assert_allclose(ours.predict(X), theirs.predict(X), atol=1e-6)
@@ -64,7 +64,7 @@ def test_without_the_l2_norm_it_is_the_lasso(fit_intercept, weighted, positive, 
 def test_without_the_l2_norm_it_is_the_lasso_in_cross_validation(fit_intercept, weighted, form):
     X, y, weight = data()
     X, weight = FORMS[form](X), weight if weighted else None
-    ours = L12RegressorCV(l2_weight=0.0, n_alphas=10, fit_intercept=fit_intercept, cv=3, tol=1e-8)
+    ours = L12RegressorCV(penalty=L1(), alphas=10, fit_intercept=fit_intercept, cv=KFold(3), tol=1e-8)
     ours.fit(X, y, weight)
     theirs = LassoCV(alphas=10, fit_intercept=fit_intercept, cv=3, tol=1e-12, max_iter=100_000).fit(X, y, weight)
     np.testing.assert_allclose(ours.alphas_, theirs.alphas_, rtol=1e-8)
@@ -80,7 +80,7 @@ def test_without_the_l2_norm_it_is_logistic_regression(fit_intercept, weighted, 
     X, y, weight = data()
     X, weight = FORMS[form](X), weight if weighted else None
     total = len(y) if weight is None else weight.sum()
-    ours = L12Classifier(0.03, l2_weight=0.0, fit_intercept=fit_intercept, tol=1e-9).fit(X, y > 3, weight)
+    ours = L12Classifier(0.03, penalty=L1(), fit_intercept=fit_intercept, tol=1e-9).fit(X, y > 3, weight)
     theirs = LogisticRegression(
         C=1 / (0.03 * total), l1_ratio=1, solver="saga", fit_intercept=fit_intercept, tol=1e-10, max_iter=100_000
     ).fit(X, y > 3, weight)
@@ -104,7 +104,7 @@ def test_a_fit_is_a_stationary_point_of_the_objective_that_the_docstring_states(
 
 def test_positive_binds_the_coefficients_and_not_the_intercept():
     X, y, _ = data()
-    model = L12Classifier(0.02, positive=True).fit(X, y > 4)
+    model = L12Classifier(0.02, penalty=L12(l2_weight=0.5, positive=True)).fit(X, y > 4)
     assert (model.coef_ >= 0).all()
     assert (model.coef_ > 0).any()
     assert model.intercept_[0] < 0
@@ -115,15 +115,15 @@ def test_a_feature_of_factor_zero_is_not_penalised(model):
     X, y, _ = data()
     factors = np.ones(12)
     factors[[4, 8]] = 0
-    model = clone(model).set_params(penalty_factors=factors, tol=1e-8).fit(X, target(model, y))
+    model = clone(model).set_params(penalty__weights=factors, tol=1e-8).fit(X, target(model, y))
     row = np.atleast_2d(model.coef_)[0]
     assert row[8] != 0
     residual = (model.predict_proba(X)[:, 1] if hasattr(model, "classes_") else model.predict(X)) - target(
         model, y
     )
     np.testing.assert_allclose(X[:, [4, 8]].T @ residual / len(y), 0, atol=1e-7)
-    with pytest.raises(ValueError, match=r"penalty_factors must have shape \(12,\)"):
-        model.set_params(penalty_factors=[1.0, 2.0]).fit(X, target(model, y))
+    with pytest.raises(ValueError, match=r"^penalty: weights"):
+        model.set_params(penalty__weights=[1.0, 2.0]).fit(X, target(model, y))
 
 
 def test_several_targets_are_separate_problems():
@@ -134,7 +134,7 @@ def test_several_targets_are_separate_problems():
     assert both.intercept_[1] == alone.intercept_
     assert both.n_iter_[1] == alone.n_iter_
     assert both.predict(X).shape == (60, 2)
-    search = L12RegressorCV(n_alphas=5, cv=3).fit(X, np.column_stack([y, -y]))
+    search = L12RegressorCV(alphas=5, cv=3).fit(X, np.column_stack([y, -y]))
     assert search.coef_.shape == (2, 12)
     assert isinstance(search.alpha_, float)
 
@@ -149,7 +149,7 @@ def test_several_classes_are_one_against_the_rest():
     np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1)
     np.testing.assert_array_equal(model.predict_proba(X).argmax(axis=1), model.decision_function(X).argmax(axis=1))
     assert model.score(X, names) > 0.7
-    search = L12ClassifierCV(n_alphas=5, eps=0.05, cv=3).fit(X, names)
+    search = L12ClassifierCV(alphas=5, eps=0.05, cv=3).fit(X, names)
     assert search.scores_.shape == (5, 3)
     far = model.predict_proba(1e6 * X)
     assert np.isfinite(far).all()
@@ -217,7 +217,7 @@ def test_large_sparse_data_take_little_memory():
     X = scipy.sparse.csr_array((random.standard_normal(rows * per_row), *places), shape=(rows, columns))
     X.sum_duplicates()
     y = X @ np.where(np.arange(columns) < 50, 1.0, 0.0)
-    for model in (L12Regressor(6e-3, l2_weight=0.5, tol=1e-2), L12Classifier(2e-3, tol=1e-2)):
+    for model in (L12Regressor(6e-3, penalty=L12(l2_weight=0.5), tol=1e-2), L12Classifier(2e-3, tol=1e-2)):
         model.fit(X, target(model, y + 3))  # so that the modules which this loads are not counted
         tracemalloc.start()
         model.fit(X, target(model, y + 3))
@@ -233,8 +233,8 @@ def test_large_sparse_data_take_little_memory():
 
 def test_one_standard_error_takes_a_larger_alpha():
     X, y, _ = data()
-    least = L12RegressorCV(n_alphas=20, cv=4).fit(X, y)
-    simple = L12RegressorCV(n_alphas=20, cv=4, selection="1se").fit(X, y)
+    least = L12RegressorCV(alphas=20, cv=4).fit(X, y)
+    simple = L12RegressorCV(alphas=20, cv=4, selection="1se").fit(X, y)
     np.testing.assert_array_equal(least.mse_path_, simple.mse_path_)
     means = least.mse_path_.mean(axis=1)
     best = means.argmin()
@@ -248,7 +248,7 @@ def test_one_standard_error_takes_a_larger_alpha():
 
 def test_the_grid_begins_with_one_feature_and_is_shared_by_the_folds():
     X, y, _ = data()
-    model = L12RegressorCV(n_alphas=6, cv=3).fit(X, y)
+    model = L12RegressorCV(alphas=6, cv=KFold(3)).fit(X, y)
     assert np.isclose(model.alphas_[0], alpha_max(squared_loss(X - X.mean(axis=0), y - y.mean())))
     train, test = next(KFold(3).split(X))
     path = L12Regressor(warm_start=True)
@@ -269,10 +269,10 @@ def test_folds_in_parallel_give_the_same(model):
 
 def test_a_scorer_may_be_given():
     X, y, weight = data()
-    model = L12ClassifierCV(n_alphas=4, eps=0.1, cv=3, scoring="accuracy").fit(X, y > 3, weight)
+    model = L12ClassifierCV(alphas=4, eps=0.1, cv=3, scoring="accuracy").fit(X, y > 3, weight)
     assert ((model.scores_ >= 0) & (model.scores_ <= 1)).all()
     assert model.scores_.max() > 0.8
-    by_default = L12ClassifierCV(n_alphas=4, eps=0.1, cv=3).fit(X, y > 3, weight)
+    by_default = L12ClassifierCV(alphas=4, eps=0.1, cv=3).fit(X, y > 3, weight)
     log_loss = clone(by_default).set_params(scoring="neg_log_loss").fit(X, y > 3, weight)
     np.testing.assert_allclose(by_default.scores_, log_loss.scores_, rtol=1e-9)
 
@@ -286,9 +286,9 @@ def test_not_converged_is_a_warning_that_says_what_to_do():
         ConvergenceWarning, match=r"stationarity .* in 2 iterations, tol=1e-12.* Raise max_iter or tol"
     ):
         model = L12Regressor(0.05, max_iter=2, tol=1e-12).fit(X, y)
-    assert not model.result_.converged
+    assert not model.results_[0].converged
     with pytest.warns(ConvergenceWarning) as caught:
-        L12RegressorCV(n_alphas=4, cv=3, max_iter=1, tol=1e-12).fit(X, y)
+        L12RegressorCV(alphas=4, cv=3, max_iter=1, tol=1e-12).fit(X, y)
     assert "in 12 of 12 problems" in str(caught[0].message)
 
 
@@ -296,8 +296,8 @@ def test_progress_is_printed_when_asked(capsys):
     X, y, _ = data()
     L12Regressor(0.05).fit(X, y)
     assert capsys.readouterr().out == ""
-    L12Regressor(0.05, verbose=1).fit(X, y)
-    assert capsys.readouterr().out.startswith("L12Regressor: iteration 1, objective")
+    L12Regressor(0.05, run=Run(verbose=True)).fit(X, y)
+    assert capsys.readouterr().out.startswith("ell12: iteration")
 
 
 @pytest.mark.parametrize("model", MODELS, ids=repr)
@@ -308,7 +308,6 @@ def test_select_from_model_keeps_every_feature_that_is_not_zero(model):
     assert 0 < nonzero.sum() < 12
     np.testing.assert_array_equal(selector.get_support(), nonzero)
     assert selector.threshold_ == 1e-5
-    assert "penalty" not in model.get_params()
 
 
 @pytest.mark.parametrize("model", MODELS, ids=repr)
@@ -323,13 +322,13 @@ def test_copies_pickles_and_pipelines(model, tmp_path):
     np.testing.assert_array_equal(fitted.sparse_coef_.toarray(), np.atleast_2d(fitted.coef_))
     pipeline = make_pipeline(StandardScaler(), clone(model))
     assert pipeline.fit(X, y).score(X, y) > 0.7
-    search = GridSearchCV(clone(model), {"l2_weight": [0.0, 0.5]}, cv=3).fit(X, y)
+    search = GridSearchCV(clone(model), {"penalty": [L1(), L12(l2_weight=0.5)]}, cv=3).fit(X, y)
     assert search.best_score_ > 0.7
 
 
 def test_another_solver_reaches_the_same_convex_solution():
     X, y, _ = data()
-    default = L12Regressor(0.05, l2_weight=0.0, tol=1e-9).fit(X, y)
+    default = L12Regressor(0.05, penalty=L1(), tol=1e-9).fit(X, y)
     other = clone(default).set_params(solver=FISTA()).fit(X, y)
     np.testing.assert_allclose(default.coef_, other.coef_, atol=1e-7)
 
@@ -353,7 +352,6 @@ def test_errors_are_clear():
     X, y, weight = data()
     for wrong, message in [
         ({"alpha": -1.0}, "alpha must be a finite number >= 0"),
-        ({"l2_weight": np.nan}, "l2_weight must be a finite number >= 0"),
         ({"max_iter": -1}, "max_iter"),
     ]:
         with pytest.raises(ValueError, match=message):
@@ -379,7 +377,7 @@ def test_on_correlated_columns_the_support_is_found_better_than_by_the_lasso(cap
     for seed in range(3):
         problem = correlated_design(seed, n_samples=120, n_features=300, n_nonzero=12)
         grid = {"cv": 5, "eps": 0.01}
-        ours = L12RegressorCV(n_alphas=20, tol=1e-3, **grid).fit(problem.A, problem.b)
+        ours = L12RegressorCV(alphas=20, tol=1e-3, **grid).fit(problem.A, problem.b)
         theirs = LassoCV(alphas=20, max_iter=20_000, **grid).fit(problem.A, problem.b)
         scores.append([support_f1(model.coef_, problem.x) for model in (ours, theirs)])
     means = np.mean(scores, axis=0)

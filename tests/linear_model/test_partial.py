@@ -5,9 +5,21 @@ import pickle
 import numpy as np
 import pytest
 import scipy.sparse
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 
-from ell12 import L12, L12Classifier, L12ClassifierCV, L12Regressor, L12RegressorCV, LogisticLoss, NonmonotoneAPG
+from ell12 import (
+    L12,
+    L12Classifier,
+    L12ClassifierCV,
+    L12Regressor,
+    L12RegressorCV,
+    NonmonotoneAPG,
+    RowsL12,
+    Run,
+)
 from ell12.linear_model import partial, regressor
+from ell12.minimization import Checkpoint
 
 FORMS = {"dense": np.asarray, "csr": scipy.sparse.csr_array}
 
@@ -35,14 +47,13 @@ def chunks(cuts, *arrays):
 def test_after_any_chunks_the_model_is_that_of_a_fit_to_all_rows(l2_weight, fit_intercept, weighted, form):
     X, y, weight = data()
     X, weight = FORMS[form](X), weight if weighted else None
-    options = {"alpha": 0.05, "l2_weight": l2_weight, "fit_intercept": fit_intercept, "tol": 1e-11}
-    whole = L12Regressor(**options).fit(X, y, weight)
-    model = L12Regressor(**options)
+    model = L12Regressor(0.05, penalty=L12(l2_weight=l2_weight), fit_intercept=fit_intercept, tol=1e-11)
+    whole = clone(model).fit(X, y, weight)
     for part in chunks([1, 7, 200, 201], X, y, weight):
         model.partial_fit(*part)
     np.testing.assert_allclose(model.coef_, whole.coef_, atol=1e-8)
     np.testing.assert_allclose(model.intercept_, whole.intercept_, atol=1e-8)
-    assert model.result_.objective == pytest.approx(whole.result_.objective, abs=1e-10)
+    assert model.results_[0].objective == pytest.approx(whole.results_[0].objective, abs=1e-10)
     assert not fit_intercept or 0 < np.count_nonzero(model.coef_) < 20
 
 
@@ -57,15 +68,14 @@ def test_means_far_larger_than_deviations_do_no_harm():
     np.testing.assert_allclose(model.predict(X), whole.predict(X), atol=1e-4)
 
 
-@pytest.mark.parametrize("shared", [False, True])
-def test_several_targets(shared):
+@pytest.mark.parametrize("penalty", [L12(), RowsL12()], ids=repr)
+def test_several_targets(penalty):
     X, y, weight = data()
     Y = np.column_stack([y, X[:, 2] - y])
-    options = {"shared_support": shared, "tol": 1e-10}
-    model = L12Regressor(0.05, **options)
+    model = L12Regressor(0.05, penalty=penalty, tol=1e-10)
     for part in chunks([30, 200], X, Y, weight):
         model.partial_fit(*part)
-    whole = L12Regressor(0.05, **options).fit(X, Y, weight)
+    whole = clone(model).fit(X, Y, weight)
     np.testing.assert_allclose(model.coef_, whole.coef_, atol=1e-8)
     np.testing.assert_allclose(model.intercept_, whole.intercept_, atol=1e-8)
     with pytest.raises(ValueError, match="as many columns"):
@@ -98,7 +108,7 @@ def test_models_that_choose_alpha_fit_all_rows_at_once():
 def objective(model, X, signs):
     """The classifier's objective, written out."""
     row, margin = model.coef_[0], signs * model.decision_function(X)
-    penalty = L12(model.alpha, model.l2_weight)
+    penalty = model.penalty_
     return np.mean(np.logaddexp(0, -margin)) + penalty.value(row)
 
 
@@ -107,9 +117,9 @@ def objective(model, X, signs):
 def test_a_classifier_comes_near_its_fit_as_chunks_go_round(l2_weight, form):
     X, y, _ = data(offset=0.2)
     labels = np.where(y + np.random.default_rng(1).standard_normal(400) > 5, "b", "a")
-    whole = L12Classifier(0.02, l2_weight=l2_weight, tol=1e-9).fit(X, labels)
-    model, gaps = L12Classifier(0.02, l2_weight=l2_weight), []
-    signs, best = np.where(labels == "b", 1, -1), whole.result_[0].objective
+    whole = L12Classifier(0.02, penalty=L12(l2_weight=l2_weight), tol=1e-9).fit(X, labels)
+    model, gaps = L12Classifier(0.02, penalty=L12(l2_weight=l2_weight)), []
+    signs, best = np.where(labels == "b", 1, -1), whole.results_[0].objective
     for _ in range(60):
         for part in chunks([128, 256], FORMS[form](X), labels):
             model.partial_fit(*part, classes=["b", "a"])
@@ -149,12 +159,12 @@ def test_a_regressor_with_many_columns_takes_steps(monkeypatch):
     monkeypatch.setattr(regressor, "MOST_COLUMNS", 10)
     X, y, weight = data(offset=0.2)
     Y = np.column_stack([y, X[:, 2] - y])
-    for target, shared in ((y, False), (Y, False), (Y, True)):
-        model = L12Regressor(0.05, shared_support=shared)
+    for target, penalty in ((y, L12()), (Y, L12()), (Y, RowsL12())):
+        model = L12Regressor(0.05, penalty=penalty)
         for _ in range(150):
             for part in chunks([128, 256], X, target, weight):
                 model.partial_fit(*part)
-        whole = L12Regressor(0.05, shared_support=shared).fit(X, target, weight)
+        whole = L12Regressor(0.05, penalty=penalty).fit(X, target, weight)
         assert isinstance(model._chunks, partial.Descents)
         np.testing.assert_allclose(model.coef_, whole.coef_, atol=0.02)
         np.testing.assert_allclose(model.intercept_, whole.intercept_, atol=0.02)
@@ -174,7 +184,7 @@ def test_errors_of_partial_fit_are_clear():
         model.partial_fit(X, np.digitize(y, [4, 6]))
 
 
-@pytest.mark.parametrize("wrong", [{"alpha": -1}, {"penalty_factors": [1, 2]}])
+@pytest.mark.parametrize("wrong", [{"alpha": -1}, {"penalty": L12(weights=[1, 2])}])
 def test_a_call_that_fails_leaves_no_trace(wrong):
     X, y, _ = data()
     model = L12Regressor(0.1, tol=1e-10).partial_fit(X[:10], y[:10])
@@ -196,36 +206,22 @@ def test_a_call_that_fails_leaves_no_trace(wrong):
 
 
 def test_a_fit_goes_on_from_its_checkpoint(tmp_path):
-    from sklearn.exceptions import ConvergenceWarning
-
     X, y, _ = data()
-    options = {"tol": 1e-8, "solver": NonmonotoneAPG(), "checkpoint": tmp_path / "fit.npz"}
-    whole = L12Regressor(0.05, **(options | {"checkpoint": None})).fit(X, y)
+    options = {"tol": 1e-8, "solver": NonmonotoneAPG()}
+    whole = L12Regressor(0.05, **options).fit(X, y)
+    run = Run(checkpoint=Checkpoint(tmp_path / "fit.npz", resume=True))
     with pytest.warns(ConvergenceWarning):
-        L12Regressor(0.05, max_iter=5, **options).fit(X, y)
-    rest = L12Regressor(0.05, resume=True, **options).fit(X, y)
-    assert rest.result_.converged
-    assert rest.result_.history["objective"][0] == whole.result_.history["objective"][0]
+        L12Regressor(0.05, max_iter=5, run=run, **options).fit(X, y)
+    rest = L12Regressor(0.05, run=run, **options).fit(X, y)
+    assert rest.converged_
     assert rest.n_iter_ > 5
     np.testing.assert_allclose(rest.coef_, whole.coef_, atol=1e-6)
-    done = L12Regressor(0.05, resume=True, **options).fit(X, y)
-    assert done.n_iter_ - rest.n_iter_ <= 10
-    with pytest.raises(ValueError, match="another problem"):
-        L12Regressor(0.05, resume=True, **options).fit(X, -y)
-    with pytest.raises(ValueError, match="needs a checkpoint"):
-        L12Regressor(0.05, resume=True).fit(X, y)
+    with pytest.raises(TypeError, match="run must be a Run"):
+        L12Regressor(0.05, run="fit.npz").fit(X, y)
 
 
 def test_each_problem_has_a_checkpoint_of_its_own(tmp_path):
     X, y, _ = data(offset=0.2)
     names = np.array(["low", "mid", "top"])[np.digitize(y, [4, 6])]
-    model = L12Classifier(0.02, checkpoint=str(tmp_path / "fit.npz"), resume=True)
-    first = model.fit(X, names).coef_
+    L12Classifier(0.02, run=Run(checkpoint=tmp_path / "fit.npz")).fit(X, names)
     assert sorted(path.name for path in tmp_path.iterdir()) == [f"fit-{k}.npz" for k in range(3)]
-    (tmp_path / "fit-1.npz").unlink()  # as if the run had been killed there
-    np.testing.assert_allclose(model.fit(X, names).coef_, first, atol=1e-3)
-
-
-def test_the_logistic_loss_of_a_chunk_with_one_class_is_right():
-    loss = LogisticLoss(np.eye(2), [1.0, 1.0])
-    assert loss.value(loss.point(np.array([50.0, 50.0]))) < 1e-20

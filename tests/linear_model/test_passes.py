@@ -35,7 +35,7 @@ def test_a_fit_looks_once_at_x_and_twice_at_y(looks, kind):
     random = np.random.default_rng(0)
     X = random.standard_normal((60, 5))
     y = X[:, 0] + 0.1 * random.standard_normal(60)
-    options = {"n_alphas": 3, "cv": 3} if kind.__name__.endswith("CV") else {"alpha": 0.1}
+    options = {"alphas": 3, "cv": 3} if kind.__name__.endswith("CV") else {"alpha": 0.1}
     kind(**options).fit(X, y if issubclass(kind, L12Regressor) else np.sign(y))
     assert looks[X.size] == 1
     assert looks[y.size] <= 2

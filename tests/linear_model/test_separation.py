@@ -8,7 +8,8 @@ import scipy.sparse
 from scipy.optimize import linprog
 from sklearn.exceptions import ConvergenceWarning
 
-from ell12 import L12Classifier, L12ClassifierCV, Status
+from ell12 import L12, MCP, GroupL12, L12Classifier, L12ClassifierCV, Status
+from ell12.penalties import LogSum
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.standard_normal((60, 6))
@@ -25,7 +26,7 @@ def unbounded(model, X, y, **fit):
     words = [str(w.message) for w in caught if "no finite minimiser" in str(w.message)]
     assert len(words) <= 1
     assert not any("did not converge" in str(w.message) for w in caught)
-    return (words[0] if words else None), [result.status for result in model.result_]
+    return (words[0] if words else None), [result.status for result in model.results_]
 
 
 @pytest.mark.parametrize("form", [np.array, scipy.sparse.csr_array, np.float32])
@@ -33,28 +34,30 @@ def unbounded(model, X, y, **fit):
 def test_one_feature_that_separates_the_classes_is_named_as_the_reason(fit_intercept, form):
     data = X.astype(np.float32) if form is np.float32 else form(X)
     y = X[:, 2] > (0.3 if fit_intercept else 0.0)
-    model = L12Classifier(0.1, l2_weight=1, fit_intercept=fit_intercept, tol=1e-3)
+    model = L12Classifier(0.1, penalty=L12(), fit_intercept=fit_intercept, tol=1e-3)
     words, statuses = unbounded(model, data, y)
-    assert "one feature, or group, separates the classes" in words
-    assert "Give a ridge, or a smaller l2_weight" in words
+    assert "features separate the classes, and L12(alpha=0.1) does not bound" in words
     assert statuses == [Status.UNBOUNDED]
-    assert not model.result_[0].converged
-    for bounded in ({"ridge": 0.1}, {"l2_weight": 0.9}):
-        assert unbounded(L12Classifier(0.1, fit_intercept=fit_intercept, tol=1e-3, **bounded), data, y)[0] is None
+    assert not model.results_[0].converged
+    for bounded in (L12(ridge=0.1), L12(l2_weight=0.9), LogSum()):
+        model = L12Classifier(0.1, penalty=bounded, fit_intercept=fit_intercept, tol=1e-3)
+        assert unbounded(model, data, y)[0] is None
+    model = L12Classifier(0.1, penalty=MCP(), fit_intercept=fit_intercept, tol=1e-3)
+    assert unbounded(model, data, y)[1] == [Status.UNBOUNDED]  # MCP is constant far out
 
 
 def test_the_coefficient_grows_as_tol_falls():
     sizes = []
     for tol in (1e-4, 1e-6):
         with pytest.warns(ConvergenceWarning, match="no finite minimiser"):
-            sizes.append(np.abs(L12Classifier(0.1, l2_weight=1, tol=tol).fit(X, BY_ONE).coef_).max())
+            sizes.append(np.abs(L12Classifier(0.1, penalty=L12(), tol=tol).fit(X, BY_ONE).coef_).max())
     assert sizes[1] > 1.2 * sizes[0]
 
 
 @pytest.mark.parametrize("y", [BY_ONE, BY_TWO])
 def test_without_a_penalty_all_features_count(y):
     words, statuses = unbounded(L12Classifier(alpha=0.0, tol=1e-4), X, y)
-    assert "at alpha=0 nothing bounds the coefficients" in words
+    assert "Raise alpha" in words
     assert statuses == [Status.UNBOUNDED]
     assert unbounded(L12Classifier(alpha=0.0), X, MIXED) == (None, [Status.CONVERGED])
 
@@ -62,16 +65,16 @@ def test_without_a_penalty_all_features_count(y):
 def test_features_of_factor_zero_count_whatever_the_l2_weight():
     factors = np.where(np.arange(6) == 2, 0.0, 1.0)
     for options in ({"l2_weight": 0.0}, {"l2_weight": 1.0}, {"ridge": 1.0}):
-        words, _ = unbounded(L12Classifier(0.05, penalty_factors=factors, **options), X, BY_ONE)
+        words, _ = unbounded(L12Classifier(0.05, penalty=L12(weights=factors, **options)), X, BY_ONE)
         assert "no finite minimiser" in words
     # Two features separate these classes together, but only one of them is free.
-    assert unbounded(L12Classifier(0.01, penalty_factors=factors), X, BY_TWO)[0] is None
+    assert unbounded(L12Classifier(0.01, penalty=L12(l2_weight=0.5, weights=factors)), X, BY_TWO)[0] is None
 
 
 @pytest.mark.parametrize("alpha", [1e-3, 1e-2, 0.05])
 @pytest.mark.parametrize("l2_weight", [0.0, 0.5, 1.0])
 def test_several_penalised_features_that_separate_together_are_no_reason(l2_weight, alpha):
-    model = L12Classifier(alpha, l2_weight=l2_weight, tol=1e-6)
+    model = L12Classifier(alpha, penalty=L12(l2_weight=l2_weight), tol=1e-6)
     words, statuses = unbounded(model, X, BY_TWO)
     assert (words, statuses) == (None, [Status.CONVERGED])
     assert ((model.decision_function(X) > 0) == BY_TWO).mean() > 0.9
@@ -80,8 +83,8 @@ def test_several_penalised_features_that_separate_together_are_no_reason(l2_weig
 def test_a_feature_that_leaves_some_samples_undecided_counts_too():
     flag = (np.arange(40) < 8).astype(float)[:, None]  # whoever has it is in the class; the others may be
     y = (np.arange(40) < 8) | (np.arange(40) % 3 == 0)
-    words, _ = unbounded(L12Classifier(0.1, l2_weight=1), flag, y)
-    assert "separates the classes" in words
+    words, _ = unbounded(L12Classifier(0.1, penalty=L12()), flag, y)
+    assert "separate the classes" in words
 
 
 @pytest.mark.parametrize("seed", range(16))
@@ -100,7 +103,7 @@ def test_whether_free_features_separate_is_what_a_linear_program_says(seed):
 
 def test_of_several_classes_those_that_are_separated_are_counted():
     y = np.digitize(X[:, 2], [-0.5, 0.5])  # the outer classes are separated from the rest, the middle one is not
-    words, statuses = unbounded(L12Classifier(0.2, l2_weight=1), X, y)
+    words, statuses = unbounded(L12Classifier(0.2, penalty=L12()), X, y)
     assert "in 2 of 3 problems" in words
     assert statuses == [Status.UNBOUNDED, Status.CONVERGED, Status.UNBOUNDED]
 
@@ -108,36 +111,36 @@ def test_of_several_classes_those_that_are_separated_are_counted():
 def test_all_classes_at_once_are_judged_by_their_differences():
     apart = np.digitize(X[:, 2], [-0.5, 0.5])  # one line through the features orders all three classes
     mixed = np.digitize(X[:, 2] + RANDOM.standard_normal(60), [-0.5, 0.5])
-    words, statuses = unbounded(L12Classifier(alpha=0.0, multinomial=True, tol=1e-3), X, apart)
-    assert "at alpha=0" in words
+    words, statuses = unbounded(L12Classifier(alpha=0.0, loss="multinomial", tol=1e-3), X, apart)
+    assert "Raise alpha" in words
     assert statuses == [Status.UNBOUNDED]
-    assert unbounded(L12Classifier(alpha=0.0, multinomial=True, tol=1e-3), X, mixed)[0] is None
+    assert unbounded(L12Classifier(alpha=0.0, loss="multinomial", tol=1e-3), X, mixed)[0] is None
     for options in ({"l2_weight": 0.5}, {"l2_weight": 1.0}, {"l2_weight": 1.0, "ridge": 0.1}):
-        model = L12Classifier(0.05, multinomial=True, tol=1e-3, **options)
+        model = L12Classifier(0.05, loss="multinomial", tol=1e-3, penalty=L12(**options))
         assert unbounded(model, X, apart) == (None, [Status.CONVERGED])
 
 
 def test_groups_that_stand_alone_count_as_one_feature():
     groups = [0, 0, 1, 1, 2, 2]
-    words, _ = unbounded(L12Classifier(0.2, l2_weight=1, groups=groups, tol=1e-3), X, BY_ONE)
-    assert "one feature, or group" in words
-    assert unbounded(L12Classifier(0.2, l2_weight=0.5, groups=groups, tol=1e-3), X, BY_ONE)[0] is None
+    words, _ = unbounded(L12Classifier(0.2, penalty=GroupL12(groups), tol=1e-3), X, BY_ONE)
+    assert "GroupL12" in words
+    assert unbounded(L12Classifier(0.2, penalty=GroupL12(groups, l2_weight=0.5), tol=1e-3), X, BY_ONE)[0] is None
 
 
 def test_samples_without_weight_have_no_say():
     y, weight = BY_ONE.copy(), np.ones(60)
     y[:3], weight[:3] = ~y[:3], 0.0
-    assert unbounded(L12Classifier(0.1, l2_weight=1), X, y)[0] is None
-    assert unbounded(L12Classifier(0.1, l2_weight=1), X, y, sample_weight=weight)[0] is not None
+    assert unbounded(L12Classifier(0.1, penalty=L12()), X, y)[0] is None
+    assert unbounded(L12Classifier(0.1, penalty=L12()), X, y, sample_weight=weight)[0] is not None
 
 
 def test_signs_that_keep_a_feature_out_keep_the_minimiser_finite():
     negative = np.column_stack([-X[:, 2], X[:, 0]])
-    assert unbounded(L12Classifier(0.1, l2_weight=1, positive=True), negative, BY_ONE)[0] is None
-    assert unbounded(L12Classifier(0.1, l2_weight=1, positive=True), -negative, BY_ONE)[0] is not None
+    assert unbounded(L12Classifier(0.1, penalty=L12(positive=True)), negative, BY_ONE)[0] is None
+    assert unbounded(L12Classifier(0.1, penalty=L12(positive=True)), -negative, BY_ONE)[0] is not None
 
 
 def test_a_cross_validation_says_it_of_its_last_fit():
-    words, statuses = unbounded(L12ClassifierCV(l2_weight=1.0, alphas=3, eps=0.1, cv=2, tol=1e-3), X, BY_ONE)
+    words, statuses = unbounded(L12ClassifierCV(penalty=L12(), alphas=3, eps=0.1, cv=2, tol=1e-3), X, BY_ONE)
     assert words.startswith("L12ClassifierCV has no finite minimiser")
     assert statuses == [Status.UNBOUNDED]

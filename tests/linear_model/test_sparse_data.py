@@ -25,7 +25,7 @@ def problem(form="csc", dtype=np.float64, index=np.int64):
 def model_of(loss, X, y, strength):
     target = y if loss == "squared" else (y > 0) - 0.5
     top = np.abs(X.T @ (target - target.mean())).max() / y.size
-    return MODELS[loss][0](alpha=strength * top, tol=1e-4, l2_weight=0.5)
+    return MODELS[loss][0](alpha=strength * top, tol=1e-4, penalty=ell12.L12(l2_weight=0.5))
 
 
 def target_of(loss, y):

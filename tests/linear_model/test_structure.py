@@ -1,23 +1,25 @@
-"""Bounds, groups, refits and criteria in the estimators, by scipy, scikit-learn and methods written out here."""
-
-import warnings
+"""Signs, groups, refits and criteria in the estimators, by scipy, scikit-learn and methods written out here."""
 
 import numpy as np
 import pytest
 import scipy.sparse
-from scipy.optimize import minimize as scipy_minimize
+from scipy.optimize import lsq_linear, nnls
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression, PoissonRegressor
-from sklearn.utils.estimator_checks import check_estimator
 
 from ell12 import (
+    L1,
+    L12,
+    MCP,
+    GroupL12,
     L12Classifier,
     L12ClassifierCV,
     L12CoxRegressor,
     L12CoxRegressorCV,
     L12Regressor,
     L12RegressorCV,
+    RowsL12,
 )
 
 RANDOM = np.random.default_rng(7)
@@ -25,37 +27,32 @@ X = RANDOM.standard_normal((60, 12)) + 1
 Y = X[:, :5] @ [3, -2, 1, 0.5, -1] + 0.5 * RANDOM.standard_normal(60)
 LABELS = Y + 2 * RANDOM.standard_normal(60) > Y.mean()
 WEIGHT = RANDOM.integers(1, 4, 60)
-LOWER = np.where(np.arange(12) % 2, 0, -np.inf)
-UPPER = np.full(12, np.inf)
 GROUPS = np.array(list("aabbbccdddde"))
 
 
-def bounded_by_scipy(value_and_slope, alpha):
-    """The minimum with an l1 norm, an intercept and bounds, in positive and negative parts."""
-
-    def objective(parts):
-        value, slope = value_and_slope(X @ (parts[:12] - parts[12:24]) + parts[24])
-        gradient = X.T @ slope
-        return value + alpha * parts[:24].sum(), np.r_[gradient + alpha, alpha - gradient, slope.sum()]
-
-    sides = [(0, u) for u in UPPER] + [(0, -u) for u in LOWER] + [(None, None)]
-    options = {"ftol": 1e-16, "gtol": 1e-10, "maxiter": 10_000, "maxfun": 10_000}
-    run = scipy_minimize(objective, np.zeros(25), jac=True, bounds=sides, options=options)
-    return run.x[:12] - run.x[12:24], run.x[24]
+SIGNS = np.arange(12) % 3 == 0
 
 
-@pytest.mark.parametrize("options", [{"bounds": (LOWER, UPPER)}, {"groups": GROUPS}, {"relax": True}])
+def test_without_a_penalty_signs_are_bounds_of_lsq_linear():
+    found = L12Regressor(0.0, penalty=L12(positive=SIGNS), tol=1e-9).fit(X, Y)
+    expected = lsq_linear(X - X.mean(axis=0), Y - Y.mean(), (np.where(SIGNS, 0, -np.inf), np.inf), tol=1e-14)
+    np.testing.assert_allclose(found.coef_, expected.x, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "penalty", [L12(l2_weight=0.5, positive=SIGNS), GroupL12(GROUPS, l2_weight=0.5)], ids=repr
+)
 @pytest.mark.parametrize("kind", [L12RegressorCV, L12ClassifierCV])
-def test_cross_validation_takes_sparse_columns_and_weights(kind, options):
+def test_cross_validation_takes_sparse_columns_and_weights(kind, penalty):
     y = Y if kind is L12RegressorCV else LABELS
-    model = kind(n_alphas=4, eps=0.1, cv=2, tol=1e-7, **options)
+    model = kind(alphas=4, eps=0.1, cv=2, tol=1e-7, penalty=penalty)
     dense = clone(model).fit(X, y, WEIGHT)
     sparse = clone(model).fit(scipy.sparse.csc_array(X), y, WEIGHT)
     assert dense.alpha_ == pytest.approx(sparse.alpha_, rel=1e-6)
     np.testing.assert_allclose(sparse.coef_, dense.coef_, atol=1e-4)
-    if "bounds" in options:
-        assert np.all((dense.coef_ >= LOWER) & (dense.coef_ <= UPPER))
-    if "groups" in options:
+    if isinstance(penalty, L12):
+        assert np.all(np.atleast_2d(dense.coef_)[:, SIGNS] >= 0)
+    else:
         for label in "abcde":
             assert np.unique(np.atleast_2d(dense.coef_)[:, label == GROUPS] != 0).size == 1
     single = clone(model).set_params(tol=1e-3).fit(X.astype(np.float32), y)
@@ -80,26 +77,26 @@ def group_lasso(alpha, factors):
 
 @pytest.mark.parametrize("factors", [np.ones(5), np.sqrt([2, 3, 2, 4, 1]), np.array([0.0, 1, 1, 2, 1])])
 def test_without_a_subtracted_norm_groups_are_the_group_lasso(factors):
-    found = L12Regressor(0.5, l2_weight=0, groups=GROUPS, penalty_factors=factors, tol=1e-10).fit(X, Y)
+    found = L12Regressor(0.5, penalty=GroupL12(GROUPS, l2_weight=0, weights=factors), tol=1e-10).fit(X, Y)
     np.testing.assert_allclose(found.coef_, group_lasso(0.5, factors), atol=1e-7)
     if factors[1] == 1 and factors[0] == 1:
-        plain = L12Regressor(0.5, l2_weight=0, groups=GROUPS, tol=1e-10).fit(X, Y)
+        plain = L12Regressor(0.5, penalty=GroupL12(GROUPS, l2_weight=0), tol=1e-10).fit(X, Y)
         np.testing.assert_allclose(plain.coef_, found.coef_, atol=1e-9)
 
 
 @pytest.mark.parametrize("kind", [L12Regressor, L12Classifier])
 def test_groups_of_one_feature_are_features(kind):
     y = Y if kind is L12Regressor else LABELS
-    options = {"alpha": 0.05, "l2_weight": 0.5, "tol": 1e-8, "ridge": 0.1}
-    order = np.array(list("lkjihgfedcba"))
-    np.testing.assert_allclose(
-        kind(groups=order, **options).fit(X, y).coef_, kind(**options).fit(X, y).coef_, atol=1e-5
+    order, numbers = np.array(list("lkjihgfedcba")), {"l2_weight": 0.5, "ridge": 0.1}
+    by_group, by_feature = (
+        kind(0.05, penalty=p, tol=1e-8).fit(X, y).coef_ for p in (GroupL12(order, **numbers), L12(**numbers))
     )
+    np.testing.assert_allclose(by_group, by_feature, atol=1e-5)
 
 
 def test_at_l2_weight_one_the_path_of_a_search_begins_with_one_group():
-    model = L12RegressorCV(groups=GROUPS, n_alphas=3, cv=2).fit(X, Y)
-    first = L12Regressor(1.0001 * model.alphas_[0], groups=GROUPS).fit(X, Y)
+    model = L12RegressorCV(penalty=GroupL12(GROUPS), alphas=3, cv=2).fit(X, Y)
+    first = L12Regressor(1.0001 * model.alphas_[0], penalty=GroupL12(GROUPS)).fit(X, Y)
     assert np.unique(GROUPS[first.coef_ != 0]).size == 1
 
 
@@ -113,16 +110,23 @@ def least_squares(columns, weight=None):
     return found[:-1], found[-1]
 
 
-@pytest.mark.parametrize("options", [{}, {"groups": GROUPS}, {"l2_weight": 0.0}])
-def test_a_refit_is_least_squares_on_the_support(options):
-    penalised = L12Regressor(0.3, **options).fit(X, Y, WEIGHT)
-    refitted = L12Regressor(0.3, relax=True, **options).fit(X, Y, WEIGHT)
+@pytest.mark.parametrize("penalty", [L12(), GroupL12(GROUPS), L1(), MCP()], ids=repr)
+def test_a_refit_is_least_squares_on_the_support(penalty):
+    penalised = L12Regressor(0.3, penalty=penalty).fit(X, Y, WEIGHT)
+    refitted = L12Regressor(0.3, penalty=penalty, relax=True).fit(X, Y, WEIGHT)
     support = np.flatnonzero(penalised.coef_)
     coef, intercept = least_squares(support, WEIGHT)
     np.testing.assert_allclose(refitted.coef_[support], coef, rtol=1e-8)
     np.testing.assert_allclose(refitted.intercept_, intercept, rtol=1e-8)
     assert np.count_nonzero(refitted.coef_) == support.size < 12
-    np.testing.assert_array_equal(refitted.result_.x, penalised.coef_)
+    np.testing.assert_array_equal(refitted.results_[0].x, penalised.coef_)
+
+
+def test_a_refit_keeps_signs():
+    found = L12Regressor(0.3, penalty=L12(positive=True), relax=True).fit(X, Y)
+    support = np.flatnonzero(found.results_[0].x)
+    expected = nnls((X - X.mean(axis=0))[:, support], Y - Y.mean())[0]
+    np.testing.assert_allclose(found.coef_[support], expected, atol=1e-7)
 
 
 def test_a_refit_of_classes_is_logistic_regression_on_the_support():
@@ -136,7 +140,7 @@ def test_a_refit_of_classes_is_logistic_regression_on_the_support():
 
 def test_a_refit_of_several_targets_takes_the_support_they_share():
     both = np.c_[Y, X[:, 1] + 0.1 * Y]
-    found = L12Regressor(0.5, shared_support=True, relax=True).fit(X, both)
+    found = L12Regressor(0.5, penalty=RowsL12(), relax=True).fit(X, both)
     support = np.flatnonzero(found.coef_[0])
     for target, coef in zip(both.T, found.coef_, strict=True):
         design = np.c_[X[:, support], np.ones(60)]
@@ -148,10 +152,10 @@ def test_where_there_is_no_refit_a_warning_says_so_and_the_penalised_fit_stays(c
     if case == "separable":
         data, model = (X, X[:, 0] > 1), L12Classifier(0.02)
     elif case == "dependent":
-        data, model = (np.c_[X, X[:, 0]], Y), L12Regressor(0.05, ridge=0.5, l2_weight=0)
+        data, model = (np.c_[X, X[:, 0]], Y), L12Regressor(0.05, penalty=L1(ridge=0.5))
     else:
         wide = RANDOM.standard_normal((8, 40))
-        data, model = (wide, wide[:, 0]), L12Regressor(1e-3, ridge=1, l2_weight=0)
+        data, model = (wide, wide[:, 0]), L12Regressor(1e-3, penalty=L1(ridge=1))
     with pytest.warns(ConvergenceWarning, match="no unique finite coefficients"):
         found = clone(model).set_params(relax=True).fit(*data)
     np.testing.assert_array_equal(found.coef_, model.fit(*data).coef_)
@@ -173,9 +177,9 @@ def test_cross_validation_judges_the_refitted_coefficients():
 def test_criteria_are_written_out_along_the_path():
     alphas = [1.0, 0.5, 0.2, 0.1]
     for name, each in (("aic", 2.0), ("bic", np.log(60)), ("ebic", np.log(60))):
-        model = L12RegressorCV(l2_weight=0, alphas=alphas, selection=name).fit(X, Y)
+        model = L12RegressorCV(penalty=L1(), alphas=alphas, selection=name).fit(X, Y)
         for k, alpha in enumerate(alphas):
-            one = L12Regressor(alpha, l2_weight=0).fit(X, Y)
+            one = L12Regressor(alpha, penalty=L1()).fit(X, Y)
             size = np.count_nonzero(one.coef_)
             models = 2 * np.log(np.prod([(12 - i) / (i + 1) for i in range(size)])) if name == "ebic" else 0
             expected = 60 * np.log(np.mean((one.predict(X) - Y) ** 2)) + each * (size + 1) + models
@@ -199,13 +203,18 @@ def test_criteria_of_classes_sum_over_the_classes():
     np.testing.assert_allclose(model.criterion_path_[0], expected, rtol=1e-4)
 
 
+def test_a_criterion_counts_refitted_features():
+    relaxed = L12RegressorCV(relax=True, alphas=[0.3], selection="bic").fit(X, Y)
+    assert relaxed.df_path_[0] == np.count_nonzero(relaxed.coef_) + 1
+
+
 def test_a_criterion_does_not_fall_for_a_saturated_fit():
     wide = RANDOM.standard_normal((40, 200))
     y = wide[:, :3] @ [2, -2, 1.5] + 0.3 * RANDOM.standard_normal(40)
-    model = L12RegressorCV(selection="bic", n_alphas=30).fit(wide, y)
+    model = L12RegressorCV(selection="bic", alphas=30).fit(wide, y)
     assert {0, 1, 2} <= set(np.flatnonzero(model.coef_))
     assert np.count_nonzero(model.coef_) < 15
-    several = L12RegressorCV(selection="ebic", n_alphas=10, l2_weight=[0.5, 1.0]).fit(wide, y)
+    several = L12RegressorCV(selection="ebic", alphas=10, penalty=[L12(l2_weight=0.5), L12()]).fit(wide, y)
     assert several.criterion_path_.shape == several.df_path_.shape == (2, 10)
 
 
@@ -214,13 +223,13 @@ def test_a_criterion_does_not_fall_for_a_saturated_fit():
 
 def test_counts_and_survival_times_are_refitted_too():
     counts = RANDOM.poisson(np.exp(0.3 * X[:, 0] - 0.2 * X[:, 1]))
-    found = L12Regressor(0.2, loss="poisson", relax=True, l2_weight=0.5).fit(X, counts)
+    found = L12Regressor(0.2, loss="poisson", relax=True, penalty=L12(l2_weight=0.5)).fit(X, counts)
     support = np.flatnonzero(found.coef_)
     expected = PoissonRegressor(alpha=0, tol=1e-10, max_iter=1000).fit(X[:, support], counts)
     assert 0 < support.size < 12
     np.testing.assert_allclose(found.coef_[support], expected.coef_, rtol=1e-4)
     time = RANDOM.exponential(np.exp(-X[:, 2]))
-    survival = L12CoxRegressor(0.1, relax=True, groups=GROUPS).fit(X, time)
+    survival = L12CoxRegressor(0.1, relax=True, penalty=GroupL12(GROUPS, l2_weight=0.5)).fit(X, time)
     support = np.flatnonzero(survival.coef_)
     assert np.array_equal(support, np.flatnonzero(np.isin(GROUPS, GROUPS[support])))
     alone = L12CoxRegressor(0.0, tol=1e-9).fit(X[:, support], time)
@@ -229,11 +238,11 @@ def test_counts_and_survival_times_are_refitted_too():
 
 def test_a_criterion_takes_counts_survival_times_and_classes_at_once():
     counts, time = RANDOM.poisson(np.exp(0.3 * X[:, 0])), RANDOM.exponential(np.exp(-X[:, 2]))
-    poisson = L12RegressorCV(loss="poisson", alphas=[0.3, 0.1], l2_weight=0, selection="aic").fit(X, counts)
-    one = L12Regressor(0.1, loss="poisson", l2_weight=0).fit(X, counts)
+    poisson = L12RegressorCV(loss="poisson", alphas=[0.3, 0.1], penalty=L1(), selection="aic").fit(X, counts)
+    one = L12Regressor(0.1, loss="poisson", penalty=L1()).fit(X, counts)
     mean = one.predict(X)
     expected = 2 * np.sum(mean - counts * np.log(mean)) + 2 * (np.count_nonzero(one.coef_) + 1)
-    first = L12Regressor(0.3, loss="poisson", l2_weight=0).fit(X, counts)
+    first = L12Regressor(0.3, loss="poisson", penalty=L1()).fit(X, counts)
     other = first.predict(X)
     change = expected - 2 * np.sum(other - counts * np.log(other)) - 2 * (np.count_nonzero(first.coef_) + 1)
     np.testing.assert_allclose(np.diff(poisson.criterion_path_)[0], change, atol=1e-3)
@@ -244,9 +253,24 @@ def test_a_criterion_takes_counts_survival_times_and_classes_at_once():
     change = (np.log(40) - 2) * bic.df_path_
     np.testing.assert_allclose(bic.criterion_path_ - aic.criterion_path_, change, atol=1e-5)
     classes = np.digitize(Y, [-1, 3])
-    softmax = L12ClassifierCV(multinomial=True, l2_weight=0, alphas=[0.1, 0.05], selection="bic").fit(X, classes)
-    last = L12Classifier(0.05, multinomial=True, l2_weight=0).fit(X, classes)
+    softmax = L12ClassifierCV(loss="multinomial", penalty=L1(), alphas=[0.1, 0.05], selection="bic").fit(
+        X, classes
+    )
+    last = L12Classifier(0.05, loss="multinomial", penalty=L1()).fit(X, classes)
     assert softmax.df_path_[1] == np.count_nonzero(last.coef_) + 2  # of three intercepts one is not needed
+
+
+def test_classes_at_once_take_signs_and_groups():
+    classes = np.digitize(Y, [-1, 3])
+    found = L12Classifier(0.01, loss="multinomial", penalty=L12(positive=SIGNS)).fit(X, classes)
+    assert found.coef_.shape == (3, 12)
+    assert np.all(found.coef_[:, SIGNS] >= 0)
+    assert np.any(found.coef_ < 0)
+    grouped = L12Classifier(0.05, loss="multinomial", penalty=GroupL12(GROUPS, l2_weight=0.5)).fit(X, classes)
+    for row in grouped.coef_:
+        assert all(np.unique(row[label == GROUPS] != 0).size == 1 for label in "abcde")
+    with pytest.raises(ValueError, match="multinomial"):
+        L12Classifier(loss="multinomial", relax=True).fit(X, classes)
 
 
 # Errors, and scikit-learn's checks
@@ -255,15 +279,14 @@ def test_a_criterion_takes_counts_survival_times_and_classes_at_once():
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        (L12Regressor(bounds=(1, 2)), "bounds"),
-        (L12Regressor(groups=[0, 1]), "groups"),
-        (L12Regressor(groups=[[0, 1], [2]]), "groups"),
-        (L12Regressor(groups=GROUPS, positive=True), "groups"),
-        (L12Regressor(groups=GROUPS, bounds=(0, np.inf)), "groups"),
-        (L12Regressor(groups=GROUPS, penalty_factors=np.ones(12)), "one number for each group"),
+        (L12Regressor(penalty=GroupL12([0, 1])), "penalty"),
+        (L12Regressor(penalty=L12(weights=[1.0, 2.0])), "penalty"),
+        (L12Regressor(penalty=L12(positive=[True, False])), "penalty"),
+        (L12RegressorCV(penalty=GroupL12([0, 1])), "penalty"),
+        (L12RegressorCV(penalty=L12(alpha=0.1)), "leave it out of"),
+        (L12Regressor(0.1, penalty=L12(alpha=0.2)), "alpha is given twice"),
         (L12Regressor(relax="yes"), "relax"),
         (L12RegressorCV(selection="cp"), "selection"),
-        (L12RegressorCV(groups=GROUPS, together=True), "groups"),
     ],
 )
 def test_options_of_a_wrong_kind_are_refused_by_name(model, message):
@@ -271,31 +294,31 @@ def test_options_of_a_wrong_kind_are_refused_by_name(model, message):
         model.fit(X, Y)
 
 
-@pytest.mark.parametrize(
-    "model",
-    [
-        L12Regressor(0.1, positive=True, relax=True),
-        L12ClassifierCV(selection="ebic", n_alphas=2, eps=0.3, relax=True),
-    ],
-    ids=["positive and relax", "ebic and relax"],
-)
-def test_scikit_learns_checks_pass_with_these_options(model):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        check_estimator(model, on_skip=None)
+@pytest.mark.parametrize("wrong", [None, "l1", L12, {"alpha": 1.0}])
+def test_what_is_no_penalty_is_refused_by_name(wrong):
+    for model in (L12Regressor(penalty=wrong), L12RegressorCV(penalty=wrong)):
+        with pytest.raises(TypeError, match="penalty must be a dataclass"):
+            model.fit(X, Y)
+
+
+def test_a_joint_penalty_takes_squares_and_no_criterion():
+    with pytest.raises(ValueError, match="RowsL12 needs loss='squared'"):
+        L12Regressor(penalty=RowsL12(), loss="huber").fit(X, np.c_[Y, Y])
+    with pytest.raises(ValueError, match="RowsL12 is for several targets"):
+        L12Classifier(penalty=RowsL12()).fit(X, LABELS)
+    with pytest.raises(ValueError, match="selection='bic'"):
+        L12RegressorCV(penalty=RowsL12(), selection="bic", alphas=[1.0]).fit(X, np.c_[Y, Y])
 
 
 @pytest.mark.parametrize("scale", [1e-100, 1e100])
 def test_units_of_the_columns_do_not_matter(scale):
-    for options in ({"groups": GROUPS}, {"relax": True}, {"relax": True, "positive": True}):
-        plain = L12Regressor(0.2, tol=1e-7, **options).fit(X, Y)
-        other = L12Regressor(0.2 * scale, tol=1e-7, **options).fit(X * scale, Y)
+    for penalty, relax in ((GroupL12(GROUPS), False), (L12(), True), (L12(positive=SIGNS), True)):
+        plain = L12Regressor(0.2, tol=1e-7, penalty=penalty, relax=relax).fit(X, Y)
+        other = L12Regressor(0.2 * scale, tol=1e-7, penalty=penalty, relax=relax).fit(X * scale, Y)
         np.testing.assert_allclose(other.coef_ * scale, plain.coef_, atol=1e-6)
-    plain = L12Regressor(0.2, tol=1e-7, bounds=(LOWER, UPPER)).fit(X, Y)
-    other = L12Regressor(0.2 * scale, tol=1e-7, bounds=(LOWER / scale, UPPER / scale)).fit(X * scale, Y)
-    np.testing.assert_allclose(other.coef_ * scale, plain.coef_, atol=1e-6)
     path = [
-        L12RegressorCV(selection="bic", l2_weight=0.5, n_alphas=4, relax=True).fit(c * X, Y) for c in (1, scale)
+        L12RegressorCV(selection="bic", penalty=L12(l2_weight=0.5), alphas=4, relax=True).fit(c * X, Y)
+        for c in (1, scale)
     ]
     np.testing.assert_allclose(path[1].df_path_, path[0].df_path_)
     np.testing.assert_allclose(path[1].alpha_, scale * path[0].alpha_)

@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 
-from ell12 import CoxLoss, L12CoxRegressor, L12CoxRegressorCV
+from ell12 import L1, L12, CoxLoss, L12CoxRegressor, L12CoxRegressorCV
 from ell12.linear_model.cox_regressor import concordance_index, survival_times
 
 R = json.loads((Path(__file__).parents[1] / "data" / "glmnet.json").read_text())
@@ -40,7 +40,9 @@ def objective(coef, y, alpha, weight=None):
 )
 def test_survival_times_are_fitted_as_by_glmnet(name, y, weight, ties, form):
     found = R[name]
-    model = L12CoxRegressor(found["alpha"], l2_weight=0, ties=ties, tol=1e-8).fit(form(X), y, sample_weight=weight)
+    model = L12CoxRegressor(found["alpha"], penalty=L1(), ties=ties, tol=1e-8).fit(
+        form(X), y, sample_weight=weight
+    )
     ours, theirs = (objective(np.array(c), y, found["alpha"], weight) for c in (model.coef_, found["coef"]))
     assert ours == pytest.approx(theirs, rel=1e-6)
     assert ours <= theirs + 1e-12
@@ -118,8 +120,6 @@ def test_wrong_times_and_events_are_refused_by_name(y, message):
 def test_wrong_options_are_refused_by_name():
     with pytest.raises(ValueError, match="ties"):
         L12CoxRegressor(0.02, ties="exact").fit(X, YT)
-    with pytest.raises(ValueError, match="together=True solves without"):
-        L12CoxRegressorCV(together=True, n_alphas=3).fit(X, YT)
     with pytest.raises(ValueError, match="no pair of samples"):
         concordance_index(np.c_[TIED, 0 * EVENTS], X[:, 0])
 
@@ -133,15 +133,17 @@ def test_times_in_any_unit_and_columns_moved_by_a_constant_change_nothing():
 
 @pytest.mark.parametrize("l2_weight", [0.0, 0.5, 1.0])
 def test_the_grid_begins_where_the_first_feature_enters(l2_weight):
-    top = L12CoxRegressorCV(l2_weight=l2_weight, n_alphas=3, cv=3).fit(X, YT).alphas_[0]
-    above, below = (L12CoxRegressor(a * top, l2_weight=l2_weight).fit(X, YT).coef_ for a in (1.01, 0.97))
+    top = L12CoxRegressorCV(penalty=L12(l2_weight=l2_weight), alphas=3, cv=3).fit(X, YT).alphas_[0]
+    above, below = (
+        L12CoxRegressor(a * top, penalty=L12(l2_weight=l2_weight)).fit(X, YT).coef_ for a in (1.01, 0.97)
+    )
     assert np.count_nonzero(above) == (l2_weight == 1)
     assert np.count_nonzero(below) > (l2_weight == 1)
 
 
 def test_folds_are_judged_by_what_they_add_to_the_partial_likelihood():
     alphas, weight = [0.1, 0.02], WEIGHTS
-    model = L12CoxRegressorCV(alphas=alphas, l2_weight=0.5, cv=3, tol=1e-8).fit(X, YT, sample_weight=weight)
+    model = L12CoxRegressorCV(alphas=alphas, cv=StratifiedKFold(3), tol=1e-8).fit(X, YT, sample_weight=weight)
     for k, (train, test) in enumerate(StratifiedKFold(3).split(X, EVENTS)):
         part = L12CoxRegressor(0.02, tol=1e-8).fit(X[train], YT[train], sample_weight=weight[train])
         whole = CoxLoss(X, TIED, EVENTS, sample_weight=weight)
@@ -157,7 +159,7 @@ def test_folds_can_be_judged_by_the_concordance():
     def concordance(model, X, y):
         return model.score(X, y)
 
-    model = L12CoxRegressorCV(alphas=alphas, cv=3, scoring=concordance, tol=1e-8).fit(X, YT)
+    model = L12CoxRegressorCV(alphas=alphas, cv=StratifiedKFold(3), scoring=concordance, tol=1e-8).fit(X, YT)
     train, test = next(iter(StratifiedKFold(3).split(X, EVENTS)))
     part = L12CoxRegressor(0.02, tol=1e-8).fit(X[train], YT[train])
     assert model.scores_[1, 0] == pytest.approx(part.score(X[test], YT[test]), rel=1e-12)

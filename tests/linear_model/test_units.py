@@ -29,11 +29,11 @@ def test_a_classifier_takes_as_many_steps_in_other_units(factor, form):
 
 def test_cross_validation_of_a_classifier_with_small_columns_comes_to_an_end():
     X, y = data()
-    near = L12ClassifierCV(n_alphas=6, cv=2, max_iter=1000).fit(X, y)
-    far = L12ClassifierCV(n_alphas=6, cv=2, max_iter=1000).fit(1e-8 * X, y)
+    near = L12ClassifierCV(alphas=6, cv=2, max_iter=1000).fit(X, y)
+    far = L12ClassifierCV(alphas=6, cv=2, max_iter=1000).fit(1e-8 * X, y)
     np.testing.assert_allclose(1e8 * far.alphas_, near.alphas_, rtol=1e-3)
     np.testing.assert_allclose(far.scores_, near.scores_, rtol=0.01)
-    assert far.result_[0].converged
+    assert far.results_[0].converged
 
 
 @pytest.mark.parametrize("factor", [1e-150, 1e-12, 1e-8, 1e149])
@@ -46,7 +46,7 @@ def test_cross_validation_costs_as_much_in_other_units(kind, fit_intercept, n_al
     for scale in (1.0, factor):
         slopes = []
         monkeypatch.setattr(LinearLoss, "slope", _counting(LinearLoss.slope, slopes))
-        model = kind(n_alphas=n_alphas, cv=2, fit_intercept=fit_intercept).fit(scale * X, y)
+        model = kind(alphas=n_alphas, cv=2, fit_intercept=fit_intercept).fit(scale * X, y)
         scores = model.scores_ if kind is L12ClassifierCV else model.mse_path_
         found.append((model.alphas_ / scale, scores, scale * np.ravel(model.coef_), len(slopes)))
         monkeypatch.undo()
@@ -62,7 +62,7 @@ def test_a_model_of_one_column_has_the_units_of_its_target(factor):
     X = np.random.default_rng(0).standard_normal((50, 1))
     y = 3 * X[:, 0] + 0.1 * np.random.default_rng(1).standard_normal(50)
     least_squares = np.polyfit(X[:, 0], y, 1)[0]  # the penalty of one entry is 0
-    model = L12RegressorCV(n_alphas=10).fit(X, factor * y)
+    model = L12RegressorCV(alphas=10).fit(X, factor * y)
     np.testing.assert_allclose(model.coef_ / factor, least_squares, rtol=1e-4)
     assert model.alphas_[0] == pytest.approx(factor * abs(X[:, 0] @ (y - y.mean())) / 50, rel=1e-6)
 

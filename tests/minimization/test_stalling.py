@@ -97,7 +97,7 @@ def test_estimators_say_that_rounding_stops_them(kind, l2_weight):
     X, y, labels = data()
     began = time.process_time()
     with pytest.warns(ConvergenceWarning, match="Rounding keeps .* will not help: raise alpha or tol"):
-        kind(TINY, l2_weight=l2_weight).fit(X, y if kind is L12Regressor else labels)
+        kind(TINY, penalty=L12(l2_weight=l2_weight)).fit(X, y if kind is L12Regressor else labels)
     assert time.process_time() - began < 3
 
 
@@ -105,7 +105,7 @@ def test_float32_is_told_of_longer_numbers():
     X, y, _ = data(np.float32)
     with pytest.warns(ConvergenceWarning, match="give X in float64"):
         model = L12Regressor(1e-9).fit(X, y)
-    assert model.result_.status is Status.ROUNDING
+    assert model.results_[0].status is Status.ROUNDING
     for together in (False, True):
         results = l12_path(X, y, alphas=[1.0, 1e-9], together=together)[2]
         assert [result.status for result in results] == [Status.CONVERGED, Status.ROUNDING]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from ell12.selection.false_selections import THRESHOLD, expected_false_bound, settle
+from ell12.selection.stability import THRESHOLD, expected_false_bound, settle
 
 
 def largest_tail(mean, share, n_pairs):

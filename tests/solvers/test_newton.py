@@ -364,5 +364,5 @@ def test_it_does_not_wait_for_nmapg_where_columns_have_units_of_their_own(seed):
     X *= 10.0 ** random.uniform(-3, 3, 180)
     y = X[:, :20] @ (random.standard_normal(20) / X[:, :20].std(axis=0)) > 0
     model = L12Classifier().fit(X, y)
-    assert model.result_[0].converged
+    assert model.results_[0].converged
     assert model.n_iter_[0] < 2000

@@ -9,6 +9,7 @@ from sklearn.linear_model import Lasso, LogisticRegression
 
 import ell12
 from ell12 import (
+    L1,
     L12,
     MCP,
     GroupL12,
@@ -119,8 +120,8 @@ def test_equals_logistic_regression_with_an_intercept(sparse):
     A, b = design(5, (150, 60))
     y = b > 0.8
     X = scipy.sparse.csr_array(A + 1) if sparse else A + 1
-    model = L12Classifier(alpha=0.02, l2_weight=0.0, tol=1e-8).fit(X, y)
-    assert model.result_[0].converged
+    model = L12Classifier(alpha=0.02, penalty=L1(), tol=1e-8).fit(X, y)
+    assert model.results_[0].converged
     rival = LogisticRegression(l1_ratio=1, C=1 / (150 * 0.02), solver="saga", tol=1e-9, max_iter=10**5).fit(
         A + 1, y
     )

@@ -1,9 +1,7 @@
-"""The paper's tables and figures: each experiment measures trials, `run` keeps them as rows, `report` shows them.
+"""The paper's tables and figures, rebuilt: studies measure trials, rows keep them, one page shows them.
 
-An experiment is a folder. Its ``study`` has ``NAME``, ``TITLE``, ``trials(preset, seed)`` (a list of settings) and
-``measure(settings)`` (a dictionary of results that JSON can hold; what a clock decided has ``seconds`` in its
-name). Its ``report`` has ``verdicts(rows)`` and ``section(rows)``; where they are long, ``claims`` and ``words``
-hold the verdicts and the sentences.
+A study is a module of `ell12_paper.studies` with ``NAME``, ``trials(preset, seed)`` (a list of settings) and
+``measure(settings)`` (results that JSON can hold; what a clock decided has ``seconds`` in its name).
 """
 
 from __future__ import annotations
@@ -11,27 +9,26 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-# Name on the command line -> folder of this package, in the order of the page.
-EXPERIMENTS = {
+# Name on the command line -> module of `studies`, in the order of the page.
+STUDIES = {
     "compressed-sensing": "compressed_sensing",
-    "completion": "completion",
+    "completion": "image_completion",
     "denoising": "denoising",
     "dca-variants": "dca_variants",
     "level-curves": "level_curves",
-    "prox": "prox",
+    "prox": "prox_race",
+    "theory": "theory",
 }
-PRESET_NAMES = ("quick", "paper")
+PRESETS = ("quick", "paper")
 
 
-def experiment(name: str) -> Any:
-    """The study of an experiment.
+def study(name: str) -> Any:
+    """The module of a study.
 
     Examples
     --------
-    >>> from ell12_paper import experiment
-    >>> experiment("level-curves").NAME
+    >>> from ell12_paper import study
+    >>> study("level-curves").NAME
     'level-curves'
     """
-    if name not in EXPERIMENTS:
-        raise ValueError(f"unknown experiment {name!r}; there are: {', '.join(EXPERIMENTS)}")
-    return import_module(f"{__name__}.{EXPERIMENTS[name]}.study")
+    return import_module(f"{__name__}.studies.{STUDIES[name]}")

@@ -1,132 +1,129 @@
-"""The command ``ell12-paper``: run the paper's experiments, show them, check runs from elsewhere."""
+"""The command ``ell12-paper``: run the paper's studies, show them, check a run from elsewhere."""
 
+from __future__ import annotations
+
+import os
 import shlex
-from collections.abc import Sequence
-from enum import StrEnum
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from ell12 import __version__
-from ell12.commands import CommandError, say
-from ell12.commands.application import STOPPED, add_command, new_application
-from ell12.commands.progress import progress_bar
-from ell12_paper import EXPERIMENTS, commands
-from ell12_paper.archive import check_target, pack
-from ell12_paper.display import run_display
-from ell12_paper.provenance import PAGE_FILES, command_line, seal
-from ell12_paper.run import RunOutcome, run
+from ell12_paper import STUDIES
+from ell12_paper.run import Outcome, RunError, Show, Trial, Wish, run
+from ell12_paper.studies.images import FOLDER
+from ell12_paper.words import duration
 
-RUN = ["ell12-paper run --jobs 2", "ell12-paper run prox level-curves --out prox-run --archive prox-run.zip"]
-PresetName = StrEnum("PresetName", ["quick", "paper"])
+STOPPED = 130  # the exit code after Ctrl-C, as shells have it
+SECONDS_PER_LINE = 10.0  # between lines of progress where there is no terminal to draw a bar on
+application = typer.Typer(help="The experiments of the paper behind ell12.", no_args_is_help=True,
+                          context_settings={"help_option_names": ["-h", "--help"]},
+                          pretty_exceptions_enable=False)  # fmt: skip
 
 
 def main() -> None:
-    """Entry point of the command ``ell12-paper``."""
-    application = new_application()
-
-    @application.callback()
-    def ell12_paper() -> None:
-        """The experiments of the paper behind ell12."""
-
-    add_command(application, measure, RUN, "run")
-    add_command(application, report, ["ell12-paper report reproduction"])
-    commands.add_to(application)
+    """Entry point."""
     try:
         application(prog_name="ell12-paper")
-    except CommandError as error:
-        say(f"ell12-paper: {error}", failed=True)
-        raise SystemExit(error.code) from None
-    except OSError as error:
-        say(f"ell12-paper: {error}", failed=True)
+    except (RunError, OSError) as error:
+        typer.echo(f"ell12-paper: {error}", err=True)
         raise SystemExit(1) from None
 
 
+@application.command("run")
 def measure(
     names: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="NAME", help=f"Experiments (default: all): {', '.join(EXPERIMENTS)}."),
+        list[str] | None, typer.Argument(help=f"Studies, by default all: {', '.join(STUDIES)}.")
     ] = None,
-    preset: Annotated[
-        PresetName, typer.Option(metavar="quick|paper", help="A few minutes, or the paper's own size.")
-    ] = PresetName.quick,
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder of the rows and the page.")] = Path(
-        "reproduction"
-    ),
-    seed: Annotated[int, typer.Option(metavar="NUMBER", min=0, help="The same seed gives the same problems.")] = 0,
-    jobs: Annotated[
-        int, typer.Option(metavar="COUNT", min=1, help="Trials at a time; at most the free cores.")
-    ] = 1,
-    repeats: Annotated[
-        int | None, typer.Option(metavar="COUNT", min=1, help="Fewer repeats than the preset's.")
-    ] = None,
-    only: Annotated[
-        list[str] | None, typer.Option(metavar="SETTING=VALUES", help="Some trials, as --only i=1,2,4.")
-    ] = None,
+    preset: Annotated[str, typer.Option(help="quick (minutes) or paper (hours).")] = "quick",
+    out: Annotated[Path, typer.Option(help="Folder of the rows and the page.")] = Path("reproduction"),
+    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same problems.")] = 0,
+    jobs: Annotated[int, typer.Option(min=1, help="Trials at a time; at most the free cores.")] = 1,
+    repeats: Annotated[int | None, typer.Option(min=1, help="Fewer repeats than the preset's.")] = None,
+    only: Annotated[list[str] | None, typer.Option(help="Some trials, as --only i=1,2,4.")] = None,
+    images: Annotated[Path | None, typer.Option(help="A folder of pictures in place of the stand-ins.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the rows in the folder.")] = False,
-    archive: Annotated[
-        Path | None, typer.Option(metavar="RUN.zip", help="Also pack rows, page, provenance into one file.")
-    ] = None,
 ) -> None:
-    """Measure the paper's experiments and make the page that shows them."""
-    check_target(archive)
-    with run_display() as progress:
-        outcome = run(names or (), preset.value, out, seed, jobs, resume, progress, repeats, only or ())
+    """Measure the paper's studies and make the page that shows them."""
+    if images is not None:
+        os.environ[FOLDER] = str(images.resolve())
+    wish = Wish(names or (), preset, seed, repeats, only or ())
+    with progress() as show:
+        outcome = run(wish, out, jobs, resume, show)
     if outcome.interrupted:
-        command = _resume_command(names or (), preset, out, seed, jobs, repeats, only or (), archive)
-        say(f"Stopped: {outcome.kept + outcome.written} of {outcome.total} trials are on disk.")
-        say(f"To go on: {command}")
+        again = [*wish.words(), "--jobs", str(jobs), "--out", str(out), "--resume"]
+        typer.echo(f"Stopped: {outcome.done} of {outcome.total} trials are on disk. To go on: {shlex.join(again)}")
         raise typer.Exit(STOPPED)
-    if outcome.kept + outcome.written:
-        _show_report(out, archive)
+    if outcome.done:
+        report(out)
     _show_failures(outcome)
-    raise typer.Exit(1 if outcome.failures else 0)
 
 
-def report(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the rows.")] = Path("reproduction"),
-) -> None:
-    """Make the page again from the rows in DIR."""
-    _show_report(folder)
-
-
-def _show_report(folder: Path, archive: Path | None = None) -> None:
-    """Make the page and, if wanted, the archive; print what the page finds, and name it."""
-    from ell12_paper import report
-
-    with progress_bar() as show:
-        show("drawing the page", 0.0)
-        page, lines = report.report(folder), report.verdict_lines(folder)
-    seal(folder, PAGE_FILES, page={"ell12": __version__, "verdicts": lines})
-    for line in lines:
-        say(line)
-    say(f"The page: {page.resolve()}")
-    if archive is not None:
-        pack(folder, archive)
-        say(f"The archive: {archive.resolve()}")
-
-
-def _show_failures(outcome: RunOutcome) -> None:
-    """What raised, with its settings; the reason is the last line of the traceback."""
+def _show_failures(outcome: Outcome) -> None:
     for trial, error in outcome.failures:
-        reason = error.strip().splitlines()[-1]
-        say(f"ell12-paper: this trial failed: {trial.key}", failed=True)
-        say(f"  {reason}", failed=True)
+        typer.echo(f"failed: {trial.key}: {error.strip().splitlines()[-1]}", err=True)
     if outcome.failures:
-        count = len(outcome.failures)
-        say(f"ell12-paper: {count} of {outcome.total} trials failed; --resume tries them again", failed=True)
+        typer.echo(
+            f"{len(outcome.failures)} of {outcome.total} trials failed; --resume tries them again", err=True
+        )
+        raise typer.Exit(1)
 
 
-def _resume_command(
-    names: Sequence[str],
-    preset: PresetName,
-    out: Path,
-    seed: int,
-    jobs: int,
-    repeats: int | None,
-    only: Sequence[str],
-    archive: Path | None,
-) -> str:
-    words = [*command_line(names, preset.value, seed, jobs, repeats, only), "--out", str(out)]
-    return shlex.join([*words, *(["--archive", str(archive)] if archive else []), "--resume"])
+@application.command()
+def report(folder: Annotated[Path, typer.Argument(help="Folder of the rows.")] = Path("reproduction")) -> None:
+    """Make the page again from the rows in a folder."""
+    from ell12_paper import page  # loads matplotlib
+
+    typer.echo("\n".join(page.report(folder)))
+    typer.echo(f"The page: {(folder / page.PAGE).resolve()}")
+
+
+@application.command()
+def verify(
+    source: Annotated[Path, typer.Argument(help="Folder of a run, or the zip file of one.")],
+    trials: Annotated[
+        int | None, typer.Option(min=0, help="How many to measure again; about a minute of them.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Another seed chooses other trials.")] = 0,
+    jobs: Annotated[int, typer.Option(min=1, help="Trials at a time.")] = 1,
+) -> None:
+    """Tell whether a run's file is sound, and its numbers and ratios of times are the same here."""
+    from ell12_paper.verify import verify as found_by
+
+    with progress() as show:
+        lines, sound = found_by(source, trials, seed, jobs, show)
+    typer.echo("\n".join(lines))
+    raise typer.Exit(0 if sound else 1)
+
+
+@contextmanager
+def progress() -> Iterator[Show]:
+    """How far a run is: a bar on a terminal, else a line now and then."""
+    begun = last = time.monotonic()
+
+    def line(done: int, total: int, trial: Trial | None, left: float | None) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if done == total or now - last >= SECONDS_PER_LINE or trial is None:
+            last = now
+            typer.echo(f"{done} of {total} trials, {duration(now - begun)}{_left(left)}")
+
+    if not sys.stdout.isatty():
+        yield line
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, TextColumn("{task.fields[left]}"), console=Console()) as bar:
+        task = bar.add_task("", total=None, left="")
+        yield lambda done, total, trial, left: bar.update(
+            task, completed=done, total=total, description=str(trial or "starting"), left=_left(left)
+        )
+
+
+def _left(seconds: float | None) -> str:
+    return f", about {duration(round(seconds))} left" if seconds else ""

@@ -1,171 +1,264 @@
-"""Figures inside the page: curves as SVG, whose colours follow light and dark, and images as PNG."""
+"""The figures of the page: the paper's, and those of what we add."""
+
+# ruff: noqa: RUF001 (mathematical letters are meant)
 
 from __future__ import annotations
 
-import base64
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from html import escape
 from typing import Any
 
-import matplotlib
 import numpy as np
-from matplotlib.figure import Figure as Canvas
-from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
-from ell12.commands.png import encode_png
-from ell12.plots.pages import page_svg
-from ell12.wording import number, power_of_ten
-from ell12_paper.findings import Key, Panel
-
-# What matplotlib draws with -> what the page's style sheet calls it.
-INK, GRID, ACCENT = "#222222", "#d0d0d0", "#2166ac"
-SERIES = ("#0072b2", "#d55e00", "#009e73", "#aa3e98", "#8a6d00", "#4d4d66", "#c4314b")
-_PAGE_COLOURS = {INK: "currentColor", GRID: "var(--grid)", ACCENT: "var(--accent)"} | {
-    colour: f"var(--series-{number})" for number, colour in enumerate(SERIES, start=1)
-}
-DASHES: dict[str, Any] = {"solid": "-", "dashed": (0, (5, 2)), "dotted": (0, (1.2, 1.6))}
-SIZE, FIRST_SIZE = (3.7, 2.75), (3.0, 1.85)  # inches; the second is that of the first screen
-FEWEST_POINTS = 4  # fewer points are drawn as points: a curve through three shows nothing that they do not
-MOST_MARKERS = 20  # points of a curve; more would hide it
+from ell12_paper import image_judges, judges
+from ell12_paper.drawing import Key, Line, Panel, contour_panel, image_panel, line_panel
+from ell12_paper.image_judges import BLOCK, CONVEX, LOG_SUM, at_rule, completion, images_of, mean_ratio, strengths
+from ell12_paper.judges import GRID, OURS, Rows, setups
+from ell12_paper.published import published
+from ell12_paper.studies import beyond, denoising, level_curves, prox_race
+from ell12_paper.studies.compressed_sensing import DEFAULT, RHO_ONE
+from ell12_paper.studies.image_completion import METHODS, unpack_picture
+from ell12_paper.studies.images import shown
+from ell12_paper.tables import CURVES, along_grid, label, shown_alpha
+from ell12_paper.trials import Trials
 
 
 @dataclass(frozen=True)
-class Line:
-    """A curve: what it is, its points, and whether they are marked where they are few."""
+class Figure:
+    """Panels that share a legend and a caption; ``number`` is the paper's."""
 
-    key: Key
-    x: Sequence[float]
-    y: Sequence[float]
-    marker: bool = False
+    study: str
+    part: str
+    title: str
+    panels: tuple[Panel, ...]
+    caption: str = ""
+    number: str = ""
+    small: bool = False
 
-
-def line_panel(
-    name: str,
-    title: str,
-    lines: Sequence[Line],
-    x_label: str,
-    y_label: str,
-    floor: float | None = None,
-    logarithmic: str = "xy",
-    size: tuple[float, float] = SIZE,
-) -> Panel:
-    """Curves on axes that are logarithmic (those named) or linear.
-
-    On a logarithmic axis points that are not positive are left out, as are those below the floor and NaN.
-    ``name`` must be unique on the page: it prefixes the ids inside the SVG.
-    """
-    keys = tuple(dict.fromkeys(line.key for line in lines))
-    words = f"{title}: {y_label} against {x_label}, for {', '.join(key.label for key in keys)}."
-
-    def draw() -> str:
-        canvas, axes = _axes(x_label, y_label, size)
-        _draw_lines(axes, lines, floor, logarithmic)
-        return page_svg(canvas, name, title, words, _PAGE_COLOURS)
-
-    return Panel(title, draw, keys)
+    @property
+    def legend(self) -> list[Key]:
+        """The curves of all panels, each once."""
+        return list(dict.fromkeys(key for panel in self.panels for key in panel.keys))
 
 
-def _draw_lines(axes: Any, lines: Sequence[Line], floor: float | None, logarithmic: str) -> None:
-    least_x = 0.0 if "x" in logarithmic else -math.inf
-    least_y = (floor or 0.0) if "y" in logarithmic else -math.inf
-    for line in lines:
-        points = [(x, y) for x, y in zip(line.x, line.y, strict=True) if x > least_x and y > least_y]
-        if points:
-            x, y = zip(*points, strict=True)
-            colour, width = SERIES[line.key.series - 1], 2.0 if line.key.dash == "solid" else 1.6
-            is_curve = len(points) >= FEWEST_POINTS or min(y) == max(y)
-            if is_curve:
-                axes.plot(x, y, color=colour, linestyle=DASHES[line.key.dash], linewidth=width)
-            if (line.marker and len(points) <= MOST_MARKERS) or not is_curve:
-                axes.plot(x, y, "o", color=colour, markersize=3.2)
-    whole = all(float(x).is_integer() for line in lines for x in line.x)
-    for letter in "xy":
-        if letter in logarithmic:
-            axes.set(**{f"{letter}scale": "log"})
-            _mark_ticks(getattr(axes, f"{letter}axis"), getattr(axes, f"get_{letter}lim")())
-        else:
-            locator = MaxNLocator(5, integer=letter == "x" and whole, min_n_ticks=3)
-            getattr(axes, f"{letter}axis").set_major_locator(locator)
-    axes.grid(True, color=GRID, linewidth=0.6)
+def figures(rows: Rows) -> Iterator[Figure]:
+    """Every figure, in the order of the page."""
+    makers = {
+        judges.SENSING: _sensing,
+        image_judges.COMPLETION: _completion,
+        denoising.NAME: _denoising,
+        level_curves.NAME: _level_curves,
+        prox_race.NAME: _prox,
+    }
+    for study, make in makers.items():
+        if rows[study].rows:
+            yield from (figure for figure in make(rows) if figure.panels)
 
 
-def contour_panel(name: str, title: str, axis: Sequence[float], values: Sequence[Sequence[float]]) -> Panel:
-    """Level curves of a function on a square grid, eight levels from its lowest to its highest value."""
-    heights = np.asarray(values)
-    levels = np.linspace(heights.min(), heights.max(), 10)
-    description = f"Level curves of {title} in two dimensions, at {len(levels) - 2} equally spaced values."
-
-    def draw() -> str:
-        canvas, axes = _axes("x₁", "x₂", size=(2.2, 2.15))
-        _draw_levels(axes, axis, heights, levels)
-        return page_svg(canvas, name, title, description, _PAGE_COLOURS)
-
-    return Panel(title, draw)
+# Colour and dash of the methods; the two variants of DCA share a colour.
+SENSING_KEYS = {
+    OURS: Key(OURS, 1),
+    "DCA": Key("DCA", 2),
+    "SCP": Key("SCP", 3),
+    "nmAPG(numerical)": Key("nmAPG(numerical)", 4, "dashed"),
+    "FISTA": Key("FISTA on the convex l1 problem", 5, "dashed"),
+    RHO_ONE: Key("DCA, its inner ADMM with ρ = 1", 2, "dotted"),
+    DEFAULT: Key(f"{DEFAULT}, the default of ell12", 6),
+}
 
 
-def _draw_levels(axes: Any, axis: Sequence[float], heights: Any, levels: Any) -> None:
-    shades = [(*matplotlib.colors.to_rgb(ACCENT), 0.04 + 0.05 * k) for k in range(len(levels) - 1)]
-    axes.contourf(axis, axis, heights, levels=levels, colors=shades)
-    axes.contour(axis, axis, heights, levels=levels[1:-1], colors=[ACCENT], linewidths=0.9)
-    axes.axhline(0, color=INK, linewidth=0.5)
-    axes.axvline(0, color=INK, linewidth=0.5)
-    axes.set_aspect("equal")
-    axes.set_xticks([axis[0], 0, axis[-1]])
-    axes.set_yticks([axis[0], 0, axis[-1]])
+def _sensing(rows: Rows) -> Iterator[Figure]:
+    for trials in setups(rows):
+        panels = tuple(_race(trials, i) for i in GRID)
+        caption = (
+            "Objective minus the lowest that any l1-2 method reached on the same problem, first repeat; FISTA "
+            "solves another problem and is drawn with the gap to its own lowest value."
+        )
+        place = (judges.SENSING, f"Setup “{trials.name}”")
+        yield Figure(*place, f"Objective against CPU time ({trials.name})", panels, caption, "Figure 2")
 
 
-def image_panel(
-    title: str, values: Sequence[Sequence[float]] | np.ndarray, description: str, is_difference: bool = False
-) -> Panel:
-    """A grey image inside the page; 0 is black and 1 white. On a dark page a difference is shown in negative."""
-
-    def draw() -> str:
-        pixels = np.rint(np.clip(np.asarray(values, dtype=float), 0, 1) * 255).astype(np.uint8)
-        content = base64.b64encode(encode_png(pixels)).decode()
-        rows, columns = pixels.shape
-        source = f"data:image/png;base64,{content}"
-        kind = ' class="difference"' if is_difference else ""
-        return f'<img{kind} alt="{escape(description)}" width="{columns}" height="{rows}" src="{source}"/>'
-
-    return Panel(title, draw)
+def _race(trials: Trials, i: int) -> Panel:
+    found = trials.where(i=i, repeat=0).rows
+    histories = {row["settings"]["method"]: row["results"]["history"] for row in found}
+    lowest = {method: min(_known(history["objective"])) for method, history in histories.items()}
+    ours = min((value for method, value in lowest.items() if method != "FISTA"), default=math.nan)
+    lines = []
+    for method in (method for method in trials.methods if method in histories):
+        base, history = lowest[method] if method == "FISTA" else ours, histories[method]
+        gaps = [math.nan if value is None else value - base for value in history["objective"]]
+        lines.append(Line(SENSING_KEYS[method], history["cpu_seconds"], gaps))
+    return line_panel(f"i = {i}", lines, "CPU seconds", "objective − lowest", floor=1e-8 * abs(ours))
 
 
-def log_ticks(low: float, high: float) -> list[float]:
-    """Three to seven places to mark on a logarithmic axis: powers of ten, multiples of them, or round steps.
-
-    Examples
-    --------
-    >>> from ell12_paper.figures import log_ticks
-    >>> log_ticks(0.5, 2000.0), log_ticks(4.0, 40.0), [round(tick, 3) for tick in log_ticks(4.1, 4.9)]
-    ([1.0, 10.0, 100.0, 1000.0], [5.0, 10.0, 20.0], [4.2, 4.4, 4.6, 4.8])
-    """
-    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    for factors in ((1,), (1, 3), (1, 2, 5)):
-        ticks = [factor * 10.0**power for power in powers for factor in factors]
-        inside = [tick for tick in ticks if low <= tick <= high]
-        if len(inside) >= 3:
-            return inside[:: -(-len(inside) // 7)]
-    steps = MaxNLocator(5, steps=[1, 2, 5, 10], min_n_ticks=3).tick_values(low, high)
-    return [float(tick) for tick in steps if low <= tick <= high]
+def _known(values: Any) -> list[float]:
+    return [value for value in values if value is not None]
 
 
-def _mark_ticks(axis: Any, limits: tuple[float, float]) -> None:
-    ticks = log_ticks(*limits)
-    powers = all(math.isclose(tick, 10.0 ** round(math.log10(tick))) for tick in ticks)
-    axis.set_major_locator(FixedLocator(ticks))
-    axis.set_minor_locator(NullLocator())
-    axis.set_major_formatter(FuncFormatter(lambda value, _: power_of_ten(value) if powers else number(value)))
+COMPLETION_KEYS = {
+    BLOCK: Key("l1-2, our block engine", 1),
+    CONVEX: Key("nuclear norm, our block engine", 2),
+    LOG_SUM: Key("log-sum, our block engine", 3),
+    "AIS-Impute": Key("nuclear norm, AIS-Impute", 2, "dotted"),
+    "SketchyCGM": Key("nuclear norm, SketchyCGM", 4, "dashed"),
+    "ARSS-M3F": Key("ARSS-M3F", 5),
+    "LMaFit": Key("LMaFit, rank fixed", 6),
+    "LMaFit(growing rank)": Key("LMaFit, rank growing", 6, "dashed"),
+    "ER1MP": Key("ER1MP", 7),
+}
 
 
-def _axes(x_label: str, y_label: str, size: tuple[float, float] = SIZE) -> tuple[Canvas, Any]:
-    canvas = Canvas(figsize=size, layout="constrained")
-    axes = canvas.add_subplot()
-    axes.set_xlabel(x_label, fontsize=8.5, color=INK)
-    axes.set_ylabel(y_label, fontsize=8.5, color=INK)
-    axes.tick_params(labelsize=8, color=GRID, labelcolor=INK, length=3)
-    for side, spine in axes.spines.items():
-        spine.set_color(GRID)
-        spine.set_visible(side in ("left", "bottom"))
-    return canvas, axes
+def _completion(rows: Rows) -> Iterator[Figure]:
+    table, path, theta = (completion(rows, study) for study in ("table", "path", "theta"))
+    name, part = image_judges.COMPLETION, "Clean and difference images"
+    clean = {row["settings"]["image"]: packed for row in table.rows if (packed := row["results"].get("clean"))}
+    panels = tuple(
+        image_panel(shown(image), unpack_picture(clean[image])) for image in table.columns if image in clean
+    )
+    yield Figure(name, part, "Clean images", panels, "What was to be found.", "Figure 4", True)
+    for image in table.columns:
+        found = [
+            row for method in table.methods for row in table.at(method, image).rows if row["results"]["difference"]
+        ]
+        panels = tuple(
+            image_panel(
+                f"{row['settings']['method']}: {100 * row['results']['rmse']:.2f}",
+                1 - unpack_picture(row["results"]["difference"]),
+                True,
+            )
+            for row in found
+        )
+        caption = "Differences to the clean image, white being none, with RMSE x 100; first repeat."
+        yield Figure(name, part, f"Differences on {shown(image)}", panels, caption, "Figure 3", True)
+    by_alpha = [method for method in path.methods if METHODS[method].parameter == "alpha"]
+    for title, methods, x, y in (
+        ("RMSE against α", by_alpha, "alpha_factor", "rmse_missing"),
+        ("Rank along the path", by_alpha, "alpha_factor", "rank"),
+        ("RMSE against the rank of the answer", path.methods, "rank", "rmse_missing"),
+    ):
+        panels = tuple(
+            line_panel(
+                shown(image),
+                [_path_line(path, method, image, x, y) for method in methods],
+                {"alpha_factor": "α / largest known pixel", "rank": "rank"}[x],
+                {"rmse_missing": "RMSE x 100, missing pixels", "rank": "rank"}[y],
+            )
+            for image in path.columns
+        )
+        yield Figure(name, "The strength, which the paper fixes", title, panels)
+    panels = tuple(_theta_panel(theta, table, image) for image in theta.columns)
+    yield Figure(name, "Log-sum's θ", "RMSE against log-sum's θ", panels, "Missing pixels, first repeat.")
+
+
+def _path_line(path: Trials, method: str, image: str, x: str, y: str) -> Line:
+    heights = along_grid(path, method, image, y)
+    places = {value: value for value in heights} if x == "alpha_factor" else along_grid(path, method, image, x)
+    points = sorted((places[value], (100 if y != "rank" else 1) * height) for value, height in heights.items())
+    return Line(COMPLETION_KEYS[method], [p[0] for p in points], [p[1] for p in points])
+
+
+def _theta_panel(theta: Trials, table: Trials, image: str) -> Panel:
+    results = [row["results"] for row in theta.at(LOG_SUM, image).rows]
+    points = sorted((found["theta"], 100 * found["rmse_missing"]) for found in results)
+    at = [point[0] for point in points]
+    lines = [Line(COMPLETION_KEYS[LOG_SUM], at, [point[1] for point in points])]
+    for method in (BLOCK, CONVEX):
+        first = table.at(method, image).values("rmse_missing").get(0, math.nan)
+        lines.append(Line(COMPLETION_KEYS[method], [at[0], at[-1]], [100 * first] * 2))
+    return line_panel(shown(image), lines, "θ", "RMSE x 100")
+
+
+def _denoising(rows: Rows) -> Iterator[Figure]:
+    for study in strengths(rows):
+        part, ended = f"Noise of {study.name} 0.05", {rule: at_rule(study, rule) for rule in denoising.RULES}
+        curves = [(m, rule, Key(label(m, rule), colour, dash)) for m, rule, colour, dash in CURVES]
+        curves = [curve for curve in curves if curve[0] in study.methods]
+        alphas = [0.02 * i for i in study.columns]
+        for result, words, scales in (("rmse", "RMSE", "x"), ("cpu_seconds", "CPU seconds", "xy")):
+            panels = []
+            for image in images_of(study):
+                here = {rule: found.where(image=image) for rule, found in ended.items()}
+                means = {c: [here[c[1]].at(c[0], i).mean(result) for i in study.columns] for c in curves}
+                lines = [Line(curve[2], alphas, found) for curve, found in means.items()]
+                panels.append(line_panel(shown(image), lines, "α", words, logarithmic=scales))
+            yield Figure(
+                denoising.NAME, part, f"{words} against α ({part.lower()})", tuple(panels), "", "Figure 5"
+            )
+        lines = []
+        for method, rule, key in curves:
+            if method != denoising.DCA:
+                lines.append(Line(key, alphas, [mean_ratio(ended[rule], method, i) for i in study.columns]))
+        key = Key("the paper says 20 to 30", 2, "dotted")
+        lines += [Line(key, [alphas[0], alphas[-1]], [t] * 2) for t in published()[denoising.NAME]["times_faster"]]
+        panels = [line_panel("All images", lines, "α", "DCA's time / the method's")]
+        yield Figure(
+            denoising.NAME, part, f"Times faster than DCA ({part.lower()})", tuple(panels), "", "Figure 5"
+        )
+        yield from _differences(study, part)
+    yield from _beyond(rows)
+
+
+def _differences(study: Trials, part: str) -> Iterator[Figure]:
+    for method in study.methods:
+        found = [row for i in denoising.SHOWN for row in study.at(method, i).rows if row["results"]["difference"]]
+        panels = tuple(image_panel(shown_alpha(row["settings"]["i"]), 1 - _levels(row), True) for row in found)
+        number = "Figure 6" if method in (denoising.DCA, denoising.ALTMIN) else ""
+        caption = f"Differences of {method} to the clean image; {denoising.DARKEST:g} or more is black."
+        yield Figure(denoising.NAME, part, f"{method} ({part.lower()})", panels, caption, number, True)
+
+
+def _levels(row: Any) -> Any:
+    return np.array([list(bytes.fromhex(text)) for text in row["results"]["difference"]]) / 255
+
+
+def _beyond(rows: Rows) -> Iterator[Figure]:
+    trials, place = rows[denoising.NAME], (denoising.NAME, "Beyond the paper")
+    weights = trials.where(study=beyond.WEIGHTS)
+    grid = sorted(weights.seen("l2_weight"))
+    lines = []
+    for k, image in enumerate(weights.seen("image")):
+        key = Key(shown(image), k % 7 + 1, "dashed" if image in image_judges.DRAWN else "solid")
+        lines.append(Line(key, grid, [image_judges.psnr(rows, beyond.WEIGHTS, image, w) for w in grid]))
+    if lines:
+        panel = line_panel("Denoising", lines, "l2_weight", "PSNR (dB)", logarithmic="")
+        yield Figure(*place, "PSNR against l2_weight", (panel,), "Each point at its best strength.")
+    panels = []
+    for bounds in beyond.BOUNDS:
+        chosen = trials.where(study=beyond.LINES, bounds=bounds)
+        lines = []
+        for k, weight in enumerate(sorted(chosen.seen("l2_weight"))):
+            found = {r["settings"]["lines"]: r["results"] for r in chosen.where(l2_weight=weight).rows}
+            errors = [found[count]["relative_error"] or math.nan for count in sorted(found)]
+            lines.append(Line(Key(f"l2_weight {weight:g}", k + 1), sorted(found), errors))
+        if lines:
+            panels.append(line_panel(f"{bounds} values", lines, "radial lines", "relative error", logarithmic="y"))
+    yield Figure(*place, "Phantom against radial lines", tuple(panels))
+
+
+def _level_curves(rows: Rows) -> Iterator[Figure]:
+    panels = []
+    for row in rows[level_curves.NAME].rows:
+        parameters = row["settings"].get("parameters") or {}
+        title = ", ".join((row["settings"]["penalty"], *(f"{name} = {v:g}" for name, v in parameters.items())))
+        panels.append(contour_panel(title, row["results"]["axis"], row["results"]["values"]))
+    caption = "Each penalty with strength 1 on the same square, at equally spaced values."
+    yield Figure(
+        level_curves.NAME, "The paper's first figure", "Level curves", tuple(panels), caption, "Figure 1", True
+    )
+
+
+def _prox(rows: Rows) -> Iterator[Figure]:
+    trials, lines = rows[prox_race.NAME], []
+    for (series, method), (case, dash) in (
+        (one, other)
+        for one in ((1, judges.CLOSED), (2, judges.NUMERICAL))
+        for other in zip(trials.seen("case"), ("solid", "dashed"), strict=False)
+    ):
+        sizes = judges.sizes(trials, case)
+        times = [1e9 * judges.median(trials, method, case, d, "seconds") / d for d in sizes]
+        lines.append(Line(Key(f"{method}, {case}", series, dash), sizes, times))
+    panel = line_panel("Time per entry: flat is O(d)", lines, "d", "nanoseconds / d")
+    yield Figure(
+        prox_race.NAME, "Time and iterations", "The proximal step against the size of the vector", (panel,)
+    )

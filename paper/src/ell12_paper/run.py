@@ -1,305 +1,262 @@
-"""Run experiments: measure each trial and keep it as a row at once, so that nothing is lost.
+"""Run studies: measure each trial in a process with one thread, and keep it as a row at once.
 
 A run that was stopped or killed goes on where it was: a trial whose row is on disk is not repeated.
 """
 
 from __future__ import annotations
 
-import json
+import multiprocessing
 import os
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager
+import shlex
+import signal
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from ell12 import __version__
-from ell12.commands import CommandError, UsageError, explained
-from ell12.files import write_atomically
-from ell12_paper import EXPERIMENTS, PRESET_NAMES, experiment, provenance
-from ell12_paper.provenance import RUN_FILE, environment, is_wished, now
-from ell12_paper.rows import (
-    FILE,
-    Row,
-    append_row,
-    make_row,
-    read_rows,
-    rewrite_rows,
-)
-from ell12_paper.workers import Measurement, Running, Trial, measure_all
+from ell12_paper import PRESETS, STUDIES, provenance, study
+from ell12_paper.rows import Row, append_row, finite, key_of, make_row, read_rows, rewrite_rows
+
+# Times compare only where every method has one thread.
+LIBRARIES = ("BLIS", "MKL", "NUMBA", "OMP", "OPENBLAS")
+ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in LIBRARIES}
+# Settings that tell trials apart.
+LABEL = ("setup", "study", "image", "penalty", "case", "d", "lines", "i", "l2_weight", "method", "repeat")
+
+
+class RunError(Exception):
+    """Why a run cannot start or be read, in one line for its user."""
 
 
 @dataclass(frozen=True)
-class RunState:
-    """How far a run is."""
+class Trial:
+    """One measurement to make."""
 
-    done: int
-    total: int
-    running: tuple[Trial, ...]
-    seconds_left: float | None  # None: nothing to estimate it from yet
+    experiment: str
+    settings: Row
+
+    @property
+    def key(self) -> str:
+        """What its row will be known by."""
+        return key_of(self.experiment, self.settings)
+
+    @property
+    def repeat(self) -> int:
+        """Which repeat it is, counted from 0."""
+        return self.settings.get("repeat", 0)
+
+    @property
+    def kind(self) -> str:
+        """The settings without repeat and seed: trials of one kind take about the same time."""
+        alike = {name: value for name, value in self.settings.items() if name not in ("repeat", "seed")}
+        return key_of(self.experiment, alike)
+
+    def __str__(self) -> str:
+        shown = ((name, self.settings[name]) for name in LABEL if name in self.settings)
+        words = (value if isinstance(value, str) else f"{name} {value}" for name, value in shown)
+        return f"{self.experiment}: {', '.join(words)}"
 
 
-class RunDisplay:
-    """Who shows a run to its user; this one is silent."""
+@dataclass(frozen=True)
+class Measurement:
+    """The results of a trial, or why there are none."""
 
-    def note(self, text: str) -> None:
-        """Something the user should know."""
-
-    def update(self, state: RunState) -> None:
-        """A trial has begun or ended, or a second has passed."""
+    results: Row | None
+    seconds: float = 0.0
+    error: str = ""
 
 
 @dataclass
-class RunOutcome:
-    """What a run did."""
+class Outcome:
+    """What a run did; a trial that raised has no row."""
 
     total: int
-    kept: int  # rows that were on disk before
-    written: int = 0
+    done: int
     failures: list[tuple[Trial, str]] = field(default_factory=list)
     interrupted: bool = False
 
 
-def run(
-    names: Sequence[str] = (),
-    preset: str = "quick",
-    out: str | os.PathLike[str] = "reproduction",
-    seed: int = 0,
-    jobs: int = 1,
-    resume: bool = False,
-    progress: RunDisplay | None = None,
-    repeats: int | None = None,
-    only: Sequence[str] = (),
-) -> RunOutcome:
-    """Measure every trial of the experiments that has no row yet.
+# done, total, what has just ended (None at the start), the seconds that are left if they are known
+Show = Callable[[int, int, Trial | None, float | None], None]
+
+
+@dataclass(frozen=True)
+class Wish:
+    """Which trials a run is asked for.
 
     Parameters
     ----------
     names : sequence of str, default ()
-        Experiments; all by default.
+        Studies; all by default.
     preset : {"quick", "paper"}, default "quick"
-        The size of the study.
-    out : path, default "reproduction"
-        The folder of the rows.
+        The size of the studies.
     seed : int, default 0
         The same seed gives the same problems.
-    jobs : int, default 1
-        Number of processes, each with one thread. Times are comparable when there are no more than free cores.
-    resume : bool, default False
-        Go on with the rows that the folder holds. Without it a folder that holds rows is refused.
-    progress : RunDisplay, optional
-        Told of every step; nothing is printed here.
     repeats : int, optional
-        How many repeats to measure, fewer than the preset's; a later run may add the others.
+        How many repeats, fewer than the preset's; a later run may add the others.
     only : sequence of str, default ()
-        Measure those trials only whose settings have one of the named values, such as ``"image=Sea"`` or
-        ``"i=1,2,4"``; a trial must pass all of them. A later run may add the others.
-
-    Returns
-    -------
-    RunOutcome
-        A trial that raised has no row and is listed in its ``failures``; Ctrl-C ends the run early and is told by
-        ``interrupted``.
-
-    Raises
-    ------
-    CommandError
-        If the run cannot start.
+        Those trials only whose settings have one of the named values, such as ``"i=1,2"``; all of them.
     """
-    progress = progress or RunDisplay()
-    trials = plan(names, preset, seed, repeats, only)
-    folder = Path(out)
-    with reserved(folder):
-        rows = _rows_to_keep(folder, resume, progress)
-        _match_run(folder, preset, seed, rows, progress)
-        finished = {row["key"] for row in rows}
-        missing = [trial for trial in trials if trial.key not in finished]
-        outcome = RunOutcome(len(trials), len(trials) - len(missing))
-        if missing or provenance.read(folder) is None:
-            with _explained(folder):
-                provenance.begin(folder, names, preset, seed, jobs, repeats, len(rows), only)
-        with _appending(folder) as descriptor:
-            try:
-                _measure_missing(missing, rows, jobs, descriptor, outcome, progress)
-            except KeyboardInterrupt:  # which may have come between the last row and its counting
-                written = {row["key"] for row in read_rows(folder)[0]}
-                outcome.interrupted, outcome.written = True, sum(trial.key in written for trial in missing)
-        if not provenance.is_sealed(folder):
-            provenance.seal(folder, provenance.MEASURED)
+
+    names: Sequence[str] = ()
+    preset: str = "quick"
+    seed: int = 0
+    repeats: int | None = None
+    only: Sequence[str] = ()
+
+    def trials(self) -> list[Trial]:
+        """The trials, first repeats first: once every kind has been timed, the time left is well known."""
+        unknown = [name for name in self.names if name not in STUDIES]
+        if unknown or self.preset not in PRESETS:
+            known = f"studies are {', '.join(STUDIES)}, presets {', '.join(PRESETS)}"
+            raise RunError(f"unknown: {', '.join(unknown) or self.preset}; {known}")
+        if any("=" not in wish for wish in self.only):
+            raise RunError("write --only image=Sea or --only i=1,2,4")
+        planned = [Trial(n, s) for n in self.names or STUDIES for s in study(n).trials(self.preset, self.seed)]
+        found = [
+            trial for trial in planned if provenance.is_asked(self.as_json(), trial.experiment, trial.settings)
+        ]
+        if not found:
+            raise RunError(f"--only {' --only '.join(self.only)} leaves no trial")
+        return sorted(found, key=lambda trial: trial.repeat)
+
+    def as_json(self) -> Row:
+        """As the provenance keeps it."""
+        asked = {"experiments": list(self.names), "preset": self.preset, "seed": self.seed}
+        return {"command": shlex.join(self.words())} | asked | {"repeats": self.repeats, "only": list(self.only)}
+
+    def words(self) -> list[str]:
+        """The command, but for the folder that the rows go to."""
+        options = ["--preset", self.preset, "--seed", str(self.seed)]
+        options += [] if self.repeats is None else ["--repeats", str(self.repeats)]
+        return ["ell12-paper", "run", *self.names, *options, *(w for wish in self.only for w in ("--only", wish))]
+
+
+def run(wish: Wish, folder: Path, jobs: int = 1, resume: bool = False, show: Show | None = None) -> Outcome:
+    """Measure every trial that has no row in the folder yet; ``RunError`` if the run cannot start.
+
+    ``jobs`` is the number of processes; times are comparable when there are no more than free cores.
+    """
+    trials = wish.trials()
+    folder.mkdir(parents=True, exist_ok=True)
+    rows = _rows_to_keep(folder, wish, resume)
+    finished = {row["key"] for row in rows}
+    missing = [trial for trial in trials if trial.key not in finished]
+    outcome = Outcome(len(trials), len(trials) - len(missing))
+    if missing:
+        provenance.begin(folder, wish.as_json(), len(rows))
+        where = provenance.environment()
+        try:
+            for trial, found in measured(missing, rows, jobs, show, outcome.done):
+                if found.results is None:
+                    outcome.failures.append((trial, found.error))
+                    continue
+                taken = {"date": provenance.now(), "trial_seconds": found.seconds}
+                append_row(folder, make_row(trial.experiment, trial.settings, found.results, where | taken))
+                outcome.done += 1
+        except KeyboardInterrupt:
+            outcome.interrupted = True
+        provenance.seal(folder)
     return outcome
 
 
-def plan(
-    names: Sequence[str], preset: str, seed: int, repeats: int | None, only: Sequence[str] = ()
-) -> list[Trial]:
-    """The trials of some experiments, all where none are named; first repeats come first."""
-    if preset not in PRESET_NAMES:
-        raise UsageError(f"unknown preset {preset!r}; there are: {', '.join(PRESET_NAMES)}")
-    try:
-        modules = {name: experiment(name) for name in names or EXPERIMENTS}
-    except ValueError as error:
-        raise UsageError(str(error)) from None
-    trials = [Trial(name, s) for name, module in modules.items() for s in module.trials(preset, seed)]
-    for wish in only:
-        trials = _chosen(trials, wish)
-    if repeats is not None:
-        trials = [trial for trial in trials if trial.repeat < repeats]
-    # Once every kind of trial has been timed, the time left is well known.
-    return sorted(trials, key=lambda trial: trial.repeat)
-
-
-def _chosen(trials: list[Trial], wish: str) -> list[Trial]:
-    """The trials whose setting has one of the values that a wish such as ``"i=1,2"`` names."""
-    if "=" not in wish:
-        raise UsageError(f"--only {wish!r} names no setting and value: write --only image=Sea or --only i=1,2,4")
-    found = [trial for trial in trials if is_wished(trial.settings, wish)]
-    if not found:
-        name = wish.partition("=")[0]
-        seen = dict.fromkeys(str(trial.settings[name]) for trial in trials if name in trial.settings)
-        there = f"{name} is one of {', '.join(seen)}" if seen else f"no trial has a setting {name!r}"
-        raise UsageError(f"--only {wish!r} leaves no trial: {there}")
-    return found
-
-
-# The folder
-
-
-@contextmanager
-def reserved(folder: Path) -> Iterator[None]:
-    """Make the folder and keep other runs out of it; the operating system lifts a dead run's lock."""
-    with _explained(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-    try:
-        import fcntl
-    except ImportError:  # Windows has no such lock
-        yield
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(descriptor)
-        raise CommandError(f"another run is writing to {folder}: wait for it, or choose another --out") from None
-    except OSError:  # a file system without locks
-        pass
-    try:
-        yield
-    finally:
-        os.close(descriptor)
-
-
-def _explained(folder: Path) -> AbstractContextManager[None]:
-    return explained(f"cannot write to {folder}", "; choose another --out")
-
-
-@contextmanager
-def _appending(folder: Path) -> Iterator[int]:
-    with _explained(folder):
-        descriptor = os.open(folder / FILE, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
-
-
-def _rows_to_keep(folder: Path, resume: bool, progress: RunDisplay) -> list[Row]:
-    """The rows of an earlier run, without damaged ones."""
-    with _explained(folder):
-        rows, damaged = read_rows(folder)
-        if (rows or damaged) and not resume:
-            count = len(rows) + len(damaged)
-            raise UsageError(
-                f"{folder} holds {count} row{'s' * (count > 1)} of an earlier run: "
-                "add --resume to go on, or choose another --out"
-            )
-        if damaged:
-            rewrite_rows(folder, rows)
-    for sentence in damaged:
-        progress.note(f"{sentence}: its trial is done again")
+def _rows_to_keep(folder: Path, wish: Wish, resume: bool) -> list[Row]:
+    """The rows of an earlier run of the same preset and seed, without damaged ones."""
+    rows, damaged = read_rows(folder)
+    if (rows or damaged) and not resume:
+        raise RunError(f"{folder} holds rows of an earlier run: add --resume to go on, or choose another --out")
+    if rows:
+        known = provenance.read(folder)
+        earlier = known and {(run["preset"], run["seed"]) for run in known["runs"]}
+        if earlier != {(wish.preset, wish.seed)}:
+            raise RunError(f"{folder} holds rows of another preset or seed: choose another --out")
+    if damaged:
+        rewrite_rows(folder, rows)
     return rows
 
 
-def _match_run(folder: Path, preset: str, seed: int, rows: list[Row], progress: RunDisplay) -> None:
-    """Check that the rows on disk belong to this run; without rows, write down what this run is."""
-    path = folder / RUN_FILE
-    if not rows:
-        facts = {"preset": preset, "seed": seed, "started": now(), "environment": environment()}
-        with _explained(folder):
-            write_atomically(path, json.dumps(facts, indent=2).encode() + b"\n")
-        return
-    try:
-        facts = json.loads(path.read_bytes())
-        earlier = {"preset": facts["preset"], "seed": facts["seed"]}
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        raise CommandError(
-            f"{path}, which says what the rows are of, cannot be read: choose another --out"
-        ) from None
-    if earlier != {"preset": preset, "seed": seed}:
-        raise UsageError(
-            f"{folder} holds rows of --preset {earlier['preset']} --seed {earlier['seed']}, "
-            f"not of --preset {preset} --seed {seed}: choose another --out"
-        )
-    others = {row["environment"].get("ell12") for row in rows} - {__version__}
-    if others:
-        names = ", ".join(sorted(map(str, others)))
-        progress.note(f"some rows in {folder} were measured by ell12 {names}; this is {__version__}")
-
-
-# The trials
-
-
-def _measure_missing(
-    missing: list[Trial], rows: list[Row], jobs: int, descriptor: int, outcome: RunOutcome, progress: RunDisplay
-) -> None:
-    where = environment()
-    with closing(measured(missing, rows, jobs, progress, outcome.kept)) as answers:
-        for trial, answer in answers:
-            if answer.results is None:
-                outcome.failures.append((trial, answer.error))
-                continue
-            taken = {"date": now(), "trial_seconds": answer.seconds}
-            append_row(descriptor, make_row(trial.experiment, trial.settings, answer.results, where | taken))
-            outcome.written += 1
-
-
 def measured(
-    trials: Sequence[Trial], rows: Sequence[Row], jobs: int, progress: RunDisplay, n_before: int = 0
-) -> Generator[tuple[Trial, Measurement], None, None]:
-    """Each trial with its answer, as they end. The times of earlier rows tell how long it will take.
+    trials: Sequence[Trial], rows: Sequence[Row], jobs: int, show: Show | None = None, n_before: int = 0
+) -> Iterator[tuple[Trial, Measurement]]:
+    """Each trial with its measurement, as they end; the times of earlier rows tell how long it will take."""
+    left = TimeLeft(rows)
+    waiting = {trial.key: trial for trial in trials}
+    show = show or (lambda *_: None)
+    show(n_before, n_before + len(trials), None, left.of(waiting.values(), jobs))
+    os.environ.update(ONE_THREAD)
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(jobs, context, initializer=_begin, initargs=(os.getpid(),))
+    # A process that is started while Ctrl-C is ignored never gets it, or `minimize` would return a shorter run.
+    is_main = threading.current_thread() is threading.main_thread()
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN) if is_main else None
+    futures = {pool.submit(_measure, trial.experiment, trial.settings): trial for trial in trials}
+    if is_main:
+        signal.signal(signal.SIGINT, before)
+    try:
+        for future in as_completed(futures):
+            trial = futures[future]
+            found = _result(future)
+            del waiting[trial.key]
+            left.add(trial, found.seconds)
+            yield trial, found
+            show(
+                n_before + len(trials) - len(waiting),
+                n_before + len(trials),
+                trial,
+                left.of(waiting.values(), jobs),
+            )
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+        for process in multiprocessing.active_children():
+            process.kill()
 
-    ``n_before`` trials are done already, as the display is told.
-    """
-    estimate, total = _TimeLeft(), n_before + len(trials)
-    for row in rows:
-        estimate.add(Trial(row["experiment"], row["settings"]), row["environment"].get("trial_seconds") or 0.0)
 
-    def show(running: Running, waiting: Sequence[Trial]) -> None:
-        done, names = total - len(running) - len(waiting), tuple(trial for trial, _ in running)
-        progress.update(RunState(done, total, names, estimate.left(running, waiting, jobs)))
-
-    with closing(measure_all(trials, jobs, show)) as answers:
-        for trial, answer in answers:
-            if answer.results is not None:
-                estimate.add(trial, answer.seconds)
-            yield trial, answer
+def _result(future: Any) -> Measurement:
+    try:
+        return future.result()
+    except Exception as error:  # its process died
+        return Measurement(None, error=f"{type(error).__name__}: {str(error).splitlines()[0]}")
 
 
-class _TimeLeft:
-    """Estimates the time of trials by finished ones: of the same kind, else of the same experiment, else all."""
+def _begin(parent: int) -> None:
+    def leave_with_parent() -> None:  # a killed run must not leave a process that disturbs the times of the next
+        while os.getppid() == parent:
+            time.sleep(0.2)
+        os._exit(1)
 
-    def __init__(self) -> None:
+    threading.Thread(target=leave_with_parent, daemon=True).start()
+
+
+def _measure(name: str, settings: Row) -> Measurement:
+    begin = time.perf_counter()
+    try:
+        results = finite(study(name).measure(settings))
+    except Exception:
+        return Measurement(None, time.perf_counter() - begin, traceback.format_exc())
+    return Measurement(results, time.perf_counter() - begin)
+
+
+class TimeLeft:
+    """Estimates the time of trials by finished ones: of the same kind, else of the same study, else of all."""
+
+    def __init__(self, rows: Sequence[Row]) -> None:
         self.times: dict[str, list[float]] = {}
+        for row in rows:
+            self.add(Trial(row["experiment"], row["settings"]), row["environment"].get("trial_seconds") or 0.0)
 
     def add(self, trial: Trial, seconds: float) -> None:
+        """A finished trial."""
         for group in (trial.kind, trial.experiment, ""):
             self.times.setdefault(group, []).append(seconds)
 
-    def left(self, running: Running, waiting: Sequence[Trial], jobs: int) -> float | None:
-        """Seconds until all are done; None while no trial has ended."""
+    def of(self, waiting: Any, jobs: int) -> float | None:
+        """The seconds that these trials will take; None while no trial has ended."""
         if not self.times:
             return None
-        begun = sum(max(self._expected(trial) - seconds, 0.0) for trial, seconds in running)
-        return (begun + sum(map(self._expected, waiting))) / jobs
-
-    def _expected(self, trial: Trial) -> float:
-        times = next(self.times[g] for g in (trial.kind, trial.experiment, "") if g in self.times)
-        return sum(times) / len(times)
+        groups = ((trial.kind, trial.experiment, "") for trial in waiting)
+        times = (next(self.times[g] for g in found if g in self.times) for found in groups)
+        return sum(sum(found) / len(found) for found in times) / jobs

@@ -33,8 +33,7 @@ from ell12.completion.ranking import (
 )
 from ell12.completion.saved import encode_model, read_recommender, recommender_state
 from ell12.datasets import Ratings
-from ell12.datasets.loading import as_ratings, is_ratings_like
-from ell12.datasets.ratings import as_ids
+from ell12.datasets.ratings import as_ids, is_ratings_like
 from ell12.files import write_atomically
 from ell12.minimization import Status
 from ell12.minimization.progress import progress_lines
@@ -135,14 +134,14 @@ class L12Recommender(BaseEstimator):
         Parameters
         ----------
         ratings : Ratings, DataFrame or sparse matrix
-            Who gave what how much; see `ell12.datasets.as_ratings`. Of a sparse matrix every stored entry is a
+            Who gave what how much; see `ell12.datasets.Ratings.of`. Of a sparse matrix every stored entry is a
             rating, and the ids are the numbers of its rows and columns, from 0.
         y : None, optional
             Ignored.
         **options
             Further arguments of `ell12.complete_matrix`, such as ``stop``.
         """
-        ratings = as_ratings(ratings, self.columns)
+        ratings = Ratings.of(ratings, self.columns)
         given = {"alpha": self.alpha, "l2_weight": self.l2_weight, "max_rank": self.max_rank}
         searching = {"held_out": self.held_out, "n_alphas": self.n_alphas, "eps": self.eps}
         self._complete(ratings, **given, center=self.center, **searching, **options)
@@ -165,7 +164,7 @@ class L12Recommender(BaseEstimator):
         """
         check_is_fitted(self)
         old, completion = self._known_ratings("refit adds to"), self.completion_
-        merged = old.updated(as_ratings(new_ratings, self.columns))
+        merged = old.updated(Ratings.of(new_ratings, self.columns))
         growth = 1.0 if is_number(self.alpha) else math.sqrt(len(merged) / len(old))
         x0 = padded(completion.x, merged.rows_of(old.users), merged.columns_of(old.items), merged.shape)
         chosen = {name: getattr(completion, name) for name in ("l2_weight", "max_rank", "center")}
@@ -245,7 +244,7 @@ class L12Recommender(BaseEstimator):
     def score(self, ratings: Any, y: Any = None) -> float:  # noqa: ARG002
         """Minus the root mean square error of predictions of these ratings: higher is better."""
         check_is_fitted(self)
-        ratings = as_ratings(ratings, self.columns)
+        ratings = Ratings.of(ratings, self.columns)
         found = self.predict(ratings.users[ratings.rows], ratings.items[ratings.columns])
         return -float(np.sqrt(np.mean((found - ratings.values) ** 2)))
 
@@ -271,7 +270,7 @@ class L12Recommender(BaseEstimator):
         check_counts(least=1, optional=False, n=n)
         if candidates not in CANDIDATES:
             raise ValueError(f"candidates must be one of {', '.join(map(repr, CANDIDATES))}; got {candidates!r}")
-        ratings = as_ratings(ratings, self.columns)
+        ratings = Ratings.of(ratings, self.columns)
         rows, columns = self._rows_of(ratings.users, "mark"), self._columns_of(ratings.items, "mark")
         if candidates == "rated":
             predicted = self._scores.pairs(rows[ratings.rows], columns[ratings.columns])
@@ -362,7 +361,7 @@ class L12Recommender(BaseEstimator):
 
     def _newcomers(self, ratings: Any, exclude_seen: bool) -> tuple[Array, Scores, Array, Any]:
         """The same for new users, by their ratings."""
-        ratings = as_ratings(ratings, self.columns)
+        ratings = Ratings.of(ratings, self.columns)
         columns = self._columns_of(ratings.items, "mark")[ratings.columns]
         known = columns >= 0
         if not known.all():

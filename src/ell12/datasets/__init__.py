@@ -1,4 +1,4 @@
-"""Data by seed, data from files and data that ships with other packages: nothing here is downloaded."""
+"""Data by seed, ratings from files, and photographs that ship with scikit-image: nothing is downloaded."""
 
 from ell12.datasets.by_seed import (
     COMPRESSED_SENSING_SETUPS,
@@ -10,17 +10,16 @@ from ell12.datasets.by_seed import (
     photographs,
     piecewise_constant,
     radial_lines,
+    synthetic_ratings,
 )
-from ell12.datasets.loading import as_ratings, load_ratings
+from ell12.datasets.rating_files import load_ratings
 from ell12.datasets.ratings import Ratings
-from ell12.datasets.synthetic_ratings import synthetic_ratings
 
 __all__ = [
     "COMPRESSED_SENSING_SETUPS",
     "STAND_INS",
     "Ratings",
     "SparseProblem",
-    "as_ratings",
     "compressed_sensing",
     "correlated_design",
     "load_ratings",

@@ -1,26 +1,24 @@
-"""Ratings: who gave what how much, with ids of any kind mapped to rows and columns and back."""
+"""Ratings: the entries of a matrix of users and items, with ids of any kind."""
 
 from __future__ import annotations
 
+import re
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 DUPLICATES = ("last", "first", "mean", "error")
-# NumPy gives each of many strings the room of the longest. Beyond 64 MB such an array may take at most 100 times
-# the room of its letters. Titles of films take some 10 times; one id of 1e5 letters would take all memory.
-ROOM, WIDENING = 2**26, 100
+Columns = tuple[str | int, str | int, str | int]  # names or positions of user, item and value
 
-
-class Triples(NamedTuple):
-    """Users, items and values as a file has them: one entry per rating, in the order of the file."""
-
-    users: Any
-    items: Any
-    values: Any
+# Names by which headers call user, item and value, without case, blanks and underscores; the plainest first.
+NAMES = (
+    ("user", "userid", "uid", "username", "customerid", "reviewerid", "reviewer"),
+    ("item", "itemid", "iid", "movieid", "movie", "bookid", "isbn", "productid", "asin", "artistid", "trackid"),
+    ("rating", "value", "score", "stars", "overall", "bookrating", "weight", "plays", "count"),
+)
+MOST_COLUMNS = 4  # of a table without known names: user, item, value and perhaps a time
 
 
 @dataclass(frozen=True)
@@ -99,6 +97,36 @@ class Ratings:
         rows, columns = (part.astype(small) for part in np.divmod(kept, max(len(items), 1)))
         return cls(rows, columns, merged, users, items, n_duplicates)
 
+    @classmethod
+    def of(cls, data: Any, columns: Columns | None = None) -> Ratings:
+        """Ratings from the containers in which programs have them.
+
+        Parameters
+        ----------
+        data : Ratings, DataFrame or sparse matrix
+            A DataFrame has a line for each rating; of a pair that occurs twice the last line counts. Every entry
+            that a sparse matrix stores is a rating, zeros too; its users and items are numbered from 0.
+        columns : three names or positions from 0, optional
+            Where user, item and value are in a DataFrame, as in `load_ratings`.
+
+        Examples
+        --------
+        >>> from scipy.sparse import coo_array
+        >>> from ell12.datasets import Ratings
+        >>> Ratings.of(coo_array(([4.0, 3.0], ([0, 1], [2, 0])), shape=(2, 3))).sparse().toarray()
+        array([[0., 0., 4.],
+               [3., 0., 0.]])
+        """
+        if isinstance(data, Ratings):
+            return data
+        if not is_ratings_like(data):
+            raise TypeError(f"ratings must be Ratings, a DataFrame or a sparse matrix; got {type(data).__name__}")
+        if hasattr(data, "tocoo"):
+            entries = data.tocoo()
+            ids = {"all_users": np.arange(data.shape[0]), "all_items": np.arange(data.shape[1])}
+            return cls.from_triples(entries.row, entries.col, entries.data, duplicates="error", **ids)
+        return cls.from_triples(*(data.iloc[:, k].to_numpy() for k in find_columns(data.columns, columns)))
+
     @property
     def shape(self) -> tuple[int, int]:
         """Number of users, number of items."""
@@ -113,6 +141,10 @@ class Ratings:
 
         starts = np.searchsorted(self.rows, np.arange(len(self.users) + 1))
         return csr_array((self.values, self.columns, starts), shape=self.shape)
+
+    def part(self, chosen: Any) -> Ratings:
+        """Some of the ratings, by their positions or a mask, with all ids."""
+        return replace(self, rows=self.rows[chosen], columns=self.columns[chosen], values=self.values[chosen])
 
     def updated(self, new: Ratings) -> Ratings:
         """These and new ratings together; of a pair in both the new one counts."""
@@ -150,18 +182,7 @@ def as_ids(ids: Any) -> Any:
         missing = True
     if missing:
         raise ValueError("ids must be whole numbers or strings, got a missing one")
-    return ids if ids.dtype.kind == "U" else as_strings([str(value) for value in ids.tolist()])
-
-
-def as_strings(texts: Sequence[str]) -> Any:
-    """An array of strings, each with the room of the longest; an error where that is far too much."""
-    longest = max(texts, key=len, default="")
-    room = 4 * len(longest) * len(texts)
-    if room > ROOM and room > 4 * WIDENING * sum(map(len, texts)):
-        raise ValueError(
-            f"the id {longest[:30]!r}... of {len(longest)} letters is too long beside {len(texts)} ids"
-        )
-    return np.array(texts, dtype=str)
+    return ids if ids.dtype.kind == "U" else np.array([str(value) for value in ids.tolist()])
 
 
 def _as_values(values: Any) -> Any:
@@ -232,3 +253,40 @@ def _merge(values: Any, first: Any, rule: str) -> Any:
     if rule == "mean":
         return np.add.reduceat(values, first) / (ends - first)
     return values[first] if rule == "first" else values[ends - 1]
+
+
+def find_columns(names: Any, columns: Columns | None = None, kinds: int = 3) -> tuple[int, ...]:
+    """The positions of user, item and, if asked for, value among the names of columns."""
+    names = [str(name) for name in names]
+    if columns is not None:
+        if isinstance(columns, str) or len(columns) != 3:
+            raise ValueError(f"columns must be three names or positions: user, item and value; got {columns!r}")
+        places = tuple(_place_of(column, names) for column in columns[:kinds])
+        if len(set(places)) < kinds:
+            raise ValueError(f"columns must be different ones, got {columns!r}")
+        return places
+    plain = [re.sub(r"[\W_]", "", name).lower() for name in names]
+    found = [next((plain.index(name) for name in known if name in plain), None) for known in NAMES[:kinds]]
+    if None not in found:
+        return tuple(place for place in found if place is not None)
+    if len(names) < kinds:
+        raise ValueError(f"user, item and value are needed, but there are {len(names)} columns")
+    if any(place is not None and place != k for k, place in enumerate(found)) or len(names) > MOST_COLUMNS:
+        raise ValueError(f"user, item and value are not known by name among {', '.join(names)}: say columns=")
+    return tuple(range(kinds))
+
+
+def _place_of(column: str | int, names: list[str]) -> int:
+    if isinstance(column, str):
+        if column not in names:
+            raise ValueError(f"there is no column {column!r} among {', '.join(names)}")
+        return names.index(column)
+    if isinstance(column, bool) or not 0 <= column < len(names):
+        raise ValueError(f"there is no column {column}; there are {len(names)}, from 0 on")
+    return int(column)
+
+
+def is_ratings_like(thing: Any) -> bool:
+    """Whether it is one of the containers that `Ratings.of` takes, and not a list of ids."""
+    is_table = hasattr(thing, "tocoo") or hasattr(thing, "iloc")
+    return isinstance(thing, Ratings) or (is_table and len(thing.shape) == 2)

@@ -12,7 +12,7 @@ try:
 except ImportError as error:
     raise ImportError("data on Dask need dask and distributed: pip install 'ell12[dask]'") from error
 
-from ell12.distributed.completion import DistributedCompletionLoss, complete_matrix, completion_loss
+from ell12.distributed.distributed_ratings import complete_matrix
 from ell12.distributed.estimation import classification_losses, regression_losses
 from ell12.distributed.far_columns import columns
 from ell12.distributed.large_images import denoise_tv, inpaint_tv
@@ -21,13 +21,11 @@ from ell12.distributed.problems import sum_loss
 from ell12.distributed.rows import accuracy, determination, map_rows
 
 __all__ = [
-    "DistributedCompletionLoss",
     "SumLoss",
     "accuracy",
     "classification_losses",
     "columns",
     "complete_matrix",
-    "completion_loss",
     "denoise_tv",
     "determination",
     "inpaint_tv",

@@ -2,71 +2,56 @@
 
 from __future__ import annotations
 
+import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
-from ell12.backend import as_numpy, beside, is_numpy, namespace, refuse_masked
-from ell12.checks import check_flags, check_numbers, naming
-from ell12.linear_model.chunked import (
-    accuracy,
-    classification_problems,
-    is_chunked,
-    map_rows,
-    note_features,
-)
-from ell12.linear_model.families import admit_separation
-from ell12.linear_model.fit_problem import Design, FitProblem, check_numpy, follow
+from ell12.backend import as_numpy, beside, indices_like, is_numpy, namespace, precision, refuse_masked
+from ell12.checks import check_numbers, naming
+from ell12.linear_model.chunked import accuracy, classification_problems, is_chunked, map_rows, note_features
+from ell12.linear_model.families import CLASSIFICATION, Logistic, family_of
+from ell12.linear_model.fit_problem import CentredData, Data, FitProblem, check_numpy, follow
 from ell12.linear_model.partial import Descents
-from ell12.linear_model.sparse_model import SparseLinearModel
-from ell12.losses import LogisticLoss
-from ell12.losses.multinomial import softmax
-from ell12.losses.pointwise import sigmoid
-from ell12.minimization import Result
+from ell12.linear_model.sparse_model import SparseLinearModel, is_joint
+from ell12.losses import LogisticLoss, MultinomialLoss
+from ell12.minimization import Result, Status
+from ell12.penalties import L12
 from ell12.protocols import Array
 
 
 class L12Classifier(ClassifierMixin, SparseLinearModel):
-    """Logistic regression under the l1-2 penalty, one class against the rest.
+    """Logistic regression with the l1-2 penalty, or another one; of several classes each against the rest.
 
     Minimises over the coefficients ``c`` and the intercept ``c_0``, with ``y_i`` 1 for the class, -1 for others::
 
         1/n sum_i w_i log(1 + exp(-y_i (x_i'c + c_0))) + alpha (||c||_1 - l2_weight ||c||_2 + ridge/2 ||c||_2^2)
 
     where n is the number of samples. The sample weights w are scaled to the sum n. Two classes are one problem;
-    more than two are one problem for each class. For two classes and ``l2_weight=0`` this is scikit-learn's
-    LogisticRegression with ``l1_ratio=1`` and ``C = 1/(n alpha)``.
+    more than two are one problem for each class, or one for all with ``loss="multinomial"``. For two classes and
+    ``penalty=L1()`` this is scikit-learn's LogisticRegression with ``l1_ratio=1`` and ``C = 1/(n alpha)``.
 
     Parameters
     ----------
-    alpha : float, default 0.01
-        Strength of the penalty, at least 0.
-    multinomial : bool, default False
-        Fit more than two classes at once. The probabilities are the softmax of the linear functions, and
-        ``1/n sum_i -w_i log p_i(y_i)`` is minimised, with the penalty on all coefficients as one vector. The
-        intercepts have the mean 0. For two classes nothing changes.
-    l2_weight : float, default 0.5
-        Weight of the subtracted norm, from 0 to 1: 1 is l1-2, 0 the l1 norm. See the notes for why 1 is not the
-        default.
-    ridge : float, default 0.0
-        Weight of half the squared norm, as in `L12Regressor`. With a ridge, and ``alpha > 0``, all penalised
-        coefficients are finite.
-    fit_intercept : bool, default True
-        Whether to fit the intercept ``c_0``, which is not penalised.
-    positive : bool, default False
-        Allow coefficients ``c >= 0`` only; the intercept may have any sign.
-    penalty_factors, bounds, groups, relax
-        As in `L12Regressor`.
+    alpha : float, optional
+        Regularisation strength, at least 0; by default that of ``penalty``, or 0.01.
+    penalty : Penalty, default L12(l2_weight=0.5)
+        As in `L12Regressor`. See the notes for why the weight is not 1.
+    loss : {"logistic", "multinomial"} or Family, default "logistic"
+        "multinomial" fits more than two classes at once. The probabilities are the softmax of the linear
+        functions, and ``1/n sum_i -w_i log p_i(y_i)`` is minimised, with the penalty on all coefficients as one
+        vector. The intercepts have the mean 0. For two classes nothing changes.
     class_weight : dict or "balanced", optional
-        Weights by label, which multiply those of the samples; a label that is not named has weight 1. With
-        "balanced" all classes have the same total weight: ``n / (n_classes n_k)`` for each sample of a class with
-        n_k of n samples, counted by their weights. Not with data in chunks; `partial_fit` takes only a dict.
-    warm_start, tol, max_iter, solver, verbose, checkpoint, checkpoint_seconds, resume
+        Weights of classes, by which the weights of their samples are multiplied. "balanced" gives all classes the
+        same weight in sum.
+    fit_intercept, relax, warm_start, solver, tol, max_iter, run
         As in `L12Regressor`.
 
     Attributes
@@ -81,11 +66,8 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
         Intercepts.
     n_iter_ : array of shape (1,) or (n_classes,)
         Iterations.
-    result_ : list of Result
-        The result of each run. Its ``x`` is the solution for centred columns that are divided by their typical
-        size, a power of 2; the intercept is last. None after `partial_fit`.
-    n_features_in_, feature_names_in_
-        What fit has seen.
+    penalty_, stationarity_, converged_, results_, n_features_in_, feature_names_in_
+        As in `L12Regressor`.
 
     See Also
     --------
@@ -95,7 +77,7 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
     Notes
     -----
     At ``l2_weight=1`` a single coefficient costs nothing. So if one feature separates the classes, there is no
-    finite solution without a ridge. The same holds for features of penalty factor 0, and for all features if
+    finite solution without a ridge. The same holds for features of weight 0, and for all features if
     ``alpha=0``. The fit then ends with a ConvergenceWarning and the status ``UNBOUNDED``. In small data one
     feature often separates the classes; therefore the default is 0.5.
 
@@ -109,50 +91,35 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
     array(['b', 'a'], dtype='<U1')
     """
 
+    default_alpha = 0.01
     _class_weights: Any = None  # one for each class, where they are not all 1
 
     def __init__(
         self,
-        alpha: float = 0.01,
+        alpha: float | None = None,
         *,
-        multinomial: bool = False,
-        l2_weight: float = 0.5,
-        ridge: float = 0.0,
-        fit_intercept: bool = True,
-        positive: bool = False,
-        penalty_factors: Any = None,
-        bounds: Any = None,
-        groups: Any = None,
-        relax: bool = False,
+        penalty: Any = L12(l2_weight=0.5),  # noqa: B008
+        loss: Any = "logistic",
         class_weight: Any = None,
+        fit_intercept: bool = True,
+        relax: bool = False,
         warm_start: bool = False,
+        solver: Any = None,
         tol: float = 1e-4,
         max_iter: int = 10_000,
-        solver: Any = None,
-        verbose: int = 0,
-        checkpoint: Any = None,
-        checkpoint_seconds: float = 60.0,
-        resume: bool = False,
+        run: Any = None,
     ) -> None:
         self.alpha = alpha
-        self.multinomial = multinomial
-        self.l2_weight = l2_weight
-        self.ridge = ridge
-        self.fit_intercept = fit_intercept
-        self.positive = positive
-        self.penalty_factors = penalty_factors
-        self.bounds = bounds
-        self.groups = groups
-        self.relax = relax
+        self.penalty = penalty
+        self.loss = loss
         self.class_weight = class_weight
+        self.fit_intercept = fit_intercept
+        self.relax = relax
         self.warm_start = warm_start
+        self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
-        self.solver = solver
-        self.verbose = verbose
-        self.checkpoint = checkpoint
-        self.checkpoint_seconds = checkpoint_seconds
-        self.resume = resume
+        self.run = run
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> L12Classifier:
         """Fit the coefficients.
@@ -169,19 +136,18 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
         """
         self._chunks = None
         if is_chunked(X):
-            if self.multinomial:
-                raise ValueError("data in chunks needs multinomial=False")
+            if not isinstance(self._family, Logistic):
+                raise ValueError(f"data in chunks needs loss='logistic', got {self.loss!r}")
             note_features(self, X)
             if self.class_weight is not None:
                 raise ValueError("class_weight needs data in memory: give sample_weight for data in chunks")
             self.classes_, problems = classification_problems(X, y, sample_weight, self.fit_intercept)
         else:
-            X, codes, sample_weight = self._observed(X, y, sample_weight)
-            problems = self._problems(X, codes, sample_weight)
-        self._fit_problems(problems, self.alpha)
+            problems = self._problems(self._observed(X, y, sample_weight))
+        self._fit_problems(problems, self._given_penalty(), single=False)
         return self
 
-    @available_if(lambda model: hasattr(model, "alpha") and model._takes_chunks())
+    @available_if(lambda model: "alpha" in model.get_params(deep=False) and model._takes_chunks())
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> L12Classifier:
         """Go on fitting, by stochastic proximal steps over a chunk of rows.
 
@@ -213,7 +179,7 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
         self._weigh_classes(X, codes, sample_weight)
         chunks = Descents() if first else self._chunks
         signs, weight = self._signs(codes, X.dtype), self._weight_of_samples(codes, sample_weight)
-        self._step_through(chunks, LogisticLoss, X, signs, weight)
+        self._step_through(chunks, [Logistic()] * len(signs), Data(X, signs, weight))
         self._chunks = chunks
         return self
 
@@ -235,7 +201,8 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
     def predict_proba(self, X: Any) -> NDArray[Any]:
         """The probability of each class.
 
-        Of more than two classes each is fitted against the rest and scaled to the sum 1, unless ``multinomial``.
+        Of more than two classes each is fitted against the rest and scaled to the sum 1, unless
+        ``loss="multinomial"``.
         """
         if is_chunked(X):
             return map_rows(self.predict_proba, X)
@@ -250,12 +217,20 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
 
     def _shares(self, scores: Array) -> Array:
         """The probabilities that belong to decision functions."""
-        joint = self.multinomial and scores.ndim == 2 and scores.shape[1] > 1
-        return softmax(scores) if joint else probabilities(scores)
+        return self._own_family(scores.shape[1] if scores.ndim == 2 else 1).shares(scores)
+
+    @property
+    def _family(self) -> Any:
+        return family_of(self.loss, CLASSIFICATION)
+
+    def _own_family(self, n_functions: int) -> Any:
+        """The family; with one linear function a joint one becomes that of two classes."""
+        family = self._family
+        return Logistic() if family.joint and n_functions == 1 else family
 
     def _takes_chunks(self) -> bool:
-        if self.multinomial:
-            raise AttributeError("partial_fit needs multinomial=False")
+        if not isinstance(self._family, Logistic):
+            raise AttributeError(f"partial_fit needs loss='logistic', got {self.loss!r}")
         return True
 
     def _decisions(self, X: Any, method: str) -> Array:
@@ -270,24 +245,23 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
         refuse_masked(sample_weight, "sample_weight")
         return super().score(X, y, sample_weight)
 
-    def _observed(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Array, Any]:
+    def _observed(self, X: Any, y: Any, sample_weight: Any, offset: Any = None) -> Data:  # noqa: ARG002
         """The data, with the number of its class in place of each label."""
         X, y, sample_weight = self._validate(X, y, sample_weight)
         with naming("y"):
             check_classification_targets(y)
-        xp = namespace(y)
-        classes, codes = xp.unique_inverse(y)
+        classes, codes = namespace(y).unique_inverse(y)
         self.classes_, codes = follow(classes, X), follow(codes, X)
         counted = codes if sample_weight is None else codes[sample_weight > 0]
         if int(namespace(counted).unique_values(counted).shape[0]) < 2:
             raise ValueError(f"y must hold at least 2 classes of positive weight, it holds one class: {y[0]!r}")
         self._weigh_classes(X, codes, sample_weight)
-        return X, codes, sample_weight
+        return Data(X, codes, sample_weight)
 
     def _weigh_classes(self, X: Any, codes: Array, sample_weight: Any) -> None:
         """Find the weights of the classes, in the precision of X: once for all folds, as scikit-learn does."""
-        self._class_weights = None
         if self.class_weight is None:
+            self._class_weights = None
             return
         labels = as_numpy(self.classes_)
         samples = None if sample_weight is None else as_numpy(sample_weight)
@@ -298,8 +272,7 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
         if self.class_weight == "balanced":  # a class whose samples have no weight gets none
             found[np.isinf(found)] = 0.0
         check_numbers(class_weight=found)
-        single = str(X.dtype).endswith("float32")
-        self._class_weights = found.astype(np.float32 if single else np.float64)
+        self._class_weights = found.astype(np.float32 if str(X.dtype).endswith("float32") else np.float64)
 
     def _weight_of_samples(self, y: Array, sample_weight: Any) -> Any:
         if self._class_weights is None:
@@ -307,17 +280,19 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
         weight = namespace(y).take(beside(self._class_weights, y, "class_weight"), y, axis=0)
         return weight if sample_weight is None else weight * sample_weight
 
-    def _problems(self, X: Any, y: Array, sample_weight: Any) -> list[FitProblem]:
-        sample_weight = self._weight_of_samples(y, sample_weight)
-        design = Design(X, sample_weight, center=self.fit_intercept, constant=self.fit_intercept)
-        check_flags(multinomial=self.multinomial)
-        signs = self._signs(y, X.dtype)
-        if self.multinomial and len(signs) > 1:
-            return [design.multinomial_problem((1 + namespace(y).stack(signs, axis=1)) / 2)]
-        return [design.problem(LogisticLoss, part) for part in signs]
+    def _problems(self, data: Data) -> list[FitProblem]:
+        X, codes, sample_weight, _ = data
+        sample_weight = self._weight_of_samples(codes, sample_weight)
+        intercept, signs = bool(self.fit_intercept), self._signs(codes, X.dtype)
+        family = self._own_family(len(signs))
+        if is_joint(self.penalty):
+            raise ValueError(f"{type(self.penalty).__name__} is for several targets of a regression")
+        columns = CentredData(X, sample_weight, center=intercept, constant=intercept)
+        targets = [(1 + namespace(codes).stack(signs, axis=1)) / 2] if family.joint else signs
+        return [columns.problem(family, target, intercept=intercept) for target in targets]
 
-    def _judged(self, problems: list[FitProblem], results: list[Result], alpha: float) -> list[Result]:
-        return admit_separation(self, problems, results, alpha, self._l2_weight)
+    def _judged(self, problems: list[FitProblem], results: list[Result], penalty: Any) -> list[Result]:
+        return admit_unbounded(self, problems, results, penalty)
 
     def _signs(self, codes: Array, dtype: Any) -> list[Array]:
         """1 for a class and -1 for the rest, for each class, or for the second of two."""
@@ -337,13 +312,75 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
         return labels
 
 
-def probabilities(scores: Array) -> Array:
-    """One probability for each class, last axis, from the decision functions."""
-    xp = namespace(scores)
-    if scores.ndim == 1 or scores.shape[1] == 1:
-        scores = xp.reshape(scores, (-1,))
-        return xp.stack([sigmoid(-scores), sigmoid(scores)], axis=1)
-    # The largest score is taken out first, so that a row of very negative scores does not become 0/0.
-    logs = -xp.logaddexp(xp.zeros_like(scores), -scores)
-    shares = xp.exp(logs - xp.max(logs, axis=1, keepdims=True))
-    return shares / xp.sum(shares, axis=1, keepdims=True)
+def growing(penalty: Any, x: Array) -> Array:
+    """The nonzero entries of x that the penalty does not pull back, so that they may grow at no cost.
+
+    A proximal step shows them: it leaves them as they are, or moves them away from zero.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ell12 import L12
+    >>> from ell12.linear_model.classifier import growing
+    >>> growing(L12(0.1), np.array([3.0, 0.0])), growing(L12(0.1), np.array([3.0, 1.0]))
+    (array([ True, False]), array([False, False]))
+    """
+    if penalty.alpha == 0:
+        return as_numpy(x) != 0
+    size = 1e-3 * float(np.abs(as_numpy(x)).max(initial=0.0))  # how far alpha would pull in such a step
+    moved = as_numpy(penalty.prox(x, size / penalty.alpha))
+    before = np.abs(as_numpy(x))
+    rounded = 8 * precision(x) * float(before.max(initial=0.0))
+    return (before > 0) & (np.abs(moved) >= before - 1e-6 * size - rounded)
+
+
+def separates(problem: FitProblem, x: Array, which: Array) -> bool:
+    """Whether the given entries of x are a direction in which no margin falls and some grow.
+
+    An intercept puts a threshold between two classes wherever there is one; of several classes at once the
+    intercepts are among the entries. Samples of weight 0 do not count.
+    """
+    loss = problem.loss
+    part = namespace(x).where(indices_like(which, x), x, 0)
+    score, sign = as_numpy(loss.point(part).prediction), as_numpy(loss.b)
+    if loss.sample_weight is not None:
+        counts = as_numpy(loss.sample_weight).reshape(-1) > 0
+        score, sign = score[counts], sign[counts]
+    if problem.n_classes:
+        margins = (np.sum(sign * score, axis=1, keepdims=True) - score)[sign == 0]
+        return bool((margins >= 0).all() and (margins > 0).any())
+    if not problem.constant:
+        return bool((sign * score >= 0).all() and (score != 0).any())
+    low, high = score[sign < 0], score[sign > 0]
+    return bool(low.max() <= high.min() and low.min() < high.max())
+
+
+def admit_unbounded(model: Any, problems: list[FitProblem], results: list[Result], penalty: Any) -> list[Result]:
+    """The results; those that have no finite minimiser say so, and one warning for all of them."""
+    judged = [
+        replace(result, status=Status.UNBOUNDED) if _is_unbounded(problem, result.x, penalty) else result
+        for problem, result in zip(problems, results, strict=True)
+    ]
+    count = sum(result.status is Status.UNBOUNDED for result in judged)
+    if count:
+        share = "" if len(results) == 1 else f" in {count} of {len(results)} problems"
+        warnings.warn(
+            f"{type(model).__name__} has no finite minimiser{share}: features separate the classes, and"
+            f" {penalty!r} does not bound their coefficients. Raise alpha or the weights of features of weight 0,"
+            " give a ridge, or a smaller l2_weight. The coefficients found are large because"
+            f" tol={model.tol:g} is small; a smaller tol makes them larger.",
+            ConvergenceWarning,
+            stacklevel=5,
+        )
+    return judged
+
+
+def _is_unbounded(problem: FitProblem, x: Array, penalty: Any) -> bool:
+    """Whether the classes are separated by features that the penalty does not bound."""
+    if not isinstance(problem.loss, LogisticLoss | MultinomialLoss):  # such as rows on workers
+        return False
+    size = x.shape[0] - problem.n_intercepts
+    which = growing(problem.coefficient_penalty(penalty), x[:size])
+    every = np.full(x.shape[0], problem.n_classes > 0)
+    every[:size] = which
+    return bool(which.any()) and separates(problem, x, every)

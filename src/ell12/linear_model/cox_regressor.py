@@ -2,45 +2,67 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ell12.backend import refuse_masked
 from ell12.checks import check_entries, naming
-from ell12.linear_model.choice import scores_of
-from ell12.linear_model.fit_problem import Design, FitProblem, check_numpy, linear_functions
-from ell12.linear_model.search import AlphaSearch
-from ell12.linear_model.sparse_model import SparseLinearModel
+from ell12.linear_model.families import Family
+from ell12.linear_model.fit_problem import CentredData, Data, FitProblem, check_numpy
+from ell12.linear_model.sparse_model import SparseLinearModel, is_joint
 from ell12.losses.cox import CoxLoss, RiskSets
-from ell12.operators import is_far
-from ell12.protocols import Array, Point
+from ell12.operators import dtype_of, is_far
+from ell12.penalties import L12
+from ell12.protocols import Array
 
 # Pairs of samples that are compared at once: a matrix of 4 million truth values.
 PAIRS = 2**22
 
 
-class L12CoxRegressor(SparseLinearModel):
-    """Cox regression of survival times under the l1-2 penalty.
-
-    Minimises over the coefficients c, with l the logarithm of Cox's partial likelihood of the hazards
-    ``exp(x_i'c)`` (see `ell12.CoxLoss`)::
-
-        -l(c) / n + alpha (||c||_1 - l2_weight ||c||_2 + ridge/2 ||c||_2^2)
-
-    where n is the number of samples, or the sum of their weights. At ``l2_weight=0`` and ``ties="breslow"`` this
-    is the problem of R's glmnet.
+@dataclass(frozen=True)
+class Cox(Family):
+    """Survival times; y has two columns, the time and whether there was an event.
 
     Parameters
     ----------
-    alpha : float, default 0.01
-        Strength of the penalty, at least 0.
+    ties : {"efron", "breslow"}, default "efron"
+        As in `ell12.L12CoxRegressor`.
+    """
+
+    ties: str = "efron"
+    centred: ClassVar[bool] = True
+
+    def loss(self, A: Any, y: Array, *, sample_weight: Any, offset: Any, scale: float) -> Any:  # noqa: ARG002
+        """A `CoxLoss`."""
+        risk = RiskSets.of(y[:, 0], y[:, 1], sample_weight, self.ties)
+        event = y[:, 1] if A is None else y[:, 1].astype(dtype_of(A))
+        return CoxLoss.of_checked(A, event, sample_weight=sample_weight, scale=scale, risk=risk)
+
+
+class L12CoxRegressor(SparseLinearModel):
+    """Cox regression of survival times with the l1-2 penalty, or another one.
+
+    Minimises over the coefficients c, with l the logarithm of Cox's partial likelihood of the hazards
+    ``exp(x_i'c)`` (see `ell12.losses.CoxLoss`)::
+
+        -l(c) / n + alpha (||c||_1 - l2_weight ||c||_2 + ridge/2 ||c||_2^2)
+
+    where n is the number of samples, or the sum of their weights. With ``penalty=L1()`` and ``ties="breslow"``
+    this is the problem of R's glmnet.
+
+    Parameters
+    ----------
+    alpha : float, optional
+        Regularisation strength, at least 0; by default that of ``penalty``, or 0.01.
+    penalty : Penalty, default L12(l2_weight=0.5)
+        As in `L12Regressor`.
     ties : {"efron", "breslow"}, default "efron"
         What becomes of events at the same time. With "breslow" a weight of 2 is the same as a sample that is there
         twice; with "efron", which is nearer to the truth, it is not.
-    l2_weight, ridge, positive, penalty_factors, bounds, groups, relax, warm_start, tol, max_iter, solver, verbose
+    relax, warm_start, solver, tol, max_iter, run
         As in `L12Regressor`.
 
     Attributes
@@ -49,13 +71,12 @@ class L12CoxRegressor(SparseLinearModel):
         Coefficients: the change of the logarithm of the hazard for each unit of a feature.
     intercept_ : float
         0: a constant is no part of the model.
-    n_iter_, result_, sparse_coef_, n_features_in_, feature_names_in_
+    penalty_, n_iter_, stationarity_, converged_, results_, sparse_coef_, n_features_in_, feature_names_in_
         As in `L12Regressor`.
 
     See Also
     --------
     L12CoxRegressorCV : Survival times with a strength chosen by cross-validation.
-    CoxLoss : Survival times.
 
     Notes
     -----
@@ -69,45 +90,36 @@ class L12CoxRegressor(SparseLinearModel):
     >>> from ell12 import L12CoxRegressor
     >>> X = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 1.0], [3.0, 0.0], [2.0, 2.0], [4.0, 2.0]])
     >>> time, event = np.array([9.0, 7.0, 6.0, 3.0, 8.0, 2.0]), np.array([1, 1, 0, 1, 1, 1])
-    >>> model = L12CoxRegressor(alpha=0.1, l2_weight=0.5).fit(X, np.column_stack([time, event]))
+    >>> model = L12CoxRegressor(alpha=0.1).fit(X, np.column_stack([time, event]))
     >>> np.flatnonzero(model.coef_), model.score(X, np.column_stack([time, event]))
     (array([0, 1]), 0.9166666666666666)
     """
 
+    default_alpha = 0.01
     fit_intercept = False
 
     def __init__(
         self,
-        alpha: float = 0.01,
+        alpha: float | None = None,
         *,
+        penalty: Any = L12(l2_weight=0.5),  # noqa: B008
         ties: str = "efron",
-        l2_weight: float = 0.5,
-        ridge: float = 0.0,
-        positive: bool = False,
-        penalty_factors: Any = None,
-        bounds: Any = None,
-        groups: Any = None,
         relax: bool = False,
         warm_start: bool = False,
+        solver: Any = None,
         tol: float = 1e-4,
         max_iter: int = 10_000,
-        solver: Any = None,
-        verbose: int = 0,
+        run: Any = None,
     ) -> None:
         self.alpha = alpha
+        self.penalty = penalty
         self.ties = ties
-        self.l2_weight = l2_weight
-        self.ridge = ridge
-        self.positive = positive
-        self.penalty_factors = penalty_factors
-        self.bounds = bounds
-        self.groups = groups
         self.relax = relax
         self.warm_start = warm_start
+        self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
-        self.solver = solver
-        self.verbose = verbose
+        self.run = run
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> L12CoxRegressor:
         """Fit the coefficients.
@@ -123,9 +135,8 @@ class L12CoxRegressor(SparseLinearModel):
         sample_weight : array of shape (n_samples,), optional
             Weights, at least 0.
         """
-        X, y, sample_weight = self._observed(X, y, sample_weight)
-        self._fit_problems(self._problems(X, y, sample_weight), self.alpha)
-        self._squeeze(y)
+        data = self._observed(X, y, sample_weight)
+        self._fit_problems(self._problems(data), self._given_penalty(), single=True)
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -137,153 +148,25 @@ class L12CoxRegressor(SparseLinearModel):
         refuse_masked(sample_weight, "sample_weight")
         return concordance_index(y, self.predict(X), sample_weight)
 
-    def _observed(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Array, Any]:
+    def _observed(self, X: Any, y: Any, sample_weight: Any, offset: Any = None) -> Data:  # noqa: ARG002
         X, y, sample_weight = self._validate(X, survival_times(y), sample_weight, multi_output=True)
         if not is_far(X):
             check_numpy(X, type(self).__name__)
-        return X, y, sample_weight
+        return Data(X, y, sample_weight)
 
     def _strata(self, y: Array) -> Array:
         return y[:, 1].astype(np.int64)
 
-    def _problems(self, X: Any, y: Array, sample_weight: Any) -> list[FitProblem]:
+    def _is_single(self, data: Data) -> bool:  # noqa: ARG002
+        return True
+
+    def _problems(self, data: Data) -> list[FitProblem]:
+        if is_joint(self.penalty):
+            raise ValueError(f"{type(self.penalty).__name__} is for several targets of a regression")
         # Centred columns change nothing and make a better-conditioned problem.
-        design = Design(X, sample_weight, center=True, constant=False)
-        risk = RiskSets.of(y[:, 0], y[:, 1], sample_weight, self.ties)
-        problem = design.problem(CoxLoss, y[:, 1].astype(X.dtype), risk=risk)
-        return [replace(problem, means=0 * design.means)]
-
-    def _squeeze(self, y: Array) -> None:  # noqa: ARG002
-        self.coef_, self.intercept_ = self.coef_[0], 0.0
-        self.n_iter_, self.result_ = int(self.n_iter_[0]), self.result_[0]
-
-
-class L12CoxRegressorCV(AlphaSearch, L12CoxRegressor):
-    """`L12CoxRegressor` with alpha chosen by cross-validation.
-
-    Parameters
-    ----------
-    l2_weight : float or list of float, default 0.5
-        Weight of the subtracted norm, from 0 to 1. Of several the best is chosen, on the same folds.
-    cv : int, splitter or iterable, optional
-        As in scikit-learn; 5 folds by default, each with its share of the events.
-    scoring : str or callable, optional
-        As in scikit-learn; a scorer is given the time and the event as two columns. By default the logarithm of
-        the partial likelihood of all samples less that of the samples fitted to, for each event left out, after
-        van Houwelingen and others (doi:10.1002/sim.2353).
-    alphas, n_alphas, eps, selection, n_jobs, together
-        As in `L12RegressorCV`; ``together=True`` is not to be had.
-    ties, ridge, positive, penalty_factors, bounds, groups, relax, warm_start, tol, max_iter, solver, verbose
-        As in `L12CoxRegressor`.
-
-    Attributes
-    ----------
-    alpha_, l2_weight_, alphas_, standard_error_, criterion_path_, df_path_
-        As in `L12RegressorCV`. Criteria have minus twice the logarithm of the partial likelihood, and n is the
-        number of events.
-    scores_ : array of shape (n_alphas, n_folds) or (n_l2_weights, n_alphas, n_folds)
-        The scores.
-    coef_, intercept_, sparse_coef_, n_iter_, result_, n_features_in_, feature_names_in_
-        As in `L12CoxRegressor`, fitted to all samples at ``alpha_``.
-
-    See Also
-    --------
-    L12CoxRegressor : Survival times with a strength of your own choice.
-    plot_cross_validation : A picture of a cross-validation.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ell12 import L12CoxRegressorCV
-    >>> random = np.random.default_rng(0)
-    >>> X = random.standard_normal((80, 20))
-    >>> time = random.exponential(np.exp(-2 * X[:, 3]))
-    >>> model = L12CoxRegressorCV(n_alphas=10, eps=0.1, selection="1se").fit(X, time)
-    >>> np.flatnonzero(model.coef_)
-    array([3])
-    """
-
-    _weighs_folds = False  # a row of weight zero would still count among ties
-
-    def __init__(
-        self,
-        *,
-        ties: str = "efron",
-        l2_weight: Any = 0.5,
-        ridge: float = 0.0,
-        alphas: Any = None,
-        n_alphas: int = 100,
-        eps: float = 1e-2,
-        cv: Any = None,
-        scoring: Any = None,
-        selection: str = "min",
-        n_jobs: int | None = None,
-        together: bool | None = None,
-        positive: bool = False,
-        penalty_factors: Any = None,
-        bounds: Any = None,
-        groups: Any = None,
-        relax: bool = False,
-        warm_start: bool = False,
-        tol: float = 1e-4,
-        max_iter: int = 10_000,
-        solver: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.ties = ties
-        self.l2_weight = l2_weight
-        self.ridge = ridge
-        self.alphas = alphas
-        self.n_alphas = n_alphas
-        self.eps = eps
-        self.cv = cv
-        self.scoring = scoring
-        self.selection = selection
-        self.n_jobs = n_jobs
-        self.together = together
-        self.positive = positive
-        self.penalty_factors = penalty_factors
-        self.bounds = bounds
-        self.groups = groups
-        self.relax = relax
-        self.warm_start = warm_start
-        self.tol = tol
-        self.max_iter = max_iter
-        self.solver = solver
-        self.verbose = verbose
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> L12CoxRegressorCV:
-        """Choose alpha and fit the coefficients; arguments as in `L12CoxRegressor.fit`."""
-        X, y, sample_weight = self._observed(X, y, sample_weight)
-        scores = self._search(X, y, sample_weight)
-        if scores is not None:
-            self.scores_ = scores
-        self._squeeze(y)
-        return self
-
-    def _score_path(self, coefs: Array, intercepts: Array, X: Any, y: Array, weight: Any) -> Array:
-        return scores_of(self, coefs[:, 0], intercepts[:, 0], X, y, weight)
-
-    def _score_fold(self, path: tuple[Array, Array], data: tuple[Any, ...], train: Array, test: Array) -> Array:
-        if self.scoring is not None:
-            return super()._score_fold(path, data, train, test)
-        X, y, weight = data
-        weight = np.ones(y.shape[0]) if weight is None else weight
-        # Rows that are not fitted to, as a splitter may name some twice or none at all.
-        seen = np.bincount(np.arange(y.shape[0])[train], minlength=y.shape[0])
-        both = seen + np.bincount(np.arange(y.shape[0])[test], minlength=y.shape[0])
-        events = float((weight * (both - seen)) @ y[:, 1])
-        if events == 0:
-            raise ValueError("a fold leaves out no event of positive weight: nothing to judge by")
-        eta = linear_functions(X, path[0][:, 0], 0.0)
-        whole, fitted = (self._partial_likelihoods(eta, y, weight * times) for times in (both, seen))
-        return (whole - fitted) / events
-
-    def _partial_likelihoods(self, eta: Array, y: Array, weight: Array) -> Array:
-        """The logarithm of the partial likelihood of each column of eta."""
-        risk = RiskSets.of(y[:, 0], y[:, 1], weight, self.ties)
-        loss = CoxLoss.of_checked(None, y[:, 1], sample_weight=weight, risk=risk)
-        return -np.array([loss.value(Point(None, column)) for column in eta.T.astype(np.float64)])
+        columns = CentredData(data.X, data.sample_weight, center=True, constant=False)
+        problem = columns.problem(Cox(self.ties), data.y)
+        return [replace(problem, means=0 * columns.means, n_targets=0)]
 
 
 def survival_times(y: Any) -> Array:

@@ -135,39 +135,33 @@ class Judgement:
 
 
 def judge(
-    model: Any, problems: list[FitProblem], runs: list[list[Result]], alphas: Array, sample_weight: Any
+    model: Any,
+    problems: list[FitProblem],
+    penalty: Any,
+    runs: list[list[Result]],
+    alphas: Array,
+    sample_weight: Any,
 ) -> Judgement:
     """The deviance, the degrees of freedom and the features selected at each alpha, of a path of each problem."""
     if any(problem.n_targets for problem in problems):
-        raise ValueError("an information criterion does not take shared_support=True")
+        raise ValueError("an information criterion does not take a joint penalty, such as RowsL12")
     loss, rows = problems[0].loss, []
     counted = np.ones(loss.b.shape[0], dtype=bool) if sample_weight is None else as_numpy(sample_weight) > 0
     n_samples = int(np.count_nonzero(counted))
     for problem, path in zip(problems, runs, strict=True):
-        penalty, options = model._penalty(problem), problem.structure(model._penalty_options())
+        own = problem.penalty(penalty)
         for alpha, run in zip(alphas, path, strict=True):
             found = as_vector(run.x)
-            x = model._final(problem, found)
+            x = model._final(problem, found, penalty)
             strength = float(alpha) if x is found else 0.0  # a refit has no penalty
-            freedom = _freedom(problem, with_alpha(penalty, strength), x)
+            freedom = degrees_of_freedom(problem.loss, with_alpha(own, strength), x, support(problem, x))
             freedom += model.fit_intercept and problem.n_intercepts == 0
             used = as_numpy(found)[: found.shape[0] - problem.n_intercepts] != 0
-            some, all_ = _sizes(used, options.get("groups"))
+            units = problem.coefficient_penalty(penalty).units(used.size)
+            some, all_ = np.unique(units[used]).size, np.unique(units).size
             rows.append((deviance(problem.loss, x, n_samples), freedom, some, all_))
     table = np.array(rows).reshape(len(problems), -1, 4)
     if isinstance(loss, CoxLoss):
         counted = counted & (as_numpy(loss.b) > 0)
     deviances, freedoms, sizes, all_sizes = np.moveaxis(table, 2, 0)
     return Judgement(deviances, freedoms, sizes, all_sizes[:, 0], int(np.count_nonzero(counted)))
-
-
-def _sizes(used: Array, groups: Any) -> tuple[int, int]:
-    """How many features are selected, or groups, and how many there are."""
-    if groups is None:
-        return int(used.sum()), used.size
-    return np.unique(groups[used]).size, int(groups.max()) + 1
-
-
-def _freedom(problem: FitProblem, penalty: Any, x: Array) -> float:
-    """The degrees of freedom of a solution."""
-    return degrees_of_freedom(problem.loss, penalty, x, support(problem, x))

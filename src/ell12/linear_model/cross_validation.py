@@ -1,4 +1,4 @@
-"""The strength alpha by cross-validation, along warm-started paths."""
+"""Strength and penalty by cross-validation or an information criterion."""
 
 from __future__ import annotations
 
@@ -7,76 +7,74 @@ from typing import Any
 import numpy as np
 
 from ell12.backend import as_numpy, indices_like, namespace, total
-from ell12.linear_model.choice import scores_of
+from ell12.linear_model.alpha_search import AlphaSearch, scores_of
 from ell12.linear_model.classifier import L12Classifier
-from ell12.linear_model.fit_problem import linear_functions
+from ell12.linear_model.cox_regressor import L12CoxRegressor
+from ell12.linear_model.families import NoInformation
+from ell12.linear_model.fit_problem import Data, linear_functions
 from ell12.linear_model.regressor import L12Regressor
-from ell12.linear_model.search import AlphaSearch
-from ell12.protocols import Array
+from ell12.losses.cox import CoxLoss, RiskSets
+from ell12.penalties import L12
+from ell12.protocols import Array, Point
 
 
 class L12RegressorCV(AlphaSearch, L12Regressor):
-    """`L12Regressor` with alpha chosen by cross-validation.
+    """`L12Regressor` with alpha, and the penalty if several are given, chosen by cross-validation.
 
     Parameters
     ----------
-    l2_weight : float or list of float, default 1.0
-        Weight of the subtracted norm, from 0 to 1: 1 is l1-2, 0 the Lasso. From a list the best is chosen, on the
-        same folds.
-    alphas : int or array, optional
-        The strengths to try, or how many; ``n_alphas`` by default. Every l2_weight has its own grid, unless the
-        strengths themselves are given.
-    n_alphas, eps : int, float, default 100 and 1e-3
-        The default grid has this number of strengths, from `ell12.path.alpha_max` down to eps times that.
+    penalty : Penalty or list of Penalty, default L12()
+        Without a strength. From a list, such as ``[L12(l2_weight=w) for w in (0, 0.5, 1)]``, the best is chosen,
+        on the same folds.
+    alphas : int or array, default 100
+        How many strengths to try, from `ell12.path.alpha_max` down to ``eps`` times that, for each penalty; or the
+        strengths.
+    eps : float, default 1e-3
+        The smallest strength, relative to the largest.
     cv : int, splitter or iterable, optional
-        As in scikit-learn; 5 folds by default.
+        As in scikit-learn; 5 by default. The folds of a number are shuffled, in the same way at every call;
+        `sklearn.model_selection.KFold` makes contiguous ones.
     scoring : str or callable, optional
-        As in scikit-learn; higher is better. By default minus the mean squared error; for other losses minus
-        twice Huber's loss, or minus Poisson's deviance. A scorer gets NumPy arrays.
+        As in scikit-learn; higher is better. By default minus the mean deviance: squared errors, twice Huber's
+        loss, Poisson's deviance. A scorer gets NumPy arrays.
     selection : {"min", "1se", "aic", "bic", "ebic"}, default "min"
         "min" takes the alpha with the best mean. "1se" takes the largest alpha whose mean is within one standard
-        error of the best, and so selects fewer features; if folds differ much it can select too few: look at
-        ``standard_error_`` and `plot`. From several l2_weights the one with the best mean is taken. "aic", "bic"
-        and "ebic" need no folds. They take the smallest information criterion along one path over all samples;
-        "ebic" selects the fewest features. See the notes.
-    n_jobs : int, optional
-        Folds in parallel, by joblib; not on a GPU.
-    together : bool, optional
-        Solve all folds, and several alphas, side by side as the columns of one problem, by
-        `ell12.path.columnwise.ColumnwiseAPG`: each product with X is one of matrices, for a GPU. This is
-        the default if X is on a GPU, no ``solver`` and no ``shared_support`` are given, all alphas are positive
-        and the loss is squared. On a CPU a path for each fold is faster, and the default.
-    loss, delta, ridge, fit_intercept, positive, penalty_factors, bounds, groups, shared_support
+        error of the best, and so selects fewer features; from several penalties the one with the best mean is
+        taken. "aic", "bic" and "ebic" need no folds. They take the smallest information criterion along one path
+        over all samples; "ebic" selects the fewest features. See the notes.
+    loss, fit_intercept, tol, max_iter
         As in `L12Regressor`.
     relax : bool, default False
-        As in `L12Regressor`. The refitted coefficients of each fold are judged, so alpha is chosen for them.
-    warm_start, tol, max_iter, solver, verbose
-        As in `L12Regressor`.
+        As in `L12Regressor`. The refitted coefficients of each fold are scored, so alpha is chosen for them.
+    n_jobs : int, optional
+        Folds in parallel, by joblib; not on a GPU.
 
     Attributes
     ----------
-    alpha_, l2_weight_ : float
-        What was chosen; one for all columns of y.
-    alphas_ : array of shape (n_alphas,) or (n_l2_weights, n_alphas)
-        The strengths tried, falling; for each l2_weight of a list, unless alphas were given.
-    mse_path_ : array of shape (n_alphas, n_folds) or (n_l2_weights, n_alphas, n_folds)
-        Mean squared errors on the samples left out, weighted by sample_weight; for other losses the means of twice
-        Huber's loss, or of Poisson's deviance. The longer shape belongs to a list of l2_weights. It does not exist
-        if a ``scoring`` is given.
+    alpha_ : float
+        The strength chosen; one for all columns of y.
+    penalty_ : Penalty
+        The penalty chosen, with that strength.
+    alphas_ : array of shape (n_alphas,) or (n_penalties, n_alphas)
+        The strengths tried, falling; for each penalty of a list, unless alphas were given.
+    mse_path_ : array of shape (n_alphas, n_folds) or (n_penalties, n_alphas, n_folds)
+        Mean deviances on the samples left out, weighted by sample_weight; NaN for a fold without information, such
+        as one whose samples have no weight, which a warning names. It does not exist if a ``scoring`` is given.
     scores_ : array of the same shape
         What a given ``scoring`` says of the samples left out.
     standard_error_ : float
         Of the best mean, over the folds: what "1se" allows. NaN for one fold.
-    criterion_path_, df_path_ : arrays of shape (n_alphas,) or (n_l2_weights, n_alphas)
-        The information criterion and the degrees of freedom, where one of these selects; no errors of folds then.
-    coef_, sparse_coef_, intercept_, n_iter_, result_, dual_gap_, n_features_in_, feature_names_in_
+    criterion_path_, df_path_ : arrays of shape (n_alphas,) or (n_penalties, n_alphas)
+        The information criterion and the degrees of freedom, where one of these selects.
+    coef_, sparse_coef_, intercept_, n_iter_, stationarity_, converged_, results_, dual_gap_
         As in `L12Regressor`, fitted to all samples at ``alpha_``.
+    n_features_in_, feature_names_in_
+        What fit has seen.
 
     See Also
     --------
     L12Regressor : Regression with a strength of your own choice.
     L12ClassifierCV : Classification with a strength chosen by cross-validation.
-    plot_cross_validation : A picture of a cross-validation.
 
     Notes
     -----
@@ -84,8 +82,8 @@ class L12RegressorCV(AlphaSearch, L12Regressor):
     ``n log(RSS/n) + 2 k`` and BIC ``n log(RSS/n) + k log n``: the variance takes its most likely value. EBIC adds
     ``2 log C(p, s)`` for s of p features, or groups. ``k = trace(H (H + P)^-1)``, with the Hessians H of the loss
     and P of the penalty on the support, and 1 for an intercept: s for the Lasso, more where a norm is subtracted.
-    A coefficient at a bound counts for nothing, and after a refit (``relax``) P is 0. Strengths where the fit is
-    no strict minimum on its support, or where k exceeds n/2, are not taken; the criterion is infinite there.
+    After a refit (``relax``) P is 0. Strengths where the fit is no strict minimum on its support, or where k
+    exceeds n/2, are not taken; the criterion is infinite there.
 
     Examples
     --------
@@ -93,82 +91,71 @@ class L12RegressorCV(AlphaSearch, L12Regressor):
     >>> from ell12 import L12RegressorCV
     >>> from ell12.datasets import correlated_design
     >>> problem = correlated_design(0, n_samples=60, n_features=100, n_nonzero=3, noise=0.05)
-    >>> model = L12RegressorCV(n_alphas=20, eps=0.03, selection="1se").fit(problem.A, problem.b)
+    >>> model = L12RegressorCV(alphas=20, eps=0.03, selection="1se").fit(problem.A, problem.b)
     >>> np.flatnonzero(problem.x), np.flatnonzero(model.coef_)
-    (array([22, 43, 51]), array([22, 24, 43, 51]))
+    (array([22, 43, 51]), array([22, 43, 51]))
     """
 
     def __init__(
         self,
         *,
-        loss: str = "squared",
-        delta: float = 1.35,
-        l2_weight: Any = 1.0,
-        ridge: float = 0.0,
-        alphas: Any = None,
-        n_alphas: int = 100,
+        penalty: Any = L12(),  # noqa: B008
+        loss: Any = "squared",
+        alphas: Any = 100,
         eps: float = 1e-3,
         cv: Any = None,
         scoring: Any = None,
         selection: str = "min",
-        n_jobs: int | None = None,
-        together: bool | None = None,
         fit_intercept: bool = True,
-        positive: bool = False,
-        penalty_factors: Any = None,
-        bounds: Any = None,
-        groups: Any = None,
         relax: bool = False,
-        shared_support: bool = False,
-        warm_start: bool = False,
         tol: float = 1e-4,
         max_iter: int = 10_000,
-        solver: Any = None,
-        verbose: int = 0,
+        n_jobs: int | None = None,
     ) -> None:
+        self.penalty = penalty
         self.loss = loss
-        self.delta = delta
-        self.l2_weight = l2_weight
-        self.ridge = ridge
         self.alphas = alphas
-        self.n_alphas = n_alphas
         self.eps = eps
         self.cv = cv
         self.scoring = scoring
         self.selection = selection
-        self.n_jobs = n_jobs
-        self.together = together
         self.fit_intercept = fit_intercept
-        self.positive = positive
-        self.penalty_factors = penalty_factors
-        self.bounds = bounds
-        self.groups = groups
         self.relax = relax
-        self.shared_support = shared_support
-        self.warm_start = warm_start
         self.tol = tol
         self.max_iter = max_iter
-        self.solver = solver
-        self.verbose = verbose
+        self.n_jobs = n_jobs
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> L12RegressorCV:
-        """Choose alpha and fit the coefficients; arguments as in `L12Regressor.fit`."""
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None, groups: Any = None
+    ) -> L12RegressorCV:
+        """Choose alpha and fit the coefficients.
+
+        Parameters
+        ----------
+        X, y, sample_weight, offset
+            As in `L12Regressor.fit`.
+        groups : array of shape (n_samples,), optional
+            For a ``cv`` that keeps groups of samples together, such as `sklearn.model_selection.GroupKFold`.
+        """
         if offset is not None and self.scoring is not None:
             raise ValueError("scoring is not told of an offset; leave it None, for the deviance")
-        X, y, sample_weight = self._observed(X, y, sample_weight, offset)
-        scores = self._search(X, y, sample_weight)
+        scores = self._search(self._observed(X, y, sample_weight, offset), groups)
         if scores is not None and self.scoring is None:
             self.mse_path_ = -scores
         elif scores is not None:
             self.scores_ = scores
-        self._squeeze(y)
         return self
 
-    def _score_path(self, coefs: Array, intercepts: Array, X: Any, y: Array, weight: Any) -> Array:
+    def _score_path(self, coefs: Array, intercepts: Array, data: Data) -> Array:
+        X, y, weight, offset = data
         if self.scoring is not None:
-            return scores_of(self, coefs, intercepts, X, self._family.scored(y), weight)
-        errors = self._family.errors(_predictions(coefs, intercepts, X), y)
-        return -_mean_of_samples(namespace(coefs).mean(errors, axis=2), weight)
+            return scores_of(self, coefs, intercepts, data)
+        eta = _predictions(coefs, intercepts, X)
+        if offset is not None:
+            eta = eta + offset[:, None, None]
+        y = namespace(y).reshape(y, (y.shape[0], -1))
+        parts = [own.deviance(y[:, k][:, None], eta[:, :, k]) for k, own in enumerate(self._families)]
+        return -_mean_of_samples(sum(parts) / len(parts), weight)
 
 
 class L12ClassifierCV(AlphaSearch, L12Classifier):
@@ -176,48 +163,42 @@ class L12ClassifierCV(AlphaSearch, L12Classifier):
 
     Parameters
     ----------
-    l2_weight : float or list of float, default 0.5
-        Weight of the subtracted norm, from 0 to 1: 1 is l1-2, 0 the l1 norm; see `L12Classifier`. Of several the
-        best is chosen, on the same folds.
-    alphas, n_alphas, eps, n_jobs, together
-        As in `L12RegressorCV`.
-    cv : int, splitter or iterable, optional
-        As in scikit-learn; 5 stratified folds by default.
+    penalty : Penalty or list of Penalty, default L12(l2_weight=0.5)
+        As in `L12RegressorCV`; see `L12Classifier`.
+    alphas, eps, cv, selection, n_jobs
+        As in `L12RegressorCV`; folds are stratified.
     scoring : str or callable, optional
         As in scikit-learn; minus the mean logistic loss of the probabilities by default. A scorer gets NumPy
         arrays, whatever X is.
-    selection : {"min", "1se", "aic", "bic", "ebic"}, default "min"
-        As in `L12RegressorCV`.
     class_weight : dict or "balanced", optional
         As in `L12Classifier`; found on all samples, and used in the fits, not in the scores.
-    multinomial, ridge, fit_intercept, positive, penalty_factors, bounds, groups, relax, warm_start, tol, max_iter
-        As in `L12Classifier`, and ``relax`` as in `L12RegressorCV`.
-    solver, verbose
+    loss, fit_intercept, tol, max_iter
         As in `L12Classifier`.
 
     Attributes
     ----------
-    alpha_, l2_weight_, alphas_, standard_error_, criterion_path_, df_path_
+    alpha_, penalty_, alphas_, standard_error_, criterion_path_, df_path_
         As in `L12RegressorCV`, with twice the logistic loss of all samples in place of ``n log(RSS/n)``.
-    scores_ : array of shape (n_alphas, n_folds) or (n_l2_weights, n_alphas, n_folds)
+    scores_ : array of shape (n_alphas, n_folds) or (n_penalties, n_alphas, n_folds)
         Scores on the samples left out, weighted by sample_weight.
-    classes_, coef_, sparse_coef_, intercept_, n_iter_, result_, n_features_in_, feature_names_in_
+    classes_, coef_, sparse_coef_, intercept_, n_iter_, stationarity_, converged_, results_
         As in `L12Classifier`, fitted to all samples at ``alpha_``.
+    n_features_in_, feature_names_in_
+        What fit has seen.
 
     See Also
     --------
     L12Classifier : Classification with a strength of your own choice.
     L12RegressorCV : Regression with a strength chosen by cross-validation.
-    plot_cross_validation : A picture of a cross-validation.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from ell12 import L12ClassifierCV
+    >>> from ell12 import L12, L12ClassifierCV
     >>> random = np.random.default_rng(0)
     >>> X = random.standard_normal((80, 30))
     >>> y = X[:, 3] - X[:, 7] + 0.5 * random.standard_normal(80) > 0
-    >>> model = L12ClassifierCV(l2_weight=1, n_alphas=10, eps=0.1).fit(X, y)
+    >>> model = L12ClassifierCV(penalty=L12(), alphas=[0.2, 0.1, 0.05]).fit(X, y)
     >>> np.flatnonzero(model.coef_)
     array([3, 7])
     """
@@ -225,73 +206,155 @@ class L12ClassifierCV(AlphaSearch, L12Classifier):
     def __init__(
         self,
         *,
-        multinomial: bool = False,
-        l2_weight: Any = 0.5,
-        ridge: float = 0.0,
-        alphas: Any = None,
-        n_alphas: int = 100,
+        penalty: Any = L12(l2_weight=0.5),  # noqa: B008
+        loss: Any = "logistic",
+        class_weight: Any = None,
+        alphas: Any = 100,
         eps: float = 1e-3,
         cv: Any = None,
         scoring: Any = None,
         selection: str = "min",
-        n_jobs: int | None = None,
-        together: bool | None = None,
         fit_intercept: bool = True,
-        positive: bool = False,
-        penalty_factors: Any = None,
-        bounds: Any = None,
-        groups: Any = None,
-        relax: bool = False,
-        class_weight: Any = None,
-        warm_start: bool = False,
         tol: float = 1e-4,
         max_iter: int = 10_000,
-        solver: Any = None,
-        verbose: int = 0,
+        n_jobs: int | None = None,
     ) -> None:
-        self.multinomial = multinomial
-        self.l2_weight = l2_weight
-        self.ridge = ridge
+        self.penalty = penalty
+        self.loss = loss
+        self.class_weight = class_weight
         self.alphas = alphas
-        self.n_alphas = n_alphas
         self.eps = eps
         self.cv = cv
         self.scoring = scoring
         self.selection = selection
-        self.n_jobs = n_jobs
-        self.together = together
         self.fit_intercept = fit_intercept
-        self.positive = positive
-        self.penalty_factors = penalty_factors
-        self.bounds = bounds
-        self.groups = groups
-        self.relax = relax
-        self.class_weight = class_weight
-        self.warm_start = warm_start
         self.tol = tol
         self.max_iter = max_iter
-        self.solver = solver
-        self.verbose = verbose
+        self.n_jobs = n_jobs
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> L12ClassifierCV:
-        """Choose alpha and fit the coefficients; arguments as in `L12Classifier.fit`."""
-        X, codes, sample_weight = self._observed(X, y, sample_weight)
-        scores = self._search(X, codes, sample_weight)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> L12ClassifierCV:
+        """Choose alpha and fit the coefficients; arguments as in `L12RegressorCV.fit`."""
+        scores = self._search(self._observed(X, y, sample_weight), groups)
         if scores is not None:
             self.scores_ = scores
         return self
 
-    def _score_path(self, coefs: Array, intercepts: Array, X: Any, y: Array, weight: Any) -> Array:
+    def _score_path(self, coefs: Array, intercepts: Array, data: Data) -> Array:
         if self.scoring is not None:
-            return scores_of(self, coefs, intercepts, X, y, weight)
-        xp, scores = namespace(coefs), _predictions(coefs, intercepts, X)
-        given = y[:, None] == indices_like(np.arange(self.classes_.shape[0]), coefs)
-        tiny = float(
-            xp.finfo(coefs.dtype).smallest_normal
-        )  # so that a probability of 0 does not make every alpha equally bad
+            return scores_of(self, coefs, intercepts, data)
+        xp, scores = namespace(coefs), _predictions(coefs, intercepts, data.X)
+        given = data.y[:, None] == indices_like(np.arange(self.classes_.shape[0]), coefs)
+        tiny = float(xp.finfo(coefs.dtype).smallest_normal)  # so that a probability of 0 is finitely bad
         shares = [self._shares(scores[:, k, :]) for k in range(scores.shape[1])]
         logs = [xp.log(xp.sum(xp.where(given, share, 0), axis=1) + tiny) for share in shares]
-        return _mean_of_samples(xp.stack(logs, axis=1), weight)
+        return _mean_of_samples(xp.stack(logs, axis=1), data.sample_weight)
+
+
+class L12CoxRegressorCV(AlphaSearch, L12CoxRegressor):
+    """`L12CoxRegressor` with alpha chosen by cross-validation.
+
+    Parameters
+    ----------
+    penalty : Penalty or list of Penalty, default L12(l2_weight=0.5)
+        As in `L12RegressorCV`.
+    alphas, eps, cv, selection, n_jobs
+        As in `L12RegressorCV`; each fold has its share of the events.
+    scoring : str or callable, optional
+        As in scikit-learn; a scorer is given the time and the event as two columns. By default the logarithm of
+        the partial likelihood of all samples less that of the samples fitted to, for each event left out, after
+        van Houwelingen and others (doi:10.1002/sim.2353).
+    ties, tol, max_iter
+        As in `L12CoxRegressor`.
+    relax : bool, default False
+        As in `L12RegressorCV`.
+
+    Attributes
+    ----------
+    alpha_, penalty_, alphas_, standard_error_, criterion_path_, df_path_
+        As in `L12RegressorCV`. Criteria have minus twice the logarithm of the partial likelihood, and n is the
+        number of events.
+    scores_ : array of shape (n_alphas, n_folds) or (n_penalties, n_alphas, n_folds)
+        The scores.
+    coef_, intercept_, sparse_coef_, n_iter_, stationarity_, converged_, results_
+        As in `L12CoxRegressor`, fitted to all samples at ``alpha_``.
+    n_features_in_, feature_names_in_
+        What fit has seen.
+
+    See Also
+    --------
+    L12CoxRegressor : Survival times with a strength of your own choice.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ell12 import L12CoxRegressorCV
+    >>> random = np.random.default_rng(0)
+    >>> X = random.standard_normal((80, 20))
+    >>> time = random.exponential(np.exp(-2 * X[:, 3]))
+    >>> model = L12CoxRegressorCV(alphas=10, eps=0.1, selection="1se").fit(X, time)
+    >>> np.flatnonzero(model.coef_)
+    array([3])
+    """
+
+    _weighs_folds = False  # a row of weight zero would still count among ties
+
+    def __init__(
+        self,
+        *,
+        penalty: Any = L12(l2_weight=0.5),  # noqa: B008
+        ties: str = "efron",
+        alphas: Any = 100,
+        eps: float = 1e-2,
+        cv: Any = None,
+        scoring: Any = None,
+        selection: str = "min",
+        relax: bool = False,
+        tol: float = 1e-4,
+        max_iter: int = 10_000,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.penalty = penalty
+        self.ties = ties
+        self.alphas = alphas
+        self.eps = eps
+        self.cv = cv
+        self.scoring = scoring
+        self.selection = selection
+        self.relax = relax
+        self.tol = tol
+        self.max_iter = max_iter
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> L12CoxRegressorCV:
+        """Choose alpha and fit the coefficients; y as in `L12CoxRegressor`, groups as in `L12RegressorCV`."""
+        scores = self._search(self._observed(X, y, sample_weight), groups)
+        if scores is not None:
+            self.scores_ = scores
+        return self
+
+    def _score_path(self, coefs: Array, intercepts: Array, data: Data) -> Array:
+        return scores_of(self, coefs[:, 0], intercepts[:, 0], data)
+
+    def _score_fold(self, path: tuple[Array, Array], data: Data, train: Array, test: Array) -> Array:
+        if self.scoring is not None:
+            return super()._score_fold(path, data, train, test)
+        X, y, weight, _ = data
+        weight = np.ones(y.shape[0]) if weight is None else weight
+        # Rows that are not fitted to, as a splitter may name some twice or none at all.
+        seen = np.bincount(np.arange(y.shape[0])[train], minlength=y.shape[0])
+        both = seen + np.bincount(np.arange(y.shape[0])[test], minlength=y.shape[0])
+        events = float((weight * (both - seen)) @ y[:, 1])
+        if events == 0:
+            raise NoInformation("a fold leaves out no event of positive weight: nothing to judge by")
+        eta = linear_functions(X, path[0][:, 0], 0.0)
+        whole, fitted = (self._partial_likelihoods(eta, y, weight * times) for times in (both, seen))
+        return (whole - fitted) / events
+
+    def _partial_likelihoods(self, eta: Array, y: Array, weight: Array) -> Array:
+        """The logarithm of the partial likelihood of each column of eta."""
+        risk = RiskSets.of(y[:, 0], y[:, 1], weight, self.ties)
+        loss = CoxLoss.of_checked(None, y[:, 1], sample_weight=weight, risk=risk)
+        return -np.array([loss.value(Point(None, column)) for column in eta.T.astype(np.float64)])
 
 
 def _predictions(coefs: Array, intercepts: Array, X: Any) -> Array:
@@ -306,5 +369,5 @@ def _mean_of_samples(values: Array, weight: Any) -> Array:
     if weight is None:
         return as_numpy(namespace(values).mean(values, axis=0))
     if total(weight) == 0:
-        raise ValueError("sample_weight sums to zero on the samples that a fold leaves out: nothing to judge by")
+        raise NoInformation("sample_weight sums to zero on the samples that a fold leaves out")
     return as_numpy(weight @ values) / total(weight)

@@ -1,180 +1,280 @@
-"""The losses of a regression: how each is made of targets, and what its linear function means."""
+"""Losses without their data, as estimators take them for ``loss``."""
 
 from __future__ import annotations
 
-import warnings
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
-from ell12.backend import as_numpy, indices_like, like, namespace
-from ell12.checks import check_entries, check_positive, convert
-from ell12.linear_model.fit_problem import Design, FitProblem, centered_target, follow
+from ell12.backend import as_numpy, namespace, rounding, total
+from ell12.checks import check_positive, check_word
 from ell12.losses import HuberLoss, LogisticLoss, MultinomialLoss, PoissonLoss, SquaredLoss
-from ell12.losses.pointwise import exponential
-from ell12.minimization import Result, Status
+from ell12.losses.multinomial import log_softmax, softmax
+from ell12.losses.pointwise import exponential, sigmoid
 from ell12.protocols import Array
 
 # The median of the absolute values of normal numbers is 0.6745 of their standard deviation.
 NORMAL_MEDIAN = 0.6745
 
 
-class Squared:
-    """The squared loss: the linear function is the mean."""
+class NoInformation(ValueError):
+    """Rows that hold nothing to fit to, or to score: a cross-validation leaves such a fold out."""
 
-    constant = False  # whether x holds the intercept; else centring finds it
 
-    def __init__(self, model: Any) -> None:
-        self.model = model
+class Family:
+    """Base class of losses without their data: what estimators take for ``loss``.
 
-    def observed(self, y: Array, sample_weight: Any, offset: Any) -> Array:  # noqa: ARG002
-        """The targets, with all that belongs to a row, checked; what the loss finds out of them is kept."""
-        self.refuse_offset(offset)
-        return y
+    A subclass is a frozen dataclass of numbers with ``loss`` and ``deviance``; the other methods have defaults.
 
-    def refuse_offset(self, offset: Any) -> None:
-        """Raise where an offset is given."""
-        if offset is not None:
-            raise ValueError(f"offset is for loss='poisson'; the loss is {self.model.loss!r}")
+    Attributes
+    ----------
+    centred : bool
+        Whether centring X and y finds the intercept; otherwise it is fitted with the coefficients.
+    joint : bool
+        Whether one loss takes all classes, as a matrix with a column of ones and zeros for each.
+    counts : bool
+        Whether targets must be at least 0.
 
-    def targets(self, y: Array) -> list[Array]:
-        """Those that make a problem each: the columns of y, or all of y."""
-        whole = y.ndim == 1 or self.model.shared_support
-        return [y] if whole else [y[:, k] for k in range(y.shape[1])]
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dataclasses import dataclass
+    >>> from ell12 import L12Regressor, SquaredLoss
+    >>> from ell12.linear_model import Family
+    >>> @dataclass(frozen=True)
+    ... class LeastSquares(Family):
+    ...     def loss(self, A, y, *, sample_weight, offset, scale):
+    ...         return SquaredLoss(A, y - offset, sample_weight=sample_weight, scale=scale)
+    ...
+    ...     def deviance(self, y, eta):
+    ...         return (y - eta) ** 2
+    >>> X = np.arange(12.0).reshape(6, 2) % 5
+    >>> L12Regressor(0.1, loss=LeastSquares()).fit(X, X[:, 0]).coef_.round(3)
+    array([1., 0.])
+    """
 
-    def problems(self, design: Design, y: Array) -> list[FitProblem]:
-        """The problem of each target."""
-        centers = self.model.fit_intercept
-        targets = [centered_target(design, b) if centers else (b, 0.0) for b in self.targets(y)]
-        return [design.problem(SquaredLoss, b, level) for b, level in targets]
+    centred: ClassVar[bool] = False
+    joint: ClassVar[bool] = False
+    counts: ClassVar[bool] = False
 
-    def scored(self, y: Array) -> Array:
-        """What a scorer compares predictions with."""
-        return y
+    def loss(self, A: Any, y: Array, *, sample_weight: Any, offset: Any, scale: float) -> Any:
+        """The loss with its data, an `ell12.protocols.Loss`, times ``scale``.
 
-    def mean(self, eta: Array, offset: Any) -> Array:
-        """The expected target where the linear function is eta."""
-        self.refuse_offset(offset)
+        ``offset``, a number or an array with one for each row, is added to the linear function ``A x``.
+        """
+        raise NotImplementedError
+
+    def deviance(self, y: Array, eta: Array) -> Array:
+        """How badly the linear function ``eta`` predicts each y; 0 is best."""
+        raise NotImplementedError
+
+    def mean(self, eta: Array) -> Array:
+        """The expected target where the linear function is ``eta``; of classes the probability."""
         return eta
 
-    def errors(self, eta: Array, y: Array) -> Array:
-        """How far predictions, (n_samples, n_alphas, n_targets), are from the targets."""
-        return (eta - namespace(y).reshape(y, (y.shape[0], 1, -1))) ** 2
+    def level(self, y: Array, sample_weight: Any, offset: Any) -> Any:  # noqa: ARG002
+        """An intercept to begin with: that of the model without features, or 0."""
+        return 0.0
+
+    def for_data(self, y: Array, sample_weight: Any, *, intercept: bool) -> Family:  # noqa: ARG002
+        """The family with what it takes from all targets, once for all folds."""
+        return self
+
+    def shares(self, scores: Array) -> Array:
+        """The probability of each class, last axis, from the linear functions."""
+        p = self.mean(scores)
+        xp = namespace(p)
+        if p.ndim == 1 or p.shape[1] == 1:
+            p = xp.reshape(p, (-1,))
+            return xp.stack([1 - p, p], axis=1)
+        return p / xp.sum(p, axis=1, keepdims=True)
 
 
+@dataclass(frozen=True)
+class Squared(Family):
+    """Squared residuals: the linear function is the mean."""
+
+    centred: ClassVar[bool] = True
+
+    def loss(self, A: Any, y: Array, *, sample_weight: Any, offset: Any, scale: float) -> Any:
+        """A `SquaredLoss`. What an offset leaves of a constant target is rounding, and becomes 0."""
+        xp, rest = namespace(y), y - offset
+        rest = xp.where(xp.max(xp.abs(rest), axis=0) <= rounding(offset, y), 0, rest)
+        return SquaredLoss.of_checked(A, rest, sample_weight=sample_weight, scale=scale)
+
+    def deviance(self, y: Array, eta: Array) -> Array:
+        """The square of the residual."""
+        return (eta - y) ** 2
+
+    def level(self, y: Array, sample_weight: Any, offset: Any) -> Any:
+        """The weighted mean."""
+        return weighted_mean(y - offset, sample_weight)
+
+
+@dataclass(frozen=True)
 class Huber(Squared):
-    """Huber's loss, whose threshold is ``delta`` times a scale of each target."""
+    """Huber's loss, in which outliers count little.
 
-    constant = True
+    Parameters
+    ----------
+    delta : float, default 1.35
+        The residual, in units of ``scale``, at which the loss turns from a square to a line.
+    scale : float, optional
+        By default 1.48 times the median distance of y from its median (from 0 without an intercept), so that the
+        unit of y does not matter. The signal is part of it: if that is far larger than the noise, give a smaller
+        delta.
+    """
 
-    def observed(self, y: Array, sample_weight: Any, offset: Any) -> Array:
-        """The targets; the scale of each is found once, for all folds."""
-        self.refuse_offset(offset)
-        check_positive(self.model.delta, "delta")
-        if self.model.shared_support:
-            raise ValueError("shared_support needs loss='squared'")
-        weight = None if sample_weight is None else as_numpy(sample_weight)
-        found = [robust_scale(as_numpy(b), weight, self.model.fit_intercept) for b in self.targets(y)]
-        self.model.scale_ = found[0] if y.ndim == 1 else np.array(found)
-        return y
+    delta: float = 1.35
+    scale: float | None = None
+    centred: ClassVar[bool] = False
 
-    def problems(self, design: Design, y: Array) -> list[FitProblem]:
-        """The problem of each target, less its median."""
-        weight, made = design.sample_weight, []
-        for b, delta in zip(self.targets(y), self._deltas, strict=True):
-            values = as_numpy(b)
-            level = (
-                median(values, None if weight is None else as_numpy(weight)) if self.model.fit_intercept else 0.0
-            )
-            made.append(design.problem(HuberLoss, b - level, level, delta=delta))
-        return made
+    def __post_init__(self) -> None:
+        check_positive(self.delta, "delta")
+        if self.scale is not None:
+            check_positive(self.scale, "scale")
 
-    def errors(self, eta: Array, y: Array) -> Array:
-        """Twice Huber's loss: the square of a small residual."""
-        xp, delta = namespace(eta), like(np.array(self._deltas), eta)
-        size = xp.abs(eta - xp.reshape(y, (y.shape[0], 1, -1)))
-        return xp.where(size <= delta, size**2, delta * (2 * size - delta))
+    def loss(self, A: Any, y: Array, *, sample_weight: Any, offset: Any, scale: float) -> Any:
+        """A `HuberLoss`."""
+        return HuberLoss.of_checked(A, y - offset, sample_weight=sample_weight, scale=scale, delta=self.threshold)
 
     @property
-    def _deltas(self) -> list[float]:
-        return [float(self.model.delta * scale) for scale in np.atleast_1d(self.model.scale_)]
+    def threshold(self) -> float:
+        """Delta in units of y."""
+        return float(self.delta * (self.scale or 1.0))
+
+    def deviance(self, y: Array, eta: Array) -> Array:
+        """Twice Huber's loss: the square of a small residual."""
+        xp, delta = namespace(eta), self.threshold
+        size = xp.abs(eta - y)
+        return xp.where(size <= delta, size**2, delta * (2 * size - delta))
+
+    def level(self, y: Array, sample_weight: Any, offset: Any) -> float:
+        """The median."""
+        return median(as_numpy(y - offset), None if sample_weight is None else as_numpy(sample_weight))
+
+    def for_data(self, y: Array, sample_weight: Any, *, intercept: bool) -> Huber:
+        """With the scale of y."""
+        weight = None if sample_weight is None else as_numpy(sample_weight)
+        return self if self.scale else replace(self, scale=robust_scale(as_numpy(y), weight, intercept))
 
 
-class Poisson(Squared):
-    """Poisson's loss: the linear function is the logarithm of the mean. y is counts and offsets, two columns."""
+@dataclass(frozen=True)
+class Poisson(Family):
+    """Counts: the linear function is the logarithm of the mean."""
 
-    constant = True
+    counts: ClassVar[bool] = True
 
-    def observed(self, y: Array, sample_weight: Any, offset: Any) -> Array:  # noqa: ARG002
-        """The targets beside the offset."""
+    def loss(self, A: Any, y: Array, *, sample_weight: Any, offset: Any, scale: float) -> Any:
+        """A `PoissonLoss`."""
+        known = namespace(y).zeros_like(y) + offset
+        return PoissonLoss.of_checked(A, y, sample_weight=sample_weight, scale=scale, offset=known)
+
+    def deviance(self, y: Array, eta: Array) -> Array:
+        """Poisson's deviance."""
+        xp, positive = namespace(eta), y > 0
+        logs = xp.where(positive, y * xp.log(xp.where(positive, y, 1)), 0)
+        return 2 * (exponential(eta) - y * eta + logs - y)
+
+    def mean(self, eta: Array) -> Array:
+        """The expected count."""
+        return exponential(eta)
+
+    def level(self, y: Array, sample_weight: Any, offset: Any) -> float:
+        """The logarithm of the counts for each unit of ``exp(offset)``, of all samples together."""
         xp = namespace(y)
-        if bool(xp.any(y < 0)):
-            raise ValueError("y must hold counts for loss='poisson', some values are negative")
-        if self.model.shared_support:
-            raise ValueError("shared_support needs loss='squared'")
-        known = xp.zeros_like(y) if offset is None else as_offset(offset, y)
-        return xp.stack([y, known], axis=1)
-
-    def problems(self, design: Design, y: Array) -> list[FitProblem]:
-        """The one problem. With an intercept it begins at the rate of all."""
-        counts, offset = y[:, 0], y[:, 1]
-        level = rate(counts, offset, design.sample_weight) if self.model.fit_intercept else 0.0
-        return [design.problem(PoissonLoss, counts, level, offset=offset + level)]
-
-    def scored(self, y: Array) -> Array:
-        """The counts."""
-        return y[:, 0]
-
-    def mean(self, eta: Array, offset: Any) -> Array:
-        """The expected counts."""
-        return exponential(eta if offset is None else eta + as_offset(offset, eta))
-
-    def errors(self, eta: Array, y: Array) -> Array:
-        """The deviance of each count."""
-        return deviances(eta + y[:, 1][:, None, None], y[:, 0][:, None, None])
+        weight = xp.ones_like(y) if sample_weight is None else sample_weight
+        offset = xp.zeros_like(y) + offset
+        top = xp.max(offset)
+        counts, exposure = float(weight @ y), float(weight @ xp.exp(offset - top))
+        if counts == 0:
+            raise NoInformation("y holds no count above 0 of positive weight: no intercept is finite")
+        return float(np.log(counts / exposure)) - float(top)
 
 
-FAMILIES = {"squared": Squared, "huber": Huber, "poisson": Poisson}
+@dataclass(frozen=True)
+class Logistic(Family):
+    """Two classes, -1 and 1, by the logistic loss; of several classes each against the rest."""
+
+    def loss(self, A: Any, y: Array, *, sample_weight: Any, offset: Any, scale: float) -> Any:  # noqa: ARG002
+        """A `LogisticLoss`."""
+        return LogisticLoss.of_checked(A, y, sample_weight=sample_weight, scale=scale)
+
+    def deviance(self, y: Array, eta: Array) -> Array:
+        """Twice the logistic loss."""
+        xp = namespace(eta)
+        return 2 * xp.logaddexp(xp.zeros_like(eta), -y * eta)
+
+    def mean(self, eta: Array) -> Array:
+        """The probability of the class 1."""
+        return sigmoid(eta)
+
+    def shares(self, scores: Array) -> Array:
+        """The probability of each class; the sum of several is scaled to 1."""
+        xp = namespace(scores)
+        if scores.ndim == 1 or scores.shape[1] == 1:
+            scores = xp.reshape(scores, (-1,))
+            return xp.stack([sigmoid(-scores), sigmoid(scores)], axis=1)
+        # The largest score is taken out first, so that a row of very negative scores does not become 0/0.
+        logs = -xp.logaddexp(xp.zeros_like(scores), -scores)
+        shares = xp.exp(logs - xp.max(logs, axis=1, keepdims=True))
+        return shares / xp.sum(shares, axis=1, keepdims=True)
 
 
-def deviances(eta: Array, y: Array) -> Array:
-    """Poisson's deviance of each count where the logarithm of the expected one is eta: 0 if they are equal."""
-    xp = namespace(eta)
-    positive = y > 0
-    logs = xp.where(positive, y * xp.log(xp.where(positive, y, 1)), 0)
-    return 2 * (exponential(eta) - y * eta + logs - y)
+@dataclass(frozen=True)
+class Multinomial(Family):
+    """Several classes at once: their probabilities are the softmax of the linear functions."""
+
+    joint: ClassVar[bool] = True
+
+    def loss(self, A: Any, y: Array, *, sample_weight: Any, offset: Any, scale: float) -> Any:  # noqa: ARG002
+        """A `MultinomialLoss`; y are the shares of the classes."""
+        return MultinomialLoss.of_checked(A, y, sample_weight=sample_weight, scale=scale)
+
+    def deviance(self, y: Array, eta: Array) -> Array:
+        """Minus twice the logarithm of the probability."""
+        return -2 * namespace(eta).sum(y * log_softmax(eta), axis=1)
+
+    def mean(self, eta: Array) -> Array:
+        """The probabilities."""
+        return softmax(eta)
+
+    def shares(self, scores: Array) -> Array:
+        """The probabilities."""
+        return softmax(scores)
 
 
-def rate(y: Array, offset: Array, weight: Any) -> float:
-    """The logarithm of the counts for each unit of ``exp(offset)``, of all samples together."""
-    xp = namespace(y)
-    weight = xp.ones_like(y) if weight is None else weight
-    top = xp.max(offset)
-    counts, exposure = float(weight @ y), float(weight @ xp.exp(offset - top))
-    if counts == 0:
-        raise ValueError("y holds no count above 0 of positive weight: no intercept is finite")
-    return float(np.log(counts / exposure)) - float(top)
+REGRESSION = {"squared": Squared(), "huber": Huber(), "poisson": Poisson()}
+CLASSIFICATION = {"logistic": Logistic(), "multinomial": Multinomial()}
 
 
-def explained_deviance(eta: Array, y: Any, offset: Any, weight: Any) -> float:
-    """D^2: the share of Poisson's deviance that predictions explain, beside one rate for all."""
-    eta, y = (np.ravel(np.asarray(as_numpy(values), dtype=float)) for values in (eta, y))
-    known = np.zeros(y.size) if offset is None else as_offset(as_numpy(offset), y)
-    weights = np.ones(y.size) if weight is None else np.asarray(as_numpy(weight), dtype=float)
-    left, alone = (float(weights @ deviances(logs + known, y)) for logs in (eta, rate(y, known, weights)))
-    return 1 - left / alone if alone > 0 else float(left == 0)
+def family_of(loss: Any, words: dict[str, Family]) -> Any:
+    """The family that a word stands for, or the given one."""
+    if isinstance(loss, str):
+        check_word(loss, "loss", *words)
+        return words[loss]
+    if not isinstance(loss, Family):
+        named = ", ".join(repr(word) for word in words)
+        raise TypeError(f"loss must be {named} or an object of a subclass of Family, got {loss!r}")
+    return loss
 
 
-def as_offset(offset: Any, y: Array) -> Array:
-    """The offset as an array of the kind of y, one finite number for each row."""
-    offset = follow(offset, y)
-    offset = convert(namespace(y).asarray(offset), y.dtype, "offset")
-    if tuple(offset.shape) != (y.shape[0],):
-        raise ValueError(f"offset must have shape ({y.shape[0]},), one number for each sample; got {offset.shape}")
-    check_entries(offset, "offset")
-    return offset
+def explained_deviance(family: Any, y: Any, eta: Any, sample_weight: Any, offset: Any = 0.0) -> float:
+    """The share of the deviance that predictions explain, compared with one intercept for all."""
+    y, eta = (np.ravel(np.asarray(as_numpy(values), dtype=float)) for values in (y, eta))
+    offset = np.zeros(y.size) if offset is None else np.zeros(y.size) + as_numpy(offset)
+    weight = np.ones(y.size) if sample_weight is None else np.asarray(as_numpy(sample_weight), dtype=float)
+    alone = offset + family.level(y, weight, offset)
+    left, whole = (float(weight @ family.deviance(y, values)) for values in (eta, alone))
+    return 1 - left / whole if whole > 0 else float(left == 0)
+
+
+def weighted_mean(values: Array, weight: Any) -> Array:
+    """The mean over the first axis, weighted."""
+    if isinstance(values, np.ndarray):
+        return np.asarray(np.average(values, axis=0, weights=weight), dtype=values.dtype)
+    return namespace(values).mean(values, axis=0) if weight is None else weight @ values / total(weight)
 
 
 def median(values: Array, weight: Any = None) -> float:
@@ -206,93 +306,3 @@ def robust_scale(y: Array, weight: Any, centers: bool) -> float:
     """
     distance = np.abs(y - median(y, weight)) if centers else np.abs(y)
     return median(distance, weight) / NORMAL_MEDIAN or float(np.average(distance, weights=weight)) or 1.0
-
-
-# What separates the classes where the penalty has no say, and what to do about it.
-NO_PENALTY = "at alpha=0 nothing bounds the coefficients of features that separate the classes. Raise alpha"
-FREE = "features of penalty factor 0 separate the classes. Raise their factors"
-ALONE = (
-    "one feature, or group, separates the classes, and alone it costs nothing at this l2_weight."
-    " Give a ridge, or a smaller l2_weight"
-)
-
-
-def endless(coef: Array, alpha: float, l2_weight: float, options: dict[str, Any]) -> tuple[Array, str]:
-    """Which coefficients may grow without end at no cost, and why.
-
-    All at alpha 0; those of factor 0; and without a ridge, where ``l2_weight`` is at least its factor, the only
-    feature or group that is used.
-
-    Parameters
-    ----------
-    coef : array of shape (n_features,)
-        Where a fit ended.
-    alpha, l2_weight : float
-        Of its penalty.
-    options : dict
-        Further arguments of `ell12.path.l12_penalty`.
-    """
-    if alpha == 0:
-        return coef != 0, NO_PENALTY
-    number = np.arange(coef.size) if options.get("groups") is None else np.asarray(options["groups"])
-    weights = np.ones(number.max(initial=-1) + 1) if options["weights"] is None else as_numpy(options["weights"])
-    weight = weights[number]
-    free, used = weight == 0, np.unique(number[(coef != 0) & (weight > 0)])
-    if options["ridge"] == 0 and used.size == 1 and weights[used[0]] <= l2_weight:
-        return (coef != 0) & (free | (number == used[0])), ALONE
-    return free & (coef != 0), FREE
-
-
-def separates(problem: FitProblem, x: Array, which: Array) -> bool:
-    """Whether the given entries of x are a direction in which no margin falls and some grow.
-
-    An intercept puts a threshold between two classes wherever there is one; of several classes at once the
-    intercepts are among the entries. Samples of weight 0 have no say.
-    """
-    loss = problem.loss
-    part = namespace(x).where(indices_like(which, x), x, 0)
-    score, sign = as_numpy(loss.point(part).prediction), as_numpy(loss.b)
-    if loss.sample_weight is not None:
-        counts = as_numpy(loss.sample_weight).reshape(-1) > 0
-        score, sign = score[counts], sign[counts]
-    if problem.n_classes:
-        margins = (np.sum(sign * score, axis=1, keepdims=True) - score)[sign == 0]
-        return bool((margins >= 0).all() and (margins > 0).any())
-    if not problem.constant:
-        return bool((sign * score >= 0).all() and (score != 0).any())
-    low, high = score[sign < 0], score[sign > 0]
-    return bool(low.max() <= high.min() and low.min() < high.max())
-
-
-def admit_separation(
-    model: Any, problems: list[FitProblem], results: list[Result], alpha: float, l2_weight: float
-) -> list[Result]:
-    """The results, those that have no finite minimiser saying so; one warning for all of them."""
-    options, judged, reasons = model._penalty_options(), [], []
-    for problem, result in zip(problems, results, strict=True):
-        reason = None
-        if isinstance(problem.loss, LogisticLoss | MultinomialLoss):  # not where rows are on workers
-            reason = _reason(problem, result.x, alpha, l2_weight, problem.structure(options))
-        reasons += [] if reason is None else [reason]
-        judged.append(result if reason is None else replace(result, status=Status.UNBOUNDED))
-    if reasons:
-        share = "" if len(results) == 1 else f" in {len(reasons)} of {len(results)} problems"
-        warnings.warn(
-            f"{type(model).__name__} has no finite minimiser{share}: {reasons[0]}. The coefficients found are"
-            f" large because tol={model.tol:g} is small; a smaller tol makes them larger.",
-            ConvergenceWarning,
-            stacklevel=5,
-        )
-    return judged
-
-
-def _reason(problem: FitProblem, x: Array, alpha: float, l2_weight: float, options: dict[str, Any]) -> str | None:
-    """Why the coefficients grow without end, or None."""
-    size = x.shape[0] - problem.n_intercepts
-    coef = as_numpy(x)[:size]
-    which, reason = endless(coef, alpha, l2_weight, options)
-    if not which.any():
-        return None
-    every = np.full(x.shape[0], problem.n_classes > 0)
-    every[:size] = which
-    return reason if separates(problem, x, every) else None

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
 from sklearn import get_config
+from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _check_feature_names, _check_n_features, check_X_y
 
 from ell12.backend import (
@@ -16,22 +18,36 @@ from ell12.backend import (
     beside,
     device,
     is_numpy,
+    like,
     namespace,
     norm,
     power_of_2,
     precision,
-    rounding,
+    take,
     total,
 )
-from ell12.losses import MultinomialLoss
-from ell12.losses.prediction import PredictionLoss
+from ell12.linear_model.families import NoInformation, weighted_mean
 from ell12.operators import input_shape, is_far
 from ell12.operators.centering import CenteredColumns, column_squares, column_sums
 from ell12.operators.classwise import Classwise
+from ell12.penalties import GroupL12, WithIntercept
 from ell12.protocols import Array, FarLoss, offers
 
 
-class Design:
+class Data(NamedTuple):
+    """Rows, their targets, and what else belongs to each row."""
+
+    X: Any
+    y: Any
+    sample_weight: Any = None
+    offset: Any = None
+
+    def rows(self, which: Array) -> Data:
+        """Some of the rows."""
+        return Data(*(_rows(values, which) for values in self))
+
+
+class CentredData:
     """The columns of X, which were checked before, made ready for a solver.
 
     Where there is an intercept the columns are centred, which changes the intercept alone and makes the problem
@@ -46,14 +62,14 @@ class Design:
         self.sample_weight = sample_weight
         self.total = float(X.shape[0]) if sample_weight is None else _sum(sample_weight)
         if self.total == 0:
-            raise ValueError("sample_weight sums to zero: no sample is left to fit")
+            raise NoInformation("sample_weight sums to zero: no sample is left to fit")
         if is_far(X):
             self._take_far(X, center, constant)
             return
         sparse = scipy.sparse.issparse(X)
         xp = np if sparse else namespace(X)
         if center:
-            self.means = self.mean(X)
+            self.means = self._mean(X)
         else:
             self.means = np.zeros(X.shape[1], dtype=X.dtype) if sparse else xp.zeros_like(X[0, :])
         self.A = X
@@ -82,34 +98,35 @@ class Design:
         empty = squares == 0
         self.A = CenteredColumns(X, self.means, self.constant, empty if empty.any() else None)
 
-    def mean(self, values: Any) -> Array:
-        """The mean over samples, weighted."""
-        weight = self.sample_weight
-        if scipy.sparse.issparse(values):
-            weight = np.ones(values.shape[0]) if weight is None else weight
-            return (column_sums(values, weight) / self.total).astype(values.dtype)
-        if is_numpy(values):
-            return np.asarray(np.average(values, axis=0, weights=weight), dtype=values.dtype)
-        return namespace(values).mean(values, axis=0) if weight is None else weight @ values / self.total
+    def _mean(self, X: Any) -> Array:
+        """The means of the columns, weighted."""
+        if not scipy.sparse.issparse(X):
+            return weighted_mean(X, self.sample_weight)
+        weight = np.ones(X.shape[0]) if self.sample_weight is None else self.sample_weight
+        return (column_sums(X, weight) / self.total).astype(X.dtype)
 
-    def problem(self, kind: type[PredictionLoss], target: Array, level: Any = 0.0, **parts: Any) -> FitProblem:
-        """The mean loss of this kind on a target, or on several at once; ``level`` was subtracted from them."""
-        loss = kind.of_checked(self.A, target, sample_weight=self.sample_weight, scale=1 / self.total, **parts)
-        return FitProblem(loss, self.means, level, self.constant, 0 if target.ndim == 1 else target.shape[1])
+    def problem(self, family: Any, y: Array, offset: Any = None, *, intercept: bool = False) -> FitProblem:
+        """The mean loss of this family on a target, or on several at once."""
+        known = 0.0 if offset is None else offset
+        level = family.level(y, self.sample_weight, known) if intercept else 0.0
+        numbers = {"sample_weight": self.sample_weight, "scale": 1 / self.total}
+        if family.joint:
+            loss = family.loss(self._classwise(y.shape[1]), y, offset=known + level, **numbers)
+            return FitProblem(loss, self.means, level, self.constant, n_classes=y.shape[1])
+        loss = family.loss(self.A, y, offset=known + level, **numbers)
+        n_targets = 0 if not family.centred or y.ndim == 1 else y.shape[1]
+        return FitProblem(loss, self.means, level, self.constant, n_targets)
 
-    def multinomial_problem(self, shares: Array) -> FitProblem:
-        """The mean multinomial loss of shares of classes.
+    def _classwise(self, classes: int) -> Classwise:
+        """The columns once for each class.
 
         A constant that is added to all intercepts changes nothing: the last one is held at zero, or a Newton step
         might go any length in that direction.
         """
         if is_far(self.A):
-            raise ValueError("multinomial=True needs X in memory; multinomial=False takes columns from a source")
-        classes = shares.shape[1]
+            raise ValueError("loss='multinomial' needs X in memory; loss='logistic' takes columns from a source")
         entries = np.arange(classes * input_shape(self.A)[0] - 1) if self.constant else None
-        A = Classwise(self.A, classes, entries)
-        loss = MultinomialLoss.of_checked(A, shares, sample_weight=self.sample_weight, scale=1 / self.total)
-        return FitProblem(loss, self.means, 0.0, self.constant, n_classes=classes)
+        return Classwise(self.A, classes, entries)
 
 
 @dataclass(frozen=True)
@@ -149,16 +166,18 @@ class FitProblem:
         """Whether the columns are out of memory."""
         return offers(self.loss, FarLoss) and self.loss.is_far
 
-    def structure(self, options: dict[str, Any]) -> dict[str, Any]:
-        """What a penalty of x needs to know, from what it is told of the features."""
-        options, classes = options | {"intercept": self.n_intercepts}, self.n_classes
-        if classes and options["weights"] is not None:
-            options["weights"] = np.repeat(options["weights"], classes)
-        if classes and not isinstance(options.get("positive", False), bool):
-            options["positive"] = np.repeat(options["positive"], classes)
-        if classes and "groups" in options:  # each class has groups of its own
-            options["groups"] = (classes * options["groups"][:, None] + np.arange(classes)).reshape(-1)
-        return options
+    def penalty(self, penalty: Any) -> Any:
+        """The penalty of x, its intercepts left out."""
+        penalty = self.coefficient_penalty(penalty)
+        return WithIntercept(penalty, self.n_intercepts) if self.n_intercepts else penalty
+
+    def coefficient_penalty(self, penalty: Any) -> Any:
+        """The penalty of the coefficients in x: of each class, where the data are."""
+        if self.n_classes:
+            penalty = per_class(penalty, self.n_classes)
+        if passes(self.means):  # sent once, not at every step
+            penalty = _with_arrays(penalty, lambda a: a if a.dtype.kind == "b" else like(a, self.means))
+        return penalty
 
     @property
     def n_intercepts(self) -> int:
@@ -198,11 +217,30 @@ def _typical_entry(A: Any, shape: tuple[int, ...]) -> float:
     return power_of_2(size / math.sqrt(math.prod(shape)))
 
 
-def centered_target(design: Design, y: Array) -> tuple[Array, Array]:
-    """The targets less their means, and the means. What this leaves of a constant is rounding, and becomes 0."""
-    xp, mean = namespace(y), design.mean(y)
-    rest = y - mean
-    return xp.where(xp.max(xp.abs(rest), axis=0) <= rounding(mean, y), 0, rest), mean
+def per_class(penalty: Any, classes: int) -> Any:
+    """The penalty of a vector that has an entry of every class for each feature: each class has its own groups.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ell12 import GroupL12
+    >>> from ell12.linear_model.fit_problem import per_class
+    >>> per_class(GroupL12([0, 0, 1]), 2).units(6)
+    array([0, 1, 0, 1, 2, 3])
+    """
+    if not isinstance(penalty, GroupL12):
+        return _with_arrays(penalty, lambda values: np.repeat(values, classes))
+    own = (classes * penalty.groups.labels[:, None] + np.arange(classes)).reshape(-1)
+    weights = None if penalty.weights is None else np.repeat(penalty.weights, classes)
+    return replace(penalty, groups=own, weights=weights)
+
+
+def _with_arrays(penalty: Any, change: Callable[[Array], Array]) -> Any:
+    """The penalty with other arrays in its fields."""
+    names = [field.name for field in fields(penalty) if field.init]
+    arrays = {name: vars(penalty)[name] for name in names}
+    changed = {name: change(values) for name, values in arrays.items() if isinstance(values, np.ndarray)}
+    return replace(penalty, **changed) if changed else penalty
 
 
 def _exact_where_constant(means: Array, X: Array) -> Array:
@@ -311,3 +349,12 @@ def linear_functions(X: Any, coef: Array, intercept: Any) -> Array:
     """``X coef' + intercept``, dense."""
     product = X @ (coef.T if coef.ndim == 2 else coef)
     return (product.toarray() if scipy.sparse.issparse(product) else product) + intercept
+
+
+def _rows(values: Any, which: Array) -> Any:
+    """Some rows of an array of any kind, if there is one."""
+    if values is None:
+        return None
+    if is_far(values):
+        return values[which]
+    return take(values, np.arange(values.shape[0])[which], 0) if passes(values) else _safe_indexing(values, which)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from ell12.linear_model.fit_problem import Design, FitProblem
-from ell12.losses import LinearLoss
+from ell12.linear_model.fit_problem import CentredData, Data, FitProblem
 from ell12.losses.moments import Moments, mean_squared_loss, of_rows
-from ell12.protocols import Array, Penalty, with_alpha
+from ell12.protocols import Array, Penalty
 from ell12.solvers.stochastic import LearnedStep
 
 # Up to 3000 columns the products of all columns are kept: a matrix of 72 MB, and another while a chunk is added.
@@ -110,30 +108,21 @@ class Descents:
         self.parts: list[StochasticDescent] = []
         self.problems: list[FitProblem] = []
 
-    def add(
-        self,
-        kind: type[LinearLoss],
-        X: Any,
-        targets: list[Array],
-        sample_weight: Any,
-        fit_intercept: bool,
-        make_penalty: Callable[[FitProblem], Any],
-        alpha: float,
-    ) -> None:
+    def add(self, families: list[Any], data: Data, penalty: Any, *, fit_intercept: bool) -> None:
         """Take the steps of a chunk's batches; columns are used as they are, for their means are not known yet."""
-        design = Design(X, sample_weight, center=False, constant=fit_intercept)
-        self.problems = [design.problem(kind, target) for target in targets]
+        columns = CentredData(data.X, data.sample_weight, center=False, constant=fit_intercept)
+        self.problems = [columns.problem(own, b) for own, b in zip(families, data.y, strict=True)]
         if not self.parts:
             self.parts = [StochasticDescent(problem.loss.start()) for problem in self.problems]
-        if len(self.parts) != len(targets):
-            raise ValueError(f"y must have {len(self.parts)} columns as in the chunks before, got {len(targets)}")
+        if len(self.parts) != len(data.y):
+            raise ValueError(f"y must have {len(self.parts)} columns as in the chunks before, got {len(data.y)}")
         for part, problem in zip(self.parts, self.problems, strict=True):
-            penalty = with_alpha(make_penalty(problem), alpha)
+            own = problem.penalty(penalty)
             for batch in problem.loss.batches(BATCH):
                 loss, rows = batch.loss, batch.loss.b.shape[0]
                 weight = float(rows if loss.sample_weight is None else loss.sample_weight.sum())
                 if weight > 0:
-                    part.take(loss.with_scale(1 / weight), weight, penalty)
+                    part.take(loss.with_scale(1 / weight), weight, own)
 
     def coefficients(self) -> tuple[Array, Array]:
         """A row of coefficients for each, and the intercepts."""

@@ -9,7 +9,7 @@ import numpy as np
 from ell12.backend import as_numpy, like, max_abs, namespace, precision, rounding, take
 from ell12.linear_model.fit_problem import FitProblem
 from ell12.minimization import minimize
-from ell12.path import l12_penalty
+from ell12.penalties import L12, WithIntercept
 from ell12.protocols import Array, Point
 
 # The Hessian of a refit, its diagonal at the penalised solution scaled to 1, must have eigenvalues above this
@@ -19,11 +19,11 @@ LEAST_EIGENVALUE = 0.5
 # A refit ends at a gradient this power of the precision times the first one, as those that begin a path do.
 ACCURACY = 0.625
 # Newton's method takes this number of steps at the most, each halved as often at the most; some ten are enough
-# where there is a solution. With signs or bounds to keep, a solver takes this number of iterations at the most.
+# where there is a solution. With signs to keep, a solver takes this number of iterations at the most.
 NEWTON_STEPS, REFIT_STEPS = 50, 1000
 
 
-def refit(problem: FitProblem, x: Array, positive: Any = False) -> Array | None:
+def refit(problem: FitProblem, x: Array, penalty: Any) -> Array | None:
     """The x of least loss with the same support, signs kept; None where none is finite and unique.
 
     Parameters
@@ -32,8 +32,8 @@ def refit(problem: FitProblem, x: Array, positive: Any = False) -> Array | None:
         A problem whose loss is an `ell12.protocols.ColumnLoss`.
     x : array
         Its penalised solution.
-    positive
-        As in `ell12.path.l12_penalty`.
+    penalty : Penalty
+        That of the solution; its ``positive`` entries stay so.
     """
     columns = support(problem, x)
     if columns.size == 0:
@@ -42,14 +42,20 @@ def refit(problem: FitProblem, x: Array, positive: Any = False) -> Array | None:
     point = loss.point(take(x, columns, 0))
     unit = _units(loss, point)
     enough = precision(x) ** ACCURACY * max_abs(loss.gradient(loss.point(loss.start())))
-    kept = columns[: columns.size - problem.n_intercepts]
-    if kept.size == 0 or positive is False:
+    signs = _signs(penalty, columns[: columns.size - problem.n_intercepts])
+    if signs is False:
         found = _newton(loss, point, unit, enough)
     else:
-        kept_signs = positive if isinstance(positive, bool) else positive[kept]
-        penalty = l12_penalty(0.0, intercept=problem.n_intercepts, positive=kept_signs)
-        found = _within_limits(loss, penalty, point, unit, enough)
+        kept: Any = L12(0.0, positive=signs)
+        kept = WithIntercept(kept, problem.n_intercepts) if problem.n_intercepts else kept
+        found = _within_limits(loss, kept, point, unit, enough)
     return None if found is None else _scattered(found, columns, x)
+
+
+def _signs(penalty: Any, columns: Array) -> Any:
+    """Which of these entries must not be negative: False if none, True if all, or an array."""
+    positive = vars(penalty).get("positive", False) if columns.size else False
+    return positive if isinstance(positive, bool) else as_numpy(positive)[columns]
 
 
 def _newton(loss: Any, point: Point, unit: Array, enough: float) -> Array | None:
@@ -72,7 +78,7 @@ def _newton(loss: Any, point: Point, unit: Array, enough: float) -> Array | None
 
 
 def _within_limits(loss: Any, penalty: Any, point: Point, unit: Array, enough: float) -> Array | None:
-    """The same with signs or bounds, which the penalty of strength 0 keeps."""
+    """The same with signs, which the penalty of strength 0 keeps."""
     if not _is_positive(_scaled_hessian(loss, point, unit), point.x):
         return None
     result = minimize(loss, penalty, point.x, tol=enough, max_iter=REFIT_STEPS)

@@ -1,12 +1,12 @@
-"""What the estimators share: one fit from problems to coefficients, and how it tells of its progress."""
+"""What the estimators share: from data to problems, and from results to coefficients."""
 
 from __future__ import annotations
 
 import math
 import warnings
 from abc import ABC, abstractmethod
-from pathlib import Path
-from typing import Any
+from dataclasses import is_dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse
@@ -19,16 +19,15 @@ from ell12.backend import (
     all_finite,
     as_numpy,
     indices_like,
-    inner,
-    max_abs,
     namespace,
     refuse_gradient,
     refuse_masked,
     square_fits,
 )
-from ell12.checks import check_entries, check_flags, check_l2_weight, check_scalars, naming
+from ell12.checks import check_entries, check_flags, check_scalars, naming
 from ell12.linear_model.chunked import check_in_memory
 from ell12.linear_model.fit_problem import (
+    Data,
     FitProblem,
     check_columns,
     check_follows,
@@ -37,53 +36,49 @@ from ell12.linear_model.fit_problem import (
     linear_functions,
     targets_of_columns,
 )
-from ell12.linear_model.partial import Descents
 from ell12.linear_model.refit import no_refit, refit
-from ell12.linear_model.restrictions import penalty_of, penalty_options, signs
-from ell12.losses import LinearLoss
-from ell12.minimization import DataUnavailable, Result, Status
-from ell12.minimization.progress import progress_lines
-from ell12.minimization.run import collected
+from ell12.minimization import DataUnavailable, Result, Run, Status
+from ell12.nested_parameters import NestedParameters
 from ell12.operators import is_far, stored
 from ell12.operators.sources import as_columns
 from ell12.path import first_strength, path_results
+from ell12.penalties import L12, GroupL12, PenaltyBase, RowsL12, with_strength
 from ell12.protocols import Array, ColumnLoss, missing
 
 
-class SparseLinearModel(BaseEstimator, ABC):
-    """A linear model under ``alpha (||c||_1 - l2_weight ||c||_2 + ridge/2 ||c||_2^2)``.
+class SparseLinearModel(NestedParameters, BaseEstimator, ABC):
+    """A linear model: the mean of a loss of X and y, plus a penalty of the coefficients.
 
     A subclass says in ``_problems`` which problems, one for each row of coefficients, a data set makes.
     """
 
-    l2_weight: float
-    ridge: float
+    default_alpha: ClassVar[float] = 1.0
+    alpha: float | None = None
+    penalty: Any
     fit_intercept: bool
-    positive: bool
-    penalty_factors: Any
-    bounds: Any
-    groups: Any
-    relax: bool
-    warm_start: bool
+    relax: bool = False
+    warm_start: bool = False
     tol: float
     max_iter: int
-    solver: Any
-    verbose: int
-    checkpoint: Any = None
-    checkpoint_seconds: float = 60.0
-    resume: bool = False
+    solver: Any = None
+    run: Any = None
 
-    alpha: float
     coef_: NDArray[Any]  # for type checkers; under array_api_dispatch of the kind of X
     intercept_: Any  # a float, or one for each row of coefficients
     n_iter_: Any
-    result_: Any
+    penalty_: Any
+    results_: tuple[Result, ...]
     _chunks: Any = None  # what `partial_fit` keeps of the rows
 
     @property
-    def penalty(self) -> str:
-        """The convex part of the penalty, "l1": how scikit-learn's SelectFromModel knows that zeros are exact."""
-        return "l1"
+    def stationarity_(self) -> float:
+        """The stationarity reached, in units of alpha; of several problems the largest."""
+        return max((result.stationarity for result in self.results_), default=math.nan)
+
+    @property
+    def converged_(self) -> bool:
+        """Whether every problem reached ``tol``."""
+        return len(self.results_) > 0 and all(result.converged for result in self.results_)
 
     @property
     def sparse_coef_(self) -> Any:
@@ -98,12 +93,16 @@ class SparseLinearModel(BaseEstimator, ABC):
         return tags
 
     @abstractmethod
-    def _observed(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Array, Any]:
+    def _observed(self, X: Any, y: Any, sample_weight: Any, offset: Any = None) -> Data:
         """The data, checked, as `_problems` takes them; what fit sees in them is kept."""
 
     @abstractmethod
-    def _problems(self, X: Any, y: Array, sample_weight: Any) -> list[FitProblem]:
+    def _problems(self, data: Data) -> list[FitProblem]:
         """The problems that the data make, one for each row of coefficients."""
+
+    def _is_single(self, data: Data) -> bool:  # noqa: ARG002
+        """Whether y is one target: then coefficients are a vector, and the rest single values."""
+        return False
 
     def _strata(self, y: Array) -> Any:
         """The labels of which each fold has its share, if any."""
@@ -130,7 +129,7 @@ class SparseLinearModel(BaseEstimator, ABC):
             refuse_masked(values, name)
             refuse_gradient(values, name)
         checks |= {"accept_sparse": ("csr", "csc"), "dtype": floating_dtypes(X), "ensure_all_finite": False}
-        check_flags(fit_intercept=self.fit_intercept, positive=self.positive, warm_start=self.warm_start)
+        check_flags(fit_intercept=self.fit_intercept, warm_start=self.warm_start)
         # Infinities are looked for by a sum, which may overflow.
         with naming("X", "y"), np.errstate(over="ignore", invalid="ignore"):
             X, y = (targets_of_columns if is_far(X) else validate_data)(self, X, y, **checks)
@@ -146,85 +145,60 @@ class SparseLinearModel(BaseEstimator, ABC):
         return X, follow(y, X), sample_weight
 
     def _check_numbers(self) -> None:
-        if hasattr(self, "alpha"):
-            check_scalars(alpha=self.alpha)
-        for weight in self._l2_weights():
-            check_l2_weight(weight)
-        check_scalars(ridge=self.ridge)
         check_scalars(infinite=True, tol=self.tol)
-        check_flags(verbose=0 if self.verbose is None else self.verbose, relax=self.relax)
+        check_flags(relax=self.relax)
+        if not isinstance(self.run, Run | None):
+            raise TypeError(f"run must be a Run or None, got {self.run!r}")
 
-    def _l2_weights(self) -> list[Any]:
-        """All the weights of the subtracted norm that are to be tried."""
-        return [self.l2_weight]
+    def _given_penalty(self) -> Any:
+        """The penalty with its strength."""
+        if self.alpha is not None:
+            check_scalars(alpha=self.alpha)
+        check_penalty(self.penalty)
+        penalty = with_strength(self.penalty, self.alpha, self.default_alpha)
+        self._check_shape(penalty)
+        return penalty
 
-    @property
-    def _l2_weight(self) -> float:
-        """The weight of the subtracted norm in the fit that goes on."""
-        return self.l2_weight
+    def _check_shape(self, penalty: Any) -> None:
+        """Raise where a penalty does not take as many entries, or rows, as there are features."""
+        with naming("penalty"):
+            penalty.value(np.zeros((self.n_features_in_, 1) if is_joint(penalty) else self.n_features_in_))
 
     def _weight_of_samples(self, y: Array, sample_weight: Any) -> Any:  # noqa: ARG002
         """The weights that samples have in a fit; scores have the given ones."""
         return sample_weight
 
-    def _penalty_options(self) -> dict[str, Any]:
-        return penalty_options(self)
+    def _first_strength(self, problems: list[FitProblem], penalty: Any) -> float:
+        return max(first_strength(problem.loss, problem.penalty(penalty)) for problem in problems)
 
-    def _first_strength(self, problems: list[FitProblem]) -> float:
-        return max(first_strength(problem.loss, self._penalty(problem)) for problem in problems)
-
-    def _penalty(self, problem: FitProblem) -> Any:
-        """The penalty of a problem at a strength of 1."""
-        return penalty_of(self, self._l2_weight, problem)
-
-    def _solve(self, problem: FitProblem, alphas: Any, x0: Array | None = None, **options: Any) -> list[Result]:
+    def _solve(
+        self, problem: FitProblem, penalty: Any, alphas: Any, x0: Array | None = None, **options: Any
+    ) -> list[Result]:
         """A result for each alpha, warm-started."""
         if problem.is_far and min(alphas) == 0 and problem.means.size > problem.loss.b.shape[0]:
             raise ValueError("alpha must be > 0 for more columns out of memory than samples: at 0 all are in use")
-        return path_results(
-            problem.loss,
-            self._penalty(problem),
-            alphas,
-            x0,
-            solver=self.solver,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            **collected({"stop": self._progress()} | options),
-        )
+        options |= {"solver": self.solver, "tol": self.tol, "max_iter": self.max_iter}
+        return path_results(problem.loss, problem.penalty(penalty), alphas, x0, **options)
 
-    def _progress(self) -> Any:
-        """What tells of the progress of a run, if that is wanted."""
-        return progress_lines(type(self).__name__) if self.verbose else None
-
-    def _fit_problems(self, problems: list[FitProblem], alpha: float, *, saved: bool = True) -> None:
+    def _fit_problems(self, problems: list[FitProblem], penalty: Any, *, single: bool) -> None:
         """Solve at one alpha and keep what was found: one row of coefficients for each problem."""
         self._check_numbers()
-        starts = self._starts(problems)
-        results: list[Result] = []
-        for number, (problem, start) in enumerate(zip(problems, starts, strict=True)):
-            options = self._checkpoint_options(number, len(problems)) if saved else {}
+        run, results = self.run or Run(), []
+        for number, (problem, start) in enumerate(zip(problems, self._starts(problems), strict=True)):
             try:
-                results.extend(self._solve(problem, [alpha], start, **options))
+                own = run.numbered(number, len(problems))
+                results += self._solve(problem, penalty, [penalty.alpha], start, run=own)
             except DataUnavailable as error:
                 if error.result is not None:
                     error.coef, error.intercept = (part[0] for part in problem.coefficients(error.result.x))
                 raise
-        results = self._judged(problems, results, alpha)
-        self._keep(problems, results)
+        results = self._judged(problems, results, penalty)
+        self._keep(problems, results, penalty, single=single)
         warn_if_not_converged(self, results)
 
-    def _judged(self, problems: list[FitProblem], results: list[Result], alpha: float) -> list[Result]:  # noqa: ARG002
+    def _judged(self, problems: list[FitProblem], results: list[Result], penalty: Any) -> list[Result]:  # noqa: ARG002
         """The results, with what the data say of them beyond their stationarity."""
         return results
-
-    def _checkpoint_options(self, number: int, count: int) -> dict[str, Any]:
-        """The file that follows a problem's run: of several problems each has its own, by its number."""
-        if self.checkpoint is None:
-            return {"resume": self.resume}
-        path = Path(self.checkpoint)
-        if count > 1:
-            path = path.with_name(f"{path.stem}-{number}{path.suffix}")
-        return {"checkpoint": path, "checkpoint_seconds": self.checkpoint_seconds, "resume": self.resume}
 
     def _starts(self, problems: list[FitProblem]) -> list[Any]:
         """Where to begin: at the last fit, if that is wanted and fits."""
@@ -243,44 +217,55 @@ class SparseLinearModel(BaseEstimator, ABC):
             for problem, first, last in zip(problems, ends, ends[1:], strict=False)
         ]
 
-    def _step_through(
-        self, descents: Descents, kind: type[LinearLoss], X: Any, targets: list[Array], sample_weight: Any
-    ) -> None:
+    def _step_through(self, descents: Any, families: list[Any], data: Data) -> None:
         """Take the stochastic steps of a chunk, and keep where they lead."""
         self._check_numbers()
         if self.relax:
             raise ValueError("relax=True needs all rows at once; stochastic steps over chunks do not have them")
-        descents.add(kind, X, targets, sample_weight, self.fit_intercept, self._penalty, self.alpha)
+        penalty = self._given_penalty()
+        descents.add(families, data, penalty, fit_intercept=self.fit_intercept)
+        self.penalty_, self.results_ = penalty, ()
         self.coef_, self.intercept_ = descents.coefficients()
         self.n_iter_ = np.array([part.n_steps for part in descents.parts])
-        self.result_ = [None] * len(descents.parts)
 
-    def _final(self, problem: FitProblem, x: Array, *, warn: bool = False) -> Array:
+    def _final(self, problem: FitProblem, x: Array, penalty: Any, *, warn: bool = False) -> Array:
         """The solution itself or, with ``relax``, the refit on its support where there is one."""
         if not self.relax:
             return x
         if missing(problem.loss, ColumnLoss):
             raise ValueError("relax=True needs second derivatives, which a loss of data in chunks does not have")
         if problem.n_classes:
-            raise ValueError("relax=True does not take multinomial=True: such a refit has no unique solution")
-        found = refit(problem, x, signs(self, self.n_features_in_))
+            raise ValueError("relax=True does not take loss='multinomial': such a refit has no unique solution")
+        found = refit(problem, x, penalty)
         if found is None and warn:
             warnings.warn(no_refit(problem, x), ConvergenceWarning, stacklevel=5)
         return x if found is None else found
 
-    def _squeeze(self, y: Array) -> None:
-        """Where y is one target, coefficients are a vector, and the rest single values."""
-
-    def _keep(self, problems: list[FitProblem], results: list[Result]) -> None:
+    def _keep(self, problems: list[FitProblem], results: list[Result], penalty: Any, *, single: bool) -> None:
         pairs = [
-            problem.coefficients(self._final(problem, result.x, warn=True))
+            problem.coefficients(self._final(problem, result.x, penalty, warn=True))
             for problem, result in zip(problems, results, strict=True)
         ]
         xp = namespace(pairs[0][0])
-        self.coef_ = xp.concat([coef for coef, _ in pairs])
-        self.intercept_ = xp.astype(xp.concat([intercept for _, intercept in pairs]), self.coef_.dtype)
-        self.n_iter_ = indices_like(np.array([result.n_iter for result in results]), self.coef_)
-        self.result_ = results
+        coef = xp.concat([coef for coef, _ in pairs])
+        intercept = xp.astype(xp.concat([intercept for _, intercept in pairs]), coef.dtype)
+        n_iter = indices_like(np.array([result.n_iter for result in results]), coef)
+        self.n_iter_ = int(n_iter[0]) if single or problems[0].n_targets else n_iter
+        self.coef_, self.intercept_ = (coef[0, ...], intercept[0]) if single else (coef, intercept)
+        self.penalty_, self.results_ = penalty, tuple(results)
+
+
+def is_joint(penalty: Any) -> bool:
+    """Whether a penalty, or one of a list, takes the coefficients of all targets at once, as a matrix."""
+    if isinstance(penalty, list | tuple):
+        return any(is_joint(part) for part in penalty)
+    return isinstance(penalty, PenaltyBase) and penalty.joint
+
+
+def check_penalty(penalty: Any) -> None:
+    """Raise unless it can be given a strength."""
+    if isinstance(penalty, type) or not is_dataclass(penalty):
+        raise TypeError(f"penalty must be a dataclass with a field alpha, such as L12(), got {penalty!r}")
 
 
 def warn_if_not_converged(model: SparseLinearModel, results: list[Result], count: int | None = None) -> None:
@@ -308,43 +293,3 @@ def _remedy(result: Result) -> str:
         return "More iterations will not help: raise alpha or tol, or give X in float64 if it is in float32."
     scale = "bring the columns of X to one scale (StandardScaler, MaxAbsScaler)"
     return f"Raise max_iter or tol, {scale}, or raise alpha."
-
-
-def dual_gap(loss: Any, x: Array, alpha: float, ridge: float = 0.0, *, positive: bool = False) -> float:
-    """The gap of ``loss + alpha (||x||_1 + ridge/2 ||x||^2)`` at x, as scikit-learn's ElasticNet has it.
-
-    With the residual r and the gradient g of the loss the dual point is ``s r``, s so small that it is feasible:
-    ``s = min(1, alpha / max_j |g_j + alpha ridge x_j|)``. Norms of rows stand for moduli where x is a matrix.
-
-    Parameters
-    ----------
-    loss : SquaredLoss or QuadraticLoss
-        Its value is half the square of the residual.
-    x : array of shape (n,) or (n, n_targets)
-        Anywhere.
-    alpha, ridge : float
-        Strength, above 0, and the weight of half the squared norm.
-    positive : bool, default False
-        Whether only ``x >= 0`` is allowed.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ell12 import SquaredLoss
-    >>> from ell12.linear_model.sparse_model import dual_gap
-    >>> loss = SquaredLoss(np.eye(2), [3.0, 0.5])
-    >>> dual_gap(loss, np.array([2.0, 0.0]), 1.0), dual_gap(loss, np.zeros(2), 1.0)
-    (0.0, 2.055...)
-    """
-    point = loss.point(x)
-    gradient, square = loss.gradient(point), 2 * loss.value(point)
-    xp, pull = namespace(x), -gradient - alpha * ridge * x
-    if positive:
-        pull = xp.where(pull > 0, pull, 0)
-    sizes, moduli = (xp.linalg.vector_norm(v, axis=1) if v.ndim == 2 else v for v in (pull, x))
-    steepest = max_abs(sizes)
-    scale = alpha / steepest if steepest > alpha else 1.0
-    shrunk = square + alpha * ridge * inner(x, x)
-    along = square - inner(gradient, x)  # the residual times the observations
-    total = float(xp.sum(xp.abs(moduli)))
-    return 0.5 * shrunk + alpha * total + 0.5 * scale**2 * shrunk - scale * along

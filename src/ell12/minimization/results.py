@@ -114,7 +114,7 @@ class Result(Generic[X]):
 
     def plot(self, axes: Any = None) -> Any:
         """Draw the stationarity over the iterations, as the solver estimated it; return the axes (matplotlib)."""
-        from ell12.plots.runs import plot_run
+        from ell12.plots import plot_run
 
         return plot_run(self.history["optimality"], self.tol, axes)
 

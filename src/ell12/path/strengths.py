@@ -111,7 +111,9 @@ def first_strength(loss: Any, penalty: Any) -> float:
     >>> alpha_max(loss, L12()), first_strength(loss, L12())
     (0.0, 7e-06)
     """
-    return alpha_max(loss, penalty) or alpha_max(loss, with_alpha(penalty, 1.0).convex)
+    found = alpha_max(loss, penalty)
+    is_flat = found == 0 and isinstance(_parts(penalty)[0], ModuliL12)
+    return alpha_max(loss, with_alpha(penalty, 1.0).convex) if is_flat else found
 
 
 def alpha_grid(top: float, n_alphas: int = 100, eps: float = 1e-3) -> Array:
@@ -308,12 +310,14 @@ class Structure:
 
 def _vanishing_strength(loss: Any, penalty: Any) -> float:
     """The alpha from which on zero is a solution, to a millionth."""
-    zero = loss.point(loss.start())
+    entries, count = loss.start().shape[0], _parts(penalty)[1]  # intercepts are fitted first
+    free = Structure(np.arange(entries) < entries - count, np.arange(entries), False, count, False)
+    zero = _point(loss, _fit_columns(loss, free, free.columns(~free.weight)))
     gradient = loss.gradient(zero)
     size = max_abs(gradient)
 
     def is_solution(alpha: float) -> bool:
-        return alpha * certificate(loss, with_alpha(penalty, alpha), zero, gradient) <= 1e-9 * size
+        return alpha * certificate(loss, with_alpha(penalty, alpha), zero, gradient) <= _accuracy(zero.x) * size
 
     if size == 0:
         return 0.0

@@ -112,7 +112,7 @@ class ModuliL12(PenaltyBase):
         steep = self.moduli(slope)
         size = xp.abs(steep)
         if self._is_signed and self.signed:
-            size = xp.where(self._must_be_positive(x), -steep, size)
+            size = -steep if self.positive is True else xp.where(self._must_be_positive(x), -steep, size)
         off = size - threshold
         return xp.where(support, on, self.spread(xp.where(off > 0, off, 0)) * self.directions(slope, steep))
 

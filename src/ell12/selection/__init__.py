@@ -3,18 +3,16 @@
 With `ell12.linear_model` an importer of scikit-learn.
 """
 
+from ell12.selection.confidence import Intervals, confidence_intervals
 from ell12.selection.criteria_path import CriteriaPath, information_criteria
-from ell12.selection.intervals import Intervals, confidence_intervals
-from ell12.selection.multiplicity import adjusted_p_values
 from ell12.selection.stability import StabilitySelection
-from ell12.selection.summaries import Summary, summary
+from ell12.selection.summary_table import Summary, summary
 
 __all__ = [
     "CriteriaPath",
     "Intervals",
     "StabilitySelection",
     "Summary",
-    "adjusted_p_values",
     "confidence_intervals",
     "information_criteria",
     "summary",

@@ -13,15 +13,15 @@ from sklearn.base import clone, is_classifier
 from ell12.backend import as_numpy, namespace
 from ell12.checks import check_word
 from ell12.linear_model import L12Classifier, L12CoxRegressor, L12Regressor
+from ell12.linear_model.alpha_search import AlphaSearch
 from ell12.linear_model.criteria import CRITERIA, judge
 from ell12.linear_model.fit_problem import FitProblem, as_vector, follow
-from ell12.linear_model.search import AlphaSearch
 from ell12.linear_model.sparse_model import warn_if_not_converged
 from ell12.minimization import Result
 from ell12.path import alpha_grid, falling, grid_size
 from ell12.plots import plot_criteria
-from ell12.protocols import Array
-from ell12.selection.tables import Table
+from ell12.protocols import Array, with_alpha
+from ell12.selection.frames import data_frame, html_of, text_of
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -60,7 +60,8 @@ class CriteriaPath:
     ebic: Array
     n_observations: int
     _model: Any
-    _y: Array
+    _penalty: Any
+    _single: bool
     _problems: list[FitProblem]
     _runs: list[list[Result]]
 
@@ -83,68 +84,57 @@ class CriteriaPath:
         L12Regressor, L12Classifier or L12CoxRegressor
             Fitted: as with ``relax=True`` at the best alpha, from the solution of the path. Where the refit has no
             unique finite solution the penalised coefficients stand, and a ConvergenceWarning says so. With
-            ``multinomial=True`` it never has a unique one, which is an error.
+            ``loss="multinomial"`` it never has a unique one, which is an error.
         """
         best = self.best(name)
         if any(problem.n_classes for problem in self._problems):
-            raise ValueError("refit does not take multinomial=True: such a refit has no unique solution")
+            raise ValueError("refit does not take loss='multinomial': such a refit has no unique solution")
         model = copy.copy(self._model)
-        model.alpha, model.relax = float(self.alphas[best]), True
-        model._keep(self._problems, self._results(model, best))
-        model._squeeze(self._y)
+        penalty = with_alpha(self._penalty, float(self.alphas[best]))
+        model.alpha, model.relax = penalty.alpha, True
+        model._keep(self._problems, self._results(model, best), penalty, single=self._single)
         return model
 
     def _results(self, model: Any, best: int) -> list[Result]:
         """How the runs of one strength ended; a warning says where classes leave no finite minimiser."""
         results = [replace(path[best], x=as_vector(path[best].x)) for path in self._runs]
-        return (
-            model._judged(self._problems, results, float(self.alphas[best])) if is_classifier(model) else results
-        )
+        penalty = with_alpha(self._penalty, float(self.alphas[best]))
+        return model._judged(self._problems, results, penalty) if is_classifier(model) else results
 
     def plot(self, axes: Any = None) -> Any:
-        """Draw the criteria and the number of features: `ell12.plot_criteria`."""
+        """Draw the criteria and the number of features against alpha."""
         return plot_criteria(self, axes=axes)
 
-    def to_pandas(self) -> Any:
+    @property
+    def table(self) -> Any:
         """A DataFrame with a row for each alpha."""
-        columns = {
-            "alpha": self.alphas,
-            "n_selected": self.n_selected,
-            "df": self.df,
-            "deviance": self.deviance,
-            "aic": self.aic,
-            "bic": self.bic,
-            "ebic": self.ebic,
-        }
-        return Table(columns).to_pandas()
+        names = ("alphas", "n_selected", "df", "deviance", *CRITERIA)
+        return data_frame({name: as_numpy(getattr(self, name)) for name in names}).rename(
+            columns={"alphas": "alpha"}
+        )
 
     @property
-    def _table(self) -> Table:
+    def _chosen(self) -> Any:
         """What each criterion chooses, a row each."""
-        kind, size = type(self._model).__name__, len(self.alphas)
         names = [name for name in CRITERIA if np.isfinite(as_numpy(getattr(self, name))).any()]
-        chosen = [self.best(name) for name in names]
-        columns = {
-            "criterion": [name.upper() for name in names],
-            "alpha": [float(self.alphas[k]) for k in chosen],
-            "features": [int(self.n_selected[k]) for k in chosen],
-            "degrees of freedom": [float(self.df[k]) for k in chosen],
-            "deviance": [float(self.deviance[k]) for k in chosen],
-            "value": [float(getattr(self, name)[k]) for name, k in zip(names, chosen, strict=True)],
-        }
-        caption = f"{kind}: the best of {size} strengths, {self.n_observations:,} observations"
-        if not names:
-            caption += (
-                "\nNo strength has a finite criterion: degrees of freedom exceed half of the"
-                "\nobservations, or are not defined"
-            )
-        return Table(columns, caption, {"degrees of freedom": ".1f", "deviance": ".1f", "value": ".1f"})
+        rows = self.table.iloc[[self.best(name) for name in names]].drop(columns=list(CRITERIA))
+        values = [float(getattr(self, name)[self.best(name)]) for name in names]
+        return rows.assign(value=values).set_index(
+            data_frame({"criterion": [name.upper() for name in names]}).criterion
+        )
+
+    @property
+    def _caption(self) -> str:
+        size = len(self.alphas)
+        return f"{type(self._model).__name__}: the best of {size} strengths, {self.n_observations:,} observations"
 
     def __repr__(self) -> str:
-        return str(self._table)
+        chosen = self._chosen.reset_index()
+        rows = "no strength has a finite criterion" if chosen.empty else text_of(chosen)
+        return f"{self._caption}\n{rows}"
 
     def _repr_html_(self) -> str:
-        return self._table._repr_html_()
+        return f"<p>{self._caption}</p>{html_of(self._chosen.reset_index())}"
 
 
 def information_criteria(
@@ -171,8 +161,8 @@ def information_criteria(
     X, y
         As in the model's ``fit``.
     model : L12Regressor, L12Classifier or L12CoxRegressor, optional
-        Whose options to use, l2_weight among them; its alpha counts for nothing and it stays as it is.
-        `L12Regressor` by default. For several l2_weights make a path of each: their criteria can be compared.
+        Whose options to use, penalty and loss among them; its alpha counts for nothing and it stays as it is.
+        `L12Regressor` by default. For several penalties make a path of each: their criteria can be compared.
     alphas : int or array, default 100
         Strengths, or a number of them from the one at which nothing is selected down to ``eps`` times that.
     eps : float, optional
@@ -185,7 +175,7 @@ def information_criteria(
     Returns
     -------
     CriteriaPath
-        With `CriteriaPath.best`, `CriteriaPath.refit`, `CriteriaPath.plot` and `CriteriaPath.to_pandas`.
+        With `CriteriaPath.best`, `CriteriaPath.refit`, `CriteriaPath.plot` and `CriteriaPath.table`.
 
     See Also
     --------
@@ -198,7 +188,7 @@ def information_criteria(
     the fewest, where there are as many features as samples or more. Classes one against the rest, and several
     targets, have the sums over all rows. Where classes are separated by what costs nothing (see `L12Classifier`),
     coefficients have no end, and a ConvergenceWarning says so. Huber's loss has no likelihood, and
-    ``shared_support`` no criterion: both are errors.
+    a joint penalty, such as `ell12.RowsL12`, no criterion: both are errors.
 
     References
     ----------
@@ -217,28 +207,30 @@ def information_criteria(
     """
     model = _options(model)
     if offset is not None and not isinstance(model, L12Regressor):
-        raise ValueError("offset is for an L12Regressor with loss='poisson'")
-    X, y, sample_weight = model._observed(X, y, sample_weight, **({} if offset is None else {"offset": offset}))
+        raise ValueError("offset is for an L12Regressor")
+    data = model._observed(X, y, sample_weight, offset)
     model._check_numbers()
-    problems = model._problems(X, y, sample_weight)
+    penalty, problems = with_alpha(model.penalty, 1.0), model._problems(data)
+    model._check_shape(penalty)
     size = grid_size(alphas, 100)
     if size is not None:
         eps = (1e-2 if isinstance(model, L12CoxRegressor) else 1e-3) if eps is None else eps
-        alphas = alpha_grid(model._first_strength(problems), size, eps)
+        alphas = alpha_grid(model._first_strength(problems, penalty), size, eps)
     alphas = falling(alphas)
-    runs = [model._solve(problem, alphas, sparse=problem.is_far) for problem in problems]
-    judged = judge(model, problems, runs, alphas, sample_weight)
+    runs = [model._solve(problem, penalty, alphas, sparse=problem.is_far) for problem in problems]
+    judged = judge(model, problems, penalty, runs, alphas, data.sample_weight)
     warn_if_not_converged(model, [run for path in runs for run in path])
-    coefs, intercepts, selected = _coefficients(model, problems, runs)
+    coefs, intercepts, selected = _coefficients(model, problems, penalty, runs)
     values = {"alphas": alphas, "n_selected": selected, "df": judged.freedoms.sum(axis=0)}
     values |= {"deviance": judged.deviances.sum(axis=0)} | {name: judged.criterion(name) for name in CRITERIA}
     path = CriteriaPath(
-        **{name: follow(part, X) for name, part in values.items()},
+        **{name: follow(part, data.X) for name, part in values.items()},
         coefs=coefs,
         intercepts=intercepts,
         n_observations=judged.n_observations,
         _model=model,
-        _y=y,
+        _penalty=penalty,
+        _single=model._is_single(data),
         _problems=problems,
         _runs=runs,
     )
@@ -259,12 +251,14 @@ def _options(model: Any) -> Any:
     return clone(model)
 
 
-def _coefficients(model: Any, problems: list[FitProblem], runs: list[list[Result]]) -> tuple[Any, Array, Array]:
+def _coefficients(
+    model: Any, problems: list[FitProblem], penalty: Any, runs: list[list[Result]]
+) -> tuple[Any, Array, Array]:
     """The coefficients and intercepts of a path as `CriteriaPath` has them, and how many features it selects."""
     columns, levels, selected = [], [], []
     for results in zip(*runs, strict=True):
         pairs = [
-            problem.coefficients(model._final(problem, as_vector(run.x)))
+            problem.coefficients(model._final(problem, as_vector(run.x), penalty))
             for problem, run in zip(problems, results, strict=True)
         ]
         xp = namespace(pairs[0][0])

@@ -1,8 +1,11 @@
-"""Stability selection: the features that most halves of the samples select."""
+"""Stability selection: the features that most halves of the samples select, with a bound on the false ones."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain, repeat
 from typing import Any
 
 import numpy as np
@@ -12,17 +15,157 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, check_random_state
 
-from ell12.checks import check_counts, check_flags, naming
+from ell12.checks import check_counts, check_positive, check_word, is_finite_number, naming
 from ell12.linear_model import L12Regressor
-from ell12.linear_model.search import AlphaSearch
+from ell12.linear_model.cross_validation import AlphaSearch
 from ell12.linear_model.sparse_model import SparseLinearModel, warn_if_not_converged
 from ell12.plots import plot_stability
 from ell12.protocols import Array
-from ell12.selection.false_selections import ROUNDING, settle
-from ell12.selection.subsamples import Entries, FitSelector, PathSelector, Selector, complementary_pairs
+from ell12.selection.half_samples import Entries, FitSelector, PathSelector, Selector, complementary_pairs
 
-# With verbose a line comes after so many pairs of halves.
-EVERY = 10
+# A plain call asks for this threshold and this number: of 0.55 to 0.95, 0.7 found the most true features at the
+# same promise (48 draws of six kinds, benchmarks/stability.py --tune).
+THRESHOLD, EXPECTED_FALSE = 0.7, 1.0
+# Settings that keep to a bound exactly must not fail by rounding.
+ROUNDING = 1e-9
+# Bounds have so many decimals, so that what keeps to 1 exactly does not say 1.0000000000000002.
+DIGITS = 12
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How many features a half selects at most, how often a feature must be selected, and what that promises."""
+
+    most_selected: int
+    threshold: float
+    bound: float
+
+
+def expected_false_bound(
+    most_selected: int, n_features: int, threshold: float, n_subsamples: int, assumption: str | None = None
+) -> float:
+    """The bound on the expected number of features that are selected though a half selects them as by chance.
+
+    Parameters
+    ----------
+    most_selected : int
+        How many features a half selects at most, q.
+    n_features : int
+        How many there are to select from, p.
+    threshold : float
+        The share t of the subsamples in which a feature must be selected, above 0.5.
+    n_subsamples : int
+        How many halves there are, 2 B: every second one is the complement of the one before.
+    assumption : {"unimodal"}, optional
+        What is assumed of the share of pairs of which both halves select a feature: that its distribution has one
+        mode. The bound is then about half as large.
+
+    Returns
+    -------
+    float
+        ``q^2 / ((2 t - 1) p)`` (Shah & Samworth, doi:10.1111/j.1467-9868.2011.01034.x, theorem 1), or with the
+        assumption theorem 2 where it holds; p at the most.
+
+    Examples
+    --------
+    >>> from ell12.selection.stability import expected_false_bound
+    >>> expected_false_bound(10, 200, 0.75, 100), round(expected_false_bound(10, 200, 0.75, 100, "unimodal"), 4)
+    (1.0, 0.5102)
+    """
+    chance = most_selected / n_features
+    bound = most_selected * chance / (2 * threshold - 1)
+    if assumption == "unimodal":
+        bound = min(bound, most_selected * chance * _unimodal_factor(chance, threshold, n_subsamples // 2))
+    return round(min(bound, float(n_features)), DIGITS)
+
+
+def settle(
+    n_features: int,
+    n_subsamples: int,
+    *,
+    threshold: Any = None,
+    expected_false: Any = None,
+    most_selected: Any = None,
+    assumption: Any = None,
+) -> Settings:
+    """The third of three settings from two of them; where one is given or none, defaults stand in for the others.
+
+    Examples
+    --------
+    >>> from ell12.selection.stability import settle
+    >>> settle(200, 100, threshold=0.75, expected_false=1.0)
+    Settings(most_selected=10, threshold=0.75, bound=1.0)
+    >>> settle(200, 100, most_selected=10, expected_false=0.5)
+    Settings(most_selected=10, threshold=1.0, bound=0.5)
+    """
+    _check(threshold, expected_false, most_selected, assumption)
+
+    def bound(q: int, share: float) -> float:
+        return expected_false_bound(q, n_features, share, n_subsamples, assumption)
+
+    if most_selected is not None:
+        q = int(min(most_selected, n_features))
+        if threshold is None and expected_false is not None:
+            threshold = _least_threshold(bound, q, float(expected_false), n_subsamples)
+        threshold = THRESHOLD if threshold is None else float(threshold)
+        return Settings(q, threshold, bound(q, threshold))
+    threshold = THRESHOLD if threshold is None else float(threshold)
+    wanted = EXPECTED_FALSE if expected_false is None else float(expected_false)
+    q = _largest(lambda count: bound(count, threshold) <= (1 + ROUNDING) * wanted, n_features)
+    if q < 1 and expected_false is not None:
+        raise ValueError(
+            f"expected_false={expected_false} is too small for {n_features} features and threshold={threshold:g}:"
+            f" a half could not select one. Give {bound(1, threshold):.3g} at least, or a higher threshold"
+        )
+    q = max(q, 1)
+    return Settings(q, threshold, bound(q, threshold))
+
+
+def _check(threshold: Any, expected_false: Any, most_selected: Any, assumption: Any) -> None:
+    if threshold is not None and not (is_finite_number(threshold) and 0.5 < threshold <= 1):
+        raise ValueError(f"threshold must be a number above 0.5 and up to 1, got {threshold!r}")
+    if expected_false is not None:
+        check_positive(expected_false, "expected_false")
+    check_counts(least=1, most_selected=most_selected)
+    if assumption is not None:
+        check_word(assumption, "assumption", "unimodal")
+    if threshold is not None and expected_false is not None and most_selected is not None:
+        raise ValueError("most_selected follows from threshold and expected_false: give two of the three")
+
+
+def _least_threshold(bound: Any, q: int, wanted: float, n_subsamples: int) -> float:
+    """The least share of the subsamples that keeps to a bound: a multiple of ``1/n_subsamples``."""
+    for count in range(n_subsamples // 2 + 1, n_subsamples + 1):
+        if bound(q, count / n_subsamples) <= (1 + ROUNDING) * wanted:
+            return count / n_subsamples
+    raise ValueError(
+        f"expected_false={wanted:g} is too small for most_selected={q}: even features that all subsamples select"
+        f" may be {bound(q, 1.0):.3g} false ones"
+    )
+
+
+def _largest(holds: Any, most: int) -> int:
+    """The largest whole number up to ``most`` for which something holds that holds for all smaller ones; or 0."""
+    low, high = 0, most
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if holds(middle) else (low, middle - 1)
+    return low
+
+
+def _unimodal_factor(chance: float, threshold: float, n_pairs: int) -> float:
+    """What takes the place of ``1/(2 t - 1)`` in theorem 2; infinite where that does not hold.
+
+    Frequencies are multiples of ``1/(2 B)``, so that t stands for the next of these.
+    """
+    step = 1 / (2 * n_pairs)
+    share = math.ceil(threshold / step - ROUNDING) * step
+    least = min(0.5 + chance**2, 0.5 + step + 0.75 * chance**2)
+    if chance > 1 / math.sqrt(3) or share <= least:
+        return math.inf
+    if share <= 0.75:
+        return 1 / (2 * (2 * share - 1 - step))
+    return 4 * (1 - share + step) / (1 + 2 * step)
 
 
 class StabilitySelection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
@@ -53,18 +196,16 @@ class StabilitySelection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
     assumption : {"unimodal"}, optional
         An assumption for a tighter bound, about half as large: that the share of pairs of which both halves select
         a false feature has a distribution with one mode. By default nothing is assumed.
-    alphas : int or array, optional
-        The strengths of the path, the same for all halves; or a number of them, ``n_alphas`` by default, from
-        1.41 times the strength at which the path of all samples begins to ``eps`` times that.
-    n_alphas, eps : int, float, default 25 and 1e-3
-        Length and reach of the default grid. Of features that come in at the same strength the larger coefficient
-        counts as the first: that finds no fewer true features than many strengths do, and takes less time.
+    alphas : int or array, default 25
+        The strengths of the path, the same for all halves; or a number of them, from 1.41 times the strength at
+        which the path of all samples begins to ``eps`` times that. Of features that enter at the same strength
+        the larger coefficient counts as the first: that finds no fewer true features than many strengths do.
+    eps : float, default 1e-3
+        The smallest strength of the default grid relative to the largest.
     n_jobs : int, optional
         Pairs of halves in parallel, by joblib. The answer is the same for any number.
     random_state : int, RandomState or None, optional
         For the halves. A number makes the same halves in every call.
-    verbose : int, default 0
-        Print a line of progress now and then.
 
     Attributes
     ----------
@@ -117,9 +258,8 @@ class StabilitySelection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
 
     **Units.** The path sees columns in the units they have: put a ``StandardScaler`` before it where these differ.
 
-    **sample_weight** goes with the rows into the fits of the halves. The halves are of rows, whatever their
-    weights: a weight of 2 is not a row that is there twice, which might have a copy in either half. Rows of weight
-    0 are left out.
+    **sample_weight** goes with the rows into the fits. A weight of 2 is not a row that is there twice, which might
+    have a copy in either half. Rows of weight 0 are left out.
 
     Examples
     --------
@@ -144,12 +284,10 @@ class StabilitySelection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
         expected_false: float | None = None,
         most_selected: int | None = None,
         assumption: str | None = None,
-        alphas: Any = None,
-        n_alphas: int = 25,
+        alphas: Any = 25,
         eps: float = 1e-3,
         n_jobs: int | None = None,
         random_state: Any = None,
-        verbose: int = 0,
     ) -> None:
         self.estimator = estimator
         self.n_subsamples = n_subsamples
@@ -158,11 +296,9 @@ class StabilitySelection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
         self.most_selected = most_selected
         self.assumption = assumption
         self.alphas = alphas
-        self.n_alphas = n_alphas
         self.eps = eps
         self.n_jobs = n_jobs
         self.random_state = random_state
-        self.verbose = verbose
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> StabilitySelection:
         """Select features on all halves.
@@ -179,7 +315,6 @@ class StabilitySelection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
         check_counts(least=2, optional=False, n_subsamples=self.n_subsamples)
         if self.n_subsamples % 2:
             raise ValueError(f"n_subsamples must be even, for pairs of halves; got {self.n_subsamples}")
-        check_flags(verbose=self.verbose)
         with naming("random_state"):
             random = check_random_state(self.random_state)
         selector = self._selector()
@@ -198,15 +333,14 @@ class StabilitySelection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
         halves = list(self._selections(selector, settings.most_selected, random))
         self._take_note(selector.seen)
         self.threshold_, self.bound_ = settings.threshold, settings.bound
-        self.most_selected_ = settings.most_selected
-        self.n_candidates_ = n_candidates
+        self.most_selected_, self.n_candidates_ = settings.most_selected, n_candidates
         self._count(selector, halves)
         failed = [result for half in halves for result in half.failed]
         warn_if_not_converged(selector.model, failed, sum(half.n_runs for half in halves))
         return self
 
     def plot(self, axes: Any = None) -> Any:
-        """Draw the frequencies along the path: `ell12.plot_stability` of this selection."""
+        """Draw the share of the halves that have selected each feature, along the path."""
         check_is_fitted(self)
         return plot_stability(self, axes=axes)
 
@@ -226,7 +360,7 @@ class StabilitySelection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
         """What selects on a half."""
         model = L12Regressor() if self.estimator is None else clone(self.estimator)
         if isinstance(model, SparseLinearModel) and not isinstance(model, AlphaSearch):
-            return PathSelector(model, self.alphas, self.n_alphas, self.eps)
+            return PathSelector(model, self.alphas, self.eps)
         return FitSelector(model, clone(self))
 
     def _selections(self, selector: Selector, most: int, random: np.random.RandomState) -> Iterator[Entries]:
@@ -235,13 +369,8 @@ class StabilitySelection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
         n_pairs = self.n_subsamples // 2
         pairs = list(complementary_pairs(n_pairs, rows, None if strata is None else strata[rows], random))
         seeds = random.randint(2**31 - 1, size=(n_pairs, 2))
-        tasks = (
-            delayed(_select_pair)(selector, pair, most, seed) for pair, seed in zip(pairs, seeds, strict=True)
-        )
-        for number, found in enumerate(Parallel(n_jobs=self.n_jobs, return_as="generator")(tasks), 1):
-            if self.verbose and (number % EVERY == 0 or number == n_pairs):
-                print(f"{type(self).__name__}: {2 * number} of {2 * n_pairs} subsamples")
-            yield from found
+        tasks = (delayed(_select_pair)(selector, *each) for each in zip(pairs, repeat(most), seeds))
+        yield from chain.from_iterable(Parallel(n_jobs=self.n_jobs, return_as="generator")(tasks))
 
     def _take_note(self, estimator: Any) -> None:
         """What fit has seen is what took note of it."""

@@ -6,32 +6,35 @@ import numpy as np
 import sklearn
 from library import array
 
-from ell12 import L12ClassifierCV, L12RegressorCV, NonmonotoneAPG
+from ell12 import L1, L12ClassifierCV, L12RegressorCV, NonmonotoneAPG, RowsL12
 from ell12.backend import as_numpy
-from ell12.linear_model.search import _fold
-from ell12.plots.paths import _curve
+from ell12.linear_model.alpha_search import AlphaSearch, _fold
+from ell12.linear_model.fit_problem import Data
+from ell12.plots import _curve
 
 random = np.random.default_rng(0)
 X = random.standard_normal((60, 12))
 Y = np.stack([X[:, 1] - 2 * X[:, 4], X[:, 2] + X[:, 1]], axis=1) + 0.3 * random.standard_normal((60, 2)) + 5
 labels, weight = np.array([7, 3, 5])[np.digitize(Y[:, 0], [4, 6])], random.uniform(0.5, 2, 60)
-grid = {"n_alphas": 2, "eps": 0.2, "cv": 3, "tol": 1e-8}
+grid = {"alphas": 2, "eps": 0.2, "cv": 3, "tol": 1e-8}
 if sys.argv[1] == "jax":  # which compiles every operation for every number of columns
-    grid |= {"n_alphas": 1, "alphas": [0.1], "cv": 2}
+    grid |= {"alphas": [0.1], "cv": 2}
 factors = np.where(np.arange(12) == 7, 0.0, 1.0)
 sklearn.set_config(array_api_dispatch=True)
 for model, y in [
-    (L12RegressorCV(**grid, l2_weight=0.0), Y[:, 0]),
-    (L12RegressorCV(**grid, l2_weight=0.0, penalty_factors=factors, positive=True, fit_intercept=False), Y),
-    (L12ClassifierCV(**grid, l2_weight=0.0, class_weight="balanced"), labels),
-    (L12ClassifierCV(**grid, l2_weight=0.0, scoring="accuracy"), labels == 3),
-    (L12RegressorCV(**grid, l2_weight=0.0, shared_support=True), Y),
+    (L12RegressorCV(**grid, penalty=L1()), Y[:, 0]),
+    (L12RegressorCV(**grid, penalty=L1(weights=factors, positive=True), fit_intercept=False), Y),
+    (L12ClassifierCV(**grid, penalty=L1(), class_weight="balanced"), labels),
+    (L12ClassifierCV(**grid, penalty=L1(), scoring="accuracy"), labels == 3),
+    (L12RegressorCV(**grid, penalty=RowsL12(l2_weight=0.0)), Y),
 ][: None if sys.argv[1] in ("torch", "cupy") else 1]:
+    AlphaSearch._takes_columns = lambda *_: False
     expected = sklearn.clone(model).fit(X, y, weight)
-    for together in (None, True):
-        if together and getattr(model, "shared_support", False):
+    for together in (False, True):
+        if together and getattr(model.penalty, "joint", False):
             continue
-        model.set_params(together=together).fit(array(X), array(y), array(weight))
+        AlphaSearch._takes_columns = lambda *_, answer=together: answer
+        model.fit(array(X), array(y), array(weight))
         name = "mse_path_" if hasattr(model, "mse_path_") else "scores_"
         scores = getattr(model, name)
         for values in (model.coef_, model.intercept_, model.alphas_, scores):
@@ -44,6 +47,10 @@ for model, y in [
 # The path of a fold on arrays as they are: what is done on a GPU where the folds cannot be columns.
 train, test = np.arange(60) >= 20, np.arange(60) < 20
 grid["cv"] = [(train, test)]
-model = L12RegressorCV(**grid, l2_weight=0.0, solver=NonmonotoneAPG()).fit(array(X), array(Y[:, 0]))
-scores, _ = _fold(model, array(X), array(Y[:, 0]), None, as_numpy(model.alphas_), train, test)
+AlphaSearch._takes_columns = lambda *_: False
+model = L12RegressorCV(**grid, penalty=L1())
+model.solver = NonmonotoneAPG()
+model.fit(array(X), array(Y[:, 0]))
+data = Data(array(X), array(Y[:, 0]))
+scores, _ = _fold(model, model.penalty_, data, as_numpy(model.alphas_), train, test)
 np.testing.assert_allclose(scores, -as_numpy(model.mse_path_)[:, 0], rtol=1e-6)

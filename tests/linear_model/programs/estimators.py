@@ -5,7 +5,7 @@ import pytest
 import sklearn
 from library import array
 
-from ell12 import L12Classifier, L12Regressor, L12RegressorCV
+from ell12 import L1, L12, MCP, GroupL12, L12Classifier, L12Regressor, L12RegressorCV, RowsL12
 from ell12.backend import as_numpy
 
 random = np.random.default_rng(0)
@@ -29,11 +29,11 @@ def compare(model, y):
 
 for model, y in [
     (L12Regressor(0.1, tol=1e-8), Y[:, 0]),
-    (L12Regressor(0.1, l2_weight=0.5, tol=1e-8, penalty_factors=factors, positive=True), Y),
-    (L12Regressor(0.1, shared_support=True, tol=1e-8), Y),
-    (L12Regressor(0.1, fit_intercept=False, l2_weight=0.0, tol=1e-8), Y[:, 1]),
-    (L12Regressor(0.1, bounds=(-1, np.linspace(0, 2, 20)), tol=1e-8), Y[:, 0]),
-    (L12Regressor(0.1, groups=np.arange(20) // 4, penalty_factors=np.arange(5) + 1.0, tol=1e-8), Y[:, 0]),
+    (L12Regressor(0.1, penalty=L12(l2_weight=0.5, weights=factors, positive=True), tol=1e-8), Y),
+    (L12Regressor(0.1, penalty=RowsL12(), tol=1e-8), Y),
+    (L12Regressor(0.1, fit_intercept=False, penalty=L1(), tol=1e-8), Y[:, 1]),
+    (L12Regressor(0.1, tol=1e-8), Y[:, 0]),
+    (L12Regressor(0.1, penalty=GroupL12(np.arange(20) // 4, weights=np.arange(5) + 1.0), tol=1e-8), Y[:, 0]),
 ]:
     dense, other = compare(model, y)
     assert type(other.predict(array(X))) is type(array(X))
@@ -42,15 +42,15 @@ for model, y in [
     again = other.set_params(warm_start=True).fit(array(X), array(y), array(weight))
     assert np.max(as_numpy(again.n_iter_)) <= 3, again.n_iter_
 
-for options in ({"l2_weight": 0.5}, {"groups": np.arange(20) // 4}, {"bounds": (np.zeros(20), np.inf)}):
-    compare(L12Regressor(0.1, relax=True, tol=1e-8, **options), Y[:, 0])
-dense = L12RegressorCV(selection="bic", n_alphas=5).fit(X, Y[:, 0])
-other = L12RegressorCV(selection="bic", n_alphas=5).fit(array(X), array(Y[:, 0]))
+for penalty in (L12(l2_weight=0.5), GroupL12(np.arange(20) // 4), L12(positive=np.arange(20) > 3), MCP()):
+    compare(L12Regressor(0.1, penalty=penalty, relax=True, tol=1e-8), Y[:, 0])
+dense = L12RegressorCV(selection="bic", alphas=5).fit(X, Y[:, 0])
+other = L12RegressorCV(selection="bic", alphas=5).fit(array(X), array(Y[:, 0]))
 np.testing.assert_allclose(as_numpy(other.df_path_), dense.df_path_, rtol=1e-2)
 np.testing.assert_allclose(as_numpy(other.coef_), dense.coef_, atol=1e-3)
 
 for y in (labels, (labels == "b").astype(int), np.unique(labels, return_inverse=True)[1]):
-    dense, other = compare(L12Classifier(0.02, l2_weight=0.0, tol=1e-8), y)
+    dense, other = compare(L12Classifier(0.02, penalty=L1(), tol=1e-8), y)
     np.testing.assert_array_equal(as_numpy(other.predict(array(X))), dense.predict(X))
     np.testing.assert_allclose(as_numpy(other.predict_proba(array(X))), dense.predict_proba(X), atol=1e-6)
 

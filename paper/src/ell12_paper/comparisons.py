@@ -1,0 +1,200 @@
+"""How a claim is judged: an answer at each place, such as an image; the outcome of a reading; that of a claim."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from ell12_paper.studies.images import shown
+from ell12_paper.trials import Trials, Values, differs, logarithms
+from ell12_paper.words import listed, number
+
+
+class Outcome(Enum):
+    """What the rows say; in part is what several readings of one claim may come to, never one."""
+
+    HOLDS = "holds"
+    PARTLY = "holds in part"
+    FAILS = "does not hold"
+    OPEN = "not decidable"
+
+
+MARKS = dict(zip(Outcome, "✓~✗?", strict=True))
+COUNTED = dict(zip(Outcome, ("hold", "hold in part", "do not hold", "not decidable"), strict=True))
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What the rows say of a claim as it is read in one way: the outcome, why, the numbers."""
+
+    name: str
+    outcome: Outcome
+    reason: str
+    numbers: str = ""
+    brief: str = ""  # one number, for the line of the claim
+    paper: str = ""  # what the paper has for it
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim, whose it is ("paper", "cited" or "ours"), where the paper has it, and its readings."""
+
+    study: str
+    kind: str
+    place: str
+    text: str
+    readings: tuple[Reading, ...]
+
+    @property
+    def outcome(self) -> Outcome:
+        """What the readings agree on; where one holds and another does not, it holds in part."""
+        found = {reading.outcome for reading in self.readings}
+        if len(found) == 1:
+            return found.pop()
+        if Outcome.HOLDS in found:
+            return Outcome.PARTLY
+        return Outcome.FAILS
+
+    @property
+    def brief(self) -> str:
+        """One number for each reading that has one; readings that say the same are one."""
+        named: dict[str, list[str]] = {}
+        for reading in self.readings:
+            if reading.brief:
+                named.setdefault(reading.brief, []).append(reading.name)
+        said = [f"{brief} ({', '.join(names)})" if any(names) else brief for brief, names in named.items()]
+        paper = dict.fromkeys(f"the paper: {reading.paper}" for reading in self.readings if reading.paper)
+        return "; ".join((*(said if len(named) > 1 else named), *paper))
+
+
+def tally(claims: Iterable[Claim]) -> str:
+    """How many claims hold, hold in part, do not hold or stay open."""
+    counts = Counter(claim.outcome for claim in claims)
+    return ", ".join(f"{counts[outcome]} {COUNTED[outcome]}" for outcome in Outcome if counts[outcome])
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the rows say at one place, and why they leave it open where they do."""
+
+    place: Any
+    outcome: Outcome
+    doubt: str = ""
+
+
+def answer(place: Any, holds: bool) -> Answer:
+    """An answer without doubt."""
+    return Answer(place, Outcome.HOLDS if holds else Outcome.FAILS)
+
+
+def lower(place: Any, ours: Values, theirs: Values) -> Answer:
+    """Whether ours is lower by the paired t-test at 95 %.
+
+    Examples
+    --------
+    >>> from ell12_paper.comparisons import lower
+    >>> lower("here", {0: 1.0, 1: 1.2, 2: 1.1}, {0: 2.0, 1: 2.3, 2: 2.0}).outcome.value
+    'holds'
+    """
+    shared = ours.keys() & theirs.keys()
+    if not shared:
+        return Answer(place, Outcome.OPEN, "there are no rows")
+    different = differs(ours, theirs)
+    if different is None:
+        return Answer(place, Outcome.OPEN, "a single repeat allows no test")
+    if not different:
+        return Answer(place, Outcome.OPEN, "the difference is within the spread of the repeats")
+    return answer(place, sum(ours[repeat] - theirs[repeat] for repeat in shared) < 0)
+
+
+def lower_at_end(place: Any, result: str, ours: Trials, theirs: Trials) -> Answer:
+    """Whether an error of ours is lower by the ratio in each repeat; open where one ended at a limit of ours."""
+    found = lower(place, *(logarithms(trials.values(result)) for trials in (ours, theirs)))
+    limited = [trials.name for trials in (ours, theirs) if trials.n_limited]
+    if limited and not found.doubt:
+        return Answer(place, Outcome.OPEN, f"{' and '.join(limited)} ended at the limit")
+    return found
+
+
+def faster(place: Any, ours: Trials, theirs: Trials, times: float = 1.0) -> Answer:
+    """Whether ours is so many times faster by the paired t-test on the logarithms of the times.
+
+    A run that hit the limit would have taken at least as long as it did, so that it may lose but not win.
+    """
+    mine, other = (logarithms(trials.values("cpu_seconds")) for trials in (ours, theirs))
+    found = lower(place, {repeat: value + math.log(times) for repeat, value in mine.items()}, other)
+    for outcome, limited in ((Outcome.HOLDS, ours), (Outcome.FAILS, theirs)):
+        if found.outcome is outcome and limited.n_limited:
+            return Answer(place, Outcome.OPEN, f"{limited.name} ended at its limit")
+    return found
+
+
+def worst(place: Any, against: dict[str, Answer]) -> Answer:
+    """One answer from those on several rivals: the worst of them, naming the rivals that leave it open."""
+    for outcome in (Outcome.FAILS, Outcome.OPEN):
+        chosen = {rival: found for rival, found in against.items() if found.outcome is outcome}
+        if chosen:
+            doubts: dict[str, list[str]] = {}
+            for rival, found in chosen.items():
+                doubts.setdefault(found.doubt, []).append(rival)
+            said = "; ".join(f"{', '.join(rivals)}: {doubt}" for doubt, rivals in doubts.items() if doubt)
+            return Answer(place, outcome, said)
+    return answer(place, True)
+
+
+def ratio(ours: Trials, theirs: Trials) -> float:
+    """The mean time of theirs divided by that of ours over the repeats of both; NaN without any."""
+    times = [trials.values("cpu_seconds") for trials in (ours, theirs)]
+    totals = [sum(found[r] for r in times[0].keys() & times[1].keys()) for found in times]
+    return totals[1] / totals[0] if totals[0] > 0 else math.nan
+
+
+def time_ratio(ours: Trials, theirs: Trials) -> str:
+    """The ratio of mean times in words."""
+    return bounded(ratio(ours, theirs), ours, theirs)
+
+
+def bounded(value: float, ours: Trials, theirs: Trials) -> str:
+    """A ratio of theirs to ours in words, as a bound where one ended at its limit."""
+    if math.isnan(value):
+        return "no rows"
+    if ours.n_limited and theirs.n_limited:
+        return "both at the limit"
+    return ("≤ " if ours.n_limited else "≥ " if theirs.n_limited else "") + number(value)
+
+
+def reading(
+    name: str,
+    answers: Sequence[Answer],
+    words: tuple[str, str],
+    at: Callable[[list[Any]], str],
+    numbers: str = "",
+    brief: str = "",
+    paper: str = "",
+) -> Reading:
+    """A claim holds when it holds at every place, and does not when it fails at one.
+
+    ``words`` say what holds and what fails, ``at`` the places, such as "at i = 0 to 4".
+    """
+    outcomes = {found.outcome for found in answers}
+    total = next((o for o in (Outcome.FAILS, Outcome.OPEN) if o in outcomes), Outcome.HOLDS)
+    said = zip((Outcome.HOLDS, Outcome.FAILS), words, strict=True)
+    groups = [(word, [a.place for a in answers if a.outcome is outcome]) for outcome, word in said]
+    for doubt in dict.fromkeys(a.doubt for a in answers if a.outcome is Outcome.OPEN):
+        groups.append((f"open ({doubt})", [a.place for a in answers if a.doubt == doubt]))
+    reason = "; ".join(f"{word} {at(found)}" for word, found in groups if found)
+    return Reading(name, total, reason[:1].upper() + reason[1:] + ".", numbers, brief, paper)
+
+
+def on_each(images: list[Any]) -> str:
+    """Images, as the places of a claim."""
+    return f"on {', '.join(map(shown, images))}"
+
+
+def at_i(grid: list[Any]) -> str:
+    """Numbers i of a grid of strengths, as the places of a claim."""
+    return f"at i = {listed(grid)}"

@@ -1,1 +1,0 @@
-"""The paper's image completion: half of a photograph's pixels are known, the others are to be found."""

@@ -1,1 +1,0 @@
-"""The paper's image denoising, and the studies of total variation beyond it."""

@@ -1,1 +1,0 @@
-"""The paper's first figure: penalties in two dimensions."""

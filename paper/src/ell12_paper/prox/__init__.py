@@ -1,1 +1,0 @@
-"""The proximal step alone: closed form against the numerical method."""

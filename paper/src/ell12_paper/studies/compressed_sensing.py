@@ -1,0 +1,171 @@
+"""The paper's compressed sensing: how long each method needs, and how well x is recovered.
+
+Every method starts at zero and ends by the same rule, when the stationarity falls to ``tol``, or at its limit. The
+loss's Lipschitz constant is computed beforehand; its time is part of every method's time.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from ell12 import Run, datasets
+from ell12.losses import SquaredLoss
+from ell12.minimization import Result, minimize
+from ell12.penalties import L12
+from ell12.solvers import DCA, FISTA, NonmonotoneAPG, SequentialConvex
+from ell12_paper.rivals import NumericalAPG
+
+NAME = "compressed-sensing"
+
+# The paper's names. FISTA minimises the convex twin (l1); the last is what `minimize` takes by default.
+DEFAULT = "WorkingSet"
+RHO_ONE = "DCA(rho=1)"  # our addition too
+METHODS: dict[str, Any] = {
+    "DCA": DCA(),
+    RHO_ONE: DCA(penalty_weight=1.0),
+    "SCP": SequentialConvex(),
+    "nmAPG(numerical)": NumericalAPG(),
+    "nmAPG(closed-form)": NonmonotoneAPG(),
+    "FISTA": FISTA(),
+    DEFAULT: None,
+}
+SLOW_FROM = 2  # the i from which on SCP and DCA with rho = 1 take seconds
+SETUPS = tuple(datasets.COMPRESSED_SENSING_SETUPS)
+HISTORY_POINTS = 150
+EARLY_CHANGE = 1e-6
+WARM_SECONDS = 0.1
+
+
+@dataclass(frozen=True)
+class SensingSize:
+    """The size of a study.
+
+    A limit in steps ends a method at the same iterate on every machine, one in CPU seconds does not: the quick
+    study uses the first, so that it is repeatable. A step of DCA holds up to 1000 steps of ADMM, hence its own
+    limit. The slow methods, SCP and DCA with rho = 1, take most of the time and may have fewer repeats from
+    `SLOW_FROM` on.
+    """
+
+    n_samples: int
+    n_repeats: int
+    slow_repeats: dict[str, int]
+    max_cpu_seconds: float
+    max_iter: int | None = None
+    dca_max_iter: int | None = None
+    grid: tuple[int, ...] = (0, 1, 2, 3, 4)
+
+
+PRESETS = {
+    "quick": SensingSize(
+        100, 10, {"SCP": 3, RHO_ONE: 3}, max_cpu_seconds=300.0, max_iter=100_000, dca_max_iter=60
+    ),
+    "paper": SensingSize(500, 10, {RHO_ONE: 3}, max_cpu_seconds=120.0),
+}
+
+
+def trials(preset: str, seed: int) -> list[dict[str, Any]]:
+    """The settings of every trial."""
+    size = PRESETS[preset]
+    return [
+        {
+            "setup": setup,
+            "i": i,
+            "alpha": 0.01 * 0.25**i,
+            "repeat": repeat,
+            "method": method,
+            "n_samples": size.n_samples,
+            "seed": seed + repeat,
+            "tol": 1e-3,
+            "max_cpu_seconds": size.max_cpu_seconds,
+            "max_iter": size.dca_max_iter if method.startswith("DCA") else size.max_iter,
+        }
+        for repeat, setup, i, method in product(range(size.n_repeats), SETUPS, size.grid, METHODS)
+        if i < SLOW_FROM or repeat < size.slow_repeats.get(method, size.n_repeats)
+    ]
+
+
+def measure(settings: dict[str, Any]) -> dict[str, Any]:
+    """Run one method on one problem."""
+    method = settings["method"]
+    return measure_solver(METHODS[method], settings, 0.0 if method == "FISTA" else 1.0)
+
+
+def measure_solver(solver: Any, settings: dict[str, Any], l2_weight: float = 1.0) -> dict[str, Any]:
+    """Run a solver on the problem of some settings."""
+    _warm_up(solver, l2_weight, settings["n_samples"])
+    problem = datasets.compressed_sensing(
+        settings["seed"], setup=settings["setup"], n_samples=settings["n_samples"]
+    )
+    loss = SquaredLoss(problem.A, problem.b)
+    wall, cpu = time.perf_counter(), time.process_time()
+    loss.lipschitz()
+    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    result = minimize(
+        loss,
+        L12(settings["alpha"], l2_weight),
+        solver=solver,
+        tol=settings["tol"],
+        max_iter=settings["max_iter"] or 10**9,
+        run=Run(
+            callback=lambda history: history["cpu_seconds"][-1] >= settings["max_cpu_seconds"] - cpu,
+            measure={"rmse": problem.relative_error},
+        ),
+    )
+    history = {name: np.array(result.history[name]) for name in ("cpu_seconds", "objective", "rmse")}
+    history["cpu_seconds"] += cpu
+    return {
+        "seconds": wall + result.history["seconds"][-1],
+        "cpu_seconds": float(history["cpu_seconds"][-1]),
+        "setup_seconds": cpu,
+        **_outcome(result),
+        "rmse": problem.relative_error(result.x),
+        "early": _early(history),
+        "history": _thinned(history),
+    }
+
+
+@cache
+def _warm_up(solver: Any, l2_weight: float, n_samples: int) -> None:
+    """Let the process load and compile, outside any timing, what a solver's first run at this size needs."""
+    problem = datasets.compressed_sensing(0, n_samples=n_samples)
+    loss, brief = SquaredLoss(problem.A, problem.b), Run(max_seconds=WARM_SECONDS)
+    minimize(loss, L12(0.01, l2_weight), solver=solver, max_iter=50, run=brief)
+
+
+def _outcome(result: Result) -> dict[str, Any]:
+    return {
+        "n_iter": result.n_iter,
+        "status": result.status.name,
+        "objective": result.objective,
+        "stationarity": result.stationarity,
+        "n_nonzero": int(np.count_nonzero(result.x)),
+    }
+
+
+def _early(history: dict[str, Any]) -> dict[str, Any] | None:
+    """Where a rule on the objective's relative change, as is common in papers, would have stopped."""
+    objective = history["objective"]
+    small = np.flatnonzero(np.abs(np.diff(objective)) < EARLY_CHANGE * np.abs(objective[:-1]))
+    if small.size == 0:
+        return None
+    n_iter = int(small[0]) + 1
+    return {"n_iter": n_iter} | {name: float(values[n_iter]) for name, values in history.items()}
+
+
+def _thinned(history: dict[str, Any]) -> dict[str, list[float]]:
+    """At most `HISTORY_POINTS` of the iterations, evenly spaced in their logarithm, the first and last kept."""
+    kept = _log_spaced(len(history["objective"]))
+    return {name: [float(f"{values[k]:.10g}") for k in kept] for name, values in history.items()}
+
+
+def _log_spaced(n: int) -> Sequence[int]:
+    powers = np.linspace(0.0, math.log(n), HISTORY_POINTS)
+    return [int(k) - 1 for k in np.unique(np.rint(np.exp(powers)))]

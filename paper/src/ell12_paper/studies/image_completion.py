@@ -1,0 +1,294 @@
+"""The paper's image completion: half of a photograph's pixels are known, the others are to be found.
+
+Every method starts at zero and ends when two iterations change its objective by less than a fraction ``change``,
+when its stationarity falls to ``tol``, or at its limit. Besides the paper's table there are
+three studies of what it does not show: the strength (or rank), log-sum's theta, and centring.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from ell12 import Run
+from ell12.completion import BlockAPG, CompletionLoss, FactoredAPG, FullSVD, Observed
+from ell12.minimization import Result, Status, minimize
+from ell12.penalties import NoPenalty, SpectralL12, SpectralLogSum
+from ell12_paper.rivals import ARSSM3F, ER1MP, AISImpute, FaNCL, LMaFit, MatrixDCA, SketchyCGM
+from ell12_paper.studies.images import names, photograph
+
+NAME = "completion"
+OBSERVED_FRACTION = 0.5
+ALPHA_FACTOR = 0.1  # alpha as a fraction of the largest observed pixel
+SKETCHY = "SketchyCGM"
+PAPER_SIZE, PAPER_RANK = 512, 200
+ALPHA_FACTORS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
+RANK_FRACTIONS = (0.02, 0.05, 0.1, 0.2, 0.4)  # of the side
+THETAS = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0)  # and sqrt(alpha), FaNCL's own
+PICTURE_SIDE, PICTURE_SCALE = 128, 0.2  # a difference image: its pixels a side, and the difference drawn black
+
+
+@dataclass(frozen=True)
+class CompletionMethod:
+    """A method: what it minimises and how, for a strength alpha, a rank and the matrix to be completed."""
+
+    make: Callable[[ImageToComplete], tuple[Any, Any]]
+    parameter: str = "alpha"  # what it is tuned by: "alpha" or "rank"
+    end: str = "change"  # what ends it besides its limit: the objective's "change", or its own "rank"
+
+    @property
+    def setting(self) -> str:
+        """The setting that holds this parameter."""
+        return "rank" if self.parameter == "rank" else "alpha_factor"
+
+
+@dataclass(frozen=True)
+class ImageToComplete:
+    """A photograph, which of its pixels are known, and the parameters of the methods."""
+
+    image: Any
+    observed: Observed
+    alpha: float
+    rank: int
+    theta: float
+
+    @property
+    def loss(self) -> CompletionLoss:
+        """The squared error on the known pixels."""
+        return CompletionLoss(self.observed)
+
+
+def _l12(solver: Any, l2_weight: float = 1.0) -> Callable[[ImageToComplete], tuple[Any, Any]]:
+    return lambda problem: (SpectralL12(problem.alpha, l2_weight), solver)
+
+
+def _log_sum(solver: Any) -> Callable[[ImageToComplete], tuple[Any, Any]]:
+    return lambda problem: (SpectralLogSum(problem.alpha, problem.theta), solver)
+
+
+def _sketchy(problem: ImageToComplete) -> tuple[Any, Any]:
+    """SketchyCGM in the ball of the nuclear norm's solution for this alpha; the paper does not name its ball."""
+    penalty, solver = METHODS["nuclear norm(block)"].make(problem)
+    solution = minimize(problem.loss, penalty, solver=solver, tol=1e-3, max_iter=2000)
+    return NoPenalty(), SketchyCGM(radius=max(solution.x.nuclear_norm(), 1e-12), rank=problem.rank)
+
+
+# The paper's methods under the paper's names, then ours.
+METHODS: dict[str, CompletionMethod] = {
+    "AIS-Impute": CompletionMethod(_l12(AISImpute(), l2_weight=0.0)),
+    SKETCHY: CompletionMethod(_sketchy),
+    "ARSS-M3F": CompletionMethod(lambda p: (NoPenalty(), ARSSM3F(max_rank=p.rank)), "rank"),
+    "LMaFit": CompletionMethod(lambda p: (NoPenalty(), LMaFit(p.rank)), "rank"),
+    "ER1MP": CompletionMethod(lambda p: (NoPenalty(), ER1MP(p.rank, steps_per_iterate=10)), "rank", "rank"),
+    "FaNCL": CompletionMethod(_log_sum(FaNCL())),
+    "nmAPG": CompletionMethod(_l12(FactoredAPG())),
+    "nmAPG(block)": CompletionMethod(_l12(BlockAPG())),
+    "nmAPG(full SVD)": CompletionMethod(_l12(FullSVD())),
+    "nuclear norm(block)": CompletionMethod(_l12(BlockAPG(), l2_weight=0.0)),
+    "log-sum(block)": CompletionMethod(_log_sum(BlockAPG())),
+    "LMaFit(growing rank)": CompletionMethod(
+        lambda p: (NoPenalty(), LMaFit(p.rank, strategy="increasing")), "rank"
+    ),
+    "DCA(block)": CompletionMethod(_l12(MatrixDCA())),
+}
+# Several methods minimise one objective: one of them stands for all in curves and pictures.
+IN_TABLE = tuple(method for method in METHODS if method != "log-sum(block)")
+ALONG_PATH = tuple(
+    method for method in METHODS if method not in ("nmAPG", "nmAPG(full SVD)", "DCA(block)", "FaNCL")
+)
+CENTRED = ("nmAPG(block)", "nuclear norm(block)", "log-sum(block)", "ER1MP", "LMaFit")
+PICTURED = tuple(method for method in IN_TABLE if method not in ("nmAPG(block)", "nmAPG(full SVD)", "DCA(block)"))
+
+
+@dataclass(frozen=True)
+class CompletionSize:
+    """The size of a study: the side of the images, the repeats of the table, and the limits of a run.
+
+    SketchyCGM has its own limit: one of its iterations is ten steps and a decomposition.
+    """
+
+    size: int
+    n_repeats: int
+    max_cpu_seconds: float
+    max_iter: int
+    sketchy_max_iter: int
+    path_seconds: float  # the budget of every method in the study of the strength
+    path_max_iter: int
+    n_path_repeats: int = 1
+
+    @property
+    def rank(self) -> int:
+        """The paper's rank, scaled with the image."""
+        return round(PAPER_RANK * self.size / PAPER_SIZE)
+
+
+PRESETS = {
+    "quick": CompletionSize(128, 5, 300.0, 2000, sketchy_max_iter=25, path_seconds=10.0, path_max_iter=400),
+    "paper": CompletionSize(512, 5, 240.0, 5000, sketchy_max_iter=200, path_seconds=20.0, path_max_iter=5000),
+}
+
+
+def trials(preset: str, seed: int) -> list[dict[str, Any]]:
+    """The settings of every trial."""
+    size, images = PRESETS[preset], _images()
+    table = product(range(size.n_repeats), images, IN_TABLE)
+    found = [_settings(size, seed, "table", image, method, repeat) for repeat, image, method in table]
+    for repeat, image, method in product(range(size.n_path_repeats), images, ALONG_PATH):
+        by_alpha = METHODS[method].parameter == "alpha"
+        limits = {"max_cpu_seconds": size.path_seconds}
+        limits |= {} if method == SKETCHY else {"max_iter": size.path_max_iter}
+        found += [
+            _settings(size, seed, "path", image, method, repeat, alpha_factor=factor, **limits)
+            for factor in (ALPHA_FACTORS if by_alpha else ())
+        ]
+        found += [
+            _settings(size, seed, "path", image, method, repeat, rank=max(round(share * size.size), 1), **limits)
+            for share in (() if by_alpha else RANK_FRACTIONS)
+        ]
+    for image, theta in product(images, (*THETAS, None)):
+        found.append(_settings(size, seed, "theta", image, "log-sum(block)", 0, theta=theta))
+    for repeat, image, method in product(range(size.n_repeats), images, CENTRED):
+        found.append(_settings(size, seed, "centring", image, method, repeat, center=True))
+        if method not in IN_TABLE:  # the others are in the table without centring
+            found.append(_settings(size, seed, "centring", image, method, repeat))
+    return found
+
+
+def _images() -> tuple[str, ...]:
+    """The stand-ins in the order of the paper's table, or those of a folder."""
+    return tuple(sorted(names(), key=lambda name: (name == "Sea", name)))
+
+
+def _settings(
+    size: CompletionSize, seed: int, study: str, image: str, method: str, repeat: int, **changed: Any
+) -> dict[str, Any]:
+    return {
+        "study": study,
+        "image": image,
+        "method": method,
+        "repeat": repeat,
+        "seed": seed + repeat,
+        "size": size.size,
+        "alpha_factor": ALPHA_FACTOR,
+        "rank": size.rank,
+        "theta": None,
+        "center": False,
+        "tol": 1e-3,
+        "change": 3e-6,
+        "max_iter": size.sketchy_max_iter if method == SKETCHY else size.max_iter,
+        "max_cpu_seconds": size.max_cpu_seconds,
+    } | changed
+
+
+def measure(settings: dict[str, Any]) -> dict[str, Any]:
+    """Complete one image by one method."""
+    method = METHODS[settings["method"]]
+    _warm_up(settings["method"])
+    image, known = photograph(settings["image"], settings["size"]), observed_pixels(settings)
+    alpha = settings["alpha_factor"] * float(np.abs(image[known]).max())
+    mean = float(image[known].mean()) if settings["center"] else 0.0
+    theta = settings["theta"] or math.sqrt(alpha)
+    problem = ImageToComplete(image, Observed.from_mask(image - mean, known), alpha, settings["rank"], theta)
+    penalty, solver = method.make(problem)
+    has_settled = _settled(settings["change"])
+
+    def is_late(history: dict[str, list[float]]) -> bool:
+        return history["cpu_seconds"][-1] >= settings["max_cpu_seconds"]
+
+    result = minimize(
+        problem.loss,
+        penalty,
+        solver=solver,
+        tol=settings["tol"],
+        max_iter=settings["max_iter"],
+        run=Run(callback=lambda history: is_late(history) or (method.end == "change" and has_settled(history))),
+    )
+    is_shown = settings["study"] == "table" and settings["repeat"] == 0 and settings["method"] in PICTURED
+    difference = result.x.to_array() + mean - image
+    clean = pack_picture(image, 1.0) if is_shown and settings["method"] == PICTURED[0] else None
+    return {
+        "seconds": result.history["seconds"][-1],
+        "cpu_seconds": result.history["cpu_seconds"][-1],
+        **_outcome(result, is_late(result.history)),
+        "alpha": alpha,
+        "theta": theta,
+        "rmse": float(np.sqrt(np.mean(difference**2))),
+        "rmse_missing": float(np.sqrt(np.mean(difference[~known] ** 2))),
+        "first_share": _first_share(result.x.s),
+        "difference": pack_picture(difference) if is_shown else None,
+        "clean": clean,
+    }
+
+
+def _settled(change: float) -> Callable[[dict[str, list[float]]], bool]:
+    """Whether the objective has settled; over two iterations, because LMaFit takes a bad one back."""
+
+    def stop(history: dict[str, list[float]]) -> bool:
+        objective = history["objective"]
+        return len(objective) > 3 and abs(objective[-1] - objective[-3]) <= change * abs(objective[-3])
+
+    return stop
+
+
+def observed_pixels(settings: dict[str, Any]) -> Any:
+    """Which pixels are known: exactly half of them, by the seed, the same for every method."""
+    size = settings["size"]
+    order = np.random.default_rng(settings["seed"]).permutation(size * size)
+    return (order < OBSERVED_FRACTION * size * size).reshape(size, size)
+
+
+@cache
+def _warm_up(method: str) -> None:
+    """Let the process load, outside any timing, what a method's first run loads."""
+    image = np.random.default_rng(0).random((40, 40))
+    known = image > 0.4
+    penalty, solver = METHODS[method].make(ImageToComplete(image, Observed.from_mask(image, known), 0.5, 5, 1.0))
+    minimize(CompletionLoss(Observed.from_mask(image, known)), penalty, solver=solver, max_iter=3)
+
+
+def _outcome(result: Result, is_late: bool) -> dict[str, Any]:
+    return {
+        "n_iter": result.n_iter,
+        "status": result.status.name,
+        "is_limited": is_late or result.status in (Status.MAX_ITER, Status.NOT_FINITE),
+        "objective": result.objective,
+        "stationarity": result.stationarity,
+        "rank": result.x.rank,
+    }
+
+
+def _first_share(s: Any) -> float | None:
+    """``sigma_1 / ||sigma||``: the part of the penalty on the first singular value that l1-2 takes back."""
+    return float(s[0] / np.linalg.norm(s)) if len(s) else None
+
+
+def pack_picture(difference: Any, scale: float = PICTURE_SCALE) -> dict[str, Any]:
+    """The size of a difference, averaged to a small picture of 8 bits up to the scale, as lines of text."""
+    side = min(PICTURE_SIDE, len(difference))
+    step = len(difference) // side
+    blocks = np.asarray(difference)[: side * step, : side * step].reshape(side, step, side, step)
+    size = np.sqrt(np.mean(blocks**2, axis=(1, 3)))
+    pixels = np.rint(255 * np.minimum(size / scale, 1)).astype(np.uint8)
+    return {"side": side, "pixels": base64.encodebytes(zlib.compress(pixels.tobytes(), 9)).decode().split()}
+
+
+def unpack_picture(packed: dict[str, Any]) -> Any:
+    """The picture as fractions of its scale, 1 being that or more.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ell12_paper.studies.image_completion import pack_picture, unpack_picture
+    >>> unpack_picture(pack_picture(np.array([[0.2, 0.0], [0.0, -0.3]]))).tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
+    pixels = np.frombuffer(zlib.decompress(base64.b64decode("".join(packed["pixels"]))), dtype=np.uint8)
+    return pixels.reshape(packed["side"], packed["side"]) / 255

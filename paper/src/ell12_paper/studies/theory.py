@@ -1,0 +1,129 @@
+"""The paper's propositions and what it says of convergence, each as a search for a counterexample."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise, product
+from typing import Any
+
+import numpy as np
+
+from ell12 import datasets
+from ell12.losses import SquaredLoss
+from ell12.minimization import minimize
+from ell12.penalties import L12
+from ell12.prox import prox_l12, prox_l12_spectral
+from ell12.solvers import NonmonotoneAPG
+
+NAME = "theory"
+N_PROBLEMS = {"quick": 100, "paper": 1000}
+CLOSED, SPECTRAL, ROWS, SIGNS = "closed form", "spectral", "row-wise", "zero and signs"
+CONVERGENCE = "convergence"
+ETA = 0.8  # nmAPG's memory
+
+
+def trials(preset: str, seed: int) -> list[dict[str, Any]]:
+    """The settings of every trial."""
+    count = N_PROBLEMS[preset]
+    return [{"study": study, "problems": count, "seed": seed} for study in (CLOSED, SPECTRAL, ROWS, SIGNS)] + [
+        {"study": CONVERGENCE, "setup": setup, "i": i, "repeat": repeat, "seed": seed + repeat}
+        for repeat, setup, i in product(range(3), datasets.COMPRESSED_SENSING_SETUPS, (0, 2))
+    ]
+
+
+def measure(settings: dict[str, Any]) -> dict[str, Any]:
+    """One trial."""
+    if settings["study"] == CONVERGENCE:
+        return _convergence(settings)
+    random = np.random.default_rng(settings["seed"])
+    found = [MEASURES[settings["study"]](random) for _ in range(settings["problems"])]
+    return {"worst": float(max(found)), "violations": sum(excess > 1e-12 for excess in found)}
+
+
+def vector(random: Any) -> tuple[np.ndarray, float]:
+    """A vector of up to six entries, often with ties or zeros, and a threshold, perhaps its largest entry."""
+    z = random.standard_normal(random.integers(1, 7))
+    z = np.round(z, int(random.integers(0, 2))) if random.random() < 0.3 else z
+    t = float(np.abs(z).max()) if random.random() < 0.2 else float(random.exponential())
+    return z, max(t, 1e-3)
+
+
+def cost(x: np.ndarray, z: np.ndarray, t: float) -> Any:
+    """The objective of the proximal step along the last axis."""
+    penalty = np.abs(x).sum(axis=-1) - np.sqrt(np.square(x).sum(axis=-1))
+    return 0.5 * np.square(x - z).sum(axis=-1) + t * penalty
+
+
+def excess(x: np.ndarray, z: np.ndarray, t: float, random: Any) -> float:
+    """By how much the best of many directions, each at its best length, is below x, relative to ||z||^2."""
+    others = [
+        z,
+        *(np.eye(len(z)) * z),
+        *(x + 10.0 ** -random.integers(0, 6) * _normal(random, z) for _ in range(300)),
+    ]
+    directions = np.array(
+        [*others, *_normal(random, (1500, len(z))), *np.where(_normal(random, (500, len(z))) > 0, z, 0)]
+    )
+    lengths = np.linalg.norm(directions, axis=1, keepdims=True)
+    u = directions[lengths[:, 0] > 0] / lengths[lengths[:, 0] > 0]
+    best = np.maximum(u @ z - t * (np.abs(u).sum(axis=1) - 1), 0)[:, None] * u  # the length that is best along u
+    lowest = min(float(cost(best, z, t).min(initial=np.inf)), float(cost(0 * z, z, t)))
+    return (float(cost(x, z, t)) - lowest) / max(float(z @ z), 1e-12)
+
+
+def _normal(random: Any, like: Any) -> np.ndarray:
+    return random.standard_normal(np.shape(like) if isinstance(like, np.ndarray) else like)
+
+
+def _closed(random: Any) -> float:
+    z, t = vector(random)
+    return excess(prox_l12(z, t), z, t, random)
+
+
+def _spectral(random: Any) -> float:
+    """Proposition IV.1: a matrix keeps its singular vectors, and its values take the vector's step."""
+    Z, t = random.standard_normal((4, 3)), float(random.exponential())
+    X = prox_l12_spectral(Z, t)
+
+    def total(Y: np.ndarray) -> float:
+        return 0.5 * np.sum((Y - Z) ** 2) + t * (np.linalg.norm(Y, "nuc") - np.linalg.norm(Y))
+
+    scales = 10.0 ** random.uniform(-6, 1, 300)
+    lowest = min(
+        [total(Z), total(0 * Z), *(total(X + scale * random.standard_normal(Z.shape)) for scale in scales)]
+    )
+    return float((total(X) - lowest) / np.sum(Z**2))
+
+
+def _rows(random: Any) -> float:
+    """Proposition IV.3: each row of differences is a step of its own."""
+    Z, t = random.standard_normal((5, 2)), float(random.exponential())
+    X = prox_l12(Z, t, axis=-1)
+    return max(excess(x, z, t, random) for x, z in zip(X, Z, strict=True))
+
+
+def _signs(random: Any) -> float:
+    """Lemmas III.2 and III.4: zero if and only if z is zero, and else no entry against its sign in z."""
+    z, t = vector(random)
+    x = prox_l12(z, t)
+    return float(bool(np.any(x)) != bool(np.any(z))) + float(np.any(x * z < 0))
+
+
+MEASURES: dict[str, Callable[[Any], float]] = {CLOSED: _closed, SPECTRAL: _spectral, ROWS: _rows, SIGNS: _signs}
+
+
+def _convergence(settings: dict[str, Any]) -> dict[str, Any]:
+    """How stationary nmAPG ends, and whether the running average of its objective ever rises."""
+    problem = datasets.compressed_sensing(settings["seed"], setup=settings["setup"], n_samples=100)
+    penalty = L12(0.01 * 0.25 ** settings["i"])
+    result = minimize(
+        SquaredLoss(problem.A, problem.b), penalty, solver=NonmonotoneAPG(eta=ETA), tol=1e-8, max_iter=10**5
+    )
+    objective = result.history["objective"]
+    average, q, averages = objective[0], 1.0, [objective[0]]
+    for value in objective[1:]:
+        q_next = ETA * q + 1
+        average, q = (ETA * q * average + value) / q_next, q_next
+        averages.append(average)
+    rises = [after / before - 1 for before, after in pairwise(averages)]
+    return {"stationarity": result.stationarity, "n_iter": result.n_iter, "largest_rise": float(max(rises))}

@@ -1,0 +1,330 @@
+"""The search for a strength and a penalty: a path on each fold, scores, and the choice."""
+
+from __future__ import annotations
+
+import copy
+import math
+import warnings
+from abc import abstractmethod
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.base import is_classifier
+from sklearn.utils.validation import check_is_fitted
+
+from ell12.backend import as_numpy, namespace, on_accelerator
+from ell12.checks import check_counts, check_word, naming
+from ell12.linear_model.criteria import CRITERIA, judge
+from ell12.linear_model.families import NoInformation
+from ell12.linear_model.fit_problem import Data, FitProblem, as_vector, follow, passes
+from ell12.linear_model.sparse_model import SparseLinearModel, check_penalty, is_joint, warn_if_not_converged
+from ell12.minimization import Result
+from ell12.operators import is_far
+from ell12.path import alpha_grid, falling
+from ell12.path.side_by_side import SIDE_BY_SIDE, FoldColumns, solve_folds
+from ell12.penalties import L1, L12
+from ell12.plots import plot_cross_validation
+from ell12.protocols import Array, with_alpha
+
+# A longer grid is a mistake: it would not fit in memory, or its strengths could not be told apart.
+MOST_ALPHAS = 10**6
+
+
+class AlphaSearch(SparseLinearModel):
+    """Choose alpha, and one of several penalties: a path on each fold; a subclass scores its predictions."""
+
+    alphas: Any
+    eps: float
+    cv: Any
+    scoring: Any
+    selection: str
+    n_jobs: int | None
+    alpha_: float
+    _weighs_folds = True  # whether rows that a fold leaves out may as well have weight zero
+
+    def plot(self, axes: Any = None) -> Any:
+        """Draw the mean error (or score) on the folds left out, with one standard error, against alpha."""
+        check_is_fitted(self)
+        return plot_cross_validation(self, axes=axes)
+
+    @abstractmethod
+    def _score_path(self, coefs: Array, intercepts: Array, data: Data) -> Array:
+        """The score, the higher the better, for each alpha; coefs are (n_alphas, n_problems, n_features)."""
+
+    def _search(self, data: Data, groups: Any = None) -> Array | None:
+        """Choose alpha and penalty, fit with them, and return the scores.
+
+        They are (n_alphas, n_folds), or (n_penalties, n_alphas, n_folds) where ``penalty`` is a list. A
+        criterion needs no folds: it is kept with the degrees of freedom, and None is returned.
+        """
+        for name in ("mse_path_", "scores_", "criterion_path_", "df_path_"):
+            self.__dict__.pop(name, None)  # of a fit with another selection or scoring
+        self._check_numbers()
+        check_word(self.selection, "selection", "min", "1se", *CRITERIA)
+        check_scorer(self)
+        penalties, by_criterion = self._penalties(), self.selection in CRITERIA
+        folds = [] if by_criterion else self._folds(data, groups)
+        problems = self._problems(data)
+        grids = np.stack([self._grid(problems, penalty) for penalty in penalties])
+        found = [self._scores(problems, p, data, folds, grid) for p, grid in zip(penalties, grids, strict=True)]
+        scores = np.stack([part[0] for part in found])
+        warn_if_not_converged(self, [result for part in found for result in part[1]])
+        (which, best), self.standard_error_ = choose(_with_information(scores), self.selection)
+        self.alpha_ = float(grids[which, best])
+        self._warn_at_the_end(grids[which], best)
+        several = isinstance(self.penalty, list | tuple)
+        self.alphas_ = follow(grids if several and _is_count(self.alphas) else grids[0], data.X)
+        # From zero, as a plain fit at this alpha would be, so that the result does not depend on the grid.
+        penalty = with_alpha(penalties[which], self.alpha_)
+        self._fit_problems(problems, penalty, single=self._is_single(data))
+        if by_criterion:
+            freedoms, values = np.stack([part[2] for part in found]), -scores[..., 0]
+            self.criterion_path_, self.df_path_ = (
+                follow(part if several else part[0], data.X) for part in (values, freedoms)
+            )
+            return None
+        return follow(scores if several else scores[0], data.X)
+
+    def _penalties(self) -> list[Any]:
+        """The penalties to try, of strength 1."""
+        given = list(self.penalty) if isinstance(self.penalty, list | tuple) else [self.penalty]
+        if not given:
+            raise ValueError("penalty must hold at least one penalty")
+        for penalty in given:
+            check_penalty(penalty)
+            unit = with_alpha(penalty, 1.0)
+            if penalty.alpha is not None:
+                raise ValueError(f"alpha is searched by {type(self).__name__}: leave it out of {penalty!r}")
+            self._check_shape(unit)
+        if len({is_joint(penalty) for penalty in given}) > 1:
+            raise ValueError("penalty must not mix joint penalties, such as RowsL12, with others")
+        return [with_alpha(penalty, 1.0) for penalty in given]
+
+    def _grid(self, problems: list[FitProblem], penalty: Any) -> Array:
+        """The strengths to try, falling."""
+        if not _is_count(self.alphas):
+            return falling(self.alphas)
+        check_counts(least=1, most=MOST_ALPHAS, alphas=self.alphas)
+        return alpha_grid(self._first_strength(problems, penalty), self.alphas, self.eps)
+
+    def _folds(self, data: Data, groups: Any) -> list[Any]:
+        """The rows to fit to and to score, for each fold; folds of a number are shuffled, always alike."""
+        # This takes longer to load than a fit of middling size.
+        from sklearn.model_selection import KFold, StratifiedKFold, check_cv
+
+        strata = self._strata(data.y)
+        labels = as_numpy(data.y) if strata is None else strata
+        cv: Any = 5 if self.cv is None else self.cv
+        with naming("cv"):
+            if _is_count(cv):
+                cv = (KFold if strata is None else StratifiedKFold)(cv, shuffle=True, random_state=0)
+            folds = list(check_cv(cv, labels, classifier=strata is not None).split(data.X, labels, groups))
+        if not folds:
+            raise ValueError(f"cv must give at least one fold, got {self.cv!r}")
+        return folds
+
+    def _warn_at_the_end(self, grid: Array, best: int) -> None:
+        """Warn where a longer grid might have held a better alpha."""
+        if len(grid) < 3 or not _is_count(self.alphas) or 0 < best < len(grid) - 1:
+            return
+        if best == 0 and self.selection != "min":
+            return
+        side, advice = ("first", "no feature predicts, or rows are not exchangeable between folds")
+        if best > 0:
+            side, advice = "last", "a smaller eps may find a better one"
+        warnings.warn(f"the chosen alpha, {grid[best]:.3g}, is the {side} of the grid: {advice}", stacklevel=4)
+
+    def _path(self, problem: FitProblem, penalty: Any, alphas: Array) -> list[Result]:
+        """A result for each alpha; of columns out of memory x, which is as long, is sparse."""
+        return self._solve(problem, penalty, alphas, sparse=problem.is_far and not problem.n_targets)
+
+    def _fold_problems(self, data: Data, train: Array) -> list[FitProblem]:
+        """The problems of some rows. Of columns out of memory the other rows have weight zero: none is moved."""
+        X, _, weight, _ = data
+        if not (self._weighs_folds and is_far(X)):
+            return self._problems(data.rows(train))
+        times = np.bincount(np.arange(X.shape[0])[train], minlength=X.shape[0]).astype(X.dtype)
+        return self._problems(data._replace(sample_weight=times if weight is None else times * weight))
+
+    def _score_fold(self, path: tuple[Array, Array], data: Data, train: Array, test: Array) -> Array:  # noqa: ARG002
+        """The scores of the coefficients and intercepts of a path that was fitted to one part of the data."""
+        return self._score_path(*path, data.rows(test))
+
+    def _scores(
+        self, problems: list[FitProblem], penalty: Any, data: Data, folds: list[Any], alphas: Array
+    ) -> tuple[Array, list[Result], Any]:
+        """The scores of each alpha and fold, how the runs ended, and of a criterion the degrees of freedom."""
+        if self.selection in CRITERIA:
+            runs = [self._path(problem, penalty, alphas) for problem in problems]
+            with naming(f"selection={self.selection!r}"):
+                judged = judge(self, problems, penalty, runs, alphas, data.sample_weight)
+            ends = [replace(run, x=None, history={}) for path in runs for run in path]
+            return -judged.criterion(self.selection)[:, None], ends, judged.freedoms.sum(axis=0)
+        if self._takes_columns(data.X, problems, penalty, alphas):
+            return *self._side_by_side(problems, penalty, data, folds, alphas), None
+        return *self._one_by_one(penalty, data, folds, alphas), None
+
+    def _takes_columns(self, X: Any, problems: list[FitProblem], penalty: Any, alphas: Array) -> bool:
+        """Whether the folds are solved side by side, as columns of one problem, for a GPU."""
+        plain = type(penalty) in (L1, L12) and isinstance(penalty.positive, bool) and not self.relax
+        known = all(type(problem.loss) in SIDE_BY_SIDE for problem in problems)
+        return on_accelerator(X) and plain and known and alphas[-1] > 0
+
+    def _side_by_side(
+        self, problems: list[FitProblem], penalty: Any, data: Data, folds: list[Any], alphas: Array
+    ) -> tuple[Array, list[Result]]:
+        """The scores of each alpha and fold, and how the runs ended: the folds as columns of one problem."""
+        weight = self._weight_of_samples(data.y, data.sample_weight)
+        columns = FoldColumns(problems, folds, weight, bool(self.fit_intercept))
+        own = {name: vars(penalty)[name] for name in ("l2_weight", "weights", "positive", "ridge")}
+        limits = {"tol": self.tol, "max_iter": self.max_iter}
+        scores, results = [], []
+        paths = solve_folds(columns, alphas, own | {"intercept": problems[0].constant != 0}, limits)
+        for (_, test), (coefs, intercepts, runs) in zip(folds, paths, strict=True):
+            scores.append(self._score_path(coefs, intercepts, data.rows(test)))
+            results += [replace(run, x=None, history={}) for run in runs]
+        return np.stack(scores, axis=1), results
+
+    def _one_by_one(self, penalty: Any, data: Data, folds: list[Any], alphas: Array) -> tuple[Array, list[Result]]:
+        """The same, a warm-started path for each fold after the other, or in processes of their own."""
+        foreign = passes(data.X)
+        if foreign and not on_accelerator(data.X):  # seen as NumPy arrays, which have the faster solver
+            data = Data(*(None if part is None else as_numpy(part) for part in data))
+            foreign = False
+        if self.n_jobs is not None and (not _is_count(self.n_jobs) or self.n_jobs == 0):
+            raise ValueError(f"n_jobs must be a whole number other than 0, or None, got {self.n_jobs!r}")
+        outcomes = Parallel(n_jobs=1 if foreign else self.n_jobs)(
+            delayed(_fold)(self, penalty, data, alphas, train, test) for train, test in folds
+        )
+        lacking = [str(score) for score, _ in outcomes if isinstance(score, NoInformation)]
+        if len(lacking) == len(outcomes):
+            raise ValueError(f"no fold can be scored: {lacking[0]}")
+        if lacking:
+            warnings.warn(f"{len(lacking)} of {len(folds)} folds are left out: {lacking[0]}", stacklevel=6)
+        columns = [np.full(len(alphas), math.nan) if isinstance(s, Exception) else s for s, _ in outcomes]
+        return np.stack(columns, axis=1), [result for _, results in outcomes for result in results]
+
+
+def _fold(
+    model: AlphaSearch, penalty: Any, data: Data, alphas: Array, train: Array, test: Array
+) -> tuple[Any, list[Result]]:
+    """The scores of a path fitted to one part and judged on the other, and how its runs ended."""
+    try:
+        problems = model._fold_problems(data, train)
+        runs = [model._path(problem, penalty, alphas) for problem in problems]
+        X, coefs, intercepts = _coefficients(model, problems, penalty, runs, data.X)
+        scores = model._score_fold((coefs, intercepts), data._replace(X=X), train, test)
+    except NoInformation as error:
+        return error, []
+    return scores, [replace(result, x=None, history={}) for results in runs for result in results]
+
+
+def _coefficients(
+    model: AlphaSearch, problems: list[FitProblem], penalty: Any, runs: list[Any], X: Any
+) -> tuple[Any, ...]:
+    """X, the coefficients and the intercepts of paths; of columns out of memory those in use alone."""
+    used = _used(runs, X.shape[1]) if is_far(X) else slice(None)
+
+    def of(problem: FitProblem, x: Array) -> tuple[Array, Array]:
+        coef, level = problem.coefficients(model._final(problem, x, penalty))
+        return coef[:, used], level
+
+    pairs = [[of(problem, as_vector(run.x)) for run in path] for problem, path in zip(problems, runs, strict=True)]
+    xp = namespace(pairs[0][0][0])
+    coefs = xp.concat([xp.stack([coef for coef, _ in path]) for path in pairs], axis=1)
+    intercepts = xp.concat([xp.stack([level for _, level in path]) for path in pairs], axis=1)
+    return (X.select_columns(used) if is_far(X) else X), coefs, intercepts
+
+
+def _used(runs: list[Any], size: int) -> Array:
+    """The entries that some solution of some path uses; at least one."""
+    used = np.zeros(size, dtype=bool)
+    for run in (run for path in runs for run in path):
+        rows = run.x.nonzero()[0]  # of a sparse column too
+        used[rows[rows < size]] = True
+    return np.flatnonzero(used) if used.any() else np.arange(1)
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def _with_information(scores: Array) -> Array:
+    """The scores of the folds that have some."""
+    folds = ~np.isnan(scores).all(axis=(0, 1))
+    return scores[..., folds] if folds.any() else scores
+
+
+def choose(scores: Array, selection: str) -> tuple[tuple[int, int], float]:
+    """Which penalty and alpha to take, and the standard error of the best mean score; NaN for one fold.
+
+    Of equals the first penalty and the largest alpha. "1se" keeps the penalty of the best mean and takes its
+    largest alpha within one standard error: strengths are not comparable between penalties.
+
+    Parameters
+    ----------
+    scores : array of shape (n_penalties, n_alphas, n_folds)
+        The higher the better; alphas fall.
+    selection : {"min", "1se"}
+        The rule.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ell12.linear_model.alpha_search import choose
+    >>> scores = np.array([[[0.0, 2.0], [2.0, 4.0], [2.0, 5.0]]])
+    >>> choose(scores, "min")[0], choose(scores, "1se")[0]
+    ((0, 2), (0, 1))
+    """
+    means = scores.mean(axis=2)
+    if np.isnan(means).all():
+        raise ValueError("the scores of every alpha are NaN: scoring must give numbers")
+    means = np.where(np.isnan(means), -np.inf, means)
+    which, best = (int(k) for k in np.unravel_index(np.argmax(means), means.shape))
+    folds = scores.shape[2]
+    error = standard_error(scores[which, best])
+    if selection == "1se" and folds > 1:
+        best = int(np.argmax(means[which] >= means[which, best] - error))
+    return (which, best), error
+
+
+def standard_error(scores: Array) -> float:
+    """The standard error of the mean of some scores, of any size; NaN of one score."""
+    size = float(np.abs(scores).max()) or 1.0  # so that no square overflows
+    return size * float((scores / size).std(ddof=1)) / math.sqrt(scores.size) if scores.size > 1 else math.nan
+
+
+def check_scorer(model: Any) -> None:
+    """Raise, before anything is solved, unless ``scoring`` is None or one score."""
+    if model.scoring is None:
+        return
+    if not (isinstance(model.scoring, str) or callable(model.scoring)):
+        raise ValueError(f"scoring must be the name of a score, a function or None, got {model.scoring!r}")
+    from sklearn.metrics import check_scoring  # which takes longer to load than a fit of middling size
+
+    check_scoring(model, scoring=model.scoring)
+
+
+def scores_of(model: Any, coefs: Array, intercepts: Array, data: Data) -> Array:
+    """What the ``scoring`` of a model says of each alpha; a scorer gets NumPy arrays, whatever X is."""
+    from sklearn.metrics import check_scoring
+
+    X, y, weight, _ = data
+    model = copy.copy(model)
+    scorer = check_scoring(model, scoring=model.scoring)
+    if passes(X):  # few scorers take more than NumPy
+        coefs, intercepts, X, y = (as_numpy(values) for values in (coefs, intercepts, X, y))
+        weight = None if weight is None else as_numpy(weight)
+    model.n_features_in_ = X.shape[1]  # of columns out of memory those in use alone
+    weights = {} if weight is None else {"sample_weight": weight}
+    if is_classifier(model):
+        model.classes_ = as_numpy(model.classes_)
+        y = model.classes_[y]
+    elif y.ndim == 1:  # one target has a vector of coefficients
+        coefs, intercepts = coefs[:, 0], intercepts[:, 0]
+    scores = []
+    for model.coef_, model.intercept_ in zip(coefs, intercepts, strict=True):
+        scores.append(scorer(model, X, y, **weights))
+    return np.array(scores)

@@ -1,0 +1,30 @@
+"""The photographs of the studies: the stand-ins, or those of a folder."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("skimage", reason="the photographs need the extra 'images'")
+
+from PIL import Image as image
+
+from ell12_paper.studies import image_completion, images
+
+
+def test_the_stand_ins_are_grey_and_in_range():
+    assert set(images.names()) == {"Mountain", "Sea", "Windows"}
+    for name in images.names():
+        picture = images.photograph(name, 512)
+        assert (picture.shape, picture.dtype) == ((512, 512), np.float64)
+        assert 0 <= picture.min() < picture.max() <= 1
+
+
+def test_a_folder_takes_their_place(tmp_path, monkeypatch):
+    ramp = np.tile(np.arange(0, 256, 8, dtype=np.uint8), (32, 1))
+    image.fromarray(ramp).save(tmp_path / "ramp.png")
+    (tmp_path / "notes.txt").write_text("no picture")
+    monkeypatch.setenv(images.FOLDER, str(tmp_path))
+    assert images.names() == ("ramp",)
+    enlarged = images.photograph("ramp", images.SIDE)
+    np.testing.assert_allclose(enlarged[0, 8:504:16], enlarged[-1, 8:504:16])
+    assert np.all(np.diff(enlarged[0]) >= 0)
+    assert {settings["image"] for settings in image_completion.trials("quick", 0)} == {"ramp"}

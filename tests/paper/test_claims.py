@@ -1,0 +1,84 @@
+"""Claims are judged as they should be, on made-up trials and on the rows that are stored."""
+
+import math
+
+import pytest
+
+from ell12_paper import claims, image_judges, judges
+from ell12_paper.comparisons import Answer, Claim, Outcome, Reading, faster, lower_at_end, worst
+from ell12_paper.trials import Trials, comparable, differs, geometric_ratio
+
+HOLDS, PARTLY, FAILS, OPEN = Outcome
+
+
+def trials(*times, name="ours", limited=False):
+    results = ({"cpu_seconds": t, "rmse": t, "is_limited": limited} for t in times)
+    rows = ({"settings": {"repeat": k}, "results": found} for k, found in enumerate(results))
+    return Trials(tuple(rows), name)
+
+
+def test_a_difference_is_told_from_chance_repeat_by_repeat():
+    slow = trials(10.0, 20.2, 40.4, name="theirs")
+    assert faster("here", trials(1.0, 2.0, 4.1), slow).outcome is HOLDS
+    assert faster("here", slow, trials(1.0, 2.0, 4.1)).outcome is FAILS
+    assert faster("here", trials(1.0, 2.0, 4.1), slow, times=20).outcome is FAILS
+    assert "spread" in faster("here", trials(1.0, 2.0), trials(1.1, 1.9)).doubt
+    assert "single repeat" in faster("here", trials(1.0), trials(2.0)).doubt
+    assert "no rows" in faster("here", trials(), trials(2.0)).doubt
+
+
+def test_a_run_at_a_limit_may_lose_but_not_win():
+    fast, slow = (1.0, 1.1, 1.2), (5.0, 5.6, 6.1)
+    assert faster("here", trials(*fast, limited=True), trials(*slow)).outcome is OPEN
+    assert faster("here", trials(*fast), trials(*slow, limited=True)).outcome is HOLDS
+    assert lower_at_end("here", "rmse", trials(*fast), trials(*slow, limited=True)).outcome is OPEN
+    assert lower_at_end("here", "rmse", trials(*fast), trials(*slow)).outcome is HOLDS
+
+
+def test_the_worst_of_the_rivals_decides():
+    yes, no, open_ = Answer("a", HOLDS), Answer("a", FAILS), Answer("a", OPEN, "why")
+    assert worst("a", {"x": yes, "y": no, "z": open_}).outcome is FAILS
+    assert worst("a", {"x": yes, "z": open_}) == Answer("a", OPEN, "z: why")
+    assert worst("a", {"x": yes}).outcome is HOLDS
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "total"),
+    [((HOLDS, HOLDS), HOLDS), ((HOLDS, FAILS), PARTLY), ((HOLDS, OPEN), PARTLY), ((OPEN, FAILS), FAILS)],
+)
+def test_readings_come_to_a_verdict(outcomes, total):
+    readings = tuple(Reading(str(k), outcome, "") for k, outcome in enumerate(outcomes))
+    assert Claim("prox", "paper", "", "", readings).outcome is total
+
+
+def test_tests_are_paired_and_rounding_is_no_difference():
+    assert differs({0: 1.0, 1: 2.0}, {0: 1.0 + 1e-16, 1: 2.0}) is False
+    assert differs({0: 1.0, 1: 2.0}, {0: 2.0, 1: 3.0}) is True
+    assert comparable({"a": {0: 1.0}, "b": {0: 2.0}}) == set()
+    assert geometric_ratio(trials(1.0, 2.0), trials(4.0, 8.0)) == pytest.approx(4.0)
+    assert math.isnan(geometric_ratio(trials(), trials(1.0)))
+
+
+def test_an_early_rule_that_fires_before_a_method_moves_tells_nothing():
+    def row(objective):
+        results = {"early": {"objective": objective}, "is_limited": False, "history": {"objective": [100.0, 1.0]}}
+        return {"settings": {"repeat": 0}, "results": results}
+
+    assert judges.early(Trials((row(100.0),))).rows == ()
+    assert len(judges.early(Trials((row(2.0),))).rows) == 1
+
+
+def test_every_claim_names_a_study_and_every_place_is_of_the_paper():
+    assert {stated.kind for stated in claims.CLAIMS} == set(claims.KINDS)
+    assert all(bool(stated.place) == (stated.kind != "ours") for stated in claims.CLAIMS)
+    assert len({stated.text for stated in claims.CLAIMS}) == len(claims.CLAIMS)
+
+
+def test_the_phantom_counts_as_found_from_a_number_of_lines_on():
+    def row(lines, error):
+        settings = {"study": "radial lines", "lines": lines, "l2_weight": 0.5, "bounds": "any"}
+        return {"settings": settings, "results": {"relative_error": error}}
+
+    rows = {"denoising": Trials(tuple(row(*pair) for pair in ((8, 1e-4), (9, 0.1), (10, 1e-4), (11, 1e-5))))}
+    assert image_judges.fewest_lines(rows, 0.5, "any") == 10
+    assert image_judges.fewest_lines(rows, 0.5, "not negative") is None

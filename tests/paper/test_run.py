@@ -1,0 +1,145 @@
+"""Runs: each trial is measured once, rows survive what kills a run, and a damaged row is measured again."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from ell12_paper import provenance
+from ell12_paper.rows import FILE, make_row, read_rows, rewrite_rows
+from ell12_paper.run import RunError, TimeLeft, Trial, Wish, run
+
+LEVELS = Wish(names=["level-curves"])
+PROGRAM = "from ell12_paper.command import main\nif __name__ == '__main__':\n    main()\n"
+
+
+def start(tmp_path, out, *options):
+    (tmp_path / "program.py").write_text(PROGRAM)
+    words = ["run", "prox", "--repeats", "2", "--only", "d=100,1000,10000", "--out", str(out), *options]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen(
+        [sys.executable, str(tmp_path / "program.py"), *words], start_new_session=True, **pipes
+    )
+
+
+def wait_for_rows(process, out, count):
+    limit = time.monotonic() + 60
+    while len(read_rows(out)[0]) < count:
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < limit
+        time.sleep(0.02)
+
+
+def processes_of(session):
+    """The processes of a session that live (Linux)."""
+    listed = subprocess.run(
+        ["ps", "-o", "pid=,stat=", "-s", str(session)], capture_output=True, text=True, check=False
+    )
+    return [line for line in listed.stdout.splitlines() if "Z" not in line]
+
+
+def test_ctrl_c_stops_the_run_and_says_how_to_go_on_and_it_does(tmp_path):
+    out = tmp_path / "a folder"
+    process = start(tmp_path, out)
+    wait_for_rows(process, out, 2)
+    os.killpg(process.pid, signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=60)
+    assert (process.returncode, stderr) == (130, "")
+    rows, damaged = read_rows(out)
+    assert damaged == []
+    assert f"Stopped: {len(rows)} of 24 trials are on disk." in stdout
+    assert f"--out '{out}' --resume" in stdout
+    process = start(tmp_path, out, "--resume")
+    stdout, stderr = process.communicate(timeout=120)
+    assert (process.returncode, stderr) == (0, "")
+    assert read_rows(out)[0][: len(rows)] == rows
+    assert len(read_rows(out)[0]) == 24
+    assert stdout.splitlines()[-1] == f"The page: {out / 'index.html'}"
+
+
+def test_a_killed_run_leaves_rows_and_no_process(tmp_path):
+    process = start(tmp_path, tmp_path / "out")
+    wait_for_rows(process, tmp_path / "out", 2)
+    process.kill()
+    process.communicate(timeout=60)
+    limit = time.monotonic() + 10
+    while processes_of(process.pid):
+        assert time.monotonic() < limit, "a worker outlives its run"
+        time.sleep(0.1)
+    assert len(read_rows(tmp_path / "out")[0]) >= 2
+
+
+def test_each_trial_is_measured_once_and_a_damaged_row_again(tmp_path):
+    outcome = run(LEVELS, tmp_path)
+    assert (outcome.done, outcome.total, outcome.failures) == (5, 5, [])
+    rows, _ = read_rows(tmp_path)
+    assert [row["experiment"] for row in rows] == ["level-curves"] * 5
+    lines = (tmp_path / FILE).read_bytes().splitlines(keepends=True)
+    (tmp_path / FILE).write_bytes(b"".join([*lines[:3], lines[3].replace(b"0.5", b"0.6", 1), lines[4][:-1]]))
+    assert len(read_rows(tmp_path)[1]) == 2
+    with pytest.raises(RunError, match="--resume"):
+        run(LEVELS, tmp_path)
+    assert run(LEVELS, tmp_path, resume=True).done == 5
+    found = {row["key"]: row["results"] for row in read_rows(tmp_path)[0]}
+    assert found == {row["key"]: row["results"] for row in rows}
+    known = json.loads((tmp_path / provenance.FILE).read_text())
+    assert [run["rows_before"] for run in known["runs"]] == [0, 3]
+    assert known["files"][FILE]["sha256"] == provenance.digest(tmp_path / FILE)
+
+
+def test_rows_of_another_seed_are_refused(tmp_path):
+    run(LEVELS, tmp_path)
+    with pytest.raises(RunError, match="another preset or seed"):
+        run(Wish(names=["level-curves"], seed=1), tmp_path, resume=True)
+
+
+def test_a_trial_that_raises_has_no_row(tmp_path, monkeypatch):
+    bad = [Trial("level-curves", {"penalty": "l3"})]
+    monkeypatch.setattr(Wish, "trials", lambda wish: bad)
+    outcome = run(LEVELS, tmp_path)
+    assert outcome.done == 0
+    assert "KeyError" in outcome.failures[0][1]
+
+
+@pytest.mark.parametrize(
+    ("wish", "message"),
+    [
+        (Wish(names=["nothing"]), "compressed-sensing"),
+        (Wish(preset="huge"), "quick, paper"),
+        (Wish(only=["i"]), "--only i=1,2,4"),
+        (Wish(only=["i=99"]), "leaves no trial"),
+    ],
+)
+def test_what_is_not_there_is_named(wish, message):
+    with pytest.raises(RunError, match=message):
+        wish.trials()
+
+
+def test_wishes_choose_trials():
+    chosen = Wish(names=["prox"], repeats=1, only=["d=100,1000", "method=closed-form"]).trials()
+    assert {(trial.repeat, trial.settings["d"], trial.settings["method"]) for trial in chosen} == {
+        (0, 100, "closed-form"),
+        (0, 1000, "closed-form"),
+    }
+
+
+def test_rows_that_were_changed_or_moved_are_damaged(tmp_path):
+    row = make_row("prox", {"d": 10}, {"value": 1.0}, {})
+    rewrite_rows(tmp_path, [row, row | {"results": {"value": 2.0}}, row | {"key": "prox {}"}])
+    rows, damaged = read_rows(tmp_path)
+    assert (rows, len(damaged)) == ([row], 2)
+    (tmp_path / FILE).write_text("[" * 200_000 + "\n")
+    assert read_rows(tmp_path)[0] == []
+
+
+def test_the_time_left_is_that_of_trials_of_the_same_kind():
+    left = TimeLeft([])
+    waiting = [Trial("prox", {"d": 10, "repeat": 1}), Trial("prox", {"d": 20, "repeat": 0})]
+    assert left.of(waiting, 1) is None
+    left.add(Trial("prox", {"d": 10, "repeat": 0}), 4.0)
+    left.add(Trial("prox", {"d": 30, "repeat": 0}), 8.0)
+    assert left.of(waiting, 2) == (4.0 + 6.0) / 2

@@ -1,0 +1,109 @@
+"""`verify` finds what is wrong with a run, and nothing wrong with a sound one."""
+
+import json
+import zipfile
+
+import pytest
+
+from ell12_paper import provenance
+from ell12_paper.agreement import compare
+from ell12_paper.rows import FILE, make_row, read_rows, rewrite_rows
+from ell12_paper.run import RunError, Wish, run
+from ell12_paper.verify import verify
+
+WISH = Wish(names=["compressed-sensing"], repeats=1, only=["i=0", "method=DCA,SCP", "setup=stated"])
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("run")
+    run(WISH, folder)
+    return folder
+
+
+@pytest.fixture
+def copy(sound, tmp_path):
+    for path in sound.iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    return tmp_path
+
+
+def change(folder, edit, sealed=True):
+    """Edit the rows, with checks and hashes as if nothing had happened."""
+    rows = [edit(row) for row in read_rows(folder)[0]]
+    rewrite_rows(
+        folder, [make_row(*(row[f] for f in ("experiment", "settings", "results", "environment"))) for row in rows]
+    )
+    if sealed:
+        provenance.seal(folder)
+
+
+def test_a_sound_run_is_sound_also_as_an_archive(sound, tmp_path):
+    with zipfile.ZipFile(tmp_path / "run.zip", "w") as archive:
+        for path in sound.iterdir():
+            archive.write(path, f"run/{path.name}")
+    for source in (sound, tmp_path / "run.zip"):
+        lines, fine = verify(source)
+        assert fine, lines
+        assert "2 trials measured again, 2 to the last digit" in "\n".join(lines)
+
+
+@pytest.mark.parametrize(
+    ("edit", "words"),
+    [
+        (lambda row: row | {"results": row["results"] | {"rmse": 2 * row["results"]["rmse"]}}, "rmse is"),
+        (lambda row: row | {"settings": row["settings"] | {"alpha": 0.5}}, "belong to no trial"),
+    ],
+)
+def test_changed_rows_are_found_by_measuring_again(copy, edit, words):
+    change(copy, edit)
+    lines, fine = verify(copy)
+    assert not fine
+    assert any(words in line for line in lines if line.startswith("WRONG"))
+
+
+def test_forged_times_are_found_by_their_ratio(copy):
+    def forge(row):
+        factor = 1000.0 if row["settings"]["method"] == "DCA" else 10.0
+        return row | {"results": row["results"] | {"cpu_seconds": factor * row["results"]["cpu_seconds"]}}
+
+    change(copy, forge)
+    lines, fine = verify(copy)
+    assert not fine
+    assert any("its time over that of" in line for line in lines)
+
+
+def test_what_the_hash_the_check_and_the_plan_find(copy):
+    change(copy, lambda row: row | {"environment": {}}, sealed=False)
+    assert "is not the file that the run wrote" in "".join(verify(copy, 0)[0])
+    content = (copy / FILE).read_bytes()
+    (copy / FILE).write_bytes(content[:-5])
+    found = "".join(verify(copy, 0)[0])
+    assert "is damaged" in found
+    assert "1 trials that were asked for have no row" in found
+    (copy / provenance.FILE).write_text(json.dumps({"runs": []}))
+    assert "missing or damaged" in "".join(verify(copy, 0)[0])
+    (copy / FILE).write_text("")
+    with pytest.raises(RunError, match="no sound row"):
+        verify(copy)
+    with pytest.raises(RunError, match="no zip file"):
+        verify(copy / FILE)
+
+
+@pytest.mark.parametrize(
+    ("there", "here", "differing"),
+    [
+        ({"rmse": 0.5}, {"rmse": 0.51}, 0),
+        ({"rmse": 0.5}, {"rmse": 0.6}, 1),
+        ({"objective": 1.0}, {"objective": 1.001}, 1),
+        ({"n_nonzero": 100}, {"n_nonzero": 104}, 0),
+        ({"n_nonzero": 100}, {"n_nonzero": 120}, 1),
+        ({"rmse": 0.5, "n_iter": 10}, {"rmse": 0.5 + 1e-12, "n_iter": 40}, 0),
+        ({"rmse": 0.5, "n_iter": 10}, {"rmse": 0.5, "n_iter": 40}, 1),
+        ({"rmse": 0.5}, {}, 1),
+        ({"rmse": None}, {"rmse": 0.5}, 1),
+        ({"values": [1.0, 2.0]}, {"values": [1.0, 2.0, 3.0]}, 1),
+    ],
+)
+def test_what_counts_as_rounding(there, here, differing):
+    assert len(compare(there, here).differing) == differing

@@ -1,0 +1,302 @@
+"""Intervals after selection, against the formulas written out with NumPy and scikit-learn."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+from scipy.special import expit
+from scipy.stats import norm, t
+from sklearn.linear_model import Lasso, LogisticRegression
+
+from ell12 import L1, L12Classifier, L12Regressor, confidence_intervals
+from ell12.selection import nodewise as inverses
+from ell12.selection.local_model import Columns
+
+
+def problem(rows=60, columns=90, seed=0):
+    random = np.random.default_rng(seed)
+    X = random.standard_normal((rows, columns)) + 0.7 * random.standard_normal((rows, 1))
+    X *= random.uniform(0.5, 3, columns)
+    return X, 2 * X[:, 1] - X[:, 4] + 5 + random.standard_normal(rows)
+
+
+def labels(rows=400, columns=5, seed=0):
+    random = np.random.default_rng(seed)
+    X = random.standard_normal((rows, columns))
+    return X, np.where(random.uniform(size=rows) < expit(X[:, 0] - 0.5), "yes", "no")
+
+
+def textbook(D, y, weight):
+    """Weighted least squares: coefficients, their covariance, and the robust one (HC1)."""
+    bread = np.linalg.inv(D.T @ (weight[:, None] * D))
+    c = bread @ D.T @ (weight * y)
+    rest, excess = y - D @ c, y.size - D.shape[1]
+    meat = D.T @ ((weight * rest)[:, None] ** 2 * D) * y.size / excess
+    return c, bread * (weight @ rest**2) / excess, bread @ meat @ bread
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_with_few_features_they_are_those_of_weighted_least_squares(intercept):
+    X, y = problem(50, 6)
+    weight = np.random.default_rng(1).uniform(0.5, 2, 50)
+    D = np.column_stack([X, np.ones(50)]) if intercept else X
+    c, covariance, robust = textbook(D, y, weight)
+    model = L12Regressor(0.3, fit_intercept=intercept)
+    found = confidence_intervals(X, y, model, sample_weight=7 * weight, level=0.9)
+    assert found.inverse == "exact"
+    error = np.sqrt(np.diagonal(covariance))[:6]
+    np.testing.assert_allclose(found.estimate, c[:6], rtol=1e-9)
+    np.testing.assert_allclose(found.standard_error, error, rtol=1e-9)
+    reach = t(50 - D.shape[1]).ppf(0.95) * error
+    np.testing.assert_allclose([found.lower, found.upper], [c[:6] - reach, c[:6] + reach], rtol=1e-9)
+    np.testing.assert_allclose(found.p_values, 2 * t(50 - D.shape[1]).sf(np.abs(c[:6]) / error), rtol=1e-6)
+    np.testing.assert_allclose(found.coef, model.fit(X, y, sample_weight=weight).coef_, rtol=1e-6)
+    other = confidence_intervals(X, y, model, sample_weight=weight, variance="robust")
+    np.testing.assert_allclose(other.standard_error, np.sqrt(np.diagonal(robust))[:6], rtol=1e-9)
+
+
+def test_with_few_features_classes_have_those_of_maximum_likelihood():
+    X, y = labels()
+    D, c = np.column_stack([X, np.ones(y.size)]), np.zeros(6)
+    for _ in range(30):
+        mean = expit(D @ c)
+        hessian = D.T @ ((mean * (1 - mean))[:, None] * D)
+        c = c + np.linalg.solve(hessian, D.T @ ((y == "yes") - mean))
+    error = np.sqrt(np.diagonal(np.linalg.inv(hessian)))[:5]
+    found = confidence_intervals(X, y, L12Classifier(0.02))
+    assert found.inverse == "exact"
+    np.testing.assert_allclose(found.estimate, c[:5], rtol=1e-8)
+    np.testing.assert_allclose(found.standard_error, error, rtol=1e-6)
+    np.testing.assert_allclose(found.upper, c[:5] + norm.ppf(0.975) * error, rtol=1e-6)
+
+
+def nodewise_by_hand(X, weight, j):
+    """The direction of the rule, with scikit-learn's Lasso: STEP, INFLATION and MOST_USED as documented."""
+    mean = weight @ X / weight.sum()
+    A = X - mean
+    A = A / np.sqrt(weight @ A**2 / weight.sum())
+    rows, size = A.shape
+    root = np.sqrt(weight / weight.mean())[:, None]
+    others = np.delete(np.arange(size), j)
+    first = strength = np.sqrt(np.log(size) / rows)
+    reference, kept = np.inf, A[:, j]
+    while True:
+        lasso = Lasso(strength, fit_intercept=False, tol=1e-10, max_iter=100_000)
+        c = lasso.fit(root * A[:, others], root[:, 0] * A[:, j]).coef_
+        z = A[:, j] - A[:, others] @ c
+        length = np.sqrt(weight @ z**2 / weight.sum())
+        error = length / (weight @ (z * A[:, j]) / weight.sum())
+        if error > 1.4 * reference or np.count_nonzero(c) > rows / 3:
+            return kept
+        if reference == np.inf and strength <= first * length:
+            reference = error
+        kept, strength = z, 0.8 * strength
+
+
+def debiased_by_hand(X, y, c, mean, weight, j):
+    """The estimate of the formula without its factor, and its standard error for a variance of 1."""
+    z = nodewise_by_hand(X, weight, j)
+    z = z - weight @ z / weight.sum()
+    product = weight @ (z * X[:, j])
+    return c[j] + z @ (y - mean) / product, np.sqrt(weight @ z**2) / abs(product)
+
+
+def test_nodewise_intervals_are_the_debiased_formula():
+    X, y = problem()
+    model = L12Regressor(0.3).fit(X, y)
+    found = confidence_intervals(X, y, model, features=[1, 7, -3])
+    np.testing.assert_array_equal(found.features, [1, 7, 87])
+    c, mean = model.coef_, model.predict(X)
+    excess = 59 - np.count_nonzero(c)
+    noise = np.sqrt((y - mean) @ (y - mean) / excess)
+    gain = 59 / excess  # Bellec & Zhang's n / (n - k) of centred columns
+    for k, j in enumerate((1, 7, 87)):
+        estimate, error = debiased_by_hand(X, y, c, mean, np.ones(60), j)
+        np.testing.assert_allclose(found.estimate[k], c[j] + gain * (estimate - c[j]), rtol=1e-4)
+        np.testing.assert_allclose(found.standard_error[k], np.sqrt(gain) * noise * error, rtol=1e-4)
+        reach = t(excess).ppf(0.975) * np.sqrt(gain) * noise * error
+        np.testing.assert_allclose(found.upper[k] - found.lower[k], 2 * reach, rtol=1e-4)
+
+
+@pytest.mark.parametrize("alpha", [0.1, 0.2])
+def test_nodewise_intervals_of_classes_are_linear_near_the_fit_that_is_less_shrunken(alpha):
+    X, y = problem(150, 90)
+    y = (y + 4 * np.random.default_rng(1).standard_normal(150) > 5).astype(int)
+    model = L12Classifier(alpha).fit(X, y)
+    c, mean = np.ravel(model.coef_), model.predict_proba(X)[:, 1]
+    used = np.flatnonzero(c)
+    first = [debiased_by_hand(X, y, c, mean, mean * (1 - mean), j) for j in used]
+    sure = [j for j, (estimate, error) in zip(used, first, strict=True) if abs(estimate) > 2.5 * error]
+    assert 0 < len(sure) < used.size
+    plain = LogisticRegression(C=1e12, tol=1e-10, max_iter=1000).fit(X[:, sure], y)
+    wider = plain.decision_function(X[:, sure]).std() > model.decision_function(X).std()
+    assert wider == (alpha == 0.2)
+    if wider:
+        mean, c = plain.predict_proba(X[:, sure])[:, 1], np.zeros(90)
+        c[sure] = plain.coef_
+    found = confidence_intervals(X, y, model, features=[1, 7])
+    np.testing.assert_array_equal(found.coef, np.ravel(model.coef_)[[1, 7]])
+    for k, j in enumerate((1, 7)):
+        estimate, error = debiased_by_hand(X, y, c, mean, mean * (1 - mean), j)
+        np.testing.assert_allclose(found.estimate[k], estimate, rtol=1e-4)
+        np.testing.assert_allclose(found.standard_error[k], error, rtol=1e-4)
+        np.testing.assert_allclose(found.upper[k] - found.lower[k], 2 * norm.ppf(0.975) * error, rtol=1e-4)
+
+
+def test_classes_with_no_feature_that_is_sure_have_intervals_near_the_shares_of_the_classes():
+    X, _ = problem(40, 60)
+    y = np.arange(40) % 4 == 0
+    found = confidence_intervals(X, y, L12Classifier(1.0), features=[3])
+    estimate, error = debiased_by_hand(X, y, np.zeros(60), np.full(40, 0.25), np.full(40, 0.1875), 3)
+    np.testing.assert_allclose([found.estimate[0], found.standard_error[0]], [estimate, error], rtol=1e-4)
+
+
+def test_ridge_intervals_are_those_of_buehlmann():
+    X, y = problem()
+    model = L12Regressor(0.3).fit(X, y)
+    found = confidence_intervals(X, y, model, inverse="ridge")
+    A = (X - X.mean(axis=0)) / X.std(axis=0)
+    inverse = np.linalg.inv(A.T @ A / 60 + np.eye(90) / 60)
+    projection = inverse @ A.T @ A / 60
+    plain, own = inverse @ A.T @ y / 60, np.diagonal(projection)
+    others = projection - np.diag(own)
+    scaled = model.coef_ * X.std(axis=0)
+    estimate = (plain - others @ scaled) / own / X.std(axis=0)
+    np.testing.assert_allclose(found.estimate, estimate, rtol=1e-8)
+    covariance = inverse @ A.T @ A @ inverse / 60**2
+    error = found.noise * np.sqrt(np.diagonal(covariance)) / own / X.std(axis=0)
+    np.testing.assert_allclose(found.standard_error, error, rtol=1e-8)
+    bias = found.noise * np.abs(others).max(axis=1) / own / X.std(axis=0) * (np.log(90) / 60) ** 0.45
+    reach = t(59 - np.count_nonzero(model.coef_)).ppf(0.975) * error + bias
+    np.testing.assert_allclose(found.upper - estimate, reach, rtol=1e-8)
+    wide = np.abs(estimate) < bias
+    assert wide.any()
+    assert (found.p_values[wide] == 1).all()
+
+
+def test_problems_without_a_gram_matrix_and_on_threads_have_the_same_directions(monkeypatch):
+    X, _ = problem(40, 130)
+    columns, which = Columns.of(X, np.ones(40), True), np.array([5, 0, 77])
+    expected = inverses.nodewise(columns)(which)
+    monkeypatch.setattr(inverses, "CHUNK", 1)
+    np.testing.assert_array_equal(inverses.nodewise(columns, 2)(which), expected)
+    monkeypatch.setattr(inverses, "MOST_COLUMNS", 10)
+    np.testing.assert_allclose(inverses.nodewise(columns)(which), expected, atol=1e-4)
+
+
+def test_sparse_columns_and_zero_weights_change_nothing():
+    X, y = problem(40, 60)
+    X[np.abs(X) < 1] = 0
+    model = L12Regressor(0.3)
+    expected = confidence_intervals(X[:-5], y[:-5], model)
+    weight = np.append(np.ones(35), np.zeros(5))
+    found = confidence_intervals(scipy.sparse.csc_matrix(X), y, model, sample_weight=weight)
+    for name in ("estimate", "standard_error", "p_values"):
+        np.testing.assert_allclose(getattr(found, name), getattr(expected, name), rtol=1e-5, atol=1e-8)
+
+
+def test_columns_in_other_units_have_intervals_in_other_units():
+    X, y = problem(40, 60)
+    unit = 10.0 ** np.random.default_rng(1).uniform(-6, 6, 60)
+    plain, other = (
+        confidence_intervals(X * c, y, L12Regressor(0.3, penalty=L1(weights=c), tol=1e-9))
+        for c in (np.ones(60), unit)
+    )
+    np.testing.assert_allclose(other.estimate * unit, plain.estimate, rtol=1e-5, atol=1e-8)
+    np.testing.assert_allclose(other.standard_error * unit, plain.standard_error, rtol=1e-5)
+
+
+@pytest.mark.parametrize(("container", "logistic"), [(scipy.sparse.csc_array, False), (np.asarray, True)])
+def test_where_no_model_is_given_units_of_columns_are_no_more_than_units(container, logistic):
+    X, y = problem(40, 12)
+    y = y + 6 * np.random.default_rng(2).standard_normal(40) > 5 if logistic else y
+    unit = 10.0 ** np.random.default_rng(1).uniform(-6, 6, 12)
+    weight = np.append(np.ones(30), [0.0, 2.0] * 5)
+    plain, other = (confidence_intervals(container(X * c), y, sample_weight=weight) for c in (1.0, unit))
+    for name in ("coef", "estimate", "standard_error", "lower", "upper"):
+        wanted = getattr(plain, name)
+        tolerance = {"rtol": 1e-5, "atol": 1e-6 * np.abs(wanted).max()}
+        np.testing.assert_allclose(getattr(other, name) * unit, wanted, **tolerance)
+    np.testing.assert_allclose(other.p_values, plain.p_values, rtol=1e-4)
+    if not logistic:
+        X[30::2] *= 100  # rows of weight 0
+        again = confidence_intervals(container(X), y, sample_weight=weight)
+        np.testing.assert_allclose(again.estimate, plain.estimate, rtol=1e-6)
+
+
+def test_names_come_from_the_frame_and_tables_and_pictures_show_them():
+    pandas = pytest.importorskip("pandas")
+    X, y = problem(50, 6)
+    frame = pandas.DataFrame(X, columns=list("abcdef"))
+    found = confidence_intervals(frame, y, L12Regressor(0.3), features=["e", "b"])
+    assert found.names == ["e", "b"]
+    assert found.table["feature"].tolist() == ["e", "b"]
+    assert "95 % confidence intervals" in str(found)
+    assert "<table" in found._repr_html_()
+    np.testing.assert_array_equal(found.adjusted("bh"), np.minimum(found.p_values.max(), 2 * found.p_values))
+    with pytest.raises(ValueError, match=r"features must hold .* got 'z'"):
+        confidence_intervals(frame, y, L12Regressor(0.3), features=["z"])
+
+
+def test_features_may_be_a_mask_and_a_slice_is_refused_by_name():
+    X, y = problem(50, 6)
+    model = L12Regressor(0.3).fit(X, y)
+    for mask in (model.coef_ != 0, (model.coef_ != 0)[None], list(model.coef_ != 0)):  # a classifier has rows
+        found = confidence_intervals(X, y, model, features=mask)
+        np.testing.assert_array_equal(found.features, np.flatnonzero(model.coef_))
+    assert len(confidence_intervals(X[:9], y[:9], model, features=[], inverse="nodewise")) == 0
+    for wrong, message in [(slice(2), "features: "), ([True, False], "features must hold"), (2.0, "features: ")]:
+        with pytest.raises((TypeError, ValueError), match=message):
+            confidence_intervals(X, y, model, features=wrong)
+
+
+@pytest.mark.parametrize("rows", [25, 80])
+def test_constant_and_repeated_columns_have_no_interval_and_are_named(rows):
+    X, y = problem(rows, 12)
+    X[:, 2], X[:, 7] = 3.0, 2 * X[:, 5]
+    with pytest.warns(UserWarning, match="no interval for the features 2, 5, 7:"):
+        found = confidence_intervals(X, y, L12Regressor(0.3))
+    np.testing.assert_array_equal(np.flatnonzero(np.isnan(found.lower)), [2, 5, 7])
+    np.testing.assert_array_equal(np.isnan(found.p_values), np.isnan(found.estimate))
+    assert np.isfinite(np.delete(found.estimate, [2, 5, 7])).all()
+    with pytest.raises(ValueError, match="inverse='exact' needs"):
+        confidence_intervals(problem(rows, 12)[0][:, [0, 0, 1]], y, L12Regressor(0.3), inverse="exact")
+
+
+def test_the_default_model_follows_y():
+    X, y = problem(40, 5)
+    assert np.isfinite(confidence_intervals(X, y).noise)
+    found = confidence_intervals(X, np.where(y > np.median(y), "a", "b"), features=[1])
+    assert np.isnan(found.noise)
+    assert found.estimate[0] < 0 < found.p_values[0]  # "b" is the second class
+
+
+def test_classes_that_can_be_told_apart_are_warned_of():
+    X, y = problem(60, 90)
+    X[:, 0] = np.where(y > np.median(y), 1, -1) * (1 + 0.1 * X[:, 0] ** 2)
+    with pytest.warns(UserWarning, match="apart without error"):
+        confidence_intervals(X, y > np.median(y), L12Classifier(0.05), features=[0, 1])
+    with pytest.raises(ValueError, match="inverse='exact' needs"):
+        confidence_intervals(X[:, :2], y > np.median(y), L12Classifier(0.05), inverse="exact")
+
+
+def test_what_has_no_intervals_is_refused_by_name():
+    X, y = problem(40, 5)
+    wrong = np.where(np.arange(40) == 3, np.nan, y)
+    classes = L12Classifier(0.1).fit(X, y > 5)
+    for arguments, message in [
+        ((X, wrong), "y"),
+        ((np.where(X > 4, np.nan, X), y, L12Regressor()), "X"),
+        ((X, np.column_stack([y, y]), L12Regressor()), "y must be a vector"),
+        ((X, y, L12Regressor(loss="huber")), "model must have loss='squared'"),
+        ((X, y, Lasso()), "model must be an L12Regressor"),
+        ((X, np.full(40, "a")), "y must hold at least 2 classes"),
+        ((X, np.arange(40) % 3, L12Classifier()), "y must hold 2 classes"),
+        ((X, np.ones(40, dtype=bool), classes), "y must hold both classes"),
+        ((X[:, :4], y, L12Regressor(0.3).fit(X, y)), "X has 4 features"),
+        ((X[:5], y[:5], L12Regressor(0.0)), "nothing is left to tell the noise from"),
+        ((X, X[:, 0], L12Regressor(0.0)), "without error"),
+    ]:
+        with pytest.raises((TypeError, ValueError), match=message):
+            confidence_intervals(*arguments)
+    with pytest.raises(ValueError, match="level must lie between 0 and 1"):
+        confidence_intervals(X, y, level=95)
