@@ -58,7 +58,7 @@ MODULES = {
     ),
     "operators.images": ("FiniteDifference", "Convolution", "Sampling", "FourierSampling"),
     "distributed": ("sum_loss", "columns", "complete_matrix"),
-    "path": ("alpha_max", "alpha_grid", "vanishing_strength", "one_sparse_fit", "solution_path"),
+    "path": ("alpha_max", "alpha_grid", "best_on_log_grid", "one_sparse_fit", "Path"),
     "protocols": (
         "Operator",
         "ColumnSource",

@@ -1,12 +1,12 @@
 """A loss on a device, seen from the host, against the same loss of NumPy arrays."""
 
-import ell12.solvers.support.hosting
 import numpy as np
 import pytest
 
 import ell12.losses.host
 import ell12.losses.prediction
 import ell12.path.paths
+import ell12.solvers.working_set
 from ell12 import (
     L12,
     HuberLoss,
@@ -18,7 +18,7 @@ from ell12 import (
     WorkingSet,
     l12_path,
     minimize,
-    penalty_path,
+    solution_path,
 )
 from ell12.losses.host import HostView
 from ell12.minimization.needs import unmet
@@ -147,8 +147,8 @@ def test_single_precision_ends_in_good_time(far):
 
 def test_a_dense_solution_is_left_to_steps_on_the_device(far, monkeypatch):
     torch = pytest.importorskip("torch")
-    monkeypatch.setattr(ell12.solvers.support.hosting, "DENSE", 40)
-    monkeypatch.setattr(ell12.solvers.support.hosting, "MANY", 5)
+    monkeypatch.setattr(ell12.solvers.working_set, "DENSE", 40)
+    monkeypatch.setattr(ell12.solvers.working_set, "MANY", 5)
     A, b = data()
     expected = minimize(SquaredLoss(A, b), L12(0.05, 0.0), tol=1e-6)
     result = minimize(SquaredLoss(torch.as_tensor(A), torch.as_tensor(b)), L12(0.05, 0.0), tol=1e-6)
@@ -171,7 +171,7 @@ def test_what_no_working_set_takes_is_left_to_nmapg():
 def test_a_path_over_a_tensor_reads_it_a_few_times(far, products, monkeypatch):
     torch = pytest.importorskip("torch")
     A, b = data(m=100, n=800)
-    options = {"alphas": 30, "eps": 0.03, "l2_weight": 0.5, "tol": 1e-6}
+    options = {"alphas": 30, "eps": 0.03, "penalty": L12(l2_weight=0.5), "tol": 1e-6}
     alphas, coefs, _ = l12_path(A, b, **options)
     products.clear()
     monkeypatch.setattr(ell12.path.paths, "on_accelerator", lambda A: True)
@@ -185,7 +185,7 @@ def test_a_path_over_a_tensor_reads_it_a_few_times(far, products, monkeypatch):
 def test_the_dense_end_of_a_path_is_solved_side_by_side(far, monkeypatch):
     torch = pytest.importorskip("torch")
     A, b = data(m=80, n=40)
-    options = {"alphas": 8, "eps": 0.02, "l2_weight": 0.0, "tol": 1e-4}  # too few for blocks of strengths
+    options = {"alphas": 8, "eps": 0.02, "penalty": L12(l2_weight=0.0), "tol": 1e-4}
     alphas, coefs, _ = l12_path(A, b, **options)
     monkeypatch.setattr(ell12.path.paths, "on_accelerator", lambda A: True)
     monkeypatch.setattr(ell12.path.paths, "MOST_ENTRIES", 10)
@@ -195,6 +195,6 @@ def test_the_dense_end_of_a_path_is_solved_side_by_side(far, monkeypatch):
     assert together == [int(np.count_nonzero(x)) > 10 for x in (coefs[:, 0], *coefs.T[:-1])]
     np.testing.assert_allclose(there.numpy(), coefs, atol=1e-3)
     loss = SquaredLoss(torch.as_tensor(A), torch.as_tensor(b), scale=1 / 80)
-    _, there, results = penalty_path(loss, L12(1.0, 0.0), alphas)
+    _, there, results = solution_path(loss, L12(1.0, 0.0), alphas)
     assert [result.n_iter > 8 for result in results] == together
     np.testing.assert_allclose(there.numpy(), coefs, atol=1e-3)

@@ -16,6 +16,7 @@ from ell12 import (
     LogisticLoss,
     Lp,
     NonmonotoneAPG,
+    Run,
     SquaredLoss,
     Status,
     SupportNewton,
@@ -234,7 +235,7 @@ def test_limits_and_stop_of_minimize_are_obeyed():
     loss, penalty = SquaredLoss(A, b), L12(0.05)
     assert newton(loss, penalty, max_iter=3).status is Status.MAX_ITER
     assert newton(loss, penalty, tol=0.0, max_iter=200).n_iter == 200
-    stopped = newton(loss, penalty, stop=lambda history: len(history["objective"]) > 5)
+    stopped = newton(loss, penalty, run=Run(callback=lambda history: len(history["objective"]) > 5))
     assert stopped.status is Status.STOPPED
     assert stopped.n_iter == 5
 

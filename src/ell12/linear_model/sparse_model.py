@@ -42,7 +42,7 @@ from ell12.nested_parameters import NestedParameters
 from ell12.operators import is_far, stored
 from ell12.operators.sources import as_columns
 from ell12.path import first_strength, path_results
-from ell12.penalties import L12, GroupL12, PenaltyBase, RowsL12, with_strength
+from ell12.penalties import PenaltyBase, with_strength
 from ell12.protocols import Array, ColumnLoss, missing
 
 

@@ -35,6 +35,7 @@ from ell12.operators.sources import as_columns
 from ell12.path.screened import screened_path
 from ell12.path.strengths import alpha_grid, falling, first_strength, grid_size, one_sparse_fit
 from ell12.penalties import L12
+from ell12.penalties.family import ModuliL12
 from ell12.protocols import Array, FarLoss, Solver, offers, session_of, with_alpha
 from ell12.solvers import NonmonotoneAPG, WorkingSet
 from ell12.solvers.working_set import hosted_penalty
@@ -228,7 +229,7 @@ def l12_path(
     size = grid_size(alphas, 100)
     if size is not None:
         alphas = alpha_grid(first_strength(loss, penalty), size, eps)
-        if getattr(penalty, "l2_weight", 0.0) >= 1 and warm_start:
+        if isinstance(penalty, ModuliL12) and penalty.l2_weight >= 1 and warm_start:
             x0 = one_sparse_fit(loss, penalty, alphas[0])
     alphas = falling(alphas)
     options: dict[str, Any] = {"tol": tol, "max_iter": max_iter, "warm_start": warm_start, "run": run}
@@ -361,7 +362,7 @@ def _path_on_device(
         start = xp.stack([found[-1].x] * len(left), axis=1)
     weight = None if loss.sample_weight is None else xp.reshape(loss.sample_weight, (-1,))
     wide = SquaredLoss(loss.A, columns, sample_weight=weight, scale=loss.scale)
-    options = {name: getattr(penalty, name) for name in ("weights", "positive", "ridge")}
+    options = {"weights": penalty.weights, "positive": penalty.positive, "ridge": penalty.ridge}
     together = columns_penalty(wide, left, penalty.l2_weight, tol=numbers["tol"], **options)
     return found + solve_side_by_side(wide, together, start, **numbers)[1]
 

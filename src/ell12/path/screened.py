@@ -43,11 +43,8 @@ def screened_path(
 ) -> ScreenedPath | None:
     """What solves for several strengths at once; None where `ell12.minimize` must solve for each."""
     # In its first iteration a run looks at the start; a wrong max_iter is told by `ell12.minimize`.
-    if (
-        not (isinstance(max_iter, int | np.integer) and max_iter >= 2)
-        or min(alphas) <= 0
-        or missing(loss, ColumnLoss)
-    ):
+    steps = isinstance(max_iter, int | np.integer) and max_iter >= 2
+    if not steps or len(alphas) < 2 or min(alphas) <= 0 or missing(loss, ColumnLoss):
         return None
     inner, zero = penalty.penalty if isinstance(penalty, WithIntercept) else penalty, loss.start()
     known = type(inner) in (L12, L1) and is_numpy(zero) and zero.ndim == 1 and zero.dtype.kind == "f"
@@ -126,7 +123,7 @@ class ScreenedPath:
         wall, cpu = time.perf_counter(), time.process_time()
         size = self._prepare(alphas)
         while size > 0:
-            found = self._certified(self._solutions(alphas[:size], tols[:size]), alphas)
+            found = self._certified(*self._solutions(alphas[:size], tols[:size]), alphas)
             reached = found.violations / alphas[: found.violations.size]
             good = int(np.argmin(np.append(reached <= tols[: reached.size], False)))
             if good > 0 or found.violating.size == 0:
@@ -181,7 +178,8 @@ class ScreenedPath:
     def _reach(self, alphas: Array, reaches: Array, columns: Array) -> int:
         """For how many strengths some columns are likely to do."""
         enough = alphas >= FALL * self.before
-        if not self.is_far:
+        seeks = self._l2_weight > 0 and np.count_nonzero(self.x) <= FEW  # which may need other columns
+        if seeks or not self.is_far:
             others = np.ones(self.size, dtype=bool)
             others[columns] = False
             enough &= alphas > float(np.max(reaches, where=others, initial=0.0))
@@ -206,19 +204,20 @@ class ScreenedPath:
 
     # Solutions
 
-    def _solutions(self, alphas: Array, tols: Array) -> Array:
-        """Solutions in the columns at hand, one in each column."""
+    def _solutions(self, alphas: Array, tols: Array) -> tuple[Array, list[Array]]:
+        """Solutions in the columns at hand, one in each column, and their gradients there."""
         kind = self._gram_solutions if self.is_gram else self._model_solutions
-        rows = []
-        for x in kind(alphas, CLOSER * tols):
+        rows, own = [], []
+        for x, gradient in kind(alphas, CLOSER * tols):
             full = np.zeros(self.size, dtype=self.zero.dtype)
             full[self.columns] = x
             rows.append(full)
+            own.append(gradient.copy())
             if np.count_nonzero(full) > self.most_entries:
                 break
-        return np.stack(rows, axis=1) if rows else np.empty((self.size, 0))
+        return np.stack(rows, axis=1) if rows else np.empty((self.size, 0)), own
 
-    def _gram_solutions(self, alphas: Array, tols: Array) -> Iterator[Array]:
+    def _gram_solutions(self, alphas: Array, tols: Array) -> Iterator[tuple[Array, Array]]:
         """A squared loss is its own model, and one Gram matrix serves for all strengths."""
         columns = self.columns
         if self.gram is None:
@@ -236,14 +235,14 @@ class ScreenedPath:
                 other.solve(penalty, tol * alpha, weight=weight)
                 if other.objective(linear, penalty) < engine.objective(linear, penalty):
                     engine = other
-            yield engine.x
+            yield engine.x, engine.gradient
 
     @property
     def _l2_weight(self) -> float:
         inner = self.penalty.penalty if isinstance(self.penalty, WithIntercept) else self.penalty
         return inner.l2_weight
 
-    def _model_solutions(self, alphas: Array, tols: Array) -> Iterator[Array]:
+    def _model_solutions(self, alphas: Array, tols: Array) -> Iterator[tuple[Array, Array]]:
         """One strength after the other, by models of second order around one point after the other.
 
         Where all that is penalised is zero, models choose worse columns than nmAPG, which is left to begin.
@@ -255,24 +254,25 @@ class ScreenedPath:
             if self._l2_weight > 0 and not np.any(point.x[self.above[self.columns] > 0]):
                 if penalty.violation(point.x, gradient) > tol * alpha:
                     if self.is_far:  # all other columns take long to read
-                        yield minimize(inner, penalty, point.x, tol=tol).x
+                        found = inner.point(minimize(inner, penalty, point.x, tol=tol).x)
+                        yield found.x, inner.gradient(found)
                     return
             else:
                 point, gradient, done = minimise_by_models(inner, penalty, point, gradient, tol * alpha)
                 if not done:
                     return
-            yield point.x
+            yield point.x, gradient
 
     # Certificates
 
-    def _certified(self, x: Array, alphas: Array) -> Found:
+    def _certified(self, x: Array, own: list[Array], alphas: Array) -> Found:
         """The violation of each solution by the gradients of all columns, and the columns that are missing."""
         count, violations, violating = x.shape[1], np.zeros(x.shape[1]), np.zeros(self.size, dtype=bool)
         if count == 0 or not np.isfinite(x[:, 0]).all():
             return Found(x[:, :0], np.empty(0), x[:, :0], np.empty(0), self.columns[:0])
         self.n_full_gradients += 1
         predictions = self.loss.point_within(x, self.columns).prediction
-        values, gradients, told = self._gradients(x, predictions, float(alphas[count - 1]))
+        values, gradients, told = self._gradients(x, own, predictions, float(alphas[count - 1]))
         for k in range(count):
             penalty = self._at(float(alphas[k]))
             slope = penalty.least_slope(x[:, k], gradients[:, k])
@@ -283,7 +283,7 @@ class ScreenedPath:
         violating[self.columns] = False
         return Found(x, values, gradients, violations, np.flatnonzero(violating), told)
 
-    def _gradients(self, x: Array, predictions: Array, alpha: float) -> tuple[Array, Array, int]:
+    def _gradients(self, x: Array, own: list[Array], predictions: Array, alpha: float) -> tuple[Array, Array, int]:
         """The losses, and the gradients in all columns; those too small to matter may be left at zero."""
         if not offers(self.loss, PointwiseLoss):
             points = [Point(*pair) for pair in zip(x.T, predictions.T, strict=True)]
@@ -297,6 +297,7 @@ class ScreenedPath:
         if where.size == self.size:
             return values, found, self.size
         gradients = np.zeros((self.size, values.size), dtype=found.dtype)
+        gradients[self.columns] = np.stack(own, axis=1)
         gradients[where] = found
         return values, gradients, where.size
 

@@ -100,17 +100,7 @@ def one_sparse_fit(loss: Any, penalty: Any, alpha: float = 0.0) -> Array:
 
 
 def first_strength(loss: Any, penalty: Any) -> float:
-    """Where a grid begins: at `alpha_max`; where that is 0, at that of the convex part, in the units of the data.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ell12 import L12, SquaredLoss
-    >>> from ell12.path import alpha_max, first_strength
-    >>> loss = SquaredLoss(np.array([[1.0], [2.0]]), [1e-6, 3e-6])  # one column: l1-2 costs nothing
-    >>> alpha_max(loss, L12()), first_strength(loss, L12())
-    (0.0, 7e-06)
-    """
+    """Where a grid begins: at `alpha_max`; where that is 0, at that of the convex part."""
     found = alpha_max(loss, penalty)
     is_flat = found == 0 and isinstance(_parts(penalty)[0], ModuliL12)
     return alpha_max(loss, with_alpha(penalty, 1.0).convex) if is_flat else found
@@ -254,25 +244,14 @@ def _some(positive: Any, columns: Array) -> Any:
 class Structure:
     """What a penalty of the l1-2 family asks of single entries, in NumPy arrays.
 
-    Parameters
-    ----------
-    weight : array
-        The weight of each modulus: of an entry, a row or a group. Those of intercepts are the last, and 0.
-    number : array of int
-        For each entry of x, or row, the number of its modulus.
-    positive : bool or array
-        Whether only ``x >= 0`` is allowed, for all entries or for each.
-    intercept : int
-        How many intercepts stand last in x.
-    grouped : bool
-        Whether moduli are norms of groups.
+    Intercepts are the last entries, of weight 0.
     """
 
-    weight: Array
-    number: Array
-    positive: Any
-    intercept: int
-    grouped: bool
+    weight: Array  # of each modulus: of an entry, a row or a group
+    number: Array  # for each entry of x, or row, that of its modulus
+    positive: Any  # whether only x >= 0 is allowed, for all entries or for each
+    intercept: int  # how many there are
+    grouped: bool  # whether moduli are norms of groups
 
     @classmethod
     def of(cls, penalty: Any, size: int) -> Structure:

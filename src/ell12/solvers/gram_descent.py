@@ -22,6 +22,8 @@ SWEEPS_ALONE = np.array([math.inf, CUBE, 0.0])
 COMPILED_FROM = 2**16
 # How often descent and Newton's method take turns before a problem is left to another solver.
 ROUNDS = 50
+# They end after this number of rounds without a smaller violation: rounding is in the way.
+FAILURES = 3
 # A Newton step is shortened this often before descent goes on.
 SHORTENED = 8
 # A loss that is not quadratic is given up after this number of models.
@@ -82,14 +84,20 @@ class GramDescent:
         if weight is not None:
             self._leave_zero(numbers, weight, target)
         held = np.zeros(self.x.size)
+        least, failures = math.inf, 0
         for _ in range(rounds):
             tangent = penalty.subtracted_gradient(self.x) if weight is None else held
             given = (*numbers, tangent, weight or 0.0, target, self.price)
             if self.descend(self.gram, self.gradient, self.x, *given) and weight is not None:
                 return True
             slope = self._newton(penalty, target)
-            if np.abs(slope).max(initial=0.0) <= target:
+            violation = float(np.abs(slope).max(initial=0.0))
+            if violation <= target:
                 return True
+            failures = failures + 1 if violation >= least else 0
+            least = min(least, violation)
+            if failures > FAILURES:
+                break
         return False
 
     def objective(self, linear: Any, penalty: Any) -> float:
@@ -256,7 +264,7 @@ def descend(
     >>> x, gradient
     (array([2., 0.]), array([-1. ,  0.5]))
     """
-    counted = above > 0
+    counted, least, most = above > 0, math.inf, 0
     while True:
         square = float(x[counted] @ x[counted])
         tilt = weight / math.sqrt(square) if square > 0 else 0.0
@@ -264,9 +272,13 @@ def descend(
         off = np.maximum(np.maximum(-slope - above, slope + below), 0.0)
         with np.errstate(invalid="ignore"):
             violation = np.where(x > 0, np.abs(slope + above), np.where(x < 0, np.abs(slope + below), off))
-        if violation.max(initial=0.0) <= target:
+        worst = violation.max(initial=0.0)
+        if worst <= target:
             return True
         active = np.flatnonzero((x != 0) | (violation > 0))
+        if worst > 0.5 * least and active.size <= most:  # rounding, or a part that is not convex, is in the way
+            return False
+        least, most = min(least, worst), max(most, active.size)
         block = gram[np.ix_(active, active)]
         block[np.diag_indices_from(block)] += ridge[active]
         values, old = x[active], x[active]

@@ -17,11 +17,14 @@ loop = compiled_loop(error_model="numpy", nogil=True)
 @loop
 def descend(gram, gradient, x, below, above, ridge, tangent, weight, target, price):  # type: ignore[no-untyped-def]
     """As `ell12.solvers.gram_descent.descend`."""
-    active = np.empty(x.size, dtype=np.int64)
+    active, least, most = np.empty(x.size, dtype=np.int64), math.inf, 0
     while True:
         count, worst = _active(gradient, x, below, above, ridge, tangent, weight, active)
         if worst <= target:
             return True
+        if worst > 0.5 * least and count <= most:
+            return False
+        least, most = min(least, worst), max(most, count)
         block, slope, values = _gathered(gram, gradient, x, ridge, tangent, active[:count])
         lower, upper, start = below[active[:count]], above[active[:count]], values.copy()
         cost = (price[0] + count**3 / price[1]) / (count**2 + price[2] * count)

@@ -44,19 +44,15 @@ class Place:
         """What a solver yields here."""
         return Iterate(self.point, self.objective, self.violation, self.gradient)
 
-    def columns_to_change(self, smallest: int, free: Any = (), most: int = 0, largest: float = math.inf) -> Any:
-        """The support, what is free, and the worst violators, so that the support at most doubles.
+    def columns_to_change(self, smallest: int, free: Any = (), most: int = 0) -> Any:
+        """The support, what is free, and the worst violating columns, so that the support at most doubles.
 
-        At least ``smallest`` violators are taken, and at least ``most``, where there are as many; but no more
-        columns than ``largest`` in all, if that leaves room for half of ``smallest``.
+        At least ``smallest`` violating columns are taken, and at least ``most``, where there are as many.
         """
         inside = self.x != 0
         inside[np.asarray(free, dtype=np.int64)] = True
         outside = np.flatnonzero(~inside & (self.slope != 0))
-        size = int(np.count_nonzero(inside))
-        room = max(most, smallest, size)
-        if largest - size >= smallest / 2:
-            room = int(min(room, largest - size))
+        room = max(most, smallest, int(np.count_nonzero(inside)))
         if outside.size > room:
             outside = outside[np.argpartition(-np.abs(self.slope[outside]), room)[:room]]
         inside[outside] = True
@@ -125,9 +121,7 @@ class PiecewiseProblem(SmoothProblem):
 
 
 # nmAPG hands over to Newton's method after SAME_SIGNS steps in which no entry changed its sign: the support is
-# then taken as found, however slowly the stationarity falls; and after LONGEST steps in any case. On some 3000
-# random problems, some with columns in units of their own, this led to lower minima as often as to higher ones,
-# and to an end where nmAPG alone was still far from one after 10,000 steps.
+# then taken as found; and after LONGEST steps in any case (3000 random problems: lower minima as often as higher).
 SAME_SIGNS, LONGEST = 50, 1000
 # A Newton step is halved NEWTON_HALVINGS times at the most, then a proximal step is taken instead.
 NEWTON_HALVINGS = 12
@@ -147,9 +141,8 @@ class SupportNewton:
     """nmAPG until the support is nearly found, then Newton's method on the support.
 
     On a fixed support with fixed signs the objective is smooth. Each step solves with its Hessian there, shifted
-    until it is positive definite (Levenberg, Marquardt); entries that would cross zero leave the support, and
-    entries off it that violate the first-order condition enter, many at a time. A step that does not descend, or
-    only where cut short, is followed by a proximal one. After the start the objective never rises beyond rounding.
+    until it is positive definite; entries that would cross zero leave the support, and violating entries enter. A
+    step that does not descend, or only where cut short, is followed by a proximal one.
 
     Parameters
     ----------
@@ -159,17 +152,10 @@ class SupportNewton:
     step : float or {"lipschitz", "backtracking"}, default "lipschitz"
         Of the proximal steps, as in `ProximalGradient`.
 
-    See Also
-    --------
-    WorkingSet : The default: a few columns at a time.
-    NonmonotoneAPG : The paper's method.
-
     Notes
     -----
-    For real vectors x, losses with columns (`ell12.protocols.ColumnLoss`) and penalties that tell their smooth
-    pieces (`ell12.protocols.PiecewisePenalty`), as `ell12.L12` does. The Hessian of the support is a dense matrix,
-    for up to some thousand entries, unless that would be large beside sparse data: then its systems are solved by
-    conjugate gradients.
+    For real vectors x. The Hessian of the support is a dense matrix, unless that would be large beside sparse
+    data: then its systems are solved by conjugate gradients.
 
     Examples
     --------
@@ -331,33 +317,17 @@ def hessian_product(problem: SmoothProblem, place: Place, columns: Any) -> Calla
     return product
 
 
-def positive_solution(matrix: Any, right: Any, least_pivot: float = 0.0) -> Any:
-    """The solution of a linear system with a symmetric matrix; None unless it is positive definite.
-
-    Nor is there one where a pivot is below ``least_pivot`` times its diagonal entry: so little of a column is left
-    by those before it.
-    """
+def positive_solution(matrix: Any, right: Any) -> Any:
+    """The solution of a linear system with a symmetric matrix; None unless it is positive definite."""
     if right.size == 0:
         return right
     # LAPACK by itself: SciPy's own checks took as long as a system of a hundred unknowns.
     factor, info = dpotrf(matrix.T, lower=1, clean=0)
-    if info != 0:
-        return None
-    if least_pivot > 0 and np.any(np.diagonal(factor) ** 2 < least_pivot * np.diagonal(matrix)):
-        return None
-    return dpotrs(factor, right, lower=1)[0]
+    return dpotrs(factor, right, lower=1)[0] if info == 0 else None
 
 
 def descending(product: Callable[[Any], Any], shift: float, slope: Any) -> Any:
-    """About ``-(H + shift I)^-1 slope`` by conjugate gradients, cut off where the curvature is not positive.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ell12.solvers.newton import descending
-    >>> descending(lambda v: np.array([1.0, 4.0]) * v, 0.0, np.array([2.0, 4.0])).round(9)
-    array([-2., -1.])
-    """
+    """About ``-(H + shift I)^-1 slope`` by conjugate gradients, cut off where the curvature is not positive."""
     return conjugate_gradients(
         lambda v: product(v) + shift * v, -slope, tol=CONJUGATE_ACCURACY, max_iter=CONJUGATE_STEPS
     )
@@ -372,21 +342,13 @@ FIRST_STEPS, NEWTON_STEPS = 50, 50
 class GroupNewton:
     """The default for groups: nmAPG until some are found, then Newton's method in these.
 
-    Where no group is zero the objective is smooth. Each step solves with its Hessian in the groups in use, shifted
-    until it is positive definite; groups that would turn back through zero leave. A proximal step follows, by
-    which others enter. Where Newton's method finds no way down, nmAPG goes on, for twice as many steps as before.
-
-    See Also
-    --------
-    GroupL12 : The penalty it is made for.
-    NonmonotoneAPG : The paper's method.
-    WorkingSet : The default for single entries.
+    Where no group is zero the objective is smooth. Each step solves with its Hessian in the groups in use; groups
+    that would turn back through zero leave. A proximal step follows, by which others enter. Where this finds no
+    way down, nmAPG goes on, for twice as many steps as before.
 
     Notes
     -----
-    For real vectors x, losses whose columns are at hand (`ell12.protocols.ColumnLoss`) and penalties of groups
-    (`ell12.protocols.GroupPenalty`). Where columns are out of memory, or more than some thousand are in use, all
-    steps are nmAPG's.
+    For real vectors x. Where columns are out of memory, or thousands are in use, all steps are nmAPG's.
 
     Examples
     --------
