@@ -124,13 +124,12 @@ def test_little_data_are_solved_as_numpy_arrays_would_be(each_library):
     assert type(result.x) is type(send(A))
 
 
-def test_weights_and_bounds_may_be_where_the_data_are(far):
+def test_weights_and_signs_may_be_where_the_data_are(far):
     torch = pytest.importorskip("torch")
     A, b = data()
-    upper, weights = np.where(np.arange(200) % 2, np.inf, 0.0), np.linspace(0.0, 2.0, 200)
-    numbers = {"weights": weights, "bounds": (np.full(200, -np.inf), upper)}
+    numbers = {"weights": np.linspace(0.0, 2.0, 200), "positive": np.arange(200) % 2 == 0}
     expected = minimize(SquaredLoss(A, b), L12(0.1, 0.5, **numbers), tol=1e-8)
-    there = {"weights": torch.as_tensor(weights), "bounds": tuple(map(torch.as_tensor, numbers["bounds"]))}
+    there = {name: torch.as_tensor(values) for name, values in numbers.items()}
     result = minimize(SquaredLoss(torch.as_tensor(A), torch.as_tensor(b)), L12(0.1, 0.5, **there), tol=1e-8)
     assert result.objective == pytest.approx(expected.objective, rel=1e-8)
     np.testing.assert_allclose(result.x.numpy(), expected.x, atol=1e-6)

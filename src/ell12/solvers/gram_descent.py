@@ -79,6 +79,9 @@ class GramDescent:
             The subtracted part is this times the l2 norm of the entries that are penalised, which descent then
             follows from entry to entry; without it, its tangent is held during each round.
         """
+        largest = float(np.diagonal(self.gram)[: self.x.size].max(initial=0.0))
+        if np.abs(self.gradient).max(initial=0.0) > 1e153 * largest > 0:  # squares of entries of x would overflow
+            return False
         below, above = (np.ascontiguousarray(part, dtype=np.float64) for part in penalty.slopes_at_zero(self.x))
         numbers = below, above, _ridge(penalty, self.x)
         if weight is not None:
@@ -266,7 +269,7 @@ def descend(
     """
     counted, least, most = above > 0, math.inf, 0
     while True:
-        square = float(x[counted] @ x[counted])
+        square = float(x[counted] @ x[counted]) if weight > 0 else 0.0
         tilt = weight / math.sqrt(square) if square > 0 else 0.0
         slope = gradient - tangent + (ridge - np.where(counted, tilt, 0.0)) * x
         off = np.maximum(np.maximum(-slope - above, slope + below), 0.0)
@@ -305,7 +308,9 @@ def _sweeps(
     entries = list(zip(np.diagonal(block).tolist(), below.tolist(), above.tolist(), strict=True))
     values, last = x.tolist(), 0.0
     for sweep in range(10_000):
-        square = sum(value * value for value, (_, _, high) in zip(values, entries, strict=True) if high > 0)
+        square = 0.0
+        if weight > 0:
+            square = sum(value * value for value, (_, _, high) in zip(values, entries, strict=True) if high > 0)
         largest, turned = 0.0, False
         for j, (curvature, low, high) in enumerate(entries):
             old = values[j]
@@ -315,7 +320,7 @@ def _sweeps(
                 x[j] = values[j] = new
                 turned = turned or (new > 0) != (old > 0) or (new < 0) != (old < 0)
                 largest = max(largest, abs(new - old) * curvature)
-                square = max(square + (new - old) * (new + old), 0.0) if high > 0 else square
+                square = max(square + (new - old) * (new + old), 0.0) if high > 0 and weight > 0 else square
                 slope += (new - old) * block[j]
         if largest <= target:
             return True
