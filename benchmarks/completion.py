@@ -44,7 +44,7 @@ def photograph() -> Iterator[Row]:
     loss = known_half_of_camera()
     for alpha in ALPHAS:
         base = None
-        for solver in (ell12.BlockAPG(), ell12.FullSVD()):
+        for solver in (ell12.completion.BlockAPG(), ell12.completion.FullSVD()):
             seconds, result = timed(loss, ell12.SpectralL12(alpha), solver)
             base = base or seconds
             note = f"rank {result.x.rank}, {result.n_iter} steps, {result.status.name}"
@@ -76,8 +76,10 @@ def ratings() -> Iterator[Row]:
 
 def fit_ours(train: Any, test: Any, alpha: float) -> tuple[float, float, str]:
     begin = CLOCK()
-    settings = {"l2_weight": 1.0, "max_rank": 10, "center": "biases", "scale": None}
-    fit = ell12.complete_matrix(train, alpha, **settings, engine="als", tol=1e-2, max_iter=30)
+    settings = {"penalty": ell12.SpectralL12(l2_weight=1.0), "max_rank": 10, "center": "biases", "scale": None}
+    fit = ell12.complete_matrix(
+        train, alpha, **settings, solver=ell12.completion.AlternatingLeastSquares(10), tol=1e-2, max_iter=30
+    )
     seconds = CLOCK() - begin
     low, high = train.values.min(), train.values.max()
     predicted = np.clip(fit.predict(test.rows, test.columns), low, high)
@@ -126,8 +128,8 @@ def measure_sweeps(count: int) -> None:
     del flat
     truth = ell12.LowRank.from_factors(random.standard_normal((10**5, 5)), random.standard_normal((10**4, 5)))
     values = truth.entries(*places) + random.standard_normal(places[0].size)
-    loss = ell12.CompletionLoss(ell12.Observed(*places, values, (10**5, 10**4)))
-    solver = ell12.AlternatingLeastSquares(10)
+    loss = ell12.completion.CompletionLoss(ell12.Observed(*places, values, (10**5, 10**4)))
+    solver = ell12.completion.AlternatingLeastSquares(10)
     iterates = solver.iterates(loss, ell12.SpectralL12(20.0), loss.point(loss.start()))
     times = []
     for _ in range(6):
@@ -153,7 +155,7 @@ def equal_objective() -> Iterator[Row]:
 
 
 def rivals(penalty: Any) -> list[Any]:
-    solvers = [ell12.BlockAPG()]
+    solvers = [ell12.completion.BlockAPG()]
     baselines, _ = load("ell12_paper.rivals")
     if baselines is not None:
         solvers += [baselines.MatrixSequentialConvex(), baselines.MatrixDCA()]
@@ -177,7 +179,7 @@ def known_half_of_camera() -> Any:
 
     image = data.camera()[:IMAGE, :IMAGE] / 255
     known = np.random.default_rng(0).random(image.shape) < 0.5
-    return ell12.CompletionLoss(ell12.Observed.from_mask(image, known))
+    return ell12.completion.CompletionLoss(ell12.Observed.from_mask(image, known))
 
 
 def synthetic_ratings(m: int, n: int, count: int) -> Any:

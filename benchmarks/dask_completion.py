@@ -35,10 +35,13 @@ import pandas as pd
 from distributed import Client, LocalCluster
 
 import ell12
+from ell12 import SpectralL12
+from ell12.completion import AlternatingLeastSquares
 from ell12.distributed import complete_matrix
 from ell12.distributed.executor import Blocks
 
 RANK, PER_USER, PER_FILE, NOISE = 8, 200, 2_000_000, 0.5
+SOLVER = AlternatingLeastSquares()
 FIT = {"alpha": 50.0, "max_rank": 10, "center": "biases"}  # and l2_weight 0.5
 WORKERS = 2
 # What the plan is for, and assumes: ratings, sweeps, the client's network in bytes a second, threads of a worker.
@@ -241,7 +244,9 @@ def small(folder: Path) -> dict[str, Any]:
         table["user"].to_numpy(), table["item"].to_numpy(), table["value"].to_numpy(), (users, items)
     )
     options: dict[str, Any] = FIT | {"alpha": 20.0, "tol": 1e-5}
-    near = ell12.complete_matrix(observed, engine="als", scale=None, l2_weight=0.5, **options)
+    near = ell12.complete_matrix(
+        observed, solver=SOLVER, penalty=SpectralL12(l2_weight=0.5), scale=None, **options
+    )
     doubles = folder / "small.parquet"
     table.to_parquet(doubles)
     with (

@@ -23,7 +23,7 @@ import numpy as np
 
 import study
 from ell12 import deblur_tv
-from ell12.operators.images import Convolution
+from ell12.operators.image_operators import Convolution
 from ell12.restoration import estimate_noise
 from ell12.restoration.arrangements import MirroredConvolution
 from ell12.restoration.strength import strength_for_deblurring, value_range

@@ -349,7 +349,7 @@ def _solve(kind: Any) -> Callable[..., Any]:
 
 def _engine(kind: Any) -> Callable[..., Any]:
     def complete(X: Any, alpha: Any, **options: Any) -> Any:
-        return ell12.complete_matrix(X, alpha, engine=kind(**options), max_iter=30)
+        return ell12.complete_matrix(X, alpha, solver=kind(**options), max_iter=30)
 
     return complete
 
@@ -565,13 +565,13 @@ def _estimators() -> dict[str, Any]:
         )
     imputer = {
         "alpha": 0.5,
-        "l2_weight": 0.5,
+        "penalty": ell12.SpectralL12(l2_weight=0.5),
         "max_rank": "auto",
         "center": "auto",
         "clip": "observed",
         "tol": 1e-3,
     }
-    imputer |= {"held_out": 0.1, "n_alphas": 3, "eps": 0.1, "engine": "auto", "max_iter": 100, "random_state": 0}
+    imputer |= {"solver": None, "max_iter": 100, "random_state": 0}
     found["L12Imputer"] = (
         lambda X, **options: ell12.L12Imputer(**options).fit_transform(X),
         lambda r: _ratings(r) | imputer,
@@ -581,8 +581,9 @@ def _estimators() -> dict[str, Any]:
 
 
 def _completions() -> dict[str, Any]:
-    shared = {"l2_weight": 0.5, "max_rank": None, "center": None, "tol": 1e-4, "max_iter": 100, "random_state": 0}
-    path = {"alphas": None, "n_alphas": 3, "eps": 0.1, "held_out": 0.1, "patience": None}
+    shared = {"penalty": ell12.SpectralL12(l2_weight=0.5), "max_rank": None, "center": None, "tol": 1e-4}
+    shared |= {"max_iter": 100, "random_state": 0}
+    path = {"alphas": 3, "eps": 0.1, "held_out": 0.1}
     engines: dict[str, dict[str, Any]] = {
         "BlockAPG": {"max_rank": None, "random_state": 0},
         "FactoredAPG": {"max_rank": None, "random_state": 0},
@@ -592,19 +593,19 @@ def _completions() -> dict[str, Any]:
     found = {
         "complete_matrix": (
             ell12.complete_matrix,
-            lambda r: _ratings(r) | {"alpha": 0.5, "engine": "auto", "x0": None} | shared,
+            lambda r: _ratings(r) | {"alpha": 0.5, "solver": None, "x0": None} | shared,
             finite,
         ),
         "completion_path": (ell12.completion_path, lambda r: _ratings(r) | path | shared, finite),
-        "as_observed": (lambda X: ell12.as_observed(X).values, _ratings, finite),
+        "Observed.of": (lambda X: ell12.Observed.of(X).values, _ratings, finite),
         "Observed": (
             lambda **given: ell12.Observed(**given).values,
             lambda r: {"rows": [1, 0], "columns": [0, 2], "values": np.array([5.0, 3.0]), "shape": (2, 3)},
             finite,
         ),
         "CompletionLoss": (
-            lambda observed: ell12.CompletionLoss(observed).observed.values,
-            lambda r: {"observed": ell12.as_observed(_ratings(r)["X"])},
+            lambda observed: ell12.completion.CompletionLoss(observed).observed.values,
+            lambda r: {"observed": ell12.Observed.of(_ratings(r)["X"])},
             finite,
         ),
         "LowRank": (
@@ -615,7 +616,7 @@ def _completions() -> dict[str, Any]:
     }
     for name, given in engines.items():
         found[name] = (
-            _engine(getattr(ell12, name)),
+            _engine(getattr(ell12.completion, name)),
             lambda r, g=given: _ratings(r) | {"alpha": 0.5} | g,
             finite,
         )

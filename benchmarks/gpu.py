@@ -206,9 +206,9 @@ def rating_rows(size: tuple[int, int, int] = RATINGS) -> list[Row]:
 
 
 def _settings(threads: int) -> dict[str, Any]:
-    solver = ell12.AlternatingLeastSquares(RANK, n_threads=threads)
+    solver = ell12.completion.AlternatingLeastSquares(RANK, n_threads=threads)
     choices = {"max_rank": RANK, "l2_weight": 0.5, "center": "biases", "scale": None}
-    return choices | {"engine": solver, "tol": 1e-3}
+    return choices | {"solver": solver, "tol": 1e-3}
 
 
 def _sparse_kinds(observed: Any) -> list[tuple[str, Callable[[], Any], int]]:

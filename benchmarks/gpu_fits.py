@@ -26,7 +26,7 @@ import torch
 
 import ell12
 from ell12 import L12, LogisticLoss, NonmonotoneAPG, SquaredLoss, minimize, stationarity
-from ell12.losses import prediction
+from ell12.losses import of_prediction as prediction
 
 TOL, EVERY, LEVEL, STRENGTHS = 1e-4, 10, 0.005, 50
 Row = dict[str, Any]

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-import ell12.losses.prediction
+import ell12.losses.of_prediction
 from ell12 import L12, L12Classifier, L12Regressor
 from ell12.operators import select_columns
 from ell12.operators.centering import by_rows
@@ -54,7 +54,7 @@ def largest_strength(X: Any, y: np.ndarray, loss: str, intercept: bool) -> float
 
 def count_looks(columns: int) -> dict[str, int]:
     """Count, from now on, the products of losses with all columns: of the adjoint, which are looks, and of A."""
-    counts, product = {"looks": 0, "forward": 0}, ell12.losses.prediction.product
+    counts, product = {"looks": 0, "forward": 0}, ell12.losses.of_prediction.product
 
     def counting(A: Any, x: Any) -> Any:
         result = product(A, x)
@@ -62,7 +62,7 @@ def count_looks(columns: int) -> dict[str, int]:
         counts["forward"] += x.shape[0] in (columns, columns + 1)
         return result
 
-    ell12.losses.prediction.product = counting
+    ell12.losses.of_prediction.product = counting
     return counts
 
 

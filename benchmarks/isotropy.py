@@ -65,7 +65,9 @@ def flat_rows() -> Iterator[dict[str, Any]]:
 
                 value, alpha, image = best(restore, clean, LADDERS[noise])
                 row = {"use": use, "kind": kind, "picture": name, "problem": problem, "isotropic": isotropic}
-                steps = np.linalg.norm(ell12.operators.images.FiniteDifference(clean.shape) @ image, axis=-1)
+                steps = np.linalg.norm(
+                    ell12.operators.image_operators.FiniteDifference(clean.shape) @ image, axis=-1
+                )
                 share = float(np.linalg.norm(steps) / np.sum(steps))  # what the whole norm is of the sum
                 yield row | {"l2_weight": l2_weight, "psnr": value, "alpha": alpha, "norm_over_sum": share}
         print(use, name, flush=True, file=sys.stderr)

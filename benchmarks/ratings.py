@@ -175,9 +175,9 @@ def cmfrec(peer: Any, train: Any, rank: int, strength: float) -> Any:
     return model.fit(train.sparse().tocoo())
 
 
-def imputer(train: Any, alpha: str = "holdout") -> Any:
+def imputer(train: Any, alpha: str | None = None) -> Any:
     model = ell12.L12Imputer(alpha, random_state=0).fit(train.sparse())
-    return model.predict, f"{model.center_}, l2_weight {model.l2_weight_:g}, rank {model.completion_.x.rank}"
+    return model.predict, f"{model.center_}, {model.penalty_}, rank {model.completion_.x.rank}"
 
 
 def noise(train: Any) -> Any:
@@ -187,4 +187,4 @@ def noise(train: Any) -> Any:
 def command(train: Any) -> Any:
     """What `ell12 complete` fits."""
     model = ell12.L12Recommender().fit(train.sparse())
-    return model.predict, f"{model.center_}, l2_weight {model.l2_weight_:g}, rank {model.completion_.x.rank}"
+    return model.predict, f"{model.center_}, {model.penalty_}, rank {model.completion_.x.rank}"

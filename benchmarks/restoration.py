@@ -32,7 +32,7 @@ from skimage.restoration import denoise_tv_chambolle
 
 import ell12
 import study
-from ell12.backend import compiling
+from ell12.backend import compiled_code as compiling
 
 compiling.PATIENCE = 0.0  # what is compiled is measured, as in any process that runs longer
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import ell12
-from ell12.completion import AlternatingLeastSquares, CompletionLoss, FactoredAPG, Observed, OrdinalHingeLoss
+from ell12.completion import AlternatingLeastSquares, CompletionLoss, FactoredAPG, Observed
 from ell12.completion.matrix_strength import largest_strength
 from ell12.completion.offsets import Offsets, fit_offsets
 from ell12.minimization import Result, minimize
@@ -23,7 +23,6 @@ from ell12_paper.rivals import (
     FaNCL,
     LMaFit,
     SketchyCGM,
-    SquaredFrobenius,
     objective_settled,
 )
 from timing import load
@@ -64,10 +63,6 @@ class Problem:
     def loss(self) -> CompletionLoss:
         return CompletionLoss(self.offsets.taken_off(self.known))
 
-    @cached_property
-    def ordinal(self) -> OrdinalHingeLoss:
-        return OrdinalHingeLoss(self.known)
-
     def finish(self, predicted: Any, rows: Any, columns: Any) -> Any:
         """Predictions as they count: one rule for all methods.
 
@@ -82,17 +77,6 @@ class Problem:
     def real(self, x: Any, rows: Any, columns: Any) -> Any:
         """What a matrix and the offsets say."""
         return x.entries(rows, columns) + self.offsets.entries(rows, columns)
-
-    def levels(self, x: Any, rows: Any, columns: Any) -> Any:
-        """The level between whose thresholds an entry lies, as maximum-margin factorization predicts."""
-        return self.ordinal.predict(x, rows, columns)
-
-    def between(self, x: Any, rows: Any, columns: Any) -> Any:
-        """A number between levels: halfway at a threshold, linear from one to the next."""
-        cuts, values = self.ordinal.thresholds(self.ordinal.point(x)), self.ordinal.level_values
-        ends = (2 * cuts[0] - cuts[1], 2 * cuts[-1] - cuts[-2])
-        heights = [values[0], *(values[:-1] + values[1:]) / 2, values[-1]]
-        return np.interp(x.entries(rows, columns), [ends[0], *cuts, ends[1]], heights)
 
 
 @dataclass(frozen=True)
@@ -117,7 +101,7 @@ class Chain:
     def run(self, problem: Problem, value: float, x0: Any, *, last: bool, **options: Any) -> Result:
         """One fit. The tolerance is a share of the penalty's slope at zero, which for log-sum is alpha / theta."""
         penalty, solver = self.make(value)
-        loss = problem.ordinal if self.predictors != ("real",) else problem.loss
+        loss = problem.loss
         share = 1.0 / penalty.theta if isinstance(penalty, SpectralLogSum) else 1.0
         tol = 0.0 if self.steps else share * (LAST_TOL if last else TOL)
         solver = self.last_solver if last and self.last_solver is not None else solver
@@ -182,13 +166,6 @@ def by_rank(make: Callable[[int], Any], steps: int, penalty: Any = None, **label
     )  # fmt: skip
 
 
-def ordinal() -> list[Chain]:
-    def ridge(weight: float) -> Any:
-        return SquaredFrobenius(weight) if weight else NoPenalty()
-
-    return [by_rank(lambda r: ARSSM3F(r, final_steps=80), 400, ridge(w), ridge=w) for w in RIDGES]
-
-
 def sketchy() -> list[Chain]:
     return [
         Chain(
@@ -209,7 +186,6 @@ METHODS = {
         Method("AIS-Impute", PAPER, lambda: [l12(FactoredAPG(), 0.0, last_solver=AISImpute(decay=0.0))]),
         Method("SketchyCGM", PAPER, sketchy),
         Method("ARSS-M3F, least squares", PAPER, lambda: [by_rank(lambda r: ARSSM3F(r, final_steps=80), 400)]),
-        Method("ARSS-M3F, ordinal", PAPER, ordinal, (None,)),
         Method("LMaFit", PAPER, lambda: [
             by_rank(lambda r, s=s: LMaFit(r, strategy=s), 200, strategy=s) for s in ("fixed", "increasing")
         ]),

@@ -6,7 +6,7 @@ the columns in their own units. All others get columns of mean 0 and standard de
 their answers are cut to the range of what is known of each column, as ours are. What has a parameter is tuned on
 entries hidden in addition, three times a tenth of the known ones, as ours is: the number of neighbours of
 KNNImputer, rank and strength of cmfrec. IterativeImputer (Bayesian ridge regressions) finds its strengths itself.
-The nuclear norm is L12Imputer(l2_weight=0).
+The nuclear norm is L12Imputer(penalty=SpectralL12(l2_weight=0)).
 
 The error is the root mean square over hidden entries, each in units of the standard deviation of its column:
 column means have about 1. "Columns worse than their mean" are those whose hidden entries are predicted worse than
@@ -38,7 +38,7 @@ from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.impute import IterativeImputer, KNNImputer, SimpleImputer
 
 import study
-from ell12 import L12Imputer
+from ell12 import L12Imputer, SpectralL12
 from real_data import CLASSIFICATION, REGRESSION, columns
 
 SHARES = (0.1, 0.3, 0.5)
@@ -191,9 +191,10 @@ def cmfrec(rank: int = 40, strength: float = 10.0) -> Callable[[np.ndarray], np.
     return fill
 
 
+NUCLEAR = SpectralL12(l2_weight=0.0)
 METHODS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "L12Imputer": lambda known: L12Imputer(random_state=0).fit_transform(known),
-    "nuclear norm": lambda known: L12Imputer(l2_weight=0.0, random_state=0).fit_transform(known),
+    "nuclear norm": lambda known: L12Imputer(penalty=NUCLEAR, random_state=0).fit_transform(known),
     "KNN, tuned": standardised(tuned(neighbours, [(count,) for count in NEIGHBOURS])),
     "iterative": standardised(lambda known: IterativeImputer(random_state=0).fit_transform(known)),
     "cmfrec, tuned": standardised(tuned(cmfrec, [(rank, size) for rank in RANKS for size in STRENGTHS])),

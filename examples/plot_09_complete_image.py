@@ -9,7 +9,7 @@ its singular values. It fills in the hidden pixels. ``l2_weight=0`` is the nucle
 import matplotlib.pyplot as plt
 import numpy as np
 
-from ell12 import complete_matrix, datasets
+from ell12 import SpectralL12, complete_matrix, datasets
 
 image = datasets.photographs()["Windows"][::2, ::2]
 known = np.random.default_rng(0).random(image.shape) < 0.5
@@ -29,7 +29,7 @@ def error(completed):
 best = {}
 for name, l2_weight in {"nuclear norm": 0.0, "l1-2": 1.0}.items():
     found = [
-        complete_matrix(data, alpha, l2_weight=l2_weight, center="mean", scale=None, tol=1e-3)
+        complete_matrix(data, alpha, penalty=SpectralL12(l2_weight=l2_weight), center="mean", scale=None, tol=1e-3)
         for alpha in (0.25, 0.1, 0.04, 0.016)
     ]
     best[name] = min(found, key=lambda result: error(result.to_array()))

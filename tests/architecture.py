@@ -39,7 +39,8 @@ ROOMS: dict[str, str] = {
     "certificate": "protocols backend checks operators losses penalties minimization",
     "datasets": "",
     "picture_files": "",
-    "completion": "protocols backend checks files operators penalties solvers minimization path plots datasets",
+    "completion": "protocols nested_parameters backend checks files operators penalties solvers minimization path "
+    "plots datasets",
     "restoration": "protocols backend checks operators prox losses solvers minimization path",
     "distributed": "protocols backend checks operators penalties losses minimization completion restoration",
     "linear_model": "protocols lazy nested_parameters backend checks operators losses penalties solvers "
@@ -55,7 +56,7 @@ ONLY_IMPORTER = {
     "array_api_compat": {"backend"},
     "dask": {"distributed"},
     "distributed": {"distributed"},
-    "numba": {"backend/compiling", "restoration/compiled_stencil"},
+    "numba": {"backend/compiled_code", "restoration/compiled_stencil"},
     "matplotlib": {"plots"},
     "sklearn": {"linear_model", "selection", "completion/imputer", "completion/recommender"},
     "PIL": {"picture_files"},
@@ -262,7 +263,7 @@ def _things() -> list[object]:
         ell12.CoxLoss(A, b),
         ell12.QuadraticLoss(A, b),
         ell12.StreamedLoss([(A, b)]),
-        ell12.CompletionLoss(A),
+        ell12.completion.CompletionLoss(A),
         ell12.L12(1.0),
         ell12.GroupL12([0, 1], 1.0),
         ell12.RowsL12(1.0),

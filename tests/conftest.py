@@ -141,7 +141,7 @@ extern "C" void thread(int number) { threadIdx = {number, 0}; }
 @pytest.fixture(scope="session", autouse=True)
 def compilers_at_once() -> None:
     """What is compiled is tested compiled, also where nothing has been compiled before."""
-    from ell12.backend import compiling
+    from ell12.backend import compiled_code as compiling
 
     compiling.PATIENCE = 0.0
 
@@ -169,11 +169,11 @@ def _compiled_kernels(threads: int, source: str, make_folder: Callable[[str], Pa
 
 @pytest.fixture
 def kernels_on_cpu(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """The kernels of `ell12.backend.cuda` for NumPy arrays, so that what they compute is tested without a GPU.
+    """The kernels of CUDA C for NumPy arrays, so that what they compute is tested without a GPU.
 
     A block has one thread; a test that sets ``cuda.THREADS`` gets as many, which wait for each other as on a GPU.
     """
-    from ell12.backend import cuda
+    from ell12.backend import compiled_code as cuda
 
     def kernel(x: np.ndarray, beside: str, name: str, **macros: Any) -> Any:
         chosen = {name: macros.pop(name) for name in CHOICES if name in macros}

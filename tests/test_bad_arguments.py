@@ -36,10 +36,10 @@ CALLS = [
     ("constant", lambda: ell12.QuadraticLoss(np.eye(2), np.ones(2), "word")),
     ("shape", lambda: ell12.Observed([0], [0], [1.0], 0.5)),
     ("shape", lambda: ell12.Observed([0], [0], [1.0], (1.5, 2))),
-    ("engine", lambda: ell12.complete_matrix(A, 1.0, engine={})),
+    ("solver", lambda: ell12.complete_matrix(A, 1.0, solver={})),
     ("alpha", lambda: ell12.complete_matrix(A, np.array([0.5, 2.0]))),
     ("alpha", lambda: ell12.complete_matrix(A, 10**400)),
-    ("max_rank", lambda: ell12.FullSVD(np.array([1, 2]))),
+    ("max_rank", lambda: ell12.completion.FullSVD(np.array([1, 2]))),
     ("random_state", lambda: ell12.L12Imputer(random_state="word").fit(A)),
     ("stop", lambda: minimized(stop=1.0)),
     ("chunks", lambda: ell12.minimize(ell12.StreamedLoss(3), ell12.L12(0.5))),
@@ -64,11 +64,11 @@ CALLS = [
     ("x", lambda: stationary(np.ones((1, 1, 3)))),
     ("x", lambda: stationary(3.0)),
     ("x", lambda: stationary(np.array([np.inf, 0.0, 0.0]))),
-    ("x", lambda: ell12.stationarity(ell12.CompletionLoss(A), ell12.SpectralL12(1.0), A)),
+    ("x", lambda: ell12.stationarity(ell12.completion.CompletionLoss(A), ell12.SpectralL12(1.0), A)),
     ("alphas", lambda: ell12.l12_path(A, b, alphas=int)),
     ("alphas", lambda: ell12.l12_path(A, b, alphas=np.array([[1]]))),
     ("alphas", lambda: ell12.L12ClassifierCV(alphas=10**400).fit(A, b > 0)),
-    ("n_alphas", lambda: ell12.completion_path(A, n_alphas=10**30)),
+    ("alphas", lambda: ell12.completion_path(A, alphas=10**30)),
     ("weights", lambda: ell12.l12_path(A, b, penalty=ell12.L12(weights="word"))),
     ("weights", lambda: ell12.l12_path(A, b, penalty=ell12.L12(weights=len))),
     ("positive", lambda: ell12.l12_path(A, b, penalty=ell12.L12(positive=TWO))),
@@ -150,11 +150,18 @@ def test_tensors_that_require_gradients_are_refused_by_name(number):
         call()
 
 
-@pytest.mark.parametrize("engine", [ell12.FactoredAPG(), ell12.AlternatingLeastSquares(2)])
+@pytest.mark.parametrize("engine", [ell12.completion.FactoredAPG(), ell12.completion.AlternatingLeastSquares(2)])
 def test_engines_on_factors_refuse_arrays_of_other_libraries_by_name(engine):
     strict = pytest.importorskip("array_api_strict")
     with pytest.raises(TypeError, match=r"X must be a NumPy, PyTorch or CuPy array.*BlockAPG"):
-        ell12.complete_matrix(strict.asarray(A), 1.0, engine=engine, scale=None, center=None, l2_weight=1.0)
+        ell12.complete_matrix(
+            strict.asarray(A),
+            1.0,
+            solver=engine,
+            scale=None,
+            center=None,
+            penalty=ell12.SpectralL12(l2_weight=1.0),
+        )
 
 
 def test_the_parts_of_a_low_rank_matrix_are_arrays_of_one_library():

@@ -57,7 +57,12 @@ def test_none_is_a_count_only_where_it_may_be():
 def test_what_seeds_nothing_is_refused_by_name(value):
     with pytest.raises(ValueError, match=r"^random_state must be"):
         checks.generator(value)
-    for solver in (ell12.SAGA, ell12.ProxSVRG, ell12.BlockAPG, ell12.AlternatingLeastSquares):
+    for solver in (
+        ell12.SAGA,
+        ell12.ProxSVRG,
+        ell12.completion.BlockAPG,
+        ell12.completion.AlternatingLeastSquares,
+    ):
         with pytest.raises(ValueError, match=r"^random_state must be"):
             solver(random_state=value)
 

@@ -258,7 +258,7 @@ def test_warnings_name_the_file(call, tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", ["images", "ratings"])
 def test_ctrl_c_ends_the_command_and_leaves_no_half_written_file(tmp_path, name):
     if name == "images":
-        save(tmp_path / "in.tif", noisy(np.float32, size=(700, 700)))
+        save(tmp_path / "in.tif", noisy(np.float32, size=(3000, 3000)))
         arguments = ["denoise", "in.tif", "out.tif", "--loss", "absolute", "--alpha", "0.3"]
     else:
         write_ratings(tmp_path / "r.csv", synthetic_ratings(0, 3000, 2000, 200_000))

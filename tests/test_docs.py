@@ -182,6 +182,15 @@ def test_fast_scripts_of_the_gallery_run(name, monkeypatch):
     plt.close("all")
 
 
+def test_the_table_script_fits_a_table_of_texts_and_gaps():
+    pandas = pytest.importorskip("pandas")
+    fitted = runpy.run_path(str(ROOT / "examples" / "fit_table.py"))["fitted"]
+    found = fitted(
+        pandas.read_csv(ROOT / "docs" / "guide" / "penguins.csv").drop(columns="egg_date"), "body_mass_g"
+    )
+    assert {"species_Gentoo", "sex_male", "flipper_length_mm"} <= set(found.table["feature"])
+
+
 def test_the_gallery_has_at_least_eight_scripts_that_say_what_they_show():
     scripts = sorted((ROOT / "examples").glob("plot_*.py"))
     assert len(scripts) >= 8

@@ -81,5 +81,5 @@ def test_a_masked_block_on_a_worker_is_refused():
 
 
 def test_a_masked_entry_of_a_matrix_to_complete_is_unknown():
-    found = ell12.as_observed(masked(A))
+    found = ell12.Observed.of(masked(A))
     assert found.values.size == A.size - 1

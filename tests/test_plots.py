@@ -151,7 +151,7 @@ def test_without_matplotlib_the_error_says_what_to_install(monkeypatch):
 def test_a_completion_path_marks_its_least_error():
     random = np.random.default_rng(1)
     X = random.standard_normal((20, 2)) @ random.standard_normal((2, 15)) + 0.1 * random.standard_normal((20, 15))
-    path = completion_path(X, n_alphas=5)
+    path = completion_path(X, alphas=5)
     axes = path.plot()
     drawn = curves(axes)
     np.testing.assert_array_equal(drawn["error"], np.stack([path.alphas, path.errors], axis=1))
@@ -162,7 +162,7 @@ def test_a_completion_path_marks_its_least_error():
 
 
 def test_a_completion_path_without_hidden_entries_shows_its_ranks_alone():
-    path = completion_path(np.outer(np.arange(1.0, 9), np.arange(1.0, 7)), n_alphas=3, held_out=0)
+    path = completion_path(np.outer(np.arange(1.0, 9), np.arange(1.0, 7)), alphas=3, held_out=0)
     assert plot_completion_path(path).get_lines() == []
 
 

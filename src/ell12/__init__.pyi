@@ -60,20 +60,11 @@ from ell12.recovery import recover_sparse as recover_sparse, Recovery as Recover
 from ell12.completion import (
     LowRank as LowRank,
     Observed as Observed,
-    as_observed as as_observed,
-    CompletionLoss as CompletionLoss,
-    BlockAPG as BlockAPG,
-    FactoredAPG as FactoredAPG,
-    AlternatingLeastSquares as AlternatingLeastSquares,
-    FullSVD as FullSVD,
     complete_matrix as complete_matrix,
-    Completion as Completion,
     completion_path as completion_path,
-    CompletionPath as CompletionPath,
 )
 from ell12.completion.imputer import L12Imputer as L12Imputer
 from ell12.completion.recommender import L12Recommender as L12Recommender
-from ell12.completion.recommender import Recommendations as Recommendations
 from ell12.restoration import (
     denoise_tv as denoise_tv,
     deblur_tv as deblur_tv,

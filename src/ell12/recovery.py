@@ -12,7 +12,7 @@ from ell12.backend import as_numpy, is_numpy, norm
 from ell12.checks import check_counts, check_flags, check_scalars
 from ell12.losses import SquaredLoss
 from ell12.minimization import Result, minimize
-from ell12.operators.conjugate_gradients import conjugate_gradients
+from ell12.operators.krylov import conjugate_gradients
 from ell12.path import l12_penalty
 from ell12.protocols import Array, session_of, with_alpha
 

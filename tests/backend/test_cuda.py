@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import ell12
-from ell12.backend import cuda
+from ell12.backend import compiled_code as cuda
 
 MODULES = sorted(path.with_suffix(".py") for path in Path(ell12.__file__).parent.rglob("*.cu"))
 WITH_KERNELS = [path for path in MODULES if path.name != "cuda.py"]

@@ -26,10 +26,10 @@ def test_squares_out_of_range(backend):
 
 @pytest.mark.usefixtures("kernels_on_cpu")
 def test_the_kernel_of_gpus(monkeypatch):
-    monkeypatch.setattr("ell12.backend.norms.MOST_BLOCKS", 8)
-    monkeypatch.setattr("ell12.backend.norms.is_numpy", lambda _: False)  # the arrays stand in for those of a GPU
+    monkeypatch.setattr("ell12.backend.arrays.MOST_BLOCKS", 8)
+    monkeypatch.setattr("ell12.backend.arrays.is_numpy", lambda _: False)  # the arrays stand in for those of a GPU
     for name in ("norm", "inner", "max_abs"):  # plain operations are not called
-        monkeypatch.setattr(f"ell12.backend.norms.{name}", None)
+        monkeypatch.setattr(f"ell12.backend.arrays.{name}", None)
     for size in (1, 7, 8, 9, 100):
         for dtype in (np.float32, np.float64):
             x, y = np.random.default_rng(size).standard_normal((2, size)).astype(dtype)

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from ell12.backend import nvrtc
+from ell12.backend import compiled_code as nvrtc
 
 
 class Compiler:

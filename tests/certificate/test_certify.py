@@ -49,9 +49,7 @@ def test_no_bound_lies_above_the_minimum_and_small_problems_are_proved(seed):
         A[:, 1] = A[:, 0] + 0.1 * random.standard_normal(m)
     l2_weight = (0.3, 0.7, 1.0)[seed % 3]
     weights, positive = random.uniform(1, 2, n) if seed % 4 == 1 else np.ones(n), seed % 5 == 2
-    penalty = L12(
-        random.uniform(0.05, 0.9) * np.abs(A.T @ b).max(), l2_weight, weights=weights, nonnegative=positive
-    )
+    penalty = L12(random.uniform(0.05, 0.9) * np.abs(A.T @ b).max(), l2_weight, weights=weights, positive=positive)
     points = stationary_points(A, b, penalty.alpha, l2_weight, weights)
     least = min([0.5 * b @ b, *(objective(A, b, penalty, x) for x in points)])
     certificate = certify(SquaredLoss(A, b), penalty, np.zeros(n))

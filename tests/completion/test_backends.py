@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import ell12
-from ell12 import BlockAPG, CompletionLoss, LowRank, Observed, SpectralL12, complete_matrix, minimize
+from ell12 import LowRank, Observed, SpectralL12, complete_matrix, minimize
+from ell12.completion import BlockAPG, CompletionLoss
 from ell12.completion.matrix_strength import largest_strength
 from ell12.completion.offsets import fit_offsets
 
@@ -70,7 +71,7 @@ def test_strength_and_offsets_agree_with_numpy(each_library, table):
 
 def test_nan_marks_what_is_not_known_in_every_library(backend, table):
     values, mask = table
-    observed = ell12.as_observed(backend.make_array(np.where(mask, values, np.nan)))
+    observed = ell12.Observed.of(backend.make_array(np.where(mask, values, np.nan)))
     assert observed.n_observed == mask.sum()
     np.testing.assert_array_equal(backend.to_numpy(observed.mask()), mask)
 

@@ -1,13 +1,19 @@
-"""complete_matrix with nothing said: the same choices as the imputer, and a word where biases alone do better."""
-
-import warnings
+"""complete_matrix and completion_path: offsets, solvers, hidden entries, wrong arguments."""
 
 import numpy as np
 import pytest
+import scipy.sparse
 
-from ell12 import L12Imputer, Observed, SpectralL12, Status, complete_matrix
-from ell12.completion.offsets import fit_offsets
+from ell12 import L12Imputer, Observed, Run, SpectralL12, Status, complete_matrix, completion_path
+from ell12.completion import AlternatingLeastSquares, BlockAPG, CompletionLoss, FactoredAPG, FullSVD
+from ell12.completion.least_squares import default_solver
+from ell12.completion.matrix_strength import rank_one_fit
+from ell12.completion.offsets import SHRINKAGE, fit_offsets
 from ell12.datasets import synthetic_ratings
+from ell12.penalties import SpectralLogSum
+
+PLAIN = {"center": None, "scale": None}
+SOLVERS = [BlockAPG(), FactoredAPG(), AlternatingLeastSquares(), FullSVD()]
 
 
 def ratings(seed=0, shape=(150, 120), count=3000, **options):
@@ -15,86 +21,267 @@ def ratings(seed=0, shape=(150, 120), count=3000, **options):
     return Observed(drawn.rows, drawn.columns, drawn.values, drawn.shape)
 
 
-def low_rank(seed=0, shape=(30, 20), known=0.6):
+def table(shape=(40, 30), known=0.5, seed=0, mean=4.0):
     random = np.random.default_rng(seed)
-    X = random.standard_normal((shape[0], 2)) @ random.standard_normal((2, shape[1]))
+    X = mean + random.standard_normal((shape[0], 2)) @ random.standard_normal((2, shape[1]))
+    X += 0.2 * random.standard_normal(shape)
     return np.where(random.random(shape) < known, X, np.nan), X
 
 
-@pytest.mark.parametrize("alpha", ["holdout", "noise", 6.0])
-@pytest.mark.parametrize("observed", [ratings(count=2000), Observed.from_mask(low_rank()[1], low_rank()[1] > -1)])
-def test_the_function_and_the_imputer_choose_alike(observed, alpha):
-    X = np.where(observed.mask(), observed.dense(), np.nan)
-    model = L12Imputer(alpha, random_state=3, n_alphas=6).fit(X)
+# Choices
+
+
+@pytest.mark.parametrize("alpha", [None, "noise", 6.0])
+@pytest.mark.parametrize("known", [0.1, 0.6])
+def test_the_function_and_the_imputer_choose_alike(known, alpha):
+    X = table(known=known)[0]
+    model = L12Imputer(alpha, random_state=3).fit(X)
     seed = np.random.RandomState(3).randint(2**31 - 1)
-    result = complete_matrix(X, alpha, random_state=seed, n_alphas=6, tol=model.tol)
-    for name in ("alpha", "l2_weight", "max_rank", "center", "scale"):
+    result = complete_matrix(X, alpha, random_state=seed)
+    for name in ("alpha", "max_rank", "center", "scale"):
         assert getattr(model, f"{name}_") == getattr(result, name)
+    assert model.penalty_.l2_weight == result.penalty.l2_weight
     np.testing.assert_array_equal(model.completion_.to_array(), result.to_array())
 
 
 def test_a_matrix_of_low_rank_is_found_by_the_plain_call():
-    known, X = low_rank()
-    result = complete_matrix(known)
+    random = np.random.default_rng(0)
+    X = random.standard_normal((30, 2)) @ random.standard_normal((2, 20))
+    missing = random.random(X.shape) < 0.4
+    result = complete_matrix(np.where(missing, np.nan, X))
     assert result.center is None
-    missing = np.isnan(known)
     assert np.linalg.norm((result.to_array() - X)[missing]) < 0.05 * np.linalg.norm(X[missing])
 
 
-def test_a_penalty_of_its_own_is_minimised_as_it_is():
-    known, _ = low_rank()
-    result = complete_matrix(known, penalty=SpectralL12(0.5), tol=1e-6)
-    expected = complete_matrix(known, 0.5, l2_weight=1.0, center=None, scale=None, max_rank=None, tol=1e-6)
-    assert (result.center, result.scale, result.max_rank) == (None, None, None)
-    assert result.objective == pytest.approx(expected.objective, rel=1e-9)
+def test_the_strength_is_given_next_to_the_penalty_or_in_it():
+    known = table()[0]
+    inside = complete_matrix(known, penalty=SpectralL12(2.0, 0.5), tol=1e-6)
+    beside = complete_matrix(known, 2.0, penalty=SpectralL12(l2_weight=0.5), tol=1e-6)
+    assert inside.alpha == beside.alpha == 2.0
+    np.testing.assert_array_equal(inside.to_array(), beside.to_array())
+    with pytest.raises(ValueError, match=r"alpha is given twice: 1\.0 and SpectralL12\(alpha=2\.0\)"):
+        complete_matrix(known, 1.0, penalty=SpectralL12(2.0))
+
+
+def test_the_strength_of_another_penalty_is_chosen_too():
+    known, X = table()
+    result = complete_matrix(known, penalty=SpectralLogSum())
+    assert isinstance(result.penalty, SpectralLogSum)
+    assert result.alpha > 0
+    assert np.sqrt(np.mean((result.to_array() - X)[np.isnan(known)] ** 2)) < 0.5
 
 
 def test_ratings_are_capped_unless_no_bound_is_asked_for():
     observed = ratings()
-    assert complete_matrix(observed, "noise").max_rank is not None
     assert complete_matrix(observed, 30.0).max_rank == 8
     assert complete_matrix(observed, 30.0, max_rank=None).max_rank is None
 
 
-def test_a_strength_that_does_worse_than_biases_is_said():
-    """Hardly any penalty, and little signal: the factors follow the noise."""
-    observed = ratings(rank=0, noise=1.0)
-    train, hidden = observed.split(0.2, 5)
-    with pytest.warns(UserWarning, match="biases of rows and columns alone predict hidden entries with an error"):
-        fit = complete_matrix(train, 0.5)
-    errors = [
-        np.linalg.norm(guess - hidden.values)
-        for guess in (
-            fit.predict(hidden.rows, hidden.columns),
-            fit_offsets(train, "biases").entries(hidden.rows, hidden.columns),
-        )
-    ]
-    assert errors[0] > errors[1]  # which the warning is about
+def test_a_result_says_in_one_line_what_ran():
+    words = repr(complete_matrix(table()[0], 6.0, center="mean"))
+    assert words.startswith("Completion(CONVERGED: objective ")
+    assert "rank 2 of 40 x 30" in words
+    assert "iterations of BlockAPG" in words
+    assert words.endswith("alpha 6)")
 
 
-def test_nothing_is_said_where_the_fit_is_better_or_everything_was_given():
-    signal = ratings(rank=2, factor_deviation=1.0, noise=0.3)
-    noise = ratings(rank=0, noise=1.0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", UserWarning)
-        complete_matrix(signal, 10.0)
-        complete_matrix(noise, 0.5, l2_weight=1.0, max_rank=2, center="biases", scale=None)
+# Offsets
 
 
-def test_ctrl_c_in_the_search_gives_the_best_so_far(ctrl_c_after):
-    result = complete_matrix(ratings(), stop=ctrl_c_after(12))
-    assert result.status is Status.STOPPED
-    assert result.search.stopped
-    assert np.isfinite(result.predict([0, 1], [2, 3])).all()
+def test_biases_solve_their_least_squares():
+    observed = Observed.of(table((12, 9))[0])
+    offsets = fit_offsets(observed, "biases")
+    residual = observed.values - offsets.entries(observed.rows, observed.columns)
+    sums = np.bincount(observed.rows, residual, minlength=12)
+    np.testing.assert_allclose(sums, SHRINKAGE * offsets.rows, atol=1e-10)  # the last step solved for the rows
+    sums = np.bincount(observed.columns, residual, minlength=9)
+    np.testing.assert_allclose(sums, SHRINKAGE * offsets.columns, atol=1e-3)
+
+
+def test_columns_are_means_and_an_empty_one_has_the_mean_of_all():
+    X = np.array([[1.0, np.nan, 4.0], [3.0, np.nan, np.nan]])
+    offsets = fit_offsets(Observed.of(X), "columns")
+    np.testing.assert_allclose(offsets.add_to(np.zeros((2, 3)))[0], [2.0, 8 / 3, 4.0])
+
+
+@pytest.mark.parametrize("center", [None, "mean", "columns", "biases"])
+def test_centring_comes_back(center):
+    known, X = table()
+    result = complete_matrix(known, 1.0, center=center)
+    full = result.to_array()
+    np.testing.assert_allclose(result.predict([3, 0], [2, 29]), full[[3, 0], [2, 29]])
+    assert np.sqrt(np.mean((full - X)[np.isnan(known)] ** 2)) < 0.5
 
 
 def test_rows_and_columns_of_which_nothing_is_known_have_the_biases_of_the_other_side():
-    known, _ = low_rank()
+    known = table()[0]
     known[3], known[:, 4] = np.nan, np.nan
-    result = complete_matrix(known + 2.0, 0.5, center=None, scale=None)
-    biases = fit_offsets(Observed.from_mask(np.nan_to_num(known + 2.0), ~np.isnan(known)), "biases")
-    expected = biases.add_to(np.zeros(known.shape))
-    full = result.to_array()
+    result = complete_matrix(known, 0.5, **PLAIN)
+    biases = fit_offsets(Observed.of(known), "biases")
+    expected, full = biases.add_to(np.zeros(known.shape)), result.to_array()
     np.testing.assert_allclose(full[3], expected[3])
     np.testing.assert_allclose(full[:, 4], expected[:, 4])
     np.testing.assert_allclose(result.predict([3, 0, 0], [1, 4, 0]), full[[3, 0, 0], [1, 4, 0]])
+
+
+# Solvers
+
+
+def test_the_solver_suits_the_problem():
+    dense, sparse = CompletionLoss(table()[0]), CompletionLoss(table(known=0.2)[0])
+    chosen = {
+        BlockAPG: (dense, SpectralL12(1.0), None),
+        FactoredAPG: (sparse, SpectralL12(1.0), None),
+        AlternatingLeastSquares: (sparse, SpectralL12(1.0), 8),
+    }
+    for kind, (loss, penalty, rank) in chosen.items():
+        assert type(default_solver(loss, penalty, rank, 0)) is kind
+    assert type(default_solver(sparse, SpectralLogSum(1.0), 8, 0)) is FactoredAPG
+
+
+@pytest.mark.parametrize("solver", SOLVERS[:3])
+def test_every_solver_comes_to_the_same_minimum(solver):
+    known = table()[0]
+    expected = complete_matrix(known, 6.0, center="mean", tol=1e-5, solver=FullSVD())
+    result = complete_matrix(known, 6.0, center="mean", tol=1e-5, solver=solver)
+    assert result.converged
+    assert result.objective == pytest.approx(expected.objective, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("solver", "max_rank"), [(BlockAPG(), None), (FactoredAPG(), None), (AlternatingLeastSquares(3), 3)]
+)
+def test_a_completion_goes_on_from_its_checkpoint(tmp_path, solver, max_rank):
+    from ell12.minimization import Checkpoint
+
+    X, _ = table()
+    options = {"solver": solver, "max_rank": max_rank, "tol": 1e-6}
+    whole = complete_matrix(X, 1.0, **options)
+    part = complete_matrix(X, 1.0, max_iter=3, run=Run(checkpoint=tmp_path / "x.npz"), **options)
+    assert part.status is Status.MAX_ITER
+    rest = complete_matrix(X, 1.0, run=Run(checkpoint=Checkpoint(tmp_path / "x.npz", resume=True)), **options)
+    assert rest.status is whole.status
+    assert rest.history["objective"][:4] == part.history["objective"]
+    assert rest.objective == pytest.approx(whole.objective, rel=1e-6)
+
+
+def test_the_search_leaves_time_for_the_fit():
+    result = complete_matrix(ratings(), run=Run(max_seconds=0.0))
+    assert (result.status, result.n_iter) == (Status.MAX_SECONDS, 1)
+
+
+def test_ctrl_c_in_the_fit_gives_the_best_so_far(ctrl_c_after):
+    result = complete_matrix(ratings(), 5.0, run=Run(callback=ctrl_c_after(3)), tol=1e-8)
+    assert result.status is Status.STOPPED
+    assert np.isfinite(result.predict([0, 1], [2, 3])).all()
+
+
+# What is refused
+
+
+@pytest.mark.parametrize("call", [complete_matrix, completion_path, lambda X, **kw: L12Imputer(**kw).fit(X)])
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"max_rank": 0}, "max_rank"),
+        ({"max_rank": "most"}, "max_rank"),
+        ({"scale": "rows"}, "scale"),
+        ({"center": "rows"}, "center"),
+        ({"center": ["rows"]}, "center"),
+        ({"tol": "small"}, "tol must be a number >= 0, got 'small'"),
+        ({"tol": None}, "tol must be a number >= 0, got None"),
+        ({"tol": np.ones(2)}, "tol must be a number >= 0"),
+        ({"max_iter": "many"}, "max_iter must be a number >= 0, got 'many'"),
+        ({"max_iter": 1.5}, "max_iter must be a whole number"),
+        ({"random_state": "x"}, "random_state"),
+    ],
+)
+def test_wrong_options(call, options, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        call(table()[0], **options)
+
+
+@pytest.mark.parametrize("alpha", ["best", -1.0, np.inf, "holdout"])
+def test_wrong_strengths(alpha):
+    with pytest.raises(ValueError, match="alpha"):
+        complete_matrix(table()[0], alpha)
+
+
+@pytest.mark.parametrize(("dtype", "scale"), [(np.float64, 1e-200), (np.float64, 1e200), (np.float32, 1e-30)])
+@pytest.mark.parametrize("as_sparse", [False, True])
+def test_entries_without_squares_are_refused(dtype, scale, as_sparse):
+    X = (table()[0] * scale).astype(dtype)
+    if as_sparse:
+        X = scipy.sparse.coo_array((X[~np.isnan(X)], np.nonzero(~np.isnan(X))), shape=X.shape)
+    with pytest.raises(ValueError, match=r"^X holds numbers up to .*, too (small|large) for their squares in"):
+        complete_matrix(X)
+    assert complete_matrix(np.zeros((3, 3))).x.rank == 0
+
+
+def test_a_sparse_vector_is_no_matrix():
+    with pytest.raises(ValueError, match=r"X must be a matrix, got shape \(2,\)"):
+        complete_matrix(scipy.sparse.coo_array(np.array([1.0, 2.0])))
+
+
+# The path
+
+
+def test_a_path_is_validated_on_what_it_has_not_seen():
+    known, X = table()
+    path = completion_path(known, alphas=8, eps=0.02, center="mean", scale=None)
+    assert path.ranks[0] == 1
+    assert path.ranks[-1] > path.ranks[0]
+    assert 0 < path.best < 7
+    assert np.all(np.diff(path.alphas) < 0)
+    best = path.results[path.best]
+    error = best.predict(path.held_out.rows, path.held_out.columns) - path.held_out.values
+    assert path.errors[path.best] == pytest.approx(np.sqrt(np.mean(error**2)))
+    hidden = X[np.isnan(known)]
+    assert np.sqrt(np.mean((best.to_array()[np.isnan(known)] - hidden) ** 2)) < 0.3
+
+
+@pytest.mark.parametrize("solver", SOLVERS[:3])
+def test_a_path_begins_with_the_best_matrix_of_rank_one(solver):
+    for seed in range(5):
+        known = table(mean=0.0, seed=seed)[0]
+        first = completion_path(known, held_out=0, alphas=2, eps=0.5, **PLAIN, solver=solver).results[0]
+        assert first.x.rank == 1
+        errors = [np.nansum((fit.to_array() - known) ** 2) for fit in (first.x, rank_one_fit(Observed.of(known)))]
+        assert errors[0] == pytest.approx(errors[1], rel=1e-5)
+
+
+def test_given_entries_and_strengths():
+    train, hidden = Observed.of(table()[0]).split(0.2, 3)
+    path = completion_path(train, alphas=[1.0, 3.0, 2.0], held_out=hidden, penalty=SpectralL12(l2_weight=0.5))
+    assert path.held_out is hidden
+    assert path.alphas.tolist() == [3.0, 2.0, 1.0]
+    unjudged = completion_path(train, held_out=0, alphas=2)
+    assert np.isnan(unjudged.errors).all()
+    with pytest.raises(ValueError, match="hidden"):
+        _ = unjudged.best
+
+
+def test_the_figure_of_a_path():
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    path = completion_path(table()[0], alphas=3)
+    axes = path.plot()
+    np.testing.assert_allclose(axes.lines[0].get_ydata(), path.errors)
+    assert "hidden" in axes.get_ylabel()
+    matplotlib.pyplot.close(axes.figure)
+
+
+@pytest.mark.parametrize(
+    ("X", "options", "message"),
+    [
+        (np.eye(3) + np.where(np.eye(3) > 0, 0, np.nan), {}, "held_out=0.1 of 3 known entries is none"),
+        (table()[0], {"held_out": 1.5}, "held_out must lie between 0 and 1, got 1.5"),
+        (table()[0], {"penalty": SpectralLogSum(5.0, 2.0)}, "alpha is given twice"),
+        (table()[0], {"held_out": scipy.sparse.eye_array(3)}, "shape"),
+        (table()[0], {"eps": 2.0}, "eps"),
+        (table()[0], {"alphas": [[1.0]]}, "alphas"),
+    ],
+)
+def test_wrong_paths(X, options, message):
+    with pytest.raises(ValueError, match=message):
+        completion_path(X, **options)

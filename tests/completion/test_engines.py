@@ -5,11 +5,6 @@ import pytest
 from skimage import data
 
 from ell12 import (
-    AlternatingLeastSquares,
-    BlockAPG,
-    CompletionLoss,
-    FactoredAPG,
-    FullSVD,
     LowRank,
     NoPenalty,
     Observed,
@@ -22,6 +17,7 @@ from ell12 import (
     minimize,
     stationarity,
 )
+from ell12.completion import AlternatingLeastSquares, BlockAPG, CompletionLoss, FactoredAPG, FullSVD
 from ell12.completion import row_solves as sweeps
 from ell12.completion.matrix_apg import SparsePlusLowRank, combined_norm
 from ell12.completion.matrix_strength import largest_strength
@@ -228,20 +224,20 @@ def test_single_precision_at_a_tiny_alpha_is_solved():
     random = np.random.default_rng(3)
     X = (random.standard_normal((200, 2)) @ random.standard_normal((2, 150)) + 1).astype(np.float32)
     X[random.random(X.shape) > 0.2] = np.nan
-    result = complete_matrix(X, 1e-6, center=None, l2_weight=1.0, max_rank=5, max_iter=100)
+    result = complete_matrix(X, 1e-6, center=None, penalty=SpectralL12(l2_weight=1.0), max_rank=5, max_iter=100)
     known = ~np.isnan(X)
     assert result.x.is_finite()
     assert np.abs(result.to_array() - X)[known].max() < 0.05 * np.abs(X[known]).max()
 
 
 @pytest.mark.parametrize(("dtype", "kept"), [(np.float16, np.float32), (np.longdouble, np.float64)])
-@pytest.mark.parametrize("engine", ["block", "factored", "als", "full"])
-def test_half_and_extended_precision_become_single_and_double(dtype, kept, engine):
+@pytest.mark.parametrize("solver", [BlockAPG(), FactoredAPG(), AlternatingLeastSquares(), FullSVD()])
+def test_half_and_extended_precision_become_single_and_double(dtype, kept, solver):
     X = np.outer([1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 4.0])
     X[3, 2] = np.nan
-    result = complete_matrix(X.astype(dtype), 0.01, engine=engine)
+    result = complete_matrix(X.astype(dtype), 0.01, solver=solver)
     assert result.x.dtype == kept
-    expected = complete_matrix(X.astype(kept), 0.01, engine=engine)  # small whole numbers are exact in all
+    expected = complete_matrix(X.astype(kept), 0.01, solver=solver)  # small whole numbers are exact in all
     np.testing.assert_array_equal(result.to_array(), expected.to_array())
 
 

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from ell12 import CompletionLoss, LowRank, Observed
+from ell12 import LowRank, Observed
+from ell12.completion import CompletionLoss
 from ell12.completion.matrix_apg import DenseForm, FactoredForm, SparsePlusLowRank, combined, combined_norm
 from ell12.completion.observed import DENSE_FROM
 

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from ell12 import CompletionLoss, LowRank, Observed
+from ell12 import LowRank, Observed
+from ell12.completion import CompletionLoss
 
 
 def problem():

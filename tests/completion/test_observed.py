@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 import scipy.sparse
 
-from ell12 import CompletionLoss, LowRank, Observed, as_observed, complete_matrix, stationarity
+from ell12 import LowRank, Observed, complete_matrix, stationarity
+from ell12.completion import CompletionLoss
 from ell12.completion import observed as observed_module
 from ell12.penalties import NoPenalty
 
@@ -30,7 +31,7 @@ SPARSE = scipy.sparse.coo_array(([1.0, 0.0, 2.0], ([0, 0, 1], [0, 2, 1])), shape
     ],
 )
 def test_every_container_says_the_same(X):
-    observed = as_observed(X)
+    observed = Observed.of(X)
     np.testing.assert_array_equal(observed.rows, [0, 0, 1])
     np.testing.assert_array_equal(observed.columns, [0, 2, 1])
     np.testing.assert_array_equal(observed.values, [1.0, 0.0, 2.0])
@@ -41,7 +42,7 @@ def test_every_container_says_the_same(X):
 
 def test_inputs_are_not_written_to():
     copy = TABLE.copy()
-    observed = as_observed(TABLE)
+    observed = Observed.of(TABLE)
     observed.sparse(observed.values * 2)
     np.testing.assert_array_equal(TABLE, copy)
 
@@ -61,7 +62,7 @@ def test_inputs_are_not_written_to():
 )
 def test_what_is_refused(X, error, message):
     with pytest.raises(error, match=message):
-        as_observed(X)
+        Observed.of(X)
 
 
 @pytest.mark.parametrize(
@@ -162,7 +163,7 @@ def test_entries_are_scanned_once(monkeypatch):
 
 
 def test_other_values_must_be_finite_and_as_many():
-    known = as_observed(TABLE)
+    known = Observed.of(TABLE)
     with pytest.raises(ValueError, match="values must be 3 finite numbers"):
         known.with_values([1.0, 2.0])
     with pytest.raises(ValueError, match="values must be 3 finite numbers"):

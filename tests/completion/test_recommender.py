@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from ell12 import L12Imputer, L12Recommender, complete_matrix
+from ell12 import L12Imputer, L12Recommender, SpectralL12, complete_matrix
+from ell12.completion import AlternatingLeastSquares
 from ell12.datasets import Ratings, synthetic_ratings
 
-GIVEN = {"alpha": 3.0, "l2_weight": 0.5, "max_rank": 3}
+GIVEN = {"alpha": 3.0, "penalty": SpectralL12(l2_weight=0.5), "max_rank": 3}
 
 
 def part(ratings, places):
@@ -131,9 +132,10 @@ def test_similar_items_are_those_of_similar_columns(model, ratings):
 def test_an_item_with_one_excellent_rating_does_not_come_first(ratings):
     """With nothing taken off it does, for nearly everybody."""
     extra = Ratings.from_triples(["u01", "u02"], [998, 999], [5.0, 5.0])
-    all_ratings, quick = ratings.updated(extra), {"max_rank": 2, "n_alphas": 5}
+    all_ratings, quick = ratings.updated(extra), {"max_rank": 2}
     models = (
-        L12Recommender(**quick, center=center, l2_weight=weight) for center, weight in (("biases", 0.5), (None, 1))
+        L12Recommender(**quick, center=center, penalty=SpectralL12(l2_weight=weight))
+        for center, weight in (("biases", 0.5), (None, 1))
     )
     firsts = [model.fit(all_ratings).recommend(n=1).items for model in models]
     share = [np.isin(first, [998, 999]).mean() for first in firsts]
@@ -175,7 +177,13 @@ def test_a_warm_fit_is_the_fit_of_all_ratings():
     old = Ratings.from_triples(drawn.rows[old], drawn.columns[old], drawn.values[old])
     new = np.flatnonzero((drawn.rows >= 45) | (np.arange(600) % 10 == 0))
     new = Ratings.from_triples(drawn.rows[new], drawn.columns[new] + 2, np.full(new.size, 2.0))
-    settings = {"alpha": 3.0, "l2_weight": 0.0, "max_rank": 8, "engine": "als", "tol": 1e-5}
+    settings = {
+        "alpha": 3.0,
+        "penalty": SpectralL12(l2_weight=0.0),
+        "max_rank": 8,
+        "solver": AlternatingLeastSquares(8),
+        "tol": 1e-5,
+    }
     warm = L12Recommender(**settings).fit(old).refit(new, tol=1e-5)
     merged = dict(zip(zip(old.users[old.rows], old.items[old.columns], strict=True), old.values, strict=True))
     merged |= dict(zip(zip(new.users[new.rows], new.items[new.columns], strict=True), new.values, strict=True))
@@ -188,10 +196,10 @@ def test_a_warm_fit_is_the_fit_of_all_ratings():
 
 def test_a_warm_fit_keeps_choices_and_takes_few_steps(ratings):
     random = np.random.default_rng(0).permutation(len(ratings))
-    model = L12Recommender(max_rank=2, n_alphas=6).fit(part(ratings, random[40:]))
-    alpha, chosen, first = model.alpha_, (model.l2_weight_, model.center_, model.max_rank_), model.n_iter_
+    model = L12Recommender(max_rank=2).fit(part(ratings, random[40:]))
+    alpha, chosen, first = model.alpha_, (model.penalty_.l2_weight, model.center_, model.max_rank_), model.n_iter_
     model.refit(part(ratings, random[:40]))
-    assert (model.l2_weight_, model.center_, model.max_rank_) == chosen
+    assert (model.penalty_.l2_weight, model.center_, model.max_rank_) == chosen
     assert model.alpha_ == pytest.approx(alpha * np.sqrt(len(ratings) / (len(ratings) - 40)))
     assert model.n_iter_ < first / 2
     given = L12Recommender(**GIVEN).fit(part(ratings, random[40:])).refit(part(ratings, random[:40]))
@@ -245,7 +253,7 @@ def test_a_fit_that_does_not_converge_says_so(ratings):
 
 def test_the_parameters_are_those_of_the_imputer_where_they_make_sense():
     ours, theirs = L12Recommender().get_params(), L12Imputer().get_params()
-    alike = ("alpha", "l2_weight", "max_rank", "clip", "held_out", "n_alphas", "eps", "engine", "tol", "max_iter")
+    alike = ("alpha", "penalty", "max_rank", "clip", "solver", "tol", "max_iter")
     assert {name: ours[name] for name in alike} == {name: theirs[name] for name in alike}
 
 

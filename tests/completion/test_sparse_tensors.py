@@ -7,9 +7,9 @@ import pytest
 import scipy.sparse
 from tests.conftest import BACKENDS, ON_GPU
 
-from ell12 import CompletionLoss, L12Imputer, Observed, as_observed, complete_matrix
+from ell12 import L12Imputer, Observed, SpectralL12, complete_matrix
+from ell12.completion import CompletionLoss, low_rank
 from ell12.completion import gpu_entries as segments_module
-from ell12.completion import low_rank
 from ell12.completion import row_solves as sweeps
 from ell12.completion.gpu_entries import Segments
 from ell12.completion.matrix_strength import largest_strength, noise_alpha
@@ -21,6 +21,8 @@ pytestmark = pytest.mark.filterwarnings(
     "ignore:Sparse"
 )  # PyTorch calls them a beta, and says what it does not check
 KINDS = ["coo", "csr", "csc"]
+
+HALF = SpectralL12(l2_weight=0.5)
 
 
 @pytest.fixture(params=[pytest.param(n, marks=[pytest.mark.gpu] * (n in ON_GPU)) for n in ("torch", *ON_GPU)])
@@ -66,7 +68,7 @@ def sparse_on(library, observed, kind="coo", order=None):
 def test_every_stored_entry_is_known_in_the_order_of_numpy(library, kind):
     expected = ratings()
     order = np.random.default_rng(1).permutation(expected.n_observed) if kind == "coo" else None
-    found = as_observed(sparse_on(library, expected, kind, order))
+    found = Observed.of(sparse_on(library, expected, kind, order))
     assert type(found.values) is type(library.make_array(expected.values))
     for part in ("rows", "columns", "values", "row_starts", "flat"):
         np.testing.assert_array_equal(library.to_numpy(getattr(found, part)), getattr(expected, part))
@@ -81,22 +83,22 @@ def test_every_stored_entry_is_known_in_the_order_of_numpy(library, kind):
 def test_what_sparse_tensors_must_not_hold(library):
     once = Observed([0, 1], [1, 0], [1.0, 2.0], (2, 2))
     with pytest.raises(ValueError, match="row 0, column 1 is given more than once"):
-        as_observed(sparse_on(library, once, order=np.array([0, 1, 0])))
+        Observed.of(sparse_on(library, once, order=np.array([0, 1, 0])))
     with pytest.raises(ValueError, match="stores NaN"):
-        as_observed(sparse_on(library, replace(once, values=np.array([1.0, np.nan]))))
+        Observed.of(sparse_on(library, replace(once, values=np.array([1.0, np.nan]))))
 
 
 def test_tensors_that_are_no_matrices_of_numbers_are_refused():
     torch = pytest.importorskip("torch")
     X = torch.eye(4).to_sparse()
     with pytest.raises(TypeError, match="requires gradients"):
-        as_observed(X.requires_grad_())
+        Observed.of(X.requires_grad_())
     with pytest.raises(TypeError, match=r"X is a sparse tensor with 1 dense dimensions: give a matrix"):
-        as_observed(torch.eye(4).to_sparse(1))
+        Observed.of(torch.eye(4).to_sparse(1))
     with pytest.raises(TypeError, match=r"layout torch\.sparse_bsr"):
-        as_observed(torch.eye(4).to_sparse_bsr((2, 2)))
+        Observed.of(torch.eye(4).to_sparse_bsr((2, 2)))
     with pytest.raises(ValueError, match="must be a matrix"):
-        as_observed(torch.ones(3).to_sparse())
+        Observed.of(torch.ones(3).to_sparse())
 
 
 @pytest.mark.parametrize("chunk", [2**25, 7])
@@ -120,11 +122,11 @@ def test_products_and_equations_of_rows_of_all_lengths_are_those_of_scipy(librar
 
 def test_a_matrix_of_segments_has_the_norm_of_the_dense_one(library):
     expected = ratings((300, 200), 0.05)
-    found = as_observed(sparse_on(library, expected))
+    found = Observed.of(sparse_on(library, expected))
     dense = expected.sparse().toarray()
     assert spectral_norm(found.sparse()) == pytest.approx(np.linalg.norm(dense, 2), rel=1e-4)
     few = ratings()
-    small = as_observed(sparse_on(library, few)).sparse()
+    small = Observed.of(sparse_on(library, few)).sparse()
     assert spectral_norm(small) == pytest.approx(np.linalg.norm(few.sparse().toarray(), 2), rel=1e-12)
     assert small.T.T is small
 
@@ -132,9 +134,9 @@ def test_a_matrix_of_segments_has_the_norm_of_the_dense_one(library):
 @pytest.mark.parametrize(
     "options",
     [
-        {"max_rank": 3, "center": None, "l2_weight": 1.0},
-        {"max_rank": 1, "center": "biases", "l2_weight": 0.5},
-        {"max_rank": None, "center": None, "l2_weight": 1.0},
+        {"max_rank": 3, "center": None, "penalty": SpectralL12(l2_weight=1.0)},
+        {"max_rank": 1, "center": "biases", "penalty": HALF},
+        {"max_rank": None, "center": None, "penalty": SpectralL12(l2_weight=1.0)},
     ],
 )
 def test_completion_is_that_of_numpy_to_rounding(library, options):
@@ -158,7 +160,7 @@ def test_tensors_in_memory_are_read_by_the_compiled_loops(monkeypatch):
     monkeypatch.setattr(Segments, "times_at_once", None)
     expected = ratings()
     rows, columns, values = (torch.as_tensor(getattr(expected, part)) for part in ("rows", "columns", "values"))
-    options = {"max_rank": 2, "center": "biases", "l2_weight": 0.5, "scale": None, "max_iter": 10}
+    options = {"max_rank": 2, "center": "biases", "penalty": HALF, "scale": None, "max_iter": 10}
     near, far = (
         complete_matrix(X, 2.0, **options) for X in (expected, Observed(rows, columns, values, expected.shape))
     )
@@ -168,7 +170,7 @@ def test_tensors_in_memory_are_read_by_the_compiled_loops(monkeypatch):
 
 def test_strengths_and_offsets_are_those_of_numpy(library):
     expected = ratings()
-    found = as_observed(sparse_on(library, expected))
+    found = Observed.of(sparse_on(library, expected))
     for weight in (0.5, 1.0):
         assert largest_strength(CompletionLoss(found), weight) == pytest.approx(
             largest_strength(CompletionLoss(expected), weight), rel=1e-8
@@ -180,7 +182,7 @@ def test_strengths_and_offsets_are_those_of_numpy(library):
 
 def test_runs_repeat_bit_for_bit(library):
     X = sparse_on(library, ratings())
-    options = {"max_rank": 2, "center": "biases", "l2_weight": 0.5, "scale": None, "max_iter": 10}
+    options = {"max_rank": 2, "center": "biases", "penalty": HALF, "scale": None, "max_iter": 10}
     one, two = (complete_matrix(X, 2.0, **options) for _ in range(2))
     np.testing.assert_array_equal(library.to_numpy(one.x.U), library.to_numpy(two.x.U))
     np.testing.assert_array_equal(library.to_numpy(one.x.s), library.to_numpy(two.x.s))
@@ -188,7 +190,7 @@ def test_runs_repeat_bit_for_bit(library):
 
 def test_the_search_on_hidden_entries_finds_what_it_finds_with_numpy(library):
     expected = ratings()
-    options = {"n_alphas": 2, "max_rank": 2, "l2_weight": 0.5, "center": "biases", "max_iter": 10}
+    options = {"max_rank": 2, "penalty": HALF, "center": "biases", "max_iter": 10}
     near, far = (complete_matrix(X, **options) for X in (expected, sparse_on(library, expected)))
     assert far.alpha == pytest.approx(near.alpha)
     ours, theirs = (completion.predict([3, 0], [1, 5]) for completion in (far, near))

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 from scipy.optimize import least_squares
 
-from ell12 import CompletionLoss, Observed, SpectralL12, complete_matrix, stationarity
-from ell12.completion.matrix_strength import largest_strength, noise_alpha, noise_strength, rank_one_fit
-from ell12.completion.solve import Task
-from ell12.datasets import synthetic_ratings
+from ell12 import Observed, SpectralL12, stationarity
+from ell12.completion import CompletionLoss
+from ell12.completion.matrix_strength import largest_strength, noise_alpha, rank_one_fit
 
 
 def problem(seed=0, shape=(12, 9), known=0.7):
@@ -69,34 +68,3 @@ def test_the_strength_that_noise_asks_for_is_about_the_norm_of_the_noise():
     assert noise_alpha(observed) == pytest.approx(np.linalg.norm(mask * noise, 2), rel=0.1)
     assert noise_alpha(observed, max_rank=3) == pytest.approx(noise_alpha(observed) / 2)
     assert noise_alpha(observed, max_rank=3, l2_weight=0.5) == noise_alpha(observed)
-
-
-# Ratings
-
-
-def ratings(rank, seed=0, noise=1.0):
-    drawn = synthetic_ratings(seed, 300, 200, 6000, rank=rank, factor_deviation=1.0, noise=noise)
-    return Observed(drawn.rows, drawn.columns, drawn.values, drawn.shape)
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_where_there_is_no_signal_biases_alone_are_left(seed):
-    result = complete_matrix(ratings(0, seed), "noise")
-    assert result.x.rank == 0
-    assert result.converged
-
-
-def test_directions_of_signal_are_counted_and_the_bound_is_a_little_above():
-    residual = Task.of(ratings(3, noise=0.5), "biases").loss.observed
-    alpha, rank = noise_strength(residual, 0.5)
-    assert 3 <= rank <= 6
-    signs = np.random.default_rng(1).choice([-1.0, 1.0], residual.n_observed)
-    flipped = np.linalg.norm(residual.dense(residual.values * signs), 2)
-    assert 0.2 * flipped < alpha < 0.6 * flipped
-    # In other units it is the same in those.
-    others = noise_strength(residual.with_values(8.0 * residual.values), 0.5)
-    assert others == (pytest.approx(8.0 * alpha), rank)
-
-
-def test_a_bound_that_is_given_stays():
-    assert complete_matrix(ratings(3, noise=0.5), "noise", max_rank=7).max_rank == 7

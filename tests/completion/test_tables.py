@@ -17,8 +17,8 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from ell12 import L12Imputer, as_observed, complete_matrix
-from ell12.completion.choosing.choice import has_own_units
+from ell12 import L12Imputer, Observed, SpectralL12, complete_matrix
+from ell12.completion.hidden_entries import has_own_units
 from ell12.completion.offsets import fit_offsets
 
 UNITS = 10.0 ** np.array([0, 4, -6, 6, -2, 1, 3])
@@ -48,11 +48,10 @@ def test_columns_in_other_units_give_the_same_table_in_these_units(powers, shift
     known, _ = table()
     known = known * UNITS
     factors = np.array([1.0, 1.0, *(10.0**power for power in powers)])  # the first two differ by 1e4 in either
-    model = L12Imputer(random_state=0, n_alphas=5)
+    model = L12Imputer(random_state=0)
     plain = model.fit_transform(known)
     other = clone(model).fit(known * factors + shift * factors * UNITS)
     assert model.scale_ == other.scale_ == "columns"
-    assert model.search_.best.choice == other.search_.best.choice
     assert other.n_iter_ == model.n_iter_
     found = other.transform(known * factors + shift * factors * UNITS)
     np.testing.assert_allclose((found / factors - shift * UNITS) / UNITS, plain / UNITS, rtol=0, atol=1e-7)
@@ -65,7 +64,7 @@ def test_scales_are_standard_deviations_and_of_use_where_there_are_none(dtype):
     known[1:, 5], known[0, 5] = np.nan, 7.0
     known[:, 6] = np.nan
     for center in ("columns", "biases"):
-        offsets = fit_offsets(as_observed(known), center, "columns")
+        offsets = fit_offsets(Observed.of(known), center, "columns")
         np.testing.assert_allclose(offsets.scales[:4], np.nanstd(known.astype(float)[:, :4], axis=0), rtol=1e-4)
         np.testing.assert_allclose(offsets.scales[4:], [0.1, 7.0, np.nan], rtol=1e-6)
         assert offsets.scales.dtype == dtype
@@ -88,15 +87,15 @@ def test_scales_are_standard_deviations_and_of_use_where_there_are_none(dtype):
 )
 def test_columns_are_scaled_where_their_deviations_differ_beyond_chance(scales, expected):
     X = np.random.default_rng(0).standard_normal((200, 20)) * scales + 0.1
-    assert has_own_units(as_observed(X)) == expected
-    assert has_own_units(as_observed(1e-5 * X)) == expected
+    assert has_own_units(Observed.of(X)) == expected
+    assert has_own_units(Observed.of(1e-5 * X)) == expected
 
 
 def test_few_entries_whose_deviations_differ_by_chance_are_left_in_one_unit():
     X = np.random.default_rng(1).standard_normal((20, 6, 20))
     deviations = X.std(axis=1)
     assert np.mean(deviations.max(axis=1) > 3 * deviations.min(axis=1)) > 0.5
-    assert np.mean([has_own_units(as_observed(table)) for table in X]) < 0.2
+    assert np.mean([has_own_units(Observed.of(table)) for table in X]) < 0.2
 
 
 def test_raw_units_are_no_worse_than_standardised_columns():
@@ -160,10 +159,12 @@ def test_a_column_of_ratings_without_entries_is_filled_by_biases():
         (30, 20), density=0.2, rng=random, data_sampler=lambda size: 1 + random.random(size)
     )
     X = scipy.sparse.csr_array(X.toarray() * (np.arange(20) != 3))
-    model = L12Imputer(1.0, center="biases", scale=None, l2_weight=0.5, max_rank=3, clip=None).fit(X)
+    model = L12Imputer(
+        1.0, center="biases", scale=None, penalty=SpectralL12(l2_weight=0.5), max_rank=3, clip=None
+    ).fit(X)
     filled = model.transform(X)
     assert filled.shape == (30, 20)
-    offsets = model.completion_.offsets.for_rows(as_observed(X))
+    offsets = model.completion_.offsets.for_rows(Observed.of(X))
     np.testing.assert_allclose(filled[:, 3], offsets.mean + offsets.rows)
     assert np.ndim(model.clip_.low) == 0
 
@@ -220,10 +221,60 @@ def test_whole_numbers_stay_in_a_given_range_and_a_new_fraction_stays_a_fraction
     assert found["c"].dtype == X["c"].dtype
 
 
-def test_texts_and_categories_are_refused_with_what_to_do():
-    X = frame().assign(town=["a", "b"] * 20, kind=pd.Categorical(["u", "v"] * 20, ["u", "v"]))
-    with pytest.raises(ValueError, match=r"no numbers: town, kind\. Encode them first.*OneHotEncoder"):
+def mixed(rows=120, seed=0):
+    """Numbers and categories that follow two factors."""
+    random = np.random.default_rng(seed)
+    W = random.standard_normal((rows, 2))
+    numbers = W @ random.standard_normal((2, 4)) + 0.1 * random.standard_normal((rows, 4))
+    kind = np.array(["ash", "elm", "oak"])[np.digitize(W[:, 0], [-0.5, 0.5])]
+    sex = pd.Categorical.from_codes((W[:, 1] > 0).astype(int), ["f", "m"])
+    table = pd.DataFrame(numbers, columns=list("abcd")).assign(kind=kind, sex=sex)
+    return table, table.mask(random.random(table.shape) < 0.2)
+
+
+def test_categories_are_completed_and_come_back_whole():
+    truth, holes = mixed()
+    model = L12Imputer(random_state=0)
+    found = model.fit_transform(holes)
+    assert list(found.columns) == list(truth.columns) == list(model.get_feature_names_out())
+    assert found.dtypes.equals(holes.dtypes)
+    assert not found.isna().any().any()
+    for name in truth:
+        known = holes[name].notna()
+        assert (found[name][known] == truth[name][known]).all()
+    missing = holes["kind"].isna()
+    most = (truth["kind"][missing] == truth["kind"].mode()[0]).mean()
+    assert (found["kind"] == truth["kind"])[missing].mean() > most + 0.2
+    assert (found["sex"] == truth["sex"])[holes["sex"].isna()].mean() > 0.8
+    numbers = list("abcd")
+    miss = (found[numbers] - truth[numbers]).to_numpy()[holes[numbers].isna().to_numpy()]
+    assert np.sqrt(np.mean(miss**2)) < 0.6 * truth[numbers].to_numpy().std()
+
+
+def test_categories_of_new_rows_indicators_and_draws():
+    truth, holes = mixed()
+    model = L12Imputer(1.0, add_indicator=True, random_state=0).fit(holes)
+    new = holes.iloc[:5].copy()
+    new["kind"] = ["yew", None, None, "oak", None]  # the first was never seen
+    found = model.transform(new)
+    assert found["kind"].iloc[0] == "yew"
+    assert set(found["kind"].iloc[[1, 2, 4]]) <= {"ash", "elm", "oak"}
+    assert found["missingindicator_kind"].tolist() == [0, 1, 1, 0, 1]
+    assert model.n_features_in_ == 6
+    one, two = model.draws(holes, 2, random_state=0)
+    assert (one["kind"] != two["kind"]).any()
+    assert (one["kind"] == truth["kind"])[holes["kind"].notna()].all()
+    for call in (model.predict, model.intervals):
+        with pytest.raises(ValueError, match="for tables of numbers"):
+            call(holes)
+
+
+def test_what_is_neither_a_number_nor_a_category_is_refused():
+    X = frame().assign(day=pd.Timestamp("2026-01-01"))
+    with pytest.raises(ValueError, match="neither numbers nor categories: day"):
         L12Imputer(0.5).fit(X)
+    with pytest.raises(TypeError, match="X must be a DataFrame with the columns of fit"):
+        L12Imputer(0.5).fit(mixed()[1]).transform(np.ones((2, 6)))
 
 
 def test_tables_go_through_pipelines_searches_and_pickles():

@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse
 import scipy.stats
 
-from ell12 import L12Imputer, as_observed
+from ell12 import L12Imputer, Observed, SpectralL12
 from ell12.completion import uncertainty
 from ell12.completion import uncertainty as calibration_module
 from ell12.completion.uncertainty import SHAPE_BELIEF, Calibration, HiddenErrors
@@ -90,7 +90,7 @@ def test_the_prediction_of_a_hidden_entry_knows_nothing_of_its_value(learn):
         changed = known.copy()
         changed[place] += move
         model = L12Imputer("noise", random_state=0).fit(known)  # the same choices
-        model._known = as_observed(changed)
+        model._known = Observed.of(changed)
         errors = getattr(uncertainty, learn)(model, model._known, np.random.default_rng(0))
         columns = np.concatenate([part.columns for part in errors])
         predictions.append(np.concatenate([part.errors for part in errors]) / UNITS[columns])
@@ -175,7 +175,7 @@ def test_ratings_are_covered_those_of_rare_items_by_wider_intervals():
     values = np.clip(np.round(values + 0.6 * random.standard_normal(flat.size)), 1, 5)
     test = random.random(flat.size) < 0.3
     X = scipy.sparse.coo_array((values[~test], (rows[~test], columns[~test])), shape=(150, 80))
-    model = L12Imputer(5.0, l2_weight=0.5, max_rank=2, center="biases", random_state=0).fit(X)
+    model = L12Imputer(5.0, penalty=SpectralL12(l2_weight=0.5), max_rank=2, center="biases", random_state=0).fit(X)
     lower, upper = model.intervals(rows[test], columns[test])
     low, high = bounds(0.9, test.sum(), np.count_nonzero(~test))
     assert low < np.mean((lower <= values[test]) & (values[test] <= upper)) < high + 0.01
@@ -225,7 +225,7 @@ def test_wrong_coverages(fitted, options, name):
 
 def test_quantiles_are_those_of_the_mixture():
     random = np.random.default_rng(3)
-    observed = as_observed(random.standard_normal((40, 3)))
+    observed = Observed.of(random.standard_normal((40, 3)))
     columns = np.repeat([0, 2], [60, 8])
     errors = random.standard_normal(68) * np.where(columns == 0, 1.0, 3.0)
     hidden = HiddenErrors(errors, columns, np.full(68, 2), np.full(68, 39))

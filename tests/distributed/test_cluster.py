@@ -21,12 +21,14 @@ from ell12 import (
     LogisticLoss,
     NonmonotoneAPG,
     Run,
+    SpectralL12,
     SquaredLoss,
     Status,
     complete_matrix,
     denoise_tv,
     minimize,
 )
+from ell12.completion import AlternatingLeastSquares
 from ell12.distributed import columns, sum_loss
 from ell12.distributed import complete_matrix as distributed_completion
 from ell12.distributed.executor import LOST, reaching
@@ -134,8 +136,8 @@ def test_completion_goes_on_when_a_worker_is_killed(client):
     victim = next(iter(client.run(os.getpid).values()))
     kill = at_iteration(3, lambda: os.kill(victim, signal.SIGKILL))
     far = distributed_completion(ratings, 5.0, max_rank=3, shape=X.shape, tol=1e-8, run=Run(callback=kill))
-    plain = {"center": "biases", "l2_weight": 0.5, "scale": None, "max_rank": 3}
-    near = complete_matrix(np.where(known, X, np.nan), 5.0, engine="als", tol=1e-8, **plain)
+    plain = {"center": "biases", "penalty": SpectralL12(l2_weight=0.5), "scale": None, "max_rank": 3}
+    near = complete_matrix(np.where(known, X, np.nan), 5.0, solver=AlternatingLeastSquares(3), tol=1e-8, **plain)
     assert far.converged
     np.testing.assert_allclose(far.to_array(), near.to_array(), rtol=0, atol=1e-8)
     wait_for_both(client)

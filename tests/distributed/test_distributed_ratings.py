@@ -11,11 +11,12 @@ from dask.callbacks import Callback
 from dask.utils import key_split
 
 import ell12
-from ell12 import AlternatingLeastSquares, CompletionLoss, FactoredAPG, LowRank, Observed, SpectralL12, minimize
+from ell12 import LowRank, Observed, SpectralL12, minimize
+from ell12.completion import AlternatingLeastSquares, CompletionLoss, FactoredAPG
 from ell12.distributed import complete_matrix, distributed_ratings
 from ell12.distributed.distributed_ratings import RatingsLoss
 
-PLAIN = {"l2_weight": 1.0, "center": None, "scale": None}
+PLAIN = {"penalty": SpectralL12(l2_weight=1.0), "center": None, "scale": None}
 THERE = {"penalty": SpectralL12(1.0), "center": None}
 
 
@@ -59,7 +60,9 @@ def test_the_factors_are_those_in_memory(observed, tmp_path, form, alpha, max_ra
         ratings = [tmp_path / f"{i}.parquet" for i in range(len(CUTS) - 1)]
         for path, part in zip(ratings, parts_of(table_of(observed)), strict=True):
             part.to_parquet(path)
-    near = ell12.complete_matrix(observed, alpha, engine="als", **PLAIN, max_rank=max_rank, tol=1e-6)
+    near = ell12.complete_matrix(
+        observed, alpha, solver=AlternatingLeastSquares(max_rank), **PLAIN, max_rank=max_rank, tol=1e-6
+    )
     far = complete_matrix(ratings, alpha, max_rank=max_rank, **THERE, shape=SHAPE, tol=1e-6)
     assert far.status is near.status
     assert far.n_iter == near.n_iter
@@ -76,14 +79,16 @@ def test_offsets_are_those_in_memory(observed, center, persist):
     table = table_of(observed.with_values(observed.values + 3.0 + 0.5 * (observed.columns % 3)))
     shifted = Observed(table["user"], table["item"], table["value"], SHAPE)
     options = {"max_rank": 3, "center": center, "tol": 1e-6}
-    near = ell12.complete_matrix(shifted, 1.0, engine="als", scale=None, l2_weight=0.5, **options)
+    near = ell12.complete_matrix(
+        shifted, 1.0, solver=AlternatingLeastSquares(3), scale=None, penalty=SpectralL12(l2_weight=0.5), **options
+    )
     far = complete_matrix(partitions(table), 1.0, shape=SHAPE, persist=persist, **options)
     assert far.offsets.mean == pytest.approx(near.offsets.mean, rel=1e-12)
     if center == "biases":
         np.testing.assert_allclose(far.offsets.rows, near.offsets.rows, atol=1e-12)
         np.testing.assert_allclose(far.offsets.columns, near.offsets.columns, atol=1e-12)
     np.testing.assert_allclose(far.to_array(), near.to_array(), atol=1e-6)
-    assert (far.center, far.l2_weight, far.max_rank, far.n_iter) == (center, 0.5, 3, near.n_iter)
+    assert (far.center, far.penalty.l2_weight, far.max_rank, far.n_iter) == (center, 0.5, 3, near.n_iter)
     with pytest.raises(ValueError, match="center must be one of None, 'mean', 'biases'"):
         complete_matrix(partitions(table), 1.0, center="columns")
 
@@ -146,7 +151,7 @@ def test_a_large_block_uses_the_compiled_loops():
     rows, columns = np.divmod(random.choice(200 * 100, 12_000, replace=False), 100)
     table = pd.DataFrame({"user": rows, "item": columns, "value": random.standard_normal(rows.size)})
     observed = Observed(rows, columns, table["value"].to_numpy(), (200, 100))
-    near = ell12.complete_matrix(observed, 20.0, engine="als", **PLAIN, max_rank=4)
+    near = ell12.complete_matrix(observed, 20.0, solver=AlternatingLeastSquares(4), **PLAIN, max_rank=4)
     far = complete_matrix(dd.from_pandas(table, npartitions=1), 20.0, max_rank=4, **THERE)
     np.testing.assert_allclose(far.x.to_array(), near.x.to_array(), atol=1e-8)
 
@@ -155,7 +160,7 @@ def test_float32_stays_float32(observed):
     table = table_of(observed).astype({"value": np.float32})
     far = complete_matrix(partitions(table), 2.0, max_rank=3, **THERE, shape=SHAPE)
     assert far.x.dtype == np.float32
-    near = ell12.complete_matrix(observed, 2.0, engine="als", **PLAIN, max_rank=3)
+    near = ell12.complete_matrix(observed, 2.0, solver=AlternatingLeastSquares(3), **PLAIN, max_rank=3)
     np.testing.assert_allclose(far.x.to_array(), near.x.to_array(), atol=1e-2)
 
 
@@ -191,5 +196,5 @@ def test_errors_name_the_block_and_the_argument(observed):
 def test_rows_in_several_partitions_are_brought_together_by_a_shuffle(observed):
     mixed = dd.from_pandas(table_of(observed).sample(frac=1, random_state=0), npartitions=3, sort=False)
     far = complete_matrix(mixed.shuffle("user"), 1.0, max_rank=3, **THERE, shape=SHAPE, tol=1e-6)
-    near = ell12.complete_matrix(observed, 1.0, engine="als", **PLAIN, max_rank=3, tol=1e-6)
+    near = ell12.complete_matrix(observed, 1.0, solver=AlternatingLeastSquares(3), **PLAIN, max_rank=3, tol=1e-6)
     np.testing.assert_allclose(far.x.to_array(), near.x.to_array(), atol=1e-6)

@@ -37,14 +37,12 @@ def _l12_violation(data: dict[str, Any], answer: Answer, l2_weight: float = 0.5)
 BOTH_WAYS = (Order({"X": 0}, 0), Order({"X": 1}, 1))
 
 
-def _completion(name: str, engine: Any = "auto", penalty: Any = None, **changes: Any) -> Case:
+def _completion(name: str, solver: Any = None, penalty: Any = None, **changes: Any) -> Case:
     def solve(X: Any, alpha: Any = ALPHA, interrupt_at: int | None = None, **options: Any) -> Answer:
-        given = {"tol": TOL, "max_iter": 3000, "l2_weight": 0.5, "engine": engine} | PLAIN | options
+        shape = ell12.SpectralL12(l2_weight=0.5) if penalty is None else penalty
+        given = {"tol": TOL, "max_iter": 3000, "penalty": shape, "solver": solver} | PLAIN | options
         if interrupt_at is not None:
-            given["stop"] = interrupting(interrupt_at)
-        if penalty is not None:
-            given["penalty"] = replace(penalty, alpha=penalty.alpha * alpha)
-            alpha = 1.0
+            given["run"] = ell12.Run(callback=interrupting(interrupt_at))
         result = ell12.complete_matrix(X, alpha, **given)
         return Answer(result.to_array(), result.n_iter, result.converged, result)
 
@@ -71,25 +69,27 @@ def _loss() -> Case:
     def solve(
         X: Any, alpha: float = ALPHA, shared: Any = None, interrupt_at: Any = None, tol: float = TOL
     ) -> Answer:
-        loss = ell12.CompletionLoss(ell12.as_observed(X)) if shared is None else shared
-        stop, solver = interrupting(interrupt_at), ell12.BlockAPG()
+        loss = ell12.completion.CompletionLoss(ell12.Observed.of(X)) if shared is None else shared
+        stop, solver = interrupting(interrupt_at), ell12.completion.BlockAPG()
         result = ell12.minimize(
             loss, ell12.SpectralL12(alpha, 0.5), solver=solver, tol=tol, run=ell12.Run(callback=stop)
         )
         return Answer(result.x.to_array(), result.n_iter, result.converged, result)
 
     return replace(
-        _completion("CompletionLoss"), solve=solve, shared=lambda X: ell12.CompletionLoss(ell12.as_observed(X))
+        _completion("CompletionLoss"),
+        solve=solve,
+        shared=lambda X: ell12.completion.CompletionLoss(X),  # noqa: PLW0108
     )
 
 
 def _observed() -> Case:
     def solve(X: Any) -> Answer:
-        observed = ell12.as_observed(X)
+        observed = ell12.Observed.of(X)
         return Answer(observed.sparse().toarray())
 
     return Case(
-        name="as_observed",
+        name="Observed.of",
         data=ratings,
         solve=solve,
         units=(Unit(("X",), 1),),
@@ -124,15 +124,15 @@ def _low_rank() -> Case:
 def _path() -> Case:
     def solve(X: Any, interrupt_at: Any = None, **options: Any) -> Answer:
         given = {
-            "n_alphas": 3,
+            "alphas": 3,
             "eps": 0.1,
             "held_out": 0,
-            "l2_weight": 0.5,
+            "penalty": ell12.SpectralL12(l2_weight=0.5),
             "tol": TOL,
             "max_iter": 3000,
         } | options
         if interrupt_at is not None:
-            given["stop"] = interrupting(interrupt_at)
+            given["solver"] = Interrupted(ell12.completion.BlockAPG(), interrupt_at)
         path = ell12.completion_path(X, **given)
         converged = all(result.converged for result in path.results)
         steps = sum(result.n_iter for result in path.results)
@@ -143,9 +143,9 @@ def _path() -> Case:
 
 def _imputer(name: str = "L12Imputer", **settings: Any) -> Case:
     def solve(X: Any, interrupt_at: Any = None) -> Answer:
-        given = {"random_state": 0, "n_alphas": 4} | settings
+        given = {"random_state": 0} | settings
         if interrupt_at is not None:
-            given["engine"] = Interrupted(ell12.BlockAPG(), interrupt_at)
+            given["solver"] = Interrupted(ell12.completion.BlockAPG(), interrupt_at)
         model = ell12.L12Imputer(**given)
         return Answer(model.fit_transform(X), 0, None, model)
 
@@ -173,7 +173,7 @@ def _recommender() -> Case:
 
     def solve(users: Any, items: Any, values: Any) -> Answer:
         given = ell12.datasets.Ratings.from_triples(users, items, values)
-        model = ell12.L12Recommender(n_alphas=2, max_rank=2, l2_weight=0.5, tol=1e-2).fit(given)
+        model = ell12.L12Recommender(max_rank=2, penalty=ell12.SpectralL12(l2_weight=0.5), tol=1e-2).fit(given)
         best = np.nan_to_num(model.recommend(n=3).scores)  # NaN where a user has seen nearly all
         return Answer(np.append(best.ravel(), model.predict([100, 101, -1], [3, -1, 3])), 0, None, model)
 
@@ -203,11 +203,11 @@ MATRIX_CASES = [
     _low_rank(),
     _loss(),
     _completion("complete_matrix"),
-    _completion("BlockAPG", ell12.BlockAPG()),
-    _completion("FactoredAPG", ell12.FactoredAPG(), kinds=("numpy",)),
-    _completion("AlternatingLeastSquares", ell12.AlternatingLeastSquares(8), kinds=("numpy",)),
-    _completion("FullSVD", ell12.FullSVD()),
-    _completion("TruncatedNuclear", penalty=ell12.TruncatedNuclear(ALPHA, 1), violation=_truncated),
+    _completion("BlockAPG", ell12.completion.BlockAPG()),
+    _completion("FactoredAPG", ell12.completion.FactoredAPG(), kinds=("numpy",)),
+    _completion("AlternatingLeastSquares", ell12.completion.AlternatingLeastSquares(8), kinds=("numpy",)),
+    _completion("FullSVD", ell12.completion.FullSVD()),
+    _completion("TruncatedNuclear", penalty=ell12.TruncatedNuclear(rank=1), violation=_truncated),
     _path(),
     _imputer(),
     _recommender(),

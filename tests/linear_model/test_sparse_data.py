@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-import ell12.losses.prediction
+import ell12.losses.of_prediction
 from ell12 import L12Classifier, L12Regressor
 from ell12.operators import centering, gram
 
@@ -53,14 +53,14 @@ def test_a_fit_takes_less_than_half_of_the_data_beyond_them(loss, form, dtype, m
 def test_a_fit_looks_rarely_and_the_width_of_indices_changes_no_bit(loss, form, monkeypatch):
     monkeypatch.setattr(gram, "COMPILED_FROM", 0)
     monkeypatch.setattr(gram, "BY_ROWS_FROM", 1)
-    counts, product = Counter(), ell12.losses.prediction.product
+    counts, product = Counter(), ell12.losses.of_prediction.product
 
     def counting(A, x):
         result = product(A, x)
         counts["looks"] += len(result) in (2000, 2001)
         return result
 
-    monkeypatch.setattr(ell12.losses.prediction, "product", counting)
+    monkeypatch.setattr(ell12.losses.of_prediction, "product", counting)
     X, y = problem(form)
     model = model_of(loss, X, y, 0.05).fit(X, target_of(loss, y))
     assert 0 < counts["looks"] <= MODELS[loss][1]

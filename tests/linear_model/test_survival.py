@@ -185,3 +185,50 @@ def test_times_keep_their_precision_beside_samples_in_single_precision():
     assert np.unique(y[:, 0]).size == N
     moved = L12CoxRegressor(0.02).fit(X.astype(np.float32), np.c_[1e9 + TIMES, EVENTS]).coef_
     np.testing.assert_array_equal(moved, L12CoxRegressor(0.02).fit(X.astype(np.float32), Y).coef_)
+
+
+# Curves
+
+
+def breslow(eta, time, event, weight):
+    """The cumulative hazard of a risk of 1 at the times of events, by its definition."""
+    times = np.unique(time[(event > 0) & (weight > 0)])
+    steps = [weight[(time == t) & (event > 0)].sum() / (weight * np.exp(eta))[time >= t].sum() for t in times]
+    return times, np.cumsum(steps)
+
+
+@pytest.mark.parametrize("weight", [np.ones(N), WEIGHTS], ids=["plain", "weights"])
+@pytest.mark.parametrize("kind", [L12CoxRegressor, L12CoxRegressorCV])
+def test_curves_are_breslows(kind, weight):
+    model = (kind(0.02) if kind is L12CoxRegressor else kind(alphas=[0.05, 0.02])).fit(X, YT, sample_weight=weight)
+    times, hazard = breslow(X @ model.coef_, TIED, EVENTS, weight)
+    np.testing.assert_array_equal(model.unique_times_, times)
+    np.testing.assert_allclose(model.baseline_hazard_, hazard, rtol=1e-12)
+    expected = np.exp(model.predict(X[:5]))[:, None] * hazard
+    np.testing.assert_allclose(model.predict_cumulative_hazard_function(X[:5], return_array=True), expected)
+    functions = model.predict_survival_function(X[:5])
+    for function, row in zip(functions, expected, strict=True):
+        np.testing.assert_allclose(function(times), np.exp(-row))
+        assert function(times[0] - 1) == 1
+        assert function(times[-1] + 1) == function(times[-1])
+    middle = (times[0] + times[1]) / 2
+    assert functions[0](middle) == functions[0](times[0])
+
+
+def test_without_features_the_curve_is_that_of_nelson_and_aalen_in_any_units():
+    model = L12CoxRegressor(1e3).fit(1e3 * X, YT)
+    _, hazard = breslow(np.zeros(N), TIED, EVENTS, np.ones(N))
+    np.testing.assert_allclose(model.predict_survival_function(X[:1], return_array=True)[0], np.exp(-hazard))
+    far = L12CoxRegressor(0.02).fit(X + 1e4, YT)  # a baseline that no double holds
+    near = L12CoxRegressor(0.02).fit(X, YT)
+    curves = far.predict_survival_function(X + 1e4, return_array=True)
+    np.testing.assert_allclose(curves, near.predict_survival_function(X, return_array=True), atol=1e-4)
+
+
+def test_the_metrics_of_scikit_survival_take_the_curves():
+    metrics = pytest.importorskip("sksurv.metrics")
+    y = np.array(list(zip(EVENTS.astype(bool), TIED, strict=True)), dtype=[("e", bool), ("t", float)])
+    model = L12CoxRegressor(0.02).fit(X, y)
+    times = np.quantile(TIED, [0.3, 0.5, 0.7])
+    curves = np.stack([function(times) for function in model.predict_survival_function(X)])
+    assert 0 < metrics.integrated_brier_score(y, y, curves, times) < 0.25

@@ -9,7 +9,7 @@ from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
 from ell12 import HuberLoss, LogisticLoss, PoissonLoss, SquaredLoss
 from ell12.operators import to_dense
-from ell12.operators.images import Convolution
+from ell12.operators.image_operators import Convolution
 from ell12.protocols import Loss, offers
 
 RNG = np.random.default_rng(7)

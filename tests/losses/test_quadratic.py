@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from ell12 import L12, QuadraticLoss, RowsL12, SquaredLoss, WorkingSet, minimize
-from ell12.minimization.needs import unmet
+from ell12.minimization.solver_choice import unmet
 
 COLUMNS = np.array([1, 4, 5])
 

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-import ell12.losses.prediction
+import ell12.losses.of_prediction
 from ell12 import L12, HuberLoss, LogisticLoss, NonmonotoneAPG, SquaredLoss, SupportNewton, WorkingSet, minimize
 from ell12.losses import StreamedLoss
-from ell12.operators.spectrum import largest_eigenvalue
+from ell12.operators.krylov import largest_eigenvalue
 
 STRENGTHS = (1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 50.0, 80.0)
 
@@ -93,7 +93,7 @@ def test_what_a_session_finds_out_about_the_data_serves_the_next(monkeypatch):
         measured.append(1)
         return largest_eigenvalue(*arguments, **options)
 
-    monkeypatch.setattr(ell12.losses.prediction, "largest_eigenvalue", counting)
+    monkeypatch.setattr(ell12.losses.of_prediction, "largest_eigenvalue", counting)
     loss = SquaredLoss(*data())
     for alpha in (40.0, 20.0, 10.0):
         minimize(loss, L12(alpha), solver=NonmonotoneAPG(), max_iter=3)

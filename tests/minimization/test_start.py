@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ell12 import SquaredLoss
-from ell12.minimization.start import as_unknown, starting_point
+from ell12.minimization.rounding_stop import as_unknown, starting_point
 
 A = np.random.default_rng(0).standard_normal((6, 3))
 

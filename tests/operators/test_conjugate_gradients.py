@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ell12.operators.conjugate_gradients import conjugate_gradients
+from ell12.operators.krylov import conjugate_gradients
 
 CURVATURES = np.array([3.0, 1.0, -2.0])
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ell12.operators.spectrum import largest_eigenvalue, norm_from_gram
+from ell12.operators.krylov import largest_eigenvalue, norm_from_gram
 
 SEEDS = st.integers(0, 2**32 - 1)
 

@@ -21,7 +21,7 @@ from ell12 import (
     stationarity,
 )
 from ell12.datasets import correlated_design
-from ell12.operators.maps import ArrayOperator
+from ell12.operators.linear_operator import ArrayOperator
 from ell12.path import (
     alpha_grid,
     alpha_max,

@@ -322,13 +322,13 @@ def test_the_iterative_method_takes_weights():
 @pytest.fixture
 def compiled(monkeypatch):
     """Compiled loops for arrays of every size."""
-    module = pytest.importorskip("ell12.prox.compiled", reason="numba is not installed")
-    monkeypatch.setattr(ell12.prox.kernel, "COMPILED_PROX_FROM", 1)
+    module = pytest.importorskip("ell12.prox.rows_compiled", reason="numba is not installed")
+    monkeypatch.setattr(ell12.prox.closed_form, "COMPILED_PROX_FROM", 1)
     return module
 
 
 def kernel(z, t, l2_weight):
-    return ell12.prox.kernel.plain_prox_rows(z, t, l2_weight, None, False)
+    return ell12.prox.closed_form.plain_prox_rows(z, t, l2_weight, None, False)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ell12 import SquaredLoss, TotalVariationL12, prox_l12
-from ell12.operators.images import Identity
+from ell12.operators.image_operators import Identity
 from ell12.restoration.alternating import AlternatingMinimization
 
 SHAPE = (6, 5)

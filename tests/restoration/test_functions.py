@@ -8,7 +8,7 @@ import scipy.ndimage
 import scipy.sparse.linalg
 
 import ell12
-from ell12.operators.images import Convolution, Identity
+from ell12.operators.image_operators import Convolution, Identity
 from ell12.restoration import estimate_noise
 from ell12.restoration.corners import corner_of, toggled
 from ell12.restoration.images import as_image, filled

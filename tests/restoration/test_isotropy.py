@@ -8,7 +8,7 @@ from scipy.optimize import check_grad, minimize
 
 import ell12
 from ell12.losses import SquaredLoss
-from ell12.operators.images import Convolution, FiniteDifference, Identity, Sampling
+from ell12.operators.image_operators import Convolution, FiniteDifference, Identity, Sampling
 from ell12.restoration import AlternatingMinimization, GrowingADMM, TotalVariationDCA, TotalVariationL12
 from ell12.restoration.normal_equations import difference_symbol, exact_solver, normal_product
 from ell12.restoration.stencil import envelope_and_gradient

@@ -7,7 +7,7 @@ import scipy.optimize
 
 import ell12
 from ell12.operators import to_dense
-from ell12.operators.images import Convolution, FiniteDifference
+from ell12.operators.image_operators import Convolution, FiniteDifference
 
 RNG = np.random.default_rng(0)
 SHAPE = (4, 5)

@@ -10,8 +10,8 @@ import scipy.sparse.linalg
 
 import ell12
 from ell12.losses import SquaredLoss
-from ell12.operators.conjugate_gradients import conjugate_gradients
-from ell12.operators.images import Convolution, FiniteDifference, FourierSampling, Identity, Sampling
+from ell12.operators.image_operators import Convolution, FiniteDifference, FourierSampling, Identity, Sampling
+from ell12.operators.krylov import conjugate_gradients
 from ell12.restoration import (
     AlternatingMinimization,
     GrowingADMM,

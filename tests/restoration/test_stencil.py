@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy.optimize import check_grad, minimize_scalar
 
-from ell12.backend import compiling
+from ell12.backend import compiled_code as compiling
 from ell12.losses import SquaredLoss
-from ell12.operators.images import FiniteDifference, Identity
+from ell12.operators.image_operators import FiniteDifference, Identity
 from ell12.prox import moreau_l12
 from ell12.restoration import SmoothedGradient, TotalVariationL12, denoise_tv, inpaint_tv
 from ell12.restoration.cuda_stencil import CudaSweep, sweep_on_gpu

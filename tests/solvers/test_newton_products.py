@@ -18,7 +18,7 @@ from ell12 import (
     minimize,
     stationarity,
 )
-from ell12.losses import prediction
+from ell12.losses import of_prediction as prediction
 from ell12.operators import stored_entries
 from ell12.operators.centering import CenteredColumns
 from ell12.penalties import WithIntercept

@@ -27,7 +27,7 @@ from ell12 import (
     minimize,
     stationarity,
 )
-from ell12.minimization.needs import unmet
+from ell12.minimization.solver_choice import unmet
 from ell12.penalties import WithIntercept
 from ell12.solvers import working_set
 

@@ -39,8 +39,14 @@ from ell12.backend.arrays import (
     total,
     without_span,
 )
-from ell12.backend.rounding import power_of_2, precision, rise_above_tangent, rounding
-from ell12.backend.stored import is_sparse, stored_entries
+from ell12.backend.number_types import (
+    is_sparse,
+    power_of_2,
+    precision,
+    rise_above_tangent,
+    rounding,
+    stored_entries,
+)
 
 __all__ = [
     "all_finite",

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ell12.backend import cuda
+from ell12.backend import compiled_code as cuda
 from ell12.backend.arrays import as_numpy, device, inner, is_numpy, max_abs, namespace, norm, safe_square
 from ell12.protocols import Array
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ell12.backend.compiling import can_compile
-from ell12.certificate.standard_form import StandardForm, Vector
+from ell12.backend.compiled_code import can_compile
+from ell12.certificate.standard_form import EPS, StandardForm, Vector
 
 
 def box_descent(  # type: ignore[no-untyped-def]
@@ -160,21 +160,19 @@ def relax(
         if relaxation.bound > box.bound:
             box.bound, box.s = relaxation.bound, s
         errors = form.t * np.abs(box.x) - 0.5 * form.W / s * box.x**2 - relaxation.at(box.x)
-        if not _cut(form, box, relaxation, budget, inverse=inverse):
+        if not _cut(form, box, relaxation, budget, reach if inverse else None):
             return None
         change = np.max(1 - (box.upper - box.lower)[width > 0] / width[width > 0], initial=0.0)
         error = 0.5 * error + errors
-        norm = np.sqrt(
-            max(box.x @ box.x + 2 * s / form.W * errors.sum(), 1e-6 * s**2)
-        )  # the best s for this minimiser
+        square = box.x @ box.x + 2 * s / form.W * errors.sum()  # of the best s for this minimiser
+        norm = np.sqrt(max(square, 1e-6 * s**2))
         if change < 0.1 and relaxation.bound - last < 0.05 * budget and (abs(norm / s - 1) < 0.05 or number >= 6):
             break
         s, last = float(norm**0.7 * s**0.3), max(last, relaxation.bound)
     width = box.upper - box.lower
     error = np.where(width > 0, error, 0.0)
-    error = (
-        error if np.max(error, initial=0.0) >= 1e-3 * (goal - box.bound) else width
-    )  # small: the error lies in s
+    if np.max(error, initial=0.0) < 1e-3 * (goal - box.bound):  # the error lies in s: the widest side is split
+        error = width
     lower, upper, x = np.zeros((3, whole))
     lower[entries], upper[entries], x[entries] = box.lower, box.upper, box.x
     return Box(lower, upper, x, box.s, box.bound, int(entries[np.argmax(error)]) if np.any(error > 0) else -1)
@@ -203,7 +201,7 @@ def _solved(form: StandardForm, box: Box, s: float, goal: float, reach: float) -
     return relaxation
 
 
-def _cut(form: StandardForm, box: Box, relaxation: Relaxation, budget: float, *, inverse: bool) -> bool:
+def _cut(form: StandardForm, box: Box, relaxation: Relaxation, budget: float, reach: float | None) -> bool:
     """Cut from the box what the budget excludes; whether something is left.
 
     Of a point below the goal the reduced costs ``e_i(x_i)`` and ``||A (x - y)||^2 / 2`` sum to at most the budget.
@@ -215,8 +213,8 @@ def _cut(form: StandardForm, box: Box, relaxation: Relaxation, budget: float, *,
     rising, falling = np.where(box.upper <= 0, left, right), np.where(box.lower >= 0, right, left)
     _lower_ends(box.upper, rising > 0, most / np.where(rising > 0, rising, 1.0))
     _lower_ends(box.lower, falling < 0, most / np.where(falling < 0, falling, 1.0), -1)
-    if inverse and not _is_empty(box):
-        _cut_by_inverse(form, box, relaxation, budget, before)
+    if reach is not None and not _is_empty(box):
+        _cut_by_inverse(form, box, relaxation, budget, before, reach)
     return not _is_empty(box)
 
 
@@ -235,7 +233,9 @@ def _is_empty(box: Box) -> bool:
     return False
 
 
-def _cut_by_inverse(form: StandardForm, box: Box, relaxation: Relaxation, budget: float, corners: Vector) -> None:
+def _cut_by_inverse(
+    form: StandardForm, box: Box, relaxation: Relaxation, budget: float, corners: Vector, total: float
+) -> None:
     """Bounds of single entries from the rows z of the pseudo-inverse of the columns in use.
 
     With ``v = A'z``, for every a > 0:
@@ -250,8 +250,9 @@ def _cut_by_inverse(form: StandardForm, box: Box, relaxation: Relaxation, budget
     squares = np.maximum(np.sum(weights * (within @ weights), axis=0), 1e-300)
     costs = np.maximum(relaxation.at(corners) - relaxation.c * corners - relaxation.minima, 0)
     own, centres = V[chosen, np.arange(chosen.size)], box.x @ V
+    margin = EPS * form.terms * (form.lengths[chosen] @ np.abs(weights)) * (total + form.lengths @ np.abs(box.x))
     for sign, ends in ((1, box.upper), (-1, box.lower)):
         reach = loops().smallest_reach(-sign * V, chosen, corners, costs, budget, squares)
         new, usable = ends.copy(), own > 0.5
-        new[chosen[usable]] = (centres + sign * reach)[usable] / own[usable]
+        new[chosen[usable]] = (centres + sign * (reach + margin))[usable] / own[usable]
         _lower_ends(ends, new != ends, new, sign)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ell12.backend.compiling import compiled_loop
+from ell12.backend.compiled_code import compiled_loop
 
 
 @compiled_loop(error_model="numpy", nogil=True)

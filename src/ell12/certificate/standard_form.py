@@ -11,9 +11,9 @@ import scipy.sparse
 
 from ell12.backend import as_numpy
 from ell12.losses.pointwise import SquaredLoss
-from ell12.operators.maps import to_dense
-from ell12.penalties.intercept import WithIntercept
+from ell12.operators.linear_operator import to_dense
 from ell12.penalties.l12 import L12
+from ell12.penalties.unpenalised import WithIntercept
 
 EPS = float(np.finfo(float).eps)
 Vector = np.ndarray

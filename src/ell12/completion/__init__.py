@@ -1,13 +1,12 @@
-"""Low-rank matrix completion: the matrix type, the engines, the path and the imputer."""
+"""Low-rank matrices from known entries."""
 
-from ell12.completion.complete import complete_matrix
+from ell12.completion.complete import Completion, complete_matrix
 from ell12.completion.least_squares import AlternatingLeastSquares
 from ell12.completion.low_rank import LowRank
 from ell12.completion.matrix_apg import BlockAPG, FactoredAPG, FullSVD
-from ell12.completion.observed import Observed, as_observed
+from ell12.completion.observed import Observed
 from ell12.completion.offsets import Offsets
-from ell12.completion.ordinal import OrdinalHingeLoss
-from ell12.completion.solve import Completion
+from ell12.completion.ranking import Recommendations
 from ell12.completion.squared_error import CompletionLoss
 from ell12.completion.strength_path import CompletionPath, completion_path
 
@@ -22,8 +21,7 @@ __all__ = [
     "LowRank",
     "Observed",
     "Offsets",
-    "OrdinalHingeLoss",
-    "as_observed",
+    "Recommendations",
     "complete_matrix",
     "completion_path",
 ]

@@ -17,32 +17,29 @@ from sklearn.utils.validation import check_is_fitted, check_random_state, valida
 from ell12.backend import as_numpy, beside, is_array, is_sparse, refuse_gradient, stored_entries
 from ell12.checks import naming
 from ell12.completion.complete import complete_matrix
-from ell12.completion.observed import Observed, as_observed, read_entries
+from ell12.completion.observed import Observed, read_entries
 from ell12.completion.row_solves import fit_rows
-from ell12.completion.saved import read_estimator, write_estimator
-from ell12.completion.solve import Completion
 from ell12.completion.table_columns import (
+    Categories,
     Range,
     as_frame,
-    check_number_or_word,
+    as_series,
     empty_columns,
     incomplete_columns,
     is_frame,
-    refuse_texts,
     rounded,
     whole_number_dtypes,
     without_columns,
 )
 from ell12.completion.uncertainty import Uncertain
 from ell12.minimization import Status
-from ell12.minimization.progress import progress_lines
-from ell12.penalties import SpectralL12
+from ell12.nested_parameters import NestedParameters
 from ell12.protocols import Array
 
 DENSE_OUTPUT = 2**28  # A sparse matrix of more entries than this is not made dense unasked.
 
 
-class L12Imputer(Uncertain, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class L12Imputer(NestedParameters, Uncertain, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Fill in missing values by a matrix of low rank under the l1-2 penalty.
 
     Minimises ``1/2 ||S(X - O)||_F^2 + alpha (||X||_* - l2_weight ||X||_F)`` over matrices X, S keeping the known
@@ -50,22 +47,20 @@ class L12Imputer(Uncertain, OneToOneFeatureMixin, TransformerMixin, BaseEstimato
 
     Parameters
     ----------
-    alpha : float or {"holdout", "noise"}, default "holdout"
-        Strength. "holdout" hides a share of the known entries (in turn up to three, where that is less than 10,000
-        entries), tries alphas around the best so far and takes what predicts them best; where nothing can be
-        hidden it is "noise", a guess from the known entries alone. For ratings that rests on their singular values
-        under random signs; for tables it is the size that noise of the deviation of a rank-one fit's residual
-        would have, which is far too much for a table with much structure.
-    l2_weight : float or {"auto"}, default "auto"
-        Weight of the subtracted norm: 1 is l1-2, 0 the nuclear norm. "auto" is chosen among 1, 0.5 and 0 by the
-        hidden entries. Without them it is 0.5 for ratings, less than a quarter of whose entries are known; else 1.
+    alpha : float or "noise", optional
+        Strength. By default a tenth of the known entries is hidden, three times where that is less than 10,000
+        entries, and what predicts them best is taken; where nothing can be hidden it is "noise", a guess from the
+        known entries alone.
+    penalty : Spectral, optional
+        The penalty of the singular values. By default `ell12.SpectralL12`, whose l2_weight is chosen among 1 and
+        0.5 by the hidden entries. Without them it is 0.5 for ratings, less than a quarter of whose entries are
+        known; else 1.
     max_rank : int, None or {"auto"}, default "auto"
-        The largest rank allowed; None is no bound. "auto" is None for tables. For ratings it is chosen among 2, 4,
-        8 and 16 by the hidden entries; it is 8 where alpha is a number, and follows from the noise with "noise".
+        The largest rank allowed; None is no bound. "auto" is None for tables. For ratings it is chosen among 4, 8
+        and 16 by the hidden entries; it is 8 where alpha is given.
     center : {"auto", "mean", "columns", "biases", None}, default "auto"
-        What is taken off before: the mean, column means, the mean with shrunken biases of rows and columns, or
-        nothing. "auto" is what the hidden entries choose, "biases" or None for ratings and "columns", "biases"
-        or None for tables, and without them the first of these.
+        What is subtracted before: the mean, column means, the mean with shrunken biases of rows and columns, or
+        nothing. "auto" is "biases" for ratings, and for tables "columns" or, if the hidden entries say so, None.
     scale : {"auto", None, "columns"}, default "auto"
         "columns" divides each column by its standard deviation, and the answer is given back in its own units.
         "auto" does so for tables in which these differ by more than a factor of 3, beyond chance.
@@ -78,11 +73,7 @@ class L12Imputer(Uncertain, OneToOneFeatureMixin, TransformerMixin, BaseEstimato
     add_indicator : bool, default False
         Whether `transform` appends a column of zeros and ones for each column with missing entries in the training
         data, one where an entry is missing.
-    held_out : float, default 0.1
-        The share of the known entries that alpha="holdout" hides.
-    n_alphas, eps : int, float, default 20 and 1e-2
-        Length and reach of the grid of alphas, of which few are tried.
-    engine : str or Solver, default "auto"
+    solver : Solver, optional
         As in `ell12.complete_matrix`.
     tol : float, default 1e-3
         Stop when the largest violation of the first-order condition is at most ``tol * alpha``.
@@ -90,17 +81,13 @@ class L12Imputer(Uncertain, OneToOneFeatureMixin, TransformerMixin, BaseEstimato
         Stop after this number of iterations at the latest.
     random_state : int, RandomState or None, optional
         Of the choice of hidden entries and of the first singular vectors.
-    verbose : int, default 0
-        Print a line of progress now and then.
 
     Attributes
     ----------
     completion_ : Completion
         The fit: a `LowRank` matrix ``x``, ``offsets``, ``status`` and history.
-    alpha_, l2_weight_, max_rank_, center_, scale_
-        What was used.
-    search_ : Search or None
-        What alpha="holdout" tried, with the errors on hidden entries; ``search_.plot()`` draws the best.
+    alpha_, penalty_, max_rank_, center_, scale_
+        What was used; the penalty holds its alpha.
     n_iter_ : int
         Iterations of the last fit.
     clip_ : Range
@@ -123,7 +110,11 @@ class L12Imputer(Uncertain, OneToOneFeatureMixin, TransformerMixin, BaseEstimato
 
     Columns of a pandas DataFrame with an integer or boolean dtype, such as Int64, are filled with whole numbers
     within their range, and keep that dtype where ``set_output(transform="pandas")`` asks for a DataFrame. A column
-    of floats is not rounded, whatever it holds. Texts and categories must be encoded first.
+    of floats is not rounded, whatever it holds.
+
+    Texts and categories of a DataFrame become one column for each category, 0 or 1, missing where the category is.
+    The category with the largest completed value is taken, and `transform` then gives a DataFrame. ``predict``,
+    ``intervals`` and the columns of `clip` are about tables of numbers.
 
     A sparse matrix stands for its stored entries, explicit zeros included, and is completed to a dense one if that
     is no larger than 2^28 entries; `predict` gives single entries of any.
@@ -144,40 +135,32 @@ class L12Imputer(Uncertain, OneToOneFeatureMixin, TransformerMixin, BaseEstimato
 
     def __init__(
         self,
-        alpha: float | str = "holdout",
+        alpha: float | str | None = None,
         *,
-        l2_weight: float | str = "auto",
+        penalty: Any = None,
         max_rank: int | str | None = "auto",
         center: str | None = "auto",
         scale: str | None = "auto",
         clip: Any = "observed",
         keep_empty_features: bool = False,
         add_indicator: bool = False,
-        held_out: float = 0.1,
-        n_alphas: int = 20,
-        eps: float = 1e-2,
-        engine: Any = "auto",
+        solver: Any = None,
         tol: float = 1e-3,
         max_iter: int = 1000,
         random_state: Any = None,
-        verbose: int = 0,
     ) -> None:
         self.alpha = alpha
-        self.l2_weight = l2_weight
+        self.penalty = penalty
         self.max_rank = max_rank
         self.center = center
         self.scale = scale
         self.clip = clip
         self.keep_empty_features = keep_empty_features
         self.add_indicator = add_indicator
-        self.held_out = held_out
-        self.n_alphas = n_alphas
-        self.eps = eps
-        self.engine = engine
+        self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
         self.random_state = random_state
-        self.verbose = verbose
 
     def fit(self, X: Any, y: Any = None) -> L12Imputer:  # noqa: ARG002
         """Fit the low-rank matrix to the known entries of X.
@@ -189,16 +172,19 @@ class L12Imputer(Uncertain, OneToOneFeatureMixin, TransformerMixin, BaseEstimato
         y : None, optional
             Ignored.
         """
-        for name, words in (("alpha", ("holdout", "noise")), ("l2_weight", ("auto",))):
-            check_number_or_word(name, getattr(self, name), words)
-        observed = as_observed(self._validated(X, reset=True))
+        self._table = Categories.of(X) if is_frame(X) else None
+        observed = Observed.of(self._validated(X, reset=True))
         self.clip_ = Range.of(self.clip, observed)
-        self.empty_columns_, self.incomplete_columns_ = empty_columns(observed), incomplete_columns(observed)
+        self._owners = self._table.owners if self._table else np.arange(observed.shape[1])
+        self.empty_columns_ = self._owners[empty_columns(observed)]
+        self.incomplete_columns_ = np.unique(self._owners[incomplete_columns(observed)])
         self._whole_dtypes = whole_number_dtypes(X)
+        self._whole_columns = np.flatnonzero(np.isin(self._owners, [*self._whole_dtypes]))
         with naming("random_state"):
             seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        self.completion_ = self._complete(observed, seed)
-        for name in ("alpha", "l2_weight", "max_rank", "center", "scale", "search"):
+        given = ("alpha", "penalty", "max_rank", "center", "scale", "solver", "tol", "max_iter")
+        self.completion_ = complete_matrix(observed, random_state=seed, **{n: getattr(self, n) for n in given})
+        for name in ("alpha", "penalty", "max_rank", "center", "scale"):
             setattr(self, f"{name}_", getattr(self.completion_, name))
         self.n_iter_ = self.completion_.n_iter
         self._keep(observed, seed)
@@ -223,13 +209,19 @@ class L12Imputer(Uncertain, OneToOneFeatureMixin, TransformerMixin, BaseEstimato
 
     def _finished(self, observed: Observed, filled: Array, X: Any) -> Any:
         """Rows with every entry predicted, as `transform` gives them."""
-        rounded(filled, np.array([*self._whole_dtypes], dtype=int), self.clip_)
+        rounded(filled, self._whole_columns, self.clip_)
         filled.reshape(-1)[observed.flat] = observed.values
-        filled = filled[:, self._kept]
-        if self.add_indicator:
-            missing = ~observed.mask()[:, self.incomplete_columns_]
-            filled = np.hstack([filled, missing.astype(filled.dtype)])
-        return self._as_whole_numbers(filled, X)
+        wanted = self.incomplete_columns_ if self.add_indicator else self.incomplete_columns_[:0]
+        indicators = (~observed.mask()[:, np.searchsorted(self._owners, wanted)]).astype(filled.dtype)
+        if self._table is None and _get_output_config("transform", self)["dense"] != "pandas":
+            return _sent_back(np.hstack([filled[:, self._kept], indicators]), X)
+        parts = np.split(filled, np.flatnonzero(np.diff(self._owners)) + 1, axis=1)
+        index = X.index if is_frame(X) else None
+        columns = [as_series(parts[k][:, 0], index, self._whole_dtypes.get(k)) for k in range(len(parts))]
+        for k in self._table.levels if self._table else ():
+            columns[k] = self._table.chosen(k, parts[k], X.iloc[:, k])
+        kept = [columns[k] for k in np.arange(len(columns))[self._kept]]
+        return as_frame([*kept, *(as_series(part, index) for part in indicators.T)], self.get_feature_names_out())
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """The names of the columns that `transform` gives.
@@ -253,24 +245,15 @@ class L12Imputer(Uncertain, OneToOneFeatureMixin, TransformerMixin, BaseEstimato
             predicted, those that are known as well, but for columns that `transform` leaves out.
         """
         check_is_fitted(self)
+        self._refuse_categories("predict")
         if columns is None and is_sparse(rows):
             raise TypeError("of a sparse matrix not all entries are predicted; say which: predict(rows, columns)")
         if columns is None:
             return self._returned(self._completed(rows)[1], rows)
+        return self._predicted(rows, columns)
+
+    def _predicted(self, rows: Any, columns: Any) -> Array:
         return self.clip_.cut(self.completion_.predict(rows, columns), columns)
-
-    def save(self, path: Any) -> None:
-        """Write the imputer to a .npz file without pickles, whole or not at all; `load` reads it.
-
-        The search is not kept, nor is an engine or a random state that is an object of its own.
-        """
-        check_is_fitted(self)
-        write_estimator(path, self)
-
-    @classmethod
-    def load(cls, path: Any) -> L12Imputer:
-        """The imputer that `save` wrote; ValueError if the file holds none or is damaged."""
-        return read_estimator(path, cls)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -290,32 +273,21 @@ class L12Imputer(Uncertain, OneToOneFeatureMixin, TransformerMixin, BaseEstimato
             )
         observed = read_entries(X, "X")
         filled = self._completed_rows(observed)
-        filled[:, self.empty_columns_] = 0
+        filled[:, np.isin(self._owners, self.empty_columns_)] = 0
         return observed, filled
 
     def _completed_rows(self, observed: Observed) -> Array:
         """Rows of known entries with every entry predicted; a column of unknown unit is NaN."""
         fit = self.completion_
         observed = without_columns(observed, fit.offsets.unknown_units)
-        filled = fit_rows(fit, observed, SpectralL12(fit.alpha, fit.l2_weight).slopes_of(fit.x.s))
-        if fit.strangers is not None:
-            filled = fit.strangers.for_rows(observed).matrix(filled)
+        filled = fit_rows(fit, observed)
+        if fit._unseen is not None:
+            filled = fit._unseen.for_rows(observed).matrix(filled)
         return self.clip_.cut(filled)
 
     def _returned(self, filled: Array, X: Any) -> Array:
         """Completed rows without the columns that are left out, as the kind of array that X is."""
         return _sent_back(filled[:, self._kept], X)
-
-    def _as_whole_numbers(self, filled: Array, X: Any) -> Any:
-        """A DataFrame, where one is asked for, with the integer and boolean dtypes of the training data."""
-        if _get_output_config("transform", self)["dense"] != "pandas":
-            return _sent_back(filled, X)
-        dtypes = {
-            at: self._whole_dtypes.get(place)
-            for at, place in enumerate(np.arange(self.n_features_in_)[self._kept])
-        }
-        index = X.index if is_frame(X) else None
-        return as_frame(filled, index, self.get_feature_names_out(), {at: d for at, d in dtypes.items() if d})
 
     @property
     def _kept(self) -> Any:
@@ -338,33 +310,18 @@ class L12Imputer(Uncertain, OneToOneFeatureMixin, TransformerMixin, BaseEstimato
             X = scipy.sparse.coo_array((values, (rows, columns)), shape=tuple(X.shape))
         elif _is_dispatched(X):
             X = as_numpy(X)
+        if self._table is not None:
+            if not is_frame(X):
+                raise TypeError("X must be a DataFrame with the columns of fit, which had categories")
+            validate_data(self, X, reset=reset, skip_check_array=True)
+            return self._table.encoded(X)
         kinds = {"accept_sparse": ("csr", "csc", "coo"), "dtype": (np.float64, np.float32)}
-        try:
-            with naming("X"):
-                return validate_data(self, X, reset=reset, ensure_all_finite="allow-nan", **kinds)
-        except (TypeError, ValueError):
-            if is_frame(X):
-                refuse_texts(X)
-            raise
+        with naming("X"):
+            return validate_data(self, X, reset=reset, ensure_all_finite="allow-nan", **kinds)
 
-    def _complete(self, observed: Observed, seed: int) -> Completion:
-        return complete_matrix(
-            observed,
-            self.alpha,
-            l2_weight=self.l2_weight,
-            max_rank=self.max_rank,
-            center=self.center,
-            scale=self.scale,
-            held_out=self.held_out,
-            n_alphas=self.n_alphas,
-            eps=self.eps,
-            engine=self.engine,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            random_state=seed,
-            verbose=self.verbose,
-            stop=progress_lines(type(self).__name__, every=10) if self.verbose else None,
-        )
+    def _refuse_categories(self, name: str) -> None:
+        if self._table is not None:
+            raise ValueError(f"{name} is for tables of numbers, and X had categories: use transform or draws")
 
     def _warn_of_empty_columns(self) -> None:
         if self.empty_columns_.size and not self.keep_empty_features:

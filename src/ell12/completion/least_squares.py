@@ -11,8 +11,9 @@ import numpy as np
 
 from ell12.backend import as_numpy, count_true, is_numpy, join, namespace, take
 from ell12.checks import generator
+from ell12.completion.gpu_entries import has_segments
 from ell12.completion.low_rank import LowRank
-from ell12.completion.matrix_apg import check_rank
+from ell12.completion.matrix_apg import BlockAPG, FactoredAPG, check_rank
 from ell12.completion.observed import Observed
 from ell12.completion.singular_vectors import SPARE, WarmBlock
 from ell12.completion.squared_error import SweepLoss
@@ -24,6 +25,7 @@ START_PASSES = 3  # Where no start is given, this many passes of subspace iterat
 # Sweeps are lengthened by this factor more each time, until one so lengthened raises the objective; then anew.
 # Fits of four kinds of ratings took 188, 103, 287 and 137 sweeps without it, 69, 40, 102 and 52 with it.
 LONGER = 1.2
+LARGEST_RANK = 30  # Beyond this rank, sweeps cost more than steps on factors: they grow by its square.
 LOOK_BEYOND = 0.1  # Missing directions are looked for once the violation is below this share of alpha.
 
 
@@ -95,7 +97,7 @@ class AlternatingLeastSquares:
             changed = None
             if not kept.all():
                 places = np.flatnonzero(kept)
-                changed = LowRank(take(x.U, places, 1), take(x.s, places, 0), take(x.V, places, 1))
+                changed = LowRank.trusted(take(x.U, places, 1), take(x.s, places, 0), take(x.V, places, 1))
             elif x.rank < max_rank and optimality <= LOOK_BEYOND * penalty.strength:
                 changed = _with_missing(x, gradient, penalty, beyond, max_rank)
             if changed is not None:
@@ -166,7 +168,7 @@ def first_guess(observed: Observed, rank: int, rng: Any) -> LowRank:
     for _ in range(START_PASSES):
         U, s, V = block(matrix)
     rank = count_true(s[:rank] > 0)
-    return LowRank(U[:, :rank], s[:rank] / observed.fraction, V[:, :rank])
+    return LowRank.trusted(U[:, :rank], s[:rank] / observed.fraction, V[:, :rank])
 
 
 def _with_missing(
@@ -202,3 +204,14 @@ class _Beyond:
     def __matmul__(self, B: Array) -> Array:
         B = self.gradient @ (B - self.x.V @ (self.x.V.T @ B))
         return self.x.U @ (self.x.U.T @ B) - B
+
+
+def default_solver(loss: Any, penalty: Spectral, max_rank: int | None, random_state: Any) -> Any:
+    """The solver that suits the problem."""
+    observed = loss.observed
+    if not has_segments(observed.values) or observed.suits_dense:
+        return BlockAPG(max_rank, random_state)
+    small = max_rank is not None and max_rank <= LARGEST_RANK
+    if small and isinstance(penalty, SpectralL12) and penalty.strength > 0:
+        return AlternatingLeastSquares(max_rank, random_state=random_state)
+    return FactoredAPG(max_rank, random_state)

@@ -22,7 +22,7 @@ from ell12.backend import (
     norm,
 )
 from ell12.backend.arrays import is_torch
-from ell12.backend.compiling import can_compile
+from ell12.backend.compiled_code import can_compile
 from ell12.checks import naming
 from ell12.completion.gpu_entries import for_gathering
 from ell12.completion.observed import as_real
@@ -83,6 +83,14 @@ class LowRank:
         return f"LowRank({self.shape[0]} x {self.shape[1]}, rank {self.rank}, {self.dtype})"
 
     @classmethod
+    def trusted(cls, U: Array, s: Array, V: Array) -> LowRank:
+        """The same without checks, for what this package has computed."""
+        x = object.__new__(cls)
+        for name, value in (("U", U), ("s", s), ("V", V)):
+            object.__setattr__(x, name, value)
+        return x
+
+    @classmethod
     def from_factors(cls, W: Array, H: Array) -> LowRank:
         """``W H'`` of any two factors of shapes (m, k) and (n, k); directions of size zero are left out."""
         W, H = as_real(W, "W"), as_real(H, "H")
@@ -96,7 +104,7 @@ class LowRank:
         U, s, Vt = xp.linalg.svd(R @ T.T, full_matrices=False)
         rounding = float(xp.finfo(s.dtype).eps) * max(W.shape[0], H.shape[0]) * norm(R) * norm(T)
         rank = count_true(s > rounding)
-        return cls(Q @ U[:, :rank], s[:rank], P @ Vt.T[:, :rank])
+        return cls.trusted(Q @ U[:, :rank], s[:rank], P @ Vt.T[:, :rank])
 
     @classmethod
     def zeros(cls, shape: tuple[int, int], like: Array | None = None) -> LowRank:
@@ -105,7 +113,7 @@ class LowRank:
         xp = namespace(base)
         m, n = shape
         U, s, V = (xp.zeros(size, dtype=base.dtype, device=device(base)) for size in ((m, 0), (0,), (n, 0)))
-        return cls(U, s, V)
+        return cls.trusted(U, s, V)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -125,7 +133,7 @@ class LowRank:
     @property
     def T(self) -> LowRank:
         """The transpose."""
-        return LowRank(self.V, self.s, self.U)
+        return LowRank.trusted(self.V, self.s, self.U)
 
     @property
     def weighted(self) -> Array:
@@ -164,7 +172,7 @@ class LowRank:
         """The nearest matrix of at most this rank."""
         if rank < 0:
             raise ValueError(f"rank must be a whole number >= 0, got {rank!r}")
-        return self if rank >= self.rank else LowRank(self.U[:, :rank], self.s[:rank], self.V[:, :rank])
+        return self if rank >= self.rank else LowRank.trusted(self.U[:, :rank], self.s[:rank], self.V[:, :rank])
 
     def to_array(self) -> Array:
         """The dense matrix."""

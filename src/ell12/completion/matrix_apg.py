@@ -218,7 +218,7 @@ class MatrixSteps:
             s = penalty.prox_values(s[:allowed], self.length)
             rank = count_true(s > 0)
             self.triplets.keep(rank)
-            new = self.form.estimate(LowRank(U[:, :rank], s[:rank], V[:, :rank]))
+            new = self.form.estimate(LowRank.trusted(U[:, :rank], s[:rank], V[:, :rank]))
             distance = self.form.distance(new, start) / self.length
             if not self.backtracking or self._is_below_model(new, y, distance):
                 break

@@ -51,8 +51,8 @@ class Observed:
 
     Notes
     -----
-    NumPy arrays, or PyTorch, CuPy or JAX arrays where they are. `from_mask` makes one of a dense array and
-    `as_observed` of the usual containers, sparse tensors among them.
+    NumPy arrays, or PyTorch, CuPy or JAX arrays where they are. `of` makes one of the usual
+    containers, sparse tensors among them, and `from_mask` of a dense array and a mask.
 
     Examples
     --------
@@ -83,6 +83,39 @@ class Observed:
 
     def __repr__(self) -> str:
         return f"Observed({self.n_observed} of {self.shape[0]} x {self.shape[1]}, {self.values.dtype})"
+
+    @classmethod
+    def of(cls, X: Any, name: str = "X") -> Observed:
+        """The known entries of an array, a data frame or a sparse matrix.
+
+        Parameters
+        ----------
+        X : array, masked array, DataFrame, sparse matrix or tensor, or Observed
+            NaN (pandas' NA, or a masked entry) is what is not known. In a sparse matrix of SciPy or CuPy, or a
+            sparse tensor of PyTorch, every stored entry is known, explicit zeros too, and the others are not. What
+            is on a GPU stays there.
+        name : str, default "X"
+            What errors call it.
+
+        Raises
+        ------
+        ValueError
+            Where an entry is infinite, a stored one NaN, one pair stored twice, or nothing is known at all; where
+            the sum of the squares overflows, or is lost to underflow.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from ell12 import Observed
+        >>> Observed.of([[1.0, np.nan], [np.nan, 0.0]])
+        Observed(2 of 2 x 2, float64)
+        """
+        observed = X if isinstance(X, Observed) else read_entries(X, name)
+        if observed.n_observed == 0:
+            raise ValueError(f"{name} has no known entry: there is nothing to complete from")
+        if observed is not X:  # what offsets leave of entries may be as small as rounding makes it
+            check_entries(observed.values, name)
+        return observed
 
     @classmethod
     def from_mask(cls, values: Array, mask: Array) -> Observed:
@@ -205,39 +238,6 @@ class Observed:
     @cached_property
     def _sparse_starts(self) -> np.ndarray:
         return self.row_starts.astype(self.columns.dtype, copy=False)
-
-
-def as_observed(X: Any, name: str = "X") -> Observed:
-    """The known entries of an array, a data frame or a sparse matrix.
-
-    Parameters
-    ----------
-    X : array, masked array, DataFrame, sparse matrix or tensor, or Observed
-        NaN (pandas' NA, or a masked entry) is what is not known. In a sparse matrix of SciPy or CuPy, or a sparse
-        tensor of PyTorch, every stored entry is known, explicit zeros too, and the others are not. What is on a
-        GPU stays there.
-    name : str, default "X"
-        What errors call it.
-
-    Raises
-    ------
-    ValueError
-        Where an entry is infinite, a stored one NaN, one pair stored twice, or nothing is known at all; where the
-        sum of the squares overflows, or is lost to underflow.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ell12 import as_observed
-    >>> as_observed([[1.0, np.nan], [np.nan, 0.0]])
-    Observed(2 of 2 x 2, float64)
-    """
-    observed = X if isinstance(X, Observed) else read_entries(X, name)
-    if observed.n_observed == 0:
-        raise ValueError(f"{name} has no known entry: there is nothing to complete from")
-    if observed is not X:  # what offsets leave of entries may be as small as rounding makes it
-        check_entries(observed.values, name)
-    return observed
 
 
 def read_entries(X: Any, name: str) -> Observed:

@@ -1,4 +1,4 @@
-"""What is done to the known entries before a low-rank matrix is fitted: a mean or biases, the scale of columns."""
+"""What is subtracted from known entries before a fit: means or biases; the scale of columns."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from ell12.backend import as_numpy, device, namespace
 from ell12.completion.observed import Observed
+from ell12.completion.squared_error import CompletionLoss
 from ell12.protocols import Array
 
 CENTERS = (None, "mean", "columns", "biases")
@@ -113,9 +114,7 @@ def fit_offsets(observed: Observed, center: str | None, scale: str | None = None
     >>> fit_offsets(Observed([0, 1], [0, 1], [1.0, 3.0], (2, 2)), "mean").mean
     2.0
     """
-    for name, value, allowed in (("center", center, CENTERS), ("scale", scale, SCALES)):
-        if not (value is None or isinstance(value, str)) or value not in allowed:
-            raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}; got {value!r}")
+    check_offsets(center, scale)
     if scale is not None:
         return _scaled_offsets(observed, center)
     if center is None:
@@ -128,6 +127,14 @@ def fit_offsets(observed: Observed, center: str | None, scale: str | None = None
         return Offsets(mean, columns=sides.column_means(residual, 0.0))
     rows, columns = _biases(observed, sides, residual)
     return Offsets(mean, rows, columns)
+
+
+def check_offsets(center: Any, scale: Any, *words: str) -> None:
+    """Raise unless these are kinds of offsets, or one of some other words."""
+    for name, value, kinds in (("center", center, CENTERS), ("scale", scale, SCALES)):
+        allowed = (*words, *kinds)
+        if not (value is None or isinstance(value, str)) or value not in allowed:
+            raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}; got {value!r}")
 
 
 def _scaled_offsets(observed: Observed, center: str | None) -> Offsets:
@@ -218,3 +225,54 @@ class _Sides:
     @staticmethod
     def _mean(sums: Array, counts: Array, shrinkage: float) -> Array:
         return sums / (namespace(counts).where(counts > 0, counts, 1) + shrinkage)
+
+
+@dataclass(frozen=True, eq=False)
+class Unseen:
+    """What predicts a row or a column of which nothing was known, where nothing was taken off before.
+
+    A low-rank matrix is zero there, and zero is no guess: the mean and the bias of the other side are.
+    """
+
+    biases: Offsets
+    rows_seen: Array
+    columns_seen: Array
+
+    def entries(self, values: Array, rows: Array, columns: Array) -> Array:
+        """Values at pairs of row and column, those of unseen rows and columns by biases."""
+        xp = namespace(values)
+        seen = xp.take(self.rows_seen, rows, axis=0) & xp.take(self.columns_seen, columns, axis=0)
+        return xp.where(seen, values, self.biases.entries(rows, columns))
+
+    def for_rows(self, observed: Observed) -> Unseen:
+        """The same for other rows, which are seen where they have a known entry."""
+        return Unseen(self.biases.for_rows(observed), rows_and_columns_seen(observed)[0], self.columns_seen)
+
+    def matrix(self, X: Array) -> Array:
+        """A dense matrix, its unseen rows and columns by biases."""
+        xp = namespace(X)
+        seen = self.rows_seen[:, None] & self.columns_seen[None, :]
+        return xp.where(seen, X, self.biases.add_to(xp.zeros_like(X)))
+
+
+@dataclass(frozen=True, eq=False)
+class Centred:
+    """Known entries without their offsets: what completions at all strengths, weights and ranks share."""
+
+    observed: Observed
+    center: str | None
+    scale: str | None
+    offsets: Offsets
+    loss: CompletionLoss
+    unseen: Unseen | None
+
+    @classmethod
+    def of(cls, observed: Observed, center: str | None, scale: str | None = None) -> Centred:
+        """Find the offsets and subtract them."""
+        offsets = fit_offsets(observed, center, scale)
+        untouched = center is None and scale is None
+        loss = CompletionLoss(observed if untouched else offsets.taken_off(observed))
+        unseen = None
+        if center is None:
+            unseen = Unseen(fit_offsets(observed, "biases", scale), *rows_and_columns_seen(observed))
+        return cls(observed, center, scale, offsets, loss, unseen)

@@ -13,8 +13,6 @@ from ell12.completion.low_rank import LowRank, gathered_sums_of_products
 from ell12.completion.observed import Observed
 from ell12.completion.offsets import Offsets
 from ell12.completion.row_solves import regressed_rows
-from ell12.completion.solve import Completion
-from ell12.penalties import SpectralL12
 from ell12.protocols import Array
 
 BLOCK = 2**22  # A block of scores may hold this many numbers, 32 MB: rows times candidates would fill the memory.
@@ -202,7 +200,7 @@ class Scores:
     Q: Array
 
     @classmethod
-    def of(cls, completion: Completion, biases: Offsets, seen: tuple[Array, Array]) -> Scores:
+    def of(cls, completion: Any, biases: Offsets, seen: tuple[Array, Array]) -> Scores:
         """The scores of a fit; ``seen`` says which rows and which columns have ratings."""
         x, offsets = completion.x, completion.offsets
         columns_seen = np.append(seen[1], False)[:, None]
@@ -217,10 +215,9 @@ class Scores:
         rows, columns = np.where(rows < 0, len(self.P) - 1, rows), np.where(columns < 0, len(self.Q) - 1, columns)
         return gathered_sums_of_products(self.P, self.Q, rows, columns)
 
-    def with_rows(self, completion: Completion, biases: Offsets, observed: Observed) -> Scores:
+    def with_rows(self, completion: Any, biases: Offsets, observed: Observed) -> Scores:
         """The same for other rows, each from its own known entries, as `L12Imputer.transform` completes rows."""
-        slopes = SpectralL12(completion.alpha, completion.l2_weight).slopes_of(completion.x.s)
-        offsets, W, _ = regressed_rows(completion, observed, slopes)
+        offsets, W, _ = regressed_rows(completion, observed)
         seen = np.diff(observed.row_starts) > 0
         P = _rows(W * np.sqrt(completion.x.s), offsets, biases.for_rows(observed), seen)
         return Scores(np.vstack([P, self.P[-1:]]), self.Q)

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 import math
 import warnings
-from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,13 +28,11 @@ from ell12.completion.ranking import (
     ranks_in_lists,
     ranks_within,
 )
-from ell12.completion.saved import encode_model, read_recommender, recommender_state
 from ell12.datasets import Ratings
 from ell12.datasets.ratings import as_ids, is_ratings_like
-from ell12.files import write_atomically
 from ell12.minimization import Status
-from ell12.minimization.progress import progress_lines
-from ell12.protocols import Array
+from ell12.nested_parameters import NestedParameters
+from ell12.protocols import Array, with_alpha
 
 CANDIDATES = ("unseen", "rated")
 # Errors on other ratings have settled where a warm fit comes to this stationarity. Of the real hundred thousand,
@@ -45,7 +40,7 @@ CANDIDATES = ("unseen", "rated")
 REFIT_TOL = 1e-2
 
 
-class L12Recommender(BaseEstimator):
+class L12Recommender(NestedParameters, BaseEstimator):
     """Predict ratings and recommend items by a matrix of low rank under the l1-2 penalty.
 
     Minimises ``1/2 ||S(X - O)||_F^2 + alpha (||X||_* - l2_weight ||X||_F)`` over matrices X, S keeping the ratings
@@ -53,20 +48,18 @@ class L12Recommender(BaseEstimator):
 
     Parameters
     ----------
-    alpha, l2_weight, max_rank, held_out, n_alphas, eps, engine, tol, max_iter
+    alpha, penalty, max_rank, solver, tol, max_iter
         As in `L12Imputer`; by default hidden ratings choose.
     center : {"biases", "auto", "mean", "columns", None}, default "biases"
-        What is taken off before. Biases of users and items are shrunken as if there were five ratings more, so
+        What is subtracted before. Biases of users and items are shrunken as if there were five ratings more, so
         that an item with a single excellent rating does not come first for everybody; with nothing or unshrunken
-        means taken off it does, even where the error on hidden ratings, by which "auto" chooses, is a little less.
+        means subtracted it does.
     columns : three names or positions from 0, optional
         Where user, item and value are in a DataFrame; by default as `ell12.datasets.load_ratings` finds them.
     clip : (float, float), "observed" or None, default "observed"
         The range that predictions are cut to; "observed" is that of the ratings. Ranks are by uncut scores.
     random_state : int, RandomState or None, default 0
         Of the choice of hidden ratings and of the first singular vectors.
-    verbose : int, default 0
-        Print a line of progress now and then.
 
     Attributes
     ----------
@@ -75,14 +68,14 @@ class L12Recommender(BaseEstimator):
     users_, items_ : arrays
         The ids of its rows and columns, sorted.
     ratings_ : Ratings
-        What was fitted; without entries where the file of a loaded model does not hold them.
-    alpha_, l2_weight_, max_rank_, center_
+        What was fitted.
+    alpha_, penalty_, max_rank_, center_
         What was used.
-    search_ : Search or None
-        What hidden ratings said of other choices.
     n_iter_ : int
         Iterations of the last fit.
 
+    Notes
+    -----
     A user or an item without any rating is predicted by the mean and the bias of the other.
 
     Examples
@@ -97,38 +90,30 @@ class L12Recommender(BaseEstimator):
 
     def __init__(
         self,
-        alpha: float | str = "holdout",
+        alpha: float | str | None = None,
         *,
-        l2_weight: float | str = "auto",
+        penalty: Any = None,
         max_rank: int | str | None = "auto",
         center: str | None = "biases",
         clip: Any = "observed",
         columns: Any = None,
-        held_out: float = 0.1,
-        n_alphas: int = 20,
-        eps: float = 1e-2,
-        engine: Any = "auto",
+        solver: Any = None,
         tol: float = 1e-3,
         max_iter: int = 1000,
         random_state: Any = 0,
-        verbose: int = 0,
     ) -> None:
         self.alpha = alpha
-        self.l2_weight = l2_weight
+        self.penalty = penalty
         self.max_rank = max_rank
         self.center = center
         self.clip = clip
         self.columns = columns
-        self.held_out = held_out
-        self.n_alphas = n_alphas
-        self.eps = eps
-        self.engine = engine
+        self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
         self.random_state = random_state
-        self.verbose = verbose
 
-    def fit(self, ratings: Any, y: Any = None, **options: Any) -> L12Recommender:  # noqa: ARG002
+    def fit(self, ratings: Any, y: Any = None) -> L12Recommender:  # noqa: ARG002
         """Fit the low-rank matrix to ratings.
 
         Parameters
@@ -138,16 +123,13 @@ class L12Recommender(BaseEstimator):
             rating, and the ids are the numbers of its rows and columns, from 0.
         y : None, optional
             Ignored.
-        **options
-            Further arguments of `ell12.complete_matrix`, such as ``stop``.
         """
         ratings = Ratings.of(ratings, self.columns)
-        given = {"alpha": self.alpha, "l2_weight": self.l2_weight, "max_rank": self.max_rank}
-        searching = {"held_out": self.held_out, "n_alphas": self.n_alphas, "eps": self.eps}
-        self._complete(ratings, **given, center=self.center, **searching, **options)
+        given = {name: getattr(self, name) for name in ("alpha", "penalty", "max_rank", "center", "tol")}
+        self._complete(ratings, **given)
         return self
 
-    def refit(self, new_ratings: Any, *, tol: float | None = None, **options: Any) -> L12Recommender:
+    def refit(self, new_ratings: Any, *, tol: float | None = None) -> L12Recommender:
         """Fit again with more ratings, beginning at the old factors and keeping the old choices.
 
         An alpha that was chosen grows with the square root of the number of ratings, as noise does; one that was
@@ -159,17 +141,16 @@ class L12Recommender(BaseEstimator):
             Of old or new users and items. Of a pair that was rated before the new value counts.
         tol : float, optional
             Stop when the stationarity is at most this; 1e-2 by default, or the fit's own ``tol`` if larger.
-        **options
-            Further arguments of `ell12.complete_matrix`, such as ``stop``.
         """
         check_is_fitted(self)
-        old, completion = self._known_ratings("refit adds to"), self.completion_
+        old, completion = self.ratings_, self.completion_
         merged = old.updated(Ratings.of(new_ratings, self.columns))
-        growth = 1.0 if is_number(self.alpha) else math.sqrt(len(merged) / len(old))
+        penalty = completion.penalty
+        if not (is_number(self.alpha) or (self.penalty is not None and self.penalty.alpha is not None)):
+            penalty = with_alpha(penalty, completion.alpha * math.sqrt(len(merged) / len(old)))
         x0 = padded(completion.x, merged.rows_of(old.users), merged.columns_of(old.items), merged.shape)
-        chosen = {name: getattr(completion, name) for name in ("l2_weight", "max_rank", "center")}
-        options["tol"] = max(self.tol, REFIT_TOL) if tol is None else tol
-        self._complete(merged, **chosen, alpha=completion.alpha * growth, x0=x0, **options)
+        chosen = {"max_rank": completion.max_rank, "center": completion.center, "x0": x0}
+        self._complete(merged, penalty=penalty, tol=max(self.tol, REFIT_TOL) if tol is None else tol, **chosen)
         return self
 
     def predict(self, users: Any, items: Any) -> Array:
@@ -281,30 +262,6 @@ class L12Recommender(BaseEstimator):
             ranks = ranks_in_lists(ratings.rows, columns[ratings.columns], lists, len(self.items_))
         return ndcg(ratings.rows, np.maximum(ratings.values - self.lowest_, 0.0), ranks, n)
 
-    def without_factors(self) -> L12Recommender:
-        """The mean and the biases alone, as a model to compare with."""
-        check_is_fitted(self)
-        other, nothing = copy.copy(self), LowRank.zeros(self.completion_.x.shape)
-        other._set(completion_=replace(self.completion_, x=nothing, offsets=self.biases_, center="biases"))
-        return other
-
-    def save(self, path: Any) -> None:
-        """Write the model to a .npz file without pickles, whole or not at all; `load` reads it."""
-        check_is_fitted(self)
-        write_atomically(Path(path), self.encoded())
-
-    @classmethod
-    def load(cls, path: Any) -> L12Recommender:
-        """The model that `save` or ``ell12 complete`` wrote; ValueError if the file holds none or is damaged."""
-        state = read_recommender(path)
-        model = cls(**state.pop("parameters"))
-        model._set(**state, search_=None)
-        return model
-
-    def encoded(self) -> bytes:
-        """What `save` writes."""
-        return encode_model("L12Recommender", recommender_state(self))
-
     def _complete(self, ratings: Ratings, **options: Any) -> None:
         """Fit these ratings, and keep what the other methods need."""
         check_entries(ratings.values, "ratings")
@@ -312,28 +269,19 @@ class L12Recommender(BaseEstimator):
         observed = Observed(ratings.rows, ratings.columns, ratings.values, ratings.shape)
         with naming("random_state"):
             seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        rest: dict[str, Any] = {"engine": self.engine, "tol": self.tol, "max_iter": self.max_iter}
-        if self.verbose:
-            rest |= {"verbose": self.verbose, "stop": progress_lines("L12Recommender", every=10)}
-        completion = complete_matrix(observed, scale=None, random_state=seed, **(rest | options))
-        biases, lowest = fit_offsets(observed, "biases"), float(ratings.values.min())
-        search = {"search_": completion.search}
-        self._set(completion_=completion, ratings_=ratings, biases_=biases, clip_=clip, lowest_=lowest, **search)
-        self._warn_if_not_converged()
-
-    def _set(self, **fitted: Any) -> None:
-        for name, value in fitted.items():
-            setattr(self, name, value)
-        completion, ratings = self.completion_, self.ratings_
-        self.users_, self.items_, self.n_iter_ = ratings.users, ratings.items, completion.n_iter
-        for name in ("alpha", "l2_weight", "max_rank", "center"):
-            setattr(self, f"{name}_", getattr(completion, name))
-        known = len(ratings) > 0
+        options |= {"solver": self.solver, "max_iter": self.max_iter, "random_state": seed}
+        self.completion_ = complete_matrix(observed, scale=None, **options)
+        self.ratings_, self.users_, self.items_ = ratings, ratings.users, ratings.items
+        self.biases_, self.clip_, self.lowest_ = fit_offsets(observed, "biases"), clip, float(ratings.values.min())
+        for name in ("alpha", "penalty", "max_rank", "center"):
+            setattr(self, f"{name}_", getattr(self.completion_, name))
+        self.n_iter_ = self.completion_.n_iter
         seen = [
-            np.bincount(places, minlength=size) > 0 if known else np.ones(size, dtype=bool)
+            np.bincount(places, minlength=size) > 0
             for places, size in zip((ratings.rows, ratings.columns), ratings.shape, strict=True)
         ]
-        self._scores = Scores.of(completion, self.biases_, (seen[0], seen[1]))
+        self._scores = Scores.of(self.completion_, self.biases_, (seen[0], seen[1]))
+        self._warn_if_not_converged()
 
     def _rows_of(self, users: Any, unknown: str = "error") -> Array:
         with naming("users"):
@@ -342,11 +290,6 @@ class L12Recommender(BaseEstimator):
     def _columns_of(self, items: Any, unknown: str = "error") -> Array:
         with naming("items"):
             return self.ratings_.columns_of(items, unknown)
-
-    def _known_ratings(self, purpose: str) -> Ratings:
-        if len(self.ratings_) == 0:
-            raise ValueError(f"the file of this model does not hold the ratings, which {purpose}: fit it again")
-        return self.ratings_
 
     def _asked(self, users: Any, exclude_seen: bool) -> tuple[Array, Scores, Array, Any]:
         """The ids of those asked for, scores with their rows, which these are, and what each has rated."""
@@ -375,7 +318,7 @@ class L12Recommender(BaseEstimator):
 
     def _seen(self, rows: Array) -> Any:
         """What the users of these rows have rated, as the pattern of a CSR array; a stranger nothing."""
-        pattern = self._known_ratings("are to be left out (exclude_seen=False keeps them)").sparse()
+        pattern = self.ratings_.sparse()
         pattern.resize((len(self.users_) + 1, len(self.items_)))
         return pattern[rows]
 

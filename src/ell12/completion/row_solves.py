@@ -124,31 +124,20 @@ def plainly_solved_rows(
     return W
 
 
-def fit_rows(completion: Any, observed: Observed, slopes: Array) -> Array:
-    """Rows of known entries, completed by a regression on the columns V of a fitted matrix; dense.
-
-    See `regressed_rows`.
-    """
-    offsets, W, H = regressed_rows(completion, observed, slopes)
+def fit_rows(completion: Any, observed: Observed) -> Array:
+    """Rows of known entries, completed by `regressed_rows`; dense."""
+    offsets, W, H = regressed_rows(completion, observed)
     return offsets.add_to(W @ H.T)
 
 
-def regressed_rows(completion: Any, observed: Observed, slopes: Array) -> tuple[Any, Array, Array]:
+def regressed_rows(completion: Any, observed: Observed) -> tuple[Any, Array, Array]:
     """The offsets of rows of known entries, and factors W and H of what comes below them.
 
     With ``H = V diag(sqrt(s))`` row i is ``H w_i`` where ``(H_i'H_i + diag(slopes)) w_i = H_i'o_i``, the slopes
     being those of the penalty at the singular values s. At a stationary point the fitted rows satisfy
     this themselves: it is the first-order condition, row by row.
-
-    Parameters
-    ----------
-    completion : Completion
-        The fit.
-    observed : Observed
-        The known entries of the new rows, as many columns as the fit has.
-    slopes : array
-        The penalty's derivatives by the singular values.
     """
+    slopes = completion.penalty.slopes_of(completion.x.s)
     x, offsets = completion.x, completion.offsets.for_rows(observed)
     root = np.sqrt(x.s)
     H = x.V * root

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ell12.backend.compiling import compiled_loop
+from ell12.backend.compiled_code import compiled_loop
 
 GATHERED = 256  # rows of a factor beside each other at a time
 

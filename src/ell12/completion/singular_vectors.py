@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky, solve_triangular
 
-from ell12.backend import is_numpy, like, namespace, norm
+from ell12.backend import is_array, is_numpy, like, namespace, norm
 from ell12.checks import generator
 from ell12.completion.low_rank import LowRank
 from ell12.protocols import Array
@@ -52,7 +52,10 @@ class WarmBlock:
 
     def __call__(self, Z: Any) -> tuple[Array, Array, Array]:
         """U, s and V, approximately, of a matrix known by its products."""
-        U, s, self.V = leading_svd(Z, _widened(self.V, self.size, self.random), exact=False)
+        if self.size == self.limit and is_array(Z):
+            U, s, self.V = all_triplets(Z)
+        else:
+            U, s, self.V = leading_svd(Z, _widened(self.V, self.size, self.random), exact=False)
         return U, s, self.V
 
     def keep(self, count: int) -> None:
@@ -62,6 +65,18 @@ class WarmBlock:
         wanted = max(count + SPARE, int(GROWTH * size)) if self.is_full else count + SPARE
         self.size = min(-(-wanted // 4) * 4, self.limit)  # few different sizes: a library may compile each anew
         self.V = self.V[:, : min(self.size, size)]
+
+
+def all_triplets(Z: Array) -> tuple[Array, Array, Array]:
+    """All singular triplets of a dense matrix from the eigenvectors of its Gram matrix, with half the digits."""
+    if Z.shape[0] < Z.shape[1]:
+        V, s, U = all_triplets(Z.T)
+        return U, s, V
+    xp = namespace(Z)
+    squares, V = xp.linalg.eigh(Z.T @ Z)
+    squares, V = xp.flip(squares), xp.flip(V, axis=1)
+    s = xp.sqrt(xp.where(squares > 0, squares, 0))
+    return (Z @ V) / xp.where(s > 0, s, 1), s, V
 
 
 def leading_svd(

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from ell12.backend import inner, is_numpy
 from ell12.completion.gpu_entries import has_segments
 from ell12.completion.low_rank import LowRank, sums_of_products
-from ell12.completion.observed import Observed, as_observed
+from ell12.completion.observed import Observed
 from ell12.completion.row_solves import DeviceSweep, RowSweep
 from ell12.protocols import Array, Loss, Point
 
@@ -73,7 +73,7 @@ class KnownEntriesLoss(MatrixLoss):
     observed: Observed
 
     def __init__(self, observed: Any) -> None:
-        self.observed = as_observed(observed, "observed")
+        self.observed = Observed.of(observed, "observed")
 
     def point(self, x: LowRank) -> Point:
         """X with its entries at the known places."""
@@ -99,7 +99,7 @@ class CompletionLoss(KnownEntriesLoss):
 
     Parameters
     ----------
-    observed : Observed, or what `as_observed` reads
+    observed : Observed, or what `Observed.of` reads
         The known entries O.
 
     Notes
@@ -110,7 +110,7 @@ class CompletionLoss(KnownEntriesLoss):
     Examples
     --------
     >>> import numpy as np
-    >>> from ell12 import CompletionLoss
+    >>> from ell12.completion import CompletionLoss
     >>> loss = CompletionLoss([[1.0, np.nan], [np.nan, 2.0]])
     >>> loss.value(loss.point(loss.start()))
     2.5

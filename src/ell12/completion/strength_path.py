@@ -1,4 +1,4 @@
-"""Completions over a grid of alpha, each begun at the last, judged on entries that were hidden from them."""
+"""Completions over a grid of alpha, each begun at the last, validated on entries that were hidden from them."""
 
 from __future__ import annotations
 
@@ -9,15 +9,17 @@ from typing import Any
 import numpy as np
 
 from ell12.backend import is_number
-from ell12.checks import check_counts, check_share
-from ell12.completion.choosing.choice import Choice, SearchSpace
-from ell12.completion.choosing.judged import HiddenEntries
-from ell12.completion.matrix_strength import largest_strength, rank_one_fit
-from ell12.completion.observed import Observed, as_observed
-from ell12.completion.solve import Completion, Task, solve_completion
-from ell12.minimization import Status
-from ell12.path import alpha_grid, falling
-from ell12.penalties import SpectralL12
+from ell12.checks import check_share
+from ell12.completion.complete import Completion, completed
+from ell12.completion.hidden_entries import HiddenEntries, SearchSpace
+from ell12.completion.matrix_strength import largest_strength, rank_one_fit, weight_of
+from ell12.completion.observed import Observed
+from ell12.completion.offsets import Centred
+from ell12.minimization import Run, Status
+from ell12.minimization.loop import check_limits
+from ell12.path import alpha_grid, falling, grid_size
+from ell12.penalties import Spectral
+from ell12.protocols import Solver, with_alpha
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,18 +66,17 @@ class CompletionPath:
 def completion_path(
     X: Any,
     *,
-    alphas: Any = None,
-    n_alphas: int = 20,
+    alphas: Any = 20,
     eps: float = 1e-2,
     held_out: float | Any = 0.1,
-    patience: int | None = None,
-    l2_weight: float | str = "auto",
+    penalty: Spectral | None = None,
     max_rank: int | str | None = "auto",
     center: str | None = "auto",
     scale: str | None = "auto",
+    solver: Solver | None = None,
+    tol: float = 1e-3,
+    max_iter: int = 1000,
     random_state: Any = 0,
-    verbose: int = 0,
-    **options: Any,
 ) -> CompletionPath:
     """Complete a matrix for many strengths; each run starts where the last one ended.
 
@@ -83,23 +84,16 @@ def completion_path(
     ----------
     X : array, masked array, DataFrame, sparse matrix or tensor, or Observed
         As in `complete_matrix`.
-    alphas : array, optional
-        The grid. By default ``n_alphas`` values from the alpha above which a solution of least rank remains one
-        down to ``eps`` times that.
-    n_alphas, eps : int, float, default 20 and 1e-2
-        Length and reach of the default grid.
+    alphas : int or array, default 20
+        The grid, or its length. It then begins at the alpha above which a solution of least rank remains one.
+    eps : float, default 1e-2
+        The last alpha of such a grid, divided by the first.
     held_out : float, or entries in any form that X may have, default 0.1
         The share of the known entries that is hidden from the fit, at random; or other known entries. 0 hides
         none.
-    patience : int, optional
-        End the path when the error has not fallen at this number of alphas in a row; never by default.
-    l2_weight, max_rank, center, scale, random_state
-        As in `complete_matrix`; "auto" is what suits ratings or tables, without a search. The random state also
+    penalty, max_rank, center, scale, solver, tol, max_iter, random_state
+        As in `complete_matrix`; what suits ratings or tables by default, without a search. The random state also
         chooses what is hidden.
-    verbose : int, default 0
-        Print a line for each alpha.
-    **options
-        For `complete_matrix`: engine, tol, max_iter, stop and so on.
 
     Returns
     -------
@@ -115,60 +109,40 @@ def completion_path(
     >>> import numpy as np
     >>> from ell12 import completion_path
     >>> X = np.outer(np.arange(1.0, 9), np.arange(1.0, 7))
-    >>> path = completion_path(X, n_alphas=3, eps=0.1, center=None)
+    >>> path = completion_path(X, alphas=3, eps=0.1, center=None)
     >>> path.ranks
     array([1, 1, 1])
     """
-    if "penalty" in options:
-        raise ValueError("penalty cannot be given: each alpha has an l1-2 penalty of its own; see complete_matrix")
-    check_counts(patience=patience)
+    check_limits(tol, max_iter, Run())
+    if penalty is not None and penalty.alpha is not None:
+        raise ValueError(f"alpha is given twice: by the path and in {penalty!r}")
     observed, hidden = _divided(X, held_out, random_state)
-    if patience is not None and hidden is None:
-        raise ValueError("patience needs hidden entries to judge by, but held_out=0 hides none")
-    space = SearchSpace.suited_to(observed, center=center, l2_weight=l2_weight, max_rank=max_rank, scale=scale)
-    choice = space.without_search()
-    task, x0 = Task.of(observed, choice.center, choice.scale), None
-    if alphas is None:
-        alphas = alpha_grid(largest_strength(task.loss, choice.l2_weight), n_alphas, eps)
-        x0 = rank_one_fit(task.loss.observed) if choice.l2_weight >= 1 else None  # the solution at the first alpha
-    options |= {"random_state": random_state, "verbose": verbose}
-    return follow_path(task, hidden, alphas, choice, x0=x0, patience=patience, **options)
-
-
-def follow_path(
-    task: Task,
-    hidden: Observed | None,
-    alphas: Any,
-    choice: Choice,
-    *,
-    x0: Any = None,
-    patience: int | None = None,
-    verbose: int = 0,
-    **options: Any,
-) -> CompletionPath:
-    """Completions of one task at falling alphas; options are those of `solve_completion`."""
+    choice = SearchSpace.suited_to(observed, penalty=penalty, center=center, scale=scale, max_rank=max_rank).first
+    task, x0 = Centred.of(observed, choice.center, choice.scale), None
+    count, weight = grid_size(alphas, 20), weight_of(choice.penalty)
+    if count is not None:
+        alphas = alpha_grid(largest_strength(task.loss, weight), count, eps)
+        x0 = rank_one_fit(task.loss.observed) if weight >= 1 else None  # the solution at the first alpha
     judge = None if hidden is None else HiddenEntries(task, hidden)
     results: list[Completion] = []
     errors: list[float] = []
     for alpha in map(float, falling(alphas)):
-        penalty = SpectralL12(alpha, choice.l2_weight)
-        results.append(solve_completion(task, penalty, max_rank=choice.max_rank, x0=x0, **options))
+        strong = with_alpha(choice.penalty, alpha)
+        results.append(
+            completed(task, strong, choice.max_rank, x0, solver, random_state, tol=tol, max_iter=max_iter)
+        )
         x0 = results[-1].x
-        errors.append(math.nan if judge is None else judge.error(results[-1].x))
-        if verbose:
-            print(f"alpha {alpha:.4g}: rank {results[-1].x.rank}, error on hidden entries {errors[-1]:.6g}")
-        stopped = results[-1].status is Status.STOPPED
-        if stopped or (patience is not None and len(errors) - 1 - int(np.argmin(errors)) >= patience):
+        errors.append(math.nan if judge is None else judge.error(x0))
+        if results[-1].status is Status.STOPPED:
             break
-    reached = np.array([result.alpha for result in results])
-    return CompletionPath(reached, results, np.array(errors), hidden)
+    return CompletionPath(np.array([result.alpha for result in results]), results, np.array(errors), hidden)
 
 
 def _divided(X: Any, held_out: Any, random_state: Any) -> tuple[Observed, Observed | None]:
     """The entries to fit, and those to judge by."""
-    observed = as_observed(X)
+    observed = Observed.of(X)
     if not is_number(held_out):
-        hidden = as_observed(held_out, "held_out")
+        hidden = Observed.of(held_out, "held_out")
         if hidden.shape != observed.shape:
             raise ValueError(f"held_out must have the shape {observed.shape} of X, got {hidden.shape}")
         return observed, hidden

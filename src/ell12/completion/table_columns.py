@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ell12.backend import is_number
-from ell12.completion.choosing.choice import is_ratings
+from ell12.completion.hidden_entries import is_ratings
 from ell12.completion.observed import Observed
 
 
@@ -101,34 +101,25 @@ def whole_number_dtypes(X: Any) -> dict[int, Any]:
     return {place: dtype for place, dtype in enumerate(X.dtypes if is_frame(X) else ()) if dtype.kind in "iub"}
 
 
-def is_dtype(value: Any) -> bool:
-    """Whether it is a dtype of NumPy, or of pandas."""
-    return isinstance(value, np.dtype) or (hasattr(value, "na_value") and hasattr(value, "construct_array_type"))
-
-
-def as_dtype(name: str) -> Any:
-    """The dtype of this name, of NumPy or else of pandas."""
-    try:
-        return np.dtype(name)
-    except TypeError:
-        from pandas.api.types import pandas_dtype
-
-        return pandas_dtype(name)
-
-
 def rounded(filled: np.ndarray, columns: np.ndarray, allowed: Range) -> None:
     """Round predictions of some columns in place, to whole numbers within their range."""
     if columns.size:
         filled[:, columns] = allowed.of_whole_numbers(columns).cut(np.rint(filled[:, columns]))
 
 
-def as_frame(filled: np.ndarray, index: Any, names: Any, dtypes: dict[int, Any]) -> Any:
-    """A pandas DataFrame with columns of these dtypes, where their numbers fit."""
+def as_series(values: np.ndarray, index: Any, dtype: Any = None) -> Any:
+    """A pandas Series, of this dtype where its numbers fit."""
     import pandas
 
-    frame = pandas.DataFrame(filled, index=index)
-    frame = frame.astype({place: dtype for place, dtype in dtypes.items() if _fits(filled[:, place], dtype)})
-    return frame.set_axis(names, axis=1)
+    series = pandas.Series(values, index=index)
+    return series.astype(dtype) if dtype is not None and _fits(values, dtype) else series
+
+
+def as_frame(columns: list[Any], names: Any) -> Any:
+    """A pandas DataFrame of some Series."""
+    import pandas
+
+    return pandas.concat(columns, axis=1).set_axis(names, axis=1)
 
 
 def _fits(values: np.ndarray, dtype: Any) -> bool:
@@ -138,19 +129,59 @@ def _fits(values: np.ndarray, dtype: Any) -> bool:
     return bool(np.all((values >= low) & (values <= high) & (values == np.rint(values))))
 
 
-def refuse_texts(X: Any) -> None:
-    """Say of a data frame with columns that are no numbers what to do with them."""
-    named = [str(name) for name, dtype in zip(X.columns, X.dtypes, strict=True) if dtype.kind not in "iubf"]
-    if named:
-        more = f" and {len(named) - 5} more" if len(named) > 5 else ""
-        raise ValueError(
-            f"X has columns that are no numbers: {', '.join(named[:5])}{more}. Encode them first, for instance by"
-            " scikit-learn's OneHotEncoder in a ColumnTransformer, or leave them out"
-        )
+@dataclass(frozen=True, eq=False)
+class Categories:
+    """Texts and categories of a data frame as columns of zeros and ones, missing where the category is.
 
+    Attributes
+    ----------
+    levels : dict
+        The categories of each such column, by its position. Two of them make one column, others one each.
+    owners : array of int
+        The column of the frame that each encoded column belongs to.
+    """
 
-def check_number_or_word(name: str, value: Any, words: tuple[str, ...]) -> None:
-    """Raise unless an argument is a number or one of some words."""
-    if not is_number(value) and not (isinstance(value, str) and value in words):
-        *allowed, last = ["a number >= 0", *map(repr, words)]
-        raise ValueError(f"{name} must be {', '.join(allowed)} or {last}; got {value!r}")
+    levels: dict[int, np.ndarray]
+    owners: np.ndarray
+
+    @classmethod
+    def of(cls, X: Any) -> Categories | None:
+        """Those of a data frame; None if all of its columns are numbers."""
+        kinds = {k: dtype.kind for k, dtype in enumerate(X.dtypes) if dtype.kind not in "iubf"}
+        odd = [str(X.columns[k]) for k, kind in kinds.items() if kind in "Mmc"]
+        if odd:
+            raise ValueError(f"X has columns that are neither numbers nor categories: {', '.join(odd)}; drop them")
+        levels = {k: X.iloc[:, k].dropna().astype(object).unique() for k in kinds}
+        levels = {k: np.array(sorted(found, key=str), dtype=object) for k, found in levels.items()}
+        widths = [max(len(levels[k]) - (len(levels[k]) == 2), 1) if k in levels else 1 for k in range(X.shape[1])]
+        return cls(levels, np.repeat(np.arange(X.shape[1]), widths)) if levels else None
+
+    def encoded(self, X: Any) -> np.ndarray:
+        """The columns as numbers, NaN where they are missing; a category never seen is none of the others."""
+        parts = []
+        for k in range(X.shape[1]):
+            column = X.iloc[:, k]
+            if k not in self.levels:
+                parts.append(column.to_numpy(dtype=np.float64, na_value=np.nan)[:, None])
+                continue
+            levels = self.levels[k] if len(self.levels[k]) != 2 else self.levels[k][1:]
+            part = (column.astype(object).to_numpy()[:, None] == levels[None, :]).astype(np.float64)
+            part = part if part.shape[1] else np.zeros((len(column), 1))
+            part[column.isna().to_numpy()] = np.nan
+            parts.append(part)
+        return np.hstack(parts)
+
+    def chosen(self, k: int, values: np.ndarray, column: Any) -> Any:
+        """A column of the frame, each missing category replaced by that of the largest value."""
+        import pandas
+
+        levels, missing = self.levels[k], column.isna().to_numpy()
+        if levels.size == 0:
+            return column
+        places = (values[:, 0] > 0.5).astype(int) if levels.size == 2 else values.argmax(axis=1)
+        dtype = column.dtype
+        if hasattr(column, "cat"):
+            more = [level for level in levels if level not in column.cat.categories]
+            dtype = column.cat.add_categories(more).dtype if more else dtype
+        filled = np.where(missing, levels[places], column.astype(object).to_numpy())
+        return pandas.Series(filled, index=column.index).astype(dtype)

@@ -14,15 +14,13 @@ import numpy as np
 import scipy.optimize
 
 from ell12.checks import check_counts, check_share, generator
-from ell12.completion.choosing.choice import is_ratings
-from ell12.completion.choosing.search import MAX_ITER, TOL
+from ell12.completion.complete import completed
+from ell12.completion.hidden_entries import is_ratings
 from ell12.completion.low_rank import as_indices
 from ell12.completion.observed import Observed
-from ell12.completion.offsets import fit_offsets
-from ell12.completion.solve import Task, solve_completion
+from ell12.completion.offsets import Centred, fit_offsets
 from ell12.completion.table_columns import Range
-from ell12.penalties import SpectralL12
-from ell12.protocols import Array
+from ell12.protocols import Array, with_alpha
 
 # A tenth of the entries is hidden at a time: a fit without it errs nearly as a fit to all.
 FOLDS = 10
@@ -184,6 +182,7 @@ def _ratio(values: Array, sizes: Array) -> Array:
 # A bound of the known values is taken for one of all values where so many of them lie on it, as ratings do. The
 # largest of measured values is exceeded by some of the missing ones.
 ON_BOUND = 5
+ROUGH_TOL, ROUGH_STEPS = 1e-2, 100  # of fits to ratings, which err as exact ones do
 
 
 class Uncertain:
@@ -223,6 +222,7 @@ class Uncertain:
         The share holds on average if entries are missing at random. The first call costs ten fits.
         """
         check_share(coverage, "coverage")
+        self._refuse_categories("intervals")
         if columns is None:
             observed, values = self._completed(rows)
             calibration = self._calibration(not _same(observed, self._known))
@@ -307,7 +307,7 @@ def _errors_at_hidden_entries(model: Any, known: Observed, random: np.random.Gen
     for held in folds(known.n_observed, known.n_observed, random):
         train, hidden = known.select(~held), known.select(held)
         if train.n_observed:
-            predicted = _refitted(model, train).predict(hidden.rows, hidden.columns)
+            predicted = _refitted(model, train)._predicted(hidden.rows, hidden.columns)
             found.append(HiddenErrors.of(train, hidden, predicted))
     return found
 
@@ -333,14 +333,14 @@ def _refitted(model: Any, known: Observed) -> Any:
     # Rough fits of ratings err as exact ones do. In tables, where alpha is small, they err less: they must not.
     rough = is_ratings(model._known)
     alpha = fit.alpha * math.sqrt(known.n_observed / model._known.n_observed)
-    other.completion_ = solve_completion(
-        Task.of(known, fit.center, fit.scale),
-        SpectralL12(alpha, fit.l2_weight),
-        max_rank=fit.max_rank,
-        engine=model.engine,
+    other.completion_ = completed(
+        Centred.of(known, fit.center, fit.scale),
+        with_alpha(fit.penalty, alpha),
+        fit.max_rank,
+        solver=model.solver,
         random_state=model._seed,
-        tol=max(model.tol, TOL) if rough else model.tol,
-        max_iter=min(model.max_iter, MAX_ITER) if rough else model.max_iter,
+        tol=max(model.tol, ROUGH_TOL) if rough else model.tol,
+        max_iter=min(model.max_iter, ROUGH_STEPS) if rough else model.max_iter,
     )
     other.clip_ = Range.of(model.clip, known)
     return other
@@ -364,7 +364,7 @@ def _around(
     limits = Range(*_limits(model))
     around = np.nan_to_num(values, nan=0.0)
     lower, upper = (limits.cut(around + side * half, columns) for side in (-1, 1))
-    whole = np.isin(columns, [*model._whole_dtypes])
+    whole = np.isin(columns, model._whole_columns)
     inner = np.ceil(lower), np.floor(upper)
     whole = whole & (inner[0] <= inner[1])
     lower, upper = np.where(whole, inner[0], lower), np.where(whole, inner[1], upper)

@@ -108,9 +108,8 @@ def complete_matrix(
     penalty = SpectralL12(1.0, 0.5) if penalty is None else penalty
     penalty = replace(penalty, alpha=loss.noise_alpha() if alpha is None else alpha)
     result = minimize(loss, penalty, None, solver, tol=tol, max_iter=max_iter, run=run)
-    chosen: dict[str, Any] = {"alpha": penalty.alpha, "l2_weight": penalty.l2_weight, "max_rank": max_rank}
     parts = {part.name: getattr(result, part.name) for part in fields(Result)}
-    return Completion(**parts, offsets=offsets, center=center, **chosen)
+    return Completion(**parts, penalty=penalty, offsets=offsets, center=center, max_rank=max_rank)
 
 
 @dataclass(eq=False)

@@ -17,8 +17,8 @@ from ell12.distributed.executor import Blocks
 from ell12.distributed.moments import moments
 from ell12.distributed.substitution import NoSubstitution, Selection, Substitution
 from ell12.losses import SquaredLoss
-from ell12.losses.sessions import Sessions, fact
-from ell12.operators.spectrum import largest_eigenvalue
+from ell12.losses.of_prediction import Sessions, fact
+from ell12.operators.krylov import largest_eigenvalue
 from ell12.protocols import Array, Batch, Point
 
 # Up to 1000 columns one pass adds up the products of all columns, which costs about as much as a few other passes.

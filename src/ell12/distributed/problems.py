@@ -11,9 +11,9 @@ from ell12.distributed.loss import GRAM_COLUMNS, SumLoss
 from ell12.distributed.moments import moments
 from ell12.distributed.source import aligned_rows, make_blocks
 from ell12.losses import LinearLoss, SquaredLoss
-from ell12.losses.linear import check_kind
 from ell12.losses.moments import Moments
 from ell12.losses.quadratic import QuadraticLoss
+from ell12.losses.sum_over_rows import check_kind
 
 
 def sum_loss(

@@ -20,7 +20,7 @@ from ell12.linear_model.chunked import accuracy, classification_problems, is_chu
 from ell12.linear_model.families import CLASSIFICATION, Logistic, family_of
 from ell12.linear_model.fit_problem import CentredData, Data, FitProblem, check_numpy, follow
 from ell12.linear_model.partial import Descents
-from ell12.linear_model.sparse_model import SparseLinearModel, is_joint
+from ell12.linear_model.sparse_model import SparseLinearModel, is_joint, keep_arguments
 from ell12.losses import LogisticLoss, MultinomialLoss
 from ell12.minimization import Result, Status
 from ell12.penalties import L12
@@ -109,17 +109,7 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
         max_iter: int = 10_000,
         run: Any = None,
     ) -> None:
-        self.alpha = alpha
-        self.penalty = penalty
-        self.loss = loss
-        self.class_weight = class_weight
-        self.fit_intercept = fit_intercept
-        self.relax = relax
-        self.warm_start = warm_start
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.run = run
+        keep_arguments(self, locals())
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> L12Classifier:
         """Fit the coefficients.

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from ell12.backend import refuse_masked
 from ell12.checks import check_entries, naming
 from ell12.linear_model.families import Family
-from ell12.linear_model.fit_problem import CentredData, Data, FitProblem, check_numpy
-from ell12.linear_model.sparse_model import SparseLinearModel, is_joint
+from ell12.linear_model.fit_problem import CentredData, Data, FitProblem, check_numpy, linear_functions
+from ell12.linear_model.sparse_model import SparseLinearModel, is_joint, keep_arguments
 from ell12.losses.cox import CoxLoss, RiskSets
 from ell12.operators import dtype_of, is_far
 from ell12.penalties import L12
@@ -40,6 +40,32 @@ class Cox(Family):
         risk = RiskSets.of(y[:, 0], y[:, 1], sample_weight, self.ties)
         event = y[:, 1] if A is None else y[:, 1].astype(dtype_of(A))
         return CoxLoss.of_checked(A, event, sample_weight=sample_weight, scale=scale, risk=risk)
+
+
+@dataclass(frozen=True)
+class StepFunction:
+    """A function of time that is constant from each of the times x on; ``first`` before them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ell12.linear_model.cox_regressor import StepFunction
+    >>> StepFunction(np.array([1.0, 2.0]), np.array([0.5, 0.2]), 1.0)([0.0, 1.0, 3.0])
+    array([1. , 0.5, 0.2])
+    """
+
+    x: Array
+    y: Array
+    first: float
+
+    def __call__(self, time: Any) -> Any:
+        """The values at one time or several."""
+        return np.append(self.first, self.y)[np.searchsorted(self.x, time, side="right")]
+
+    @property
+    def domain(self) -> tuple[float, float]:
+        """Where it is defined, as scikit-survival asks."""
+        return -np.inf, np.inf
 
 
 class L12CoxRegressor(SparseLinearModel):
@@ -71,6 +97,8 @@ class L12CoxRegressor(SparseLinearModel):
         Coefficients: the change of the logarithm of the hazard for each unit of a feature.
     intercept_ : float
         0: a constant is no part of the model.
+    unique_times_, baseline_hazard_ : arrays of shape (n_times,)
+        The times of events, and Breslow's cumulative hazard at them of a sample whose features are 0.
     penalty_, n_iter_, stationarity_, converged_, results_, sparse_coef_, n_features_in_, feature_names_in_
         As in `L12Regressor`.
 
@@ -97,6 +125,7 @@ class L12CoxRegressor(SparseLinearModel):
 
     default_alpha = 0.01
     fit_intercept = False
+    _reference: tuple[Any, float]  # the cumulative hazard of the sample of the highest risk, and its risk
 
     def __init__(
         self,
@@ -111,15 +140,7 @@ class L12CoxRegressor(SparseLinearModel):
         max_iter: int = 10_000,
         run: Any = None,
     ) -> None:
-        self.alpha = alpha
-        self.penalty = penalty
-        self.ties = ties
-        self.relax = relax
-        self.warm_start = warm_start
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.run = run
+        keep_arguments(self, locals())
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> L12CoxRegressor:
         """Fit the coefficients.
@@ -137,7 +158,25 @@ class L12CoxRegressor(SparseLinearModel):
         """
         data = self._observed(X, y, sample_weight)
         self._fit_problems(self._problems(data), self._given_penalty(), single=True)
+        self._keep_baseline(data)
         return self
+
+    def predict_survival_function(self, X: Any, return_array: bool = False) -> Any:
+        """The probability of no event up to a time, ``exp(-H(t))``, for each row of X.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+            Samples.
+        return_array : bool, default False
+            Whether to return the values at ``unique_times_``, of shape (n_samples, n_times), in place of functions
+            of time, as in scikit-survival.
+        """
+        return self._curves(np.exp(-self._hazards(X)), 1.0, return_array)
+
+    def predict_cumulative_hazard_function(self, X: Any, return_array: bool = False) -> Any:
+        """The cumulative hazard H(t) of each row of X, by Breslow's estimator; as `predict_survival_function`."""
+        return self._curves(self._hazards(X), 0.0, return_array)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The logarithm of the hazard at the rows of X, up to a constant: the larger, the sooner is the event."""
@@ -147,6 +186,34 @@ class L12CoxRegressor(SparseLinearModel):
         """Harrell's index of concordance: `concordance_index` of the predictions."""
         refuse_masked(sample_weight, "sample_weight")
         return concordance_index(y, self.predict(X), sample_weight)
+
+    def _hazards(self, X: Any) -> Array:
+        """The cumulative hazard of each row of X, (n_samples, n_times)."""
+        hazard, top = self._reference
+        with np.errstate(over="ignore"):
+            return np.exp(self.predict(X).astype(np.float64) - top)[:, None] * hazard
+
+    def _curves(self, values: Array, first: float, return_array: bool) -> Any:
+        if return_array:
+            return values
+        functions = np.empty(len(values), dtype=object)
+        functions[:] = [StepFunction(self.unique_times_, row, first) for row in values]
+        return functions
+
+    def _keep_baseline(self, data: Data) -> None:
+        """Breslow's estimator: at each time the events, divided by the hazards of all who are at risk."""
+        (time, event), eta = data.y.T, linear_functions(data.X, self.coef_, 0.0).astype(np.float64)
+        weight = np.ones(time.size) if data.sample_weight is None else data.sample_weight.astype(np.float64)
+        top = eta.max()  # so that no exponential overflows
+        order = np.argsort(-time, kind="stable")
+        at_risk = np.cumsum((weight * np.exp(eta - top))[order])
+        counted = (event > 0) & (weight > 0)
+        self.unique_times_, which = np.unique(time[counted], return_inverse=True)
+        last = np.searchsorted(-time[order], -self.unique_times_, side="right") - 1
+        hazard = np.cumsum(np.bincount(which, weight[counted]) / at_risk[last])
+        self._reference = hazard, top
+        with np.errstate(over="ignore"):
+            self.baseline_hazard_ = hazard * np.exp(-top)
 
     def _observed(self, X: Any, y: Any, sample_weight: Any, offset: Any = None) -> Data:  # noqa: ARG002
         X, y, sample_weight = self._validate(X, survival_times(y), sample_weight, multi_output=True)

@@ -13,6 +13,7 @@ from ell12.linear_model.cox_regressor import L12CoxRegressor
 from ell12.linear_model.families import NoInformation
 from ell12.linear_model.fit_problem import Data, linear_functions
 from ell12.linear_model.regressor import L12Regressor
+from ell12.linear_model.sparse_model import keep_arguments
 from ell12.losses.cox import CoxLoss, RiskSets
 from ell12.penalties import L12
 from ell12.protocols import Array, Point
@@ -112,18 +113,7 @@ class L12RegressorCV(AlphaSearch, L12Regressor):
         max_iter: int = 10_000,
         n_jobs: int | None = None,
     ) -> None:
-        self.penalty = penalty
-        self.loss = loss
-        self.alphas = alphas
-        self.eps = eps
-        self.cv = cv
-        self.scoring = scoring
-        self.selection = selection
-        self.fit_intercept = fit_intercept
-        self.relax = relax
-        self.tol = tol
-        self.max_iter = max_iter
-        self.n_jobs = n_jobs
+        keep_arguments(self, locals())
 
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None, groups: Any = None
@@ -219,18 +209,7 @@ class L12ClassifierCV(AlphaSearch, L12Classifier):
         max_iter: int = 10_000,
         n_jobs: int | None = None,
     ) -> None:
-        self.penalty = penalty
-        self.loss = loss
-        self.class_weight = class_weight
-        self.alphas = alphas
-        self.eps = eps
-        self.cv = cv
-        self.scoring = scoring
-        self.selection = selection
-        self.fit_intercept = fit_intercept
-        self.tol = tol
-        self.max_iter = max_iter
-        self.n_jobs = n_jobs
+        keep_arguments(self, locals())
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> L12ClassifierCV:
         """Choose alpha and fit the coefficients; arguments as in `L12RegressorCV.fit`."""
@@ -313,23 +292,15 @@ class L12CoxRegressorCV(AlphaSearch, L12CoxRegressor):
         max_iter: int = 10_000,
         n_jobs: int | None = None,
     ) -> None:
-        self.penalty = penalty
-        self.ties = ties
-        self.alphas = alphas
-        self.eps = eps
-        self.cv = cv
-        self.scoring = scoring
-        self.selection = selection
-        self.relax = relax
-        self.tol = tol
-        self.max_iter = max_iter
-        self.n_jobs = n_jobs
+        keep_arguments(self, locals())
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> L12CoxRegressorCV:
         """Choose alpha and fit the coefficients; y as in `L12CoxRegressor`, groups as in `L12RegressorCV`."""
-        scores = self._search(self._observed(X, y, sample_weight), groups)
+        data = self._observed(X, y, sample_weight)
+        scores = self._search(data, groups)
         if scores is not None:
             self.scores_ = scores
+        self._keep_baseline(data)
         return self
 
     def _score_path(self, coefs: Array, intercepts: Array, data: Data) -> Array:

@@ -27,9 +27,9 @@ from ell12.backend import (
     total,
 )
 from ell12.linear_model.families import NoInformation, weighted_mean
+from ell12.losses.multinomial import Classwise
 from ell12.operators import input_shape, is_far
 from ell12.operators.centering import CenteredColumns, column_squares, column_sums
-from ell12.operators.classwise import Classwise
 from ell12.penalties import GroupL12, WithIntercept
 from ell12.protocols import Array, FarLoss, offers
 

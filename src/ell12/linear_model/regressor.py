@@ -15,7 +15,7 @@ from ell12.linear_model.chunked import determination, is_chunked, map_rows, note
 from ell12.linear_model.families import REGRESSION, Squared, explained_deviance, family_of
 from ell12.linear_model.fit_problem import CentredData, Data, FitProblem, check_numpy, follow
 from ell12.linear_model.partial import MOST_COLUMNS, Chunks, Descents
-from ell12.linear_model.sparse_model import SparseLinearModel, is_joint
+from ell12.linear_model.sparse_model import SparseLinearModel, is_joint, keep_arguments
 from ell12.losses import QuadraticLoss, SquaredLoss
 from ell12.minimization import Result
 from ell12.penalties import L12, RowsL12
@@ -126,16 +126,7 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
         max_iter: int = 10_000,
         run: Any = None,
     ) -> None:
-        self.alpha = alpha
-        self.penalty = penalty
-        self.loss = loss
-        self.fit_intercept = fit_intercept
-        self.relax = relax
-        self.warm_start = warm_start
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.run = run
+        keep_arguments(self, locals())
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> L12Regressor:
         """Fit the coefficients.

@@ -183,10 +183,10 @@ class SparseLinearModel(NestedParameters, BaseEstimator, ABC):
     def _fit_problems(self, problems: list[FitProblem], penalty: Any, *, single: bool) -> None:
         """Solve at one alpha and keep what was found: one row of coefficients for each problem."""
         self._check_numbers()
-        run, results = self.run or Run(), []
+        results: list[Result] = []
         for number, (problem, start) in enumerate(zip(problems, self._starts(problems), strict=True)):
             try:
-                own = run.numbered(number, len(problems))
+                own = None if self.run is None else self.run.numbered(number, len(problems))
                 results += self._solve(problem, penalty, [penalty.alpha], start, run=own)
             except DataUnavailable as error:
                 if error.result is not None:
@@ -202,12 +202,12 @@ class SparseLinearModel(NestedParameters, BaseEstimator, ABC):
 
     def _starts(self, problems: list[FitProblem]) -> list[Any]:
         """Where to begin: at the last fit, if that is wanted and fits."""
-        coef = getattr(self, "coef_", None)
+        coef, levels = getattr(self, "coef_", None), getattr(self, "intercept_", 0.0)
         rows = [problem.n_rows for problem in problems]
         if not self.warm_start or coef is None or math.prod(coef.shape) != sum(rows) * self.n_features_in_:
             return [None] * len(problems)
         means = problems[0].means
-        coef, levels = (follow(values, means) for values in (coef, self.intercept_))
+        coef, levels = (follow(values, means) for values in (coef, levels))
         xp = namespace(means)
         coef = xp.astype(xp.reshape(coef, (sum(rows), -1)), means.dtype)
         levels = xp.reshape(xp.asarray(levels, dtype=means.dtype), (-1,))
@@ -281,15 +281,12 @@ def warn_if_not_converged(model: SparseLinearModel, results: list[Result], count
     share = "" if count == 1 else f" in {len(failed)} of {count} problems"
     warnings.warn(
         f"{type(model).__name__} did not converge{share}: it reached stationarity {worst.stationarity:.2g} in"
-        f" {worst.n_iter} iterations, tol={model.tol:g} was asked for. {worst.status.value} {_remedy(worst)}",
+        f" {worst.n_iter} iterations, tol={model.tol:g} was asked for. {worst.message}",
         ConvergenceWarning,
         stacklevel=4,
     )
 
 
-def _remedy(result: Result) -> str:
-    """What to do about a run that did not reach tol."""
-    if result.status is Status.ROUNDING:
-        return "More iterations will not help: raise alpha or tol, or give X in float64 if it is in float32."
-    scale = "bring the columns of X to one scale (StandardScaler, MaxAbsScaler)"
-    return f"Raise max_iter or tol, {scale}, or raise alpha."
+def keep_arguments(model: Any, arguments: dict[str, Any]) -> None:
+    """Keep the arguments of a constructor, its ``locals()``, as they were given: what scikit-learn asks of one."""
+    vars(model).update({name: value for name, value in arguments.items() if name != "self"})

@@ -1,13 +1,12 @@
 """The names of this package, and where they live: for type checkers and the package itself."""
 
-from ell12.losses.counts_and_impulses import (
+from ell12.losses.cox import CoxLoss as CoxLoss
+from ell12.losses.image_noise import (
     AbsoluteLoss as AbsoluteLoss,
 )
-from ell12.losses.counts_and_impulses import (
+from ell12.losses.image_noise import (
     KullbackLeiblerLoss as KullbackLeiblerLoss,
 )
-from ell12.losses.cox import CoxLoss as CoxLoss
-from ell12.losses.linear import LinearLoss as LinearLoss
 from ell12.losses.multinomial import MultinomialLoss as MultinomialLoss
 from ell12.losses.pointwise import (
     HuberLoss as HuberLoss,
@@ -23,3 +22,4 @@ from ell12.losses.pointwise import (
 )
 from ell12.losses.quadratic import QuadraticLoss as QuadraticLoss
 from ell12.losses.streaming import StreamedLoss as StreamedLoss
+from ell12.losses.sum_over_rows import LinearLoss as LinearLoss

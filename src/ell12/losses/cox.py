@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ell12.backend import as_floating, is_numpy, refuse_masked
 from ell12.checks import check_entries, check_word, naming
-from ell12.losses.prediction import PredictionLoss
+from ell12.losses.of_prediction import PredictionLoss
 from ell12.operators import adjoint, output_shape, select_columns, to_dense
 from ell12.operators.centering import column_squares
 from ell12.operators.gram import weighted_gram

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from ell12.backend import as_floating, inner, like, namespace
-from ell12.backend.kinds import Given_co
+from ell12.backend.number_types import Given_co
 from ell12.checks import check_entries
-from ell12.losses.linear import LinearLoss
-from ell12.losses.prediction import as_positive
+from ell12.losses.of_prediction import as_positive
+from ell12.losses.sum_over_rows import LinearLoss
 from ell12.operators import output_shape
 from ell12.operators.gram import ridge_solver
 from ell12.protocols import Array, Point

@@ -10,10 +10,10 @@ import numpy as np
 
 from ell12.backend import inner, like, norm, rise_above_tangent
 from ell12.checks import naming
-from ell12.losses.linear import LinearLoss, check_kind
+from ell12.losses.of_prediction import Sessions, fact
 from ell12.losses.pointwise import SquaredLoss
-from ell12.losses.sessions import Sessions, fact
-from ell12.operators.spectrum import largest_eigenvalue
+from ell12.losses.sum_over_rows import LinearLoss, check_kind
+from ell12.operators.krylov import largest_eigenvalue
 from ell12.protocols import Array, Batch, Point
 
 AGAIN = "every pass must give the same ones again, as a list or a function that begins anew does"

@@ -8,12 +8,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from ell12.backend import all_finite, is_array, is_number, max_abs, rounding
-from ell12.backend.kinds import Starting, X
-from ell12.minimization.needs import unmet
-from ell12.minimization.results import DataUnavailable, History, Result, Status
+from ell12.backend.number_types import Starting, X
+from ell12.minimization.result import DataUnavailable, History, Result, Status
+from ell12.minimization.rounding_stop import Stall, as_unknown, gradient_resolution, starting_point
 from ell12.minimization.run import CheckpointFile, Progress, Run, Saved
-from ell12.minimization.stalling import Stall, gradient_resolution
-from ell12.minimization.start import as_unknown, starting_point
+from ell12.minimization.solver_choice import unmet
 from ell12.protocols import (
     Array,
     CertifyingPenalty,
@@ -88,7 +87,7 @@ def minimize(
     (array([ 2.5547, -3.8321,  0.    ]), 'CONVERGED')
     """
     run = Run() if run is None else run
-    _check_limits(tol, max_iter, run)
+    check_limits(tol, max_iter, run)
     _check_kinds(loss, penalty, solver)
     session: Any = session_of(loss)
     checkpoint: Any = run.checkpoint
@@ -369,7 +368,8 @@ def _check_kinds(loss: Any, penalty: Any, solver: Any) -> None:
     _check_strength(penalty)
 
 
-def _check_limits(tol: float, max_iter: int, run: Run) -> None:
+def check_limits(tol: float, max_iter: int, run: Run) -> None:
+    """Raise unless these can limit a run."""
     if not isinstance(run, Run):
         raise TypeError(f"run must be a Run such as Run(max_seconds=60), got {run!r}")
     for name, value in (("tol", tol), ("max_iter", max_iter)):

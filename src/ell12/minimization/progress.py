@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ell12.minimization.results import History
+from ell12.minimization.result import History
 
 
 def progress_lines(name: str, every: int = 100) -> Callable[[History], bool]:

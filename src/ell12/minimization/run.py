@@ -16,7 +16,7 @@ import numpy as np
 
 from ell12.backend import as_numpy, beside, is_number
 from ell12.checks import check_flags
-from ell12.minimization.results import History
+from ell12.minimization.result import History
 from ell12.protocols import Array
 
 VERBOSE_SECONDS = 1.0  # The least time between two lines of progress.

@@ -1,6 +1,6 @@
 """Linear maps: what any of them can be asked for, those on images, and products with chosen columns."""
 
-from ell12.operators.maps import (
+from ell12.operators.linear_operator import (
     ArrayOperator,
     Composition,
     adjoint,

@@ -10,7 +10,7 @@ import scipy.sparse
 
 from ell12.backend import is_array, is_numpy
 from ell12.operators.gram import by_rows, weighted_gram
-from ell12.operators.maps import (
+from ell12.operators.linear_operator import (
     ArrayOperator,
     adjoint,
     dtype_of,

@@ -6,7 +6,7 @@ Rows are read one after the other: a loop over columns would jump to another row
 
 from __future__ import annotations
 
-from ell12.backend.compiling import compiled_loop
+from ell12.backend.compiled_code import compiled_loop
 
 
 @compiled_loop(error_model="numpy", nogil=True)

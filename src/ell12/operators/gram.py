@@ -10,8 +10,8 @@ import numpy as np
 import scipy.sparse
 
 from ell12.backend import as_numpy, device, is_array, is_numpy, join, like, namespace, take
-from ell12.backend.compiling import can_compile
-from ell12.operators.maps import adjoint, input_shape, select_columns, to_dense
+from ell12.backend.compiled_code import can_compile
+from ell12.operators.linear_operator import adjoint, input_shape, select_columns, to_dense
 from ell12.protocols import Array
 
 # Gathered columns with at least this many entries are kept by rows, since a Gram matrix needs rows: this costs as

@@ -13,7 +13,7 @@ from ell12.backend import all_finite, as_numpy, square_fits
 from ell12.checks import check_entries
 from ell12.operators.adapters import as_source, entries_of_column, rows_of_source, save_columns
 from ell12.operators.column_moments import moments_of
-from ell12.operators.maps import ArrayOperator, stored
+from ell12.operators.linear_operator import ArrayOperator, stored
 from ell12.operators.reading import in_threads, naming_columns, processors
 from ell12.protocols import Array, ColumnSource, FarSource, offers
 

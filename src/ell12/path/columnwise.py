@@ -24,12 +24,12 @@ from ell12.backend import (
     total,
 )
 from ell12.checks import set_numbers
-from ell12.losses.linear import LinearLoss
-from ell12.losses.sessions import fact
-from ell12.penalties.family import ModuliL12
+from ell12.losses.of_prediction import fact
+from ell12.losses.sum_over_rows import LinearLoss
+from ell12.penalties.moduli import ModuliL12
 from ell12.protocols import Array, Batch, Iterate, Needs, ParallelLoss, ParallelPenalty, Point
-from ell12.prox.kernel import prox_rows
-from ell12.prox.layout import as_single, row_norms
+from ell12.prox.batching import as_single, row_norms
+from ell12.prox.closed_form import prox_rows
 from ell12.solvers.proximal_step import BackOff, Nonmonotone, ProximalStep, Step
 
 

@@ -27,15 +27,14 @@ from ell12.backend import (
 from ell12.checks import check_entries, check_flags, check_scalars, naming
 from ell12.losses import SquaredLoss
 from ell12.minimization import DataUnavailable, Result, Run, Status, minimize
-from ell12.minimization.needs import unmet
-from ell12.minimization.stalling import admit_rounding, gradient_rounding
-from ell12.minimization.start import as_unknown
+from ell12.minimization.rounding_stop import admit_rounding, as_unknown, gradient_rounding
+from ell12.minimization.solver_choice import unmet
 from ell12.operators import as_operator, output_shape
 from ell12.operators.sources import as_columns
 from ell12.path.screened import screened_path
 from ell12.path.strengths import alpha_grid, falling, first_strength, grid_size, one_sparse_fit
 from ell12.penalties import L12
-from ell12.penalties.family import ModuliL12
+from ell12.penalties.moduli import ModuliL12
 from ell12.protocols import Array, FarLoss, Solver, offers, session_of, with_alpha
 from ell12.solvers import NonmonotoneAPG, WorkingSet
 from ell12.solvers.working_set import hosted_penalty

@@ -48,7 +48,7 @@ def screened_path(
         return None
     inner, zero = penalty.penalty if isinstance(penalty, WithIntercept) else penalty, loss.start()
     known = type(inner) in (L12, L1) and is_numpy(zero) and zero.ndim == 1 and zero.dtype.kind == "f"
-    if not known or not loss.has_columns:
+    if not known or not loss.has_columns or loss.point(zero).prediction.ndim > 1:
         return None
     return ScreenedPath(loss, penalty, alphas, zero if start is None else start, sparse, most_entries)
 

@@ -11,8 +11,8 @@ import numpy as np
 from ell12.backend import as_numpy, like, namespace, take
 from ell12.losses import LinearLoss, LogisticLoss, SquaredLoss
 from ell12.minimization import Result, Status, minimize
+from ell12.minimization.rounding_stop import admit_rounding, gradient_rounding
 from ell12.minimization.run import collected
-from ell12.minimization.stalling import admit_rounding, gradient_rounding
 from ell12.path.columnwise import ColumnsL12, ColumnwiseAPG, InterceptSquaredLoss
 from ell12.penalties import WithIntercept
 from ell12.protocols import Array, Point, Wrapper

@@ -14,7 +14,7 @@ from ell12.backend import all_finite, as_numpy, beside, max_abs, precision, refu
 from ell12.checks import check_counts, check_share
 from ell12.minimization import certificate, minimize
 from ell12.penalties import L12, GroupL12, RowsL12, WithIntercept
-from ell12.penalties.family import ModuliL12
+from ell12.penalties.moduli import ModuliL12
 from ell12.protocols import Array, Penalty, Point, with_alpha
 
 # A longer grid is a mistake: it would not fit in memory, or its strengths could not be told apart.

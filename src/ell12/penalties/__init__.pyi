@@ -2,7 +2,6 @@
 
 from ell12.penalties.blocks import GroupL12 as GroupL12
 from ell12.penalties.blocks import RowsL12 as RowsL12
-from ell12.penalties.intercept import WithIntercept as WithIntercept
 from ell12.penalties.l12 import L1 as L1
 from ell12.penalties.l12 import L12 as L12
 from ell12.penalties.penalty_base import PenaltyBase as PenaltyBase
@@ -14,5 +13,6 @@ from ell12.penalties.separable import Lp as Lp
 from ell12.penalties.spectral import NoPenalty as NoPenalty
 from ell12.penalties.spectral import Spectral as Spectral
 from ell12.penalties.spectral import SpectralL12 as SpectralL12
-from ell12.penalties.spectral_rivals import SpectralLogSum as SpectralLogSum
-from ell12.penalties.spectral_rivals import TruncatedNuclear as TruncatedNuclear
+from ell12.penalties.spectral import SpectralLogSum as SpectralLogSum
+from ell12.penalties.spectral import TruncatedNuclear as TruncatedNuclear
+from ell12.penalties.unpenalised import WithIntercept as WithIntercept

@@ -11,9 +11,9 @@ import numpy as np
 from ell12.backend import as_numpy, indices_like, namespace, norm, positions
 from ell12.checks import check_flags
 from ell12.penalties.curvature import GroupCurvature
-from ell12.penalties.family import ModuliL12
+from ell12.penalties.moduli import ModuliL12
 from ell12.protocols import Array
-from ell12.prox.layout import as_groups, row_norms
+from ell12.prox.batching import as_groups, row_norms
 
 
 class BlockL12(ModuliL12):

@@ -9,7 +9,7 @@ from typing import Any
 from ell12.backend import indices_like, namespace, norm
 from ell12.checks import check_weights, naming
 from ell12.penalties.curvature import DiagonalCurvature
-from ell12.penalties.family import ModuliL12
+from ell12.penalties.moduli import ModuliL12
 from ell12.protocols import Array
 
 

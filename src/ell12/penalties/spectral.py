@@ -10,13 +10,15 @@ from typing import Any, Protocol
 import numpy as np
 import scipy.sparse
 
-from ell12.backend import all_finite, count_true, like, max_abs, namespace, norm
+from ell12.backend import all_finite, count_true, like, max_abs, namespace, norm, positions
 from ell12.checks import as_array, as_step
-from ell12.operators.spectrum import norm_from_gram
+from ell12.operators.krylov import norm_from_gram
 from ell12.penalties.penalty_base import PenaltyBase
+from ell12.penalties.separable import LogSum
 from ell12.protocols import Array, Factored, offers
-from ell12.prox import prox_l12, prox_l12_spectral
-from ell12.prox.layout import as_decomposable
+from ell12.prox import prox_l12_spectral
+from ell12.prox.batching import as_decomposable
+from ell12.prox.closed_form import prox_vector
 
 DENSE_NORM = 2**15  # the entries up to which the norm of a sparse matrix is found from the dense one
 
@@ -72,7 +74,7 @@ class Spectral(PenaltyBase, ABC):
         subtracted norm has no gradient, the singular value that one proximal step brings. It is infinite where x
         or the gradient holds NaN or infinity.
         """
-        if not _is_finite(x):
+        if not all(map(all_finite, (x.U, x.s, x.V) if offers(x, Factored) else (x,))):
             return math.inf
         U, s, V = _factors(x)
         if s.shape[0] == 0:
@@ -105,7 +107,10 @@ class SpectralDifference(Spectral, ABC):
 
     def subtracted_gradient(self, x: Any) -> Any:
         """The matrix with the subtracted slopes as singular values."""
-        return _with_values(x, self.subtracted_slopes)
+        if offers(x, Factored):
+            return replace(x, s=self.subtracted_slopes(x.s))
+        U, s, Vh = namespace(x).linalg.svd(x, full_matrices=False)
+        return (U * self.subtracted_slopes(s)) @ Vh
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -120,11 +125,6 @@ class SpectralL12(SpectralDifference):
         Strength, at least 0; it may be left to the function or estimator that takes the penalty.
     l2_weight : float, default 1.0
         Weight of the subtracted norm: 1 is l1-2, 0 the nuclear norm.
-
-    See Also
-    --------
-    L12 : The penalty as an object for `minimize`.
-    complete_matrix : Complete a matrix, as a function.
 
     Examples
     --------
@@ -150,7 +150,7 @@ class SpectralL12(SpectralDifference):
 
     def prox_values(self, s: Array, step: float) -> Array:
         """`ell12.prox.prox_l12` of the singular values."""
-        return prox_l12(s, self.strength * step, l2_weight=self.l2_weight, positive=True)
+        return prox_vector(s, self.strength * step, self.l2_weight, positive=True)
 
     def slopes_of(self, s: Array) -> Array:
         """``alpha (1 - l2_weight s / ||s||)``."""
@@ -272,10 +272,6 @@ def thin_norm(A: Array) -> float:
     return size * math.sqrt(max(float(xp.linalg.eigvalsh(gram)[-1]), 0.0))
 
 
-def _is_finite(x: Any) -> bool:
-    return all(map(all_finite, (x.U, x.s, x.V) if offers(x, Factored) else (x,)))
-
-
 def _factors(x: Any) -> tuple[Array, Array, Array]:
     """U, s and V of a matrix, without the singular values that are rounding."""
     if offers(x, Factored):
@@ -287,9 +283,118 @@ def _factors(x: Any) -> tuple[Array, Array, Array]:
     return U[:, :rank], s[:rank], Vh.T[:, :rank]
 
 
-def _with_values(x: Any, change: Any) -> Any:
-    """The matrix with other singular values."""
-    if offers(x, Factored):
-        return replace(x, s=change(x.s))
-    U, s, Vh = namespace(x).linalg.svd(x, full_matrices=False)
-    return (U * change(s)) @ Vh
+@dataclass(frozen=True, eq=False, repr=False)
+class SpectralLogSum(SpectralDifference):
+    """The log-sum penalty of the singular values of a matrix.
+
+    ``alpha sum_i log(1 + sigma_i / theta)`` over the singular values of a matrix.
+
+    Parameters
+    ----------
+    alpha : float, optional
+        Strength, at least 0; it may be left to the function or estimator that takes the penalty. The slope
+        at zero is ``alpha / theta``.
+    theta : float, default 1.0
+        Singular values much larger cost next to nothing more.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ell12 import SpectralLogSum
+    >>> round(SpectralLogSum(2.0, theta=1.0).value(np.eye(2)), 6)
+    2.772589
+    """
+
+    alpha: float | None = None
+    theta: float = 1.0
+
+    def __post_init__(self) -> None:
+        self._set_numbers(positive="theta")
+
+    def value_of(self, s: Array) -> float:
+        """The penalty of singular values."""
+        return self._of_values.value(s)
+
+    def prox_values(self, s: Array, step: float) -> Array:
+        """`ell12.LogSum.prox` of the singular values."""
+        return self._of_values.prox(s, step)
+
+    def slopes_of(self, s: Array) -> Array:
+        """``alpha / (theta + s)``."""
+        return self.strength / (self.theta + s)
+
+    def slope_at_zero(self, rank: int) -> float:  # noqa: ARG002
+        """``alpha / theta``."""
+        return self.strength / self.theta
+
+    @property
+    def convex(self) -> SpectralL12:
+        """The nuclear norm with the slope at zero."""
+        return SpectralL12(self.strength / self.theta, l2_weight=0.0)
+
+    def subtracted_slopes(self, s: Array) -> Array:
+        """Slope at zero minus slope at s."""
+        return self._of_values.subtracted_gradient(s)
+
+    @property
+    def _of_values(self) -> LogSum:
+        return LogSum(self.strength, self.theta)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TruncatedNuclear(SpectralDifference):
+    """The sum of all singular values but the largest ones.
+
+    ``alpha sum_{i > rank} sigma_i``, the largest ones free (Hu et al., doi:10.1109/TPAMI.2012.271).
+
+    Parameters
+    ----------
+    alpha : float, optional
+        Strength, at least 0; it may be left to the function or estimator that takes the penalty.
+    rank : int, default 1
+        How many singular values are free.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ell12 import TruncatedNuclear
+    >>> TruncatedNuclear(2.0, rank=1).value(np.diag([3.0, 0.5]))
+    1.0
+    """
+
+    alpha: float | None = None
+    rank: int = 1
+
+    def __post_init__(self) -> None:
+        self._set_numbers()
+        if not isinstance(self.rank, int | np.integer) or self.rank < 0:
+            raise ValueError(f"rank must be an integer >= 0, got {self.rank!r}")
+
+    def value_of(self, s: Array) -> float:
+        """The penalty of singular values."""
+        return self.strength * float(namespace(s).sum(s[min(self.rank, s.shape[0]) :]))
+
+    def prox_values(self, s: Array, step: float) -> Array:
+        """The largest stay, the others are soft-thresholded."""
+        xp = namespace(s)
+        shrunk = s - self.strength * step
+        return xp.where(positions(s) < self.rank, s, xp.where(shrunk > 0, shrunk, 0))
+
+    def slopes_of(self, s: Array) -> Array:
+        """Alpha beyond the largest."""
+        xp = namespace(s)
+        return xp.where(positions(s) < self.rank, 0 * s, self.strength)
+
+    def slope_at_zero(self, rank: int) -> float:
+        """Alpha, or 0 while one more would be free."""
+        return self.strength if rank >= self.rank else 0.0
+
+    @property
+    def convex(self) -> SpectralL12:
+        """The nuclear norm."""
+        return SpectralL12(self.strength, l2_weight=0.0)
+
+    def subtracted_slopes(self, s: Array) -> Array:
+        """Alpha for the largest, zero beyond."""
+        xp = namespace(s)
+        return xp.where((positions(s) < self.rank) & (s > 0), self.strength, 0 * s)

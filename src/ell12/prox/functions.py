@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ell12.backend import as_floating, is_complex, is_number, namespace, number_like
-from ell12.backend.kinds import ArrayT, Whole
+from ell12.backend.number_types import ArrayT, Whole
 from ell12.checks import check_counts, check_flags, check_numbers, check_scalars, check_weights
 from ell12.protocols import Array
-from ell12.prox.kernel import prox_groups, prox_iterative, prox_rows, prox_spectral, prox_vector
-from ell12.prox.layout import as_decomposable, as_groups, as_single, lay_out, row_norms, thresholds
+from ell12.prox.batching import as_decomposable, as_groups, as_single, lay_out, row_norms, thresholds
+from ell12.prox.closed_form import prox_groups, prox_iterative, prox_rows, prox_spectral, prox_vector
 
 
 @overload

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from ell12.checks import check_counts, check_flags, check_word, set_numbers
 from ell12.operators import adjoint_product, product
-from ell12.operators.conjugate_gradients import conjugate_gradients
+from ell12.operators.krylov import conjugate_gradients
 from ell12.protocols import Array, Iterate, Needs, Point
 from ell12.restoration.momentum import OptimizedMomentum
 from ell12.restoration.normal_equations import exact_solver, normal_product

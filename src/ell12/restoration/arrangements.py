@@ -9,7 +9,7 @@ from typing import Any
 from ell12.backend import as_floating, as_numpy, inner, is_array, is_complex, is_numpy, namespace, real_dtype
 from ell12.checks import check_entries
 from ell12.operators import ArrayOperator, adjoint_product, dtype_of, input_shape, output_shape, product
-from ell12.operators.images import Convolution, FourierSampling, Identity, Sampling, as_shape, slice_of
+from ell12.operators.image_operators import Convolution, FourierSampling, Identity, Sampling, as_shape, slice_of
 from ell12.protocols import Array
 
 

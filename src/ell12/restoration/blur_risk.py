@@ -13,7 +13,7 @@ import numpy as np
 
 from ell12.backend import inner, like, namespace
 from ell12.operators import product
-from ell12.operators.images import Convolution
+from ell12.operators.image_operators import Convolution
 from ell12.protocols import Array
 from ell12.restoration.arrangements import MirroredConvolution, Stacked
 from ell12.restoration.risk import CHANGE, lowest, random_numbers, signs_like

@@ -11,7 +11,7 @@ from typing import Any
 from ell12.backend import is_number, namespace
 from ell12.checks import check_scalars
 from ell12.operators import adjoint_product, product, sent_like
-from ell12.operators.images import Identity, Sampling
+from ell12.operators.image_operators import Identity, Sampling
 from ell12.protocols import Array
 from ell12.restoration.blur_risk import strength_under_blur
 from ell12.restoration.images import start_of

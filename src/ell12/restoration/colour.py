@@ -17,7 +17,7 @@ import numpy as np
 
 from ell12.backend import count_true, is_complex, is_numpy, max_abs, namespace
 from ell12.operators import ArrayOperator, adjoint_product, dtype_of, input_shape, output_shape, product
-from ell12.operators.images import Identity, Masking, Sampling, slice_of
+from ell12.operators.image_operators import Identity, Masking, Sampling, slice_of
 from ell12.protocols import Array
 from ell12.restoration.arrangements import RealInput, Stacked
 from ell12.restoration.stencil import Buffers, Moving, Steps, Sums, usable_threads

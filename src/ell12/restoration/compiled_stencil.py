@@ -14,7 +14,7 @@ import numpy as np
 from numba import types
 from numba.extending import overload
 
-from ell12.backend.compiling import compiled_loop
+from ell12.backend.compiled_code import compiled_loop
 
 FLOATS: dict[str, Any] = {
     "error_model": "numpy",  # a division that may raise is not vectorised

@@ -8,7 +8,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ell12.backend import as_numpy, cuda, device, namespace
+from ell12.backend import as_numpy, device, namespace
+from ell12.backend import compiled_code as cuda
 from ell12.protocols import Array
 from ell12.restoration.pixel_steps import ImageNorms
 from ell12.restoration.stencil import Moving, Steps, Sums, plain_gradient, step_by_step

@@ -92,7 +92,7 @@ def deblur_tv(
     >>> import numpy as np
     >>> from ell12 import deblur_tv
     >>> clean = np.zeros((32, 32)); clean[8:24, 8:24] = 1
-    >>> from ell12.operators.images import Convolution
+    >>> from ell12.operators.image_operators import Convolution
     >>> kernel = np.full((3, 3), 1 / 9)
     >>> blurred = Convolution(kernel, clean.shape) @ clean
     >>> sharp = deblur_tv(blurred, kernel, 1e-4, boundary="periodic")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np  # noqa: F401 -- for the examples
 
-from ell12.operators.images import Identity
+from ell12.operators.image_operators import Identity
 from ell12.protocols import Array
 from ell12.restoration.batches import restore_each
 from ell12.restoration.images import as_image, channels_first

@@ -22,7 +22,7 @@ from ell12.backend import (
 )
 from ell12.checks import naming
 from ell12.operators import sent_like
-from ell12.operators.images import flipped, slice_of
+from ell12.operators.image_operators import flipped, slice_of
 from ell12.protocols import Array
 
 # The unknown pixels of a start go this part of the way to what averaging neighbours so many times makes of them.

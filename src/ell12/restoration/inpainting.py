@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np  # noqa: F401 -- for the examples
 
 from ell12.backend import refuse_masked
-from ell12.operators.images import Sampling
+from ell12.operators.image_operators import Sampling
 from ell12.protocols import Array
 from ell12.restoration.batches import restore_each
 from ell12.restoration.corners import corner_of

@@ -10,7 +10,7 @@ import numpy as np
 
 from ell12.backend import inner, namespace
 from ell12.losses import AbsoluteLoss, KullbackLeiblerLoss, SquaredLoss
-from ell12.operators.images import Identity, Sampling
+from ell12.operators.image_operators import Identity, Sampling
 from ell12.protocols import Array
 from ell12.restoration.strength import strength_for_noise
 from ell12.restoration.variation import Bounds

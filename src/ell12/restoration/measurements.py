@@ -163,7 +163,7 @@ def restore_tv(
         The measurements.
     A : operator
         A matrix, a SciPy LinearOperator or a pylops operator, which act on the image's entries row by row, or one
-        of `ell12.operators.images`.
+        of `ell12.operators.image_operators`.
     alpha : float, "held-out" or None, optional
         As in `denoise_tv`; None needs ``noise``.
     shape : tuple of int, optional

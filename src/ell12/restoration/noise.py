@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 
 from ell12.backend import as_numpy, is_complex, is_numpy, max_abs, namespace, on_accelerator
-from ell12.operators.images import flipped, slice_of
+from ell12.operators.image_operators import flipped, slice_of
 from ell12.protocols import Array
 from ell12.restoration.corners import PIXELS_AT_ONCE, Corner, corner_of, spin_flips
 

@@ -8,14 +8,14 @@ from typing import Any
 
 from ell12.backend import is_complex, namespace
 from ell12.protocols import Array
-from ell12.prox.kernel import prox_rows, prox_vector
-from ell12.prox.layout import row_norms
+from ell12.prox.batching import row_norms
+from ell12.prox.closed_form import prox_rows, prox_vector
 
 
 def cost(steps: Array, l2_weight: float, isotropic: bool) -> float:
     """``sum_i ||s_i||_1 - l2_weight ||s_i||_2`` over the pixels; isotropic, see `shrunk`.
 
-    ``steps`` are those of `ell12.operators.images.FiniteDifference`: a pixel's stand along the last axis.
+    ``steps`` are those of `ell12.operators.image_operators.FiniteDifference`: a pixel's stand along the last axis.
     """
     xp, lengths = namespace(steps), row_norms(steps)
     if isotropic:

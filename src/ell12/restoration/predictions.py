@@ -7,7 +7,7 @@ from typing import Any
 
 from ell12.backend import norm
 from ell12.operators import Composition, adjoint_product, product
-from ell12.operators.images import Identity, Sampling
+from ell12.operators.image_operators import Identity, Sampling
 from ell12.protocols import Array, Point, SplitLoss, offers
 from ell12.restoration.variation import is_plain_square
 

@@ -18,7 +18,7 @@ from ell12.checks import check_axis, check_flags, check_word, is_finite_number
 from ell12.minimization import Result, Status, minimize
 from ell12.minimization.run import as_run
 from ell12.operators import sent_like
-from ell12.operators.images import Identity, flipped
+from ell12.operators.image_operators import Identity, flipped
 from ell12.protocols import Array, offers
 from ell12.restoration.alternating import AlternatingMinimization
 from ell12.restoration.arrangements import by_numpy

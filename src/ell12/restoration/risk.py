@@ -23,7 +23,7 @@ import numpy as np
 
 from ell12.backend import as_numpy, inner, is_complex, like, namespace
 from ell12.operators import product, sent_like
-from ell12.operators.images import Sampling
+from ell12.operators.image_operators import Sampling
 from ell12.protocols import Array
 
 # The sample holds this part of the pixels, but at least and at most so many. With an eighth of ten photographs of

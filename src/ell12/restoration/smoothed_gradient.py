@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from ell12.backend import inner, namespace
 from ell12.operators import sent_like
-from ell12.operators.images import Identity, Masking, Sampling, flipped
+from ell12.operators.image_operators import Identity, Masking, Sampling, flipped
 from ell12.protocols import Array, Iterate, Needs, Point
 from ell12.restoration.momentum import Momentum, momentum_for
 from ell12.restoration.stencil import STEPS, for_sweep, foresee_run

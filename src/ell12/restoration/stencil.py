@@ -15,10 +15,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ell12.backend import cuda, inner, is_numpy
-from ell12.backend.compiling import foresee, is_compiled, pays
+from ell12.backend import compiled_code as cuda
+from ell12.backend import inner, is_numpy
+from ell12.backend.compiled_code import foresee, is_compiled, pays
 from ell12.operators import adjoint_product, product
-from ell12.operators.images import FiniteDifference
+from ell12.operators.image_operators import FiniteDifference
 from ell12.operators.reading import processors
 from ell12.protocols import Array
 from ell12.restoration.pixel_steps import ImageNorms, cost, shrunk

@@ -10,7 +10,7 @@ import numpy as np
 
 from ell12.backend import as_numpy, is_complex, namespace
 from ell12.operators import output_shape
-from ell12.operators.images import Identity, Sampling, slice_of
+from ell12.operators.image_operators import Identity, Sampling, slice_of
 from ell12.protocols import Array
 from ell12.restoration.risk import lowest
 

@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ell12.backend import is_complex, is_number, is_numpy, max_abs, namespace, norm
-from ell12.backend.compiling import can_compile
+from ell12.backend.compiled_code import can_compile
 from ell12.checks import as_array, check_counts, check_flags, set_numbers
 from ell12.losses import SquaredLoss
 from ell12.minimization import minimize
 from ell12.operators import adjoint_product, product
-from ell12.operators.images import FiniteDifference, Identity, as_spacing, flipped
+from ell12.operators.image_operators import FiniteDifference, Identity, as_spacing, flipped
 from ell12.protocols import Array
-from ell12.prox.layout import row_norms
+from ell12.prox.batching import row_norms
 from ell12.restoration.cuda_stencil import sweep_on_gpu
 from ell12.restoration.pixel_steps import cost, shrunk, units
 from ell12.restoration.plain_sweep import plain_sweep

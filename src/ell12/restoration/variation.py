@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Protocol
 
-from ell12.operators.images import FiniteDifference
+from ell12.operators.image_operators import FiniteDifference
 from ell12.protocols import Array, DeclaringSolver, Loss, Penalty, Point
 
 Bounds = tuple[float | None, float | None]

@@ -26,7 +26,7 @@ from ell12.linear_model.fit_problem import linear_functions, passes
 from ell12.operators import is_far, select_columns, to_dense
 from ell12.operators.centering import CenteredColumns, column_squares
 from ell12.operators.gram import weighted_gram
-from ell12.operators.maps import adjoint_product, product
+from ell12.operators.linear_operator import adjoint_product, product
 from ell12.protocols import Array
 
 # Newton's method for the fit without a penalty takes this number of steps at the most, each halved as often at the

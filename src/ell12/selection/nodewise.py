@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 
-from ell12.backend.compiling import can_compile
+from ell12.backend.compiled_code import can_compile
 from ell12.losses import SquaredLoss
 from ell12.minimization import minimize
 from ell12.operators.gram import ridge_solver
-from ell12.operators.maps import to_dense
+from ell12.operators.linear_operator import to_dense
 from ell12.penalties import L12
 from ell12.protocols import Array
 from ell12.selection.local_model import Columns

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs
 
 from ell12.backend import rounding
-from ell12.backend.compiling import can_compile
+from ell12.backend.compiled_code import can_compile
 from ell12.protocols import Point
 
 # What decides between sweeps and Newton's method, in multiplications: a step costs STEP and the cube of the number

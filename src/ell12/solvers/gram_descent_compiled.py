@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from ell12.backend.compiling import compiled_loop
+from ell12.backend.compiled_code import compiled_loop
 
 loop = compiled_loop(error_model="numpy", nogil=True)
 

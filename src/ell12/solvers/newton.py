@@ -12,7 +12,7 @@ from scipy.linalg.lapack import dpotrf, dpotrs
 
 from ell12.backend import as_numpy, like, norm, rounding
 from ell12.checks import check_scalars
-from ell12.operators.conjugate_gradients import conjugate_gradients
+from ell12.operators.krylov import conjugate_gradients
 from ell12.protocols import (
     Array,
     ColumnLoss,

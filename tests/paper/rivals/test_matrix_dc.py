@@ -5,7 +5,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from ell12 import CompletionLoss, Observed, SpectralL12, minimize
+from ell12 import Observed, SpectralL12, minimize
+from ell12.completion import CompletionLoss
 from ell12_paper.rivals import MatrixDCA, MatrixSequentialConvex
 
 

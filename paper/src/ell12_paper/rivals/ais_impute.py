@@ -55,7 +55,8 @@ class AISImpute(PenalisedRival):
     Examples
     --------
     >>> import numpy as np
-    >>> from ell12 import CompletionLoss, SpectralL12, minimize
+    >>> from ell12 import SpectralL12, minimize
+    >>> from ell12.completion import CompletionLoss
     >>> from ell12_paper.rivals import AISImpute
     >>> loss = CompletionLoss([[1, 1, np.nan], [2, 2, 4], [3, 3, 6]])
     >>> result = minimize(loss, SpectralL12(0.01, l2_weight=0.0), solver=AISImpute())

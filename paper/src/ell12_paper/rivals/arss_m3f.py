@@ -27,10 +27,10 @@ HALVINGS = 30  # A step that is halved this many times without bringing it is gi
 class ARSSM3F(Rival):
     """Riemannian conjugate gradients on matrices of rank r, where r grows by the leading part of the gradient.
 
-    The loss says which variant it is: least squares with `CompletionLoss`, maximum-margin factorization of ordinal
-    data with `OrdinalHingeLoss`. For a rank r, conjugate gradients (Polak-Ribiere, restarted where they do not
-    descend) with projection as transport and the truncated singular value decomposition as retraction; the
-    first step ``-<S(e), g> / (L ||S(e)||^2)`` along e is exact for least squares, then it is halved until the
+    Least squares; the publication has maximum-margin factorization of ordinal data too. For a rank r, conjugate
+    gradients (Polak-Ribiere, restarted where they do not descend) with projection as transport and the truncated
+    singular value decomposition as retraction; the first step ``-<S(e), g> / (L ||S(e)||^2)`` along e is exact for
+    least squares, then it is halved until the
     loss has decreased enough. Then the rank grows by the number of singular values of the gradient that are at
     least ``share`` times the largest.
 
@@ -58,9 +58,7 @@ class ARSSM3F(Rival):
     -----
     Run it with `NoPenalty`, or with `SquaredFrobenius`, the publication's ridge (of weight 0 to 0.02 there). In
     the last rank the optimality is the norm of the Riemannian gradient and the iterates are marked as capped.
-    The publication treats ratings; for pixels use least squares, or quantise them
-    (``OrdinalHingeLoss(observed, n_levels=...)``). The thresholds of the ordinal loss, alternated in the
-    publication, are at their best in every evaluation here. A rule that watches single steps may end a run while
+    A rule that watches single steps may end a run while
     the rank still grows: leave the end to ``final_steps``.
 
     References
@@ -71,7 +69,8 @@ class ARSSM3F(Rival):
     Examples
     --------
     >>> import numpy as np
-    >>> from ell12 import CompletionLoss, NoPenalty, minimize
+    >>> from ell12 import NoPenalty, minimize
+    >>> from ell12.completion import CompletionLoss
     >>> from ell12_paper.rivals import ARSSM3F
     >>> loss = CompletionLoss([[1, 1, np.nan], [2, 2, 4], [3, 3, 6]])
     >>> result = minimize(loss, NoPenalty(), solver=ARSSM3F(max_rank=1))

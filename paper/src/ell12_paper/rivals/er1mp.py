@@ -47,7 +47,8 @@ class ER1MP(Rival):
     Examples
     --------
     >>> import numpy as np
-    >>> from ell12 import CompletionLoss, NoPenalty, minimize
+    >>> from ell12 import NoPenalty, minimize
+    >>> from ell12.completion import CompletionLoss
     >>> from ell12_paper.rivals import ER1MP
     >>> X = np.outer([1.0, 2.0, 3.0], [1.0, 1.0, 2.0])
     >>> result = minimize(CompletionLoss(X), NoPenalty(), solver=ER1MP(max_rank=1))

@@ -40,7 +40,8 @@ class FaNCL(PenalisedRival):
     Examples
     --------
     >>> import numpy as np
-    >>> from ell12 import CompletionLoss, SpectralLogSum, minimize
+    >>> from ell12 import SpectralLogSum, minimize
+    >>> from ell12.completion import CompletionLoss
     >>> from ell12_paper.rivals import FaNCL
     >>> loss = CompletionLoss([[1, 1, np.nan], [2, 2, 4], [3, 3, 6]])
     >>> result = minimize(loss, SpectralLogSum(0.01, theta=0.1), solver=FaNCL())

@@ -55,7 +55,8 @@ class SketchyCGM(Rival):
     Examples
     --------
     >>> import numpy as np
-    >>> from ell12 import CompletionLoss, NoPenalty, minimize
+    >>> from ell12 import NoPenalty, minimize
+    >>> from ell12.completion import CompletionLoss
     >>> from ell12_paper.rivals import SketchyCGM
     >>> X = np.outer([2.0, 0.0, 0.0], [0.0, 1.0, 0.0])
     >>> solver = SketchyCGM(radius=2.0, rank=1)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ell12 import datasets
-from ell12.operators.images import Convolution, FourierSampling
+from ell12.operators.image_operators import Convolution, FourierSampling
 from ell12.restoration import GrowingADMM, deblur_tv, denoise_tv, reconstruct_mri
 from ell12_paper.studies.images import STAND_INS, photograph
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ell12.backend import compiling
+from ell12.backend import compiled_code as compiling
 from ell12.minimization import Result
 from ell12.restoration import AlternatingMinimization, TotalVariationDCA, TotalVariationL12, denoise_tv
 from ell12_paper.studies import beyond

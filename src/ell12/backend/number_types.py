@@ -1,0 +1,132 @@
+"""Precision and rounding, stored entries of sparse matrices, type variables."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+
+from ell12.backend.arrays import is_torch, namespace
+from ell12.protocols import Array
+
+# Rounding moves a sum by some units of its last digit. Sums and inner products of 1e2 to 1e5 random numbers were
+# off by at most 2.5 units in single and in double precision, sums of 1e7 too. Inner products of 1e6 were off by 9.
+LAST_DIGITS = 8
+
+
+def precision(x: Array) -> float:
+    """The distance from 1 to the next number in the precision of x."""
+    return _precision(namespace(x), x.dtype)
+
+
+def rounding(value: Any, x: Array) -> Any:
+    """How far rounding can lift a value, or an array of them, that was summed in the precision of x.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ell12.backend.number_types import rounding
+    >>> rounding(4.0, np.zeros(3)) < 1e-14 < rounding(4.0, np.zeros(3, dtype=np.float32))
+    True
+    """
+    return LAST_DIGITS * precision(x) * abs(value)
+
+
+def rise_above_tangent(new: float, old: float, linear: float, x: Array) -> float:
+    """``new - old - linear`` for values summed in the precision of x; what rounding made counts as 0.
+
+    With ``linear = <gradient(old), new - old>`` this is how far a convex function rises above its tangent. Solvers
+    that look for a step by backtracking would halve it for ever over a rise that is rounding. A new value that is
+    infinite, or no number, is an infinite rise: then the step was too long.
+    """
+    if not math.isfinite(new):
+        return math.inf
+    return max(new - old - linear - rounding(abs(new) + abs(old) + abs(linear), x), 0.0)
+
+
+def power_of_2(size: float) -> float:
+    """The power of 2 nearest to a size in ratio, a unit by which nothing is rounded; 1 for a size of 0.
+
+    Examples
+    --------
+    >>> from ell12.backend.number_types import power_of_2
+    >>> power_of_2(5.0), power_of_2(0.3), power_of_2(0.0)
+    (4.0, 0.25, 1.0)
+    """
+    return 2.0 ** round(math.log2(size)) if size > 0 else 1.0
+
+
+@lru_cache(typed=True)  # dtypes of different libraries must not be compared
+def _precision(xp: Any, dtype: Any) -> float:
+    return float(xp.finfo(dtype).eps)
+
+
+class ArrayObject(Protocol):
+    """An array of any library: a tensor of PyTorch too, but not a list."""
+
+    @property
+    def shape(self) -> Any:
+        """The lengths of the axes."""
+
+    @property
+    def dtype(self) -> Any:
+        """The type of the entries."""
+
+    def __getitem__(self, key: Any, /) -> Any:
+        """Some of the entries."""
+
+
+X_co = TypeVar("X_co", covariant=True)
+
+
+class Starting(Protocol[X_co]):
+    """A loss, as far as it tells what x is."""
+
+    def start(self) -> X_co:
+        """Zeros of the shape, kind, dtype and device that ``x`` has."""
+
+
+ArrayT = TypeVar("ArrayT", bound=ArrayObject)  # the kind of array in is the kind out
+X = TypeVar("X")  # the unknown: an array, or a matrix of low rank
+Given_co = TypeVar("Given_co", covariant=True)  # what a loss was given as its observations
+
+Whole = Sequence[Any] | NDArray[np.integer[Any]] | NDArray[np.bool]  # what becomes an array of float64
+Plain = Sequence[Any] | NDArray[Any]  # what makes x a NumPy array
+
+
+def is_sparse(X: Any) -> bool:
+    """Whether X is a sparse matrix of SciPy or CuPy, or a sparse tensor of any layout."""
+    cupy = sys.modules.get("cupyx.scipy.sparse")
+    if scipy.sparse.issparse(X) or (cupy is not None and cupy.issparse(X)):
+        return True
+    return is_torch(X) and str(X.layout) != "torch.strided"
+
+
+def stored_entries(X: Any, name: str) -> tuple[Array, Array, Array]:
+    """Rows, columns and values of what a sparse matrix stores, explicit zeros and repetitions too."""
+    if not is_torch(X):
+        X = X.tocoo()
+        return X.row, X.col, X.data
+    layout = str(X.layout).rpartition("sparse_")[2]
+    if layout not in ("coo", "csr", "csc") or X.dense_dim():
+        what = f"layout {X.layout}" if not X.dense_dim() else f"{X.dense_dim()} dense dimensions"
+        raise TypeError(f"{name} is a sparse tensor with {what}: give a matrix of numbers in COO, CSR or CSC")
+    if layout == "coo":
+        rows, columns = X._indices()  # which ask for no sums over repetitions, as indices() does
+        return rows, columns, X._values()
+    if layout == "csr":
+        return _repeated(X.crow_indices()), X.col_indices(), X.values()
+    return X.row_indices(), _repeated(X.ccol_indices()), X.values()
+
+
+def _repeated(starts: Array) -> Array:
+    """The number of the row of each entry, from where the rows begin."""
+    import torch
+
+    return torch.repeat_interleave(torch.arange(len(starts) - 1, device=starts.device), starts.diff())

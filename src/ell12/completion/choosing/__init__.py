@@ -1,1 +1,0 @@
-"""What "auto" stands for, and the search on hidden entries that chooses."""

@@ -1,0 +1,180 @@
+"""Base of losses that are sums over rows: value, slope, curvature, batches."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ell12.backend import as_numpy, is_mapped, namespace, take
+from ell12.backend.number_types import Given_co
+from ell12.losses.gpu_data import HostView, is_fetched
+from ell12.losses.of_prediction import PredictionLoss, fact
+from ell12.operators import adjoint, input_shape, output_shape, select_columns, stored_entries
+from ell12.operators.centering import column_squares
+from ell12.operators.gram import ridge_solver, weighted_gram
+from ell12.operators.linear_operator import ColumnSelection
+from ell12.protocols import Array, Batch, Point
+
+
+class LinearLoss(PredictionLoss[Given_co]):
+    """``scale * sum_i w_i l((A x)_i, b_i)``, with a pointwise l that subclasses give.
+
+    Subclasses define ``_pointwise``, ``_slope`` and ``_second`` (l and its derivatives in the prediction) and
+    ``second_bound``, the largest value of the second derivative, infinite where there is none.
+
+    Parameters
+    ----------
+    A, b, sample_weight, scale
+        As in `ell12.SquaredLoss`.
+    """
+
+    row_parts: ClassVar[tuple[str, ...]] = ("b", "sample_weight")  # what has one number, or row, for each row of A
+
+    def value(self, point: Point) -> float:
+        """The loss; no product."""
+        return self.scale * float(namespace(self.b).sum(self._weighted(self._pointwise(point.prediction))))
+
+    def values(self, point: Point) -> Array:
+        """The loss of each column of a prediction of several right-hand sides; no product."""
+        return self.scale * namespace(self.b).sum(self._weighted(self._pointwise(point.prediction)), axis=0)
+
+    def slope(self, point: Point) -> Array:
+        """The gradient with respect to the prediction."""
+        slope = self._weighted(self._slope(point.prediction))
+        return slope if self.scale == 1 else self.scale * slope
+
+    def look(self, predictions: Array, least: float = 0.0) -> tuple[Array, Array, Array]:
+        """The values and gradients at points whose predictions stand side by side; one product with the adjoint.
+
+        For one right-hand side. Entries smaller than least are left out where columns are out of memory.
+        """
+        parts = {name: getattr(self, name) for name in self.row_parts}
+        columns = {name: part[:, None] for name, part in parts.items() if part is not None}
+        wide, point = self._derived({"_adjoint": self._adjoint}, **columns), Point(None, predictions)
+        if self.is_far:
+            return wide.values(point), *self.A.look(wide.slope(point), least)
+        gradients = wide.gradient(point)
+        return wide.values(point), np.arange(gradients.shape[0]), gradients
+
+    def curvature(self, point: Point) -> Array:
+        """The second derivative with respect to each prediction: the Hessian is ``A' diag(curvature) A``."""
+        return self.scale * self._weighted(self._second(point.prediction))
+
+    def column_curvatures(self, point: Point) -> Array:
+        """The second derivative in each entry of x alone: the diagonal of the Hessian."""
+        return column_squares(self.A, self._row_curvature(point))
+
+    def select_problems(self, which: Any) -> Any:
+        """The loss of some of the right-hand sides, named by a NumPy array of their numbers."""
+        weight = self.sample_weight
+        if weight is not None and weight.shape[-1] == self.b.shape[-1]:
+            weight = take(weight, which, 1)
+        # The bound on the curvature of all problems holds for some as well.
+        facts = {"_gram_norm": self._gram_norm, "_adjoint": self._adjoint}
+        return self._derived(facts, b=take(self.b, which, 1), sample_weight=weight)
+
+    def batches(self, size: int, random: Any = None) -> Iterator[Batch]:
+        """Losses of about ``size`` rows each that sum to this one, in random order if ``random`` is given.
+
+        Of every k-th row, as data may be sorted; of a file in memory, neighbours, which share its pages.
+        """
+        if not hasattr(self.A, "__getitem__"):
+            raise TypeError(f"A has no rows at hand to make batches of, got {type(self.A).__name__}")
+        count, mapped = -(-int(self.b.shape[0]) // size), is_mapped(self.A)
+        for index in range(count) if random is None else random.permutation(count).tolist():
+            rows = slice(index * size, (index + 1) * size) if mapped else slice(index, None, count)
+            parts = {name: getattr(self, name) for name in self.row_parts}
+            some = {name: part[rows] for name, part in parts.items() if part is not None}
+            yield Batch(self._derived(A=self.A[rows], **some), index, count, rows)
+
+    def on_host(self) -> Any:
+        """The same loss for unknowns that are NumPy vectors: large data on a GPU stay there."""
+        if not is_fetched(self.A):
+            return HostView(self)
+        parts = {name: getattr(self, name) for name in ("A", *self.row_parts)}
+        arrays: dict[str, Any] = {name: as_numpy(part) for name, part in parts.items() if part is not None}
+        return self._derived(**arrays).session()
+
+    def gram_product(self, v: Array) -> Array:
+        """``A' diag(w) A v`` times the largest curvature: its largest eigenvalue bounds that of all Hessians."""
+        return self.second_bound * self.gradient_of(self.scale * self._weighted(self.A @ v))
+
+    def hessian(self, point: Point, columns: Array | None = None, others: Array | None = None) -> Array:
+        """The Hessian in the given entries of x, or in all: a dense matrix, a fresh copy; for Newton's method.
+
+        With ``others``, the block whose rows are the given entries and whose columns are these. Of a square block
+        a session computes every entry once while the curvature stays the same.
+        """
+        curvature = self._row_curvature(point)
+        if self.is_far:  # all columns together, where the operator would be asked for one after the other
+            columns = np.arange(input_shape(self.A)[0]) if columns is None else columns
+        elif columns is None or (others is None and not self.is_quadratic and self._are_all(columns)):
+            return weighted_gram(self.A, curvature)
+        if others is not None:
+            return weighted_gram(select_columns(self.A, columns), curvature, select_columns(self.A, others))
+        if self._memory is not None:
+            return self._memory.gram(curvature, columns)
+        return weighted_gram(select_columns(self.A, columns), curvature)
+
+    def _are_all(self, columns: Array) -> bool:
+        """Whether these are all entries of x, in their order."""
+        size = math.prod(input_shape(self.A))
+        return len(columns) == size and bool(np.array_equal(columns, np.arange(size)))
+
+    def hessian_product(self, point: Point, columns: Array) -> Callable[[Array], Array]:
+        """The map ``v -> hessian(point, columns) v``: two products with these columns, and no matrix."""
+        A, curvature = self._columns(columns), self._row_curvature(point)
+        transposed = adjoint(A)
+        return lambda v: transposed @ (curvature * (A @ v))
+
+    def _columns(self, columns: Array) -> Any:
+        """Some columns of A: those of a sparse one as a copy only where they are less than half of them."""
+        few = 2 * len(columns) < math.prod(input_shape(self.A)) or math.isinf(stored_entries(self.A))
+        return select_columns(self.A, columns) if few else ColumnSelection(self.A, columns)
+
+    def _ridge_solver(self, point: Point, weight: float) -> Callable[[Array], Array]:
+        """Apply the inverse of the Hessian plus weight times the identity."""
+        return ridge_solver(self.A, self._row_curvature(point), weight)
+
+    def _row_curvature(self, point: Point) -> Array:
+        """The curvature as one number for each row of A."""
+        return self._fixed_curvature if self.is_quadratic else self._checked_row_curvature(point)
+
+    @fact
+    def _fixed_curvature(self) -> Array:
+        """That of a quadratic loss."""
+        return self._checked_row_curvature(Point(None, self.b))
+
+    def _checked_row_curvature(self, point: Point) -> Array:
+        curvature = self.curvature(point)
+        xp = namespace(curvature)
+        rows = xp.reshape(curvature, (math.prod(output_shape(self.A)), -1))
+        if rows.shape[1] > 1 and bool(xp.any(rows != rows[:, :1])):
+            raise ValueError("each right-hand side b has a Hessian of its own here; solve for one at a time")
+        return rows[:, 0]
+
+    # What a subclass gives
+
+    @abstractmethod
+    def _pointwise(self, prediction: Array) -> Array:
+        """The loss of each prediction."""
+
+    @abstractmethod
+    def _slope(self, prediction: Array) -> Array:
+        """Its first derivative."""
+
+    @abstractmethod
+    def _second(self, prediction: Array) -> Array:
+        """Its second derivative."""
+
+
+def check_kind(loss: Any) -> None:
+    """Raise unless a loss is given as a class such as SquaredLoss, to be made of rows yet to come."""
+    if isinstance(loss, type) and issubclass(loss, PredictionLoss) and not issubclass(loss, LinearLoss):
+        raise TypeError(f"{loss.__name__} joins several predictions: it is not made of chunks of rows")
+    if not isinstance(loss, type) or not issubclass(loss, LinearLoss):
+        raise TypeError(f"the loss must be a class such as SquaredLoss, got {loss!r}")

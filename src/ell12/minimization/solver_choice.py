@@ -1,0 +1,51 @@
+"""The default solver, and what a solver needs against what it was given."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from ell12.backend import is_complex, is_numpy
+from ell12.protocols import Array, DeclaringSolver, Factored, HostedLoss, Needs, missing, offers
+
+
+def needs_of(solver: Any) -> Needs:
+    """What a solver declares to need; one that declares nothing takes any loss and any penalty."""
+    return solver.needs if offers(solver, DeclaringSolver) else Needs(x="anything")
+
+
+def unmet(solver: Any, loss: Any, penalty: Any, x: Array) -> str:
+    """What a solver needs and these do not have, as words for an error; nothing if it can be used."""
+    needs, name = needs_of(solver), type(solver).__name__
+    for role, thing, protocol in (("loss", loss, needs.loss), ("penalty", penalty, needs.penalty)):
+        lacking = missing(thing, protocol)
+        if lacking:
+            what = first_line(protocol)
+            return f"{name} needs {what}; the {role} {type(thing).__name__} lacks {', '.join(lacking)}"
+    return _unmet_by_x(needs.x, name, loss, x)
+
+
+def _unmet_by_x(kind: str, name: str, loss: Any, x: Array) -> str:
+    """What the unknown is not, though a solver of this name needs it."""
+    if kind == "anything":
+        return ""
+    if (kind == "factors") != offers(x, Factored):
+        other = (
+            "factors"
+            if kind == "factors"
+            else "an array, not factors as BlockAPG(), FactoredAPG() or AlternatingLeastSquares() take"
+        )
+        return f"{name} needs x to be {other}"
+    if "vector" in kind and (x.ndim != 1 or is_complex(x)):
+        return f"{name} needs x to be a vector of real numbers"
+    if "columns" in kind and not is_numpy(x) and not offers(loss, HostedLoss):
+        return f"{name} needs NumPy arrays, or a loss that can be seen from the host, got {type(x).__name__}"
+    if "columns" in kind and not loss.has_columns:
+        return f"{name} needs columns at hand, which those of this {type(loss).__name__} are not"
+    return ""
+
+
+def first_line(protocol: type) -> str:
+    """The first sentence of a protocol's docstring, as a part of a sentence."""
+    sentence = (inspect.getdoc(protocol) or protocol.__name__).split(":")[0].split(".")[0]
+    return sentence[0].lower() + sentence[1:]

@@ -1,0 +1,260 @@
+"""The l1-2 family over moduli: entries, groups, rows."""
+
+from __future__ import annotations
+
+import copy
+import math
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ell12.backend import as_floating, as_numpy, indices_like, is_complex, is_numpy, like, max_abs, namespace, norm
+from ell12.backend.norms import l1_and_l2
+from ell12.checks import as_array, as_step, check_flags, check_numbers
+from ell12.penalties.penalty_base import PenaltyBase
+from ell12.protocols import Array
+from ell12.prox.closed_form import prox_vector
+
+
+class ModuliL12(PenaltyBase):
+    """``alpha (sum_i w_i |m_i| - l2_weight ||m||_2 + ridge/2 ||m||_2^2)`` of the moduli m of an array.
+
+    A modulus of weight 0 is not penalised at all: it enters no norm. One of infinite weight is held at zero.
+    """
+
+    l2_weight: float
+    weights: Any
+    positive: Any = False
+    ridge: float = 0.0
+    signed: ClassVar[bool] = True  # whether moduli carry the signs of single entries
+
+    _free: Any = None  # which moduli have weight 0
+    _held: Any = None  # the weights for the kernel, which holds the free ones at zero
+    _infinite: bool = False  # whether some weight is infinite
+
+    def moduli(self, x: Array) -> Array:
+        """The numbers whose moduli are penalised: here the entries themselves."""
+        return x
+
+    def rebuild(self, x: Array, moduli: Array, new: Array) -> Array:  # noqa: ARG002
+        """The array with the ``new`` moduli that has the directions of x, whose own moduli are given too."""
+        return new
+
+    def directions(self, x: Array, moduli: Array) -> Array:  # noqa: ARG002
+        """The array with the directions of x, whose moduli are given, and moduli 1, or 0 where those of x are."""
+        return signs(x)
+
+    def spread(self, values: Array) -> Array:
+        """One number for each modulus, shaped to stand beside the entries of an array."""
+        return values
+
+    def check_shape(self, shape: tuple[int, ...]) -> None:
+        """Raise where the penalty, with its weights, does not take an array of this shape."""
+        raise NotImplementedError
+
+    def value(self, x: Array) -> float:
+        """The penalty at x; infinite where a negative entry is not allowed."""
+        x = self._checked(x)
+        if self._is_signed and bool(namespace(x).any(self._must_be_positive(x) & (x < 0))):
+            return math.inf
+        return self.strength * self._difference(x) if self.strength > 0 else 0.0
+
+    def prox(self, x: Array, step: float) -> Array:
+        """`ell12.prox.prox_l12` of the moduli with threshold ``t = alpha step``; those of weight 0 pass.
+
+        With a ridge both the moduli and the threshold are divided by ``1 + t ridge`` first.
+        """
+        x, step = self._checked(x), as_step(step)
+        if self.strength * step == 0:
+            return self._allowed(x)
+        moduli = self._moduli_to_shrink(x)
+        return self._with_free(x, self.rebuild(x, moduli, self._prox_moduli(moduli, step)))
+
+    @property
+    def convex(self) -> Any:
+        """The part without the subtracted norm."""
+        return self._with(l2_weight=0.0)
+
+    def subtracted_gradient(self, x: Array) -> Array:
+        """``alpha l2_weight x / ||x||``; zero at zero, and where the weight is 0."""
+        return self._tangent(self._checked(x))
+
+    def violation(self, x: Array, gradient: Array) -> float:
+        """The largest violation of the first-order condition where the loss has this gradient.
+
+        The largest modulus of `least_slope`. At zero, where the norm has no gradient, that of one proximal step.
+        """
+        return self._violations(x, gradient)
+
+    def least_slope(self, x: Array, gradient: Array) -> Array:
+        """The subgradient of the objective whose moduli are smallest, where the loss has this gradient.
+
+        Where x is not zero it is ``gradient - alpha l2_weight x/||x|| + alpha ridge x + alpha w x/|x|``. Where x
+        is zero it is what the modulus of ``gradient - alpha l2_weight x/||x||`` has above ``alpha w``.
+        """
+        x, gradient = self._checked(x), as_array(gradient, "gradient")
+        xp, sizes = namespace(x), self.moduli(x)
+        support = self.spread(sizes != 0)
+        slope, threshold = gradient - self._tangent(x), self._threshold(x)
+        if self.ridge > 0:
+            slope = slope + self._strength(x) * self.ridge * self._penalised(x)
+        pull = threshold if self.weights is None else self.spread(threshold)
+        if self._infinite:  # an infinite weight counts on the support only
+            pull = xp.where(support, pull, 0)
+        on = slope + pull * self.directions(x, sizes)
+        if self._is_signed and not self.signed:  # what pushes a part of a norm against its bound is no violation
+            on, slope = xp.where((x == 0) & (on > 0), 0, on), xp.where(slope > 0, 0, slope)
+        steep = self.moduli(slope)
+        size = xp.abs(steep)
+        if self._is_signed and self.signed:
+            size = -steep if self.positive is True else xp.where(self._must_be_positive(x), -steep, size)
+        off = size - threshold
+        return xp.where(support, on, self.spread(xp.where(off > 0, off, 0)) * self.directions(slope, steep))
+
+    def _with(self, **fields: float) -> Any:
+        """The same penalty with other numbers, which are sure to be right."""
+        new = copy.copy(self)
+        vars(new).update(fields)
+        return new
+
+    def _set_positive(self) -> None:
+        """Check which entries must not be negative: True, False or an array of them."""
+        mask: Any = None if isinstance(self.positive, bool) else as_numpy(self.positive)
+        if mask is None or mask.shape == () or mask.dtype != bool:
+            check_flags(positive=self.positive)
+            mask = bool(self.positive)
+        object.__setattr__(self, "positive", mask)
+
+    def _set_weights(self) -> None:
+        """Check the weights, once, and find the moduli that are free."""
+        self._set_positive()
+        if self.weights is None:
+            return
+        weights = as_floating(self.weights, "weights")
+        check_numbers(infinite=True, weights=weights)
+        object.__setattr__(self, "weights", weights)
+        xp = namespace(weights)
+        free = xp.asarray(weights == 0)  # of a single weight NumPy makes no array
+        some = bool(xp.any(free))
+        object.__setattr__(self, "_free", free if some else None)
+        object.__setattr__(self, "_held", xp.where(free, math.inf, weights) if some else weights)
+        object.__setattr__(self, "_infinite", bool(xp.any(xp.isinf(weights))))
+
+    def _checked(self, x: Any) -> Array:
+        x = as_array(x, "x")
+        self.check_shape(tuple(x.shape))
+        if self._is_signed and not (is_numpy(x) and x.dtype.char in "fd") and is_complex(x):
+            raise TypeError("positive needs real x, got complex numbers")
+        return x
+
+    def _check_weights_of_rows(self, rows: int) -> None:
+        if self.weights is not None and tuple(self.weights.shape) != (rows,):
+            got = tuple(self.weights.shape)
+            raise ValueError(f"weights must hold one number for each of {rows} rows, got shape {got}")
+
+    def _difference(self, x: Array) -> Any:
+        """The penalty at a strength of 1."""
+        moduli = self.moduli(self._penalised(x))
+        if self.weights is None:
+            total, length = l1_and_l2(moduli)
+        else:  # what an infinite weight holds at zero costs nothing
+            xp = namespace(x)
+            weights = self._beside(self.weights, x)
+            weights = xp.where(moduli != 0, weights, 0) if self._infinite else weights
+            total, length = float(xp.sum(weights * xp.abs(moduli))), norm(moduli)
+        return total - self.l2_weight * length + 0.5 * self.ridge * length * length
+
+    def _moduli_to_shrink(self, x: Array) -> Array:
+        return self.moduli(x)
+
+    def _prox_moduli(self, moduli: Array, step: float) -> Array:
+        threshold = self.strength * step
+        if self.ridge > 0:
+            grown = 1 + threshold * self.ridge
+            moduli, threshold = moduli / grown, threshold / grown
+        return self._shrink(moduli, threshold)
+
+    def _shrink(self, moduli: Array, threshold: float) -> Array:
+        if not isinstance(self.positive, bool):
+            return self._shrink_signed(moduli, threshold)
+        positive = self.positive or not self.signed
+        return prox_vector(moduli, threshold, self.l2_weight, self._held, positive)
+
+    def _shrink_signed(self, x: Array, threshold: float) -> Array:
+        """The same where some entries must not be negative: these, and the sizes of the others, as one vector."""
+        xp, signed = namespace(x), self._must_be_positive(x)
+        shrunk = prox_vector(xp.where(signed, x, xp.abs(x)), threshold, self.l2_weight, self._held, positive=True)
+        return xp.where(signed | (x >= 0), shrunk, -shrunk)
+
+    def _step_from_zero(self, gradient: Array) -> Array:
+        """A proximal step of length 1 from zero: how much of it is left measures the violation there.
+
+        Zero is left with and without a ridge alike, which would only make the step shorter.
+        """
+        return self._with(ridge=0.0).prox(-gradient, 1.0)
+
+    def _violations(self, x: Array, gradient: Array) -> Any:
+        """The largest violation; a penalty of many problems gives one for each."""
+        found = self._largest(self.least_slope(x, gradient))
+        zero = self.l2_weight > 0 and self._largest(self._penalised(x)) == 0
+        if zero is False:
+            return found
+        return self._larger_at(zero, found, self._largest(self._penalised(self._step_from_zero(gradient))))
+
+    def _largest(self, x: Array) -> Any:
+        return max_abs(self.moduli(x))
+
+    def _larger_at(self, zero: Any, found: Any, moved: Any) -> Any:  # noqa: ARG002
+        return max(found, moved)
+
+    def _tangent(self, x: Array) -> Array:
+        return self.l2_weight * self._strength(x) * self._unit(self._penalised(x))
+
+    def _strength(self, x: Array) -> Any:  # noqa: ARG002
+        return self.strength
+
+    def _unit(self, x: Array) -> Array:
+        return x / (norm(x) or 1.0)
+
+    def _threshold(self, x: Array) -> Any:
+        """``alpha w``, one for each modulus."""
+        if self.weights is None:
+            return self._strength(x)
+        weights = self._beside(self.weights, x)
+        return self._strength(x) * weights if self.strength > 0 else namespace(x).zeros_like(weights)
+
+    def _beside(self, values: Any, x: Array) -> Array:
+        """Weights as an array of the kind of x, shaped as the moduli are."""
+        return like(values, x)
+
+    def _free_like(self, x: Array) -> Array:
+        """Which entries of x are not penalised."""
+        return self.spread(indices_like(self._free, x) if isinstance(self._free, np.ndarray) else self._free)
+
+    def _penalised(self, x: Array) -> Array:
+        """X with zeros where the weight is 0."""
+        return x if self._free is None else namespace(x).where(self._free_like(x), 0, x)
+
+    def _allowed(self, x: Array) -> Array:
+        return namespace(x).where(self._must_be_positive(x) & (x < 0), 0, x) if self._is_signed else x
+
+    @property
+    def _is_signed(self) -> bool:
+        """Whether some entries must not be negative."""
+        return self.positive is not False
+
+    def _must_be_positive(self, x: Array) -> Any:
+        """Which entries of x must not be negative; True where all."""
+        return self.positive if isinstance(self.positive, bool) else indices_like(self.positive, x)
+
+    def _with_free(self, x: Array, shrunk: Array) -> Array:
+        return shrunk if self._free is None else namespace(x).where(self._free_like(x), self._allowed(x), shrunk)
+
+
+def signs(x: Array) -> Array:
+    """The sign of each entry, the phase of a complex one; 0 at zero."""
+    xp = namespace(x)
+    if not is_complex(x):
+        return xp.sign(x)
+    size = xp.abs(x)
+    return x / xp.where(size > 0, size, 1)

@@ -1,0 +1,156 @@
+"""The closed form of the proximal operator (Yao, Kwok & Guo, section 3.2), unchecked."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ell12.backend import constant, is_complex, is_number, is_numpy, like, namespace, norm, positions
+from ell12.backend.compiled_code import can_compile
+from ell12.protocols import Array
+from ell12.prox.batching import Groups, as_single
+from ell12.prox.cuda_rows import prox_on_gpu
+from ell12.prox.fast_vector import quick_prox
+
+# From this many entries on a batch of short problems goes to the compiled loop: loading the loop costs more than
+# the plain operations take for smaller batches.
+COMPILED_PROX_FROM = 2**17
+LONGEST_COMPILED = 16  # The compiled loop takes problems of at most this many entries; longer ones do not gain.
+
+
+def prox_vector(z: Array, t: float, l2_weight: float, weights: Any = None, positive: bool = False) -> Array:
+    """All entries of z as one problem, by the fastest way there is for its kind of array.
+
+    ``weights`` broadcast against z. Half precision is computed in single precision.
+    """
+    xp = namespace(z)
+    if math.prod(z.shape) == 0:
+        return xp.asarray(z, copy=True)
+    x = quick_prox(z, t, l2_weight, weights, positive)
+    if x is not None:
+        return x
+    work = as_single(z)
+    if weights is not None:
+        weights = xp.reshape(xp.broadcast_to(like(weights, work), tuple(z.shape)), (-1,))
+    x = xp.reshape(prox_rows(xp.reshape(work, (-1,)), t, l2_weight, weights, positive), tuple(z.shape))
+    return xp.astype(x, z.dtype, copy=False)
+
+
+def prox_rows(rows: Array, t: Any, l2_weight: Any, weights: Array | None = None, positive: bool = False) -> Array:
+    """One problem along the last axis; ``t`` is a number, or an array whose last axis has length 1."""
+    x = None
+    if not is_numpy(rows):
+        x = prox_on_gpu(rows, t, l2_weight, weights, positive)
+    elif weights is None and not positive and is_number(t) and is_number(l2_weight):
+        x = _compiled_prox_rows(rows, t, l2_weight)
+    return x if x is not None else plain_prox_rows(rows, t, l2_weight, weights, positive)
+
+
+@np.errstate(over="ignore", invalid="ignore")  # as silent as the other libraries; inf and NaN tell enough
+def plain_prox_rows(z: Array, t: Any, l2_weight: Any, weights: Array | None, positive: bool) -> Array:
+    """`prox_rows` without branches, to be differentiated and traced: the twin that the fast ways are tested by."""
+    xp = namespace(z)
+    size = z if positive else _modulus(xp, z)
+    if weights is not None:
+        size, weights = _without_infinite(xp, size, weights)
+    u = size - (t if weights is None else t * weights)
+    # Case one, some u is positive. Scaled by the largest, so that no square overflows or underflows; 1 stands in
+    # for what would divide by zero. A NaN is found by the sum (some libraries' max drops it) and comes out here.
+    top = constant(xp.max(u, axis=-1, keepdims=True))
+    above = xp.where(u < 0, 0, u)
+    scaled = above / xp.where(top > 0, top, 1)
+    square = xp.sum(scaled * scaled, axis=-1, keepdims=True)
+    some = (top > 0) | xp.isnan(square)
+    length = xp.sqrt(xp.where(some, square, 1))
+    several = above + l2_weight * (t * (scaled / length))
+    # Case two, none is: the first largest stays. (|z| and x order as u does, and round no more than x does.)
+    grown = size + t * (l2_weight - (1.0 if weights is None else weights))
+    largest = xp.argmax(size if weights is None else grown, axis=-1, keepdims=True)
+    single = xp.where((positions(z) == largest) & (grown > 0), grown, 0)
+    x = xp.where(some, several, single)
+    return x if positive else with_signs(xp, x, z, size)
+
+
+def _modulus(xp: Any, z: Array) -> Array:
+    """``|z|``, where z is real with derivative 1 at zero: what has weight 0 passes, with its derivative."""
+    return xp.abs(z) if is_numpy(z) or is_complex(z) else xp.where(z < 0, -z, z)
+
+
+def _without_infinite(xp: Any, size: Array, weights: Array) -> tuple[Array, Array]:
+    """Sizes and weights with no product 0 * inf: an entry of weight inf becomes one that never enters."""
+    held = xp.isinf(weights) & ~xp.isnan(size)
+    return xp.where(held, -math.inf, size), xp.where(held, 0, weights)
+
+
+def with_signs(xp: Any, x: Array, z: Array, size: Array) -> Array:
+    """The moduli x with the signs (phases) of z, + where z is zero."""
+    if not is_complex(z):
+        return xp.where(z < 0, -x, x)
+    large = xp.where(size < 1e-18, xp.full_like(size, 2.0**64), 1.0)  # dividing by a subnormal number overflows
+    unit = xp.where(size > 0, (large * z) / constant(xp.where(size > 0, large * size, 1)), 1)
+    return x * (unit / xp.abs(unit))
+
+
+def _compiled_prox_rows(rows: Any, t: float, l2_weight: float) -> Any:
+    """`prox_rows` as one compiled loop for many short real problems; None where that does not apply."""
+    if rows.size < COMPILED_PROX_FROM or rows.shape[-1] > LONGEST_COMPILED or rows.dtype.char not in "fd":
+        return None
+    if not can_compile():
+        return None
+    from ell12.prox import rows_compiled as compiled
+
+    return compiled.prox_rows(rows, t, l2_weight)
+
+
+def prox_groups(z: Array, t: Any, groups: Groups, l2_weight: Any, weights: Any = None) -> Array:
+    """The norms of groups of entries as one problem; the groups keep their directions."""
+    norms = groups.norms(z)
+    return groups.rebuild(z, norms, prox_vector(norms, t, l2_weight, weights, positive=True))
+
+
+def prox_spectral(Z: Array, t: Any, l2_weight: Any) -> Array:
+    """The singular values of each matrix as one problem; ``t`` is a number, or has a last axis of length 1."""
+    xp = namespace(Z)
+    finite = xp.all(xp.isfinite(Z), axis=(-2, -1), keepdims=True)
+    U, s, Vh = xp.linalg.svd(xp.where(finite, Z, 0), full_matrices=False)
+    s = prox_rows(s, t, l2_weight, positive=True)
+    return xp.where(finite, (U * xp.astype(s, U.dtype)[..., None, :]) @ Vh, math.nan)
+
+
+def prox_iterative(
+    z: Array,
+    t: float,
+    l2_weight: float,
+    weights: Any = None,
+    positive: bool = False,
+    *,
+    start: Array,
+    tol: float,
+    max_iter: int,
+) -> tuple[Array, int]:
+    """All entries of z as one problem, by steps of soft-thresholding, and the number of steps."""
+    x, n_iter = start, 0
+    while n_iter < max_iter:
+        length = norm(x)
+        direction = x / length if length > 0 else _largest_direction(z, t, weights, positive)
+        new = prox_vector(z + l2_weight * t * direction, t, 0.0, weights, positive)
+        change, x = norm(new - x), new
+        n_iter += 1
+        if not change > tol * norm(x):
+            break
+    return x, n_iter
+
+
+def _largest_direction(z: Array, t: float, weights: Any, positive: bool) -> Array:
+    """The signed unit vector along the first largest ``|z_i| - t w_i``."""
+    xp = namespace(z)
+    size = z if positive else xp.abs(z)
+    order = size
+    if weights is not None:
+        size, weights = _without_infinite(xp, size, xp.broadcast_to(like(weights, z), tuple(z.shape)))
+        order = size - t * weights
+    largest = xp.argmax(xp.reshape(order, (-1,)))
+    unit = xp.reshape(xp.astype(positions(xp.reshape(z, (-1,))) == largest, size.dtype), tuple(z.shape))
+    return unit if positive else with_signs(xp, unit, z, size)

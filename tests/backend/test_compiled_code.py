@@ -1,0 +1,80 @@
+"""Compiled loops where their cache cannot be written, cannot be read, or where there is no compiler."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ell12
+from ell12.backend.compiled_code import can_compile
+
+pytest.importorskip("numba")
+
+PACKAGE = Path(ell12.__file__).parent
+
+PROGRAM = Path(__file__).parent / "programs" / "compiled_calls.py"
+
+
+def run(where, *arguments, **environment):
+    """What the program prints when the package is read from a folder."""
+    environment = os.environ | {"PYTHONPATH": str(where), "PYTHONDONTWRITEBYTECODE": "1"} | environment
+    command = [sys.executable, "-W", "error", str(PROGRAM), *arguments]
+    found = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300, check=False)
+    assert found.returncode == 0, found.stderr[-2000:]
+    return found.stdout.split()
+
+
+@pytest.fixture(scope="module")
+def expected():
+    return run(PACKAGE.parent)
+
+
+@pytest.fixture
+def unwritable(tmp_path):
+    """A copy of the package and a home in which nobody, not even root, can make a folder for the cache."""
+    shutil.copytree(PACKAGE, tmp_path / "ell12", ignore=shutil.ignore_patterns("__pycache__"))
+    folders = [tmp_path / "ell12", *(path for path in (tmp_path / "ell12").rglob("*") if path.is_dir())]
+    for folder in folders:
+        (folder / "__pycache__").write_text("a file where a folder should be")
+    (tmp_path / "home").write_text("a file where a folder should be")
+    home = str(tmp_path / "home")
+    return tmp_path, {"HOME": home, "XDG_CACHE_HOME": home, "NUMBA_CACHE_DIR": home}
+
+
+def test_without_a_folder_for_the_cache_everything_runs_as_before(unwritable, expected):
+    where, environment = unwritable
+    assert run(where, **environment) == expected
+
+
+def test_without_a_compiler_the_plain_twins_answer(unwritable, expected):
+    where, environment = unwritable
+    (where / "numba.py").write_text("raise OSError('the compiler library does not load')")
+    plain = run(where, **environment)
+    assert plain[-1] == "False"
+    np.testing.assert_allclose(np.array(plain[:-1], float), np.array(expected[:-1], float), rtol=1e-3)
+
+
+def test_a_full_disk_and_damaged_files_of_the_cache_cost_only_time(tmp_path, expected):
+    cache = {"NUMBA_CACHE_DIR": str(tmp_path)}
+    assert run(PACKAGE.parent, "full", **cache) == expected  # nothing can be written
+    assert not [path for path in tmp_path.rglob("*.nb?") if path.stat().st_size]
+    assert run(PACKAGE.parent, **cache) == expected
+    whole = {path: path.read_bytes() for path in tmp_path.rglob("*.nb?")}
+    assert {path.suffix for path in whole} == {".nbi", ".nbc"}
+    for number, (path, content) in enumerate(whole.items()):
+        path.write_bytes(content[: [0, 7, len(content) // 2][number % 3]])
+    assert run(PACKAGE.parent, **cache) == expected
+    assert all(path.stat().st_size > 7 for path in whole if path.suffix == ".nbi")  # mended for the next process
+
+
+def test_the_size_of_a_problem_alone_decides_which_loop_solves_it():
+    from ell12.solvers import gram_descent, gram_descent_compiled
+
+    assert can_compile()
+    small, large = np.eye(2), np.eye(int(gram_descent.COMPILED_FROM**0.5))
+    assert gram_descent.descend_on(small)[0] is gram_descent.descend
+    assert gram_descent.descend_on(large)[0] is gram_descent_compiled.descend

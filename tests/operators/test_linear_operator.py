@@ -1,0 +1,581 @@
+"""Operators of every kind against dense matrices, and ours against NumPy and SciPy as independent oracles."""
+
+import pickle
+import tracemalloc
+
+import numpy as np
+import pytest
+import scipy.ndimage
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from scipy.sparse.linalg import LinearOperator, aslinearoperator
+
+from ell12.backend import scatter
+from ell12.operators import (
+    ArrayOperator,
+    Composition,
+    adjoint,
+    as_operator,
+    dtype_of,
+    image_operators,
+    input_shape,
+    output_shape,
+    select_columns,
+    to_dense,
+)
+from ell12.operators.image_operators import Convolution, FiniteDifference, FourierSampling, Sampling
+
+RNG = np.random.default_rng(12)
+MASK = RNG.random((4, 5)) < 0.4
+DTYPES = [np.float32, np.float64, np.complex64, np.complex128]
+
+
+@pytest.fixture(params=["numpy", "array_api_strict", "torch", "jax.numpy"])
+def xp(request):
+    """Each array library that is installed."""
+    return pytest.importorskip(request.param, reason=f"{request.param} is not installed")
+
+
+def random(shape, dtype=np.float64):
+    x = RNG.standard_normal(shape)
+    if np.dtype(dtype).kind == "c":
+        x = x + 1j * RNG.standard_normal(shape)
+    return x.astype(dtype)
+
+
+def tolerance(dtype):
+    return 200 * np.finfo(dtype).eps
+
+
+def torch_array(A):
+    return pytest.importorskip("torch", reason="torch is not installed").asarray(A)
+
+
+def jax_array(A):
+    return pytest.importorskip("jax.numpy", reason="jax is not installed").asarray(A)
+
+
+def pylops_matrix(A):
+    return pytest.importorskip("pylops", reason="pylops is not installed").MatrixMult(A, dtype=A.dtype)
+
+
+def strict_array(A):
+    return pytest.importorskip("array_api_strict", reason="array_api_strict is not installed").asarray(A)
+
+
+def free_operator(A):
+    adjoint_A = A.conj().T
+    return LinearOperator(A.shape, matvec=lambda x: A @ x, rmatvec=lambda y: adjoint_A @ y, dtype=A.dtype)
+
+
+# How to make an operator of a NumPy matrix, and the arrays that it acts on.
+KINDS = {
+    "array": (np.array, np.array),
+    "fortran": (np.asfortranarray, np.array),
+    "strided": (lambda A: np.repeat(A, 2, axis=1)[:, ::2], np.array),
+    "matrix": (lambda A: A.view(np.matrix), np.array),
+    "csr": (sparse.csr_array, np.array),
+    "csc": (sparse.csc_array, np.array),
+    "coo": (sparse.coo_array, np.array),
+    "lil": (sparse.lil_array, np.array),
+    "dok": (sparse.dok_array, np.array),
+    "dia": (sparse.dia_array, np.array),
+    "bsr": (sparse.bsr_array, np.array),
+    "spmatrix": (sparse.csr_matrix, np.array),
+    "linear operator": (free_operator, np.array),
+    "wrapped matrix": (aslinearoperator, np.array),
+    "pylops": (pylops_matrix, np.array),
+    "strict": (strict_array, strict_array),
+    "torch": (torch_array, torch_array),
+    "torch sparse": (lambda A: torch_array(A).to_sparse(), torch_array),
+    "jax": (jax_array, jax_array),
+}
+
+
+def ours(dtype=np.float64):
+    """Our operators by name, with kernels in the precision of dtype."""
+    real = np.finfo(dtype).dtype
+    blur = Convolution(random((3, 2), real), (4, 5))
+    complex_blur = Convolution(random((2, 3), np.result_type(real, np.complex64)), (4, 5))
+    return {
+        "neumann": FiniteDifference((4, 5)),
+        "periodic": FiniteDifference((4, 5), boundary="periodic"),
+        "line": FiniteDifference(7),
+        "volume": FiniteDifference((3, 1, 4)),
+        "blur": blur,
+        "odd blur": Convolution(random((4, 5, 1), real), (6, 5, 3)),
+        "complex blur": complex_blur,
+        "sampling": Sampling(MASK),
+        "fourier": FourierSampling(MASK),
+        "composition": Sampling(MASK) @ blur,
+        "complex composition": FourierSampling(MASK) @ complex_blur,
+        "mixed composition": Composition(random((3, MASK.sum()), real), Sampling(MASK)),
+        "transpose": FourierSampling(MASK).T,
+        "columns": select_columns(Convolution(random(3, real), (7,)), [4, 0, 3]),
+    }
+
+
+# Operators of any kind.
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_acts_as_its_dense_matrix(kind, dtype):
+    if kind == "jax" and np.finfo(dtype).bits == 64:
+        pytest.skip("JAX computes in single precision unless told otherwise")
+    make, array = KINDS[kind]
+    dense, columns = random((4, 6), dtype), np.array([5, 0, 2])
+    A = as_operator(make(dense))
+    part = select_columns(A, columns)
+    assert np.dtype(str(dtype_of(A)).split(".")[-1]) == dtype
+    for operator, expected in [
+        (A, dense),
+        (adjoint(A), dense.conj().T),
+        (part, dense[:, columns]),
+        (adjoint(part), dense[:, columns].conj().T),
+    ]:
+        assert (output_shape(operator)[0], input_shape(operator)[0]) == expected.shape
+        entries = np.asarray(to_dense(operator))
+        np.testing.assert_allclose(entries, expected, rtol=tolerance(dtype))
+        assert entries.dtype == dtype
+        x = random(expected.shape[1], dtype)
+        product = np.asarray(operator @ array(x))
+        np.testing.assert_allclose(product, expected @ x, rtol=tolerance(dtype), atol=tolerance(dtype))
+        assert product.dtype == dtype
+
+
+@pytest.mark.parametrize("dtype", [bool, np.int8, np.uint8, np.int64])
+@pytest.mark.parametrize(
+    "make", [np.array, np.asfortranarray, list, sparse.csr_array, sparse.coo_matrix, torch_array]
+)
+def test_integers_become_floats(make, dtype):
+    dense = RNG.integers(0, 2, (3, 4)).astype(dtype)
+    A = as_operator(make(dense))
+    assert np.asarray(to_dense(A)).dtype.kind == "f"
+    np.testing.assert_array_equal(np.asarray(to_dense(A)), dense)
+
+
+@pytest.mark.parametrize("kind", ["lil", "dok", "coo", "dia", "bsr"])
+def test_slow_sparse_formats_become_csr(kind):
+    assert as_operator(KINDS[kind][0](np.eye(3))).format == "csr"
+
+
+@pytest.mark.parametrize(
+    "A", [sparse.csr_array(np.eye(3)), sparse.csc_matrix(np.eye(3)), np.eye(3), np.eye(3, order="F")]
+)
+def test_what_is_fast_already_is_neither_copied_nor_changed(A):
+    assert as_operator(A) is A
+    stored = getattr(A, "data", A) if sparse.issparse(A) else A
+    transposed = adjoint(A)
+    assert np.shares_memory(stored, transposed.data if sparse.issparse(A) else transposed)
+
+
+@pytest.mark.parametrize("kind", ["linear operator", "wrapped matrix", "pylops"])
+def test_operators_are_kept(kind):
+    A = KINDS[kind][0](np.eye(3))
+    assert as_operator(A) is A
+
+
+def test_sparse_matrices_are_never_made_dense():
+    n = 10**6
+    A = as_operator(sparse.coo_array(([2.0, 3.0], ([0, n - 1], [1, n - 1])), shape=(n, n)))
+    part = select_columns(A, np.array([n - 1, 1]))
+    assert part.shape == (n, 2)
+    assert part[n - 1, 0] == 3
+    np.testing.assert_array_equal(adjoint(part) @ np.ones(n), [3.0, 2.0])
+
+
+def test_torch_sparse_matrices_are_never_made_dense():
+    n = 10**6
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    A = as_operator(torch.sparse_coo_tensor([[0, n - 1], [1, n - 1]], [2.0, 3.0], (n, n), check_invariants=True))
+    part = select_columns(A, [n - 1, 1])
+    np.testing.assert_array_equal((adjoint(part) @ torch.ones(n)).numpy(), [3.0, 2.0])
+
+
+def test_a_matrix_on_disk_becomes_a_plain_view(tmp_path):
+    A = np.memmap(tmp_path / "A", dtype=np.float64, mode="w+", shape=(2, 3))
+    assert type(as_operator(A)) is np.ndarray
+    assert np.shares_memory(as_operator(A), A)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_selecting_few_columns_does_not_copy_the_matrix(order):
+    A, columns = np.ones((500, 1000), order=order), np.arange(0, 1000, 100)
+    tracemalloc.start()
+    part = select_columns(A, columns)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert part.shape == (500, 10)
+    assert peak < A.nbytes / 10
+
+
+@pytest.mark.parametrize("columns", [[2, 0], (2, 0), np.array([2, 0], dtype=np.uint8), torch_array])
+def test_columns_in_any_container(columns):
+    columns = columns([2, 0]) if callable(columns) else columns
+    A = torch_array(np.arange(6.0).reshape(2, 3)) if hasattr(columns, "numpy") else np.arange(6.0).reshape(2, 3)
+    np.testing.assert_array_equal(np.asarray(select_columns(A, columns)), [[2.0, 0.0], [5.0, 3.0]])
+
+
+@pytest.mark.parametrize("A", [np.eye(3), sparse.csr_array(np.eye(3)), aslinearoperator(np.eye(3))])
+def test_no_columns_at_all(A):
+    part = select_columns(A, [])
+    assert input_shape(part) == (0,)
+    np.testing.assert_array_equal(part @ np.zeros(0), np.zeros(3))
+    assert (adjoint(part) @ np.ones(3)).shape == (0,)
+
+
+@pytest.mark.parametrize(
+    ("A", "error", "message"),
+    [
+        ([1.0, 2.0], ValueError, r"design must be two-dimensional, got shape \(2,\)"),
+        (np.ones((2, 2, 2)), ValueError, "design must be two-dimensional"),
+        (3.0, ValueError, "design must be two-dimensional"),
+        (sparse.coo_array(np.ones(3)), ValueError, "design must be two-dimensional"),
+        (np.ones((0, 3)), ValueError, r"design is empty: its shape is \(0, 3\)"),
+        (sparse.csr_array((3, 0)), ValueError, "design is empty"),
+        (aslinearoperator(np.ones((0, 3))), ValueError, "design is empty"),
+        ([[1.0, np.nan]], ValueError, "design holds NaN or infinity"),
+        (np.array([[-np.inf, np.inf]], dtype=np.float32), ValueError, "design holds NaN or infinity"),
+        ([[1j, complex("nan")]], ValueError, "design holds NaN or infinity"),
+        (sparse.lil_array([[0.0, np.inf]]), ValueError, "design holds NaN or infinity"),
+        ([["a", "b"]], TypeError, "design must hold numbers"),
+        (np.array([[1, None]]), TypeError, "design must hold numbers"),
+        (np.array([["2020-01-01"]], dtype="datetime64[D]"), TypeError, "design must hold numbers"),
+        (np.ma.array([[1.0]], mask=[[True]]), TypeError, "design must not be a masked array"),
+        (None, TypeError, "design must hold numbers"),
+        (type("Half", (), {"__matmul__": None})(), TypeError, "design must be a matrix or an operator"),
+        (
+            type("Half", (), {"__matmul__": None, "shape": (2, 2)})(),
+            TypeError,
+            "design must be a matrix or an operator",
+        ),
+    ],
+)
+def test_what_is_no_operator_is_refused_by_name(A, error, message):
+    with pytest.raises(error, match=message):
+        as_operator(A, name="design")
+
+
+def test_infinity_in_a_torch_sparse_matrix_is_found():
+    with pytest.raises(ValueError, match="A holds NaN or infinity"):
+        as_operator(torch_array(np.diag([1.0, np.inf])).to_sparse())
+
+
+def test_large_finite_entries_are_no_infinity():
+    A = np.full((2, 2), 1e150)
+    assert as_operator(A) is A
+    with pytest.raises(ValueError, match=r"^A holds numbers up to 1e\+308, too large for their squares"):
+        as_operator(np.full((2, 2), 1e308))
+
+
+@pytest.mark.parametrize(
+    ("columns", "error", "message"),
+    [
+        ([0, 3], IndexError, "columns must lie between 0 and 2"),
+        ([-1], IndexError, "columns must lie between 0 and 2"),
+        ([0.0, 1.0], TypeError, "columns must be a vector of integers"),
+        ([True, False, True], TypeError, "columns must be a vector of integers"),
+        ([[0, 1]], TypeError, "columns must be a vector of integers"),
+    ],
+)
+@pytest.mark.parametrize("A", [np.eye(3), sparse.csr_array(np.eye(3)), aslinearoperator(np.eye(3))])
+def test_wrong_columns(A, columns, error, message):
+    with pytest.raises(error, match=message):
+        select_columns(A, columns)
+
+
+def test_an_operator_on_images_has_no_columns():
+    with pytest.raises(ValueError, match=r"A must act on vectors .* arrays of shape \(2, 3\)"):
+        select_columns(FiniteDifference((2, 3)), [0])
+
+
+# Our operators.
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", ours())
+def test_adjoint_satisfies_the_dot_product_test(xp, name, dtype):
+    if xp.__name__ == "jax.numpy" and np.finfo(dtype).bits == 64:
+        pytest.skip("JAX computes in single precision unless told otherwise")
+    if name == "mixed composition" and xp is not np:
+        pytest.skip("a NumPy matrix is part of this operator")
+    A = ours(dtype)[name]
+    x = random(A.input_shape, dtype)
+    image = A @ xp.asarray(x)
+    y = random(A.output_shape, np.asarray(image).dtype)
+    back = A.H @ xp.asarray(y)
+    assert type(image) is type(back) is type(xp.asarray(x))
+    image, back = np.asarray(image), np.asarray(back)
+    assert image.shape == A.output_shape == A.H.input_shape
+    assert back.shape == A.input_shape == A.H.output_shape
+    scale = np.linalg.norm(image) * np.linalg.norm(y)
+    assert abs(np.vdot(y, image) - np.vdot(back, x)) <= tolerance(dtype) * scale
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", ours())
+def test_precision_is_kept(name, dtype):
+    A = ours(dtype)[name]
+    image = A @ random(A.input_shape, dtype)
+    always = ("complex blur", "complex composition", "fourier", "transpose")
+    complex_valued = np.dtype(dtype).kind == "c" or name in always
+    assert image.dtype == (np.result_type(dtype, np.complex64) if complex_valued else dtype)
+    assert (A.H @ image).dtype == image.dtype
+
+
+def test_a_kernel_in_double_precision_does_not_promote_the_image(xp):
+    A, x = Convolution(np.array([[0.25, 0.5]]), (4, 5)), xp.asarray(random((4, 5), np.float32))
+    assert (A @ x).dtype == (A.H @ x).dtype == x.dtype
+
+
+@pytest.mark.parametrize("name", ours())
+def test_adjoint_and_transpose_are_those_of_the_dense_matrix(name):
+    A = ours()[name]
+    dense = to_dense(A)
+    assert dense.shape == (np.prod(A.output_shape), np.prod(A.input_shape))
+    for operator, expected in [
+        (A.H, dense.conj().T),
+        (A.T, dense.T),
+        (A.H.H, dense),
+        (A.T.T, dense),
+        (A.T.H, dense.conj()),
+        (A.H.T, dense.conj()),
+    ]:
+        np.testing.assert_allclose(to_dense(operator), expected, atol=1e-14)
+
+
+@pytest.mark.parametrize("name", [name for name in ours() if name != "mixed composition"])
+def test_norm_squared_bounds_the_largest_singular_value(name):
+    A = ours()[name]
+    assert np.linalg.norm(to_dense(A), 2) ** 2 <= A.norm_squared * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("name", ["blur", "complex blur", "odd blur", "sampling", "fourier"])
+def test_norm_squared_is_attained(name):
+    A = ours()[name]
+    assert np.linalg.norm(to_dense(A), 2) ** 2 == pytest.approx(A.norm_squared, rel=1e-12)
+
+
+def test_bound_of_differences_is_attained_by_a_checkerboard():
+    A = FiniteDifference((4, 6), boundary="periodic")
+    assert np.linalg.norm(to_dense(A), 2) ** 2 == pytest.approx(A.norm_squared, rel=1e-12)
+    neumann = FiniteDifference((40,))
+    assert np.linalg.norm(to_dense(neumann), 2) ** 2 > 0.99 * neumann.norm_squared
+
+
+@pytest.mark.parametrize("shape", [(7,), (4, 5), (1, 3), (2, 3, 4)])
+def test_differences_against_numpy(shape):
+    x = random(shape)
+    neumann, periodic = (FiniteDifference(shape, boundary) @ x for boundary in ("neumann", "periodic"))
+    for axis in range(len(shape)):
+        last, first = np.take(x, [-1], axis=axis), np.take(x, [0], axis=axis)
+        np.testing.assert_array_equal(neumann[..., axis], np.diff(x, axis=axis, append=last))
+        np.testing.assert_array_equal(periodic[..., axis], np.diff(x, axis=axis, append=first))
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.integers(1, 5), min_size=1, max_size=3),
+    st.sampled_from(["neumann", "periodic"]),
+    st.integers(0, 99),
+)
+def test_difference_adjoint_on_shapes_of_every_kind(shape, boundary, seed):
+    rng = np.random.default_rng(seed)
+    A = FiniteDifference(shape, boundary)
+    x, y = rng.standard_normal(A.input_shape), rng.standard_normal(A.output_shape)
+    assert np.vdot(A @ x, y) == pytest.approx(np.vdot(x, A.H @ y), abs=1e-11)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.integers(1, 5), min_size=1, max_size=3),
+    st.sampled_from(["neumann", "periodic"]),
+    st.sampled_from([np.float64, np.float32, np.complex128]),
+    st.booleans(),
+    st.integers(0, 99),
+)
+def test_the_gram_product_of_differences_is_that_of_the_operator_compiled_or_not(
+    shape, boundary, dtype, turned, seed
+):
+    rng = np.random.default_rng(seed)
+    ndim = int(rng.integers(1, len(shape) + 1))
+    spacing = tuple(rng.uniform(0.5, 2.0, ndim)) if rng.random() < 0.5 else None
+    D = FiniteDifference(shape, boundary, ndim, (-1,) if turned else (), spacing)
+    x, start = (rng.standard_normal(shape).astype(dtype) for _ in range(2))
+    if turned:
+        x = np.asfortranarray(x)
+    kept, expected = (x.copy(), start.copy()), start + 0.7 * (D.H @ (D @ x))
+    for compiled_from in (0, image_operators.COMPILED_FROM):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(image_operators, "COMPILED_FROM", compiled_from)
+            found = D.plus_gram(start, 0.7, x)
+        assert found.dtype == dtype
+        np.testing.assert_allclose(found, expected, atol=2e-5 if dtype == np.float32 else 1e-12)
+    np.testing.assert_array_equal(x, kept[0])
+    np.testing.assert_array_equal(start, kept[1])
+
+
+def test_an_image_that_does_not_change_has_no_gram_product_at_all():
+    for boundary in ("neumann", "periodic"):
+        constant = np.full((256, 256), 0.1)
+        assert not np.any(FiniteDifference((256, 256), boundary).plus_gram(0 * constant, 3.0, constant))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "shape"),
+    [((3,), (8,)), ((4,), (9,)), ((3, 3), (6, 7)), ((2, 5), (6, 5)), ((1, 4), (3, 8)), ((3, 2, 1), (4, 5, 2))],
+)
+@pytest.mark.parametrize("dtype", [np.float64, np.complex128])
+def test_convolution_against_scipy(kernel, shape, dtype):
+    kernel, x = random(kernel, dtype), random(shape)
+    expected = scipy.ndimage.convolve(x.astype(dtype), kernel, mode="wrap")
+    np.testing.assert_allclose(Convolution(kernel, shape) @ x, expected, atol=1e-13)
+
+
+def test_spectrum_is_the_transfer_function():
+    A, x = ours()["complex blur"], random((4, 5))
+    np.testing.assert_allclose(np.fft.fftn(A @ x), A.spectrum * np.fft.fftn(x), atol=1e-12)
+    solved = np.fft.ifftn(np.fft.fftn(x) / (abs(A.spectrum) ** 2 + 0.5))
+    np.testing.assert_allclose(A.H @ (A @ solved) + 0.5 * solved, x, atol=1e-12)
+
+
+def test_sampling_against_indexing():
+    x, y = random((4, 5)), random(MASK.sum())
+    np.testing.assert_array_equal(Sampling(MASK) @ x, x[MASK])
+    expected = np.zeros((4, 5))
+    expected[MASK] = y
+    np.testing.assert_array_equal(Sampling(MASK).H @ y, expected)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.complex128])
+def test_fourier_sampling_against_numpy(dtype):
+    x, y = random((4, 5), dtype), random(MASK.sum(), np.complex128)
+    np.testing.assert_allclose(FourierSampling(MASK) @ x, np.fft.fft2(x, norm="ortho")[MASK], atol=1e-14)
+    filled = np.zeros((4, 5), complex)
+    filled[MASK] = y
+    np.testing.assert_allclose(FourierSampling(MASK).H @ y, np.fft.ifft2(filled, norm="ortho"), atol=1e-14)
+
+
+def test_composition_multiplies():
+    A, B = Sampling(MASK), Convolution([[0.2, 0.5, 0.3]], (4, 5))
+    np.testing.assert_allclose(to_dense(A @ B), to_dense(A) @ to_dense(B), atol=1e-15)
+    assert (A @ B).norm_squared == A.norm_squared * B.norm_squared
+    matrix = random((3, MASK.sum()))
+    np.testing.assert_allclose(to_dense(Composition(matrix, A)), matrix @ to_dense(A), atol=1e-15)
+    assert Composition(matrix, A).norm_squared is None
+    with pytest.raises(ValueError, match=r"A acts on shape \(4, 5\), but B returns \(8,\)"):
+        Composition(B, Sampling(np.ones(8, bool)))
+
+
+def test_masks_and_kernels_of_another_library(xp):
+    x = np.linspace(-1, 1, 20, dtype=np.float32).reshape(4, 5)
+    kernel = np.array([[0.25, 0.5, 0.125]], dtype=np.float32)
+    for make, value in [(Sampling, MASK), (FourierSampling, MASK), (lambda k: Convolution(k, (4, 5)), kernel)]:
+        expected = make(value) @ x
+        for A in (make(value), make(xp.asarray(value))):
+            image = A @ xp.asarray(x)
+            np.testing.assert_allclose(np.asarray(image), expected, atol=1e-6)
+            assert np.asarray(image).dtype == expected.dtype
+            np.testing.assert_allclose(np.asarray(A.H @ image), make(value).H @ expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ours())
+def test_bytes_lists_and_views_in_and_nothing_overwritten(name):
+    A = ours()[name]
+    counts = RNG.integers(0, 255, A.input_shape).astype(np.uint8)
+    counts.flags.writeable = False
+    expected = A @ counts.astype(float)
+    np.testing.assert_array_equal(A @ counts, expected)
+    np.testing.assert_array_equal(A @ counts.tolist(), expected)
+    x = np.asfortranarray(np.repeat(counts.astype(float), 2, axis=0)[::2])
+    before = x.copy()
+    np.testing.assert_allclose(A @ x, expected, atol=1e-11)
+    np.testing.assert_array_equal(x, before)
+
+
+@pytest.mark.parametrize("name", ours())
+def test_wrong_shapes_say_what_was_expected(name):
+    A = ours()[name]
+    for operator in (A, A.H):
+        with pytest.raises(ValueError, match=r"x must have shape \(.*\) for this operator, got \(97,\)"):
+            operator @ np.ones(97)
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: FiniteDifference(()), ValueError, "shape must hold positive integers"),
+        (lambda: FiniteDifference((3, 0)), ValueError, r"shape must hold positive integers, got \(3, 0\)"),
+        (lambda: FiniteDifference((2.5,)), ValueError, "shape must hold positive integers"),
+        (
+            lambda: FiniteDifference((2, 2), "mirror"),
+            ValueError,
+            "boundary must be 'neumann' or 'periodic', got 'mirror'",
+        ),
+        (lambda: Convolution(np.ones(3), (4, 4)), ValueError, r"kernel of shape \(3,\) does not fit"),
+        (lambda: Convolution(np.ones((5, 1)), (4, 4)), ValueError, r"kernel .* image of shape \(4, 4\)"),
+        (lambda: Convolution(np.ones((0, 1)), (4, 4)), ValueError, "kernel"),
+        (lambda: Convolution([1.0, np.nan], (4,)), ValueError, "kernel holds NaN or infinity"),
+        (lambda: Convolution(["a"], (4,)), TypeError, "kernel must hold numbers"),
+        (lambda: Sampling([1.0, 0.0]), TypeError, "mask must hold truth values, got dtype float64"),
+        (lambda: Sampling([[False, False]]), ValueError, r"mask of shape \(1, 2\) keeps no entry"),
+        (lambda: FourierSampling(np.array([0, 1])), TypeError, "mask must hold truth values"),
+        (lambda: np.eye(4) @ FiniteDifference((4,)), TypeError, "unsupported operand"),
+        (lambda: FiniteDifference((2,)) @ ["a", "b"], TypeError, "x must hold numbers"),
+    ],
+)
+def test_wrong_constructions(make, error, message):
+    with pytest.raises(error, match=message):
+        make()
+
+
+@pytest.mark.parametrize("name", ours())
+def test_operators_travel_and_cannot_be_changed(name):
+    A = ours()[name]
+    x = random(A.input_shape)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(A)) @ x, A @ x)
+    assert as_operator(A) is A
+    assert adjoint(A).output_shape == A.input_shape
+    with pytest.raises(AttributeError):
+        A.input_shape = (1,)
+
+
+@pytest.mark.parametrize("name", ["neumann", "periodic", "blur", "sampling"])
+def test_torch_differentiates_through_a_product(name):
+    A = ours()[name]
+    x = torch_array(random(A.input_shape)).requires_grad_()
+    (0.5 * ((A @ x) ** 2).sum()).backward()
+    np.testing.assert_allclose(x.grad.numpy(), A.H @ (A @ x.detach().numpy()), atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["neumann", "periodic", "blur", "sampling", "fourier", "columns"])
+def test_jax_traces_a_product_and_its_adjoint(name):
+    jax = pytest.importorskip("jax", reason="jax is not installed")
+    A = ours(np.float32)[name]
+    x = random(A.input_shape, np.float32)
+    traced = jax.jit(lambda x: A.H @ (A @ x))(x)
+    np.testing.assert_allclose(np.asarray(traced), A.H @ (A @ x), atol=2e-5)
+
+
+def test_an_operator_of_ones_own_needs_only_its_two_products():
+    class Doubling(ArrayOperator):
+        def __init__(self):
+            self._set(input_shape=(3,), output_shape=(3,))
+
+        def _apply(self, x):
+            return 2 * x
+
+        def _apply_adjoint(self, y):
+            return 2 * y
+
+    assert as_operator(Doubling()).dtype is None
+    np.testing.assert_array_equal(to_dense(Doubling().H @ Doubling()), 4 * np.eye(3))
+
+
+def test_scatter_puts_values_in_any_order(xp):
+    values = xp.asarray(np.array([1.0, 2.0, 3.0], dtype=np.float32))
+    placed = scatter(values, xp.asarray(np.array([4, 0, 1])), 6)
+    assert placed.dtype == values.dtype
+    np.testing.assert_array_equal(np.asarray(placed), [2.0, 3.0, 0.0, 0.0, 1.0, 0.0])
