@@ -256,7 +256,7 @@ def test_the_grid_begins_with_one_feature_and_is_shared_by_the_folds():
     for alpha in model.alphas_:
         path.set_params(alpha=alpha).fit(X[train], y[train])
         errors.append(np.mean((y[test] - path.predict(X[test])) ** 2))
-    np.testing.assert_allclose(errors, model.mse_path_[:, 0], rtol=1e-6)
+    np.testing.assert_allclose(errors, model.mse_path_[:, 0], rtol=1e-4)
 
 
 @pytest.mark.parametrize("model", MODELS[2:], ids=repr)

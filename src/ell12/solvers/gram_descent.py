@@ -22,6 +22,8 @@ SWEEPS_ALONE = np.array([math.inf, CUBE, 0.0])
 COMPILED_FROM = 2**16
 # How often descent and Newton's method take turns before a problem is left to another solver.
 ROUNDS = 50
+# Newton steps in a row, while entries leave the support.
+NEWTON_STEPS = 20
 # They end after this number of rounds without a smaller violation: rounding is in the way.
 FAILURES = 3
 # A Newton step is shortened this often before descent goes on.
@@ -140,7 +142,7 @@ class GramDescent:
     def _newton(self, penalty: Any, target: float) -> Any:
         """Newton's method on the support while its steps cross zero; return the minimal-norm subgradient."""
         kinks = penalty.kinks(self.x)
-        for _ in range(ROUNDS):
+        for _ in range(NEWTON_STEPS):
             slope = penalty.least_slope(self.x, self.gradient)
             support = np.flatnonzero((self.x != 0) | ~kinks)
             if np.abs(slope[support]).max(initial=0.0) <= target or not self._newton_step(
