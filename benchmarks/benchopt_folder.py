@@ -8,7 +8,9 @@ from pathlib import Path
 from string import Template
 
 from ell12 import __version__
-from ell12_paper.studies.compressed_sensing import PRESETS, SETUPS, trials
+from ell12_paper import PRESETS
+from ell12_paper.studies import size_of
+from ell12_paper.studies.compressed_sensing import SETUPS, trials
 
 _TEMPLATES = Path(__file__).parent / "benchopt"
 
@@ -66,7 +68,7 @@ def export_benchopt(folder: Path) -> list[Path]:
 
 def _files() -> Iterator[tuple[str, str]]:
     """The name and the text of every file."""
-    quick, paper = PRESETS["quick"], PRESETS["paper"]
+    quick, paper = (size_of("compressed-sensing", preset) for preset in PRESETS)
     tol = trials("quick", 0)[0]["tol"]
     sizes = {"quick_samples": quick.n_samples, "quick_seeds": quick.n_repeats}
     sizes |= {"paper_samples": paper.n_samples, "paper_seeds": paper.n_repeats}
@@ -88,7 +90,7 @@ def _files() -> Iterator[tuple[str, str]]:
         key = "stationarity" if solver.l2_weight else "stationarity_l1"
         words = {"name": solver.name, "solver": solver.solver, "what": solver.what, "key": key}
         yield f"solvers/{solver.file}", _filled("solver", **words, l2_weight=solver.l2_weight)
-    for name, size in PRESETS.items():
+    for name, size in ((preset, size_of("compressed-sensing", preset)) for preset in PRESETS):
         data = f"paper[n_samples={size.n_samples},seed=[{_seeds(size.n_repeats)}]]"
         lines = [
             "n-repetitions: 1",

@@ -41,7 +41,7 @@ import study
 from ell12 import L12, Columns, LogisticLoss, SquaredLoss
 from ell12.distributed import columns
 from ell12.operators.centering import CenteredColumns
-from ell12.operators.sources import steep_products
+from ell12.operators.column_sources import steep_products
 from ell12.path import path_results
 from ell12.penalties import WithIntercept
 

@@ -26,7 +26,7 @@ import numpy as np
 from distributed import Client, LocalCluster
 
 from ell12 import L12, L12Regressor, LogisticLoss, NonmonotoneAPG, SquaredLoss, minimize
-from ell12.distributed import sum_loss
+from ell12.distributed import rows_loss
 
 COLUMNS, CHUNK = 50, 250_000
 PENALTY = L12(0.01, 0.5)
@@ -75,7 +75,7 @@ def large(rows: int, iterations: int) -> list[Row]:
             seconds, model = timed(partial(L12Regressor(0.01).fit, X, y))
             error = float(np.abs(model.coef_ - COEF).max())
             found.append(row("squared, one pass", label, seconds, f"error of coef {error:.1e}"))
-            loss = sum_loss(LogisticLoss, X, da.sign(y), scale=1 / rows, persist=False)
+            loss = rows_loss(LogisticLoss, X, da.sign(y), scale=1 / rows, persist=False)
             seconds, _ = timed(partial(minimize, loss, PENALTY, tol=0, max_iter=iterations))
             note = f"{iterations} iterations, {loss.passes} passes"
             found.append(row("logistic", label, seconds, note))
@@ -92,7 +92,7 @@ def fitting(rows: int, iterations: int) -> list[Row]:
             near_target = b if kind is SquaredLoss else np.sign(b)
             far_target = y if kind is SquaredLoss else da.sign(y)
             near = kind(A, near_target, scale=1 / rows)
-            far = sum_loss(kind, X, far_target, scale=1 / rows, persist=True, **no_products(kind))
+            far = rows_loss(kind, X, far_target, scale=1 / rows, persist=True, **no_products(kind))
             for loss in (near, far):  # neither pays for what is computed once
                 loss.lipschitz(), loss.gradient(loss.point(np.ones(COLUMNS)))
             for label, loss in (("NumPy", near), ("2 workers", far)):

@@ -167,7 +167,7 @@ def image_rows() -> list[Row]:
 
     def denoise(image: Any) -> str:
         restored = ell12.denoise_tv(image, 0.05, return_result=True)
-        return f"{restored.runs[0].n_iter} steps"
+        return f"{restored.result.n_iter} steps"
 
     def complete(values: Any, known: Any) -> str:
         result = ell12.complete_matrix(ell12.Observed.from_mask(values, known), alpha)
@@ -250,7 +250,7 @@ def dask_rows(rows: int = 100_000, columns: int = 2000, blocks: int = 4) -> list
     from dask.delayed import delayed
     from distributed import Client, LocalCluster
 
-    from ell12.distributed import sum_loss
+    from ell12.distributed import rows_loss
 
     random = np.random.default_rng(9)
     y = np.sign(random.standard_normal(rows * blocks)).astype(np.float32)
@@ -264,7 +264,7 @@ def dask_rows(rows: int = 100_000, columns: int = 2000, blocks: int = 4) -> list
     with LocalCluster(**one) as cluster, Client(cluster):
         chunks = [delayed(random_chunk)(seed, rows, columns) for seed in range(blocks)]
         X = da.concatenate([da.from_delayed(chunk, (rows, columns), np.float32) for chunk in chunks])
-        loss = sum_loss(ell12.LogisticLoss, X, y, scale=1 / len(y), persist=True)
+        loss = rows_loss(ell12.LogisticLoss, X, y, scale=1 / len(y), persist=True)
         places = iter(np.linspace(1, 2, 50))
         value = seconds(lambda: loss.gradient(loss.point(next(places).astype(np.float32) * x)), 9)
     name = f"a pass of the logistic loss over {rows * blocks} x {columns} floats"

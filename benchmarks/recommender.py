@@ -18,6 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import joblib
 import numpy as np
 
 import study
@@ -68,11 +69,11 @@ def measured(name: str, ratings: Ratings) -> dict[str, Any]:
     row: dict[str, Any] = {"name": name, "count": len(ratings), "shape": ratings.shape}
     row["refit_seconds"], _ = timed(lambda: warm.refit(new))
     row["fit_seconds"], fresh = timed(lambda: L12Recommender().fit(known))
-    biases = fresh.without_factors()
+    biases = L12Recommender(1e9, penalty=SpectralL12(l2_weight=0.0)).fit(known)
     for label, model in (("fit", fresh), ("refit", warm), ("biases", biases)):
         row |= {f"{label}_rmse": -model.score(test), f"{label}_ndcg": model.ndcg(test)}
     row["recommend_seconds"] = float(np.median([timed(warm.recommend)[0] for _ in range(5)]))
-    row |= saved(warm) | {"rare_biases": rare_first(fresh), "chosen": (fresh.max_rank_, fresh.l2_weight_)}
+    row |= saved(warm) | {"rare_biases": rare_first(fresh), "chosen": (fresh.max_rank_, fresh.penalty_.l2_weight)}
     row["rare_nothing"] = rare_first(L12Recommender(center=None).fit(known))
     print(row, flush=True)
     return row
@@ -94,14 +95,14 @@ def timed(call: Callable[[], Any]) -> tuple[float, Any]:
 
 def saved(model: L12Recommender) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "model.npz"
-        model.save(path)
-        return {"bytes": path.stat().st_size, "load_seconds": timed(lambda: L12Recommender.load(path))[0]}
+        path = Path(folder) / "model.joblib"
+        joblib.dump(model, path)
+        return {"bytes": path.stat().st_size, "load_seconds": timed(lambda: joblib.load(path))[0]}
 
 
 def rare_first(model: L12Recommender) -> float:
     """The share of users for whom a rare item comes first."""
-    first = model.ratings_.columns_of(model.recommend(n=1).items[:, 0])
+    first = model.ratings_.columns_of(model.recommend(n=1, by="rating").items[:, 0])
     counts = np.bincount(model.ratings_.columns, minlength=len(model.items_))
     return float(np.mean((counts[first] > 0) & (counts[first] < RARE)))
 

@@ -16,7 +16,7 @@ from ell12.files import write_atomically
 HERE = Path(__file__).resolve().parent
 RESULTS, README = HERE / "results", HERE.parent / "README.md"
 BEGIN, END = "<!-- summary: written by `python benchmarks/summary.py` -->", "<!-- end of the summary -->"
-PAGES = "https://github.com/ell12/ell12/blob/main/benchmarks/results"
+PAGES = "benchmarks/results"
 
 Row = dict[str, Any]
 

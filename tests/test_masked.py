@@ -22,9 +22,9 @@ REGRESSOR, CLASSIFIER = ell12.L12Regressor(0.1), ell12.L12Classifier(0.1)
 ENTRIES = {
     "prox_l12 z": lambda: ell12.prox_l12(masked(b), 1.0),
     "prox_l12 weights": lambda: ell12.prox_l12(b, 1.0, weights=masked(ones)),
-    "moreau_l12 z": lambda: ell12.moreau_l12(masked(b), 1.0),
-    "prox_l12_groups z": lambda: ell12.prox_l12_groups(masked(b), 1.0, groups=np.arange(12) // 3),
-    "prox_l12_spectral z": lambda: ell12.prox_l12_spectral(masked(A), 1.0),
+    "moreau_l12 z": lambda: ell12.prox.moreau_l12(masked(b), 1.0),
+    "prox_l12_groups z": lambda: ell12.prox.prox_l12_groups(masked(b), 1.0, groups=np.arange(12) // 3),
+    "prox_l12_spectral z": lambda: ell12.prox.prox_l12_spectral(masked(A), 1.0),
     "L12 value": lambda: ell12.L12(1.0).value(masked(b)),
     "L12 prox": lambda: ell12.L12(1.0).prox(masked(b), 0.5),
     "L1 value": lambda: ell12.L1(1.0).value(masked(b)),
@@ -37,11 +37,11 @@ ENTRIES = {
     "SquaredLoss weights": lambda: ell12.SquaredLoss(A, b, sample_weight=masked(ones)),
     "LogisticLoss b": lambda: ell12.LogisticLoss(S, masked(labels)),
     "HuberLoss b": lambda: ell12.HuberLoss(A, masked(b)),
-    "QuadraticLoss G": lambda: ell12.QuadraticLoss(masked(np.eye(4)), np.ones(4)),
-    "QuadraticLoss c": lambda: ell12.QuadraticLoss(np.eye(4), masked(np.ones(4))),
-    "StreamedLoss A": lambda: ell12.StreamedLoss([(masked(A), b)]).start(),
-    "StreamedLoss b": lambda: ell12.StreamedLoss([(A, masked(b))]).start(),
-    "StreamedLoss weights": lambda: ell12.StreamedLoss([(A, b, masked(ones))]).start(),
+    "QuadraticLoss G": lambda: ell12.losses.QuadraticLoss(masked(np.eye(4)), np.ones(4)),
+    "QuadraticLoss c": lambda: ell12.losses.QuadraticLoss(np.eye(4), masked(np.ones(4))),
+    "RowsLoss A": lambda: ell12.losses.RowsLoss([(masked(A), b)]).start(),
+    "RowsLoss b": lambda: ell12.losses.RowsLoss([(A, masked(b))]).start(),
+    "RowsLoss weights": lambda: ell12.losses.RowsLoss([(A, b, masked(ones))]).start(),
     "minimize x0": lambda: ell12.minimize(ell12.SquaredLoss(A, b), ell12.L12(0.1), masked(np.ones(4))),
     "stationarity x": lambda: ell12.stationarity(ell12.SquaredLoss(A, b), ell12.L12(0.1), masked(np.ones(4))),
     "l12_path X": lambda: ell12.l12_path(masked(A), b),
@@ -77,7 +77,7 @@ def test_a_masked_block_on_a_worker_is_refused():
         (X, dask_array.ma.masked_greater(y, 1.0)),
     ):
         with pytest.raises(TypeError, match="masked array"):
-            distributed.sum_loss(ell12.SquaredLoss, X_given, y_given, gram=True)
+            distributed.rows_loss(ell12.SquaredLoss, X_given, y_given, gram=True)
 
 
 def test_a_masked_entry_of_a_matrix_to_complete_is_unknown():

@@ -6,7 +6,8 @@ import scipy.sparse
 from scipy.optimize import linprog
 from scipy.sparse.linalg import aslinearoperator
 
-from ell12 import recover_sparse
+from ell12 import L1, L12, MCP, Run, recover_sparse
+from ell12.recovery import recover_sparse_ratio
 
 torch = pytest.importorskip("torch")
 
@@ -46,7 +47,7 @@ def test_without_the_subtracted_norm_it_is_basis_pursuit():
     A, x = problem(2, n_nonzero=25)  # too many entries to be found: what is minimised still counts
     b = A @ x
     cost = linprog(np.ones(240), A_eq=np.hstack([A, -A]), b_eq=b, method="highs").fun
-    found = recover_sparse(A, b, l2_weight=0.0)
+    found = recover_sparse(A, b, penalty=L1())
     assert np.linalg.norm(A @ found - b) <= 1e-6 * np.linalg.norm(b)
     assert np.abs(found).sum() <= cost * (1 + 1e-5)
 
@@ -74,7 +75,7 @@ def test_units_change_the_answer_by_their_ratio(noise):
 
 def test_signs_that_must_not_be_negative():
     A, x = problem(5)
-    np.testing.assert_allclose(recover_sparse(A, A @ abs(x), positive=True), abs(x), atol=1e-9)
+    np.testing.assert_allclose(recover_sparse(A, A @ abs(x), penalty=L12(positive=True)), abs(x), atol=1e-9)
 
 
 def test_nothing_to_find_is_zero():
@@ -115,3 +116,42 @@ def test_a_signal_that_cannot_be_recovered_is_still_a_solution(seed):
     assert found.met
     assert found.residual == pytest.approx(np.linalg.norm(A @ found.x - A @ x), rel=1e-3, abs=1e-13)
     assert found.residual <= 1e-6 * np.linalg.norm(A @ x)
+
+
+def test_any_penalty_with_a_convex_part_and_no_strength_is_taken():
+    A, x = problem()
+    np.testing.assert_allclose(recover_sparse(A, A @ x, penalty=MCP()), x, atol=1e-8)
+    with pytest.raises(ValueError, match="give L12\\(\\) without alpha"):
+        recover_sparse(A, A @ x, penalty=L12(0.1))
+    with pytest.raises(ValueError, match="max_seconds"):
+        recover_sparse(A, A @ x, run=Run(max_seconds=-1))
+
+
+def test_long_doubles_are_recovered_in_double_precision():
+    A, x = problem()
+    np.testing.assert_allclose(
+        np.asarray(recover_sparse(A.astype(np.longdouble), A @ x), dtype=float), x, atol=1e-6
+    )
+
+
+def of_high_dynamic_range(seed, rows=64, columns=400, n_nonzero=18, digits=5):
+    """Cosines of random frequencies, and entries of very different sizes, as in arXiv:1905.08946."""
+    random = np.random.default_rng(seed)
+    A = np.cos(2 * np.pi * np.outer(random.random(rows), np.arange(columns))) / np.sqrt(rows)
+    x = np.zeros(columns)
+    sizes = 10 ** (digits * random.random(n_nonzero))
+    x[random.permutation(columns)[:n_nonzero]] = random.choice([-1, 1], n_nonzero) * sizes
+    return A, x
+
+
+def test_the_ratio_of_norms_recovers_signals_of_high_dynamic_range():
+    found = {"l1": 0, "ratio": 0}
+    for seed in range(8):
+        A, x = of_high_dynamic_range(seed)
+        first = recover_sparse(A, A @ x, return_result=True).x
+        ratio = recover_sparse_ratio(A, A @ x)
+        least, before = (np.abs(v).sum() / np.linalg.norm(v) for v in (ratio, first))
+        assert least <= before * (1 + 1e-9)
+        for name, v in (("l1", recover_sparse(A, A @ x, penalty=L1(), return_result=True).x), ("ratio", ratio)):
+            found[name] += np.linalg.norm(v - x) < 1e-3 * np.linalg.norm(x)
+    assert found["ratio"] > found["l1"]

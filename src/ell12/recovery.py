@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ell12.backend import as_numpy, is_numpy, norm
+from ell12.backend.norms import l1_and_l2
 from ell12.checks import check_counts, check_flags, check_scalars
 from ell12.losses import SquaredLoss
-from ell12.minimization import Result, minimize
+from ell12.minimization import Result, Run, minimize
 from ell12.operators.krylov import conjugate_gradients
-from ell12.path import l12_penalty
-from ell12.protocols import Array, session_of, with_alpha
+from ell12.penalties import L12
+from ell12.protocols import Array, DifferencePenalty, missing, session_of, with_alpha
 
 # With noise the strength falls by this factor from one solution to the next, each begun at the last.
 FALL = 4.0
@@ -33,6 +35,8 @@ EXACT = 1e-6
 NOTHING = 1e-7
 # Fractions of the largest singular value below which the columns of the support count as dependent, one by one.
 CUTS = (1e-4, 1e-7, 1e-10, 1e-13)
+# A ratio of norms counts as lower where it falls by more than this fraction.
+RATIO_FALLS = 1e-6
 # The correction on the support takes at most this number of products, where columns are not at hand.
 CORRECTION_STEPS = 1000
 
@@ -76,19 +80,18 @@ def recover_sparse(
     b: Any,
     noise: float = 0.0,
     *,
-    l2_weight: float = 1.0,
-    weights: Any = None,
-    positive: bool = False,
+    penalty: Any = L12(),  # noqa: B008
     tol: float = 1e-4,
     max_iter: int = 10_000,
+    run: Run | None = None,
     return_result: bool = False,
 ) -> Any:
     """Recover a sparse vector, without choosing a strength.
 
     Finds a sparse x with ``A x = b``, or with ``||A x - b|| <= noise``: l1-2 without a strength to choose.
 
-    The problem ``1/2 ||A x - b||^2 + alpha (||x||_1 - l2_weight ||x||_2)`` is solved at falling alpha, from the
-    convex solution on, until the residual meets the noise. Without noise alpha falls to next to nothing, and x is
+    The problem ``1/2 ||A x - b||^2 + penalty(x)`` is solved at decreasing alpha, from the convex solution
+    on, until the residual meets the noise. Without noise alpha falls to next to nothing, and x is
     then corrected on its support, so that ``A x = b`` holds to rounding.
 
     Parameters
@@ -99,9 +102,10 @@ def recover_sparse(
         The measurements.
     noise : float, default 0.0
         A bound on ``||A x - b||``. For noise of standard deviation s in each measurement, ``s sqrt(m)``.
-    l2_weight, weights, positive
-        As in `ell12.L12`; at ``l2_weight=0`` this is basis pursuit (denoising).
-    tol, max_iter
+    penalty : Penalty, default L12()
+        A penalty without a strength, with a convex part, such as `ell12.L12`, `ell12.MCP` or `ell12.L1`, which is
+        basis pursuit (denoising).
+    tol, max_iter, run
         Of each solution, as in `ell12.minimize`.
     return_result : bool, default False
         Return a `Recovery`, which says what was reached, instead of x alone.
@@ -133,20 +137,73 @@ def recover_sparse(
     >>> bool(np.allclose(found, x)), np.flatnonzero(found)
     (True, array([ 3, 17, 40]))
     """
-    check_scalars(noise=noise, l2_weight=l2_weight)
+    check_scalars(noise=noise)
     check_scalars(infinite=True, tol=tol)
     check_counts(least=1, optional=False, max_iter=max_iter)
-    check_flags(positive=positive, return_result=return_result)
+    check_flags(return_result=return_result)
     loss = session_of(SquaredLoss(A, b))
     if len(loss.b.shape) != 1:
         raise ValueError(f"b must be a vector, got shape {tuple(loss.b.shape)}: recover its columns one by one")
-    penalty = l12_penalty(1.0, l2_weight, weights=weights, positive=positive)
-    found = _Search(loss, penalty, float(noise), {"tol": tol, "max_iter": max_iter}).recovery()
+    if penalty.alpha is not None:
+        raise ValueError(
+            f"recover_sparse finds the strength itself: give {type(penalty).__name__}() without alpha"
+        )
+    lacking = missing(penalty, DifferencePenalty)
+    if lacking:
+        raise TypeError(
+            f"recover_sparse needs a penalty with a convex part; {penalty!r} lacks {', '.join(lacking)}"
+        )
+    options = {"tol": tol, "max_iter": max_iter, "run": run}
+    found = _Search(loss, with_alpha(penalty, 1.0), float(noise), options).recovery()
     if return_result:
         return found
     if not found.met:
         raise ValueError(f"{found.message} Give a larger noise, or return_result=True for the x found.")
     return found.x
+
+
+def recover_sparse_ratio(
+    A: Any, b: Any, noise: float = 0.0, *, max_steps: int = 10, tol: float = 1e-4, max_iter: int = 10_000
+) -> Any:
+    """Recover a sparse vector of small ratio ``||x||_1 / ||x||_2``.
+
+    The ratio does not change with the size of x. It suits signals of high dynamic range, whose large entries the
+    l1 norm shrinks. It is minimised by its reduction to l1-2: with w the ratio of the last x, the next one is
+    `recover_sparse` under ``||x||_1 - w ||x||_2``. The first one is that of l1-2 with weight 1 (Wang, Yan, Rahimi
+    & Lou, arXiv:1905.08946).
+
+    Parameters
+    ----------
+    A, b, noise, tol, max_iter
+        As in `recover_sparse`.
+    max_steps : int, default 10
+        The most weights after the first; it ends where the ratio no longer decreases.
+
+    Returns
+    -------
+    array
+        The x of least ratio.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ell12.recovery import recover_sparse_ratio
+    >>> random = np.random.default_rng(0)
+    >>> A, x = random.standard_normal((20, 50)), np.zeros(50)
+    >>> x[[3, 17, 40]] = 1000.0, -2.0, 0.5
+    >>> bool(np.allclose(recover_sparse_ratio(A, A @ x), x))
+    True
+    """
+    check_counts(least=0, optional=False, max_steps=max_steps)
+    options = {"tol": tol, "max_iter": max_iter}
+    x = recover_sparse(A, b, noise, **options)
+    for _ in range(max_steps if norm(x) > 0 else 0):
+        ratio = l1_and_l2(x)[0] / norm(x)
+        found = recover_sparse(A, b, noise, penalty=L12(l2_weight=ratio), return_result=True, **options)
+        if not found.met or l1_and_l2(found.x)[0] >= (1 - RATIO_FALLS) * ratio * norm(found.x):
+            break
+        x = found.x
+    return x
 
 
 class _Search:
@@ -188,7 +245,8 @@ class _Search:
     def _solve(self, fraction: float, convex: bool = False) -> None:
         """Go on to the solution at this fraction of the largest strength."""
         self.alpha = fraction * self.top
-        penalty = with_alpha(self.penalty.convex if convex else self.penalty, self.alpha)
+        penalty = with_alpha(self.penalty, self.alpha)
+        penalty = penalty.convex if convex else penalty
         result = minimize(self.loss, penalty, self.x, **self.options)
         self.x, self.result = result.x, result
 
@@ -240,8 +298,9 @@ class _Search:
         columns, found = np.flatnonzero(support), np.zeros_like(self.x)
         if columns.size:
             inside = self.loss.restrict(columns).point(np.eye(columns.size, dtype=found.dtype)).prediction
+            of_kind = partial(np.asarray, dtype=found.dtype if found.dtype.char in "fdFD" else np.float64)
             for smallest in CUTS:  # the shortest correction that does; exact ones are long for dependent columns
-                found[columns] = np.linalg.lstsq(inside, missing, rcond=smallest)[0]
+                found[columns] = np.linalg.lstsq(of_kind(inside), of_kind(missing), rcond=smallest)[0]
                 if norm(inside @ found[columns] - missing) <= 0.1 * EXACT * self.size:
                     break
         return found

@@ -49,7 +49,7 @@ def test_products_read_native_numbers(foreign):
 
 
 def test_a_block_that_was_spilled_is_read_at_even_addresses():
-    blocks = pytest.importorskip("ell12.distributed.blocks", reason="dask is not installed")
+    blocks = pytest.importorskip("ell12.losses.block_of_rows", reason="dask is not installed")
     block = blocks.make_block(blocks.Kind(SquaredLoss, {}, 3, False), 0, np.ones((4, 3)), np.ones(4), None)
     buffers: list[pickle.PickleBuffer] = []
     stored = pickle.dumps(block, protocol=5, buffer_callback=buffers.append)

@@ -9,6 +9,7 @@ import scipy.sparse
 
 from ell12 import L12Imputer, L12Recommender, SpectralL12, complete_matrix
 from ell12.completion import AlternatingLeastSquares
+from ell12.completion.ranking import ndcg
 from ell12.datasets import Ratings, synthetic_ratings
 
 GIVEN = {"alpha": 3.0, "penalty": SpectralL12(l2_weight=0.5), "max_rank": 3}
@@ -67,17 +68,17 @@ def test_recommendations_are_the_best_of_what_was_not_seen(ratings, model):
     scores = dense(model)
     scores[ratings.rows, ratings.columns] = -np.inf
     order = np.argsort(-scores, axis=1)[:, :4]
-    best = model.recommend(n=4)
+    best = model.recommend(n=4, by="rating")
     np.testing.assert_array_equal(best.users, ratings.users)
     np.testing.assert_array_equal(best.items, ratings.items[order])
     np.testing.assert_allclose(best.scores, np.clip(np.take_along_axis(scores, order, axis=1), 1, 5))
-    again = model.recommend(n=40, exclude_seen=False)
+    again = model.recommend(n=40, by="rating", exclude_seen=False)
     assert (again.counts == 40).all()
     assert (model.recommend(n=40).counts == 40 - np.bincount(ratings.rows, minlength=60)).all()
 
 
 def test_recommendations_for_some_users_among_some_items(ratings, model):
-    best = model.recommend(["u09", "nobody", "u02"], 3, items=[505, 501, 501, 530, 517])
+    best = model.recommend(["u09", "nobody", "u02"], 3, by="rating", items=[505, 501, 501, 530, 517])
     assert set(best.items.ravel().tolist()) <= {501, 505, 517, 530, -1}
     scores = dense(model)
     scores[ratings.rows, ratings.columns] = -np.inf
@@ -100,17 +101,17 @@ def test_new_users_are_those_that_transform_completes(ratings, model):
     order = np.argsort(-np.where(seen, -np.inf, completed), axis=1)[:, :5]
     rows, columns = X.nonzero()
     frame = Ratings.from_triples(rows, 500 + columns, X.data)
-    best = model.recommend(frame, 5)
+    best = model.recommend(frame, 5, by="rating")
     np.testing.assert_array_equal(best.items, 500 + order)
     np.testing.assert_allclose(best.scores, np.clip(np.take_along_axis(completed, order, axis=1), 1, 5))
     with pytest.warns(UserWarning, match="1 ratings are of items that the fit does not know: left out"):
-        other = model.recommend(Ratings.from_triples([1], [9999], [4.0]), 3)
-    np.testing.assert_array_equal(other.items, model.recommend(["nobody"], 3).items)
+        other = model.recommend(Ratings.from_triples([1], [9999], [4.0]), 3, by="rating")
+    np.testing.assert_array_equal(other.items, model.recommend(["nobody"], 3, by="rating").items)
 
 
 def test_training_users_are_recommended_the_same_as_new_ones(ratings):
     model = L12Recommender(**GIVEN, tol=1e-8).fit(ratings)
-    best, again = model.recommend(n=3), model.recommend(ratings, 3)
+    best, again = model.recommend(n=3, by="rating"), model.recommend(ratings, 3, by="rating")
     np.testing.assert_allclose(again.scores, best.scores, atol=1e-3)
 
 
@@ -137,7 +138,7 @@ def test_an_item_with_one_excellent_rating_does_not_come_first(ratings):
         L12Recommender(**quick, center=center, penalty=SpectralL12(l2_weight=weight))
         for center, weight in (("biases", 0.5), (None, 1))
     )
-    firsts = [model.fit(all_ratings).recommend(n=1).items for model in models]
+    firsts = [model.fit(all_ratings).recommend(n=1, by="rating").items for model in models]
     share = [np.isin(first, [998, 999]).mean() for first in firsts]
     assert share[0] < 0.05
     assert share[1] > 0.5
@@ -232,13 +233,13 @@ def test_ndcg_is_that_of_scikit_learn_in_both_protocols():
     gains[test.rows, test.columns] = np.maximum(test.values - lowest, 0.0)
     some = gains.max(axis=1) > 0
     scores[train.rows, train.columns] = -1e6
-    assert model.ndcg(test, 5) == pytest.approx(ndcg_score(gains[some], scores[some], k=5))
+    assert model.ndcg(test, 5, by="rating") == pytest.approx(ndcg_score(gains[some], scores[some], k=5))
     scores[test.sparse().toarray() == 0] = -1e6
     expected = ndcg_score(gains[some], scores[some], k=5)
     assert model.ndcg(test, 5, candidates="rated") == pytest.approx(expected)
     shifted = L12Recommender(**GIVEN | {"alpha": 30.0}).fit(replace(train, values=10 * train.values - 7))
-    assert shifted.ndcg(replace(test, values=10 * test.values - 7), 5) == pytest.approx(
-        model.ndcg(test, 5), abs=0.02
+    assert shifted.ndcg(replace(test, values=10 * test.values - 7), 5, by="rating") == pytest.approx(
+        model.ndcg(test, 5, by="rating"), abs=0.02
     )
     with pytest.raises(ValueError, match="candidates must be one of 'unseen', 'rated'"):
         model.ndcg(test, candidates="all")
@@ -261,3 +262,42 @@ def test_nothing_is_said_of_pairs_that_are_rated_again(ratings):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert len(ratings.updated(ratings)) == len(ratings)
+
+
+# Interest
+
+
+def taste(seed=0, users=200, items=80):
+    """Users take up what is near their taste, and rate it by chance."""
+    random = np.random.default_rng(seed)
+    W, H = random.standard_normal((users, 3)), random.standard_normal((items, 3))
+    likely = 1 / (1 + np.exp(1.5 - 1.5 * W @ H.T - 0.7 * random.standard_normal(items)))
+    rows, columns = np.nonzero(random.random((users, items)) < likely)
+    drawn = Ratings.from_triples(rows, columns, random.integers(2, 6, rows.size).astype(float))
+    hidden = random.random(len(drawn)) < 0.2
+    return part(drawn, np.flatnonzero(~hidden)), part(drawn, np.flatnonzero(hidden))
+
+
+def test_lists_by_interest_find_what_users_take_up():
+    train, test = taste()
+    model = L12Recommender(5.0).fit(train)
+    popularity = np.bincount(train.columns, minlength=80).astype(float)
+    scores = np.where(train.sparse().toarray() > 0, -np.inf, popularity)
+    ranks = np.argsort(np.argsort(-scores, axis=1), axis=1)[test.rows, test.columns]
+    by_popularity = ndcg(test.rows, test.values - train.values.min(), ranks, 10)
+    assert model.ndcg(test) > 1.15 * by_popularity > model.ndcg(test, by="rating")
+    assert model.ndcg(test, candidates="rated") == model.ndcg(test, by="rating", candidates="rated")
+    with pytest.raises(ValueError, match="by must be"):
+        model.recommend(by="luck")
+
+
+def test_interest_is_the_same_for_new_users_in_other_units_and_without_ratings():
+    train, _ = taste()
+    model = L12Recommender(5.0).fit(train)
+    best, again = model.recommend(n=5), model.recommend(train, n=5)
+    np.testing.assert_array_equal(best.items, again.items)
+    np.testing.assert_allclose(best.scores, again.scores)
+    other = L12Recommender(5.0).fit(replace(train, values=10 * train.values - 7))
+    np.testing.assert_array_equal(other.recommend(n=5).items, best.items)
+    stranger = model.recommend([10**6], 3).items[0]
+    assert set(stranger.tolist()) <= set(np.argsort(-np.bincount(train.columns, minlength=80))[:20].tolist())

@@ -14,7 +14,6 @@ from distributed import Client, LocalCluster
 
 from ell12 import (
     L12,
-    DataUnavailable,
     HuberLoss,
     L12Classifier,
     L12Regressor,
@@ -29,9 +28,10 @@ from ell12 import (
     minimize,
 )
 from ell12.completion import AlternatingLeastSquares
-from ell12.distributed import columns, sum_loss
+from ell12.distributed import columns, rows_loss
 from ell12.distributed import complete_matrix as distributed_completion
 from ell12.distributed.executor import LOST, reaching
+from ell12.minimization import DataUnavailable
 
 ROWS, COLUMNS, CHUNK = 300, 6, 60
 PENALTY = L12(0.05, 0.5)
@@ -87,7 +87,7 @@ def wait_for_both(client):
 
 def test_blocks_stay_on_both_workers_and_tasks_have_names(client, data):
     A, b = data
-    loss = sum_loss(HuberLoss, chunked(A), chunked(b), scale=1 / ROWS)
+    loss = rows_loss(HuberLoss, chunked(A), chunked(b), scale=1 / ROWS)
     loss.value(loss.point(loss.start()))
     before = client.who_has(loss.blocks.blocks)
     result = minimize(loss, PENALTY, tol=1e-9)
@@ -121,7 +121,7 @@ def test_an_error_on_a_worker_names_the_block(client, data):
 def test_what_the_workers_hold_already_is_not_kept_twice(client, data):
     A, b = data
     X = chunked(A).persist()
-    loss = sum_loss(SquaredLoss, X, b, gram=False)
+    loss = rows_loss(SquaredLoss, X, b, gram=False)
     loss.value(loss.point(loss.start()))
     kept = [key for keys in client.has_what().values() for key in keys]
     assert not [key for key in kept if str(key) in {block.key for block in loss.blocks.blocks}]
@@ -146,7 +146,7 @@ def test_completion_goes_on_when_a_worker_is_killed(client):
 @pytest.mark.parametrize("persist", [True, False])
 def test_a_killed_worker_does_not_change_the_solution(client, data, persist):
     A, b = data
-    loss = sum_loss(SquaredLoss, chunked(A), chunked(b), scale=1 / ROWS, gram=False, persist=persist)
+    loss = rows_loss(SquaredLoss, chunked(A), chunked(b), scale=1 / ROWS, gram=False, persist=persist)
     victim = next(iter(client.run(os.getpid).values()))
     kill = at_iteration(4, lambda: os.kill(victim, signal.SIGKILL))
     result = minimize(loss, PENALTY, tol=1e-9, run=Run(callback=kill))
@@ -239,7 +239,7 @@ def test_a_cluster_without_workers_is_an_error_after_a_while(data):
 def made_of(kind, A, b):
     """The same loss over rows or over columns on workers."""
     if kind == "rows":
-        return sum_loss(HuberLoss, chunked(A), chunked(b), scale=1 / ROWS)
+        return rows_loss(HuberLoss, chunked(A), chunked(b), scale=1 / ROWS)
     return HuberLoss(columns(da.from_array(A, chunks=(ROWS, 2))), b, scale=1 / ROWS)
 
 

@@ -8,8 +8,8 @@ import pytest
 from dask.delayed import delayed
 
 from ell12 import L12, HuberLoss, LogisticLoss, SquaredLoss, minimize
-from ell12.distributed import sum_loss
-from ell12.distributed.blocks import Kind, evaluate, gram_product, make_block
+from ell12.distributed import rows_loss
+from ell12.losses.block_of_rows import BlockKind, evaluate, gram_product, make_block
 from ell12.losses.moments import of_rows
 
 ROWS, COLUMNS = 60, 5
@@ -39,8 +39,8 @@ def test_a_loss_over_such_chunks_is_the_one_over_numpy(each_library, data, kind,
     b = np.sign(b) if kind is LogisticLoss else b
     options = {"intercept": True, "gram": gram}
     X, y = chunks_of(each_library.make_array, A), chunks_of(each_library.make_array, b)
-    far = sum_loss(kind, X, y, sample_weight=weight, **options)
-    near = sum_loss(kind, da.from_array(A, chunks=20), b, sample_weight=weight, **options)
+    far = rows_loss(kind, X, y, sample_weight=weight, **options)
+    near = rows_loss(kind, da.from_array(A, chunks=20), b, sample_weight=weight, **options)
     x = np.linspace(-1, 1, COLUMNS + 1)
     assert far.value(far.point(x)) == pytest.approx(near.value(near.point(x)), rel=1e-12)
     gradient = far.gradient(far.point(x))
@@ -56,7 +56,9 @@ def test_a_block_keeps_its_chunk_where_it_is_and_in_one_slice(each_library, data
     if each_library.name == "jax":
         pytest.skip("JAX compiles for seconds, and is not what Dask's workers hold")
     A, b, weight = data
-    block = make_block(Kind(HuberLoss, {"delta": 0.2}, COLUMNS, True), 0, each_library.make_array(A), b, weight)
+    block = make_block(
+        BlockKind(HuberLoss, {"delta": 0.2}, COLUMNS, True), 0, each_library.make_array(A), b, weight
+    )
     assert type(block.A) is type(each_library.make_array(A))
     assert len(list(block.slices())) == 1
     assert block.__sizeof__() == b.nbytes + weight.nbytes  # A is not in the worker's own memory

@@ -13,7 +13,7 @@ import pytest
 import scipy.sparse
 
 from ell12 import L12, HuberLoss, L12Classifier, L12Regressor, SquaredLoss, deblur_tv, minimize
-from ell12.distributed import sum_loss
+from ell12.distributed import rows_loss
 
 ROWS, NAMES = 90, list("abcde")
 
@@ -50,7 +50,7 @@ def test_partitions_that_a_filter_has_emptied_add_nothing(data, form):
     assert_same(model, L12Classifier(0.05, tol=1e-7).fit(X[kept], labels[kept]), atol=1e-6)
     assert model.score(rows, chunked(labels)[mask]) == model.score(X[kept], labels[kept])
     assert model.predict_proba(rows).compute().shape == (kept.sum(), 2)
-    result = minimize(sum_loss(HuberLoss, rows, chunked(y)[mask]), L12(1.0), tol=1e-8)
+    result = minimize(rows_loss(HuberLoss, rows, chunked(y)[mask]), L12(1.0), tol=1e-8)
     np.testing.assert_allclose(result.x, minimize(HuberLoss(X[kept], y[kept]), L12(1.0), tol=1e-8).x, atol=1e-7)
 
 
@@ -72,7 +72,7 @@ def test_where_nothing_is_left_it_is_said(data):
     with pytest.raises(ValueError, match="X has no rows"):
         L12Regressor().fit(chunked(X)[none], chunked(y)[none])
     with pytest.raises(ValueError, match="X has no rows"):
-        sum_loss(SquaredLoss, chunked(X)[none], chunked(y)[none])
+        rows_loss(SquaredLoss, chunked(X)[none], chunked(y)[none])
     with pytest.raises(ValueError, match="no row of positive weight"):
         L12Regressor().fit(X, y).score(chunked(X), y, sample_weight=np.zeros(ROWS))
     with pytest.raises(ValueError, match="no row of positive weight"):
@@ -105,7 +105,7 @@ def test_half_precision_is_computed_in_double(data):
     model = L12Classifier(0.05, tol=1e-7).fit(chunked(half), y > 4)
     assert model.coef_.dtype == np.float64
     assert_same(model, L12Classifier(0.05, tol=1e-7).fit(half, y > 4), atol=1e-6)
-    assert minimize(sum_loss(HuberLoss, chunked(half), y), L12(1.0)).converged
+    assert minimize(rows_loss(HuberLoss, chunked(half), y), L12(1.0)).converged
 
 
 def test_targets_in_a_list(data):
@@ -138,7 +138,7 @@ def test_wrong_targets_and_weights_are_named(data):
 
 
 def test_an_image_on_dask_is_refused_rather_than_never_restored():
-    with pytest.raises(TypeError, match="image is a Dask Array, which denoise_tv and inpaint_tv alone take"):
+    with pytest.raises(TypeError, match=r"image is a Dask Array: .* ell12\.distributed\.denoise_tv"):
         deblur_tv(da.ones((8, 8)), np.ones((3, 3)) / 9, 0.1)
 
 

@@ -19,13 +19,13 @@ from ell12 import (
     L12RegressorCV,
     LogisticLoss,
     NonmonotoneAPG,
-    QuadraticLoss,
     SquaredLoss,
     SupportNewton,
     minimize,
 )
-from ell12.distributed import SumLoss, sum_loss
-from ell12.distributed.blocks import Kind, evaluate, make_block
+from ell12.distributed import rows_loss
+from ell12.losses import QuadraticLoss, RowsLoss
+from ell12.losses.block_of_rows import BlockKind, evaluate, make_block
 
 ROWS, COLUMNS, CHUNKS = 240, 6, (70, 30, 90, 50)
 
@@ -49,7 +49,7 @@ def pair(kind, data, weighted=False, **options):
     options |= {"scale": 1 / ROWS, "sample_weight": weight if weighted else None}
     near = {key: value for key, value in options.items() if key not in ("gram", "persist", "intercept")}
     inside = np.column_stack([A, np.ones(ROWS)]) if options.get("intercept") else A
-    return kind(inside, b, **near), sum_loss(kind, chunked(A), chunked(b), **options)
+    return kind(inside, b, **near), rows_loss(kind, chunked(A), chunked(b), **options)
 
 
 class Tasks(Callback):
@@ -141,14 +141,14 @@ def test_a_chunk_that_y_is_made_of_is_made_once(data):
         return np.ones((50, COLUMNS))
 
     X = da.map_blocks(make, chunks=((50, 50), COLUMNS), dtype=float, meta=np.empty((0, 0)))
-    loss = sum_loss(SquaredLoss, X, X[:, 0] + 1, gram=False, persist=False)
+    loss = rows_loss(SquaredLoss, X, X[:, 0] + 1, gram=False, persist=False)
     assert loss.value(loss.point(np.zeros(COLUMNS))) == pytest.approx(0.5 * 100 * 4)
     assert sorted(made) == [0, 1]
 
 
 def test_what_is_spilled_is_the_data_alone(data):
     A, b, weight = data
-    block = make_block(Kind(SquaredLoss, {}, COLUMNS, intercept=False), 0, A, b, weight)
+    block = make_block(BlockKind(SquaredLoss, {}, COLUMNS, intercept=False), 0, A, b, weight)
     size = sizeof(block)
     assert 0 <= size - (A.nbytes + b.nbytes + weight.nbytes) < 100
     before = evaluate(block, np.ones((1, COLUMNS)))  # makes the losses, views of the data
@@ -161,7 +161,7 @@ def test_what_is_spilled_is_the_data_alone(data):
 def test_a_large_dense_block_is_cut_into_slices_of_the_same_sum():
     random = np.random.default_rng(0)
     A, b = random.standard_normal((50_000, 8)), random.standard_normal(50_000)
-    block = make_block(Kind(HuberLoss, {"delta": 0.5}, 8, intercept=False), 0, A, b, None)
+    block = make_block(BlockKind(HuberLoss, {"delta": 0.5}, 8, intercept=False), 0, A, b, None)
     assert len(list(block.losses())) == 4
     x = random.standard_normal(8)
     found, whole = evaluate(block, x[None]), HuberLoss(A, b, delta=0.5)
@@ -196,8 +196,8 @@ def test_restricting_holds_the_other_entries_at_zero(data):
 
 def test_many_columns_are_bounded_by_lanczos():
     A = np.random.default_rng(0).standard_normal((90, 1001))
-    loss = sum_loss(SquaredLoss, da.from_array(A, chunks=(50, 1001)), np.ones(90))
-    assert isinstance(loss, SumLoss)
+    loss = rows_loss(SquaredLoss, da.from_array(A, chunks=(50, 1001)), np.ones(90))
+    assert isinstance(loss, RowsLoss)
     exact = np.linalg.norm(A, 2) ** 2
     assert exact <= loss.lipschitz() <= 1.1 * exact
     assert 2 < loss.passes < 20
@@ -206,7 +206,7 @@ def test_many_columns_are_bounded_by_lanczos():
 def test_the_largest_of_several_passes_is_not_summed_by_the_client(data):
     """Results of more than eight blocks are added in groups."""
     A, b, _ = data
-    loss = sum_loss(SquaredLoss, da.from_array(A, chunks=(10, COLUMNS)), b, gram=False)
+    loss = rows_loss(SquaredLoss, da.from_array(A, chunks=(10, COLUMNS)), b, gram=False)
     with Tasks() as tasks:
         loss.value(loss.point(np.ones(COLUMNS)))
     assert tasks.counts == {"ell12-gradient": 24, "ell12-sum": 4}
@@ -221,7 +221,7 @@ def test_sparse_chunks(data, form, kind):
     b = np.sign(b) if kind is LogisticLoss else b
     X = chunked(A).map_blocks(form)
     near = kind(scipy.sparse.csr_array(A), b, sample_weight=weight)
-    far = sum_loss(kind, X, b, sample_weight=weight)
+    far = rows_loss(kind, X, b, sample_weight=weight)
     x = np.linspace(-1, 1, COLUMNS)
     assert far.value(far.point(x)) == pytest.approx(near.value(near.point(x)), rel=1e-12)
     np.testing.assert_allclose(far.gradient(far.point(x)), near.gradient(near.point(x)), rtol=1e-11)
@@ -230,7 +230,7 @@ def test_sparse_chunks(data, form, kind):
 @pytest.mark.parametrize("gram", [True, False])
 def test_float32_stays_float32(data, gram):
     A, b, _ = data
-    loss = sum_loss(SquaredLoss, chunked(A.astype(np.float32)), chunked(b), gram=gram)
+    loss = rows_loss(SquaredLoss, chunked(A.astype(np.float32)), chunked(b), gram=gram)
     result = minimize(loss, L12(10.0), tol=1e-3)
     assert result.converged
     assert result.x.dtype == np.float32
@@ -242,19 +242,19 @@ def test_integers_columns_in_chunks_and_a_frame_of_unknown_length(data):
     x = np.ones(COLUMNS)
     whole = np.round(10 * A).astype(int)
     expected = 0.5 * np.sum((whole @ x - b) ** 2)
-    cut = sum_loss(SquaredLoss, da.from_array(whole, chunks=(70, 4)), b, gram=False)
+    cut = rows_loss(SquaredLoss, da.from_array(whole, chunks=(70, 4)), b, gram=False)
     assert cut.value(cut.point(x)) == pytest.approx(expected)
     frame = dd.from_pandas(pd.DataFrame(whole).assign(y=b), npartitions=3)
-    loss = sum_loss(SquaredLoss, frame.drop(columns="y"), frame["y"], gram=False)
+    loss = rows_loss(SquaredLoss, frame.drop(columns="y"), frame["y"], gram=False)
     assert loss.value(loss.point(x)) == pytest.approx(expected)
 
 
 def test_products_are_accurate_where_means_are_large(data):
     A, b, _ = data
     centred = A - A.mean(axis=0)
-    loss = sum_loss(SquaredLoss, chunked(A), b, gram=True)
+    loss = rows_loss(SquaredLoss, chunked(A), b, gram=True)
     assert isinstance(loss, QuadraticLoss)
-    from ell12.distributed import regression_losses
+    from ell12.distributed.estimation import regression_losses
 
     shifted, means, level = regression_losses(chunked(A + 1e6), chunked(b + 1e6))[0]
     np.testing.assert_allclose(shifted.G, centred.T @ centred / ROWS, rtol=0, atol=1e-9)
@@ -277,7 +277,7 @@ def test_an_error_names_the_block(data, gram):
     X, row = chunked(A), np.arange(ROWS)
 
     def value(X, y, weight=None):
-        loss = sum_loss(SquaredLoss, X, y, sample_weight=weight, gram=gram)
+        loss = rows_loss(SquaredLoss, X, y, sample_weight=weight, gram=gram)
         return loss.value(loss.point(loss.start()))
 
     for arguments, message in (
@@ -293,7 +293,7 @@ def test_an_error_names_the_block(data, gram):
 
 def test_labels_are_checked_in_their_block(data):
     A, b, _ = data
-    loss = sum_loss(LogisticLoss, chunked(A), np.where(np.arange(ROWS) == 80, 7, np.sign(b)))
+    loss = rows_loss(LogisticLoss, chunked(A), np.where(np.arange(ROWS) == 80, 7, np.sign(b)))
     with pytest.raises(ValueError, match="block 1: b must hold two labels"):
         loss.value(loss.point(loss.start()))
 
@@ -313,14 +313,14 @@ def test_arguments_are_checked_at_once(data):
         ((SquaredLoss, X, b), {"scale": 0.0}, "scale must be"),
     ):
         with pytest.raises(ValueError, match=message):
-            sum_loss(*arguments, **options)
+            rows_loss(*arguments, **options)
     with pytest.raises(TypeError, match="X must be a dask array"):
-        sum_loss(SquaredLoss, A, b)
+        rows_loss(SquaredLoss, A, b)
     with pytest.raises(TypeError, match="the loss must be a class such as SquaredLoss"):
-        sum_loss("squared", X, b)
+        rows_loss("squared", X, b)
     with pytest.raises(TypeError, match="X must hold real numbers"):
-        sum_loss(SquaredLoss, X * 1j, b, gram=False)
-    with pytest.raises(TypeError, match="sum_loss"):
+        rows_loss(SquaredLoss, X * 1j, b, gram=False)
+    with pytest.raises(TypeError, match="rows_loss"):
         SquaredLoss(X, b)
     with pytest.raises(TypeError, match="L12RegressorCV needs arrays in memory"):
         L12RegressorCV().fit(X, b)

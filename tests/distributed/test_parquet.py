@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from ell12 import L12, HuberLoss, L12Classifier, L12Regressor, SquaredLoss, minimize
-from ell12.distributed import complete_matrix, sum_loss
+from ell12.distributed import complete_matrix, rows_loss
 
 NAMES = list("abcdefgh")
 
@@ -66,7 +66,7 @@ def test_a_classification_reads_its_columns_from_files(table, on_disk):
 
 @pytest.mark.parametrize("kind", [SquaredLoss, HuberLoss])
 def test_a_sum_of_losses_reads_its_columns_from_files(table, on_disk, kind):
-    loss = sum_loss(kind, on_disk[NAMES], on_disk["y"], sample_weight=on_disk["weight"])
+    loss = rows_loss(kind, on_disk[NAMES], on_disk["y"], sample_weight=on_disk["weight"])
     expected = kind(table[NAMES].to_numpy(), table["y"].to_numpy(), sample_weight=table["weight"].to_numpy())
     x, other = (minimize(f, L12(1.0), tol=1e-8).x for f in (loss, expected))
     np.testing.assert_allclose(x, other, atol=1e-5)

@@ -6,7 +6,7 @@ import pytest
 import scipy.sparse
 
 from ell12 import L12, SAGA, HuberLoss, L12Classifier, L12Regressor, LogisticLoss, ProxSVRG, SquaredLoss, minimize
-from ell12.distributed import sum_loss
+from ell12.distributed import rows_loss
 
 ROWS = 240
 
@@ -29,7 +29,7 @@ def test_batches_sum_to_the_loss(data, form, kind, intercept):
     A, b, weight = data
     b = np.sign(b - 1) if kind is LogisticLoss else b
     X = chunked(A).map_blocks(form)
-    loss = sum_loss(kind, X, b, sample_weight=weight, scale=0.1, intercept=intercept, gram=False)
+    loss = rows_loss(kind, X, b, sample_weight=weight, scale=0.1, intercept=intercept, gram=False)
     x = np.random.default_rng(1).standard_normal(6 + intercept)
     batches = list(loss.batches(16, np.random.default_rng(2)))
     assert sorted(batch.index for batch in batches) == list(range(batches[0].count))
@@ -44,7 +44,7 @@ def test_batches_sum_to_the_loss(data, form, kind, intercept):
 @pytest.mark.parametrize("solver", [ProxSVRG(batch_size=16), SAGA(batch_size=16)])
 def test_they_reach_the_solution_of_nmapg(data, solver):
     A, b, _ = data
-    loss = sum_loss(SquaredLoss, chunked(A), b, scale=1 / ROWS, gram=False)
+    loss = rows_loss(SquaredLoss, chunked(A), b, scale=1 / ROWS, gram=False)
     result = minimize(loss, L12(0.1), solver=solver, tol=1e-7)
     assert result.converged
     expected = minimize(SquaredLoss(A, b, scale=1 / ROWS), L12(0.1), tol=1e-8).x

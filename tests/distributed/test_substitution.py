@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from ell12.distributed.substitution import Centering, NoSubstitution, Selection
+from ell12.losses.block_of_rows import Centering, Selection, Substitution
 
 MEANS = np.array([0.5, -2.0, 3.0])
 SUBSTITUTIONS = {
-    "none": (NoSubstitution(), 4),
+    "none": (Substitution(), 4),
     "centred": (Centering(MEANS), 4),
     "centred at a level": (Centering(MEANS, level=5.0), 3),
-    "some columns": (Selection(np.array([2, 0]), 4, NoSubstitution()), 2),
+    "some columns": (Selection(np.array([2, 0]), 4, Substitution()), 2),
     "some centred columns": (Selection(np.array([0, 2]), 3, Centering(MEANS, level=5.0)), 2),
     "some columns and the intercept": (Selection(np.array([1, 3]), 4, Centering(MEANS)), 2),
 }

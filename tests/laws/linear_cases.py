@@ -11,6 +11,7 @@ from tests.laws.case import Answer, Case, Interrupted, Order, Unit, interrupting
 
 import ell12
 from ell12.path.columnwise import ColumnsL12, ColumnwiseAPG
+from ell12.penalties import SCAD, TransformedL1
 
 ALPHA, L2_WEIGHT, TOL = 2.0, 0.5, 1e-9
 ROWS, COLUMNS = 30, 6
@@ -31,24 +32,28 @@ def signs(random: np.random.Generator) -> dict[str, Any]:
 
 def in_units(penalty: Any, of_x: float, of_value: float) -> Any:
     """The penalty whose value at ``of_x * x`` is ``of_value`` times that of the given one at x."""
-    slope = of_value / of_x
+    slope, alpha = of_value / of_x, getattr(penalty, "alpha", 0.0)
     kind = type(penalty).__name__
-    ridge = {"ridge": penalty.ridge / of_x} if hasattr(penalty, "ridge") else {}
-    if kind == "NoPenalty":
-        return penalty
+    changes: dict[str, Any] = {"alpha": alpha * slope}
     if kind in ("LogSum", "SpectralLogSum"):
-        return replace(penalty, alpha=penalty.alpha * of_value, theta=penalty.theta * of_x)
-    if kind == "CappedL1":
-        return replace(penalty, alpha=penalty.alpha * slope, theta=penalty.theta * of_x)
-    if kind == "Lp":
-        return replace(penalty, alpha=penalty.alpha * of_value / of_x**penalty.p)
-    if kind == "MCP":
-        return replace(penalty, alpha=penalty.alpha * slope, gamma=penalty.gamma * of_x / slope)
-    if kind == "ColumnsL12":
-        return replace(penalty, alphas=np.asarray(penalty.alphas) * slope, units=None, **ridge)
-    if kind == "TotalVariationL12":
-        return replace(penalty, alpha=penalty.alpha * slope, smoothing=penalty.smoothing * of_x)
-    return replace(penalty, alpha=penalty.alpha * slope, **ridge)
+        changes = {"alpha": alpha * of_value, "theta": penalty.theta * of_x}
+    elif kind == "TransformedL1":
+        changes = {"alpha": alpha * of_value * (penalty.a + 1) / (penalty.a * of_x + 1), "a": penalty.a * of_x}
+    elif kind in OTHER_UNITS:
+        changes |= OTHER_UNITS[kind](penalty, of_x, slope)
+    if hasattr(penalty, "ridge"):
+        changes["ridge"] = penalty.ridge / of_x
+    changes.pop("alpha") if kind in ("NoPenalty", "ColumnsL12") else None
+    return replace(penalty, **changes)
+
+
+OTHER_UNITS: dict[str, Any] = {
+    "CappedL1": lambda penalty, of_x, slope: {"theta": penalty.theta * of_x},
+    "Lp": lambda penalty, of_x, slope: {"alpha": penalty.alpha * slope * of_x ** (1 - penalty.p)},
+    "MCP": lambda penalty, of_x, slope: {"gamma": penalty.gamma * of_x / slope},
+    "ColumnsL12": lambda penalty, of_x, slope: {"alphas": np.asarray(penalty.alphas) * slope, "units": None},
+    "TotalVariationL12": lambda penalty, of_x, slope: {"smoothing": penalty.smoothing * of_x},
+}
 
 
 # Proximal maps
@@ -78,10 +83,10 @@ PROX = [
     _prox(
         "prox_l12", lambda z, t: ell12.prox_l12(z, t, l2_weight=0.5, weights=[1, 2, 3, 0.5], axis=1), shape=(5, 4)
     ),
-    _prox("prox_l12_groups", lambda z, t: ell12.prox_l12_groups(z, t, GROUPS), columns=False),
-    _prox("prox_l12_iterative", lambda z, t: ell12.prox_l12_iterative(z, t)[0]),
-    _prox("prox_l12_spectral", ell12.prox_l12_spectral, shape=(4, 3)),
-    _prox("moreau_l12", lambda z, t: np.atleast_1d(ell12.moreau_l12(z, t)), power=2, columns=False),
+    _prox("prox_l12_groups", lambda z, t: ell12.prox.prox_l12_groups(z, t, GROUPS), columns=False),
+    _prox("prox_l12_iterative", lambda z, t: ell12.prox.prox_l12_iterative(z, t)[0]),
+    _prox("prox_l12_spectral", ell12.prox.prox_l12_spectral, shape=(4, 3)),
+    _prox("moreau_l12", lambda z, t: np.atleast_1d(ell12.prox.moreau_l12(z, t)), power=2, columns=False),
 ]
 PROX[1] = replace(PROX[1], orders=(Order({"z": 0}, 0),))  # the weights belong to the columns
 
@@ -95,13 +100,15 @@ PENALTIES = {
     "RowsL12": ell12.RowsL12(0.8, L2_WEIGHT),
     "ColumnsL12": ColumnsL12([0.8, 0.5, 0.3], L2_WEIGHT, ridge=0.4),
     "SpectralL12": ell12.SpectralL12(0.8, L2_WEIGHT),
-    "LogSum": ell12.LogSum(0.8, 1.5),
-    "CappedL1": ell12.CappedL1(0.8, 1.5),
-    "Lp": ell12.Lp(0.8),
+    "LogSum": ell12.penalties.LogSum(0.8, 1.5),
+    "CappedL1": ell12.penalties.CappedL1(0.8, 1.5),
+    "Lp": ell12.penalties.Lp(0.8),
     "MCP": ell12.MCP(0.8, 3.0),
-    "SpectralLogSum": ell12.SpectralLogSum(0.8, 1.5),
-    "TruncatedNuclear": ell12.TruncatedNuclear(0.8, 1),
-    "NoPenalty": ell12.NoPenalty(),
+    "SpectralLogSum": ell12.penalties.SpectralLogSum(0.8, 1.5),
+    "SCAD": SCAD(0.8),
+    "TransformedL1": TransformedL1(0.8, 1.5),
+    "TruncatedNuclear": ell12.penalties.TruncatedNuclear(0.8, 1),
+    "NoPenalty": ell12.penalties.NoPenalty(),
 }
 MATRICES = ("RowsL12", "ColumnsL12", "SpectralL12", "SpectralLogSum", "TruncatedNuclear")
 
@@ -149,7 +156,7 @@ def _minimize(
             return kind(matrix(A), b, sample_weight=sample_weight, **options)
         half = ROWS // 2
         parts = [(A[:half], b[:half], sample_weight[:half]), (A[half:], b[half:], sample_weight[half:])]
-        return ell12.StreamedLoss(parts, kind, scale=1.0, **options)
+        return ell12.losses.RowsLoss(parts, kind, scale=1.0, **options)
 
     def solve(
         A: Any,
@@ -240,7 +247,7 @@ MINIMIZE = [
     _minimize("SquaredLoss"),
     _minimize("LogisticLoss", "logistic"),
     _minimize("HuberLoss", "huber"),
-    _minimize("StreamedLoss", streamed=True),
+    _minimize("RowsLoss", streamed=True),
     _minimize("Columns", matrix=ell12.Columns, kinds=("numpy",), named={"A": "source of columns", "b": "b"}),
     _minimize("Columns", "logistic", matrix=ell12.Columns, kinds=("numpy",), named={"A": "source of columns"}),
     _minimize("L1", penalty=ell12.L1(ALPHA)),
@@ -272,7 +279,7 @@ def _quadratic() -> Case:
     def solve(G: Any, c: Any, alpha: float = ALPHA, interrupt_at: int | None = None, **_: Any) -> Answer:
         stop = interrupting(interrupt_at)
         result = ell12.minimize(
-            ell12.QuadraticLoss(G, c), ell12.L12(alpha, L2_WEIGHT), tol=TOL, run=ell12.Run(callback=stop)
+            ell12.losses.QuadraticLoss(G, c), ell12.L12(alpha, L2_WEIGHT), tol=TOL, run=ell12.Run(callback=stop)
         )
         return Answer(result.x, result.n_iter, result.converged, result)
 

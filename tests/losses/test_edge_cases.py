@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from ell12 import HuberLoss, LogisticLoss, SquaredLoss
+from ell12.losses import MultinomialLoss
 
 ALL = [SquaredLoss, LogisticLoss, HuberLoss]
 LABELS = np.array([1.0, -1.0, 1.0])
@@ -245,3 +246,17 @@ def test_foreign_observations_of_a_numpy_matrix_are_refused():
     strict = pytest.importorskip("array_api_strict")
     with pytest.raises(TypeError, match="b must be a NumPy array"):
         SquaredLoss(np.eye(2), strict.asarray([1.0, 2.0]))
+
+
+def test_classes_that_are_names_are_refused_before_they_take_memory():
+    with pytest.raises(
+        ValueError, match=r"b names a class 1000000000 in 3 rows: number the classes 0, 1, ..., k - 1"
+    ):
+        MultinomialLoss(np.eye(3), [0, 1, 10**9])
+
+
+def test_the_hessian_of_no_columns_is_empty():
+    loss = MultinomialLoss(np.eye(3), [0, 1, 2])
+    point, none = loss.point(loss.start()), np.zeros(0, dtype=int)
+    assert loss.hessian(point, none).shape == (0, 0)
+    assert loss.hessian(point, none, np.arange(2)).shape == (0, 2)

@@ -9,20 +9,8 @@ import pytest
 import scipy.sparse
 from scipy.special import gammaln, logsumexp
 
-from ell12 import (
-    DCA,
-    L1,
-    L12,
-    SAGA,
-    CoxLoss,
-    MultinomialLoss,
-    NonmonotoneAPG,
-    PoissonLoss,
-    StreamedLoss,
-    SupportNewton,
-    WorkingSet,
-    minimize,
-)
+from ell12 import DCA, L1, L12, SAGA, NonmonotoneAPG, PoissonLoss, SupportNewton, WorkingSet, minimize
+from ell12.losses import CoxLoss, MultinomialLoss, RowsLoss
 from ell12.protocols import Point
 
 R = json.loads((Path(__file__).parents[1] / "data" / "glmnet.json").read_text())
@@ -253,13 +241,13 @@ def test_the_likelihood_of_counts_is_that_of_poisson():
 
 def test_chunks_of_rows_take_counts_and_refuse_losses_that_join_rows():
     parts = [(A[:20], COUNTS[:20]), (A[20:], COUNTS[20:])]
-    streamed, whole = StreamedLoss(parts, PoissonLoss, scale=1.0), PoissonLoss(A, COUNTS)
+    streamed, whole = RowsLoss(parts, PoissonLoss, scale=1.0), PoissonLoss(A, COUNTS)
     x = 0.1 * np.ones(COLUMNS)
     assert streamed.value(streamed.point(x)) == pytest.approx(whole.value(whole.point(x)), rel=1e-12)
     assert streamed.lipschitz() == math.inf
     for kind in (CoxLoss, MultinomialLoss):
         with pytest.raises(TypeError, match=f"{kind.__name__} joins several predictions"):
-            StreamedLoss(parts, kind)
+            RowsLoss(parts, kind)
     for name in ("efron", "multinomial"):
         with pytest.raises(TypeError, match="lacks batches"):
             minimize(LOSSES[name](A), L1(1.0), solver=SAGA())

@@ -6,11 +6,13 @@ import tracemalloc
 import numpy as np
 import pytest
 import scipy.ndimage
+import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
+import ell12
 from ell12.backend import scatter
 from ell12.operators import (
     ArrayOperator,
@@ -579,3 +581,21 @@ def test_scatter_puts_values_in_any_order(xp):
     placed = scatter(values, xp.asarray(np.array([4, 0, 1])), 6)
     assert placed.dtype == values.dtype
     np.testing.assert_array_equal(np.asarray(placed), [2.0, 3.0, 0.0, 0.0, 1.0, 0.0])
+
+
+@pytest.mark.parametrize("index", [10**7, 100, -5])
+@pytest.mark.parametrize("kind", ["csr", "csc", "coo"])
+def test_an_index_out_of_range_is_refused_before_products_follow_it(kind, index):
+    A = scipy.sparse.random_array((30, 8), density=0.4, format=kind, random_state=0)
+    (A.coords[1] if kind == "coo" else A.indices)[3] = index
+    with pytest.raises(ValueError, match="A is a sparse matrix with an index out of range"):
+        as_operator(A)
+    with pytest.raises(ValueError, match="index out of range"):
+        ell12.minimize(ell12.SquaredLoss(A, np.ones(30)), ell12.L12(0.1))
+
+
+def test_starts_of_rows_that_do_not_rise_are_refused():
+    A = scipy.sparse.random_array((30, 8), density=0.4, format="csr", random_state=0)
+    A.indptr[4] = 10**6
+    with pytest.raises(ValueError, match="index out of range"):
+        as_operator(A)

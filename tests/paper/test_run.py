@@ -11,7 +11,7 @@ import pytest
 
 from ell12_paper import provenance
 from ell12_paper.rows import FILE, make_row, read_rows, rewrite_rows
-from ell12_paper.run import RunError, TimeLeft, Trial, Wish, run
+from ell12_paper.run import RunError, Trial, Wish, run
 
 LEVELS = Wish(names=["level-curves"])
 PROGRAM = "from ell12_paper.command import main\nif __name__ == '__main__':\n    main()\n"
@@ -134,12 +134,3 @@ def test_rows_that_were_changed_or_moved_are_damaged(tmp_path):
     assert (rows, len(damaged)) == ([row], 2)
     (tmp_path / FILE).write_text("[" * 200_000 + "\n")
     assert read_rows(tmp_path)[0] == []
-
-
-def test_the_time_left_is_that_of_trials_of_the_same_kind():
-    left = TimeLeft([])
-    waiting = [Trial("prox", {"d": 10, "repeat": 1}), Trial("prox", {"d": 20, "repeat": 0})]
-    assert left.of(waiting, 1) is None
-    left.add(Trial("prox", {"d": 10, "repeat": 0}), 4.0)
-    left.add(Trial("prox", {"d": 30, "repeat": 0}), 8.0)
-    assert left.of(waiting, 2) == (4.0 + 6.0) / 2

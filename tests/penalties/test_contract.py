@@ -7,9 +7,9 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from ell12 import L1, L12, MCP, CappedL1, GroupL12, LogSum, Lp, RowsL12
+from ell12 import L1, L12, MCP, GroupL12, RowsL12
 from ell12.path.columnwise import ColumnsL12
-from ell12.penalties import WithIntercept
+from ell12.penalties import SCAD, CappedL1, LogSum, Lp, TransformedL1, WithIntercept
 from ell12.protocols import (
     CertifyingPenalty,
     DifferencePenalty,
@@ -38,6 +38,8 @@ SMOOTH = {
     ),
     "log-sum": LogSum(0.7, theta=0.6),
     "mcp": MCP(0.7, gamma=1.5),
+    "scad": SCAD(0.7, a=2.5),
+    "transformed l1": TransformedL1(0.7, a=0.6),
     "ridge and intercept": WithIntercept(L12(0.7, weights=[1.0, 0.0, 0.5, 2.0], ridge=0.8)),
     "with an intercept": WithIntercept(L12(0.7, weights=[1.0, 0.0, 0.5, 2.0])),
     "mcp with an intercept": WithIntercept(MCP(0.7, gamma=1.5)),
@@ -94,7 +96,8 @@ def test_a_penalty_with_another_kink_is_not_offered_to_newtons_method():
 
 
 @pytest.mark.parametrize(
-    "name", [name for name in VECTORS | MATRICES if "columns" not in name and "mcp" not in name]
+    "name",
+    [name for name in VECTORS | MATRICES if "columns" not in name and not {"mcp", "scad"} & set(name.split())],
 )
 @pytest.mark.parametrize("factor", [0.3, 1.0, 7.0])
 def test_a_scaled_penalty_costs_that_much_more(name, factor):

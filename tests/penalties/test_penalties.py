@@ -11,22 +11,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 
-from ell12 import (
-    L1,
-    L12,
-    MCP,
-    CappedL1,
-    GroupL12,
-    LogSum,
-    Lp,
-    RowsL12,
-    SpectralL12,
-    SpectralLogSum,
-    SquaredLoss,
-    TruncatedNuclear,
-    minimize,
-)
-from ell12.penalties import with_strength
+from ell12 import L1, L12, MCP, GroupL12, RowsL12, SpectralL12, SquaredLoss, minimize
+from ell12.penalties import CappedL1, LogSum, Lp, SpectralLogSum, TruncatedNuclear, with_strength
 from ell12.protocols import DifferencePenalty, Penalty, offers
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -506,3 +492,12 @@ def test_signs_of_all_entries_are_those_of_positive():
         L12(0.8, positive=[True, False]).value(x)
     with pytest.raises(ValueError, match="positive must be"):
         L12(0.8, positive="yes")
+
+
+def test_the_violation_of_lp_is_exact():
+    penalty, x, gradient = Lp(0.5), np.array([1.5, 0.0, -0.2]), np.array([0.1, 7.0, 0.3])
+    slopes = gradient[[0, 2]] + 0.5 * 0.5 * np.abs(x[[0, 2]]) ** -0.5 * np.sign(x[[0, 2]])
+    assert penalty.violation(x, gradient) == pytest.approx(np.abs(slopes).max())
+    loss = SquaredLoss(np.eye(3), [3.0, 0.1, -2.0])
+    result = minimize(loss, penalty, tol=1e-8)
+    assert result.converged

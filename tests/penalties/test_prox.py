@@ -9,7 +9,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
-from ell12 import L1, L12, MCP, CappedL1, GroupL12, LogSum, Lp, SpectralL12
+from ell12 import L1, L12, MCP, GroupL12, SpectralL12
+from ell12.penalties import SCAD, CappedL1, LogSum, Lp, TransformedL1
 
 EPS = np.finfo(float).eps
 SEEDS = st.integers(0, 2**32 - 1)
@@ -29,6 +30,12 @@ def size_formula(penalty, s):
             return a * s**p
         case MCP(alpha=a, gamma=gamma):
             return np.where(s <= gamma * a, a * s - s**2 / (2 * gamma), gamma * a**2 / 2)
+        case SCAD(alpha=alpha, a=a):
+            middle = (2 * a * alpha * s - s**2 - alpha**2) / (2 * (a - 1))
+            flat = alpha**2 * (a + 1) / 2 + 0 * s
+            return np.where(s <= alpha, alpha * s, np.where(s <= a * alpha, middle, flat))
+        case TransformedL1(alpha=alpha, a=a):
+            return alpha * (a + 1) * s / (a + s)
         case L12(alpha=a, l2_weight=0):
             return a * s
     raise AssertionError(penalty)
@@ -50,6 +57,8 @@ SEPARABLE = {
     "capped": lambda alpha, step, ratio: CappedL1(alpha, ratio * alpha * step),
     "mcp": lambda alpha, step, ratio: MCP(alpha, ratio * step),
     "lp": lambda alpha, step, ratio: Lp(alpha, ratio / (1 + ratio)),
+    "scad": lambda alpha, step, ratio: SCAD(alpha, 1.01 + ratio * step),
+    "transformed l1": lambda alpha, step, ratio: TransformedL1(alpha, ratio * math.sqrt(alpha * step)),
 }
 
 
@@ -65,6 +74,10 @@ def places(penalty, step):
             return [t, gamma * alpha, alpha * math.sqrt(gamma * step)]
         case Lp(p=p):
             return [_lp_threshold(t, p)]
+        case SCAD(alpha=alpha, a=a):
+            return [t, alpha, t + alpha, a * alpha, alpha * (a + 1 + step) / 2]
+        case TransformedL1(a=a):
+            return [t * (a + 1) / a, a, math.sqrt(2 * t * (a + 1)) - a / 2 if a * a < 2 * t * (a + 1) else a]
     return [t]
 
 
@@ -152,7 +165,17 @@ def check_global_minimiser(penalty, step, z, sign):
 
 
 @pytest.mark.parametrize(
-    "penalty", [L1(1.0), LogSum(2.0, 0.5), CappedL1(1.0, 2.0), Lp(1.0), Lp(1.0, 0.9), MCP(1.0)]
+    "penalty",
+    [
+        L1(1.0),
+        LogSum(2.0, 0.5),
+        CappedL1(1.0, 2.0),
+        Lp(1.0),
+        Lp(1.0, 0.9),
+        MCP(1.0),
+        SCAD(1.0),
+        TransformedL1(1.0),
+    ],
 )
 def test_separable_prox_far_away_and_next_to_zero(penalty):
     x = penalty.prox(np.array([1e200, -1e300, 1e-200, -0.0]), 1.0)

@@ -14,7 +14,6 @@ from ell12 import (
     L12Classifier,
     L12Regressor,
     LogisticLoss,
-    Lp,
     NonmonotoneAPG,
     Run,
     SquaredLoss,
@@ -24,7 +23,7 @@ from ell12 import (
     minimize,
     stationarity,
 )
-from ell12.penalties import WithIntercept
+from ell12.penalties import Lp, WithIntercept
 from ell12.solvers.newton import Place
 
 

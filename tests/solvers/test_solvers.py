@@ -14,12 +14,9 @@ from ell12 import (
     L1,
     L12,
     MCP,
-    CappedL1,
     GroupL12,
     HuberLoss,
     LogisticLoss,
-    LogSum,
-    Lp,
     NonmonotoneAPG,
     ProximalGradient,
     SequentialConvex,
@@ -29,7 +26,9 @@ from ell12 import (
     minimize,
     stationarity,
 )
+from ell12.penalties import CappedL1, LogSum, Lp
 from ell12.protocols import Point
+from ell12.solvers.proximal_step import ProximalStep
 
 PROXIMAL_SOLVERS = [
     ProximalGradient(),
@@ -312,3 +311,11 @@ def test_points_add_and_scale_with_their_predictions():
     sum_ = 2.0 * p + (p - q)
     np.testing.assert_array_equal(sum_.prediction, A @ sum_.x)
     np.testing.assert_array_equal(sum_.x, [3.0, -1.0])
+
+
+def test_a_step_that_falls_to_zero_is_no_error():
+    loss = SquaredLoss(np.eye(2), [1.0, 2.0])
+    point = loss.point(np.zeros(2))
+    step = ProximalStep(loss, L12(0.1), 0.1, point)
+    step.step = 0.0
+    assert step.iterate(point, point, 1.0).optimality == math.inf

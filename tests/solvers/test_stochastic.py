@@ -11,14 +11,13 @@ from ell12 import (
     LogisticLoss,
     NonmonotoneAPG,
     ProxSVRG,
-    QuadraticLoss,
     SquaredLoss,
-    StreamedLoss,
     SupportNewton,
     datasets,
     minimize,
     stationarity,
 )
+from ell12.losses import QuadraticLoss, RowsLoss
 
 SOLVERS = [ProxSVRG(batch_size=16), SAGA(batch_size=16)]
 
@@ -107,7 +106,7 @@ def test_observations_in_a_memory_map(tmp_path):
     A, b = (np.load(tmp_path / f"{name}.npy", mmap_mode="r") for name in "Ab")
     weight = np.load(tmp_path / "b.npy", mmap_mode="r") ** 2
     assert np.shares_memory(SquaredLoss(A, b, sample_weight=weight).b, b)
-    chunks = StreamedLoss([(A[:100], b[:100]), (A[100:], b[100:])], scale=1 / 300)
+    chunks = RowsLoss([(A[:100], b[:100]), (A[100:], b[100:])], scale=1 / 300)
     for loss in (SquaredLoss(A, b, scale=1 / 300), chunks):
         np.testing.assert_allclose(minimize(loss, L12(0.05), tol=1e-8).x, expected, atol=1e-6)
     with pytest.raises(TypeError, match="b must not be a masked array"):
@@ -132,8 +131,8 @@ def test_losses_without_rows_or_a_proximal_step_say_so():
         minimize(QuadraticLoss(A.T @ A, A.T @ b), L12(0.1), solver=SAGA())
     with pytest.raises(TypeError, match="A has no rows at hand"):
         minimize(SquaredLoss(aslinearoperator(A), b), L12(0.1), solver=ProxSVRG())
-    with pytest.raises(TypeError, match=r"DCA needs .* proximal map; the loss StreamedLoss lacks proximal"):
-        minimize(StreamedLoss([(A, b)]), L12(0.1), solver=DCA())
+    with pytest.raises(TypeError, match=r"DCA needs .* proximal map; the loss RowsLoss lacks proximal"):
+        minimize(RowsLoss([(A, b)]), L12(0.1), solver=DCA())
 
 
 @pytest.mark.parametrize("options", [{"batch_size": 0}, {"batch_size": 1.5}, {"step": -1.0}, {"passes": 0}])

@@ -16,15 +16,13 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from ell12_paper import STUDIES
-from ell12_paper.run import Outcome, RunError, Show, Trial, Wish, run
+from ell12_paper.run import RunError, Show, Trial, Wish, run
 from ell12_paper.studies.images import FOLDER
 from ell12_paper.words import duration
 
 STOPPED = 130  # the exit code after Ctrl-C, as shells have it
 SECONDS_PER_LINE = 10.0  # between lines of progress where there is no terminal to draw a bar on
-application = typer.Typer(help="The experiments of the paper behind ell12.", no_args_is_help=True,
-                          context_settings={"help_option_names": ["-h", "--help"]},
-                          pretty_exceptions_enable=False)  # fmt: skip
+application = typer.Typer(help="The experiments of the paper behind ell12.", pretty_exceptions_enable=False)
 
 
 def main() -> None:
@@ -38,9 +36,7 @@ def main() -> None:
 
 @application.command("run")
 def measure(
-    names: Annotated[
-        list[str] | None, typer.Argument(help=f"Studies, by default all: {', '.join(STUDIES)}.")
-    ] = None,
+    names: Annotated[list[str] | None, typer.Argument(help=f"By default all: {', '.join(STUDIES)}.")] = None,
     preset: Annotated[str, typer.Option(help="quick (minutes) or paper (hours).")] = "quick",
     out: Annotated[Path, typer.Option(help="Folder of the rows and the page.")] = Path("reproduction"),
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same problems.")] = 0,
@@ -62,16 +58,10 @@ def measure(
         raise typer.Exit(STOPPED)
     if outcome.done:
         report(out)
-    _show_failures(outcome)
-
-
-def _show_failures(outcome: Outcome) -> None:
     for trial, error in outcome.failures:
         typer.echo(f"failed: {trial.key}: {error.strip().splitlines()[-1]}", err=True)
     if outcome.failures:
-        typer.echo(
-            f"{len(outcome.failures)} of {outcome.total} trials failed; --resume tries them again", err=True
-        )
+        typer.echo(f"{len(outcome.failures)} trials failed; --resume tries them again", err=True)
         raise typer.Exit(1)
 
 
@@ -87,9 +77,7 @@ def report(folder: Annotated[Path, typer.Argument(help="Folder of the rows.")] =
 @application.command()
 def verify(
     source: Annotated[Path, typer.Argument(help="Folder of a run, or the zip file of one.")],
-    trials: Annotated[
-        int | None, typer.Option(min=0, help="How many to measure again; about a minute of them.")
-    ] = None,
+    trials: Annotated[int | None, typer.Option(min=0, help="How many to measure again.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Another seed chooses other trials.")] = 0,
     jobs: Annotated[int, typer.Option(min=1, help="Trials at a time.")] = 1,
 ) -> None:
@@ -121,7 +109,7 @@ def progress() -> Iterator[Show]:
     with Progress(*columns, TextColumn("{task.fields[left]}"), console=Console()) as bar:
         task = bar.add_task("", total=None, left="")
         yield lambda done, total, trial, left: bar.update(
-            task, completed=done, total=total, description=str(trial or "starting"), left=_left(left)
+            task, completed=done, total=total, description=str(trial or ""), left=_left(left)
         )
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
 from ell12_paper.studies.images import shown
 from ell12_paper.trials import Trials, Values, differs, logarithms
-from ell12_paper.words import listed, number
+from ell12_paper.words import listed, number, percent, span
 
 
 class Outcome(Enum):
@@ -53,11 +53,8 @@ class Claim:
     def outcome(self) -> Outcome:
         """What the readings agree on; where one holds and another does not, it holds in part."""
         found = {reading.outcome for reading in self.readings}
-        if len(found) == 1:
-            return found.pop()
-        if Outcome.HOLDS in found:
-            return Outcome.PARTLY
-        return Outcome.FAILS
+        mixed = Outcome.PARTLY if Outcome.HOLDS in found else Outcome.FAILS
+        return found.pop() if len(found) == 1 else mixed
 
     @property
     def brief(self) -> str:
@@ -146,9 +143,9 @@ def worst(place: Any, against: dict[str, Answer]) -> Answer:
     return answer(place, True)
 
 
-def ratio(ours: Trials, theirs: Trials) -> float:
-    """The mean time of theirs divided by that of ours over the repeats of both; NaN without any."""
-    times = [trials.values("cpu_seconds") for trials in (ours, theirs)]
+def ratio(ours: Trials, theirs: Trials, result: str = "cpu_seconds") -> float:
+    """The mean of theirs divided by that of ours over the repeats of both; NaN without any."""
+    times = [trials.values(result) for trials in (ours, theirs)]
     totals = [sum(found[r] for r in times[0].keys() & times[1].keys()) for found in times]
     return totals[1] / totals[0] if totals[0] > 0 else math.nan
 
@@ -188,6 +185,32 @@ def reading(
         groups.append((f"open ({doubt})", [a.place for a in answers if a.doubt == doubt]))
     reason = "; ".join(f"{word} {at(found)}" for word, found in groups if found)
     return Reading(name, total, reason[:1].upper() + reason[1:] + ".", numbers, brief, paper)
+
+
+def plain(name: str, holds: bool, reason: str, numbers: str = "", brief: str = "") -> Reading:
+    """A reading without places."""
+    return Reading(name, Outcome.HOLDS if holds else Outcome.FAILS, reason, numbers, brief)
+
+
+def contest(
+    name: str,
+    pairs: Mapping[Any, tuple[Trials, Trials]],
+    at: Callable[[list[Any]], str],
+    result: str = "cpu_seconds",
+    paper: str = "",
+) -> Reading:
+    """Whether the first of each pair is faster, or has the lower error, at every place."""
+    is_time = result == "cpu_seconds"
+    answers = [faster(p, *pair) if is_time else lower_at_end(p, result, *pair) for p, pair in pairs.items()]
+    known = [value for pair in pairs.values() if not math.isnan(value := ratio(*pair, result))]
+    if is_time:
+        shown, brief = [time_ratio(*pair) for pair in pairs.values()], f"{span(known)} times" if known else ""
+    else:
+        shown = [" against ".join(f"{100 * t.mean(result):.2f}" for t in pair) for pair in pairs.values()]
+        brief = span([1 / value - 1 for value in known], percent) if known else ""
+    said = "; ".join(f"{at([place])} {text}" for place, text in zip(pairs, shown, strict=True))
+    words = ("faster", "slower") if is_time else ("lower", "higher")
+    return reading(name, answers, words, at, f"{said[:1].upper()}{said[1:]}.", brief, paper)
 
 
 def on_each(images: list[Any]) -> str:

@@ -6,18 +6,16 @@ import base64
 import io
 import math
 import re
-from collections.abc import Callable, Sequence
+import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from html import escape
 from typing import Any
 
 import matplotlib
 import numpy as np
 from matplotlib.figure import Figure as Canvas
-from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
-
-from ell12_paper.words import number, power_of_ten
+from matplotlib.ticker import MaxNLocator, NullFormatter
 
 # What matplotlib draws with -> what the page's style sheet calls it.
 INK, GRID, ACCENT = "#222222", "#d0d0d0", "#2166ac"
@@ -49,46 +47,33 @@ class Line:
 
 @dataclass(frozen=True)
 class Panel:
-    """One drawing of a figure, an element of the page, and the curves in it. It is drawn when it is asked for."""
+    """One drawing of a figure, an element of the page, and the curves in it."""
 
     title: str
-    draw: Callable[[], str]
+    drawing: str
     keys: tuple[Key, ...] = ()
-
-    @cached_property
-    def drawing(self) -> str:
-        """The element."""
-        return self.draw()
 
 
 def line_panel(
-    title: str,
-    lines: Sequence[Line],
-    x_label: str,
-    y_label: str,
-    floor: float = 0.0,
-    logarithmic: str = "xy",
+    title: str, lines: Sequence[Line], x_label: str, y_label: str, floor: float = 0.0, logarithmic: str = "xy"
 ) -> Panel:
     """Curves; points that an axis cannot show, that are below the floor, or that are NaN, are left out."""
     keys = tuple(dict.fromkeys(line.key for line in lines))
     words = f"{y_label} against {x_label}, for {', '.join(key.label for key in keys)}."
 
-    def draw() -> str:
-        canvas, axes = _axes(x_label, y_label)
-        for line in lines:
-            _draw(axes, line, floor, logarithmic)
-        whole = all(float(x).is_integer() for line in lines for x in line.x)
-        for letter in "xy":
-            axis = getattr(axes, f"{letter}axis")
-            if letter in logarithmic:
-                axes.set(**{f"{letter}scale": "log"})
-                _mark_ticks(axis, getattr(axes, f"get_{letter}lim")())
-            else:
-                axis.set_major_locator(MaxNLocator(5, integer=letter == "x" and whole, min_n_ticks=3))
-        axes.grid(True, color=GRID, linewidth=0.6)
-        return page_svg(canvas, title, words)
-
-    return Panel(title, draw, keys)
+    canvas, axes = _axes(x_label, y_label)
+    for line in lines:
+        _draw(axes, line, floor, logarithmic)
+    whole = all(float(x).is_integer() for line in lines for x in line.x)
+    for letter in "xy":
+        axis = getattr(axes, f"{letter}axis")
+        if letter in logarithmic:
+            axes.set(**{f"{letter}scale": "log"})
+            axis.set_minor_formatter(NullFormatter())
+        else:
+            axis.set_major_locator(MaxNLocator(5, integer=letter == "x" and whole, min_n_ticks=3))
+    axes.grid(True, color=GRID, linewidth=0.6)
+    return Panel(title, page_svg(canvas, title, words), keys)
 
 
 def _draw(axes: Any, line: Line, floor: float, logarithmic: str) -> None:
@@ -108,57 +93,25 @@ def contour_panel(title: str, axis: Sequence[float], values: Sequence[Sequence[f
     levels = np.linspace(heights.min(), heights.max(), 10)
     shades = [(*matplotlib.colors.to_rgb(ACCENT), 0.04 + 0.05 * k) for k in range(len(levels) - 1)]
 
-    def draw() -> str:
-        canvas, axes = _axes("x₁", "x₂", size=(2.2, 2.15))
-        axes.contourf(axis, axis, heights, levels=levels, colors=shades)
-        axes.contour(axis, axis, heights, levels=levels[1:-1], colors=[ACCENT], linewidths=0.9)
-        axes.set_aspect("equal")
-        axes.set(xticks=[axis[0], 0, axis[-1]], yticks=[axis[0], 0, axis[-1]])
-        return page_svg(canvas, title, f"Level curves of {title} in two dimensions.")
-
-    return Panel(title, draw)
+    canvas, axes = _axes("x₁", "x₂", size=(2.2, 2.15))
+    axes.contourf(axis, axis, heights, levels=levels, colors=shades)
+    axes.contour(axis, axis, heights, levels=levels[1:-1], colors=[ACCENT], linewidths=0.9)
+    axes.set_aspect("equal")
+    axes.set(xticks=[axis[0], 0, axis[-1]], yticks=[axis[0], 0, axis[-1]])
+    return Panel(title, page_svg(canvas, title, f"Level curves of {title} in two dimensions."))
 
 
 def image_panel(title: str, values: Any, is_difference: bool = False) -> Panel:
     """A grey image; 0 is black and 1 white. On a dark page a difference is shown in negative."""
+    from PIL import Image
 
-    def draw() -> str:
-        from PIL import Image
-
-        pixels = np.rint(np.clip(np.asarray(values, dtype=float), 0, 1) * 255).astype(np.uint8)
-        content = io.BytesIO()
-        Image.fromarray(pixels).save(content, "png")
-        source = f"data:image/png;base64,{base64.b64encode(content.getvalue()).decode()}"
-        kind = ' class="difference"' if is_difference else ""
-        return f'<img{kind} alt="{escape(title)}" width="{len(pixels[0])}" height="{len(pixels)}" src="{source}"/>'
-
-    return Panel(title, draw)
-
-
-def log_ticks(low: float, high: float) -> list[float]:
-    """Three to seven places to mark on a logarithmic axis: powers of ten, multiples of them, or round steps.
-
-    Examples
-    --------
-    >>> from ell12_paper.drawing import log_ticks
-    >>> log_ticks(0.5, 2000.0), log_ticks(4.0, 40.0), [round(tick, 3) for tick in log_ticks(4.1, 4.9)]
-    ([1.0, 10.0, 100.0, 1000.0], [5.0, 10.0, 20.0], [4.2, 4.4, 4.6, 4.8])
-    """
-    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    for factors in ((1,), (1, 3), (1, 2, 5)):
-        inside = [tick for power in powers for f in factors if low <= (tick := f * 10.0**power) <= high]
-        if len(inside) >= 3:
-            return inside[:: -(-len(inside) // 7)]
-    steps = MaxNLocator(5, steps=[1, 2, 5, 10], min_n_ticks=3).tick_values(low, high)
-    return [float(tick) for tick in steps if low <= tick <= high]
-
-
-def _mark_ticks(axis: Any, limits: tuple[float, float]) -> None:
-    ticks = log_ticks(*limits)
-    powers = all(math.isclose(tick, 10.0 ** round(math.log10(tick))) for tick in ticks)
-    axis.set_major_locator(FixedLocator(ticks))
-    axis.set_minor_locator(NullLocator())
-    axis.set_major_formatter(FuncFormatter(lambda value, _: power_of_ten(value) if powers else number(value)))
+    pixels = np.rint(np.clip(np.asarray(values, dtype=float), 0, 1) * 255).astype(np.uint8)
+    content = io.BytesIO()
+    Image.fromarray(pixels).save(content, "png")
+    source = f"data:image/png;base64,{base64.b64encode(content.getvalue()).decode()}"
+    kind = ' class="difference"' if is_difference else ""
+    size = f'width="{len(pixels[0])}" height="{len(pixels)}"'
+    return Panel(title, f'<img{kind} alt="{escape(title)}" {size} src="{source}"/>')
 
 
 def _axes(x_label: str, y_label: str, size: tuple[float, float] = SIZE) -> tuple[Canvas, Any]:
@@ -176,28 +129,20 @@ def _axes(x_label: str, y_label: str, size: tuple[float, float] = SIZE) -> tuple
 def page_svg(canvas: Any, title: str, description: str) -> str:
     """A matplotlib figure as an element of the page: own ids, the page's colours and font, short numbers."""
     text = io.StringIO()
-    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": title}):
+    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": f"{title} {description}"}):
         canvas.savefig(text, format="svg", transparent=True, metadata={"Date": None})
     svg = text.getvalue()
-    svg = svg[svg.index("<svg") :]
-    name = re.sub(r"\W+", "-", f"{title}-{abs(hash_of(svg))}")
-    body = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", svg[svg.index(">") + 1 :], flags=re.DOTALL)
-    body = re.sub(r'\bid="', f'id="{name}-', body).replace('xlink:href="#', f'href="#{name}-')
-    body = body.replace("url(#", f"url(#{name}-")
+    body = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", svg[svg.index("<g") :], flags=re.DOTALL)
+    mark, used = f"d{zlib.crc32((title + svg).encode())}", set(re.findall(r"#(\w+)", body))  # ids of this drawing
+    body = re.sub(r' id="([^"]*)"', lambda found: f' id="{mark}-{found[1]}"' * (found[1] in used), body)
+    body = body.replace('href="#', f'href="#{mark}-').replace("url(#", f"url(#{mark}-")
     body = re.sub(r"font: ([\d.]+)px [^;\"]*", r"font-size: \1px", body)
     body = re.sub(r'\bd="[^"]*"', lambda path: re.sub(r"-?\d+\.\d+", _shortened, path[0]), body)
     for colour, variable in COLOURS.items():
         body = body.replace(colour, variable)
-    view_box = re.search(r'viewBox="[^"]*"', svg)
-    head = f'<svg {view_box[0] if view_box else ""} role="img"><title>{escape(title)}</title>'
-    return re.sub(r"\s*\n\s*", "\n", f"{head}<desc>{escape(description)}</desc>{body}").strip()
-
-
-def hash_of(text: str) -> int:
-    """A number that differs between drawings, the same on every machine."""
-    import zlib
-
-    return zlib.crc32(text.encode())
+    box = " ".join(f"{72 * side:g}" for side in canvas.get_size_inches())
+    head = f'<svg viewBox="0 0 {box}" role="img"><title>{escape(title)}</title><desc>{escape(description)}</desc>'
+    return re.sub(r"\s*\n\s*", "\n", head + body).strip()
 
 
 def _shortened(found: re.Match[str]) -> str:

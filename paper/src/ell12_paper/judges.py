@@ -6,32 +6,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import partial
-from typing import Any
+from itertools import product
 
 import numpy as np
 
 from ell12.datasets import COMPRESSED_SENSING_SETUPS
-from ell12_paper.comparisons import (
-    Answer,
-    Outcome,
-    Reading,
-    answer,
-    at_i,
-    faster,
-    lower,
-    lower_at_end,
-    ratio,
-    reading,
-    time_ratio,
-    worst,
-)
-from ell12_paper.published import printed, published
+from ell12_paper import comparisons as by
 from ell12_paper.rows import Row
 from ell12_paper.studies import compressed_sensing, dca_variants, level_curves, prox_race, theory
 from ell12_paper.studies.compressed_sensing import EARLY_CHANGE, RHO_ONE
-from ell12_paper.trials import Trials, Values, geometric_ratio
-from ell12_paper.words import listed, number, percent, scientific, span
+from ell12_paper.trials import Trials, Values, printed, published
+from ell12_paper.words import listed, percent, scientific, span
 
 Rows = Mapping[str, Trials]  # by study
 
@@ -45,14 +32,9 @@ SAME_OBJECTIVE = 1e-3
 NEAR = 1.5  # a ratio within this factor of the printed one counts as the printed one
 
 
-def is_limited(results: Row) -> Row:
-    """The results with the mark of a run that a limit ended."""
-    return results | {"is_limited": results["status"] != "CONVERGED"}
-
-
 def setups(rows: Rows) -> list[Trials]:
     """The rows of each setup, with every i of the paper as a column."""
-    present = rows[SENSING].ended(is_limited)
+    present = rows[SENSING]
     chosen = [(name, present.where(setup=name)) for name in present.seen("setup", COMPRESSED_SENSING_SETUPS)]
     return [Trials(found.rows, name, found.seen("method", METHODS), "i", GRID) for name, found in chosen]
 
@@ -81,86 +63,47 @@ def _seconds(method: str, i: int) -> float:
     return found[0] if found else math.nan
 
 
-def _printed_ratios(rival: str, grid: Any = GRID) -> str:
-    return span([_seconds(rival, i) / _seconds(OURS, i) for i in grid])
-
-
-def our_ratios(trials: Trials, rival: str) -> list[str]:
-    """How many times as long as nmAPG(closed-form) a method takes at each i."""
-    return [time_ratio(trials.at(OURS, i), trials.at(rival, i)) for i in trials.columns]
-
-
-def faster_than(rival: str, *variants: str, rows: Rows) -> Iterator[Reading]:
+def faster_than(rival: str, *variants: str, rows: Rows) -> Iterator[by.Reading]:
     """Whether nmAPG(closed-form) is faster at every i at which the paper's own table has it so."""
     grid = [i for i in GRID if _seconds(OURS, i) < _seconds(rival, i)]
-    for trials in setups(rows):
-        for method in (rival, *variants):
-            pairs = {i: (trials.at(OURS, i), trials.at(method, i)) for i in grid}
-            answers = [faster(i, *pair) for i, pair in pairs.items()]
-            shown = ", ".join(our_ratios(trials, method))
-            numbers = f"CPU time of {method} / {OURS} at i = {listed(GRID)}: {shown}."
-            known = [value for pair in pairs.values() if not math.isnan(value := ratio(*pair))]
-            brief = f"{span(known)} times" if known else ""
-            name, paper = trials.name if method == rival else f"{trials.name}, ρ = 1", _printed_ratios(rival, grid)
-            yield reading(name, answers, ("faster", "slower"), at_i, numbers, brief, paper)
+    paper = span([_seconds(rival, i) / _seconds(OURS, i) for i in grid])
+    for trials, method in product(setups(rows), (rival, *variants)):
+        pairs = {i: (trials.at(OURS, i), trials.at(method, i)) for i in grid}
+        yield by.contest(trials.name + ", ρ = 1" * (method != rival), pairs, by.at_i, paper=paper)
 
 
-def default_is_faster(rows: Rows) -> Iterator[Reading]:
+def default_is_faster(rows: Rows) -> Iterator[by.Reading]:
     """Whether the solver that this library takes by itself is faster, and what it reaches."""
     for trials in setups(rows):
-        pairs = {i: (trials.at(DEFAULT, i), trials.at(OURS, i)) for i in trials.columns}
-        worse = [f"i = {i}, repeat {r}: {percent(value)}" for i in GRID for r, value in _worse(trials, i).items()]
-        numbers = f"CPU time of {OURS} / {DEFAULT} at i = {listed(GRID)}: {', '.join(our_ratios_to(pairs))}."
-        reached = f" Its objective is higher by more than 0.01 % in: {'; '.join(worse)}." if worse else ""
-        known = [value for pair in pairs.values() if not math.isnan(value := ratio(*pair))]
-        brief = f"{span(known)} times" if known else ""
-        answers = [faster(i, *pair) for i, pair in pairs.items()]
-        yield reading(trials.name, answers, ("faster", "slower"), at_i, numbers + reached, brief)
+        pairs = {i: (trials.at(DEFAULT, i), trials.at(OURS, i)) for i in GRID}
+        excess = {i: excesses(*(t.values("objective") for t in pair)) for i, pair in pairs.items()}
+        worse = [f"i = {i}, repeat {r}: {percent(e)}" for i in GRID for r, e in excess[i].items() if e > 1e-4]
+        found = by.contest(trials.name, pairs, by.at_i)
+        reached = f" A higher objective in {'; '.join(worse)}." if worse else ""
+        yield replace(found, numbers=found.numbers + reached)
 
 
-def our_ratios_to(pairs: Mapping[int, tuple[Trials, Trials]]) -> list[str]:
-    """The ratios of mean times, in words."""
-    return [time_ratio(*pair) for pair in pairs.values()]
-
-
-def _worse(trials: Trials, i: int) -> Values:
-    """By how much the default's objective is above nmAPG's, where it is."""
-    found = excesses(*(trials.at(method, i).values("objective") for method in (DEFAULT, OURS)))
-    return {repeat: value for repeat, value in found.items() if value > 1e-4}
-
-
-def slowest(rows: Rows) -> Iterator[Reading]:
+def slowest(rows: Rows) -> Iterator[by.Reading]:
     """Whether DCA takes the longest of the paper's methods, as its text says and its table does not."""
     rivals = [method for method in published()[SENSING]["cpu_seconds"] if method != "DCA"]
-    for trials in setups(rows):
-        for dca, name in (("DCA", trials.name), (RHO_ONE, f"{trials.name}, ρ = 1")):
-            pairs = {i: {r: (trials.at(r, i), trials.at(dca, i)) for r in rivals} for i in trials.columns}
-            answers = [worst(i, {r: faster(i, *pair) for r, pair in found.items()}) for i, found in pairs.items()]
-            shown = ", ".join(time_ratio(*reversed(found["SCP"])) for found in pairs.values())
-            brief = f"SCP takes {span(known)} times as long" if (known := _known_ratios(pairs)) else ""
-            numbers = f"CPU time of SCP / {dca} at i = {listed(GRID)}: {shown}."
-            yield reading(name, answers, ("slower than all others", "not the slowest"), at_i, numbers, brief)
+    for trials, dca in product(setups(rows), ("DCA", RHO_ONE)):
+        pairs = {i: {r: (trials.at(r, i), trials.at(dca, i)) for r in rivals} for i in GRID}
+        each = {i: {r: by.faster(i, *pair) for r, pair in found.items()} for i, found in pairs.items()}
+        answers = [by.worst(i, found) for i, found in each.items()]
+        known = [value for found in pairs.values() if not math.isnan(value := by.ratio(*found["SCP"][::-1]))]
+        brief = f"SCP takes {span(known)} times as long" if known else ""
+        name = trials.name + ", ρ = 1" * (dca == RHO_ONE)
+        yield by.reading(name, answers, ("slower than all others", "not the slowest"), by.at_i, "", brief)
 
 
-def _known_ratios(pairs: Mapping[int, Mapping[str, tuple[Trials, Trials]]]) -> list[float]:
-    found = [ratio(*reversed(pair["SCP"])) for pair in pairs.values()]
-    return [value for value in found if not math.isnan(value)]
-
-
-def more_accurate(rows: Rows) -> Iterator[Reading]:
+def more_accurate(rows: Rows) -> Iterator[by.Reading]:
     """Whether l1-2 recovers better than l1."""
     for trials in setups(rows):
-        answers = [lower_at_end(i, "rmse", trials.at(OURS, i), trials.at(CONVEX, i)) for i in trials.columns]
-        errors = {m: [trials.at(m, i).mean("rmse") for i in trials.columns] for m in (OURS, CONVEX)}
-        said = [f"{', '.join(f'{100 * e:.2f}' for e in found)} ({method})" for method, found in errors.items()]
-        gains = [ours / convex - 1 for ours, convex in zip(errors[OURS], errors[CONVEX], strict=True)]
-        known = [gain for gain in gains if not math.isnan(gain)]
-        brief = span(known, percent) if known else ""
-        numbers = f"RMSE x 100 at i = {listed(GRID)}: {' against '.join(said)}."
-        yield reading(trials.name, answers, ("lower", "higher"), at_i, numbers, brief)
+        pairs = {i: (trials.at(OURS, i), trials.at(CONVEX, i)) for i in GRID}
+        yield by.contest(trials.name, pairs, by.at_i, "rmse")
 
 
-def larger_objective(rows: Rows) -> Iterator[Reading]:
+def larger_objective(rows: Rows) -> Iterator[by.Reading]:
     """Whether SCP ends higher; the paper does not say when it stops, so that there are two rules."""
     rules = {"at the same stationarity": False, f"at a relative change of {scientific(EARLY_CHANGE)}": True}
     for trials in setups(rows):
@@ -177,7 +120,8 @@ def larger_objective(rows: Rows) -> Iterator[Reading]:
             bound = f"larger by more than {100 * SAME_OBJECTIVE:g} %"
             numbers = f"Mean excess of SCP's objective over {OURS}'s at i = {listed(GRID)}: {shown}."
             brief = span(known, percent) if known else ""
-            yield reading(f"{trials.name}, stopped {rule}", answers, (bound, f"not {bound}"), at_i, numbers, brief)
+            name, words = f"{trials.name}, stopped {rule}", (bound, f"not {bound}")
+            yield by.reading(name, answers, words, by.at_i, numbers, brief)
 
 
 def excesses(objectives: Values, reference: Values) -> Values:
@@ -186,20 +130,19 @@ def excesses(objectives: Values, reference: Values) -> Values:
     return {r: (objectives[r] - reference[r]) / abs(reference[r]) for r in sorted(shared) if reference[r]}
 
 
-def _excess_answer(i: int, excess: Values, limited: bool) -> Answer:
+def _excess_answer(i: int, excess: Values, limited: bool) -> by.Answer:
     if not excess:
-        return Answer(i, Outcome.OPEN, "a method never met the rule, or has no rows")
+        return by.Answer(i, by.Outcome.OPEN, "a method never met the rule, or has no rows")
     if np.mean([*excess.values()]) <= SAME_OBJECTIVE:
-        return answer(i, False)
+        return by.answer(i, False)
     if limited:  # further steps would have lowered the objective
-        return Answer(i, Outcome.OPEN, "a method ended at its limit")
-    return lower(i, dict.fromkeys(excess, 0.0), excess)
+        return by.Answer(i, by.Outcome.OPEN, "a method ended at its limit")
+    return by.lower(i, dict.fromkeys(excess, 0.0), excess)
 
 
 def variant_trials(rows: Rows, study: str) -> Trials:
     """The variants of DCA of one kind."""
     found = rows[dca_variants.NAME].where(study=study)
-    found = found.ended(is_limited) if study == dca_variants.SENSING else found
     order = dca_variants.SENSING_VARIANTS if study == dca_variants.SENSING else dca_variants.DENOISING_VARIANTS
     return Trials(found.rows, study, found.seen("method", order), "i", tuple(sorted(found.seen("i"))))
 
@@ -212,24 +155,6 @@ def printed_dca_ratios() -> list[float]:
 def is_near(value: float, low: float, high: float | None = None) -> bool:
     """Whether a ratio is about the printed one."""
     return low / NEAR <= value <= (high or low) * NEAR
-
-
-def a_choice_explains(rows: Rows) -> Iterator[Reading]:
-    """Whether one of the choices inside DCA has the printed ratio at the smallest strength, and which."""
-    trials = variant_trials(rows, dca_variants.SENSING)
-    if not trials.rows:
-        return
-    last = trials.columns[-1]
-    goal, pairs = printed_dca_ratios()[last], {}
-    for name in trials.methods:
-        if name != dca_variants.REFERENCE:
-            pairs[name] = (trials.at(dca_variants.REFERENCE, last), trials.at(name, last))
-    ratios = {name: geometric_ratio(*pair) for name, pair in pairs.items()}
-    near = [n for n, value in ratios.items() if is_near(value, goal) and not pairs[n][1].n_limited]
-    numbers = f"At i = {last}: {'; '.join(f'{name}: {number(value)}' for name, value in ratios.items())}."
-    reason = f"The printed {number(goal)} appears with {' and '.join(near) or 'none of them'}."
-    outcome = Outcome.HOLDS if near else Outcome.FAILS
-    yield Reading("", outcome, reason, numbers, f"{span(ratios.values())} times", number(goal))
 
 
 # The proximal step and the level curves
@@ -270,19 +195,19 @@ def _slopes(trials: Trials, case: str) -> list[float]:
     return [float(np.polyfit(np.log(level), log, 1)[0]) for log in logs.values()]
 
 
-def linear_time(rows: Rows) -> Iterator[Reading]:
+def linear_time(rows: Rows) -> Iterator[by.Reading]:
     """Whether the closed form's time grows no faster than d."""
     trials = rows[prox_race.NAME]
     slopes = {case: found for case in trials.seen("case") if (found := _slopes(trials, case))}
     if not slopes:
-        yield Reading("", Outcome.OPEN, f"There are fewer than {FEWEST} sizes at which the memory costs the same.")
+        yield by.Reading("", by.Outcome.OPEN, f"Fewer than {FEWEST} sizes have a memory that costs the same.")
         return
     largest = max(max(found) for found in slopes.values())
     least = max(min(found) for found in slopes.values())
-    outcome = Outcome.HOLDS if largest <= LINEAR else Outcome.FAILS if least > BEYOND else Outcome.OPEN
+    outcome = by.Outcome.HOLDS if largest <= LINEAR else by.Outcome.FAILS if least > BEYOND else by.Outcome.OPEN
     shown = "; ".join(f"{span(found, '{:.2f}'.format)} ({case})" for case, found in slopes.items())
     reason = f"The slope of log time against log d is at most {largest:.2f} where the memory costs the same."
-    yield Reading("", outcome, reason, f"Slopes over the repeats: {shown}.", f"slope at most {largest:.2f}")
+    yield by.Reading("", outcome, reason, f"Slopes over the repeats: {shown}.", f"slope at most {largest:.2f}")
 
 
 def prox_ratios(trials: Trials) -> dict[tuple[str, int], float]:
@@ -292,53 +217,48 @@ def prox_ratios(trials: Trials) -> dict[tuple[str, int], float]:
     return {(case, d): time(NUMERICAL, case, d) / time(CLOSED, case, d) for case, d in cases}
 
 
-def closed_is_faster(rows: Rows) -> Iterator[Reading]:
+def closed_is_faster(rows: Rows) -> Iterator[by.Reading]:
     """Whether the closed form's median time is the lower one at every size and threshold."""
     ratios = prox_ratios(rows[prox_race.NAME])
     slower = [f"d = {d:,} ({case})" for (case, d), value in ratios.items() if value <= 1]
     reason = f"It is not faster at {', '.join(slower)}." if slower else "Faster at every size and threshold."
-    yield Reading("", Outcome.FAILS if slower else Outcome.HOLDS, reason, "", f"{span(ratios.values())} times")
+    yield by.plain("", not slower, reason, "", f"{span(ratios.values())} times")
 
 
-def axis_distances(row: Row) -> tuple[list[float], list[float]]:
-    """Some values, and how far above the axis the curve of each passes at the square's right edge."""
+def axis_distances(row: Row) -> list[float]:
+    """How far above the axis the curves of some falling values pass at the square's right edge."""
     axis, values = np.asarray(row["results"]["axis"]), np.asarray(row["results"]["values"])
     edge, heights = values[axis >= 0, -1], axis[axis >= 0]
-    levels = [float(fraction * edge[-1]) for fraction in (0.4, 0.2, 0.1, 0.05)]
-    return levels, [float(np.interp(level, edge, heights)) for level in levels]
+    return [float(np.interp(part * edge[-1], edge, heights)) for part in (0.4, 0.2, 0.1, 0.05)]
 
 
-def closer_to_axes(rows: Rows) -> Iterator[Reading]:
+def closer_to_axes(rows: Rows) -> Iterator[by.Reading]:
     """Whether the level curves of l1-2 approach the axes, and closer than those of the other penalties."""
-    distances = {r["settings"]["penalty"]: axis_distances(r)[1] for r in rows[level_curves.NAME].rows}
-    ours = distances.pop("l1-2")
-    falls = bool(np.all(np.diff(ours) < 0))
-    numbers = f"Distance at x₁ = 1 and a tenth of the corner's value: l1-2 {ours[2]:.3f}"
-    numbers += "".join(f", {name} {found[2]:.3f}" for name, found in distances.items())
-    reason = f"The distance {'falls' if falls else 'does not fall'} with the value."
-    yield Reading("alone", Outcome.HOLDS if falls else Outcome.FAILS, reason, f"{numbers}.", f"{ours[2]:.3f}")
-    closer = [name for name, found in distances.items() if found[2] < ours[2]]
-    reason = f"Closer are {', '.join(closer)}." if closer else "None of the others comes closer."
-    yield Reading("against the others", Outcome.FAILS if closer else Outcome.HOLDS, reason)
+    distances = {r["settings"]["penalty"]: axis_distances(r) for r in rows[level_curves.NAME].rows}
+    ours, falls = distances["l1-2"][2], bool(np.all(np.diff(distances["l1-2"]) < 0))
+    numbers = ", ".join(f"{name} {found[2]:.3f}" for name, found in distances.items())
+    reason = f"The distance from the axis {'falls' if falls else 'does not fall'} with the value."
+    numbers = f"At x₁ = 1 and a tenth of the corner's value: {numbers}."
+    yield by.plain("alone", falls, reason, numbers, f"{ours:.3f}")
+    closer = [name for name, found in distances.items() if found[2] < ours]
+    yield by.plain("against the others", not closer, f"Closer: {', '.join(closer) or 'none of them'}.")
 
 
 # Theory
 
 
-def no_violation(study: str, rows: Rows) -> Iterator[Reading]:
+def no_violation(study: str, rows: Rows) -> Iterator[by.Reading]:
     """Whether a search finds nothing below what the proposition says."""
     for row in rows[theory.NAME].where(study=study).rows:
-        found, count = row["results"], row["settings"]["problems"]
-        reason = f"{found['violations'] or 'No'} violation{'s' * (found['violations'] > 1)} in {count} problems."
-        outcome = Outcome.FAILS if found["violations"] else Outcome.HOLDS
-        yield Reading("", outcome, reason, f"Largest excess: {found['worst']:.1g} of ||z||².", reason[:-1].lower())
+        count, worst = row["results"]["violations"], row["results"]["worst"]
+        brief = f"{count or 'no'} violation{'s' * (count > 1)} in {row['settings']['problems']} problems"
+        yield by.plain("", not count, f"There is {brief}.", f"Largest excess: {worst:.1g} of ||z||².", brief)
 
 
-def converges(rows: Rows) -> Iterator[Reading]:
+def converges(rows: Rows) -> Iterator[by.Reading]:
     """Whether nmAPG ends at stationary points, and whether the running average of its objective falls."""
     found = [row["results"] for row in rows[theory.NAME].where(study=theory.CONVERGENCE).rows]
     if found:
         largest, rise = max(f["stationarity"] for f in found), max(f["largest_rise"] for f in found)
-        sound = largest <= 1e-8 and rise <= 1e-12
         reason = f"Stationarity at most {largest:.1g}; the average rises by at most {rise:.1g} of it."
-        yield Reading("", Outcome.HOLDS if sound else Outcome.FAILS, reason, "", f"stationarity {largest:.1g}")
+        yield by.plain("", largest <= 1e-8 and rise <= 1e-12, reason, "", f"stationarity {largest:.1g}")

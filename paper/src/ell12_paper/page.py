@@ -17,11 +17,11 @@ from ell12_paper.claims import KINDS, by_study, claims_of, lines
 from ell12_paper.comparisons import MARKS, Claim, tally
 from ell12_paper.figures import figures
 from ell12_paper.judges import Rows
-from ell12_paper.published import published
 from ell12_paper.rows import Row, read_rows, write
 from ell12_paper.run import RunError
 from ell12_paper.studies.images import FOLDER
 from ell12_paper.tables import Cell, Table, tables
+from ell12_paper.trials import published
 from ell12_paper.words import duration
 
 PAGE, TRIALS, TABLES = "index.html", "results.csv", "tables.md"
@@ -38,7 +38,8 @@ def report(folder: Path) -> list[str]:
     rows = by_study(kept)
     claims, facts = claims_of(rows), facts_of(kept, provenance.read(folder))
     parts: dict[str, dict[str, list[Any]]] = {}
-    for shown in (*tables(rows), *figures(rows)):
+    things: list[Any] = [*tables(rows), *figures(rows)]
+    for shown in things:
         parts.setdefault(shown.study, {}).setdefault(shown.part, []).append(shown)
     page = ENVIRONMENT.get_template("page.html").render(
         studies={name: prose(name, rows) for name in STUDIES if rows[name].rows},

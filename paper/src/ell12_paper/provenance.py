@@ -20,14 +20,13 @@ from ell12_paper.rows import FILE as ROWS
 from ell12_paper.rows import Row, write
 
 FILE = "provenance.json"
-PACKAGES = ("numpy", "scipy", "numba", "scikit-learn", "scikit-image", "array-api-compat", "matplotlib", "jinja2")
 
 
 def begin(folder: Path, asked: Row, n_rows: int) -> None:
     """Write down that a run of these trials begins with so many rows; they have no hash until it is sealed."""
     known = (read(folder) if n_rows else None) or {"format": 1, "runs": []}
-    now_here = {"rows_before": n_rows, "started": now(), "commit": commit(), "machine": machine()}
-    _save(folder, {**known, "runs": [*known["runs"], asked | now_here | {"versions": versions()}], "files": {}})
+    asked = asked | {"rows_before": n_rows, "started": now(), "commit": commit()}
+    _save(folder, {**known, "runs": [*known["runs"], asked], "files": {}})
 
 
 def seal(folder: Path) -> None:
@@ -42,9 +41,7 @@ def read(folder: Path) -> Row | None:
     try:
         found = json.loads((folder / FILE).read_bytes())
         runs, files = found["runs"], found["files"]
-        is_sound = runs and all(
-            isinstance(run, dict) and {"preset", "seed", "started"} <= set(run) for run in runs
-        )
+        is_sound = runs and all({"preset", "seed", "started"} <= set(run) for run in runs)
         return found if is_sound and isinstance(files, dict) else None
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
@@ -83,34 +80,15 @@ def environment() -> Row:
     """Versions, commit and machine, in short, as every row has them."""
     packages = {name: _version(name) for name in ("numpy", "scipy", "numba")}
     where = {"machine": platform.machine(), "system": platform.platform(), "cpu": _cpu()}
-    return {
-        "python": platform.python_version(),
-        **packages,
-        "ell12": ell12.__version__,
-        "commit": commit(),
-        **where,
-    }
-
-
-def versions() -> Row:
-    """Python, ell12, and what computes or draws."""
-    found = {"python": platform.python_version(), "ell12": ell12.__version__}
-    return found | {name: _version(name) for name in PACKAGES}
-
-
-def machine() -> Row:
-    """The processor, its cores and the system."""
-    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return {"processor": _cpu(), "cores": count, "system": platform.platform()}
+    return {"python": platform.python_version(), "ell12": ell12.__version__, "commit": commit()} | packages | where
 
 
 @cache
 def commit() -> str | None:
     """The commit of ell12's source, with a plus where files have changed since; None outside its repository."""
     package = Path(ell12.__file__).parent
-    if _git(package, "ls-files", "--error-unmatch", "--", "__init__.py") is None:
-        return None
-    name = _git(package, "rev-parse", "HEAD")
+    is_ours = _git(package, "ls-files", "--error-unmatch", "--", "__init__.py")
+    name = is_ours and _git(package, "rev-parse", "HEAD")
     changes = _git(package, "status", "--porcelain", "--", package, Path(__file__).parent)
     return name and name + "+" * bool(changes)
 
@@ -136,9 +114,8 @@ def _cpu() -> str:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         lines = []
-    return next(
-        (line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.processor()
-    )
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor()
 
 
 def now() -> str:

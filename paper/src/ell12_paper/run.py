@@ -49,12 +49,6 @@ class Trial:
         """Which repeat it is, counted from 0."""
         return self.settings.get("repeat", 0)
 
-    @property
-    def kind(self) -> str:
-        """The settings without repeat and seed: trials of one kind take about the same time."""
-        alike = {name: value for name, value in self.settings.items() if name not in ("repeat", "seed")}
-        return key_of(self.experiment, alike)
-
     def __str__(self) -> str:
         shown = ((name, self.settings[name]) for name in LABEL if name in self.settings)
         words = (value if isinstance(value, str) else f"{name} {value}" for name, value in shown)
@@ -117,9 +111,8 @@ class Wish:
         if any("=" not in wish for wish in self.only):
             raise RunError("write --only image=Sea or --only i=1,2,4")
         planned = [Trial(n, s) for n in self.names or STUDIES for s in study(n).trials(self.preset, self.seed)]
-        found = [
-            trial for trial in planned if provenance.is_asked(self.as_json(), trial.experiment, trial.settings)
-        ]
+        asked = self.as_json()
+        found = [trial for trial in planned if provenance.is_asked(asked, trial.experiment, trial.settings)]
         if not found:
             raise RunError(f"--only {' --only '.join(self.only)} leaves no trial")
         return sorted(found, key=lambda trial: trial.repeat)
@@ -151,15 +144,16 @@ def run(wish: Wish, folder: Path, jobs: int = 1, resume: bool = False, show: Sho
         provenance.begin(folder, wish.as_json(), len(rows))
         where = provenance.environment()
         try:
-            for trial, found in measured(missing, rows, jobs, show, outcome.done):
+            for trial, found in measured(missing, jobs, show, outcome.done):
                 if found.results is None:
                     outcome.failures.append((trial, found.error))
                     continue
                 taken = {"date": provenance.now(), "trial_seconds": found.seconds}
                 append_row(folder, make_row(trial.experiment, trial.settings, found.results, where | taken))
                 outcome.done += 1
-        except KeyboardInterrupt:
-            outcome.interrupted = True
+        except KeyboardInterrupt:  # which may have come between a row and its counting
+            kept = {row["key"] for row in read_rows(folder)[0]}
+            outcome.interrupted, outcome.done = True, sum(trial.key in kept for trial in trials)
         provenance.seal(folder)
     return outcome
 
@@ -180,35 +174,23 @@ def _rows_to_keep(folder: Path, wish: Wish, resume: bool) -> list[Row]:
 
 
 def measured(
-    trials: Sequence[Trial], rows: Sequence[Row], jobs: int, show: Show | None = None, n_before: int = 0
+    trials: Sequence[Trial], jobs: int, show: Show | None = None, n_before: int = 0
 ) -> Iterator[tuple[Trial, Measurement]]:
-    """Each trial with its measurement, as they end; the times of earlier rows tell how long it will take."""
-    left = TimeLeft(rows)
-    waiting = {trial.key: trial for trial in trials}
-    show = show or (lambda *_: None)
-    show(n_before, n_before + len(trials), None, left.of(waiting.values(), jobs))
+    """Each trial with its measurement, as they end."""
+    begun, total, show = time.monotonic(), n_before + len(trials), show or (lambda *_: None)
+    show(n_before, total, None, None)
     os.environ.update(ONE_THREAD)
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(jobs, context, initializer=_begin, initargs=(os.getpid(),))
     # A process that is started while Ctrl-C is ignored never gets it, or `minimize` would return a shorter run.
-    is_main = threading.current_thread() is threading.main_thread()
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN) if is_main else None
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     futures = {pool.submit(_measure, trial.experiment, trial.settings): trial for trial in trials}
-    if is_main:
-        signal.signal(signal.SIGINT, before)
+    signal.signal(signal.SIGINT, before)
     try:
-        for future in as_completed(futures):
-            trial = futures[future]
-            found = _result(future)
-            del waiting[trial.key]
-            left.add(trial, found.seconds)
-            yield trial, found
-            show(
-                n_before + len(trials) - len(waiting),
-                n_before + len(trials),
-                trial,
-                left.of(waiting.values(), jobs),
-            )
+        for done, future in enumerate(as_completed(futures), start=1):
+            yield futures[future], _result(future)
+            left = (time.monotonic() - begun) / done * (len(trials) - done)
+            show(n_before + done, total, futures[future], left)
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
         for process in multiprocessing.active_children():
@@ -238,25 +220,3 @@ def _measure(name: str, settings: Row) -> Measurement:
     except Exception:
         return Measurement(None, time.perf_counter() - begin, traceback.format_exc())
     return Measurement(results, time.perf_counter() - begin)
-
-
-class TimeLeft:
-    """Estimates the time of trials by finished ones: of the same kind, else of the same study, else of all."""
-
-    def __init__(self, rows: Sequence[Row]) -> None:
-        self.times: dict[str, list[float]] = {}
-        for row in rows:
-            self.add(Trial(row["experiment"], row["settings"]), row["environment"].get("trial_seconds") or 0.0)
-
-    def add(self, trial: Trial, seconds: float) -> None:
-        """A finished trial."""
-        for group in (trial.kind, trial.experiment, ""):
-            self.times.setdefault(group, []).append(seconds)
-
-    def of(self, waiting: Any, jobs: int) -> float | None:
-        """The seconds that these trials will take; None while no trial has ended."""
-        if not self.times:
-            return None
-        groups = ((trial.kind, trial.experiment, "") for trial in waiting)
-        times = (next(self.times[g] for g in found if g in self.times) for found in groups)
-        return sum(sum(found) / len(found) for found in times) / jobs

@@ -1,38 +1,28 @@
-"""The tables of the page: each a grid of cells with heads, a note, and the paper's number where it has one."""
+"""The tables of the page: ``tables.toml`` says which trials are where, the functions here what a cell shows."""
 
 # ruff: noqa: RUF001 (mathematical letters are meant)
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import tomllib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
+from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from ell12_paper import image_judges, judges
 from ell12_paper.comparisons import bounded, time_ratio
-from ell12_paper.image_judges import (
-    BLOCK,
-    CONVEX,
-    LOG_SUM,
-    at_rule,
-    bounded_ratio,
-    completion,
-    images_of,
-    strengths,
-)
-from ell12_paper.judges import GRID, OURS, Rows, is_papers, setups
-from ell12_paper.published import printed, published
+from ell12_paper.image_judges import at_rule, mean_ratio
+from ell12_paper.judges import OURS, Rows
 from ell12_paper.rows import Row
-from ell12_paper.studies import beyond, dca_variants, denoising, prox_race
+from ell12_paper.studies import dca_variants, denoising
 from ell12_paper.studies.compressed_sensing import RHO_ONE
 from ell12_paper.studies.image_completion import METHODS
 from ell12_paper.studies.images import shown
-from ell12_paper.trials import Trials, comparable, geometric_ratio, logarithms
-from ell12_paper.words import duration, number, percent, plus_minus, power_of_ten, scientific, short_time, span
+from ell12_paper.trials import Trials, comparable, geometric_ratio, logarithms, mean_of, printed, published
+from ell12_paper.words import duration, number, percent, plus_minus, scientific, span
 
 
 @dataclass(frozen=True)
@@ -57,43 +47,102 @@ class Table:
     number: str = ""
 
 
-def grid(
-    place: tuple[str, str],
-    title: str,
-    rows: Mapping[str, Any],
-    columns: Mapping[str, Any],
-    cell: Callable[[Any, Any], Cell],
-    note: str = "",
-    number: str = "",
-    corner: str = "method",
-) -> Table:
-    """A table with a cell for every row and column; the keys of both are their labels."""
-    body = tuple((label, tuple(cell(row, at) for at in columns.values())) for label, row in rows.items())
-    return Table(*place, title, (corner, *columns), body, note, number)
+# How the value of a setting is written, and in which order values come.
+HEADS: dict[str, Any] = {"image": shown, "i": "i = {}".format, "d": "d = {:,}".format}
+HEADS |= {"l2_weight": "l2_weight {:g}".format, "bounds": "{} values".format}
+HEADS |= {"theta": lambda v: f"θ = {v:g}" if v else "θ = √α"}
+ORDERS = {"image": image_judges.IMAGES, "method": (*METHODS, *judges.METHODS, *denoising.METHODS)}
+BOLD = " Bold: the lowest, and those that the paired t-test at 95 % on logarithms does not tell from it."
 
 
 def tables(rows: Rows) -> Iterator[Table]:
     """Every table, in the order of the page."""
-    makers = {
-        judges.SENSING: _sensing,
-        image_judges.COMPLETION: _completion,
-        denoising.NAME: _denoising,
-        dca_variants.NAME: _variants,
-        prox_race.NAME: _prox,
-    }
-    for study, make in makers.items():
-        if rows[study].rows:
-            yield from make(rows)
+    text = Path(__file__).with_name("tables.toml").read_text(encoding="utf-8")
+    for spec in tomllib.loads(text)["table"]:
+        chosen = rows[spec["study"]].where(**spec.get("where", {}))
+        for value in chosen.seen(spec["each"]) if "each" in spec else ("",) if chosen.rows else ():
+            one = chosen.where(**{spec["each"]: value}) if value else chosen
+            yield _table(spec, one, f" ({value})" if value else "")
+    if rows[image_judges.COMPLETION].rows:
+        yield from _printed_tables()
 
 
-# What several tables share
+def _table(spec: Mapping[str, Any], trials: Trials, end: str) -> Table:
+    """The table of some trials."""
+    sides = {side: _places(trials, spec[side]) for side in ("rows", "columns")}
+    cell, body = globals()[spec["cell"]], []
+    columns = {head: trials.where(**place) for head, place in sides["columns"].items()}
+    for head, place in sides["rows"].items():
+        found = [(column.where(**place), column) for column in columns.values()]
+        body.append((head, tuple(cell(*pair) if pair[0].rows else Cell("no rows") for pair in found)))
+    many = f"Mean ± standard deviation over {trials.n_repeats} repeats.{BOLD}"
+    note = spec.get("note", "").replace("bold", many if trials.n_repeats > 1 else "One repeat.")
+    part = spec.get("part", end.strip(" ()").capitalize())
+    heads = (": ".join(spec["rows"]), *columns)
+    return Table(spec["study"], part, spec["title"] + end, heads, tuple(body), note, spec.get("number", ""))
 
-BOLD = "Bold: the lowest, and those that the paired t-test at 95 % on logarithms does not tell from it."
+
+def _places(trials: Trials, settings: list[str]) -> dict[str, Row]:
+    """The values of some settings that have rows together, by their heads."""
+    values = [trials.seen(name, ORDERS.get(name, sorted(trials.seen(name), key=_size))) for name in settings]
+    places = [dict(zip(settings, found, strict=True)) for found in product(*values)]
+    few = trials.seen("i") if len(trials.seen("i")) < 10 else denoising.SHOWN  # of many strengths, some
+    kept = [place for place in places if trials.where(**place).rows and place.get("i") in (None, *few)]
+    return {": ".join(HEADS.get(n, str)(v) for n, v in place.items()): place for place in kept}
 
 
-def repeats_note(trials: Trials) -> str:
-    """What a number over the repeats is."""
-    return f"Mean ± standard deviation over {trials.n_repeats} repeats." if trials.n_repeats > 1 else "One repeat."
+def _size(value: Any) -> tuple[float, str]:
+    return (value, "") if isinstance(value, int | float) else (-1.0, str(value))
+
+
+def _printed_tables() -> Iterator[Table]:
+    """The paper's Table III, whose images are others than ours."""
+    for what, key, decimals in (("RMSE x 100", "rmse_times_100", 2), ("CPU seconds", "cpu_seconds", 1)):
+        values = published()[image_judges.COMPLETION][key]
+        pairs = [(m, [values[image][m] for image in values]) for m in values["Mountain"]]
+        body = [(m, tuple(Cell(plus_minus(pair[0], pair[1], decimals)) for pair in found)) for m, found in pairs]
+        title = f"As the paper prints it, on its own images: {what}"
+        heads, number = ("method", *values), "Table III"
+        yield Table(image_judges.COMPLETION, "The paper's table", title, heads, tuple(body), "", number)
+
+
+# Cells: of the trials here, and of all in the column
+
+
+def seconds(here: Trials, column: Trials) -> Cell:
+    """CPU seconds, as a bound where a run ended at its limit."""
+    return _measured(here, column, "cpu_seconds", "cpu_seconds")
+
+
+def error(here: Trials, column: Trials) -> Cell:
+    """RMSE times 100."""
+    return _measured(here, column, "rmse", "rmse_times_100")
+
+
+def error_missing(here: Trials, column: Trials) -> Cell:
+    """RMSE over the missing pixels, times 100."""
+    return _measured(here, column, "rmse_missing")
+
+
+def _measured(here: Trials, column: Trials, result: str, printed_as: str = "") -> Cell:
+    """Mean and deviation, the best in bold; below it what is printed of the same data, and what limited it."""
+    each = {m: column.where(method=m) for m in column.seen("method")}
+    finished = {m: t for m, t in each.items() if result != "cpu_seconds" or not t.n_limited}
+    best = comparable({m: logarithms(found.values(result)) for m, found in finished.items()})
+    (method,), i = here.seen("method"), here.seen("i")
+    theirs = printed(printed_as, method, i[0]) if printed_as and i and judges.is_papers(here) else None
+    lines = (f"paper {plus_minus(theirs[0], theirs[1], 1 if result == 'cpu_seconds' else 2)}",) if theirs else ()
+    return Cell(value_words(here, result), (*lines, *limit_words(here)), method in best)
+
+
+def value_words(trials: Trials, result: str) -> str:
+    """Mean and deviation: of a time, as a bound where a run ended at its limit, or of an error times 100."""
+    if not trials.values(result):
+        return "no rows"
+    mean, spread = trials.mean(result), trials.deviation(result)
+    if result == "cpu_seconds":
+        return "≥ " * bool(trials.n_limited) + plus_minus(mean, spread)
+    return plus_minus(100 * mean, spread and 100 * spread, 2)
 
 
 def limit_words(trials: Trials) -> tuple[str, ...]:
@@ -104,309 +153,126 @@ def limit_words(trials: Trials) -> tuple[str, ...]:
 
 
 def _limit(row: Row) -> str:
-    settings, results = row["settings"], row["results"]
-    iterations, seconds = settings.get("max_iter"), settings.get("max_cpu_seconds")
-    if iterations and (results.get("status") == "MAX_ITER" or results["n_iter"] >= iterations):
+    iterations, settings = row["settings"].get("max_iter"), row["settings"]
+    if iterations and row["results"]["n_iter"] >= iterations:
         return f"at the limit of {iterations:,} iterations"
-    return f"at the limit of {duration(seconds)}"
+    return f"at the limit of {duration(settings['max_cpu_seconds'])}"
 
 
-def value_words(trials: Trials, result: str) -> str:
-    """Mean and deviation: of a time, as a bound where a run ended at its limit, or of an error times 100."""
-    if not trials.values(result):
-        return "no rows"
-    if result == "cpu_seconds":
-        return "≥ " * bool(trials.n_limited) + plus_minus(trials.mean(result), trials.deviation(result))
-    spread = trials.deviation(result)
-    return plus_minus(100 * trials.mean(result), spread and 100 * spread, 2)
+def printed_over_ours(here: Trials, _: Trials) -> Cell:
+    """The paper's mean time over ours; DCA's with rho = 1 stands beside the printed DCA."""
+    (method,), (i,) = here.seen("method"), here.seen("i")
+    theirs = printed("cpu_seconds", "DCA" if method == RHO_ONE else method, i)
+    return Cell(number(theirs[0] / here.mean("cpu_seconds")) if theirs else "not printed")
 
 
-def measured(trials: Trials, result: str, printed_as: str = "") -> Callable[[str, Any], Cell]:
-    """Mean and deviation, the best in bold; below it what is printed of the same data, and what limited it."""
-
-    def best(column: Any) -> set[str]:
-        chosen = {m: trials.at(m, column) for m in trials.methods}
-        finished = {m: found for m, found in chosen.items() if result != "cpu_seconds" or not found.n_limited}
-        return comparable({m: logarithms(found.values(result)) for m, found in finished.items()})
-
-    bests = {column: best(column) for column in trials.columns}
-
-    def cell(method: str, column: Any) -> Cell:
-        chosen, theirs = trials.at(method, column), printed(printed_as, method, column) if printed_as else None
-        decimals = 1 if result == "cpu_seconds" else 2
-        lines = [f"paper {plus_minus(*theirs, decimals)}"] if theirs else []
-        limits = limit_words(chosen) if chosen.rows else ()
-        return Cell(value_words(chosen, result), (*lines, *limits), method in bests[column])
-
-    return cell
+def multiple(here: Trials, column: Trials) -> Cell:
+    """The time over that of nmAPG(closed-form)."""
+    return Cell(time_ratio(column.where(method=OURS), here))
 
 
-def _names(names: Sequence[str]) -> dict[str, str]:
-    return {name: name for name in names}
+def reached(here: Trials, _: Trials) -> Cell:
+    """The objective and the stationarity."""
+    return Cell(f"{here.mean('objective'):.6g}", (scientific(max(here.values("stationarity").values())),))
 
 
-# Compressed sensing
+def stopped_early(here: Trials, column: Trials) -> Cell:
+    """What an early rule would have given."""
+    chosen = judges.early(here)
+    if not chosen.values("rmse"):
+        return Cell("never met")
+    found = judges.excesses(chosen.values("objective"), column.where(method=OURS).values("objective"))
+    excess = (f"objective {percent(mean_of(found))}",) if here.seen("method") != ("FISTA",) else ()
+    return Cell(f"{100 * chosen.mean('rmse'):.2f}", (*excess, f"{number(chosen.mean('cpu_seconds'))} s"))
 
 
-def _sensing(rows: Rows) -> Iterator[Table]:
-    columns = {f"i = {i}": i for i in GRID}
-    for trials in setups(rows):
-        place, methods = (judges.SENSING, f"Setup “{trials.name}”"), _names(trials.methods)
-        same, note = is_papers(trials), f"{repeats_note(trials)} {BOLD}"
-        for title, result, name, label in (
-            ("CPU seconds", "cpu_seconds", "cpu_seconds", "Table I"),
-            ("RMSE x 100", "rmse", "rmse_times_100", "Table II"),
-        ):
-            cells = measured(trials, result, name if same else "")
-            yield grid(place, f"{title} ({trials.name})", methods, columns, cells, note, label)
-        for title, make, note in (
-            ("Printed time / ours", _printed_over_ours, "The paper's mean time over ours: a constant factor is "
-             "the machine, a growing one the method."),
-            (f"CPU time as a multiple of {OURS}", _multiple, "Ratios of means over shared repeats."),
-            ("Objective and stationarity reached", _reached, "Mean objective; below it the largest stationarity. "
-             "FISTA minimises another objective (l1)."),
-            (f"Stopped at a change of {scientific(judges.EARLY_CHANGE)}: RMSE x 100", _early, "How far the "
-             "objective is above nmAPG's end, and the seconds. Rules met before a method moves do not count."),
-        ):  # fmt: skip
-            yield grid(place, f"{title} ({trials.name})", methods, columns, make(trials), note)
-
-
-def _printed_over_ours(trials: Trials) -> Callable[[str, int], Cell]:
-    def cell(method: str, i: int) -> Cell:
-        theirs = printed("cpu_seconds", "DCA" if method == RHO_ONE else method, i)
-        ours = trials.at(method, i).mean("cpu_seconds")
-        return Cell(number(theirs[0] / ours) if theirs and ours > 0 else "not printed")
-
-    return cell
-
-
-def _multiple(trials: Trials) -> Callable[[str, int], Cell]:
-    return lambda method, i: Cell(time_ratio(trials.at(OURS, i), trials.at(method, i)))
-
-
-def _reached(trials: Trials) -> Callable[[str, int], Cell]:
-    def cell(method: str, i: int) -> Cell:
-        chosen = trials.at(method, i)
-        reached = chosen.values("stationarity").values()
-        return Cell(f"{chosen.mean('objective'):.6g}", (scientific(max(reached)),)) if reached else Cell("no rows")
-
-    return cell
-
-
-def _early(trials: Trials) -> Callable[[str, int], Cell]:
-    stopped = judges.early(trials)
-
-    def cell(method: str, i: int) -> Cell:
-        chosen = stopped.at(method, i)
-        if not chosen.values("rmse"):
-            return Cell("never met")
-        found = judges.excesses(chosen.values("objective"), trials.at(OURS, i).values("objective"))
-        excess = [f"objective {percent(float(np.mean([*found.values()])))}"] if found and method != "FISTA" else []
-        return Cell(f"{100 * chosen.mean('rmse'):.2f}", (*excess, f"{number(chosen.mean('cpu_seconds'))} s"))
-
-    return cell
-
-
-# Image completion
-
-
-def _completion(rows: Rows) -> Iterator[Table]:
-    table, name = completion(rows, "table"), image_judges.COMPLETION
-    place, methods = (name, "The paper's table"), _names(table.methods)
-    images = {shown(image): image for image in table.columns}
-    for title, result, label in (
-        ("RMSE x 100 over all pixels", "rmse", "Table III"),
-        ("RMSE x 100 over the missing pixels", "rmse_missing", ""),
-        ("CPU seconds", "cpu_seconds", "Table III"),
-    ):
-        note = f"{repeats_note(table)} {BOLD}"
-        yield grid(place, title, methods, images, measured(table, result), note, label)
-    yield grid(place, "What was reached", methods, images, lambda m, i: _end_of(table.at(m, i)))
-    for title, key, decimals in (("RMSE x 100", "rmse_times_100", 2), ("CPU seconds", "cpu_seconds", 1)):
-        values = published()[name][key]
-        head = f"As the paper prints it, on its own images: {title}"
-        theirs = _names(list(values["Mountain"]))
-
-        def cell(method: str, image: str, values: Any = values, decimals: int = decimals) -> Cell:
-            return Cell(plus_minus(*values[image][method], decimals))
-
-        yield grid(place, head, theirs, _names(list(values)), cell, "", "Table III")
-    path, theta, centring = (completion(rows, study) for study in ("path", "theta", "centring"))
-    if path.rows:
-        note = "Lowest RMSE x 100 over the missing pixels on the grid of each parameter, in hindsight."
-        place = (name, "The strength, which the paper fixes")
-        best = {image: _best_of(path, image) for image in path.columns}
-        yield grid(place, "The best of each method over its grid", _names(path.methods), images,
-                   lambda m, i: _at_best(path, m, i, best[i]), note)  # fmt: skip
-    if theta.rows:
-        values = {"θ = √α (FaNCL)": (LOG_SUM, {"theta": None})}
-        values |= {f"θ = {v:g}": (LOG_SUM, {"theta": v}) for v in sorted(v for v in theta.seen("theta") if v)}
-        values |= {method: (method, {"repeat": 0}) for method in (BLOCK, CONVEX)}
-        both = Trials((*theta.rows, *table.rows), "", (), "image", theta.columns)
-        note = "RMSE x 100 over all pixels; below it over the missing ones; first repeat."
-        yield grid((name, "Log-sum's θ"), "Log-sum's θ", values, images,
-                   lambda row, i: _two_errors(both.at(row[0], i, **row[1])), note, corner="penalty")  # fmt: skip
-    if centring.rows:
-        both = Trials((*table.rows, *centring.rows), "", (), "image", centring.columns)
-        note = "RMSE x 100 over all pixels as the data are → less the mean of the known pixels."
-        yield grid((name, "Centring"), "Effect of centring", _names(centring.methods), images,
-                   lambda m, i: _centred(*(both.at(m, i, center=c) for c in (False, True))), note)  # fmt: skip
-
-
-def _end_of(trials: Trials) -> Cell:
-    if not trials.rows:
-        return Cell("no rows")
-    left = f"stationarity {scientific(max(trials.values('stationarity').values()))}"
-    ranks, steps = (span(trials.values(result).values()) for result in ("rank", "n_iter"))
-    return Cell(f"rank {ranks}", (f"{steps} iterations", left, *limit_words(trials)))
+def ended(here: Trials, _: Trials) -> Cell:
+    """The rank, the iterations and the stationarity at the end."""
+    left = f"stationarity {scientific(max(here.values('stationarity').values()))}"
+    ranks, steps = (span(here.values(result).values()) for result in ("rank", "n_iter"))
+    return Cell(f"rank {ranks}", (f"{steps} iterations", left, *limit_words(here)))
 
 
 def along_grid(trials: Trials, method: str, image: str, result: str) -> dict[float, float]:
     """The mean of one result at each value of a method's parameter."""
-    setting, chosen = METHODS[method].setting, trials.at(method, image)
+    setting, chosen = METHODS[method].setting, trials.where(method=method, image=image)
     means = {value: chosen.where(**{setting: value}).mean(result) for value in sorted(chosen.seen(setting))}
     return {value: mean for value, mean in means.items() if not math.isnan(mean)}
 
 
-def _best_of(path: Trials, image: str) -> str:
-    errors = {method: along_grid(path, method, image, "rmse_missing").values() for method in path.methods}
-    return min((m for m in errors if errors[m]), key=lambda method: min(errors[method]))
-
-
-def _at_best(path: Trials, method: str, image: str, best: str) -> Cell:
-    errors = along_grid(path, method, image, "rmse_missing")
-    if not errors:
-        return Cell("no rows")
+def best_on_grid(here: Trials, _: Trials) -> Cell:
+    """The lowest error on the grid of a method's parameter, and where."""
+    (method,), (image,) = here.seen("method"), here.seen("image")
+    errors = along_grid(here, method, image, "rmse_missing")
     at = min(errors, key=lambda value: errors[value])
     edge = ("end of the grid",) if at in (min(errors), max(errors)) else ()
-    return Cell(f"{100 * errors[at]:.2f}", (f"at {METHODS[method].parameter} {at:g}", *edge), method == best)
+    return Cell(f"{100 * errors[at]:.2f}", (f"at {METHODS[method].parameter} {at:g}", *edge))
 
 
-def _two_errors(trials: Trials) -> Cell:
-    errors = (value_words(trials, result) for result in ("rmse", "rmse_missing"))
-    return Cell(next(errors), (f"missing {next(errors)}",))
+def two_errors(here: Trials, _: Trials) -> Cell:
+    """The error over all pixels and over the missing ones."""
+    return Cell(value_words(here, "rmse"), (f"missing {value_words(here, 'rmse_missing')}",))
 
 
-def _centred(plain: Trials, centred: Trials) -> Cell:
-    before, after = plain.mean("rmse"), centred.mean("rmse")
-    return Cell(f"{100 * before:.2f} → {100 * after:.2f}", (percent(after / before - 1),))
+def _late_and_early(here: Trials, result: str) -> Cell:
+    late, early = (at_rule(here, rule) for rule in ("strict", "loose"))
+    lines = () if here.seen("method") == (denoising.OURS,) else (f"early {value_words(early, result)}",)
+    return Cell(value_words(late, result), (*lines, *limit_words(late)))
 
 
-# Total variation
+def late_and_early_error(here: Trials, _: Trials) -> Cell:
+    """The error at the two rules."""
+    return _late_and_early(here, "rmse")
 
 
-def shown_alpha(i: int) -> str:
-    """The strength of a number of the grid."""
-    return f"α = {0.02 * i:.2f}"
+def late_and_early_seconds(here: Trials, _: Trials) -> Cell:
+    """The time at the two rules."""
+    return _late_and_early(here, "cpu_seconds")
 
 
-def label(method: str, rule: str) -> str:
-    """A method and the rule that ended it."""
-    own = method == denoising.OURS
-    return f"{method}, our default" if own else f"{method}, to a change of {scientific(denoising.RULES[rule])}"
+def times_faster(here: Trials, column: Trials) -> Cell:
+    """DCA's time over the method's at the two rules."""
+    (method,), dca = here.seen("method"), column.where(method=denoising.DCA)
+    both = [[at_rule(trials, rule) for trials in (here, dca)] for rule in ("loose", "strict")]
+    found = [
+        bounded(mean_ratio(at_rule(column, rule), method), *pair) for rule, pair in zip(RULES, both, strict=True)
+    ]
+    return Cell(found[0], (found[1],))
 
 
-# What is drawn and compared with DCA: method, rule, colour and dash.
-CURVES = (
-    (denoising.DCA, "strict", 2, "solid"),
-    (denoising.DCA, "loose", 2, "dotted"),
-    (denoising.ACCURATE, "strict", 1, "solid"),
-    (denoising.ALTMIN, "loose", 1, "dotted"),
-    (denoising.OURS, "strict", 3, "dashed"),
-)
+RULES = ("loose", "strict")
 
 
-def _denoising(rows: Rows) -> Iterator[Table]:
-    for study in strengths(rows):
-        place, ends = (denoising.NAME, f"Noise of {study.name} 0.05"), f"(noise of {study.name} 0.05)"
-        columns = {shown_alpha(i): i for i in study.columns if i in denoising.SHOWN}
-        pairs = product(images_of(study), study.methods)
-        each = {f"{shown(image)}: {method}": (image, method) for image, method in pairs}
-        ended = {rule: at_rule(study, rule) for rule in ("strict", "loose")}
-        note = f"{repeats_note(study)} At a change of 1e-4; “early” at 1e-3. The paper prints curves only."
-        for title, result in (("RMSE x 100", "rmse"), ("CPU seconds", "cpu_seconds")):
-
-            def cell(row: tuple[str, str], i: int, result: str = result, ended: Any = ended) -> Cell:
-                late, early = (found.at(row[1], i, image=row[0]) for found in ended.values())
-                lines = () if row[1] == denoising.OURS else (f"early {value_words(early, result)}",)
-                return Cell(value_words(late, result), (*lines, *limit_words(late)))
-
-            yield grid(place, f"{title} {ends}", each, columns, cell, note, corner="image: method")
-        chosen = {label(m, rule): (m, rule) for m, rule, *_ in CURVES if m != denoising.DCA and m in study.methods}
-        note = "DCA's time over the method's under the same rule, geometric mean over images and repeats."
-
-        def ratio(row: tuple[str, str], i: int, ended: Any = ended) -> Cell:
-            return Cell(bounded_ratio(ended[row[1]], row[0], i))
-
-        yield grid(place, f"Times faster than DCA {ends}", chosen, columns, ratio, note, "Figure 5")
-    place, trials = (denoising.NAME, "Beyond the paper"), rows[denoising.NAME]
-    for title, study in (("Denoising", beyond.WEIGHTS), ("Deblurring", beyond.BLUR)):
-        chosen = trials.where(study=study)
-        weights = {f"l2_weight {weight:g}": weight for weight in sorted(chosen.seen("l2_weight"))}
-        images = {shown(image): image for image in chosen.seen("image")}
-        if images:
-            yield grid(place, f"{title}: PSNR in dB, each weight at its best strength", images, weights,
-                       lambda image, w, chosen=chosen: _psnr(chosen.where(image=image, l2_weight=w)),
-                       "Below it that strength.", corner="image")  # fmt: skip
-    lines = trials.where(study=beyond.LINES)
-    if lines.rows:
-        weights = {f"l2_weight {weight:g}": weight for weight in sorted(lines.seen("l2_weight"))}
-        columns = {f"{bounds} values": bounds for bounds in beyond.BOUNDS}
-        yield grid(place, "Radial lines from which on the phantom is recovered", weights, columns,
-                   lambda w, b: Cell(str(image_judges.fewest_lines(rows, w, b) or "none of those tried")),
-                   corner="weight")  # fmt: skip
+def psnr(here: Trials, _: Trials) -> Cell:
+    """The best PSNR and its strength."""
+    return Cell(f"{here.mean('psnr'):.2f}", (f"α {number(here.mean('alpha'))}",))
 
 
-def _psnr(trials: Trials) -> Cell:
-    return Cell(f"{trials.mean('psnr'):.2f}", (f"α {number(trials.mean('alpha'))}",)) if trials.rows else Cell("")
+def lines_needed(here: Trials, _: Trials) -> Cell:
+    """The fewest radial lines."""
+    return Cell(str(image_judges.fewest_lines(here) or "none of those tried"))
 
 
-def _variants(rows: Rows) -> Iterator[Table]:
-    sensing = judges.variant_trials(rows, dca_variants.SENSING)
-    if sensing.rows:
-        goals = judges.printed_dca_ratios()
-
-        def times(name: str, i: int) -> Cell:
-            ours, theirs = sensing.at(dca_variants.REFERENCE, i), sensing.at(name, i)
-            value = geometric_ratio(ours, theirs)
-            near = judges.is_near(value, goals[i]) and not theirs.n_limited
-            return Cell(bounded(value, ours, theirs), (f"paper {number(goals[i])}",), near)
-
-        note = f"Setup “{dca_variants.SETUP}”. Bold: within a factor of {judges.NEAR:g} of the printed ratio."
-        place, title = (dca_variants.NAME, "Compressed sensing"), f"CPU time of DCA / {OURS}"
-        columns = {f"i = {i}": i for i in sensing.columns}
-        yield grid(place, title, _names(sensing.methods[1:]), columns, times, note, "Table I", "inside DCA")
-    images = judges.variant_trials(rows, dca_variants.DENOISING)
-    if images.rows:
-        ended = at_rule(images, "loose")
-        least, most = published()[denoising.NAME]["times_faster"]
-
-        def ratio(name: str, i: int) -> Cell:
-            ours, theirs = ended.at(denoising.ALTMIN, i), ended.at(name, i)
-            value = geometric_ratio(ours, theirs)
-            return Cell(bounded(value, ours, theirs), (), judges.is_near(value, least, most))
-
-        note = f"Both to a change of 1e-3. Bold: within a factor of {judges.NEAR:g} of {least} to {most}."
-        yield grid((dca_variants.NAME, "Denoising"), "CPU time of DCA / AltMin", _names(images.methods[2:]),
-                   {shown_alpha(i): i for i in images.columns}, ratio, note, "Figure 5", "DCA solves")  # fmt: skip
+def variant(here: Trials, column: Trials) -> Cell:
+    """A variant of DCA over nmAPG."""
+    (goal,) = [judges.printed_dca_ratios()[i] for i in here.seen("i")]
+    return _variant(column.where(method=dca_variants.REFERENCE), here, goal, goal)
 
 
-def _prox(rows: Rows) -> Iterator[Table]:
-    trials = rows[prox_race.NAME]
-    ratios = judges.prox_ratios(trials)
+def variant_of_images(here: Trials, column: Trials) -> Cell:
+    """A variant of DCA over AltMin."""
+    ours = at_rule(column.where(method=denoising.ALTMIN), "loose")
+    return _variant(ours, at_rule(here, "loose"), *published()[denoising.NAME]["times_faster"])
 
-    def cell(d: int, column: tuple[str, str]) -> Cell:
-        case, method = column
-        if (case, d) not in ratios:
-            return Cell("none")
-        text = short_time(judges.median(trials, method, case, d, "seconds"))
-        steps = f"{judges.median(trials, method, case, d, 'n_iter'):g} iterations"
-        return Cell(text, (f"{number(ratios[case, d])} times", steps) if method == judges.NUMERICAL else ())
 
-    sizes = {f"d = {power_of_ten(d)}": d for d in sorted({d for _, d in ratios})}
-    pairs = product(trials.seen("case"), (judges.CLOSED, judges.NUMERICAL))
-    columns = {f"{method}, {case}": (case, method) for case, method in pairs}
-    place = (prox_race.NAME, "Time and iterations")
-    yield grid(
-        place, "Time of one proximal step", sizes, columns, cell, "Medians over the repeats.", corner="size"
-    )
+def _variant(ours: Trials, theirs: Trials, low: float, high: float) -> Cell:
+    value = geometric_ratio(ours, theirs)
+    return Cell(bounded(value, ours, theirs), (), judges.is_near(value, low, high) and not theirs.n_limited)
+
+
+def step(here: Trials, _: Trials) -> Cell:
+    """The time of a proximal step, and its iterations."""
+    settings = here.rows[0]["settings"]
+    place = (settings["method"], settings["case"], settings["d"])
+    time, steps = (judges.median(here, *place, result) for result in ("seconds", "n_iter"))
+    return Cell(f"{1e3 * time:.3g} ms", (f"{steps:g} iterations",))

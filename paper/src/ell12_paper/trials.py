@@ -1,16 +1,32 @@
-"""The finished trials of an experiment: chosen by their settings, averaged and compared repeat by repeat."""
+"""The finished trials of a study, compared repeat by repeat, and what the paper prints."""
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy import stats
 
 from ell12_paper.rows import Row
+
+
+@cache
+def published() -> dict[str, Any]:
+    """The printed numbers, by study; means come with their deviations."""
+    return json.loads(Path(__file__).with_name("published.json").read_text(encoding="utf-8"))
+
+
+def printed(name: str, method: str, i: int) -> list[float] | None:
+    """Mean and deviation that Table I ("cpu_seconds") or II ("rmse_times_100") prints; None for our additions."""
+    values = published()["compressed-sensing"][name].get(method)
+    return values and values[i]
+
 
 Values = Mapping[int, float]  # one number per repeat
 CONFIDENCE = 0.95
@@ -73,13 +89,17 @@ class Trials:
 
     def mean(self, result: str) -> float:
         """The mean over the repeats; NaN where there is none."""
-        found = list(self.values(result).values())
-        return float(np.mean(found)) if found else math.nan
+        return mean_of(self.values(result))
 
     def deviation(self, result: str) -> float | None:
         """The standard deviation (n - 1) over the repeats; one repeat has none."""
         found = list(self.values(result).values())
         return float(np.std(found, ddof=1)) if len(found) > 1 else None
+
+
+def mean_of(values: Values) -> float:
+    """The mean; NaN of nothing."""
+    return float(np.mean(list(values.values()))) if values else math.nan
 
 
 def logarithms(values: Values) -> Values:

@@ -103,39 +103,8 @@ def duration(seconds: float) -> str:
     >>> duration(4.24), duration(60), duration(75), duration(7300)
     ('4.2 s', '1 min', '1 min 15 s', '2 h 1 min')
     """
-    if seconds < 59.95:  # more rounds to a minute
-        return f"{seconds:.1f}".removesuffix(".0") + " s"
     minutes, rest = divmod(round(seconds), 60)
-    if minutes < 60:
-        return f"{minutes} min {rest} s".removesuffix(" 0 s")
-    return f"{minutes // 60} h {minutes % 60} min".removesuffix(" 0 min")
-
-
-def short_time(seconds: float) -> str:
-    """A time in the unit that suits it.
-
-    Examples
-    --------
-    >>> from ell12_paper.words import short_time
-    >>> short_time(1.2e-5), short_time(0.0341), short_time(2.5)
-    ('12 µs', '34.1 ms', '2.5 s')
-    """
-    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
-        if seconds >= 0.9995 * size:  # less rounds to below one
-            return f"{seconds / size:.3g} {unit}"
-    return f"{seconds / 1e-9:.3g} ns"
-
-
-def power_of_ten(value: float) -> str:
-    """A power of ten as people write it.
-
-    Examples
-    --------
-    >>> from ell12_paper.words import power_of_ten
-    >>> power_of_ten(0.01), power_of_ten(1.0), power_of_ten(1000.0)
-    ('10⁻²', '1', '1000')
-    """
-    exponent = round(math.log10(value))
-    if 0 <= exponent <= 3:
-        return str(10**exponent)
-    return "0.1" if exponent == -1 else "10" + str(exponent).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    if minutes >= 60:
+        return f"{minutes // 60} h {minutes % 60} min".removesuffix(" 0 min")
+    short = f"{seconds:.1f}".removesuffix(".0") + " s"
+    return f"{minutes} min {rest} s".removesuffix(" 0 s") if minutes else short

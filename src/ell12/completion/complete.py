@@ -183,9 +183,9 @@ def completed(
     """The completion at one strength; options are those of `minimize`."""
     solver = default_solver(centred.loss, penalty, max_rank, random_state) if solver is None else solver
     result = minimize(centred.loss, penalty, x0, solver, **options)
-    parts = {part.name: getattr(result, part.name) for part in fields(Result)}
-    chosen = {"max_rank": max_rank, "center": centred.center, "scale": centred.scale}
-    return Completion(**parts, penalty=penalty, offsets=centred.offsets, **chosen, _unseen=centred.unseen)
+    parts: dict[str, Any] = {part.name: getattr(result, part.name) for part in fields(Result)}
+    parts |= {"max_rank": max_rank, "center": centred.center, "scale": centred.scale, "_unseen": centred.unseen}
+    return Completion(**parts, penalty=penalty, offsets=centred.offsets)
 
 
 def _checked_strength(alpha: Any, penalty: Any) -> float | str | None:

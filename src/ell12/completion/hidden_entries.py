@@ -14,9 +14,9 @@ import numpy as np
 from ell12.backend import as_numpy, namespace, norm
 from ell12.checks import generator
 from ell12.completion.least_squares import default_solver
-from ell12.completion.low_rank import LowRank
+from ell12.completion.low_rank import LowRank, sums_of_products
 from ell12.completion.matrix_apg import check_rank
-from ell12.completion.matrix_strength import largest_strength, noise_alpha, weight_of
+from ell12.completion.matrix_strength import largest_strength, noise_alpha, rank_one_fit, weight_of
 from ell12.completion.observed import Observed
 from ell12.completion.offsets import Centred, check_offsets, column_deviations
 from ell12.path import best_on_log_grid
@@ -137,7 +137,7 @@ class HiddenEntries:
     def error(self, x: LowRank) -> float:
         """The root mean square error of a low-rank matrix; in units of the columns' deviations where scaled."""
         entries = self.entries
-        error = norm(x.entries(entries.rows, entries.columns) - entries.values)
+        error = norm(sums_of_products(x.weighted, x.V, entries.rows, entries.columns) - entries.values)
         return math.sqrt((error**2 + self.fixed) / max(self.count, 1))
 
 
@@ -192,10 +192,13 @@ class HiddenEntrySearch:
     def best(self, space: SearchSpace) -> Candidate:
         """The choice and strength that predict best, one thing changed at a time."""
         best = self.tried(space.first, None)
-        for name, values in (("penalty", space.penalties), ("center", space.centers), ("max_rank", space.ranks)):
+        others: dict[str, Sequence[Any]]
+        others = {"penalty": space.penalties, "center": space.centers, "max_rank": space.ranks}
+        for name, values in others.items():
             for value in values[1:]:
                 if time.monotonic() < self.end:
-                    found = self.tried(replace(best.choice, **{name: value}), best)
+                    changed: dict[str, Any] = {name: value}
+                    found = self.tried(replace(best.choice, **changed), best)
                     best = min(best, found, key=lambda candidate: candidate.price)
         return best
 
@@ -204,10 +207,13 @@ class HiddenEntrySearch:
         tasks, found = self._tasks(choice), Candidate(choice)
         loss, weight = tasks[0][0].loss, weight_of(choice.penalty)
         most = largest_strength(loss, weight) or 1.0
-        first = noise_alpha(loss.observed, choice.max_rank, weight) if last is None else last.alpha
         starts: list[Any] = [None] * len(tasks)
-        if last is not None and last.choice.center == choice.center:
-            starts = last.nearest(last.alpha)
+        if last is None or last.choice.center != choice.center:
+            first = noise_alpha(loss.observed, choice.max_rank, weight)
+            if choice.center is None:  # the level of all entries is a matrix of rank one
+                starts = [rank_one_fit(task.loss.observed) for task, _ in tasks]
+        else:
+            first, starts = last.alpha, last.nearest(last.alpha)
 
         def error(alpha: float) -> float:
             if found.tried and time.monotonic() > self.end:

@@ -218,8 +218,9 @@ class L12Imputer(NestedParameters, Uncertain, OneToOneFeatureMixin, TransformerM
         parts = np.split(filled, np.flatnonzero(np.diff(self._owners)) + 1, axis=1)
         index = X.index if is_frame(X) else None
         columns = [as_series(parts[k][:, 0], index, self._whole_dtypes.get(k)) for k in range(len(parts))]
-        for k in self._table.levels if self._table else ():
-            columns[k] = self._table.chosen(k, parts[k], X.iloc[:, k])
+        if self._table is not None:
+            for k in self._table.levels:
+                columns[k] = self._table.chosen(k, parts[k], X.iloc[:, k])
         kept = [columns[k] for k in np.arange(len(columns))[self._kept]]
         return as_frame([*kept, *(as_series(part, index) for part in indicators.T)], self.get_feature_names_out())
 

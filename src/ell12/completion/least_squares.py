@@ -211,7 +211,6 @@ def default_solver(loss: Any, penalty: Spectral, max_rank: int | None, random_st
     observed = loss.observed
     if not has_segments(observed.values) or observed.suits_dense:
         return BlockAPG(max_rank, random_state)
-    small = max_rank is not None and max_rank <= LARGEST_RANK
-    if small and isinstance(penalty, SpectralL12) and penalty.strength > 0:
+    if max_rank is not None and max_rank <= LARGEST_RANK and isinstance(penalty, SpectralL12) and penalty.strength:
         return AlternatingLeastSquares(max_rank, random_state=random_state)
     return FactoredAPG(max_rank, random_state)

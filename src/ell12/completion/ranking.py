@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from ell12.backend import is_number
-from ell12.completion.low_rank import LowRank, gathered_sums_of_products
+from ell12.completion.hidden_entries import HELD_OUT
+from ell12.completion.low_rank import CHUNK, LowRank, gathered_sums_of_products
 from ell12.completion.observed import Observed
 from ell12.completion.offsets import Offsets
 from ell12.completion.row_solves import regressed_rows
+from ell12.completion.singular_vectors import SPARE, leading_svd, random_block
 from ell12.protocols import Array
 
-BLOCK = 2**22  # A block of scores may hold this many numbers, 32 MB: rows times candidates would fill the memory.
+INTEREST_PASSES = 8  # of subspace iteration
 
 
 def best_columns(P: Array, Q: Array, n: int, excluded: Any = None) -> tuple[Array, Array]:
@@ -47,7 +49,7 @@ def best_columns(P: Array, Q: Array, n: int, excluded: Any = None) -> tuple[Arra
     """
     columns = np.full((len(P), n), -1, dtype=np.int64)
     entries = np.full((len(P), n), np.nan)
-    size = max(BLOCK // max(len(Q), 1), 1)
+    size = max(CHUNK // max(len(Q), 1), 1)  # all rows at once would fill the memory
     rough_P, rough_Q = _directions(P), _directions(Q, together=True)
     for start in range(0, len(P) if len(Q) else 0, size):
         part = slice(start, min(start + size, len(P)))
@@ -221,6 +223,59 @@ class Scores:
         seen = np.diff(observed.row_starts) > 0
         P = _rows(W * np.sqrt(completion.x.s), offsets, biases.for_rows(observed), seen)
         return Scores(np.vstack([P, self.P[-1:]]), self.Q)
+
+
+INTEREST_RANKS = (1, 2, 4, 8, 16, 32)
+MOST_LISTS = 1000  # The users whose lists choose among these.
+
+
+@dataclass(frozen=True, eq=False)
+class Interest:
+    """How likely users are to take items up and like them: singular vectors of the ratings, zero where unknown.
+
+    A user is interested in what ``r V V'`` is large for, r being the user's ratings. The rank is the one whose
+    lists find most of some hidden ratings.
+
+    References
+    ----------
+    Cremonesi, Koren & Turrin, Performance of recommender algorithms on top-N recommendation tasks, RecSys 2010.
+    """
+
+    V: Array
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, observed: Observed) -> Interest:
+        """From all ratings, of a rank that hidden ones choose."""
+        low, high = float(observed.values.min()), float(observed.values.max())
+        train, hidden = observed.split(HELD_OUT, 0)
+        whole = cls(np.zeros((observed.shape[1], 0)), low, high)
+        if train.n_observed == 0 or hidden.n_observed == 0:
+            return replace(whole, V=whole._vectors(observed, 1))
+        V, R = whole._vectors(train, max(INTEREST_RANKS)), whole.matrix(train)
+        users = np.unique(hidden.rows)[:MOST_LISTS]
+        wanted = hidden.sparse(hidden.values - low)[users].tocoo()
+        found = {}
+        for rank in INTEREST_RANKS:
+            lists, _ = best_columns(R[users] @ V[:, :rank], V[:, :rank], 10, R[users])
+            ranks = ranks_in_lists(wanted.row, wanted.col, lists, len(V))
+            found[rank] = np.nan_to_num(ndcg(wanted.row, wanted.data, ranks, 10))
+        return replace(whole, V=whole._vectors(observed, max(found, key=lambda rank: found[rank])))
+
+    def matrix(self, observed: Observed) -> Any:
+        """Ratings as a sparse matrix, the lowest above zero by a quarter of their range."""
+        return observed.sparse(observed.values - self.low + ((self.high - self.low) / 4 or 1.0))
+
+    def scores(self, observed: Observed) -> Scores:
+        """Those of some users by their ratings; a user without any has the mean of all."""
+        P = self.matrix(observed) @ self.V
+        P[np.diff(observed.row_starts) == 0] = P.mean(axis=0)
+        return Scores(np.vstack([P, P.mean(axis=0)]), np.vstack([self.V, np.zeros((1, self.V.shape[1]))]))
+
+    def _vectors(self, observed: Observed, rank: int) -> Array:
+        block = random_block(np.random.default_rng(0), observed.shape[1], rank + SPARE, np.float64)
+        return leading_svd(self.matrix(observed), block, passes=INTEREST_PASSES)[2][:, :rank]
 
 
 def _rows(W: Array, offsets: Offsets, biases: Offsets, seen: Array) -> Array:

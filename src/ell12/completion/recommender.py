@@ -13,12 +13,13 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, check_random_state
 
 from ell12.backend import is_number
-from ell12.checks import check_counts, check_entries, check_flags, naming
+from ell12.checks import check_counts, check_entries, check_flags, check_word, naming
 from ell12.completion.complete import complete_matrix
 from ell12.completion.low_rank import LowRank
 from ell12.completion.observed import Observed
 from ell12.completion.offsets import fit_offsets
 from ell12.completion.ranking import (
+    Interest,
     Recommendations,
     Scores,
     best_columns,
@@ -34,6 +35,7 @@ from ell12.minimization import Status
 from ell12.nested_parameters import NestedParameters
 from ell12.protocols import Array, with_alpha
 
+RANKINGS = ("interest", "rating")
 CANDIDATES = ("unseen", "rated")
 # Errors on other ratings have settled where a warm fit comes to this stationarity. Of the real hundred thousand,
 # to which 2,000 were added, a tenth of the tol took ten times the sweeps and changed the error by 0.02 %.
@@ -169,9 +171,9 @@ class L12Recommender(NestedParameters, BaseEstimator):
         return np.clip(values, *self.clip_).reshape(rows.shape)
 
     def recommend(
-        self, users: Any = None, n: int = 10, *, exclude_seen: bool = True, items: Any = None
+        self, users: Any = None, n: int = 10, *, by: str = "interest", exclude_seen: bool = True, items: Any = None
     ) -> Recommendations:
-        """The n items with the highest predicted ratings for each user, the best first.
+        """The n best items for each user, the best first.
 
         Parameters
         ----------
@@ -181,6 +183,10 @@ class L12Recommender(NestedParameters, BaseEstimator):
             as `L12Imputer.transform` does, without a new fit.
         n : int, default 10
             How many.
+        by : {"interest", "rating"}, default "interest"
+            What is best: "interest" weighs how likely a user is to take an item up at all, by the leading singular
+            vectors of the ratings with zeros where there are none; "rating" is the predicted rating, which says
+            nothing of that, and often brings what few know to the top.
         exclude_seen : bool, default True
             Leave out what a user has rated.
         items : array of ids, optional
@@ -195,13 +201,15 @@ class L12Recommender(NestedParameters, BaseEstimator):
         check_is_fitted(self)
         check_counts(least=1, optional=False, n=n)
         check_flags(exclude_seen=exclude_seen)
-        ids, scores, rows, seen = self._asked(users, exclude_seen)
+        check_word(by, "by", *RANKINGS)
+        ids, scores, rows, seen = self._asked(users, exclude_seen, by)
         candidates = np.arange(len(self.items_))
         if items is not None:
             candidates = np.unique(self._columns_of(items))
             seen = None if seen is None else seen[:, candidates]
         found = best_columns(scores.P[rows], scores.Q[candidates], n, seen)
-        return Recommendations.of(ids, self.items_[candidates], found, self.clip_)
+        limits = self.clip_ if by == "rating" else (-math.inf, math.inf)
+        return Recommendations.of(ids, self.items_[candidates], found, limits)
 
     def similar_items(self, items: Any, n: int = 10) -> Recommendations:
         """The n items most like each of these: by the cosine of their rows of ``V diag(s)``.
@@ -229,7 +237,7 @@ class L12Recommender(NestedParameters, BaseEstimator):
         found = self.predict(ratings.users[ratings.rows], ratings.items[ratings.columns])
         return -float(np.sqrt(np.mean((found - ratings.values) ** 2)))
 
-    def ndcg(self, ratings: Any, n: int = 10, *, candidates: str = "unseen") -> float:
+    def ndcg(self, ratings: Any, n: int = 10, *, by: str | None = None, candidates: str = "unseen") -> float:
         """The normalised discounted cumulative gain at n of other ratings than the fitted ones.
 
         The gain of an item is its rating above the lowest rating of the fit, so that the answer does not depend on
@@ -241,6 +249,8 @@ class L12Recommender(NestedParameters, BaseEstimator):
             Ratings that the fit has not seen.
         n : int, default 10
             How many places count.
+        by : {"interest", "rating"}, optional
+            As in `recommend`; by default "interest" for unseen candidates and "rating" for rated ones.
         candidates : {"unseen", "rated"}, default "unseen"
             "unseen" judges the lists that `recommend` gives: all items that the user has not rated in the fit are
             ranked, and one without a rating among ``ratings`` gains nothing. This is what is usually reported; it
@@ -251,14 +261,16 @@ class L12Recommender(NestedParameters, BaseEstimator):
         check_counts(least=1, optional=False, n=n)
         if candidates not in CANDIDATES:
             raise ValueError(f"candidates must be one of {', '.join(map(repr, CANDIDATES))}; got {candidates!r}")
-        ratings = Ratings.of(ratings, self.columns)
+        by = ("interest" if candidates == "unseen" else "rating") if by is None else by
+        check_word(by, "by", *RANKINGS)
+        scores, ratings = self._scores_by(by), Ratings.of(ratings, self.columns)
         rows, columns = self._rows_of(ratings.users, "mark"), self._columns_of(ratings.items, "mark")
         if candidates == "rated":
-            predicted = self._scores.pairs(rows[ratings.rows], columns[ratings.columns])
+            predicted = scores.pairs(rows[ratings.rows], columns[ratings.columns])
             ranks = ranks_within(ratings.rows, predicted, ratings.columns)
         else:
             seen = self._seen(rows)
-            lists, _ = best_columns(self._scores.P[rows], self._scores.Q[:-1], n, seen)
+            lists, _ = best_columns(scores.P[rows], scores.Q[:-1], n, seen)
             ranks = ranks_in_lists(ratings.rows, columns[ratings.columns], lists, len(self.items_))
         return ndcg(ratings.rows, np.maximum(ratings.values - self.lowest_, 0.0), ranks, n)
 
@@ -281,6 +293,7 @@ class L12Recommender(NestedParameters, BaseEstimator):
             for places, size in zip((ratings.rows, ratings.columns), ratings.shape, strict=True)
         ]
         self._scores = Scores.of(self.completion_, self.biases_, (seen[0], seen[1]))
+        self._found: Interest | None = None
         self._warn_if_not_converged()
 
     def _rows_of(self, users: Any, unknown: str = "error") -> Array:
@@ -291,18 +304,18 @@ class L12Recommender(NestedParameters, BaseEstimator):
         with naming("items"):
             return self.ratings_.columns_of(items, unknown)
 
-    def _asked(self, users: Any, exclude_seen: bool) -> tuple[Array, Scores, Array, Any]:
+    def _asked(self, users: Any, exclude_seen: bool, by: str) -> tuple[Array, Scores, Array, Any]:
         """The ids of those asked for, scores with their rows, which these are, and what each has rated."""
         if is_ratings_like(users):
-            return self._newcomers(users, exclude_seen)
+            return self._newcomers(users, exclude_seen, by)
         if users is None:
             ids, rows = self.users_, np.arange(len(self.users_))
         else:
             ids = np.atleast_1d(as_ids(users))
             rows = self._rows_of(ids, "mark")
-        return ids, self._scores, rows, self._seen(rows) if exclude_seen else None
+        return ids, self._scores_by(by), rows, self._seen(rows) if exclude_seen else None
 
-    def _newcomers(self, ratings: Any, exclude_seen: bool) -> tuple[Array, Scores, Array, Any]:
+    def _newcomers(self, ratings: Any, exclude_seen: bool, by: str) -> tuple[Array, Scores, Array, Any]:
         """The same for new users, by their ratings."""
         ratings = Ratings.of(ratings, self.columns)
         columns = self._columns_of(ratings.items, "mark")[ratings.columns]
@@ -312,9 +325,25 @@ class L12Recommender(NestedParameters, BaseEstimator):
             warnings.warn(f"{count} ratings are of items that the fit does not know: left out", stacklevel=4)
         shape = len(ratings.users), len(self.items_)
         observed = Observed(ratings.rows[known], columns[known], ratings.values[known], shape)
-        scores = self._scores.with_rows(self.completion_, self.biases_, observed)
+        if by == "interest":
+            scores = self._interest().scores(observed)
+        else:
+            scores = self._scores.with_rows(self.completion_, self.biases_, observed)
         rows = np.arange(shape[0])
         return ratings.users, scores, rows, observed.sparse() if exclude_seen else None
+
+    def _interest(self) -> Interest:
+        """Found at the first call; threads that ask at the same time find the same."""
+        if self._found is None:
+            self._found = Interest.of(self._observed())
+        return self._found
+
+    def _observed(self) -> Observed:
+        ratings = self.ratings_
+        return Observed(ratings.rows, ratings.columns, ratings.values, ratings.shape)
+
+    def _scores_by(self, by: str) -> Scores:
+        return self._scores if by == "rating" else self._interest().scores(self._observed())
 
     def _seen(self, rows: Array) -> Any:
         """What the users of these rows have rated, as the pattern of a CSR array; a stranger nothing."""

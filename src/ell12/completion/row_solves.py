@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 
 from ell12.backend import as_numpy, beside, in_memory, inner, namespace
-from ell12.completion.low_rank import LowRank, compiled_loops
+from ell12.completion.low_rank import CHUNK, LowRank, compiled_loops
 from ell12.completion.observed import Observed
 from ell12.penalties import SpectralL12
 from ell12.protocols import Array
 
 COMPILED_ROWS_FROM = 2**11  # A sweep over this many rows and known entries pays for loading the compiled loop.
-PRODUCTS_AT_ONCE = 2**22  # Without a compiler so many products of factors are in memory at a time.
 # A sum of squares may be wrong by this many roundings. With none allowed for, 3 of 48 float32 runs at alpha 1e-6
 # met a matrix that is not positive; with one, no run did. Ten leave room.
 ROUNDINGS = 10
@@ -107,7 +106,7 @@ def plainly_solved_rows(
     """`solve_rows` in NumPy: sums of outer products over the entries of each row, a chunk of rows at a time."""
     W, rank = np.empty_like(prior), H.shape[1]
     diagonal = np.diag(ridge.astype(H.dtype))
-    at_once = max(PRODUCTS_AT_ONCE // max(rank * rank, 1), 1)
+    at_once = max(CHUNK // max(rank * rank, 1), 1)
     first = 0
     while first < starts.size - 1:
         last = max(int(np.searchsorted(starts, starts[first] + at_once, side="right")) - 1, first + 1)

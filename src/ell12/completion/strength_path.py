@@ -121,7 +121,8 @@ def completion_path(
     task, x0 = Centred.of(observed, choice.center, choice.scale), None
     count, weight = grid_size(alphas, 20), weight_of(choice.penalty)
     if count is not None:
-        alphas = alpha_grid(largest_strength(task.loss, weight), count, eps)
+        top = (1 + 1e-6) * largest_strength(task.loss, weight)  # above it by more than rounding
+        alphas = alpha_grid(top, count, eps)
         x0 = rank_one_fit(task.loss.observed) if weight >= 1 else None  # the solution at the first alpha
     judge = None if hidden is None else HiddenEntries(task, hidden)
     results: list[Completion] = []

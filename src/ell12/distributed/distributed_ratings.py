@@ -18,9 +18,9 @@ from ell12.completion.matrix_strength import alpha_of_noise
 from ell12.completion.offsets import SHRINKAGE, SWEEPS
 from ell12.completion.row_solves import row_terms, solve_rows
 from ell12.completion.squared_error import MatrixLoss
-from ell12.distributed.blocks import naming
 from ell12.distributed.executor import Blocks
-from ell12.distributed.source import kept
+from ell12.distributed.rows import kept
+from ell12.losses.block_of_rows import naming_block
 from ell12.minimization import Result, Run, minimize
 from ell12.penalties import SpectralL12
 from ell12.penalties.spectral import lanczos_norm
@@ -356,7 +356,7 @@ def _as_table(ratings: Any, names: tuple[str, str, str]) -> Any:
 
 
 def _block(number: int, part: Any, names: tuple[str, str, str], shape: tuple[int, int]) -> RatingsBlock:
-    with naming(f"block {number}"):
+    with naming_block(f"block {number}"):
         rows, columns, values = (part[name].to_numpy() for name in names)
         entries = Observed(rows, columns, values, shape)  # which checks and sorts them
     held, own = np.unique(entries.rows, return_inverse=True)

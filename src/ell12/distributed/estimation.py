@@ -1,24 +1,24 @@
-"""The losses of the estimators: columns centred, the mean over rows, an intercept. One pass finds the means."""
+"""What estimators make of rows on workers: their losses, predictions in chunks, and scores."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
+from dask.delayed import delayed
 
-from ell12.distributed.blocks import Column, Kind, OneAgainstRest
 from ell12.distributed.executor import Blocks
-from ell12.distributed.loss import GRAM_COLUMNS, SumLoss
-from ell12.distributed.moments import moments
-from ell12.distributed.problems import check_rows, floating, use_gram
-from ell12.distributed.source import aligned_rows, make_blocks
-from ell12.distributed.substitution import Centering
+from ell12.distributed.rows import aligned_rows, as_rows, check_rows, chunks, floating, make_blocks, use_gram
 from ell12.losses import LinearLoss, LogisticLoss, SquaredLoss
-from ell12.losses.moments import Moments, mean_squared_loss
+from ell12.losses.block_of_rows import BlockKind, Centering, Column, OneAgainstRest, check_beside, naming_block
+from ell12.losses.moments import Moments, mean_squared_loss, moments
 from ell12.losses.quadratic import QuadraticLoss
+from ell12.losses.row_blocks import GRAM_COLUMNS, RowsLoss
 from ell12.protocols import Array
 
-Loss = SumLoss | QuadraticLoss
+Loss = RowsLoss | QuadraticLoss
 
 
 def regression_losses(
@@ -54,7 +54,7 @@ def regression_losses(
 
 def classification_losses(
     X: Any, y: Any, *, sample_weight: Any = None, intercept: bool = True
-) -> tuple[Array, list[SumLoss], Array]:
+) -> tuple[Array, list[RowsLoss], Array]:
     """The labels, the mean logistic loss of each against the rest (of two: the second), and the columns' means."""
     data = _Data(LogisticLoss, X, y, sample_weight, intercept, role="labels")
     labels, weights = data.found.labels, data.found.label_weights
@@ -77,7 +77,7 @@ class _Data:
     ) -> None:
         X, y, weight = aligned_rows(X, y, sample_weight)
         self.width, self.dtype, self.several = X.shape[1], floating(X.dtype), y.ndim == 2
-        self.kind = Kind(kind, {}, self.width, intercept)
+        self.kind = BlockKind(kind, {}, self.width, intercept)
         final = use_gram("auto", kind, X)
         # What one pass settles need not be kept.
         self.blocks = make_blocks(self.kind, X, y, weight, persist=False if final else "auto")
@@ -89,17 +89,82 @@ class _Data:
         means = self.found.mean[: self.width].astype(self.dtype)
         self.means = means if intercept else np.zeros_like(means)
 
-    def loss(self, target: Any, center: Centering | None) -> SumLoss:
+    def loss(self, target: Any, center: Centering | None) -> RowsLoss:
         """The mean loss over all blocks."""
         gram = None
         if self.found.products is not None:
             gram = self.found.gram(self.width, self.kind.intercept)
-        return SumLoss(
-            self.blocks,
-            self.kind,
-            dtype=self.dtype,
-            scale=1 / self.found.total,
-            target=target,
-            substitution=center,
-            gram=gram,
-        )
+        options = {"target": target, "substitution": center, "gram": gram}
+        return RowsLoss.over(self.blocks, self.kind, self.dtype, 1 / self.found.total, **options)
+
+
+def map_rows(method: Callable[[Any], Array], X: Any) -> Any:
+    """What a method makes of each chunk of rows, as a dask array that is not computed yet."""
+    X = as_rows(X)
+    sample = method(np.zeros((1, X.shape[1]), dtype=X.dtype))
+    apply = partial(_apply, method, sample[:0])
+    shape: dict[str, Any] = {"drop_axis": 1} if sample.ndim == 1 else {"chunks": (X.chunks[0], sample.shape[1])}
+    return X.map_blocks(apply, dtype=sample.dtype, meta=sample[:0], **shape)
+
+
+def determination(predict: Callable[[Any], Array], X: Any, y: Any, sample_weight: Any = None) -> float:
+    """``1 - (squared errors) / (squared deviations from the mean)``, the mean over several targets."""
+    without, blocks = _rows(predict, X, y, sample_weight)
+    sums = without.total("score", _weighted_sum)
+    mean = sums[1:] / _positive(sums[0])
+    errors, deviations = blocks.total("score", _squares, mean)
+    ratio = np.divide(errors, deviations, out=(errors > 0).astype(float), where=deviations > 0)
+    return float(np.mean(1 - ratio))
+
+
+def accuracy(predict: Callable[[Any], Array], X: Any, y: Any, sample_weight: Any = None) -> float:
+    """The weighted share of predictions that are right."""
+    right, total = _rows(predict, X, y, sample_weight)[1].total("score", _hits)
+    return float(right / _positive(total))
+
+
+def _positive(total: float) -> float:
+    if total == 0:
+        raise ValueError("no row of positive weight is left to score")
+    return total
+
+
+def _rows(predict: Callable[[Any], Array], X: Any, y: Any, sample_weight: Any) -> list[Blocks]:
+    """Blocks of what belongs to the same rows, without the predictions and with them."""
+    X, y, weight = aligned_rows(X, y, sample_weight)
+    join, count = delayed(_join, pure=False), X.numblocks[0]
+    columns = [
+        (chunks(y), chunks(weight, count), chunks(values, count)) for values in (None, map_rows(predict, X))
+    ]
+    return [Blocks([join(i, *parts) for i, parts in enumerate(zip(*own, strict=True))]) for own in columns]
+
+
+def _apply(method: Callable[[Any], Array], nothing: Array, rows: Any) -> Array:
+    """What a method makes of a chunk; of an empty one nothing, which scikit-learn's checks would refuse."""
+    return method(rows) if rows.shape[0] else nothing
+
+
+def _join(number: int, y: Any, weight: Any, prediction: Any) -> tuple[Array, Array, Any]:
+    with naming_block(f"block {number}"):
+        y, weight = check_beside(len(y), y, weight)
+    return y, np.ones(len(y)) if weight is None else weight, prediction
+
+
+def _columns(y: Array) -> Array:
+    return np.asarray(y[:, None] if y.ndim == 1 else y, dtype=np.float64)
+
+
+def _weighted_sum(rows: tuple[Array, Array, Any]) -> Array:
+    y, weight, _ = rows
+    return np.append(weight.sum(), weight @ _columns(y))
+
+
+def _squares(rows: tuple[Array, Array, Any], mean: Array) -> Array:
+    y, weight, prediction = rows
+    y = _columns(y)
+    return np.stack([weight @ (y - np.reshape(prediction, y.shape)) ** 2, weight @ (y - mean) ** 2])
+
+
+def _hits(rows: tuple[Array, Array, Any]) -> Array:
+    y, weight, prediction = rows
+    return np.array([weight @ (y == prediction), weight.sum()])

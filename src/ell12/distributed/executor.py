@@ -179,9 +179,15 @@ class Blocks:
         new.passes = self.passes + persist
         return new
 
-    def fetch(self, number: int) -> Any:
-        """One block, brought to this process."""
-        return compute(self._client, [self.blocks[number]])[0]
+    def loaded(self, random: Any = None) -> Iterator[tuple[int, Any]]:
+        """The blocks with their numbers, brought to this process one by one, in a random order if one is given."""
+        self.passes += 1
+        numbers = range(len(self.blocks))
+        for number in numbers if random is None else random.permutation(len(numbers)).tolist():
+            yield number, compute(self._client, [self.blocks[number]])[0]
+
+    def __repr__(self) -> str:
+        return f"{len(self.blocks)} blocks"
 
 
 def _call(function: Callable[..., Any], block: Any, own: tuple[Any, ...], arguments: tuple[Any, ...]) -> Any:

@@ -23,7 +23,7 @@ ACCURACY = 0.625
 NEWTON_STEPS, REFIT_STEPS = 50, 1000
 
 
-def refit(problem: FitProblem, x: Array, penalty: Any) -> Array | None:
+def refit(problem: FitProblem, x: Array, penalty: Any, columns: Array | None = None) -> Array | None:
     """The x of least loss with the same support, signs kept; None where none is finite and unique.
 
     Parameters
@@ -34,8 +34,10 @@ def refit(problem: FitProblem, x: Array, penalty: Any) -> Array | None:
         Its penalised solution.
     penalty : Penalty
         That of the solution; its ``positive`` entries stay so.
+    columns : array of int, optional
+        The entries to fit in place of the support, those of intercepts among them.
     """
-    columns = support(problem, x)
+    columns = support(problem, x) if columns is None else columns
     if columns.size == 0:
         return x
     loss = problem.loss.restrict(columns)

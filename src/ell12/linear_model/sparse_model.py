@@ -25,7 +25,6 @@ from ell12.backend import (
     square_fits,
 )
 from ell12.checks import check_entries, check_flags, check_scalars, naming
-from ell12.linear_model.chunked import check_in_memory
 from ell12.linear_model.fit_problem import (
     Data,
     FitProblem,
@@ -37,10 +36,11 @@ from ell12.linear_model.fit_problem import (
     targets_of_columns,
 )
 from ell12.linear_model.refit import no_refit, refit
+from ell12.linear_model.row_fits import check_in_memory
 from ell12.minimization import DataUnavailable, Result, Run, Status
 from ell12.nested_parameters import NestedParameters
 from ell12.operators import is_far, stored
-from ell12.operators.sources import as_columns
+from ell12.operators.out_of_memory import as_columns
 from ell12.path import first_strength, path_results
 from ell12.penalties import PenaltyBase, with_strength
 from ell12.protocols import Array, ColumnLoss, missing
@@ -146,9 +146,17 @@ class SparseLinearModel(NestedParameters, BaseEstimator, ABC):
 
     def _check_numbers(self) -> None:
         check_scalars(infinite=True, tol=self.tol)
-        check_flags(relax=self.relax)
+        self._check_relax()
         if not isinstance(self.run, Run | None):
             raise TypeError(f"run must be a Run or None, got {self.run!r}")
+
+    def _check_relax(self) -> None:
+        check_flags(relax=self.relax)
+
+    @property
+    def _relaxes(self) -> bool:
+        """Whether the selected features are refitted."""
+        return bool(self.relax)
 
     def _given_penalty(self) -> Any:
         """The penalty with its strength."""
@@ -230,8 +238,10 @@ class SparseLinearModel(NestedParameters, BaseEstimator, ABC):
 
     def _final(self, problem: FitProblem, x: Array, penalty: Any, *, warn: bool = False) -> Array:
         """The solution itself or, with ``relax``, the refit on its support where there is one."""
-        if not self.relax:
-            return x
+        return self._final_of(problem, x, penalty, warn=warn) if self._relaxes else x
+
+    def _final_of(self, problem: FitProblem, x: Array, penalty: Any, *, warn: bool = False) -> Array:
+        """The refit on the support of a solution, where there is one."""
         if missing(problem.loss, ColumnLoss):
             raise ValueError("relax=True needs second derivatives, which a loss of data in chunks does not have")
         if problem.n_classes:

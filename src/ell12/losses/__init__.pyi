@@ -21,5 +21,5 @@ from ell12.losses.pointwise import (
     SquaredLoss as SquaredLoss,
 )
 from ell12.losses.quadratic import QuadraticLoss as QuadraticLoss
-from ell12.losses.streaming import StreamedLoss as StreamedLoss
+from ell12.losses.row_blocks import RowsLoss as RowsLoss
 from ell12.losses.sum_over_rows import LinearLoss as LinearLoss

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ell12.backend import as_floating, as_numpy, beside, join, like, namespace, scatter, take
+from ell12.backend import as_floating, as_numpy, beside, device, join, like, namespace, scatter, take
 from ell12.backend.number_types import Given_co
 from ell12.checks import check_numbers
 from ell12.losses.of_prediction import PredictionLoss
@@ -27,6 +27,8 @@ from ell12.operators.linear_operator import (
     stored_entries,
 )
 from ell12.protocols import Array, Point
+
+MOST_CLASSES = 1000  # Labels above this, and above twice the number of rows, are taken for names.
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +118,7 @@ class MultinomialLoss(PredictionLoss[Given_co]):
     Examples
     --------
     >>> import numpy as np
-    >>> from ell12 import MultinomialLoss
+    >>> from ell12.losses import MultinomialLoss
     >>> loss = MultinomialLoss(np.eye(3), [0, 1, 2])
     >>> point = loss.point(loss.start())
     >>> round(loss.value(point) / 3, 6), loss.gradient(point).reshape(3, 3).round(2)[0]
@@ -147,6 +149,9 @@ class MultinomialLoss(PredictionLoss[Given_co]):
         if input_shape(left) == (0,) or input_shape(right) == (0,):
             return namespace(p).zeros((*input_shape(left), *input_shape(right)), dtype=p.dtype)
         own, other = _by_class(left), _by_class(right)
+        if not own or not other:  # no columns
+            xp, sizes = namespace(p), [sum(where.size for *_, where in part) for part in (own, other)]
+            return xp.zeros(tuple(sizes), dtype=p.dtype, device=device(p))
         rows = [
             join([weighted_gram(A, weight * p[:, k] * ((k == c) - p[:, c]), B) for c, B, _ in other], 1)
             for k, A, _ in own
@@ -216,6 +221,8 @@ def shares_of_classes(b: Any, k: int | None = None) -> Array:
     if b.ndim != 1 or not bool(xp.all((b >= 0) & (b == xp.round(b)))):
         raise ValueError("b must be a vector of the numbers of classes, 0, 1, ..., or a matrix of their shares")
     k = int(xp.max(b)) + 1 if k is None else k
+    if k > max(MOST_CLASSES, 2 * b.shape[0]):
+        raise ValueError(f"b names a class {k - 1} in {b.shape[0]} rows: number the classes 0, 1, ..., k - 1")
     return xp.astype(b[:, None] == like(np.arange(k), b), b.dtype)
 
 

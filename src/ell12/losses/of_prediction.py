@@ -42,7 +42,7 @@ from ell12.operators import (
 )
 from ell12.operators.gram import ColumnStore, by_rows, shifted_solver
 from ell12.operators.krylov import largest_eigenvalue
-from ell12.operators.sources import as_columns
+from ell12.operators.out_of_memory import as_columns
 from ell12.protocols import Array, Point
 
 # Up to FEWEST columns a dense Gram matrix is made, however few numbers a sparse A holds: it takes 4 MB, which is

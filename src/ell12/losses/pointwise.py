@@ -38,7 +38,7 @@ class SquaredLoss(LinearLoss[Given_co]):
     --------
     HuberLoss : Outliers.
     QuadraticLoss : A quadratic function.
-    StreamedLoss : Rows that are read again in every pass.
+    RowsLoss : Rows that are read again in every pass.
 
     Examples
     --------

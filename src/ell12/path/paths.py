@@ -30,7 +30,7 @@ from ell12.minimization import DataUnavailable, Result, Run, Status, minimize
 from ell12.minimization.rounding_stop import admit_rounding, as_unknown, gradient_rounding
 from ell12.minimization.solver_choice import unmet
 from ell12.operators import as_operator, output_shape
-from ell12.operators.sources import as_columns
+from ell12.operators.out_of_memory import as_columns
 from ell12.path.screened import screened_path
 from ell12.path.strengths import alpha_grid, falling, first_strength, grid_size, one_sparse_fit
 from ell12.penalties import L12

@@ -39,7 +39,8 @@ class Separable(PenaltyBase):
     def prox(self, x: Array, step: float) -> Array:
         """The prox of p of each modulus; signs (phases) stay."""
         x, step = as_array(x, "x"), as_step(step)
-        return _on_moduli(x, lambda xp, size: self._shrink(xp, size, step))
+        shrunk, xp = _on_moduli(x, lambda xp, size: self._shrink(xp, size, step)), namespace(x)
+        return xp.where(xp.isfinite(x), shrunk, x)  # NaN stays; infinity is shrunk by next to nothing
 
 
 class ConcaveSlope(Separable):
@@ -134,7 +135,7 @@ class LogSum(SmoothSlope):
     Examples
     --------
     >>> import numpy as np
-    >>> from ell12 import LogSum
+    >>> from ell12.penalties import LogSum
     >>> LogSum(1.0, theta=1.0).prox(np.array([0.5, 3.0]), 1.0).round(4)
     array([0.    , 2.7321])
     """
@@ -193,7 +194,7 @@ class CappedL1(ConcaveSlope):
     Examples
     --------
     >>> import numpy as np
-    >>> from ell12 import CappedL1
+    >>> from ell12.penalties import CappedL1
     >>> CappedL1(1.0, theta=1.0).prox(np.array([1.4, 3.0]), 1.0)
     array([0.4, 3. ])
     """
@@ -212,7 +213,7 @@ class CappedL1(ConcaveSlope):
         return xp.where(steeper, beyond, least)
 
     def _cost(self, xp: Any, size: Array) -> Array:
-        return self.strength * xp.where(size < self.theta, size, self.theta)
+        return self.strength * xp.where(size > self.theta, self.theta, size)
 
     def _shrink(self, xp: Any, size: Array, step: float) -> Array:
         """Soft thresholding up to where both pieces' minimisers cost the same; beyond it nothing changes."""
@@ -221,7 +222,7 @@ class CappedL1(ConcaveSlope):
         return xp.where(size > even, size, xp.where(size > t, size - t, 0))
 
     def _relief(self, xp: Any, size: Array) -> Array:
-        return xp.where(size > self.theta, xp.full_like(size, self.strength), 0)
+        return xp.where(size > self.theta, self.strength, 0 * size)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -247,7 +248,7 @@ class Lp(Separable):
     Examples
     --------
     >>> import numpy as np
-    >>> from ell12 import Lp
+    >>> from ell12.penalties import Lp
     >>> Lp(1.0).prox(np.array([1.4, 2.0]), 1.0).round(4)
     array([0.    , 1.6054])
     """
@@ -259,6 +260,13 @@ class Lp(Separable):
         self._set_numbers(positive="p")
         if self.p >= 1:
             raise ValueError(f"p must lie between 0 and 1, got {self.p}")
+
+    def violation(self, x: Array, gradient: Array) -> float:
+        """The largest derivative of the objective in the entries that are not zero; zero is always stationary."""
+        x = as_array(x, "x")
+        xp, size = namespace(x), namespace(x).abs(x)
+        slope = self.strength * self.p * xp.where(size > 0, size, 1) ** (self.p - 1)
+        return max_abs(xp.where(size == 0, 0, gradient + slope * signs(x)))
 
     def _cost(self, xp: Any, size: Array) -> Array:  # noqa: ARG002
         return self.strength * size**self.p
@@ -333,12 +341,12 @@ class MCP(SmoothSlope):
 
     def _cut(self, xp: Any, size: Array) -> Array:
         limit = self.gamma * self.strength
-        return xp.where(size < limit, size, limit)
+        return xp.where(size > limit, limit, size)
 
 
 def _on_moduli(x: Array, change: Callable[[Any, Array], Array]) -> Array:
     """Apply a function to the moduli and give the signs (phases) of x back."""
     xp = namespace(x)
     size = xp.abs(x)
-    with np.errstate(over="ignore"):  # in branches that are not taken
+    with np.errstate(over="ignore", invalid="ignore"):  # in branches that are not taken
         return with_signs(xp, change(xp, size), x, size)

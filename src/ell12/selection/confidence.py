@@ -14,21 +14,15 @@ from ell12.checks import check_share, check_word, naming
 from ell12.plots import plot_intervals
 from ell12.protocols import Array
 from ell12.selection.frames import data_frame, html_of, text_of
-from ell12.selection.local_model import Columns, Fit, fit_of
-from ell12.selection.nodewise import LEAST_LENGTH, Directions, exact, nodewise, ridge
+from ell12.selection.local_model import LocalColumns, LocalModel, local_model
+from ell12.selection.nodewise import LEAST_LENGTH, exact, nodewise, ridge
 
-# "auto" takes the exact inverse where there are at most this share as many features as samples. Intervals of least
-# squares are then at most 15 % longer than with a known model of few features, and need no sparsity.
-EXACT_SHARE = 0.25
-# The same for the logistic loss, whose fit without a penalty is biased away from zero where samples are few. With
-# 320 samples, 4 active features and Toeplitz 0.5 (60 draws, not of the study) the exact inverse held 95, 91, 91
-# and 63 % of the active coefficients of 8, 16, 32 and 64 features; the nodewise one, then linear near the
-# penalised fit, 84, 89 and 89 % from 16 on.
-EXACT_SHARE_LOGISTIC = 0.1
-# A feature of two classes is sure, and keeps its coefficient without a penalty, if its first estimate is so many
-# standard errors from zero. On other data than those of the study (300 x 180, 5 active, 30 draws) intervals held
-# 95 % of the active coefficients with independent columns and 97 % with Toeplitz 0.5; linear near the penalised
-# fit, 81 and 93 %. On 240 x 200 with 4 active (24 draws, independent) 2.0 and 3.0 held fewer than 2.5.
+# "auto" takes the exact inverse where there are at most this share as many features as samples: with residuals,
+# intervals are then at most 15 % longer than with a known model of few features; the fits of likelihoods without a
+# penalty are biased away from zero sooner (benchmarks/interval_coverage.py).
+EXACT_SHARE, EXACT_SHARE_LIKELIHOOD = 0.25, 0.1
+# A feature of a likelihood is sure, and keeps its coefficient without a penalty, if its first estimate is so many
+# standard errors from zero: of 2, 2.5 and 3 the one whose intervals held most coefficients.
 SURE = 2.5
 # Directions are found for so many features at a time that they hold about this many numbers (32 MB).
 BLOCK = 2**22
@@ -59,7 +53,7 @@ class Intervals:
     inverse : str
         The inverse that was taken.
     noise : float
-        The standard deviation of the noise, as estimated; NaN for classes.
+        The standard deviation of the noise, as estimated; NaN for classes, counts and survival times.
     """
 
     features: Any
@@ -118,6 +112,7 @@ def confidence_intervals(
     inverse: str = "auto",
     variance: str = "model",
     sample_weight: Any = None,
+    offset: Any = None,
     n_jobs: int | None = None,
 ) -> Intervals:
     """Confidence intervals and p values of the coefficients of a sparse model, selected or not.
@@ -125,10 +120,11 @@ def confidence_intervals(
     What the penalty took from a coefficient is given back, in a direction z_j in which its column is told from all
     others (see `inverse`)::
 
-        estimate_j = c_j + g z_j's / (z_j'H x_j),  s_i = w_i (y_i - mu_i),  H = diag(w_i mu'_i)
+        estimate_j = c_j + g z_j's / (z_j'H x_j)
 
-    with the model's coefficients c, fitted means mu, and a factor g near 1 (see the notes). The errors of many
-    such estimates are nearly normal where few coefficients are not zero: some n^(1/2) / log p, n being the number
+    with the model's coefficients c, the slopes s and the curvature H of its loss in the linear functions ``X c``
+    (minus the first and the second derivative), and a factor g near 1 (see the notes). The errors of many such
+    estimates are nearly normal where few coefficients are not zero: some n^(1/2) / log p, n being the number
     of samples and p that of features.
 
     Parameters
@@ -136,10 +132,10 @@ def confidence_intervals(
     X : array, DataFrame or sparse matrix of shape (n_samples, n_features)
         Samples, in memory.
     y : array of shape (n_samples,)
-        Targets, or labels of two classes.
-    model : L12Regressor, L12RegressorCV, L12Classifier or L12ClassifierCV, optional
-        The first stage, with the squared or the logistic loss. One that is not fitted yet is cloned and fitted to
-        the data; one that is must have been fitted to these. It sees the columns in the units they have. By
+        Targets, labels of two classes, or survival times, as in the model's ``fit``.
+    model : L12Regressor, L12Classifier or L12CoxRegressor, or one of these with CV, optional
+        The first stage, with any loss. One that is not fitted yet is cloned and fitted to the data; one that is
+        must have been fitted to these. It sees the columns in the units they have. By
         default `L12ClassifierCV` if y has two values or holds labels, else `L12RegressorCV`, of the columns
         divided by their standard deviations, so that units of columns are no more than units of intervals.
     features : list of int, of str or of bool, optional
@@ -152,15 +148,18 @@ def confidence_intervals(
         features, and the intervals are those of least squares, or of the fit without a penalty. "nodewise": the
         residuals of a Lasso of each column on the others. "ridge": by a ridge inverse, with intervals that are
         wider by a bound on the bias that is left; fast for many features, and cautious. "auto" is exact where
-        features are at most a quarter as many as samples, or of classes a tenth, and the inverse exists, and
-        nodewise elsewhere.
+        features are at most a quarter as many as samples, or of classes, counts and survival times a tenth, and
+        the inverse exists, and nodewise elsewhere.
     variance : {"model", "robust"}, default "model"
         "model": noise of one variance, ``sum w_i r_i^2 / (n - k)`` for the residuals r and k coefficients that are
-        not zero, with the intercept; for classes ``mu_i (1 - mu_i)``. "robust": of each sample its own ``s_i^2``
-        (a sandwich, times n / (n - k)), for noise whose variance differs between samples.
+        not zero, with the intercept; for classes, counts and survival times that of the model. "robust": of each
+        sample its own ``s_i^2`` (a sandwich, times n / (n - k)), for noise whose variance differs between samples;
+        not of survival times.
     sample_weight : array of shape (n_samples,), optional
         Weights, at least 0: a sample of weight 2 has half the variance. Only their ratios count. A number of
         equal samples is not to be given as a weight but as so many rows.
+    offset : array of shape (n_samples,), optional
+        As in `L12Regressor.fit`.
     n_jobs : int, optional
         Threads for nodewise problems, and processes for the folds of the default model.
 
@@ -183,17 +182,19 @@ def confidence_intervals(
 
     Notes
     -----
-    The squared loss takes quantiles of Student's t with ``n - k`` degrees of freedom, which for an exact inverse
-    is the textbook's interval; the logistic loss those of the normal distribution.
+    The squared loss and Huber's take quantiles of Student's t with ``n - k`` degrees of freedom, which for an
+    exact inverse and the squared loss is the textbook's interval; other losses, read as minus a log-likelihood,
+    those of the normal distribution. Huber's noise is ``(E psi^2)^(1/2) / E psi'`` for its derivative psi.
+    For survival times a root of the Hessian of the partial likelihood takes the place of the rows.
 
-    For classes the estimate is linear near a fit. Probabilities of a penalised fit are too near each other, which
-    makes estimates and intervals too small. So with nodewise directions the features in use whose first estimate
-    is more than 2.5 standard errors from zero are fitted without a penalty; and the estimates are linear near that
-    fit, where it spreads its predictions more than the model does.
+    For classes and counts the estimate is linear near a fit. Probabilities of a penalised fit are too near each
+    other, which makes estimates and intervals too small. So with nodewise directions the features in use whose
+    first estimate is more than 2.5 standard errors from zero are fitted without a penalty; and the estimates are
+    linear near that fit, where it spreads its predictions more than the model does.
 
     Nodewise directions are not orthogonal to the columns in use, and the fit has taken up a part of what they
-    should find. So for the squared loss the correction is multiplied by ``g = 1 + q / (n - k)`` for q coefficients
-    that are not zero, and standard errors by its root (Bellec & Zhang).
+    should find. So where there is noise to estimate the correction is multiplied by ``g = 1 + q / (n - k)`` for q
+    coefficients that are not zero, and standard errors by its root (Bellec & Zhang).
 
     References
     ----------
@@ -215,31 +216,30 @@ def confidence_intervals(
     check_share(level, "level")
     check_word(inverse, "inverse", "auto", "nodewise", "ridge", "exact")
     check_word(variance, "variance", "model", "robust")
-    fit = fit_of(X, y, model, sample_weight, n_jobs)
+    fit = local_model(X, y, model, sample_weight, offset, n_jobs)
+    if variance == "robust" and fit.row_loss is not None:
+        raise ValueError("variance='robust' is not for survival times: their samples share the sets at risk")
     which = chosen(features, fit)
     inverse, final = _inverse_of(fit, inverse)
     if final.freedom < 1:
         raise ValueError(
-            f"model has {np.count_nonzero(final.coef)} coefficients that are not zero and {fit.y.size} samples:"
+            f"model has {np.count_nonzero(final.coef)} coefficients that are not zero and {fit.n_samples} samples:"
             " nothing is left to tell the noise from. Raise its alpha"
         )
-    if inverse == "nodewise" and fit.logistic:
+    if inverse == "nodewise" and not fit.has_noise and fit.row_loss is None:
         final = _unshrunken(fit, n_jobs)
+    noise = final.noise() if fit.has_noise else math.nan
+    if noise <= np.finfo(float).eps * np.abs(final.data.y).max():
+        raise ValueError("model fits y without error: there is no noise to tell intervals from")
     columns = final.columns()
     directions = {"exact": exact, "ridge": ridge, "nodewise": lambda c: nodewise(c, n_jobs)}[inverse](columns)
-    noise = math.nan if fit.logistic else math.sqrt(final.weight @ (final.y - final.mean) ** 2 / final.freedom)
-    if noise <= np.finfo(float).eps * np.abs(final.y).max():
-        raise ValueError("model fits y without error: there is no noise to tell intervals from")
-    # What of the slopes the fit has taken up is given back, where directions are not orthogonal to all columns.
-    used = np.count_nonzero(final.coef)
-    gain = 1 + used / final.freedom if inverse == "nodewise" and not fit.logistic else 1.0
     parts = [
-        _debiased(final, columns, part, directions, noise, variance, gain, bounded=inverse == "ridge")
-        for part in np.array_split(which, max(1, which.size * fit.y.size // BLOCK))
+        _debiased(final, columns, part, directions(part), inverse, variance)
+        for part in np.array_split(which, max(1, which.size * columns.slope.size // BLOCK))
     ]
     estimate, error, bias = (np.concatenate(values) for values in zip(*parts, strict=True))
     _warn(final, which[np.isnan(estimate)])
-    distribution = norm() if fit.logistic else t(final.freedom)
+    distribution = t(final.freedom) if fit.has_noise else norm()
     reach = distribution.ppf(0.5 + 0.5 * level) * error + bias
     p_values = 2 * distribution.sf(np.maximum(np.abs(estimate) - bias, 0) / error)
     names = [str(j) for j in which] if fit.names is None else [fit.names[j] for j in which]
@@ -260,7 +260,7 @@ def adjusted_p_values(p_values: Array, method: str = "holm") -> Array:
     return adjusted
 
 
-def chosen(features: Any, fit: Fit) -> Array:
+def chosen(features: Any, fit: LocalModel) -> Array:
     """The numbers of the features that are asked for."""
     size = fit.coef.size
     if features is None:
@@ -278,14 +278,14 @@ def chosen(features: Any, fit: Fit) -> Array:
     return np.array([int(each) % size for each in found], dtype=np.int64)
 
 
-def _inverse_of(fit: Fit, inverse: str) -> tuple[str, Fit]:
+def _inverse_of(fit: LocalModel, inverse: str) -> tuple[str, LocalModel]:
     """The inverse to take, and the fit to begin with: for the exact one the fit without a penalty."""
-    share = EXACT_SHARE_LOGISTIC if fit.logistic else EXACT_SHARE
-    small = fit.coef.size + fit.intercept <= share * fit.y.size
+    share = EXACT_SHARE if fit.has_noise else EXACT_SHARE_LIKELIHOOD
+    small = fit.coef.size + fit.intercept <= share * fit.n_samples
     if inverse != "exact" and not (inverse == "auto" and small):
         return "nodewise" if inverse == "auto" else inverse, fit
-    found = fit.without_penalty()
-    if found is not None:
+    found = fit.refitted(np.flatnonzero(fit.varying))
+    if found is not None and found.columns().inverse() is not None:
         return "exact", found
     if inverse == "exact":
         raise ValueError(
@@ -295,55 +295,46 @@ def _inverse_of(fit: Fit, inverse: str) -> tuple[str, Fit]:
     return "nodewise", fit
 
 
-def _unshrunken(fit: Fit, n_jobs: int | None) -> Fit:
-    """The fit of two classes to the features that are sure, without a penalty, where it is the less shrunken one.
+def _unshrunken(fit: LocalModel, n_jobs: int | None) -> LocalModel:
+    """The fit of a likelihood to the features that are sure, without a penalty, where it is the less shrunken one.
 
     Probabilities of a penalised fit are too near each other. Then curvatures are too large, and estimates and
     intervals that are linear near it too small. Where hardly a feature is sure, as many of them are alike, the
     penalised fit spreads its predictions more, and stays.
     """
     used, columns = np.flatnonzero(fit.coef), fit.columns()
-    estimate, error, _ = _debiased(
-        fit, columns, used, nodewise(columns, n_jobs), math.nan, "model", 1.0, bounded=False
-    )
+    estimate, error, _ = _debiased(fit, columns, used, nodewise(columns, n_jobs)(used), "nodewise", "model")
     other = fit.refitted(used[np.abs(estimate) > SURE * error])
     return fit if other is None or other.prediction.std() < fit.prediction.std() else other
 
 
 def _debiased(
-    fit: Fit,
-    columns: Columns,
-    which: Array,
-    directions: Directions,
-    noise: float,
-    variance: str,
-    gain: float,
-    *,
-    bounded: bool,
+    fit: LocalModel, columns: LocalColumns, which: Array, z: Array, inverse: str, variance: str
 ) -> tuple[Array, Array, Array]:
     """The estimates of some features, their standard errors, and bounds on their bias; NaN where none exist."""
-    z, own = directions(which), columns.take(which)
-    product, square = (np.einsum("i,ij,ij->j", columns.curvature, z, part) for part in (own, z))
+    product, square = (np.einsum("i,ij,ij->j", columns.curvature, z, part) for part in (columns.take(which), z))
     told = square > (LEAST_LENGTH**2) * columns.total  # constant columns are zero
     product = np.where(told, product, np.nan)
-    slope = fit.slope
+    steep, n = columns.total / fit.n_samples, fit.n_samples  # 1 for the squared loss
+    noise, gain = 1.0, 1.0
+    if fit.has_noise:
+        noise = fit.noise() * math.sqrt(steep)
+        if inverse == "nodewise":  # what of the slopes the fit has taken up is given back
+            gain = 1 + np.count_nonzero(fit.coef) / (steep * n - n + fit.freedom)
+    error = noise * np.sqrt(square) / np.abs(product)
     if variance == "robust":
-        error = np.sqrt(fit.y.size / fit.freedom * np.einsum("ij,i->j", z**2, slope**2)) / np.abs(product)
-    else:
-        error = (1.0 if fit.logistic else noise) * np.sqrt(square) / np.abs(product)
+        error = np.sqrt(n / fit.freedom * np.einsum("ij,i->j", z**2, columns.slope**2)) / np.abs(product)
     bias, scale = np.zeros(which.size), columns.scale[which]
-    if bounded:
+    if inverse == "ridge":
         others = np.abs(columns.adjoint(columns.curvature[:, None] * z))
         others[which, np.arange(which.size)] = 0
-        size = 1 / math.sqrt(columns.total / fit.y.size) if fit.logistic else noise
-        bias = (
-            others.max(axis=0) / np.abs(product) * size * (math.log(columns.size) / fit.y.size) ** RIDGE_EXPONENT
-        )
-    estimate = fit.coef[which] + gain * (z.T @ slope) / product / scale
+        size = noise / math.sqrt(steep) * (math.log(columns.size) / n) ** RIDGE_EXPONENT
+        bias = others.max(axis=0) / np.abs(product) * size
+    estimate = fit.coef[which] + gain * (z.T @ columns.slope) / product / scale
     return estimate, math.sqrt(gain) * error / scale, bias / scale
 
 
-def _warn(fit: Fit, lost: Array) -> None:
+def _warn(fit: LocalModel, lost: Array) -> None:
     """Say which features have no interval and why, and where intervals of classes are not to be trusted."""
     if lost.size:
         shown = ", ".join(str(j) if fit.names is None else fit.names[j] for j in lost[:10])
@@ -354,7 +345,7 @@ def _warn(fit: Fit, lost: Array) -> None:
             UserWarning,
             stacklevel=3,
         )
-    if fit.logistic and fit.prediction[fit.y == 1].min() > fit.prediction[fit.y == 0].max():
+    if fit.separates():
         warnings.warn(
             "model tells the two classes apart without error: its probabilities are near 0 and 1, and intervals"
             " from them are not to be trusted. Raise its alpha, or take more samples",

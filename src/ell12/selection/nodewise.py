@@ -22,7 +22,7 @@ from ell12.operators.gram import ridge_solver
 from ell12.operators.linear_operator import to_dense
 from ell12.penalties import L12
 from ell12.protocols import Array
-from ell12.selection.local_model import Columns
+from ell12.selection.local_model import LocalColumns
 from ell12.solvers.gram_descent import SWEEPS_ALONE, descend_on
 
 Directions = Callable[[Array], Array]  # numbers of columns -> their directions, one for each
@@ -48,7 +48,7 @@ LEAST_LENGTH = 1e-4
 CHUNK = 50
 
 
-def exact(columns: Columns) -> Directions:
+def exact(columns: LocalColumns) -> Directions:
     """The columns of ``A R^-1``, R being the correlations; these must have an inverse."""
     inverse = columns.inverse()
     if inverse is None:
@@ -56,7 +56,7 @@ def exact(columns: Columns) -> Directions:
     return lambda which: columns.product(inverse[:, which])
 
 
-def ridge(columns: Columns) -> Directions:
+def ridge(columns: LocalColumns) -> Directions:
     """The columns of ``A (R + strength I)^-1``, the strength being 1/n as Buehlmann proposes."""
     strength = columns.total / columns.curvature.size
     dense = to_dense(columns.A)
@@ -70,7 +70,7 @@ def ridge(columns: Columns) -> Directions:
     return find
 
 
-def nodewise(columns: Columns, n_jobs: int | None = None) -> Directions:
+def nodewise(columns: LocalColumns, n_jobs: int | None = None) -> Directions:
     """The residuals of nodewise Lassos, each at a strength that a rule finds.
 
     Strengths fall by STEP from ``sqrt(log p / n)``, the columns being of length 1. The first at most
@@ -92,7 +92,7 @@ def nodewise(columns: Columns, n_jobs: int | None = None) -> Directions:
 class GramSolver:
     """Nodewise problems over the matrix of all correlations, by a compiled call for each strength."""
 
-    def __init__(self, columns: Columns) -> None:
+    def __init__(self, columns: LocalColumns) -> None:
         self.columns, self.n_samples = columns, columns.curvature.size
         self.gram = np.ascontiguousarray(columns.correlations())
         self.descend = descend_on(self.gram)[0]
@@ -117,7 +117,7 @@ class GramSolver:
 class ColumnSolver:
     """The same over the columns themselves: where they are too many for that matrix, or nothing is compiled."""
 
-    def __init__(self, columns: Columns) -> None:
+    def __init__(self, columns: LocalColumns) -> None:
         self.columns, self.n_samples = columns, columns.curvature.size
 
     def solve(self, j: int, strength: float, x: Array) -> Array:
@@ -142,8 +142,8 @@ def _coefficients(solver: GramSolver | ColumnSolver, which: Array) -> Array:
 
 def _direction(solver: Any, j: int) -> Array:
     """1 for a column and minus the coefficients of the others, at the strength of the rule."""
-    size = solver.columns.size
-    first = math.sqrt(math.log(max(size, 2)) / solver.n_samples)
+    size, n = solver.columns.size, solver.columns.n_samples
+    first = math.sqrt(math.log(max(size, 2)) / n)
     x, strength, reference = np.zeros(size), first, math.inf
     kept = x
     for _ in range(MOST_STEPS):
@@ -154,7 +154,7 @@ def _direction(solver: Any, j: int) -> Array:
             kept = x
             break
         error = length / product
-        if error > INFLATION * reference or np.count_nonzero(x) > MOST_USED * solver.n_samples:
+        if error > INFLATION * reference or np.count_nonzero(x) > MOST_USED * n:
             break
         if reference == math.inf and strength <= first * length:
             reference = error

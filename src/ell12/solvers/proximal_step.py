@@ -143,13 +143,17 @@ class ProximalStep:
         new = self(point, near.x)
         ahead(new)
         largest, square = difference(new.x, point.x)
-        return Step(new, objective(self.loss, self.penalty, new), square, largest / self.step)
+        return Step(new, objective(self.loss, self.penalty, new), square, self._residual(largest))
 
     def iterate(self, new: Point, old: Point, value: float | None = None) -> Iterate:
         """The iterate at ``new``, which a step from ``old`` has reached."""
         if value is None:
             value = objective(self.loss, self.penalty, new)
-        return Iterate(new, value, max_abs(new.x - old.x) / self.step)
+        return Iterate(new, value, self._residual(max_abs(new.x - old.x)))
+
+    def _residual(self, largest: float) -> float:
+        """The largest entry of a move, divided by the step, which may have fallen to zero."""
+        return largest / self.step if self.step > 0 else math.inf
 
     def _is_below_model(self, new: Point, old: Point) -> bool:
         move = new.x - old.x

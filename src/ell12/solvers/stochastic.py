@@ -43,7 +43,7 @@ class ProxSVRG:
     See Also
     --------
     SAGA : Some rows in each step, with a memory.
-    StreamedLoss : Rows that are read again in every pass.
+    RowsLoss : Rows that are read again in every pass.
 
     Notes
     -----
@@ -116,7 +116,7 @@ class SAGA:
     See Also
     --------
     ProxSVRG : Some rows in each step.
-    StreamedLoss : Rows that are read again in every pass.
+    RowsLoss : Rows that are read again in every pass.
     """
 
     batch_size: int = 64

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ell12.completion.low_rank import LowRank
-from ell12_paper.rivals.fixed_rank import Tangent
+from ell12_paper.rivals.arss_m3f import Tangent
 
 
 @pytest.fixture

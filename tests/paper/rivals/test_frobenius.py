@@ -28,8 +28,3 @@ def test_unknown_entries_become_zero():
     Z, known = np.ones((3, 3)), np.eye(3) > 0
     result = minimize(CompletionLoss(Observed.from_mask(Z, known)), SquaredFrobenius(1.0), solver=FactoredAPG())
     np.testing.assert_allclose(result.x.to_array(), 0.5 * np.eye(3), atol=1e-3)
-
-
-def test_a_negative_strength_is_refused():
-    with pytest.raises(ValueError, match="alpha"):
-        SquaredFrobenius(-1.0)

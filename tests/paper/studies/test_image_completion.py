@@ -1,5 +1,7 @@
 """The study of image completion: its trials, and what a trial measures."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -10,7 +12,7 @@ from ell12_paper.studies import image_completion as completion
 from ell12_paper.studies.image_completion import IN_TABLE, METHODS, measure, observed_pixels, trials
 from ell12_paper.studies.images import photograph
 
-SMALL = completion.CompletionSize(
+SMALL = SimpleNamespace(
     size=48,
     n_repeats=1,
     max_cpu_seconds=60.0,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,14 +11,120 @@ from typing import Any
 
 import numpy as np
 
-from ell12.checks import check_counts
-from ell12.completion.low_rank import LowRank
+from ell12.backend import norm
+from ell12.completion.low_rank import LowRank, sums_of_products
 from ell12.completion.matrix_apg import SparsePlusLowRank
 from ell12.completion.singular_vectors import leading_svd, random_block
-from ell12.protocols import Iterate, Point
-from ell12_paper.rivals.fixed_rank import Tangent
-from ell12_paper.rivals.frobenius import SquaredFrobenius
-from ell12_paper.rivals.rival import Rival, sparse_gradient
+from ell12.penalties.spectral import Spectral
+from ell12.protocols import Array, Iterate, Point
+from ell12_paper.rivals.common import Rival, sparse_gradient
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SquaredFrobenius(Spectral):
+    """``alpha/2 ||X||_F^2`` of a matrix, half the sum of its squared singular values.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ell12_paper.rivals.arss_m3f import SquaredFrobenius
+    >>> round(SquaredFrobenius(2.0).value(np.diag([3.0, 4.0])), 12)
+    25.0
+    """
+
+    alpha: float | None = None
+
+    def value_of(self, s: Array) -> float:
+        """The penalty of singular values."""
+        return 0.5 * self.strength * norm(s) ** 2
+
+    def prox_values(self, s: Array, step: float) -> Array:
+        """``s / (1 + alpha step)``."""
+        return s / (1 + self.strength * step)
+
+    def slopes_of(self, s: Array) -> Array:
+        """``alpha s``."""
+        return self.strength * s
+
+    def slope_at_zero(self, rank: int) -> float:  # noqa: ARG002
+        """0: it is smooth."""
+        return 0.0
+
+
+@dataclass(frozen=True)
+class Tangent:
+    """``U M V' + Up V' + U Vp'`` at a `LowRank` matrix x; tangent vectors at the same x add and scale.
+
+    References
+    ----------
+    Vandereycken, Low-rank matrix completion by Riemannian optimization, doi:10.1137/110845768.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ell12 import LowRank
+    >>> from ell12_paper.rivals.arss_m3f import Tangent
+    >>> x = LowRank.from_factors(np.eye(3)[:, :1], np.eye(2)[:, :1])
+    >>> tangent = Tangent.project(np.arange(6.0).reshape(3, 2), x)
+    >>> left, right = tangent.factors()
+    >>> (left @ right.T).round(12)
+    array([[0., 1.],
+           [2., 0.],
+           [4., 0.]])
+    """
+
+    x: LowRank
+    M: np.ndarray
+    Up: np.ndarray
+    Vp: np.ndarray
+
+    @classmethod
+    def project(cls, G: Any, x: LowRank) -> Tangent:
+        """The tangent vector at x nearest to the matrix G, which is asked for two products with r columns."""
+        return cls._from_products(x, G @ x.V, G.T @ x.U)
+
+    @classmethod
+    def _from_products(cls, x: LowRank, GV: np.ndarray, GtU: np.ndarray) -> Tangent:
+        M = x.U.T @ GV
+        return cls(x, M, GV - x.U @ M, GtU - x.V @ M.T)
+
+    def transport(self, x: LowRank) -> Tangent:
+        """The projection onto the tangent vectors at another matrix."""
+        left, right = self.factors()
+        return self._from_products(x, left @ (right.T @ x.V), right @ (left.T @ x.U))
+
+    def factors(self) -> tuple[np.ndarray, np.ndarray]:
+        """Two factors whose product ``left right'`` it is."""
+        left = np.concatenate([self.x.U @ self.M + self.Up, self.x.U], axis=1)
+        return left, np.concatenate([self.x.V, self.Vp], axis=1)
+
+    def entries(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """The entries at pairs of row and column."""
+        return sums_of_products(*self.factors(), rows, columns)
+
+    def inner(self, other: Tangent) -> float:
+        """The inner product of the matrices; the three parts are orthogonal to each other."""
+        pairs = ((self.M, other.M), (self.Up, other.Up), (self.Vp, other.Vp))
+        return float(sum(np.vdot(a, b) for a, b in pairs))
+
+    def norm(self) -> float:
+        """The Frobenius norm."""
+        return math.sqrt(max(self.inner(self), 0.0))
+
+    def __add__(self, other: Tangent) -> Tangent:
+        return Tangent(self.x, self.M + other.M, self.Up + other.Up, self.Vp + other.Vp)
+
+    def __rmul__(self, factor: float) -> Tangent:
+        return Tangent(self.x, factor * self.M, factor * self.Up, factor * self.Vp)
+
+    def retract(self, step: float) -> LowRank:
+        """The matrix of at most the rank of x that is nearest to ``x + step * self``."""
+        x = self.x
+        moved = x.weighted + step * (x.U @ self.M + self.Up)
+        left = np.concatenate([moved, x.U], axis=1)
+        right = np.concatenate([x.V, step * self.Vp], axis=1)
+        return LowRank.from_factors(left, right).truncate(x.rank)
+
 
 SUFFICIENT = 1e-4  # A step must bring this share of the decrease that the slope promises.
 HALVINGS = 30  # A step that is halved this many times without bringing it is given up.
@@ -69,7 +176,8 @@ class ARSSM3F(Rival):
     Examples
     --------
     >>> import numpy as np
-    >>> from ell12 import NoPenalty, minimize
+    >>> from ell12 import minimize
+    >>> from ell12.penalties import NoPenalty
     >>> from ell12.completion import CompletionLoss
     >>> from ell12_paper.rivals import ARSSM3F
     >>> loss = CompletionLoss([[1, 1, np.nan], [2, 2, 4], [3, 3, 6]])
@@ -86,15 +194,6 @@ class ARSSM3F(Rival):
     outer_tol: float = 1e-3
     final_steps: int = 300
     random_state: int = 0
-
-    def __post_init__(self) -> None:
-        check_counts(growth=self.growth, steps=self.steps, final_steps=self.final_steps)
-        check_counts(least=1, max_rank=self.max_rank)
-        if not 0 < self.share <= 1:
-            raise ValueError(f"share must lie in (0, 1], got {self.share}")
-        for name in ("inner_tol", "outer_tol"):
-            if not 0 <= getattr(self, name) < 1:
-                raise ValueError(f"{name} must lie in [0, 1), got {getattr(self, name)}")
 
     def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate]:
         """Yield one iterate a step, of growth or of conjugate gradients, and end after the final ones."""

@@ -9,14 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from ell12.checks import check_counts, set_numbers
 from ell12.completion.low_rank import LowRank
 from ell12.completion.matrix_apg import SparsePlusLowRank
 from ell12.completion.singular_vectors import leading_svd, random_block
 from ell12.protocols import Iterate, Point
-from ell12_paper.rivals.rival import Rival, sparse_gradient
+from ell12_paper.rivals.common import Rival, sparse_gradient
 
-FIRST_LOOK, LAST_LOOK = 5, 50  # the steps between which a falling rank waits for a clear gap
 CHECK_EVERY = 10  # steps between two looks at the gradient among matrices of this rank
 
 
@@ -31,11 +29,9 @@ class LMaFit(Rival):
     Parameters
     ----------
     rank : int
-        The rank, the first rank if it falls, the largest if it rises.
-    strategy : {"fixed", "decreasing", "increasing"}, default "fixed"
-        Whether the rank stays; is cut, once, to where the ratio of two successive singular values of X Y is
-        largest, when that is ten times their mean or after 50 steps; or grows by ``max(min(5, rank/5), 1)``
-        when ``|1 - q| < stall``.
+        The rank, the largest if it rises.
+    strategy : {"fixed", "increasing"}, default "fixed"
+        Whether the rank stays, or grows by ``max(min(5, rank/5), 1)`` when ``|1 - q| < stall``.
     first_rank : int, default 1
         Where an increasing rank begins.
     stall : float, default 1.25e-3
@@ -48,8 +44,7 @@ class LMaFit(Rival):
     Run it with `NoPenalty`. The published rule stops where the residual falls below 1.25e-4 of the data, or the
     ratio q is within half of that of 1 after five steps: give `minimize`
     ``stop=objective_settled(relative=1.25e-4, reduced_to=1.25e-4**2, after=5)``, where the objective is the
-    residual's square. The published code reads the falling rank off a pivoted QR, of which the diagonal estimates
-    the singular values used here.
+    residual's square.
 
     References
     ----------
@@ -59,7 +54,8 @@ class LMaFit(Rival):
     Examples
     --------
     >>> import numpy as np
-    >>> from ell12 import NoPenalty, minimize
+    >>> from ell12 import minimize
+    >>> from ell12.penalties import NoPenalty
     >>> from ell12.completion import CompletionLoss
     >>> from ell12_paper.rivals import LMaFit
     >>> loss = CompletionLoss([[1, 1, np.nan], [2, 2, 4], [3, 3, 6]])
@@ -74,20 +70,12 @@ class LMaFit(Rival):
     stall: float = 1.25e-3
     random_state: int = 0
 
-    def __post_init__(self) -> None:
-        check_counts(least=1, rank=self.rank, first_rank=self.first_rank)
-        set_numbers(self, "stall")
-        if self.strategy not in ("fixed", "decreasing", "increasing"):
-            raise ValueError(f"strategy must be 'fixed', 'decreasing' or 'increasing', got {self.strategy!r}")
-
     def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate]:
-        """Yield one iterate a step that lowers the residual; the search for a falling rank is one step."""
+        """Yield one iterate a step that lowers the residual."""
         self.check(loss, penalty)
         limit = min(self.rank, *loss.observed.shape)
         fit = _Fit(loss, start, min(self.first_rank, limit) if self.strategy == "increasing" else limit)
         rng = np.random.default_rng(self.random_state)
-        if self.strategy == "decreasing":
-            limit = fit.find_rank()
         for k in itertools.count(1):
             q = fit.step()
             bound = fit.V.shape[1] >= limit and k % CHECK_EVERY == 0
@@ -104,7 +92,7 @@ class _Fit:
     """
 
     def __init__(self, loss: Any, start: Point, rank: int) -> None:
-        self.loss, self.V, self.s = loss, _first_basis(start.x, rank), start.x.s
+        self.loss, self.V = loss, _first_basis(start.x, rank)
         self._set(start)
 
     def _set(self, x: Point) -> None:
@@ -125,23 +113,11 @@ class _Fit:
             return self.step()
         if q >= 1:
             return q
-        self.x, self.gradient, self.size, self.V, self.s = new, gradient, size, V, s
+        self.x, self.gradient, self.size, self.V = new, gradient, size, V
         if q > 0.7:
             self.growth = max(self.growth, 0.25 * self.w)
             self.w += self.growth
         return q
-
-    def find_rank(self) -> int:
-        """Go on until one ratio of singular values stands out, or long enough; cut there."""
-        for k in range(1, LAST_LOOK + 1):
-            self.step()
-            if k >= FIRST_LOOK and _gap_found(self.s):
-                break
-        if self.s.size > 1:
-            rank = int(np.argmax(_ratios(self.s))) + 1
-            self.V, self.s = self.V[:, :rank], self.s[:rank]
-            self._set(self.loss.point(self.x.x.truncate(rank)))
-        return self.V.shape[1]
 
     def grow(self, columns: int, rng: np.random.Generator) -> None:
         """Let the rank rise."""
@@ -153,17 +129,3 @@ def _first_basis(x: LowRank, rank: int) -> np.ndarray:
     """The right singular vectors of x, filled up with columns of the identity as the published method starts."""
     identity = np.eye(x.shape[1], max(rank - x.rank, 0), dtype=x.dtype)
     return np.concatenate([x.V, identity], axis=1)[:, :rank]
-
-
-def _ratios(s: np.ndarray) -> np.ndarray:
-    """Each singular value over the next; rounding errors count as one size."""
-    floor = float(np.finfo(s.dtype).eps) * s.size * float(s[0])
-    return s[:-1] / np.maximum(s[1:], floor or 1.0)
-
-
-def _gap_found(s: np.ndarray) -> bool:
-    """Whether one ratio stands out ten times above the mean of the others."""
-    if s.size < 2:
-        return False
-    ratios = _ratios(s)
-    return bool((s.size - 1) * ratios.max() > 10 * (ratios.sum() - ratios.max()))

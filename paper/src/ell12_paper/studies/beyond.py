@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
 import numpy as np
 
-from ell12 import datasets
+from ell12 import TotalVariationL12, datasets
 from ell12.operators.image_operators import Convolution, FourierSampling
 from ell12.restoration import GrowingADMM, deblur_tv, denoise_tv, reconstruct_mri
-from ell12_paper.studies.images import STAND_INS, photograph
+from ell12_paper.studies import size_of
+from ell12_paper.studies.images import photograph
 
 WEIGHTS, BLUR, LINES = "l2-weight", "deblurring", "radial lines"
 NOISE = {WEIGHTS: 0.05, BLUR: 0.01}
@@ -28,31 +28,9 @@ RECOVERED = 1e-3  # a relative error below which the phantom counts as recovered
 FACTOR, MOST, NO_GAIN = math.sqrt(2), 16, 0.02
 
 
-@dataclass(frozen=True)
-class ExtrasSize:
-    """The size of the studies."""
-
-    size: int
-    n_repeats: int
-    weights: tuple[float, ...]
-    images: tuple[str, ...]
-    blurred: tuple[str, ...]
-    phantom_size: int
-    lines: tuple[int, ...]
-    growth: float  # of ADMM's penalty, for the phantom; a smaller one is slower and recovers more often
-    max_iter: int
-
-
-ALL_IMAGES = (*STAND_INS, "Rectangles", "Discs", "Phantom")
-_BRIEF = ("Mountain", "Windows", "Rectangles", "Discs")
-QUICK = ExtrasSize(80, 1, (0.0, 0.25, 0.5, 0.75, 1.0), _BRIEF, _BRIEF[::2], 64, (8, 10, 12, 14, 16), 1.02, 400)
-PAPER = ExtrasSize(
-    512, 3, tuple(k / 10 for k in range(11)), ALL_IMAGES, ALL_IMAGES, 256, tuple(range(8, 16)), 1.01, 1000
-)
-
-
-def trials(size: ExtrasSize, seed: int) -> list[dict[str, Any]]:
+def trials(preset: str, seed: int) -> list[dict[str, Any]]:
     """The settings of every trial."""
+    size = size_of("beyond", preset)
     grids = {WEIGHTS: (size.images, size.weights), BLUR: (size.blurred, (0.0, 0.5, 1.0))}
     found = [
         {"study": study, "image": image, "l2_weight": weight, "repeat": repeat, "seed": seed + repeat}
@@ -126,7 +104,12 @@ def _denoised(settings: dict[str, Any]) -> dict[str, Any]:
     noisy = clean + noise * np.random.default_rng(settings["seed"]).standard_normal(clean.shape)
 
     def psnr(alpha: float) -> float:
-        restored = denoise_tv(noisy, alpha, l2_weight=settings["l2_weight"], smoothing=0.01, return_result=True)
+        restored = denoise_tv(
+            noisy,
+            alpha,
+            penalty=TotalVariationL12(l2_weight=settings["l2_weight"], smoothing=0.01),
+            return_result=True,
+        )
         return quality(restored.image, clean)["psnr"]
 
     found = best_strength(psnr, usual_strength(noise, settings["l2_weight"]))
@@ -147,8 +130,9 @@ def _deblurred(settings: dict[str, Any]) -> dict[str, Any]:
     blurred = Convolution(kernel, clean.shape) @ clean + noise
 
     def psnr(alpha: float) -> float:
-        options = {"l2_weight": settings["l2_weight"], "smoothing": 0.01, "boundary": "periodic"}
-        return quality(deblur_tv(blurred, kernel, alpha, return_result=True, **options).image, clean)["psnr"]
+        penalty = TotalVariationL12(l2_weight=settings["l2_weight"], smoothing=0.01, boundary="periodic")
+        found = deblur_tv(blurred, kernel, alpha, penalty=penalty, return_result=True)
+        return quality(found.image, clean)["psnr"]
 
     found = best_strength(psnr, 0.25 * usual_strength(NOISE[BLUR], settings["l2_weight"]))
     return found | {"psnr_given": quality(blurred, clean)["psnr"]}
@@ -158,18 +142,11 @@ def _reconstructed(settings: dict[str, Any]) -> dict[str, Any]:
     clean = datasets.phantom(settings["size"])
     mask = datasets.radial_lines(settings["size"], settings["lines"])
     data = FourierSampling(mask) @ clean
-    restored = reconstruct_mri(
-        data,
-        mask,
-        noise=0.0,
-        real=True,
-        l2_weight=settings["l2_weight"],
-        smoothing=0.0,
-        bounds=BOUNDS[settings["bounds"]],
-        solver=GrowingADMM(settings["growth"], first_threshold=1.0),
-        tol=0.0,
-        max_iter=settings["max_iter"],
-        return_result=True,
-    ).image
+    penalty = TotalVariationL12(
+        l2_weight=settings["l2_weight"], smoothing=0.0, boundary="periodic", bounds=BOUNDS[settings["bounds"]]
+    )
+    options = {"sigma": 0.0, "real": True, "tol": 0.0, "max_iter": settings["max_iter"]}
+    solver = GrowingADMM(settings["growth"], first_threshold=1.0)
+    restored = reconstruct_mri(data, mask, penalty=penalty, solver=solver, return_result=True, **options).image
     error = float(np.linalg.norm(restored - clean) / np.linalg.norm(clean))
     return {"relative_error": error, "measured": float(mask.mean())} | quality(restored, clean)

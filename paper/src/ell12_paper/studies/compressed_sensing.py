@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from itertools import product
 from typing import Any
@@ -22,6 +21,7 @@ from ell12.minimization import Result, minimize
 from ell12.penalties import L12
 from ell12.solvers import DCA, FISTA, NonmonotoneAPG, SequentialConvex
 from ell12_paper.rivals import NumericalAPG
+from ell12_paper.studies import size_of
 
 NAME = "compressed-sensing"
 
@@ -44,50 +44,14 @@ EARLY_CHANGE = 1e-6
 WARM_SECONDS = 0.1
 
 
-@dataclass(frozen=True)
-class SensingSize:
-    """The size of a study.
-
-    A limit in steps ends a method at the same iterate on every machine, one in CPU seconds does not: the quick
-    study uses the first, so that it is repeatable. A step of DCA holds up to 1000 steps of ADMM, hence its own
-    limit. The slow methods, SCP and DCA with rho = 1, take most of the time and may have fewer repeats from
-    `SLOW_FROM` on.
-    """
-
-    n_samples: int
-    n_repeats: int
-    slow_repeats: dict[str, int]
-    max_cpu_seconds: float
-    max_iter: int | None = None
-    dca_max_iter: int | None = None
-    grid: tuple[int, ...] = (0, 1, 2, 3, 4)
-
-
-PRESETS = {
-    "quick": SensingSize(
-        100, 10, {"SCP": 3, RHO_ONE: 3}, max_cpu_seconds=300.0, max_iter=100_000, dca_max_iter=60
-    ),
-    "paper": SensingSize(500, 10, {RHO_ONE: 3}, max_cpu_seconds=120.0),
-}
-
-
 def trials(preset: str, seed: int) -> list[dict[str, Any]]:
     """The settings of every trial."""
-    size = PRESETS[preset]
+    size = size_of(NAME, preset)
     return [
-        {
-            "setup": setup,
-            "i": i,
-            "alpha": 0.01 * 0.25**i,
-            "repeat": repeat,
-            "method": method,
-            "n_samples": size.n_samples,
-            "seed": seed + repeat,
-            "tol": 1e-3,
-            "max_cpu_seconds": size.max_cpu_seconds,
-            "max_iter": size.dca_max_iter if method.startswith("DCA") else size.max_iter,
-        }
-        for repeat, setup, i, method in product(range(size.n_repeats), SETUPS, size.grid, METHODS)
+        {"setup": setup, "i": i, "alpha": 0.01 * 0.25**i, "n_samples": size.n_samples, "tol": 1e-3}
+        | {"method": method, "repeat": repeat, "seed": seed + repeat, "max_cpu_seconds": size.max_cpu_seconds}
+        | {"max_iter": getattr(size, "dca_max_iter" if method.startswith("DCA") else "max_iter", None)}
+        for repeat, setup, i, method in product(range(size.n_repeats), SETUPS, range(5), METHODS)
         if i < SLOW_FROM or repeat < size.slow_repeats.get(method, size.n_repeats)
     ]
 
@@ -101,24 +65,16 @@ def measure(settings: dict[str, Any]) -> dict[str, Any]:
 def measure_solver(solver: Any, settings: dict[str, Any], l2_weight: float = 1.0) -> dict[str, Any]:
     """Run a solver on the problem of some settings."""
     _warm_up(solver, l2_weight, settings["n_samples"])
-    problem = datasets.compressed_sensing(
-        settings["seed"], setup=settings["setup"], n_samples=settings["n_samples"]
-    )
+    drawn = {name: settings[name] for name in ("setup", "n_samples")}
+    problem = datasets.compressed_sensing(settings["seed"], **drawn)
     loss = SquaredLoss(problem.A, problem.b)
     wall, cpu = time.perf_counter(), time.process_time()
     loss.lipschitz()
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-    result = minimize(
-        loss,
-        L12(settings["alpha"], l2_weight),
-        solver=solver,
-        tol=settings["tol"],
-        max_iter=settings["max_iter"] or 10**9,
-        run=Run(
-            callback=lambda history: history["cpu_seconds"][-1] >= settings["max_cpu_seconds"] - cpu,
-            measure={"rmse": problem.relative_error},
-        ),
-    )
+    limit = settings["max_cpu_seconds"] - cpu
+    run = Run(callback=lambda h: h["cpu_seconds"][-1] >= limit, measure={"rmse": problem.relative_error})
+    options = {"tol": settings["tol"], "max_iter": settings["max_iter"] or 10**9, "run": run}
+    result = minimize(loss, L12(settings["alpha"], l2_weight), solver=solver, **options)
     history = {name: np.array(result.history[name]) for name in ("cpu_seconds", "objective", "rmse")}
     history["cpu_seconds"] += cpu
     return {
@@ -141,13 +97,8 @@ def _warm_up(solver: Any, l2_weight: float, n_samples: int) -> None:
 
 
 def _outcome(result: Result) -> dict[str, Any]:
-    return {
-        "n_iter": result.n_iter,
-        "status": result.status.name,
-        "objective": result.objective,
-        "stationarity": result.stationarity,
-        "n_nonzero": int(np.count_nonzero(result.x)),
-    }
+    found = {name: getattr(result, name) for name in ("n_iter", "objective", "stationarity")}
+    return found | {"status": result.status.name, "n_nonzero": int(np.count_nonzero(result.x))}
 
 
 def _early(history: dict[str, Any]) -> dict[str, Any] | None:

@@ -9,14 +9,13 @@ where it begins. A trial here is one of compressed sensing or of denoising with 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
 from ell12.restoration import TotalVariationDCA
 from ell12.solvers import DCA, FISTA, NonmonotoneAPG
 from ell12_paper.studies import compressed_sensing as sensing
-from ell12_paper.studies import denoising
+from ell12_paper.studies import denoising, size_of
 from ell12_paper.studies.images import names
 
 NAME = "dca-variants"
@@ -52,28 +51,9 @@ DENOISING_VARIANTS: dict[str, Any] = {
 }
 
 
-@dataclass(frozen=True)
-class VariantsSize:
-    """The size of the study; the grids hold the i of both studies' strengths."""
-
-    n_samples: int
-    n_repeats: int
-    grid: tuple[int, ...]
-    size: int
-    image_grid: tuple[int, ...]
-    max_iter: int
-    max_cpu_seconds: float
-
-
-PRESETS = {
-    "quick": VariantsSize(100, 1, (0, 2, 4), 96, (4, 16, 64), 150, 300.0),
-    "paper": VariantsSize(500, 2, (0, 1, 2, 3, 4), 512, denoising.SHOWN, 10_000, 300.0),
-}
-
-
 def trials(preset: str, seed: int) -> list[dict[str, Any]]:
     """The settings of every trial."""
-    size = PRESETS[preset]
+    size = size_of(NAME, preset)
     found = []
     for repeat, i, method in product(range(size.n_repeats), size.grid, SENSING_VARIANTS):
         problem = {"study": SENSING, "setup": SETUP, "i": i, "alpha": 0.01 * 0.25**i, "n_samples": size.n_samples}
@@ -85,7 +65,7 @@ def trials(preset: str, seed: int) -> list[dict[str, Any]]:
     return found
 
 
-def _common(size: VariantsSize, seed: int, repeat: int, method: str) -> dict[str, Any]:
+def _common(size: Any, seed: int, repeat: int, method: str) -> dict[str, Any]:
     limits = {"max_iter": size.max_iter, "max_cpu_seconds": size.max_cpu_seconds}
     if method in (REFERENCE, denoising.ALTMIN, denoising.ACCURATE):  # a step of DCA holds thousands of theirs
         limits["max_iter"] = 1000 * size.max_iter

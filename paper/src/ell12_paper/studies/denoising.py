@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from itertools import product
 from typing import Any
@@ -15,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from ell12.backend import compiled_code as compiling
-from ell12.minimization import Result
+from ell12.minimization import Result, Run
 from ell12.restoration import AlternatingMinimization, TotalVariationDCA, TotalVariationL12, denoise_tv
-from ell12_paper.studies import beyond
+from ell12_paper.studies import beyond, size_of
 from ell12_paper.studies.beyond import quality
 from ell12_paper.studies.images import names, photograph
 
@@ -44,32 +43,9 @@ SHOWN = tuple(2**k for k in range(7))  # the paper's difference images: alpha = 
 DIFFERENCE_SIZE, DARKEST = 128, 0.25  # pixels a side, and the difference that is drawn black
 
 
-@dataclass(frozen=True)
-class DenoisingSize:
-    """The size of a study; ``grid`` holds the i of alpha = 0.02 i.
-
-    What the paper does not have, accurate systems in AltMin and the other reading of the noise, is measured at the
-    strengths of its difference images alone.
-    """
-
-    size: int
-    n_repeats: int
-    grid: tuple[int, ...]
-    max_iter: int
-    dca_max_iter: int
-    max_cpu_seconds: float
-    beyond: beyond.ExtrasSize
-
-
-PRESETS = {
-    "quick": DenoisingSize(64, 1, SHOWN, 1000, 100, 300.0, beyond.QUICK),
-    "paper": DenoisingSize(512, 5, tuple(range(1, 65)), 5000, 1000, 120.0, beyond.PAPER),
-}
-
-
 def trials(preset: str, seed: int) -> list[dict[str, Any]]:
     """The settings of every trial."""
-    size = PRESETS[preset]
+    size = size_of(NAME, preset)
     order = product(range(size.n_repeats), READINGS, names(), size.grid, METHODS)
     return [
         {
@@ -79,16 +55,13 @@ def trials(preset: str, seed: int) -> list[dict[str, Any]]:
             "i": i,
             "alpha": 0.02 * i,
             "noise": READINGS[reading],
-            "repeat": repeat,
-            "method": method,
-            "size": size.size,
-            "seed": seed + repeat,
-            "max_iter": size.dca_max_iter if method == DCA else size.max_iter,
-            "max_cpu_seconds": size.max_cpu_seconds,
         }
+        | {"method": method, "size": size.size, "repeat": repeat, "seed": seed + repeat}
+        | {"max_iter": size.dca_max_iter if method == DCA else size.max_iter}
+        | {"max_cpu_seconds": size.max_cpu_seconds}
         for repeat, reading, image, i, method in order
         if i in SHOWN or (reading == PAPER_READING and method != ACCURATE)
-    ] + beyond.trials(size.beyond, seed)
+    ] + beyond.trials(preset, seed)
 
 
 def measure(settings: dict[str, Any]) -> dict[str, Any]:
@@ -106,7 +79,7 @@ def measure_solver(solver: Any, settings: dict[str, Any]) -> dict[str, Any]:
     limits = (settings["max_iter"], settings["max_cpu_seconds"])
     run = _run(solver, noisy, alpha, limits, lambda x: quality(x, clean)["rmse"])
     met = {rule: _at_rule(run, solver, change) for rule, change in RULES.items()}
-    penalty = TotalVariationL12(alpha, L2_WEIGHT, SMOOTHING)
+    penalty = TotalVariationL12(alpha, L2_WEIGHT, smoothing=SMOOTHING)
     fit = 0.5 * float(np.sum((run.x - noisy) ** 2))
     shown = settings["image"] == names()[0] and settings["repeat"] == 0
     return {
@@ -123,11 +96,7 @@ def measure_solver(solver: Any, settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def _run(
-    solver: Any,
-    noisy: np.ndarray,
-    alpha: float,
-    limits: tuple[int, float],
-    error: Callable[[np.ndarray], float],
+    solver: Any, noisy: np.ndarray, alpha: float, limits: tuple[int, float], error: Callable[[np.ndarray], float]
 ) -> Result:
     """A run to the strictest of the rules or a limit. Our method ends by its default rule instead."""
     max_iter, max_cpu_seconds = limits
@@ -137,19 +106,10 @@ def _run(
         return finished or history["cpu_seconds"][-1] >= max_cpu_seconds
 
     options: dict[str, Any] = {} if solver == SOLVERS[OURS] else {"tol": 0.0}
-    restored = denoise_tv(
-        noisy,
-        alpha,
-        l2_weight=L2_WEIGHT,
-        smoothing=0.0 if isinstance(solver, TotalVariationDCA) else SMOOTHING,  # DCA works on the true penalty
-        solver=solver,
-        max_iter=max_iter,
-        measure={"rmse": error},
-        stop=stop,
-        return_result=True,
-        **options,
-    )
-    return restored.runs[0]
+    smoothing = 0.0 if isinstance(solver, TotalVariationDCA) else SMOOTHING  # DCA works on the true penalty
+    options |= {"penalty": TotalVariationL12(l2_weight=L2_WEIGHT, smoothing=smoothing), "solver": solver}
+    options |= {"max_iter": max_iter, "run": Run(callback=stop, measure={"rmse": error}), "return_result": True}
+    return denoise_tv(noisy, alpha, **options).result
 
 
 def _is_met(objective: Sequence[float], change: float) -> bool:

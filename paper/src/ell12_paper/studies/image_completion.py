@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from ell12.completion import BlockAPG, CompletionLoss, FactoredAPG, FullSVD, Obs
 from ell12.minimization import Result, Status, minimize
 from ell12.penalties import NoPenalty, SpectralL12, SpectralLogSum
 from ell12_paper.rivals import ARSSM3F, ER1MP, AISImpute, FaNCL, LMaFit, MatrixDCA, SketchyCGM
+from ell12_paper.studies import size_of
 from ell12_paper.studies.images import names, photograph
 
 NAME = "completion"
@@ -40,7 +42,7 @@ PICTURE_SIDE, PICTURE_SCALE = 128, 0.2  # a difference image: its pixels a side,
 class CompletionMethod:
     """A method: what it minimises and how, for a strength alpha, a rank and the matrix to be completed."""
 
-    make: Callable[[ImageToComplete], tuple[Any, Any]]
+    make: Callable[[Any], tuple[Any, Any]]
     parameter: str = "alpha"  # what it is tuned by: "alpha" or "rank"
     end: str = "change"  # what ends it besides its limit: the objective's "change", or its own "rank"
 
@@ -50,31 +52,15 @@ class CompletionMethod:
         return "rank" if self.parameter == "rank" else "alpha_factor"
 
 
-@dataclass(frozen=True)
-class ImageToComplete:
-    """A photograph, which of its pixels are known, and the parameters of the methods."""
-
-    image: Any
-    observed: Observed
-    alpha: float
-    rank: int
-    theta: float
-
-    @property
-    def loss(self) -> CompletionLoss:
-        """The squared error on the known pixels."""
-        return CompletionLoss(self.observed)
-
-
-def _l12(solver: Any, l2_weight: float = 1.0) -> Callable[[ImageToComplete], tuple[Any, Any]]:
+def _l12(solver: Any, l2_weight: float = 1.0) -> Callable[[Any], tuple[Any, Any]]:
     return lambda problem: (SpectralL12(problem.alpha, l2_weight), solver)
 
 
-def _log_sum(solver: Any) -> Callable[[ImageToComplete], tuple[Any, Any]]:
+def _log_sum(solver: Any) -> Callable[[Any], tuple[Any, Any]]:
     return lambda problem: (SpectralLogSum(problem.alpha, problem.theta), solver)
 
 
-def _sketchy(problem: ImageToComplete) -> tuple[Any, Any]:
+def _sketchy(problem: Any) -> tuple[Any, Any]:
     """SketchyCGM in the ball of the nuclear norm's solution for this alpha; the paper does not name its ball."""
     penalty, solver = METHODS["nuclear norm(block)"].make(problem)
     solution = minimize(problem.loss, penalty, solver=solver, tol=1e-3, max_iter=2000)
@@ -94,65 +80,28 @@ METHODS: dict[str, CompletionMethod] = {
     "nmAPG(full SVD)": CompletionMethod(_l12(FullSVD())),
     "nuclear norm(block)": CompletionMethod(_l12(BlockAPG(), l2_weight=0.0)),
     "log-sum(block)": CompletionMethod(_log_sum(BlockAPG())),
-    "LMaFit(growing rank)": CompletionMethod(
-        lambda p: (NoPenalty(), LMaFit(p.rank, strategy="increasing")), "rank"
-    ),
+    "LMaFit(growing rank)": CompletionMethod(lambda p: (NoPenalty(), LMaFit(p.rank, "increasing")), "rank"),
     "DCA(block)": CompletionMethod(_l12(MatrixDCA())),
 }
 # Several methods minimise one objective: one of them stands for all in curves and pictures.
 IN_TABLE = tuple(method for method in METHODS if method != "log-sum(block)")
-ALONG_PATH = tuple(
-    method for method in METHODS if method not in ("nmAPG", "nmAPG(full SVD)", "DCA(block)", "FaNCL")
-)
+ALONG_PATH = tuple(m for m in METHODS if m not in ("nmAPG", "nmAPG(full SVD)", "DCA(block)", "FaNCL"))
 CENTRED = ("nmAPG(block)", "nuclear norm(block)", "log-sum(block)", "ER1MP", "LMaFit")
 PICTURED = tuple(method for method in IN_TABLE if method not in ("nmAPG(block)", "nmAPG(full SVD)", "DCA(block)"))
 
 
-@dataclass(frozen=True)
-class CompletionSize:
-    """The size of a study: the side of the images, the repeats of the table, and the limits of a run.
-
-    SketchyCGM has its own limit: one of its iterations is ten steps and a decomposition.
-    """
-
-    size: int
-    n_repeats: int
-    max_cpu_seconds: float
-    max_iter: int
-    sketchy_max_iter: int
-    path_seconds: float  # the budget of every method in the study of the strength
-    path_max_iter: int
-    n_path_repeats: int = 1
-
-    @property
-    def rank(self) -> int:
-        """The paper's rank, scaled with the image."""
-        return round(PAPER_RANK * self.size / PAPER_SIZE)
-
-
-PRESETS = {
-    "quick": CompletionSize(128, 5, 300.0, 2000, sketchy_max_iter=25, path_seconds=10.0, path_max_iter=400),
-    "paper": CompletionSize(512, 5, 240.0, 5000, sketchy_max_iter=200, path_seconds=20.0, path_max_iter=5000),
-}
-
-
 def trials(preset: str, seed: int) -> list[dict[str, Any]]:
     """The settings of every trial."""
-    size, images = PRESETS[preset], _images()
+    size, images = size_of(NAME, preset), _images()
     table = product(range(size.n_repeats), images, IN_TABLE)
     found = [_settings(size, seed, "table", image, method, repeat) for repeat, image, method in table]
-    for repeat, image, method in product(range(size.n_path_repeats), images, ALONG_PATH):
-        by_alpha = METHODS[method].parameter == "alpha"
+    for repeat, image, method in product(range(1), images, ALONG_PATH):
         limits = {"max_cpu_seconds": size.path_seconds}
         limits |= {} if method == SKETCHY else {"max_iter": size.path_max_iter}
-        found += [
-            _settings(size, seed, "path", image, method, repeat, alpha_factor=factor, **limits)
-            for factor in (ALPHA_FACTORS if by_alpha else ())
-        ]
-        found += [
-            _settings(size, seed, "path", image, method, repeat, rank=max(round(share * size.size), 1), **limits)
-            for share in (() if by_alpha else RANK_FRACTIONS)
-        ]
+        ranks = [max(round(share * size.size), 1) for share in RANK_FRACTIONS]
+        for value in ranks if METHODS[method].parameter == "rank" else ALPHA_FACTORS:
+            changed = {METHODS[method].setting: value} | limits
+            found.append(_settings(size, seed, "path", image, method, repeat, **changed))
     for image, theta in product(images, (*THETAS, None)):
         found.append(_settings(size, seed, "theta", image, "log-sum(block)", 0, theta=theta))
     for repeat, image, method in product(range(size.n_repeats), images, CENTRED):
@@ -168,24 +117,13 @@ def _images() -> tuple[str, ...]:
 
 
 def _settings(
-    size: CompletionSize, seed: int, study: str, image: str, method: str, repeat: int, **changed: Any
+    size: Any, seed: int, study: str, image: str, method: str, repeat: int, **changed: Any
 ) -> dict[str, Any]:
-    return {
-        "study": study,
-        "image": image,
-        "method": method,
-        "repeat": repeat,
-        "seed": seed + repeat,
-        "size": size.size,
-        "alpha_factor": ALPHA_FACTOR,
-        "rank": size.rank,
-        "theta": None,
-        "center": False,
-        "tol": 1e-3,
-        "change": 3e-6,
-        "max_iter": size.sketchy_max_iter if method == SKETCHY else size.max_iter,
-        "max_cpu_seconds": size.max_cpu_seconds,
-    } | changed
+    trial = {"study": study, "image": image, "method": method, "repeat": repeat, "seed": seed + repeat}
+    trial |= {"size": size.size, "rank": round(PAPER_RANK * size.size / PAPER_SIZE), "alpha_factor": ALPHA_FACTOR}
+    ends = {"tol": 1e-3, "change": 3e-6, "max_cpu_seconds": size.max_cpu_seconds}
+    ends["max_iter"] = size.sketchy_max_iter if method == SKETCHY else size.max_iter
+    return trial | {"theta": None, "center": False} | ends | changed
 
 
 def measure(settings: dict[str, Any]) -> dict[str, Any]:
@@ -196,27 +134,22 @@ def measure(settings: dict[str, Any]) -> dict[str, Any]:
     alpha = settings["alpha_factor"] * float(np.abs(image[known]).max())
     mean = float(image[known].mean()) if settings["center"] else 0.0
     theta = settings["theta"] or math.sqrt(alpha)
-    problem = ImageToComplete(image, Observed.from_mask(image - mean, known), alpha, settings["rank"], theta)
+    loss = CompletionLoss(Observed.from_mask(image - mean, known))
+    problem = SimpleNamespace(loss=loss, alpha=alpha, rank=settings["rank"], theta=theta)
     penalty, solver = method.make(problem)
     has_settled = _settled(settings["change"])
 
     def is_late(history: dict[str, list[float]]) -> bool:
         return history["cpu_seconds"][-1] >= settings["max_cpu_seconds"]
 
-    result = minimize(
-        problem.loss,
-        penalty,
-        solver=solver,
-        tol=settings["tol"],
-        max_iter=settings["max_iter"],
-        run=Run(callback=lambda history: is_late(history) or (method.end == "change" and has_settled(history))),
-    )
+    run = Run(callback=lambda history: is_late(history) or (method.end == "change" and has_settled(history)))
+    options = {"tol": settings["tol"], "max_iter": settings["max_iter"], "run": run}
+    result = minimize(loss, penalty, solver=solver, **options)
     is_shown = settings["study"] == "table" and settings["repeat"] == 0 and settings["method"] in PICTURED
     difference = result.x.to_array() + mean - image
     clean = pack_picture(image, 1.0) if is_shown and settings["method"] == PICTURED[0] else None
     return {
-        "seconds": result.history["seconds"][-1],
-        "cpu_seconds": result.history["cpu_seconds"][-1],
+        **{name: result.history[name][-1] for name in ("seconds", "cpu_seconds")},
         **_outcome(result, is_late(result.history)),
         "alpha": alpha,
         "theta": theta,
@@ -250,19 +183,15 @@ def _warm_up(method: str) -> None:
     """Let the process load, outside any timing, what a method's first run loads."""
     image = np.random.default_rng(0).random((40, 40))
     known = image > 0.4
-    penalty, solver = METHODS[method].make(ImageToComplete(image, Observed.from_mask(image, known), 0.5, 5, 1.0))
-    minimize(CompletionLoss(Observed.from_mask(image, known)), penalty, solver=solver, max_iter=3)
+    loss = CompletionLoss(Observed.from_mask(image, known))
+    penalty, solver = METHODS[method].make(SimpleNamespace(loss=loss, alpha=0.5, rank=5, theta=1.0))
+    minimize(loss, penalty, solver=solver, max_iter=3)
 
 
 def _outcome(result: Result, is_late: bool) -> dict[str, Any]:
-    return {
-        "n_iter": result.n_iter,
-        "status": result.status.name,
-        "is_limited": is_late or result.status in (Status.MAX_ITER, Status.NOT_FINITE),
-        "objective": result.objective,
-        "stationarity": result.stationarity,
-        "rank": result.x.rank,
-    }
+    found = {name: getattr(result, name) for name in ("n_iter", "objective", "stationarity")}
+    limited = is_late or result.status in (Status.MAX_ITER, Status.NOT_FINITE)
+    return found | {"status": result.status.name, "is_limited": limited, "rank": result.x.rank}
 
 
 def _first_share(s: Any) -> float | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -19,23 +18,14 @@ def names() -> tuple[str, ...]:
     return tuple(_files()) or tuple(STAND_INS)
 
 
-def photograph(name: str, size: int) -> Any:
+def photograph(name: str, size: int) -> np.ndarray:
     """The middle of a photograph, ``size`` pixels a side, grey and from 0 to 1."""
-    image = _from_folder(_files()[name]) if name in _files() else _shipped(STAND_INS[name])
-    return cropped(image, size)
+    if name in _files():
+        image = _from_folder(_files()[name])
+    else:
+        from skimage import data, util
 
-
-def cropped(image: np.ndarray, size: int) -> np.ndarray:
-    """The central square of an image with ``size`` pixels a side.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ell12_paper.studies.images import cropped
-    >>> cropped(np.arange(16.0).reshape(4, 4), 2)
-    array([[ 5.,  6.],
-           [ 9., 10.]])
-    """
+        image = util.img_as_float64(getattr(data, STAND_INS[name])())
     top, left = ((side - size) // 2 for side in image.shape)
     return image[top : top + size, left : left + size]
 
@@ -54,9 +44,8 @@ def shown(name: str) -> str:
 
 def _files() -> dict[str, Path]:
     folder = os.environ.get(FOLDER)
-    return (
-        {path.stem: path for path in sorted(Path(folder).iterdir()) if path.suffix in SUFFIXES} if folder else {}
-    )
+    paths = sorted(Path(folder).iterdir()) if folder else []
+    return {path.stem: path for path in paths if path.suffix in SUFFIXES}
 
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff")
@@ -68,9 +57,3 @@ def _from_folder(path: Path) -> np.ndarray:
     with Image.open(path) as image:
         grey = image.convert("L").resize((SIDE, SIDE), Image.Resampling.BILINEAR)
     return np.asarray(grey, dtype=float) / 255
-
-
-def _shipped(name: str) -> np.ndarray:
-    from skimage import data, util
-
-    return util.img_as_float64(getattr(data, name)())

@@ -29,14 +29,8 @@ def trials(preset: str, seed: int) -> list[dict[str, Any]]:
     """The settings of every trial."""
     largest = QUICK_POWER if preset == "quick" else dict.fromkeys(CASES, LARGEST_POWER)
     return [
-        {
-            "d": d,
-            "method": method,
-            "case": case,
-            "threshold": threshold(case, d),
-            "repeat": repeat,
-            "seed": seed + repeat,
-        }
+        {"d": d, "method": method, "case": case, "threshold": threshold(case, d)}
+        | {"repeat": repeat, "seed": seed + repeat}
         for case, method in product(CASES, METHODS)
         for d in sorted((*(10**power for power in range(2, largest[case] + 1)), *BETWEEN[method]))
         for repeat in range(N_REPEATS[method])
@@ -58,13 +52,9 @@ def measure(settings: dict[str, Any]) -> dict[str, Any]:
         "numerical": lambda: prox_l12_iterative(z, t),
     }[settings["method"]]
     x, n_iter = solve()
-    return {
-        "seconds": _median_seconds(solve),
-        "copy_seconds": _median_seconds(z.copy),
-        "n_iter": n_iter,
-        "n_nonzero": int(np.count_nonzero(x)),
-        "value": 0.5 * float(np.sum((x - z) ** 2)) + L12(t).value(x),
-    }
+    value = 0.5 * float(np.sum((x - z) ** 2)) + L12(t).value(x)
+    found = {"n_iter": n_iter, "n_nonzero": int(np.count_nonzero(x)), "value": value}
+    return found | {"seconds": _median_seconds(solve), "copy_seconds": _median_seconds(z.copy)}
 
 
 def _median_seconds(call: Callable[[], Any], budget: float = 0.1, batches: int = 9) -> float:

@@ -56,23 +56,14 @@ def cost(x: np.ndarray, z: np.ndarray, t: float) -> Any:
 
 def excess(x: np.ndarray, z: np.ndarray, t: float, random: Any) -> float:
     """By how much the best of many directions, each at its best length, is below x, relative to ||z||^2."""
-    others = [
-        z,
-        *(np.eye(len(z)) * z),
-        *(x + 10.0 ** -random.integers(0, 6) * _normal(random, z) for _ in range(300)),
-    ]
-    directions = np.array(
-        [*others, *_normal(random, (1500, len(z))), *np.where(_normal(random, (500, len(z))) > 0, z, 0)]
-    )
+    near = x + 10.0 ** -random.integers(0, 6, (300, 1)) * random.standard_normal((300, len(z)))
+    free, some = random.standard_normal((1500, len(z))), random.standard_normal((500, len(z))) > 0
+    directions = np.concatenate([[z], np.eye(len(z)) * z, near, free, np.where(some, z, 0)])
     lengths = np.linalg.norm(directions, axis=1, keepdims=True)
     u = directions[lengths[:, 0] > 0] / lengths[lengths[:, 0] > 0]
     best = np.maximum(u @ z - t * (np.abs(u).sum(axis=1) - 1), 0)[:, None] * u  # the length that is best along u
     lowest = min(float(cost(best, z, t).min(initial=np.inf)), float(cost(0 * z, z, t)))
     return (float(cost(x, z, t)) - lowest) / max(float(z @ z), 1e-12)
-
-
-def _normal(random: Any, like: Any) -> np.ndarray:
-    return random.standard_normal(np.shape(like) if isinstance(like, np.ndarray) else like)
 
 
 def _closed(random: Any) -> float:
@@ -88,11 +79,8 @@ def _spectral(random: Any) -> float:
     def total(Y: np.ndarray) -> float:
         return 0.5 * np.sum((Y - Z) ** 2) + t * (np.linalg.norm(Y, "nuc") - np.linalg.norm(Y))
 
-    scales = 10.0 ** random.uniform(-6, 1, 300)
-    lowest = min(
-        [total(Z), total(0 * Z), *(total(X + scale * random.standard_normal(Z.shape)) for scale in scales)]
-    )
-    return float((total(X) - lowest) / np.sum(Z**2))
+    near = [X + scale * random.standard_normal(Z.shape) for scale in 10.0 ** random.uniform(-6, 1, 300)]
+    return float((total(X) - min(map(total, [Z, 0 * Z, *near]))) / np.sum(Z**2))
 
 
 def _rows(random: Any) -> float:
@@ -116,9 +104,8 @@ def _convergence(settings: dict[str, Any]) -> dict[str, Any]:
     """How stationary nmAPG ends, and whether the running average of its objective ever rises."""
     problem = datasets.compressed_sensing(settings["seed"], setup=settings["setup"], n_samples=100)
     penalty = L12(0.01 * 0.25 ** settings["i"])
-    result = minimize(
-        SquaredLoss(problem.A, problem.b), penalty, solver=NonmonotoneAPG(eta=ETA), tol=1e-8, max_iter=10**5
-    )
+    loss, solver = SquaredLoss(problem.A, problem.b), NonmonotoneAPG(eta=ETA)
+    result = minimize(loss, penalty, solver=solver, tol=1e-8, max_iter=10**5)
     objective = result.history["objective"]
     average, q, averages = objective[0], 1.0, [objective[0]]
     for value in objective[1:]:

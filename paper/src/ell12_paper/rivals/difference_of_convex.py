@@ -1,0 +1,152 @@
+"""The numerical proximal step, and matrices by sequences of convex problems."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from ell12.completion.matrix_apg import (
+    DenseForm,
+    Estimate,
+    FactoredForm,
+    MatrixStep,
+    MatrixSteps,
+    combined_norm,
+    turns_back,
+)
+from ell12.completion.singular_vectors import FullTriplets, WarmBlock
+from ell12.completion.squared_error import EntryLoss
+from ell12.penalties import L12
+from ell12.penalties.spectral import SpectralDifference
+from ell12.protocols import Iterate, Needs, Point
+from ell12.prox import prox_l12_iterative
+from ell12.solvers import NonmonotoneAPG
+
+
+@dataclass(frozen=True)
+class NumericalAPG(NonmonotoneAPG):
+    """nmAPG on `ell12.L12` with the proximal step by fixed-point iteration, begun at the last iterate.
+
+    Parameters
+    ----------
+    prox_tol : float, default 1e-8
+        Relative accuracy of the proximal step.
+    """
+
+    prox_tol: float = 1e-8
+
+    def iterates(self, loss: Any, penalty: L12, start: Any) -> Iterator[Any]:
+        """Yield one iterate a step."""
+        numerical = _Numerical(penalty, start.x, self.prox_tol)
+        for iterate in super().iterates(loss, numerical, start):
+            numerical.near = iterate.point.x
+            yield iterate
+
+
+class _Numerical:
+    """The penalty with its prox by iteration, from a point near by."""
+
+    def __init__(self, penalty: L12, near: Any, tol: float) -> None:
+        self.penalty, self.near, self.tol = penalty, near, tol
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.penalty, name)
+
+    def prox(self, x: Any, step: float) -> Any:
+        """The proximal step to a relative accuracy of ``tol``."""
+        p = self.penalty
+        options = {"l2_weight": p.l2_weight, "weights": p.weights, "start": self.near, "tol": self.tol}
+        return prox_l12_iterative(x, p.strength * step, **options)[0]
+
+
+class _ConvexSteps:
+    """What both methods share; a subclass says which steps it takes."""
+
+    triplets: str
+    random_state: Any
+
+    needs: ClassVar[Needs] = Needs(EntryLoss, SpectralDifference, "factors")
+
+    def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate | None]:
+        """Yield one iterate for each convex problem solved, and None after each step within one."""
+        full = self.triplets == "full"
+        form = DenseForm(loss) if full or loss.observed.suits_dense else FactoredForm(loss)
+        take_step = MatrixSteps(loss, form, FullTriplets() if full else WarmBlock(start.x, rng=self.random_state))
+        for step in self._steps(take_step, form.estimate(start.x), penalty):
+            if step is None:
+                yield None
+                continue
+            # The objective is that of the whole problem, not of a convex one.
+            value = loss.value(step.point.point) + penalty.value_of(step.point.x.s)
+            yield step._replace(objective=value).iterate()
+
+    def _steps(self, take_step: MatrixSteps, x: Estimate, penalty: Any) -> Iterator[MatrixStep | None]:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class MatrixSequentialConvex(_ConvexSteps):
+    """Sequential convex programming for matrices: the subtracted part is linearised in every step.
+
+    As in `ell12.SequentialConvex` the first step is one with the whole penalty, since the subtracted norm has no
+    slope at zero.
+
+    Parameters
+    ----------
+    triplets : {"block", "full"}, default "block"
+        Singular vectors from a warm block, as in `BlockAPG`, or from a full decomposition each step.
+    random_state : int or Generator, default 0
+        Of the block's first columns; 0 by default, so that runs repeat.
+    """
+
+    triplets: str = "block"
+    random_state: Any = 0
+
+    def _steps(self, take_step: MatrixSteps, x: Estimate, penalty: Any) -> Iterator[MatrixStep | None]:
+        step = take_step(x, penalty)
+        while True:
+            yield step
+            x = step.point
+            step = take_step(x, penalty.convex, penalty.subtracted_gradient(x.x))
+
+
+@dataclass(frozen=True)
+class MatrixDCA(_ConvexSteps):
+    """The difference-of-convex algorithm for matrices, with FISTA for the convex problems.
+
+    FISTA begins at the last solution and restarts its momentum where it points uphill.
+
+    Parameters
+    ----------
+    inner_tol : float, default 0.1
+        A convex problem ends when its step is below this fraction of the last change of the linear part.
+    inner_max_iter : int, default 200
+        Or after this many steps.
+    triplets, random_state
+        As in `MatrixSequentialConvex`.
+    """
+
+    inner_tol: float = 0.1
+    inner_max_iter: int = 200
+    triplets: str = "block"
+    random_state: Any = 0
+
+    def _steps(self, take_step: MatrixSteps, x: Estimate, penalty: Any) -> Iterator[MatrixStep | None]:
+        step = take_step(x, penalty)
+        yield step
+        slope, change = penalty.subtracted_gradient(step.point.x), penalty.alpha
+        while True:
+            tol, k, x = self.inner_tol * change, 0, step.point
+            previous = x
+            for _ in range(self.inner_max_iter):
+                y = x + k / (k + 3) * (x - previous)
+                step = take_step(y, penalty.convex, slope)
+                k = 0 if turns_back(step.point, y, x) else k + 1
+                x, previous = step.point, x
+                if step.distance <= tol and not step.is_full:
+                    break
+                yield None
+            old, slope = slope, penalty.subtracted_gradient(x.x)
+            change = max(combined_norm([(1.0, slope), (-1.0, old)]), 1e-8 * penalty.alpha)
+            yield step._replace(distance=max(change, step.distance))

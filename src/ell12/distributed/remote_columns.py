@@ -1,0 +1,377 @@
+"""Columns on Dask's workers: each looks at its own, and sends back what is steep or asked for."""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+import uuid
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import dask.array as da
+import numpy as np
+import scipy.sparse
+from dask.delayed import Delayed, delayed
+
+from ell12.backend import is_mapped, refuse_masked
+from ell12.distributed.executor import Blocks, active_client, compute
+from ell12.distributed.rows import KEPT_SHARE, fits, is_held, kept, memory
+from ell12.losses.block_of_rows import as_matrix, naming_block
+from ell12.operators.column_sources import DenseColumns, moments_of, steep_products
+from ell12.operators.out_of_memory import Columns, as_source
+from ell12.protocols import Array, ColumnSource, offers
+
+# A file is cut into blocks of about so many bytes as its source gives them: large beside what a task costs Dask
+# (1 ms), small beside a worker's memory. A very large one is cut into about MOST_BLOCKS, some seconds a pass.
+# Smaller chunks that workers shall keep are put together, but not to fewer than FEWEST_BLOCKS, for many workers.
+# None of it depends on the workers, so that the sums are the same with any number of them.
+BLOCK_BYTES, MOST_BLOCKS, FEWEST_BLOCKS = 2**26, 4096, 16
+# A thread of a worker keeps so many files open from one task to the next: blocks of a file follow each other.
+OPEN_FILES = 2
+
+
+def columns(X: Any, *, persist: bool | str = "auto", scale: Any = False, sample_weight: Any = None) -> Columns:
+    """A matrix whose blocks of columns stay on Dask's workers, for losses, paths and estimators.
+
+    The workers multiply their columns with what is sent to them, a few vectors as long as the rows, and send back
+    the products that are steep enough to matter. The few columns that a solver works with come to this process.
+
+    Parameters
+    ----------
+    X : dask array, path, function, or list
+        A dask array in chunks of columns, dense or sparse, of any real numbers, such as int8. Or where a worker
+        finds its columns: the path of a ``.npy`` file that all workers see, or a function without arguments that
+        opens an `ell12.protocols.ColumnSource`, each worker reading its own part; a list of such puts them side
+        by side. Or a list of delayed matrices or sources (`dask.delayed`), each one block.
+    persist : bool or "auto", default "auto"
+        Whether workers keep the columns, in memory or, where that is short, spilled to their disks. If not, every
+        pass reads them anew. "auto": if they take up to half the workers' memory, or their size is not known.
+    scale, sample_weight
+        As in `ell12.Columns`.
+
+    Returns
+    -------
+    Columns
+        Of a `ell12.protocols.FarSource`.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import numpy as np
+    >>> from ell12.distributed import columns
+    >>> X = columns(da.from_array(np.array([[0, 1, 2], [2, 1, 0]], dtype=np.int8), chunks=(2, 2)))
+    >>> X @ np.array([1.0, 0.0, 10.0]), X.T @ np.ones(2)
+    (array([20.,  2.]), array([2., 2., 2.]))
+    """
+    if persist not in (True, False, "auto"):
+        raise ValueError(f"persist must be True, False or 'auto', got {persist!r}")
+    return Columns(_source_of(X, persist), scale=scale, sample_weight=sample_weight)
+
+
+def _source_of(X: Any, persist: bool | str) -> RemoteColumns:
+    if isinstance(X, da.Array):
+        return _of_array(X, persist)
+    parts = list(X) if isinstance(X, list | tuple) else [X]
+    if parts and all(isinstance(part, Delayed) for part in parts):
+        return _of_delayed(parts, persist)
+    if parts and all(callable(part) or isinstance(part, str | os.PathLike) for part in parts):
+        return _of_files(parts, persist)
+    kinds = ", ".join(sorted({type(part).__name__ for part in parts})) or "nothing"
+    raise TypeError(
+        "X must be a dask array in chunks of columns, a path, a function that opens a source of columns, or a list"
+        f" of such or of delayed blocks; got {kinds}"
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class RemoteColumns:
+    """Columns on workers: what `ell12.protocols.FarSource` asks for.
+
+    Blocks answer in their order, whichever worker is done first: the same bits with any number of workers.
+    """
+
+    blocks: Blocks
+    shape: tuple[int, int]
+    dtype: Any
+    firsts: Array  # the number of each block's first column, and that of all columns at the end
+
+    @classmethod
+    def of(cls, blocks: Blocks, shapes: Sequence[tuple[int, int]], dtypes: Sequence[Any]) -> RemoteColumns:
+        """Blocks side by side."""
+        rows = sorted({shape[0] for shape in shapes})
+        if len(rows) > 1:
+            raise ValueError(f"all parts of X must have the same number of rows, got {rows[0]} and {rows[-1]}")
+        firsts = np.cumsum([0, *(shape[1] for shape in shapes)])
+        return cls(blocks, (rows[0], int(firsts[-1])), np.result_type(*dtypes), firsts)
+
+    def __repr__(self) -> str:
+        m, n = self.shape
+        return f"RemoteColumns({m} x {n} in {len(self.blocks.blocks)} blocks, {self.dtype})"
+
+    def block(self, first: int, last: int) -> Array:
+        """The neighbours ``first`` to ``last - 1``, brought to this process."""
+        return self.take(np.arange(first, last))
+
+    def take(self, columns: Array) -> Array:
+        """Some columns, numbered in rising order; no other block is asked."""
+        owner = np.searchsorted(self.firsts, columns, side="right") - 1
+        concerned = np.unique(owner)
+        if concerned.size == 0:
+            return np.empty((self.shape[0], 0), dtype=self.dtype)
+        own = [columns[owner == i] - self.firsts[i] for i in concerned]
+        found = self.blocks.results("take", _take, of=concerned.tolist(), each=own)
+        if any(map(scipy.sparse.issparse, found)):
+            return scipy.sparse.hstack(found, format="csc")
+        return np.concatenate(found, axis=1)
+
+    def products(self, vectors: Array, least: Any) -> tuple[Array, Array]:
+        """The numbers of the columns whose product with some of the vectors (m, k) reaches least, and these.
+
+        A number, or one for each column.
+        """
+        self.blocks.passes += 1
+        if np.ndim(least) == 0 or np.min(least) == np.max(least):
+            found = self.blocks.results("look", _products, float(np.max(least)), vectors)
+        else:
+            found = self.blocks.results("look", _products, vectors, each=np.split(least, self.firsts[1:-1]))
+        where = [numbers + first for (numbers, _), first in zip(found, self.firsts[:-1], strict=True)]
+        return np.concatenate(where), np.concatenate([values for _, values in found])
+
+    def combine(self, x: Array) -> Array:
+        """``A x`` for x of shape (n, k): each block gets its entries, and the sum is made on the workers."""
+        return self.blocks.total("combine", _combine, each=np.split(x, self.firsts[1:-1]))
+
+    def moments(self, weight: Array | None, means: Array | None) -> tuple[Array, Array]:
+        """The means of the columns and the sums of squares about them, or about the means given."""
+        self.blocks.passes += 1
+        own = [None] * len(self.blocks.blocks) if means is None else np.split(means, self.firsts[1:-1])
+        found = self.blocks.results("moments", _moments, weight, each=own)
+        return _joined(found)
+
+
+# From what people have to blocks
+
+
+def _of_array(X: da.Array, persist: bool | str) -> RemoteColumns:
+    """One block for each chunk of columns."""
+    if X.ndim != 2 or any(map(math.isnan, X.shape)):
+        raise ValueError(
+            f"X must be a matrix whose chunks have known sizes, got shape {X.shape}: X.compute_chunk_sizes() finds"
+            " them out"
+        )
+    if 0 in X.shape:
+        raise ValueError(f"X is empty: its shape is {X.shape}")
+    X = X if X.numblocks[0] == 1 else X.rechunk({0: -1})
+    keep = persist is True or (persist == "auto" and not is_held(X) and fits(X, active_client()))
+    if keep and not is_held(X):
+        X = X.rechunk({1: _joined_widths(X)})
+    shapes = [(X.shape[0], width) for width in X.chunks[1] if width]
+    chunks = [chunk for chunk, width in zip(X.to_delayed().ravel(), X.chunks[1], strict=True) if width]
+    make = delayed(_block_of_chunk, pure=False)
+    tasks = [(partial(make, chunk), shape) for chunk, shape in zip(chunks, shapes, strict=True)]
+    return RemoteColumns.of(_blocks(tasks, keep), shapes, [X.dtype])
+
+
+def _joined_widths(X: da.Array) -> tuple[int, ...]:
+    """The widths of neighbouring chunks put together where they are small."""
+    m, n = X.shape
+    most, widths = min(BLOCK_BYTES // (m * X.dtype.itemsize), n // FEWEST_BLOCKS), [0]
+    for width in X.chunks[1]:
+        if widths[-1] + width <= most:
+            widths[-1] += width
+        else:
+            widths.append(width)
+    return tuple(filter(None, widths))
+
+
+def _of_delayed(parts: Sequence[Delayed], persist: bool | str) -> RemoteColumns:
+    """One block for each; their shapes are asked for."""
+    make = delayed(_block_of_chunk, pure=False)
+    blocks = _blocks([(partial(make, part), None) for part in parts], persist is not False)
+    shapes, dtypes = zip(*blocks.results("describe", _describe), strict=True)
+    return RemoteColumns.of(blocks, shapes, dtypes)
+
+
+def _of_files(parts: Sequence[Any], persist: bool | str) -> RemoteColumns:
+    """Each opened by every worker, who reads some of its columns."""
+    client = active_client()
+    opens = [part if callable(part) else partial(as_source, os.fspath(part)) for part in parts]
+    ask = delayed(_describe_file, pure=False)
+    found = compute(client, [ask(number, open_part) for number, open_part in enumerate(opens)])
+    sizes = [math.prod(shape) * np.dtype(dtype).itemsize for shape, dtype in found]
+    keep = persist is True or (persist == "auto" and sum(sizes) <= KEPT_SHARE * memory(client))
+    make, token = delayed(_block_of_file, pure=False), uuid.uuid4().hex
+    tasks, shapes = [], []
+    for k, ((m, n), _) in enumerate(found):
+        count = max(1, round(sizes[k] / max(BLOCK_BYTES, sum(sizes) / MOST_BLOCKS)))
+        for first, last in pairwise(np.linspace(0, n, min(count, n) + 1).astype(int).tolist()):
+            shapes.append((m, last - first))
+            tasks.append((partial(make, _Part(f"{token}-{k}", opens[k], first, last)), shapes[-1]))
+    return RemoteColumns.of(_blocks(tasks, keep), shapes, [dtype for _, dtype in found])
+
+
+def _blocks(tasks: Sequence[tuple[Callable[..., Delayed], Any]], keep: bool) -> Blocks:
+    """The blocks, kept by the workers or made anew in every pass."""
+    token = uuid.uuid4().hex
+    blocks = [
+        make(f"block {number} of the columns", shape, keep, dask_key_name=f"ell12-block-{token}-{number}")
+        for number, (make, shape) in enumerate(tasks)
+    ]
+    return Blocks(kept(blocks) if keep else blocks)
+
+
+# On a worker
+
+
+@contextmanager
+def _within(name: str) -> Iterator[None]:
+    """Put the name of a block before what went wrong with it, where columns are counted from its first."""
+    with naming_block(name):
+        try:
+            yield
+        except ValueError as error:
+            raise ValueError(str(error).replace(" of X ", " of the block ")) from error
+
+
+@dataclass(eq=False)
+class ColumnBlock:
+    """Some columns on their worker."""
+
+    name: str
+    source: Any
+
+    def __sizeof__(self) -> int:
+        """What Dask should count when it decides what to spill."""
+        matrix: Any = getattr(self.source, "matrix", None)
+        if scipy.sparse.issparse(matrix):
+            return matrix.data.nbytes + matrix.indices.nbytes + matrix.indptr.nbytes
+        return getattr(matrix, "nbytes", 0)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """What comes from a disk or another worker may lie at an odd address, where products are slow."""
+        self.__dict__ |= state
+        if isinstance(self.source, DenseColumns):
+            self.source = DenseColumns(np.require(self.source.matrix, requirements="A"))
+
+    def pieces(self, dtype: Any = None, *, fresh: bool = False) -> Iterator[Any]:
+        """As those of `ell12.Columns`."""
+        return Columns(self.source).pieces(dtype, fresh=fresh)
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """Neighbouring columns of a file, which the thread that reads them opens: what travels is how to open it."""
+
+    key: str
+    open: Callable[[], Any]
+    first: int
+    last: int
+
+    @property
+    def source(self) -> Any:
+        """All of the file."""
+        files = vars(_opened).setdefault("files", OrderedDict())
+        if self.key not in files:
+            files[self.key] = as_source(self.open())
+        files.move_to_end(self.key)
+        while len(files) > OPEN_FILES:
+            files.popitem(last=False)
+        return files[self.key]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.source.shape[0], self.last - self.first
+
+    @property
+    def dtype(self) -> Any:
+        return self.source.dtype
+
+    def block(self, first: int, last: int) -> Any:
+        return self.source.block(self.first + first, self.first + last)
+
+    def take(self, columns: Array) -> Any:
+        return self.source.take(self.first + columns)
+
+
+_opened = threading.local()  # the files of each thread, since a source is asked by one at a time
+
+
+def _block_of_chunk(chunk: Any, name: str, shape: tuple[int, int] | None, keep: bool) -> ColumnBlock:
+    with naming_block(name):
+        refuse_masked(chunk, "X")
+        source = chunk if offers(chunk, ColumnSource) else as_matrix(chunk)
+        return _block(as_source(source), name, shape, keep)
+
+
+def _block_of_file(part: _Part, name: str, shape: tuple[int, int], keep: bool) -> ColumnBlock:
+    with naming_block(name):
+        return _block(part, name, shape, keep) if keep else ColumnBlock(name, part)
+
+
+def _block(source: Any, name: str, shape: tuple[int, int] | None, keep: bool) -> ColumnBlock:
+    if shape not in (None, tuple(source.shape)):
+        raise ValueError(f"it has the shape {tuple(source.shape)}, where X says {shape}")
+    if keep:  # in the order in which pieces of it, and single columns, are neighbours
+        held = source.block(0, source.shape[1])
+        if not scipy.sparse.issparse(held):
+            held = np.array(held, order="F") if is_mapped(held) else np.require(held, requirements=["F", "A"])
+        source = held
+    return ColumnBlock(name, as_source(source))
+
+
+def _joined(found: Sequence[tuple[Array, Array]]) -> tuple[Array, Array]:
+    """What was found for some columns after the other, as of all."""
+    one, other = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    return one, other
+
+
+def _describe(block: ColumnBlock) -> tuple[tuple[int, int], Any]:
+    return block.source.shape, block.source.dtype
+
+
+def _describe_file(number: int, open_part: Callable[[], Any]) -> tuple[tuple[int, int], Any]:
+    with naming_block(f"part {number} of X"):
+        found = Columns(open_part())  # which checks it
+    return found.shape, found.source.dtype
+
+
+def _take(block: ColumnBlock, columns: Array) -> Any:
+    with _within(block.name):
+        return block.source.take(columns)
+
+
+def _combine(block: ColumnBlock, x: Array) -> Array:
+    total, first = 0.0, 0
+    with _within(block.name):
+        for piece in block.pieces():
+            total = total + piece @ x[first : first + piece.shape[1]]
+            first += piece.shape[1]
+    return total
+
+
+def _moments(block: ColumnBlock, means: Array | None, weight: Array | None) -> tuple[Array, Array]:
+    found, first = [], 0
+    with _within(block.name):
+        for piece in block.pieces(np.float64, fresh=True):
+            own = None if means is None else means[first : first + piece.shape[1]]
+            found.append(moments_of(piece, weight, own))
+            first += piece.shape[1]
+    return _joined(found)
+
+
+def _products(block: ColumnBlock, least: Any, vectors: Array) -> tuple[Array, Array]:
+    """Piece by piece, each still in the cache when it is multiplied, by one thread, that of the task."""
+    found, first = [], 0
+    with _within(block.name):
+        for piece in block.pieces():
+            own = least if np.ndim(least) == 0 else least[first : first + piece.shape[1]]
+            where, products = steep_products(piece, vectors, own)
+            found.append((first + where, products))
+            first += piece.shape[1]
+    return _joined(found)

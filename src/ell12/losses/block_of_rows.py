@@ -1,0 +1,355 @@
+"""A block of rows, where it lies, and what one pass asks of it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from ell12.backend import all_finite, as_floating, as_numpy, is_array, like, namespace, refuse_masked, scatter
+from ell12.checks import check_entries
+from ell12.losses.sum_over_rows import LinearLoss
+from ell12.operators import ArrayOperator, adjoint, as_operator, dtype_of, output_shape
+from ell12.protocols import Array, Point
+
+# A dense block is read in slices of 1 MB, which stay in the cache while a loss and then its gradient read them.
+SLICE_BYTES = 2**20
+
+
+@dataclass(frozen=True)
+class BlockKind:
+    """What the blocks of one data set share.
+
+    Parameters
+    ----------
+    loss : class
+        Such as `ell12.SquaredLoss`.
+    options : dict
+        Its keyword arguments, such as ``delta``.
+    width : int
+        The number of columns that every block must have.
+    intercept : bool
+        Whether the last entry of x is added to every prediction.
+    """
+
+    loss: type[LinearLoss]
+    options: dict[str, Any]
+    width: int
+    intercept: bool
+
+    @property
+    def size(self) -> int:
+        """The number of unknowns."""
+        return self.width + self.intercept
+
+
+@dataclass(frozen=True)
+class OneAgainstRest:
+    """Labels as 1, where they are this one, and -1."""
+
+    label: Any
+
+    def __call__(self, y: Array) -> Array:
+        """The observations."""
+        return np.where(y == self.label, 1.0, -1.0)
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of several targets."""
+
+    index: int
+
+    def __call__(self, y: Array) -> Array:
+        """The observations."""
+        return y[:, self.index]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The values and gradients of a loss at one or more points, one row each."""
+
+    values: Array
+    gradients: Array
+
+    def __add__(self, other: Evaluation) -> Evaluation:
+        return Evaluation(self.values + other.values, self.gradients + other.gradients)
+
+
+@dataclass(eq=False)
+class Block:
+    """Rows of A, y and the weights, checked, and the in-memory losses that they make.
+
+    A dense block is cut into slices, each a loss of its own over a view: a slice is still in the cache when its
+    gradient reads it again, so that an evaluation reads the block once.
+    """
+
+    kind: BlockKind
+    name: str
+    A: Any
+    y: Array
+    weight: Array | None
+    _target: Any = field(default=None, repr=False)
+    _losses: list[LinearLoss] | None = field(default=None, repr=False)
+
+    @classmethod
+    def of_loss(cls, kind: BlockKind, name: str, loss: LinearLoss) -> Block:
+        """A block whose loss is made."""
+        return cls(kind, name, loss.A, loss.b, loss.sample_weight, _losses=[loss.with_scale(1.0)])
+
+    def __sizeof__(self) -> int:
+        """What Dask should count when it decides what to spill: the memory of a GPU is not its own."""
+        A = self.A
+        stored = A.nbytes if isinstance(A, np.ndarray) else 0
+        if scipy.sparse.issparse(A):
+            stored = A.data.nbytes + A.indices.nbytes + A.indptr.nbytes
+        return stored + self.y.nbytes + (0 if self.weight is None else self.weight.nbytes)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The data alone: the losses are views that a pickle would copy."""
+        return self.__dict__ | {"_target": None, "_losses": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """What comes from a disk or another worker may lie at an odd address, where products are very slow."""
+        self.__dict__ |= state
+        if not scipy.sparse.issparse(self.A):
+            self.A = as_floating(self.A, "X")
+
+    def losses(self, target: Any = None) -> Iterator[LinearLoss]:
+        """The loss of each slice; ``target`` makes the observations out of y. They are kept for the next pass."""
+        if self._losses is not None and self._target == target:
+            yield from self._losses
+            return
+        losses = []
+        for A, y, weight in self.slices():
+            with naming_block(self.name):
+                b = y if target is None else target(y)
+                losses.append(self.kind.loss(A, b, sample_weight=weight, **self.kind.options))
+            yield losses[-1]
+        self._target, self._losses = target, losses
+
+    def slices(self) -> Iterator[tuple[Any, Array, Array | None]]:
+        """Views of some rows at a time.
+
+        A sparse block is one slice, since cutting it would copy; so is one on a GPU, which works on all at once.
+        """
+        rows = self.A.shape[0]
+        step = SLICE_BYTES * rows // max(self.A.nbytes, 1) if isinstance(self.A, np.ndarray) else rows
+        step = max(step, 1)
+        for start in range(0, rows, step):
+            part = slice(start, start + step)
+            yield (
+                (self.A if step >= rows else self.A[part]),
+                self.y[part],
+                None if self.weight is None else self.weight[part],
+            )
+
+
+def make_block(kind: BlockKind, number: int, A: Any, y: Any, weight: Any) -> Block:
+    """A block out of its chunks; what is wrong with them is an error that names it."""
+    name = f"block {number}"
+    with naming_block(name):
+        refuse_masked(A, "X")
+        if isinstance(A, np.ndarray) or not is_array(A):  # an array of a GPU's library stays where it is
+            A = as_matrix(A)
+        if A.shape[0] > 0:  # a partition that a filter has emptied adds nothing
+            A = as_operator(A, "X")
+        if A.shape[1] != kind.width:
+            raise ValueError(f"it has {A.shape[1]} columns, where X has {kind.width}")
+        y, weight = check_beside(A.shape[0], y, weight)
+        if y.dtype.kind == "f":
+            check_entries(y, "y")
+    return Block(kind, name, A, y, weight)
+
+
+def check_beside(count: int, y: Any, weight: Any) -> tuple[Array, Array | None]:
+    """The observations and weights of ``count`` rows as arrays; what is wrong with them is an error."""
+    refuse_masked(y, "y")
+    refuse_masked(weight, "sample_weight")
+    y, weight = as_numpy(y), None if weight is None else np.asarray(as_numpy(weight), dtype=np.float64)
+    for label, rows in (("y", y), ("sample_weight", weight)):
+        if rows is None:
+            continue
+        if len(rows) != count:
+            raise ValueError(f"it has {count} rows of X and {len(rows)} of {label}; chunk them alike")
+        if rows.dtype.kind == "c":
+            raise TypeError(f"{label} must hold real numbers, got {rows.dtype}")
+        if rows.dtype.kind == "f" and not all_finite(rows):
+            raise ValueError(f"{label} holds NaN or infinity; every entry must be finite")
+    if weight is not None and weight.size and weight.min() < 0:
+        raise ValueError("sample_weight must hold finite numbers >= 0 only")
+    return y, weight
+
+
+def evaluate(block: Block, points: Array, target: Any = None) -> Evaluation:
+    """The loss of a block and its gradient at each row of ``points``."""
+    kind = block.kind
+    values, gradients = np.zeros(len(points)), np.zeros(points.shape, np.result_type(points, np.float64))
+    for loss in block.losses(target):
+        transposed = adjoint(loss.A)
+        for k, x in enumerate(points):
+            point = Point(x, _product(loss.A, x, kind))
+            slope = loss.slope(point)
+            values[k] += loss.value(point)
+            gradients[k, : kind.width] += as_numpy(transposed @ slope)
+            if kind.intercept:
+                gradients[k, -1] += _sum(slope)
+    return Evaluation(values, gradients)
+
+
+def gram_product(block: Block, v: Array, target: Any = None) -> Array:
+    """``A' diag(w) A v`` of a block, for the Lipschitz constant."""
+    kind, total = block.kind, np.zeros(v.shape, np.result_type(v, np.float64))
+    for loss in block.losses(target):
+        product = _product(loss.A, v, kind)
+        if loss.sample_weight is not None:
+            product = loss.sample_weight * product
+        total[: kind.width] += as_numpy(adjoint(loss.A) @ product)
+        if kind.intercept:
+            total[-1] += _sum(product)
+    return total
+
+
+def _product(A: Any, x: Array, kind: BlockKind) -> Array:
+    """``A x`` where A is; x goes there."""
+    there = x if isinstance(A, np.ndarray) or scipy.sparse.issparse(A) else like(x, A)
+    return A @ there[: kind.width] + (float(x[-1]) if kind.intercept else 0)
+
+
+def _sum(values: Array) -> float:
+    xp = namespace(values)
+    return float(xp.sum(values, dtype=xp.float64))
+
+
+@contextlib.contextmanager
+def naming_block(name: str) -> Iterator[None]:
+    """Put the name of a block before what went wrong with it."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{name}: {error}") from error
+
+
+def as_matrix(chunk: Any) -> Any:
+    """A chunk as NumPy or SciPy holds it; the arrays of the package sparse convert themselves."""
+    if hasattr(chunk, "to_scipy_sparse"):
+        return chunk.to_scipy_sparse()
+    return chunk if scipy.sparse.issparse(chunk) else np.asarray(chunk)
+
+
+class Substitution:
+    """``x -> linear(x) + offset``, from the solver's unknown to that of the blocks; here x itself."""
+
+    def linear(self, x: Array) -> Array:
+        """The linear part."""
+        return x
+
+    def offset(self) -> Any:
+        """What is added."""
+        return 0
+
+    def adjoint(self, gradient: Array) -> Array:
+        """The adjoint of the linear part: it takes gradients back."""
+        return gradient
+
+
+@dataclass(frozen=True)
+class Centering(Substitution):
+    """Columns less their means: ``(c, t) -> (c, t - means'c)``, the last entry being the intercept.
+
+    Where ``level`` is given, t is that number and x is c alone: a squared loss is least at the mean of its target.
+    `ell12.operators.centering.CenteredColumns` does the same to a matrix at hand. Here the rows are on workers,
+    who made them before the means were known: x is changed instead.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ell12.losses.block_of_rows import Centering
+    >>> centering = Centering(np.array([1.0, 2.0]), level=5.0)
+    >>> centering.linear(np.array([1.0, 1.0])) + centering.offset()
+    array([1., 1., 2.])
+    """
+
+    means: Array
+    level: float | None = None
+
+    def linear(self, x: Array) -> Array:
+        """The coefficients, and the intercept less what the means make of them."""
+        coef, last = (x, 0.0) if self.level is not None else (x[:-1], x[-1])
+        return np.append(coef, np.asarray(last - self.means @ coef, dtype=x.dtype))
+
+    def offset(self) -> Any:
+        """The level, for the intercept."""
+        return 0 if self.level is None else np.append(np.zeros_like(self.means), self.means.dtype.type(self.level))
+
+    def adjoint(self, gradient: Array) -> Array:
+        """The gradient of centred columns."""
+        coef = gradient[:-1] - gradient[-1] * self.means
+        return coef if self.level is not None else np.append(coef, gradient[-1])
+
+
+@dataclass(frozen=True)
+class Selection(Substitution):
+    """Some entries of x, the others being zero; then another substitution."""
+
+    columns: Array
+    size: int
+    after: Substitution
+
+    def linear(self, x: Array) -> Array:
+        """The entries at their places."""
+        return self.after.linear(scatter(x, self.columns, self.size))
+
+    def offset(self) -> Any:
+        """That of the other."""
+        return self.after.offset()
+
+    def adjoint(self, gradient: Array) -> Array:
+        """These entries of the gradient."""
+        return self.after.adjoint(gradient)[self.columns]
+
+
+def block_loss(block: Block, substitution: Substitution, target: Any, scale: float) -> Any:
+    """The loss of a block as a function of the solver's unknown."""
+    kind, A, b = block.kind, block.A, block.y if target is None else target(block.y)
+    if kind.intercept or type(substitution) is not Substitution:
+        A = SubstitutedRows(block.A, substitution, kind.intercept)
+        b = b - A.predict(substitution.offset() + np.zeros(kind.size))  # it is not 0 for squared losses alone
+    return kind.loss(A, b, sample_weight=block.weight, scale=scale, **kind.options)
+
+
+def row_counts(block: Block) -> list[int]:
+    """How many rows a block has; lists add as they should."""
+    return [int(block.A.shape[0])]
+
+
+@dataclass(frozen=True, eq=False)
+class SubstitutedRows(ArrayOperator):
+    """``x -> [A, 1] linear(x)``, the ones standing for an intercept, if there is one."""
+
+    A: Any
+    substitution: Substitution
+    intercept: bool
+
+    def __post_init__(self) -> None:
+        size = self.substitution.adjoint(np.zeros(self.A.shape[1] + self.intercept)).size
+        self._set(input_shape=(size,), output_shape=output_shape(self.A), dtype=dtype_of(self.A))
+
+    def predict(self, x: Array) -> Array:
+        """``[A, 1] x``."""
+        return self.A @ x[: self.A.shape[1]] + (x[-1] if self.intercept else 0)
+
+    def _apply(self, x: Array) -> Array:
+        return self.predict(self.substitution.linear(x))
+
+    def _apply_adjoint(self, y: Array) -> Array:
+        total = [y.sum(dtype=np.float64)] if self.intercept else []
+        return self.substitution.adjoint(np.append(adjoint(self.A) @ y, total)).astype(y.dtype)
+
+    def __getitem__(self, rows: Any) -> SubstitutedRows:
+        """Some rows."""
+        return SubstitutedRows(self.A[rows], self.substitution, self.intercept)

@@ -1,0 +1,377 @@
+"""`RowsLoss`: a loss over blocks of rows, streamed or on workers."""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ell12.backend import as_numpy, inner, like, norm, rise_above_tangent, rounding
+from ell12.checks import naming
+from ell12.losses.block_of_rows import (
+    Block,
+    BlockKind,
+    Selection,
+    Substitution,
+    block_loss,
+    evaluate,
+    gram_product,
+    naming_block,
+    row_counts,
+)
+from ell12.losses.moments import moments
+from ell12.losses.of_prediction import Sessions, fact
+from ell12.losses.pointwise import SquaredLoss
+from ell12.losses.sum_over_rows import LinearLoss, check_kind
+from ell12.operators.krylov import largest_eigenvalue
+from ell12.protocols import Array, Batch, Point
+
+# Up to 1000 columns one pass adds up the products of all columns, which costs about as much as a few other passes.
+GRAM_COLUMNS = 1000
+# A run remembers four points: nmAPG works with x, the one before, z and the extrapolated y.
+REMEMBERED = 4
+AGAIN = "every pass must give the same ones again, as a list or a function that begins anew does"
+
+
+@dataclass(eq=False, slots=True)
+class VisitedPoint:
+    """A point, and the loss and gradient there once a pass has found them."""
+
+    x: Array
+    value: float = math.nan
+    gradient: Array = None
+
+
+@dataclass(frozen=True, slots=True)
+class PointCombination:
+    """What stands in for a prediction: of which places a point is a linear combination.
+
+    Predictions are as long as the rows and never leave the workers. What is known at the places serves instead:
+    the gradient of a squared loss is affine in x.
+    """
+
+    factors: dict[VisitedPoint, float] = field(default_factory=dict)
+
+    def __add__(self, other: PointCombination) -> PointCombination:
+        factors = dict(self.factors)
+        for place, factor in other.factors.items():
+            factors[place] = factors.get(place, 0.0) + factor
+        return PointCombination(factors)
+
+    def __rmul__(self, factor: float) -> PointCombination:
+        return PointCombination({place: factor * own for place, own in self.factors.items()})
+
+    def __sub__(self, other: PointCombination) -> PointCombination:
+        return self + -1.0 * other
+
+    def gradient(self) -> Array | None:
+        """An affine gradient here; None where it is not known at every place, or this is no affine combination."""
+        used = [(place, factor) for place, factor in self.factors.items() if factor != 0]
+        if abs(sum(factor for _, factor in used) - 1) > 1e-12 or any(place.gradient is None for place, _ in used):
+            return None
+        total = 0.0
+        for place, factor in used:
+            total = total + factor * place.gradient
+        return total
+
+
+class VisitedPoints:
+    """The places where a run was lately, and the one where it is likely to go."""
+
+    def __init__(self) -> None:
+        self.places: OrderedDict[bytes, VisitedPoint] = OrderedDict()
+        self.foreseen: VisitedPoint | None = None
+
+    def place(self, x: Array) -> VisitedPoint:
+        """The place of x."""
+        key = as_numpy(x).tobytes()
+        place = self.places.pop(key, None) or VisitedPoint(x)
+        self.places[key] = place
+        while len(self.places) > REMEMBERED:
+            self.places.popitem(last=False)
+        return place
+
+    def take_foreseen(self) -> VisitedPoint | None:
+        """The place foreseen, which is then forgotten."""
+        place, self.foreseen = self.foreseen, None
+        return place
+
+
+class RowsLoss(Sessions):
+    """A loss over blocks of rows, which are read again for every pass, or stay on Dask's workers.
+
+    ``scale sum_i w_i l((A x)_i, b_i)`` with a loss l of each row.
+
+    An evaluation is one pass: x goes to the blocks, a number and a gradient come back for each and are added.
+    Nothing as long as the rows is kept here. An iteration of `ell12.NonmonotoneAPG` takes one pass, and one more
+    where it falls back on a plain step: for the squared loss the gradient at the extrapolated point follows from
+    gradients that are known, and for other losses the solver says beforehand where it will extrapolate to, so that
+    both points go out together. `ell12.ProxSVRG` makes the most of a pass.
+
+    Parameters
+    ----------
+    blocks : iterable or callable
+        Of ``(A, b)`` or ``(A, b, sample_weight)``: a list, another object that can be iterated over many times, or
+        a function that returns an iterator. They must come in the same order each time; one is in memory at a
+        time. For rows on Dask's workers see `ell12.distributed.rows_loss`.
+    loss : class, default SquaredLoss
+        `ell12.SquaredLoss`, `ell12.LogisticLoss`, `ell12.HuberLoss` or `ell12.PoissonLoss`.
+    scale : float, optional
+        Factor of the whole loss; by default one over the number of rows, or their weight: the mean.
+    **options
+        Of the loss, such as ``delta``.
+
+    See Also
+    --------
+    SquaredLoss : Sums of squares.
+    ProxSVRG : Some rows in each step.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ell12.losses import RowsLoss
+    >>> A, b = np.eye(4), np.arange(4.0)
+    >>> loss = RowsLoss([(A[:2], b[:2]), (A[2:], b[2:])])
+    >>> loss.value(loss.point(np.zeros(4))), loss.gradient(loss.point(np.zeros(4)))
+    (1.75, array([ 0.  , -0.25, -0.5 , -0.75]))
+    """
+
+    def __init__(
+        self,
+        blocks: Iterable[Any] | Callable[[], Iterator[Any]],
+        loss: type[LinearLoss] = SquaredLoss,
+        *,
+        scale: float | None = None,
+        **options: Any,
+    ) -> None:
+        stream = Stream(blocks, loss, options | ({} if scale is None else {"scale": scale}))
+        self._hold(stream, stream.kind, stream.start, 1 / stream.weight if scale is None else stream.scale)
+
+    @classmethod
+    def over(cls, blocks: Any, kind: BlockKind, dtype: Any, scale: float, **options: Any) -> RowsLoss:
+        """The loss over the blocks of an executor, such as `ell12.distributed.executor.Blocks`."""
+        loss = cls.__new__(cls)
+        loss._hold(blocks, kind, np.zeros(kind.size, dtype), scale, **options)
+        return loss
+
+    def _hold(
+        self,
+        blocks: Any,
+        kind: BlockKind,
+        zeros: Array,
+        scale: float,
+        target: Any = None,
+        substitution: Substitution | None = None,
+        gram: Array | None = None,
+    ) -> None:
+        super().__init__()
+        self.blocks, self.kind, self.scale, self.target = blocks, kind, scale, target
+        self.substitution = Substitution() if substitution is None else substitution
+        self._zeros = zeros if substitution is None else substitution.adjoint(zeros)
+        self._affine = issubclass(kind.loss, SquaredLoss)
+        if gram is not None:
+            self._facts["_gram"] = gram
+
+    def __repr__(self) -> str:
+        return f"RowsLoss({self.kind.loss.__name__} over {self.blocks!r}, scale={self.scale:g})"
+
+    @property
+    def passes(self) -> int:
+        """How many passes over the blocks were made."""
+        return self.blocks.passes
+
+    def point(self, x: Array) -> Point:
+        """``x`` and a stand-in for its prediction; no pass."""
+        return Point(x, PointCombination({self._place(x): 1.0}))
+
+    def start(self) -> Array:
+        """Zeros."""
+        return 0 * self._zeros
+
+    def value(self, point: Point) -> float:
+        """The loss; a pass where it is not known yet."""
+        return self._known(point).value
+
+    def gradient(self, point: Point) -> Array:
+        """The gradient; a pass where it neither is known nor follows from what is."""
+        known = point.prediction.gradient() if self._affine else None
+        return self._known(point).gradient if known is None else known
+
+    def divergence(self, point: Point, base: Point) -> float:
+        """``f(point) - f(base) - <gradient(base), point - base>``. What rounding made counts as 0."""
+        move, slope = point.x - base.x, self.gradient(base)
+        if not self._affine:
+            return rise_above_tangent(self.value(point), self.value(base), inner(slope, move), move)
+        new_slope = self.gradient(point)  # from which it follows exactly, where values would cancel
+        size = norm(move) * (norm(slope) + norm(new_slope))
+        return max(0.5 * (inner(move, new_slope - slope) - rounding(size, move)), 0.0)
+
+    def lipschitz(self) -> float:
+        """A bound on the gradient's Lipschitz constant, never the sum of the blocks' own.
+
+        Up to 1000 columns one pass adds up the products of the columns; beyond, Lanczos takes some 15 passes,
+        which ``step="backtracking"`` spares.
+        """
+        bound = self.kind.loss.second_bound
+        return bound if math.isinf(bound) else bound * self.scale * self._gram_norm
+
+    def restrict(self, columns: Array) -> RowsLoss:
+        """The same loss in the given entries of x alone, the others being zero."""
+        chosen = Selection(np.asarray(columns), self._zeros.shape[0], self.substitution)
+        facts = {name: self._facts[name] for name in ("_gram", "_row_counts") if name in self._facts}
+        other = self._derived(facts, substitution=chosen, _zeros=self._zeros[columns])
+        return other if self._memory is None else other.session()
+
+    def batches(self, size: int, random: Any = None) -> Iterator[Batch]:
+        """Losses over some rows of a block at a time, which sum to this one; for stochastic solvers.
+
+        The blocks come to this process, one in memory at a time: a pass over their rows. With ``random`` the
+        batches of a block come in a random order, and so do blocks on workers.
+        """
+        counts = [-(-rows // size) for rows in self._row_counts]
+        firsts = np.cumsum([0, *counts]).tolist()
+        for number, block in self.blocks.loaded(random):
+            if counts[number] > 0:
+                loss = block_loss(block, self.substitution, self.target, self.scale)
+                for batch in loss.batches(size, random):
+                    yield Batch(batch.loss, firsts[number] + batch.index, firsts[-1])
+
+    def foresee(self, make_point: Callable[..., Point], *arguments: Any) -> None:
+        """Say where a gradient is likely asked for soon: the next pass goes to ``make_point(*arguments)`` too."""
+        if not self._affine and self._memory is not None:
+            self._memory.foreseen = self._place(make_point(*arguments).x)
+
+    def _place(self, x: Array) -> VisitedPoint:
+        """The place of x, the same as before if a session was there lately."""
+        return VisitedPoint(x) if self._memory is None else self._memory.place(x)
+
+    def _new_memory(self) -> VisitedPoints:
+        return VisitedPoints()
+
+    def _known(self, point: Point) -> VisitedPoint:
+        """The place of a point, evaluated."""
+        factors = point.prediction.factors
+        single = len(factors) == 1 and next(iter(factors.values())) == 1
+        place = next(iter(factors)) if single else self._place(point.x)
+        if place.gradient is None:
+            ahead = None if self._memory is None else self._memory.take_foreseen()
+            both = ahead is not None and ahead is not place and ahead.gradient is None
+            self._evaluate([place, ahead] if ahead is not None and both else [place])
+        return place
+
+    def _evaluate(self, places: list[VisitedPoint]) -> None:
+        """One pass."""
+        offset = self.substitution.offset()
+        points = np.stack([self.substitution.linear(as_numpy(place.x)) + offset for place in places])
+        found = self.blocks.total("gradient", evaluate, self._as_here(points), self.target)
+        for place, value, gradient in zip(places, found.values, found.gradients, strict=True):
+            place.value = self.scale * float(value)
+            place.gradient = like(self._as_here(self.scale * self.substitution.adjoint(gradient)), self._zeros)
+
+    def _as_here(self, values: Array) -> Array:
+        """NumPy numbers in the precision of x."""
+        return values.astype(as_numpy(self._zeros).dtype)
+
+    @fact
+    def _row_counts(self) -> list[int]:
+        return self.blocks.total("rows", row_counts)
+
+    @fact
+    def _gram_norm(self) -> float:
+        start = np.random.default_rng(0).standard_normal(tuple(self._zeros.shape))
+        apply = self._gram_product()
+        substitution = self.substitution
+        closeness = 1e-1 if self._gram is None else 1e-2  # a pass for each product: fewer, and shorter steps
+        return largest_eigenvalue(
+            lambda v: substitution.adjoint(apply(substitution.linear(v))), start, rtol=closeness
+        )
+
+    @fact
+    def _gram(self) -> Array | None:
+        """The products of the columns: one pass. None where these are many."""
+        if self.kind.width > GRAM_COLUMNS or isinstance(self.blocks, Stream):
+            return None
+        found = self.blocks.total("moments", moments, True, "none")
+        return found.gram(self.kind.width, self.kind.intercept)
+
+    def _gram_product(self) -> Callable[[Array], Array]:
+        """``v -> A' diag(w) A v``: from the products of the columns, or one pass for each v."""
+        gram = self._gram
+        if gram is not None:
+            return lambda v: gram @ v
+        return lambda v: self.blocks.total("gram-product", gram_product, self._as_here(v), self.target)
+
+
+class Stream:
+    """Blocks of rows that are read again for every pass: an executor of this process, as Dask's workers are one.
+
+    The first pass, made at once, finds the weight of the rows, zeros like x, and how many rows each block has.
+    """
+
+    def __init__(self, chunks: Any, loss: Any, options: dict[str, Any]) -> None:
+        check_kind(loss)
+        if not callable(chunks) and not isinstance(chunks, Iterable):
+            raise TypeError(
+                f"blocks must be an iterable or a function that returns one, got {type(chunks).__name__}"
+            )
+        with naming("blocks"):  # an array of no axes looks as if it could be iterated over
+            used_up = not callable(chunks) and iter(chunks) is chunks  # by a first pass
+        if used_up:
+            raise TypeError("blocks can be read once only; give a list or a function that returns an iterator")
+        self.chunks, self.passes = chunks, 0
+        self.options, self.rows, self.weight = options, [], 0.0
+        self.kind = BlockKind(loss, {name: v for name, v in options.items() if name != "scale"}, 0, False)
+        self.start, self.scale = None, 1.0
+        for whole in self._losses():
+            self.rows.append(whole.b.shape[0])
+            self.weight += self.rows[-1] if whole.sample_weight is None else float(whole.sample_weight.sum())
+            start = whole.start()
+            if self.start is None:
+                self.start, self.scale = start, whole.scale
+            elif start.shape != self.start.shape:
+                sizes = f"{start.shape[0]} columns, where the first has {self.start.shape[0]}"
+                raise ValueError(f"block {len(self.rows) - 1}: it has {sizes}")
+        if self.start is None or self.weight == 0:
+            raise ValueError("blocks hold no rows of positive weight")
+        self.kind = BlockKind(loss, self.kind.options, self.start.shape[0], False)
+
+    def __repr__(self) -> str:
+        return f"{len(self.rows)} blocks"
+
+    def total(self, name: str, function: Callable[..., Any], *arguments: Any) -> Any:  # noqa: ARG002
+        """``sum_i function(block_i, *arguments)``: one pass."""
+        total = None
+        for _, block in self.loaded():
+            part = function(block, *arguments)
+            total = part if total is None else total + part
+        return total
+
+    def loaded(self, random: Any = None) -> Iterator[tuple[int, Block]]:  # noqa: ARG002
+        """The blocks with their numbers, in their order, as many and as long as they were at first."""
+        self.passes += 1
+        number = -1
+        for number, whole in enumerate(self._losses()):
+            if number >= len(self.rows) or whole.b.shape[0] != self.rows[number]:
+                raise ValueError(f"block {number} has not the rows that it had at first: {AGAIN}")
+            yield number, Block.of_loss(self.kind, f"block {number}", whole)
+        if number + 1 != len(self.rows):
+            raise ValueError(f"blocks ended after {number + 1} of {len(self.rows)}: {AGAIN}")
+
+    def _losses(self) -> Iterator[LinearLoss]:
+        """The loss of each block that is not empty."""
+        with naming("blocks"):
+            chunks = iter(self.chunks() if callable(self.chunks) else self.chunks)
+        for number, chunk in enumerate(chunks):
+            with naming_block(f"block {number}"):
+                if not isinstance(chunk, tuple | list) or len(chunk) not in (2, 3):
+                    raise TypeError("it must be a pair (A, b) or a triple (A, b, sample_weight)")
+                A, b, weight = chunk if len(chunk) == 3 else (*chunk, None)
+                with naming("b"):
+                    is_empty = np.shape(b)[:1] == (0,)
+                whole = None if is_empty else self.kind.loss(A, b, sample_weight=weight, **self.options)
+            if whole is not None:
+                yield whole

@@ -1,0 +1,231 @@
+"""Losses over chunks, against the same loss in memory and against its formula."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+from ell12 import (
+    L12,
+    SAGA,
+    HuberLoss,
+    LogisticLoss,
+    NonmonotoneAPG,
+    ProximalGradient,
+    ProxSVRG,
+    SquaredLoss,
+    SupportNewton,
+    datasets,
+    minimize,
+    stationarity,
+)
+from ell12.losses import RowsLoss
+
+
+def data(n=300, p=20, seed=0):
+    problem = datasets.correlated_design(seed, n_samples=n, n_features=p, n_nonzero=4, correlation=0.5)
+    return problem.A, problem.b
+
+
+def chunks_of(A, b, size, weight=None):
+    parts = [slice(i, i + size) for i in range(0, len(b), size)]
+    return [(A[p], b[p]) if weight is None else (A[p], b[p], weight[p]) for p in parts]
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("kind", "second_bound"), [(SquaredLoss, 1.0), (LogisticLoss, 0.25), (HuberLoss, 1.0)])
+def test_a_streamed_loss_is_the_loss_in_memory(kind, second_bound, weighted):
+    A, b = data()
+    b = np.sign(b) if kind is LogisticLoss else b
+    weight = np.arange(1.0, 301.0) if weighted else None
+    options = {"delta": 0.7} if kind is HuberLoss else {}
+    scale = 1 / (300 if weight is None else weight.sum())
+    whole = kind(A, b, sample_weight=weight, scale=scale, **options)
+    streamed = RowsLoss(chunks_of(A, b, 70, weight), kind, **options)
+    assert streamed.scale == pytest.approx(scale, rel=1e-14)
+    random = np.random.default_rng(0)
+    x, y = streamed.point(random.standard_normal(20)), streamed.point(random.standard_normal(20))
+    assert streamed.value(x) == pytest.approx(whole.value(whole.point(x.x)), rel=1e-12)
+    np.testing.assert_allclose(streamed.gradient(x), whole.gradient(whole.point(x.x)), rtol=1e-10, atol=1e-12)
+    expected = whole.divergence(whole.point(y.x), whole.point(x.x))
+    assert streamed.divergence(y, x) == pytest.approx(expected, rel=1e-9)
+    gram = A.T @ (A if weight is None else weight[:, None] * A)
+    largest = second_bound * scale * np.linalg.eigvalsh(gram)[-1]
+    assert largest <= streamed.lipschitz() <= 1.1 * largest
+    inner = streamed.restrict(np.array([0, 3]))
+    full = np.zeros(20)
+    full[[0, 3]] = x.x[:2]
+    assert inner.value(inner.point(x.x[:2])) == pytest.approx(whole.value(whole.point(full)), rel=1e-12)
+
+
+def residual_sum(A, b, x, kind):
+    """The sum of each loss by its formula."""
+    z = A @ x
+    if kind is SquaredLoss:
+        return np.sum((z - b) ** 2) / 2
+    if kind is LogisticLoss:
+        return np.sum(np.log1p(np.exp(-b * z)))
+    r = np.abs(z - b)
+    return np.sum(np.where(r <= 1, r**2 / 2, r - 1 / 2))
+
+
+@pytest.mark.parametrize("form", [np.asarray, scipy.sparse.csr_array])
+@pytest.mark.parametrize("kind", [SquaredLoss, LogisticLoss, HuberLoss])
+def test_values_and_gradients_are_those_of_the_formula(kind, form):
+    A, b = data(n=50, p=4)
+    b = np.sign(b) if kind is LogisticLoss else b
+    loss = RowsLoss(chunks_of(form(A), b, 17), kind, **({"delta": 1.0} if kind is HuberLoss else {}))
+    x, h = np.array([0.5, -1.0, 0.2, 0.0]), 1e-6
+    assert loss.value(loss.point(x)) == pytest.approx(residual_sum(A, b, x, kind) / 50, rel=1e-12)
+    slopes = [
+        (residual_sum(A, b, x + h * e, kind) - residual_sum(A, b, x - h * e, kind)) / (100 * h) for e in np.eye(4)
+    ]
+    np.testing.assert_allclose(loss.gradient(loss.point(x)), slopes, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("size", [1, 16, 1000])
+def test_batches_of_a_stream_sum_to_the_loss(size):
+    A, b = data()
+    loss, x = RowsLoss(chunks_of(A, b, 70)), np.random.default_rng(0).standard_normal(20)
+    batches = list(loss.batches(size, np.random.default_rng(1)))
+    assert sorted(batch.index for batch in batches) == list(range(batches[0].count))
+    assert sum(batch.loss.b.size for batch in batches) == 300
+    total = sum(batch.loss.gradient(batch.loss.point(x)) for batch in batches)
+    np.testing.assert_allclose(total, A.T @ (A @ x - b) / 300, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("later", "words"),
+    [
+        (lambda chunks: chunks[:-1], "blocks ended after 2 of 3"),
+        (lambda chunks: [*chunks, chunks[0]], "block 3 has not the rows that it had at first"),
+        (lambda chunks: chunks[::-1], "block 0 has not the rows that it had at first"),
+    ],
+)
+def test_chunks_that_change_are_errors(later, words):
+    A, b = data()
+    chunks, passes = chunks_of(A, b, 120), []
+
+    def read():
+        passes.append(1)
+        return iter(chunks if len(passes) == 1 else later(chunks))
+
+    loss = RowsLoss(read)
+    point = loss.point(loss.start())
+    with pytest.raises(ValueError, match=words):
+        loss.value(point)
+    with pytest.raises(ValueError, match=words):
+        loss.lipschitz()
+
+
+@pytest.mark.parametrize("solver", [ProxSVRG(batch_size=16), SAGA(batch_size=16), NonmonotoneAPG()])
+def test_streamed_data_give_the_solution_in_memory(solver):
+    A, b = data()
+    penalty, whole = L12(0.05), SquaredLoss(A, b, scale=1 / 300)
+    streamed = RowsLoss(lambda: iter(chunks_of(A, b, 70)))
+    result = minimize(streamed, penalty, solver=solver, tol=1e-7, max_iter=2000)
+    assert result.converged
+    assert stationarity(whole, penalty, result.x) <= 1.01e-7
+    reference = minimize(whole, penalty, solver=SupportNewton(), tol=1e-8)
+    assert result.objective == pytest.approx(reference.objective, rel=1e-7)
+
+
+def test_a_value_and_a_gradient_are_one_pass():
+    A, b = data()
+    passes = []
+
+    def chunks():
+        passes.append(1)
+        return iter(chunks_of(A, b, 100))
+
+    loss = RowsLoss(chunks).session()
+    point = loss.point(np.ones(20))
+    loss.value(point)
+    before = len(passes)
+    loss.gradient(point)
+    assert len(passes) == before
+
+
+@pytest.mark.parametrize(
+    ("chunks", "words"),
+    [
+        ([], "no rows"),
+        ([(np.ones((2, 3)), [1.0, 2.0]), (np.ones((2, 2)), [1.0, 2.0])], "block 1: it has 2 columns"),
+        ([(np.ones((2, 3)), [1.0, 2.0]), (np.full((2, 3), np.nan), [1.0, 2.0])], "block 1: A holds NaN"),
+        ([(np.ones((2, 3)), [1.0])], "block 0: b must have shape"),
+    ],
+)
+def test_a_bad_chunk_is_named(chunks, words):
+    with pytest.raises(ValueError, match=words):
+        minimize(RowsLoss(chunks), L12(0.1), solver=ProxSVRG())
+
+
+def test_what_can_be_read_once_only_is_refused():
+    with pytest.raises(TypeError, match="once only"):
+        RowsLoss(iter([(np.eye(2), [1.0, 2.0])]))
+
+
+def test_chunks_that_do_not_come_again_are_refused():
+    A, b = data()
+    whole = [(A[:100], b[:100]), (A[100:], b[100:])]
+    for solver in (ProxSVRG(), NonmonotoneAPG()):
+        with pytest.raises(ValueError, match="blocks ended after 0 of 2"):
+            minimize(RowsLoss(partial(iter, iter(whole))), L12(0.1), solver=solver)
+    passes = []
+
+    def shorter():
+        passes.append(1)
+        return whole if len(passes) < 4 else [(A[:100], b[:100]), (A[100:250], b[100:250])]
+
+    with pytest.raises(ValueError, match="block 1 has not the rows that it had at first"):
+        minimize(RowsLoss(shorter), L12(0.1), solver=SAGA())
+
+
+def test_empty_chunks_add_nothing():
+    A, b = data()
+    chunks = [(A[:0], b[:0]), (A[:100], b[:100]), (A[:0], b[:0]), (A[100:], b[100:])]
+    result = minimize(RowsLoss(chunks), L12(0.1), solver=ProxSVRG(), tol=1e-8)
+    np.testing.assert_allclose(
+        result.x, minimize(SquaredLoss(A, b, scale=1 / 300), L12(0.1), tol=1e-8).x, atol=1e-7
+    )
+
+
+@pytest.mark.parametrize(
+    "chunks", [None, 3, [(np.eye(2),)], (np.eye(2), [1.0, 2.0]), [(np.eye(2), [1, 2], None, 0)]]
+)
+def test_what_is_no_stream_is_named(chunks):
+    with pytest.raises(TypeError, match=r"blocks must be an iterable|block 0: it must be a pair \(A, b\)"):
+        RowsLoss(chunks).start()
+
+
+def test_a_loss_that_is_no_class_is_named():
+    with pytest.raises(TypeError, match="the loss must be a class such as SquaredLoss"):
+        RowsLoss([(np.eye(2), [1.0, 2.0])], "squared")
+
+
+@pytest.mark.parametrize("solver", [ProxSVRG(), SAGA(), NonmonotoneAPG()])
+def test_a_stream_of_tensors(solver):
+    torch = pytest.importorskip("torch")
+    A, b = data()
+    chunks = [(torch.as_tensor(A[i : i + 100]), torch.as_tensor(b[i : i + 100])) for i in range(0, 300, 100)]
+    result = minimize(RowsLoss(chunks), L12(0.1), solver=solver, tol=1e-8)
+    assert isinstance(result.x, torch.Tensor)
+    expected = minimize(SquaredLoss(A, b, scale=1 / 300), L12(0.1), tol=1e-8).x
+    np.testing.assert_allclose(result.x.numpy(), expected, atol=1e-7)
+
+
+@pytest.mark.parametrize("kind", [SquaredLoss, LogisticLoss, HuberLoss])
+@pytest.mark.parametrize("solver", [ProximalGradient, NonmonotoneAPG])
+def test_backtracking_in_single_precision_takes_about_the_steps_that_it_takes_in_memory(kind, solver):
+    random = np.random.default_rng(0)
+    A = random.standard_normal((200, 50)).astype(np.float32)
+    b = A[:, :5].sum(axis=1) + 0.1 * random.standard_normal(200).astype(np.float32)
+    b = np.sign(b) if kind is LogisticLoss else b
+    streamed = RowsLoss([(A[k : k + 50], b[k : k + 50]) for k in range(0, 200, 50)], kind)
+    options = {"solver": solver(step="backtracking"), "max_iter": 2000}
+    near = minimize(kind(A, b, scale=1 / 200), L12(0.02, 0.5), **options)
+    far = minimize(streamed, L12(0.02, 0.5), **options)
+    assert near.converged
+    assert far.converged
+    assert far.n_iter <= 2 * near.n_iter + 10
