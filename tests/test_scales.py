@@ -44,8 +44,8 @@ def users(X, y, alpha=1.0):
         yield "A", "b", lambda p=penalty: minimize(SquaredLoss(X, y, scale=1 / 60), p)
         yield "A", "b", lambda p=penalty: minimize(SquaredLoss(X, y), p, solver=NonmonotoneAPG())
         yield "A", "b", lambda p=penalty: minimize(SquaredLoss(aslinearoperator(X), y), p)
-        yield "chunk 0: A", "chunk 0: b", lambda p=penalty: minimize(RowsLoss([(X, y)]), p)
-        yield "A", "b", lambda p=penalty: alpha_max(SquaredLoss(X, y), L12(l2_weight=p))
+        yield "block 0: A", "block 0: b", lambda p=penalty: minimize(RowsLoss([(X, y)]), p)
+        yield "A", "b", lambda p=penalty: alpha_max(SquaredLoss(X, y), p)
         yield "X", "y", lambda p=penalty: l12_path(X, y, alphas=3, penalty=p)
         for matrix in (X, sparse):
             yield "X", "y", lambda p=penalty, A=matrix: L12Regressor(penalty=p).fit(A, y)

@@ -154,7 +154,7 @@ def test_where_columns_are_many_working_sets_grow_along_the_path(monkeypatch):
     loss = squared_loss(data.A, data.b)
     for l2_weight in (0.0, 1.0):
         penalty = L12(1.0, l2_weight)
-        alphas = alpha_grid(alpha_max(loss, L12(l2_weight=penalty)), 20, 0.02)
+        alphas = alpha_grid(alpha_max(loss, penalty), 20, 0.02)
         results = path_results(loss, penalty, alphas)
         check_certified(loss, penalty, alphas, results, 1e-4)
         plain = by_one_after_the_other(loss, penalty, alphas)
@@ -307,7 +307,7 @@ def test_strengths_at_which_zero_stays_need_no_solver(monkeypatch, intercept):
     y, A = np.where(b > 2, 1, -1), np.column_stack([A, np.ones(50)]) if intercept else A
     loss = LogisticLoss(A, y, scale=1 / 50)
     penalty = WithIntercept(L12(1.0, 0.5)) if intercept else L12(1.0, 0.5)
-    top = alpha_max(loss, L12(l2_weight=penalty))
+    top = alpha_max(loss, penalty)
     alphas, calls = alpha_grid(3 * top, 30, 0.1), []
     by_minimize = minimize
 
@@ -347,7 +347,7 @@ def test_where_too_many_columns_are_in_use_no_gram_matrix_is_made_of_them(monkey
     monkeypatch.setattr(screened, "MOST_COLUMNS", 30)
     A, b = design("wide")
     loss, penalty, start = squared_loss(A, b), L12(1.0, 0.0), np.ones(60)
-    alphas = alpha_grid(alpha_max(loss, L12(l2_weight=penalty)), 20, 0.3)
+    alphas = alpha_grid(alpha_max(loss, penalty), 20, 0.3)
     path = screened.screened_path(loss.session(), penalty, alphas, start, 100)
     assert path.next_block(alphas, np.full(20, 1e-4)) == []
     np.testing.assert_array_equal(path.x, start)

@@ -161,7 +161,7 @@ def test_alphas_come_from_large_to_small_and_are_not_written_to():
 def test_from_the_first_strength_on_zero_is_a_solution(penalty):
     A, b = problem()
     loss, zero = SquaredLoss(A, b), np.zeros(15)
-    top = alpha_max(loss, L12(l2_weight=penalty))
+    top = alpha_max(loss, penalty)
     assert stationarity(loss, with_alpha(penalty, 1.0001 * top), zero) < 1e-8
     assert stationarity(loss, with_alpha(penalty, 0.999 * top), zero) > 1e-4
     if type(penalty) is MCP or penalty.l2_weight == 0:

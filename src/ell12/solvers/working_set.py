@@ -173,7 +173,8 @@ class _Columns(PiecewiseProblem):
         for fall in STRENGTHS:
             strength = max(top / fall, convex.alpha)
             easier = _Columns(self.loss, with_alpha(convex, strength), zero)
-            here, left = easier.place(zero), None
+            here: Place | None = easier.place(zero)
+            left = None
             while here is not None and left is None and here.violation > EXACT * strength:
                 here, left = easier.improve(here)
             if here is not None and left is None:
