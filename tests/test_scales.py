@@ -19,11 +19,11 @@ from ell12 import (
     LogisticLoss,
     NonmonotoneAPG,
     RowsL12,
-    RowsLoss,
     SquaredLoss,
     l12_path,
     minimize,
 )
+from ell12.losses import RowsLoss
 from ell12.path import alpha_max
 
 FAR = [1e-308, 1e-200, 1e-155, 1e155, 1e200, 1e307]

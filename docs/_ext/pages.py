@@ -40,7 +40,7 @@ GROUPS = {
     "Losses": ("Smooth functions of x that measure the fit.", ("losses",)),
     "Solvers": ("For `ell12.minimize` and the estimators; the default suits most problems.", ("solvers",)),
     "The proximal step": ("The closed form, as functions of arrays.", ("prox",)),
-    "Columns out of memory": ("Data that stay in a file.", ("operators.sources",)),
+    "Columns out of memory": ("Data that stay in a file.", ("operators.out_of_memory",)),
 }
 # Modules whose contents have no place in the package's front, and what is shown of each.
 MODULES = {
@@ -55,7 +55,30 @@ MODULES = {
         "SparseProblem",
         "Ratings",
     ),
-    "operators.images": ("FiniteDifference", "Convolution", "Sampling", "FourierSampling"),
+    "operators.image_operators": ("FiniteDifference", "Convolution", "Sampling", "FourierSampling"),
+    "penalties": (
+        "PenaltyBase",
+        "LogSum",
+        "CappedL1",
+        "Lp",
+        "SCAD",
+        "TransformedL1",
+        "SpectralLogSum",
+        "TruncatedNuclear",
+        "NoPenalty",
+        "with_strength",
+    ),
+    "losses": (
+        "MultinomialLoss",
+        "CoxLoss",
+        "QuadraticLoss",
+        "KullbackLeiblerLoss",
+        "AbsoluteLoss",
+        "RowsLoss",
+    ),
+    "prox": ("prox_l12_groups", "prox_l12_spectral", "prox_l12_iterative", "moreau_l12"),
+    "minimization": ("Checkpoint", "DataUnavailable"),
+    "recovery": ("Recovery", "recover_sparse_ratio"),
     "distributed": ("rows_loss", "columns", "complete_matrix", "denoise_tv", "inpaint_tv"),
     "path": ("alpha_max", "alpha_grid", "vanishing_strength", "one_sparse_fit", "solution_path"),
     "protocols": (

@@ -11,18 +11,9 @@ import pytest
 import scipy.sparse
 from sklearn.base import clone
 
-from ell12 import (
-    L12,
-    DataUnavailable,
-    L12Classifier,
-    L12Regressor,
-    LogisticLoss,
-    SquaredLoss,
-    Status,
-    l12_path,
-    minimize,
-)
+from ell12 import L12, L12Classifier, L12Regressor, LogisticLoss, SquaredLoss, Status, l12_path, minimize
 from ell12.distributed import columns, rows_loss
+from ell12.minimization import DataUnavailable
 from ell12.operators.centering import CenteredColumns
 
 ROWS, COLUMNS = 30, 200

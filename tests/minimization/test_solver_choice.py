@@ -13,7 +13,6 @@ from ell12 import (
     MCP,
     SAGA,
     HuberLoss,
-    Lp,
     NonmonotoneAPG,
     ProximalGradient,
     ProxSVRG,
@@ -27,6 +26,7 @@ from ell12 import (
     penalty_path,
     stationarity,
 )
+from ell12.penalties import Lp
 from ell12.protocols import Batch, ColumnLoss, DifferencePenalty, Iterate, PiecewisePenalty, Point, missing, offers
 
 

@@ -43,7 +43,7 @@ def alpha_max(
     Parameters
     ----------
     loss : PredictionLoss
-        Such as `ell12.SquaredLoss`, `ell12.LogisticLoss` or `ell12.CoxLoss`.
+        Such as `ell12.SquaredLoss`, `ell12.LogisticLoss` or `ell12.losses.CoxLoss`.
     l2_weight : float, default 1.0
         Weight of the subtracted norm, from 0 to 1.
     weights : array, optional

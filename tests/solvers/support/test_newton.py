@@ -14,7 +14,6 @@ from ell12 import (
     L12Classifier,
     L12Regressor,
     LogisticLoss,
-    Lp,
     NonmonotoneAPG,
     SquaredLoss,
     Status,
@@ -23,7 +22,7 @@ from ell12 import (
     minimize,
     stationarity,
 )
-from ell12.penalties import WithIntercept
+from ell12.penalties import Lp, WithIntercept
 from ell12.solvers.support.place import Place
 
 

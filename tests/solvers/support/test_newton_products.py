@@ -10,7 +10,6 @@ from ell12 import (
     L12,
     MCP,
     LogisticLoss,
-    LogSum,
     NonmonotoneAPG,
     SquaredLoss,
     SupportNewton,
@@ -21,7 +20,7 @@ from ell12 import (
 from ell12.losses import of_prediction as prediction
 from ell12.operators import stored_entries
 from ell12.operators.centering import CenteredColumns
-from ell12.penalties import WithIntercept
+from ell12.penalties import LogSum, WithIntercept
 from ell12.solvers.support import newton
 from ell12.solvers.support.place import PiecewiseProblem
 

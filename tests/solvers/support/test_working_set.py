@@ -17,7 +17,6 @@ from ell12 import (
     L12Classifier,
     L12Regressor,
     LogisticLoss,
-    Lp,
     NonmonotoneAPG,
     SquaredLoss,
     SupportNewton,
@@ -28,7 +27,7 @@ from ell12 import (
     stationarity,
 )
 from ell12.minimization.solver_choice import unmet
-from ell12.penalties import WithIntercept
+from ell12.penalties import Lp, WithIntercept
 from ell12.solvers.support import working_set
 from ell12.solvers.support.homotopy import Homotopy
 

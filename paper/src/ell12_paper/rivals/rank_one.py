@@ -46,7 +46,8 @@ class ER1MP(Rival):
     Examples
     --------
     >>> import numpy as np
-    >>> from ell12 import NoPenalty, minimize
+    >>> from ell12 import minimize
+    >>> from ell12.penalties import NoPenalty
     >>> from ell12.completion import CompletionLoss
     >>> from ell12_paper.rivals import ER1MP
     >>> X = np.outer([1.0, 2.0, 3.0], [1.0, 1.0, 2.0])
@@ -153,7 +154,8 @@ class SketchyCGM(Rival):
     Examples
     --------
     >>> import numpy as np
-    >>> from ell12 import NoPenalty, minimize
+    >>> from ell12 import minimize
+    >>> from ell12.penalties import NoPenalty
     >>> from ell12.completion import CompletionLoss
     >>> from ell12_paper.rivals import SketchyCGM
     >>> X = np.outer([2.0, 0.0, 0.0], [0.0, 1.0, 0.0])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import cmath
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ from ell12.backend import (
     as_numpy,
     indices_like,
     is_array,
+    is_complex,
     is_half,
     is_numpy,
     max_abs,
@@ -22,7 +25,16 @@ from ell12.backend import (
 )
 from ell12.checks import naming
 from ell12.operators import sent_like
-from ell12.operators.image_operators import flipped, slice_of
+from ell12.operators.image_operators import (
+    Convolution,
+    Identity,
+    MirroredConvolution,
+    RealInput,
+    Reshaped,
+    Sampling,
+    Stacked,
+    slice_of,
+)
 from ell12.protocols import Array
 
 # The unknown pixels of a start go this part of the way to what averaging neighbours so many times makes of them.
@@ -38,17 +50,13 @@ def as_image(image: Any, name: str = "image") -> Array:
     Examples
     --------
     >>> import numpy as np
-    >>> from ell12.restoration.images import as_image
+    >>> from ell12.restoration.pixels import as_image
     >>> as_image(np.array([[0, 255]], dtype=np.uint8))
     array([[0., 1.]])
     """
     if np.ma.isMaskedArray(image):
         raise TypeError(f"{name} must not be a masked array: fill it, or give its mask to inpaint_tv")
-    if hasattr(image, "__dask_graph__"):  # every pixel of an iterate is asked for: laziness would never end
-        kind = type(image).__name__
-        raise TypeError(
-            f"{name} is a Dask {kind}: give image.compute(), or call ell12.distributed.denoise_tv or inpaint_tv"
-        )
+    refuse_far(image, name)
     with naming(name):  # such as rows of different lengths
         image = image if is_array(image) else np.asarray(image)
     refuse_gradient(image, name)
@@ -56,6 +64,16 @@ def as_image(image: Any, name: str = "image") -> Array:
     check_filled(image, name)
     check_values(image, name)
     return image
+
+
+def refuse_far(image: Any, name: str = "image") -> None:
+    """Raise on arrays of Dask and Zarr."""
+    kind = type(image).__module__.partition(".")[0]
+    if kind in ("dask", "zarr"):
+        raise TypeError(
+            f"{name} is an array of {kind.title()}: give it to ell12.distributed.denoise_tv or inpaint_tv, or a "
+            "NumPy array"
+        )
 
 
 def as_pixels(image: Array, name: str = "image") -> Array:
@@ -148,10 +166,9 @@ def without_unknown(image: Any, known: Array) -> Array:
     return xp.where(known, image, xp.zeros_like(image))
 
 
-def start_of(image: Array, known: Array, ndim: int, corner: tuple[int, ...]) -> Array:
-    """The image with its unknown pixels filled; a mirrored image, of the mirrored corner, begins mirrored."""
-    whole = flipped(filled(flipped(image, corner), flipped(known, corner), ndim), corner)
-    return eased(whole, known, ndim)
+def start_of(image: Array, known: Array, ndim: int) -> Array:
+    """The image with its unknown pixels filled."""
+    return eased(filled(image, known, ndim), known, ndim)
 
 
 def filled(image: Array, known: Array, ndim: int) -> Array:
@@ -160,7 +177,7 @@ def filled(image: Array, known: Array, ndim: int) -> Array:
     Examples
     --------
     >>> import numpy as np
-    >>> from ell12.restoration.images import filled
+    >>> from ell12.restoration.pixels import filled
     >>> filled(np.array([1.0, 0.0, 0.0, 4.0]), np.array([True, False, False, True]), 1)
     array([1., 1., 4., 4.])
     """
@@ -183,7 +200,7 @@ def eased(image: Array, known: Array, ndim: int) -> Array:
     Examples
     --------
     >>> import numpy as np
-    >>> from ell12.restoration.images import eased
+    >>> from ell12.restoration.pixels import eased
     >>> eased(np.array([1.0, 1.0, 4.0, 4.0]), np.array([True, False, False, True]), 1).round(4)
     array([1.    , 1.0001, 3.9999, 4.    ])
     """
@@ -227,3 +244,55 @@ def _pair_sums(x: Array, axis: int) -> Array:
     if odd.shape[axis] < even.shape[axis]:
         odd = xp.concat([odd, xp.zeros_like(even[(*before, slice(-1, None), ...)])], axis=axis)
     return even + odd
+
+
+def value_range(image: Array, ndim: int) -> float:
+    """The range of the values, nearly without the noise; 1 where all are equal.
+
+    It is the range of the means over blocks of four pixels along each of the last ``ndim`` axes, but at least a
+    quarter of the range of the values themselves, for images of details alone. Of complex values it is the range
+    along the line that fits them best or across it, whichever is larger. It ignores shifts and phases.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ell12.restoration.pixels import value_range
+    >>> value_range(np.array([3.0, 5.0, 4.0]), 1), round(value_range(np.array([3j, 5j, 4j]), 1), 9)
+    (2.0, 2.0)
+    """
+    xp = namespace(image)
+    if is_complex(image):
+        away = image - xp.mean(image)
+        line = away * cmath.exp(-0.5j * cmath.phase(complex(xp.sum(away * away))))
+        return max(value_range(part, ndim) for part in (xp.real(line), xp.imag(line)))
+    return max(_range(block_means(image, ndim)), _range(image) / 4) or 1.0
+
+
+def block_means(image: Array, ndim: int) -> Array:
+    """The means over blocks of four pixels along each of the last ``ndim`` axes that has eight."""
+    means, xp = image, namespace(image)
+    for axis in range(len(image.shape) - ndim, len(image.shape)):
+        before, (n, *after) = means.shape[:axis], means.shape[axis:]
+        if n >= 8:
+            whole = slice_of(means, axis, 0, n // 4 * 4)
+            means = xp.mean(xp.reshape(whole, (*before, n // 4, 4, *after)), axis=axis + 1)
+    return means
+
+
+def _range(x: Array) -> float:
+    xp = namespace(x)
+    return float(xp.max(x)) - float(xp.min(x))
+
+
+def by_numpy(A: Any) -> Any:
+    """The same operator on NumPy arrays; None for one of another kind, which may act on tensors alone."""
+    if isinstance(A, Stacked | RealInput):
+        inside = by_numpy(A.A)
+        return None if inside is None else replace(A, A=inside)
+    if isinstance(A, Reshaped):
+        return Reshaped(as_numpy(A.A), A.input_shape) if is_array(A.A) else None
+    if isinstance(A, Sampling):  # of Fourier coefficients too
+        return type(A)(as_numpy(A.mask))
+    if isinstance(A, Convolution | MirroredConvolution):
+        return type(A)(as_numpy(A.kernel), A.input_shape)
+    return A if isinstance(A, Identity) else None

@@ -2,7 +2,7 @@
 
 One pass over the image takes several gradient steps: differences, their prox, the adjoint, the step and the
 extrapolation, with the objective and the norms that steer the method. `ell12.restoration.stencil` holds the plain
-twins that are its tests' oracles, and imports this module only for images large enough to pay for loading numba.
+functions that are its tests' oracle.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def _pair_by_axes(x, y, numbers):  # type: ignore[no-untyped-def]
     factor = l2_weight * inverse_root(square) if some else zero
     relief = square * factor + (half * l2_weight * l2_weight if some else zero)
     envelope = c * (a - half * c) + d * (b - half * d) - t * t * relief
-    return math.copysign(c - factor * p, x), math.copysign(d - factor * q, y), envelope, zero
+    return math.copysign(c - factor * p, x), math.copysign(d - factor * q, y), envelope
 
 
 @compiled_loop(**INLINED)
@@ -82,49 +82,40 @@ def _triple_by_axes(x, y, z, numbers):  # type: ignore[no-untyped-def]
     relief = square * factor + (half * l2_weight * l2_weight if some else zero)
     envelope = d * (a - half * d) + e * (b - half * e) + f * (c - half * f) - t * t * relief
     d, e, f = d - factor * p, e - factor * q, f - factor * r
-    return math.copysign(d, x), math.copysign(e, y), math.copysign(f, z), envelope, zero
+    return math.copysign(d, x), math.copysign(e, y), math.copysign(f, z), envelope
 
 
 @compiled_loop(**INLINED)
 def _pair_by_length(x, y, numbers):  # type: ignore[no-untyped-def]
-    """`pair` where a pixel's differences count by their length: it is cut at t.
-
-    ``lengthening`` times what exceeds t goes to the prox as well. The envelope is that without the norm of the
-    whole image, which is known only when all is summed up. A square above ``alone`` that does not exceed t is
-    marked, see `ell12.restoration.pixel_steps.ImageNorms`.
-    """
-    _, t, _, unit, _, zero, half, (lengthening, alone, mark), _ = numbers
+    """`pair` where a pixel's differences count by their length: it is cut at t."""
+    _, t, _, unit, _, _, half, _, _ = numbers
     p, q = x * unit, y * unit
     square = p * p + q * q  # in units of t
     some = square > half + half
     root = inverse_root(square)
-    over = square * root - (half + half) if some else zero
-    factor = root - lengthening * over * root if some else half + half
-    envelope = over + half if some else half * square
-    beyond = over * over if some else mark if square > alone else zero
-    return factor * x, factor * y, t * t * envelope, beyond
+    factor = root if some else half + half
+    envelope = square * root - half if some else half * square
+    return factor * x, factor * y, t * t * envelope
 
 
 @compiled_loop(**INLINED)
 def _triple_by_length(x, y, z, numbers):  # type: ignore[no-untyped-def]
     """`_pair_by_length` for three differences."""
-    _, t, _, unit, _, zero, half, (lengthening, alone, mark), _ = numbers
+    _, t, _, unit, _, _, half, _, _ = numbers
     p, q, r = x * unit, y * unit, z * unit
     square = p * p + q * q + r * r
     some = square > half + half
     root = inverse_root(square)
-    over = square * root - (half + half) if some else zero
-    factor = root - lengthening * over * root if some else half + half
-    envelope = over + half if some else half * square
-    beyond = over * over if some else mark if square > alone else zero
-    return factor * x, factor * y, factor * z, t * t * envelope, beyond
+    factor = root if some else half + half
+    envelope = square * root - half if some else half * square
+    return factor * x, factor * y, factor * z, t * t * envelope
 
 
 def pair(x: Any, y: Any, numbers: Any) -> Any:
-    """``d - prox(d)`` of a pixel's differences d = (x, y), their envelope, and the square of what exceeds t.
+    """``d - prox(d)`` of a pixel's differences d = (x, y), and their envelope.
 
-    ``numbers`` is (mu, t, growth, 1 / t, l2_weight, 0, 1/2, whole, scales); growth is ``(1 - l2_weight) t``.
-    ``whole`` is None where differences count one by one, else (lengthening, alone, mark), see `_pair_by_length`.
+    ``numbers`` is (mu, t, growth, 1 / t, l2_weight, 0, 1/2, length, scales); growth is ``(1 - l2_weight) t``.
+    ``length`` is None where differences count one by one, else they count by their length, without l2_weight.
     ``scales`` is None or what the differences along each axis are multiplied with, as are the results.
     """
     raise NotImplementedError("it is chosen by the types of the numbers when it is compiled")
@@ -144,8 +135,8 @@ def _pair(x, y, numbers):  # type: ignore[no-untyped-def]  # noqa: ARG001 -- it 
 
     def scaled(x, y, numbers):  # type: ignore[no-untyped-def]
         s, t = numbers[8]
-        down, right, envelope, over = chosen(s * x, t * y, numbers)
-        return s * down, t * right, envelope, over
+        down, right, envelope = chosen(s * x, t * y, numbers)
+        return s * down, t * right, envelope
 
     return plain if numbers[8] == types.none else scaled
 
@@ -159,8 +150,8 @@ def _triple(x, y, z, numbers):  # type: ignore[no-untyped-def]  # noqa: ARG001
 
     def scaled(x, y, z, numbers):  # type: ignore[no-untyped-def]
         s, t, u = numbers[8]
-        far, down, right, envelope, over = chosen(s * x, t * y, u * z, numbers)
-        return s * far, t * down, u * right, envelope, over
+        far, down, right, envelope = chosen(s * x, t * y, u * z, numbers)
+        return s * far, t * down, u * right, envelope
 
     return plain if numbers[8] == types.none else scaled
 
@@ -173,20 +164,19 @@ def _row_2d(  # type: ignore[no-untyped-def]
 
     ``here`` has one pixel more than ``ahead``: what follows its end. ``flow`` holds the residuals of the
     differences that reach into the row from above, then those that leave it below. Returns the envelope, twice
-    the loss, the squared gradient, its inner product with z - u, and the square of what exceeds t, all at z.
+    the loss, the squared gradient and its inner product with z - u, all at z.
     """
     n = ahead.size
-    envelope = loss = square = turn = beyond = left = numbers[5]
+    envelope = loss = square = turn = left = numbers[5]
     if periodic:
         left = pair(below[n - 1] - here[n - 1], here[n] - here[n - 1], numbers)[1]
     for j in range(n):
         pixel = here[j]
-        down, right, part, over = pair(below[j] - pixel, here[j + 1] - pixel, numbers)
+        down, right, part = pair(below[j] - pixel, here[j + 1] - pixel, numbers)
         slope = numbers[0] * ((flow[j] - down) + (left - right))
         flow[j] = down
         left = right
         envelope += part
-        beyond += over
         if y is None:
             ahead[j] = slope
         else:
@@ -195,7 +185,7 @@ def _row_2d(  # type: ignore[no-untyped-def]
             loss += parts[0]
             square += parts[1]
             turn += parts[2]
-    return envelope, loss, square, turn, beyond
+    return envelope, loss, square, turn
 
 
 @compiled_loop(**INLINED)
@@ -204,20 +194,19 @@ def _row_3d(  # type: ignore[no-untyped-def]
 ):
     """`_row_2d` with the next plane's row ``behind``, and ``back`` as ``flow`` across planes."""
     n = ahead.size
-    envelope = loss = square = turn = beyond = left = numbers[5]
+    envelope = loss = square = turn = left = numbers[5]
     if periodic:
         last = here[n - 1]
         left = triple(behind[n - 1] - last, below[n - 1] - last, here[n] - last, numbers)[2]
     for j in range(n):
         pixel = here[j]
         differences = (behind[j] - pixel, below[j] - pixel, here[j + 1] - pixel)
-        far, down, right, part, over = triple(*differences, numbers)
+        far, down, right, part = triple(*differences, numbers)
         slope = numbers[0] * ((back[j] - far) + (flow[j] - down) + (left - right))
         back[j] = far
         flow[j] = down
         left = right
         envelope += part
-        beyond += over
         if y is None:
             ahead[j] = slope
         else:
@@ -226,7 +215,7 @@ def _row_3d(  # type: ignore[no-untyped-def]
             loss += parts[0]
             square += parts[1]
             turn += parts[2]
-    return envelope, loss, square, turn, beyond
+    return envelope, loss, square, turn
 
 
 @compiled_loop(**INLINED)
@@ -258,7 +247,6 @@ def _add(sums, parts):  # type: ignore[no-untyped-def]
     sums[1] += parts[1]
     sums[2] += parts[2]
     sums[3] += parts[3]
-    sums[4] += parts[4]
 
 
 @compiled_loop(**OPTIONS)
