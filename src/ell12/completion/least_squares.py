@@ -97,9 +97,7 @@ class AlternatingLeastSquares:
             changed = None
             if not kept.all():
                 some = np.flatnonzero(kept)
-                changed = LowRank.trusted(
-                    take(x.U, positions, 1), take(x.s, positions, 0), take(x.V, positions, 1)
-                )
+                changed = LowRank.trusted(take(x.U, some, 1), take(x.s, some, 0), take(x.V, some, 1))
             elif x.rank < max_rank and optimality <= LOOK_BEYOND * penalty.strength:
                 changed = _with_missing(x, gradient, penalty, beyond, max_rank)
             if changed is not None:
