@@ -33,7 +33,7 @@ ROOMS: dict[str, str] = {
     "losses": "protocols lazy backend checks operators",
     "solvers": "protocols lazy backend checks operators",
     "minimization": "protocols backend checks plots solvers",
-    "path": "protocols backend checks operators prox losses penalties solvers minimization",
+    "path": "protocols backend checks plots operators prox losses penalties solvers minimization",
     "recovery": "protocols backend checks operators losses penalties minimization",
     "certificate": "protocols backend checks operators losses penalties minimization",
     "datasets": "",
