@@ -34,7 +34,7 @@ class PenaltyBase:
     ...     alpha: float | None = None
     ...
     ...     def value(self, x):
-    ...         return self.alpha * np.count_nonzero(x)
+    ...         return self.alpha * int(np.count_nonzero(x))
     ...
     ...     def prox(self, x, step):
     ...         return np.where(x**2 > 2 * self.alpha * step, x, 0)
