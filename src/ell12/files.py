@@ -65,17 +65,6 @@ def packed_arrays(arrays: Mapping[str, Any]) -> bytes:
     return content.getvalue()
 
 
-def check_writable(path: Path, size: int) -> None:
-    """Raise OSError if a file of this many bytes cannot be written; an old file stays as it is."""
-    trial = _beside(_regular(path), secrets.token_hex(8))
-    try:
-        with open(trial, "xb") as file:
-            for start in range(0, size, 2**20):
-                file.write(bytes(min(2**20, size - start)))
-    finally:
-        trial.unlink(missing_ok=True)
-
-
 def _beside(path: Path, word: str) -> Path:
     """A name for a temporary file in the same folder. Long names are cut: a system allows some 255 bytes."""
     return path.with_name(f".{path.name[:50]}.{word}.part")
