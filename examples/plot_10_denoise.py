@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from skimage import data
 
-from ell12 import denoise_tv, inpaint_tv
+from ell12 import TotalVariationL12, denoise_tv, inpaint_tv
 
 photograph = data.camera()[128:384, 64:320] / 255
 drawing = np.zeros((256, 256))
@@ -34,7 +34,7 @@ results = {}
 for name, clean in {"photograph": photograph, "drawing": drawing}.items():
     noisy = clean + 0.1 * random.standard_normal(clean.shape)
     for l2_weight in weights:
-        found = [denoise_tv(noisy, alpha, l2_weight=l2_weight) for alpha in strengths]
+        found = [denoise_tv(noisy, alpha, penalty=TotalVariationL12(l2_weight=l2_weight)) for alpha in strengths]
         results[name, l2_weight] = max(found, key=lambda image: psnr(image, clean))
     values = ", ".join(f"{w:g}: {psnr(results[name, w], clean):.1f} dB" for w in weights)
     print(f"{name:>10}, noisy {psnr(noisy, clean):.1f} dB, by l2_weight {values}")

@@ -9,8 +9,9 @@ import pytest
 import scipy.sparse
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 
-from ell12 import L1, L12, CoxLoss, L12CoxRegressor, L12CoxRegressorCV
+from ell12 import L1, L12, L12CoxRegressor, L12CoxRegressorCV
 from ell12.linear_model.cox_regressor import concordance_index, survival_times
+from ell12.losses import CoxLoss
 
 R = json.loads((Path(__file__).parents[1] / "data" / "glmnet.json").read_text())
 X, WEIGHTS, EVENTS = np.array(R["X"]), np.array(R["weights"], dtype=float), np.array(R["events"])

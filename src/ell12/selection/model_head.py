@@ -19,10 +19,10 @@ from sklearn.utils.validation import (
 from ell12.backend import as_numpy, refuse_gradient, refuse_masked
 from ell12.checks import check_entries, naming
 from ell12.linear_model import L12Classifier, L12CoxRegressor, L12Regressor
-from ell12.linear_model.chunked import check_in_memory
 from ell12.linear_model.criteria import CRITERIA
 from ell12.linear_model.cross_validation import AlphaSearch
 from ell12.linear_model.fit_problem import check_columns, floating_dtypes
+from ell12.linear_model.row_fits import check_in_memory
 from ell12.minimization import Status
 from ell12.operators import is_far, select_columns
 from ell12.operators.out_of_memory import as_columns
