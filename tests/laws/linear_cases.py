@@ -403,19 +403,19 @@ def _columnwise() -> Case:
 # Paths and estimators
 
 
-def _penalty_path() -> Case:
+def _solution_path() -> Case:
     """Strengths of a penalty of another kind, with their automatic grid."""
 
     def solve(
         A: Any, b: Any, sample_weight: Any = None, tol: float = TOL, penalty: Any = PENALTIES["MCP"]
     ) -> Answer:
         loss = ell12.SquaredLoss(A, b, sample_weight=sample_weight)
-        alphas, coefs, results = ell12.penalty_path(loss, penalty, n_alphas=3, eps=0.1, tol=tol)
+        alphas, coefs, results = ell12.solution_path(loss, penalty, alphas=3, eps=0.1, tol=tol)
         converged = all(result.converged for result in results)
         return Answer(coefs, sum(result.n_iter for result in results), converged, alphas)
 
     return Case(
-        name="penalty_path",
+        name="solution_path",
         data=linear,
         solve=solve,
         orders=(Order({"A": 0, "b": 0, "sample_weight": 0}), Order({"A": 1}, 0)),
@@ -429,7 +429,9 @@ def _penalty_path() -> Case:
 
 def _path() -> Case:
     def solve(A: Any, b: Any, sample_weight: Any = None, **options: Any) -> Answer:
-        given = {"n_alphas": 3, "eps": 0.1, "l2_weight": L2_WEIGHT, "tol": TOL} | options
+        names = {"l2_weight", "weights", "positive", "ridge"} & set(options)
+        shape = {"l2_weight": L2_WEIGHT} | {name: options.pop(name) for name in names}
+        given = {"alphas": 3, "eps": 0.1, "penalty": ell12.L12(**shape), "tol": TOL} | options
         alphas, coefs, results = ell12.l12_path(A, b, sample_weight=sample_weight, **given)
         converged = all(result.converged for result in results)
         return Answer(coefs, sum(result.n_iter for result in results), converged, alphas)
@@ -565,7 +567,7 @@ LINEAR_CASES = [
     _stationarity(),
     _columnwise(),
     _path(),
-    _penalty_path(),
+    _solution_path(),
     *_WITH,
     *map(_coefficients, _WITH),
     _intervals(inverse="exact"),
