@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from ell12.backend import as_numpy
-from ell12.certificate.bounds import Box, local_minimum, random_minima, relax
-from ell12.certificate.root import convex_bound, dual_value, first_box
+from ell12.certificate.bounds import Box, convex_bound, dual_value, first_box, local_minimum, random_minima, relax
 from ell12.certificate.standard_form import standard_form
 from ell12.checks import check_numbers
 from ell12.minimization import minimize
