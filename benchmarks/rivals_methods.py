@@ -61,7 +61,7 @@ class Problem:
 
     @cached_property
     def loss(self) -> CompletionLoss:
-        return CompletionLoss(self.offsets.taken_off(self.known))
+        return CompletionLoss(self.offsets.subtracted_from(self.known))
 
     def finish(self, predicted: Any, rows: Any, columns: Any) -> Any:
         """Predictions as they count: one rule for all methods.

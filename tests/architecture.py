@@ -23,7 +23,6 @@ PACKAGE = ROOT / "src" / "ell12"
 ROOMS: dict[str, str] = {
     "protocols": "",
     "lazy": "",
-    "files": "",
     "backend": "protocols",
     "checks": "backend",
     "nested_parameters": "",
@@ -34,12 +33,12 @@ ROOMS: dict[str, str] = {
     "losses": "protocols lazy backend checks operators",
     "solvers": "protocols lazy backend checks operators",
     "minimization": "protocols backend checks plots solvers",
-    "path": "protocols backend checks operators prox losses penalties solvers minimization",
+    "path": "protocols backend checks plots operators prox losses penalties solvers minimization",
     "recovery": "protocols backend checks operators losses penalties minimization",
     "certificate": "protocols backend checks operators losses penalties minimization",
     "datasets": "",
     "picture_files": "",
-    "completion": "protocols nested_parameters backend checks files operators penalties solvers minimization path "
+    "completion": "protocols nested_parameters backend checks operators penalties solvers minimization path "
     "plots datasets",
     "restoration": "protocols backend checks operators prox penalties losses solvers minimization path",
     "distributed": "protocols backend checks operators penalties losses minimization completion restoration",

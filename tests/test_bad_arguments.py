@@ -65,16 +65,15 @@ CALLS = [
     ("x", lambda: stationary(3.0)),
     ("x", lambda: stationary(np.array([np.inf, 0.0, 0.0]))),
     ("x", lambda: ell12.stationarity(ell12.completion.CompletionLoss(A), ell12.SpectralL12(1.0), A)),
-    ("n_alphas", lambda: ell12.l12_path(A, b, n_alphas=int)),
-    ("n_alphas", lambda: ell12.l12_path(A, b, n_alphas=np.array([[1]]))),
+    ("alphas", lambda: ell12.l12_path(A, b, alphas=int)),
+    ("alphas", lambda: ell12.l12_path(A, b, alphas=np.array([[1]]))),
     ("alphas", lambda: ell12.L12ClassifierCV(alphas=10**400).fit(A, b > 0)),
     ("alphas", lambda: ell12.completion_path(A, alphas=10**30)),
-    ("weights", lambda: ell12.l12_path(A, b, weights="word")),
-    ("weights", lambda: ell12.l12_path(A, b, weights=len)),
-    ("positive", lambda: ell12.l12_path(A, b, positive=TWO)),
+    ("weights", lambda: ell12.l12_path(A, b, penalty=ell12.L12(weights="word"))),
+    ("weights", lambda: ell12.l12_path(A, b, penalty=ell12.L12(weights=len))),
+    ("positive", lambda: ell12.l12_path(A, b, penalty=ell12.L12(positive=TWO))),
     ("cv", lambda: ell12.L12ClassifierCV(cv={}).fit(A, b > 0)),
     ("b", lambda: ell12.losses.RowsLoss([(A, RAGGED)]).start()),
-    ("together", lambda: ell12.l12_path(A, b, together=TWO)),
     ("warm_start", lambda: ell12.l12_path(A, b, warm_start=TWO)),
     ("X", lambda: ell12.l12_path(A[:-1], b)),
     ("run", lambda: ell12.L12Classifier(run=True).fit(A, b > 0)),
@@ -179,7 +178,7 @@ def test_tensors_of_integers_and_in_half_precision_are_computed_in_single(dtype)
     assert result.x.dtype == torch.float32
     loss = ell12.SquaredLoss(matrix, np.ones(4))
     assert ell12.stationarity(loss, ell12.L12(0.5), np.asarray(result.x, dtype=float)) < 1e-3
-    assert ell12.restore_tv(np.ones(4), matrix, 0.1, shape=(2, 2)).dtype == torch.float32
+    assert ell12.restore_tv(np.ones(4), ell12.operators.Reshaped(matrix, (2, 2)), 0.1).dtype == torch.float32
 
 
 @pytest.mark.parametrize(
@@ -210,7 +209,7 @@ def test_a_path_does_not_go_on_from_a_run_that_diverged():
     # At l2_weight 3 the logistic loss with its penalty has no minimum.
     loss, alphas = ell12.LogisticLoss(A, np.where(b > 0, 1.0, -1.0), scale=1 / len(b)), np.geomspace(1, 0.01, 5)
     with np.errstate(all="ignore"):
-        results = ell12.path.solution_path(loss, ell12.L12(1.0, 3.0), alphas, max_iter=1000, tol=1.0)
+        results = ell12.path.path_results(loss, ell12.L12(1.0, 3.0), alphas, max_iter=1000, tol=1.0)
     assert not all(result.converged for result in results)
     assert all(np.isfinite(result.x).all() for result in results)
 
@@ -235,7 +234,7 @@ WORDS = {
     "boundary": lambda value: ell12.denoise_tv(np.eye(16), 0.1, penalty=ell12.TotalVariationL12(boundary=value)),
     "channel_axis": lambda value: ell12.denoise_tv(np.eye(16), 0.1, channel_axis=value),
     "selection": lambda value: ell12.L12RegressorCV(selection=value).fit(np.eye(12), np.ones(12)),
-    "positive": lambda value: ell12.l12_path(np.eye(3), np.ones(3), positive=value),
+    "positive": lambda value: ell12.l12_path(np.eye(3), np.ones(3), penalty=ell12.L12(positive=value)),
 }
 
 
@@ -248,7 +247,7 @@ def test_a_word_an_axis_or_a_flag_given_as_an_array_is_named(name):
 def test_a_kernel_too_small_to_square_or_of_another_library_is_named():
     torch = pytest.importorskip("torch")
     for kernel in (np.full((3, 3), 1e-311), torch.ones((3, 3), dtype=torch.float64)):
-        with pytest.raises((TypeError, ValueError), match=r"^kernel"):
+        with pytest.raises((TypeError, ValueError), match=r"^psf"):
             ell12.deblur_tv(np.eye(16), kernel, 0.1)
 
 

@@ -80,7 +80,7 @@ MODULES = {
     "minimization": ("Checkpoint", "DataUnavailable"),
     "recovery": ("Recovery", "recover_sparse_ratio"),
     "distributed": ("rows_loss", "columns", "complete_matrix", "denoise_tv", "inpaint_tv"),
-    "path": ("alpha_max", "alpha_grid", "vanishing_strength", "one_sparse_fit", "solution_path"),
+    "path": ("alpha_max", "alpha_grid", "best_on_log_grid", "one_sparse_fit", "Path"),
     "protocols": (
         "Operator",
         "ColumnSource",

@@ -37,7 +37,7 @@ from ell12.minimization import (
     Status as Status,
     stationarity as stationarity,
 )
-from ell12.path import l12_path as l12_path, penalty_path as penalty_path
+from ell12.path import l12_path as l12_path, solution_path as solution_path
 from ell12.certificate import certify as certify, Certificate as Certificate
 from ell12.recovery import recover_sparse as recover_sparse
 from ell12.completion import (

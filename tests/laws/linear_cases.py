@@ -6,10 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 from tests.laws import certificates
 from tests.laws.case import Answer, Case, Interrupted, Order, Unit, interrupting
 
 import ell12
+from ell12.backend import as_numpy
 from ell12.path.columnwise import ColumnsL12, ColumnwiseAPG
 from ell12.penalties import SCAD, TransformedL1
 
@@ -352,6 +354,29 @@ def _recovery() -> Case:
     )
 
 
+def _certificate() -> Case:
+    """The global minimum of a small problem, at a tenth of the largest strength."""
+
+    def solve(A: Any, b: Any, sample_weight: Any = None) -> Answer:
+        rows = A if scipy.sparse.issparse(A) else as_numpy(A)
+        pull = rows.T @ (as_numpy(b) if sample_weight is None else as_numpy(b) * as_numpy(sample_weight))
+        loss = ell12.SquaredLoss(A, b, sample_weight=sample_weight)
+        found = ell12.certify(loss, ell12.L12(0.1 * float(np.abs(pull).max())))
+        return Answer(found.x, converged=found.proved)
+
+    return Case(
+        name="certify",
+        data=linear,
+        solve=solve,
+        units=(Unit(("A",), -1), Unit(("b",), 1)),
+        orders=(Order({"A": 0, "b": 0, "sample_weight": 0}), Order({"A": 1}, 0)),
+        weights=("A", "b"),
+        sparse=("A",),
+        arrays=("A", "b"),
+        refused=(),
+    )
+
+
 def _columnwise() -> Case:
     """Three problems side by side, one for each column of b."""
 
@@ -403,19 +428,19 @@ def _columnwise() -> Case:
 # Paths and estimators
 
 
-def _penalty_path() -> Case:
+def _solution_path() -> Case:
     """Strengths of a penalty of another kind, with their automatic grid."""
 
     def solve(
         A: Any, b: Any, sample_weight: Any = None, tol: float = TOL, penalty: Any = PENALTIES["MCP"]
     ) -> Answer:
         loss = ell12.SquaredLoss(A, b, sample_weight=sample_weight)
-        alphas, coefs, results = ell12.penalty_path(loss, penalty, n_alphas=3, eps=0.1, tol=tol)
+        alphas, coefs, results = ell12.solution_path(loss, penalty, alphas=3, eps=0.1, tol=tol)
         converged = all(result.converged for result in results)
         return Answer(coefs, sum(result.n_iter for result in results), converged, alphas)
 
     return Case(
-        name="penalty_path",
+        name="solution_path",
         data=linear,
         solve=solve,
         orders=(Order({"A": 0, "b": 0, "sample_weight": 0}), Order({"A": 1}, 0)),
@@ -429,7 +454,9 @@ def _penalty_path() -> Case:
 
 def _path() -> Case:
     def solve(A: Any, b: Any, sample_weight: Any = None, **options: Any) -> Answer:
-        given = {"n_alphas": 3, "eps": 0.1, "l2_weight": L2_WEIGHT, "tol": TOL} | options
+        names = {"l2_weight", "weights", "positive", "ridge"} & set(options)
+        shape = {"l2_weight": L2_WEIGHT} | {name: options.pop(name) for name in names}
+        given = {"alphas": 3, "eps": 0.1, "penalty": ell12.L12(**shape), "tol": TOL} | options
         alphas, coefs, results = ell12.l12_path(A, b, sample_weight=sample_weight, **given)
         converged = all(result.converged for result in results)
         return Answer(coefs, sum(result.n_iter for result in results), converged, alphas)
@@ -558,6 +585,7 @@ def _intervals(**settings: Any) -> Case:
 _WITH = [_estimator(name) for name in ("L12Regressor", "L12Classifier", "L12RegressorCV", "L12ClassifierCV")]
 LINEAR_CASES = [
     _recovery(),
+    _certificate(),
     *PROX,
     *map(_penalty, PENALTIES),
     *MINIMIZE,
@@ -565,7 +593,7 @@ LINEAR_CASES = [
     _stationarity(),
     _columnwise(),
     _path(),
-    _penalty_path(),
+    _solution_path(),
     *_WITH,
     *map(_coefficients, _WITH),
     _intervals(inverse="exact"),

@@ -78,7 +78,7 @@ each_function = pytest.mark.parametrize("name", CALLS)
 few_examples = settings(max_examples=3, deadline=None, derandomize=True)
 
 
-@each_function
+@pytest.mark.parametrize("name", ["denoise", "denoise_truly"])
 @few_examples
 @given(pictures, st.sampled_from([turn for turn in TURNS if turn != "not at all"]))
 def test_a_turned_image_gives_the_turned_result(name, drawn, turn):

@@ -49,7 +49,7 @@ class Mixture:
 
 @dataclass(frozen=True, eq=False)
 class Estimate(Mixture):
-    """A low-rank matrix with its entries at the known places and, in the dense form, all of them."""
+    """A low-rank matrix with its entries at the known positions and, in the dense form, all of them."""
 
     x: LowRank
     prediction: Array

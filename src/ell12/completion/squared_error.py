@@ -79,7 +79,7 @@ class CompletionLoss(MatrixLoss):
 
     Notes
     -----
-    x is a `LowRank`, its prediction the vector of its entries at the known places, and the gradient ``S(X - O)``
+    x is a `LowRank`, its prediction the vector of its entries that are known, and the gradient ``S(X - O)``
     a CSR array (dense for arrays of other libraries than NumPy).
 
     Examples
@@ -97,7 +97,7 @@ class CompletionLoss(MatrixLoss):
         self.observed = Observed.of(observed, "observed")
 
     def point(self, x: LowRank) -> Point:
-        """X with its entries at the known places."""
+        """X with its entries at the known positions."""
         return Point(x, sums_of_products(x.weighted, x.V, self.observed.rows, self.observed.columns))
 
     def value(self, point: Point) -> float:
@@ -106,11 +106,11 @@ class CompletionLoss(MatrixLoss):
         return 0.5 * inner(residual, residual)
 
     def residual(self, point: Point) -> Array:
-        """The errors at the known places, as a vector."""
+        """The errors at the known positions, as a vector."""
         return point.prediction - self.observed.values
 
     def gradient(self, point: Point) -> Array:
-        """The errors at their places in the matrix; zero elsewhere."""
+        """The errors at their positions in the matrix; zero elsewhere."""
         return self.observed.matrix(self.residual(point))
 
     def divergence(self, point: Point, base: Point) -> float:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np  # noqa: F401 -- for the examples
 
+from ell12.backend import is_complex
 from ell12.minimization import Run
 from ell12.operators.image_operators import Identity
 from ell12.protocols import Array
 from ell12.restoration.pixels import as_image, channels_first
 from ell12.restoration.restore import MAX_ITER, TOL_DENOISING, ImageProblem, Options, documented
 from ell12.restoration.sigma import noise_level
+from ell12.restoration.strength_choice import live_pixels
 from ell12.restoration.total_variation import TotalVariationL12
 
 ISOTROPIC, ANISOTROPIC = TotalVariationL12(l2_weight=0.0, isotropic=True), TotalVariationL12()
@@ -79,7 +82,12 @@ def denoise_tv(
     shapes = (ISOTROPIC, ANISOTROPIC) if options.alpha is None and loss == "squared" else (ANISOTROPIC,)
 
     def estimate(quiet: bool) -> float:
-        return noise_level(y, ndim, quiet=quiet)
+        noise = noise_level(y, ndim, quiet=quiet)
+        if noise > 0 or is_complex(y):
+            return noise
+        with suppress(ValueError):  # a picture that is mostly saturated seems flat: the rest may have noise
+            noise = noise_level(y, ndim, live_pixels(y, None), quiet)
+        return noise
 
     A = Identity(tuple(y.shape))
     return ImageProblem(y, A, y, ndim, options, shapes, estimate, base_tol=TOL_DENOISING).restore()

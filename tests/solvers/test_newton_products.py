@@ -21,8 +21,8 @@ from ell12.losses import of_prediction as prediction
 from ell12.operators import stored_entries
 from ell12.operators.centering import CenteredColumns
 from ell12.penalties import LogSum, WithIntercept
-from ell12.solvers.support import newton
-from ell12.solvers.support.place import PiecewiseProblem
+from ell12.solvers import newton
+from ell12.solvers.newton import PiecewiseProblem
 
 
 def sparse_problem(seed=0, shape=(300, 200), full=0.05):

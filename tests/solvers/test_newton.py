@@ -15,6 +15,7 @@ from ell12 import (
     L12Regressor,
     LogisticLoss,
     NonmonotoneAPG,
+    Run,
     SquaredLoss,
     Status,
     SupportNewton,
@@ -23,7 +24,7 @@ from ell12 import (
     stationarity,
 )
 from ell12.penalties import Lp, WithIntercept
-from ell12.solvers.support.place import Place
+from ell12.solvers.newton import Place
 
 
 def signal_and_noise(seed=0, m=80, n=30):
@@ -233,7 +234,7 @@ def test_limits_and_stop_of_minimize_are_obeyed():
     loss, penalty = SquaredLoss(A, b), L12(0.05)
     assert newton(loss, penalty, max_iter=3).status is Status.MAX_ITER
     assert newton(loss, penalty, tol=0.0, max_iter=200).n_iter == 200
-    stopped = newton(loss, penalty, stop=lambda history: len(history["objective"]) > 5)
+    stopped = newton(loss, penalty, run=Run(callback=lambda history: len(history["objective"]) > 5))
     assert stopped.status is Status.STOPPED
     assert stopped.n_iter == 5
 
@@ -297,7 +298,7 @@ def test_a_support_too_large_for_a_dense_hessian_is_left_to_nmapg(monkeypatch):
     A, b = signal_and_noise()
     loss, penalty = SquaredLoss(A, b), L12(0.01)
     expected = minimize(loss, penalty, solver=NonmonotoneAPG(), tol=1e-7)
-    monkeypatch.setattr("ell12.solvers.support.newton.LARGEST_SUPPORT", np.count_nonzero(expected.x) - 1)
+    monkeypatch.setattr("ell12.solvers.newton.LARGEST_SUPPORT", np.count_nonzero(expected.x) - 1)
     result = newton(loss, penalty, tol=1e-7)
     assert result.n_iter == expected.n_iter
     np.testing.assert_array_equal(result.x, expected.x)

@@ -17,8 +17,8 @@ from ell12 import (
 )
 from ell12.minimization.loop import DEFAULTS
 from ell12.penalties import WithIntercept
-from ell12.solvers.support import groups as module
-from ell12.solvers.support.place import SmoothProblem
+from ell12.solvers import newton as module
+from ell12.solvers.newton import SmoothProblem
 
 GROUPS = np.arange(60) // 3
 

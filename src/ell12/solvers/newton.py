@@ -1,4 +1,4 @@
-"""Newton's method on the support that nmAPG finds."""
+"""Newton's method on the support, and in groups."""
 
 from __future__ import annotations
 
@@ -10,18 +10,118 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs
 
-from ell12.backend import as_numpy, like, norm
+from ell12.backend import as_numpy, like, norm, rounding
 from ell12.checks import check_scalars
 from ell12.operators.krylov import conjugate_gradients
-from ell12.protocols import Array, ColumnLoss, Iterate, Needs, PiecewisePenalty, Point
+from ell12.protocols import (
+    Array,
+    ColumnLoss,
+    FarLoss,
+    GroupPenalty,
+    Iterate,
+    Needs,
+    PiecewisePenalty,
+    Point,
+    offers,
+)
 from ell12.solvers.proximal_gradient import NonmonotoneAPG
-from ell12.solvers.proximal_step import ProximalStep, check_step, objective
-from ell12.solvers.support.place import PiecewiseProblem, Place, SmoothProblem
+from ell12.solvers.proximal_step import ProximalStep, check_step, objective, summed_size
+
+
+@dataclass(frozen=True)
+class Place:
+    """A point with what is known there."""
+
+    point: Point
+    x: Any  # as a NumPy vector
+    gradient: Array
+    slope: Any  # the least slope of the objective, as a NumPy vector: zero where nothing is violated
+    objective: float
+    violation: float
+
+    @property
+    def iterate(self) -> Iterate:
+        """What a solver yields here."""
+        return Iterate(self.point, self.objective, self.violation, self.gradient)
+
+    def columns_to_change(self, smallest: int, free: Any = (), most: int = 0) -> Any:
+        """The support, what is free, and the worst violating columns, so that the support at most doubles.
+
+        At least ``smallest`` violating columns are taken, and at least ``most``, where there are as many.
+        """
+        inside = self.x != 0
+        inside[np.asarray(free, dtype=np.int64)] = True
+        outside = np.flatnonzero(~inside & (self.slope != 0))
+        room = max(most, smallest, int(np.count_nonzero(inside)))
+        if outside.size > room:
+            outside = outside[np.argpartition(-np.abs(self.slope[outside]), room)[:room]]
+        inside[outside] = True
+        return np.flatnonzero(inside)
+
+
+class SmoothProblem:
+    """A `ell12.protocols.ColumnLoss` and a penalty that tells its slopes and curvature, seen as NumPy vectors."""
+
+    def __init__(self, loss: Any, penalty: Any) -> None:
+        self.loss, self.penalty = loss, penalty
+        self._summed = summed_size(loss)
+
+    def place(self, point: Point, value: float | None = None, gradient: Array | None = None) -> Place:
+        """What is known at a point; one product with the adjoint of A, unless the gradient is known."""
+        gradient, x = self.loss.gradient(point) if gradient is None else gradient, as_numpy(point.x)
+        slope = as_numpy(self.penalty.least_slope(point.x, gradient))
+        value = objective(self.loss, self.penalty, point) if value is None else value
+        return Place(point, x, gradient, slope, value, self._violation(point, x, gradient, slope))
+
+    def _violation(self, point: Point, x: Any, gradient: Array, slope: Any) -> float:  # noqa: ARG002
+        return self.penalty.violation(point.x, gradient)
+
+    def lower(self, point: Point, here: Place) -> Place:
+        """The place of a point, unless it lies higher."""
+        new = self.place(point)
+        return new if new.objective <= here.objective + self.rounding(here) else here
+
+    def is_progress(self, old: Place, new: Place) -> bool:
+        """Whether the violation was halved or the objective fell by more than rounding."""
+        return new.violation <= 0.5 * old.violation or new.objective < old.objective - self.rounding(old)
+
+    def rounding(self, place: Place) -> float:
+        """How far rounding can lift the objective of a place, by the terms that it sums."""
+        return rounding(max(abs(place.objective), self._summed), place.x)
+
+    def fits(self, columns: int) -> bool:
+        """Whether a dense Hessian in this number of columns is small beside the data."""
+        return columns <= self.loss.most_columns
+
+    def hessian(self, place: Place, columns: Any) -> Any:
+        """The Hessian of the objective's smooth piece in some columns, as a dense NumPy matrix."""
+        own = self.penalty.curvature(place.point.x).matrix(columns)
+        loss = as_numpy(self.loss.hessian(place.point, columns))
+        return np.add(loss, as_numpy(own), dtype=np.float64)
+
+
+class PiecewiseProblem(SmoothProblem):
+    """The same with a `ell12.protocols.PiecewisePenalty`, whose kinks lie at zero in each entry."""
+
+    def __init__(self, loss: Any, penalty: Any, start: Point) -> None:
+        super().__init__(loss, penalty)
+        below, above = map(as_numpy, penalty.slopes_at_zero(start.x))
+        sides = np.stack([-below, above])
+        self.pull = float(
+            sides[np.isfinite(sides)].max(initial=0.0)
+        )  # the steepest slope at zero: alpha, as a rule
+        penalised = (below < 0) & (above > 0)
+        self._penalised = slice(None) if penalised.all() else penalised
+
+    def _violation(self, point: Point, x: Any, gradient: Array, slope: Any) -> float:
+        # Only where all that is penalised is zero, so that a subtracted norm has no slope, is there more to a
+        # violation than the slope.
+        zero = not np.any(x[self._penalised])
+        return self.penalty.violation(point.x, gradient) if zero else float(np.abs(slope).max(initial=0.0))
+
 
 # nmAPG hands over to Newton's method after SAME_SIGNS steps in which no entry changed its sign: the support is
-# then taken as found, however slowly the stationarity falls; and after LONGEST steps in any case. On some 3000
-# random problems, some with columns in units of their own, this led to lower minima as often as to higher ones,
-# and to an end where nmAPG alone was still far from one after 10,000 steps.
+# then taken as found; and after LONGEST steps in any case (3000 random problems: lower minima as often as higher).
 SAME_SIGNS, LONGEST = 50, 1000
 # A Newton step is halved NEWTON_HALVINGS times at the most, then a proximal step is taken instead.
 NEWTON_HALVINGS = 12
@@ -41,9 +141,8 @@ class SupportNewton:
     """nmAPG until the support is nearly found, then Newton's method on the support.
 
     On a fixed support with fixed signs the objective is smooth. Each step solves with its Hessian there, shifted
-    until it is positive definite (Levenberg, Marquardt); entries that would cross zero leave the support, and
-    entries off it that violate the first-order condition enter, many at a time. A step that does not descend, or
-    only where cut short, is followed by a proximal one. After the start the objective never rises beyond rounding.
+    until it is positive definite; entries that would cross zero leave the support, and violating entries enter. A
+    step that does not descend, or only where cut short, is followed by a proximal one.
 
     Parameters
     ----------
@@ -53,17 +152,10 @@ class SupportNewton:
     step : float or {"lipschitz", "backtracking"}, default "lipschitz"
         Of the proximal steps, as in `ProximalGradient`.
 
-    See Also
-    --------
-    WorkingSet : The default: a few columns at a time.
-    NonmonotoneAPG : The paper's method.
-
     Notes
     -----
-    For real vectors x, losses with columns (`ell12.protocols.ColumnLoss`) and penalties that tell their smooth
-    pieces (`ell12.protocols.PiecewisePenalty`), as `ell12.L12` does. The Hessian of the support is a dense matrix,
-    for up to some thousand entries, unless that would be large beside sparse data: then its systems are solved by
-    conjugate gradients.
+    For real vectors x. The Hessian of the support is a dense matrix, unless that would be large beside sparse
+    data: then its systems are solved by conjugate gradients.
 
     Examples
     --------
@@ -225,33 +317,84 @@ def hessian_product(problem: SmoothProblem, place: Place, columns: Any) -> Calla
     return product
 
 
-def positive_solution(matrix: Any, right: Any, least_pivot: float = 0.0) -> Any:
-    """The solution of a linear system with a symmetric matrix; None unless it is positive definite.
-
-    Nor is there one where a pivot is below ``least_pivot`` times its diagonal entry: so little of a column is left
-    by those before it.
-    """
+def positive_solution(matrix: Any, right: Any) -> Any:
+    """The solution of a linear system with a symmetric matrix; None unless it is positive definite."""
     if right.size == 0:
         return right
     # LAPACK by itself: SciPy's own checks took as long as a system of a hundred unknowns.
     factor, info = dpotrf(matrix.T, lower=1, clean=0)
-    if info != 0:
-        return None
-    if least_pivot > 0 and np.any(np.diagonal(factor) ** 2 < least_pivot * np.diagonal(matrix)):
-        return None
-    return dpotrs(factor, right, lower=1)[0]
+    return dpotrs(factor, right, lower=1)[0] if info == 0 else None
 
 
 def descending(product: Callable[[Any], Any], shift: float, slope: Any) -> Any:
-    """About ``-(H + shift I)^-1 slope`` by conjugate gradients, cut off where the curvature is not positive.
+    """About ``-(H + shift I)^-1 slope`` by conjugate gradients, cut off where the curvature is not positive."""
+    return conjugate_gradients(
+        lambda v: product(v) + shift * v, -slope, tol=CONJUGATE_ACCURACY, max_iter=CONJUGATE_STEPS
+    )
+
+
+# nmAPG takes FIRST_STEPS steps before Newton's method is tried, and twice as many each time after that. Newton's
+# method has NEWTON_STEPS each time: some 10 to 40 do as a rule, and more were seen to go to and fro.
+FIRST_STEPS, NEWTON_STEPS = 50, 50
+
+
+@dataclass(frozen=True)
+class GroupNewton:
+    """The default for groups: nmAPG until some are found, then Newton's method in these.
+
+    Where no group is zero the objective is smooth. Each step solves with its Hessian in the groups in use; groups
+    that would turn back through zero leave. A proximal step follows, by which others enter. Where this finds no
+    way down, nmAPG goes on, for twice as many steps as before.
+
+    Notes
+    -----
+    For real vectors x. Where columns are out of memory, or thousands are in use, all steps are nmAPG's.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from ell12.solvers.support.newton import descending
-    >>> descending(lambda v: np.array([1.0, 4.0]) * v, 0.0, np.array([2.0, 4.0])).round(9)
-    array([-2., -1.])
+    >>> from ell12 import GroupL12, GroupNewton, SquaredLoss, minimize
+    >>> loss = SquaredLoss(np.eye(4), [3.0, -4.0, 0.5, 0.5])
+    >>> minimize(loss, GroupL12([0, 0, 1, 1], 1.0, l2_weight=0.0), solver=GroupNewton(), tol=1e-12).x.round(4)
+    array([ 2.4, -3.2,  0. ,  0. ])
     """
-    return conjugate_gradients(
-        lambda v: product(v) + shift * v, -slope, tol=CONJUGATE_ACCURACY, max_iter=CONJUGATE_STEPS
-    )
+
+    needs: ClassVar[Needs] = Needs(ColumnLoss, GroupPenalty, x="real vector, columns at hand")
+
+    def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate]:
+        """Yield one iterate a step."""
+        problem, point, steps = SmoothProblem(loss, penalty), start, FIRST_STEPS
+        take_newton_step = _StepInGroups(problem)
+        take_proximal_step = ProximalStep(loss, penalty, "backtracking", start)
+        is_far = offers(loss, FarLoss) and loss.is_far
+        while True:
+            for n, iterate in enumerate(NonmonotoneAPG().iterates(loss, penalty, point), 1):
+                yield iterate
+                if n >= steps and not is_far:
+                    break
+            here = problem.place(iterate.point)
+            for _ in range(NEWTON_STEPS):
+                new = take_newton_step(here)
+                old, lower = here, new or here
+                here = problem.lower(take_proximal_step(lower.point), lower)
+                yield here.iterate
+                if new is None or not problem.is_progress(old, here):
+                    break
+            point, steps = here.point, 2 * steps
+
+
+class _StepInGroups(NewtonStep):
+    """A step of Newton's method in the groups that are not zero."""
+
+    def __call__(self, here: Place) -> Place | None:
+        """The place after the step; None where there is none, or too many columns are in use."""
+        return super().__call__(here) if np.count_nonzero(here.x) <= LARGEST_SUPPORT else None
+
+    def columns(self, here: Place) -> Any:
+        """Those in use: groups enter by proximal steps."""
+        return np.flatnonzero(here.x)
+
+    def stopping(self, here: Place) -> Callable[[Any], Any]:
+        """The map from an x to the entries of groups that would turn back through zero."""
+        x, used = here.point.x, here.x != 0
+        return lambda full: used & as_numpy(self.problem.penalty.turned(x, like(full, x)))

@@ -1,6 +1,6 @@
-"""Paths in compiled blocks: against scikit-learn, against `minimize` strength by strength, and in all units."""
+"""Screened paths: against scikit-learn, against `minimize` strength by strength, and in all units."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -8,18 +8,28 @@ import pytest
 import scipy.sparse
 from sklearn.linear_model import LogisticRegression, enet_path, lasso_path
 
-from ell12 import L12, Columns, HuberLoss, LogisticLoss, PoissonLoss, SquaredLoss, minimize, stationarity
+from ell12 import (
+    L12,
+    MCP,
+    Columns,
+    HuberLoss,
+    LogisticLoss,
+    PoissonLoss,
+    SquaredLoss,
+    WorkingSet,
+    minimize,
+    stationarity,
+)
 from ell12.datasets import correlated_design
 from ell12.operators.linear_operator import ArrayOperator
 from ell12.path import (
     alpha_grid,
     alpha_max,
-    followed,
     l12_path,
     one_sparse_fit,
-    solution_path,
+    path_results,
+    screened,
     squared_loss,
-    within,
 )
 from ell12.penalties import WithIntercept
 from ell12.protocols import with_alpha
@@ -41,11 +51,9 @@ def design(kind, seed=0):
     return A, 3 * A[:, 0] - 2 * A[:, -1] + A[:, columns // 2] + random.standard_normal(rows)
 
 
-def by_one_after_the_other(monkeypatch, *arguments, **options):
-    """The plain twin: `minimize` for every strength."""
-    with monkeypatch.context() as patch:
-        patch.setattr(followed, "can_compile", lambda: False)
-        return solution_path(*arguments, **options)
+def by_one_after_the_other(*arguments, **options):
+    """`minimize` for every strength."""
+    return path_results(*arguments, solver=WorkingSet(), **options)
 
 
 def check_certified(loss, penalty, alphas, results, tol):
@@ -64,7 +72,7 @@ def check_certified(loss, penalty, alphas, results, tol):
 @pytest.mark.parametrize("kind", DESIGNS)
 def test_a_path_of_the_lasso_is_that_of_scikit_learn(kind):
     A, b = design(kind)
-    alphas, coefs, results = l12_path(A, b, l2_weight=0.0, n_alphas=20, tol=1e-9)
+    alphas, coefs, results = l12_path(A, b, alphas=20, tol=1e-9, penalty=L12(l2_weight=0.0))
     theirs = lasso_path(A, b, alphas=alphas, tol=1e-14, max_iter=10**5)[1]
     loss = squared_loss(A, b)
     check_certified(loss, L12(1.0, 0.0), alphas, results, 1e-9)
@@ -82,11 +90,11 @@ def test_a_path_is_certified_and_its_minima_are_as_good_as_those_of_one_run_afte
 ):
     A, b = design(kind)
     loss, penalty = squared_loss(A, b), L12(1.0, l2_weight)
-    alphas = alpha_grid(alpha_max(loss, l2_weight) or 1.0, 20)
-    results = solution_path(loss, penalty, alphas, tol=1e-6)
+    alphas = alpha_grid(alpha_max(loss, L12(l2_weight=l2_weight)) or 1.0, 20)
+    results = path_results(loss, penalty, alphas, tol=1e-6)
     check_certified(loss, penalty, alphas, results, 1e-6)
     assert all(result.n_iter == 1 for result in results)  # nothing was left to another solver
-    plain = by_one_after_the_other(monkeypatch, loss, penalty, alphas, tol=1e-6)
+    plain = by_one_after_the_other(loss, penalty, alphas, tol=1e-6)
     ratios = [ours.objective / other.objective for ours, other in zip(results, plain, strict=True)]
     assert np.mean(ratios) < 1.001
     assert max(ratios) < 1.02
@@ -96,7 +104,7 @@ def test_a_path_is_certified_and_its_minima_are_as_good_as_those_of_one_run_afte
 def test_a_path_with_a_ridge_is_certified_and_at_zero_that_of_the_elastic_net(l2_weight):
     A, b = design("duplicate")
     loss, penalty, alphas = squared_loss(A, b), L12(1.0, l2_weight, ridge=0.7), alpha_grid(1.0, 20)
-    results = solution_path(loss, penalty, alphas, tol=1e-9)
+    results = path_results(loss, penalty, alphas, tol=1e-9)
     check_certified(loss, penalty, alphas, results, 1e-9)
     assert all(result.n_iter == 1 for result in results)
     if l2_weight == 0:  # theirs is a (r |c|_1 + (1 - r)/2 |c|^2)
@@ -120,7 +128,7 @@ def test_weights_signs_intercepts_and_sparse_columns(form, positive, intercept):
     penalty = WithIntercept(penalty) if intercept else penalty
     loss = squared_loss(form(A), b, random.uniform(0.0, 2.0, len(b)))
     alphas = alpha_grid(1.0, 20)
-    results = solution_path(loss, penalty, alphas, tol=1e-7)
+    results = path_results(loss, penalty, alphas, tol=1e-7)
     check_certified(loss, penalty, alphas, results, 1e-7)
     assert all(result.n_iter == 1 for result in results)
     assert all(result.x[0] == 0 for result in results)
@@ -131,7 +139,7 @@ def test_weights_signs_intercepts_and_sparse_columns(form, positive, intercept):
 @pytest.mark.parametrize("factor", [1e-150, 1e-12, 2.0**40, 1e150])
 def test_columns_of_any_scale_take_the_same_steps(factor):
     A, b = design("tall")
-    near, far = (l12_path(c * A, b, n_alphas=20, tol=1e-8) for c in (1.0, factor))
+    near, far = (tuple(l12_path(c * A, b, alphas=20, tol=1e-8)) for c in (1.0, factor))
     np.testing.assert_allclose(far[0] / factor, near[0], rtol=1e-9)
     np.testing.assert_allclose(far[1] * factor, near[1], atol=1e-6)
     assert all(result.converged and result.n_iter == 1 for result in far[2])
@@ -140,15 +148,16 @@ def test_columns_of_any_scale_take_the_same_steps(factor):
 
 
 def test_where_columns_are_many_working_sets_grow_along_the_path(monkeypatch):
-    monkeypatch.setattr(followed, "MOST_COLUMNS", 800)
+    monkeypatch.setattr(screened, "EVERY", 0)
+    monkeypatch.setattr(screened, "MOST_COLUMNS", 800)
     data = correlated_design(0, n_samples=60, n_features=900, n_nonzero=10)
     loss = squared_loss(data.A, data.b)
-    assert not followed.follower_of(loss.session(), L12(1.0), np.ones(20), None, {}).has_every
     for l2_weight in (0.0, 1.0):
-        penalty, alphas = L12(1.0, l2_weight), alpha_grid(alpha_max(loss, l2_weight), 20, 0.02)
-        results = solution_path(loss, penalty, alphas)
+        penalty = L12(1.0, l2_weight)
+        alphas = alpha_grid(alpha_max(loss, penalty), 20, 0.02)
+        results = path_results(loss, penalty, alphas)
         check_certified(loss, penalty, alphas, results, 1e-4)
-        plain = by_one_after_the_other(monkeypatch, loss, penalty, alphas)
+        plain = by_one_after_the_other(loss, penalty, alphas)
         ratios = [ours.objective / other.objective for ours, other in zip(results, plain, strict=True)]
         assert max(ratios) < 1.01
 
@@ -189,9 +198,9 @@ def test_a_path_of_a_hundred_strengths_looks_at_all_columns_at_most_25_times(kin
         return LogisticLoss(matrix, np.where(b > 0, 1.0, -1.0), scale=0.01)
 
     loss, penalty, looks = loss_of(A), L12(1.0, l2_weight), []
-    alphas = alpha_grid(alpha_max(loss, l2_weight), 100, eps)
-    start = one_sparse_fit(loss) if l2_weight == 1 else None
-    results = solution_path(loss_of(Counted(A, looks)), penalty, alphas, start)
+    alphas = alpha_grid(alpha_max(loss, L12(l2_weight=l2_weight)), 100, eps)
+    start = one_sparse_fit(loss, L12()) if l2_weight == 1 else None
+    results = path_results(loss_of(Counted(A, looks)), penalty, alphas, start)
     assert 4 < len(looks) <= 25
     assert sum(looks) >= 100  # every solution was looked at
     check_certified(loss, penalty, alphas, results, 1e-4)
@@ -210,31 +219,30 @@ def test_a_path_over_columns_that_are_out_of_memory_is_sparse_and_the_same(l2_we
     X = random.integers(0, 3, (60, 2500)).astype(np.int8)
     y = (X[:, ::250] - 1.0) @ np.linspace(1, 2, 10) + random.standard_normal(60)
     columns = Columns(X)
-    alphas, coefs, results = l12_path(columns, y, l2_weight=l2_weight, eps=0.05)
+    alphas, coefs, results = l12_path(columns, y, penalty=L12(l2_weight=l2_weight), eps=0.05)
     assert columns.reads <= 25
     assert scipy.sparse.issparse(coefs)
     assert coefs.shape == (2500, 100)
     assert all(result.x.shape == (2500, 1) and result.x.nnz == result.x.count_nonzero() for result in results)
-    strengths, dense, _ = l12_path(X.astype(float), y, l2_weight=l2_weight, eps=0.05)
+    strengths, dense, _ = l12_path(X.astype(float), y, penalty=L12(l2_weight=l2_weight), eps=0.05)
     np.testing.assert_allclose(alphas, strengths, rtol=1e-9)
-    np.testing.assert_allclose(coefs.toarray(), dense, atol=1e-6)
-    short, some, _ = l12_path(columns, y, l2_weight=l2_weight, alphas=alphas[[40, 80]])  # by minimize
+    np.testing.assert_allclose(coefs.toarray(), dense, atol=1e-4)
+    short, some, _ = l12_path(columns, y, penalty=L12(l2_weight=l2_weight), alphas=alphas[[40, 80]])  # by minimize
     assert some.shape == (2500, 2)
     loss = squared_loss(X.astype(float), y)
     for k, alpha in enumerate(short):
         assert stationarity(loss, L12(alpha, l2_weight), some[:, [k]].toarray()[:, 0]) <= 1e-4
 
 
-def test_what_models_do_not_solve_is_minimised_in_the_columns_at_hand_where_all_are_far(monkeypatch):
-    monkeypatch.setattr(within, "MODELS", 0)  # none is solved so
+def test_where_all_columns_are_far_zero_is_left_in_the_columns_at_hand():
     random = np.random.default_rng(8)
     X = random.integers(0, 3, (60, 2500)).astype(np.int8)
     y = (X[:, ::250] - 1.0) @ np.linspace(1, 2, 10) + random.standard_normal(60)
     columns, labels = Columns(X), np.where(y > 0, 1.0, -1.0)
     loss, penalty = LogisticLoss(columns, labels, scale=1 / 60), L12(1.0, 0.5)
-    alphas = alpha_grid(alpha_max(loss, 0.5), 20, 0.3)
+    alphas = alpha_grid(alpha_max(loss, L12(l2_weight=0.5)), 20, 0.3)
     before = columns.reads
-    results = solution_path(loss, penalty, alphas)
+    results = path_results(loss, penalty, alphas)
     assert columns.reads - before <= 30  # `minimize` looks several times for each
     check_certified(LogisticLoss(X.astype(float), labels, scale=1 / 60), penalty, alphas, results, 1e-4)
 
@@ -252,15 +260,15 @@ def curved(kind, A, b):
 @pytest.mark.parametrize("kind", ["logistic", "huber", "poisson"])
 @pytest.mark.parametrize("l2_weight", [0.0, 0.5])
 @pytest.mark.parametrize("columns", ["tall", "wide", "duplicate"])
-def test_losses_that_are_not_quadratic_are_followed_by_models(kind, l2_weight, columns, monkeypatch):
+def test_losses_that_are_not_quadratic_are_followed_by_models(kind, l2_weight, columns):
     A, b = design(columns)
     loss = curved(kind, np.hstack([A, np.ones((len(b), 1))]), b)
     penalty = WithIntercept(L12(1.0, l2_weight))
-    alphas = alpha_grid(alpha_max(loss, l2_weight, intercept=True), 20, 0.05)
-    results = solution_path(loss, penalty, alphas, tol=1e-6)
+    alphas = alpha_grid(alpha_max(loss, WithIntercept(L12(l2_weight=l2_weight))), 20, 0.05)
+    results = path_results(loss, penalty, alphas, tol=1e-6)
     check_certified(loss, penalty, alphas, results, 1e-6)
     assert sum(result.n_iter > 1 for result in results) <= 2  # a start at zero is left to minimize
-    plain = by_one_after_the_other(monkeypatch, loss, penalty, alphas, tol=1e-6)
+    plain = by_one_after_the_other(loss, penalty, alphas, tol=1e-6)
     ratios = np.array([ours.objective / other.objective for ours, other in zip(results, plain, strict=True)])
     assert ratios.max() < (1 + 1e-9 if l2_weight == 0 else 1.01)
 
@@ -269,7 +277,7 @@ def test_a_path_of_logistic_regression_is_that_of_scikit_learn():
     A, b = design("tall")
     y = np.where(b > 0, 1, -1)
     loss, alphas = LogisticLoss(A, y, scale=1 / len(y)), alpha_grid(0.1, 20, 0.1)
-    results = solution_path(loss, L12(1.0, 0.0), alphas, tol=1e-8)
+    results = path_results(loss, L12(1.0, 0.0), alphas, tol=1e-8)
     for k in (5, 19):
         theirs = LogisticRegression(
             C=1 / (len(y) * alphas[k]), l1_ratio=1.0, solver="saga", fit_intercept=False, tol=1e-8, max_iter=10**5
@@ -277,23 +285,14 @@ def test_a_path_of_logistic_regression_is_that_of_scikit_learn():
         np.testing.assert_allclose(results[k].x, theirs.coef_[0], atol=1e-5)
 
 
-def test_what_the_compiled_loop_does_not_solve_is_left_to_minimize(monkeypatch):
-    A, b = design("tall")
-    loss, alphas = squared_loss(A, b), alpha_grid(1.0, 20)
-    monkeypatch.setattr(within, "_solutions", lambda *given, **_: np.zeros((len(given[4]), 20)))
-    results = solution_path(loss, L12(1.0), alphas)
-    check_certified(loss, L12(1.0), alphas, results, 1e-4)
-    assert all(result.n_iter > 1 for result in results)
-
-
 @pytest.mark.parametrize("kind", ["squared", "logistic"])
-@pytest.mark.parametrize("wide", [followed.WIDE, 0])  # all columns at hand, or some
-def test_a_path_ends_with_the_first_solution_of_more_than_the_most_entries(monkeypatch, kind, wide):
-    monkeypatch.setattr(followed, "WIDE", wide)
+@pytest.mark.parametrize("every", [screened.EVERY, 0])  # all columns at hand, or some
+def test_a_path_ends_with_the_first_solution_of_more_than_the_most_entries(monkeypatch, kind, every):
+    monkeypatch.setattr(screened, "EVERY", every)
     A, b = design("tall")
     loss = squared_loss(A, b) if kind == "squared" else LogisticLoss(A, np.where(b > 0, 1, -1), scale=1 / 50)
-    alphas = alpha_grid(alpha_max(loss, 0.5), 40, 1e-2)
-    whole, part = (solution_path(loss, L12(1.0, 0.5), alphas, most_entries=most) for most in (np.inf, 4))
+    alphas = alpha_grid(alpha_max(loss, L12(l2_weight=0.5)), 40, 1e-2)
+    whole, part = (path_results(loss, L12(1.0, 0.5), alphas, most_entries=most) for most in (np.inf, 4))
     counts = [np.count_nonzero(result.x) for result in whole]
     assert max(counts) >= 10
     assert len(part) == 1 + next(k for k, count in enumerate(counts) if count > 4)
@@ -308,7 +307,7 @@ def test_strengths_at_which_zero_stays_need_no_solver(monkeypatch, intercept):
     y, A = np.where(b > 2, 1, -1), np.column_stack([A, np.ones(50)]) if intercept else A
     loss = LogisticLoss(A, y, scale=1 / 50)
     penalty = WithIntercept(L12(1.0, 0.5)) if intercept else L12(1.0, 0.5)
-    top = alpha_max(loss, 0.5, intercept=intercept)
+    top = alpha_max(loss, penalty)
     alphas, calls = alpha_grid(3 * top, 30, 0.1), []
     by_minimize = minimize
 
@@ -317,57 +316,43 @@ def test_strengths_at_which_zero_stays_need_no_solver(monkeypatch, intercept):
         return by_minimize(*given, **options)
 
     monkeypatch.setattr("ell12.path.paths.minimize", counted)
-    results = solution_path(loss, penalty, alphas)
+    results = path_results(loss, penalty, alphas)
     check_certified(loss, penalty, alphas, results, 1e-4)
     zero = [not np.any(result.x[:20]) for result in results]
     assert zero == (alphas >= top * (1 - 1e-3)).tolist()
     assert len(calls) <= 1 + intercept  # where zero is left, and once for the intercept
 
 
-def test_a_short_path_or_one_with_a_solver_is_not_compiled():
+def test_a_path_of_one_strength_or_of_one_iteration_or_to_alpha_0_is_left_to_minimize():
     A, b = design("tall")
     loss, alphas = squared_loss(A, b).session(), alpha_grid(1.0, 20)
-    assert followed.follower_of(loss, L12(1.0), alphas, None, {"max_iter": 100, "stop": None}) is not None
-    for strengths, options in ((alphas[:3], {}), (alphas, {"stop": print}), (alphas, {"max_iter": 1})):
-        assert followed.follower_of(loss, L12(1.0), strengths, None, options) is None
-    assert followed.follower_of(loss, L12(1.0), np.append(alphas, 0.0), None, {}) is None
-    assert (
-        followed.follower_of(loss, L12(1.0, positive=np.ones(loss.start().shape[0], dtype=bool)), alphas, None, {})
-        is None
-    )
-
-
-def test_every_number_of_the_penalty_is_known_to_the_compiled_loop():
-    """A new field of `L12` must be taught to `ell12.path.followed`, or such penalties left to minimize."""
-    assert {field.name for field in fields(L12)} == {
-        "alpha",
-        "l2_weight",
-        "weights",
-        "positive",
-        "ridge",
-    }
+    assert screened.screened_path(loss, L12(), alphas, None, 100) is not None
+    assert screened.screened_path(loss, L12(), alphas[:1], None, 100) is None
+    assert screened.screened_path(loss, L12(), alphas, None, 1) is None
+    assert screened.screened_path(loss, L12(), np.append(alphas, 0.0), None, 100) is None
+    assert screened.screened_path(loss, MCP(), alphas, None, 100) is None
 
 
 def test_single_precision_stays_single():
     A, b = design("tall")
-    _, coefs, results = l12_path(A.astype(np.float32), b, n_alphas=20, tol=1e-4)
+    _, coefs, results = l12_path(A.astype(np.float32), b, alphas=20, tol=1e-4)
     assert coefs.dtype == np.float32
     assert all(result.converged for result in results)
-    expected = l12_path(A, b, n_alphas=20, tol=1e-4)[1]
+    expected = l12_path(A, b, alphas=20, tol=1e-4).x
     np.testing.assert_allclose(coefs, expected, atol=2e-2)
 
 
 def test_where_too_many_columns_are_in_use_no_gram_matrix_is_made_of_them(monkeypatch):
-    monkeypatch.setattr(followed, "EVERY", 20)
-    monkeypatch.setattr(followed, "MOST_COLUMNS", 30)
+    monkeypatch.setattr(screened, "EVERY", 20)
+    monkeypatch.setattr(screened, "MOST_COLUMNS", 30)
     A, b = design("wide")
-    loss, alphas, start = squared_loss(A, b), alpha_grid(alpha_max(squared_loss(A, b), 0.0), 20, 0.3), np.ones(60)
-    follower = followed.follower_of(loss.session(), L12(1.0, 0.0), alphas, start, {})
-    assert follower.within is None
-    assert follower.next_block(alphas, np.full(20, 1e-4)) == []
-    np.testing.assert_array_equal(follower.x, start)
-    results = solution_path(loss, L12(1.0, 0.0), alphas, start)
-    check_certified(loss, L12(1.0, 0.0), alphas, results, 1e-4)
+    loss, penalty, start = squared_loss(A, b), L12(1.0, 0.0), np.ones(60)
+    alphas = alpha_grid(alpha_max(loss, penalty), 20, 0.3)
+    path = screened.screened_path(loss.session(), penalty, alphas, start, 100)
+    assert path.next_block(alphas, np.full(20, 1e-4)) == []
+    np.testing.assert_array_equal(path.x, start)
+    results = path_results(loss, penalty, alphas, start)
+    check_certified(loss, penalty, alphas, results, 1e-4)
     assert results[0].n_iter > 1  # by the usual solver
     assert results[5].n_iter == 1
 
@@ -376,28 +361,26 @@ def test_a_path_may_begin_elsewhere():
     A, b = design("tall")
     loss, alphas = SquaredLoss(A, b, scale=1 / len(b)), alpha_grid(1.0, 20)
     start = np.full(20, 5.0)
-    results = solution_path(loss, L12(1.0, 0.0), alphas, start, tol=1e-8)
+    results = path_results(loss, L12(1.0, 0.0), alphas, start, tol=1e-8)
     check_certified(loss, L12(1.0, 0.0), alphas, results, 1e-8)
     assert (start == 5.0).all()
 
 
-def test_a_look_finds_the_columns_that_the_rule_left_out(monkeypatch):
-    from ell12.path import followed
-
-    for name, few in (("LOOK", 0), ("FEWEST_NEW", 1), ("EVERY", 0)):
-        monkeypatch.setattr(followed, name, few)
-    monkeypatch.setattr(followed.Follower, "_reach", lambda _, alphas, *__: alphas.size)  # far too hopeful
+def test_a_full_gradient_finds_the_columns_that_the_rule_left_out(monkeypatch):
+    for name, few in (("GATHERED", 0), ("EVERY", 0)):
+        monkeypatch.setattr(screened, name, few)
+    monkeypatch.setattr(screened.ScreenedPath, "_reach", lambda _, alphas, *__: alphas.size)  # far too hopeful
     random = np.random.default_rng(0)
     A, b = random.standard_normal((60, 400)), random.standard_normal(60)
     alphas = np.abs(A.T @ b).max() * np.geomspace(0.9, 0.2, 20)
-    for alpha, result in zip(alphas, solution_path(SquaredLoss(A, b), L12(1.0, 0.0), alphas), strict=True):
+    for alpha, result in zip(alphas, path_results(SquaredLoss(A, b), L12(1.0, 0.0), alphas), strict=True):
         assert np.abs(A.T @ (A @ result.x - b)).max() <= (1 + 1e-4) * alpha
 
 
 @pytest.mark.parametrize("kind", ["squared", "logistic"])
 def test_a_look_at_far_columns_certifies_as_many_strengths_as_it_can_hold(kind, monkeypatch):
     for name, value in (("EVERY", 0), ("WIDEST", 10 * 2000), ("MOST_COLUMNS", 120)):
-        monkeypatch.setattr(followed, name, value)
+        monkeypatch.setattr(screened, name, value)
     random = np.random.default_rng(9)
     X = random.integers(0, 3, (60, 2000)).astype(np.int8)
     y = (X[:, ::200] - 1.0) @ np.linspace(1, 2, 10) + random.standard_normal(60)
@@ -408,25 +391,10 @@ def test_a_look_at_far_columns_certifies_as_many_strengths_as_it_can_hold(kind, 
 
     columns, penalty = Columns(X), L12(1.0, 0.0)
     loss = loss_of(columns)
-    alphas, before = alpha_grid(alpha_max(loss, 0.0), 100, 0.05), columns.reads
-    results = solution_path(loss, penalty, alphas)
+    alphas, before = alpha_grid(alpha_max(loss, L12(l2_weight=0.0)), 100, 0.05), columns.reads
+    results = path_results(loss, penalty, alphas)
     assert columns.reads - before <= 13  # ten would do if no column were ever missing
     check_certified(loss_of(X.astype(float)), penalty, alphas, results, 1e-4)
-
-
-def test_where_no_more_columns_may_be_at_hand_those_that_are_missing_take_the_place_of_others(monkeypatch):
-    monkeypatch.setattr(followed, "EVERY", 0)
-    monkeypatch.setattr(followed, "MOST_COLUMNS", 30)
-    A, b = design("wide")
-    loss, penalty = squared_loss(A, b), L12(1.0, 0.0)
-    alphas = alpha_grid(alpha_max(loss, 0.0), 20, 0.3)
-    follower = followed.follower_of(loss.session(), penalty, alphas, None, {})
-    follower._take(np.arange(30, 60))  # without the column of the largest effect
-    follower.gradient = np.zeros(60)  # which tells nothing of what is needed
-    results = follower.next_block(alphas[1:], np.full(19, 1e-4))
-    assert len(results) > 0
-    assert follower.columns.size <= 30
-    check_certified(loss, penalty, alphas[1 : len(results) + 1], results, 1e-4)
 
 
 @pytest.mark.parametrize("kind", [SquaredLoss, LogisticLoss])
@@ -434,8 +402,8 @@ def test_few_columns_out_of_memory_are_gathered_once_for_all_strengths(kind):
     X, y = design("tall")
     columns, y = Columns(X), y if kind is SquaredLoss else np.where(y > np.median(y), 1.0, -1.0)
     far, near = (kind(A, y, scale=1 / y.size) for A in (columns, X))
-    alphas = alpha_grid(alpha_max(near, 0.5), 40, 0.05)
-    results = solution_path(far, L12(1.0, 0.5), alphas)
-    assert columns.reads <= 3
-    for found, expected in zip(results, solution_path(near, L12(1.0, 0.5), alphas), strict=True):
+    alphas = alpha_grid(alpha_max(near, L12(l2_weight=0.5)), 40, 0.05)
+    results = path_results(far, L12(1.0, 0.5), alphas)
+    assert columns.reads <= 4
+    for found, expected in zip(results, path_results(near, L12(1.0, 0.5), alphas), strict=True):
         np.testing.assert_allclose(found.x, expected.x, rtol=1e-8, atol=1e-10)

@@ -62,7 +62,7 @@ class Homotopy:
     --------
     >>> import numpy as np
     >>> from ell12 import L12, SquaredLoss
-    >>> from ell12.solvers.support.homotopy import Homotopy
+    >>> from ell12.solvers.homotopy import Homotopy
     >>> path = Homotopy(SquaredLoss(np.eye(3), [3.0, -4.0, 0.5]), L12(1.0, 0.0), np.array([0.0, -0.5, 0.0]), 3.5)
     >>> [(path.left, point.x.tolist()) for point in path.points()]
     [(2.5, [0.0, -0.5, 0.0]), (0.0, [2.0, -3.0, 0.0])]
