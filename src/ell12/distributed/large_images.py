@@ -199,7 +199,7 @@ def _moved(state: Array, data: Array, *, penalty: TotalVariationL12, steps: list
 
 def _data(image: da.Array, known: da.Array | None, channel_axis: int | None) -> da.Array:
     """The image, and where it is known, channels first."""
-    y = image.map_blocks(as_pixels, dtype=as_pixels(np.zeros(1, image.dtype)).dtype)
+    y = da.map_blocks(as_pixels, image, dtype=as_pixels(np.zeros(1, image.dtype)).dtype)
     planes = [y] if known is None else [da.where(known, y, 0), known.astype(y.dtype)]
     return da.stack([plane if channel_axis is None else da.moveaxis(plane, channel_axis, 0) for plane in planes])
 
