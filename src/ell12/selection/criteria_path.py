@@ -82,8 +82,8 @@ class CriteriaPath:
         """The share of false features that is expected among those selected, for each alpha.
 
         False are features independent of the target and of those in the model. The gradient of such a feature j is
-        nearly normal around 0, with the variance ``n / (n - k) sum_i s_i^2 x_ij^2``, s being the slopes of the loss
-        in each row and k the number of features selected. It is selected where the gradient exceeds the slope of the penalty at
+        nearly normal around 0, with the variance ``n / (n - k) sum_i s_i^2 x_ij^2`` for the slopes s of the loss
+        and k features selected. The feature is selected where its gradient exceeds the slope of the penalty at
         zero, ``alpha w_j``. The sum of these probabilities over all features is the expected number of false ones;
         true ones count too, so that it is cautious. A feature that stands in for a true one, as they correlate, is
         not false in this sense.
