@@ -23,7 +23,6 @@ from ell12.selection.local_model import observed
 from ell12.selection.model_head import deviations, goodness, head_of, title_of
 from ell12.selection.stability import StabilitySelection
 
-WIDTH = 80
 # What the columns of the table are called in print; `estimate` is left to the DataFrame.
 PRINTED = {
     "class": "class",
@@ -65,10 +64,10 @@ class Summary:
         lines = [self.title]
         for name, words in self.head.items():
             lines += textwrap.wrap(
-                words, WIDTH, initial_indent=f"  {name:{size}}  ", subsequent_indent=" " * (size + 4)
+                words, 80, initial_indent=f"  {name:{size}}  ", subsequent_indent=" " * (size + 4)
             )
         rows = "No feature is selected." if self.table.empty else text_of(self._printed)
-        notes = [line for note in self.notes for line in textwrap.wrap(note, WIDTH)]
+        notes = [line for note in self.notes for line in textwrap.wrap(note, 80)]
         return "\n".join([*lines, "", rows, *([""] if notes else []), *notes])
 
     def _repr_html_(self) -> str:
