@@ -24,11 +24,11 @@ import skimage.data
 import skimage.io
 import skimage.restoration
 import sklearn.datasets
+from ell12.restoration.strength import strength_for_noise, value_range
 
 import ell12
 import study
 from ell12.restoration import colour
-from ell12.restoration.strength import strength_for_noise, value_range
 
 NOISES = (0.02, 0.05, 0.1, 0.2)
 CHOOSING = ("chelsea", "coffee", "motorcycle_left", "hubble_deep_field", "ihc")
@@ -68,10 +68,10 @@ def principal_axes(y: np.ndarray) -> tuple[tuple[float, ...], ...]:
 def ours(y: np.ndarray, alpha: float | None, axes: Any = colour.AXES, multiple: float | None = 2.0) -> np.ndarray:
     """Denoised along axes, or channel by channel where there is no multiple."""
     if multiple is None:
-        return ell12.denoise_tv(y, alpha, channel_axis=-1, colour=False)
+        return ell12.denoise_tv(y, alpha, channel_axis=-1, penalty=ell12.TotalVariationL12(colour=False))
     weights = (1.0, multiple, multiple)
     with mock.patch.object(colour, "AXES", axes), mock.patch.object(colour, "WEIGHTS", weights):
-        return ell12.denoise_tv(y, alpha, channel_axis=-1, colour=True)
+        return ell12.denoise_tv(y, alpha, channel_axis=-1, penalty=ell12.TotalVariationL12(colour=True))
 
 
 def best(

@@ -35,7 +35,7 @@ def solve(seed: int) -> dict[str, tuple[float, float]]:
         return ell12.minimize(*problem, **options).objective
 
     def path(l2_weight):
-        _, _, results = ell12.l12_path(data.A, data.b, n_alphas=50, eps=0.01, l2_weight=l2_weight)
+        _, _, results = ell12.l12_path(data.A, data.b, alphas=50, eps=0.01, penalty=ell12.L12(l2_weight=l2_weight))
         return sum(result.objective for result in results)
 
     data = ell12.datasets.compressed_sensing(seed)

@@ -142,7 +142,7 @@ def measure_sweeps(count: int) -> None:
 def equal_objective() -> Iterator[Row]:
     """NmAPG, FaNCL and SCP on the log-sum penalty, nmAPG and SCP on l1-2: time until within 1e-4 of the best."""
     loss = known_half_of_camera()
-    for penalty in (ell12.SpectralL12(1.0), ell12.SpectralLogSum(1.0, 1.0)):
+    for penalty in (ell12.SpectralL12(1.0), ell12.penalties.SpectralLogSum(1.0, 1.0)):
         runs = {type(s).__name__: timed(loss, penalty, s)[1] for s in rivals(penalty)}
         best = min(run.objective for run in runs.values())
         base = None
@@ -159,7 +159,7 @@ def rivals(penalty: Any) -> list[Any]:
     baselines, _ = load("ell12_paper.rivals")
     if baselines is not None:
         solvers += [baselines.MatrixSequentialConvex(), baselines.MatrixDCA()]
-        solvers += [baselines.FaNCL()] * isinstance(penalty, ell12.SpectralLogSum)
+        solvers += [baselines.FaNCL()] * isinstance(penalty, ell12.penalties.SpectralLogSum)
     return solvers
 
 

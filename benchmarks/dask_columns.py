@@ -42,7 +42,7 @@ from ell12 import L12, Columns, LogisticLoss, SquaredLoss
 from ell12.distributed import columns
 from ell12.operators.centering import CenteredColumns
 from ell12.operators.column_sources import steep_products
-from ell12.path import solution_path
+from ell12.path import path_results
 from ell12.penalties import WithIntercept
 
 CHUNK, CAUSAL, STRENGTHS = 32_000, 50, np.linspace(1.0, 0.1, 100)
@@ -106,7 +106,7 @@ def path(X: Any, kind: type, l2_weight: float) -> list[Any]:
     loss = kind(CenteredColumns(X, means, constant=0.0 if squared else 1.0), y, scale=1 / m)
     largest = float(np.abs(loss.gradient(loss.point(loss.start()))[:n]).max())
     penalty = L12(largest, l2_weight)
-    return solution_path(loss, penalty if squared else WithIntercept(penalty), largest * STRENGTHS, sparse=True)
+    return path_results(loss, penalty if squared else WithIntercept(penalty), largest * STRENGTHS, sparse=True)
 
 
 def bits(results: list[Any]) -> str:

@@ -20,13 +20,12 @@ from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
 import numpy as np
+from ell12.restoration.strength import strength_for_deblurring, value_range
 
 import study
-from ell12 import deblur_tv
-from ell12.operators.image_operators import Convolution
+from ell12 import TotalVariationL12, deblur_tv
+from ell12.operators.image_operators import Convolution, MirroredConvolution
 from ell12.restoration import estimate_noise
-from ell12.restoration.arrangements import MirroredConvolution
-from ell12.restoration.strength import strength_for_deblurring, value_range
 from strength import counted, drawing, photographs, ratio
 
 SIDE, NOISE, WEIGHTS = 128, 0.01, (0.0, 0.25, 0.5)
@@ -66,7 +65,7 @@ def row(group: str, name: str, clean: Any, blur: str) -> dict[str, Any]:
     rule = strength_for_deblurring(estimate_noise(image, 2), value_range(image, 2))
 
     def reached(alpha: float, weight: float) -> float:
-        return ratio(deblur_tv(image, kernel, alpha, l2_weight=weight, tol=0.02), clean)
+        return ratio(deblur_tv(image, kernel, alpha, penalty=TotalVariationL12(l2_weight=weight), tol=0.02), clean)
 
     ladders = {weight: [reached(alpha, weight) for alpha in rule * FACTORS] for weight in WEIGHTS}
     runs: list[float] = []

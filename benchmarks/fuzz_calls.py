@@ -391,19 +391,19 @@ def _targets() -> dict[str, tuple[Any, Callable[[np.random.Generator], dict[str,
     found: dict[str, Any] = {
         "prox_l12": (ell12.prox_l12, lambda r: _z(r) | prox | weighted | {"axis": None}, _prox_check),
         "prox_l12, rows": (ell12.prox_l12, lambda r: _z(r, 4) | prox | weighted | {"axis": 1}, _spread),
-        "moreau_l12": (ell12.moreau_l12, lambda r: _z(r) | prox | weighted | {"axis": None}, _spread),
+        "moreau_l12": (ell12.prox.moreau_l12, lambda r: _z(r) | prox | weighted | {"axis": None}, _spread),
         "prox_l12_groups": (
-            ell12.prox_l12_groups,
+            ell12.prox.prox_l12_groups,
             lambda r: _z(r) | prox | {"groups": np.array([0, 0, 1, 1, 2, 2]), "weights": None},
             _spread,
         ),
         "prox_l12_iterative": (
-            ell12.prox_l12_iterative,
+            ell12.prox.prox_l12_iterative,
             lambda r: _z(r) | prox | weighted | {"start": None, "tol": 1e-10, "max_iter": 100},
             _spread,
         ),
         "prox_l12_spectral": (
-            ell12.prox_l12_spectral,
+            ell12.prox.prox_l12_spectral,
             lambda r: {"Z": r.standard_normal((4, 3))} | prox,
             _spread,
         ),
@@ -439,14 +439,14 @@ def _targets() -> dict[str, tuple[Any, Callable[[np.random.Generator], dict[str,
         ),
         "QuadraticLoss": (
             lambda G, c, constant, alpha: ell12.minimize(
-                ell12.QuadraticLoss(G, c, constant), ell12.L12(alpha), max_iter=300
+                ell12.losses.QuadraticLoss(G, c, constant), ell12.L12(alpha), max_iter=300
             ),
             lambda r: {"G": np.eye(4), "c": r.standard_normal(4), "constant": 0.0, "alpha": 0.5},
             finite,
         ),
         "RowsLoss": (
             lambda A, b, chunks, scale: ell12.minimize(
-                ell12.RowsLoss(
+                ell12.losses.RowsLoss(
                     [(A, b)] if isinstance(chunks, str) and chunks == "good" else chunks, scale=scale
                 ),
                 ell12.L12(0.5),
@@ -510,7 +510,7 @@ def _penalties() -> dict[str, Any]:
     found = {}
     for name, given in options.items():
         shape = (6, 2) if name in matrices else (6,)
-        use = _penalty(getattr(ell12, name))
+        use = _penalty(getattr(ell12.penalties, name))
         if name == "TotalVariationL12":
             use = _value_of(ell12.TotalVariationL12)
         found[name] = (use, lambda r, s=shape, g=given: {"x": r.standard_normal(s), "step": 0.7} | g, _spread)

@@ -167,7 +167,7 @@ def image_rows() -> list[Row]:
 
     def denoise(image: Any) -> str:
         restored = ell12.denoise_tv(image, 0.05, return_result=True)
-        return f"{restored.runs[0].n_iter} steps"
+        return f"{restored.result.n_iter} steps"
 
     def complete(values: Any, known: Any) -> str:
         result = ell12.complete_matrix(ell12.Observed.from_mask(values, known), alpha)

@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
@@ -243,20 +244,18 @@ def _fit_row(
 def _path_rows(add: Callable[..., None], A: Any, b: Any) -> None:
     """A path as it is by default, strength after strength, and all strengths side by side."""
     for weight in (0.0, 1.0):
-        for what, together in (("by default", None), ("side by side", True)):
-            call = lambda t=together, w=weight: ell12.l12_path(  # noqa: E731
-                A, b, alphas=STRENGTHS, eps=0.01, l2_weight=w, together=t
-            )
-            with counted(math.prod(A.shape)) as made:
-                call()
-                reads = made[0]
-            elapsed, (alphas, _, results) = timed(call, 2)
-            worst = max(result.stationarity for result in results)
-            good = sum(result.converged for result in results)
-            value = sum(result.objective for result in results)
-            note = f"{reads} reads of A, {good} of {len(alphas)} converged, worst stationarity {worst:.1e}, "
-            name = f"path of {STRENGTHS} strengths to 0.01, l2_weight {weight:g}, {what}"
-            add(name, elapsed, note + f"sum of objectives {value:.8g}")
+        penalty = ell12.L12(l2_weight=weight)
+        call = partial(ell12.l12_path, A, b, alphas=STRENGTHS, eps=0.01, penalty=penalty)
+        with counted(math.prod(A.shape)) as made:
+            call()
+            reads = made[0]
+        elapsed, (alphas, _, results) = timed(call, 2)
+        worst = max(result.stationarity for result in results)
+        good = sum(result.converged for result in results)
+        value = sum(result.objective for result in results)
+        note = f"{reads} reads of A, {good} of {len(alphas)} converged, worst stationarity {worst:.1e}, "
+        name = f"path of {STRENGTHS} strengths to 0.01, l2_weight {weight:g}"
+        add(name, elapsed, note + f"sum of objectives {value:.8g}")
 
 
 if __name__ == "__main__":

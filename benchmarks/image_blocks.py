@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 
 import study
+from ell12 import TotalVariationL12
 
 ITERATIONS = 3
 KINDS = ("Dask", "NumPy")
@@ -71,7 +72,9 @@ def measure(name: str, kind: str, path: Path, result: Path) -> dict[str, Any]:
     before, begin = _anonymous(), time.perf_counter()
     with _Peak() as peak, warnings.catch_warnings(action="ignore"):
         if kind == "NumPy":
-            found = restoration.denoise_tv(np.array(image), ALPHA, colour=False, **options)
+            found = restoration.denoise_tv(
+                np.array(image), ALPHA, penalty=TotalVariationL12(colour=False), **options
+            )
         else:
             found = distributed.denoise_tv(da.from_array(image, chunks=_chunks(image)), ALPHA, **options)
     seconds = time.perf_counter() - begin

@@ -125,7 +125,7 @@ def standardised(X: np.ndarray) -> np.ndarray:
 def our_path(method: str, loss: str, l2_weight: float, path: Path, y: np.ndarray) -> dict[str, Any]:
     from ell12 import L12, Columns, LogisticLoss
     from ell12.operators.centering import CenteredColumns
-    from ell12.path import alpha_grid, alpha_max, l12_path, one_sparse_fit, solution_path
+    from ell12.path import alpha_grid, alpha_max, l12_path, one_sparse_fit, path_results
 
     solution_path_of_nothing()
     peak = Peak()
@@ -134,12 +134,12 @@ def our_path(method: str, loss: str, l2_weight: float, path: Path, y: np.ndarray
     columns = Columns(path, scale=True) if A is None else None
     data = CenteredColumns(columns, columns.moments()[0]) if columns is not None else A
     if loss == "squared":
-        alphas, _, results = l12_path(data, y, n_alphas=STRENGTHS, eps=EPS, l2_weight=l2_weight)
+        alphas, _, results = l12_path(data, y, alphas=STRENGTHS, eps=EPS, penalty=L12(l2_weight=l2_weight))
     else:
         model = LogisticLoss(data, np.where(y > 0, 1.0, -1.0), scale=1 / y.size)
-        alphas = alpha_grid(alpha_max(model, l2_weight), STRENGTHS, EPS)
-        begin = one_sparse_fit(model) if l2_weight == 1 else None
-        results = solution_path(model, L12(1.0, l2_weight), alphas, begin, sparse=columns is not None)
+        alphas = alpha_grid(alpha_max(model, L12(l2_weight=l2_weight)), STRENGTHS, EPS)
+        begin = one_sparse_fit(model, L12()) if l2_weight == 1 else None
+        results = path_results(model, L12(1.0, l2_weight), alphas, begin, sparse=columns is not None)
     row = {
         "seconds": time.perf_counter() - start,
         "cpu_seconds": time.process_time() - cpu,

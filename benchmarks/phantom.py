@@ -46,7 +46,7 @@ def row_of(task: tuple[int, float, str, str]) -> dict[str, Any]:
     clean, mask = datasets.phantom(SIDE), datasets.radial_lines(SIDE, lines)
     options = SIGNS[sign] | CALLS[call] | {"l2_weight": weight, "return_result": True}
     begin = time.perf_counter()
-    found = ell12.reconstruct_mri(np.fft.fft2(clean, norm="ortho"), mask, noise=0.0, **options)
+    found = ell12.reconstruct_mri(np.fft.fft2(clean, norm="ortho"), mask, sigma=0.0, **options)
     seconds = time.perf_counter() - begin
     error = float(np.linalg.norm(found.image - clean) / np.linalg.norm(clean))
     print(*task, f"{error:.1e} {seconds:.0f} s", flush=True)

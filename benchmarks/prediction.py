@@ -33,7 +33,7 @@ from sklearn.model_selection import ShuffleSplit
 
 import prediction_methods as methods
 import study
-from ell12 import l12_path
+from ell12 import L12, l12_path
 from ell12.datasets import correlated_design
 from real_data import Problem, classification_problems, regression_problems, standardised
 
@@ -133,9 +133,7 @@ def paths(X: np.ndarray, y: np.ndarray) -> dict[str, np.ndarray]:
     """Coefficients along paths, a column for each model, from few features to many."""
     found, grid = {}, None
     for weight in (0.0, 0.5, 1.0):
-        alphas, coefs, _ = l12_path(
-            X, y, alphas=grid, n_alphas=methods.N_ALPHAS, eps=methods.EPS, l2_weight=weight
-        )
+        alphas, coefs, _ = l12_path(X, y, alphas=grid, eps=methods.EPS, penalty=L12(l2_weight=weight))
         grid = alphas if grid is None else grid  # the Lasso's is everyone's
         found[f"l2_weight {weight:g}"] = np.asarray(coefs)
     found |= {f"{name}, refit": refit(X, y, coefs) for name, coefs in list(found.items())}

@@ -32,7 +32,8 @@ from joblib import Parallel, delayed
 from scipy.optimize import linprog
 
 import study
-from ell12 import L12, MCP, LogSum, SquaredLoss, minimize, recover_sparse
+from ell12 import L12, MCP, SquaredLoss, minimize, recover_sparse
+from ell12.penalties import LogSum
 
 N_SAMPLES, N_GAUSSIAN, N_CELLS = 64, 256, 128  # the cosines have N_CELLS F columns
 TOLERANCE, LOWEST = 1e-2, 1e-6

@@ -95,7 +95,13 @@ def chambolle(y: np.ndarray, strength: float, **options: Any) -> np.ndarray:
 
 def ours(y: np.ndarray, strength: float, threads: int = 1, **options: Any) -> np.ndarray:
     # Colours are restored one by one on both sides.
-    return ell12.denoise_tv(y, strength, solver=ell12.SmoothedGradient(threads=threads), colour=False, **options)
+    return ell12.denoise_tv(
+        y,
+        strength,
+        solver=ell12.SmoothedGradient(threads=threads),
+        penalty=ell12.TotalVariationL12(colour=False),
+        **options,
+    )
 
 
 def curve(

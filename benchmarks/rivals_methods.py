@@ -61,7 +61,7 @@ class Problem:
 
     @cached_property
     def loss(self) -> CompletionLoss:
-        return CompletionLoss(self.offsets.taken_off(self.known))
+        return CompletionLoss(self.offsets.subtracted_from(self.known))
 
     def finish(self, predicted: Any, rows: Any, columns: Any) -> Any:
         """Predictions as they count: one rule for all methods.
@@ -241,5 +241,5 @@ def fit_cmfrec(problem: Problem, settings: dict[str, Any]) -> Callable[[Any, Any
 
 def fit_imputer(problem: Problem) -> tuple[Callable[[Any, Any], Any], dict[str, Any], int]:
     model = ell12.L12Imputer(random_state=0).fit(problem.known.sparse())
-    chosen = {"l2_weight": model.l2_weight_, "bound": model.max_rank_, "center": model.center_}
+    chosen = {"l2_weight": model.penalty_.l2_weight, "bound": model.max_rank_, "center": model.center_}
     return model.predict, chosen | {"alpha": float(model.alpha_)}, model.completion_.x.rank

@@ -94,12 +94,12 @@ print(json.dumps([base, first, second, float(result.objective), ending + loaded]
 """
 WARM = f"""
 {LARGE}
-from ell12.solvers.support import descent
-sizes = descent.COMPILED_FROM, descent.ALWAYS_FROM
+from ell12.solvers import gram_descent
+size = gram_descent.COMPILED_FROM
 warm = {{True: [], False: []}}
 for turn in range(20):
     compiled = turn % 2 == 0
-    descent.COMPILED_FROM, descent.ALWAYS_FROM = (0, 0) if compiled else sizes
+    gram_descent.COMPILED_FROM = 0 if compiled else size
     warm[compiled].append(seconds())
 print(json.dumps([statistics.median(warm[way][1:]) for way in (False, True)]))
 """

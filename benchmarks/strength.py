@@ -32,14 +32,14 @@ from importlib.resources import files
 from typing import Any
 
 import numpy as np
+from ell12.restoration.strength import strength_for_noise, value_range
 from PIL import Image
 from scipy.ndimage import gaussian_filter
 
 import study
 from ell12 import denoise_tv
 from ell12.restoration import estimate_noise
-from ell12.restoration.problems import ImageProblem
-from ell12.restoration.strength import strength_for_noise, value_range
+from ell12.restoration.restore import ImageProblem
 
 PHOTOGRAPHS = ("astronaut.png", "rocket.jpg", "cell.png", "moon.png", "retina.jpg", "clock_motion.png")
 SAMPLE_IMAGES = ("china.jpg", "flower.jpg")
@@ -110,7 +110,7 @@ def row(group: str, name: str, clean: Any, kind: str, level: float | None, seed:
     true_noise = float(np.std(noisy - clean))
     calls: dict[str, Callable[[], Any]] = {
         "default": lambda: denoise_tv(noisy),
-        "noise known": lambda: denoise_tv(noisy, noise=true_noise),
+        "noise known": lambda: denoise_tv(noisy, sigma=true_noise),
         "held-out": lambda: denoise_tv(noisy, "held-out"),
         "noise alone": lambda: denoise_tv(noisy, first),
         "nothing": lambda: noisy,

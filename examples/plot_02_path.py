@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 from sklearn.datasets import load_diabetes
 from sklearn.preprocessing import StandardScaler
 
-from ell12 import l12_path
+from ell12 import L12, l12_path
 from ell12.plots import plot_path
 
 data = load_diabetes()
@@ -22,7 +22,7 @@ X, y = StandardScaler().fit_transform(data.data), data.target - data.target.mean
 
 figure, panels = plt.subplots(3, 1, figsize=(8, 8.5), sharex=True, layout="constrained")
 for axes, l2_weight in zip(panels, (0.0, 0.5, 1.0), strict=True):
-    alphas, coefs, results = l12_path(X, y, l2_weight=l2_weight, n_alphas=60, eps=1e-3)
+    alphas, coefs, results = l12_path(X, y, alphas=60, eps=1e-3, penalty=L12(l2_weight=l2_weight))
     assert all(result.converged for result in results)
     plot_path(alphas, coefs, names=data.feature_names, n_labels=10, axes=axes)
     axes.set_title(f"l2_weight = {l2_weight:g}", fontsize="medium")

@@ -8,10 +8,11 @@ its singular values. It fills in the hidden pixels. ``l2_weight=0`` is the nucle
 
 import matplotlib.pyplot as plt
 import numpy as np
+from skimage.data import brick
 
-from ell12 import SpectralL12, complete_matrix, datasets
+from ell12 import SpectralL12, complete_matrix
 
-image = datasets.photographs()["Windows"][::2, ::2]
+image = brick()[::2, ::2] / 255
 known = np.random.default_rng(0).random(image.shape) < 0.5
 data = np.where(known, image, np.nan)
 

@@ -8,10 +8,11 @@ anisotropic total variation. At 1 an edge along an axis costs nothing.
 
 import matplotlib.pyplot as plt
 import numpy as np
+from skimage import data
 
-from ell12 import datasets, denoise_tv, inpaint_tv
+from ell12 import TotalVariationL12, denoise_tv, inpaint_tv
 
-photograph = datasets.photographs()["Mountain"][128:384, 64:320]
+photograph = data.camera()[128:384, 64:320] / 255
 drawing = np.zeros((256, 256))
 drawing[40:200, 30:110], drawing[90:230, 140:220], drawing[20:60, 150:240] = 0.9, 0.5, 0.25
 random = np.random.default_rng(0)
@@ -33,7 +34,7 @@ results = {}
 for name, clean in {"photograph": photograph, "drawing": drawing}.items():
     noisy = clean + 0.1 * random.standard_normal(clean.shape)
     for l2_weight in weights:
-        found = [denoise_tv(noisy, alpha, l2_weight=l2_weight) for alpha in strengths]
+        found = [denoise_tv(noisy, alpha, penalty=TotalVariationL12(l2_weight=l2_weight)) for alpha in strengths]
         results[name, l2_weight] = max(found, key=lambda image: psnr(image, clean))
     values = ", ".join(f"{w:g}: {psnr(results[name, w], clean):.1f} dB" for w in weights)
     print(f"{name:>10}, noisy {psnr(noisy, clean):.1f} dB, by l2_weight {values}")

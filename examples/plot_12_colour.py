@@ -12,7 +12,7 @@ import numpy as np
 from skimage.data import astronaut
 from skimage.restoration import denoise_tv_chambolle
 
-from ell12 import denoise_tv
+from ell12 import TotalVariationL12, denoise_tv
 
 clean = astronaut()[:256, 96:352] / 255
 noisy = clean + 0.1 * np.random.default_rng(0).standard_normal(clean.shape)
@@ -29,8 +29,12 @@ print(f"noise {chosen.noise:.3f} was estimated, and the strength {chosen.alpha:.
 strengths = 0.04 * 1.3 ** np.arange(7)
 found = {
     "l1-2, colours as one": [denoise_tv(noisy, alpha, channel_axis=-1) for alpha in strengths],
-    "l1-2, colour by colour": [denoise_tv(noisy, alpha, channel_axis=-1, colour=False) for alpha in strengths],
-    "convex, colours as one": [denoise_tv(noisy, alpha, l2_weight=0.0, channel_axis=-1) for alpha in strengths],
+    "l1-2, colour by colour": [
+        denoise_tv(noisy, alpha, channel_axis=-1, penalty=TotalVariationL12(colour=False)) for alpha in strengths
+    ],
+    "convex, colours as one": [
+        denoise_tv(noisy, alpha, penalty=TotalVariationL12(l2_weight=0.0), channel_axis=-1) for alpha in strengths
+    ],
     "convex, scikit-image": [denoise_tv_chambolle(noisy, weight=alpha, channel_axis=-1) for alpha in strengths],
 }
 best = {name: max(images, key=psnr) for name, images in found.items()}

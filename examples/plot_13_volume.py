@@ -12,7 +12,7 @@ import numpy as np
 from skimage.data import binary_blobs
 from skimage.restoration import denoise_tv_chambolle
 
-from ell12 import denoise_tv
+from ell12 import TotalVariationL12, denoise_tv
 
 random = np.random.default_rng(0)
 size = 48
@@ -43,8 +43,11 @@ for name, clean, l2_weight in (("rock", rock, 0.5), ("circuit", circuit, 0.8)):
     noisy = clean + 0.15 * random.standard_normal(clean.shape)
     strengths = 0.042 * 1.2 ** np.arange(5)
     found = {
-        "l1-2": [denoise_tv(noisy, alpha / (1 - l2_weight), l2_weight=l2_weight) for alpha in strengths],
-        "convex": [denoise_tv(noisy, alpha, l2_weight=0.0) for alpha in strengths],
+        "l1-2": [
+            denoise_tv(noisy, alpha / (1 - l2_weight), penalty=TotalVariationL12(l2_weight=l2_weight))
+            for alpha in strengths
+        ],
+        "convex": [denoise_tv(noisy, alpha, penalty=TotalVariationL12(l2_weight=0.0)) for alpha in strengths],
         "scikit-image": [denoise_tv_chambolle(noisy, weight=1.5 * alpha) for alpha in strengths],
     }
     best = {method: max(images, key=lambda image: psnr(image, clean)) for method, images in found.items()}

@@ -12,7 +12,8 @@ import numpy as np
 from scipy.sparse import csr_array, vstack
 from skimage.transform import iradon
 
-from ell12 import datasets, restore_tv
+from ell12 import TotalVariationL12, datasets, restore_tv
+from ell12.operators import Reshaped
 
 
 def projection(size, angle):
@@ -33,6 +34,7 @@ def projection(size, angle):
 clean = datasets.phantom(96)
 angles = np.arange(0, 180, 9.0)
 projections = vstack([projection(96, angle) for angle in np.deg2rad(angles)], format="csr")  # view by view
+operator = Reshaped(projections, clean.shape)
 data = projections @ clean.ravel()
 data += 0.005 * data.max() * np.random.default_rng(0).standard_normal(data.shape)
 print(f"{len(angles)} views, {data.size} numbers for {clean.size} pixels")
@@ -49,7 +51,9 @@ def error(image):
 results = {"filtered back projection": iradon(data.reshape(-1, 96).T, angles)}
 for name, l2_weight in {"convex, l2_weight = 0": 0.0, "ours, l2_weight = 0.5": 0.5}.items():
     found = [
-        restore_tv(data, projections, alpha, shape=clean.shape, bounds=(0, None), l2_weight=l2_weight, tol=0.05)
+        restore_tv(
+            data, operator, alpha, penalty=TotalVariationL12(l2_weight=l2_weight, bounds=(0, None)), tol=0.05
+        )
         for alpha in (0.05, 0.1, 0.2)
     ]
     results[name] = min(found, key=error)

@@ -13,7 +13,7 @@ import numpy as np
 from skimage.data import coins, moon
 from skimage.restoration import denoise_tv_chambolle
 
-from ell12 import denoise_tv
+from ell12 import TotalVariationL12, denoise_tv
 
 random = np.random.default_rng(0)
 scenes = {
@@ -39,7 +39,10 @@ for name, expected in scenes.items():
     roots = 2 * np.sqrt(counts + 3 / 8)
     found = {
         "l1-2": [denoise_tv(counts, loss="poisson")],
-        "convex": [denoise_tv(counts, alpha, l2_weight=0.0, loss="poisson") for alpha in strengths],
+        "convex": [
+            denoise_tv(counts, alpha, penalty=TotalVariationL12(l2_weight=0.0), loss="poisson")
+            for alpha in strengths
+        ],
         "l1-2, squared loss": [denoise_tv(counts, 8 * alpha) for alpha in strengths],
         "scikit-image": [denoise_tv_chambolle(counts, weight=8 * alpha) for alpha in strengths],
         "scikit-image, roots": [

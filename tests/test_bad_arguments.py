@@ -24,16 +24,16 @@ def stationary(x):
 
 CALLS = [
     ("z", lambda: ell12.prox_l12(RAGGED, 1.0)),
-    ("Z", lambda: ell12.prox_l12_spectral(RAGGED, 1.0)),
+    ("Z", lambda: ell12.prox.prox_l12_spectral(RAGGED, 1.0)),
     ("X", lambda: ell12.complete_matrix(RAGGED, 1.0)),
     ("axis", lambda: ell12.prox_l12(A, 1.0, axis="word")),
     ("axis", lambda: ell12.prox_l12(A, 1.0, axis=0.5)),
     ("U", lambda: ell12.LowRank([1.0], np.ones(1), np.ones((2, 1)))),
     ("s", lambda: ell12.LowRank(np.ones((2, 1)), np.array(["a"]), np.ones((2, 1)))),
-    ("G", lambda: ell12.QuadraticLoss(object(), b)),
-    ("c", lambda: ell12.QuadraticLoss(np.eye(2), np.array(["a", "b"]))),
-    ("G", lambda: ell12.QuadraticLoss(1j * np.eye(2), np.ones(2))),
-    ("constant", lambda: ell12.QuadraticLoss(np.eye(2), np.ones(2), "word")),
+    ("G", lambda: ell12.losses.QuadraticLoss(object(), b)),
+    ("c", lambda: ell12.losses.QuadraticLoss(np.eye(2), np.array(["a", "b"]))),
+    ("G", lambda: ell12.losses.QuadraticLoss(1j * np.eye(2), np.ones(2))),
+    ("constant", lambda: ell12.losses.QuadraticLoss(np.eye(2), np.ones(2), "word")),
     ("shape", lambda: ell12.Observed([0], [0], [1.0], 0.5)),
     ("shape", lambda: ell12.Observed([0], [0], [1.0], (1.5, 2))),
     ("solver", lambda: ell12.complete_matrix(A, 1.0, solver={})),
@@ -42,7 +42,7 @@ CALLS = [
     ("max_rank", lambda: ell12.completion.FullSVD(np.array([1, 2]))),
     ("random_state", lambda: ell12.L12Imputer(random_state="word").fit(A)),
     ("stop", lambda: minimized(stop=1.0)),
-    ("blocks", lambda: ell12.minimize(ell12.RowsLoss(3), ell12.L12(0.5))),
+    ("blocks", lambda: ell12.minimize(ell12.losses.RowsLoss(3), ell12.L12(0.5))),
     ("X", lambda: ell12.L12Regressor().fit(b, b)),
     ("X", lambda: ell12.L12Classifier().fit(A[:-1], b > 0)),
     ("sample_weight", lambda: ell12.L12Regressor().fit(A, b, sample_weight="")),
@@ -50,8 +50,8 @@ CALLS = [
     ("fit_intercept", lambda: ell12.L12Regressor(fit_intercept=np.array([0.5, 2.0])).fit(A, b)),
     ("positive", lambda: ell12.L12Regressor(penalty=ell12.L12(positive="no")).fit(A, b)),
     ("x", lambda: ell12.SpectralL12(1.0).value(np.full((2, 2), "word"))),
-    ("x", lambda: ell12.TruncatedNuclear(1.0).prox(np.ones(3), 1.0)),
-    ("step", lambda: ell12.SpectralLogSum(1.0).prox(np.eye(2), "word")),
+    ("x", lambda: ell12.penalties.TruncatedNuclear(1.0).prox(np.ones(3), 1.0)),
+    ("step", lambda: ell12.penalties.SpectralLogSum(1.0).prox(np.eye(2), "word")),
     ("x", lambda: ell12.TotalVariationL12(1.0).value(np.ma.masked_less(A, 0))),
     ("image", lambda: ell12.inpaint_tv(np.ma.masked_less(A, 0), A > 0, 0.1)),
     ("data", lambda: ell12.reconstruct_mri(np.ma.masked_less(A, 0), A > 0, 0.1)),
@@ -65,16 +65,15 @@ CALLS = [
     ("x", lambda: stationary(3.0)),
     ("x", lambda: stationary(np.array([np.inf, 0.0, 0.0]))),
     ("x", lambda: ell12.stationarity(ell12.completion.CompletionLoss(A), ell12.SpectralL12(1.0), A)),
-    ("n_alphas", lambda: ell12.l12_path(A, b, n_alphas=int)),
-    ("n_alphas", lambda: ell12.l12_path(A, b, n_alphas=np.array([[1]]))),
+    ("alphas", lambda: ell12.l12_path(A, b, alphas=int)),
+    ("alphas", lambda: ell12.l12_path(A, b, alphas=np.array([[1]]))),
     ("alphas", lambda: ell12.L12ClassifierCV(alphas=10**400).fit(A, b > 0)),
     ("alphas", lambda: ell12.completion_path(A, alphas=10**30)),
-    ("weights", lambda: ell12.l12_path(A, b, weights="word")),
-    ("weights", lambda: ell12.l12_path(A, b, weights=len)),
-    ("positive", lambda: ell12.l12_path(A, b, positive=TWO)),
+    ("weights", lambda: ell12.l12_path(A, b, penalty=ell12.L12(weights="word"))),
+    ("weights", lambda: ell12.l12_path(A, b, penalty=ell12.L12(weights=len))),
+    ("positive", lambda: ell12.l12_path(A, b, penalty=ell12.L12(positive=TWO))),
     ("cv", lambda: ell12.L12ClassifierCV(cv={}).fit(A, b > 0)),
-    ("b", lambda: ell12.RowsLoss([(A, RAGGED)]).start()),
-    ("together", lambda: ell12.l12_path(A, b, together=TWO)),
+    ("b", lambda: ell12.losses.RowsLoss([(A, RAGGED)]).start()),
     ("warm_start", lambda: ell12.l12_path(A, b, warm_start=TWO)),
     ("X", lambda: ell12.l12_path(A[:-1], b)),
     ("run", lambda: ell12.L12Classifier(run=True).fit(A, b > 0)),
@@ -83,25 +82,25 @@ CALLS = [
     ("y", lambda: ell12.L12Classifier().fit(A, b)),
     ("sample_weight", lambda: ell12.L12Regressor().fit(A, b, sample_weight=np.inf)),
     ("sample_weight", lambda: ell12.L12Regressor().fit(A, b, sample_weight=10**400)),
-    ("tol", lambda: ell12.prox_l12_iterative(b, 1.0, tol=None)),
-    ("tol", lambda: ell12.prox_l12_iterative(b, 1.0, tol=TWO)),
-    ("max_iter", lambda: ell12.prox_l12_iterative(b, 1.0, max_iter="")),
-    ("t", lambda: ell12.prox_l12_iterative(b, np.array([[1.0]]))),
+    ("tol", lambda: ell12.prox.prox_l12_iterative(b, 1.0, tol=None)),
+    ("tol", lambda: ell12.prox.prox_l12_iterative(b, 1.0, tol=TWO)),
+    ("max_iter", lambda: ell12.prox.prox_l12_iterative(b, 1.0, max_iter="")),
+    ("t", lambda: ell12.prox.prox_l12_iterative(b, np.array([[1.0]]))),
     ("positive", lambda: ell12.prox_l12(b, 1.0, positive=TWO)),
     ("positive", lambda: ell12.RowsL12(1.0, positive=TWO)),
-    ("groups", lambda: ell12.prox_l12_groups(b, 1.0, RAGGED)),
-    ("blocks", lambda: ell12.RowsLoss(np.array(0.5))),
-    ("b", lambda: ell12.RowsLoss([(A, 1.0)]).start()),
-    ("b", lambda: ell12.RowsLoss([(A, scipy.sparse.csr_array(A))]).start()),
+    ("groups", lambda: ell12.prox.prox_l12_groups(b, 1.0, RAGGED)),
+    ("blocks", lambda: ell12.losses.RowsLoss(np.array(0.5))),
+    ("b", lambda: ell12.losses.RowsLoss([(A, 1.0)]).start()),
+    ("b", lambda: ell12.losses.RowsLoss([(A, scipy.sparse.csr_array(A))]).start()),
     ("scale", lambda: ell12.SquaredLoss(A, b, scale=10**400)),
-    ("G", lambda: ell12.QuadraticLoss(-np.eye(2), np.ones(2))),
-    ("G", lambda: ell12.QuadraticLoss(1e-310 * np.eye(2), np.ones(2))),
-    ("c", lambda: ell12.QuadraticLoss(np.eye(2), np.array([1e250, 1.0]))),
+    ("G", lambda: ell12.losses.QuadraticLoss(-np.eye(2), np.ones(2))),
+    ("G", lambda: ell12.losses.QuadraticLoss(1e-310 * np.eye(2), np.ones(2))),
+    ("c", lambda: ell12.losses.QuadraticLoss(np.eye(2), np.array([1e250, 1.0]))),
     ("passes", lambda: ell12.ProxSVRG(passes=10**400)),
     ("accelerated", lambda: ell12.AlternatingMinimization(accelerated=TWO)),
     ("x", lambda: ColumnsL12([1.0, 2.0]).value(RAGGED)),
-    ("x", lambda: ell12.TruncatedNuclear(1.0).prox(A[..., None], 1.0)),
-    ("x", lambda: ell12.NoPenalty().prox(RAGGED, 1.0)),
+    ("x", lambda: ell12.penalties.TruncatedNuclear(1.0).prox(A[..., None], 1.0)),
+    ("x", lambda: ell12.penalties.NoPenalty().prox(RAGGED, 1.0)),
     ("x", lambda: ell12.TotalVariationL12(1.0).value(0)),
     ("X", lambda: ell12.complete_matrix(pandas.DataFrame(np.full((3, 2), "word")), 1.0)),
     ("max_rank", lambda: ell12.L12Imputer(max_rank=TWO).fit(A)),
@@ -183,7 +182,7 @@ def test_tensors_of_integers_and_in_half_precision_are_computed_in_single(dtype)
 
 
 @pytest.mark.parametrize(
-    "penalty", [ell12.SpectralL12(1.0), ell12.SpectralLogSum(1.0), ell12.TruncatedNuclear(1.0)]
+    "penalty", [ell12.SpectralL12(1.0), ell12.penalties.SpectralLogSum(1.0), ell12.penalties.TruncatedNuclear(1.0)]
 )
 def test_spectral_penalties_of_nan_are_nan_and_of_any_precision_keep_it(penalty):
     assert np.isnan(penalty.value(np.full((3, 2), np.nan)))
@@ -210,7 +209,7 @@ def test_a_path_does_not_go_on_from_a_run_that_diverged():
     # At l2_weight 3 the logistic loss with its penalty has no minimum.
     loss, alphas = ell12.LogisticLoss(A, np.where(b > 0, 1.0, -1.0), scale=1 / len(b)), np.geomspace(1, 0.01, 5)
     with np.errstate(all="ignore"):
-        results = ell12.path.solution_path(loss, ell12.L12(1.0, 3.0), alphas, max_iter=1000, tol=1.0)
+        results = ell12.path.path_results(loss, ell12.L12(1.0, 3.0), alphas, max_iter=1000, tol=1.0)
     assert not all(result.converged for result in results)
     assert all(np.isfinite(result.x).all() for result in results)
 
@@ -232,10 +231,10 @@ def test_subclasses_of_arrays_are_arrays():
 
 
 WORDS = {
-    "boundary": lambda value: ell12.denoise_tv(np.eye(16), 0.1, boundary=value),
+    "boundary": lambda value: ell12.denoise_tv(np.eye(16), 0.1, penalty=ell12.TotalVariationL12(boundary=value)),
     "channel_axis": lambda value: ell12.denoise_tv(np.eye(16), 0.1, channel_axis=value),
     "selection": lambda value: ell12.L12RegressorCV(selection=value).fit(np.eye(12), np.ones(12)),
-    "positive": lambda value: ell12.l12_path(np.eye(3), np.ones(3), positive=value),
+    "positive": lambda value: ell12.l12_path(np.eye(3), np.ones(3), penalty=ell12.L12(positive=value)),
 }
 
 

@@ -138,7 +138,7 @@ def test_options_reach_the_function(call, tmp_path):
     source = save(tmp_path / "in.tif", noisy(np.float32))
     for options, given in [
         (("--alpha", "0.2", "--loss", "absolute"), {"alpha": 0.2, "loss": "absolute"}),
-        (("--sigma", "0.05"), {"noise": 0.05}),
+        (("--sigma", "0.05"), {"sigma": 0.05}),
         (("--alpha", "held-out"), {"alpha": "held-out"}),
     ]:
         assert call("denoise", source, tmp_path / "out.npy", "--force", *options)[0] == 0

@@ -52,7 +52,7 @@ def test_a_feature_has_one_colour_in_all_pictures_of_up_to_ten_features():
 
 
 def test_a_path_is_drawn_as_it_is(data):
-    alphas, coefs, _ = l12_path(*data, n_alphas=15)
+    alphas, coefs, _ = l12_path(*data, alphas=15)
     axes = plot_path(alphas, coefs, n_labels=3)
     drawn = curves(axes)
     largest = np.argsort(-np.abs(coefs[:, -1]))[:3]

@@ -19,11 +19,11 @@ from ell12 import (
     LogisticLoss,
     NonmonotoneAPG,
     RowsL12,
-    RowsLoss,
     SquaredLoss,
     l12_path,
     minimize,
 )
+from ell12.losses import RowsLoss
 from ell12.path import alpha_max
 
 FAR = [1e-308, 1e-200, 1e-155, 1e155, 1e200, 1e307]
@@ -40,13 +40,13 @@ def users(X, y, alpha=1.0):
     """Every way to a solution from X and y, with the names that each gives to them."""
     sparse, l2_weights = scipy.sparse.csr_array(X), (0.0, 1.0)
     for l2_weight in l2_weights:
-        penalty, options = L12(alpha, l2_weight), {"l2_weight": l2_weight}
+        penalty = L12(alpha, l2_weight)
         yield "A", "b", lambda p=penalty: minimize(SquaredLoss(X, y, scale=1 / 60), p)
         yield "A", "b", lambda p=penalty: minimize(SquaredLoss(X, y), p, solver=NonmonotoneAPG())
         yield "A", "b", lambda p=penalty: minimize(SquaredLoss(aslinearoperator(X), y), p)
-        yield "chunk 0: A", "chunk 0: b", lambda p=penalty: minimize(RowsLoss([(X, y)]), p)
-        yield "A", "b", lambda o=options: alpha_max(SquaredLoss(X, y), **o)
-        yield "X", "y", lambda o=options: l12_path(X, y, n_alphas=3, **o)
+        yield "block 0: A", "block 0: b", lambda p=penalty: minimize(RowsLoss([(X, y)]), p)
+        yield "A", "b", lambda p=penalty: alpha_max(SquaredLoss(X, y), p)
+        yield "X", "y", lambda p=penalty: l12_path(X, y, alphas=3, penalty=p)
         for matrix in (X, sparse):
             yield "X", "y", lambda p=penalty, A=matrix: L12Regressor(penalty=p).fit(A, y)
             yield (
@@ -93,12 +93,12 @@ def test_so_are_the_features_of_a_classifier(scale):
 def test_within_the_range_solutions_scale_with_the_data(of_X, of_y, l2_weight):
     X, y = data()
     penalty = L12(l2_weight=l2_weight)
-    A, b, alpha, options = of_X * X, of_y * y, 0.1 * of_X * of_y, {"l2_weight": l2_weight}
+    A, b, alpha = of_X * X, of_y * y, 0.1 * of_X * of_y
     for matrix, other in ((X, A), (scipy.sparse.csr_array(X), scipy.sparse.csr_array(A))):
         plain = L12Regressor(0.1, tol=1e-8, penalty=penalty).fit(matrix, y)
         scaled = L12Regressor(alpha, tol=1e-8, penalty=penalty).fit(other, b)
         assert np.allclose(scaled.coef_ * (of_X / of_y), plain.coef_, rtol=1e-7, atol=1e-9)
-    given = {"n_alphas": 4, "tol": 1e-8, **options}
+    given = {"alphas": 4, "tol": 1e-8, "penalty": penalty}
     top, coefs, _ = l12_path(X, y, **given)
     scaled_top, scaled_coefs, results = l12_path(A, b, **given)
     assert np.allclose(scaled_top, of_X * of_y * top, rtol=1e-9)

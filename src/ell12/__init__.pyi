@@ -2,10 +2,6 @@
 
 from ell12.prox import (
     prox_l12 as prox_l12,
-    prox_l12_groups as prox_l12_groups,
-    prox_l12_iterative as prox_l12_iterative,
-    prox_l12_spectral as prox_l12_spectral,
-    moreau_l12 as moreau_l12,
 )
 from ell12.penalties import (
     L12 as L12,
@@ -13,13 +9,7 @@ from ell12.penalties import (
     GroupL12 as GroupL12,
     RowsL12 as RowsL12,
     SpectralL12 as SpectralL12,
-    LogSum as LogSum,
-    CappedL1 as CappedL1,
-    Lp as Lp,
     MCP as MCP,
-    SpectralLogSum as SpectralLogSum,
-    TruncatedNuclear as TruncatedNuclear,
-    NoPenalty as NoPenalty,
 )
 from ell12.operators.out_of_memory import Columns as Columns
 from ell12.losses import (
@@ -27,12 +17,6 @@ from ell12.losses import (
     LogisticLoss as LogisticLoss,
     HuberLoss as HuberLoss,
     PoissonLoss as PoissonLoss,
-    KullbackLeiblerLoss as KullbackLeiblerLoss,
-    AbsoluteLoss as AbsoluteLoss,
-    MultinomialLoss as MultinomialLoss,
-    CoxLoss as CoxLoss,
-    QuadraticLoss as QuadraticLoss,
-    RowsLoss as RowsLoss,
 )
 from ell12.solvers import (
     ProximalGradient as ProximalGradient,
@@ -47,16 +31,15 @@ from ell12.solvers import (
     WorkingSet as WorkingSet,
 )
 from ell12.minimization import (
-    DataUnavailable as DataUnavailable,
     minimize as minimize,
     Run as Run,
     Result as Result,
     Status as Status,
     stationarity as stationarity,
 )
-from ell12.path import l12_path as l12_path, penalty_path as penalty_path
+from ell12.path import l12_path as l12_path, solution_path as solution_path
 from ell12.certificate import certify as certify, Certificate as Certificate
-from ell12.recovery import recover_sparse as recover_sparse, Recovery as Recovery
+from ell12.recovery import recover_sparse as recover_sparse
 from ell12.completion import (
     LowRank as LowRank,
     Observed as Observed,
@@ -103,10 +86,12 @@ from ell12 import (
     distributed as distributed,
     linear_model as linear_model,
     losses as losses,
+    minimization as minimization,
     operators as operators,
     path as path,
     penalties as penalties,
     plots as plots,
+    protocols as protocols,
     prox as prox,
     restoration as restoration,
     selection as selection,

@@ -143,7 +143,7 @@ def denoise(
     """
     from ell12.restoration import denoise_tv
 
-    restore = partial(denoise_tv, alpha=_strength(alpha), noise=sigma, loss=loss.value)
+    restore = partial(denoise_tv, alpha=_strength(alpha), sigma=sigma, loss=loss.value)
     _restore_files(sources, target, restore, axes, force)
 
 
@@ -168,9 +168,7 @@ def deblur(
         kernel = read_picture(psf).grey()
         if not 0 < kernel.sum() < np.inf:
             raise ValueError("a blur must have a positive sum")
-    restore = partial(
-        deblur_tv, kernel=kernel / kernel.sum(), alpha=_strength(alpha), noise=sigma, loss=loss.value
-    )
+    restore = partial(deblur_tv, psf=kernel / kernel.sum(), alpha=_strength(alpha), sigma=sigma, loss=loss.value)
     _restore_files(sources, target, restore, axes, force)
 
 
@@ -195,7 +193,7 @@ def inpaint(
     with _named(mask):
         values = read_picture(mask).grey()
     known = (values > 0.5 * values.max()) != invert
-    restore = partial(inpaint_tv, mask=known, alpha=_strength(alpha), noise=sigma, loss=loss.value)
+    restore = partial(inpaint_tv, mask=known, alpha=_strength(alpha), sigma=sigma, loss=loss.value)
     _restore_files(sources, target, restore, axes, force)
 
 

@@ -41,7 +41,7 @@ def plot_path(
     >>> import numpy as np
     >>> from ell12 import l12_path
     >>> from ell12.plots import plot_path
-    >>> alphas, coefs, _ = l12_path(np.eye(4), [4.0, 3.0, 0.0, 1.0], n_alphas=20)
+    >>> alphas, coefs, _ = l12_path(np.eye(4), [4.0, 3.0, 0.0, 1.0], alphas=20)
     >>> axes = plot_path(alphas, coefs, names=["a", "b", "c", "d"])
     >>> axes.get_legend_handles_labels()[1]
     ['a', 'b', 'd']

@@ -71,14 +71,10 @@ def test_a_full_disk_and_damaged_files_of_the_cache_cost_only_time(tmp_path, exp
     assert all(path.stat().st_size > 7 for path in whole if path.suffix == ".nbi")  # mended for the next process
 
 
-def test_the_size_of_a_problem_alone_decides_which_loop_solves_it(monkeypatch):
-    from ell12.solvers.support import compiled_descent, descent
+def test_the_size_of_a_problem_alone_decides_which_loop_solves_it():
+    from ell12.solvers import gram_descent, gram_descent_compiled
 
-    called = []
-    monkeypatch.setattr(descent, "sweep", lambda *_: called.append("plain"))
-    monkeypatch.setattr(descent, "leap", lambda *_: called.append("leap") or True)
-    monkeypatch.setattr(compiled_descent, "sweep", lambda *_: called.append("compiled"))
     assert can_compile()
-    for entries in (100, descent.ALWAYS_FROM - 1, descent.ALWAYS_FROM):
-        descent.Descent(entries)(np.eye(2), np.zeros(2))
-    assert called == ["leap", "leap", "compiled"]
+    small, large = np.eye(2), np.eye(int(gram_descent.COMPILED_FROM**0.5))
+    assert gram_descent.descend_on(small)[0] is gram_descent.descend
+    assert gram_descent.descend_on(large)[0] is gram_descent_compiled.descend

@@ -46,7 +46,7 @@ def test_biases_solve_a_ridge_regression_on_rows_and_columns():
 def test_what_is_taken_off_is_what_is_added(center):
     X, known, observed = ratings()
     offsets = fit_offsets(observed, center)
-    left = offsets.taken_off(observed)
+    left = offsets.subtracted_from(observed)
     matrix = np.zeros(X.shape)
     matrix[left.rows, left.columns] = left.values
     np.testing.assert_allclose(offsets.add_to(matrix)[known], X[known], rtol=1e-12)

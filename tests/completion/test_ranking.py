@@ -19,7 +19,7 @@ def sorted_out(P, Q, n, excluded):
 
 @pytest.mark.parametrize("block", [1, 30, 2**22])
 def test_the_best_columns_are_those_that_sorting_finds(monkeypatch, block):
-    monkeypatch.setattr(ranking, "BLOCK", block)
+    monkeypatch.setattr(ranking, "CHUNK", block)
     random = np.random.default_rng(0)
     P, Q = random.standard_normal((9, 4)), random.standard_normal((12, 4))
     Q[[3, 7, 11]] = Q[3]  # equal scores

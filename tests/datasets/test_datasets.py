@@ -7,7 +7,6 @@ from ell12.datasets import (
     compressed_sensing,
     correlated_design,
     phantom,
-    photographs,
     piecewise_constant,
     radial_lines,
 )
@@ -52,17 +51,6 @@ def test_neighbours_correlate():
 def test_an_unknown_setup_is_named():
     with pytest.raises(ValueError, match="setup"):
         compressed_sensing(0, setup="printed")
-
-
-def test_the_photographs_are_grey_and_in_range():
-    images = photographs()
-    assert list(images) == ["Mountain", "Sea", "Windows"]
-    for image in images.values():
-        assert image.shape == (512, 512)
-        assert image.dtype == np.float64
-        assert image.min() >= 0
-        assert image.max() <= 1
-        assert image.max() - image.min() > 0.3
 
 
 def test_the_phantom_is_that_of_scikit_image():

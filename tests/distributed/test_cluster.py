@@ -14,7 +14,6 @@ from distributed import Client, LocalCluster
 
 from ell12 import (
     L12,
-    DataUnavailable,
     HuberLoss,
     L12Classifier,
     L12Regressor,
@@ -32,6 +31,7 @@ from ell12.completion import AlternatingLeastSquares
 from ell12.distributed import columns, rows_loss
 from ell12.distributed import complete_matrix as distributed_completion
 from ell12.distributed.executor import LOST, reaching
+from ell12.minimization import DataUnavailable
 
 ROWS, COLUMNS, CHUNK = 300, 6, 60
 PENALTY = L12(0.05, 0.5)

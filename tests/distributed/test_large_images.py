@@ -2,6 +2,7 @@
 
 import tempfile
 import tracemalloc
+from dataclasses import replace
 
 import dask
 import dask.array as da
@@ -45,7 +46,7 @@ CASES = [
 def test_bands_are_denoised_as_the_whole_is(shape, chunks, options, dtype):
     y, penalty = image(shape, dtype=dtype), TotalVariationL12(1.0, **options) if options else None
     found = denoise_tv(chunked(y, *chunks), 0.03, penalty=penalty, tol=0.1)
-    whole = restoration.denoise_tv(y, 0.03, tol=0.1, **{k: v for k, v in options.items() if k != "ndim"})
+    whole = restoration.denoise_tv(y, 0.03, tol=0.1, penalty=penalty and replace(penalty, alpha=None))
     assert found.chunks == chunked(y, *chunks).chunks
     assert found.dtype == whole.dtype
     np.testing.assert_allclose(found.compute(), whole, atol=1e-12 if dtype == np.float64 else 1e-5)
@@ -60,7 +61,7 @@ def test_channels_of_integers_are_denoised_one_by_one(kind, tmp_path):
         given = zarr.create_array(store=tmp_path / "noisy", shape=y.shape, chunks=(20, 20, 3), dtype=y.dtype)
         given[...] = y
     found = denoise_tv(given, 0.03, channel_axis=2, tol=0.1)
-    whole = restoration.denoise_tv(y, 0.03, channel_axis=2, colour=False, tol=0.1)
+    whole = restoration.denoise_tv(y, 0.03, channel_axis=2, penalty=TotalVariationL12(colour=False), tol=0.1)
     np.testing.assert_allclose(found.compute(), whole, atol=1e-12)
     if kind == "zarr":
         da.to_zarr(found, tmp_path / "clean.zarr")
@@ -74,7 +75,9 @@ def test_missing_pixels_are_filled_as_in_the_whole_up_to_the_tolerance(of_a_chan
     y = np.where(mask, y, np.nan)
     penalty = TotalVariationL12(1.0, l2_weight=0.0, smoothing=0.004)
     options = {"channel_axis": 0, "tol": 1e-6}
-    whole = restoration.inpaint_tv(y, mask, 0.01, l2_weight=0.0, smoothing=0.004, colour=False, **options)
+    whole = restoration.inpaint_tv(
+        y, mask, 0.01, penalty=TotalVariationL12(l2_weight=0.0, smoothing=0.004, colour=False), **options
+    )
     for known in (mask, chunked(mask, *(9,) * mask.ndim)):
         found = inpaint_tv(chunked(y, 2, 30, 11), known, 0.01, penalty=penalty, **options)
         np.testing.assert_allclose(found.compute(), whole, atol=1e-4)
@@ -93,11 +96,15 @@ def test_bands_on_the_workers_of_a_cluster_are_restored_as_in_files():
 
 def test_the_strength_is_that_of_the_middle(monkeypatch):
     y = image((60, 80))
-    expected = restoration.denoise_tv(y, return_result=True).alpha
-    np.testing.assert_array_equal(denoise_tv(chunked(y, 20, 80)), denoise_tv(chunked(y, 20, 80), expected))
+    found = restoration.denoise_tv(y, return_result=True)
+    penalty = replace(found.penalty, smoothing=None)
+    expected = denoise_tv(chunked(y, 20, 80), found.alpha, penalty=penalty)
+    np.testing.assert_array_equal(denoise_tv(chunked(y, 20, 80)), expected)
     monkeypatch.setattr(large_images, "SAMPLE", 1200)
-    middle = restoration.denoise_tv(y[15:45, 20:60], return_result=True).alpha
-    np.testing.assert_array_equal(denoise_tv(chunked(y, 20, 80)), denoise_tv(chunked(y, 20, 80), middle))
+    middle = restoration.denoise_tv(y[15:45, 20:60], return_result=True)
+    penalty = replace(middle.penalty, smoothing=None)
+    expected = denoise_tv(chunked(y, 20, 80), middle.alpha, penalty=penalty)
+    np.testing.assert_array_equal(denoise_tv(chunked(y, 20, 80)), expected)
 
 
 def test_files_have_no_name_and_a_run_that_is_cut_short_warns(tmp_path, monkeypatch):
@@ -122,7 +129,7 @@ def test_memory_is_that_of_some_bands(monkeypatch):
 y = chunked(image((20, 20)), 10, 10)
 WRONG = [
     (ValueError, "smoothing > 0", lambda: denoise_tv(y, 0.1, penalty=TotalVariationL12(1, smoothing=0))),
-    (ValueError, "l2_weight=0", lambda: denoise_tv(y, 0.1, penalty=TotalVariationL12(1, isotropic=True))),
+    (ValueError, "l2_weight=0", lambda: denoise_tv(y, 0.1, penalty=TotalVariationL12(1, 0.5, isotropic=True))),
     (ValueError, "channel_axis 2 is out of range", lambda: denoise_tv(y, 0.1, channel_axis=2)),
     (ValueError, "image holds NaN", lambda: denoise_tv(y / 0, 0.1)),
     (ValueError, "real numbers", lambda: denoise_tv(1j * y, 0.1)),

@@ -19,13 +19,12 @@ from ell12 import (
     L12RegressorCV,
     LogisticLoss,
     NonmonotoneAPG,
-    QuadraticLoss,
     SquaredLoss,
     SupportNewton,
     minimize,
 )
 from ell12.distributed import rows_loss
-from ell12.losses import RowsLoss
+from ell12.losses import QuadraticLoss, RowsLoss
 from ell12.losses.block_of_rows import BlockKind, evaluate, make_block
 
 ROWS, COLUMNS, CHUNKS = 240, 6, (70, 30, 90, 50)

@@ -11,18 +11,9 @@ import pytest
 import scipy.sparse
 from sklearn.base import clone
 
-from ell12 import (
-    L12,
-    DataUnavailable,
-    L12Classifier,
-    L12Regressor,
-    LogisticLoss,
-    SquaredLoss,
-    Status,
-    l12_path,
-    minimize,
-)
+from ell12 import L12, L12Classifier, L12Regressor, LogisticLoss, SquaredLoss, Status, l12_path, minimize
 from ell12.distributed import columns, rows_loss
+from ell12.minimization import DataUnavailable
 from ell12.operators.centering import CenteredColumns
 
 ROWS, COLUMNS = 30, 200
@@ -179,12 +170,12 @@ def test_a_path_takes_few_passes_and_is_the_one_in_memory(genotypes):
     dense, X = genotypes.astype(float), columns(chunked(genotypes))
     calls = counting(X)
     y = dense[:, :5].sum(axis=1)
-    alphas, found, results = l12_path(X, y, tol=1e-6, l2_weight=0.0, eps=0.02)
+    alphas, found, results = l12_path(X, y, tol=1e-6, eps=0.02, penalty=L12(l2_weight=0.0))
     assert all(result.converged for result in results)
     assert X.source.blocks.passes <= 25
     assert X.reads <= 30
     assert len(calls) <= 30  # each is a way to the workers and back
-    near = l12_path(dense, y, alphas=alphas, tol=1e-6, l2_weight=0.0)[1]
+    near = l12_path(dense, y, alphas=alphas, tol=1e-6, penalty=L12(l2_weight=0.0))[1]
     np.testing.assert_allclose(found.toarray(), near, atol=1e-4)
 
 
@@ -200,7 +191,7 @@ def test_a_path_that_loses_its_data_keeps_what_it_solved():
 
     object.__setattr__(X.source, "products", lose)
     with pytest.raises(DataUnavailable, match="gone") as caught:
-        l12_path(X, wide[:, :5].sum(axis=1), l2_weight=0.0, eps=0.02)
+        l12_path(X, wide[:, :5].sum(axis=1), eps=0.02, penalty=L12(l2_weight=0.0))
     assert 0 < len(caught.value.results) < 100
     assert caught.value.result.status is Status.DATA_LOST
     assert all(result.converged for result in caught.value.results)

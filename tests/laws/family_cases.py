@@ -56,7 +56,7 @@ def _loss(name: str, observed: tuple[str, ...], slope: Any, **settings: Any) -> 
 
     def make_loss(A: Any, sample_weight: Any, **data: Any) -> Any:
         given = [data[key] for key in observed]
-        return getattr(ell12, name)(A, *given, sample_weight=sample_weight, **options)
+        return getattr(ell12.losses, name)(A, *given, sample_weight=sample_weight, **options)
 
     def data(random: np.random.Generator) -> dict[str, Any]:
         return {key: value for key, value in outcomes(random).items() if key in (*arrays, *observed)}

@@ -83,10 +83,10 @@ PROX = [
     _prox(
         "prox_l12", lambda z, t: ell12.prox_l12(z, t, l2_weight=0.5, weights=[1, 2, 3, 0.5], axis=1), shape=(5, 4)
     ),
-    _prox("prox_l12_groups", lambda z, t: ell12.prox_l12_groups(z, t, GROUPS), columns=False),
-    _prox("prox_l12_iterative", lambda z, t: ell12.prox_l12_iterative(z, t)[0]),
-    _prox("prox_l12_spectral", ell12.prox_l12_spectral, shape=(4, 3)),
-    _prox("moreau_l12", lambda z, t: np.atleast_1d(ell12.moreau_l12(z, t)), power=2, columns=False),
+    _prox("prox_l12_groups", lambda z, t: ell12.prox.prox_l12_groups(z, t, GROUPS), columns=False),
+    _prox("prox_l12_iterative", lambda z, t: ell12.prox.prox_l12_iterative(z, t)[0]),
+    _prox("prox_l12_spectral", ell12.prox.prox_l12_spectral, shape=(4, 3)),
+    _prox("moreau_l12", lambda z, t: np.atleast_1d(ell12.prox.moreau_l12(z, t)), power=2, columns=False),
 ]
 PROX[1] = replace(PROX[1], orders=(Order({"z": 0}, 0),))  # the weights belong to the columns
 
@@ -100,15 +100,15 @@ PENALTIES = {
     "RowsL12": ell12.RowsL12(0.8, L2_WEIGHT),
     "ColumnsL12": ColumnsL12([0.8, 0.5, 0.3], L2_WEIGHT, ridge=0.4),
     "SpectralL12": ell12.SpectralL12(0.8, L2_WEIGHT),
-    "LogSum": ell12.LogSum(0.8, 1.5),
-    "CappedL1": ell12.CappedL1(0.8, 1.5),
-    "Lp": ell12.Lp(0.8),
+    "LogSum": ell12.penalties.LogSum(0.8, 1.5),
+    "CappedL1": ell12.penalties.CappedL1(0.8, 1.5),
+    "Lp": ell12.penalties.Lp(0.8),
     "MCP": ell12.MCP(0.8, 3.0),
-    "SpectralLogSum": ell12.SpectralLogSum(0.8, 1.5),
+    "SpectralLogSum": ell12.penalties.SpectralLogSum(0.8, 1.5),
     "SCAD": SCAD(0.8),
     "TransformedL1": TransformedL1(0.8, 1.5),
-    "TruncatedNuclear": ell12.TruncatedNuclear(0.8, 1),
-    "NoPenalty": ell12.NoPenalty(),
+    "TruncatedNuclear": ell12.penalties.TruncatedNuclear(0.8, 1),
+    "NoPenalty": ell12.penalties.NoPenalty(),
 }
 MATRICES = ("RowsL12", "ColumnsL12", "SpectralL12", "SpectralLogSum", "TruncatedNuclear")
 
@@ -156,7 +156,7 @@ def _minimize(
             return kind(matrix(A), b, sample_weight=sample_weight, **options)
         half = ROWS // 2
         parts = [(A[:half], b[:half], sample_weight[:half]), (A[half:], b[half:], sample_weight[half:])]
-        return ell12.RowsLoss(parts, kind, scale=1.0, **options)
+        return ell12.losses.RowsLoss(parts, kind, scale=1.0, **options)
 
     def solve(
         A: Any,
@@ -279,7 +279,7 @@ def _quadratic() -> Case:
     def solve(G: Any, c: Any, alpha: float = ALPHA, interrupt_at: int | None = None, **_: Any) -> Answer:
         stop = interrupting(interrupt_at)
         result = ell12.minimize(
-            ell12.QuadraticLoss(G, c), ell12.L12(alpha, L2_WEIGHT), tol=TOL, run=ell12.Run(callback=stop)
+            ell12.losses.QuadraticLoss(G, c), ell12.L12(alpha, L2_WEIGHT), tol=TOL, run=ell12.Run(callback=stop)
         )
         return Answer(result.x, result.n_iter, result.converged, result)
 
@@ -403,19 +403,19 @@ def _columnwise() -> Case:
 # Paths and estimators
 
 
-def _penalty_path() -> Case:
+def _solution_path() -> Case:
     """Strengths of a penalty of another kind, with their automatic grid."""
 
     def solve(
         A: Any, b: Any, sample_weight: Any = None, tol: float = TOL, penalty: Any = PENALTIES["MCP"]
     ) -> Answer:
         loss = ell12.SquaredLoss(A, b, sample_weight=sample_weight)
-        alphas, coefs, results = ell12.penalty_path(loss, penalty, n_alphas=3, eps=0.1, tol=tol)
+        alphas, coefs, results = ell12.solution_path(loss, penalty, alphas=3, eps=0.1, tol=tol)
         converged = all(result.converged for result in results)
         return Answer(coefs, sum(result.n_iter for result in results), converged, alphas)
 
     return Case(
-        name="penalty_path",
+        name="solution_path",
         data=linear,
         solve=solve,
         orders=(Order({"A": 0, "b": 0, "sample_weight": 0}), Order({"A": 1}, 0)),
@@ -429,7 +429,9 @@ def _penalty_path() -> Case:
 
 def _path() -> Case:
     def solve(A: Any, b: Any, sample_weight: Any = None, **options: Any) -> Answer:
-        given = {"n_alphas": 3, "eps": 0.1, "l2_weight": L2_WEIGHT, "tol": TOL} | options
+        names = {"l2_weight", "weights", "positive", "ridge"} & set(options)
+        shape = {"l2_weight": L2_WEIGHT} | {name: options.pop(name) for name in names}
+        given = {"alphas": 3, "eps": 0.1, "penalty": ell12.L12(**shape), "tol": TOL} | options
         alphas, coefs, results = ell12.l12_path(A, b, sample_weight=sample_weight, **given)
         converged = all(result.converged for result in results)
         return Answer(coefs, sum(result.n_iter for result in results), converged, alphas)
@@ -565,7 +567,7 @@ LINEAR_CASES = [
     _stationarity(),
     _columnwise(),
     _path(),
-    _penalty_path(),
+    _solution_path(),
     *_WITH,
     *map(_coefficients, _WITH),
     _intervals(inverse="exact"),

@@ -207,7 +207,7 @@ MATRIX_CASES = [
     _completion("FactoredAPG", ell12.completion.FactoredAPG(), kinds=("numpy",)),
     _completion("AlternatingLeastSquares", ell12.completion.AlternatingLeastSquares(8), kinds=("numpy",)),
     _completion("FullSVD", ell12.completion.FullSVD()),
-    _completion("TruncatedNuclear", penalty=ell12.TruncatedNuclear(rank=1), violation=_truncated),
+    _completion("TruncatedNuclear", penalty=ell12.penalties.TruncatedNuclear(rank=1), violation=_truncated),
     _path(),
     _imputer(),
     _recommender(),

@@ -17,7 +17,7 @@ from ell12 import (
     L12RegressorCV,
     RowsL12,
     l12_path,
-    penalty_path,
+    solution_path,
 )
 from ell12.linear_model.alpha_search import choose
 from ell12.losses import SquaredLoss
@@ -62,8 +62,8 @@ def test_given_alphas_are_the_same_for_every_l2_weight():
 def test_a_number_of_alphas_is_the_length_of_the_grid():
     for model in (L12RegressorCV(alphas=4, cv=2), L12RegressorCV(alphas=np.int64(4), cv=2)):
         np.testing.assert_array_equal(model.fit(X, Y).alphas_, L12RegressorCV(alphas=4, cv=2).fit(X, Y).alphas_)
-    assert l12_path(X, Y, alphas=3)[0].shape == (3,)
-    assert penalty_path(SquaredLoss(X, Y), MCP(1.0), alphas=3)[0].shape == (3,)
+    assert l12_path(X, Y, alphas=3).alphas.shape == (3,)
+    assert solution_path(SquaredLoss(X, Y), MCP(1.0), alphas=3).alphas.shape == (3,)
     with pytest.raises(ValueError, match="alphas must be a whole number >= 1"):
         L12RegressorCV(alphas=0).fit(X, Y)
     for wrong in (True, 0.5):

@@ -101,7 +101,9 @@ def test_sparse_columns_in_a_folder_and_a_source_of_ones_own_are_taken_too(data,
     here = L12Regressor(0.1, tol=TOL).fit(dense, y)
     np.testing.assert_allclose(L12Regressor(0.1, tol=TOL).fit(Source(X), y).coef_, here.coef_, atol=1e-8)
     np.testing.assert_allclose(here.predict(Source(X)), here.predict(dense))
-    (_, there, _), (_, here, _) = (l12_path(A, y, l2_weight=0.0, n_alphas=5, tol=TOL) for A in (Source(X), dense))
+    (_, there, _), (_, here, _) = (
+        l12_path(A, y, alphas=5, tol=TOL, penalty=L12(l2_weight=0.0)) for A in (Source(X), dense)
+    )
     there = there.toarray() if scipy.sparse.issparse(there) else there
     np.testing.assert_allclose(there, here, atol=1e-6)
 

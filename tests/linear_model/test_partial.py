@@ -18,7 +18,8 @@ from ell12 import (
     RowsL12,
     Run,
 )
-from ell12.linear_model import partial, regressor
+from ell12.linear_model import regressor
+from ell12.linear_model import row_fits as partial
 from ell12.minimization import Checkpoint
 
 FORMS = {"dense": np.asarray, "csr": scipy.sparse.csr_array}

@@ -27,7 +27,7 @@ def test_without_the_l2_norm_it_is_the_elastic_net(form, positive):
 
 
 def test_without_the_l2_norm_the_path_is_that_of_the_elastic_net():
-    alphas, coefs, _ = l12_path(X, Y[:, 0], l2_weight=0, ridge=RIDGE, n_alphas=8, tol=1e-9)
+    alphas, coefs, _ = l12_path(X, Y[:, 0], alphas=8, tol=1e-9, penalty=L12(l2_weight=0, ridge=RIDGE))
     _, theirs, _ = ElasticNet.path(X, Y[:, 0], alphas=alphas * (1 + RIDGE), **ELASTIC)
     np.testing.assert_allclose(coefs, theirs, atol=1e-7)
 

@@ -171,6 +171,28 @@ def test_cross_validation_judges_the_refitted_coefficients():
     assert np.all(model.mse_path_ != plain.mse_path_)
 
 
+def test_automatic_refits_are_the_better_of_both():
+    folds = [(np.arange(40), np.arange(40, 60)), (np.arange(20, 60), np.arange(20))]
+    dense = X @ RANDOM.standard_normal(12) + 6 * RANDOM.standard_normal(60)
+    chosen = set()
+    for y in (Y, X[:, 0] + 0.5 * RANDOM.standard_normal(60), dense):
+        options = {"alphas": 12, "eps": 0.01, "cv": folds}
+        plain, relaxed, auto = (L12RegressorCV(relax=r, **options).fit(X, y) for r in (False, True, "auto"))
+        best = min((plain, relaxed), key=lambda model: model.mse_path_.mean(axis=1).min())
+        assert auto.relaxed_ == best.relaxed_ == (best is relaxed)
+        assert auto.alpha_ == best.alpha_
+        np.testing.assert_allclose(auto.mse_path_.min(), best.mse_path_.min())
+        np.testing.assert_allclose(auto.coef_, best.coef_)
+        chosen.add(auto.relaxed_)
+    assert chosen == {False, True}
+    survival = L12CoxRegressorCV(relax="auto", alphas=5, eps=0.2).fit(X, RANDOM.exponential(np.exp(-X[:, 2])))
+    assert survival.scores_.shape == (5, 5)
+    with pytest.raises(ValueError, match="relax='auto' compares errors of folds"):
+        L12RegressorCV(relax="auto", selection="bic").fit(X, Y)
+    with pytest.raises(ValueError, match="relax"):
+        L12Regressor(relax="auto").fit(X, Y)
+
+
 # Criteria
 
 

@@ -9,8 +9,9 @@ import pytest
 import scipy.sparse
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 
-from ell12 import L1, L12, CoxLoss, L12CoxRegressor, L12CoxRegressorCV
+from ell12 import L1, L12, L12CoxRegressor, L12CoxRegressorCV
 from ell12.linear_model.cox_regressor import concordance_index, survival_times
+from ell12.losses import CoxLoss
 
 R = json.loads((Path(__file__).parents[1] / "data" / "glmnet.json").read_text())
 X, WEIGHTS, EVENTS = np.array(R["X"]), np.array(R["weights"], dtype=float), np.array(R["events"])
@@ -163,6 +164,8 @@ def test_folds_can_be_judged_by_the_concordance():
     train, test = next(iter(StratifiedKFold(3).split(X, EVENTS)))
     part = L12CoxRegressor(0.02, tol=1e-8).fit(X[train], YT[train])
     assert model.scores_[1, 0] == pytest.approx(part.score(X[test], YT[test]), rel=1e-12)
+    named = L12CoxRegressorCV(alphas=alphas, cv=StratifiedKFold(3), scoring="concordance", tol=1e-8).fit(X, YT)
+    np.testing.assert_allclose(named.scores_, model.scores_, rtol=1e-12)
     search = GridSearchCV(L12CoxRegressor(), {"alpha": alphas}, cv=3).fit(X, YT)
     assert search.best_params_["alpha"] in alphas
 

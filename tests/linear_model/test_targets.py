@@ -76,8 +76,8 @@ def test_l1_2_shares_the_support_and_shrinks_less_than_the_lasso():
 def test_the_path_begins_where_the_sparsest_solution_ceases_to_be_one(l2_weight):
     X, Y, _ = data()
     loss = SquaredLoss(X, Y, scale=1 / 60)
-    top = alpha_max(loss, l2_weight)
-    sparsest = one_sparse_fit(loss) if l2_weight == 1 else loss.start()
+    top = alpha_max(loss, RowsL12(l2_weight=l2_weight))
+    sparsest = one_sparse_fit(loss, RowsL12()) if l2_weight == 1 else loss.start()
     assert stationarity(loss, RowsL12(1.001 * top, l2_weight), sparsest) < 1e-8
     assert stationarity(loss, RowsL12(0.999 * top, l2_weight), sparsest) > 1e-4
     found = minimize(loss, RowsL12(0.5 * top, l2_weight), sparsest)

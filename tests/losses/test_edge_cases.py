@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from ell12 import HuberLoss, LogisticLoss, MultinomialLoss, SquaredLoss
+from ell12 import HuberLoss, LogisticLoss, SquaredLoss
+from ell12.losses import MultinomialLoss
 
 ALL = [SquaredLoss, LogisticLoss, HuberLoss]
 LABELS = np.array([1.0, -1.0, 1.0])

@@ -9,20 +9,8 @@ import pytest
 import scipy.sparse
 from scipy.special import gammaln, logsumexp
 
-from ell12 import (
-    DCA,
-    L1,
-    L12,
-    SAGA,
-    CoxLoss,
-    MultinomialLoss,
-    NonmonotoneAPG,
-    PoissonLoss,
-    RowsLoss,
-    SupportNewton,
-    WorkingSet,
-    minimize,
-)
+from ell12 import DCA, L1, L12, SAGA, NonmonotoneAPG, PoissonLoss, SupportNewton, WorkingSet, minimize
+from ell12.losses import CoxLoss, MultinomialLoss, RowsLoss
 from ell12.protocols import Point
 
 R = json.loads((Path(__file__).parents[1] / "data" / "glmnet.json").read_text())

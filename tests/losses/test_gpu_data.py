@@ -6,7 +6,7 @@ import pytest
 import ell12.losses.gpu_data
 import ell12.losses.of_prediction
 import ell12.path.paths
-import ell12.solvers.support.hosting
+import ell12.solvers.working_set
 from ell12 import (
     L12,
     HuberLoss,
@@ -18,7 +18,7 @@ from ell12 import (
     WorkingSet,
     l12_path,
     minimize,
-    penalty_path,
+    solution_path,
 )
 from ell12.losses.gpu_data import HostView
 from ell12.minimization.solver_choice import unmet
@@ -124,13 +124,12 @@ def test_little_data_are_solved_as_numpy_arrays_would_be(each_library):
     assert type(result.x) is type(send(A))
 
 
-def test_weights_and_bounds_may_be_where_the_data_are(far):
+def test_weights_and_signs_may_be_where_the_data_are(far):
     torch = pytest.importorskip("torch")
     A, b = data()
-    upper, weights = np.where(np.arange(200) % 2, np.inf, 0.0), np.linspace(0.0, 2.0, 200)
-    numbers = {"weights": weights, "bounds": (np.full(200, -np.inf), upper)}
+    numbers = {"weights": np.linspace(0.0, 2.0, 200), "positive": np.arange(200) % 2 == 0}
     expected = minimize(SquaredLoss(A, b), L12(0.1, 0.5, **numbers), tol=1e-8)
-    there = {"weights": torch.as_tensor(weights), "bounds": tuple(map(torch.as_tensor, numbers["bounds"]))}
+    there = {name: torch.as_tensor(values) for name, values in numbers.items()}
     result = minimize(SquaredLoss(torch.as_tensor(A), torch.as_tensor(b)), L12(0.1, 0.5, **there), tol=1e-8)
     assert result.objective == pytest.approx(expected.objective, rel=1e-8)
     np.testing.assert_allclose(result.x.numpy(), expected.x, atol=1e-6)
@@ -147,8 +146,8 @@ def test_single_precision_ends_in_good_time(far):
 
 def test_a_dense_solution_is_left_to_steps_on_the_device(far, monkeypatch):
     torch = pytest.importorskip("torch")
-    monkeypatch.setattr(ell12.solvers.support.hosting, "DENSE", 40)
-    monkeypatch.setattr(ell12.solvers.support.hosting, "MANY", 5)
+    monkeypatch.setattr(ell12.solvers.working_set, "DENSE", 40)
+    monkeypatch.setattr(ell12.solvers.working_set, "MANY", 5)
     A, b = data()
     expected = minimize(SquaredLoss(A, b), L12(0.05, 0.0), tol=1e-6)
     result = minimize(SquaredLoss(torch.as_tensor(A), torch.as_tensor(b)), L12(0.05, 0.0), tol=1e-6)
@@ -171,7 +170,7 @@ def test_what_no_working_set_takes_is_left_to_nmapg():
 def test_a_path_over_a_tensor_reads_it_a_few_times(far, products, monkeypatch):
     torch = pytest.importorskip("torch")
     A, b = data(m=100, n=800)
-    options = {"alphas": 30, "eps": 0.03, "l2_weight": 0.5, "tol": 1e-6}
+    options = {"alphas": 30, "eps": 0.03, "penalty": L12(l2_weight=0.5), "tol": 1e-6}
     alphas, coefs, _ = l12_path(A, b, **options)
     products.clear()
     monkeypatch.setattr(ell12.path.paths, "on_accelerator", lambda A: True)
@@ -185,7 +184,7 @@ def test_a_path_over_a_tensor_reads_it_a_few_times(far, products, monkeypatch):
 def test_the_dense_end_of_a_path_is_solved_side_by_side(far, monkeypatch):
     torch = pytest.importorskip("torch")
     A, b = data(m=80, n=40)
-    options = {"alphas": 8, "eps": 0.02, "l2_weight": 0.0, "tol": 1e-4}  # too few for blocks of strengths
+    options = {"alphas": 8, "eps": 0.02, "penalty": L12(l2_weight=0.0), "tol": 1e-4}
     alphas, coefs, _ = l12_path(A, b, **options)
     monkeypatch.setattr(ell12.path.paths, "on_accelerator", lambda A: True)
     monkeypatch.setattr(ell12.path.paths, "MOST_ENTRIES", 10)
@@ -195,6 +194,6 @@ def test_the_dense_end_of_a_path_is_solved_side_by_side(far, monkeypatch):
     assert together == [int(np.count_nonzero(x)) > 10 for x in (coefs[:, 0], *coefs.T[:-1])]
     np.testing.assert_allclose(there.numpy(), coefs, atol=1e-3)
     loss = SquaredLoss(torch.as_tensor(A), torch.as_tensor(b), scale=1 / 80)
-    _, there, results = penalty_path(loss, L12(1.0, 0.0), alphas)
+    _, there, results = solution_path(loss, L12(1.0, 0.0), alphas)
     assert [result.n_iter > 8 for result in results] == together
     np.testing.assert_allclose(there.numpy(), coefs, atol=1e-3)

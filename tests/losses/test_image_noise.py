@@ -8,7 +8,7 @@ import scipy.special
 import ell12
 from ell12.protocols import Loss, SplitLoss, missing, offers
 
-KINDS = {"counts": ell12.KullbackLeiblerLoss, "impulses": ell12.AbsoluteLoss}
+KINDS = {"counts": ell12.losses.KullbackLeiblerLoss, "impulses": ell12.losses.AbsoluteLoss}
 
 
 def data(kind, seed=0, m=7, n=4):
@@ -69,31 +69,31 @@ def terms(kind, u, b):
 
 
 def test_the_proximal_map_of_counts_keeps_all_digits_far_below_zero():
-    loss = ell12.KullbackLeiblerLoss(np.eye(1), [3.0])
+    loss = ell12.losses.KullbackLeiblerLoss(np.eye(1), [3.0])
     v = float(loss.prediction_prox(np.array([-1e9]), 1.0)[0])
     assert 1 - 3 / v + (v + 1e9) == pytest.approx(0, abs=1e-6)  # the derivative there
     assert v == pytest.approx(3e-9, rel=1e-6)
 
 
 def test_complex_data_may_have_impulses():
-    loss = ell12.AbsoluteLoss(np.eye(2) * 1j, np.array([1 + 1j, 2.0]))
+    loss = ell12.losses.AbsoluteLoss(np.eye(2) * 1j, np.array([1 + 1j, 2.0]))
     assert loss.value(loss.point(np.zeros(2) + 0j)) == pytest.approx(np.sqrt(2) + 2)
     v = loss.prediction_prox(np.array([1 + 1j, 5.0]), 0.5)
     np.testing.assert_allclose(v, [1 + 1j, 3.0])
 
 
 def test_what_is_no_expectation_of_counts_costs_infinitely_much():
-    loss = ell12.KullbackLeiblerLoss(np.eye(3), [0.0, 2.0, 1.0])
+    loss = ell12.losses.KullbackLeiblerLoss(np.eye(3), [0.0, 2.0, 1.0])
     assert loss.value(loss.point(np.array([0.0, 1.0, 1.0]))) == pytest.approx(2.0)
     assert loss.value(loss.point(np.array([-1.0, 1.0, 1.0]))) == np.inf
     assert loss.value(loss.point(np.array([0.0, 0.0, 1.0]))) == np.inf
     assert np.isfinite(loss.value(loss.point(np.array([-1e-17, 1.0, 1.0]))))  # rounding
     with pytest.raises(ValueError, match="counts"):
-        ell12.KullbackLeiblerLoss(np.eye(1), [-1.0])
+        ell12.losses.KullbackLeiblerLoss(np.eye(1), [-1.0])
 
 
 def test_slopes_are_finite_where_nothing_is_expected():
-    loss = ell12.KullbackLeiblerLoss(np.eye(3), [2.0, 1.0, 0.0])
+    loss = ell12.losses.KullbackLeiblerLoss(np.eye(3), [2.0, 1.0, 0.0])
     slope = loss.gradient(loss.point(np.array([0.0, 1.0, 0.0])))
     assert -np.inf < slope[0] < -1e12
     np.testing.assert_allclose(slope[1:], [0.0, 1.0])
@@ -101,8 +101,8 @@ def test_slopes_are_finite_where_nothing_is_expected():
 
 def test_counts_are_fitted_by_any_solver_that_backtracks():
     A, b, _, _ = data("counts", m=30, n=3)
-    loss = ell12.KullbackLeiblerLoss(A, b)
-    found = ell12.minimize(loss, ell12.NoPenalty(), np.ones(3), ell12.ProximalGradient(), tol=1e-8)
+    loss = ell12.losses.KullbackLeiblerLoss(A, b)
+    found = ell12.minimize(loss, ell12.penalties.NoPenalty(), np.ones(3), ell12.ProximalGradient(), tol=1e-8)
     best = scipy.optimize.minimize(
         lambda x: written_out("counts", A @ x, b, 1.0), np.ones(3), bounds=[(1e-9, None)] * 3, tol=1e-14
     )
@@ -111,7 +111,7 @@ def test_counts_are_fitted_by_any_solver_that_backtracks():
 
 
 def test_a_loss_with_kinks_is_refused_by_solvers_of_smooth_ones():
-    loss = ell12.AbsoluteLoss(np.eye(2), np.ones(2))
+    loss = ell12.losses.AbsoluteLoss(np.eye(2), np.ones(2))
     assert offers(loss, SplitLoss)
     assert missing(loss, Loss) == ["divergence", "lipschitz"]
     for solver in (None, ell12.FISTA(), ell12.SmoothedGradient()):

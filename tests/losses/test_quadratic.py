@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from ell12 import L12, QuadraticLoss, RowsL12, SquaredLoss, WorkingSet, minimize
+from ell12 import L12, RowsL12, SquaredLoss, WorkingSet, minimize
+from ell12.losses import QuadraticLoss
 from ell12.minimization.solver_choice import unmet
 
 COLUMNS = np.array([1, 4, 5])

@@ -13,7 +13,6 @@ from ell12 import (
     MCP,
     SAGA,
     HuberLoss,
-    Lp,
     NonmonotoneAPG,
     ProximalGradient,
     ProxSVRG,
@@ -24,9 +23,10 @@ from ell12 import (
     SupportNewton,
     WorkingSet,
     minimize,
-    penalty_path,
+    solution_path,
     stationarity,
 )
+from ell12.penalties import Lp
 from ell12.protocols import Batch, ColumnLoss, DifferencePenalty, Iterate, PiecewisePenalty, Point, missing, offers
 
 
@@ -253,13 +253,11 @@ def test_a_path_takes_any_penalty_that_can_be_scaled():
     A = random.standard_normal((40, 20))
     b = A @ np.where(np.arange(20) < 3, 2.0, 0.0) + 0.1 * random.standard_normal(40)
     loss = SquaredLoss(A, b)
-    alphas, solutions, results = penalty_path(loss, L12(7.0, 0.0), n_alphas=5, eps=0.1)
+    alphas, solutions, results = solution_path(loss, L12(7.0, 0.0), alphas=5, eps=0.1)
     assert alphas[0] == pytest.approx(np.abs(A.T @ b).max(), rel=1e-5)
     assert np.count_nonzero(solutions[:, 0]) == 0
     assert all(result.converged for result in results)
     for alpha, x in zip(alphas, solutions.T, strict=True):
         assert stationarity(loss, L12(alpha, 0.0), x) <= 1e-4
     with pytest.raises(TypeError, match="make Silent a dataclass with a field alpha"):
-        penalty_path(loss, Silent(1.0, 3.0))
-    with pytest.raises(ValueError, match="give alphas"):
-        penalty_path(loss, L12(1.0))
+        solution_path(loss, Silent(1.0, 3.0))

@@ -3,7 +3,7 @@ import pytest
 import scipy.sparse
 from sklearn.linear_model import lasso_path
 
-from ell12 import NonmonotoneAPG, l12_path
+from ell12 import L12, NonmonotoneAPG, l12_path
 from ell12.datasets import compressed_sensing, correlated_design
 
 
@@ -16,12 +16,11 @@ def problem(seed=0, n=40, p=15):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"n_alphas": 0}, "n_alphas must be a whole number >= 1"),
-        ({"n_alphas": 2.5}, "n_alphas must be a whole number >= 1"),
-        ({"n_alphas": None}, "n_alphas must be a whole number >= 1"),
+        ({"alphas": 0}, "alphas must be a whole number >= 1"),
+        ({"alphas": 2.5}, "alphas must be a vector"),
         ({"eps": "a"}, "eps must lie between 0 and 1"),
         ({"alphas": ["a"]}, "alphas must hold numbers"),
-        ({"weights": [1.0, 2.0]}, "weights of shape"),
+        ({"penalty": L12(weights=[1.0, 2.0])}, "weights of shape"),
         ({"sample_weight": np.zeros(4)}, "sample_weight sums to zero"),
         ({"y": 3.0}, "y must be a vector"),
         ({"y": np.ones((4, 2))}, "y must be a vector"),
@@ -34,7 +33,7 @@ def test_wrong_arguments_of_a_path_are_named(options, message):
 
 def test_the_lasso_path_is_that_of_scikit_learn():
     A, b = problem()
-    alphas, coefs, results = l12_path(A, b, l2_weight=0.0, n_alphas=20, tol=1e-9)
+    alphas, coefs, results = l12_path(A, b, alphas=20, tol=1e-9, penalty=L12(l2_weight=0.0))
     largest = np.abs(A.T @ b).max() / len(b)
     np.testing.assert_allclose(alphas, np.geomspace(largest, 1e-3 * largest, 20), rtol=1e-10)
     _, theirs, _ = lasso_path(A, b, alphas=alphas, tol=1e-12, max_iter=100_000)
@@ -43,7 +42,7 @@ def test_the_lasso_path_is_that_of_scikit_learn():
 
 
 def test_a_path_begins_with_one_entry_and_falls():
-    alphas, coefs, results = l12_path(*problem(), n_alphas=8)
+    alphas, coefs, results = l12_path(*problem(), alphas=8)
     assert np.count_nonzero(coefs[:, 0]) == 1
     assert np.count_nonzero(coefs[:, -1]) > 5
     assert (np.diff(alphas) < 0).all()
@@ -54,8 +53,8 @@ def test_a_path_begins_with_one_entry_and_falls():
 
 def test_alphas_given_are_sorted_and_sparse_data_agree_with_dense():
     A, b = problem()
-    dense = l12_path(A, b, alphas=[0.1, 0.3])
-    sparse = l12_path(scipy.sparse.csc_array(A), b, alphas=[0.3, 0.1])
+    dense = tuple(l12_path(A, b, alphas=[0.1, 0.3]))
+    sparse = tuple(l12_path(scipy.sparse.csc_array(A), b, alphas=[0.3, 0.1]))
     assert dense[0].tolist() == [0.3, 0.1]
     np.testing.assert_allclose(dense[1], sparse[1], atol=1e-9)
 
@@ -63,7 +62,7 @@ def test_alphas_given_are_sorted_and_sparse_data_agree_with_dense():
 def test_what_warm_starts_lose_and_save(capsys):
     """Continuation may end in other minima than runs from zero; on these problems the objectives agree."""
     for name, data in {"correlated": correlated_design(0), "paper": compressed_sensing(0, n_samples=125)}.items():
-        options = {"n_alphas": 10, "eps": 0.01, "tol": 1e-3}
+        options = {"alphas": 10, "eps": 0.01, "tol": 1e-3}
         _, _, warm = l12_path(data.A, data.b, **options)
         _, _, cold = l12_path(data.A, data.b, warm_start=False, **options)
         ratios = [w.objective / c.objective for w, c in zip(warm, cold, strict=True)]
@@ -77,7 +76,7 @@ def test_what_warm_starts_lose_and_save(capsys):
 
 def test_a_path_in_single_precision_asks_for_no_more_than_rounding_allows():
     A, b = problem()
-    alphas, _, results = l12_path(A.astype(np.float32), b, n_alphas=10, eps=1e-4, tol=1e-6, max_iter=1000)
+    alphas, _, results = l12_path(A.astype(np.float32), b, alphas=10, eps=1e-4, tol=1e-6, max_iter=1000)
     assert all(result.converged for result in results)
     assert results[-1].x.dtype == np.float32
     assert results[-1].stationarity * alphas[-1] < 1e-5 * alphas[0]
@@ -85,9 +84,14 @@ def test_a_path_in_single_precision_asks_for_no_more_than_rounding_allows():
 
 def test_paths_on_other_arrays(each_library):
     A, b = problem()
-    options = {"n_alphas": 3, "eps": 0.5, "l2_weight": 0.0, "tol": 1e-5 if each_library.float64 else 1e-3}
-    expected = l12_path(A, b, **options)
-    alphas, coefs, _ = l12_path(each_library.make_array(A), each_library.make_array(b), together=True, **options)
+    options = {
+        "alphas": 3,
+        "eps": 0.5,
+        "penalty": L12(l2_weight=0.0),
+        "tol": 1e-5 if each_library.float64 else 1e-3,
+    }
+    expected = tuple(l12_path(A, b, **options))
+    alphas, coefs, _ = l12_path(each_library.make_array(A), each_library.make_array(b), **options)
     assert type(coefs) is type(each_library.make_array(A))
     tolerance = {"rtol": 1e-4, "atol": 1e-4} if each_library.float64 else {"rtol": 2e-2, "atol": 2e-3}
     np.testing.assert_allclose(alphas, expected[0], **tolerance)
@@ -97,8 +101,8 @@ def test_paths_on_other_arrays(each_library):
 def test_a_path_on_tensors_may_be_warm_started():
     torch = pytest.importorskip("torch")
     A, b = problem()
-    expected = l12_path(A, b, n_alphas=4, tol=1e-8, solver=NonmonotoneAPG())
-    alphas, coefs, _ = l12_path(torch.asarray(A), torch.asarray(b), n_alphas=4, tol=1e-8, together=False)
+    expected = tuple(l12_path(A, b, alphas=4, tol=1e-8, solver=NonmonotoneAPG()))
+    alphas, coefs, _ = l12_path(torch.asarray(A), torch.asarray(b), alphas=4, tol=1e-8)
     np.testing.assert_allclose(alphas, expected[0], rtol=1e-8)
     np.testing.assert_allclose(np.asarray(coefs), expected[1], atol=1e-5)
     assert np.count_nonzero(coefs[:, 0]) == 1

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from ell12 import NonmonotoneAPG, SquaredLoss, Status, l12_path, minimize, stationarity
-from ell12.path import squared_loss
+from ell12 import NonmonotoneAPG, SquaredLoss, Status, minimize, stationarity
 from ell12.path.columnwise import InterceptSquaredLoss
 from ell12.path.side_by_side import columns_penalty, solve_side_by_side
 from ell12.penalties import L12, WithIntercept
@@ -83,31 +82,3 @@ def test_intercepts_of_all_columns_are_free_in_x_and_outside_of_it():
         assert results[k].objective == pytest.approx(alone.objective, rel=1e-8)
         np.testing.assert_allclose(slopes.x[:, k], alone.x[:-1], atol=1e-6)
         assert outside.intercepts(slopes)[k] == pytest.approx(alone.x[-1], rel=1e-6)
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("positive", [False, True])
-def test_all_alphas_together_are_the_same_convex_path(positive, weighted):
-    A, b = problem()
-    weight = np.random.default_rng(0).uniform(0.5, 2, len(b)) if weighted else None
-    options = {"l2_weight": 0.0, "positive": positive, "sample_weight": weight, "n_alphas": 6, "eps": 0.05}
-    if weighted:
-        options["weights"] = np.linspace(0.5, 1.5, A.shape[1])
-    one_by_one = l12_path(A, b, tol=1e-9, **options)
-    alphas, coefs, results = l12_path(A, b, together=True, tol=1e-9, **options)
-    np.testing.assert_array_equal(alphas, one_by_one[0])
-    np.testing.assert_allclose(coefs, one_by_one[1], atol=1e-6)
-    for k, result in enumerate(results):
-        assert result.converged
-        assert result.objective == pytest.approx(one_by_one[2][k].objective, rel=1e-9)
-        np.testing.assert_array_equal(result.x, coefs[:, k])
-
-
-def test_all_alphas_together_are_stationary_at_l1_2():
-    A, b = problem()
-    alphas, coefs, results = l12_path(A, b, together=True, n_alphas=5, eps=0.1, tol=1e-6)
-    for alpha, x, result in zip(alphas, coefs.T, results, strict=True):
-        assert result.stationarity == pytest.approx(stationarity(squared_loss(A, b), L12(alpha), x), abs=1e-12)
-        assert result.converged
-    short = l12_path(A, b, together=True, n_alphas=5, eps=0.1, tol=1e-9, max_iter=3)[2]
-    assert short[-1].status is Status.MAX_ITER

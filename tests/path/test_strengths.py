@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ell12 import MCP, GroupL12, LogisticLoss, SquaredLoss, minimize, stationarity
+from ell12 import L12, MCP, GroupL12, LogisticLoss, SquaredLoss, minimize, stationarity
 from ell12.path import (
     alpha_grid,
     alpha_max,
@@ -11,9 +11,8 @@ from ell12.path import (
     l12_penalty,
     one_sparse_fit,
     squared_loss,
-    vanishing_strength,
 )
-from ell12.penalties import L1, L12, WithIntercept
+from ell12.penalties import L1, WithIntercept
 from ell12.protocols import with_alpha
 
 
@@ -35,7 +34,7 @@ def logistic_loss(A, b):
 @pytest.mark.parametrize("l2_weight", [0.0, 0.5, 0.9])
 def test_below_one_zero_is_a_solution_from_alpha_max_on(l2_weight, positive):
     loss = squared_loss(*problem())
-    top = alpha_max(loss, l2_weight, positive=positive)
+    top = alpha_max(loss, L12(l2_weight=l2_weight, positive=positive))
     for factor, is_solution in ((1.0001, True), (0.999, False)):
         penalty = l12_penalty(factor * top, l2_weight, positive=positive)
         assert (stationarity(loss, penalty, loss.start()) == 0) is is_solution
@@ -44,8 +43,8 @@ def test_below_one_zero_is_a_solution_from_alpha_max_on(l2_weight, positive):
 @pytest.mark.parametrize("l2_weight", [0.0, 0.5])
 def test_a_ridge_does_not_move_the_strength_from_which_on_zero_is_a_solution(l2_weight):
     loss = squared_loss(*problem())
-    top = alpha_max(loss, l2_weight, ridge=3.0)
-    assert top == alpha_max(loss, l2_weight)
+    top = alpha_max(loss, L12(l2_weight=l2_weight, ridge=3.0))
+    assert top == alpha_max(loss, L12(l2_weight=l2_weight))
     for factor, is_solution in ((1.0001, True), (0.999, False)):
         penalty = l12_penalty(factor * top, l2_weight, ridge=3.0)
         assert (stationarity(loss, penalty, loss.start()) == 0) is is_solution
@@ -56,9 +55,9 @@ def test_a_ridge_does_not_move_the_strength_from_which_on_zero_is_a_solution(l2_
 def test_with_a_ridge_the_best_shrunk_column_is_a_solution_from_alpha_max_on(kind, ridge):
     A, b = problem(1)
     loss = kind(A, b)
-    top = alpha_max(loss, ridge=ridge)
+    top = alpha_max(loss, L12(ridge=ridge))
     for factor, largest, smallest in ((1.0001, 1e-8, 0.0), (0.999, np.inf, 5e-4)):
-        x = one_sparse_fit(loss, ridge=factor * top * ridge)
+        x = one_sparse_fit(loss, L12(ridge=ridge), factor * top)
         assert np.count_nonzero(x) == 1
         assert smallest <= stationarity(loss, L12(factor * top, ridge=ridge), x) <= largest
 
@@ -67,7 +66,7 @@ def test_the_best_column_under_a_ridge_is_that_of_a_search():
     A, b = problem(2)
     squares, products = (A**2).sum(axis=0) / len(b), A.T @ b / len(b)
     for ridge in (0.01, 1.0, 100.0):
-        x = one_sparse_fit(squared_loss(A, b), ridge=ridge)
+        x = one_sparse_fit(squared_loss(A, b), L12(ridge=ridge), 1.0)
         best = int(np.argmax(products**2 / (squares + ridge)))  # twice the fall, by completing the square
         assert np.flatnonzero(x) == [best]
         assert x[best] == pytest.approx(products[best] / (squares[best] + ridge), rel=1e-8)
@@ -83,9 +82,9 @@ def brute_force_column(A, b):
 def test_at_one_the_best_single_column_is_a_solution_from_alpha_max_on(seed):
     A, b = problem(seed)
     loss = squared_loss(A, b)
-    x = one_sparse_fit(loss)
+    x = one_sparse_fit(loss, L12())
     assert np.flatnonzero(x) == [brute_force_column(A, b)]
-    top = alpha_max(loss)
+    top = alpha_max(loss, L12())
     assert stationarity(loss, L12(1.0001 * top), x) < 1e-8
     assert stationarity(loss, L12(0.999 * top), x) > 5e-4
 
@@ -96,10 +95,10 @@ def test_an_intercept_is_fitted_first(l2_weight):
     y = labels(b)
     with_ones = np.column_stack([A, np.ones(len(b))])
     loss = LogisticLoss(with_ones, y, scale=1 / len(b))
-    top = alpha_max(loss, l2_weight, intercept=True)
+    top = alpha_max(loss, WithIntercept(L12(l2_weight=l2_weight)))
     for factor, nonzeros in ((1.01, {int(l2_weight)}), (0.7, {2, 3, 4})):
         penalty = l12_penalty(factor * top, l2_weight, intercept=True)
-        start = one_sparse_fit(loss, intercept=True) if l2_weight == 1 else None
+        start = one_sparse_fit(loss, WithIntercept(L12())) if l2_weight == 1 else None
         result = minimize(loss, penalty, start, tol=1e-8)
         assert result.converged
         assert np.count_nonzero(result.x[:-1]) in nonzeros | ({1} if l2_weight < 1 and factor < 1 else set())
@@ -110,7 +109,7 @@ def test_entries_of_weight_zero_are_fitted_first():
     weights = np.ones(A.shape[1])
     weights[2] = 0
     loss = squared_loss(A, b)
-    top = alpha_max(loss, 0.5, weights=weights)
+    top = alpha_max(loss, L12(l2_weight=0.5, weights=weights))
     x = minimize(loss, L12(1.001 * top, 0.5, weights=weights), tol=1e-9).x
     assert np.flatnonzero(x) == [2]
     assert np.count_nonzero(minimize(loss, L12(0.9 * top, 0.5, weights=weights), tol=1e-9).x) == 2
@@ -118,8 +117,8 @@ def test_entries_of_weight_zero_are_fitted_first():
 
 def test_where_one_column_fits_all_any_grid_will_do():
     A, _ = problem()
-    assert alpha_max(squared_loss(A, 3 * A[:, 4])) == 0
-    assert alpha_max(squared_loss(A[:, :1], A[:, 4])) == 0
+    assert alpha_max(squared_loss(A, 3 * A[:, 4]), L12()) == 0
+    assert alpha_max(squared_loss(A[:, :1], A[:, 4]), L12()) == 0
     assert alpha_grid(0.0, 3, 0.01).tolist() == [1.0, 0.1, 0.01]
 
 
@@ -137,7 +136,7 @@ def test_alpha_max_of_a_loss_without_intercept_is_a_formula(positive):
     A, b = problem()
     weights = np.linspace(0.6, 2, 15)
     pull = np.maximum(A.T @ b, 0) if positive else np.abs(A.T @ b)
-    top = alpha_max(SquaredLoss(A, b), 0.5, weights=weights, positive=positive)
+    top = alpha_max(SquaredLoss(A, b), L12(l2_weight=0.5, weights=weights, positive=positive))
     assert top == pytest.approx(np.max(pull / (weights - 0.5)), rel=1e-12)
 
 
@@ -159,31 +158,29 @@ def test_alphas_come_from_large_to_small_and_are_not_written_to():
     [L1(2.0), MCP(0.3), L12(1.0, 0.5), GroupL12(np.arange(15) // 5, 1.5, 0.5)],
     ids=["l1", "mcp", "l12", "groups"],
 )
-def test_from_the_vanishing_strength_on_zero_is_a_solution(penalty):
+def test_from_the_first_strength_on_zero_is_a_solution(penalty):
     A, b = problem()
     loss, zero = SquaredLoss(A, b), np.zeros(15)
-    top = vanishing_strength(loss, penalty)
+    top = alpha_max(loss, penalty)
     assert stationarity(loss, with_alpha(penalty, 1.0001 * top), zero) < 1e-8
     assert stationarity(loss, with_alpha(penalty, 0.999 * top), zero) > 1e-4
     if type(penalty) is MCP or penalty.l2_weight == 0:
         assert top == pytest.approx(np.abs(A.T @ b).max(), rel=2e-6)
 
 
-def test_where_zero_is_a_solution_for_no_strength_that_is_said():
-    with pytest.raises(ValueError, match="zero is a solution for no strength of L12: give alphas"):
-        vanishing_strength(SquaredLoss(*problem()), L12(1.0))
+def test_where_zero_fits_any_strength_will_do():
     A, b = problem()
-    assert vanishing_strength(SquaredLoss(A, 0 * b), L1(1.0)) == 0
+    assert alpha_max(SquaredLoss(A, 0 * b), MCP()) == 0
 
 
 def test_the_best_single_column_is_found_beside_free_entries_and_signs():
     A, b = problem(3)
     weights = np.r_[0.0, np.ones(14)]
-    x = one_sparse_fit(SquaredLoss(A, b), weights=weights)
+    x = one_sparse_fit(SquaredLoss(A, b), L12(weights=weights))
     assert np.count_nonzero(x[1:]) == 1
     columns = np.flatnonzero(x)
     np.testing.assert_allclose(x[columns], np.linalg.lstsq(A[:, columns], b, rcond=None)[0], rtol=1e-6)
-    x = one_sparse_fit(SquaredLoss(A, b), positive=True)
+    x = one_sparse_fit(SquaredLoss(A, b), L12(positive=True))
     gains = np.maximum(A.T @ b, 0) ** 2 / np.sum(A**2, axis=0)
     assert np.flatnonzero(x).tolist() == [np.argmax(gains)]
     assert x.max() == pytest.approx((A.T @ b / np.sum(A**2, axis=0))[np.argmax(gains)], rel=1e-6)
@@ -210,5 +207,5 @@ def test_the_intercept_of_balanced_classes_takes_no_iterations(monkeypatch):
     random = np.random.default_rng(0)
     X, signs = random.standard_normal((30, 3)), np.repeat([1.0, -1.0], 15)
     A = np.c_[X, np.full(30, 0.1)]
-    alpha_max(LogisticLoss(A, random.permutation(signs), scale=1 / 30), 0.5, intercept=True)
+    alpha_max(LogisticLoss(A, random.permutation(signs), scale=1 / 30), WithIntercept(L12(l2_weight=0.5)))
     assert sum(result.n_iter for result in steps) < 10

@@ -7,9 +7,9 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from ell12 import L1, L12, MCP, CappedL1, GroupL12, LogSum, Lp, RowsL12
+from ell12 import L1, L12, MCP, GroupL12, RowsL12
 from ell12.path.columnwise import ColumnsL12
-from ell12.penalties import SCAD, TransformedL1, WithIntercept
+from ell12.penalties import SCAD, CappedL1, LogSum, Lp, TransformedL1, WithIntercept
 from ell12.protocols import (
     CertifyingPenalty,
     DifferencePenalty,

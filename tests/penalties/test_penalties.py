@@ -11,22 +11,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 
-from ell12 import (
-    L1,
-    L12,
-    MCP,
-    CappedL1,
-    GroupL12,
-    LogSum,
-    Lp,
-    RowsL12,
-    SpectralL12,
-    SpectralLogSum,
-    SquaredLoss,
-    TruncatedNuclear,
-    minimize,
-)
-from ell12.penalties import with_strength
+from ell12 import L1, L12, MCP, GroupL12, RowsL12, SpectralL12, SquaredLoss, minimize
+from ell12.penalties import CappedL1, LogSum, Lp, SpectralLogSum, TruncatedNuclear, with_strength
 from ell12.protocols import DifferencePenalty, Penalty, offers
 
 SEEDS = st.integers(0, 2**32 - 1)

@@ -9,8 +9,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
-from ell12 import L1, L12, MCP, CappedL1, GroupL12, LogSum, Lp, SpectralL12
-from ell12.penalties import SCAD, TransformedL1
+from ell12 import L1, L12, MCP, GroupL12, SpectralL12
+from ell12.penalties import SCAD, CappedL1, LogSum, Lp, TransformedL1
 
 EPS = np.finfo(float).eps
 SEEDS = st.integers(0, 2**32 - 1)

@@ -5,8 +5,8 @@ import pytest
 import scipy.sparse
 
 import ell12
-from ell12 import LowRank, SpectralL12, SpectralLogSum, TruncatedNuclear
-from ell12.penalties import NoPenalty, spectral
+from ell12 import LowRank, SpectralL12
+from ell12.penalties import NoPenalty, SpectralLogSum, TruncatedNuclear, spectral
 from ell12.penalties.spectral import norm_beyond, spectral_norm
 
 PENALTIES = [SpectralL12(0.8), SpectralL12(0.8, 0.3), SpectralLogSum(0.8, 0.5), TruncatedNuclear(0.8, 2)]
@@ -107,6 +107,6 @@ def test_the_violation_is_infinite_where_an_entry_is_not_finite(penalty, shape, 
 def test_no_penalty_leaves_a_vector_to_the_loss(solver):
     A = np.random.default_rng(0).standard_normal((20, 5))
     b = np.random.default_rng(1).standard_normal(20)
-    result = ell12.minimize(ell12.SquaredLoss(A, b), ell12.NoPenalty(), solver=solver, tol=1e-8)
+    result = ell12.minimize(ell12.SquaredLoss(A, b), ell12.penalties.NoPenalty(), solver=solver, tol=1e-8)
     assert result.converged
     np.testing.assert_allclose(result.x, np.linalg.lstsq(A, b)[0], atol=1e-7)

@@ -5,7 +5,7 @@ import pytest
 
 from ell12 import SquaredLoss, TotalVariationL12, prox_l12
 from ell12.operators.image_operators import Identity
-from ell12.restoration.alternating import AlternatingMinimization
+from ell12.restoration.splitting import AlternatingMinimization
 
 SHAPE = (6, 5)
 

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-import ell12
+from tests.restoration import short
 
 SLOW_DENOISING = Path(__file__).parent / "programs" / "slow_denoising.py"
 
@@ -31,13 +30,13 @@ def test_a_killed_restoration_is_resumed_to_the_same_image(tmp_path):
             process.stdout.readline()
         process.send_signal(signal.SIGKILL)
     options = {"l2_weight": 0.5, "tol": 1e-4, "return_result": True}
-    whole = ell12.denoise_tv(noisy(), 0.1, **options)
-    again = ell12.denoise_tv(noisy(), 0.1, checkpoint=path, resume=True, **options)
+    whole = short.denoise_tv(noisy(), 0.1, **options)
+    again = short.denoise_tv(noisy(), 0.1, checkpoint=path, resume=True, **options)
     assert again.converged
-    assert again.runs[0].n_iter > 13
-    assert again.runs[0].history["seconds"][1] != whole.runs[0].history["seconds"][1]
+    assert again.result.n_iter > 13
+    assert again.result.history["seconds"][1] != whole.result.history["seconds"][1]
     assert np.sqrt(np.mean((again.image - whole.image) ** 2)) < 1e-3
-    assert again.runs[0].objective == pytest.approx(whole.runs[0].objective, rel=1e-7)
+    assert again.result.objective == pytest.approx(whole.result.objective, rel=1e-7)
 
 
 @pytest.mark.parametrize("name", ["denoise", "deblur", "inpaint", "mri", "restore"])
@@ -45,31 +44,17 @@ def test_every_restoration_goes_on_from_its_checkpoint(name, tmp_path):
     image, kernel = noisy(), np.full((3, 3), 1 / 9)
     mask = np.random.default_rng(1).random(image.shape) < 0.6
     restore = {
-        "denoise": lambda **options: ell12.denoise_tv(image, 0.1, **options),
-        "deblur": lambda **options: ell12.deblur_tv(image, kernel, 0.01, **options),
-        "inpaint": lambda **options: ell12.inpaint_tv(image, mask, 0.1, **options),
-        "mri": lambda **options: ell12.reconstruct_mri(np.fft.fft2(image, norm="ortho"), mask, 0.1, **options),
-        "restore": lambda **options: ell12.restore_tv(
+        "denoise": lambda **options: short.denoise_tv(image, 0.1, **options),
+        "deblur": lambda **options: short.deblur_tv(image, kernel, 0.01, **options),
+        "inpaint": lambda **options: short.inpaint_tv(image, mask, 0.1, **options),
+        "mri": lambda **options: short.reconstruct_mri(np.fft.fft2(image, norm="ortho"), mask, 0.1, **options),
+        "restore": lambda **options: short.restore_tv(
             image.reshape(-1), np.eye(1600), 0.1, shape=(40, 40), **options
         ),
     }[name]
     options = {"checkpoint": tmp_path / "run.npz", "tol": 0, "return_result": True}
-    first = restore(max_iter=3, **options).runs[0]
-    again = restore(max_iter=5, resume=True, **options).runs[0]
+    first = restore(max_iter=3, **options).result
+    again = restore(max_iter=5, resume=True, **options).result
     assert again.n_iter == 5
     assert again.history["objective"][:4] == first.history["objective"]
     assert again.objective <= first.objective
-
-
-def test_spins_have_a_checkpoint_each_and_the_search_for_a_strength_none(tmp_path):
-    options = {"spins": 2, "checkpoint": tmp_path / "run.npz", "return_result": True}
-    first = ell12.denoise_tv(noisy(), "held-out", **options)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["run-0.npz", "run-1.npz"]
-    again = ell12.denoise_tv(noisy(), "held-out", resume=True, **options)
-    assert again.alpha == first.alpha
-    np.testing.assert_allclose(again.image, first.image, atol=1e-3)
-
-
-def test_resuming_without_a_checkpoint_is_an_error():
-    with pytest.raises(ValueError, match="needs a checkpoint"):
-        ell12.denoise_tv(noisy(), 0.1, resume=True)

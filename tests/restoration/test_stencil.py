@@ -7,15 +7,15 @@ import itertools
 import numpy as np
 import pytest
 from scipy.optimize import check_grad, minimize_scalar
+from tests.restoration import short
 
-from ell12.backend import compiled_code as compiling
 from ell12.losses import SquaredLoss
 from ell12.operators.image_operators import FiniteDifference, Identity
 from ell12.prox import moreau_l12
-from ell12.restoration import SmoothedGradient, TotalVariationL12, denoise_tv, inpaint_tv
-from ell12.restoration.cuda_stencil import CudaSweep, sweep_on_gpu
-from ell12.restoration.plain_sweep import plain_sweep
-from ell12.restoration.stencil import Buffers, Sweep, envelope_and_gradient, usable_threads
+from ell12.restoration import SmoothedGradient, TotalVariationL12
+from ell12.restoration.stencil import envelope_and_gradient
+from ell12.restoration.stencil_cuda import CudaSweep, sweep_on_gpu
+from ell12.restoration.stencil_sweep import Buffers, Sweep
 
 SHAPES = [
     ((1, 9), 2),
@@ -49,7 +49,7 @@ def test_the_compiled_gradient_equals_the_plain_one(shape, ndim, dtype, boundary
     pytest.importorskip("numba")
     x = image(shape, dtype)
     for l2_weight in (0.0, 0.5, 1.0):
-        penalty = TotalVariationL12(0.05, l2_weight, 0.2, ndim, boundary)
+        penalty = TotalVariationL12(0.05, l2_weight, smoothing=0.2, ndim=ndim, boundary=boundary)
         # Ties are decided by rounding: the twin sees the same differences, in the same precision.
         value, gradient = envelope_and_gradient(x, penalty.differences(x), 0.2, l2_weight)
         for threads in (1, 3):
@@ -75,8 +75,9 @@ KINDS = [
 def test_compiled_gradients_know_isotropy_and_spacing(shape, ndim, dtype, options):
     pytest.importorskip("numba")
     x, epsilon = image(shape, dtype), float(np.finfo(dtype).eps)
-    for l2_weight, t, boundary in itertools.product((0.0, 0.5, 1.0), (0.2, 0.6, 9.0), ("neumann", "periodic")):
-        penalty = TotalVariationL12(0.05, l2_weight, t, ndim, boundary, **options)
+    weights = (0.0,) if "isotropic" in options else (0.0, 0.5, 1.0)
+    for l2_weight, t, boundary in itertools.product(weights, (0.2, 0.6, 9.0), ("neumann", "periodic")):
+        penalty = TotalVariationL12(0.05, l2_weight, smoothing=t, ndim=ndim, boundary=boundary, **options)
         value, gradient = twin(x, penalty)
         for threads in (1, 3):
             sweep = Sweep(shape, dtype, penalty, threads)
@@ -87,14 +88,14 @@ def test_compiled_gradients_know_isotropy_and_spacing(shape, ndim, dtype, option
             np.testing.assert_allclose(found_value, value, rtol=20 * epsilon, atol=20 * epsilon)
 
 
-@pytest.mark.parametrize(
-    ("l2_weight", "count"), [(0.0, 4), (1.0, 1)]
-)  # of several steps all take the first's norm
-def test_compiled_isotropic_steps_equal_plain_ones(l2_weight, count):
+@pytest.mark.parametrize("count", [1, 4])
+def test_compiled_isotropic_steps_equal_plain_ones(count):
     pytest.importorskip("numba")
     z, y, x = (image((2, 7, 5), seed=seed) for seed in (0, 2, 3))
     for boundary in ("neumann", "periodic"):
-        penalty = TotalVariationL12(0.05, l2_weight, 0.2, 2, boundary, isotropic=True, spacing=(3.0, 1.0))
+        penalty = TotalVariationL12(
+            0.05, 0.0, smoothing=0.2, ndim=2, boundary=boundary, isotropic=True, spacing=(3.0, 1.0)
+        )
         expected = plain_steps(z, x, y, 1.0, penalty, STEPS[:count])
         new = np.empty_like(z), np.empty_like(z)
         pair, sums = Sweep(z.shape, np.float64, penalty, 2).advance((z, x), y, None, STEPS[:count], new)
@@ -125,7 +126,7 @@ def test_compiled_steps_equal_plain_ones(shape, ndim, boundary, bounds, weighted
     rng = np.random.default_rng(1)
     z, y, x = image(shape), image(shape, seed=2), image(shape, seed=3)
     weight = (rng.random(shape) < 0.5).astype(float) if weighted else None
-    penalty = TotalVariationL12(0.05, 0.5, 0.2, ndim, boundary, bounds)
+    penalty = TotalVariationL12(0.05, 0.5, smoothing=0.2, ndim=ndim, boundary=boundary, bounds=bounds)
     steps = STEPS[:count]
     expected = plain_steps(z, x, y, 1.0 if weight is None else weight, penalty, steps)
     for threads in (1, 3):
@@ -135,28 +136,6 @@ def test_compiled_steps_equal_plain_ones(shape, ndim, boundary, bounds, weighted
             for found, wanted in zip(pair, expected[:2], strict=True):
                 np.testing.assert_allclose(found, wanted, atol=1e-14)
             np.testing.assert_allclose(sums, expected[2], rtol=1e-12, atol=1e-13)
-
-
-@pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("boundary", ["neumann", "periodic"])
-@pytest.mark.parametrize(("shape", "ndim"), [((2, 23, 5), 2), ((23, 4, 5), 3)])
-def test_a_part_with_its_margins_takes_the_steps_of_the_whole(shape, ndim, boundary, threads):
-    pytest.importorskip("numba")
-    z, y, x = image(shape), image(shape, seed=2), image(shape, seed=3)
-    penalty = TotalVariationL12(0.05, 0.5, 0.2, ndim, boundary)
-    *whole, expected = plain_steps(z, x, y, 1.0, penalty, STEPS)
-    axis, total = len(shape) - ndim, np.zeros(4)
-    for first, last in [(0, 6), (6, 17), (17, 23)]:
-        before, after = (4, 4) if boundary == "periodic" else (min(4, first), min(4, 23 - last))
-        rows = np.arange(first - before, last + after) % 23
-        part = [np.take(a, rows, axis) for a in (z, x, y)]
-        sweep = Sweep(part[0].shape, np.float64, penalty, threads, (before, after))
-        pair, sums = sweep.advance((part[0], part[1]), part[2], None, STEPS, (part[0].copy(), part[1].copy()))
-        total += sums
-        for found, wanted in zip(pair, whole, strict=True):
-            inside = np.take(found, np.arange(before, before + last - first), axis)
-            np.testing.assert_allclose(inside, np.take(wanted, np.arange(first, last), axis), atol=1e-14)
-    np.testing.assert_allclose(total, expected, rtol=1e-12)
 
 
 def plain_steps(z, u, y, weight, penalty, steps):
@@ -178,9 +157,11 @@ def plain_steps(z, u, y, weight, penalty, steps):
 def test_the_compiled_gradient_knows_no_unit(dtype, unit):
     pytest.importorskip("numba")
     x = unit * image((7, 9)).astype(dtype)
-    penalty = TotalVariationL12(0.05 * unit, 0.5, 0.2 * unit)
+    penalty = TotalVariationL12(0.05 * unit, 0.5, smoothing=0.2 * unit)
     value, gradient = Sweep((7, 9), dtype, penalty).gradient(x)
-    plain_value, plain = TotalVariationL12(0.05, 0.5, 0.2).value_and_gradient(x.astype(np.float64) / unit)
+    plain_value, plain = TotalVariationL12(0.05, 0.5, smoothing=0.2).value_and_gradient(
+        x.astype(np.float64) / unit
+    )
     near = np.abs(gradient / unit - plain) < 20 * np.finfo(dtype).eps
     assert near.mean() > 0.9  # ties are decided by rounding
     assert value / unit**2 == pytest.approx(plain_value, rel=1e-5)
@@ -203,22 +184,11 @@ def test_the_envelope_is_the_smallest_value_and_has_the_gradient_it_claims():
 
 
 def test_one_difference_is_smoothed_as_huber_does():
-    penalty = TotalVariationL12(2.0, 0.0, 0.25, ndim=1)
+    penalty = TotalVariationL12(2.0, 0.0, smoothing=0.25, ndim=1)
     for step in (0.1, 0.25, 1.0):
         x = np.array([0.0, step])
         found = minimize_scalar(lambda w, h=step: 2 * abs(w) + 4 * (w - h) ** 2, bounds=(-2, 2), method="bounded")
         assert penalty.value(x) == pytest.approx(found.fun, abs=1e-5)
-
-
-@pytest.mark.parametrize("flip", [(-2,), (-1,), (-2, -1)])
-def test_a_flipped_penalty_is_the_penalty_of_the_flipped_image(flip):
-    x = image((6, 7))
-    plain, flipped = TotalVariationL12(0.1), TotalVariationL12(0.1, flip=flip)
-    turned = np.flip(x, axis=flip)
-    assert flipped.value(x) == pytest.approx(plain.value(turned), rel=1e-12)
-    assert flipped.true_value(x) == pytest.approx(plain.true_value(turned), rel=1e-12)
-    gradient = np.flip(plain.value_and_gradient(turned)[1], axis=flip)
-    np.testing.assert_allclose(flipped.value_and_gradient(x)[1], gradient, atol=1e-14)
 
 
 @pytest.mark.parametrize("boundary", ["neumann", "periodic"])
@@ -229,7 +199,7 @@ def test_a_gradient_step_never_raises_the_objective(l2_weight, boundary):
         y = rng.standard_normal((12, 9))
         loss, penalty = (
             SquaredLoss(Identity(y.shape), y),
-            TotalVariationL12(alpha, l2_weight, smoothing, 2, boundary),
+            TotalVariationL12(alpha, l2_weight, smoothing=smoothing, ndim=2, boundary=boundary),
         )
         x, size = 3 * rng.standard_normal(y.shape), 1 / (1 + penalty.lipschitz)
         for _ in range(40):
@@ -244,7 +214,10 @@ def test_compiled_and_plain_iterates_are_the_same(monkeypatch):
     pytest.importorskip("numba")
     y = image((40, 50)) + 0.5
     loss = SquaredLoss(Identity(y.shape), y)
-    for penalty in (TotalVariationL12(0.05), TotalVariationL12(0.05, bounds=(0.2, 0.8), flip=(-1,))):
+    for penalty in (
+        TotalVariationL12(0.05, smoothing=0.01),
+        TotalVariationL12(0.05, smoothing=0.01, bounds=(0.2, 0.8)),
+    ):
         start = loss.point(penalty.project(y))
         plain = SmoothedGradient().iterates(loss, penalty, start)
         monkeypatch.setattr("ell12.restoration.total_variation.SWEPT_FROM", 1)
@@ -257,63 +230,15 @@ def test_compiled_and_plain_iterates_are_the_same(monkeypatch):
         monkeypatch.undo()
 
 
-@pytest.mark.parametrize("pixels", [1, 30, 2**14])
-def test_numpy_in_small_parts_computes_the_gradient(monkeypatch, pixels):
-    monkeypatch.setattr("ell12.restoration.plain_sweep.PIXELS", pixels)
-    for (shape, ndim), dtype in itertools.product(SHAPES, (np.float32, np.float64)):
-        x, epsilon = image(shape, dtype), np.finfo(dtype).eps
-        for l2_weight, isotropic in ((0.0, False), (0.5, False), (1.0, False), (0.0, True)):
-            penalty = TotalVariationL12(0.05, l2_weight, 0.2, ndim, isotropic=isotropic)
-            value, gradient = envelope_and_gradient(x, penalty.differences(x), 0.2, l2_weight, isotropic)
-            found_value, found = plain_sweep(x, penalty)
-            np.testing.assert_allclose(found, gradient, atol=20 * epsilon)
-            np.testing.assert_allclose(found_value, value, rtol=20 * epsilon, atol=20 * epsilon)
-
-
-def test_small_images_do_not_wait_for_a_compiler(monkeypatch):
-    pytest.importorskip("numba")
-    small, penalty = np.zeros((512, 512), np.float32), TotalVariationL12(0.1)
-    monkeypatch.setattr(compiling, "PATIENCE", 3.0)
-    monkeypatch.setattr(compiling, "_plainly", [0.0])
-    monkeypatch.setattr("ell12.restoration.stencil.is_compiled", lambda *_: False)
-    monkeypatch.setattr("ell12.restoration.stencil._COMPILED", set())  # whatever tests before this one have left
-    assert penalty.sweep(small) is None
-    assert penalty.sweep(np.zeros((4096, 4096), np.float32)) is not None  # which would take longer than compiling
-    compiling.foresee(2.9)
-    assert penalty.sweep(small) is not None  # so have those before it
-    monkeypatch.undo()
-    Sweep((33, 20), np.float64, penalty).value(image((33, 20)))
-    assert Sweep((33, 20), np.float64, penalty).is_compiled
-
-
-def test_large_images_are_changed_in_place(monkeypatch):
-    pytest.importorskip("numba")
-    taken = []
-    take = Buffers.take
-    monkeypatch.setattr(Buffers, "take", lambda self: taken.append(take(self)) or taken[-1])
-    y = image((40, 50)) + 0.5
-    for shape in ((40, 50), (4, 20, 25)):
-        for max_iter in (3, 500):
-            options = {"l2_weight": 0.0, "max_iter": max_iter, "tol": 1e-6, "return_result": True}
-            kept = denoise_tv(y.reshape(shape), 0.05, **options).runs[0]
-            taken.clear()
-            with monkeypatch.context() as patch:
-                patch.setattr("ell12.restoration.smoothed_gradient.LENT_FROM", 1)
-                lent = denoise_tv(y.reshape(shape), 0.05, **options).runs[0]
-            assert len(taken) == 2  # z, and the z before it, which is the image returned
-            np.testing.assert_array_equal(lent.x, kept.x)
-            assert (lent.objective, lent.status, lent.n_iter) == (kept.objective, kept.status, kept.n_iter)
-
-
 def test_the_sweep_is_for_large_real_arrays_with_up_to_three_axes():
     pytest.importorskip("numba")
-    large, smooth = np.zeros((256, 256)), TotalVariationL12(0.1)
+    large, smooth = np.zeros((256, 256)), TotalVariationL12(0.1, smoothing=0.01)
     assert smooth.sweep(large) is not None
     assert smooth.sweep(large[:100, :100]) is not None
     assert smooth.sweep(large[:31, :31]) is None
     assert smooth.sweep(large.astype(complex)) is None
     assert TotalVariationL12(0.1, smoothing=0.0).sweep(large) is None
-    assert TotalVariationL12(0.1, ndim=4).sweep(large.reshape(16, 16, 16, 16)) is None
+    assert TotalVariationL12(0.1, smoothing=0.01, ndim=4).sweep(large.reshape(16, 16, 16, 16)) is None
 
 
 def test_memory_is_used_again_only_when_nobody_holds_a_view_of_it():
@@ -332,23 +257,18 @@ def test_bands_of_several_images_are_swept_by_the_same_compiled_loop():
     z, y = image((3, 40, 30)), image((3, 40, 30), seed=1)
     layouts = []
     for threads in (1, 2):
-        sweep = Sweep(z.shape, np.float64, TotalVariationL12(0.05), threads)
+        sweep = Sweep(z.shape, np.float64, TotalVariationL12(0.05, smoothing=0.01), threads)
         sweep.advance((z, z), y, None, STEPS, (np.empty_like(z), np.empty_like(z)))
         layouts.append({tuple(str(kind) for kind in types) for types in sweep.kernel.signatures})
     assert layouts[0] == layouts[1]
-
-
-def test_small_images_get_one_thread():
-    assert usable_threads(100) == 1
-    assert usable_threads(10**9) >= 1
 
 
 def check_kernel_gradient(shape, ndim, dtype, make_array, to_numpy, **options):
     """The kernel for GPUs against its plain twin."""
     x, epsilon = image(shape, dtype), np.finfo(dtype).eps
     for boundary in ("neumann", "periodic"):
-        for l2_weight in (0.0, 0.5, 1.0):
-            penalty = TotalVariationL12(0.05, l2_weight, 0.2, ndim, boundary, **options)
+        for l2_weight in (0.0,) if options.get("isotropic") else (0.0, 0.5, 1.0):
+            penalty = TotalVariationL12(0.05, l2_weight, smoothing=0.2, ndim=ndim, boundary=boundary, **options)
             value, gradient = twin(x, penalty)
             sweep = sweep_on_gpu(make_array(x), penalty)
             found_value, found = sweep.gradient(make_array(x))
@@ -363,7 +283,9 @@ def check_kernel_steps(shape, ndim, count, make_array, to_numpy, l2_weight=0.5, 
     """Steps of the kernel for GPUs against plain ones, with and without weights and bounds."""
     z, y, x = 0.3 * np.random.default_rng(0).standard_normal((3, *shape))  # ties would be decided by rounding
     for weighted, boundary, bounds in ((0, "neumann", None), (1, "periodic", None), (1, "neumann", (-0.1, 0.2))):
-        penalty = TotalVariationL12(0.05, l2_weight, 0.2, ndim, boundary, bounds, **options)
+        penalty = TotalVariationL12(
+            0.05, l2_weight, smoothing=0.2, ndim=ndim, boundary=boundary, bounds=bounds, **options
+        )
         weight = (np.random.default_rng(1).random(shape) < 0.5).astype(float) if weighted else None
         expected = plain_steps(z, x, y, 1.0 if weight is None else weight, penalty, STEPS[:count])
         old, apart = (make_array(z), make_array(x)), (make_array(0 * z), make_array(0 * z))
@@ -382,8 +304,6 @@ def test_the_kernel_of_gpus_computes_the_gradient():
             check_kernel_gradient(shape, ndim, dtype, np.array, np.asarray)
     for shape, ndim, dtype, options in KINDS:
         check_kernel_gradient(shape, ndim, dtype, np.array, np.asarray, **options)
-    for shape, ndim, flip in (((2, 7, 5), 2, (-1,)), ((2, 7, 5), 2, (-2, -1)), ((2, 3, 4, 5), 3, (-3, -1))):
-        check_kernel_gradient(shape, ndim, np.float64, np.array, np.asarray, flip=flip)
 
 
 @pytest.mark.usefixtures("kernels_on_cpu")
@@ -391,10 +311,8 @@ def test_the_kernel_of_gpus_takes_the_steps():
     for shape, ndim in [((7, 5), 2), ((2, 6, 3), 2), ((3, 4, 5), 3), ((9,), 1)]:
         for count in (1, 2, 3, 4):
             check_kernel_steps(shape, ndim, count, np.array, np.asarray)
-    for l2_weight, count in ((0.0, 4), (1.0, 1)):
-        options = {"isotropic": True, "spacing": (3.0, 1.0), "l2_weight": l2_weight}
-        check_kernel_steps((2, 6, 3), 2, count, np.array, np.asarray, **options)
-    check_kernel_steps((2, 3, 4, 5), 3, 4, np.array, np.asarray, flip=(-3, -1))
+    options = {"isotropic": True, "spacing": (3.0, 1.0), "l2_weight": 0.0}
+    check_kernel_steps((2, 6, 3), 2, 4, np.array, np.asarray, **options)
 
 
 def test_the_kernel_on_a_gpu(gpu):
@@ -406,9 +324,8 @@ def test_the_kernel_on_a_gpu(gpu):
         check_kernel_steps((4, 5, 300), 3, count, gpu.make_array, gpu.to_numpy)
     for shape, ndim, dtype, options in KINDS:
         check_kernel_gradient(shape, ndim, dtype, gpu.make_array, gpu.to_numpy, **options)
-    for l2_weight, count in ((0.0, 4), (1.0, 1)):
-        options = {"isotropic": True, "spacing": (3.0, 1.0), "l2_weight": l2_weight}
-        check_kernel_steps((2, 33, 300), 2, count, gpu.make_array, gpu.to_numpy, **options)
+    options = {"isotropic": True, "spacing": (3.0, 1.0), "l2_weight": 0.0}
+    check_kernel_steps((2, 33, 300), 2, 4, gpu.make_array, gpu.to_numpy, **options)
 
 
 def test_images_restored_on_a_gpu(gpu):
@@ -416,27 +333,28 @@ def test_images_restored_on_a_gpu(gpu):
     noisy = clean + 0.1 * np.random.default_rng(1).standard_normal(clean.shape)
     mask = np.random.default_rng(2).random(clean.shape) < 0.7
     make = gpu.make_array
-    assert isinstance(TotalVariationL12(0.1).sweep(make(noisy)), CudaSweep)
+    assert isinstance(TotalVariationL12(0.1, smoothing=0.01).sweep(make(noisy)), CudaSweep)
     for options in (
         {},
         {"bounds": (0.2, 0.8)},
         {"l2_weight": 1.0},
         {"boundary": "periodic"},
         {"isotropic": True},
-        {"isotropic": True, "l2_weight": 1.0, "spacing": (2.0, 1.0)},
     ):
-        found, wanted = (denoise_tv(x, 0.1, tol=1e-3, **options) for x in (make(noisy), noisy))
+        found, wanted = (short.denoise_tv(x, 0.1, tol=1e-3, **options) for x in (make(noisy), noisy))
         np.testing.assert_allclose(gpu.to_numpy(found), wanted, atol=1e-3)
     for held in (make(mask), mask):
-        found, wanted = inpaint_tv(make(noisy), held, 0.05), inpaint_tv(noisy, mask, 0.05)
+        found, wanted = short.inpaint_tv(make(noisy), held, 0.05), short.inpaint_tv(noisy, mask, 0.05)
         np.testing.assert_allclose(gpu.to_numpy(found), wanted, atol=5e-3)
     channels = np.stack([noisy, 1 - noisy, noisy.T], axis=-1)
-    found, wanted = (denoise_tv(x, 0.1, channel_axis=-1) for x in (make(channels), channels))
+    found, wanted = (short.denoise_tv(x, 0.1, channel_axis=-1) for x in (make(channels), channels))
     np.testing.assert_allclose(gpu.to_numpy(found), wanted, atol=5e-3)
     colours = noisy[..., None] * np.array([1.0, 0.9, 0.7]) + 0.05 * np.random.default_rng(3).random((160, 160, 3))
-    for options in ({}, {"colour": True, "bounds": (0.2, 0.8)}, {"batch_axis": 0}):
-        found, wanted = (denoise_tv(x, 0.1, channel_axis=-1, **options) for x in (make(colours), colours))
+    for options in ({}, {"colour": True, "bounds": (0.2, 0.8)}):
+        found, wanted = (short.denoise_tv(x, 0.1, channel_axis=-1, **options) for x in (make(colours), colours))
         np.testing.assert_allclose(gpu.to_numpy(found), wanted, atol=5e-3)
-    found, wanted = (inpaint_tv(make(colours), held, 0.05, channel_axis=-1) for held in (make(mask), mask))
+    found, wanted = (short.inpaint_tv(make(colours), held, 0.05, channel_axis=-1) for held in (make(mask), mask))
     np.testing.assert_allclose(gpu.to_numpy(found), gpu.to_numpy(wanted), atol=1e-5)
-    np.testing.assert_allclose(gpu.to_numpy(found), inpaint_tv(colours, mask, 0.05, channel_axis=-1), atol=5e-3)
+    np.testing.assert_allclose(
+        gpu.to_numpy(found), short.inpaint_tv(colours, mask, 0.05, channel_axis=-1), atol=5e-3
+    )

@@ -88,8 +88,8 @@ def test_frequencies_are_those_of_a_loop_with_l12_path_and_signs_and_a_ridge(dat
     paths = []
     for rows in halves_of():
         A, b = X[rows] - X[rows].mean(axis=0), y[rows] - y[rows].mean()
-        options = {"l2_weight": 0.7, "ridge": 0.1, "positive": True}
-        paths.append(ell12.l12_path(A, b, alphas=found.alphas_, **options)[1])
+        penalty = L12(l2_weight=0.7, ridge=0.1, positive=True)
+        paths.append(ell12.l12_path(A, b, alphas=found.alphas_, penalty=penalty).x)
     np.testing.assert_allclose(found.path_frequencies_, frequencies(paths, 3, found.alphas_.size), atol=1e-12)
 
 
@@ -221,11 +221,11 @@ def test_ctrl_c_leaves_the_last_fit_as_it_was(data, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("ell12.path.followed.Follower.next_block", interrupted)
+    monkeypatch.setattr("ell12.path.screened.ScreenedPath.next_block", interrupted)
     with pytest.raises(KeyboardInterrupt):
         found.fit(X, 2 * y)
     assert all(vars(found)[name] is value for name, value in before.items())
-    monkeypatch.setattr("ell12.path.paths.follower_of", lambda *_: None)
+    monkeypatch.setattr("ell12.path.paths.screened_path", lambda *_: None)
     monkeypatch.setattr("ell12.minimization.loop.certificate", interrupted)  # which a run of its own answers
     with pytest.raises(KeyboardInterrupt):
         found.fit(X, 2 * y)

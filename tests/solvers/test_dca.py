@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize as scipy_minimize
 
-from ell12 import DCA, FISTA, L1, L12, QuadraticLoss, SquaredLoss, minimize
+from ell12 import DCA, FISTA, L1, L12, SquaredLoss, minimize
+from ell12.losses import QuadraticLoss
 from ell12.protocols import ProximalLoss, offers
 from ell12.solvers.dc_algorithms import Admm
 

@@ -14,12 +14,9 @@ from ell12 import (
     L1,
     L12,
     MCP,
-    CappedL1,
     GroupL12,
     HuberLoss,
     LogisticLoss,
-    LogSum,
-    Lp,
     NonmonotoneAPG,
     ProximalGradient,
     SequentialConvex,
@@ -29,6 +26,7 @@ from ell12 import (
     minimize,
     stationarity,
 )
+from ell12.penalties import CappedL1, LogSum, Lp
 from ell12.protocols import Point
 from ell12.solvers.proximal_step import ProximalStep
 

@@ -5,17 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from ell12 import (
-    L1,
-    L12,
-    HuberLoss,
-    LogisticLoss,
-    NonmonotoneAPG,
-    PoissonLoss,
-    QuadraticLoss,
-    SquaredLoss,
-    minimize,
-)
+from ell12 import L1, L12, HuberLoss, LogisticLoss, NonmonotoneAPG, PoissonLoss, SquaredLoss, minimize
+from ell12.losses import QuadraticLoss
 from ell12.solvers.proximal_step import (
     DOUBLE_AFTER,
     ProximalStep,

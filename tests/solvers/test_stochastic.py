@@ -11,14 +11,13 @@ from ell12 import (
     LogisticLoss,
     NonmonotoneAPG,
     ProxSVRG,
-    QuadraticLoss,
-    RowsLoss,
     SquaredLoss,
     SupportNewton,
     datasets,
     minimize,
     stationarity,
 )
+from ell12.losses import QuadraticLoss, RowsLoss
 
 SOLVERS = [ProxSVRG(batch_size=16), SAGA(batch_size=16)]
 

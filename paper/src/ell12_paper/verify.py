@@ -18,7 +18,7 @@ from ell12_paper import provenance
 from ell12_paper.rows import FILE, Row, read_rows
 from ell12_paper.run import Measurement, RunError, Show, Trial, Wish, measured
 from ell12_paper.trials import published
-from ell12_paper.words import number, percent, span
+from ell12_paper.words import number, percent, scientific, span
 
 TIME = "seconds"  # in the name of a result that a clock decided
 # How far results may differ, as a fraction. Another processor rounds sums in another order. On 489 trials of the
@@ -254,7 +254,7 @@ def _results(asked: Sequence[Trial], rows: Row, found: dict[str, Measurement], w
     exact = sum(agreement.is_exact for agreement in judged)
     largest = max((agreement.largest for agreement in judged), default=0.0)
     words = f"{len(judged)} trials measured again, {exact} to the last digit"
-    return [f"The numbers: {words}, the largest difference is {percent(largest)[1:] if largest else 'none'}."]
+    return [f"The numbers: {words}, the largest difference is {scientific(100 * largest)} %."]
 
 
 def _ratios(

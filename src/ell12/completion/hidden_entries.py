@@ -126,13 +126,13 @@ class HiddenEntries:
         self.fixed = 0.0  # the squared error of unseen rows and columns, which no low-rank matrix changes
         if task.unseen is not None:
             seen = task.unseen.rows_seen, task.unseen.columns_seen
-            places = entries.rows, entries.columns
-            both = as_numpy(xp.take(seen[0], places[0], axis=0) & xp.take(seen[1], places[1], axis=0))
+            positions = entries.rows, entries.columns
+            both = as_numpy(xp.take(seen[0], positions[0], axis=0) & xp.take(seen[1], positions[1], axis=0))
             unseen, entries = entries.select(~both), entries.select(both)
             error = task.unseen.biases.entries(unseen.rows, unseen.columns) - unseen.values
             error = error if scales is None else error / xp.take(scales, unseen.columns, axis=0)
             self.fixed = norm(error) ** 2
-        self.entries = task.offsets.taken_off(entries)
+        self.entries = task.offsets.subtracted_from(entries)
 
     def error(self, x: LowRank) -> float:
         """The root mean square error of a low-rank matrix; in units of the columns' deviations where scaled."""
@@ -165,7 +165,7 @@ class Candidate:
 
 
 class HiddenEntrySearch:
-    """Rough fits that are judged on the same hidden entries.
+    """Rough fits that are validated on the same hidden entries.
 
     Parameters
     ----------

@@ -96,8 +96,8 @@ class AlternatingLeastSquares:
             optimality = tangent.violation()
             changed = None
             if not kept.all():
-                places = np.flatnonzero(kept)
-                changed = LowRank.trusted(take(x.U, places, 1), take(x.s, places, 0), take(x.V, places, 1))
+                some = np.flatnonzero(kept)
+                changed = LowRank.trusted(take(x.U, some, 1), take(x.s, some, 0), take(x.V, some, 1))
             elif x.rank < max_rank and optimality <= LOOK_BEYOND * penalty.strength:
                 changed = _with_missing(x, gradient, penalty, beyond, max_rank)
             if changed is not None:

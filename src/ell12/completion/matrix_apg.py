@@ -49,7 +49,7 @@ class Mixture:
 
 @dataclass(frozen=True, eq=False)
 class Estimate(Mixture):
-    """A low-rank matrix with its entries at the known places and, in the dense form, all of them."""
+    """A low-rank matrix with its entries at the known positions and, in the dense form, all of them."""
 
     x: LowRank
     prediction: Array
@@ -198,37 +198,24 @@ class MatrixStep(NamedTuple):
 
 
 class MatrixSteps:
-    """``Y -> prox(Y - length (gradient(Y) - slope), length)``.
-
-    The length is one over the loss's Lipschitz constant L. Where that is infinite the length begins at 1 and is
-    halved, for good, until the loss lies below its quadratic model.
-    """
+    """``Y -> prox(Y - length (gradient(Y) - slope), length)`` with one over the Lipschitz constant as length."""
 
     def __init__(self, loss: Any, form: Any, triplets: Any, max_rank: int | None = None) -> None:
         self.loss, self.form, self.triplets, self.max_rank = loss, form, triplets, max_rank
-        self.backtracking = not math.isfinite(loss.lipschitz())
-        self.length = 1.0 if self.backtracking else 1 / loss.lipschitz()
+        self.length = 1 / loss.lipschitz()
 
     def __call__(self, y: Mixture, penalty: Any, slope: LowRank | None = None) -> MatrixStep:
         """The step from a combination of estimates."""
-        while True:
-            start, Z = self.form.step(y, self.length)
-            U, s, V = self.triplets(Z if slope is None else self.form.add(Z, self.length, slope))
-            allowed = s.shape[0] if self.max_rank is None else min(self.max_rank, s.shape[0])
-            s = penalty.prox_values(s[:allowed], self.length)
-            rank = count_true(s > 0)
-            self.triplets.keep(rank)
-            new = self.form.estimate(LowRank.trusted(U[:, :rank], s[:rank], V[:, :rank]))
-            distance = self.form.distance(new, start) / self.length
-            if not self.backtracking or self._is_below_model(new, y, distance):
-                break
-            self.length *= 0.5
+        start, Z = self.form.step(y, self.length)
+        U, s, V = self.triplets(Z if slope is None else self.form.add(Z, self.length, slope))
+        allowed = s.shape[0] if self.max_rank is None else min(self.max_rank, s.shape[0])
+        s = penalty.prox_values(s[:allowed], self.length)
+        rank = count_true(s > 0)
+        self.triplets.keep(rank)
+        new = self.form.estimate(LowRank.trusted(U[:, :rank], s[:rank], V[:, :rank]))
+        distance = self.form.distance(new, start) / self.length
         value = self.loss.value(new.point) + penalty.value_of(new.x.s)
         return MatrixStep(new, value, distance, rank == self.max_rank, self.triplets.is_full, self.length)
-
-    def _is_below_model(self, new: Estimate, y: Mixture, distance: float) -> bool:
-        divergence = self.loss.divergence(new.point, Point(None, y.combine("prediction")))
-        return 2 * divergence <= (1 + 1e-12) * self.length * distance**2
 
 
 @dataclass(frozen=True)

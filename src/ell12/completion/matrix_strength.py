@@ -83,7 +83,7 @@ def weight_of(penalty: Any) -> float:
 def noise_alpha(observed: Observed, max_rank: int | None = None, l2_weight: float = 1.0) -> float:
     """The size that pure noise would have: ``sd (sqrt(N/m) + sqrt(N/n))`` with N entries known of m x n.
 
-    That is about the spectral norm of N independent errors of standard deviation sd at random places. Here sd is
+    That is about the spectral norm of N independent errors of standard deviation sd, anywhere. Here sd is
     what the best matrix of rank one leaves, so that structure counts as noise: a good strength for ratings. A
     bound on the rank keeps noise out by itself, and half of it is better then, for an l2_weight of 1 or more.
 

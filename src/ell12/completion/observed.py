@@ -157,7 +157,7 @@ class Observed:
 
     @cached_property
     def flat(self) -> Array:
-        """The places of the entries in the matrix written row by row."""
+        """The positions of the entries in the matrix written row by row."""
         return _widened(self.rows) * self.shape[1] + self.columns
 
     @cached_property
@@ -175,8 +175,8 @@ class Observed:
             xp = namespace(self.columns)
             order = xp.argsort(self.columns, stable=True)
             return order, _starts(xp.take(self.columns, order, axis=0), self.shape[1])
-        places = np.arange(self.n_observed)
-        by_row = scipy.sparse.csr_array((places, self.columns, self._sparse_starts), shape=self.shape)
+        positions = np.arange(self.n_observed)
+        by_row = scipy.sparse.csr_array((positions, self.columns, self._sparse_starts), shape=self.shape)
         by_column = by_row.tocsc()  # a counting sort
         return by_column.data, by_column.indptr.astype(np.int64)
 
@@ -185,7 +185,7 @@ class Observed:
         return self.dense(namespace(self.values).ones_like(self.values)) > 0
 
     def dense(self, values: Array | None = None) -> Array:
-        """A dense matrix with these values (those observed by default) at the known places and zero elsewhere."""
+        """A dense matrix with these values (by default those observed) where they are known, zero elsewhere."""
         values = self.values if values is None else values
         m, n = self.shape
         return namespace(values).reshape(scatter(values, self.flat, m * n), (m, n))
@@ -212,7 +212,7 @@ class Observed:
         return self.sparse(values) if sparse else self.dense(values)
 
     def with_values(self, values: Array) -> Observed:
-        """The same places with other values."""
+        """The same positions with other values."""
         values = as_real(values, "values")
         if values.shape != self.values.shape or not all_finite(values):
             raise ValueError(f"values must be {self.n_observed} finite numbers, one for each known entry")
@@ -314,7 +314,7 @@ def _index(indices: Any, values: Array, name: str) -> Array:
 
 
 def _sorted(rows: Array, columns: Array, values: Array, shape: tuple[int, int]) -> tuple[Array, Array, Array]:
-    """The entries by row, then column, with short indices; an error where a place is wrong or taken twice."""
+    """The entries by row, then column, with short indices; an error where a position is wrong or taken twice."""
     if not tuple(rows.shape) == tuple(columns.shape) == tuple(values.shape):
         shapes = f"{tuple(rows.shape)}, {tuple(columns.shape)} and {tuple(values.shape)}"
         raise ValueError(f"rows, columns and values must be as long as each other; got {shapes}")
@@ -353,6 +353,6 @@ def _shortened(indices: Array, shape: Any) -> Array:
 
 
 def _widened(indices: Array) -> Array:
-    """Indices as int64, in which places within a matrix fit; JAX has integers of one kind."""
+    """Indices as int64, in which positions within a matrix fit; JAX has integers of one kind."""
     xp = namespace(indices)
     return xp.astype(indices, xp.int64, copy=False) if has_segments(indices) else indices

@@ -47,7 +47,7 @@ class Offsets:
         total = values + self._summed(rows, columns)
         return total if self.scales is None else total * _at(self.scales, columns)
 
-    def taken_off(self, observed: Observed) -> Observed:
+    def subtracted_from(self, observed: Observed) -> Observed:
         """The known entries as the low-rank matrix should have them."""
         values = self._in_scale(observed) - self._summed(observed.rows, observed.columns)
         return replace(observed, values=values)
@@ -64,7 +64,7 @@ class Offsets:
         if self.rows is None:
             return self
         without = replace(self, rows=None)
-        residual = without.taken_off(observed).values
+        residual = without.subtracted_from(observed).values
         return replace(self, rows=_Sides(observed).row_means(residual, SHRINKAGE))
 
     @property
@@ -89,8 +89,8 @@ class Offsets:
         return values if self.scales is None else values / _at(self.scales, observed.columns)
 
 
-def _at(numbers: Array, places: Array) -> Array:
-    return namespace(numbers).take(numbers, places, axis=0)
+def _at(numbers: Array, positions: Array) -> Array:
+    return namespace(numbers).take(numbers, positions, axis=0)
 
 
 def fit_offsets(observed: Observed, center: str | None, scale: str | None = None) -> Offsets:
@@ -104,7 +104,7 @@ def fit_offsets(observed: Observed, center: str | None, scale: str | None = None
         Nothing; the mean of all; the mean of each column (of all where a column has no known entry); or the mean
         of all plus a bias of each row and of each column, found together by least squares and shrunk to zero.
     scale : {None, "columns"}, optional
-        "columns" divides each column by the standard deviation of its known entries, and takes its mean off
+        "columns" divides each column by the standard deviation of its known entries, and subtracts its mean
         before biases are looked for, unshrunken: the columns have units of their own.
 
     Examples
@@ -229,7 +229,7 @@ class _Sides:
 
 @dataclass(frozen=True, eq=False)
 class Unseen:
-    """What predicts a row or a column of which nothing was known, where nothing was taken off before.
+    """What predicts a row or a column of which nothing was known, where nothing was subtracted before.
 
     A low-rank matrix is zero there, and zero is no guess: the mean and the bias of the other side are.
     """
@@ -271,7 +271,7 @@ class Centred:
         """Find the offsets and subtract them."""
         offsets = fit_offsets(observed, center, scale)
         untouched = center is None and scale is None
-        loss = CompletionLoss(observed if untouched else offsets.taken_off(observed))
+        loss = CompletionLoss(observed if untouched else offsets.subtracted_from(observed))
         unseen = None
         if center is None:
             unseen = Unseen(fit_offsets(observed, "biases", scale), *rows_and_columns_seen(observed))

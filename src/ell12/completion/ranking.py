@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from ell12.backend import is_number
-from ell12.completion.low_rank import LowRank, gathered_sums_of_products
+from ell12.completion.hidden_entries import HELD_OUT
+from ell12.completion.low_rank import CHUNK, LowRank, gathered_sums_of_products
 from ell12.completion.observed import Observed
 from ell12.completion.offsets import Offsets
 from ell12.completion.row_solves import regressed_rows
@@ -17,14 +18,13 @@ from ell12.completion.singular_vectors import SPARE, leading_svd, random_block
 from ell12.protocols import Array
 
 INTEREST_PASSES = 8  # of subspace iteration
-BLOCK = 2**22  # A block of scores may hold this many numbers, 32 MB: rows times candidates would fill the memory.
 
 
 def best_columns(P: Array, Q: Array, n: int, excluded: Any = None) -> tuple[Array, Array]:
     """The n columns with the largest entries in each row of ``P Q'``, the best first.
 
     Of equal entries the one of the lower column comes first. Each entry is summed in the same order whatever
-    stands beside it, so that the answer for a row does not depend on the other rows.
+    stands next to it, so that the answer for a row does not depend on the other rows.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def best_columns(P: Array, Q: Array, n: int, excluded: Any = None) -> tuple[Arra
     """
     columns = np.full((len(P), n), -1, dtype=np.int64)
     entries = np.full((len(P), n), np.nan)
-    size = max(BLOCK // max(len(Q), 1), 1)
+    size = max(CHUNK // max(len(Q), 1), 1)  # all rows at once would fill the memory
     rough_P, rough_Q = _directions(P), _directions(Q, together=True)
     for start in range(0, len(P) if len(Q) else 0, size):
         part = slice(start, min(start + size, len(P)))
@@ -83,7 +83,7 @@ def _likely(P: Array, Q: Array, n: int, excluded: Any) -> tuple[Array, Array]:
 
 
 def ranks_within(rows: Array, scores: Array, ties: Array) -> Array:
-    """The place, from 0, of each entry among those of its row by falling score; equal ones by rising ``ties``.
+    """The position, from 0, of each entry among those of its row by falling score; equal ones by rising ``ties``.
 
     Examples
     --------
@@ -123,8 +123,8 @@ def ndcg(rows: Array, gains: Array, ranks: Array, n: int) -> float:
     (1.0, 0.6309)
     """
     found, ideal = (
-        np.bincount(rows, np.where(places < n, gains / np.log2(places + 2.0), 0.0))
-        for places in (ranks, ranks_within(rows, gains, ranks))
+        np.bincount(rows, np.where(positions < n, gains / np.log2(positions + 2.0), 0.0))
+        for positions in (ranks, ranks_within(rows, gains, ranks))
     )
     counted = ideal > 0
     return float(np.mean(found[counted] / ideal[counted])) if counted.any() else float("nan")
@@ -134,14 +134,14 @@ def ranks_in_lists(rows: Array, columns: Array, lists: Array, n_columns: int) ->
     """Where each pair of row and column stands in the list of its row; as far as the list is long if nowhere."""
     n = lists.shape[1]
     keys = (np.arange(len(lists), dtype=np.int64)[:, None] * n_columns + lists)[lists >= 0]
-    places = np.broadcast_to(np.arange(n), lists.shape)[lists >= 0]
+    positions = np.broadcast_to(np.arange(n), lists.shape)[lists >= 0]
     order = np.argsort(keys)
-    keys, places = keys[order], places[order]
+    keys, positions = keys[order], positions[order]
     wanted = rows.astype(np.int64) * n_columns + columns
     at = np.minimum(np.searchsorted(keys, wanted), max(keys.size - 1, 0))
     if keys.size == 0:
         return np.full(rows.size, n)
-    return np.where((columns >= 0) & (keys[at] == wanted), places[at], n)
+    return np.where((columns >= 0) & (keys[at] == wanted), positions[at], n)
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,10 +166,10 @@ class Recommendations:
     def of(
         cls, users: Array, ids: Array, found: tuple[Array, Array], limits: tuple[float, float]
     ) -> Recommendations:
-        """From places among ids, and scores that are to be cut."""
-        places, scores = found
+        """From positions among ids, and scores that are to be cut."""
+        positions, scores = found
         nobody = np.array("" if ids.dtype.kind == "U" else -1, dtype=ids.dtype)
-        items = np.append(ids, nobody)[places]  # -1 is the last
+        items = np.append(ids, nobody)[positions]  # -1 is the last
         return cls(users, items, np.clip(scores, *limits))
 
     @property
@@ -191,10 +191,10 @@ class Recommendations:
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """``P Q'`` is the completed matrix; the last row of P and of Q stands for all strangers, place -1.
+    """``P Q'`` is the completed matrix; the last row of P and of Q stands for all unknown ids, position -1.
 
-    A user or an item without any rating is a stranger: the mean and the bias of the other predict. Beside the
-    low-rank factors there are four columns: offsets of the row, of the column, the column's biases for strange
+    A user or an item without any rating is unknown: the mean and the bias of the other predict. Beside the
+    low-rank factors there are four columns: offsets of the row, of the column, the column's biases for unknown
     rows and the row's for strange columns.
     """
 
@@ -210,10 +210,10 @@ class Scores:
         bias = biases.mean + np.append(_sized(biases.columns, x.shape[1]), 0.0)[:, None]
         V = np.vstack([x.V, np.zeros((1, x.rank))])
         Q = np.hstack([V * columns_seen, columns_seen, of_column * columns_seen, bias, ~columns_seen])
-        return cls(np.vstack([_rows(x.weighted, offsets, biases, seen[0]), _stranger(x.rank)]), Q)
+        return cls(np.vstack([_rows(x.weighted, offsets, biases, seen[0]), _unknown(x.rank)]), Q)
 
     def pairs(self, rows: Array, columns: Array) -> Array:
-        """The entries at pairs of places."""
+        """The entries at pairs of positions."""
         rows, columns = np.where(rows < 0, len(self.P) - 1, rows), np.where(columns < 0, len(self.Q) - 1, columns)
         return gathered_sums_of_products(self.P, self.Q, rows, columns)
 
@@ -226,7 +226,7 @@ class Scores:
 
 
 INTEREST_RANKS = (1, 2, 4, 8, 16, 32)
-INTEREST_HIDDEN, MOST_LISTS = 0.1, 1000  # The share of ratings, and the users, whose lists choose among these.
+MOST_LISTS = 1000  # The users whose lists choose among these.
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,7 +249,7 @@ class Interest:
     def of(cls, observed: Observed) -> Interest:
         """From all ratings, of a rank that hidden ones choose."""
         low, high = float(observed.values.min()), float(observed.values.max())
-        train, hidden = observed.split(INTEREST_HIDDEN, 0)
+        train, hidden = observed.split(HELD_OUT, 0)
         whole = cls(np.zeros((observed.shape[1], 0)), low, high)
         if train.n_observed == 0 or hidden.n_observed == 0:
             return replace(whole, V=whole._vectors(observed, 1))
@@ -284,8 +284,8 @@ def _rows(W: Array, offsets: Offsets, biases: Offsets, seen: Array) -> Array:
     return np.hstack([W * seen, level * seen, seen, ~seen, bias * seen])
 
 
-def _stranger(rank: int) -> Array:
-    """The row of a stranger."""
+def _unknown(rank: int) -> Array:
+    """The row of an unknown user."""
     return np.concatenate([np.zeros(rank + 2), [1.0, 0.0]])[None, :]
 
 
@@ -294,7 +294,7 @@ def _sized(numbers: Any, size: int) -> Array:
 
 
 def padded(x: LowRank, rows: Array, columns: Array, shape: tuple[int, int]) -> LowRank:
-    """A low-rank matrix whose rows and columns stand at places of a larger one, zero elsewhere."""
+    """A low-rank matrix whose rows and columns stand at positions of a larger one, zero elsewhere."""
     U, V = (np.zeros((size, x.rank), dtype=x.dtype) for size in shape)
     U[rows], V[columns] = x.U, x.V
     return LowRank(U, x.s, V)

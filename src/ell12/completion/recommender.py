@@ -248,11 +248,11 @@ class L12Recommender(NestedParameters, BaseEstimator):
         ratings : Ratings, DataFrame or sparse matrix
             Ratings that the fit has not seen.
         n : int, default 10
-            How many places count.
+            How many positions count.
         by : {"interest", "rating"}, optional
             As in `recommend`; by default "interest" for unseen candidates and "rating" for rated ones.
         candidates : {"unseen", "rated"}, default "unseen"
-            "unseen" judges the lists that `recommend` gives: all items that the user has not rated in the fit are
+            "unseen" is about the lists that `recommend` gives: all items that the user has not rated before are
             ranked, and one without a rating among ``ratings`` gains nothing. This is what is usually reported; it
             favours what is often rated. "rated" ranks each user's items among ``ratings`` only: how well are they
             sorted?
@@ -289,8 +289,8 @@ class L12Recommender(NestedParameters, BaseEstimator):
             setattr(self, f"{name}_", getattr(self.completion_, name))
         self.n_iter_ = self.completion_.n_iter
         seen = [
-            np.bincount(places, minlength=size) > 0
-            for places, size in zip((ratings.rows, ratings.columns), ratings.shape, strict=True)
+            np.bincount(positions, minlength=size) > 0
+            for positions, size in zip((ratings.rows, ratings.columns), ratings.shape, strict=True)
         ]
         self._scores = Scores.of(self.completion_, self.biases_, (seen[0], seen[1]))
         self._found: Interest | None = None
@@ -346,19 +346,19 @@ class L12Recommender(NestedParameters, BaseEstimator):
         return self._scores if by == "rating" else self._interest().scores(self._observed())
 
     def _seen(self, rows: Array) -> Any:
-        """What the users of these rows have rated, as the pattern of a CSR array; a stranger nothing."""
+        """What the users of these rows have rated, as the pattern of a CSR array; an unknown user nothing."""
         pattern = self.ratings_.sparse()
         pattern.resize((len(self.users_) + 1, len(self.items_)))
         return pattern[rows]
 
-    def _similar(self, x: LowRank, places: Array, ids: Array, n: int) -> Recommendations:
+    def _similar(self, x: LowRank, positions: Array, ids: Array, n: int) -> Recommendations:
         check_counts(least=1, optional=False, n=n)
         lengths = np.linalg.norm(x.weighted, axis=1, keepdims=True)
         directions = x.weighted / np.where(lengths > 0, lengths, 1.0)
-        ones, starts = np.ones(len(places)), np.arange(len(places) + 1)
-        itself = scipy.sparse.csr_array((ones, places, starts), shape=(len(places), len(ids)))
-        found = best_columns(directions[places], directions, n, itself)
-        return Recommendations.of(ids[places], ids, found, (-1.0, 1.0))
+        ones, starts = np.ones(len(positions)), np.arange(len(positions) + 1)
+        itself = scipy.sparse.csr_array((ones, positions, starts), shape=(len(positions), len(ids)))
+        found = best_columns(directions[positions], directions, n, itself)
+        return Recommendations.of(ids[positions], ids, found, (-1.0, 1.0))
 
     def _warn_if_not_converged(self) -> None:
         result = self.completion_

@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 
 from ell12.backend import as_numpy, beside, in_memory, inner, namespace
-from ell12.completion.low_rank import LowRank, compiled_loops
+from ell12.completion.low_rank import CHUNK, LowRank, compiled_loops
 from ell12.completion.observed import Observed
 from ell12.penalties import SpectralL12
 from ell12.protocols import Array
 
 COMPILED_ROWS_FROM = 2**11  # A sweep over this many rows and known entries pays for loading the compiled loop.
-PRODUCTS_AT_ONCE = 2**22  # Without a compiler so many products of factors are in memory at a time.
 # A sum of squares may be wrong by this many roundings. With none allowed for, 3 of 48 float32 runs at alpha 1e-6
 # met a matrix that is not positive; with one, no run did. Ten leave room.
 ROUNDINGS = 10
@@ -66,7 +65,7 @@ def row_terms(W: Array, H: Array, penalty: SpectralL12) -> tuple[float, Array]:
 
     The ridge is alpha, the prior ``(alpha l2_weight / ||W H'||_F) W H'H``: the slope of the subtracted norm at
     the old W. Where rounding of ``H'H`` could hide alpha, both are raised by what holds W near its old value. That
-    keeps the equations solvable, and W stands still at the same places as without it.
+    keeps the equations solvable, and W stands still at the same positions as without it.
     """
     xp, gram = namespace(H), H.T @ H
     length = math.sqrt(max(inner(W.T @ W, gram), 0.0))
@@ -107,7 +106,7 @@ def plainly_solved_rows(
     """`solve_rows` in NumPy: sums of outer products over the entries of each row, a chunk of rows at a time."""
     W, rank = np.empty_like(prior), H.shape[1]
     diagonal = np.diag(ridge.astype(H.dtype))
-    at_once = max(PRODUCTS_AT_ONCE // max(rank * rank, 1), 1)
+    at_once = max(CHUNK // max(rank * rank, 1), 1)
     first = 0
     while first < starts.size - 1:
         last = max(int(np.searchsorted(starts, starts[first] + at_once, side="right")) - 1, first + 1)
@@ -115,10 +114,10 @@ def plainly_solved_rows(
         here = H[columns[part]]
         grams, rights = (np.zeros((last - first, *shape), dtype=H.dtype) for shape in ((rank, rank), (rank,)))
         filled = np.flatnonzero(np.diff(starts[first : last + 1]))  # reduceat takes no empty sums
-        places = starts[first:last][filled] - starts[first]
+        positions = starts[first:last][filled] - starts[first]
         if filled.size:
-            grams[filled] = np.add.reduceat(here[:, :, None] * here[:, None, :], places)
-            rights[filled] = np.add.reduceat(here * values[part, None], places)
+            grams[filled] = np.add.reduceat(here[:, :, None] * here[:, None, :], positions)
+            rights[filled] = np.add.reduceat(here * values[part, None], positions)
         W[rows] = np.linalg.solve(grams + diagonal, (rights + prior[rows])[:, :, None])[:, :, 0]
         first = last
     return W
@@ -141,7 +140,7 @@ def regressed_rows(completion: Any, observed: Observed) -> tuple[Any, Array, Arr
     x, offsets = completion.x, completion.offsets.for_rows(observed)
     root = np.sqrt(x.s)
     H = x.V * root
-    values = offsets.taken_off(observed).values.astype(x.dtype, copy=False)
+    values = offsets.subtracted_from(observed).values.astype(x.dtype, copy=False)
     # A slope of zero, that of a matrix of rank one, leaves a row without known entries undetermined: it is zero.
     floor = np.finfo(x.dtype).eps * (float(x.s[0]) if x.rank else 1.0)
     ridge = np.maximum(slopes, floor)

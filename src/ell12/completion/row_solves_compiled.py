@@ -1,4 +1,4 @@
-"""Compiled loops (numba) over known entries; each has a plain twin that serves as its test's oracle.
+"""Compiled loops (numba) over known entries; each has a plain counterpart that serves as its test's oracle.
 
 They release the interpreter's lock, so that several threads can each take a range of rows.
 """
@@ -12,7 +12,7 @@ import numpy as np
 
 from ell12.backend.compiled_code import compiled_loop
 
-GATHERED = 256  # rows of a factor beside each other at a time
+GATHERED = 256  # rows of a factor side by side at a time
 
 
 def sums_of_products(W: Any, H: Any, rows: Any, columns: Any) -> Any:

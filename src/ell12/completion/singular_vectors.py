@@ -1,4 +1,4 @@
-"""Leading singular triplets by one block method with warm starts, for solvers of matrices and for their rivals.
+"""Leading singular triplets by one block method with warm starts.
 
 A proximal step on known entries asks for those of ``Y - S(Y - O)``: the extrapolated Y has low rank, the rest is
 sparse. Both parts belong in both products, ``Z V`` and ``Z' U``.
@@ -139,37 +139,6 @@ def leading_svd(
     s = xp.sqrt(xp.where(squares > 0, squares, 0))
     # A direction of size zero has no right vector: what rounding left of it is taken.
     return Q @ P, s, (B @ P) / xp.where(s > 0, s, 1)
-
-
-def leading_pair(
-    Z: Any, start: np.ndarray, *, tol: float = 1e-5, max_iter: int = 50
-) -> tuple[np.ndarray, float, np.ndarray]:
-    """The leading singular triplet ``u, s, v`` of Z by alternating ``v = Z'u/||.||`` and ``u = Z v/||.||``.
-
-    It ends when s changes by no more than tol, relatively; s is 0 where Z vanishes along the start, that of u. It
-    stays beside the block method for ER1MP, which took twice the time with blocks of one column.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ell12.completion.singular_vectors import leading_pair
-    >>> u, s, v = leading_pair(np.array([[0.0, 5.0], [1.0, 0.0]]), np.ones(2))
-    >>> round(s, 4)
-    5.0
-    """
-    u, s, Zt = start / (np.linalg.norm(start) or 1.0), 0.0, Z.T
-    for _ in range(max_iter):
-        v = Zt @ u
-        length = float(np.linalg.norm(v))
-        if length == 0:
-            return u, 0.0, v
-        v = v / length
-        u = Z @ v
-        before, s = s, float(np.linalg.norm(u))
-        u = u / (s or 1.0)
-        if s - before <= tol * s:
-            break
-    return u, s, v
 
 
 def random_block(rng: np.random.Generator, rows: int, columns: int, dtype: Any) -> np.ndarray:

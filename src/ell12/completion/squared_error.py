@@ -67,32 +67,7 @@ class MatrixLoss:
         return x0.astype(observed.values.dtype)
 
 
-class KnownEntriesLoss(MatrixLoss):
-    """A function of the entries at known places in memory; a subclass adds ``value`` and ``residual``."""
-
-    observed: Observed
-
-    def __init__(self, observed: Any) -> None:
-        self.observed = Observed.of(observed, "observed")
-
-    def point(self, x: LowRank) -> Point:
-        """X with its entries at the known places."""
-        return Point(x, sums_of_products(x.weighted, x.V, self.observed.rows, self.observed.columns))
-
-    def residual(self, point: Point) -> Array:
-        """The derivative by each known entry, as a vector."""
-        raise NotImplementedError
-
-    def gradient(self, point: Point) -> Array:
-        """The derivatives at their places in the matrix; zero elsewhere."""
-        return self.observed.matrix(self.residual(point))
-
-    def after_step(self, prediction: Array, length: float) -> Array:
-        """The known entries after a gradient step of this length from these."""
-        return prediction - length * self.residual(Point(None, prediction))
-
-
-class CompletionLoss(KnownEntriesLoss):
+class CompletionLoss(MatrixLoss):
     """The squared error at the known entries of a matrix.
 
     ``f(X) = 1/2 ||S(X - O)||_F^2`` of a low-rank X, where S keeps the known entries.
@@ -104,7 +79,7 @@ class CompletionLoss(KnownEntriesLoss):
 
     Notes
     -----
-    x is a `LowRank`, its prediction the vector of its entries at the known places, and the gradient ``S(X - O)``
+    x is a `LowRank`, its prediction the vector of its entries that are known, and the gradient ``S(X - O)``
     a CSR array (dense for arrays of other libraries than NumPy).
 
     Examples
@@ -116,14 +91,27 @@ class CompletionLoss(KnownEntriesLoss):
     2.5
     """
 
+    observed: Observed
+
+    def __init__(self, observed: Any) -> None:
+        self.observed = Observed.of(observed, "observed")
+
+    def point(self, x: LowRank) -> Point:
+        """X with its entries at the known positions."""
+        return Point(x, sums_of_products(x.weighted, x.V, self.observed.rows, self.observed.columns))
+
     def value(self, point: Point) -> float:
         """Half the sum of the squared errors."""
         residual = self.residual(point)
         return 0.5 * inner(residual, residual)
 
     def residual(self, point: Point) -> Array:
-        """The errors at the known places, as a vector."""
+        """The errors at the known positions, as a vector."""
         return point.prediction - self.observed.values
+
+    def gradient(self, point: Point) -> Array:
+        """The errors at their positions in the matrix; zero elsewhere."""
+        return self.observed.matrix(self.residual(point))
 
     def divergence(self, point: Point, base: Point) -> float:
         """Half the squared distance of the predictions."""
@@ -131,8 +119,8 @@ class CompletionLoss(KnownEntriesLoss):
         return 0.5 * inner(move, move)
 
     def after_step(self, prediction: Array, length: float) -> Array:
-        """The known entries themselves, from wherever a step of length 1 begins."""
-        return self.observed.values if length == 1 else super().after_step(prediction, length)
+        """The known entries after a gradient step from these; of length 1 they are those that were observed."""
+        return self.observed.values if length == 1 else prediction - length * (prediction - self.observed.values)
 
     def make_sweep(self, penalty: Any, n_threads: int) -> RowSweep:
         """One pass over the rows and one over the columns."""

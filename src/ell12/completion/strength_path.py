@@ -51,7 +51,7 @@ class CompletionPath:
 
     @property
     def best(self) -> int:
-        """The place of the least error on the hidden entries."""
+        """The position of the least error on the hidden entries."""
         if self.held_out is None:
             raise ValueError("no entries were hidden, so that no completion is known to be the best")
         return int(np.argmin(self.errors))
@@ -121,9 +121,10 @@ def completion_path(
     task, x0 = Centred.of(observed, choice.center, choice.scale), None
     count, weight = grid_size(alphas, 20), weight_of(choice.penalty)
     if count is not None:
-        alphas = alpha_grid(largest_strength(task.loss, weight), count, eps)
+        top = (1 + 1e-6) * largest_strength(task.loss, weight)  # above it by more than rounding
+        alphas = alpha_grid(top, count, eps)
         x0 = rank_one_fit(task.loss.observed) if weight >= 1 else None  # the solution at the first alpha
-    judge = None if hidden is None else HiddenEntries(task, hidden)
+    validation = None if hidden is None else HiddenEntries(task, hidden)
     results: list[Completion] = []
     errors: list[float] = []
     for alpha in map(float, falling(alphas)):
@@ -132,14 +133,14 @@ def completion_path(
             completed(task, strong, choice.max_rank, x0, solver, random_state, tol=tol, max_iter=max_iter)
         )
         x0 = results[-1].x
-        errors.append(math.nan if judge is None else judge.error(x0))
+        errors.append(math.nan if validation is None else validation.error(x0))
         if results[-1].status is Status.STOPPED:
             break
     return CompletionPath(np.array([result.alpha for result in results]), results, np.array(errors), hidden)
 
 
 def _divided(X: Any, held_out: Any, random_state: Any) -> tuple[Observed, Observed | None]:
-    """The entries to fit, and those to judge by."""
+    """The entries to fit, and those to validate by."""
     observed = Observed.of(X)
     if not is_number(held_out):
         hidden = Observed.of(held_out, "held_out")

@@ -98,7 +98,9 @@ def is_frame(X: Any) -> bool:
 
 def whole_number_dtypes(X: Any) -> dict[int, Any]:
     """The columns of a data frame whose dtype is integer or boolean, nullable or not, with this dtype."""
-    return {place: dtype for place, dtype in enumerate(X.dtypes if is_frame(X) else ()) if dtype.kind in "iub"}
+    return {
+        position: dtype for position, dtype in enumerate(X.dtypes if is_frame(X) else ()) if dtype.kind in "iub"
+    }
 
 
 def rounded(filled: np.ndarray, columns: np.ndarray, allowed: Range) -> None:
@@ -178,10 +180,10 @@ class Categories:
         levels, missing = self.levels[k], column.isna().to_numpy()
         if levels.size == 0:
             return column
-        places = (values[:, 0] > 0.5).astype(int) if levels.size == 2 else values.argmax(axis=1)
+        positions = (values[:, 0] > 0.5).astype(int) if levels.size == 2 else values.argmax(axis=1)
         dtype = column.dtype
         if hasattr(column, "cat"):
             more = [level for level in levels if level not in column.cat.categories]
             dtype = column.cat.add_categories(more).dtype if more else dtype
-        filled = np.where(missing, levels[places], column.astype(object).to_numpy())
+        filled = np.where(missing, levels[positions], column.astype(object).to_numpy())
         return pandas.Series(filled, index=column.index).astype(dtype)

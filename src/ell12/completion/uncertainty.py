@@ -100,8 +100,8 @@ class Calibration:
             self.units = np.asarray(fit_offsets(observed, "columns", "columns").scales, dtype=np.float64)
             self.units = np.where(self.column_counts > 1, self.units, np.nan)  # one entry tells no unit
         in_units = np.abs(hidden.errors) / self.units[hidden.columns]
-        told = np.isfinite(in_units)
-        hidden, in_units, self.n_hidden = hidden.select(told), in_units[told], int(np.sum(told))
+        known_size = np.isfinite(in_units)
+        hidden, in_units, self.n_hidden = hidden.select(known_size), in_units[known_size], int(np.sum(known_size))
         known = (hidden.row_counts, hidden.column_counts)
         features = np.column_stack([np.ones(self.n_hidden), *(1 / (count + COUNT_SHIFT) for count in known)])
         self.weights = scipy.optimize.nnls(features, in_units)[0] if self.n_hidden else np.ones(3)
@@ -109,7 +109,7 @@ class Calibration:
         self.numbers = np.bincount(hidden.columns, minlength=n_columns)
         sums = SIZE_BELIEF + np.bincount(hidden.columns, ratios, minlength=n_columns)
         self.factors = sums / (SIZE_BELIEF + self.numbers)
-        # The factor that an entry is judged by is made without it, as that of a new entry is.
+        # The factor that an entry is compared with is made without it, as that of a new entry is.
         without = (sums[hidden.columns] - ratios) / (SIZE_BELIEF + self.numbers[hidden.columns] - 1)
         signed = np.sign(hidden.errors) * _ratio(ratios, without)
         order = np.argsort(hidden.columns, kind="stable")
@@ -129,7 +129,7 @@ class Calibration:
         own_share = self.numbers / (self.numbers + SHAPE_BELIEF)
         low, high = np.zeros(self.numbers.size, dtype=int), np.full(self.numbers.size, self.n_hidden)
         absolute = np.abs(self.scores)
-        while np.any(low < high):  # the first place in the pool at which the mixture reaches the coverage
+        while np.any(low < high):  # the first position in the pool at which the mixture reaches the coverage
             middle = (low + high) // 2
             below = absolute <= pool[middle][self.columns]
             own = np.bincount(self.columns[below], minlength=self.numbers.size) / (self.numbers + 1)
@@ -143,9 +143,9 @@ class Calibration:
         """One signed score for each of these columns, out of the same mixtures."""
         numbers = self.numbers[columns]
         own = random.random(columns.size) * (numbers + SHAPE_BELIEF) < numbers
-        place = random.random(columns.size)
-        places = np.where(own, self.starts[columns] + place * numbers, place * self.n_hidden).astype(np.int64)
-        return self.scores[places]
+        at = random.random(columns.size)
+        positions = np.where(own, self.starts[columns] + at * numbers, at * self.n_hidden).astype(np.int64)
+        return self.scores[positions]
 
     def rest(self, columns: Array, size: Array, fits: Array) -> Array:
         """What is left of the size of errors for noise, if fits to other rows differ so much (a row for each fit).
@@ -215,7 +215,7 @@ class Uncertain:
         Known entries are hidden in ten parts in turn, each is predicted by a fit to the others with the choices
         that were made, and the quantile of these errors is what an interval extends to both sides. Errors are
         compared in units that follow the column and how many entries of the row and the column are known. Rows
-        that were not in the training data are judged by fits that saw other rows only. Intervals end at ``clip``
+        that were not in the training data are predicted by fits to other rows only. Intervals end at ``clip``
         where it is a pair, or where it is "observed" and five known entries lie on the bound, and at whole numbers
         in the columns of a DataFrame that hold such.
 

@@ -105,10 +105,6 @@ def _sparse_normal(random: np.random.Generator, size: int, count: int) -> Any:
     return x
 
 
-# The paper's images are not published. For each of them, the shipped 512 x 512 grey photograph nearest to its
-# subject: an open landscape under a sky, a smooth surface with fine texture, and a regular pattern with edges.
-STAND_INS = {"Mountain": "camera", "Sea": "moon", "Windows": "brick"}
-
 # The head phantom of Shepp and Logan with the contrast of Toft: value, half axes, centre, angle (degrees) of each
 # ellipse, in a square from -1 to 1.
 _ELLIPSES = (
@@ -123,18 +119,6 @@ _ELLIPSES = (
     (0.1, 0.023, 0.023, 0.0, -0.605, 0.0),
     (0.1, 0.023, 0.046, 0.06, -0.605, 0.0),
 )
-
-
-def photographs() -> dict[str, Any]:
-    """The three 512 x 512 grey images that stand in for the paper's, as float64 in [0, 1], by the paper's names.
-
-    "Mountain" is scikit-image's camera, "Sea" its moon and "Windows" its brick. Needs scikit-image.
-    """
-    try:
-        from skimage import data, util
-    except ImportError as error:
-        raise ImportError("the photographs ship with scikit-image: pip install 'ell12[images]'") from error
-    return {name: util.img_as_float64(getattr(data, shipped)()) for name, shipped in STAND_INS.items()}
 
 
 def piecewise_constant(size: int) -> dict[str, Any]:

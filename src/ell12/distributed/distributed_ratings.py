@@ -322,7 +322,7 @@ def _bias_sums(block: RatingsBlock, _: Array, mean: float, columns: Array) -> Ro
 
 def _less(block: RatingsBlock, own: Array | None, mean: float, columns: Array | None) -> RatingsBlock:
     """The block less the mean, the biases of its rows and those of the columns."""
-    return replace(block, entries=Offsets(mean, own, columns).taken_off(block.entries))
+    return replace(block, entries=Offsets(mean, own, columns).subtracted_from(block.entries))
 
 
 def _describe(block: RatingsBlock) -> tuple[Any, ...]:

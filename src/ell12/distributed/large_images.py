@@ -19,9 +19,8 @@ from ell12 import restoration
 from ell12.distributed.executor import active_client, compute, reaching
 from ell12.protocols import Array
 from ell12.restoration import TotalVariationL12
-from ell12.restoration.images import as_pixels, start_of
-from ell12.restoration.momentum import momentum_for
-from ell12.restoration.strength import block_means
+from ell12.restoration.pixels import as_pixels, block_means, start_of
+from ell12.restoration.smoothed_gradient import momentum_for
 
 PIXELS = 2**19  # in a band: each thread has some twenty arrays of its size in memory, 80 MB in double precision
 SAMPLE = 2**20  # pixels in the middle of the image that choose the strength
@@ -53,8 +52,8 @@ def denoise_tv(
         Strength. None takes the one that `ell12.denoise_tv` chooses for the middle of the image, of at most 2^20
         pixels.
     penalty : TotalVariationL12, optional
-        Its shape; its own alpha and ndim are not used. By default `ell12.TotalVariationL12` with the smoothing
-        that images in memory have. Isotropic differences need ``l2_weight=0``.
+        Its shape; its own alpha and ndim are not used. By default that of the function for images in memory.
+        Isotropic differences need ``l2_weight=0``.
     channel_axis : int, optional
         The axis of channels, each of which is restored by itself, colours too.
     tol, max_iter
@@ -104,6 +103,7 @@ def inpaint_tv(
         As `denoise_tv`.
     """
     choose = partial(restoration.inpaint_tv, channel_axis=channel_axis)
+    penalty = TotalVariationL12(l2_weight=0.0, isotropic=True) if penalty is None else penalty
     return _restored(image, mask, alpha, penalty, channel_axis, tol, max_iter, choose)
 
 
@@ -114,7 +114,8 @@ def _restored(
     known = None if mask is None else _as_known(mask, image.shape, channel_axis)
     if alpha is None:
         parts = [_middle(part, channel_axis) for part in (image, known) if part is not None]
-        alpha = choose(*parts, return_result=True).alpha
+        found = choose(*parts, penalty=penalty, return_result=True)
+        alpha, penalty = found.alpha, replace(found.penalty, smoothing=None) if penalty is None else penalty
     ndim, store = image.ndim - (channel_axis is not None), _Store()
     data = _data(image, known, channel_axis)
     (data,) = store.keep(data, chunks=_bands(data.shape, ndim))
@@ -214,7 +215,7 @@ def _bands(shape: tuple[int, ...], ndim: int) -> tuple[Any, ...]:
 
 def _filled(data: Array, ndim: int) -> Array:
     """The image with its missing pixels filled from known ones near them, four times."""
-    return np.stack([start_of(data[0], data[1] != 0, ndim, ())] * 4)
+    return np.stack([start_of(data[0], data[1] != 0, ndim)] * 4)
 
 
 def _penalty_for(x: da.Array, alpha: float, penalty: TotalVariationL12 | None, ndim: int) -> TotalVariationL12:
@@ -224,8 +225,8 @@ def _penalty_for(x: da.Array, alpha: float, penalty: TotalVariationL12 | None, n
     if not np.isfinite([least, largest]).all():
         raise ValueError("image holds NaN or infinity; give missing pixels to inpaint_tv")
     spread = max(high.max() - low.min(), (largest.max() - least.min()) / 4) or 1.0
-    shape = TotalVariationL12(alpha, smoothing=0.01 * spread) if penalty is None else penalty
-    shape = replace(shape, alpha=alpha, ndim=ndim)
+    shape = replace(penalty or TotalVariationL12(), alpha=alpha, ndim=ndim)
+    shape = replace(shape, smoothing=0.01 * spread) if shape.smoothing is None else shape
     if shape.smoothing == 0 or (shape.isotropic and shape.l2_weight > 0):
         raise ValueError("images larger than memory need smoothing > 0, and with isotropic=True l2_weight=0")
     return shape

@@ -6,8 +6,9 @@ import copy
 import math
 import warnings
 from abc import abstractmethod
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -19,6 +20,7 @@ from ell12.checks import check_counts, check_word, naming
 from ell12.linear_model.criteria import CRITERIA, judge
 from ell12.linear_model.families import NoInformation
 from ell12.linear_model.fit_problem import Data, FitProblem, as_vector, follow, passes
+from ell12.linear_model.refit import support
 from ell12.linear_model.sparse_model import SparseLinearModel, check_penalty, is_joint, warn_if_not_converged
 from ell12.minimization import Result
 from ell12.operators import is_far
@@ -42,6 +44,8 @@ class AlphaSearch(SparseLinearModel):
     selection: str
     n_jobs: int | None
     alpha_: float
+    relaxed_: bool
+    _own_scores: ClassVar[tuple[str, ...]] = ()  # words for scoring that scikit-learn does not have
     _weighs_folds = True  # whether rows that a fold leaves out may as well have weight zero
 
     def plot(self, axes: Any = None) -> Any:
@@ -71,7 +75,12 @@ class AlphaSearch(SparseLinearModel):
         found = [self._scores(problems, p, data, folds, grid) for p, grid in zip(penalties, grids, strict=True)]
         scores = np.stack([part[0] for part in found])
         warn_if_not_converged(self, [result for part in found for result in part[1]])
-        (which, best), self.standard_error_ = choose(_with_information(scores), self.selection)
+        kinds = scores.shape[1]  # of coefficients: penalised, refitted, or both
+        scores = scores.reshape(-1, *scores.shape[2:])
+        (chosen, best), self.standard_error_ = choose(_with_information(scores), self.selection)
+        which = chosen // kinds
+        self.relaxed_ = bool(chosen % kinds) if kinds > 1 else self._relaxes
+        scores = scores[chosen % kinds :: kinds]
         self.alpha_ = float(grids[which, best])
         self._warn_at_the_end(grids[which], best)
         several = isinstance(self.penalty, list | tuple)
@@ -86,6 +95,16 @@ class AlphaSearch(SparseLinearModel):
             )
             return None
         return follow(scores if several else scores[0], data.X)
+
+    def _check_relax(self) -> None:
+        if self.relax == "auto" and self.selection in CRITERIA:
+            raise ValueError(f"relax='auto' compares errors of folds: give True or False with {self.selection!r}")
+        if not isinstance(self.relax, str) or self.relax != "auto":
+            super()._check_relax()
+
+    @property
+    def _relaxes(self) -> bool:
+        return bool(vars(self).get("relaxed_", False)) if self.relax == "auto" else bool(self.relax)
 
     def _penalties(self) -> list[Any]:
         """The penalties to try, of strength 1."""
@@ -161,7 +180,7 @@ class AlphaSearch(SparseLinearModel):
             with naming(f"selection={self.selection!r}"):
                 judged = judge(self, problems, penalty, runs, alphas, data.sample_weight)
             ends = [replace(run, x=None, history={}) for path in runs for run in path]
-            return -judged.criterion(self.selection)[:, None], ends, judged.freedoms.sum(axis=0)
+            return -judged.criterion(self.selection)[None, :, None], ends, judged.freedoms.sum(axis=0)
         if self._takes_columns(data.X, problems, penalty, alphas):
             return *self._side_by_side(problems, penalty, data, folds, alphas), None
         return *self._one_by_one(penalty, data, folds, alphas), None
@@ -185,7 +204,7 @@ class AlphaSearch(SparseLinearModel):
         for (_, test), (coefs, intercepts, runs) in zip(folds, paths, strict=True):
             scores.append(self._score_path(coefs, intercepts, data.rows(test)))
             results += [replace(run, x=None, history={}) for run in runs]
-        return np.stack(scores, axis=1), results
+        return np.stack(scores, axis=1)[None], results
 
     def _one_by_one(self, penalty: Any, data: Data, folds: list[Any], alphas: Array) -> tuple[Array, list[Result]]:
         """The same, a warm-started path for each fold after the other, or in processes of their own."""
@@ -203,8 +222,9 @@ class AlphaSearch(SparseLinearModel):
             raise ValueError(f"no fold can be scored: {lacking[0]}")
         if lacking:
             warnings.warn(f"{len(lacking)} of {len(folds)} folds are left out: {lacking[0]}", stacklevel=6)
-        columns = [np.full(len(alphas), math.nan) if isinstance(s, Exception) else s for s, _ in outcomes]
-        return np.stack(columns, axis=1), [result for _, results in outcomes for result in results]
+        nothing = np.full((2 if self.relax == "auto" else 1, len(alphas)), math.nan)
+        columns = [nothing if isinstance(score, Exception) else score for score, _ in outcomes]
+        return np.stack(columns, axis=2), [result for _, results in outcomes for result in results]
 
 
 def _fold(
@@ -214,28 +234,51 @@ def _fold(
     try:
         problems = model._fold_problems(data, train)
         runs = [model._path(problem, penalty, alphas) for problem in problems]
-        X, coefs, intercepts = _coefficients(model, problems, penalty, runs, data.X)
-        scores = model._score_fold((coefs, intercepts), data._replace(X=X), train, test)
+        scores, kinds = [], (False, True) if model.relax == "auto" else (bool(model.relax),)
+        for relaxes in kinds:
+            X, *path = _coefficients(model, problems, penalty, runs, data.X, relaxes)
+            scores.append(model._score_fold(tuple(path), data._replace(X=X), train, test))
     except NoInformation as error:
         return error, []
-    return scores, [replace(result, x=None, history={}) for results in runs for result in results]
+    return np.stack(scores), [replace(result, x=None, history={}) for results in runs for result in results]
 
 
 def _coefficients(
-    model: AlphaSearch, problems: list[FitProblem], penalty: Any, runs: list[Any], X: Any
+    model: AlphaSearch, problems: list[FitProblem], penalty: Any, runs: list[Any], X: Any, relaxes: bool
 ) -> tuple[Any, ...]:
     """X, the coefficients and the intercepts of paths; of columns out of memory those in use alone."""
     used = _used(runs, X.shape[1]) if is_far(X) else slice(None)
 
-    def of(problem: FitProblem, x: Array) -> tuple[Array, Array]:
-        coef, level = problem.coefficients(model._final(problem, x, penalty))
-        return coef[:, used], level
+    def of(problem: FitProblem, path: list[Result]) -> Iterator[tuple[Array, Array]]:
+        for x in _refitted(model, problem, penalty, path) if relaxes else (as_vector(run.x) for run in path):
+            coef, level = problem.coefficients(x)
+            yield coef[:, used], level
 
-    pairs = [[of(problem, as_vector(run.x)) for run in path] for problem, path in zip(problems, runs, strict=True)]
+    pairs = [list(of(problem, path)) for problem, path in zip(problems, runs, strict=True)]
     xp = namespace(pairs[0][0][0])
     coefs = xp.concat([xp.stack([coef for coef, _ in path]) for path in pairs], axis=1)
     intercepts = xp.concat([xp.stack([level for _, level in path]) for path in pairs], axis=1)
     return (X.select_columns(used) if is_far(X) else X), coefs, intercepts
+
+
+def _refitted(model: AlphaSearch, problem: FitProblem, penalty: Any, path: list[Result]) -> Iterator[Array]:
+    """The solutions of a path refitted on their supports; neighbours on the path often share one.
+
+    Where the penalised fit is one of the candidates, supports of more than half as many features as there are
+    samples are left to it: their refits follow the noise.
+    """
+    most = problem.loss.b.shape[0] / 2 if model.relax == "auto" else math.inf
+    last, found = np.array([-1]), None
+    for run in path:
+        x = as_vector(run.x)
+        own = support(problem, x)
+        if own.size > most:
+            yield x
+            continue
+        if found is None or not np.array_equal(own, last):
+            refit = model._final_of(problem, x, penalty)
+            last, found = own, None if refit is x else refit
+        yield x if found is None else found
 
 
 def _used(runs: list[Any], size: int) -> Array:
@@ -298,7 +341,7 @@ def standard_error(scores: Array) -> float:
 
 def check_scorer(model: Any) -> None:
     """Raise, before anything is solved, unless ``scoring`` is None or one score."""
-    if model.scoring is None:
+    if model.scoring is None or (isinstance(model.scoring, str) and model.scoring in model._own_scores):
         return
     if not (isinstance(model.scoring, str) or callable(model.scoring)):
         raise ValueError(f"scoring must be the name of a score, a function or None, got {model.scoring!r}")

@@ -16,10 +16,16 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from ell12.backend import as_numpy, beside, indices_like, is_numpy, namespace, precision, refuse_masked
 from ell12.checks import check_numbers, naming
-from ell12.linear_model.chunked import accuracy, classification_problems, is_chunked, map_rows, note_features
 from ell12.linear_model.families import CLASSIFICATION, Logistic, family_of
 from ell12.linear_model.fit_problem import CentredData, Data, FitProblem, check_numpy, follow
-from ell12.linear_model.partial import Descents
+from ell12.linear_model.row_fits import (
+    Descents,
+    accuracy,
+    classification_problems,
+    is_chunked,
+    map_rows,
+    note_features,
+)
 from ell12.linear_model.sparse_model import SparseLinearModel, is_joint, keep_arguments
 from ell12.losses import LogisticLoss, MultinomialLoss
 from ell12.minimization import Result, Status
@@ -155,7 +161,7 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
         Notes
         -----
         The steps are described, with what theory says of them, at
-        `ell12.linear_model.partial.StochasticDescent`.
+        `ell12.linear_model.row_fits.StochasticDescent`.
         """
         first = self._chunks is None
         labels = self._known_classes(classes, first)

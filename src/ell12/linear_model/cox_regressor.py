@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ell12.backend import refuse_masked
 from ell12.checks import check_entries, naming
-from ell12.linear_model.families import Family
+from ell12.linear_model.families import Family, NoInformation
 from ell12.linear_model.fit_problem import CentredData, Data, FitProblem, check_numpy, linear_functions
 from ell12.linear_model.sparse_model import SparseLinearModel, is_joint, keep_arguments
 from ell12.losses.cox import CoxLoss, RiskSets
@@ -310,7 +310,7 @@ def concordance_index(y: Any, risk: Array, sample_weight: Any = None) -> float:
         right += float(np.sum(pairs * (0.5 + 0.5 * np.sign(gap))))
         known += float(pairs.sum())
     if known == 0:
-        raise ValueError("y holds no pair of samples whose order is known")
+        raise NoInformation("y holds no pair of samples whose order is known")
     return right / known
 
 

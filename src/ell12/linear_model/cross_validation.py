@@ -9,7 +9,7 @@ import numpy as np
 from ell12.backend import as_numpy, indices_like, namespace, total
 from ell12.linear_model.alpha_search import AlphaSearch, scores_of
 from ell12.linear_model.classifier import L12Classifier
-from ell12.linear_model.cox_regressor import L12CoxRegressor
+from ell12.linear_model.cox_regressor import L12CoxRegressor, concordance_index
 from ell12.linear_model.families import NoInformation
 from ell12.linear_model.fit_problem import Data, linear_functions
 from ell12.linear_model.regressor import L12Regressor
@@ -45,8 +45,10 @@ class L12RegressorCV(AlphaSearch, L12Regressor):
         over all samples; "ebic" selects the fewest features. See the notes.
     loss, fit_intercept, tol, max_iter
         As in `L12Regressor`.
-    relax : bool, default False
+    relax : bool or "auto", default False
         As in `L12Regressor`. The refitted coefficients of each fold are scored, so alpha is chosen for them.
+        "auto" scores both, and takes what is better, in about 1.1 times the time: much sparser models where the
+        truth is sparse, and no worse predictions where it is not.
     n_jobs : int, optional
         Folds in parallel, by joblib; not on a GPU.
 
@@ -56,6 +58,8 @@ class L12RegressorCV(AlphaSearch, L12Regressor):
         The strength chosen; one for all columns of y.
     penalty_ : Penalty
         The penalty chosen, with that strength.
+    relaxed_ : bool
+        Whether the coefficients are refitted ones.
     alphas_ : array of shape (n_alphas,) or (n_penalties, n_alphas)
         The strengths tried, falling; for each penalty of a list, unless alphas were given.
     mse_path_ : array of shape (n_alphas, n_folds) or (n_penalties, n_alphas, n_folds)
@@ -108,7 +112,7 @@ class L12RegressorCV(AlphaSearch, L12Regressor):
         scoring: Any = None,
         selection: str = "min",
         fit_intercept: bool = True,
-        relax: bool = False,
+        relax: bool | str = False,
         tol: float = 1e-4,
         max_iter: int = 10_000,
         n_jobs: int | None = None,
@@ -238,18 +242,19 @@ class L12CoxRegressorCV(AlphaSearch, L12CoxRegressor):
         As in `L12RegressorCV`.
     alphas, eps, cv, selection, n_jobs
         As in `L12RegressorCV`; each fold has its share of the events.
-    scoring : str or callable, optional
-        As in scikit-learn; a scorer is given the time and the event as two columns. By default the logarithm of
-        the partial likelihood of all samples less that of the samples fitted to, for each event left out, after
-        van Houwelingen and others (doi:10.1002/sim.2353).
+    scoring : "concordance", str or callable, optional
+        By default the logarithm of the partial likelihood of all samples less that of the samples fitted to, for
+        each event left out, after van Houwelingen and others (doi:10.1002/sim.2353). "concordance" is Harrell's
+        index, which keeps more features, many of them false. Others are as in scikit-learn; a scorer is given the
+        time and the event as two columns.
     ties, tol, max_iter
         As in `L12CoxRegressor`.
-    relax : bool, default False
+    relax : bool or "auto", default False
         As in `L12RegressorCV`.
 
     Attributes
     ----------
-    alpha_, penalty_, alphas_, standard_error_, criterion_path_, df_path_
+    alpha_, penalty_, relaxed_, alphas_, standard_error_, criterion_path_, df_path_
         As in `L12RegressorCV`. Criteria have minus twice the logarithm of the partial likelihood, and n is the
         number of events.
     scores_ : array of shape (n_alphas, n_folds) or (n_penalties, n_alphas, n_folds)
@@ -275,6 +280,7 @@ class L12CoxRegressorCV(AlphaSearch, L12CoxRegressor):
     array([3])
     """
 
+    _own_scores = ("concordance",)
     _weighs_folds = False  # a row of weight zero would still count among ties
 
     def __init__(
@@ -287,7 +293,7 @@ class L12CoxRegressorCV(AlphaSearch, L12CoxRegressor):
         cv: Any = None,
         scoring: Any = None,
         selection: str = "min",
-        relax: bool = False,
+        relax: bool | str = False,
         tol: float = 1e-4,
         max_iter: int = 10_000,
         n_jobs: int | None = None,
@@ -304,6 +310,9 @@ class L12CoxRegressorCV(AlphaSearch, L12CoxRegressor):
         return self
 
     def _score_path(self, coefs: Array, intercepts: Array, data: Data) -> Array:
+        if self.scoring == "concordance":
+            risks = linear_functions(data.X, coefs[:, 0], 0.0).T
+            return np.array([concordance_index(data.y, risk, data.sample_weight) for risk in risks])
         return scores_of(self, coefs[:, 0], intercepts[:, 0], data)
 
     def _score_fold(self, path: tuple[Array, Array], data: Data, train: Array, test: Array) -> Array:

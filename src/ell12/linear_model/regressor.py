@@ -11,10 +11,18 @@ from sklearn.utils.metaestimators import available_if
 
 from ell12.backend import inner, max_abs, namespace, refuse_masked
 from ell12.checks import check_entries, convert, naming
-from ell12.linear_model.chunked import determination, is_chunked, map_rows, note_features, regression_problems
 from ell12.linear_model.families import REGRESSION, Squared, explained_deviance, family_of
 from ell12.linear_model.fit_problem import CentredData, Data, FitProblem, check_numpy, follow
-from ell12.linear_model.partial import MOST_COLUMNS, Chunks, Descents
+from ell12.linear_model.row_fits import (
+    MOST_COLUMNS,
+    Chunks,
+    Descents,
+    determination,
+    is_chunked,
+    map_rows,
+    note_features,
+    regression_problems,
+)
 from ell12.linear_model.sparse_model import SparseLinearModel, is_joint, keep_arguments
 from ell12.losses import QuadraticLoss, SquaredLoss
 from ell12.minimization import Result
@@ -172,7 +180,7 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
         Notes
         -----
         The steps are described, with what theory says of them, at
-        `ell12.linear_model.partial.StochasticDescent`.
+        `ell12.linear_model.row_fits.StochasticDescent`.
         """
         first = self._chunks is None
         X, y, sample_weight = self._validate_regression(X, y, sample_weight, reset=first)

@@ -25,7 +25,6 @@ from ell12.backend import (
     square_fits,
 )
 from ell12.checks import check_entries, check_flags, check_scalars, naming
-from ell12.linear_model.chunked import check_in_memory
 from ell12.linear_model.fit_problem import (
     Data,
     FitProblem,
@@ -37,12 +36,13 @@ from ell12.linear_model.fit_problem import (
     targets_of_columns,
 )
 from ell12.linear_model.refit import no_refit, refit
+from ell12.linear_model.row_fits import check_in_memory
 from ell12.minimization import DataUnavailable, Result, Run, Status
 from ell12.nested_parameters import NestedParameters
 from ell12.operators import is_far, stored
 from ell12.operators.out_of_memory import as_columns
-from ell12.path import first_strength, solution_path, vanishing_strength
-from ell12.penalties import L12, GroupL12, PenaltyBase, RowsL12, with_strength
+from ell12.path import first_strength, path_results
+from ell12.penalties import PenaltyBase, with_strength
 from ell12.protocols import Array, ColumnLoss, missing
 
 
@@ -146,9 +146,17 @@ class SparseLinearModel(NestedParameters, BaseEstimator, ABC):
 
     def _check_numbers(self) -> None:
         check_scalars(infinite=True, tol=self.tol)
-        check_flags(relax=self.relax)
+        self._check_relax()
         if not isinstance(self.run, Run | None):
             raise TypeError(f"run must be a Run or None, got {self.run!r}")
+
+    def _check_relax(self) -> None:
+        check_flags(relax=self.relax)
+
+    @property
+    def _relaxes(self) -> bool:
+        """Whether the selected features are refitted."""
+        return bool(self.relax)
 
     def _given_penalty(self) -> Any:
         """The penalty with its strength."""
@@ -169,7 +177,7 @@ class SparseLinearModel(NestedParameters, BaseEstimator, ABC):
         return sample_weight
 
     def _first_strength(self, problems: list[FitProblem], penalty: Any) -> float:
-        return max(_first_strength(problem, penalty) for problem in problems)
+        return max(first_strength(problem.loss, problem.penalty(penalty)) for problem in problems)
 
     def _solve(
         self, problem: FitProblem, penalty: Any, alphas: Any, x0: Array | None = None, **options: Any
@@ -178,7 +186,7 @@ class SparseLinearModel(NestedParameters, BaseEstimator, ABC):
         if problem.is_far and min(alphas) == 0 and problem.means.size > problem.loss.b.shape[0]:
             raise ValueError("alpha must be > 0 for more columns out of memory than samples: at 0 all are in use")
         options |= {"solver": self.solver, "tol": self.tol, "max_iter": self.max_iter}
-        return solution_path(problem.loss, problem.penalty(penalty), alphas, x0, **options)
+        return path_results(problem.loss, problem.penalty(penalty), alphas, x0, **options)
 
     def _fit_problems(self, problems: list[FitProblem], penalty: Any, *, single: bool) -> None:
         """Solve at one alpha and keep what was found: one row of coefficients for each problem."""
@@ -230,8 +238,10 @@ class SparseLinearModel(NestedParameters, BaseEstimator, ABC):
 
     def _final(self, problem: FitProblem, x: Array, penalty: Any, *, warn: bool = False) -> Array:
         """The solution itself or, with ``relax``, the refit on its support where there is one."""
-        if not self.relax:
-            return x
+        return self._final_of(problem, x, penalty, warn=warn) if self._relaxes else x
+
+    def _final_of(self, problem: FitProblem, x: Array, penalty: Any, *, warn: bool = False) -> Array:
+        """The refit on the support of a solution, where there is one."""
         if missing(problem.loss, ColumnLoss):
             raise ValueError("relax=True needs second derivatives, which a loss of data in chunks does not have")
         if problem.n_classes:
@@ -260,19 +270,6 @@ def is_joint(penalty: Any) -> bool:
     if isinstance(penalty, list | tuple):
         return any(is_joint(part) for part in penalty)
     return isinstance(penalty, PenaltyBase) and penalty.joint
-
-
-def _first_strength(problem: FitProblem, penalty: Any) -> float:
-    """Where a path begins."""
-    own = problem.coefficient_penalty(penalty)
-    if not isinstance(own, L12 | GroupL12 | RowsL12):
-        return vanishing_strength(problem.loss, problem.penalty(penalty))
-    options = {"weights": own.weights, "ridge": own.ridge, "intercept": problem.n_intercepts}
-    if isinstance(own, GroupL12):
-        options["groups"] = own.groups.labels
-    else:
-        options["positive"] = own.positive
-    return first_strength(problem.loss, own.l2_weight, **options)
 
 
 def check_penalty(penalty: Any) -> None:

@@ -52,7 +52,7 @@ class CoxLoss(PredictionLoss[NDArray[Any]]):
     Examples
     --------
     >>> import numpy as np
-    >>> from ell12 import CoxLoss
+    >>> from ell12.losses import CoxLoss
     >>> loss = CoxLoss(np.array([[1.0], [0.0], [2.0]]), time=[3.0, 1.0, 2.0], event=[1, 0, 1])
     >>> round(loss.value(loss.point(np.zeros(1))), 6)  # two at risk, then one
     0.693147

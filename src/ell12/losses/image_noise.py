@@ -38,7 +38,7 @@ class KullbackLeiblerLoss(LinearLoss[Given_co]):
     Examples
     --------
     >>> import numpy as np
-    >>> from ell12 import KullbackLeiblerLoss
+    >>> from ell12.losses import KullbackLeiblerLoss
     >>> loss = KullbackLeiblerLoss([[1.0], [1.0]], [0, 4])
     >>> loss.gradient(loss.point(np.array([2.0])))
     array([0.])
@@ -103,7 +103,7 @@ class AbsoluteLoss(Generic[Given_co]):
     Examples
     --------
     >>> import numpy as np
-    >>> from ell12 import AbsoluteLoss
+    >>> from ell12.losses import AbsoluteLoss
     >>> loss = AbsoluteLoss([[1.0], [1.0], [1.0]], [0.0, 1.0, 9.0])
     >>> loss.value(loss.point(np.array([1.0])))
     9.0

@@ -118,7 +118,7 @@ class MultinomialLoss(PredictionLoss[Given_co]):
     Examples
     --------
     >>> import numpy as np
-    >>> from ell12 import MultinomialLoss
+    >>> from ell12.losses import MultinomialLoss
     >>> loss = MultinomialLoss(np.eye(3), [0, 1, 2])
     >>> point = loss.point(loss.start())
     >>> round(loss.value(point) / 3, 6), loss.gradient(point).reshape(3, 3).round(2)[0]

@@ -44,7 +44,7 @@ class QuadraticLoss:
     Examples
     --------
     >>> import numpy as np
-    >>> from ell12 import QuadraticLoss
+    >>> from ell12.losses import QuadraticLoss
     >>> loss = QuadraticLoss([[2.0, 0.0], [0.0, 4.0]], [2.0, 4.0], constant=3.0)
     >>> point = loss.point(np.array([1.0, 0.0]))
     >>> loss.value(point), loss.gradient(point)

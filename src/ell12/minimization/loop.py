@@ -75,7 +75,7 @@ def minimize(
     See Also
     --------
     stationarity : How far a point is from stationary.
-    penalty_path : Solutions for many strengths of any loss and penalty.
+    solution_path : Solutions for many strengths of any loss and penalty.
     L12Regressor : Regression with a strength of your own choice.
 
     Examples

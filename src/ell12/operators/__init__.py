@@ -1,5 +1,6 @@
 """Linear maps: what any of them can be asked for, those on images, and products with chosen columns."""
 
+from ell12.operators.image_operators import Reshaped
 from ell12.operators.linear_operator import (
     ArrayOperator,
     Composition,
@@ -22,6 +23,7 @@ from ell12.operators.linear_operator import (
 __all__ = [
     "ArrayOperator",
     "Composition",
+    "Reshaped",
     "adjoint",
     "adjoint_product",
     "as_operator",

@@ -203,6 +203,8 @@ class ColumnStore:
         self._columns = self._columns[:0]
         self._blocks: list[Any] = []  # the kept columns side by side, in the order in which they came
         self._gram: Any = None  # of all kept columns; None where only products were asked for
+        self._room: Any = None  # dense columns, with room for more
+        self._gram_room: Any = None  # the same of their Gram matrix
         self._curvature: Any = None
 
     def _keep(self, columns: Array) -> Any:
@@ -210,10 +212,18 @@ class ColumnStore:
         block = by_rows(select_columns(self.A, columns))
         self._position[columns] = np.arange(self._columns.size, self._columns.size + columns.size)
         self._columns = np.concatenate([self._columns, columns])
-        self._blocks.append(block)
-        if len(self._blocks) > JOINED_BEYOND and all(map(is_array, self._blocks)):
-            self._blocks = [join(self._blocks, 1)]
-        return block
+        if not is_numpy(block):
+            self._blocks.append(block)
+            if len(self._blocks) > JOINED_BEYOND and all(map(is_array, self._blocks)):
+                self._blocks = [join(self._blocks, 1)]
+            return block
+        before = self._columns.size - columns.size
+        if self._room is None:
+            self._room = block[:, :0]
+        self._room = _grown(self._room, (len(block), before), (len(block), self._columns.size))
+        self._room[:, before : self._columns.size] = block
+        self._blocks = [self._room[:, : self._columns.size]]
+        return self._room[:, before : self._columns.size]
 
     # Products
 
@@ -253,18 +263,39 @@ class ColumnStore:
         if len(self._blocks) != 1 or not np.array_equal(columns, self._columns):
             self._forget()
             self._keep(columns)
-        self._curvature = curvature
+        self._curvature, self._gram_room = curvature, None
         self._gram = self._cross(self._blocks[0], self._blocks[0])
 
     def _extend(self, new: Array) -> None:
-        blocks = list(self._blocks)
+        blocks, before = list(self._blocks), self._columns.size
         block = self._keep(new)
         side = join([self._cross(old, block) for old in blocks], 0)
         corner = self._cross(block, block)
-        self._gram = join([join([self._gram, side], 1), join([adjoint(side), corner], 1)], 0)
+        if not is_numpy(self._gram):
+            self._gram = join([join([self._gram, side], 1), join([adjoint(side), corner], 1)], 0)
+            return
+        size = self._columns.size
+        held = self._gram if self._gram_room is None else self._gram_room
+        self._gram_room = room = _grown(held, (before, before), (size, size))
+        room[:before, before:size], room[before:size, :before], room[before:size, before:size] = (
+            side,
+            side.T,
+            corner,
+        )
+        self._gram = room[:size, :size]
 
     def _cross(self, block: Any, other: Any) -> Array:
         return weighted_gram(block, self._curvature, other)
+
+
+def _grown(room: Any, kept: tuple[int, int], needed: tuple[int, int]) -> Any:
+    """An array with room for what is needed: this one, or one at least twice as wide with what was kept in it."""
+    if all(have >= want for have, want in zip(room.shape, needed, strict=True)):
+        return room
+    shape = [max(want, 2 * have) if want > have > 0 else want for have, want in zip(kept, needed, strict=True)]
+    new = np.empty(shape, dtype=room.dtype, order="F")
+    new[: kept[0], : kept[1]] = room[: kept[0], : kept[1]]
+    return new
 
 
 def _spread(values: Array, places: Array, size: int) -> Array:

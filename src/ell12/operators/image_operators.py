@@ -1,4 +1,4 @@
-"""Finite differences, convolution, sampling, Fourier sampling."""
+"""Operators on images: differences, convolution, sampling, and how images are laid out."""
 
 from __future__ import annotations
 
@@ -9,15 +9,27 @@ from typing import Any
 
 import numpy as np
 
-from ell12.backend import all_finite, as_floating, is_complex, is_number, is_numpy, namespace, scatter
+from ell12.backend import (
+    all_finite,
+    as_floating,
+    is_complex,
+    is_number,
+    is_numpy,
+    namespace,
+    scatter,
+)
 from ell12.backend import arrays as backend
-from ell12.backend.compiled_code import can_compile
-from ell12.operators.linear_operator import ArrayOperator, conjugate_of, sent_like
+from ell12.operators.linear_operator import (
+    ArrayOperator,
+    adjoint_product,
+    conjugate_of,
+    dtype_of,
+    input_shape,
+    output_shape,
+    product,
+    sent_like,
+)
 from ell12.protocols import Array
-
-# From this many pixels on D'D x is computed by a compiled loop: with it alternating minimisation of 512 x 512
-# pixels took a third of its time.
-COMPILED_FROM = 2**15
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,8 +44,6 @@ class FiniteDifference(ArrayOperator):
         Past the end of an axis the difference is zero, or the image starts again.
     ndim : int, optional
         How many of the last axes are differenced, the others counting images; all by default.
-    flip : tuple of int, default ()
-        The axes, counted from the last (-1), along which the image is turned round before it is differenced.
     spacing : float or tuple, optional
         The distances between pixels along the axes that are differenced, by which differences are divided.
 
@@ -47,7 +57,6 @@ class FiniteDifference(ArrayOperator):
     shape: InitVar[Any]
     boundary: str = "neumann"
     ndim: int | None = None
-    flip: tuple[int, ...] = ()
     spacing: Any = None
 
     def __post_init__(self, shape: Any) -> None:
@@ -62,36 +71,30 @@ class FiniteDifference(ArrayOperator):
         self._set(norm_squared=4.0 * (ndim if spacing is None else sum(s**-2 for s in spacing)))
 
     def _apply(self, x: Array) -> Array:
-        first, x = x.ndim - self.output_shape[-1], flipped(x, self.flip)
+        first = x.ndim - self.output_shape[-1]
         steps = [self._forward(x, axis) for axis in range(first, x.ndim)]
         return namespace(x).stack(self._per_distance(steps), axis=-1)
 
     def _apply_adjoint(self, y: Array) -> Array:
         count, first = y.shape[-1], y.ndim - 1 - y.shape[-1]
         parts = self._per_distance([self._backward(y[..., d], first + d) for d in range(count)])
-        return flipped(sum(parts), self.flip)
+        return sum(parts[1:], parts[0])
 
     def plus_gram(self, start: Array, weight: float, x: Array) -> Array:
-        """``start + weight D'D x``. In D'D x a pixel has its differences from its neighbours, flipped or not.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from ell12.operators.image_operators import FiniteDifference
-        >>> FiniteDifference((3,)).plus_gram(np.ones(3), 0.5, np.array([1.0, 2.0, 4.0]))
-        array([0.5, 0.5, 2. ])
-        """
-        alike = is_numpy(x) and is_numpy(start) and x.dtype == start.dtype and x.dtype.kind == "f"
-        if not (alike and x.size >= COMPILED_FROM and can_compile()):
+        """``start + weight D'D x``. In D'D x a pixel has its differences from its neighbours."""
+        if not (is_numpy(x) and is_numpy(start) and x.dtype == start.dtype):
             return start + weight * self._apply_adjoint(self._apply(x))
-        from ell12.operators.differences_compiled import add_along, add_rows
-
-        x, total, around = np.ascontiguousarray(x), np.array(start, order="C"), self.boundary == "periodic"
-        first = x.ndim - self.output_shape[-1]
-        for d, n in enumerate(x.shape[first:]):
-            size, spacing = math.prod(x.shape[first + d + 1 :]), 1 if self.spacing is None else self.spacing[d]
-            shape, add = ((-1, n), add_along) if size == 1 else ((-1, n, size), add_rows)
-            add(x.reshape(shape), x.dtype.type(weight / spacing**2), around, total.reshape(shape))
+        total, first = start.copy(), x.ndim - self.output_shape[-1]
+        pairs = [(slice(0, -1), slice(1, None))]
+        if self.boundary == "periodic":
+            pairs.append((slice(-1, None), slice(0, 1)))
+        for axis in range(first, x.ndim):
+            distance = 1.0 if self.spacing is None else self.spacing[axis - first]
+            for pair in pairs:
+                here, there = ((*(slice(None),) * axis, part) for part in pair)
+                step = x.dtype.type(weight / distance**2) * (x[there] - x[here])
+                total[here] -= step
+                total[there] += step
         return total
 
     def _forward(self, x: Array, axis: int) -> Array:
@@ -113,14 +116,7 @@ class FiniteDifference(ArrayOperator):
 
 @dataclass(frozen=True, eq=False)
 class Identity(ArrayOperator):
-    """``x -> x``, for images of one shape.
-
-    Examples
-    --------
-    >>> from ell12.operators.image_operators import Identity
-    >>> Identity((2,)) @ [1.0, 2.0]
-    array([1., 2.])
-    """
+    """``x -> x``, for images of one shape."""
 
     shape: InitVar[Any]
 
@@ -225,23 +221,6 @@ class Sampling(ArrayOperator):
 
 
 @dataclass(frozen=True, eq=False)
-class Masking(ArrayOperator):
-    """The array with zeros where a mask, of the same kind of array, is false: `Sampling` that keeps the shape."""
-
-    mask: Array
-
-    def __post_init__(self) -> None:
-        shape = tuple(self.mask.shape)
-        self._set(input_shape=shape, output_shape=shape, norm_squared=1.0)
-
-    def _apply(self, x: Array) -> Array:
-        return namespace(x).where(self.mask, x, 0 * x)
-
-    def _apply_adjoint(self, y: Array) -> Array:
-        return self._apply(y)
-
-
-@dataclass(frozen=True, eq=False)
 class FourierSampling(Sampling):
     """The entries that a mask keeps of the orthonormal Fourier transform of an image, as a complex vector.
 
@@ -286,11 +265,6 @@ def as_spacing(spacing: Any, ndim: int) -> tuple[float, ...] | None:
     raise ValueError(f"spacing must be a number > 0, or hold one for each of {ndim} axes; got {spacing!r}")
 
 
-def flipped(x: Array, axes: tuple[int, ...]) -> Array:
-    """The array turned round along some axes; x itself where there are none."""
-    return namespace(x).flip(x, axis=axes) if axes else x
-
-
 def slice_of(x: Array, axis: int, start: int, stop: int | None) -> Array:
     """The part of x between two places along one axis."""
     return x[(*(slice(None),) * axis, slice(start, stop), ...)]
@@ -312,3 +286,114 @@ def _transfer_function(kernel: Array, shape: tuple[int, ...]) -> Array:
     indices = np.ravel_multi_index(places, shape, mode="wrap").reshape(-1)
     image = scatter(xp.reshape(kernel, (-1,)), sent_like(indices, kernel), math.prod(shape))
     return xp.fft.fftn(_complex(xp.reshape(image, shape)))
+
+
+@dataclass(frozen=True, eq=False)
+class Reshaped(ArrayOperator):
+    """A matrix or an operator on vectors, applied to the entries of an image row by row."""
+
+    A: Any
+    shape: InitVar[Any]
+
+    def __post_init__(self, shape: Any) -> None:
+        shape, size = as_shape(shape), math.prod(input_shape(self.A))
+        if math.prod(shape) != size:
+            raise ValueError(f"shape {shape} does not hold the {size} entries that A acts on")
+        self._set(input_shape=shape, output_shape=output_shape(self.A), dtype=dtype_of(self.A))
+        self._set(norm_squared=getattr(self.A, "norm_squared", None))
+
+    def _apply(self, x: Array) -> Array:
+        return product(self.A, namespace(x).reshape(x, input_shape(self.A)))
+
+    def _apply_adjoint(self, y: Array) -> Array:
+        x = adjoint_product(self.A, y)
+        return namespace(x).reshape(x, self.input_shape)
+
+
+@dataclass(frozen=True, eq=False)
+class Stacked(ArrayOperator):
+    """One of our operators for each of ``count`` images along the first axis."""
+
+    A: Any
+    count: int
+
+    def __post_init__(self) -> None:
+        self._set(input_shape=(self.count, *self.A.input_shape), output_shape=(self.count, *self.A.output_shape))
+        self._set(dtype=self.A.dtype, norm_squared=self.A.norm_squared)
+
+    def _apply(self, x: Array) -> Array:
+        return namespace(x).stack([product(self.A, x[i, ...]) for i in range(self.count)])
+
+    def _apply_adjoint(self, y: Array) -> Array:
+        return namespace(y).stack([adjoint_product(self.A, y[i, ...]) for i in range(self.count)])
+
+
+@dataclass(frozen=True, eq=False)
+class RealInput(ArrayOperator):
+    """An operator with complex results, for real images: real and imaginary part along a new last axis."""
+
+    A: Any
+
+    def __post_init__(self) -> None:
+        self._set(input_shape=self.A.input_shape, output_shape=(*self.A.output_shape, 2))
+        self._set(norm_squared=self.A.norm_squared)
+
+    def _apply(self, x: Array) -> Array:
+        y = product(self.A, x)
+        xp = namespace(y)
+        return xp.stack([xp.real(y), xp.imag(y)], axis=-1)
+
+    def _apply_adjoint(self, y: Array) -> Array:
+        x = adjoint_product(self.A, y[..., 0] + 1j * y[..., 1])
+        return namespace(x).real(x)
+
+
+@dataclass(frozen=True, eq=False)
+class MirroredConvolution(ArrayOperator):
+    """The convolution of an image that is continued past its ends by its mirror image, the last pixel twice.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ell12.operators.image_operators import MirroredConvolution
+    >>> (MirroredConvolution(np.array([1.0, 0.0, 0.0]), (3,)) @ [1.0, 2.0, 3.0]).round(12)
+    array([2., 3., 3.])
+    """
+
+    kernel: Array
+    shape: InitVar[Any]
+    inside: Convolution = field(init=False, repr=False)  # of the continued image
+
+    def __post_init__(self, shape: Any) -> None:
+        widths = [size // 2 for size in self.kernel.shape]
+        inside = Convolution(self.kernel, tuple(n + 2 * w for n, w in zip(shape, widths, strict=True)))
+        self._set(inside=inside, input_shape=shape, output_shape=shape)
+
+    def _apply(self, x: Array) -> Array:
+        xp = namespace(x)
+        for axis, width in self._margins():
+            head, tail = slice_of(x, axis, 0, width), slice_of(x, axis, x.shape[axis] - width, None)
+            x = xp.concat([xp.flip(head, axis=axis), x, xp.flip(tail, axis=axis)], axis=axis)
+        x = product(self.inside, x)
+        for axis, width in self._margins():
+            x = slice_of(x, axis, width, x.shape[axis] - width)
+        return x
+
+    def _apply_adjoint(self, y: Array) -> Array:
+        xp = namespace(y)
+        for axis, width in self._margins():
+            edge = xp.zeros_like(slice_of(y, axis, 0, width))
+            y = xp.concat([edge, y, edge], axis=axis)
+        y = adjoint_product(self.inside, y)
+        for axis, width in self._margins():
+            n = y.shape[axis] - 2 * width
+            head, tail = slice_of(y, axis, 0, width), slice_of(y, axis, n + width, None)
+            inside = slice_of(y, axis, width, n + width)
+            rest = xp.zeros_like(slice_of(inside, axis, 0, n - width))
+            y = inside + xp.concat([xp.flip(head, axis=axis), rest], axis=axis)
+            y = y + xp.concat([rest, xp.flip(tail, axis=axis)], axis=axis)
+        return y
+
+    def _margins(self) -> list[tuple[int, int]]:
+        """The axes along which the image is continued, and by how many pixels at both ends."""
+        return [(axis, size // 2) for axis, size in enumerate(self.kernel.shape) if size > 1]

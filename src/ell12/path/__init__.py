@@ -1,6 +1,6 @@
-"""Solutions over a grid of strengths, one after the other or side by side."""
+"""Solutions over a grid of strengths."""
 
-from ell12.path.paths import l12_path, penalty_path, solution_path, squared_loss
+from ell12.path.paths import Path, l12_path, path_results, solution_path, squared_loss
 from ell12.path.strengths import (
     alpha_grid,
     alpha_max,
@@ -8,12 +8,12 @@ from ell12.path.strengths import (
     falling,
     first_strength,
     grid_size,
+    l12_penalty,
     one_sparse_fit,
-    vanishing_strength,
 )
-from ell12.path.structure import l12_penalty
 
 __all__ = [
+    "Path",
     "alpha_grid",
     "alpha_max",
     "best_on_log_grid",
@@ -23,8 +23,7 @@ __all__ = [
     "l12_path",
     "l12_penalty",
     "one_sparse_fit",
-    "penalty_path",
+    "path_results",
     "solution_path",
     "squared_loss",
-    "vanishing_strength",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -24,27 +24,20 @@ from ell12.backend import (
     refuse_gradient,
     total,
 )
-from ell12.checks import check_entries, check_flags, check_l2_weight, check_scalars, naming
+from ell12.checks import check_entries, check_flags, check_scalars, naming
 from ell12.losses import SquaredLoss
-from ell12.minimization import DataUnavailable, Result, Status, minimize
+from ell12.minimization import DataUnavailable, Result, Run, Status, minimize
 from ell12.minimization.rounding_stop import admit_rounding, as_unknown, gradient_rounding
-from ell12.minimization.run import collected
 from ell12.minimization.solver_choice import unmet
 from ell12.operators import as_operator, output_shape
 from ell12.operators.out_of_memory import as_columns
-from ell12.path.followed import follower_of
-from ell12.path.strengths import (
-    alpha_grid,
-    falling,
-    first_strength,
-    grid_size,
-    one_sparse_fit,
-    vanishing_strength,
-)
-from ell12.path.structure import l12_penalty
+from ell12.path.screened import screened_path
+from ell12.path.strengths import alpha_grid, falling, first_strength, grid_size, one_sparse_fit
+from ell12.penalties import L12
+from ell12.penalties.moduli import ModuliL12
 from ell12.protocols import Array, FarLoss, Solver, offers, session_of, with_alpha
 from ell12.solvers import NonmonotoneAPG, WorkingSet
-from ell12.solvers.support.hosting import hosted_penalty
+from ell12.solvers.working_set import hosted_penalty
 
 # From the host a path over data on a GPU is followed while no solution has more entries; nmAPG goes on from there
 # on the device. On 20,000 x 80,000 a path of 50 strengths down to 1000 entries took 0.5 s from the host and 3.7 s
@@ -52,19 +45,215 @@ from ell12.solvers.support.hosting import hosted_penalty
 MOST_ENTRIES = 1500
 
 
+@dataclass(frozen=True)
+class Path:
+    """Solutions over a grid of strengths. It unpacks as ``alphas, x, results``.
+
+    Attributes
+    ----------
+    alphas : array of shape (n_alphas,)
+        Strengths, decreasing.
+    x : array
+        One solution for each strength, side by side along the last axis; sparse columns where those of A are out
+        of memory (`ell12.Columns`).
+    results : list of Result
+        One for each strength.
+    """
+
+    alphas: Array
+    x: Array = field(repr=False)
+    results: list[Result] = field(repr=False)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter((self.alphas, self.x, self.results))
+
+    @property
+    def converged(self) -> bool:
+        """Whether all runs converged."""
+        return all(result.converged for result in self.results)
+
+    def __repr__(self) -> str:
+        counts = [_entries(result.x) for result in self.results]
+        done = sum(result.converged for result in self.results)
+        return (
+            f"Path({len(counts)} strengths from {self.alphas[0]:.3g} to {self.alphas[-1]:.3g}, {min(counts)} to"
+            f" {max(counts)} nonzero, {done} converged, {sum(result.seconds for result in self.results):.3g} s)"
+        )
+
+    def plot(self, names: Sequence[str] | None = None, axes: Any = None) -> Any:
+        """Draw the coefficients against alpha; needs matplotlib."""
+        from ell12.plots import plot_path
+
+        x = self.x.toarray() if scipy.sparse.issparse(self.x) else as_numpy(self.x)
+        return plot_path(self.alphas, x, names=names, axes=axes)
+
+
 def solution_path(
+    loss: Any,
+    penalty: Any,
+    alphas: Any = 100,
+    *,
+    eps: float = 1e-3,
+    x0: Array | None = None,
+    warm_start: bool = True,
+    solver: Solver | None = None,
+    tol: float = 1e-4,
+    max_iter: int = 10_000,
+    run: Run | None = None,
+) -> Path:
+    """Minimise ``loss + penalty`` over a grid of strengths.
+
+    Parameters
+    ----------
+    loss : Loss
+        Such as `ell12.LogisticLoss`.
+    penalty : Penalty
+        Any with a field alpha, such as `ell12.MCP`; its own strength is not used.
+    alphas : int or array, default 100
+        The grid, which is sorted to decrease; or how many values it has, equal in ratio, from
+        `ell12.path.alpha_max` down to ``eps`` times that.
+    eps : float, default 1e-3
+        Reach of the automatic grid.
+    x0 : array, optional
+        Where to start; zero by default.
+    warm_start : bool, default True
+        Begin each run where the last one ended. That is faster; where the problem is not convex, the path may end
+        at another stationary point, of higher or lower objective, than a run that begins at x0.
+    solver, tol, max_iter, run
+        As in `ell12.minimize`.
+
+    Returns
+    -------
+    Path
+        It unpacks as ``alphas, x, results``.
+
+    See Also
+    --------
+    l12_path : Paths of sparse linear regression.
+    minimize : Solve any problem of a loss and a penalty.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ell12 import MCP, SquaredLoss, solution_path
+    >>> alphas, x, _ = solution_path(SquaredLoss(np.eye(3), [4.0, 2.0, 1.0]), MCP(), alphas=3, eps=0.25)
+    >>> alphas.round(4), np.count_nonzero(x, axis=0)
+    (array([4., 2., 1.]), array([0, 1, 2]))
+    """
+    check_flags(warm_start=warm_start)
+    size = grid_size(alphas, 100)
+    alphas = falling(alphas) if size is None else alpha_grid(first_strength(loss, penalty), size, eps)
+    options: dict[str, Any] = {"solver": solver, "max_iter": max_iter, "run": run, "warm_start": warm_start}
+    results = path_results(loss, penalty, alphas, x0, tol=tol, sparse=is_sparse_path(loss), **options)
+    return Path(alphas, _side_by_side_columns(results), results)
+
+
+def l12_path(
+    X: Any,
+    y: Any,
+    *,
+    penalty: Any = L12(),  # noqa: B008
+    alphas: Any = 100,
+    eps: float = 1e-3,
+    sample_weight: Any = None,
+    warm_start: bool = True,
+    solver: Solver | None = None,
+    tol: float = 1e-4,
+    max_iter: int = 10_000,
+    run: Run | None = None,
+) -> Path:
+    """Sparse linear regression for many strengths.
+
+    Minimises ``1/(2n) ||y - X c||^2 + alpha (||c||_1 - l2_weight ||c||_2 + ridge/2 ||c||_2^2)`` over many alpha.
+
+    Parameters
+    ----------
+    X : array, sparse matrix or operator of shape (n, p)
+        Columns, also such that memory does not hold (`ell12.Columns`). There is no intercept: centre X and y, or
+        use `ell12.L12RegressorCV`.
+    y : array of shape (n,)
+        Observations.
+    penalty : Penalty, default L12()
+        Such as ``L12(l2_weight=0.5, positive=True)`` or `ell12.GroupL12`; its own alpha is not used.
+    alphas, eps
+        As in `solution_path`.
+    sample_weight : array of shape (n,), optional
+        Weights of the squares, whose sum then stands for n.
+    warm_start, solver, tol, max_iter, run
+        As in `solution_path`.
+
+    Returns
+    -------
+    Path
+        It unpacks as ``alphas, coefs, results``, the coefficients in columns.
+
+    See Also
+    --------
+    solution_path : Solutions for many strengths of any loss and penalty.
+    L12RegressorCV : Regression with a strength chosen by cross-validation.
+
+    Notes
+    -----
+    The grid is not that of scikit-learn's ``lasso_path``, which begins where all coefficients are zero. At
+    ``l2_weight=1`` there is no such alpha: this one begins where the best single column is a solution, so the
+    first of the solutions has one entry. At ``l2_weight=0`` the grids are equal; between, ours begins
+    ``1/(1 - l2_weight)`` times higher.
+
+    Where X is on a GPU, all strengths that follow a solution with more than 1500 entries are solved side by side
+    by `ell12.path.columnwise.ColumnwiseAPG`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ell12 import l12_path
+    >>> alphas, coefs, results = l12_path(np.eye(4), [4.0, 3.0, 0.0, 1.0], alphas=3, eps=0.25)
+    >>> alphas, np.count_nonzero(coefs, axis=0)
+    (array([0.75  , 0.375 , 0.1875]), array([1, 2, 3]))
+    """
+    check_scalars(infinite=True, tol=tol)
+    check_flags(warm_start=warm_start)
+    with naming("y"):  # such as rows of different lengths
+        several = np.ndim(y) != 1
+    if several:
+        raise ValueError(
+            f"y must be a vector, got shape {tuple(np.shape(y))}; L12RegressorCV takes several targets"
+        )
+    X = as_operator(as_columns(X), "X")
+    refuse_gradient(y, "y")
+    y = beside(as_floating(y, "y"), X, "y")
+    if output_shape(X) != tuple(y.shape):
+        raise ValueError(f"X and y must have as many rows, got shapes {tuple(X.shape)} and {tuple(y.shape)}")
+    check_entries(y, "y")
+    loss, x0 = squared_loss(X, y, sample_weight), None
+    size = grid_size(alphas, 100)
+    if size is not None:
+        alphas = alpha_grid(first_strength(loss, penalty), size, eps)
+        if isinstance(penalty, ModuliL12) and penalty.l2_weight >= 1 and warm_start:
+            x0 = one_sparse_fit(loss, penalty, alphas[0])
+    alphas = falling(alphas)
+    options: dict[str, Any] = {"tol": tol, "max_iter": max_iter, "warm_start": warm_start, "run": run}
+    if isinstance(penalty, L12) and solver is None and alphas[-1] > 0 and on_accelerator(loss.A):
+        results = _path_on_device(loss, penalty, alphas, x0, **options)
+    else:
+        results = path_results(loss, penalty, alphas, x0, solver=solver, sparse=is_sparse_path(loss), **options)
+    return Path(alphas, _side_by_side_columns(results), results)
+
+
+def path_results(
     loss: Any,
     penalty: Any,
     alphas: Sequence[float],
     x0: Array | None = None,
     *,
     warm_start: bool = True,
+    solver: Solver | None = None,
     tol: float = 1e-4,
+    max_iter: int = 10_000,
+    run: Run | None = None,
     sparse: bool = False,
     most_entries: float = math.inf,
-    **options: Any,
 ) -> list[Result]:
-    """Minimise the loss plus the penalty at each of these strengths in turn; options go to `ell12.minimize`.
+    """Minimise the loss plus the penalty at each of these strengths in turn.
 
     With ``warm_start`` each run begins where the last one ended, unless that diverged. Without it all begin at
     ``x0``. No run asks for a stationarity below the rounding of the gradient, which in float32 and at small alpha
@@ -72,47 +261,48 @@ def solution_path(
     every solution is a `scipy.sparse.csc_array` of one column: many vectors of many entries fill a memory. It ends
     after a solution with more than ``most_entries`` that are not zero.
     """
-    loss = session_of(loss)  # one memory for the whole path
-    results = _leading_results(loss, penalty, alphas, x0, warm_start=warm_start, tol=tol, **options)
-    if len(results) == len(alphas):
-        return results
-    if results:  # with more entries than working sets take
-        options["solver"] = NonmonotoneAPG()
+    loss, run = session_of(loss), Run() if run is None else run  # one memory for the whole path
+    plain = solver is None and run == Run(verbose=run.verbose)
+    results = _leading_results(loss, penalty, alphas, x0, warm_start, tol, max_iter) if plain else []
+    if results:  # what is left has more entries than working sets take
+        solver, plain = NonmonotoneAPG(), False
     strengths = np.array([float(alpha) for alpha in alphas])
     attainable = np.maximum(tol, gradient_rounding(loss, tol) / np.where(strengths > 0, strengths, 1.0))
-    parts = (loss, penalty, strengths, x0, options, sparse, most_entries)
-    follower = follower_of(*parts) if warm_start else None
+    apart = not (warm_start and plain)
+    screened = None if apart else screened_path(loss, penalty, strengths, x0, max_iter, sparse, most_entries)
+
+    def minimised(k: int) -> Result:
+        """The solution at the k-th strength by `minimize`."""
+        start, numbered = x0, run.numbered(k, len(strengths))
+        if screened is not None:
+            start = screened.x
+        elif warm_start and results and math.isfinite(results[-1].objective):
+            start = _dense(results[-1].x)
+        problem = loss, with_alpha(penalty, float(strengths[k])), start, solver
+        result = minimize(*problem, tol=float(attainable[k]), max_iter=max_iter, run=numbered)
+        if screened is not None and math.isfinite(result.objective):
+            screened.restart(float(strengths[k]), result.x)
+        return replace(result, x=scipy.sparse.csc_array(result.x[:, None])) if sparse else result
+
     with _keeping(results):
         while len(results) < len(strengths) and not (results and _entries(results[-1].x) > most_entries):
-            done, start = len(results), x0
-            if follower is not None:
-                block = follower.next_block(strengths[done:], attainable[done:])
-                results += [admit_rounding(replace(result, tol=tol), tol) for result in block]
-                if len(results) > done:
-                    continue
-                start = follower.x
-            elif warm_start and results and math.isfinite(results[-1].objective):
-                start = _dense(results[-1].x)
-            alpha = float(strengths[done])
-            result = minimize(
-                loss, with_alpha(penalty, alpha), start, tol=float(attainable[done]), **collected(options)
-            )
-            found = replace(result, x=scipy.sparse.csc_array(result.x[:, None])) if sparse else result
-            results.append(admit_rounding(found, tol))
-            if follower is not None and math.isfinite(result.objective):
-                follower.restart(alpha, result.x)
+            done = len(results)
+            block = [] if screened is None else screened.next_block(strengths[done:], attainable[done:])
+            results += [admit_rounding(replace(found, tol=tol), tol) for found in block or [minimised(done)]]
     return results
 
 
-def _leading_results(loss: Any, penalty: Any, alphas: Any, x0: Array | None, **options: Any) -> list[Result]:
+def _leading_results(
+    loss: Any, penalty: Any, alphas: Any, x0: Array | None, warm_start: bool, tol: float, max_iter: int
+) -> list[Result]:
     """The solutions over data on a device that are found from the host: while few of their entries are in use."""
-    zero, known = loss.start(), {"warm_start", "tol", "max_iter", "max_seconds", "stop"}
-    plain = {key for key, value in options.items() if value is not None} <= known
-    if not is_array(zero) or is_numpy(zero) or not plain or unmet(WorkingSet(), loss, penalty, zero):
+    zero = loss.start()
+    if not is_array(zero) or is_numpy(zero) or unmet(WorkingSet(), loss, with_alpha(penalty, 1.0), zero):
         return []
     start = None if x0 is None else as_numpy(as_unknown(loss, x0, "x0"))
-    options["most_entries"] = MOST_ENTRIES if on_accelerator(zero) else math.inf
-    found = solution_path(loss.on_host(), hosted_penalty(penalty), alphas, start, **options)
+    options: dict[str, Any] = {"warm_start": warm_start, "tol": tol, "max_iter": max_iter}
+    most = MOST_ENTRIES if on_accelerator(zero) else math.inf
+    found = path_results(loss.on_host(), hosted_penalty(penalty), alphas, start, most_entries=most, **options)
     return [replace(result, x=indices_like(result.x, zero)) for result in found]
 
 
@@ -133,66 +323,6 @@ def _keeping(results: list[Result]) -> Iterator[None]:
         raise
 
 
-def penalty_path(
-    loss: Any,
-    penalty: Any,
-    alphas: Any = None,
-    *,
-    n_alphas: int = 100,
-    eps: float = 1e-3,
-    warm_start: bool = True,
-    solver: Solver | None = None,
-    tol: float = 1e-4,
-    max_iter: int = 10_000,
-) -> tuple[Array, Array, list[Result]]:
-    """Minimise ``loss + penalty`` over a grid of strengths: the general form of `l12_path`.
-
-    Parameters
-    ----------
-    loss : Loss
-        Such as `ell12.LogisticLoss`.
-    penalty : Penalty
-        Such as `ell12.MCP`; its own strength is not used.
-    alphas : int or array, optional
-        The grid; it is sorted to fall. A number, or by default ``n_alphas``, of values from where zero is a
-        solution down to ``eps`` times that. Where zero is one for no strength, as for `ell12.L12` at
-        ``l2_weight=1``, give them.
-    n_alphas, eps, warm_start, solver, tol, max_iter
-        As in `l12_path`.
-
-    Returns
-    -------
-    alphas : array of shape (n_alphas,)
-        Falling.
-    solutions : array
-        One for each alpha, side by side along the last axis; sparse columns where those of the loss's A are out of
-        memory (`ell12.Columns`).
-    results : list of Result
-        One for each alpha.
-
-    See Also
-    --------
-    l12_path : Solutions for many strengths.
-    minimize : Solve any problem of a loss and a penalty.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ell12 import MCP, SquaredLoss, penalty_path
-    >>> alphas, x, _ = penalty_path(SquaredLoss(np.eye(3), [4.0, 2.0, 1.0]), MCP(), n_alphas=3, eps=0.25)
-    >>> alphas.round(4), np.count_nonzero(x, axis=0)
-    (array([4., 2., 1.]), array([0, 1, 2]))
-    """
-    size = grid_size(alphas, n_alphas)
-    if size is not None:
-        alphas = alpha_grid(vanishing_strength(loss, penalty), size, eps)
-    alphas = falling(alphas)
-    options: dict[str, Any] = {"solver": solver, "max_iter": max_iter}
-    options["sparse"] = is_sparse_path(loss)
-    results = solution_path(loss, penalty, alphas, warm_start=warm_start, tol=tol, **options)
-    return alphas, _side_by_side_columns(results), results
-
-
 def is_sparse_path(loss: Any) -> bool:
     """Whether solutions are given as sparse columns: where columns of A are out of memory, x is long too."""
     return offers(loss, FarLoss) and loss.is_far and loss.start().ndim == 1
@@ -209,146 +339,30 @@ def _dense(x: Any) -> Array:
     return x.toarray()[:, 0] if scipy.sparse.issparse(x) else x
 
 
-def l12_path(
-    X: Any,
-    y: Any,
-    *,
-    alphas: Any = None,
-    n_alphas: int = 100,
-    eps: float = 1e-3,
-    l2_weight: float = 1.0,
-    weights: Any = None,
-    positive: bool = False,
-    ridge: float = 0.0,
-    sample_weight: Any = None,
-    warm_start: bool = True,
-    together: bool | None = None,
-    solver: Solver | None = None,
-    tol: float = 1e-4,
-    max_iter: int = 10_000,
-) -> tuple[Array, Array, list[Result]]:
-    """Sparse linear regression for many strengths.
-
-    Minimises ``1/(2n) ||y - X c||^2 + alpha (||c||_1 - l2_weight ||c||_2 + ridge/2 ||c||_2^2)`` over many alpha.
-
-    Parameters
-    ----------
-    X : array, sparse matrix or operator of shape (n, p)
-        Columns, also such that memory does not hold (`ell12.Columns`). There is no intercept: centre X and y, or
-        use `ell12.L12RegressorCV`.
-    y : array of shape (n,)
-        Observations.
-    alphas : int or array, optional
-        The grid; it is sorted to fall. A number, or by default ``n_alphas``, of values from `alpha_max` to ``eps``
-        times that.
-    n_alphas, eps : int, float, default 100 and 1e-3
-        Length and reach of the default grid.
-    l2_weight : float, default 1.0
-        Weight of the subtracted norm, from 0 to 1.
-    weights, positive, ridge
-        As in `ell12.L12`.
-    sample_weight : array of shape (n,), optional
-        Weights of the squares, whose sum then stands for n.
-    warm_start : bool, default True
-        Begin each run where the last one ended. That is faster; since the problem is not convex, the path may end
-        at another stationary point, of higher or lower objective, than a run that begins at zero.
-    together : bool, optional
-        Solve for all alphas side by side by `ell12.path.columnwise.ColumnwiseAPG`, from zero, with products of
-        matrices; ``warm_start`` and ``solver`` do not count then. By default, where X is on a GPU, no ``solver``
-        is given and all alphas are positive, for the alphas that follow a solution with more than 1500 entries:
-        up to there, and everywhere on a CPU, warm starts are faster.
-    solver, tol, max_iter
-        As in `ell12.minimize`.
-
-    Returns
-    -------
-    alphas : array of shape (n_alphas,)
-        Falling.
-    coefs : array of shape (p, n_alphas)
-        Solutions, side by side; a `scipy.sparse.csc_array` where X is an `ell12.Columns`.
-    results : list of Result
-        One for each alpha; where X is an `ell12.Columns` its ``x`` is a `scipy.sparse.csc_array` of one column.
-
-    See Also
-    --------
-    penalty_path : Solutions for many strengths of any loss and penalty.
-    L12RegressorCV : Regression with a strength chosen by cross-validation.
-
-    Notes
-    -----
-    The grid is not that of scikit-learn's ``lasso_path``, which begins where all coefficients are zero. At
-    ``l2_weight=1`` there is no such alpha: this one begins where the best single column is a solution, so the
-    first of ``coefs`` has one entry. At ``l2_weight=0`` the grids are equal; between, ours begins
-    ``1/(1 - l2_weight)`` times higher.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ell12 import l12_path
-    >>> alphas, coefs, results = l12_path(np.eye(4), [4.0, 3.0, 0.0, 1.0], n_alphas=3, eps=0.25)
-    >>> alphas, np.count_nonzero(coefs, axis=0)
-    (array([0.75  , 0.375 , 0.1875]), array([1, 2, 3]))
-    """
-    check_l2_weight(l2_weight)
-    check_scalars(ridge=ridge)
-    check_scalars(infinite=True, tol=tol)
-    check_flags(positive=positive, warm_start=warm_start)
-    check_flags(optional=True, together=together)
-    with naming("y"):  # such as rows of different lengths
-        several = np.ndim(y) != 1
-    if several:
-        raise ValueError(
-            f"y must be a vector, got shape {tuple(np.shape(y))}; L12RegressorCV takes several targets"
-        )
-    X = as_operator(as_columns(X), "X")
-    refuse_gradient(y, "y")
-    y = beside(as_floating(y, "y"), X, "y")
-    if output_shape(X) != tuple(y.shape):
-        raise ValueError(f"X and y must have as many rows, got shapes {tuple(X.shape)} and {tuple(y.shape)}")
-    check_entries(y, "y")
-    loss = squared_loss(X, y, sample_weight)
-    x0, options = None, {"weights": weights, "ridge": ridge, "positive": positive}
-    size = grid_size(alphas, n_alphas)
-    if size is not None:
-        alphas = alpha_grid(first_strength(loss, l2_weight, **options), size, eps)
-        if l2_weight >= 1 and warm_start:
-            x0 = one_sparse_fit(loss, **options | {"ridge": alphas[0] * ridge})
-    alphas = falling(alphas)
-    plain = solver is None and alphas[-1] > 0
-    run: dict[str, Any] = {"tol": tol, "max_iter": max_iter, "warm_start": warm_start}
-    if together or (together is None and plain and on_accelerator(loss.A)):
-        results = _path_on_device(loss, alphas, l2_weight, options, x0, at_once=bool(together), **run)
-    else:
-        penalty, run["sparse"] = l12_penalty(1.0, l2_weight, **options), is_sparse_path(loss)
-        results = solution_path(loss, penalty, alphas, x0, solver=solver, **run)
-    return alphas, _side_by_side_columns(results), results
-
-
 def _path_on_device(
     loss: SquaredLoss,
+    penalty: L12,
     alphas: Array,
-    l2_weight: float,
-    options: dict[str, Any],
     x0: Array | None,
     *,
-    at_once: bool,
-    **run: Any,
+    warm_start: bool,
+    run: Run | None,
+    **numbers: Any,
 ) -> list[Result]:
-    """The solutions for all strengths side by side; unless all at once, those with few entries found before."""
+    """The solutions with few entries found from the host, all further ones side by side."""
     from ell12.path.side_by_side import columns_penalty, solve_side_by_side
 
-    penalty = l12_penalty(1.0, l2_weight, **options)
-    found = [] if at_once else _leading_results(loss, penalty, alphas, x0, **run)
+    found = _leading_results(loss, penalty, alphas, x0, warm_start, **numbers) if run in (None, Run()) else []
     left, xp = alphas[len(found) :], namespace(loss.b)
     if len(left) == 0:
         return found
     columns, start = xp.stack([loss.b] * len(left), axis=1), None
-    if found and run["warm_start"]:
+    if found and warm_start:
         start = xp.stack([found[-1].x] * len(left), axis=1)
     weight = None if loss.sample_weight is None else xp.reshape(loss.sample_weight, (-1,))
     wide = SquaredLoss(loss.A, columns, sample_weight=weight, scale=loss.scale)
-    numbers = {name: run[name] for name in ("tol", "max_iter")}
-    together = columns_penalty(wide, left, l2_weight, tol=run["tol"], **options)
+    options = {"weights": penalty.weights, "positive": penalty.positive, "ridge": penalty.ridge}
+    together = columns_penalty(wide, left, penalty.l2_weight, tol=numbers["tol"], **options)
     return found + solve_side_by_side(wide, together, start, **numbers)[1]
 
 

@@ -1,131 +1,109 @@
-"""The strength at which a path begins, and the grid of strengths from there."""
+"""The strength at which a path begins, grids of strengths, and the search for the best one."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
 
 from ell12.backend import all_finite, as_numpy, beside, max_abs, precision, refuse_masked
-from ell12.checks import check_counts, check_l2_weight, check_share
-from ell12.losses.of_prediction import PredictionLoss
+from ell12.checks import check_counts, check_share
 from ell12.minimization import certificate, minimize
-from ell12.path.structure import Structure, l12_penalty, structure
-from ell12.penalties import WithIntercept
-from ell12.protocols import Array, Point, with_alpha
+from ell12.penalties import L12, GroupL12, RowsL12, WithIntercept
+from ell12.penalties.moduli import ModuliL12
+from ell12.protocols import Array, Penalty, Point, with_alpha
 
 # A longer grid is a mistake: it would not fit in memory, or its strengths could not be told apart.
 MOST_ALPHAS = 10**6
 
 
-def alpha_max(
-    loss: PredictionLoss,
-    l2_weight: float = 1.0,
-    *,
-    weights: Any = None,
-    positive: bool = False,
-    groups: Any = None,
-    ridge: float = 0.0,
-    intercept: int = False,
-) -> float:
+def alpha_max(loss: Any, penalty: Any) -> float:
     """The alpha at which a path begins: above it the sparsest solution there is stays a solution.
 
-    For ``l2_weight < 1`` that solution is zero, and ``alpha_max = max_j |gradient_j f(0)| / (w_j - l2_weight)``,
-    with a ridge too, whose slope at zero is zero. For ``l2_weight = 1`` a vector with one entry costs nothing but
-    its ridge, so zero is a solution for no alpha: the sparsest is then the best fit by one column
-    (`one_sparse_fit`), stationary from ``max_k |gradient_k f| / w_k`` over the other columns k on. Of a loss with
-    several right-hand sides the unknown is a matrix, to which `ell12.RowsL12` gives one support: the norms of the
-    gradient's rows stand in place of the moduli.
+    As a rule that solution is zero. Under l1-2 with ``l2_weight < 1``, ``alpha_max`` is
+    ``max_j |gradient_j f(0)| / (w_j - l2_weight)``. For ``l2_weight = 1`` a vector with one entry costs nothing
+    but its ridge, so zero is a solution for no alpha: the sparsest is then the best fit by one column
+    (`one_sparse_fit`), stationary from ``max_k |gradient_k f| / w_k`` over the other columns k on. For groups, and
+    rows of a matrix, norms stand in place of the moduli. Entries of weight 0 are fitted first. For other
+    penalties the strength is found by bisection, to a millionth.
 
     Parameters
     ----------
-    loss : PredictionLoss
+    loss : Loss
         Such as `ell12.SquaredLoss`, `ell12.LogisticLoss` or `ell12.CoxLoss`.
-    l2_weight : float, default 1.0
-        Weight of the subtracted norm, from 0 to 1.
-    weights : array, optional
-        Weights of the l1 norm. Where some lie at or below l2_weight while others differ, the result is the
-        beginning of a useful grid rather than an exact bound. The entries of weight 0 are fitted first.
-    positive : bool, default False
-        Whether only ``x >= 0`` is allowed.
-    groups : array of int, optional
-        The group, 0, 1, ..., of each entry, as in `ell12.GroupL12`: norms of groups stand in place of the moduli,
-        and the best group in place of the best column.
-    ridge : float, default 0.0
-        Weight of half the squared norm, as in `ell12.L12`.
-    intercept : bool or int, default False
-        Whether the last entry of x is an intercept, or how many are: free of penalty and sign, fitted first.
+    penalty : Penalty
+        Such as `ell12.L12` or `ell12.MCP`; its own alpha does not count. Where some of its weights lie at or below
+        l2_weight while others differ, the result is the beginning of a useful grid rather than an exact bound.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from ell12 import SquaredLoss
+    >>> from ell12 import L12, MCP, SquaredLoss
     >>> from ell12.path import alpha_max
     >>> loss = SquaredLoss(np.eye(3), [3.0, -2.0, 1.0])
-    >>> round(alpha_max(loss), 6), alpha_max(loss, l2_weight=0.5)
-    (2.0, 6.0)
+    >>> [round(alpha_max(loss, penalty), 4) for penalty in (L12(), L12(l2_weight=0.5), MCP())]
+    [2.0, 6.0, 3.0]
     """
-    check_l2_weight(l2_weight)
-    options = {"weights": weights, "positive": positive, "groups": groups}
-    parts = structure(loss.start().shape[0], intercept=intercept, **options)
-    weight = parts.weight
-    x = _fit_columns(loss, parts, parts.columns(weight == 0))
+    inner, _ = _parts(penalty)
+    if not isinstance(inner, ModuliL12):
+        return _vanishing_strength(loss, penalty)
+    structure = Structure.of(penalty, loss.start().shape[0])
+    weight, l2_weight = structure.weight, inner.l2_weight
+    x = _fit_columns(loss, structure, structure.columns(weight == 0))
     smallest = float(weight.min(where=weight > 0, initial=np.inf))
-    pull = _pull(loss, parts, x)
+    size = structure.size(loss, x)
     if l2_weight < smallest:
-        return float(np.max(pull / np.where(weight > 0, weight - l2_weight, np.inf), initial=0.0))
-    before = float(np.max(np.where(weight > 0, pull, 0)))
+        return float(np.max(size / np.where(weight > 0, weight - l2_weight, np.inf), initial=0.0))
 
-    def needed(shrinkage: float) -> float:
+    def needed(ridge: float) -> float:
         """The strength that keeps the others out where one column, or group, is fitted under this ridge."""
-        fit, chosen = _best_modulus(loss, parts, x, shrinkage)
+        fit, chosen = _best_modulus(loss, structure, x, ridge)
         others = (weight > 0) & (np.arange(weight.size) != chosen)
-        return float(np.max(_pull(loss, parts, fit) / np.where(others, weight, np.inf), initial=0.0))
+        return float(np.max(structure.size(loss, fit) / np.where(others, weight, np.inf), initial=0.0))
 
     top = needed(0.0)
-    if ridge > 0:  # the ridge of that fit grows with the strength sought
-        high = max(top, float(np.max(pull / np.where(weight > 0, weight, np.inf), initial=0.0)))
-        top = _crossing(lambda alpha: needed(alpha * ridge), high)
+    if inner.ridge > 0:  # the ridge of that fit grows with the strength sought
+        high = max(top, float(np.max(size / np.where(weight > 0, weight, np.inf), initial=0.0)))
+        top = _crossing(lambda alpha: needed(alpha * inner.ridge), high)
+    before = float(np.max(np.where(weight > 0, size, 0)))
     return top if top > 100 * _accuracy(x) * before else 0.0  # one column fits all there is to fit
 
 
-def one_sparse_fit(loss: PredictionLoss, *, ridge: float = 0.0, intercept: int = False, **options: Any) -> Array:
-    """The best fit by one penalised column, beside those that are not penalised; arguments as in `alpha_max`.
+def one_sparse_fit(loss: Any, penalty: Any, alpha: float = 0.0) -> Array:
+    """The best fit by one penalised column, or group, and those that are not penalised.
 
-    Its own coefficient c costs ``ridge/2 c^2``: here the ridge is that of `ell12.L12` times the strength.
+    The column is the one that promises the largest decrease of the objective by its gradient and curvature at the
+    fit without it, which for the squared loss is the largest there is if no entry has weight 0.
 
-    The column is the one that promises the largest fall of the objective by its gradient and curvature at the fit
-    without it, which for the squared loss is the largest fall there is if no entry has weight 0.
+    Parameters
+    ----------
+    loss, penalty
+        As in `alpha_max`, the penalty being one of the l1-2 family.
+    alpha : float, default 0.0
+        The strength by which the penalty's ridge is multiplied.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from ell12 import SquaredLoss
+    >>> from ell12 import L12, SquaredLoss
     >>> from ell12.path import one_sparse_fit
-    >>> one_sparse_fit(SquaredLoss(np.eye(3), [3.0, -4.0, 1.0])).round(6)
+    >>> one_sparse_fit(SquaredLoss(np.eye(3), [3.0, -4.0, 1.0]), L12()).round(6)
     array([ 0., -4.,  0.])
     """
-    parts = structure(loss.start().shape[0], intercept=intercept, **options)
-    x = _fit_columns(loss, parts, parts.columns(parts.weight == 0))
-    return beside(_best_modulus(loss, parts, x, ridge)[0], loss.start(), "x")
+    structure = Structure.of(penalty, loss.start().shape[0])
+    x = _fit_columns(loss, structure, structure.columns(structure.weight == 0))
+    return beside(_best_modulus(loss, structure, x, alpha * _parts(penalty)[0].ridge)[0], loss.start(), "x")
 
 
-def first_strength(loss: PredictionLoss, l2_weight: float = 1.0, **options: Any) -> float:
-    """Where a grid begins: at `alpha_max`; where that is 0, at the Lasso's, which has the units of the data.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ell12 import SquaredLoss
-    >>> from ell12.path import alpha_max, first_strength
-    >>> loss = SquaredLoss(np.array([[1.0], [2.0]]), [1e-6, 3e-6])  # one column: l1-2 costs nothing
-    >>> alpha_max(loss), first_strength(loss)
-    (0.0, 7e-06)
-    """
-    return alpha_max(loss, l2_weight, **options) or alpha_max(loss, 0.0, **options)
+def first_strength(loss: Any, penalty: Any) -> float:
+    """Where a grid begins: at `alpha_max`; where that is 0, at that of the convex part."""
+    found = alpha_max(loss, penalty)
+    is_flat = found == 0 and isinstance(_parts(penalty)[0], ModuliL12)
+    return alpha_max(loss, with_alpha(penalty, 1.0).convex) if is_flat else found
 
 
 def alpha_grid(top: float, n_alphas: int = 100, eps: float = 1e-3) -> Array:
@@ -214,20 +192,106 @@ def best_on_log_grid(
     return first * ratio ** (best + 0.5 * (below - above) / (below - 2 * middle + above))
 
 
-def vanishing_strength(loss: Any, penalty: Any) -> float:
-    """The alpha from which on zero is a solution, for any penalty that can be scaled; to a millionth.
+def falling(alphas: Any) -> Array:
+    """The alphas, checked, from large to small."""
+    refuse_masked(alphas, "alphas")
+    alphas = np.asarray(alphas)
+    if alphas.dtype.kind not in "biuf":
+        raise ValueError(f"alphas must hold numbers, got dtype {alphas.dtype}")
+    alphas = alphas.astype(np.float64)
+    if alphas.ndim != 1 or alphas.size == 0:
+        raise ValueError(f"alphas must be a vector of numbers, got shape {alphas.shape}")
+    if not all_finite(alphas) or alphas.min() < 0:
+        raise ValueError("alphas must hold finite numbers >= 0 only")
+    return np.sort(alphas)[::-1]
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ell12 import MCP, SquaredLoss
-    >>> from ell12.path import vanishing_strength
-    >>> round(vanishing_strength(SquaredLoss(np.eye(3), [3.0, -2.0, 1.0]), MCP()), 5)
-    3.0
+
+def l12_penalty(
+    alpha: float | None,
+    l2_weight: float = 1.0,
+    *,
+    weights: Any = None,
+    positive: Any = False,
+    groups: Any = None,
+    ridge: float = 0.0,
+    intercept: int = False,
+    rows: bool = False,
+) -> Penalty:
+    """`ell12.L12`, or `ell12.GroupL12` with ``groups``, or `ell12.RowsL12` with ``rows``.
+
+    It leaves out as many last entries of x as are intercepts.
     """
-    count = penalty.count if isinstance(penalty, WithIntercept) else 0
-    parts = structure(loss.start().shape[0], intercept=count)  # intercepts are fitted first
-    zero = _point(loss, _fit_columns(loss, parts, parts.columns(parts.weight == 0)))
+    penalty: Any
+    if groups is not None:
+        penalty = GroupL12(groups, alpha, l2_weight, weights=weights, ridge=ridge)
+    elif rows:
+        penalty = RowsL12(alpha, l2_weight, weights=weights, positive=positive, ridge=ridge)
+    else:
+        penalty = L12(alpha, l2_weight, weights=weights, positive=positive, ridge=ridge)
+    return WithIntercept(penalty, int(intercept)) if intercept else penalty
+
+
+def _parts(penalty: Any) -> tuple[Any, int]:
+    """The penalty of the entries that are penalised, and how many last entries are intercepts."""
+    return (penalty.penalty, penalty.count) if isinstance(penalty, WithIntercept) else (penalty, 0)
+
+
+def _some(positive: Any, columns: Array) -> Any:
+    return positive if isinstance(positive, bool) else positive[columns]
+
+
+@dataclass(frozen=True, eq=False)
+class Structure:
+    """What a penalty of the l1-2 family asks of single entries, in NumPy arrays.
+
+    Intercepts are the last entries, of weight 0.
+    """
+
+    weight: Array  # of each modulus: of an entry, a row or a group
+    number: Array  # for each entry of x, or row, that of its modulus
+    positive: Any  # whether only x >= 0 is allowed, for all entries or for each
+    intercept: int  # how many there are
+    grouped: bool  # whether moduli are norms of groups
+
+    @classmethod
+    def of(cls, penalty: Any, size: int) -> Structure:
+        """The structure of a penalty on this number of entries, intercepts among them."""
+        inner, intercept = _parts(penalty)
+        grouped, entries = isinstance(inner, GroupL12), size - intercept
+        inner.check_shape((entries,) if not inner.joint else (entries, 1))
+        number, count = (inner.groups.labels, inner.groups.count) if grouped else (np.arange(entries), entries)
+        weight = np.ones(count + intercept)
+        weight[:count] = 1.0 if inner.weights is None else as_numpy(inner.weights)
+        weight[count:] = 0.0
+        positive = inner.positive if isinstance(inner.positive, bool) else as_numpy(inner.positive)
+        return cls(weight, np.append(number, count + np.arange(intercept)), positive, intercept, grouped)
+
+    def columns(self, moduli: Array) -> Array:
+        """The entries that belong to the moduli for which a mask is true."""
+        return np.flatnonzero(moduli[self.number])
+
+    def size(self, loss: Any, x: Array) -> Array:
+        """The modulus of each part of the gradient at x."""
+        return self.moduli(loss.gradient(_point(loss, x)))
+
+    def moduli(self, gradient: Array) -> Array:
+        """The modulus of each part of a gradient, in the directions that are allowed."""
+        gradient, positive = as_numpy(gradient), self.positive
+        if not isinstance(positive, bool):
+            positive = np.append(positive, np.zeros(self.intercept, dtype=bool))
+        size = np.where(positive, np.maximum(-gradient, 0), np.abs(gradient))
+        size = size if size.ndim == 1 else np.linalg.norm(size, axis=1)
+        if not self.grouped:
+            return size
+        top = size.max(initial=0.0) or 1.0  # so that no square overflows or underflows
+        return top * np.sqrt(np.bincount(self.number, (size / top) ** 2))
+
+
+def _vanishing_strength(loss: Any, penalty: Any) -> float:
+    """The alpha from which on zero is a solution, to a millionth."""
+    entries, count = loss.start().shape[0], _parts(penalty)[1]  # intercepts are fitted first
+    free = Structure(np.arange(entries) < entries - count, np.arange(entries), False, count, False)
+    zero = _point(loss, _fit_columns(loss, free, free.columns(~free.weight)))
     gradient = loss.gradient(zero)
     size = max_abs(gradient)
 
@@ -252,23 +316,7 @@ def vanishing_strength(loss: Any, penalty: Any) -> float:
     return high
 
 
-def falling(alphas: Any) -> Array:
-    """The alphas, checked, from large to small."""
-    refuse_masked(alphas, "alphas")
-    alphas = np.asarray(alphas)
-    if alphas.dtype.kind not in "biuf":
-        raise ValueError(f"alphas must hold numbers, got dtype {alphas.dtype}")
-    alphas = alphas.astype(np.float64)
-    if alphas.ndim != 1 or alphas.size == 0:
-        raise ValueError(f"alphas must be a vector of numbers, got shape {alphas.shape}")
-    if not all_finite(alphas) or alphas.min() < 0:
-        raise ValueError("alphas must hold finite numbers >= 0 only")
-    return np.sort(alphas)[::-1]
-
-
-def _fit_columns(
-    loss: PredictionLoss, parts: Structure, columns: Array, ridge: float = 0.0, chosen: int = -1
-) -> Array:
+def _fit_columns(loss: Any, structure: Structure, columns: Array, ridge: float = 0.0, chosen: int = -1) -> Array:
     """The fit by some columns alone, as accurate as rounding lets it be without effort; a NumPy array.
 
     The coefficients of the chosen modulus cost ``ridge/2`` times their squares.
@@ -277,54 +325,53 @@ def _fit_columns(
     if columns.size == 0:
         return x
     inner = loss.restrict(columns)
-    n_intercepts = int(np.count_nonzero(columns >= x.shape[0] - parts.intercept))
+    n_intercepts = int(np.count_nonzero(columns >= x.shape[0] - structure.intercept))
     kept = columns[: columns.size - n_intercepts]
     options: dict[str, Any] = {}
-    if kept.size > 0:  # else no entry is left for a bound to bind
-        options = parts.within(kept) | {"intercept": n_intercepts}
+    if kept.size > 0:  # else no entry is left for a sign to bind
+        options = {"positive": _some(structure.positive, kept), "intercept": n_intercepts}
     size = max_abs(inner.gradient(inner.point(inner.start())))
     if size <= _accuracy(x) * max_abs(loss.gradient(loss.point(loss.start()))):
         return x  # at zero they fit already, up to rounding: a loss may begin at its best intercept
     tol, strength = _accuracy(x) * size, 0.0
     if ridge > 0 and size > 0:  # the norms of a single modulus cancel at l2_weight 1, and its ridge is left
-        numbers, labels = np.unique(parts.number[kept], return_inverse=True)
+        numbers, labels = np.unique(structure.number[kept], return_inverse=True)
         strength, weights = size, (numbers == chosen).astype(float)
         options |= {"weights": weights, "ridge": ridge / size, "rows": x.ndim == 2}
-        options |= {"groups": labels} if parts.grouped else {}
+        options |= {"groups": labels} if structure.grouped else {}
     result = minimize(inner, l12_penalty(strength, 1.0, **options), tol=tol / (strength or 1.0), max_iter=1000)
     x[columns] = as_numpy(result.x)
     return x
 
 
-def _best_modulus(loss: PredictionLoss, parts: Structure, x: Array, ridge: float) -> tuple[Array, int]:
+def _best_modulus(loss: Any, structure: Structure, x: Array, ridge: float) -> tuple[Array, int]:
     """The fit with one penalised column, or group, added to those that x uses, and its number."""
-    weight, gradient = parts.weight, as_numpy(loss.gradient(_point(loss, x)))
-    fall = (_falls_of_groups if parts.grouped else _falls)(loss, parts, x, gradient, ridge)
-    chosen = int(np.argmax(np.where((weight > 0) & np.isfinite(weight), fall, 0)))
-    columns = parts.columns((weight == 0) | (np.arange(weight.size) == chosen))
-    return _fit_columns(loss, parts, columns, ridge, chosen), chosen
+    weight, gradient = structure.weight, as_numpy(loss.gradient(_point(loss, x)))
+    gain = (_decreases_of_groups if structure.grouped else _decreases)(loss, structure, x, gradient, ridge)
+    chosen = int(np.argmax(np.where((weight > 0) & np.isfinite(weight), gain, 0)))
+    columns = structure.columns((weight == 0) | (np.arange(weight.size) == chosen))
+    return _fit_columns(loss, structure, columns, ridge, chosen), chosen
 
 
-def _falls(loss: PredictionLoss, parts: Structure, x: Array, gradient: Array, ridge: float) -> Array:
-    """The root of twice the fall of the objective that each column promises, by its gradient and curvature.
+def _decreases(loss: Any, structure: Structure, x: Array, gradient: Array, ridge: float) -> Array:
+    """The root of twice the decrease of the objective that each column promises, by its gradient and curvature.
 
     The root neither overflows nor underflows where the data do not.
     """
-    pull, squares = parts.pull(gradient), as_numpy(loss.column_curvatures(_point(loss, x))) + ridge
-    size = np.sqrt(squares)
-    return np.divide(pull, size, out=np.zeros_like(pull), where=squares > 0)
+    size, squares = structure.moduli(gradient), as_numpy(loss.column_curvatures(_point(loss, x))) + ridge
+    return np.divide(size, np.sqrt(squares), out=np.zeros_like(size), where=squares > 0)
 
 
-def _falls_of_groups(loss: PredictionLoss, parts: Structure, x: Array, gradient: Array, ridge: float) -> Array:
+def _decreases_of_groups(loss: Any, structure: Structure, x: Array, gradient: Array, ridge: float) -> Array:
     """The same of each group."""
-    falls, point = np.zeros(parts.weight.size), _point(loss, x)
-    for chosen in np.flatnonzero((parts.weight > 0) & np.isfinite(parts.weight)):
-        columns = np.flatnonzero(parts.number == chosen)
+    gains, point = np.zeros(structure.weight.size), _point(loss, x)
+    for chosen in np.flatnonzero((structure.weight > 0) & np.isfinite(structure.weight)):
+        columns = np.flatnonzero(structure.number == chosen)
         hessian, slope = as_numpy(loss.hessian(point, columns)), gradient[columns]
         values, vectors = np.linalg.eigh(hessian + ridge * np.eye(columns.size))
         some = values > columns.size * precision(hessian) * values[-1]
-        falls[chosen] = np.linalg.norm((vectors.T @ slope)[some] / np.sqrt(values[some]))
-    return falls
+        gains[chosen] = np.linalg.norm((vectors.T @ slope)[some] / np.sqrt(values[some]))
+    return gains
 
 
 def _crossing(needed: Callable[[float], float], high: float) -> float:
@@ -342,11 +389,6 @@ def _accuracy(x: Array) -> float:
     return precision(x) ** 0.625
 
 
-def _pull(loss: PredictionLoss, parts: Structure, x: Array) -> Array:
-    """How hard the loss pulls each modulus away from zero, in the directions that are allowed."""
-    return parts.pull(loss.gradient(_point(loss, x)))
-
-
-def _point(loss: PredictionLoss, x: Array) -> Point:
+def _point(loss: Any, x: Array) -> Point:
     """A NumPy array as a point, sent to where the data are."""
     return loss.point(beside(x, loss.start(), "x"))

@@ -135,7 +135,7 @@ class LogSum(SmoothSlope):
     Examples
     --------
     >>> import numpy as np
-    >>> from ell12 import LogSum
+    >>> from ell12.penalties import LogSum
     >>> LogSum(1.0, theta=1.0).prox(np.array([0.5, 3.0]), 1.0).round(4)
     array([0.    , 2.7321])
     """
@@ -194,7 +194,7 @@ class CappedL1(ConcaveSlope):
     Examples
     --------
     >>> import numpy as np
-    >>> from ell12 import CappedL1
+    >>> from ell12.penalties import CappedL1
     >>> CappedL1(1.0, theta=1.0).prox(np.array([1.4, 3.0]), 1.0)
     array([0.4, 3. ])
     """
@@ -248,7 +248,7 @@ class Lp(Separable):
     Examples
     --------
     >>> import numpy as np
-    >>> from ell12 import Lp
+    >>> from ell12.penalties import Lp
     >>> Lp(1.0).prox(np.array([1.4, 2.0]), 1.0).round(4)
     array([0.    , 1.6054])
     """

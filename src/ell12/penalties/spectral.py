@@ -183,7 +183,7 @@ class NoPenalty(PenaltyBase):
     Examples
     --------
     >>> import numpy as np
-    >>> from ell12 import NoPenalty
+    >>> from ell12.penalties import NoPenalty
     >>> NoPenalty().value(np.eye(2))
     0.0
     """
@@ -300,7 +300,7 @@ class SpectralLogSum(SpectralDifference):
     Examples
     --------
     >>> import numpy as np
-    >>> from ell12 import SpectralLogSum
+    >>> from ell12.penalties import SpectralLogSum
     >>> round(SpectralLogSum(2.0, theta=1.0).value(np.eye(2)), 6)
     2.772589
     """
@@ -316,7 +316,7 @@ class SpectralLogSum(SpectralDifference):
         return self._of_values.value(s)
 
     def prox_values(self, s: Array, step: float) -> Array:
-        """`ell12.LogSum.prox` of the singular values."""
+        """`ell12.penalties.LogSum.prox` of the singular values."""
         return self._of_values.prox(s, step)
 
     def slopes_of(self, s: Array) -> Array:
@@ -357,7 +357,7 @@ class TruncatedNuclear(SpectralDifference):
     Examples
     --------
     >>> import numpy as np
-    >>> from ell12 import TruncatedNuclear
+    >>> from ell12.penalties import TruncatedNuclear
     >>> TruncatedNuclear(2.0, rank=1).value(np.diag([3.0, 0.5]))
     1.0
     """

@@ -159,7 +159,7 @@ def moreau_l12(
 
     Examples
     --------
-    >>> from ell12 import moreau_l12
+    >>> from ell12.prox import moreau_l12
     >>> float(moreau_l12([3.0, 4.0], 0.0))
     0.0
     >>> float(moreau_l12([0.0, 0.5], 1.0))
@@ -205,7 +205,7 @@ def prox_l12_groups(z: Array, t: Any, groups: Any, *, l2_weight: float = 1.0, we
 
     Examples
     --------
-    >>> from ell12 import prox_l12_groups
+    >>> from ell12.prox import prox_l12_groups
     >>> prox_l12_groups([3.0, 4.0, 0.1, 0.2], 1.0, [0, 0, 1, 1])
     array([3., 4., 0., 0.])
     """
@@ -246,7 +246,7 @@ def prox_l12_spectral(Z: Array, t: Any, *, l2_weight: Any = 1.0) -> Array:
 
     Examples
     --------
-    >>> from ell12 import prox_l12_spectral
+    >>> from ell12.prox import prox_l12_spectral
     >>> prox_l12_spectral([[2.0, 0.0], [0.0, 1.0]], 1.5)
     array([[2., 0.],
            [0., 0.]])
@@ -324,7 +324,7 @@ def prox_l12_iterative(
 
     Examples
     --------
-    >>> from ell12 import prox_l12_iterative
+    >>> from ell12.prox import prox_l12_iterative
     >>> x, n_iter = prox_l12_iterative([3.0, -4.0, 0.5], 1.0)
     >>> x.round(6), n_iter > 1
     (array([ 2.5547 , -3.83205,  0.     ]), True)

@@ -9,18 +9,16 @@ colours of z.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from ell12.backend import count_true, is_complex, is_numpy, max_abs, namespace
+from ell12.backend import count_true, is_complex, max_abs, namespace
 from ell12.operators import ArrayOperator, adjoint_product, dtype_of, input_shape, output_shape, product
-from ell12.operators.image_operators import Identity, Masking, Sampling, slice_of
+from ell12.operators.image_operators import Identity, RealInput, Sampling, Stacked, slice_of
 from ell12.protocols import Array
-from ell12.restoration.arrangements import RealInput, Stacked
-from ell12.restoration.stencil import Buffers, Moving, Steps, Sums, usable_threads
 from ell12.restoration.total_variation import TotalVariationL12
 
 # Red plus green plus blue, red less blue, and red less twice green plus blue, each of length one.
@@ -31,7 +29,6 @@ AXES = tuple(
 # Chroma is penalised this many times as strongly as brightness: of 1 to 4 within 0.03 dB of the best at any noise,
 # on five photographs. On five others principal axes gain at most 0.08 dB beside these (benchmarks/colour.py).
 CHROMA = 2.0
-WEIGHTS = (1.0, CHROMA, CHROMA)
 # Channels are taken for colours where products of edges between them exceed this fraction of those within them.
 # Photographs have 0.66 to 0.95, unrelated ones at most 0.03, at any noise. Near 0.5 it makes little difference how
 # they are restored: so it was for channels shifted by a pixel, and for stains of which two in three agree.
@@ -68,7 +65,7 @@ def _combined(x: Array, rows: tuple[tuple[float, ...], ...]) -> Array:
     return namespace(x).stack([a * parts[0] + b * parts[1] + c * parts[2] for a, b, c in rows])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class ColourVariation(TotalVariationL12):
     """The total variation of three images along the opponent axes, chroma counting more; bounds hold the colours.
 
@@ -76,52 +73,11 @@ class ColourVariation(TotalVariationL12):
     the same for all, and with it every bound on the curvature and every linear system.
     """
 
-    @property
-    def parts(self) -> list[TotalVariationL12]:
-        """The penalty of each axis by itself."""
-        shared = {field.name: getattr(self, field.name) for field in fields(TotalVariationL12)} | {"bounds": None}
-        own = [{"alpha": w * self.alpha, "smoothing": w * self.smoothing} for w in WEIGHTS]
-        return [TotalVariationL12(**(shared | numbers)) for numbers in own]
-
-    def true_value(self, x: Array) -> float:
-        """The penalty at x without smoothing."""
-        return sum(part.true_value(x[k, ...]) for k, part in enumerate(self.parts))
-
-    def value_and_gradient(self, x: Array) -> tuple[float, Array]:
-        """The smoothed penalty and its gradient."""
-        found = [part.value_and_gradient(x[k, ...]) for k, part in enumerate(self.parts)]
-        return sum(value for value, _ in found), namespace(x).stack([gradient for _, gradient in found])
-
-    def slope(self, x: Array, target: Array) -> Array:
-        """The gradient at x; without smoothing a subgradient near the target."""
-        if self.smoothing:
-            return self.value_and_gradient(x)[1]
-        slopes = [part.slope(x[k, ...], target[k, ...]) for k, part in enumerate(self.parts)]
-        return namespace(x).stack(slopes)
-
-    def shrink(self, differences: Array, rho: float, l2_weight: float) -> Array:
-        """The proximal step of the penalty over rho on differences."""
-        shrunk = [part.shrink(differences[k, ...], rho, l2_weight) for k, part in enumerate(self.parts)]
-        return namespace(differences).stack(shrunk)
-
-    def relief(self, differences: Array) -> Array:
-        """The gradient of the subtracted norm."""
-        return namespace(differences).stack(
-            [part.relief(differences[k, ...]) for k, part in enumerate(self.parts)]
-        )
+    weights: ClassVar[tuple[float, ...]] = (1.0, CHROMA, CHROMA)
 
     def sweep(self, x: Array, threads: int | None = None) -> Any:
-        """The compiled sweeps of the axes; None where there is none, or where bounds join the axes."""
-        if self.bounds is not None:
-            return None
-        threads = threads or usable_threads(math.prod(x.shape))
-        sweeps = [part.sweep(x[k, ...], threads) for k, part in enumerate(self.parts)]
-        return None if None in sweeps else SweepsByImage(sweeps, x)
-
-    def compiled_sweep(self, shape: tuple[int, ...], dtype: Any, threads: int | None, *margin: Any) -> Any:
-        """One sweep for each axis."""
-        sweeps = [part.compiled_sweep(shape[1:], dtype, threads, *margin) for part in self.parts]
-        return SweepsByImage(sweeps, np.broadcast_to(np.zeros((), dtype), shape))
+        """The compiled sweep; None where bounds join the axes."""
+        return None if self.bounds is not None else super().sweep(x, threads)
 
     def spread(self, x: Array) -> float:
         """The range of the colours."""
@@ -141,50 +97,6 @@ class ColourVariation(TotalVariationL12):
         colours = as_colours(x)
         rounding = 16 * float(namespace(x).finfo(x.dtype).eps) * max_abs(x)
         return max_abs(colours - super().project(colours)) <= rounding
-
-
-class SweepsByImage:
-    """One sweep for each image along the first axis, as if they were one."""
-
-    def __init__(self, sweeps: list[Any], x: Array) -> None:
-        self.sweeps, self.norms = sweeps, sweeps[0].norms  # of those that are unsteady the first
-        xp, self.flip = namespace(x), sweeps[0].flip
-        self.new_image = Buffers(tuple(x.shape), x.dtype).take if is_numpy(x) else lambda: xp.empty_like(x)
-
-    def value(self, x: Array) -> float:
-        """The smoothed penalty at x."""
-        return sum(sweep.value(x[k, ...]) for k, sweep in enumerate(self.sweeps))
-
-    def gradient(self, x: Array) -> tuple[float, Array]:
-        """The smoothed penalty at x and its gradient."""
-        found = [sweep.gradient(x[k, ...]) for k, sweep in enumerate(self.sweeps)]
-        return sum(value for value, _ in found), namespace(x).stack([gradient for _, gradient in found])
-
-    def advance(
-        self, old: Moving, y: Array, weight: Array | None, steps: Steps, new: Moving
-    ) -> tuple[Moving, Sums]:
-        """As `ell12.restoration.stencil.Sweep.advance`."""
-        sums, ends = [], new
-        for k, sweep in enumerate(self.sweeps):
-            views = {id(a): a[k, ...] for a in (*old, *new)}  # one object for one piece of memory
-            start, into = ((views[id(a)], views[id(b)]) for a, b in (old, new))
-            counts = None if weight is None else weight[k, ...]
-            pair, found = sweep.advance(start, y[k, ...], counts, steps, into)
-            sums.append(found)
-            z, u = placed(pair, into)
-            ends = new if z is into[0] and u is into[1] else (new[1], new[0])
-        self.norms = next((s.norms for s in self.sweeps if s.norms.unsteady), self.sweeps[0].norms)
-        return ends, Sums(*(sum(numbers) for numbers in zip(*sums, strict=True)))
-
-
-def placed(pair: Moving, into: Moving) -> Moving:
-    """The pair in two given arrays; what lies elsewhere is copied to the one that is left."""
-    left = [a for a in into if not any(a is b for b in pair)]
-    for array in pair:
-        if not any(array is a for a in into):
-            left[0][...] = array
-    z, u = (a if any(a is b for b in into) else left[0] for a in pair)
-    return z, u
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,7 +129,7 @@ def along_opponents(y: Array, A: Any) -> tuple[Array, Any]:
 def acts_alike(A: Any) -> bool:
     """Whether the operator does the same to each of the images along the first axis."""
     A = A.A if isinstance(A, RealInput) else A
-    if not isinstance(A, Masking) and type(A) is not Sampling:
+    if type(A) is not Sampling:
         return isinstance(A, Identity | Stacked)
     return _are_equal(A.mask)
 
@@ -236,7 +148,7 @@ def is_coloured(x: Array, ndim: int, colour: bool | None, A: Any = None) -> bool
 
 def known_part(A: Any) -> float:
     """The part of the pixels that are data; 1 unless there is a mask."""
-    if not isinstance(A, Masking) and type(A) is not Sampling:
+    if type(A) is not Sampling:
         return 1.0
     return count_true(A.mask) / math.prod(A.mask.shape)
 
@@ -255,7 +167,8 @@ def look_like_colours(x: Array, ndim: int, known: float = 1.0) -> bool:
     sums = partial(edge_sums, ndim=ndim, unit=unit)
     first = math.ceil(math.log2(2 / known) / ndim) if known < 1 else 0
     for halvings in range(min(first, MOST_HALVINGS), MOST_HALVINGS + 1):
-        between, within, square = sums(x, halvings=halvings)
+        look = partial(sums, halvings=halvings)
+        between, within, square = look(x)
         if within > SURE * math.sqrt(square):
             return bool(between > AGREED * within)
     return False

@@ -9,9 +9,8 @@ import numpy as np
 
 from ell12.backend import is_complex, is_numpy, like, namespace
 from ell12.operators import adjoint_product, product
-from ell12.operators.image_operators import Convolution, FourierSampling, Identity
+from ell12.operators.image_operators import Convolution, FourierSampling, Identity, RealInput, Stacked
 from ell12.protocols import Array
-from ell12.restoration.arrangements import RealInput, Stacked
 from ell12.restoration.variation import VariationPenalty
 
 Solve = Callable[[Array, float, float], Array]  # right-hand side, weight, shift

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar, Protocol
 
 from ell12.operators.image_operators import FiniteDifference
@@ -11,7 +12,7 @@ Bounds = tuple[float | None, float | None]
 
 
 class ImageLoss(Protocol):
-    """A loss of the prediction ``A x`` that tells its operator and its data, such as `ell12.AbsoluteLoss`."""
+    """A loss of the prediction ``A x`` that tells its operator and its data, such as `AbsoluteLoss`."""
 
     A: Any
     b: Array
@@ -44,15 +45,14 @@ class VariationPenalty(Penalty, Protocol):
     ndim: int
     boundary: str
     bounds: Bounds | None
-    flip: tuple[int, ...]
     isotropic: bool
     relative_spacing: tuple[float, ...] | None
     mu: float
     lipschitz: float
     unit: float
 
-    def value_and_gradient(self, x: Array) -> tuple[float, Array]:
-        """The smoothed penalty and its gradient."""
+    def evaluator(self, x: Array) -> Callable[[Array], tuple[float, Array]]:
+        """The function of images like x that gives the smoothed penalty and its gradient."""
         ...
 
     def shrink(self, differences: Array, rho: float, l2_weight: float) -> Array:
@@ -97,7 +97,7 @@ def is_plain_square(loss: ImageLoss) -> bool:
 
 def check_smoothing(penalty: VariationPenalty, smooths: bool, bounded: bool = True) -> None:
     """Raise unless the penalty is smoothed, or not, as a solver needs it, and the solver takes its bounds."""
-    if (penalty.smoothing != 0) != smooths:
+    if bool(penalty.smoothing) != smooths:
         wanted = "> 0" if smooths else "0"
         raise ValueError(f"this solver needs a TotalVariationL12 with smoothing {wanted}, got {penalty!r}")
     if penalty.bounds is not None and not bounded:

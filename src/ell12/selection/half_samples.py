@@ -14,9 +14,9 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from ell12.backend import as_numpy, refuse_masked
 from ell12.checks import check_numbers, naming
-from ell12.linear_model.chunked import check_in_memory
 from ell12.linear_model.cox_regressor import L12CoxRegressor
 from ell12.linear_model.fit_problem import Data, check_numpy
+from ell12.linear_model.row_fits import check_in_memory
 from ell12.linear_model.sparse_model import SparseLinearModel
 from ell12.minimization import Result, Status
 from ell12.path import alpha_grid, falling, grid_size

@@ -20,10 +20,10 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 from ell12.backend import as_numpy
 from ell12.checks import naming
 from ell12.linear_model import L12ClassifierCV, L12CoxRegressor, L12Regressor, L12RegressorCV
-from ell12.linear_model.chunked import is_chunked
 from ell12.linear_model.cox_regressor import Cox
 from ell12.linear_model.fit_problem import Data, FitProblem, passes
 from ell12.linear_model.refit import refit
+from ell12.linear_model.row_fits import is_chunked
 from ell12.linear_model.sparse_model import SparseLinearModel
 from ell12.losses import CoxLoss, HuberLoss, LogisticLoss, SquaredLoss
 from ell12.operators import is_far, select_columns, to_dense

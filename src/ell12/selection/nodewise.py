@@ -23,6 +23,7 @@ from ell12.operators.linear_operator import to_dense
 from ell12.penalties import L12
 from ell12.protocols import Array
 from ell12.selection.local_model import LocalColumns
+from ell12.solvers.gram_descent import SWEEPS_ALONE, descend_on
 
 Directions = Callable[[Array], Array]  # numbers of columns -> their directions, one for each
 
@@ -91,17 +92,16 @@ class GramSolver:
     def __init__(self, columns: LocalColumns) -> None:
         self.columns, self.n_samples = columns, columns.curvature.size
         self.gram = np.ascontiguousarray(columns.correlations())
+        self.descend = descend_on(self.gram)[0]
 
     def solve(self, j: int, strength: float, x: Array) -> Array:
         """The coefficients of the others, from those at another strength."""
-        from ell12.solvers.support.compiled_path import follow
-
-        slopes = np.ones(x.size)
-        slopes[j] = np.inf  # holds it at zero
-        # Called with its own strength for the one before, it begins with the columns that are surely missing.
-        strengths = np.array([strength])
-        limits = (TOL, False, x.size)
-        return follow(self.gram, self.gram[j], -slopes, slopes, 0.0, 0.0, strengths, strength, x, *limits)[0]
+        x, used = x.copy(), np.flatnonzero(x)
+        gradient = x[used] @ self.gram[used] - self.gram[j]
+        above, zeros = np.full(x.size, strength), np.zeros(x.size)
+        above[j] = np.inf  # holds it at zero
+        self.descend(self.gram, gradient, x, -above, above, zeros, zeros, 0.0, TOL * strength, SWEEPS_ALONE)
+        return x
 
     def moments(self, j: int, x: Array) -> tuple[float, float]:
         """The products of the residual with itself and with the column."""

@@ -2,6 +2,8 @@
 
 from ell12.solvers.dc_algorithms import DCA as DCA
 from ell12.solvers.dc_algorithms import SequentialConvex as SequentialConvex
+from ell12.solvers.newton import GroupNewton as GroupNewton
+from ell12.solvers.newton import SupportNewton as SupportNewton
 from ell12.solvers.proximal_gradient import (
     FISTA as FISTA,
 )
@@ -13,6 +15,4 @@ from ell12.solvers.proximal_gradient import (
 )
 from ell12.solvers.stochastic import SAGA as SAGA
 from ell12.solvers.stochastic import ProxSVRG as ProxSVRG
-from ell12.solvers.support.groups import GroupNewton as GroupNewton
-from ell12.solvers.support.newton import SupportNewton as SupportNewton
-from ell12.solvers.support.working_set import WorkingSet as WorkingSet
+from ell12.solvers.working_set import WorkingSet as WorkingSet

@@ -62,7 +62,7 @@ def test_every_method_ends_by_its_rule(measured):
 def test_the_objectives_are_those_of_the_problem(measured):
     clean, noisy = noisy_image()
     penalty = TotalVariationL12(0.08, l2_weight=1.0, smoothing=0.01)
-    x = denoise_tv(noisy, 0.08, l2_weight=1.0, smoothing=0.01)
+    x = denoise_tv(noisy, 0.08, penalty=TotalVariationL12(l2_weight=1.0, smoothing=0.01))
     fit = 0.5 * np.sum((x - noisy) ** 2)
     rows, columns = np.diff(x, axis=0, append=x[-1:]), np.diff(x, axis=1, append=x[:, -1:])
     true = 0.08 * np.sum(abs(rows) + abs(columns) - np.hypot(rows, columns))
@@ -101,7 +101,7 @@ def test_difference_images_are_kept_for_the_first_image_at_the_papers_alphas():
     assert denoising.measure(trial(OURS, repeat=1))["difference"] == []
     rows = denoising.measure(trial(OURS))["difference"]
     clean, noisy = noisy_image()
-    restored = denoise_tv(noisy, 0.08, l2_weight=1.0, smoothing=0.01)
+    restored = denoise_tv(noisy, 0.08, penalty=TotalVariationL12(l2_weight=1.0, smoothing=0.01))
     levels = np.array([list(bytes.fromhex(row)) for row in rows])
     np.testing.assert_allclose(levels / 255 * denoising.DARKEST, abs(restored - clean).clip(0, 0.25), atol=6e-4)
 
@@ -119,7 +119,7 @@ def test_weights_are_measured_at_their_best_strength(image):
     results = extras.measure(settings)
     clean = extras.image_of(settings)
     noisy = clean + 0.05 * np.random.default_rng(4).standard_normal(clean.shape)
-    found = [denoise_tv(noisy, a, smoothing=0.01) for a, _ in results["tried"]]
+    found = [denoise_tv(noisy, a, penalty=TotalVariationL12(smoothing=0.01)) for a, _ in results["tried"]]
     psnr = [-10 * np.log10(np.mean((x - clean) ** 2)) for x in found]
     np.testing.assert_allclose(psnr, [value for _, value in results["tried"]], rtol=1e-6)
     assert results["psnr"] == pytest.approx(max(psnr))

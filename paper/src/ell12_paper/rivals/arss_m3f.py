@@ -176,7 +176,8 @@ class ARSSM3F(Rival):
     Examples
     --------
     >>> import numpy as np
-    >>> from ell12 import NoPenalty, minimize
+    >>> from ell12 import minimize
+    >>> from ell12.penalties import NoPenalty
     >>> from ell12.completion import CompletionLoss
     >>> from ell12_paper.rivals import ARSSM3F
     >>> loss = CompletionLoss([[1, 1, np.nan], [2, 2, 4], [3, 3, 6]])

@@ -245,7 +245,7 @@ def _largest_strength(loss: Any, rng: np.random.Generator) -> float:
 class FaNCL(PenalisedRival):
     """``X <- prox(X + S(O - X))`` for a nonconvex spectral penalty such as log-sum, with inexact decompositions.
 
-    Run with `ell12.SpectralLogSum` it minimises ``1/2 ||S(X - O)||_F^2 + alpha sum_i log(1 + sigma_i / theta)``;
+    Run with `SpectralLogSum` it minimises ``1/2 ||S(X - O)||_F^2 + alpha sum_i log(1 + sigma_i / theta)``;
     the published choice is ``theta = sqrt(alpha)``. Step k starts its power method from the singular vectors of
     X_k and those of X_{k-1} that are farther than ``1e-6 sqrt(k)`` (squared) from their span.
 
@@ -267,7 +267,8 @@ class FaNCL(PenalisedRival):
     Examples
     --------
     >>> import numpy as np
-    >>> from ell12 import SpectralLogSum, minimize
+    >>> from ell12 import minimize
+    >>> from ell12.penalties import SpectralLogSum
     >>> from ell12.completion import CompletionLoss
     >>> from ell12_paper.rivals import FaNCL
     >>> loss = CompletionLoss([[1, 1, np.nan], [2, 2, 4], [3, 3, 6]])

@@ -54,7 +54,8 @@ class LMaFit(Rival):
     Examples
     --------
     >>> import numpy as np
-    >>> from ell12 import NoPenalty, minimize
+    >>> from ell12 import minimize
+    >>> from ell12.penalties import NoPenalty
     >>> from ell12.completion import CompletionLoss
     >>> from ell12_paper.rivals import LMaFit
     >>> loss = CompletionLoss([[1, 1, np.nan], [2, 2, 4], [3, 3, 6]])

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ell12.completion.low_rank import LowRank
-from ell12.completion.singular_vectors import leading_pair, leading_svd, orthonormal, random_block
+from ell12.completion.singular_vectors import leading_svd, orthonormal, random_block
 from ell12.protocols import Iterate, Point
 from ell12_paper.rivals.common import Rival, sparse_gradient
 
@@ -46,7 +46,8 @@ class ER1MP(Rival):
     Examples
     --------
     >>> import numpy as np
-    >>> from ell12 import NoPenalty, minimize
+    >>> from ell12 import minimize
+    >>> from ell12.penalties import NoPenalty
     >>> from ell12.completion import CompletionLoss
     >>> from ell12_paper.rivals import ER1MP
     >>> X = np.outer([1.0, 2.0, 3.0], [1.0, 1.0, 2.0])
@@ -153,7 +154,8 @@ class SketchyCGM(Rival):
     Examples
     --------
     >>> import numpy as np
-    >>> from ell12 import NoPenalty, minimize
+    >>> from ell12 import minimize
+    >>> from ell12.penalties import NoPenalty
     >>> from ell12.completion import CompletionLoss
     >>> from ell12_paper.rivals import SketchyCGM
     >>> X = np.outer([2.0, 0.0, 0.0], [0.0, 1.0, 0.0])
@@ -231,3 +233,34 @@ class _Sketch:
             self.range = self.factor * self.range + U @ (V.T @ self.Omega)
             self.corange = self.factor * self.corange + (self.Psi @ U) @ V.T
             self.factor, self.moves = 1.0, []
+
+
+def leading_pair(
+    Z: Any, start: np.ndarray, *, tol: float = 1e-5, max_iter: int = 50
+) -> tuple[np.ndarray, float, np.ndarray]:
+    """The leading singular triplet ``u, s, v`` of Z by alternating ``v = Z'u/||.||`` and ``u = Z v/||.||``.
+
+    It ends when s changes by no more than tol, relatively; s is 0 where Z vanishes along the start, that of u. It
+    stays beside the block method for ER1MP, which took twice the time with blocks of one column.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ell12_paper.rivals.rank_one import leading_pair
+    >>> u, s, v = leading_pair(np.array([[0.0, 5.0], [1.0, 0.0]]), np.ones(2))
+    >>> round(s, 4)
+    5.0
+    """
+    u, s, Zt = start / (np.linalg.norm(start) or 1.0), 0.0, Z.T
+    for _ in range(max_iter):
+        v = Zt @ u
+        length = float(np.linalg.norm(v))
+        if length == 0:
+            return u, 0.0, v
+        v = v / length
+        u = Z @ v
+        before, s = s, float(np.linalg.norm(u))
+        u = u / (s or 1.0)
+        if s - before <= tol * s:
+            break
+    return u, s, v

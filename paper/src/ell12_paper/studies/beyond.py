@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ell12 import datasets
+from ell12 import TotalVariationL12, datasets
 from ell12.operators.image_operators import Convolution, FourierSampling
 from ell12.restoration import GrowingADMM, deblur_tv, denoise_tv, reconstruct_mri
 from ell12_paper.studies import size_of
@@ -104,7 +104,12 @@ def _denoised(settings: dict[str, Any]) -> dict[str, Any]:
     noisy = clean + noise * np.random.default_rng(settings["seed"]).standard_normal(clean.shape)
 
     def psnr(alpha: float) -> float:
-        restored = denoise_tv(noisy, alpha, l2_weight=settings["l2_weight"], smoothing=0.01, return_result=True)
+        restored = denoise_tv(
+            noisy,
+            alpha,
+            penalty=TotalVariationL12(l2_weight=settings["l2_weight"], smoothing=0.01),
+            return_result=True,
+        )
         return quality(restored.image, clean)["psnr"]
 
     found = best_strength(psnr, usual_strength(noise, settings["l2_weight"]))
@@ -125,8 +130,9 @@ def _deblurred(settings: dict[str, Any]) -> dict[str, Any]:
     blurred = Convolution(kernel, clean.shape) @ clean + noise
 
     def psnr(alpha: float) -> float:
-        options = {"l2_weight": settings["l2_weight"], "smoothing": 0.01, "boundary": "periodic"}
-        return quality(deblur_tv(blurred, kernel, alpha, return_result=True, **options).image, clean)["psnr"]
+        penalty = TotalVariationL12(l2_weight=settings["l2_weight"], smoothing=0.01, boundary="periodic")
+        found = deblur_tv(blurred, kernel, alpha, penalty=penalty, return_result=True)
+        return quality(found.image, clean)["psnr"]
 
     found = best_strength(psnr, 0.25 * usual_strength(NOISE[BLUR], settings["l2_weight"]))
     return found | {"psnr_given": quality(blurred, clean)["psnr"]}
@@ -136,9 +142,11 @@ def _reconstructed(settings: dict[str, Any]) -> dict[str, Any]:
     clean = datasets.phantom(settings["size"])
     mask = datasets.radial_lines(settings["size"], settings["lines"])
     data = FourierSampling(mask) @ clean
-    options = {"noise": 0.0, "real": True, "l2_weight": settings["l2_weight"], "smoothing": 0.0, "tol": 0.0}
-    options |= {"bounds": BOUNDS[settings["bounds"]], "max_iter": settings["max_iter"], "return_result": True}
+    penalty = TotalVariationL12(
+        l2_weight=settings["l2_weight"], smoothing=0.0, boundary="periodic", bounds=BOUNDS[settings["bounds"]]
+    )
+    options = {"sigma": 0.0, "real": True, "tol": 0.0, "max_iter": settings["max_iter"]}
     solver = GrowingADMM(settings["growth"], first_threshold=1.0)
-    restored = reconstruct_mri(data, mask, solver=solver, **options).image
+    restored = reconstruct_mri(data, mask, penalty=penalty, solver=solver, return_result=True, **options).image
     error = float(np.linalg.norm(restored - clean) / np.linalg.norm(clean))
     return {"relative_error": error, "measured": float(mask.mean())} | quality(restored, clean)

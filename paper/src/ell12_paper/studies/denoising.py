@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ell12.backend import compiled_code as compiling
-from ell12.minimization import Result
+from ell12.minimization import Result, Run
 from ell12.restoration import AlternatingMinimization, TotalVariationDCA, TotalVariationL12, denoise_tv
 from ell12_paper.studies import beyond, size_of
 from ell12_paper.studies.beyond import quality
@@ -79,7 +79,7 @@ def measure_solver(solver: Any, settings: dict[str, Any]) -> dict[str, Any]:
     limits = (settings["max_iter"], settings["max_cpu_seconds"])
     run = _run(solver, noisy, alpha, limits, lambda x: quality(x, clean)["rmse"])
     met = {rule: _at_rule(run, solver, change) for rule, change in RULES.items()}
-    penalty = TotalVariationL12(alpha, L2_WEIGHT, SMOOTHING)
+    penalty = TotalVariationL12(alpha, L2_WEIGHT, smoothing=SMOOTHING)
     fit = 0.5 * float(np.sum((run.x - noisy) ** 2))
     shown = settings["image"] == names()[0] and settings["repeat"] == 0
     return {
@@ -107,9 +107,9 @@ def _run(
 
     options: dict[str, Any] = {} if solver == SOLVERS[OURS] else {"tol": 0.0}
     smoothing = 0.0 if isinstance(solver, TotalVariationDCA) else SMOOTHING  # DCA works on the true penalty
-    options |= {"l2_weight": L2_WEIGHT, "smoothing": smoothing, "solver": solver, "max_iter": max_iter}
-    options |= {"measure": {"rmse": error}, "stop": stop, "return_result": True}
-    return denoise_tv(noisy, alpha, **options).runs[0]
+    options |= {"penalty": TotalVariationL12(l2_weight=L2_WEIGHT, smoothing=smoothing), "solver": solver}
+    options |= {"max_iter": max_iter, "run": Run(callback=stop, measure={"rmse": error}), "return_result": True}
+    return denoise_tv(noisy, alpha, **options).result
 
 
 def _is_met(objective: Sequence[float], change: float) -> bool:

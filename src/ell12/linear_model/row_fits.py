@@ -1,0 +1,238 @@
+"""Fits to rows that come a chunk at a time (partial_fit), and to rows on Dask."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import DataConversionWarning
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_feature_names, check_is_fitted
+
+from ell12.linear_model.fit_problem import CentredData, Data, FitProblem
+from ell12.losses.moments import Moments, mean_squared_loss, of_rows
+from ell12.protocols import Array, Penalty
+from ell12.solvers.stochastic import LearnedStep
+
+# Up to 3000 columns the products of all columns are kept: a matrix of 72 MB, and another while a chunk is added.
+MOST_COLUMNS = 3000
+# A stochastic step looks at 64 rows.
+BATCH = 64
+
+
+@dataclass(frozen=True)
+class Chunks:
+    """The moments of all rows so far, from which a squared loss is that of all rows at once."""
+
+    dtype: Any
+    moments: Moments | None = None
+
+    def with_rows(self, X: Any, y: Array, sample_weight: Any) -> Chunks:
+        """The moments of one chunk more."""
+        weight = np.ones(X.shape[0]) if sample_weight is None else sample_weight.astype(np.float64)
+        targets = y.reshape(len(y), -1).astype(np.float64)
+        mean, products = of_rows(X, targets, weight)
+        low, high = targets.min(axis=0), targets.max(axis=0)
+        new = Moments(X.shape[0], float(weight.sum()), mean, products, low, high)
+        if self.moments is not None and self.moments.mean.size != mean.size:
+            raise ValueError(f"y must have as many columns as in the chunks before, got {targets.shape[1]}")
+        return Chunks(self.dtype, new if self.moments is None else self.moments + new)
+
+    def problems(self, fit_intercept: bool, several: bool, shared: bool) -> list[FitProblem]:
+        """The problem of each target, or of all where they share one support."""
+        found = self.moments
+        if found is None or found.total == 0:
+            raise ValueError("sample_weight sums to zero: no sample is left to fit")
+        width = found.products.shape[0] - found.low.size  # type: ignore[union-attr]
+        means = found.mean[:width].astype(self.dtype) * fit_intercept
+        levels = found.mean[width:].astype(self.dtype) * fit_intercept
+        targets: Any = [np.arange(levels.size)] if several and shared else range(levels.size)
+        return [
+            FitProblem(
+                mean_squared_loss(found, width, which, fit_intercept, self.dtype),
+                means,
+                levels[which],
+                constant=False,
+                n_targets=np.size(which) if several and shared else 0,
+            )
+            for which in targets
+        ]
+
+
+@dataclass
+class StochasticDescent:
+    """Proximal steps along an estimate of the gradient that every batch of rows improves.
+
+    With f_k the mean loss of the k-th batch and s_k its share of all the weight so far, ::
+
+        d <- s_k grad f_k(x) + (1 - s_k) (d + grad f_k(x) - grad f_k(x_before))
+        x_before, x <- x, prox(x - step_k d, step_k)
+
+    so that d is the mean of all gradients seen, each carried along to the present x as well as the batches at hand
+    can tell. Its noise dies away as one over the number of rows, or of passes, without which no prox would leave
+    exact zeros. Steps fall as the inverse fourth root of their number, from one third of the inverse curvature.
+
+    Notes
+    -----
+    For convex penalties and shares and steps of a certain decay this is known to come near a stationary point
+    (Cutkosky & Orabona, NeurIPS 2019, without a penalty; Xu & Xu, J. Optim. Theory Appl. 2023, with one). For
+    the nonconvex l1-2, and for shares that fall as they do here, nothing is proved.
+    """
+
+    x: Array
+    before: Any = None
+    gradient: Any = None
+    seen: float = 0.0
+    n_steps: int = 0
+    step: LearnedStep = field(default_factory=lambda: LearnedStep("lipschitz"))
+
+    def take(self, loss: Any, weight: float, penalty: Penalty) -> None:
+        """One step, by a batch's mean loss."""
+        self.step.watch(loss, 1, self.x)
+        gradient = loss.gradient(loss.point(self.x))
+        share = weight / (self.seen + weight)
+        if self.before is None:
+            self.gradient = gradient
+        else:
+            change = gradient - loss.gradient(loss.point(self.before))
+            self.step.compare(self.x - self.before, change, 1)
+            self.gradient = share * gradient + (1 - share) * (self.gradient + change)
+        self.step.factor = (1 + self.n_steps / 100) ** -0.25
+        size = self.step.size
+        self.before, self.x = self.x, penalty.prox(self.x - size * self.gradient, size)
+        self.seen, self.n_steps = self.seen + weight, self.n_steps + 1
+
+
+class Descents:
+    """A stochastic descent for each row of coefficients."""
+
+    def __init__(self) -> None:
+        self.parts: list[StochasticDescent] = []
+        self.problems: list[FitProblem] = []
+
+    def add(self, families: list[Any], data: Data, penalty: Any, *, fit_intercept: bool) -> None:
+        """Take the steps of a chunk's batches; columns are used as they are, for their means are not known yet."""
+        columns = CentredData(data.X, data.sample_weight, center=False, constant=fit_intercept)
+        self.problems = [columns.problem(own, b) for own, b in zip(families, data.y, strict=True)]
+        if not self.parts:
+            self.parts = [StochasticDescent(problem.loss.start()) for problem in self.problems]
+        if len(self.parts) != len(data.y):
+            raise ValueError(f"y must have {len(self.parts)} columns as in the chunks before, got {len(data.y)}")
+        for part, problem in zip(self.parts, self.problems, strict=True):
+            own = problem.penalty(penalty)
+            for batch in problem.loss.batches(BATCH):
+                loss, rows = batch.loss, batch.loss.b.shape[0]
+                weight = float(rows if loss.sample_weight is None else loss.sample_weight.sum())
+                if weight > 0:
+                    part.take(loss.with_scale(1 / weight), weight, own)
+
+    def coefficients(self) -> tuple[Array, Array]:
+        """A row of coefficients for each, and the intercepts."""
+        pairs = [problem.coefficients(part.x) for problem, part in zip(self.problems, self.parts, strict=True)]
+        return np.concatenate([coef for coef, _ in pairs]), np.concatenate([level for _, level in pairs])
+
+
+def is_chunked(X: Any) -> bool:
+    """Whether X is a collection of Dask; asked without importing it."""
+    return hasattr(X, "__dask_graph__")
+
+
+def check_in_memory(X: Any, model: Any) -> None:
+    """Raise on chunked data where they would be gathered in this process."""
+    if is_chunked(X):
+        raise TypeError(
+            f"{type(model).__name__} needs arrays in memory here, got a Dask {type(X).__name__}. L12Regressor and"
+            " L12Classifier fit chunked data; call X.compute() if it fits in memory."
+        )
+
+
+def note_features(model: Any, X: Any) -> None:
+    """Remember the number of features, and their names where X has some."""
+    _check_matrix(X)
+    model.n_features_in_ = int(X.shape[1])
+    vars(model).pop("feature_names_in_", None)
+    names = getattr(X, "columns", None)
+    if names is not None and all(isinstance(name, str) for name in names):
+        model.feature_names_in_ = np.asarray(names, dtype=object)
+
+
+def _check_matrix(X: Any) -> None:
+    if not isinstance(getattr(X, "ndim", None), int):
+        raise TypeError(f"X must be a dask array or DataFrame, got a Dask {type(X).__name__}")
+    if X.ndim != 2:
+        raise ValueError(f"Expected 2D array, got {X.ndim}D array instead: a Dask {type(X).__name__}")
+
+
+def _labels(y: Any, *, warn: bool = False) -> Any:
+    """The labels as a vector, from a column too; told as scikit-learn tells it."""
+    if getattr(y, "ndim", 1) == 1:
+        return y
+    if y.ndim > 2 or y.shape[1] != 1:
+        raise ValueError(f"y must hold one label for each row, got {y.shape[1]} columns")
+    if warn:
+        message = "A column-vector y was passed when a 1d array was expected. Please change the shape of y."
+        warnings.warn(message, DataConversionWarning, stacklevel=4)
+    return y[y.columns[0]] if hasattr(y, "columns") else y[:, 0]
+
+
+def regression_problems(
+    X: Any, y: Any, sample_weight: Any, fit_intercept: bool, shared: bool = False
+) -> list[FitProblem]:
+    """The problem of each target, or of all where they share one support."""
+    from ell12.distributed import estimation
+
+    options = {"sample_weight": sample_weight, "intercept": fit_intercept, "shared": shared}
+    parts = estimation.regression_losses(X, y, **options)
+    return [
+        FitProblem(loss, means, level, False, n_targets=np.size(level) * np.ndim(level))
+        for loss, means, level in parts
+    ]
+
+
+def classification_problems(
+    X: Any, y: Any, sample_weight: Any, fit_intercept: bool
+) -> tuple[Array, list[FitProblem]]:
+    """The labels, and the problem of each class against the rest, or of the second of two."""
+    from ell12.distributed import estimation
+
+    labels, losses, means = estimation.classification_losses(
+        X, _labels(y, warn=True), sample_weight=sample_weight, intercept=fit_intercept
+    )
+    check_classification_targets(labels)
+    return labels, [FitProblem(loss, means, 0.0, constant=fit_intercept) for loss in losses]
+
+
+def map_rows(method: Callable[[Any], Array], X: Any) -> Any:
+    """What a method of a fitted model makes of each chunk of rows, as a dask array."""
+    from ell12.distributed import estimation
+
+    return estimation.map_rows(_nameless(method, X), X)
+
+
+def _nameless(method: Callable[[Any], Array], X: Any) -> Callable[[Any], Array]:
+    """The method for chunks of X, which have no names of columns: the names of X are looked at here."""
+    model = method.__self__  # type: ignore[attr-defined]
+    check_is_fitted(model)
+    _check_matrix(X)
+    _check_feature_names(model, X._meta, reset=False)
+    nameless = copy.copy(model)
+    vars(nameless).pop("feature_names_in_", None)
+    return getattr(nameless, method.__name__)
+
+
+def determination(predict: Callable[[Any], Array], X: Any, y: Any, sample_weight: Any) -> float:
+    """The coefficient of determination of a model's predictions, the mean over several targets."""
+    from ell12.distributed import estimation
+
+    return estimation.determination(_nameless(predict, X), X, y, sample_weight)
+
+
+def accuracy(predict: Callable[[Any], Array], X: Any, y: Any, sample_weight: Any) -> float:
+    """The weighted share of a model's predictions that are right."""
+    from ell12.distributed import estimation
+
+    return estimation.accuracy(_nameless(predict, X), X, _labels(y), sample_weight)

@@ -1,0 +1,298 @@
+"""Images as scikit-image takes them: integers scaled to [0, 1], channels by axis, n axes."""
+
+from __future__ import annotations
+
+import cmath
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ell12.backend import (
+    all_finite,
+    as_floating,
+    as_numpy,
+    indices_like,
+    is_array,
+    is_complex,
+    is_half,
+    is_numpy,
+    max_abs,
+    namespace,
+    refuse_gradient,
+    refuse_masked,
+)
+from ell12.checks import naming
+from ell12.operators import sent_like
+from ell12.operators.image_operators import (
+    Convolution,
+    Identity,
+    MirroredConvolution,
+    RealInput,
+    Reshaped,
+    Sampling,
+    Stacked,
+    slice_of,
+)
+from ell12.protocols import Array
+
+# The unknown pixels of a start go this part of the way to what averaging neighbours so many times makes of them.
+EASED, PASSES = 1e-4, 8
+
+
+def as_image(image: Any, name: str = "image") -> Array:
+    """The image in floating point, checked.
+
+    Unsigned integers are divided by their largest value, signed ones mapped to [-1, 1], truth values become 0
+    and 1, half precision becomes single; other floating and complex arrays are taken as they are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ell12.restoration.pixels import as_image
+    >>> as_image(np.array([[0, 255]], dtype=np.uint8))
+    array([[0., 1.]])
+    """
+    if np.ma.isMaskedArray(image):
+        raise TypeError(f"{name} must not be a masked array: fill it, or give its mask to inpaint_tv")
+    refuse_far(image, name)
+    with naming(name):  # such as rows of different lengths
+        image = image if is_array(image) else np.asarray(image)
+    refuse_gradient(image, name)
+    image = as_pixels(image, name)
+    check_filled(image, name)
+    check_values(image, name)
+    return image
+
+
+def refuse_far(image: Any, name: str = "image") -> None:
+    """Raise on arrays of Dask and Zarr."""
+    kind = type(image).__module__.partition(".")[0]
+    if kind in ("dask", "zarr"):
+        raise TypeError(
+            f"{name} is an array of {kind.title()}: give it to ell12.distributed.denoise_tv or inpaint_tv, or a "
+            "NumPy array"
+        )
+
+
+def as_pixels(image: Array, name: str = "image") -> Array:
+    """The numbers of an image, in floating point."""
+    image = as_floating(_scaled(image), name)
+    return namespace(image).astype(image, namespace(image).float32) if is_half(image) else image
+
+
+def check_filled(image: Array, name: str = "image") -> None:
+    """Raise where there is no pixel."""
+    if math.prod(image.shape) == 0 or len(image.shape) == 0:
+        raise ValueError(f"{name} is empty: its shape is {tuple(image.shape)}")
+
+
+def check_values(image: Array, name: str = "image") -> None:
+    """Raise on NaN and infinity, and where squares would vanish, so that any image converged, or overflow."""
+    if not all_finite(image):
+        raise ValueError(f"{name} holds NaN or infinity; every pixel must be finite")
+    limits, size = namespace(image).finfo(image.dtype), max_abs(image)
+    least, largest = 1e3 * math.sqrt(limits.smallest_normal), math.sqrt(limits.max)
+    if size > 0 and not least <= size <= largest:
+        raise ValueError(f"{name} has values up to {size:g}, whose squares {image.dtype} cannot hold: rescale it")
+
+
+def _scaled(image: Array) -> Array:
+    """Integers as numbers between -1 and 1, the way scikit-image converts them."""
+    if type(image) is np.ndarray and image.dtype.kind not in "iu":
+        return image
+    xp = namespace(image)
+    if not xp.isdtype(image.dtype, "integral"):
+        return image
+    limits = xp.iinfo(image.dtype)
+    value = xp.astype(image, xp.asarray(0.0).dtype)
+    value = value / float(limits.max)
+    return value if limits.min == 0 else xp.where(value < -1, -1.0, value)
+
+
+def channels_first(image: Array, channel_axis: int | None) -> tuple[Array, int]:
+    """The image with its channels along the first axis, and how many axes make one channel."""
+    ndim = len(image.shape)
+    if channel_axis is None:
+        return image, ndim
+    if not isinstance(channel_axis, int | np.integer) or not -ndim <= channel_axis < ndim:
+        raise ValueError(
+            f"channel_axis {channel_axis!r} is out of range for an image of shape {tuple(image.shape)}"
+        )
+    if ndim == 1:
+        raise ValueError("an image with channels needs an axis besides channel_axis")
+    moved = namespace(image).moveaxis(image, int(channel_axis), 0)
+    return np.ascontiguousarray(moved) if is_numpy(moved) else moved, ndim - 1
+
+
+def channels_back(image: Array, channel_axis: int | None) -> Array:
+    """The inverse of `channels_first`."""
+    return image if channel_axis is None else namespace(image).moveaxis(image, 0, int(channel_axis))
+
+
+def as_mask(mask: Any) -> Array:
+    """The mask as an array; an error names it."""
+    refuse_masked(mask, "mask")
+    with naming("mask"):  # such as rows of different lengths
+        return mask if is_array(mask) else np.asarray(mask)
+
+
+def mask_like(mask: Any, image: Any, channel_axis: int | None) -> Array:
+    """The mask in the shape of the image, and as the kind of array that it is."""
+    mask = as_mask(mask)
+    if getattr(image, "is_sparse", False):
+        raise TypeError("image must be a dense array, got a sparse tensor")
+    mask = sent_like(mask, image) if is_array(image) and not is_numpy(image) else as_numpy(mask)
+    with naming("image"):  # such as rows of different lengths
+        shape = tuple(np.shape(image))
+    ndim = len(shape)
+    xp = namespace(mask)
+    if not xp.isdtype(mask.dtype, "bool"):
+        raise TypeError(f"mask must hold truth values, True where a pixel is known; got dtype {mask.dtype}")
+    if tuple(mask.shape) == shape:
+        return mask
+    if channel_axis is not None and -ndim <= channel_axis < ndim:
+        axis = int(channel_axis) % ndim
+        if tuple(mask.shape) == shape[:axis] + shape[axis + 1 :]:
+            return xp.asarray(xp.broadcast_to(xp.expand_dims(mask, axis=axis), shape), copy=True)
+    raise ValueError(f"mask of shape {tuple(mask.shape)} does not fit an image of shape {shape}")
+
+
+def without_unknown(image: Any, known: Array) -> Array:
+    """The image with zeros where it is not known."""
+    image = image if is_array(image) else np.asarray(image)
+    xp = namespace(image)
+    return xp.where(known, image, xp.zeros_like(image))
+
+
+def start_of(image: Array, known: Array, ndim: int) -> Array:
+    """The image with its unknown pixels filled."""
+    return eased(filled(image, known, ndim), known, ndim)
+
+
+def filled(image: Array, known: Array, ndim: int) -> Array:
+    """The image with its unknown pixels filled from coarser and coarser means of the known ones.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ell12.restoration.pixels import filled
+    >>> filled(np.array([1.0, 0.0, 0.0, 4.0]), np.array([True, False, False, True]), 1)
+    array([1., 1., 4., 4.])
+    """
+    xp = namespace(image)
+    known = xp.asarray(known)
+    mean, some = coarser(image, known, ndim)
+    coarsest = all(n == 1 for n in mean.shape[len(image.shape) - ndim :])
+    if not coarsest and not bool(xp.all(some)):
+        mean = filled(mean, some, ndim)
+    return finer(mean, image, known, ndim)
+
+
+def eased(image: Array, known: Array, ndim: int) -> Array:
+    """The image whose unknown pixels go a little of the way to means of their neighbours, and of those in turn.
+
+    A filled image is flat in squares. There a pixel's differences are equal, and which of them is kept would be up
+    to rounding: the same image in other units would be restored otherwise. All the way it would be a poor start:
+    edges that are smooth stay so.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ell12.restoration.pixels import eased
+    >>> eased(np.array([1.0, 1.0, 4.0, 4.0]), np.array([True, False, False, True]), 1).round(4)
+    array([1.    , 1.0001, 3.9999, 4.    ])
+    """
+    xp, smooth = namespace(image), image
+    for _ in range(PASSES):
+        sums = [_neighbours(smooth, axis) for axis in range(len(image.shape) - ndim, len(image.shape))]
+        smooth = xp.where(known, image, sum(sums[1:], sums[0]) / (2 * ndim))
+    return image + EASED * (smooth - image)
+
+
+def _neighbours(x: Array, axis: int) -> Array:
+    """The sum of the two neighbours along an axis; past an end lies the last pixel again."""
+    n = x.shape[axis]
+    before = namespace(x).concat([slice_of(x, axis, 0, 1), slice_of(x, axis, 0, n - 1)], axis=axis)
+    return before + namespace(x).concat([slice_of(x, axis, 1, n), slice_of(x, axis, n - 1, n)], axis=axis)
+
+
+def coarser(image: Array, known: Array, ndim: int) -> tuple[Array, Array]:
+    """The means of known pixels over two of them along each axis, and where there is one."""
+    xp = namespace(image)
+    weight = xp.astype(known, xp.abs(image).dtype)
+    total, count = image * weight, weight
+    for axis in range(len(image.shape) - ndim, len(image.shape)):
+        total, count = _pair_sums(total, axis), _pair_sums(count, axis)
+    return total / xp.where(count > 0, count, 1), count > 0
+
+
+def finer(mean: Array, image: Array, known: Array, ndim: int) -> Array:
+    """The image with its unknown pixels from the means of `coarser`."""
+    xp = namespace(image)
+    for axis in range(len(image.shape) - ndim, len(image.shape)):
+        places = indices_like(np.arange(image.shape[axis]) // 2, image)
+        mean = xp.take(mean, places, axis=axis)
+    return xp.where(known, image, mean)
+
+
+def _pair_sums(x: Array, axis: int) -> Array:
+    """Sums of two neighbours; a last one alone stays as it is."""
+    xp, before = namespace(x), (slice(None),) * axis
+    even, odd = x[(*before, slice(0, None, 2), ...)], x[(*before, slice(1, None, 2), ...)]
+    if odd.shape[axis] < even.shape[axis]:
+        odd = xp.concat([odd, xp.zeros_like(even[(*before, slice(-1, None), ...)])], axis=axis)
+    return even + odd
+
+
+def value_range(image: Array, ndim: int) -> float:
+    """The range of the values, nearly without the noise; 1 where all are equal.
+
+    It is the range of the means over blocks of four pixels along each of the last ``ndim`` axes, but at least a
+    quarter of the range of the values themselves, for images of details alone. Of complex values it is the range
+    along the line that fits them best or across it, whichever is larger. It ignores shifts and phases.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ell12.restoration.pixels import value_range
+    >>> value_range(np.array([3.0, 5.0, 4.0]), 1), round(value_range(np.array([3j, 5j, 4j]), 1), 9)
+    (2.0, 2.0)
+    """
+    xp = namespace(image)
+    if is_complex(image):
+        away = image - xp.mean(image)
+        line = away * cmath.exp(-0.5j * cmath.phase(complex(xp.sum(away * away))))
+        return max(value_range(part, ndim) for part in (xp.real(line), xp.imag(line)))
+    return max(_range(block_means(image, ndim)), _range(image) / 4) or 1.0
+
+
+def block_means(image: Array, ndim: int) -> Array:
+    """The means over blocks of four pixels along each of the last ``ndim`` axes that has eight."""
+    means, xp = image, namespace(image)
+    for axis in range(len(image.shape) - ndim, len(image.shape)):
+        before, (n, *after) = means.shape[:axis], means.shape[axis:]
+        if n >= 8:
+            whole = slice_of(means, axis, 0, n // 4 * 4)
+            means = xp.mean(xp.reshape(whole, (*before, n // 4, 4, *after)), axis=axis + 1)
+    return means
+
+
+def _range(x: Array) -> float:
+    xp = namespace(x)
+    return float(xp.max(x)) - float(xp.min(x))
+
+
+def by_numpy(A: Any) -> Any:
+    """The same operator on NumPy arrays; None for one of another kind, which may act on tensors alone."""
+    if isinstance(A, Stacked | RealInput):
+        inside = by_numpy(A.A)
+        return None if inside is None else replace(A, A=inside)
+    if isinstance(A, Reshaped):
+        return Reshaped(as_numpy(A.A), A.input_shape) if is_array(A.A) else None
+    if isinstance(A, Sampling):  # of Fourier coefficients too
+        return type(A)(as_numpy(A.mask))
+    if isinstance(A, Convolution | MirroredConvolution):
+        return type(A)(as_numpy(A.kernel), A.input_shape)
+    return A if isinstance(A, Identity) else None

@@ -1,0 +1,392 @@
+"""What all functions of images do: options, loss, penalty, strength, run; `Restoration`."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property, partial
+from typing import Any
+
+from ell12.backend import as_numpy, is_number, is_numpy, max_abs, namespace, on_accelerator
+from ell12.checks import check_axis, check_flags, check_scalars, check_word, is_finite_number
+from ell12.losses import AbsoluteLoss, KullbackLeiblerLoss, SquaredLoss
+from ell12.minimization import Result, Run, Status, minimize
+from ell12.operators import sent_like
+from ell12.operators.image_operators import (
+    Identity,
+    Sampling,
+    as_spacing,
+)
+from ell12.penalties import with_strength
+from ell12.protocols import Array, offers
+from ell12.restoration.colour import ColourVariation, along_opponents, as_colours, as_opponents, is_coloured
+from ell12.restoration.normal_equations import has_exact_solver
+from ell12.restoration.pixels import by_numpy, channels_back, value_range
+from ell12.restoration.smoothed_gradient import SmoothedGradient
+from ell12.restoration.splitting import AlternatingMinimization, GrowingADMM
+from ell12.restoration.strength_choice import choose, strength_for_noise
+from ell12.restoration.total_variation import TotalVariationL12
+from ell12.restoration.variation import ImageSolver
+
+# A denoised image is as near to the exact one as its gradient is small. The other problems are less well
+# conditioned, so that a small gradient says less about the image: they are solved to a tenth of that.
+TOL_DENOISING, TOL, MAX_ITER = 0.05, 0.005, 5000
+# Each run of a search for a strength ends after this number of iterations, as it may where rounding keeps it from
+# tol.
+MAX_ITER_SEARCH = 200
+# At the default tol, differences below this fraction of the range are smoothed, as in the paper: its mu is 100
+# alpha for images in [0, 1]. The smoothing falls with tol.
+SMOOTHED = 0.01
+# Rounding of size r in the image changes the gradient by r alpha / smoothing. A run ends when the gradient is a
+# few percent of the smoothing. So the automatic smoothing squared is at least this many times alpha r.
+RESOLVED = 100
+
+LOSSES: dict[str, Callable[[Any, Array], Any]] = {
+    "squared": SquaredLoss.of_checked,
+    "poisson": KullbackLeiblerLoss.of_checked,
+    "absolute": AbsoluteLoss,
+}
+SHARED = """penalty : TotalVariationL12, optional
+        The shape of the penalty: weight of the subtracted norm, isotropic or not, boundary, bounds, spacing,
+        colours, smoothing.
+    sigma : float, optional
+        Standard deviation of the noise, estimated by default. Only used where alpha is chosen, which a noise that
+        is known makes surer: with fine texture or little noise, give it.
+    loss : {"squared", "poisson", "absolute"}, default "squared"
+        How far x may be from the data. "poisson" is for counts of expectation ``A x``, where x is then at least 0:
+        ``sum(A x - y log A x)`` in place of the half square. "absolute" is for impulses, pixels that are far off:
+        ``||A x - y||_1``. With both the true objective is minimised, by `GrowingADMM`, alpha has no unit, and
+        None is "held-out", judged by the loss. ``sigma`` and ``smoothing`` are not used; colours are channels.
+    channel_axis : int, optional
+        The axis of channels; by default the image has none.
+    solver : Solver, optional
+        `SmoothedGradient`, `AlternatingMinimization` or `GrowingADMM`; by default what suits the problem. The last
+        minimises the true objective, whatever ``smoothing`` says.
+    tol : float, default {tol}
+        How near the true objective comes to its minimum: an automatic smoothing falls with tol. The run ends when
+        the root mean square of the gradient is {tol} times the smaller of alpha and the smoothing. Where smoothing
+        is given, it is tol times that.
+    max_iter : int, default 5000
+        Stop after this number of iterations in any case, with a warning unless ``return_result`` is set.
+    run : Run, optional
+        Limits of time, a callback, measurements (functions of the image), a checkpoint.
+    return_result : bool, default False
+        Return a `Restoration`, with the strength chosen and the run's result.
+
+    Returns
+    -------
+    array or Restoration
+        The image, of the same kind as the one given."""
+
+
+def documented(tol: float) -> Callable[[Any], Any]:
+    """Put what all functions of images share into a docstring, where it says ``{shared}``."""
+
+    def fill(function: Any) -> Any:
+        if function.__doc__ is not None:  # python -OO has none
+            function.__doc__ = function.__doc__.replace("{shared}", SHARED.replace("{tol}", str(tol)))
+        return function
+
+    return fill
+
+
+@dataclass(frozen=True, repr=False)
+class Restoration:
+    """A restored image, and how it was restored.
+
+    Attributes
+    ----------
+    image : array
+        The restored image.
+    penalty : TotalVariationL12
+        The penalty that was used, its strength and smoothing included.
+    sigma : float or None
+        The noise level, given or found, where alpha was chosen by it or found with it; else None.
+    chosen_by : str
+        What chose the strength: "GCV", "SURE", "held-out data", "sigma", "sigma 0"; empty where it was given.
+    result : Result
+        The run; in its x the channels, if any, are along the first axis.
+    """
+
+    image: Array
+    penalty: TotalVariationL12
+    sigma: float | None
+    chosen_by: str
+    result: Result
+
+    @property
+    def alpha(self) -> float:
+        """The strength, chosen or given."""
+        return self.penalty.strength
+
+    @property
+    def converged(self) -> bool:
+        """Whether the run converged."""
+        return self.result.converged
+
+    def __repr__(self) -> str:
+        shape = " x ".join(map(str, self.image.shape))
+        by, sigma = f" by {self.chosen_by}" if self.chosen_by else "", ""
+        if self.sigma is not None:
+            sigma = f"sigma {self.sigma:.2g}, "
+        result = self.result
+        ran = f"{result.status.name}, {result.n_iter} iterations of {result.solver}, {result.seconds:.2g} s"
+        return f"Restoration({shape}, alpha {self.alpha:.3g}{by}, {sigma}{ran})"
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a caller says next to the data; `ell12.denoise_tv` explains it."""
+
+    alpha: Any
+    penalty: Any
+    sigma: float | None
+    loss: str
+    channel_axis: int | None
+    solver: Any
+    tol: float
+    max_iter: int
+    run: Run | None
+    return_result: bool
+
+    def __post_init__(self) -> None:
+        check_word(self.loss, "loss", *LOSSES)
+        check_axis(self.channel_axis, "channel_axis")
+        check_flags(return_result=self.return_result)
+        if self.sigma is not None and not (is_finite_number(self.sigma) and self.sigma >= 0):
+            raise ValueError(f"sigma must be a number >= 0 or None, got {self.sigma!r}")
+        if self.solver is not None and not offers(self.solver, ImageSolver):
+            raise ValueError(
+                f"solver must be None or one for total variation, such as GrowingADMM(), got {self.solver!r}"
+            )
+        if is_number(self.alpha):
+            check_scalars(alpha=self.alpha)
+            object.__setattr__(self, "alpha", float(self.alpha))
+        elif self.alpha is not None and not (isinstance(self.alpha, str) and self.alpha == "held-out"):
+            raise ValueError(f"alpha must be a number, 'held-out' or None, got {self.alpha!r}")
+        if self.penalty is not None:
+            self._check_penalty(self.penalty)
+        if self.loss != "squared" and self.solver is not None and self.solver.smooths:
+            raise ValueError(
+                f"loss={self.loss!r} needs a solver of the true objective, such as GrowingADMM(), "
+                f"got {self.solver!r}"
+            )
+
+    def _check_penalty(self, penalty: Any) -> None:
+        """Take the strength out of the penalty."""
+        if not isinstance(penalty, TotalVariationL12):
+            raise TypeError(f"penalty must be a TotalVariationL12, got {penalty!r}")
+        if self.loss != "squared" and penalty.colour:
+            raise ValueError(f"loss={self.loss!r} restores channel by channel: give colour=False or None")
+        if penalty.alpha is not None:
+            object.__setattr__(self, "alpha", with_strength(penalty, self.alpha).alpha)
+
+
+@dataclass(frozen=True)
+class ImageProblem:
+    """``1/2 ||A x - y||^2 + penalty(x)`` for an image x whose last ``ndim`` axes make one channel.
+
+    Parameters
+    ----------
+    shapes : tuple of TotalVariationL12
+        The penalties to choose from, where the caller said none.
+    estimate : function, optional
+        ``estimate(quiet)`` is the noise level, where it can be found: of the quietest blocks, or of the whole.
+    rule : function
+        Makes a strength of the noise and of the range of the values.
+    base_tol : float
+        The tol at which the smoothing is a hundredth of the range.
+    scale : float, optional
+        The range of the image's values, where this is a part of a problem.
+    """
+
+    y: Array
+    A: Any
+    start: Array
+    ndim: int
+    options: Options
+    shapes: tuple[TotalVariationL12, ...] = ()
+    estimate: Callable[[bool], float] | None = None
+    rule: Callable[[float, float], float] = strength_for_noise
+    base_tol: float = TOL
+    scale: float | None = None
+    opponents: bool = field(default=False)  # whether the unknown are colours along opponent axes
+
+    def __post_init__(self) -> None:
+        given = self.options.penalty
+        shapes = self.shapes if given is None else (replace(given, alpha=None),)
+        if self.options.loss == "poisson":
+            shapes = tuple(replace(shape, bounds=_not_negative(shape.bounds)) for shape in shapes)
+        object.__setattr__(self, "shapes", shapes)
+
+    @cached_property
+    def spread(self) -> float:
+        """The range of the image's values, as far as it is known beforehand: the unit of the automatic choices."""
+        return value_range(self.pixels, self.ndim) if self.scale is None else self.scale
+
+    @property
+    def pixels(self) -> Array:
+        """The start, its colours as such."""
+        return as_colours(self.start) if self.opponents else self.start
+
+    @cached_property
+    def sigma(self) -> float | None:
+        """The noise, given or estimated; None where it cannot be."""
+        given = self.options.sigma
+        return given if given is not None or self.estimate is None else self.estimate(True)
+
+    @property
+    def sigma_at_start(self) -> float:
+        """The noise by which the search for a strength begins: an estimate that texture makes larger."""
+        sigma = self.sigma or 0.0
+        given = self.options.sigma is not None or self.estimate is None
+        return sigma if given else max(sigma, self.estimate(False))  # type: ignore[misc]
+
+    @property
+    def first_strength(self) -> float:
+        """Where a search by data held out begins; any start would do.
+
+        For counts it is the strength for the squared loss, over the mean count: near the solution the loss is the
+        square over twice that. Their noise, from the differences, is rather too large: the search comes down.
+        """
+        if self.options.loss == "absolute":
+            return 1.0
+        image, xp = self.start, namespace(self.start)
+        steps = image[..., 1:] - image[..., :-1]
+        noise = math.sqrt(float(xp.mean(xp.abs(steps) ** 2)) / 2) if math.prod(steps.shape) else 0.0
+        strength = self.rule(noise, self.spread) if noise > 0 else 0.02 * self.spread
+        mean = float(xp.mean(image)) if self.options.loss == "poisson" else 1.0
+        return strength / mean if mean > 0 else 1.0
+
+    def restore(self) -> Any:
+        """The image, or the `Restoration` where the options ask for it."""
+        found = self._restoration()
+        if self.options.return_result:
+            return found
+        if found.result.status is Status.MAX_ITER:
+            warnings.warn(f"{Status.MAX_ITER.value} Raise max_iter or tol.", RuntimeWarning, stacklevel=3)
+        return found.image
+
+    def _restoration(self) -> Restoration:
+        twin = None if is_numpy(self.start) or on_accelerator(self.start) else by_numpy(self.A)
+        if twin is not None:  # other libraries take a hundred times as long on a processor
+            return self._by_numpy(twin)
+        colour = self.shapes[0].colour if self.options.loss == "squared" else False
+        problem = self._along_opponents() if is_coloured(self.pixels, self.ndim, colour, self.A) else self
+        choice = choose(problem)
+        result = problem.minimised(choice.penalty, self.options.run or Run())
+        result = replace(result, x=problem._channels(result.x))
+        image = channels_back(result.x, self.options.channel_axis)
+        return Restoration(image, problem.penalty(choice.penalty), choice.sigma, choice.by, result)
+
+    def _along_opponents(self) -> ImageProblem:
+        """The problem whose unknown are the colours along opponent axes."""
+        y, A = along_opponents(self.y, self.A)
+        return replace(self, y=y, A=A, start=as_opponents(self.start), opponents=True, scale=self.spread)
+
+    def _channels(self, x: Array) -> Array:
+        """The channels of an unknown; of colours rounding may have left the bounds."""
+        if not self.opponents:
+            return x
+        colours, bounds = as_colours(x), self.shapes[0].bounds
+        return colours if bounds is None else namespace(x).clip(colours, *bounds)
+
+    def _by_numpy(self, A: Any) -> Restoration:
+        """The same with NumPy arrays; what comes out is of the kind that went in."""
+        back = partial(sent_like, x=self.start)
+        run = self.options.run or Run()
+        measure = {name: lambda x, f=f: f(back(x)) for name, f in (run.measure or {}).items()}
+        options = replace(self.options, run=replace(run, measure=measure))
+        found = replace(self, y=as_numpy(self.y), A=A, start=as_numpy(self.start), options=options)._restoration()
+        return replace(found, image=back(found.image), result=replace(found.result, x=back(found.result.x)))
+
+    def search(self, boundary: str | None = None, tol: float = TOL_DENOISING, **part: Any) -> ImageProblem:
+        """A problem like this one, or a part of it, as the search for a strength solves it."""
+        shapes = tuple(
+            replace(shape, smoothing=shape.smoothing or None, boundary=boundary or shape.boundary)
+            for shape in self.shapes
+        )
+        solver = self.options.solver if self.options.loss != "squared" else None
+        options = replace(self.options, penalty=None, tol=tol, solver=solver)
+        return replace(self, options=options, shapes=shapes, base_tol=tol, scale=self.spread, **part)
+
+    def minimised(
+        self,
+        shape: TotalVariationL12,
+        run: Run | None = None,
+        tol: float | None = None,
+        n_iter: int | None = None,
+    ) -> Result:
+        """The problem solved with a penalty that has its strength; Ctrl-C ends a search, which gives no run, too.
+
+        ``tol`` is another tolerance than the caller's; ``n_iter`` asks for just that number of iterations.
+        """
+        options, loss = self.options, LOSSES[self.options.loss](self.A, self.y)
+        penalty = self.penalty(shape)
+        solver = self._solver(penalty)
+        start = _as_counts(self.y, self.A, self.start) if options.loss == "poisson" else self.start
+        penalty = penalty if solver.smooths else replace(penalty, smoothing=0.0)
+        wrapped = Run() if run is None else replace(run, measure=self._measures(run))
+        # An automatic smoothing falls with tol, in place of the gradient.
+        falls = solver.smooths and shape.smoothing is None and options.tol > 0
+        asked = max(options.tol, self.base_tol) if falls else options.tol
+        limits: dict[str, Any] = {"tol": asked, "max_iter": options.max_iter, "run": wrapped}
+        limits |= {} if run is not None else {"max_iter": min(options.max_iter, MAX_ITER_SEARCH)}
+        limits |= {} if tol is None else {"tol": tol}
+        limits |= {} if n_iter is None else {"tol": 0.0, "max_iter": n_iter}
+        result = minimize(loss, penalty, penalty.project(start), solver, **limits)
+        if run is None and result.status is Status.STOPPED:
+            raise KeyboardInterrupt
+        return result
+
+    def penalty(self, penalty: TotalVariationL12) -> TotalVariationL12:
+        """The penalty with all that the problem decides: axes, colours and the automatic smoothing."""
+        kind = ColourVariation if self.opponents else TotalVariationL12
+        values = {f.name: vars(penalty)[f.name] for f in fields(TotalVariationL12)}
+        if penalty.spacing is not None and len(penalty.spacing) > 1:
+            as_spacing(penalty.spacing, self.ndim)
+        smoothing = penalty.smoothing
+        if smoothing is None:
+            least = math.sqrt(RESOLVED * penalty.strength * self._rounding)
+            smoothing = max(SMOOTHED * self.spread * (min(1.0, self.options.tol / self.base_tol) or 1.0), least)
+        return kind(**values | {"ndim": self.ndim, "smoothing": smoothing})
+
+    @cached_property
+    def _rounding(self) -> float:
+        return float(namespace(self.start).finfo(self.start.dtype).eps) * max_abs(self.start)
+
+    def _solver(self, penalty: Any) -> Any:
+        """The solver that was given, or the one that suits the problem."""
+        if self.options.solver is not None:
+            return self.options.solver
+        if penalty.smoothing == 0 or self.options.loss != "squared":
+            return GrowingADMM()
+        exact = has_exact_solver(self.A, penalty) and not isinstance(self.A, Identity)
+        if exact and penalty.bounds is None:
+            return AlternatingMinimization(inner="exact", accelerated=True)
+        return SmoothedGradient()
+
+    def _measures(self, run: Run) -> dict[str, Callable[[Array], float]]:
+        """The user's functions of the image, as functions of the unknown."""
+        axis = self.options.channel_axis
+        return {
+            name: lambda x, f=f: f(channels_back(self._channels(x), axis))  # type: ignore[misc]
+            for name, f in (run.measure or {}).items()
+        }
+
+
+def _not_negative(bounds: Any) -> Any:
+    """The bounds, of which the lower is at least 0."""
+    low, high = bounds or (None, None)
+    return max(0.0, low or 0.0), high
+
+
+def _as_counts(y: Array, A: Any, start: Array) -> Array:
+    """A start at which the likelihood of the counts y is not zero."""
+    xp = namespace(y)
+    if xp.isdtype(y.dtype, "complex floating") or bool(xp.any(y < 0)):
+        raise ValueError("loss='poisson' needs counts, or other real numbers that are at least 0")
+    positive = xp.where(start > 0, start, 0)
+    return positive if type(A) in (Identity, Sampling) else (positive + xp.mean(positive)) / 2

@@ -1,0 +1,359 @@
+"""The fused stencil of the smoothed total variation, compiled (numba).
+
+One pass over the image takes several gradient steps: differences, their prox, the adjoint, the step and the
+extrapolation, with the objective and the norms that steer the method. `ell12.restoration.stencil` holds the plain
+functions that are its tests' oracle.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numba import types
+from numba.extending import overload
+
+from ell12.backend.compiled_code import compiled_loop
+
+FLOATS: dict[str, Any] = {
+    "error_model": "numpy",  # a division that may raise is not vectorised
+    "fastmath": {"reassoc", "contract", "nsz", "arcp"},  # sums in any order; NaN and infinity keep their meaning
+}
+OPTIONS: dict[str, Any] = {"nogil": True, **FLOATS}
+# Where it is called for its arrays alone, what it sums up is left out: that takes inlining.
+INLINED: dict[str, Any] = {"forceinline": True, **OPTIONS}
+
+
+def inverse_root(square: Any) -> Any:
+    """``1 / sqrt(square)``."""
+    return 1 / np.sqrt(square)
+
+
+@overload(inverse_root, jit_options=FLOATS)  # type: ignore[arg-type]
+def _inverse_root(square):  # type: ignore[no-untyped-def]
+    """In float64 from that in float32, for which processors have an estimate, by one step of third order."""
+
+    def single(square):  # type: ignore[no-untyped-def]
+        return np.float32(1) / math.sqrt(square)
+
+    def double(square):  # type: ignore[no-untyped-def]
+        guess = np.float64(np.float32(1) / math.sqrt(np.float32(square)))
+        error = 1.0 - square * guess * guess
+        return guess + guess * error * (0.5 + 0.375 * error)
+
+    return single if square == types.float32 else double
+
+
+@compiled_loop(**INLINED)
+def _pair_by_axes(x, y, numbers):  # type: ignore[no-untyped-def]
+    """`pair` where differences count one by one, and those of a pixel as its l1-2; selections, no branches.
+
+    Differences are cut at t; where none exceeds it the largest, of equal ones the first, is cut at ``growth``
+    instead. What exceeds t is lengthened by ``l2_weight t``.
+    """
+    _, t, growth, unit, l2_weight, zero, half, _, _ = numbers
+    a, b = abs(x), abs(y)
+    some, first = max(a, b) > t, a >= b
+    lone = t if some else growth
+    c, d = min(a, lone if first else t), min(b, t if first else lone)
+    p, q = a - c, b - d
+    square = (p * unit) * (p * unit) + (q * unit) * (q * unit)  # in units of t: neither overflow nor underflow
+    factor = l2_weight * inverse_root(square) if some else zero
+    relief = square * factor + (half * l2_weight * l2_weight if some else zero)
+    envelope = c * (a - half * c) + d * (b - half * d) - t * t * relief
+    return math.copysign(c - factor * p, x), math.copysign(d - factor * q, y), envelope
+
+
+@compiled_loop(**INLINED)
+def _triple_by_axes(x, y, z, numbers):  # type: ignore[no-untyped-def]
+    """`_pair_by_axes` for three differences."""
+    _, t, growth, unit, l2_weight, zero, half, _, _ = numbers
+    a, b, c = abs(x), abs(y), abs(z)
+    top = max(a, b, c)
+    some, first, second = top > t, a >= top, b >= top
+    lone = t if some else growth
+    d = min(a, lone if first else t)
+    e = min(b, t if first | (not second) else lone)
+    f = min(c, t if first | second else lone)
+    p, q, r = a - d, b - e, c - f
+    square = (p * unit) * (p * unit) + (q * unit) * (q * unit) + (r * unit) * (r * unit)
+    factor = l2_weight * inverse_root(square) if some else zero
+    relief = square * factor + (half * l2_weight * l2_weight if some else zero)
+    envelope = d * (a - half * d) + e * (b - half * e) + f * (c - half * f) - t * t * relief
+    d, e, f = d - factor * p, e - factor * q, f - factor * r
+    return math.copysign(d, x), math.copysign(e, y), math.copysign(f, z), envelope
+
+
+@compiled_loop(**INLINED)
+def _pair_by_length(x, y, numbers):  # type: ignore[no-untyped-def]
+    """`pair` where a pixel's differences count by their length: it is cut at t."""
+    _, t, _, unit, _, _, half, _, _ = numbers
+    p, q = x * unit, y * unit
+    square = p * p + q * q  # in units of t
+    some = square > half + half
+    root = inverse_root(square)
+    factor = root if some else half + half
+    envelope = square * root - half if some else half * square
+    return factor * x, factor * y, t * t * envelope
+
+
+@compiled_loop(**INLINED)
+def _triple_by_length(x, y, z, numbers):  # type: ignore[no-untyped-def]
+    """`_pair_by_length` for three differences."""
+    _, t, _, unit, _, _, half, _, _ = numbers
+    p, q, r = x * unit, y * unit, z * unit
+    square = p * p + q * q + r * r
+    some = square > half + half
+    root = inverse_root(square)
+    factor = root if some else half + half
+    envelope = square * root - half if some else half * square
+    return factor * x, factor * y, factor * z, t * t * envelope
+
+
+def pair(x: Any, y: Any, numbers: Any) -> Any:
+    """``d - prox(d)`` of a pixel's differences d = (x, y), and their envelope.
+
+    ``numbers`` is (mu, t, growth, 1 / t, l2_weight, 0, 1/2, length, scales); growth is ``(1 - l2_weight) t``.
+    ``length`` is None where differences count one by one, else they count by their length, without l2_weight.
+    ``scales`` is None or what the differences along each axis are multiplied with, as are the results.
+    """
+    raise NotImplementedError("it is chosen by the types of the numbers when it is compiled")
+
+
+def triple(x: Any, y: Any, z: Any, numbers: Any) -> Any:
+    """`pair` for three differences."""
+    raise NotImplementedError("it is chosen by the types of the numbers when it is compiled")
+
+
+@overload(pair, jit_options=INLINED)  # type: ignore[arg-type]
+def _pair(x, y, numbers):  # type: ignore[no-untyped-def]  # noqa: ARG001 -- it is asked for types
+    chosen = _pair_by_axes if numbers[7] == types.none else _pair_by_length
+
+    def plain(x, y, numbers):  # type: ignore[no-untyped-def]
+        return chosen(x, y, numbers)
+
+    def scaled(x, y, numbers):  # type: ignore[no-untyped-def]
+        s, t = numbers[8]
+        down, right, envelope = chosen(s * x, t * y, numbers)
+        return s * down, t * right, envelope
+
+    return plain if numbers[8] == types.none else scaled
+
+
+@overload(triple, jit_options=INLINED)  # type: ignore[arg-type]
+def _triple(x, y, z, numbers):  # type: ignore[no-untyped-def]  # noqa: ARG001
+    chosen = _triple_by_axes if numbers[7] == types.none else _triple_by_length
+
+    def plain(x, y, z, numbers):  # type: ignore[no-untyped-def]
+        return chosen(x, y, z, numbers)
+
+    def scaled(x, y, z, numbers):  # type: ignore[no-untyped-def]
+        s, t, u = numbers[8]
+        far, down, right, envelope = chosen(s * x, t * y, u * z, numbers)
+        return s * far, t * down, u * right, envelope
+
+    return plain if numbers[8] == types.none else scaled
+
+
+@compiled_loop(**INLINED)
+def _row_2d(  # type: ignore[no-untyped-def]
+    here, below, before, y, weight, periodic, numbers, step, limits, flow, ahead, after
+):
+    """A row of the step from z, ``here``, and u, ``before``, to ``ahead`` and ``after``; without y: the gradient.
+
+    ``here`` has one pixel more than ``ahead``: what follows its end. ``flow`` holds the residuals of the
+    differences that reach into the row from above, then those that leave it below. Returns the envelope, twice
+    the loss, the squared gradient and its inner product with z - u, all at z.
+    """
+    n = ahead.size
+    envelope = loss = square = turn = left = numbers[5]
+    if periodic:
+        left = pair(below[n - 1] - here[n - 1], here[n] - here[n - 1], numbers)[1]
+    for j in range(n):
+        pixel = here[j]
+        down, right, part = pair(below[j] - pixel, here[j + 1] - pixel, numbers)
+        slope = numbers[0] * ((flow[j] - down) + (left - right))
+        flow[j] = down
+        left = right
+        envelope += part
+        if y is None:
+            ahead[j] = slope
+        else:
+            counts = None if weight is None else weight[j]
+            ahead[j], after[j], parts = _moved(pixel, before[j], y[j], counts, slope, step, limits)
+            loss += parts[0]
+            square += parts[1]
+            turn += parts[2]
+    return envelope, loss, square, turn
+
+
+@compiled_loop(**INLINED)
+def _row_3d(  # type: ignore[no-untyped-def]
+    here, below, behind, before, y, weight, periodic, numbers, step, limits, flow, back, ahead, after
+):
+    """`_row_2d` with the next plane's row ``behind``, and ``back`` as ``flow`` across planes."""
+    n = ahead.size
+    envelope = loss = square = turn = left = numbers[5]
+    if periodic:
+        last = here[n - 1]
+        left = triple(behind[n - 1] - last, below[n - 1] - last, here[n] - last, numbers)[2]
+    for j in range(n):
+        pixel = here[j]
+        differences = (behind[j] - pixel, below[j] - pixel, here[j + 1] - pixel)
+        far, down, right, part = triple(*differences, numbers)
+        slope = numbers[0] * ((back[j] - far) + (flow[j] - down) + (left - right))
+        back[j] = far
+        flow[j] = down
+        left = right
+        envelope += part
+        if y is None:
+            ahead[j] = slope
+        else:
+            counts = None if weight is None else weight[j]
+            ahead[j], after[j], parts = _moved(pixel, before[j], y[j], counts, slope, step, limits)
+            loss += parts[0]
+            square += parts[1]
+            turn += parts[2]
+    return envelope, loss, square, turn
+
+
+@compiled_loop(**INLINED)
+def _moved(pixel, before, y, weight, slope, step, limits):  # type: ignore[no-untyped-def]
+    """What a step from z makes of a pixel and of u, ``before``, and what the pixel adds to three of the sums."""
+    away = pixel - y
+    pull = away if weight is None else weight * away
+    gradient = residual = pull + slope
+    ahead, after = pixel - step[0] * gradient + step[1] * (pixel - before), pixel - step[2] * gradient
+    if limits is not None:
+        # Where a bound holds, what is left of the gradient is what a step of length one would still move.
+        residual = pixel - min(max(pixel - gradient, limits[0]), limits[1])
+        ahead, after = min(max(ahead, limits[0]), limits[1]), min(max(after, limits[0]), limits[1])
+    return ahead, after, (pull * away, residual * residual, gradient * (pixel - before))
+
+
+@compiled_loop(**INLINED)
+def _copy_row(row, periodic, out):  # type: ignore[no-untyped-def]
+    """Copy a row and append what follows its end: the last pixel, or the first."""
+    n = row.size
+    for j in range(n):
+        out[j] = row[j]
+    out[n] = row[0] if periodic else row[n - 1]
+
+
+@compiled_loop(**INLINED)
+def _add(sums, parts):  # type: ignore[no-untyped-def]
+    sums[0] += parts[0]
+    sums[1] += parts[1]
+    sums[2] += parts[2]
+    sums[3] += parts[3]
+
+
+@compiled_loop(**OPTIONS)
+def sweep_2d(  # type: ignore[no-untyped-def]
+    z, u, y, weight, periodic, first, last, numbers, steps, limits, edges, stores, new_z, new_u, rows, sums
+):
+    """Rows ``first`` to ``last`` of images after ``len(steps)`` steps from z and u.
+
+    ``numbers`` as in `pair`; a step is (size, momentum, left), see `_moved`; ``weight`` and ``limits`` may be
+    None. Added to ``sums`` are what `_row_2d` returns at the z of the last step; if nothing ``stores``, these are
+    all that is made. Without y a single step makes ``new_z`` the penalty's gradient at z. ``rows`` is scratch.
+
+    A row after one more step needs the rows around it of the step before, no others. So the steps follow each
+    other through the image one row apart, and what lies between them is a few rows that stay in the cache. Rows
+    past the ends of the band are computed too as far as its own depend on them, but not returned. They are read
+    from ``edges``: images x (z, u) x (above, below) x rows. So ``new_z`` and ``new_u`` may be z and u.
+    """
+    for k in range(z.shape[0]):
+        known, counts = None if y is None else y[k], None if weight is None else weight[k]
+        rest = (numbers, steps, limits, edges[k], stores, new_z[k], new_u[k], rows, sums[k])
+        _sweep_image(z[k], u[k], known, counts, periodic, first, last, *rest)
+
+
+@compiled_loop(**INLINED)
+def _sweep_image(  # type: ignore[no-untyped-def]
+    z, u, y, weight, periodic, first, last, numbers, steps, limits, edges, stores, new_z, new_u, rows, sums
+):
+    m, n = z.shape
+    count = steps.shape[0]
+    rows[:count, 0] = numbers[5]
+    for front in range(first - count - 1, last + count - 1):
+        k = front + 1
+        if first - count <= k < last + count and (periodic or 0 <= k < m):
+            _copy_row(_row_of(z, edges[0], k, first, last), periodic, rows[0, 1 + k % 2])
+        for s in range(count):
+            i, halo = front - s, count - s
+            if i < first - halo or i >= last + halo - 1 or not (periodic or 0 <= i < m):
+                continue
+            here, below = rows[s, 1 + i % 2], rows[s, 1 + (i + 1 if periodic or i + 1 < m else i) % 2]
+            before = rows[s, 3 + i % 2, :n]
+            if s == 0:
+                before = _row_of(u, edges[1], i, first, last)
+            known, counts = None if y is None else y[i % m], None if weight is None else weight[i % m]
+            data = (here, below, before, known, counts, periodic, numbers, steps[s], limits, rows[s, 0])
+            ahead, after = rows[s + 1, 1 + i % 2, :n], rows[s + 1, 3 + i % 2, :n]
+            if s < count - 1 or i < first:
+                _row_2d(*data, ahead, after)
+                rows[s + 1, 1 + i % 2, n] = ahead[0] if periodic else ahead[n - 1]
+                continue
+            if stores:
+                ahead, after = new_z[i], new_u[i]
+            _add(sums, _row_2d(*data, ahead, after))
+
+
+@compiled_loop(**INLINED)
+def _row_of(image, edges, i, first, last):  # type: ignore[no-untyped-def]
+    """Row i of an image, from its edges if it lies outside of ``first`` to ``last``."""
+    if i < first:
+        return edges[0, i - first + edges.shape[1]]
+    return edges[1, i - last] if i >= last else image[i]
+
+
+@compiled_loop(**OPTIONS)
+def sweep_3d(  # type: ignore[no-untyped-def]
+    z,
+    u,
+    y,
+    weight,
+    periodic,
+    first,
+    last,
+    numbers,
+    steps,
+    limits,
+    stores,
+    new_z,
+    new_u,
+    rows,
+    back,
+    sums,
+):
+    """Planes ``first`` to ``last`` of volumes after one step, as `sweep_2d`; ``back`` is a plane of scratch.
+
+    ``new_z`` or ``new_u`` may be u, not z. A step that leaves z does not write ``new_u``.
+    """
+    volumes, depth, m, n = z.shape
+    flow, here, before = rows[0], rows[1], rows[2, :n]
+    for volume in range(volumes):
+        back[:] = numbers[5]
+        for k in range(first - 1 if periodic or first > 0 else first, last):
+            plane = z[volume, k % depth]
+            behind = z[volume, (k + 1) % depth] if periodic or k + 1 < depth else plane
+            flow[:] = numbers[5]
+            for i in range(-1 if periodic else 0, m):
+                _copy_row(plane[i % m], periodic, here)
+                below = plane[(i + 1) % m] if periodic or i + 1 < m else plane[i]
+                before[:] = u[volume, k % depth, i % m]  # apart, as loops are not vectorised in place
+                known = None if y is None else y[volume, k % depth, i % m]
+                counts = None if weight is None else weight[volume, k % depth, i % m]
+                inside = i >= 0 and k >= first
+                ahead, after = rows[3, :n], rows[5, :n]
+                if inside and stores:
+                    ahead = new_z[volume, k, i]
+                    if steps[0, 2] != 0:
+                        after = new_u[volume, k, i]
+                flows = (flow, back[i] if i >= 0 else rows[4, :n])
+                rest = (known, counts, periodic, numbers, steps[0], limits)
+                parts = _row_3d(here, below, behind[i % m], before, *rest, *flows, ahead, after)
+                if inside:
+                    _add(sums[volume], parts)

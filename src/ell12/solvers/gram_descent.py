@@ -1,0 +1,343 @@
+"""Coordinate descent and Newton's method on a Gram matrix: the plain loops, which are the tests' oracle."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy.linalg.lapack import dpotrf, dpotrs
+
+from ell12.backend import rounding
+from ell12.backend.compiled_code import can_compile
+from ell12.protocols import Point
+
+# What decides between sweeps and Newton's method, in multiplications: a step costs STEP and the cube of the number
+# of entries over CUBE, in LAPACK; a sweep costs the square of that number, and ENTRY for each one where nothing is
+# compiled. Sweeps go on while they promise to cost less than a step.
+STEP, CUBE, ENTRY = 300_000.0, 20.0, 2000.0
+SWEEPS_ALONE = np.array([math.inf, CUBE, 0.0])
+# Gram matrices of at least this many entries are swept by the compiled loop, which takes 0.2 s to load.
+COMPILED_FROM = 2**16
+# How often descent and Newton's method take turns before a problem is left to another solver.
+ROUNDS = 50
+# Newton steps in a row, while entries leave the support.
+NEWTON_STEPS = 20
+# They end after this number of rounds without a smaller violation: rounding is in the way.
+FAILURES = 3
+# A Newton step is shortened this often before descent goes on.
+SHORTENED = 8
+# A loss that is not quadratic is given up after this number of models.
+MODELS = 20
+# A rise of the objective by this fraction of the penalty may be rounding alone.
+ROUNDING = 1e-15
+
+
+def descend_on(gram: Any) -> tuple[Callable[..., bool], Any]:
+    """`descend` for a Gram matrix, compiled where that pays, and what decides between it and Newton's method."""
+    if gram.size >= COMPILED_FROM and can_compile():
+        from ell12.solvers import gram_descent_compiled
+
+        return gram_descent_compiled.descend, np.array([STEP, CUBE, 0.0])
+    return descend, np.array([STEP, CUBE, ENTRY])
+
+
+class GramDescent:
+    """``1/2 x'G x - c'x + penalty(x)`` with G a dense matrix: where its minimisation has come.
+
+    The squared loss in the columns of a working set, exactly, or the model of another loss around a point.
+
+    Parameters
+    ----------
+    gram : array of shape (n, n), or larger
+        Symmetric, positive semidefinite, in double precision and C order; what lies beyond n does not count.
+    x, gradient : arrays of shape (n,)
+        Where the minimisation begins, and the gradient of the quadratic there; neither is written to.
+
+    Attributes
+    ----------
+    x, gradient : arrays
+        Where it is now, and the gradient there.
+    """
+
+    def __init__(self, gram: Any, x: Any, gradient: Any) -> None:
+        self.gram = np.ascontiguousarray(gram, dtype=np.float64)
+        self.x, self.gradient = x.astype(np.float64), gradient.astype(np.float64)
+        self.descend, self.price = descend_on(gram)
+
+    def solve(self, penalty: Any, target: float, rounds: int = ROUNDS, weight: float | None = None) -> bool:
+        """Minimise until the violation is at most target, or for a number of rounds; return whether it is.
+
+        Parameters
+        ----------
+        penalty : penalty
+            A `ell12.protocols.PiecewisePenalty` such as `ell12.L12`.
+        target : float
+            In the units of the gradient.
+        rounds : int, default ROUNDS
+            Of descent and Newton steps.
+        weight : float, optional
+            The subtracted part is this times the l2 norm of the entries that are penalised, which descent then
+            follows from entry to entry; without it, its tangent is held during each round.
+        """
+        largest = float(np.diagonal(self.gram)[: self.x.size].max(initial=0.0))
+        if np.abs(self.gradient).max(initial=0.0) > 1e153 * largest > 0:  # squares of entries of x would overflow
+            return False
+        below, above = (np.ascontiguousarray(part, dtype=np.float64) for part in penalty.slopes_at_zero(self.x))
+        numbers = below, above, _ridge(penalty, self.x)
+        if weight is not None:
+            self._leave_zero(numbers, weight, target)
+        held = np.zeros(self.x.size)
+        least, failures = math.inf, 0
+        for _ in range(rounds):
+            tangent = penalty.subtracted_gradient(self.x) if weight is None else held
+            given = (*numbers, tangent, weight or 0.0, target, self.price)
+            if self.descend(self.gram, self.gradient, self.x, *given) and weight is not None:
+                return True
+            slope = self._newton(penalty, target)
+            violation = float(np.abs(slope).max(initial=0.0))
+            if violation <= target:
+                return True
+            failures = failures + 1 if violation >= least else 0
+            least = min(least, violation)
+            if failures > FAILURES:
+                break
+        return False
+
+    def objective(self, linear: Any, penalty: Any) -> float:
+        """``1/2 x'G x - linear' x + penalty(x)`` where it is now."""
+        return 0.5 * float(self.x @ (self.gradient - linear)) + penalty.value(self.x)
+
+    def curvature_ratio(self, penalty: Any) -> float:
+        """The largest negative curvature of the penalty over the median curvature of all else in one entry."""
+        curvature, ridge = penalty.curvature(self.x), _ridge(penalty, self.x)
+        largest = curvature.largest
+        if ridge.any():
+            largest = float((ridge - np.diagonal(curvature.matrix(np.arange(self.x.size)))).max(initial=0.0))
+        if largest == 0:
+            return 0.0
+        median = float(np.median(np.diagonal(self.gram)[: self.x.size] + ridge))
+        return largest / median if median > 0 else math.inf
+
+    def _leave_zero(self, numbers: tuple[Any, Any, Any], weight: float, target: float) -> None:
+        """From zero, where the norm has no slope, go to the best vector with one penalised entry."""
+        below, above, ridge = numbers
+        counted = above > 0
+        if weight <= 0 or np.any(self.x[counted]):
+            return
+        size = self.x.size
+        if not counted.all():  # the entries that are free come first
+            fixed = np.where(counted, -math.inf, below), np.where(counted, math.inf, above)
+            self.descend(self.gram, self.gradient, self.x, *fixed, ridge, np.zeros(size), 0.0, target, self.price)
+        bowl = np.diagonal(self.gram)[:size] + ridge
+        gain = np.maximum(-self.gradient - above, self.gradient + below) + weight
+        falls = np.divide(gain, np.sqrt(bowl), out=np.zeros(size), where=counted & (bowl > 0) & (gain > 0))
+        best = int(falls.argmax()) if size else 0
+        if size and falls[best] > 0:
+            sign = 1.0 if -self.gradient[best] - above[best] >= self.gradient[best] + below[best] else -1.0
+            self.x[best] = sign * gain[best] / bowl[best]
+            self.gradient += self.x[best] * self.gram[best, :size]
+
+    def _newton(self, penalty: Any, target: float) -> Any:
+        """Newton's method on the support while its steps cross zero; return the minimal-norm subgradient."""
+        kinks = penalty.kinks(self.x)
+        for _ in range(NEWTON_STEPS):
+            slope = penalty.least_slope(self.x, self.gradient)
+            support = np.flatnonzero((self.x != 0) | ~kinks)
+            if np.abs(slope[support]).max(initial=0.0) <= target or not self._newton_step(
+                penalty, slope, support, kinks
+            ):
+                break
+        return slope
+
+    def _newton_step(self, penalty: Any, slope: Any, support: Any, kinks: Any) -> bool:
+        """One step on the support along which the objective does not rise; return whether there is one."""
+        x, own = self.x, penalty.curvature(self.x)
+        rows = self.gram.take(support, axis=0)
+        block = rows.take(support, axis=1)
+        direction = -shifted_solution(
+            block + own.matrix(support) if own.largest > 0 else block.copy(), slope[support]
+        )
+        old, bounded, value = x[support], kinks[support], penalty.value(x)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            crossings = np.where(bounded & (old * direction < 0), -old / direction, math.inf)
+        first, fraction = float(crossings.min(initial=math.inf)), 1.0
+        for attempt in range(SHORTENED):
+            new = old + fraction * direction
+            new[crossings <= fraction] = 0
+            full, move = x.copy(), new - old
+            full[support] = new
+            rise = (self.gradient[support] + 0.5 * (block @ move)) @ move + penalty.value(full) - value
+            if rise <= ROUNDING * abs(value):
+                self.x, self.gradient = full, self.gradient + (move @ rows)[: x.size]
+                return bool(move.any())
+            fraction = first if attempt == 0 and first < 1 else 0.5 * fraction
+        return False
+
+
+def minimise_by_models(
+    loss: Any, penalty: Any, point: Point, gradient: Any, target: float, rounds: int = MODELS
+) -> tuple[Point, Any, bool]:
+    """Minimise by models of second order around one point after the other, each step halved until all decreases.
+
+    Returns
+    -------
+    point, gradient : Point, array
+        Where it has come to, and the loss's gradient there.
+    bool
+        Whether the violation is at most target.
+    """
+    value = loss.value(point) + penalty.value(point.x)
+    for _ in range(rounds):
+        slope = penalty.least_slope(point.x, gradient)
+        columns = np.flatnonzero((point.x != 0) | (slope != 0) | ~penalty.kinks(point.x))
+        if penalty.violation(point.x, gradient) <= target or columns.size == 0:
+            break
+        model = GramDescent(loss.hessian(point, columns), point.x[columns], gradient[columns])
+        model.solve(penalty.restrict(columns), 0.5 * target)
+        full, fraction = np.zeros_like(point.x), 1.0
+        full[columns] = model.x
+        move = loss.point_within(full, columns) - point
+        for _ in range(SHORTENED):
+            new = point + fraction * move
+            lower = loss.value(new) + penalty.value(new.x)
+            if lower <= value + (rounding(value, point.x) if fraction == 1 else 0.0):
+                break
+            fraction *= 0.5
+        else:
+            return point, gradient, False
+        point, value, gradient = new, lower, loss.gradient(new)
+    return point, gradient, penalty.violation(point.x, gradient) <= target
+
+
+def _ridge(penalty: Any, x: Any) -> Any:
+    """The second derivatives of the convex part beyond its kinks."""
+    curvature = penalty.convex.curvature(x)
+    return np.zeros(x.size) if curvature.largest == 0 else curvature.product(np.arange(x.size))(np.ones(x.size))
+
+
+def shifted_solution(matrix: Any, right: Any) -> Any:
+    """Solve with a symmetric matrix, shifted by as much as makes it positive definite.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ell12.solvers.gram_descent import shifted_solution
+    >>> shifted_solution(np.array([[2.0, 0.0], [0.0, 4.0]]), np.array([2.0, 4.0]))
+    array([1., 1.])
+    """
+    diagonal, shift = np.diagonal(matrix).copy(), 0.0
+    unit = 1e-10 * float(np.abs(diagonal).max(initial=0.0)) or 1.0
+    while True:  # LAPACK by itself: SciPy's checks take as long as a system of a hundred unknowns
+        factor, info = dpotrf(matrix.T, lower=1, clean=0)
+        if info == 0 and np.all(np.diagonal(factor) ** 2 > 1e-11 * diagonal):
+            return dpotrs(factor, right, lower=1)[0]
+        shift = max(10 * shift, unit)
+        np.fill_diagonal(matrix, diagonal + shift)
+
+
+def descend(
+    gram: Any,
+    gradient: Any,
+    x: Any,
+    below: Any,
+    above: Any,
+    ridge: Any,
+    tangent: Any,
+    weight: float,
+    target: float,
+    price: Any,
+) -> bool:
+    """Coordinate descent: minimise a quadratic plus slopes below and above zero; x and gradient are written to.
+
+    The objective is ``1/2 x'G x - c'x + slopes + 1/2 sum_j ridge_j x_j^2 - tangent' x - weight ||x||_2``, the norm
+    being that of the entries with slopes above zero, and gradient that of the first two terms.
+
+    Returns
+    -------
+    bool
+        Whether the violation is at most target; False where Newton's method would cost less than the sweeps left.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ell12.solvers.gram_descent import descend
+    >>> x, gradient, one, zero = np.zeros(2), np.array([-3.0, 0.5]), np.ones(2), np.zeros(2)
+    >>> descend(np.eye(2), gradient, x, -one, one, zero, zero, 0.0, 1e-9, (3e5, 20.0, 2e3))
+    True
+    >>> x, gradient
+    (array([2., 0.]), array([-1. ,  0.5]))
+    """
+    counted, least, most = above > 0, math.inf, 0
+    while True:
+        square = float(x[counted] @ x[counted]) if weight > 0 else 0.0
+        tilt = weight / math.sqrt(square) if square > 0 else 0.0
+        slope = gradient - tangent + (ridge - np.where(counted, tilt, 0.0)) * x
+        off = np.maximum(np.maximum(-slope - above, slope + below), 0.0)
+        with np.errstate(invalid="ignore"):
+            violation = np.where(x > 0, np.abs(slope + above), np.where(x < 0, np.abs(slope + below), off))
+        worst = violation.max(initial=0.0)
+        if worst <= target:
+            return True
+        active = np.flatnonzero((x != 0) | (violation > 0))
+        if worst > 0.5 * least and active.size <= most:  # rounding, or a part that is not convex, is in the way
+            return False
+        least, most = min(least, worst), max(most, active.size)
+        block = gram[np.ix_(active, active)]
+        block[np.diag_indices_from(block)] += ridge[active]
+        values, old = x[active], x[active]
+        slopes = gradient[active] - tangent[active] + ridge[active] * old
+        limits = below[active], above[active]
+        done = _sweeps(block, slopes, values, *limits, weight, 0.5 * target, _price(price, active.size))
+        move = values - old
+        x[active] = values
+        gradient += move @ gram[active, : x.size]
+        if not (done and move.any()):
+            return False
+
+
+def _price(price: Any, size: int) -> float:
+    """How many sweeps cost as much as a Newton step."""
+    return (price[0] + size**3 / price[1]) / (size**2 + price[2] * size)
+
+
+def _sweeps(
+    block: Any, slope: Any, x: Any, below: Any, above: Any, weight: float, target: float, price: float
+) -> bool:
+    """Sweep until no slope changes by more than target; False where more are needed than Newton's step costs."""
+    # Plain numbers are read and compared several times as fast as entries of arrays.
+    entries = list(zip(np.diagonal(block).tolist(), below.tolist(), above.tolist(), strict=True))
+    values, last = x.tolist(), 0.0
+    for sweep in range(10_000):
+        square = 0.0
+        if weight > 0:
+            square = sum(value * value for value, (_, _, high) in zip(values, entries, strict=True) if high > 0)
+        largest, turned = 0.0, False
+        for j, (curvature, low, high) in enumerate(entries):
+            old = values[j]
+            tilt = weight / math.sqrt(square) if square > 0 and high > 0 else 0.0
+            new = _best_entry(curvature, old, float(slope[j]) - tilt * old, low, high)
+            if new != old:
+                x[j] = values[j] = new
+                turned = turned or (new > 0) != (old > 0) or (new < 0) != (old < 0)
+                largest = max(largest, abs(new - old) * curvature)
+                square = max(square + (new - old) * (new + old), 0.0) if high > 0 and weight > 0 else square
+                slope += (new - old) * block[j]
+        if largest <= target:
+            return True
+        late = sweep > 0 and (not turned or sweep > price)
+        if late and math.log(last / largest) * price < math.log(largest / target):
+            return False
+        last = largest
+    return False
+
+
+def _best_entry(curvature: float, old: float, slope: float, below: float, above: float) -> float:
+    """The minimiser in one entry; without curvature there is one only where zero is."""
+    if not curvature > 0:
+        return 0.0 if below <= -slope <= above else old
+    aim = curvature * old - slope
+    if aim > above:
+        return (aim - above) / curvature
+    return (aim - below) / curvature if aim < below else 0.0

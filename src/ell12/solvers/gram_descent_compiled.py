@@ -1,0 +1,131 @@
+"""Coordinate descent on a Gram matrix as compiled loops (numba); `ell12.solvers.gram_descent` has the plain ones.
+
+Imported only where a problem is large enough to pay for loading numba; its code is cached on disk where possible.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ell12.backend.compiled_code import compiled_loop
+
+loop = compiled_loop(error_model="numpy", nogil=True)
+
+
+@loop
+def descend(gram, gradient, x, below, above, ridge, tangent, weight, target, price):  # type: ignore[no-untyped-def]
+    """As `ell12.solvers.gram_descent.descend`."""
+    active, least, most = np.empty(x.size, dtype=np.int64), math.inf, 0
+    while True:
+        count, worst = _active(gradient, x, below, above, ridge, tangent, weight, active)
+        if worst <= target:
+            return True
+        if worst > 0.5 * least and count <= most:
+            return False
+        least, most = min(least, worst), max(most, count)
+        block, slope, values = _gathered(gram, gradient, x, ridge, tangent, active[:count])
+        lower, upper, start = below[active[:count]], above[active[:count]], values.copy()
+        cost = (price[0] + count**3 / price[1]) / (count**2 + price[2] * count)
+        done = _sweeps(block, slope, values, lower, upper, weight, 0.5 * target, cost)
+        moved = False
+        for a in range(count):
+            move = values[a] - start[a]
+            if move != 0.0:
+                moved = True
+                row = gram[active[a]]
+                x[active[a]] = values[a]
+                for i in range(x.size):
+                    gradient[i] += move * row[i]
+        if not (done and moved):
+            return False
+
+
+@loop
+def _square(x, above):  # type: ignore[no-untyped-def]
+    """The square of the l2 norm over the penalised entries."""
+    square = 0.0
+    for j in range(x.size):
+        if above[j] > 0.0:
+            square += x[j] * x[j]
+    return square
+
+
+@loop
+def _active(gradient, x, below, above, ridge, tangent, weight, active):  # type: ignore[no-untyped-def]
+    """Write down which entries are used or violate the condition; return how many, and the largest violation."""
+    square, count, worst = _square(x, above), 0, 0.0
+    tilt = weight / math.sqrt(square) if square > 0.0 else 0.0
+    for j in range(x.size):
+        slope = gradient[j] - tangent[j] + (ridge[j] - (tilt if above[j] > 0.0 else 0.0)) * x[j]
+        up, down = slope + above[j], slope + below[j]
+        violation = abs(up) if x[j] > 0.0 else abs(down) if x[j] < 0.0 else max(-up, down, 0.0)
+        worst = max(worst, violation)
+        if x[j] != 0.0 or violation > 0.0:
+            active[count] = j
+            count += 1
+    return count, worst
+
+
+@loop
+def _gathered(gram, gradient, x, ridge, tangent, active):  # type: ignore[no-untyped-def]
+    """The problem in the active entries alone."""
+    size = active.size
+    block, slope, values = np.empty((size, size)), np.empty(size), np.empty(size)
+    for a in range(size):
+        j = active[a]
+        row = gram[j]
+        for b in range(size):
+            block[a, b] = row[active[b]]
+        block[a, a] += ridge[j]
+        values[a], slope[a] = x[j], gradient[j] - tangent[j] + ridge[j] * x[j]
+    return block, slope, values
+
+
+@loop
+def _sweeps(block, slope, x, below, above, weight, target, price):  # type: ignore[no-untyped-def]
+    """Sweep until no slope changes by more than target; False where Newton's step costs less than what is left."""
+    last = 0.0
+    for sweep in range(10_000):
+        largest, turned = _sweep(block, slope, x, below, above, weight)
+        if largest <= target:
+            return True
+        if sweep > 0 and (not turned or sweep > price):
+            rate = math.log(last / largest)
+            if rate * price < math.log(largest / target):
+                return False
+        last = largest
+    return False
+
+
+@loop
+def _sweep(block, slope, x, below, above, weight):  # type: ignore[no-untyped-def]
+    """Minimise in one entry after the other; return the largest change of a slope, and whether a sign changed."""
+    square, largest, turned = _square(x, above), 0.0, False
+    for a in range(x.size):
+        old, curvature = x[a], block[a, a]
+        tilt = weight / math.sqrt(square) if square > 0.0 and above[a] > 0.0 else 0.0
+        new = _best_entry(curvature, old, slope[a] - tilt * old, below[a], above[a])
+        move = new - old
+        if move != 0.0:
+            x[a] = new
+            turned |= (new > 0.0) != (old > 0.0) or (new < 0.0) != (old < 0.0)
+            largest = max(largest, abs(move) * curvature)
+            if above[a] > 0.0:
+                square = max(square + move * (new + old), 0.0)
+            row = block[a]
+            for b in range(x.size):
+                slope[b] += move * row[b]
+    return largest, turned
+
+
+@loop
+def _best_entry(curvature, old, slope, below, above):  # type: ignore[no-untyped-def]
+    """The minimiser in one entry; without curvature there is one only where zero is."""
+    if not curvature > 0.0:
+        return 0.0 if below <= -slope <= above else old
+    aim = curvature * old - slope
+    if aim > above:
+        return (aim - above) / curvature
+    return (aim - below) / curvature if aim < below else 0.0

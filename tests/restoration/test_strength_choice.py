@@ -1,0 +1,118 @@
+"""The strength and the penalty that one score chooses, on the pictures on which other rules failed."""
+
+import inspect
+
+import numpy as np
+import pytest
+import scipy.ndimage
+
+import ell12
+
+SIDE = 96
+ROW, COLUMN = np.indices((SIDE, SIDE)) / SIDE
+FUNCTIONS = [ell12.denoise_tv, ell12.deblur_tv, ell12.inpaint_tv, ell12.restore_tv, ell12.reconstruct_mri]
+
+
+def page():
+    """Strokes of ink on saturated paper."""
+    ink = np.kron(np.random.default_rng(0).random((SIDE // 8, SIDE // 2)) < 0.35, np.ones((3, 2)))
+    paper = np.ones((SIDE, SIDE))
+    for row in range(SIDE // 8):
+        paper[8 * row + 2 : 8 * row + 5] -= ink[3 * row : 3 * row + 3]
+    return paper
+
+
+def discs():
+    """Bright objects on black."""
+    image = np.zeros((SIDE, SIDE))
+    for row, column, radius, value in ((0.3, 0.3, 0.2, 0.9), (0.6, 0.7, 0.15, 0.5), (0.75, 0.3, 0.1, 0.7)):
+        image[(ROW - row) ** 2 + (COLUMN - column) ** 2 < radius**2] = value
+    return image
+
+
+def waves():
+    """A smooth surface with fine texture on a part of it."""
+    return 0.5 + 0.3 * np.sin(6 * ROW) * np.cos(5 * COLUMN) + 0.1 * np.sin(90 * COLUMN) * (ROW > 0.6)
+
+
+def as_8_bit(image):
+    return np.round(255 * np.clip(image, 0, 1)).astype(np.uint8)
+
+
+def noisy(image, sigma, seed=1):
+    return image + sigma * np.random.default_rng(seed).standard_normal(image.shape)
+
+
+def decibels(found, clean):
+    return -10 * np.log10(max(np.mean((found - clean) ** 2), 1e-20))
+
+
+@pytest.mark.parametrize("sigma", [0.05, 0.1])
+def test_a_page_of_text_of_eight_bits_gets_better(sigma):
+    given = as_8_bit(noisy(page(), sigma))
+    assert decibels(ell12.denoise_tv(given), page()) > decibels(given / 255, page()) + 0.5
+
+
+@pytest.mark.parametrize("photons", [30, 200])
+def test_bright_objects_on_black_lose_the_noise_of_photons(photons):
+    given = np.random.default_rng(0).poisson(photons * discs()) / photons
+    assert decibels(ell12.denoise_tv(given), discs()) > decibels(given, discs()) + 6
+
+
+@pytest.mark.parametrize("image", [page(), discs(), waves()], ids=["page", "discs", "waves"])
+def test_pictures_without_noise_come_back_as_they_were(image):
+    given = as_8_bit(image)
+    assert decibels(ell12.denoise_tv(given), given / 255) > 50
+
+
+@pytest.mark.parametrize("sigma", [0.02, 0.1])
+@pytest.mark.parametrize("image", [page(), discs(), waves()], ids=["page", "discs", "waves"])
+def test_white_noise_is_removed_nearly_as_well_as_by_the_best_strength(image, sigma):
+    given = noisy(image, sigma)
+    best = max(decibels(ell12.denoise_tv(given, sigma * factor), image) for factor in (0.25, 0.5, 1.0, 2.0))
+    assert decibels(ell12.denoise_tv(given), image) > best - 0.9
+
+
+def test_the_penalty_is_chosen_with_the_strength():
+    boxes = np.kron(np.random.default_rng(2).random((6, 6)), np.ones((16, 16)))
+    assert not ell12.denoise_tv(noisy(boxes, 0.1), return_result=True).penalty.isotropic
+    smooth = 0.5 + 0.4 * np.sin(7 * ROW + 5 * COLUMN)
+    assert ell12.denoise_tv(noisy(smooth, 0.1), return_result=True).penalty.isotropic
+
+
+@pytest.mark.parametrize("sigma", [0.005, 0.02])
+def test_a_blurred_drawing_gets_sharper(sigma):
+    psf = np.outer(*[np.exp(-(np.arange(-3.0, 4) ** 2) / 3)] * 2)
+    given = noisy(scipy.ndimage.convolve(discs(), psf / psf.sum()), sigma)
+    found = ell12.deblur_tv(given, psf / psf.sum(), return_result=True)
+    assert decibels(found.image, discs()) > decibels(given, discs()) + 2
+    assert found.alpha < 0.1
+
+
+def test_the_same_call_gives_the_same_bits_whatever_ran_before():
+    given = noisy(discs(), 0.1)
+    first = ell12.denoise_tv(given)
+    ell12.denoise_tv(noisy(np.ones((300, 200)), 0.1))
+    np.testing.assert_array_equal(ell12.denoise_tv(given), first)
+
+
+def test_a_restoration_says_what_it_is_in_one_line():
+    found = ell12.denoise_tv(noisy(discs(), 0.1), return_result=True)
+    assert repr(found).startswith(f"Restoration(96 x 96, alpha {found.alpha:.3g} by GCV, sigma 0.")
+    assert len(repr(found)) <= 130
+    assert "\n" not in repr(found)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_functions_of_images_have_at_most_twelve_arguments_and_one_description_of_them(function):
+    names = inspect.signature(function).parameters
+    assert len(names) <= 12
+    assert "{" not in function.__doc__.split("penalty :")[1].split("loss :")[0]
+    assert {"penalty", "sigma", "run"} <= set(names)
+
+
+def test_a_strength_that_is_given_twice_is_an_error():
+    with pytest.raises(ValueError, match="alpha is given twice"):
+        ell12.denoise_tv(discs(), 0.1, penalty=ell12.TotalVariationL12(0.2))
+    with pytest.raises(TypeError, match="penalty must be a TotalVariationL12"):
+        ell12.denoise_tv(discs(), 0.1, penalty=ell12.L12())

@@ -1,0 +1,196 @@
+"""The Lasso's path from kink to kink, against scikit-learn's and nmAPG; and as part of the default solver."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+from sklearn.linear_model import Lasso, lars_path
+
+from ell12 import L12, L12Regressor, NonmonotoneAPG, SquaredLoss, datasets, minimize, stationarity
+from ell12.penalties import WithIntercept
+from ell12.protocols import with_alpha
+from ell12.solvers import homotopy, working_set
+from ell12.solvers.homotopy import Homotopy
+
+
+def design(seed=0, shape=(30, 80)):
+    random = np.random.default_rng(seed)
+    A = random.standard_normal(shape)
+    x = np.zeros(shape[1])
+    x[:6] = 3 * random.standard_normal(6)
+    return A, A @ x + 0.3 * random.standard_normal(shape[0])
+
+
+def follow(loss, penalty, x, strength):
+    """The last point of the path, and the path."""
+    path = Homotopy(loss, penalty, x, strength)
+    *_, last = path.points()
+    return last, path
+
+
+def top(loss, penalty):
+    """The strength from which zero is a solution, where nothing is free."""
+    gradient = loss.gradient(loss.point(loss.start()))
+    pull = -gradient if penalty.positive else np.abs(gradient)
+    return float((pull / (1.0 if penalty.weights is None else penalty.weights)).max())
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_every_kink_is_that_of_lars(seed, monkeypatch):
+    monkeypatch.setattr(homotopy, "KINKS", 1)
+    A, b = design(seed)
+    loss = SquaredLoss(A, b)
+    strengths, _, coefs = lars_path(A, b, method="lasso", alpha_min=1e-3)
+    strengths *= len(b)
+    path = Homotopy(loss, L12(strengths[-1], 0.0), np.zeros(80), strengths[0])
+    found = [(path.alpha + path.left, point.x) for point in path.points()]
+    # The first kink, at which the first entry enters, is where the path begins.
+    np.testing.assert_allclose([strength for strength, _ in found[1:]], strengths, rtol=1e-8)
+    np.testing.assert_allclose(np.transpose([x for _, x in found[1:]]), coefs, atol=1e-9)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("positive", [False, True])
+def test_weights_of_rows_and_columns(positive, sparse):
+    A, b = design(3)
+    random = np.random.default_rng(0)
+    weights = random.uniform(0.5, 2, 80)
+    weights[7] = np.inf
+    X = scipy.sparse.csr_array(A) if sparse else A
+    loss = SquaredLoss(X, b, sample_weight=random.uniform(0, 2, 30), scale=0.1)
+    penalty = L12(0.01, 0.0, weights=weights, positive=positive)
+    last, path = follow(loss, penalty, loss.start(), top(loss, penalty))
+    assert path.left == 0
+    assert stationarity(loss, penalty, last.x) <= 1e-8
+    assert last.x[7] == 0
+    np.testing.assert_allclose(last.prediction, A @ last.x, atol=1e-10)
+
+
+def test_a_free_entry_stays_in_the_support():
+    A, b = design(4)
+    loss = SquaredLoss(np.column_stack([A, np.ones(30)]), b + 50)
+    penalty = WithIntercept(L12(0.05, 0.0, positive=True))
+    begin = with_alpha(penalty, 300.0 * penalty.alpha)
+    x = minimize(loss, begin, tol=1e-10).x
+    last, path = follow(loss, penalty, x, begin.alpha)
+    assert path.left == 0
+    assert last.x[-1] > 10
+    assert last.x[:-1].min() >= 0
+    assert stationarity(loss, penalty, last.x) <= 1e-8
+
+
+def test_the_factors_are_made_anew_where_rounding_spoils_them(monkeypatch):
+    A, b = design(5)
+    loss, penalty = SquaredLoss(A, b), L12(0.01, 0.0)
+    expected, _ = follow(loss, penalty, loss.start(), top(loss, penalty))
+    made = []
+    factorize, enter = homotopy._Support.factorize, homotopy._Support.enter
+
+    def spoiled(self, *arguments):
+        enter(self, *arguments)
+        self._triangle *= 1.001
+
+    monkeypatch.setattr(homotopy._Support, "enter", spoiled)
+    monkeypatch.setattr(homotopy._Support, "factorize", lambda self: made.append(1) or factorize(self))
+    last, path = follow(loss, penalty, loss.start(), top(loss, penalty))
+    assert len(made) > 10
+    assert path.left == 0
+    np.testing.assert_allclose(last.x, expected.x, atol=1e-8)
+
+
+def test_equal_columns_in_the_support_are_merged_at_the_start():
+    A, b = design(6)
+    loss, penalty = SquaredLoss(np.hstack([A, A[:, :20]]), b), L12(0.01, 0.0)
+    one = minimize(SquaredLoss(A, b), L12(5.0, 0.0), tol=1e-12).x
+    x = np.r_[one, 0.3 * one[:20]]
+    x[:20] *= 0.7  # a solution as well, with both of two equal columns
+    assert np.count_nonzero(x[80:])
+    last, path = follow(loss, penalty, x, 5.0)
+    assert path.left == 0
+    assert stationarity(loss, penalty, last.x) <= 1e-8
+
+
+def test_a_dependent_column_is_exchanged_for_another():
+    random = np.random.default_rng(6)
+    A = random.standard_normal((30, 10)) @ random.standard_normal((10, 80))  # no more than ten are independent
+    loss, penalty = SquaredLoss(A, A @ random.standard_normal(80)), L12(1e-4, 0.0)
+    last, path = follow(loss, penalty, loss.start(), top(loss, penalty))
+    assert path.left == 0
+    assert np.count_nonzero(last.x) <= 10
+    assert stationarity(loss, penalty, last.x) <= 1e-6
+
+
+def cosines(seed, F, n_nonzero, shape=(40, 400)):
+    """Columns whose neighbours are nearly alike, and a vector whose entries lie 2F apart."""
+    random = np.random.default_rng(seed)
+    A = np.cos(2 * np.pi * random.random((shape[0], 1)) * np.arange(1, shape[1] + 1) / F) / np.sqrt(shape[0])
+    x = np.zeros(shape[1])
+    x[random.permutation(shape[1] // (2 * F))[:n_nonzero] * 2 * F] = random.standard_normal(n_nonzero)
+    return A, x
+
+
+@pytest.mark.parametrize("F", [10, 20])
+def test_nearly_dependent_columns_do_not_hide_the_way(F):
+    A, x = cosines(F, F, 9)
+    assert np.linalg.cond(A) > 1e4
+    loss, penalty = SquaredLoss(A, A @ x), L12(1e-7, 0.0)
+    last, path = follow(loss, penalty, loss.start(), top(loss, penalty))
+    assert path.left == 0
+    assert stationarity(loss, penalty, last.x) <= 1e-5
+
+
+def test_a_path_leans_to_the_solution_with_a_tangent():
+    A, b = design(10)
+    loss, penalty = SquaredLoss(A, b), L12(0.5, 0.0)
+    last, path = follow(loss, penalty, loss.start(), top(loss, penalty))
+    for tangent in 0.4 * np.random.default_rng(0).uniform(-1, 1, (3, 80)):
+        path.lean(tangent)
+        *_, last = path.points()
+        assert path.left == 0
+        slope = A.T @ (A @ last.x - b) - tangent  # written out: what the l1 norm must balance
+        assert np.abs(slope).max() <= 0.5 + 1e-9
+        np.testing.assert_allclose(slope[last.x != 0], -0.5 * np.sign(last.x[last.x != 0]), atol=1e-9)
+
+
+def counted(monkeypatch):
+    """The paths that working sets set out on."""
+    begun = []
+
+    class Spy(Homotopy):
+        def __init__(self, *arguments):
+            begun.append(self)
+            super().__init__(*arguments)
+
+    monkeypatch.setattr(working_set, "Homotopy", Spy)
+    return begun
+
+
+@pytest.mark.parametrize("i", [2, 3, 4])
+def test_the_papers_problem_is_solved_along_a_path(i, monkeypatch):
+    begun = counted(monkeypatch)
+    data = datasets.compressed_sensing(7, n_samples=100)
+    loss, penalty = SquaredLoss(data.A, data.b), L12(0.01 * 0.25**i, 0.0)
+    result = minimize(loss, penalty, tol=1e-8)
+    assert [path.left for path in begun] == [0]
+    assert result.converged
+    assert stationarity(loss, penalty, result.x) <= 1e-8
+    reference = minimize(loss, penalty, solver=NonmonotoneAPG(), tol=1e-2, max_iter=10**5)
+    assert result.objective <= reference.objective * (1 + 1e-12)
+    objectives = result.history["objective"]
+    assert np.all(np.diff(objectives) <= 1e-14 * objectives[0])
+    # A loose tolerance ends early, and keeps its promise.
+    early = minimize(loss, penalty, tol=30.0)
+    assert early.n_iter < result.n_iter
+    assert stationarity(loss, penalty, early.x) <= 30.0
+
+
+@pytest.mark.parametrize("positive", [False, True])
+def test_an_estimator_with_an_intercept(positive, monkeypatch):
+    begun = counted(monkeypatch)
+    A, b = design(9, (40, 300))
+    X = scipy.sparse.csr_array(np.where(np.abs(A) > 0.5, A, 0) + (np.arange(300) % 2))
+    model = L12Regressor(alpha=0.01, penalty=L12(l2_weight=0.0, positive=positive), tol=1e-8).fit(X, b + 20)
+    assert model.converged_
+    assert begun
+    rival = Lasso(0.01, positive=positive, tol=1e-10, max_iter=10**6).fit(X.toarray(), b + 20)
+    np.testing.assert_allclose(model.coef_, rival.coef_, atol=1e-4)
+    assert model.intercept_ == pytest.approx(rival.intercept_, abs=1e-3)
