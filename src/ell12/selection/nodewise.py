@@ -30,7 +30,7 @@ Directions = Callable[[Array], Array]  # numbers of columns -> their directions,
 # The Gram matrix of up to so many columns is made (200 MB); with more, each problem finds its columns by itself.
 MOST_COLUMNS = 5000
 # How far a nodewise problem is solved, relative to its strength: bias and variance change by as little.
-TOL = 1e-4
+TOL = 1e-5
 # Strengths fall by this factor.
 STEP = 0.8
 # The standard error that a direction may have, relative to the reference of the scaled Lasso: Zhang & Zhang take
@@ -90,7 +90,7 @@ class GramSolver:
     """Nodewise problems over the matrix of all correlations, by a compiled call for each strength."""
 
     def __init__(self, columns: LocalColumns) -> None:
-        self.columns, self.n_samples = columns, columns.curvature.size
+        self.columns = columns
         self.gram = np.ascontiguousarray(columns.correlations())
         self.descend = descend_on(self.gram)[0]
 
@@ -100,7 +100,10 @@ class GramSolver:
         gradient = x[used] @ self.gram[used] - self.gram[j]
         above, zeros = np.full(x.size, strength), np.zeros(x.size)
         above[j] = np.inf  # holds it at zero
-        self.descend(self.gram, gradient, x, -above, above, zeros, zeros, 0.0, TOL * strength, SWEEPS_ALONE)
+        limits = -above, above, zeros, zeros, 0.0, TOL * strength, SWEEPS_ALONE
+        for _ in range(100):  # it stops where a sweep moves more than the one before
+            if self.descend(self.gram, gradient, x, *limits):
+                break
         return x
 
     def moments(self, j: int, x: Array) -> tuple[float, float]:
@@ -115,7 +118,7 @@ class ColumnSolver:
     """The same over the columns themselves: where they are too many for that matrix, or nothing is compiled."""
 
     def __init__(self, columns: LocalColumns) -> None:
-        self.columns, self.n_samples = columns, columns.curvature.size
+        self.columns = columns
 
     def solve(self, j: int, strength: float, x: Array) -> Array:
         """The coefficients of the others, from those at another strength."""
