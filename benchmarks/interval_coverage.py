@@ -57,7 +57,6 @@ from ell12 import (
     L12RegressorCV,
     confidence_intervals,
 )
-from ell12.files import write_atomically
 from ell12.selection import confidence as intervals
 from ell12.selection.confidence import adjusted_p_values
 
@@ -321,7 +320,7 @@ def study_of(pairs: list[tuple[Setting, list[str]]], seeds: range, until: float,
                 add(rows[setting.key(method)], values)
         now = time.perf_counter()
         if now - written > PAUSE or now > until or seed == seeds[-1]:
-            write_atomically(file, study.as_text({"rows": list(rows.values())}).encode())
+            study.replace(file, study.as_text({"rows": list(rows.values())}))
             written = now
             print(f"{count + 1} draws", flush=True)
         if now > until:

@@ -37,7 +37,6 @@ from joblib import Parallel, delayed
 
 import study
 from ell12.completion import Observed
-from ell12.files import write_atomically
 from real_ratings import movielens_100k
 from rivals_methods import METHODS, NATURAL, OTHERS, Chain, Method, Problem, cmfrec_grid, fit_cmfrec, fit_imputer
 from rivals_tables import summary, tables
@@ -256,7 +255,7 @@ def store(rows: list[dict[str, Any]], splits: int) -> None:
     study.write("rivals", __doc__, settings | {"cmfrec": version_of("cmfrec")}, rows, tables(rows))
     command = " ".join(["python benchmarks/rivals.py", *sys.argv[1:]])
     text = json.dumps(summary(rows, command), indent=1) + "\n"
-    write_atomically(SUMMARY, text.encode())
+    study.replace(SUMMARY, text)
 
 
 def _stored(methods: list[str]) -> list[dict[str, Any]]:

@@ -12,10 +12,16 @@ from pathlib import Path
 from typing import Any
 
 import ell12
-from ell12.files import write_atomically
 
 RESULTS = Path(__file__).resolve().parent / "results"
 PACKAGES = ("numpy", "scipy", "scikit-learn")
+
+
+def replace(path: Path, text: str) -> None:
+    """Write a file, all of it or nothing."""
+    part = path.with_name(f".{path.name}.part")
+    part.write_text(text, encoding="utf-8")
+    part.replace(path)
 
 
 def write(
@@ -39,8 +45,8 @@ def write(
         "rows": rows,
     }
     RESULTS.mkdir(exist_ok=True)
-    write_atomically(RESULTS / f"{name}.json", as_text(result).encode())
-    write_atomically(RESULTS / f"{name}.md", render(result, tables).encode())
+    replace(RESULTS / f"{name}.json", as_text(result))
+    replace(RESULTS / f"{name}.md", render(result, tables))
     print(f"wrote {RESULTS.name}/{name}.json and {name}.md")
 
 

@@ -11,8 +11,6 @@ from pathlib import Path
 from statistics import geometric_mean, mean, median
 from typing import Any, NamedTuple
 
-from ell12.files import write_atomically
-
 HERE = Path(__file__).resolve().parent
 RESULTS, README = HERE / "results", HERE.parent / "README.md"
 BEGIN, END = "<!-- summary: written by `python benchmarks/summary.py` -->", "<!-- end of the summary -->"
@@ -188,7 +186,7 @@ def with_table(text: str) -> str:
 
 def write() -> None:
     """Write the README's table anew."""
-    write_atomically(README, with_table(README.read_text(encoding="utf-8")).encode())
+    README.write_text(with_table(README.read_text(encoding="utf-8")), encoding="utf-8")
     print(f"wrote the table of {README.name}")
 
 

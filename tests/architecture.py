@@ -23,7 +23,6 @@ PACKAGE = ROOT / "src" / "ell12"
 ROOMS: dict[str, str] = {
     "protocols": "",
     "lazy": "",
-    "files": "",
     "backend": "protocols",
     "checks": "backend",
     "nested_parameters": "",
@@ -39,7 +38,7 @@ ROOMS: dict[str, str] = {
     "certificate": "protocols backend checks operators losses penalties minimization",
     "datasets": "",
     "picture_files": "",
-    "completion": "protocols nested_parameters backend checks files operators penalties solvers minimization path "
+    "completion": "protocols nested_parameters backend checks operators penalties solvers minimization path "
     "plots datasets",
     "restoration": "protocols backend checks operators prox penalties losses solvers minimization path",
     "distributed": "protocols backend checks operators penalties losses minimization completion restoration",

@@ -178,7 +178,7 @@ def test_tensors_of_integers_and_in_half_precision_are_computed_in_single(dtype)
     assert result.x.dtype == torch.float32
     loss = ell12.SquaredLoss(matrix, np.ones(4))
     assert ell12.stationarity(loss, ell12.L12(0.5), np.asarray(result.x, dtype=float)) < 1e-3
-    assert ell12.restore_tv(np.ones(4), matrix, 0.1, shape=(2, 2)).dtype == torch.float32
+    assert ell12.restore_tv(np.ones(4), ell12.operators.Reshaped(matrix, (2, 2)), 0.1).dtype == torch.float32
 
 
 @pytest.mark.parametrize(
@@ -247,7 +247,7 @@ def test_a_word_an_axis_or_a_flag_given_as_an_array_is_named(name):
 def test_a_kernel_too_small_to_square_or_of_another_library_is_named():
     torch = pytest.importorskip("torch")
     for kernel in (np.full((3, 3), 1e-311), torch.ones((3, 3), dtype=torch.float64)):
-        with pytest.raises((TypeError, ValueError), match=r"^kernel"):
+        with pytest.raises((TypeError, ValueError), match=r"^psf"):
             ell12.deblur_tv(np.eye(16), kernel, 0.1)
 
 

@@ -24,11 +24,10 @@ from ell12 import (
     SquaredLoss,
     Status,
     complete_matrix,
-    denoise_tv,
     minimize,
 )
 from ell12.completion import AlternatingLeastSquares
-from ell12.distributed import columns, rows_loss
+from ell12.distributed import columns, denoise_tv, rows_loss
 from ell12.distributed import complete_matrix as distributed_completion
 from ell12.distributed.executor import LOST, reaching
 from ell12.minimization import DataUnavailable
@@ -278,9 +277,9 @@ def test_where_the_last_worker_goes_the_best_iterate_is_kept(data, kind):
     short = dask.config.set({"ell12.no-workers-timeout": 0.5})
     with LocalCluster(n_workers=1, threads_per_worker=1, **QUIET) as cluster, Client(cluster), short:
         leave = at_iteration(4, lambda: cluster.sync(cluster.workers[0].close))
-        options = {"solver": NonmonotoneAPG(), "tol": 1e-9, "stop": leave, "max_seconds": 5}
+        run = Run(callback=leave, max_seconds=20)
         with pytest.raises(DataUnavailable, match="no worker") as caught:
-            minimize(made_of(kind, A, b), PENALTY, **options)
+            minimize(made_of(kind, A, b), PENALTY, solver=NonmonotoneAPG(), tol=1e-9, run=run)
     assert caught.value.result.status is Status.DATA_LOST
     assert caught.value.result.n_iter >= 3
 

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 import scipy.sparse
 
-from ell12 import L12, HuberLoss, L12Classifier, L12Regressor, SquaredLoss, deblur_tv, minimize
+from ell12 import L12, HuberLoss, L12Classifier, L12Regressor, SquaredLoss, minimize
 from ell12.distributed import rows_loss
 
 ROWS, NAMES = 90, list("abcde")
@@ -135,11 +135,6 @@ def test_wrong_targets_and_weights_are_named(data):
         L12Classifier().fit(chunked(X), np.where(np.arange(ROWS) == 40, None, names))
     with pytest.raises(TypeError, match="y must hold labels of one kind"):
         L12Classifier().fit(chunked(X), np.where(np.arange(ROWS) < 30, 1, names))
-
-
-def test_an_image_on_dask_is_refused_rather_than_never_restored():
-    with pytest.raises(TypeError, match=r"image is a Dask Array: .* ell12\.distributed\.denoise_tv"):
-        deblur_tv(da.ones((8, 8)), np.ones((3, 3)) / 9, 0.1)
 
 
 def test_without_dask_it_is_said_what_to_install():

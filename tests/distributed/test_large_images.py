@@ -136,7 +136,7 @@ WRONG = [
     (ValueError, r"image.compute_chunk_sizes\(\)", lambda: denoise_tv(y[y[:, 0] > 0], 0.1)),
     (TypeError, "mask must hold truth values", lambda: inpaint_tv(y, y, 0.1)),
     (ValueError, r"mask of shape \(20, 10\)", lambda: inpaint_tv(y, np.ones((20, 10), bool), 0.1)),
-    (TypeError, "call ell12.distributed.denoise_tv", lambda: restoration.deblur_tv(y, np.ones((3, 3)), 0.1)),
+    (TypeError, "give it to ell12.distributed.denoise_tv", lambda: restoration.deblur_tv(y, np.ones((3, 3)), 0.1)),
 ]
 
 

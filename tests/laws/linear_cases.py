@@ -6,10 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 from tests.laws import certificates
 from tests.laws.case import Answer, Case, Interrupted, Order, Unit, interrupting
 
 import ell12
+from ell12.backend import as_numpy
 from ell12.path.columnwise import ColumnsL12, ColumnwiseAPG
 from ell12.penalties import SCAD, TransformedL1
 
@@ -352,6 +354,29 @@ def _recovery() -> Case:
     )
 
 
+def _certificate() -> Case:
+    """The global minimum of a small problem, at a tenth of the largest strength."""
+
+    def solve(A: Any, b: Any, sample_weight: Any = None) -> Answer:
+        rows = A if scipy.sparse.issparse(A) else as_numpy(A)
+        pull = rows.T @ (as_numpy(b) if sample_weight is None else as_numpy(b) * as_numpy(sample_weight))
+        loss = ell12.SquaredLoss(A, b, sample_weight=sample_weight)
+        found = ell12.certify(loss, ell12.L12(0.1 * float(np.abs(pull).max())))
+        return Answer(found.x, converged=found.proved)
+
+    return Case(
+        name="certify",
+        data=linear,
+        solve=solve,
+        units=(Unit(("A",), -1), Unit(("b",), 1)),
+        orders=(Order({"A": 0, "b": 0, "sample_weight": 0}), Order({"A": 1}, 0)),
+        weights=("A", "b"),
+        sparse=("A",),
+        arrays=("A", "b"),
+        refused=(),
+    )
+
+
 def _columnwise() -> Case:
     """Three problems side by side, one for each column of b."""
 
@@ -560,6 +585,7 @@ def _intervals(**settings: Any) -> Case:
 _WITH = [_estimator(name) for name in ("L12Regressor", "L12Classifier", "L12RegressorCV", "L12ClassifierCV")]
 LINEAR_CASES = [
     _recovery(),
+    _certificate(),
     *PROX,
     *map(_penalty, PENALTIES),
     *MINIMIZE,

@@ -16,6 +16,7 @@ WITHOUT_LAWS = {
     "Result": "what minimize returns",
     "Status": "what minimize returns",
     "Run": "options of minimize",
+    "Certificate": "what certify returns",
     "Completion": "what complete_matrix returns",
     "CompletionPath": "what completion_path returns",
     "Recommendations": "what L12Recommender.recommend returns",

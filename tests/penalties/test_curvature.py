@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ell12.penalties.curvature import DiagonalCurvature
+from ell12.penalties.penalty_base import DiagonalCurvature
 
 
 @pytest.mark.parametrize("weight", [None, 0.0, 0.7])

@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ell12.backend import as_numpy
-from ell12.certificate.bounds import Box, local_minimum, random_minima, relax
-from ell12.certificate.root import convex_bound, dual_value, first_box
+from ell12.backend import as_numpy, like
+from ell12.certificate.bounds import Box, convex_bound, dual_value, first_box, local_minimum, random_minima, relax
 from ell12.certificate.standard_form import standard_form
 from ell12.checks import check_numbers
 from ell12.minimization import minimize
@@ -231,4 +230,4 @@ class _Proof:
         x[self.left] = self.x
         proved, seconds = bool(difference <= 1.01 * self.tolerance), time.monotonic() - self.started
         known = (self.bound, self.objective, gap, proved)
-        return Certificate(*known, self.embed(x), self.nodes, seconds, reason)
+        return Certificate(*known, like(self.embed(x), self.loss.start()), self.nodes, seconds, reason)

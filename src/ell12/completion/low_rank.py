@@ -26,7 +26,7 @@ from ell12.backend.compiled_code import can_compile
 from ell12.checks import naming
 from ell12.completion.gpu_entries import for_gathering
 from ell12.completion.observed import as_real
-from ell12.files import packed_arrays, write_atomically
+from ell12.minimization.run import replacing
 from ell12.protocols import Array
 
 COMPILED_SUMS_FROM = 2**16  # Sums over this many products pay for loading the compiled loop.
@@ -192,7 +192,8 @@ class LowRank:
     def save(self, path: Any) -> None:
         """Write the factors to a .npz file, whole or not at all."""
         arrays = {name: as_numpy(getattr(self, name)) for name in ("U", "s", "V")}
-        write_atomically(Path(path), packed_arrays(arrays))
+        with replacing(Path(path)) as file:
+            np.savez(file, **arrays)  # type: ignore[arg-type]
 
     @classmethod
     def load(cls, path: Any) -> LowRank:

@@ -12,9 +12,9 @@ try:
 except ImportError as error:
     raise ImportError("data on Dask need dask and distributed: pip install 'ell12[dask]'") from error
 
+from ell12.distributed.dask_rows import rows_loss
 from ell12.distributed.distributed_ratings import complete_matrix
 from ell12.distributed.large_images import denoise_tv, inpaint_tv
 from ell12.distributed.remote_columns import columns
-from ell12.distributed.rows import rows_loss
 
 __all__ = ["columns", "complete_matrix", "denoise_tv", "inpaint_tv", "rows_loss"]

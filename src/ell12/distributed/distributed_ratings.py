@@ -18,8 +18,8 @@ from ell12.completion.matrix_strength import alpha_of_noise
 from ell12.completion.offsets import SHRINKAGE, SWEEPS
 from ell12.completion.row_solves import row_terms, solve_rows
 from ell12.completion.squared_error import MatrixLoss
-from ell12.distributed.executor import Blocks
-from ell12.distributed.rows import kept
+from ell12.distributed.dask_rows import kept
+from ell12.distributed.executor import Blocks, active_client, compute
 from ell12.losses.block_of_rows import naming_block
 from ell12.minimization import Result, Run, minimize
 from ell12.penalties import SpectralL12
@@ -29,7 +29,6 @@ from ell12.protocols import Array, Point
 CENTERS = (None, "mean", "biases")
 STRENGTH = 0.7  # The automatic strength, in units of the norm that noise of the size of the entries has.
 AT_ONCE = 2**16  # The equations of this many columns are in memory at a time.
-FEW_ROWS, SPREAD = 2**20, 1000  # Beyond, and above so many for each rating, numbers of rows are other keys.
 
 
 def complete_matrix(
@@ -66,7 +65,7 @@ def complete_matrix(
         The largest rank allowed. Where it binds the status is ``RANK_CAPPED``.
     center : {"biases", "mean", None}, default "biases"
         What is subtracted before, and comes back in ``offsets``: the mean with biases of rows and columns, found
-        in 11 passes; the mean; or nothing.
+        in 12 passes; the mean, in one; or nothing.
     names : three str, default ("user", "item", "value")
         What the columns of the table are called.
     shape : pair of int, default (None, None)
@@ -103,7 +102,7 @@ def complete_matrix(
     loss = RatingsLoss.of(ratings, names, shape, persist)
     offsets = loss.offsets(center)
     if center is not None:
-        own = None if offsets.rows is None else [offsets.rows[held] for held in loss.rows]
+        own = [None if offsets.rows is None else offsets.rows[held] for held in loss.rows]
         loss.blocks = loss.blocks.changed("less", _less, offsets.mean, offsets.columns, each=own, persist=persist)
     penalty = SpectralL12(1.0, 0.5) if penalty is None else penalty
     penalty = replace(penalty, alpha=loss.noise_alpha() if alpha is None else alpha)
@@ -120,36 +119,28 @@ class RatingsLoss(MatrixLoss):
     rows: list[Array] = field(repr=False)  # which of the matrix each block holds
     shape: tuple[int, int]
     n_observed: int
-    mean: float
     values: Array  # none: their dtype
-    _last: tuple[Any, ...] = field(default=(None,), repr=False)
+    _last: tuple[Any, Any] = field(default=(None, None), repr=False)
 
     @classmethod
     def of(cls, ratings: Any, names: tuple[str, str, str], shape: Any, persist: bool) -> RatingsLoss:
         """Make the blocks, and find out which rows they hold."""
         ratings = _as_table(ratings, names)
+        last = shape
         if None in shape:
-            last = ratings[list(names[:2])].max().compute()
-            shape = tuple(
-                int(last[name]) + 1 if given is None else given for name, given in zip(names, shape, strict=False)
-            )
-        make = delayed(_block, pure=False)
-        tasks = [make(number, part, names, shape) for number, part in enumerate(ratings.to_delayed())]
+            (last,) = compute(active_client(), ratings[list(names[:2])].max().to_delayed())
+        shape = tuple(int(k) + 1 if size is None else size for k, size in zip(last, shape, strict=True))
+        tasks = [delayed(_block, pure=False)(k, part, names, shape) for k, part in enumerate(ratings.to_delayed())]
         blocks = Blocks(kept(tasks) if persist else tasks)
-        rows, counts, sums, dtypes = zip(*blocks.results("describe", _describe), strict=True)
+        rows, counts, dtypes = zip(*blocks.results("describe", _describe), strict=True)
         count, every = sum(counts), np.concatenate(rows)
         if count == 0:
             raise ValueError("ratings has no known entry: there is nothing to complete from")
-        if max(shape) > FEW_ROWS + SPREAD * count:
-            raise ValueError(
-                f"shape {shape} for {count} ratings: count rows and columns from 0, as pandas.factorize does"
-            )
+        if max(shape) > 2**20 + 1000 * count:  # such numbers of rows are other keys
+            raise ValueError(f"shape {shape} for {count} ratings: count from 0, as pandas.factorize does")
         if np.unique(every).size < every.size:
-            raise ValueError(
-                "all entries of a row must be in one block: use ratings.shuffle on the column of the rows"
-            )
-        mean, dtype = sum(total for total, _ in sums) / count, np.result_type(*dtypes)
-        return cls(blocks, list(rows), shape, count, mean, np.zeros(0, dtype))
+            raise ValueError("all entries of a row must be in one block: use ratings.shuffle on its column")
+        return cls(blocks, list(rows), shape, count, np.zeros(0, np.result_type(*dtypes)))
 
     @property
     def observed(self) -> Any:
@@ -163,7 +154,7 @@ class RatingsLoss(MatrixLoss):
 
     def sparse(self) -> Residual:
         """The known entries as a matrix: what the zero matrix leaves, with the other sign."""
-        return Residual(self, LowRank.zeros(self.shape, like=self.values), sign=-1.0)
+        return Residual(self, self.start(), sign=-1.0)
 
     def point(self, x: LowRank) -> Point:
         """X alone: its entries at the known places stay on the workers."""
@@ -171,18 +162,17 @@ class RatingsLoss(MatrixLoss):
 
     def value(self, point: Point) -> float:
         """Half the sum of the squared errors; a pass where it is not known yet."""
-        return self._evaluated(point.x)[1]
+        return self.products(point.x, point.x.V, point.x.U)[0]
 
     def gradient(self, point: Point) -> Residual:
         """``S(X - O)``, known by its products."""
-        x, _, *products = self._evaluated(point.x)
-        return Residual(self, x, tuple(products))
+        return Residual(self, point.x)
 
     def divergence(self, point: Point, base: Point) -> float:
         """``f(point) - f(base) - <gradient(base), point - base>``."""
-        values, gradient = (self.value(point), self.value(base)), self.gradient(base)
-        linear = [float(np.sum(x.weighted * (gradient @ x.V))) for x in (point.x, base.x)]
-        return max(values[0] - values[1] - (linear[0] - linear[1]), 0.0)
+        G = self.gradient(base)
+        at, below = (self.value(p) - float(np.sum(p.x.weighted * (G @ p.x.V))) for p in (point, base))
+        return max(at - below, 0.0)
 
     def make_sweep(self, penalty: Any, n_threads: int) -> Callable[[LowRank], LowRank]:  # noqa: ARG002
         """The sweep of `ell12.AlternatingLeastSquares`: rows on their workers, then columns here."""
@@ -190,50 +180,49 @@ class RatingsLoss(MatrixLoss):
         def sweep(x: LowRank) -> LowRank:
             W, H = x.U * np.sqrt(x.s), x.V * np.sqrt(x.s)
             ridge, prior = row_terms(W, H, penalty)
-            W, (grams, rights) = self._total(_half_sweep, prior, prior / ridge, H, ridge)
+            W, grams, rights = self._total(_half_sweep, prior, prior / ridge, H, ridge)
             ridge, prior = row_terms(H, W, penalty)
             return LowRank.from_factors(W, _solved_columns(grams, rights, ridge, prior))
 
         return sweep
 
     def products(self, x: LowRank, B: Array, C: Array) -> tuple[float, Array, Array]:
-        """``||R||^2 / 2``, ``R B`` and ``R'C`` of the residual ``R = S(X - O)``: one pass."""
-        both, zeros = (
-            np.concatenate([x.weighted, C.reshape(len(C), -1)], axis=1),
-            np.zeros((self.shape[0], *B.shape[1:]), x.dtype),
-        )
-        left, (value, right) = self._total(_products, both, zeros, x.V, B)
-        return value, left, right.reshape(self.shape[1], *C.shape[1:])
+        """``||R||^2 / 2``, ``R B`` and ``R'C`` of the residual ``R = S(X - O)``: one pass, or none."""
+        own = B is x.V and C is x.U
+        if own and self._last[0] is x:
+            return self._last[1]
+        both = np.concatenate([x.weighted, C.reshape(len(C), -1)], axis=1)
+        out = np.zeros((self.shape[0], *B.shape[1:]), x.dtype)
+        left, value, right = self._total(_products, both, out, x.V, B)
+        found = value, left, right.reshape(self.shape[1], *C.shape[1:])
+        self._last = (x, found) if own else self._last
+        return found
 
     def offsets(self, center: str | None) -> Offsets:
-        """As `ell12.completion.offsets.fit_offsets`: biases in 11 passes, the mean in none."""
-        if center != "biases":
-            return Offsets() if center is None else Offsets(self.mean)
+        """As `ell12.completion.offsets.fit_offsets`: biases in 12 passes, the mean in one."""
+        if center is None:
+            return Offsets()
+        mean = self.blocks.total("moments", _moments)[0] / self.n_observed
+        if center == "mean":
+            return Offsets(mean)
         rows, columns = (np.zeros(size, self.values.dtype) for size in self.shape)
         for number in range(SWEEPS + 1):
-            rows, (sums, counts) = self._total(_bias_sums, rows, rows, self.mean, columns)
+            rows, sums, counts = self._total(_bias_sums, rows, rows, mean, columns)
             if number < SWEEPS:
                 columns = (sums / (np.maximum(counts, 1e-9) + SHRINKAGE)).astype(columns.dtype)
-        return Offsets(self.mean, rows, columns)
+        return Offsets(mean, rows, columns)
 
     def noise_alpha(self) -> float:
         """The strength that noise of the size of the entries asks for; one pass."""
-        square = sum(sums[1] for _, _, sums, _ in self.blocks.results("describe", _describe))
-        return STRENGTH * alpha_of_noise(square, self, None, 0.5)
+        return STRENGTH * alpha_of_noise(float(self.blocks.total("moments", _moments)[1]), self, None, 0.5)
 
-    def _evaluated(self, x: LowRank) -> tuple[Any, ...]:
-        if self._last[0] is not x:
-            self._last = (x, *self.products(x, x.V, x.U))
-        return self._last
-
-    def _total(self, function: Any, W: Array, out: Array, *arguments: Any) -> tuple[Array, tuple[Any, ...]]:
+    def _total(self, function: Any, W: Array, out: Array, *arguments: Any) -> tuple[Any, ...]:
         """One pass: each block gets its rows of W; its rows of the answer go to ``out``, the rest is summed."""
-        found = self.blocks.total(
-            function.__name__.replace("_", ""), function, *arguments, each=[W[held] for held in self.rows]
-        )
+        name, own = function.__name__.replace("_", ""), [W[held] for held in self.rows]
+        found = self.blocks.total(name, function, *arguments, each=own)
         for number, part in found.rows.items():
             out[self.rows[number]] = part
-        return out, found.sums
+        return out, *found.sums
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,7 +231,6 @@ class Residual:
 
     loss: RatingsLoss
     x: LowRank
-    known: tuple[Any, ...] = (None, None)  # with V, and of the transpose with U
     sign: float = 1.0
     transposed: bool = False
 
@@ -257,11 +245,8 @@ class Residual:
         return replace(self, transposed=not self.transposed)
 
     def __matmul__(self, B: Array) -> Array:
-        known = self.known[self.transposed]
-        if known is None or B is not (self.x.U if self.transposed else self.x.V):
-            both = (self.x.V[:, :0], B) if self.transposed else (B, self.x.U[:, :0])
-            known = self.loss.products(self.x, *both)[1 + self.transposed]
-        return self.sign * known
+        sides = (self.x.V, B) if self.transposed else (B, self.x.U)
+        return self.sign * self.loss.products(self.x, *sides)[1 + self.transposed]
 
     def norm_beyond(self, U: Array | None, V: Array | None, enough: float = 0.0) -> float:
         """The spectral norm of ``(I - U U') G (I - V V')`` by Lanczos: two passes for each product."""
@@ -326,9 +311,13 @@ def _less(block: RatingsBlock, own: Array | None, mean: float, columns: Array | 
 
 
 def _describe(block: RatingsBlock) -> tuple[Any, ...]:
-    values = block.entries.values
-    sums = (float(values.sum(dtype=np.float64)), float(np.vdot(values, values)))
-    return block.rows, values.size, sums, values.dtype
+    return block.rows, block.entries.values.size, block.entries.values.dtype
+
+
+def _moments(block: RatingsBlock) -> Array:
+    """The sum of the entries, and that of their squares."""
+    values = block.entries.values.astype(np.float64)
+    return np.array([values.sum(), values @ values])
 
 
 def _solved_columns(grams: Array, rights: Array, ridge: float, prior: Array) -> Array:

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from dask.delayed import delayed
 
+from ell12.distributed.dask_rows import aligned_rows, as_rows, check_rows, chunks, floating, make_blocks, use_gram
 from ell12.distributed.executor import Blocks
-from ell12.distributed.rows import aligned_rows, as_rows, check_rows, chunks, floating, make_blocks, use_gram
 from ell12.losses import LinearLoss, LogisticLoss, SquaredLoss
 from ell12.losses.block_of_rows import BlockKind, Centering, Column, OneAgainstRest, check_beside, naming_block
 from ell12.losses.moments import Moments, mean_squared_loss, moments

@@ -272,4 +272,4 @@ def _middle(image: da.Array, channel_axis: int | None) -> Array:
     for axis in axes:
         margin = int(image.shape[axis] * (1 - share) / 2)
         cut[axis] = slice(margin, image.shape[axis] - margin)
-    return image[tuple(cut)].compute()
+    return compute(active_client(), [image[tuple(cut)].rechunk(-1).to_delayed().item()])[0]

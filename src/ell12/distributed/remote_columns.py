@@ -20,8 +20,8 @@ import scipy.sparse
 from dask.delayed import Delayed, delayed
 
 from ell12.backend import is_mapped, refuse_masked
+from ell12.distributed.dask_rows import KEPT_SHARE, fits, is_held, kept, memory
 from ell12.distributed.executor import Blocks, active_client, compute
-from ell12.distributed.rows import KEPT_SHARE, fits, is_held, kept, memory
 from ell12.losses.block_of_rows import as_matrix, naming_block
 from ell12.operators.column_sources import DenseColumns, moments_of, steep_products
 from ell12.operators.out_of_memory import Columns, as_source

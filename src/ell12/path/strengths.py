@@ -34,7 +34,7 @@ def alpha_max(loss: Any, penalty: Any) -> float:
     Parameters
     ----------
     loss : Loss
-        Such as `ell12.SquaredLoss`, `ell12.LogisticLoss` or `ell12.CoxLoss`.
+        Such as `ell12.SquaredLoss`, `ell12.LogisticLoss` or `ell12.losses.CoxLoss`.
     penalty : Penalty
         Such as `ell12.L12` or `ell12.MCP`; its own alpha does not count. Where some of its weights lie at or below
         l2_weight while others differ, the result is the beginning of a useful grid rather than an exact bound.

@@ -1,11 +1,11 @@
 """The names of this package, and where they live: for type checkers and the package itself."""
 
-from ell12.penalties.blocks import GroupL12 as GroupL12
-from ell12.penalties.blocks import RowsL12 as RowsL12
 from ell12.penalties.concave import SCAD as SCAD
 from ell12.penalties.concave import TransformedL1 as TransformedL1
 from ell12.penalties.l12 import L1 as L1
 from ell12.penalties.l12 import L12 as L12
+from ell12.penalties.l12 import GroupL12 as GroupL12
+from ell12.penalties.l12 import RowsL12 as RowsL12
 from ell12.penalties.penalty_base import PenaltyBase as PenaltyBase
 from ell12.penalties.penalty_base import with_strength as with_strength
 from ell12.penalties.separable import MCP as MCP

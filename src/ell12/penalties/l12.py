@@ -1,16 +1,19 @@
-"""The difference of the l1 and l2 norms of a vector."""
+"""`L12`, `L1`, `GroupL12`, `RowsL12`."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import KW_ONLY, dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
-from ell12.backend import indices_like, namespace, norm
-from ell12.checks import check_weights, naming
-from ell12.penalties.curvature import DiagonalCurvature
+import numpy as np
+
+from ell12.backend import as_numpy, indices_like, namespace, norm, positions
+from ell12.checks import check_flags, check_weights, naming
 from ell12.penalties.moduli import ModuliL12
+from ell12.penalties.penalty_base import DiagonalCurvature, GroupCurvature
 from ell12.protocols import Array
+from ell12.prox.batching import as_groups, row_norms
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -142,3 +145,177 @@ def _some(values: Any, columns: Array) -> Any:
     if values is None or isinstance(values, bool) or math.prod(values.shape) == 1:
         return values
     return namespace(values).take(values, indices_like(columns, values), axis=0)
+
+
+class BlockL12(ModuliL12):
+    """l1-2 of norms, which are the moduli. A subclass says what they are norms of."""
+
+    signed: ClassVar[bool] = False
+
+    def directions(self, x: Array, moduli: Array) -> Array:
+        """What belongs to one norm, divided by it."""
+        return x / self.spread(namespace(x).where(moduli > 0, moduli, 1))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class GroupL12(BlockL12):
+    """The l1-2 penalty of the norms of groups.
+
+    ``alpha (sum_g w_g ||x_g||_2 - l2_weight ||x||_2 + ridge/2 ||x||_2^2)`` over groups of entries.
+
+    Parameters
+    ----------
+    groups : array
+        The label of each entry's group: labels of any kind that can be sorted.
+    alpha : float, optional
+        Strength, at least 0. It may be left to the function or estimator that takes the penalty.
+    l2_weight : float, default 1.0
+        Weight of the subtracted norm; 0 is the group lasso.
+    weights : array, optional
+        One per group, in the order of the sorted labels; the square root of a group's size is a common choice.
+        A group of weight 0 is not penalised, and enters no norm. 1 by default.
+    ridge : float, default 0.0
+        Weight of half the squared norm, as in `ell12.L12`.
+
+    See Also
+    --------
+    L12 : The penalty as an object for `minimize`.
+    RowsL12 : Rows of a matrix.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ell12 import GroupL12
+    >>> GroupL12([0, 0, 1], 1.0).value(np.array([3.0, 4.0, 0.0]))
+    0.0
+    """
+
+    groups: Any
+    alpha: float | None = None
+    l2_weight: float = 1.0
+    _: KW_ONLY
+    weights: Any = None
+    ridge: float = 0.0
+
+    def __post_init__(self) -> None:
+        self._set_numbers("l2_weight", "ridge")
+        object.__setattr__(self, "groups", as_groups(self.groups))
+        self._set_weights()
+        count = self.groups.count
+        if self.weights is not None and tuple(self.weights.shape) not in ((), (count,)):
+            raise ValueError(f"weights must hold one number for each of the {count} groups")
+
+    def units(self, n: int) -> Array:  # noqa: ARG002
+        """The number of each entry's group, in the order of the sorted labels."""
+        return self.groups.labels
+
+    def check_shape(self, shape: tuple[int, ...]) -> None:
+        """Raise unless there is one label for each entry."""
+        self.groups.check_shape(shape, "x")
+
+    def rebuild(self, x: Array, moduli: Array, new: Array) -> Array:
+        """The groups keep their directions."""
+        return self.groups.rebuild(x, moduli, new)
+
+    def spread(self, values: Array) -> Array:
+        """One number for each group, beside the entries; one for all stays as it is."""
+        return self.groups.spread(values) if values.shape else values
+
+    def moduli(self, x: Array) -> Array:
+        """The norms of the groups."""
+        return self.groups.norms(x)
+
+    def curvature(self, x: Array) -> GroupCurvature:
+        """The second derivatives around x in the groups that are not zero; 0 in the others."""
+        xp, norms = namespace(x), self.moduli(x)
+        some = norms > 0
+        bend = xp.where(some, self._threshold(x) + 0 * norms, 0) / xp.where(some, norms, 1)
+        inside = self._penalised(x)
+        length = norm(inside) or math.inf
+        weight, bends = self.strength * self.l2_weight / length, self.spread(bend)
+        own = self.strength * self.ridge - weight
+        diagonal = bends + own * self._penalised(self.spread(xp.astype(some, x.dtype)))
+        directions = xp.sqrt(bends) * self.directions(x, norms)
+        return GroupCurvature(diagonal, inside / length, weight, self.groups.labels, directions)
+
+    def turned(self, x: Array, new: Array) -> Array:
+        """Which entries are of groups that point back in ``new``: on the way there they pass zero."""
+        along = np.bincount(self.groups.labels, as_numpy(x * new), minlength=self.groups.count)
+        back = along <= 0 if self._free is None else (along <= 0) & ~as_numpy(self._free)
+        return indices_like(back[self.groups.labels], x)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RowsL12(BlockL12):
+    """The l1-2 penalty of the norms of the rows of a matrix.
+
+    ``alpha (sum_j w_j ||x_j||_2 - l2_weight ||x||_F + ridge/2 ||x||_F^2)`` over the rows x_j of a matrix.
+
+    A row is zero or not.
+
+    Parameters
+    ----------
+    alpha : float, optional
+        Strength, at least 0. It may be left to the function or estimator that takes the penalty.
+    l2_weight : float, default 1.0
+        Weight of the subtracted norm: 1 is l1-2, 0 the penalty of scikit-learn's MultiTaskLasso.
+    weights : array, optional
+        One per row, at least 0. A row of weight 0 is not penalised, and enters no norm. 1 by default.
+    positive : bool, default False
+        Allow ``x >= 0`` only.
+    ridge : float, default 0.0
+        Weight of half the squared norm, as in `ell12.L12`.
+
+    See Also
+    --------
+    GroupL12 : Groups of entries.
+    L12 : The penalty as an object for `minimize`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ell12 import RowsL12
+    >>> RowsL12(1.0).value(np.array([[3.0, 4.0], [0.0, 0.0]]))
+    0.0
+    """
+
+    joint: ClassVar[bool] = True
+
+    alpha: float | None = None
+    l2_weight: float = 1.0
+    _: KW_ONLY
+    weights: Any = None
+    positive: bool = False
+    ridge: float = 0.0
+
+    def __post_init__(self) -> None:
+        self._set_numbers("l2_weight", "ridge")
+        check_flags(positive=self.positive)
+        self._set_weights()
+
+    def check_shape(self, shape: tuple[int, ...]) -> None:
+        """Raise unless it is that of a matrix, and there is one weight for each row."""
+        if len(shape) != 2 or shape[1] == 0:
+            raise ValueError(f"x must be a matrix with columns, got shape {shape}")
+        self._check_weights_of_rows(shape[0])
+
+    def moduli(self, x: Array) -> Array:
+        """The norms of the rows."""
+        return row_norms(x)[:, 0]
+
+    def rebuild(self, x: Array, moduli: Array, new: Array) -> Array:
+        """The rows keep their directions; where x must not be negative, those of their positive parts."""
+        xp, some = namespace(x), moduli[:, None] > 0
+        unit = self._allowed(x) / xp.where(some, moduli[:, None], 1)
+        # A row without a direction that must grow (l2_weight above its weight) grows along one entry.
+        single = xp.astype(positions(x) == xp.argmax(x, axis=1, keepdims=True), x.dtype)
+        return new[:, None] * xp.where(some, unit, single)
+
+    def spread(self, values: Array) -> Array:
+        """One number for each row, as a column."""
+        return values[:, None]
+
+    def _moduli_to_shrink(self, x: Array) -> Array:
+        """Where x must not be negative the norms of the positive parts, or the largest entries where none is."""
+        norms, xp = self.moduli(self._allowed(x)), namespace(x)
+        return xp.where(norms > 0, norms, xp.max(x, axis=1)) if self.positive else norms

@@ -11,10 +11,9 @@ import numpy as np
 
 from ell12.backend import max_abs, namespace
 from ell12.checks import as_array, as_step
-from ell12.penalties.curvature import DiagonalCurvature
 from ell12.penalties.l12 import L1
 from ell12.penalties.moduli import signs
-from ell12.penalties.penalty_base import PenaltyBase
+from ell12.penalties.penalty_base import DiagonalCurvature, PenaltyBase
 from ell12.protocols import Array
 from ell12.prox.closed_form import with_signs
 

@@ -25,6 +25,7 @@ from ell12.protocols import Array
 from ell12.selection.local_model import LocalColumns
 from ell12.solvers.gram_descent import SWEEPS_ALONE, descend_on
 
+MOST_CALLS = 50  # of coordinate descent for one nodewise Lasso
 Directions = Callable[[Array], Array]  # numbers of columns -> their directions, one for each
 
 # The Gram matrix of up to so many columns is made (200 MB); with more, each problem finds its columns by itself.
@@ -100,9 +101,9 @@ class GramSolver:
         gradient = x[used] @ self.gram[used] - self.gram[j]
         above, zeros = np.full(x.size, strength), np.zeros(x.size)
         above[j] = np.inf  # holds it at zero
-        limits = -above, above, zeros, zeros, 0.0, TOL * strength, SWEEPS_ALONE
-        for _ in range(100):  # it stops where a sweep moves more than the one before
-            if self.descend(self.gram, gradient, x, *limits):
+        given = (-above, above, zeros, zeros, 0.0, TOL * strength, SWEEPS_ALONE)
+        for _ in range(MOST_CALLS):  # one ends where the violation has not halved
+            if self.descend(self.gram, gradient, x, *given):
                 break
         return x
 

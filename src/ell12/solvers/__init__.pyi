@@ -13,6 +13,7 @@ from ell12.solvers.proximal_gradient import (
 from ell12.solvers.proximal_gradient import (
     ProximalGradient as ProximalGradient,
 )
+from ell12.solvers.restarts import Restarts as Restarts
 from ell12.solvers.stochastic import SAGA as SAGA
 from ell12.solvers.stochastic import ProxSVRG as ProxSVRG
 from ell12.solvers.working_set import WorkingSet as WorkingSet

@@ -134,8 +134,8 @@ def test_blur_is_undone():
     from scipy.ndimage import convolve
 
     blurred = convolve(clean, kernel, mode="wrap") + 0.01 * np.random.default_rng(0).standard_normal(clean.shape)
-    options = {"l2_weight": 0.5, "smoothing": 0.01, "boundary": "periodic"}
-    sharp = deblur_tv(blurred, kernel, results["alpha"], **options)
+    penalty = TotalVariationL12(l2_weight=0.5, smoothing=0.01, boundary="periodic")
+    sharp = deblur_tv(blurred, kernel, results["alpha"], penalty=penalty)
     assert results["psnr"] == pytest.approx(-10 * np.log10(np.mean((sharp - clean) ** 2)), abs=1e-3)
 
 

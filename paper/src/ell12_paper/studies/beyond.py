@@ -104,12 +104,8 @@ def _denoised(settings: dict[str, Any]) -> dict[str, Any]:
     noisy = clean + noise * np.random.default_rng(settings["seed"]).standard_normal(clean.shape)
 
     def psnr(alpha: float) -> float:
-        restored = denoise_tv(
-            noisy,
-            alpha,
-            penalty=TotalVariationL12(l2_weight=settings["l2_weight"], smoothing=0.01),
-            return_result=True,
-        )
+        penalty = TotalVariationL12(l2_weight=settings["l2_weight"], smoothing=0.01)
+        restored = denoise_tv(noisy, alpha, penalty=penalty, return_result=True)
         return quality(restored.image, clean)["psnr"]
 
     found = best_strength(psnr, usual_strength(noise, settings["l2_weight"]))

@@ -33,7 +33,7 @@ SOLVERS: dict[str, Any] = {
     DCA: TotalVariationDCA(),
     ALTMIN: AlternatingMinimization(cg_max_iter=5),
     ACCURATE: AlternatingMinimization(cg_tol=1e-4),
-    OURS: "accelerated",
+    OURS: None,
 }
 METHODS = tuple(SOLVERS)
 # Two rules of when a run is finished: two iterations in a row change the objective by less than this fraction.

@@ -1,0 +1,60 @@
+"""Random restarts find minima that one run misses, and never return a worse one."""
+
+import numpy as np
+import pytest
+
+from ell12 import FISTA, L12, LogisticLoss, SquaredLoss, certify, minimize
+from ell12.solvers import Restarts
+
+
+def coherent(seed, m=32, n=96, k=5, factor=15):
+    random = np.random.default_rng(seed)
+    A = np.cos(2 * np.pi * random.random((m, 1)) * np.arange(1, n + 1) / factor)
+    A /= np.linalg.norm(A, axis=0)
+    x = np.zeros(n)
+    x[random.permutation(n)[:k]] = random.standard_normal(k)
+    return A, A @ x + 0.01 * random.standard_normal(m)
+
+
+def problem(seed):
+    A, b = coherent(seed)
+    return SquaredLoss(A, b), L12(0.1 * np.abs(A.T @ b).max())
+
+
+def test_restarts_are_never_worse_and_sometimes_better():
+    gains = []
+    for seed in range(8):
+        loss, penalty = problem(seed)
+        plain, restarted = (minimize(loss, penalty, solver=solver, tol=1e-7) for solver in (None, Restarts(50)))
+        assert restarted.converged
+        gains.append(1 - restarted.objective / plain.objective)
+    assert min(gains) >= -1e-6
+    assert max(gains) > 1e-3
+
+
+def test_the_best_start_is_proved_where_a_proof_is_found():
+    loss, penalty = problem(1)
+    restarted = minimize(loss, penalty, solver=Restarts(50), tol=1e-8)
+    certificate = certify(loss, penalty, restarted.x)
+    assert certificate.proved
+    assert restarted.objective == pytest.approx(certificate.objective, rel=2e-6)
+
+
+def test_the_result_says_how_many_starts_reached_the_best_value():
+    loss, penalty = problem(0)
+    assert "of 4 starts at the best value" in minimize(loss, penalty, solver=Restarts(3)).solver
+
+
+def test_the_same_seed_gives_the_same_bits_and_the_inner_solver_may_be_chosen():
+    loss, penalty = problem(2)
+    for solver in (Restarts(5, random_state=3), Restarts(5, solver=FISTA())):
+        one, other = (minimize(loss, penalty, solver=solver).x for _ in range(2))
+        np.testing.assert_array_equal(one, other)
+
+
+def test_losses_that_are_not_squared_are_restarted_by_the_solver():
+    A, b = coherent(4)
+    loss, penalty = LogisticLoss(A, b > 0), L12(0.5, l2_weight=0.5)
+    plain, restarted = (minimize(loss, penalty, solver=solver, tol=1e-6) for solver in (None, Restarts(5)))
+    assert restarted.converged
+    assert restarted.objective <= plain.objective * (1 + 1e-6)
