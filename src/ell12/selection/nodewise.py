@@ -101,7 +101,7 @@ class GramSolver:
         gradient = x[used] @ self.gram[used] - self.gram[j]
         above, zeros = np.full(x.size, strength), np.zeros(x.size)
         above[j] = np.inf  # holds it at zero
-        given = (-above, above, zeros, zeros, 0.0, TOL * strength, SWEEPS_ALONE)
+        given = (-above, above, zeros, zeros, 0.0, 0.1 * TOL * strength, SWEEPS_ALONE)
         for _ in range(MOST_CALLS):  # one ends where the violation has not halved
             if self.descend(self.gram, gradient, x, *given):
                 break
