@@ -12,7 +12,7 @@ import numpy as np
 
 import ell12
 from ell12.completion import AlternatingLeastSquares, CompletionLoss, FactoredAPG, Observed
-from ell12.completion.matrix_strength import largest_strength
+from ell12.completion.hidden_entries import largest_strength
 from ell12.completion.offsets import Offsets, fit_offsets
 from ell12.minimization import Result, minimize
 from ell12.penalties import NoPenalty, SpectralL12, SpectralLogSum

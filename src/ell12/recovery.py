@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ell12.backend import as_numpy, is_numpy, norm
-from ell12.backend.norms import l1_and_l2
+from ell12.backend.number_types import l1_and_l2
 from ell12.checks import check_counts, check_flags, check_scalars
 from ell12.losses import SquaredLoss
 from ell12.minimization import Result, Run, minimize

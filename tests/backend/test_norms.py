@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from ell12.backend.norms import difference, l1_and_l2
+from ell12.backend.number_types import difference, l1_and_l2
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

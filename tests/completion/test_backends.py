@@ -6,7 +6,7 @@ import pytest
 import ell12
 from ell12 import LowRank, Observed, SpectralL12, complete_matrix, minimize
 from ell12.completion import BlockAPG, CompletionLoss
-from ell12.completion.matrix_strength import largest_strength
+from ell12.completion.hidden_entries import largest_strength
 from ell12.completion.offsets import fit_offsets
 
 

@@ -6,11 +6,11 @@ from skimage import data
 
 from ell12 import LowRank, Observed, Run, SpectralL12, Status, complete_matrix, minimize, stationarity
 from ell12.completion import AlternatingLeastSquares, BlockAPG, CompletionLoss, FactoredAPG, FullSVD
-from ell12.completion import row_solves as sweeps
+from ell12.completion import squared_error as sweeps
+from ell12.completion.hidden_entries import largest_strength
 from ell12.completion.matrix_apg import SparsePlusLowRank, combined_norm
-from ell12.completion.matrix_strength import largest_strength
-from ell12.completion.row_solves import plainly_solved_rows, solve_rows
 from ell12.completion.singular_vectors import WarmBlock, orthonormal
+from ell12.completion.squared_error import plainly_solved_rows, solve_rows
 from ell12.penalties import NoPenalty, SpectralLogSum, TruncatedNuclear
 
 PROXIMAL = [FullSVD(), BlockAPG(), FactoredAPG()]

@@ -10,11 +10,11 @@ from tests.conftest import BACKENDS, ON_GPU
 from ell12 import L12Imputer, Observed, SpectralL12, complete_matrix
 from ell12.completion import CompletionLoss, low_rank
 from ell12.completion import gpu_entries as segments_module
-from ell12.completion import row_solves as sweeps
+from ell12.completion import squared_error as sweeps
 from ell12.completion.gpu_entries import Segments
-from ell12.completion.matrix_strength import largest_strength, noise_alpha
+from ell12.completion.hidden_entries import largest_strength, noise_alpha
 from ell12.completion.offsets import fit_offsets
-from ell12.completion.row_solves import plainly_solved_rows
+from ell12.completion.squared_error import plainly_solved_rows
 from ell12.penalties.spectral import spectral_norm
 
 pytestmark = pytest.mark.filterwarnings(

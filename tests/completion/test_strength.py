@@ -6,7 +6,7 @@ from scipy.optimize import least_squares
 
 from ell12 import Observed, SpectralL12, stationarity
 from ell12.completion import CompletionLoss
-from ell12.completion.matrix_strength import largest_strength, noise_alpha, rank_one_fit
+from ell12.completion.hidden_entries import largest_strength, noise_alpha, rank_one_fit
 
 
 def problem(seed=0, shape=(12, 9), known=0.7):

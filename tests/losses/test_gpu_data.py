@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-import ell12.losses.gpu_data
 import ell12.losses.of_prediction
+import ell12.losses.sum_over_rows
 import ell12.path.paths
 import ell12.solvers.working_set
 from ell12 import (
@@ -20,7 +20,7 @@ from ell12 import (
     minimize,
     solution_path,
 )
-from ell12.losses.gpu_data import HostView
+from ell12.losses.sum_over_rows import HostView
 from ell12.minimization.solver_choice import unmet
 from ell12.protocols import ColumnLoss, PointwiseLoss, SessionLoss, offers
 
@@ -45,8 +45,8 @@ def data(seed=0, m=60, n=200, noise=0.1, dtype=np.float64):
 @pytest.fixture
 def far(monkeypatch):
     """All arrays but NumPy's count as those of a device, however small."""
-    monkeypatch.setattr(ell12.losses.gpu_data, "FETCHED_WHOLE", 0)
-    monkeypatch.setattr(ell12.losses.gpu_data, "on_accelerator", lambda A: not isinstance(A, np.ndarray))
+    monkeypatch.setattr(ell12.losses.sum_over_rows, "FETCHED_WHOLE", 0)
+    monkeypatch.setattr(ell12.losses.sum_over_rows, "on_accelerator", lambda A: not isinstance(A, np.ndarray))
 
 
 @pytest.fixture

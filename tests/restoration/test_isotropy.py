@@ -9,7 +9,7 @@ import ell12
 from ell12.losses import SquaredLoss
 from ell12.operators.image_operators import Convolution, FiniteDifference, Identity, Sampling
 from ell12.restoration import AlternatingMinimization, GrowingADMM, TotalVariationDCA, TotalVariationL12
-from ell12.restoration.normal_equations import difference_symbol, exact_solver, normal_product
+from ell12.restoration.splitting_parts import difference_symbol, exact_solver, normal_product
 from ell12.restoration.stencil import envelope_and_gradient
 
 RNG = np.random.default_rng(0)

@@ -5,7 +5,7 @@ import pytest
 
 from ell12 import TotalVariationL12
 from ell12.operators.image_operators import Convolution, FourierSampling, Identity
-from ell12.restoration.normal_equations import difference_symbol, exact_solver, has_exact_solver, normal_product
+from ell12.restoration.splitting_parts import difference_symbol, exact_solver, has_exact_solver, normal_product
 
 SHAPE = (5, 6)
 

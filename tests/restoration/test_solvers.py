@@ -30,7 +30,7 @@ from ell12.restoration import (
     TotalVariationDCA,
     TotalVariationL12,
 )
-from ell12.restoration.normal_equations import exact_solver, normal_product
+from ell12.restoration.splitting_parts import exact_solver, normal_product
 
 SMOOTH = [
     SmoothedGradient(),

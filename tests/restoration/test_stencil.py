@@ -13,9 +13,8 @@ from ell12.losses import SquaredLoss
 from ell12.operators.image_operators import FiniteDifference, Identity
 from ell12.prox import moreau_l12
 from ell12.restoration import SmoothedGradient, TotalVariationL12
-from ell12.restoration.stencil import envelope_and_gradient
+from ell12.restoration.stencil import Buffers, Sweep, envelope_and_gradient
 from ell12.restoration.stencil_cuda import CudaSweep, sweep_on_gpu
-from ell12.restoration.stencil_sweep import Buffers, Sweep
 
 SHAPES = [
     ((1, 9), 2),

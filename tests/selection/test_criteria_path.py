@@ -15,6 +15,7 @@ from ell12 import (
     L1,
     L12,
     Columns,
+    GroupL12,
     L12Classifier,
     L12CoxRegressor,
     L12Regressor,
@@ -105,6 +106,38 @@ def test_survival_times_count_events():
     np.testing.assert_allclose(path.bic - path.aic, (math.log(40) - 2) * path.df, atol=1e-5)
     assert path.alphas[-1] == pytest.approx(0.01 * path.alphas[0])
     assert path.refit("bic").coef_.shape == (10,)
+
+
+@pytest.mark.parametrize("loss", ["squared", "poisson", "logistic", "cox"])
+def test_the_marginal_rate_of_false_features_is_that_of_a_simulation(loss):
+    """Independent columns, all of them false but three: the expected number against the mean of 20 draws."""
+    expected, found = np.zeros(6), np.zeros(6)
+    alphas = {"squared": 0.3, "poisson": 0.35, "logistic": 0.12, "cox": 0.2}[loss] * 0.9 ** np.arange(6)
+    for seed in range(20):
+        random = np.random.default_rng(seed)
+        A = random.standard_normal((200, 60))
+        eta = A[:, :3] @ [1.0, -0.8, 0.6]
+        y, model = {
+            "squared": lambda: (eta + 1.5 * random.standard_normal(200), L12Regressor(penalty=L1())),  # noqa: B023
+            "poisson": lambda: (random.poisson(np.exp(eta)), L12Regressor(loss="poisson", penalty=L1())),  # noqa: B023
+            "logistic": lambda: (random.uniform(size=200) < 1 / (1 + np.exp(-eta)), L12Classifier(penalty=L1())),  # noqa: B023
+            "cox": lambda: (random.exponential(np.exp(-eta)), L12CoxRegressor(penalty=L1())),  # noqa: B023
+        }[loss]()
+        path = information_criteria(A, y, model, alphas=alphas)
+        expected += path.marginal_fdr() * path.n_selected / 20
+        found += np.count_nonzero(path.coefs[3:], axis=0) / 20
+    assert found[0] < 1.5 < found[-1]
+    np.testing.assert_allclose(expected, found, rtol=0.35, atol=0.5)
+
+
+def test_the_marginal_rate_knows_weights_and_signs_and_refuses_groups():
+    rate = information_criteria(X, Y, L12Regressor(penalty=L1()), alphas=[9.0, 0.3]).marginal_fdr()
+    assert rate[0] == 0 < rate[1] < 1
+    free = L1(weights=np.r_[0.0, np.full(9, 1.0)], positive=True)
+    signed = information_criteria(X, Y, L12Regressor(penalty=free), alphas=[0.3]).marginal_fdr()
+    assert signed[0] >= 0
+    with pytest.raises(ValueError, match="takes them together"):
+        information_criteria(X, Y, L12Regressor(penalty=GroupL12(np.arange(10) // 2)), alphas=2).marginal_fdr()
 
 
 def test_columns_out_of_memory_have_sparse_coefficients():

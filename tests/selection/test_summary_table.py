@@ -208,7 +208,7 @@ def test_frequencies_and_intervals_stand_beside_their_features():
         ({"sample_weight": Y}, ValueError, "sample_weight needs X"),
         ({"X": X[:, :5]}, ValueError, "X has 5 features"),
         ({"X": np.where(X > 2, np.nan, X)}, ValueError, "NaN"),
-        ({"X": X, "y": Y[:-1]}, ValueError, r"\by\b"),
+        ({"X": X, "y": Y[:-1]}, ValueError, "inconsistent numbers of samples"),
         ({"X": X, "sample_weight": np.ones(3)}, ValueError, "sample_weight"),
         ({"names": ["a"]}, ValueError, "names must hold one name for each of the 8 features"),
         ({"names": "abcdefgh"}, ValueError, "names must hold"),

@@ -1,4 +1,4 @@
-"""Precision and rounding, stored entries of sparse matrices, type variables."""
+"""Precision and rounding, stored entries of sparse matrices, type variables; norms that share one pass."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from ell12.backend.arrays import is_torch, namespace
+from ell12.backend import compiled_code as cuda
+from ell12.backend.arrays import as_numpy, device, inner, is_numpy, is_torch, max_abs, namespace, norm, safe_square
 from ell12.protocols import Array
 
 # Rounding moves a sum by some units of its last digit. Sums and inner products of 1e2 to 1e5 random numbers were
@@ -130,3 +131,37 @@ def _repeated(starts: Array) -> Array:
     import torch
 
     return torch.repeat_interleave(torch.arange(len(starts) - 1, device=starts.device), starts.diff())
+
+
+MOST_BLOCKS = 1056  # of threads: as many as an H200 runs at once
+
+
+def l1_and_l2(x: Array) -> tuple[float, float]:
+    """``sum_i |x_i|`` and ``||x||_2``."""
+    found = None if is_numpy(x) else _on_gpu(x, x, of_difference=False)
+    if found is not None and safe_square(found[1], x):
+        return found[0], math.sqrt(found[1])
+    xp = namespace(x)
+    return float(xp.sum(xp.abs(x))), norm(x)
+
+
+def difference(x: Array, y: Array) -> tuple[float, float]:
+    """``max_i |x_i - y_i|`` and ``sum_i |x_i - y_i|^2``."""
+    found = None if is_numpy(x) else _on_gpu(x, y, of_difference=True)
+    if found is not None:
+        return found[2], found[1]
+    move = x - y
+    return max_abs(move), inner(move, move)
+
+
+def _on_gpu(x: Array, y: Array, of_difference: bool) -> list[float] | None:
+    """The sum of the moduli, that of their squares, and the largest; None where there is no kernel."""
+    size = math.prod(x.shape)
+    kernel = cuda.kernel(x, __file__, "norms") if size > 0 and x.shape == y.shape and x.dtype == y.dtype else None
+    if kernel is None:
+        return None
+    blocks, xp = min(MOST_BLOCKS, -(-size // (4 * cuda.THREADS))), namespace(x)
+    parts: Any = xp.empty((3, blocks), dtype=xp.float64, device=device(x))
+    kernel((blocks, 1), (cuda.one_piece(x), cuda.one_piece(y), parts), (size, of_difference))
+    l1, square, largest = as_numpy(parts)
+    return [float(np.sum(l1)), float(np.sum(square)), float(np.max(largest))]

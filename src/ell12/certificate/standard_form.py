@@ -13,7 +13,7 @@ from ell12.backend import as_numpy
 from ell12.losses.pointwise import SquaredLoss
 from ell12.operators.linear_operator import to_dense
 from ell12.penalties.l12 import L12
-from ell12.penalties.unpenalised import WithIntercept
+from ell12.penalties.penalty_base import WithIntercept
 
 EPS = float(np.finfo(float).eps)
 Vector = np.ndarray

@@ -18,7 +18,7 @@ from ell12.backend import as_numpy, beside, is_array, is_sparse, refuse_gradient
 from ell12.checks import naming
 from ell12.completion.complete import complete_matrix
 from ell12.completion.observed import Observed, read_entries
-from ell12.completion.row_solves import fit_rows
+from ell12.completion.squared_error import fit_rows
 from ell12.completion.table_columns import (
     Categories,
     Range,

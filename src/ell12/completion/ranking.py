@@ -13,8 +13,8 @@ from ell12.completion.hidden_entries import HELD_OUT
 from ell12.completion.low_rank import CHUNK, LowRank, gathered_sums_of_products
 from ell12.completion.observed import Observed
 from ell12.completion.offsets import Offsets
-from ell12.completion.row_solves import regressed_rows
 from ell12.completion.singular_vectors import SPARE, leading_svd, random_block
+from ell12.completion.squared_error import regressed_rows
 from ell12.protocols import Array
 
 INTEREST_PASSES = 8  # of subspace iteration

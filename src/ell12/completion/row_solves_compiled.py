@@ -34,7 +34,7 @@ def _sums_of_products(W, H, rows, columns, out):  # type: ignore[no-untyped-def]
 
 @compiled_loop(fastmath=True, error_model="numpy", nogil=True)
 def solve_rows(starts, columns, values, H, ridge, out, first, last):  # type: ignore[no-untyped-def]
-    """`ell12.completion.row_solves.solve_rows` for the rows from ``first`` to ``last``, within ``out``.
+    """`ell12.completion.squared_error.solve_rows` for the rows from ``first`` to ``last``, within ``out``.
 
     The rows of H that are needed are gathered in chunks, for BLAS to multiply.
     """

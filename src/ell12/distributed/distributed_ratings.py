@@ -13,11 +13,10 @@ import numpy as np
 from dask.delayed import delayed
 
 from ell12.completion import AlternatingLeastSquares, Completion, LowRank, Observed, Offsets
+from ell12.completion.hidden_entries import alpha_of_noise
 from ell12.completion.low_rank import sums_of_products
-from ell12.completion.matrix_strength import alpha_of_noise
 from ell12.completion.offsets import SHRINKAGE, SWEEPS
-from ell12.completion.row_solves import row_terms, solve_rows
-from ell12.completion.squared_error import MatrixLoss
+from ell12.completion.squared_error import MatrixLoss, row_terms, solve_rows
 from ell12.distributed.dask_rows import kept
 from ell12.distributed.executor import Blocks, active_client, compute
 from ell12.losses.block_of_rows import naming_block

@@ -7,6 +7,7 @@ from ell12.penalties.l12 import L12 as L12
 from ell12.penalties.l12 import GroupL12 as GroupL12
 from ell12.penalties.l12 import RowsL12 as RowsL12
 from ell12.penalties.penalty_base import PenaltyBase as PenaltyBase
+from ell12.penalties.penalty_base import WithIntercept as WithIntercept
 from ell12.penalties.penalty_base import with_strength as with_strength
 from ell12.penalties.separable import MCP as MCP
 from ell12.penalties.separable import CappedL1 as CappedL1
@@ -17,4 +18,3 @@ from ell12.penalties.spectral import Spectral as Spectral
 from ell12.penalties.spectral import SpectralL12 as SpectralL12
 from ell12.penalties.spectral import SpectralLogSum as SpectralLogSum
 from ell12.penalties.spectral import TruncatedNuclear as TruncatedNuclear
-from ell12.penalties.unpenalised import WithIntercept as WithIntercept

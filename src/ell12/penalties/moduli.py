@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ell12.backend import as_floating, as_numpy, indices_like, is_complex, is_numpy, like, max_abs, namespace, norm
-from ell12.backend.norms import l1_and_l2
+from ell12.backend.number_types import l1_and_l2
 from ell12.checks import as_array, as_step, check_flags, check_numbers
 from ell12.penalties.penalty_base import PenaltyBase
 from ell12.protocols import Array

@@ -1,7 +1,6 @@
 """Image restoration by l1-2 total variation: denoising, deblurring, inpainting, MRI, any linear operator."""
 
-from ell12.restoration.denoise import denoise_tv
-from ell12.restoration.inpaint import inpaint_tv
+from ell12.restoration.denoise import denoise_tv, inpaint_tv
 from ell12.restoration.known_operator import deblur_tv, reconstruct_mri, restore_tv
 from ell12.restoration.restore import Restoration
 from ell12.restoration.sigma import estimate_sigma

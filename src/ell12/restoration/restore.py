@@ -22,10 +22,10 @@ from ell12.operators.image_operators import (
 from ell12.penalties import with_strength
 from ell12.protocols import Array, offers
 from ell12.restoration.colour import ColourVariation, along_opponents, as_colours, as_opponents, is_coloured
-from ell12.restoration.normal_equations import has_exact_solver
 from ell12.restoration.pixels import by_numpy, channels_back, value_range
 from ell12.restoration.smoothed_gradient import SmoothedGradient
 from ell12.restoration.splitting import AlternatingMinimization, GrowingADMM
+from ell12.restoration.splitting_parts import has_exact_solver
 from ell12.restoration.strength_choice import choose, strength_for_noise
 from ell12.restoration.total_variation import TotalVariationL12
 from ell12.restoration.variation import ImageSolver

@@ -13,9 +13,8 @@ from ell12.checks import check_counts, check_flags, check_positive, check_word, 
 from ell12.operators import adjoint_product, product
 from ell12.operators.krylov import conjugate_gradients
 from ell12.protocols import Array, Iterate, Needs, Point
-from ell12.restoration.normal_equations import exact_solver, has_exact_solver, normal_product
 from ell12.restoration.smoothed_gradient import OptimizedMomentum, descend
-from ell12.restoration.split_loss import fit_of
+from ell12.restoration.splitting_parts import exact_solver, fit_of, has_exact_solver, normal_product
 from ell12.restoration.variation import (
     ImageLoss,
     SmoothImageLoss,

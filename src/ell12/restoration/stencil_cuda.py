@@ -1,6 +1,6 @@
 """The fused stencil of the smoothed total variation on a GPU: a gradient step is one kernel.
 
-`CudaSweep` does what `ell12.restoration.stencil_sweep.Sweep` does, with arrays of PyTorch and CuPy.
+`CudaSweep` does what `ell12.restoration.stencil.Sweep` does, with arrays of PyTorch and CuPy.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class CudaSweep:
     def advance(
         self, old: Moving, y: Array, weight: Array | None, steps: Steps, new: Moving
     ) -> tuple[Moving, Sums]:
-        """What ``old`` is after some steps, as `ell12.restoration.stencil_sweep.Sweep.advance` says."""
+        """What ``old`` is after some steps, as `ell12.restoration.stencil.Sweep.advance` says."""
         given = y if weight is None else weight
 
         def run(number: int, old: Moving, into: Moving) -> Array:

@@ -156,7 +156,7 @@ class TotalVariationL12(PenaltyBase):
             return sweep_on_gpu(x, self)
         if x.dtype.char not in "fd" or not can_compile():
             return None
-        from ell12.restoration.stencil_sweep import Sweep
+        from ell12.restoration.stencil import Sweep
 
         return Sweep(tuple(x.shape), x.dtype, self, threads)
 

@@ -26,8 +26,6 @@ EXACT_SHARE, EXACT_SHARE_LIKELIHOOD = 0.25, 0.1
 SURE = 2.5
 # Directions are found for so many features at a time that they hold about this many numbers (32 MB).
 BLOCK = 2**22
-# The exponent of log p / n in Buehlmann's bound on the error of the model's coefficients.
-RIDGE_EXPONENT = 0.45
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -326,9 +324,10 @@ def _debiased(
         error = np.sqrt(n / fit.freedom * np.einsum("ij,i->j", z**2, columns.slope**2)) / np.abs(product)
     bias, scale = np.zeros(which.size), columns.scale[which]
     if inverse == "ridge":
+        # Buehlmann's bound, in which the model's coefficients are off by (log p / n)^0.45.
         others = np.abs(columns.adjoint(columns.curvature[:, None] * z))
         others[which, np.arange(which.size)] = 0
-        size = noise / math.sqrt(steep) * (math.log(columns.size) / n) ** RIDGE_EXPONENT
+        size = noise / math.sqrt(steep) * (math.log(columns.size) / n) ** 0.45
         bias = others.max(axis=0) / np.abs(product) * size
     estimate = fit.coef[which] + gain * (z.T @ columns.slope) / product / scale
     return estimate, math.sqrt(gain) * error / scale, bias / scale

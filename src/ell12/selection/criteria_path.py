@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
+from scipy.stats import norm
 from sklearn.base import clone, is_classifier
 
 from ell12.backend import as_numpy, namespace
@@ -18,9 +19,10 @@ from ell12.linear_model.criteria import CRITERIA, judge
 from ell12.linear_model.fit_problem import FitProblem, as_vector, follow
 from ell12.linear_model.sparse_model import warn_if_not_converged
 from ell12.minimization import Result
+from ell12.operators.centering import column_squares
 from ell12.path import alpha_grid, falling, grid_size
 from ell12.plots import plot_criteria
-from ell12.protocols import Array, with_alpha
+from ell12.protocols import Array, PiecewisePenalty, missing, with_alpha
 from ell12.selection.frames import data_frame, html_of, text_of
 
 
@@ -75,6 +77,36 @@ class CriteriaPath:
                 f" {self.n_observations} observations, or are not defined"
             )
         return int(np.argmin(values))
+
+    def marginal_fdr(self) -> Array:
+        """The share of false features that is expected among those selected, for each alpha.
+
+        False are features independent of the target and of those in the model. The gradient of such a feature j is
+        nearly normal around 0, with the variance ``n / (n - k) sum_i s_i^2 x_ij^2`` for the slopes s of the loss
+        and k features selected. The feature is selected where its gradient exceeds the slope of the penalty at
+        zero, ``alpha w_j``. The sum of these probabilities over all features is the expected number of false ones;
+        true ones count too, so that it is cautious. A feature that stands in for a true one, as they correlate, is
+        not false in this sense.
+
+        Returns
+        -------
+        array of shape (n_alphas,)
+            From 0 to 1; 0 where nothing is selected. Unpenalised features do not count.
+
+        References
+        ----------
+        Breheny, doi:10.1093/biostatistics/kxy004; Miller & Breheny, doi:10.1002/bimj.201800096.
+        """
+        counts = np.zeros((2, len(self.alphas)))
+        for problem, path in zip(self._problems, self._runs, strict=True):
+            penalty = problem.coefficient_penalty(self._penalty)
+            counts += np.transpose(
+                [
+                    _false_and_selected(problem, with_alpha(penalty, float(alpha)), as_vector(run.x))
+                    for alpha, run in zip(self.alphas, path, strict=True)
+                ]
+            )
+        return np.minimum(counts[0] / np.maximum(counts[1], 1), 1) * (counts[1] > 0)
 
     def refit(self, name: str = "ebic") -> Any:
         """The model of the features that a criterion chooses, fitted without a penalty.
@@ -237,6 +269,25 @@ def information_criteria(
     for best in {path.best(name) for name in CRITERIA if np.isfinite(values[name]).any()}:
         path._results(model, best)
     return path
+
+
+def _false_and_selected(problem: FitProblem, penalty: Any, x: Array) -> tuple[float, int]:
+    """The expected number of false features, and the number selected."""
+    loss, point = problem.loss, problem.loss.point(x)
+    n, coef = loss.b.shape[0], x[: x.shape[0] - problem.n_intercepts]
+    if missing(penalty, PiecewisePenalty):
+        raise ValueError(
+            f"a marginal false discovery rate needs separate features: {penalty!r} takes them together"
+        )
+    below, above = (as_numpy(part) for part in penalty.slopes_at_zero(0 * coef))
+    slopes, columns = as_numpy(loss.slope(point)).reshape(n, -1), loss.A.A if problem.n_classes else loss.A
+    squares = np.stack([as_numpy(column_squares(columns, slope**2)) for slope in slopes.T], axis=1)
+    selected = np.count_nonzero(as_numpy(coef))
+    error = np.sqrt(squares.reshape(-1)[: below.size] * n / max(n - 1 - selected, 1))
+    varying, penalised = error > 0, above - below > 0
+    error = np.where(varying, error, 1)
+    chance = norm.sf(above / error) + norm.sf(-below / error)
+    return float(chance[varying & penalised].sum()), int(np.count_nonzero(as_numpy(coef)[penalised]))
 
 
 def _options(model: Any) -> Any:

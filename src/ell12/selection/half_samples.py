@@ -27,8 +27,6 @@ from ell12.protocols import Array, with_alpha
 FURTHER = 2**0.5
 # Solutions of a path with more numbers than this (128 MB) are kept sparse.
 DENSE = 2**24
-# A half of fewer samples has no spread to select by.
-FEWEST_SAMPLES = 4
 
 
 def complementary_pairs(
@@ -56,30 +54,11 @@ def complementary_pairs(
 
 
 @dataclass(frozen=True)
-class Came:
-    """Where each unit, a feature or group, came in on a half.
-
-    Parameters
-    ----------
-    strengths : array of int
-        The number of the strength; that behind the last for units that never came.
-    sizes : array
-        How large the largest coefficient of each was there.
-    failed : list of Result
-        The runs that did not converge, without their solutions.
-    n_runs : int
-        How many there were.
-    """
-
-    strengths: Array
-    sizes: Array
-    failed: list[Result]
-    n_runs: int
-
-
-@dataclass(frozen=True)
 class Entries:
-    """What a half selects: numbers of units, and where they came in; and of its runs what `Came` says."""
+    """What a half selects: numbers of units, features or groups, and at which of the strengths they came in.
+
+    ``failed`` are the runs that did not converge, without their solutions, of ``n_runs``.
+    """
 
     chosen: Array
     strengths: Array
@@ -87,7 +66,7 @@ class Entries:
     n_runs: int
 
 
-def first_entries(came: Array, sizes: Array, most: int, never: int) -> tuple[Array, Array]:
+def first_entries(strengths: Array, sizes: Array, most: int, never: int) -> tuple[Array, Array]:
     """The first ``most`` to come in, and where. At the same strength the larger coefficient came first.
 
     Examples
@@ -97,9 +76,9 @@ def first_entries(came: Array, sizes: Array, most: int, never: int) -> tuple[Arr
     >>> first_entries(np.array([2, 0, 9, 2]), np.array([1.0, 0.1, 0.0, 3.0]), most=2, never=9)
     (array([1, 3]), array([0, 2]))
     """
-    order = np.lexsort((-sizes, came))
-    chosen = order[came[order] < never][:most]
-    return chosen, came[chosen]
+    order = np.lexsort((-sizes, strengths))
+    chosen = order[strengths[order] < never][:most]
+    return chosen, strengths[chosen]
 
 
 class Selector(ABC):
@@ -145,15 +124,19 @@ class Selector(ABC):
         """The labels of which every half has its share, if any; and what to call those that it cannot lack."""
 
     @abstractmethod
-    def came(self, rows: Array, most: int, seed: int) -> Came:
-        """Where each unit came in."""
+    def entered(self, rows: Array, most: int, seed: int) -> tuple[Array, Array, list[Result]]:
+        """At which strength each unit came in, its largest coefficient there, and the runs.
+
+        The strength is a number, that behind the last for units that never came in.
+        """
 
     def select(self, rows: Array, most: int, seed: int) -> Entries:
         """What a half selects: the first ``most`` candidates to come in."""
-        came, never = self.came(rows, most, seed), self.n_strengths
-        strengths = np.where(self.candidates, came.strengths, never)
-        chosen, strengths = first_entries(strengths, came.sizes, most, never)
-        return Entries(chosen, strengths, came.failed, came.n_runs)
+        strengths, sizes, runs = self.entered(rows, most, seed)
+        never = self.n_strengths
+        chosen, strengths = first_entries(np.where(self.candidates, strengths, never), sizes, most, never)
+        failed = [replace(run, x=None, history={}) for run in runs if not run.converged]
+        return Entries(chosen, strengths, failed, len(runs))
 
     def _rows(self, rows: Array) -> tuple[Any, ...]:
         """X, y and the weights of some samples."""
@@ -194,7 +177,7 @@ class PathSelector(Selector):
         """The classes, or which samples had their event."""
         return self.model._strata(self.y), "event" if isinstance(self.model, L12CoxRegressor) else "class"
 
-    def came(self, rows: Array, most: int, seed: int) -> Came:  # noqa: ARG002
+    def entered(self, rows: Array, most: int, seed: int) -> tuple[Array, Array, list[Result]]:  # noqa: ARG002
         """A path for each problem; of several, a unit has come in where it has in one."""
         runs: list[Result] = []
         parts: list[tuple[Array, ...]] = []
@@ -207,10 +190,9 @@ class PathSelector(Selector):
             runs += found
         strengths, units, sizes = (np.concatenate(part) for part in zip(*parts, strict=True))
         order = np.lexsort((sizes, -strengths))  # so that the first to come in, and the largest, is written last
-        came, size = np.full(self.free.size, self.n_strengths), np.zeros(self.free.size)
-        came[units[order]], size[units[order]] = strengths[order], sizes[order]
-        failed = [replace(run, x=None, history={}) for run in runs if not run.converged]
-        return Came(came, size, failed, len(runs))
+        first, size = np.full(self.free.size, self.n_strengths), np.zeros(self.free.size)
+        first[units[order]], size[units[order]] = strengths[order], sizes[order]
+        return first, size, runs
 
     def _used(self, problem: Any, solutions: list[Any]) -> tuple[Array, ...]:
         """The strength, the unit and the modulus of all coefficients that are not zero."""
@@ -261,14 +243,14 @@ class FitSelector(Selector):
         check_enough(self)
         features = self.X.shape[1]
         self.unit, self.free = np.arange(features), np.zeros(features, dtype=bool)
-        ends = [as_numpy(part.toarray() if hasattr(part, "toarray") else part) for part in _ends(self.X)]
+        ends = [part.toarray() if scipy.sparse.issparse(part) else part for part in (self.X.min(0), self.X.max(0))]
         self.candidates = np.ravel(ends[0] < ends[1])
 
     def strata(self) -> tuple[Array | None, str]:
         """The classes of a classifier."""
         return self.y if is_classifier(self.model) and np.ndim(self.y) == 1 else None, "class"
 
-    def came(self, rows: Array, most: int, seed: int) -> Came:  # noqa: ARG002
+    def entered(self, rows: Array, most: int, seed: int) -> tuple[Array, Array, list[Result]]:  # noqa: ARG002
         """All at the one strength; random numbers that the estimator leaves open begin with the half's own."""
         model, (X, y, weight) = clone(self.model), self._rows(rows)
         names = [name for name in model.get_params() if name.split("__")[-1] == "random_state"]
@@ -280,16 +262,15 @@ class FitSelector(Selector):
         values = getattr(model, found[0])
         values = np.asarray(values.toarray() if hasattr(values, "toarray") else values)
         sizes = np.abs(values.reshape(-1, self.unit.size)).max(axis=0)
-        return Came(np.where(sizes > 0, 0, 1), sizes, [], 1)
+        return np.where(sizes > 0, 0, 1), sizes, []
 
 
 def check_enough(selector: Selector) -> None:
     """Raise where there are too few samples, or too few of a class, for two halves."""
     rows, (strata, kind) = selector.rows, selector.strata()
-    if rows.size < FEWEST_SAMPLES:
+    if rows.size < 4:  # a half of one has no spread
         raise ValueError(
-            f"X must hold at least {FEWEST_SAMPLES} samples of positive weight for two halves, got n_samples ="
-            f" {rows.size}"
+            f"X must hold at least 4 samples of positive weight for two halves, got n_samples = {rows.size}"
         )
     if strata is None:
         return
@@ -311,8 +292,3 @@ def _varies(problem: Any, features: int) -> Array:
     loss, classes = problem.loss, problem.n_classes or 1
     bends = as_numpy(loss.column_curvatures(loss.point(loss.start()))) > 0
     return bends[: features * classes].reshape(features, classes).any(axis=1)
-
-
-def _ends(X: Any) -> tuple[Any, Any]:
-    """The least and the largest entry of each column."""
-    return X.min(axis=0), X.max(axis=0)

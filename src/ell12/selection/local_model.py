@@ -237,15 +237,11 @@ def local_model(X: Any, y: Any, model: Any, sample_weight: Any, offset: Any, n_j
             f"model must be an L12Regressor, L12Classifier or L12CoxRegressor, with or without CV, or None; got"
             f" {type(model).__name__}"
         )
-    if offset is not None and not isinstance(model, L12Regressor):
-        raise ValueError("offset is for an L12Regressor")
     if not hasattr(model, "coef_"):
         model = clone(model).fit(
             X, y, sample_weight=sample_weight, **({} if offset is None else {"offset": offset})
         )
-    own = copy.copy(model)  # which takes note of the data
-    data = own._observed(X, y, sample_weight, offset)
-    _check_same(model, own, X)
+    own, data = observed(model, X, y, sample_weight, offset)
     data = _used(own, data)
     problems = own._problems(data)
     if len(problems) > 1 or problems[0].n_rows > 1:
@@ -271,14 +267,22 @@ def _used(model: Any, data: Data) -> Data:
     return Data(*parts)._replace(y=data.y.astype(codes))
 
 
-def _check_same(model: Any, own: Any, X: Any) -> None:
-    """Raise where data are of other features or classes than those that a model was fitted to."""
+def observed(model: Any, X: Any, y: Any, sample_weight: Any, offset: Any) -> tuple[Any, Data]:
+    """The data of a fit, checked again, and a copy of the model that took note of them."""
+    if offset is not None and not isinstance(model, L12Regressor):
+        raise ValueError("offset is for an L12Regressor")
+    own = copy.copy(model)
+    if y is None:
+        X, _, sample_weight = own._validate(X, np.zeros(np.shape(X)[0]), sample_weight, reset=False)
+        return own, Data(X, None, sample_weight)
+    data = own._observed(X, y, sample_weight, offset)
     names = vars(model).get("feature_names_in_")
     if names is None or hasattr(X, "columns"):
         with naming("X"):
             validate_data(model, X, reset=False, skip_check_array=True)
     if is_classifier(model) and not np.array_equal(as_numpy(model.classes_), as_numpy(own.classes_)):
         raise ValueError(f"y must hold the classes {as_numpy(model.classes_)} that model was fitted to")
+    return own, data
 
 
 def _row_loss(model: L12CoxRegressor, data: Data) -> Any:

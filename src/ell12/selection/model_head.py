@@ -2,89 +2,37 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 from sklearn.base import is_classifier
-from sklearn.utils.validation import (
-    _check_sample_weight,
-    check_consistent_length,
-    validate_data,
-)
 
-from ell12.backend import as_numpy, refuse_gradient, refuse_masked
-from ell12.checks import check_entries, naming
-from ell12.linear_model import L12Classifier, L12CoxRegressor, L12Regressor
+from ell12.backend import as_numpy
+from ell12.linear_model import L12CoxRegressor
 from ell12.linear_model.criteria import CRITERIA
 from ell12.linear_model.cross_validation import AlphaSearch
-from ell12.linear_model.fit_problem import check_columns, floating_dtypes
-from ell12.linear_model.row_fits import check_in_memory
+from ell12.linear_model.fit_problem import Data
 from ell12.minimization import Status
-from ell12.operators import is_far, select_columns
-from ell12.operators.out_of_memory import as_columns
+from ell12.operators import select_columns
 from ell12.protocols import Array
 from ell12.selection.frames import significant
 
 LOSSES = {"squared": "squared loss", "huber": "Huber's loss", "poisson": "Poisson's loss"}
-# Options that change what is fitted, with what they say of the model where they are set.
-OPTIONS = {
-    "class_weight": "weights of classes",
-    "relax": "refitted without a penalty",
-}
 
 
-@dataclass(frozen=True)
-class Data:
-    """The data of a fit, as far as they are given: X as it was given, and as a matrix that was checked."""
-
-    X: Any
-    matrix: Any
-    y: Any
-    sample_weight: Any
-    offset: Any
-
-    @classmethod
-    def of(cls, model: Any, X: Any, y: Any, sample_weight: Any, offset: Any) -> Data | None:
-        """The data; None without X."""
-        if X is None:
-            for name, given in {"y": y, "sample_weight": sample_weight, "offset": offset}.items():
-                if given is not None:
-                    raise ValueError(f"{name} needs X beside it")
-            return None
-        check_in_memory(X, model)
-        for name, given in {"X": X, "y": y, "sample_weight": sample_weight, "offset": offset}.items():
-            refuse_masked(given, name)
-            refuse_gradient(given, name)
-        X = as_columns(X)
-        if is_far(X):
-            check_columns(model, X)
-            matrix = X
-        else:
-            checks: dict[str, Any] = {"accept_sparse": ("csr", "csc"), "dtype": floating_dtypes(X)}
-            with naming("X"):
-                matrix = validate_data(model, X, **checks, reset=False)
-        for name, given in {"y": y, "sample_weight": sample_weight, "offset": offset}.items():
-            with naming(name):
-                check_consistent_length(matrix, given)
-        if sample_weight is not None:
-            with naming("sample_weight"):
-                sample_weight = _check_sample_weight(sample_weight, matrix, ensure_non_negative=True)
-        return cls(X, matrix, y, sample_weight, offset)
-
-    def deviations(self, features: Array) -> Array:
-        """The standard deviations of some features, weighted; 1 for the others."""
-        weight = None if self.sample_weight is None else as_numpy(self.sample_weight)
-        found = np.ones(self.matrix.shape[1])
-        if features.size:
-            part = select_columns(self.matrix, features)
-            part = np.asarray(part.toarray() if scipy.sparse.issparse(part) else as_numpy(part), dtype=float)
-            part = part - np.average(part, axis=0, weights=weight)
-            found[features] = np.sqrt(np.average(part**2, axis=0, weights=weight))
-        return found
+def deviations(data: Data, features: Array) -> Array:
+    """The standard deviations of some features, weighted; 1 for the others."""
+    weight = None if data.sample_weight is None else as_numpy(data.sample_weight)
+    found = np.ones(data.X.shape[1])
+    if features.size:
+        part = select_columns(data.X, features)
+        part = np.asarray(part.toarray() if scipy.sparse.issparse(part) else as_numpy(part), dtype=float)
+        part = part - np.average(part, axis=0, weights=weight)
+        found[features] = np.sqrt(np.average(part**2, axis=0, weights=weight))
+    return found
 
 
 def title_of(model: Any) -> str:
@@ -102,24 +50,23 @@ def title_of(model: Any) -> str:
     return f"{name}, logistic loss: each of {len(classes)} classes against the rest"
 
 
-def head_of(model: Any, coef: Array, data: Data | None) -> dict[str, str]:
+def head_of(model: Any, coef: Array, data: Data | None, fit: str | None) -> dict[str, str]:
     """What is to be said of a fit, line by line."""
     head = {"alpha": _strength(model), "penalty": _penalty(model)}
-    options = [words for name, words in OPTIONS.items() if _is_set(vars(model).get(name))]
-    if options:
-        head["options"] = ", ".join(options)
+    options = {
+        "weights of classes": getattr(model, "class_weight", None),
+        "refitted without a penalty": model.relax,
+    }
+    if any(options.values()):
+        head["options"] = ", ".join(words for words, given in options.items() if given)
     if data is not None:
-        head["samples"] = f"{data.matrix.shape[0]:,}"
+        head["samples"] = f"{data.X.shape[0]:,}"
     head["features"] = f"{np.count_nonzero(coef.any(axis=0)):,} of {coef.shape[1]:,} selected"
     if coef.shape[0] == 1 and model.fit_intercept:
         head["intercept"] = significant(float(np.ravel(as_numpy(model.intercept_))[0]))
-    if data is not None and data.y is not None:
-        head |= _goodness(model, data)
+    if fit is not None:
+        head["fit"] = fit
     return head | {"status": _status(model)}
-
-
-def _is_set(option: Any) -> bool:
-    return option is not None and option is not False
 
 
 def _strength(model: Any) -> str:
@@ -145,36 +92,20 @@ def _penalty(model: Any) -> str:
     return f"{used}, the best of {', '.join(map(repr, model.penalty))}" if several else used
 
 
-def _goodness(model: Any, data: Data) -> dict[str, str]:
+def goodness(model: Any, X: Any, y: Any, data: Data) -> str:
     """How well a model fits the samples it was fitted to."""
-    weights = {} if data.sample_weight is None else {"sample_weight": data.sample_weight}
-    if isinstance(model, L12Regressor) and data.offset is not None:
-        weights["offset"] = data.offset
-    with naming("y"):
-        if isinstance(model, L12Regressor):
-            check_entries(np.asarray(as_numpy(data.y), dtype=float), "y")
-        score = float(model.score(data.X, data.y, **weights))
+    given = {"sample_weight": data.sample_weight, "offset": data.offset}
+    score = float(model.score(X, y, **{name: values for name, values in given.items() if values is not None}))
     if isinstance(model, L12CoxRegressor):
-        return {"fit": f"concordance {score:.3f}"}
-    if not isinstance(model, L12Classifier):
-        return {"fit": f"{score:.1%} of the {'deviance' if model._family.counts else 'variance'} explained"}
-    share = _explained(model, data)
-    explained = "" if math.isnan(share) else f"{share:.1%} of the deviance explained, "
-    return {"fit": f"{explained}{score:.1%} of the labels right"}
-
-
-def _explained(model: Any, data: Data) -> float:
-    """The share of the deviance that probabilities explain, beside the shares of the classes; NaN of one class."""
-    classes, y = as_numpy(model.classes_), np.asarray(as_numpy(data.y))
-    weight = np.ones(y.size) if data.sample_weight is None else as_numpy(data.sample_weight)
-    given = y[:, None] == classes
-    if not given.any(axis=1).all():
-        raise ValueError(f"y holds labels that fit has not seen; those are {classes.tolist()}")
-    shares = np.asarray(as_numpy(model.predict_proba(data.X)), dtype=float)
-    alone = weight @ given / weight.sum()
-    logs = [np.log(np.maximum((given * part).sum(axis=1), np.finfo(float).tiny)) for part in (shares, alone)]
-    left, whole = (float(weight @ part) for part in logs)
-    return 1 - left / whole if whole < 0 else math.nan
+        return f"concordance {score:.3f}"
+    if not is_classifier(model):
+        return f"{score:.1%} of the {'deviance' if model._family.counts else 'variance'} explained"
+    codes = as_numpy(data.y)
+    weight = np.ones(codes.size) if data.sample_weight is None else as_numpy(data.sample_weight)
+    shares = np.asarray(as_numpy(model.predict_proba(X)), dtype=float)[np.arange(codes.size), codes]
+    alone = (np.bincount(codes, weight) / weight.sum())[codes]
+    left, whole = (weight @ np.log(np.maximum(part, np.finfo(float).tiny)) for part in (shares, alone))
+    return f"{1 - left / whole:.1%} of the deviance explained, {score:.1%} of the labels right"
 
 
 def _status(model: Any) -> str:

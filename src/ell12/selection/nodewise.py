@@ -25,23 +25,21 @@ from ell12.protocols import Array
 from ell12.selection.local_model import LocalColumns
 from ell12.solvers.gram_descent import SWEEPS_ALONE, descend_on
 
+MOST_CALLS = 50  # of coordinate descent for one nodewise Lasso
 Directions = Callable[[Array], Array]  # numbers of columns -> their directions, one for each
 
 # The Gram matrix of up to so many columns is made (200 MB); with more, each problem finds its columns by itself.
 MOST_COLUMNS = 5000
 # How far a nodewise problem is solved, relative to its strength: bias and variance change by as little.
-TOL = 1e-4
+TOL = 1e-5
 # Strengths fall by this factor.
 STEP = 0.8
-# The standard error that a direction may have, relative to the reference of the scaled Lasso; Zhang & Zhang take
-# 1.25. On other data than those of the study (Toeplitz 0.9, after l1-2) intervals of level 0.95 held these shares
-# of the active coefficients: at 1.25 and 1.4, 93.0 and 94.0 % (250 x 400, 10 active, 30 draws; 11 % longer); at
-# 1.25 and 1.6, 87 and 91 %, side by side 84 and 91 % (150 x 300, 8 active, 24 draws). With less correlation
-# MOST_USED decides.
+# The standard error that a direction may have, relative to the reference of the scaled Lasso: Zhang & Zhang take
+# 1.25, with which intervals of correlated columns held 93 % where 1.4 held 94 %, being 11 % longer.
 INFLATION = 1.4
-# At most so many strengths (0.8^40 is 1e-4), and coefficients not zero of at most this share of the samples. With
-# independent columns, where there is little bias, half of the samples are in use before errors grow at all.
-MOST_STEPS, MOST_USED = 40, 1 / 3
+# Coefficients are not zero for at most this share of the samples: with independent columns, where there is little
+# bias, half of the samples are in use before errors grow at all.
+MOST_USED = 1 / 3
 # A column depends on others if its direction is shorter than this share of it.
 LEAST_LENGTH = 1e-4
 # So many features at a time are a task of their own.
@@ -93,7 +91,7 @@ class GramSolver:
     """Nodewise problems over the matrix of all correlations, by a compiled call for each strength."""
 
     def __init__(self, columns: LocalColumns) -> None:
-        self.columns, self.n_samples = columns, columns.curvature.size
+        self.columns = columns
         self.gram = np.ascontiguousarray(columns.correlations())
         self.descend = descend_on(self.gram)[0]
 
@@ -103,7 +101,10 @@ class GramSolver:
         gradient = x[used] @ self.gram[used] - self.gram[j]
         above, zeros = np.full(x.size, strength), np.zeros(x.size)
         above[j] = np.inf  # holds it at zero
-        self.descend(self.gram, gradient, x, -above, above, zeros, zeros, 0.0, TOL * strength, SWEEPS_ALONE)
+        given = (-above, above, zeros, zeros, 0.0, 0.1 * TOL * strength, SWEEPS_ALONE)
+        for _ in range(MOST_CALLS):  # one ends where the violation has not halved
+            if self.descend(self.gram, gradient, x, *given):
+                break
         return x
 
     def moments(self, j: int, x: Array) -> tuple[float, float]:
@@ -118,7 +119,7 @@ class ColumnSolver:
     """The same over the columns themselves: where they are too many for that matrix, or nothing is compiled."""
 
     def __init__(self, columns: LocalColumns) -> None:
-        self.columns, self.n_samples = columns, columns.curvature.size
+        self.columns = columns
 
     def solve(self, j: int, strength: float, x: Array) -> Array:
         """The coefficients of the others, from those at another strength."""
@@ -146,7 +147,7 @@ def _direction(solver: Any, j: int) -> Array:
     first = math.sqrt(math.log(max(size, 2)) / n)
     x, strength, reference = np.zeros(size), first, math.inf
     kept = x
-    for _ in range(MOST_STEPS):
+    for _ in range(40):  # 0.8^40 is 1e-4
         x = solver.solve(j, strength, x)
         square, product = solver.moments(j, x)
         length = math.sqrt(max(square, 0.0))

@@ -28,8 +28,6 @@ from ell12.selection.half_samples import Entries, FitSelector, PathSelector, Sel
 THRESHOLD, EXPECTED_FALSE = 0.7, 1.0
 # Settings that keep to a bound exactly must not fail by rounding.
 ROUNDING = 1e-9
-# Bounds have so many decimals, so that what keeps to 1 exactly does not say 1.0000000000000002.
-DIGITS = 12
 
 
 @dataclass(frozen=True)
@@ -76,7 +74,7 @@ def expected_false_bound(
     bound = most_selected * chance / (2 * threshold - 1)
     if assumption == "unimodal":
         bound = min(bound, most_selected * chance * _unimodal_factor(chance, threshold, n_subsamples // 2))
-    return round(min(bound, float(n_features)), DIGITS)
+    return round(min(bound, float(n_features)), 12)  # not 1.0000000000000002
 
 
 def settle(

@@ -19,10 +19,10 @@ from ell12.linear_model.sparse_model import SparseLinearModel
 from ell12.protocols import Array
 from ell12.selection.confidence import Intervals, adjusted_p_values, confidence_intervals
 from ell12.selection.frames import data_frame, html_of, text_of
-from ell12.selection.model_head import Data, head_of, title_of
+from ell12.selection.local_model import observed
+from ell12.selection.model_head import deviations, goodness, head_of, title_of
 from ell12.selection.stability import StabilitySelection
 
-WIDTH = 80
 # What the columns of the table are called in print; `estimate` is left to the DataFrame.
 PRINTED = {
     "class": "class",
@@ -64,10 +64,10 @@ class Summary:
         lines = [self.title]
         for name, words in self.head.items():
             lines += textwrap.wrap(
-                words, WIDTH, initial_indent=f"  {name:{size}}  ", subsequent_indent=" " * (size + 4)
+                words, 80, initial_indent=f"  {name:{size}}  ", subsequent_indent=" " * (size + 4)
             )
         rows = "No feature is selected." if self.table.empty else text_of(self._printed)
-        notes = [line for note in self.notes for line in textwrap.wrap(note, WIDTH)]
+        notes = [line for note in self.notes for line in textwrap.wrap(note, 80)]
         return "\n".join([*lines, "", rows, *([""] if notes else []), *notes])
 
     def _repr_html_(self) -> str:
@@ -162,11 +162,15 @@ def summary(
         raise TypeError(f"model must be a linear model of ell12, such as an L12Regressor, got {model!r}")
     check_is_fitted(model, "coef_")
     check_word(adjust, "adjust", "holm", "bh")
-    data = Data.of(model, X, y, sample_weight, offset)
+    for name, values in {"y": y, "sample_weight": sample_weight, "offset": offset}.items():
+        if X is None and values is not None:
+            raise ValueError(f"{name} needs X")
+    data = None if X is None else observed(model, X, y, sample_weight, offset)[1]
+    fit = None if data is None or y is None else goodness(model, X, y, data)
     coef = np.atleast_2d(as_numpy(model.coef_))
     names = _names(model, names)
-    found, notes = _intervals(model, data, intervals)
-    scales = None if data is None else data.deviations(np.flatnonzero(coef.any(axis=0))).astype(coef.dtype)
+    found, notes = _intervals(model, intervals, X, y, sample_weight, offset)
+    scales = None if data is None else deviations(data, np.flatnonzero(coef.any(axis=0))).astype(coef.dtype)
     rows, features = _order(coef if scales is None else coef * scales)
     columns: dict[str, Any] = {}
     if coef.shape[0] > 1:
@@ -181,7 +185,7 @@ def summary(
     if found is not None:
         columns |= _interval_columns(found, features, coef, adjust)
         notes = [*notes, _interval_note(found, coef.shape[1], adjust)]
-    return Summary(title_of(model), head_of(model, coef, data), data_frame(columns), notes)
+    return Summary(title_of(model), head_of(model, coef, data, fit), data_frame(columns), notes)
 
 
 def _names(model: Any, names: Any) -> Any:
@@ -229,22 +233,22 @@ def _stability_note(stability: Any) -> str:
     )
 
 
-def _intervals(model: Any, data: Data | None, given: Any) -> tuple[Any, list[str]]:
+def _intervals(model: Any, given: Any, X: Any, y: Any, sample_weight: Any, offset: Any) -> tuple[Any, list[str]]:
     """The intervals, given or made, and what is to be said where there are none."""
     if isinstance(given, Intervals):
         return given, []
     if not (given is None or isinstance(given, bool)):
         raise TypeError(f"intervals must be True, False or what confidence_intervals returns, got {given!r:.200}")
-    if given is False or (given is None and (data is None or data.y is None)):
+    if given is False or (given is None and y is None):
         return None, []
-    if data is None or data.y is None:
+    if y is None:
         raise ValueError("intervals=True needs X and y")
     features = np.flatnonzero(np.atleast_2d(as_numpy(model.coef_)).any(axis=0))
     if features.size == 0:
         return None, []
     try:
-        weight = data.sample_weight
-        return confidence_intervals(data.X, data.y, model, features=features, sample_weight=weight), []
+        rows = {"sample_weight": sample_weight, "offset": offset}
+        return confidence_intervals(X, y, model, features=features, **rows), []
     except (TypeError, ValueError) as error:
         if given:
             raise

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ell12.backend import all_true, inner, is_array, is_number, max_abs
-from ell12.backend.norms import difference
+from ell12.backend.number_types import difference
 from ell12.checks import check_positive
 from ell12.protocols import Array, CancellingLoss, Iterate, Loss, Penalty, Point, offers
 

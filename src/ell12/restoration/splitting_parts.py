@@ -1,0 +1,207 @@
+"""What splitting methods solve: the loss, split off or squared, and linear systems by FFT, DCT or CG."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ell12.backend import is_complex, is_numpy, like, namespace, norm
+from ell12.operators import Composition, adjoint_product, product
+from ell12.operators.image_operators import Convolution, FourierSampling, Identity, RealInput, Sampling, Stacked
+from ell12.protocols import Array, Point, SplitLoss, offers
+from ell12.restoration.variation import VariationPenalty, is_plain_square
+
+
+def fit_of(loss: Any, x: Array) -> Any:
+    """The loss in a splitting method that begins at x."""
+    return SquaredFit(loss) if is_plain_square(loss) else SplitPrediction(loss, x)
+
+
+class SquaredFit:
+    """The squared loss in the normal equations of a step: ``A'A`` and ``A'y``."""
+
+    gradient: Any = None  # the loss has its own
+    left: Any = 0.0
+    distance: float = 0.0
+
+    def __init__(self, loss: Any) -> None:
+        self.A = loss.A
+        self.right = -loss.gradient(Point(loss.start(), 0 * loss.b))  # A'y
+
+    def weight(self, rho: float, alpha: float) -> float:  # noqa: ARG002
+        """The weight of A'A."""
+        return 1.0
+
+    def unit(self, alpha: float) -> float:
+        """What ADMM's rho is for a threshold of 1."""
+        return alpha or 1.0
+
+    def data(self, weight: float) -> Array:  # noqa: ARG002
+        """What the loss adds to the right-hand side."""
+        return self.right
+
+    def advance(self, x: Array, weight: float) -> None:
+        """Nothing else to do."""
+
+    def scale_multipliers(self, factor: float) -> None:
+        """There are none."""
+
+
+class SplitPrediction:
+    """Any other loss ``l(S v)`` subject to ``v = A x``, by the proximal map of l; S keeps some of v, or all."""
+
+    def __init__(self, loss: Any, x: Array) -> None:
+        if not offers(loss, SplitLoss):
+            raise ValueError(
+                "this solver needs a SquaredLoss of scale 1 without sample_weight, or a loss with "
+                f"prediction_prox, got {loss!r}"
+            )
+        self.loss = loss
+        self.S, self.A = _parts(loss.A)
+        self.v = product(self.A, x)
+        self.p = 0 * self.v  # the scaled multiplier of v = A x
+        self.gradient = self.left = 0 * x  # the subgradient at v, and what the last step changed of it
+        self.distance = 0.0  # that of A x from v, per pixel
+
+    def weight(self, rho: float, alpha: float) -> float:
+        """The weight of ``||A x - v||^2 / 2``."""
+        return self.loss.scale * rho / self.unit(alpha)
+
+    def unit(self, alpha: float) -> float:
+        """What ADMM's rho is for a threshold of 1.
+
+        Where S leaves pixels out, only the differences move these. With a small alpha these must weigh as much as
+        v, or such pixels would stay where they began.
+        """
+        return alpha or 1.0 if self.S is None else max(alpha, 1.0)
+
+    def data(self, weight: float) -> Array:
+        """What the constraint adds to the right-hand side."""
+        return weight * adjoint_product(self.A, self.v - self.p)
+
+    def advance(self, x: Array, weight: float) -> None:
+        """The step of v and of its multiplier."""
+        prediction, old = product(self.A, x), self.v
+        near = prediction + self.p
+        if self.S is None:
+            self.v = self.loss.prediction_prox(near, weight)
+        else:
+            kept = product(self.S, near)
+            self.v = near + adjoint_product(self.S, self.loss.prediction_prox(kept, weight) - kept)
+        self.p = near - self.v
+        self.distance = norm(prediction - self.v) / math.sqrt(math.prod(self.v.shape))
+        self.gradient = weight * adjoint_product(self.A, self.p)
+        self.left = weight * adjoint_product(self.A, self.v - old)
+
+    def scale_multipliers(self, factor: float) -> None:
+        """Keep the multiplier what it is when the weight is divided by the factor."""
+        self.p = factor * self.p
+
+
+def _parts(A: Any) -> tuple[Any, Any]:
+    """A as ``S B``, where S keeps some of the results of B; None where it keeps all."""
+    if type(A) is Sampling:
+        return A, Identity(A.input_shape)
+    if isinstance(A, Composition) and type(A.A) is Sampling:
+        return A.A, A.B
+    return None, A
+
+
+Solve = Callable[[Array, float, float], Array]  # right-hand side, weight, shift
+
+
+def has_exact_solver(A: Any, penalty: VariationPenalty) -> bool:
+    """Whether one transform makes both A'A and D'D diagonal."""
+    A = _single(A)
+    return isinstance(A, Identity) or (
+        isinstance(A, Convolution | FourierSampling) and penalty.boundary == "periodic"
+    )
+
+
+def exact_solver(A: Any, penalty: VariationPenalty, x: Array) -> Solve:
+    """The exact solution for images like x, by the Fourier or, at Neumann boundaries, the cosine transform."""
+    if not has_exact_solver(A, penalty):
+        raise ValueError(
+            "an exact step needs denoising, or a Convolution or FourierSampling with boundary='periodic'; "
+            "use inner='cg', or SmoothedGradient()"
+        )
+    fourier = penalty.boundary == "periodic"
+    if not fourier and not is_numpy(x):
+        raise TypeError(
+            "image must be a NumPy array for an exact step at Neumann boundaries; use boundary='periodic', "
+            "AlternatingMinimization(inner='cg') or SmoothedGradient()"
+        )
+    shape = tuple(x.shape)[len(x.shape) - penalty.ndim :]
+    laplacian = like(difference_symbol(shape, penalty.boundary, penalty.relative_spacing), x)
+    fidelity = _fidelity_symbol(A, x)
+    axes = tuple(range(-penalty.ndim, 0))
+
+    def solve(right: Array, weight: float, shift: float = 0.0) -> Array:
+        xp = namespace(right)
+        symbol = fidelity + weight * laplacian + shift
+        symbol = xp.where(symbol > 0, symbol, 1)
+        if not fourier:
+            return _solve_cosine(right, symbol, axes)
+        if is_complex(right):
+            return xp.fft.ifftn(xp.fft.fftn(right, axes=axes) / symbol, axes=axes)
+        half = symbol[..., : shape[-1] // 2 + 1]  # of a real image the other coefficients are conjugates
+        return xp.fft.irfftn(xp.fft.rfftn(right, axes=axes) / half, s=shape, axes=axes)
+
+    return solve
+
+
+def normal_product(
+    A: Any, penalty: VariationPenalty, weight: float, shift: float = 0.0
+) -> Callable[[Array], Array]:
+    """The map ``x -> (A'A + weight D'D + shift I) x``."""
+
+    def times(x: Array) -> Array:
+        fidelity = adjoint_product(A, product(A, x))
+        start = fidelity + shift * x if shift else fidelity
+        return penalty.differences(x).plus_gram(start, weight, x)
+
+    return times
+
+
+def difference_symbol(
+    shape: tuple[int, ...], boundary: str, spacing: tuple[float, ...] | None = None
+) -> np.ndarray:
+    """The eigenvalues of D'D: ``sum_d (2 - 2 cos(theta_d)) / spacing_d^2`` over the transform's frequencies."""
+    period = 2 * np.pi if boundary == "periodic" else np.pi
+    lines = [2 - 2 * np.cos(period * np.arange(n) / n) for n in shape]
+    if spacing is not None:
+        lines = [line / distance**2 for line, distance in zip(lines, spacing, strict=True)]
+    return np.sum(np.meshgrid(*lines, indexing="ij"), axis=0)
+
+
+def _single(A: Any) -> Any:
+    """The operator that acts on one image."""
+    while isinstance(A, Stacked | RealInput):
+        A = A.A
+    return A
+
+
+def _fidelity_symbol(A: Any, x: Array) -> Any:
+    """The eigenvalues of A'A, for real images where x is one."""
+    A = _single(A)
+    if isinstance(A, Identity):
+        return 1.0
+    if isinstance(A, Convolution):
+        return like(namespace(A.spectrum).abs(A.spectrum) ** 2, x)
+    xp = namespace(A.mask)
+    if is_complex(x):
+        return like(A.mask, x)
+    axes = tuple(range(len(A.mask.shape)))
+    mirrored = xp.roll(xp.flip(A.mask), (1,) * len(axes), axis=axes)
+    return (like(A.mask, x) + like(mirrored, x)) / 2  # a coefficient of a real image determines its conjugate
+
+
+def _solve_cosine(right: np.ndarray, symbol: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+    from scipy.fft import dctn, idctn
+
+    if is_complex(right):
+        return _solve_cosine(right.real, symbol, axes) + 1j * _solve_cosine(right.imag, symbol, axes)
+    return idctn(dctn(right, axes=axes, norm="ortho") / symbol, axes=axes, norm="ortho")
