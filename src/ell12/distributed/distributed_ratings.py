@@ -64,7 +64,7 @@ def complete_matrix(
         The largest rank allowed. Where it binds the status is ``RANK_CAPPED``.
     center : {"biases", "mean", None}, default "biases"
         What is subtracted before, and comes back in ``offsets``: the mean with biases of rows and columns, found
-        in 12 passes; the mean, in one; or nothing.
+        in 11 passes; the mean; or nothing.
     names : three str, default ("user", "item", "value")
         What the columns of the table are called.
     shape : pair of int, default (None, None)
@@ -118,6 +118,7 @@ class RatingsLoss(MatrixLoss):
     rows: list[Array] = field(repr=False)  # which of the matrix each block holds
     shape: tuple[int, int]
     n_observed: int
+    mean: float
     values: Array  # none: their dtype
     _last: tuple[Any, Any] = field(default=(None, None), repr=False)
 
@@ -131,15 +132,15 @@ class RatingsLoss(MatrixLoss):
         shape = tuple(int(k) + 1 if size is None else size for k, size in zip(last, shape, strict=True))
         tasks = [delayed(_block, pure=False)(k, part, names, shape) for k, part in enumerate(ratings.to_delayed())]
         blocks = Blocks(kept(tasks) if persist else tasks)
-        rows, counts, dtypes = zip(*blocks.results("describe", _describe), strict=True)
-        count, every = sum(counts), np.concatenate(rows)
+        rows, dtypes, moments = zip(*blocks.results("describe", _describe), strict=True)
+        (count, total, _), every = np.sum(moments, axis=0).tolist(), np.concatenate(rows)
         if count == 0:
             raise ValueError("ratings has no known entry: there is nothing to complete from")
         if max(shape) > 2**20 + 1000 * count:  # such numbers of rows are other keys
-            raise ValueError(f"shape {shape} for {count} ratings: count from 0, as pandas.factorize does")
+            raise ValueError(f"shape {shape} for {count:.0f} ratings: count from 0, as pandas.factorize does")
         if np.unique(every).size < every.size:
             raise ValueError("all entries of a row must be in one block: use ratings.shuffle on its column")
-        return cls(blocks, list(rows), shape, count, np.zeros(0, np.result_type(*dtypes)))
+        return cls(blocks, list(rows), shape, int(count), total / count, np.zeros(0, np.result_type(*dtypes)))
 
     @property
     def observed(self) -> Any:
@@ -198,22 +199,20 @@ class RatingsLoss(MatrixLoss):
         return found
 
     def offsets(self, center: str | None) -> Offsets:
-        """As `ell12.completion.offsets.fit_offsets`: biases in 12 passes, the mean in one."""
-        if center is None:
-            return Offsets()
-        mean = self.blocks.total("moments", _moments)[0] / self.n_observed
-        if center == "mean":
-            return Offsets(mean)
+        """As `ell12.completion.offsets.fit_offsets`: biases in 11 passes, the mean in none."""
+        if center != "biases":
+            return Offsets() if center is None else Offsets(self.mean)
         rows, columns = (np.zeros(size, self.values.dtype) for size in self.shape)
         for number in range(SWEEPS + 1):
-            rows, sums, counts = self._total(_bias_sums, rows, rows, mean, columns)
+            rows, sums, counts = self._total(_bias_sums, rows, rows, self.mean, columns)
             if number < SWEEPS:
                 columns = (sums / (np.maximum(counts, 1e-9) + SHRINKAGE)).astype(columns.dtype)
-        return Offsets(mean, rows, columns)
+        return Offsets(self.mean, rows, columns)
 
     def noise_alpha(self) -> float:
         """The strength that noise of the size of the entries asks for; one pass."""
-        return STRENGTH * alpha_of_noise(float(self.blocks.total("moments", _moments)[1]), self, None, 0.5)
+        square = sum(moments[2] for *_, moments in self.blocks.results("describe", _describe))
+        return STRENGTH * alpha_of_noise(float(square), self, None, 0.5)
 
     def _total(self, function: Any, W: Array, out: Array, *arguments: Any) -> tuple[Any, ...]:
         """One pass: each block gets its rows of W; its rows of the answer go to ``out``, the rest is summed."""
@@ -310,13 +309,9 @@ def _less(block: RatingsBlock, own: Array | None, mean: float, columns: Array | 
 
 
 def _describe(block: RatingsBlock) -> tuple[Any, ...]:
-    return block.rows, block.entries.values.size, block.entries.values.dtype
-
-
-def _moments(block: RatingsBlock) -> Array:
-    """The sum of the entries, and that of their squares."""
+    """The rows, the dtype, and the number of entries with their sum and that of their squares."""
     values = block.entries.values.astype(np.float64)
-    return np.array([values.sum(), values @ values])
+    return block.rows, block.entries.values.dtype, np.array([values.size, values.sum(), values @ values])
 
 
 def _solved_columns(grams: Array, rights: Array, ridge: float, prior: Array) -> Array:
