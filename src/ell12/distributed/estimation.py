@@ -13,7 +13,7 @@ from ell12.distributed.dask_rows import aligned_rows, as_rows, check_rows, chunk
 from ell12.distributed.executor import Blocks
 from ell12.losses import LinearLoss, LogisticLoss, SquaredLoss
 from ell12.losses.block_of_rows import BlockKind, Centering, Column, OneAgainstRest, check_beside, naming_block
-from ell12.losses.moments import Moments, mean_squared_losses, moments
+from ell12.losses.moments import Moments, mean_squared_losses, moments, of_rows
 from ell12.losses.row_blocks import GRAM_COLUMNS, RowsLoss
 from ell12.protocols import Array
 
@@ -96,17 +96,16 @@ def map_rows(method: Callable[[Any], Array], X: Any) -> Any:
 
 def determination(predict: Callable[[Any], Array], X: Any, y: Any, sample_weight: Any = None) -> float:
     """``1 - (squared errors) / (squared deviations from the mean)``, the mean over several targets."""
-    without, blocks = _rows(predict, X, y, sample_weight)
-    sums = without.total("score", _weighted_sum)
-    mean = sums[1:] / _positive(sums[0])
-    errors, deviations = blocks.total("score", _squares, mean)
+    found = _rows(predict, X, y, sample_weight).total("score", _target_moments)
+    deviations, errors = np.split(np.diagonal(found.products), 2)
+    errors = errors + _positive(found.total) * np.split(found.mean, 2)[1] ** 2
     ratio = np.divide(errors, deviations, out=(errors > 0).astype(float), where=deviations > 0)
     return float(np.mean(1 - ratio))
 
 
 def accuracy(predict: Callable[[Any], Array], X: Any, y: Any, sample_weight: Any = None) -> float:
     """The weighted share of predictions that are right."""
-    right, total = _rows(predict, X, y, sample_weight)[1].total("score", _hits)
+    right, total = _rows(predict, X, y, sample_weight).total("score", _hits)
     return float(right / _positive(total))
 
 
@@ -116,14 +115,12 @@ def _positive(total: float) -> float:
     return total
 
 
-def _rows(predict: Callable[[Any], Array], X: Any, y: Any, sample_weight: Any) -> list[Blocks]:
-    """Blocks of what belongs to the same rows, without the predictions and with them."""
+def _rows(predict: Callable[[Any], Array], X: Any, y: Any, sample_weight: Any) -> Blocks:
+    """Blocks of observations, weights and predictions of the same rows."""
     X, y, weight = aligned_rows(X, y, sample_weight)
-    join, count = delayed(_join, pure=False), X.numblocks[0]
-    columns = [
-        (chunks(y), chunks(weight, count), chunks(values, count)) for values in (None, map_rows(predict, X))
-    ]
-    return [Blocks([join(i, *parts) for i, parts in enumerate(zip(*own, strict=True))]) for own in columns]
+    join = delayed(_join, pure=False)
+    parts = zip(chunks(y), chunks(weight, X.numblocks[0]), chunks(map_rows(predict, X)), strict=True)
+    return Blocks([join(number, *own) for number, own in enumerate(parts)])
 
 
 def _apply(method: Callable[[Any], Array], nothing: Array, rows: Any) -> Array:
@@ -137,19 +134,13 @@ def _join(number: int, y: Any, weight: Any, prediction: Any) -> tuple[Array, Arr
     return y, np.ones(len(y)) if weight is None else weight, prediction
 
 
-def _columns(y: Array) -> Array:
-    return np.asarray(y[:, None] if y.ndim == 1 else y, dtype=np.float64)
-
-
-def _weighted_sum(rows: tuple[Array, Array, Any]) -> Array:
-    y, weight, _ = rows
-    return np.append(weight.sum(), weight @ _columns(y))
-
-
-def _squares(rows: tuple[Array, Array, Any], mean: Array) -> Array:
+def _target_moments(rows: tuple[Array, Array, Any]) -> Moments:
+    """The moments of the targets and of the errors of their predictions."""
     y, weight, prediction = rows
-    y = _columns(y)
-    return np.stack([weight @ (y - np.reshape(prediction, y.shape)) ** 2, weight @ (y - mean) ** 2])
+    y, nothing = np.asarray(y[:, None] if y.ndim == 1 else y, dtype=np.float64), np.zeros(0)
+    targets = np.concatenate([y, y - np.reshape(prediction, y.shape)], axis=1)
+    mean, products = of_rows(np.empty((len(y), 0)), targets, weight)
+    return Moments(len(y), float(weight.sum()), mean, products, nothing, nothing)
 
 
 def _hits(rows: tuple[Array, Array, Any]) -> Array:
