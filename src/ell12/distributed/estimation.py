@@ -13,7 +13,7 @@ from ell12.distributed.dask_rows import aligned_rows, as_rows, check_rows, chunk
 from ell12.distributed.executor import Blocks
 from ell12.losses import LinearLoss, LogisticLoss, SquaredLoss
 from ell12.losses.block_of_rows import BlockKind, Centering, Column, OneAgainstRest, check_beside, naming_block
-from ell12.losses.moments import Moments, mean_squared_losses, moments, of_rows
+from ell12.losses.moments import Moments, mean_squared_losses, moments
 from ell12.losses.row_blocks import GRAM_COLUMNS, RowsLoss
 from ell12.protocols import Array
 
@@ -137,10 +137,8 @@ def _join(number: int, y: Any, weight: Any, prediction: Any) -> tuple[Array, Arr
 def _target_moments(rows: tuple[Array, Array, Any]) -> Moments:
     """The moments of the targets and of the errors of their predictions."""
     y, weight, prediction = rows
-    y, nothing = np.asarray(y[:, None] if y.ndim == 1 else y, dtype=np.float64), np.zeros(0)
-    targets = np.concatenate([y, y - np.reshape(prediction, y.shape)], axis=1)
-    mean, products = of_rows(np.empty((len(y), 0)), targets, weight)
-    return Moments(len(y), float(weight.sum()), mean, products, nothing, nothing)
+    y = np.asarray(y[:, None] if y.ndim == 1 else y, dtype=np.float64)
+    return Moments.of(np.empty((len(y), 0)), np.hstack([y, y - np.reshape(prediction, y.shape)]), weight)
 
 
 def _hits(rows: tuple[Array, Array, Any]) -> Array:

@@ -14,7 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 from ell12.linear_model.fit_problem import CentredData, Data, FitProblem
-from ell12.losses.moments import Moments, mean_squared_losses, of_rows
+from ell12.losses.moments import Moments, mean_squared_losses
 from ell12.protocols import Array, Penalty
 from ell12.solvers.stochastic import LearnedStep
 
@@ -35,10 +35,8 @@ class Chunks:
         """The moments of one chunk more."""
         weight = np.ones(X.shape[0]) if sample_weight is None else sample_weight.astype(np.float64)
         targets = y.reshape(len(y), -1).astype(np.float64)
-        mean, products = of_rows(X, targets, weight)
-        low, high = targets.min(axis=0), targets.max(axis=0)
-        new = Moments(X.shape[0], float(weight.sum()), mean, products, low, high)
-        if self.moments is not None and self.moments.mean.size != mean.size:
+        new = Moments.of(X, targets, weight)
+        if self.moments is not None and self.moments.mean.size != new.mean.size:
             raise ValueError(f"y must have as many columns as in the chunks before, got {targets.shape[1]}")
         return Chunks(self.dtype, new if self.moments is None else self.moments + new)
 

@@ -51,6 +51,13 @@ class Moments:
     labels: Array | None = None
     label_weights: Array | None = None
 
+    @classmethod
+    def of(cls, A: Any, targets: Array, weight: Array, products: bool = True, *labels: Array) -> Moments:
+        """The moments of some rows, whose labels and their weights may be given."""
+        mean, square = of_rows(A, targets, weight, products)
+        low, high = targets.min(axis=0, initial=np.inf), targets.max(axis=0, initial=-np.inf)
+        return cls(len(targets), float(weight.sum()), mean, square, low, high, *labels)
+
     def __add__(self, other: Moments) -> Moments:
         total = self.total + other.total
         share = other.total / total if total > 0 else 0.0
@@ -192,25 +199,14 @@ def moments(block: Block, products: bool, role: str) -> Moments:
     """The moments of a block; y is among the columns as a "target", or its "labels" are gathered, or "none" is."""
     with naming_block(block.name):
         total: Moments | None = None
-        for A, y, given in block.slices():
+        nothing = (np.zeros((0, block.kind.width)), block.y[:0], np.zeros(0))
+        for A, y, given in list(block.slices()) or [nothing]:
             weight = np.ones(len(y)) if given is None else given
-            targets = _targets(y, role)
-            mean, square = of_rows(A, targets, weight, products)
-            found = _labels(y, weight) if role == "labels" else (None, None)
-            low, high = targets.min(axis=0), targets.max(axis=0)
-            part = Moments(len(y), float(weight.sum()), mean, square, low, high, *found)
+            found = _labels(y, weight) if role == "labels" else ()
+            part = Moments.of(A, _targets(y, role), weight, products, *found)
             total = part if total is None else total + part
-        return _of_nothing(block, products, role) if total is None else total
-
-
-def _of_nothing(block: Block, products: bool, role: str) -> Moments:
-    """The moments of a block without rows."""
-    n_targets = _targets(block.y[:0], role).shape[1]
-    size = block.kind.width + n_targets
-    found = (block.y[:0], np.zeros(0)) if role == "labels" else (None, None)
-    square = np.zeros((size, size)) if products else None
-    limit = np.full(n_targets, np.inf)
-    return Moments(0, 0.0, np.zeros(size), square, limit, -limit, *found)
+        assert total is not None
+        return total
 
 
 def _targets(y: Array, role: str) -> Array:
