@@ -92,15 +92,6 @@ def test_classification(data, classes, fit_intercept):
     assert (far.predict(chunked(X)).compute() == near.predict(X)).all()
 
 
-def test_a_frame_gives_names_and_unknown_lengths_do_not_matter(data):
-    X, y, _ = data
-    table = pd.DataFrame(X, columns=list("pqrst")).assign(label=np.where(y > 4, "b", "a"))
-    frame = dd.from_pandas(table, npartitions=3)
-    far = L12Classifier(0.1, tol=1e-9).fit(frame[list("pqrst")], frame["label"])
-    assert list(far.feature_names_in_) == list("pqrst")
-    assert_same(far, L12Classifier(0.1, tol=1e-9).fit(X, table["label"]))
-
-
 def test_names_are_compared_as_in_memory(data):
     X, y, _ = data
     table = pd.DataFrame(X, columns=list("pqrst")).assign(y=y, label=np.where(y > 4, "b", "a"))

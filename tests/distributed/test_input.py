@@ -54,18 +54,6 @@ def test_partitions_that_a_filter_has_emptied_add_nothing(data, form):
     np.testing.assert_allclose(result.x, minimize(HuberLoss(X[kept], y[kept]), L12(1.0), tol=1e-8).x, atol=1e-7)
 
 
-def test_a_frame_with_empty_partitions(data):
-    X, y = data
-    table = dd.from_pandas(
-        pd.DataFrame(X, columns=NAMES).assign(y=y, kind=np.where(y > 4, "u", "v")), npartitions=3
-    )
-    table = table.assign(number=table.index)
-    table = table[table.number >= 35]
-    assert_same(L12Regressor(0.1).fit(table[NAMES], table["y"]), L12Regressor(0.1).fit(X[35:], y[35:]))
-    model = L12Classifier(0.05).fit(table[NAMES], table["kind"])
-    assert model.classes_.tolist() == ["u", "v"]
-
-
 def test_where_nothing_is_left_it_is_said(data):
     X, y = data
     none = chunked(np.zeros(ROWS, dtype=bool))
@@ -108,20 +96,11 @@ def test_half_precision_is_computed_in_double(data):
     assert minimize(rows_loss(HuberLoss, chunked(half), y), L12(1.0)).converged
 
 
-def test_targets_in_a_list(data):
-    X, y = data
-    assert_same(L12Regressor(0.1).fit(chunked(X), y.tolist()), L12Regressor(0.1).fit(X, y))
-
-
-def test_a_score_of_missing_targets_is_refused(data):
-    X, y = data
-    with pytest.raises(ValueError, match="block 1: y holds NaN"):
-        L12Regressor().fit(X, y).score(chunked(X), np.where(np.arange(ROWS) == 40, np.nan, y))
-
-
 def test_wrong_targets_and_weights_are_named(data):
     X, y = data
     names = np.where(y > 4, "high", "low").astype(object)
+    with pytest.raises(ValueError, match="block 1: y holds NaN"):
+        L12Regressor().fit(X, y).score(chunked(X), np.where(np.arange(ROWS) == 40, np.nan, y.tolist()))
     with pytest.raises(TypeError, match="block 0: y must hold real numbers, got complex"):
         L12Regressor().fit(chunked(X)[:30], y[:30] * 1j)
     with pytest.raises(ValueError, match="block 0: y must hold numbers"):

@@ -142,8 +142,9 @@ def test_a_chunk_that_y_is_made_of_is_made_once(data):
 
     X = da.map_blocks(make, chunks=((50, 50), COLUMNS), dtype=float, meta=np.empty((0, 0)))
     loss = rows_loss(SquaredLoss, X, X[:, 0] + 1, gram=False, persist=False)
-    assert loss.value(loss.point(np.zeros(COLUMNS))) == pytest.approx(0.5 * 100 * 4)
-    assert sorted(made) == [0, 1]
+    for passes in (1, 2):  # what is not kept is made in every pass
+        assert loss.value(loss.point(np.full(COLUMNS, 0.0))) == pytest.approx(0.5 * 100 * 4)
+        assert sorted(made) == sorted(passes * [0, 1])
 
 
 def test_what_is_spilled_is_the_data_alone(data):
@@ -167,14 +168,6 @@ def test_a_large_dense_block_is_cut_into_slices_of_the_same_sum():
     found, whole = evaluate(block, x[None]), HuberLoss(A, b, delta=0.5)
     assert found.values[0] == pytest.approx(whole.value(whole.point(x)), rel=1e-12)
     np.testing.assert_allclose(found.gradients[0], whole.gradient(whole.point(x)), rtol=1e-10)
-
-
-def test_blocks_that_are_not_kept_are_made_in_every_pass(data):
-    _, far = pair(LogisticLoss, data, persist=False)
-    with Tasks() as tasks:
-        far.value(far.point(np.ones(COLUMNS)))
-        far.value(far.point(np.zeros(COLUMNS)))
-    assert tasks.counts["ell12-block"] == 2 * len(CHUNKS)
 
 
 @pytest.mark.parametrize("solver", [FISTA(), NonmonotoneAPG("backtracking"), SupportNewton()])
@@ -291,13 +284,6 @@ def test_an_error_names_the_block(data, gram):
             value(*arguments)
 
 
-def test_labels_are_checked_in_their_block(data):
-    A, b, _ = data
-    loss = rows_loss(LogisticLoss, chunked(A), np.where(np.arange(ROWS) == 80, 7, np.sign(b)))
-    with pytest.raises(ValueError, match="block 1: b must hold two labels"):
-        loss.value(loss.point(loss.start()))
-
-
 def test_arguments_are_checked_at_once(data):
     A, b, _ = data
     X = chunked(A)
@@ -314,6 +300,9 @@ def test_arguments_are_checked_at_once(data):
     ):
         with pytest.raises(ValueError, match=message):
             rows_loss(*arguments, **options)
+    loss = rows_loss(LogisticLoss, X, np.where(np.arange(ROWS) == 80, 7, np.sign(b)))
+    with pytest.raises(ValueError, match="block 1: b must hold two labels"):
+        loss.value(loss.point(loss.start()))
     with pytest.raises(TypeError, match="X must be a dask array"):
         rows_loss(SquaredLoss, A, b)
     with pytest.raises(TypeError, match="the loss must be a class such as SquaredLoss"):

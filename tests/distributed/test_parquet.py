@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from ell12 import L12, HuberLoss, L12Classifier, L12Regressor, SquaredLoss, minimize
-from ell12.distributed import complete_matrix, rows_loss
+from ell12.distributed import rows_loss
 
 NAMES = list("abcdefgh")
 
@@ -50,12 +50,6 @@ def test_a_regression_reads_its_columns_from_files(table, on_disk, weighted):
     )
 
 
-def test_several_targets_of_a_frame(table, on_disk):
-    model = L12Regressor(0.1, tol=1e-6).fit(on_disk[NAMES], on_disk[["y", "weight"]])
-    assert_same(model, L12Regressor(0.1, tol=1e-6).fit(table[NAMES], table[["y", "weight"]]))
-    model.score(on_disk[NAMES], on_disk[["y", "weight"]])
-
-
 def test_a_classification_reads_its_columns_from_files(table, on_disk):
     model = L12Classifier(0.05, tol=1e-7).fit(on_disk[NAMES], on_disk["kind"], sample_weight=on_disk["weight"])
     expected = L12Classifier(0.05, tol=1e-7).fit(table[NAMES], table["kind"], sample_weight=table["weight"])
@@ -72,12 +66,6 @@ def test_a_sum_of_losses_reads_its_columns_from_files(table, on_disk, kind):
     np.testing.assert_allclose(x, other, atol=1e-5)
 
 
-def test_rows_that_a_filter_leaves(table, on_disk):
-    left, kept = on_disk[on_disk["b"] > 0.5], table[table["b"] > 0.5]
-    model = L12Regressor(0.1, tol=1e-6).fit(left[NAMES], left["y"])
-    assert_same(model, L12Regressor(0.1, tol=1e-6).fit(kept[NAMES], kept["y"]))
-
-
 @pytest.mark.parametrize("form", ["array", "other partitions"])
 def test_observations_that_come_in_another_form_are_cut_like_the_rows(table, on_disk, form):
     forms = {
@@ -87,23 +75,3 @@ def test_observations_that_come_in_another_form_are_cut_like_the_rows(table, on_
     model = L12Regressor(0.1, tol=1e-6).fit(on_disk[NAMES], forms[form])
     assert_same(model, L12Regressor(0.1, tol=1e-6).fit(table[NAMES], table["y"]))
     assert model.score(on_disk[NAMES], forms[form]) > 0.9
-
-
-def test_too_few_observations_are_counted_and_told(table, on_disk):
-    y = dd.from_pandas(table["y"].iloc[:-7], npartitions=4)
-    with pytest.raises(ValueError, match=r"y must have 400 rows to fit X, got shape \(393,\)"):
-        L12Regressor(0.1).fit(on_disk[NAMES], y)
-
-
-def test_ratings_among_many_columns_are_read_from_files(tmp_path):
-    random = np.random.default_rng(0)
-    ratings = pd.DataFrame({"user": random.integers(12, size=150), "item": random.integers(9, size=150)})
-    ratings = ratings.drop_duplicates(ignore_index=True)
-    ratings["value"] = 1.0 + ratings["user"] * ratings["item"] / 20
-    for name in NAMES:
-        ratings[name] = 0.0
-    write(ratings, "user", tmp_path)
-    options = {"alpha": 0.1, "max_rank": 2, "shape": (12, 9), "names": ("user", "item", "value")}
-    found = complete_matrix(dd.read_parquet(tmp_path), **options)
-    expected = complete_matrix(dd.from_pandas(ratings, npartitions=1), **options)
-    np.testing.assert_allclose(found.x.s, expected.x.s, rtol=1e-4)

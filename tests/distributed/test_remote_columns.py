@@ -170,13 +170,15 @@ def test_a_path_takes_few_passes_and_is_the_one_in_memory(genotypes):
     dense, X = genotypes.astype(float), columns(chunked(genotypes))
     calls = counting(X)
     y = dense[:, :5].sum(axis=1)
-    alphas, found, results = l12_path(X, y, tol=1e-6, eps=0.02, penalty=L12(l2_weight=0.0))
-    assert all(result.converged for result in results)
+    found = l12_path(X, y, tol=1e-6, eps=0.02, penalty=L12(l2_weight=0.0))
+    assert all(result.converged for result in found.results)
     assert X.source.blocks.passes <= 25
     assert X.reads <= 30
     assert len(calls) <= 30  # each is a way to the workers and back
-    near = l12_path(dense, y, alphas=alphas, tol=1e-6, penalty=L12(l2_weight=0.0))[1]
-    np.testing.assert_allclose(found.toarray(), near, atol=1e-4)
+    near = l12_path(dense, y, alphas=found.alphas, tol=1e-6, penalty=L12(l2_weight=0.0))
+    np.testing.assert_allclose(
+        *(x.toarray() if scipy.sparse.issparse(x) else x for x in (found.x, near.x)), atol=1e-4
+    )
 
 
 def test_a_path_that_loses_its_data_keeps_what_it_solved():

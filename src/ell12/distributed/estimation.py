@@ -13,42 +13,29 @@ from ell12.distributed.dask_rows import aligned_rows, as_rows, check_rows, chunk
 from ell12.distributed.executor import Blocks
 from ell12.losses import LinearLoss, LogisticLoss, SquaredLoss
 from ell12.losses.block_of_rows import BlockKind, Centering, Column, OneAgainstRest, check_beside, naming_block
-from ell12.losses.moments import Moments, mean_squared_loss, moments
-from ell12.losses.quadratic import QuadraticLoss
+from ell12.losses.moments import Moments, mean_squared_losses, moments
 from ell12.losses.row_blocks import GRAM_COLUMNS, RowsLoss
 from ell12.protocols import Array
-
-Loss = RowsLoss | QuadraticLoss
 
 
 def regression_losses(
     X: Any, y: Any, *, sample_weight: Any = None, intercept: bool = True, shared: bool = False
-) -> list[tuple[Loss, Array, Any]]:
+) -> list[tuple[Any, Array, Any]]:
     """The mean squared loss of each column of y, with the columns' means and the intercept for centred columns.
 
     Up to 1000 columns all is found in one pass; beyond, one pass for the means, and one for each evaluation. With
     ``shared`` one loss for all columns of y, whose unknown is a matrix.
     """
     data = _Data(SquaredLoss, X, y, sample_weight, intercept, role="target")
-    dtype = data.dtype
-    loss: Loss
-    if shared and data.several:
-        if data.found.products is None:
-            raise ValueError(
-                f"shared_support=True takes chunked data of up to {GRAM_COLUMNS} columns, and more rows"
-            )
-        levels = data.found.mean[data.width :].astype(dtype) * intercept
-        loss = mean_squared_loss(data.found, data.width, np.arange(levels.size), intercept, dtype)
-        return [(loss, data.means, levels)]
-    parts: list[tuple[Loss, Array, Any]] = []
-    for k, level in enumerate(data.found.mean[data.width :]):
-        if data.found.products is not None:
-            loss = mean_squared_loss(data.found, data.width, k, intercept, dtype)
-        else:
-            target = Column(k) if data.several else None
-            center = Centering(data.means, float(level)) if intercept else None
-            loss = data.loss(target, center)
-        parts.append((loss, data.means, float(level) if intercept else 0.0))
+    shared = shared and data.several
+    if data.found.products is not None:
+        return mean_squared_losses(data.found, data.width, intercept, data.dtype, shared)
+    if shared:
+        raise ValueError(f"shared_support=True takes chunked data of up to {GRAM_COLUMNS} columns, and more rows")
+    parts = []
+    for k, level in enumerate(data.found.mean[data.width :].tolist()):
+        loss = data.loss(Column(k) if data.several else None, Centering(data.means, level) if intercept else None)
+        parts.append((loss, data.means, level if intercept else 0.0))
     return parts
 
 

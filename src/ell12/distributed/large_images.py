@@ -152,7 +152,7 @@ class _Store:
             with reaching(self.client):
                 array, *persisted = dask.persist(array.rechunk(chunks), *sums)
             return [array, *compute(self.client, [total.to_delayed().item() for total in persisted])]
-        file = _File(array.shape, array.dtype)
+        file: Any = _File(array.shape, array.dtype)
         found = dask.compute(da.store(array, file, lock=False, compute=False), *sums)[1:]
         return [da.from_array(file, chunks=chunks, name=False, lock=False), *found]
 
@@ -199,7 +199,7 @@ def _moved(state: Array, data: Array, *, penalty: TotalVariationL12, steps: list
 
 def _data(image: da.Array, known: da.Array | None, channel_axis: int | None) -> da.Array:
     """The image, and where it is known, channels first."""
-    y = image.map_blocks(as_pixels, dtype=as_pixels(np.zeros(1, image.dtype)).dtype)
+    y = da.map_blocks(as_pixels, image, dtype=as_pixels(np.zeros(1, image.dtype)).dtype)
     planes = [y] if known is None else [da.where(known, y, 0), known.astype(y.dtype)]
     return da.stack([plane if channel_axis is None else da.moveaxis(plane, channel_axis, 0) for plane in planes])
 
@@ -227,7 +227,7 @@ def _penalty_for(x: da.Array, alpha: float, penalty: TotalVariationL12 | None, n
     spread = max(high.max() - low.min(), (largest.max() - least.min()) / 4) or 1.0
     shape = replace(penalty or TotalVariationL12(), alpha=alpha, ndim=ndim)
     shape = replace(shape, smoothing=0.01 * spread) if shape.smoothing is None else shape
-    if shape.smoothing == 0 or (shape.isotropic and shape.l2_weight > 0):
+    if shape.smoothing == 0 or (shape.isotropic and shape.l2_weight != 0):
         raise ValueError("images larger than memory need smoothing > 0, and with isotropic=True l2_weight=0")
     return shape
 

@@ -14,7 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 from ell12.linear_model.fit_problem import CentredData, Data, FitProblem
-from ell12.losses.moments import Moments, mean_squared_loss, of_rows
+from ell12.losses.moments import Moments, mean_squared_losses, of_rows
 from ell12.protocols import Array, Penalty
 from ell12.solvers.stochastic import LearnedStep
 
@@ -47,20 +47,8 @@ class Chunks:
         found = self.moments
         if found is None or found.total == 0:
             raise ValueError("sample_weight sums to zero: no sample is left to fit")
-        width = found.products.shape[0] - found.low.size  # type: ignore[union-attr]
-        means = found.mean[:width].astype(self.dtype) * fit_intercept
-        levels = found.mean[width:].astype(self.dtype) * fit_intercept
-        targets: Any = [np.arange(levels.size)] if several and shared else range(levels.size)
-        return [
-            FitProblem(
-                mean_squared_loss(found, width, which, fit_intercept, self.dtype),
-                means,
-                levels[which],
-                constant=False,
-                n_targets=np.size(which) if several and shared else 0,
-            )
-            for which in targets
-        ]
+        width = found.mean.size - found.low.size
+        return _problems(mean_squared_losses(found, width, fit_intercept, self.dtype, several and shared))
 
 
 @dataclass
@@ -186,9 +174,13 @@ def regression_problems(
     from ell12.distributed import estimation
 
     options = {"sample_weight": sample_weight, "intercept": fit_intercept, "shared": shared}
-    parts = estimation.regression_losses(X, y, **options)
+    return _problems(estimation.regression_losses(X, y, **options))
+
+
+def _problems(parts: list[tuple[Any, Array, Any]]) -> list[FitProblem]:
+    """The problems of losses, each with the means of its columns and of its target or targets."""
     return [
-        FitProblem(loss, means, level, False, n_targets=np.size(level) * np.ndim(level))
+        FitProblem(loss, means, level, constant=False, n_targets=np.size(level) * np.ndim(level))
         for loss, means, level in parts
     ]
 

@@ -134,6 +134,15 @@ def mean_squared_loss(found: Moments, width: int, targets: Any, intercept: bool,
     return QuadraticLoss(gram, kept * cross, np.sum(kept * squares) / 2, dtype)
 
 
+def mean_squared_losses(
+    found: Moments, width: int, intercept: bool, dtype: Any, shared: bool
+) -> list[tuple[Any, Array, Any]]:
+    """The mean squared loss of each target, or of all in one, with the means of columns and targets taken out."""
+    means, levels = (part.astype(dtype) * intercept for part in np.split(found.mean, [width]))
+    which: Any = [np.arange(levels.size)] if shared else range(levels.size)
+    return [(mean_squared_loss(found, width, k, intercept, dtype), means, levels[k]) for k in which]
+
+
 def _merge_labels(one: Moments, other: Moments) -> tuple[Array | None, Array | None]:
     if one.labels is None or other.labels is None:
         return None, None

@@ -222,8 +222,8 @@ class RowsLoss(Sessions):
     def restrict(self, columns: Array) -> RowsLoss:
         """The same loss in the given entries of x alone, the others being zero."""
         chosen = Selection(np.asarray(columns), self._zeros.shape[0], self.substitution)
-        facts = {name: self._facts[name] for name in ("_gram", "_row_counts") if name in self._facts}
-        other = self._derived(facts, substitution=chosen, _zeros=self._zeros[columns])
+        kept: dict[str, Any] = {k: self._facts[k] for k in ("_gram", "_row_counts") if k in self._facts}
+        other = self._derived(kept, substitution=chosen, _zeros=self._zeros[columns])
         return other if self._memory is None else other.session()
 
     def batches(self, size: int, random: Any = None) -> Iterator[Batch]:
