@@ -22,16 +22,15 @@ PACKAGE = ROOT / "src" / "ell12"
 # What each room, a folder or a module of the top level, may import, from the ground up.
 ROOMS: dict[str, str] = {
     "protocols": "",
-    "lazy": "",
     "backend": "protocols",
     "checks": "backend",
     "nested_parameters": "",
     "plots": "backend",
     "operators": "protocols backend checks",
     "prox": "protocols backend checks",
-    "penalties": "protocols lazy backend checks operators prox",
-    "losses": "protocols lazy backend checks operators",
-    "solvers": "protocols lazy backend checks operators",
+    "penalties": "protocols backend checks operators prox",
+    "losses": "protocols backend checks operators",
+    "solvers": "protocols backend checks operators",
     "minimization": "protocols backend checks plots solvers",
     "path": "protocols backend checks plots operators prox losses penalties solvers minimization",
     "recovery": "protocols backend checks operators losses penalties minimization",
@@ -42,7 +41,7 @@ ROOMS: dict[str, str] = {
     "plots datasets",
     "restoration": "protocols backend checks operators prox penalties losses solvers minimization path",
     "distributed": "protocols backend checks operators penalties losses minimization completion restoration",
-    "linear_model": "protocols lazy nested_parameters backend checks operators losses penalties solvers "
+    "linear_model": "protocols nested_parameters backend checks operators losses penalties solvers "
     "minimization path plots distributed",
     "selection": "protocols backend checks operators losses penalties solvers minimization path plots "
     "linear_model",
@@ -184,7 +183,7 @@ def report() -> str:
     return "\n".join(
         [
             f"modules at the top level: {len(top)} ({', '.join(top)})",
-            f"cycles of imports, lazy ones counted: {len(cycles())}",
+            f"cycles of imports, ones counted: {len(cycles())}",
             *("  " + ", ".join(cycle) for cycle in cycles()),
             f"probes of losses, penalties and solvers outside the one check: {len(probes())}",
             *("  " + probe for probe in probes()),

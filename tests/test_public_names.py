@@ -17,16 +17,16 @@ def test_every_public_name_is_importable_and_documented(name):
 
 
 def test_the_names_of_the_front_page_agree():
-    assert set(ell12.__all__) == set(ell12._HOME_OF)
+    assert not set(ell12.__all__) & set(ell12._modules)
 
 
-@pytest.mark.parametrize("name", ell12._MODULES)
+@pytest.mark.parametrize("name", ell12._modules)
 def test_submodules_load_lazily(name):
     assert getattr(ell12, name) is importlib.import_module(f"ell12.{name}")
 
 
 def test_an_unknown_name_is_an_attribute_error():
-    with pytest.raises(AttributeError, match="no attribute 'L13'"):
+    with pytest.raises(AttributeError, match="No ell12 attribute L13"):
         ell12.L13  # noqa: B018
 
 

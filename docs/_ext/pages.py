@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Sequence
 from importlib import import_module
@@ -148,11 +149,20 @@ def titled(text: str, title: str) -> str:
     return f"# {title}\n{rest}" if sentence == title else f"# {title}\n\n*{sentence}.*\n{rest}"
 
 
+def homes() -> dict[str, list[str]]:
+    """Where the public names live, by module, as the stub of the package says."""
+    found: dict[str, list[str]] = {}
+    for node in ast.parse(Path(str(ell12.__file__) + "i").read_text()).body:
+        if isinstance(node, ast.ImportFrom) and node.module:
+            found.setdefault(node.module, []).extend(alias.name for alias in node.names)
+    return found
+
+
 def api_page() -> str:
     """Every public name, grouped as a reader looks for it."""
     front = []
     for title, (words, modules) in GROUPS.items():
-        names = [name for module in modules for name in ell12._HOMES[module]]
+        names = [name for module in modules for name in homes()[module]]
         front.append(_group(title, words, "ell12", sorted(names, key=lambda name: name not in LEADING)))
     homes = {f"ell12.{module}": (_about(module), names) for module, names in MODULES.items()}
     inside = [_group(home, words, home, names) for home, (words, names) in homes.items()]

@@ -1,9 +1,9 @@
 """The public names, in the order of the flow from data to results: for type checkers and the package itself."""
 
-from ell12.prox import (
+from .prox import (
     prox_l12 as prox_l12,
 )
-from ell12.penalties import (
+from .penalties import (
     L12 as L12,
     L1 as L1,
     GroupL12 as GroupL12,
@@ -11,14 +11,14 @@ from ell12.penalties import (
     SpectralL12 as SpectralL12,
     MCP as MCP,
 )
-from ell12.operators.out_of_memory import Columns as Columns
-from ell12.losses import (
+from .operators.out_of_memory import Columns as Columns
+from .losses import (
     SquaredLoss as SquaredLoss,
     LogisticLoss as LogisticLoss,
     HuberLoss as HuberLoss,
     PoissonLoss as PoissonLoss,
 )
-from ell12.solvers import (
+from .solvers import (
     ProximalGradient as ProximalGradient,
     FISTA as FISTA,
     NonmonotoneAPG as NonmonotoneAPG,
@@ -30,25 +30,25 @@ from ell12.solvers import (
     SAGA as SAGA,
     WorkingSet as WorkingSet,
 )
-from ell12.minimization import (
+from .minimization import (
     minimize as minimize,
     Run as Run,
     Result as Result,
     Status as Status,
     stationarity as stationarity,
 )
-from ell12.path import l12_path as l12_path, solution_path as solution_path
-from ell12.certificate import certify as certify, Certificate as Certificate
-from ell12.recovery import recover_sparse as recover_sparse
-from ell12.completion import (
+from .path import l12_path as l12_path, solution_path as solution_path
+from .certificate import certify as certify, Certificate as Certificate
+from .recovery import recover_sparse as recover_sparse
+from .completion import (
     LowRank as LowRank,
     Observed as Observed,
     complete_matrix as complete_matrix,
     completion_path as completion_path,
 )
-from ell12.completion.imputer import L12Imputer as L12Imputer
-from ell12.completion.recommender import L12Recommender as L12Recommender
-from ell12.restoration import (
+from .completion.imputer import L12Imputer as L12Imputer
+from .completion.recommender import L12Recommender as L12Recommender
+from .restoration import (
     denoise_tv as denoise_tv,
     deblur_tv as deblur_tv,
     inpaint_tv as inpaint_tv,
@@ -61,7 +61,7 @@ from ell12.restoration import (
     TotalVariationDCA as TotalVariationDCA,
     GrowingADMM as GrowingADMM,
 )
-from ell12.linear_model import (
+from .linear_model import (
     L12Regressor as L12Regressor,
     L12RegressorCV as L12RegressorCV,
     L12Classifier as L12Classifier,
@@ -69,7 +69,7 @@ from ell12.linear_model import (
     L12CoxRegressor as L12CoxRegressor,
     L12CoxRegressorCV as L12CoxRegressorCV,
 )
-from ell12.selection import (
+from .selection import (
     StabilitySelection as StabilitySelection,
     information_criteria as information_criteria,
     CriteriaPath as CriteriaPath,
@@ -79,7 +79,7 @@ from ell12.selection import (
     Intervals as Intervals,
 )
 
-from ell12 import (
+from . import (
     backend as backend,
     completion as completion,
     datasets as datasets,

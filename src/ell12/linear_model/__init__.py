@@ -3,6 +3,6 @@
 The only part of the package that imports scikit-learn.
 """
 
-from ell12.lazy import loader
+import lazy_loader
 
-__getattr__, __dir__, __all__ = loader(__name__, __file__)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

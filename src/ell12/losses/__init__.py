@@ -4,6 +4,6 @@ They are functions of the prediction ``A x``, so their values and slopes need no
 carries its prediction. ``scale`` is the only place where a sum becomes a mean.
 """
 
-from ell12.lazy import loader
+import lazy_loader
 
-__getattr__, __dir__, __all__ = loader(__name__, __file__)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

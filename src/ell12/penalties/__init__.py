@@ -9,6 +9,6 @@ A new penalty is one dataclass with ``alpha``, ``value`` and ``prox``; `PenaltyB
 `CertifyingPenalty` gives an exact stationarity, and `PiecewisePenalty` serves Newton's method and working sets.
 """
 
-from ell12.lazy import loader
+import lazy_loader
 
-__getattr__, __dir__, __all__ = loader(__name__, __file__)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -48,7 +48,7 @@ LOSSES: dict[str, Callable[[Any, Array], Any]] = {
     "poisson": KullbackLeiblerLoss.of_checked,
     "absolute": AbsoluteLoss,
 }
-SHARED = """penalty : TotalVariationL12, optional
+SHARED = """penalty : TotalVariationL12, default as in the signature
         The shape of the penalty: weight of the subtracted norm, isotropic or not, boundary, bounds, spacing,
         colours, smoothing.
     sigma : float, optional

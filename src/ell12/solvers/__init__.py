@@ -1,5 +1,5 @@
 """Solvers: each a frozen dataclass of options with a generator of iterates."""
 
-from ell12.lazy import loader
+import lazy_loader
 
-__getattr__, __dir__, __all__ = loader(__name__, __file__)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
