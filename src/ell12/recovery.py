@@ -195,7 +195,7 @@ def recover_sparse_ratio(
     True
     """
     check_counts(least=0, optional=False, max_steps=max_steps)
-    options = {"tol": tol, "max_iter": max_iter}
+    options: dict[str, Any] = {"tol": tol, "max_iter": max_iter}
     x = recover_sparse(A, b, noise, **options)
     for _ in range(max_steps if norm(x) > 0 else 0):
         ratio = l1_and_l2(x)[0] / norm(x)

@@ -79,7 +79,7 @@ def standard_form(loss: Any, penalty: Any) -> tuple[StandardForm, Map, Map]:
     )
     free = np.append((t == 0) & (floor < 0), np.ones(count, bool))
     used = np.flatnonzero(np.isfinite(t) & ~free[: t.size])
-    W, ridge = inner.alpha * inner.l2_weight, inner.alpha * inner.ridge
+    W, ridge = inner.strength * inner.l2_weight, inner.strength * inner.ridge
     merged = (
         _without_copies(A, used, t, floor) if ridge == 0 and np.all(t[used] >= W) else {i: (i, 1.0) for i in used}
     )

@@ -208,7 +208,8 @@ class _BlurScore(_Score):
         sides = [min(n, max(math.ceil(share * n), 4 * k)) for n, k in zip(shape, one.kernel.shape, strict=True)]
         place = tuple(slice((n - m) // 2, (n - m) // 2 + m) for n, m in zip(shape, sides, strict=True))
         y = problem.y[(..., *place)]
-        live = live_pixels(problem.pixels, None, problem.opponents)[(..., *place)]
+        live: Any = live_pixels(problem.pixels, None, problem.opponents)
+        live = live[(..., *place)]
         A = problem.A
         if tuple(sides) != shape:
             for axis, (n, m, k) in enumerate(zip(shape, sides, one.kernel.shape, strict=True)):

@@ -88,7 +88,7 @@ class TotalVariationL12(PenaltyBase):
     weights: ClassVar[tuple[float, ...] | None] = None  # of the images along the first axis; None: all one
 
     alpha: float | None = None
-    l2_weight: float | None = None
+    l2_weight: float = None  # type: ignore[assignment]  # set by __post_init__
     _: KW_ONLY
     isotropic: bool = False
     smoothing: float | None = None
@@ -104,7 +104,7 @@ class TotalVariationL12(PenaltyBase):
             object.__setattr__(self, "l2_weight", 0.0 if self.isotropic else 0.5)
         self._set_numbers("l2_weight", *([] if self.smoothing is None else ["smoothing"]))
         check_counts(least=1, optional=False, ndim=self.ndim)
-        if self.l2_weight > 1:  # type: ignore[operator]
+        if self.l2_weight > 1:
             raise ValueError(f"l2_weight must lie between 0 and 1, got {self.l2_weight}")
         check_word(self.boundary, "boundary", "neumann", "periodic")
         check_flags(optional=True, colour=self.colour)
@@ -127,7 +127,7 @@ class TotalVariationL12(PenaltyBase):
 
     def true_value(self, x: Array) -> float:
         """The penalty at x without smoothing."""
-        steps = self.per_image(self.alpha, x) * product(self.differences(x), x)
+        steps = self.per_image(self.strength, x) * product(self.differences(x), x)
         return cost(steps, self.l2_weight, self.isotropic)
 
     def value_and_gradient(self, x: Array) -> tuple[float, Array]:
@@ -139,7 +139,7 @@ class TotalVariationL12(PenaltyBase):
         sweep = self.sweep(x)
         if sweep is not None:
             return sweep.gradient
-        D, t = self.differences(x), self.per_image(self.smoothing, x)
+        D, t = self.differences(x), self.per_image(self.smoothing or 0.0, x)
 
         def plain(x: Array) -> tuple[float, Array]:
             value, gradient = envelope_and_gradient(x, D, t, self.l2_weight, self.isotropic)
@@ -168,7 +168,7 @@ class TotalVariationL12(PenaltyBase):
 
     def prox(self, x: Array, step: float) -> Array:
         """The minimiser of ``1/2 ||. - x||^2 + step * value(.)``: a denoising problem, solved numerically."""
-        loss, penalty = SquaredLoss(Identity(tuple(x.shape)), x), replace(self, alpha=self.alpha * step)
+        loss, penalty = SquaredLoss(Identity(tuple(x.shape)), x), replace(self, alpha=self.strength * step)
         solver: Any = SmoothedGradient() if self.smoothing else GrowingADMM()
         return minimize(loss, penalty, self.project(x), solver, tol=1e-3).x
 
@@ -189,12 +189,12 @@ class TotalVariationL12(PenaltyBase):
 
         For the penalty without smoothing; ``l2_weight`` is 0 where the subtracted norm is linearised.
         """
-        t = self.per_image(self.alpha / rho, differences[..., 0])
+        t = self.per_image(self.strength / rho, differences[..., 0])
         return shrunk(differences, t, l2_weight, self.isotropic)
 
     def relief(self, differences: Array) -> Array:
         """The gradient of the subtracted norm with respect to the differences; zero where that is not defined."""
-        alpha = self.per_image(self.alpha, differences[..., 0])
+        alpha = self.per_image(self.strength, differences[..., 0])
         return alpha * self.l2_weight * units(differences, self.isotropic)
 
     def size(self, gradient: Array) -> float:
@@ -214,7 +214,7 @@ class TotalVariationL12(PenaltyBase):
     @property
     def mu(self) -> float:
         """The weight of the quadratic, ``alpha / smoothing``."""
-        return self.alpha / self.smoothing
+        return self.strength / self.smoothing  # type: ignore[operator]
 
     @property
     def lipschitz(self) -> float:
@@ -266,7 +266,7 @@ def nearest_subgradient(penalty: TotalVariationL12, x: Array, target: Array, ste
     xp, size = namespace(differences), row_norms if penalty.isotropic else namespace(differences).abs
     modulus = size(differences)
     zero = modulus <= 1e-3 * float(xp.max(modulus))
-    signs, alpha = differences / xp.where(modulus > 0, modulus, 1), penalty.per_image(penalty.alpha, x)
+    signs, alpha = differences / xp.where(modulus > 0, modulus, 1), penalty.per_image(penalty.strength, x)
     relief = adjoint_product(D, penalty.relief(differences))
     v = previous = alpha * xp.where(zero, 0 * signs, signs)
     for k in range(steps):
