@@ -1,11 +1,14 @@
-"""What the studies of accuracy share: results on disk, with the command and the versions that made them."""
+"""What all benchmarks share: fair timing, and results on disk with the command, commit and versions that made them."""
 
 from __future__ import annotations
 
 import json
 import platform
+import statistics
+import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -15,6 +18,29 @@ import ell12
 
 RESULTS = Path(__file__).resolve().parent / "results"
 PACKAGES = ("numpy", "scipy", "scikit-learn")
+
+
+def commit() -> str:
+    """The commit of the sources that are measured, with a + where files have changed since."""
+
+    def git(*words: str) -> str:
+        return subprocess.run(["git", *words], cwd=RESULTS.parent, capture_output=True, text=True).stdout.strip()
+
+    changed = git("status", "--porcelain", "--untracked-files=no", "--", "../src", ".", ":!results")
+    return git("rev-parse", "--short", "HEAD") + "+" * bool(changed)
+
+
+def medians(calls: Mapping[str, Callable[[], Any]], rounds: int = 7) -> dict[str, float]:
+    """The median processor time of each call in seconds: the calls take turns, after one that is not timed."""
+    samples: dict[str, list[float]] = {name: [] for name in calls}
+    for call in calls.values():
+        call()
+    for _ in range(rounds):
+        for name, call in calls.items():
+            begin = time.process_time()
+            call()
+            samples[name].append(time.process_time() - begin)
+    return {name: statistics.median(times) for name, times in samples.items()}
 
 
 def replace(path: Path, text: str) -> None:
@@ -38,6 +64,7 @@ def write(
         "about": about,
         "command": " ".join(["python", f"benchmarks/{name}.py", *sys.argv[1:]]),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "commit": commit(),
         "python": platform.python_version(),
         "versions": {"ell12": ell12.__version__}
         | {package: version(package) for package in (*PACKAGES, *packages)},
@@ -60,7 +87,7 @@ def render(result: dict[str, Any], tables: Iterable[str]) -> str:
     """The Markdown page of a result."""
     title, _, about = result["about"].partition("\n")
     versions = ", ".join(f"{name} {number}" for name, number in result["versions"].items())
-    made = f"Made by `{result['command']}` on {result['date'][:10]}, Python {result['python']}, {versions}."
+    made = f"Made by `{result['command']}` on {result['date'][:10]} at commit {result['commit']}, Python {result['python']}, {versions}."
     return "\n\n".join([f"# {title.rstrip('.')}", about.strip(), made, *tables]) + "\n"
 
 
