@@ -1,4 +1,4 @@
-"""What all benchmarks share: fair timing, and results on disk with the command, commit and versions that made them."""
+"""What all benchmarks share: fair timing, and results on disk with the command and the commit that made them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ def commit() -> str:
     """The commit of the sources that are measured, with a + where files have changed since."""
 
     def git(*words: str) -> str:
-        return subprocess.run(["git", *words], cwd=RESULTS.parent, capture_output=True, text=True).stdout.strip()
+        command = ["git", "-C", str(RESULTS.parent), *words]
+        return subprocess.run(command, check=False, capture_output=True, text=True).stdout.strip()
 
     changed = git("status", "--porcelain", "--untracked-files=no", "--", "../src", ".", ":!results")
     return git("rev-parse", "--short", "HEAD") + "+" * bool(changed)
@@ -87,7 +88,8 @@ def render(result: dict[str, Any], tables: Iterable[str]) -> str:
     """The Markdown page of a result."""
     title, _, about = result["about"].partition("\n")
     versions = ", ".join(f"{name} {number}" for name, number in result["versions"].items())
-    made = f"Made by `{result['command']}` on {result['date'][:10]} at commit {result['commit']}, Python {result['python']}, {versions}."
+    when = f"on {result['date'][:10]} at commit {result['commit']}"
+    made = f"Made by `{result['command']}` {when}, Python {result['python']}, {versions}."
     return "\n\n".join([f"# {title.rstrip('.')}", about.strip(), made, *tables]) + "\n"
 
 
