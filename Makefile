@@ -6,19 +6,15 @@ LOWEST := .venv-lowest
 LOWEST_TESTS ?= src paper tests README.md
 export MPLBACKEND := Agg
 
-# Continuous integration also installs the other array libraries, so that no backend test is skipped there.
-ifdef CI
-TEST_SETUP := $(VENV)/.backends
-else
-TEST_SETUP := $(VENV)/.test
-endif
+# Versions of the tools, so that a check says today what it said yesterday. Users of the package are not bound by them.
+PIP := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 
 # Trials of `make reproduce` at a time; each has one thread and is measured by its CPU time.
 JOBS ?= 2
 
 .PHONY: test quick test-backends test-lowest reproduce results bench fuzz docs dist review lint format clean
 
-test: $(TEST_SETUP) lint
+test: $(VENV)/.test
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n logical src paper tests README.md
 
 # What a contributor runs while working: the prox, penalties and losses against their oracles, the loop, one estimator,
@@ -31,8 +27,9 @@ quick: $(VENV)/.test
 	$(BIN)/ruff check .
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n logical $(QUICK)
 
+# With PyTorch and JAX installed too.
 test-backends: $(VENV)/.backends
-	$(BIN)/python -m pytest tests/backend/test_arrays.py
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n logical tests
 
 # The oldest versions that pyproject.toml admits, in an environment of their own. Their own warnings about what will
 # change one day are not ours to mend.
@@ -84,24 +81,24 @@ $(BIN)/python:
 	@$(PYTHON) -c "import sys; sys.exit('ell12 needs Python 3.11 or newer, found ' + sys.version.split()[0] + '; try: make PYTHON=python3.12 ...' if sys.version_info < (3, 11) else 0)"
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.reproduce: pyproject.toml paper/pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable '.[all]' --editable ./paper
+$(VENV)/.reproduce: pyproject.toml paper/pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) --editable '.[all]' --editable ./paper
 	touch $@
 
-$(VENV)/.test: pyproject.toml paper/pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable '.[test]' --editable ./paper
+$(VENV)/.test: pyproject.toml paper/pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) --editable '.[test]' --editable ./paper
 	touch $@
 
-$(VENV)/.docs: pyproject.toml paper/pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable '.[docs]' --editable ./paper
+$(VENV)/.docs: pyproject.toml paper/pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) --editable '.[docs]' --editable ./paper
 	touch $@
 
 $(VENV)/.backends: pyproject.toml paper/pyproject.toml constraints.txt | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[test,backends]' --editable ./paper
+	$(PIP) --editable '.[test,backends]' --editable ./paper
 	touch $@ $(VENV)/.test
 
 $(VENV)/.dist: pyproject.toml $(VENV)/.test | $(BIN)/python
-	$(BIN)/python -m pip install --quiet build twine check-wheel-contents 'sp-repo-review[cli]'
+	$(PIP) build twine check-wheel-contents 'sp-repo-review[cli]'
 	touch $@
 
 $(LOWEST)/.installed: pyproject.toml

@@ -6,9 +6,12 @@ import ctypes
 import importlib
 import itertools
 import shutil
+import signal
 import subprocess
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -81,21 +84,35 @@ BACKENDS: dict[str, Callable[[], Iterator[Backend]]] = {
 ON_GPU = ("torch-cuda", "cupy")
 
 
-@pytest.fixture(params=[pytest.param(name, marks=[pytest.mark.gpu] * (name in ON_GPU)) for name in BACKENDS])
+def libraries(*left_out: str) -> list[Any]:
+    """The libraries to test with: those on a GPU by their mark, of the others those that are installed."""
+    names = {name: name.partition("-")[0].replace("array", "array_api_strict") for name in BACKENDS}
+    return [
+        pytest.param(name, marks=[pytest.mark.gpu] * (name in ON_GPU))
+        for name, module in names.items()
+        if name not in left_out and (name in ON_GPU or find_spec(module))
+    ]
+
+
+def pytest_report_header() -> str:
+    """Which libraries of arrays the tests run with."""
+    names = ", ".join(param.values[0] for param in libraries(*ON_GPU))
+    return f"libraries of arrays next to NumPy: {names} (make test-backends has all)"
+
+
+@pytest.fixture(params=libraries())
 def backend(request: pytest.FixtureRequest) -> Iterator[Backend]:
     """Every library of arrays that is installed; a skip with its reason for the others."""
     yield from BACKENDS[request.param]()
 
 
-@pytest.fixture(
-    params=[pytest.param(n, marks=[pytest.mark.gpu] * (n in ON_GPU)) for n in BACKENDS if n != "jax-float32"]
-)
+@pytest.fixture(params=libraries("jax-float32"))
 def each_library(request: pytest.FixtureRequest) -> Iterator[Backend]:
     """Every library in double precision: for tests in which JAX takes ten seconds to compile."""
     yield from BACKENDS[request.param]()
 
 
-@pytest.fixture(params=["torch", "jax-float64"])
+@pytest.fixture(params=libraries("array-api-strict", "jax-float32", *ON_GPU))
 def autodiff(request: pytest.FixtureRequest) -> Iterator[Backend]:
     """The libraries that differentiate, in double precision."""
     yield from BACKENDS[request.param]()
@@ -136,6 +153,13 @@ extern "C" void block(int x, int y, int across, int down) { blockIdx = {x, y}; g
 extern "C" void begin(int count) { threads = count; pthread_barrier_init(&barrier, nullptr, count); }
 extern "C" void thread(int number) { threadIdx = {number, 0}; }
 """
+
+
+@pytest.fixture(scope="session", autouse=True)
+def ctrl_c_reaches_tests() -> None:
+    """Ctrl-C is Python's own in the background too, where a shell has it ignored."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session", autouse=True)
