@@ -6,17 +6,26 @@ import sys
 
 import pytest
 from tests.architecture import (
+    BUDGET,
     FREE,
+    MOST_CONSTANTS,
+    MOST_FILES,
+    MOST_LINES_OF_PAPER,
+    NUMERIC_ROOMS,
     ONLY_IMPORTER,
     PACKAGE,
     PAGES,
     ROOMS,
     ROOT,
+    by_room,
+    constants,
     cycles,
     files,
     imports,
+    lines_of_code,
     page_with,
     probes,
+    repeated,
     room_of,
     rooms_imported,
 )
@@ -80,8 +89,35 @@ def test_tests_stand_in_the_folders_of_the_package(folder):
     assert list(there.glob("test_*.py")), f"{there} holds no tests of {folder.name}"
 
 
-def test_no_file_is_over_its_budget():
+def test_each_room_keeps_to_its_budget_of_lines():
+    code = by_room(lines_of_code)
+    assert code.keys() == BUDGET.keys()
+    assert {room: count for room, count in code.items() if count > BUDGET[room]} == {}
+
+
+def test_the_reproduction_keeps_to_its_budget_of_lines():
+    assert sum(lines_of_code(path.read_text()) for path in files(ROOT / "paper")) <= MOST_LINES_OF_PAPER
+
+
+def test_there_are_few_files_and_none_is_long():
+    assert len(files()) <= MOST_FILES
     assert [p.name for p in files() if len(p.read_text().splitlines()) > 400] == []
+
+
+def test_named_numeric_constants_are_few():
+    numbers = by_room(lambda text: len(constants(text)))
+    assert sum(numbers.values()) <= MOST_CONSTANTS["of the package"]
+    assert sum(numbers[room] for room in NUMERIC_ROOMS) <= MOST_CONSTANTS["of numeric rooms"]
+
+
+def test_no_file_and_no_class_has_the_name_of_another():
+    assert repeated() == {}
+
+
+def test_lines_of_code_and_constants_are_counted_as_documented():
+    text = '"""Doc.\n\nMore."""\n\nMOST, LEAST = 3, -(2**4)\n# why\nSIZES = (1, 2)\nWORD = "a"\nx = 1\n'
+    assert lines_of_code(text) == 4
+    assert constants(text) == ["MOST", "LEAST", "SIZES"]
 
 
 def modules_after(code):

@@ -9,7 +9,7 @@ import pytest
 from ell12 import L12Imputer, Observed, SpectralL12
 from ell12.completion import hidden_entries as module
 from ell12.completion.complete import completed
-from ell12.completion.hidden_entries import Choice, HiddenEntries, HiddenEntrySearch, SearchSpace
+from ell12.completion.hidden_entries import HiddenEntries, HiddenEntryChoice, HiddenEntrySearch, SearchSpace
 from ell12.completion.offsets import Centred, fit_offsets
 from ell12.datasets import synthetic_ratings
 
@@ -33,7 +33,7 @@ def test_ratings_and_tables_have_their_options():
     assert [[shape.l2_weight for shape in space.penalties] for space in spaces] == [[0.5, 1.0], [1.0, 0.5]]
     assert [space.ranks for space in spaces] == [(8, 4, 16), (None,)]
     asked = SearchSpace.suited_to(sparse, center=None, penalty=SHAPES[0], max_rank=5, scale=None)
-    assert asked.first == Choice(None, None, SHAPES[0], 5)
+    assert asked.first == HiddenEntryChoice(None, None, SHAPES[0], 5)
     assert (asked.centers, asked.ranks) == ((None,), (5,))
 
 
@@ -92,7 +92,7 @@ def test_errors_on_hidden_entries_are_those_of_the_prediction(center, scale):
 
 def test_rough_fits_are_near_the_exact_one():
     search = HiddenEntrySearch(ratings(0, (200, 150), 5000, rank=3, factor_deviation=1.0, noise=0.5), None, 9)
-    found = search.tried(Choice("biases", None, SHAPES[0], 4), None)
+    found = search.tried(HiddenEntryChoice("biases", None, SHAPES[0], 4), None)
     ((centred, hidden),) = search.tasks["biases"]
     for alpha, (rough, _) in found.tried.items():
         exact = completed(centred, SpectralL12(alpha, 0.5), 4, tol=1e-6, max_iter=1000)

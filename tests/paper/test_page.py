@@ -12,8 +12,8 @@ pytest.importorskip("skimage", reason="the photographs need the extra 'images'")
 from ell12_paper import page, provenance
 from ell12_paper.claims import by_study, claims_of
 from ell12_paper.rows import FILE, read_rows
-from ell12_paper.run import RunError
 from ell12_paper.tables import tables
+from ell12_paper.trial_runs import RunError
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results"
 

@@ -7,7 +7,7 @@ import pytest
 
 from ell12_paper import provenance
 from ell12_paper.rows import FILE, make_row, read_rows, rewrite_rows
-from ell12_paper.run import RunError, Wish, run
+from ell12_paper.trial_runs import RunError, Wish, run
 from ell12_paper.verify import compare, verify
 
 WISH = Wish(names=["compressed-sensing"], repeats=1, only=["i=0", "method=DCA,SCP", "setup=stated"])

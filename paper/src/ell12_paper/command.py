@@ -16,8 +16,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from ell12_paper import STUDIES
-from ell12_paper.run import RunError, Show, Trial, Wish, run
 from ell12_paper.studies.images import FOLDER
+from ell12_paper.trial_runs import RunError, Show, Trial, Wish, run
 from ell12_paper.words import duration
 
 STOPPED = 130  # the exit code after Ctrl-C, as shells have it

@@ -18,9 +18,9 @@ from ell12_paper.comparisons import MARKS, Claim, tally
 from ell12_paper.figures import figures
 from ell12_paper.judges import Rows
 from ell12_paper.rows import Row, read_rows, write
-from ell12_paper.run import RunError
 from ell12_paper.studies.images import FOLDER
 from ell12_paper.tables import Cell, Table, tables
+from ell12_paper.trial_runs import RunError
 from ell12_paper.trials import published
 from ell12_paper.words import duration
 

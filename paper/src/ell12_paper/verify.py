@@ -16,7 +16,7 @@ from typing import Any
 
 from ell12_paper import provenance
 from ell12_paper.rows import FILE, Row, read_rows
-from ell12_paper.run import Measurement, RunError, Show, Trial, Wish, measured
+from ell12_paper.trial_runs import Measurement, RunError, Show, Trial, Wish, measured
 from ell12_paper.trials import published
 from ell12_paper.words import number, percent, scientific, span
 

@@ -130,7 +130,7 @@ PLAIN_MUST_GAIN = 1.02
 
 
 @dataclass(frozen=True)
-class Choice:
+class HiddenEntryChoice:
     """All that is fixed of a completion but its strength."""
 
     center: str | None
@@ -174,9 +174,9 @@ class SearchSpace:
         )
 
     @property
-    def first(self) -> Choice:
+    def first(self) -> HiddenEntryChoice:
         """What is taken where nothing is hidden."""
-        return Choice(self.centers[0], self.scale, self.penalties[0], self.ranks[0])
+        return HiddenEntryChoice(self.centers[0], self.scale, self.penalties[0], self.ranks[0])
 
 
 def is_ratings(observed: Observed) -> bool:
@@ -237,7 +237,7 @@ class HiddenEntries:
 class Candidate:
     """A choice with the strengths that were tried: for each the error, and the matrix of each split."""
 
-    choice: Choice
+    choice: HiddenEntryChoice
     tried: dict[float, tuple[float, list[LowRank]]] = field(default_factory=dict, repr=False)
     alpha: float = math.nan
 
@@ -294,7 +294,7 @@ class HiddenEntrySearch:
                     best = min(best, found, key=lambda candidate: candidate.price)
         return best
 
-    def tried(self, choice: Choice, last: Candidate | None) -> Candidate:
+    def tried(self, choice: HiddenEntryChoice, last: Candidate | None) -> Candidate:
         """A choice at strengths around the best of the last one."""
         tasks, found = self._tasks(choice), Candidate(choice)
         loss, weight = tasks[0][0].loss, weight_of(choice.penalty)
@@ -341,7 +341,7 @@ class HiddenEntrySearch:
                 break
         return last, x
 
-    def _tasks(self, choice: Choice) -> list[tuple[Centred, HiddenEntries]]:
+    def _tasks(self, choice: HiddenEntryChoice) -> list[tuple[Centred, HiddenEntries]]:
         if choice.center not in self.tasks:
             tasks = [(Centred.of(train, choice.center, choice.scale), hidden) for train, hidden in self.splits]
             self.tasks[choice.center] = [(task, HiddenEntries(task, hidden)) for task, hidden in tasks]

@@ -198,7 +198,7 @@ class ARSSM3F(Rival):
     def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate]:
         """Yield one iterate a step, of growth or of conjugate gradients, and end after the final ones."""
         self.check(loss, penalty)
-        problem = SmoothProblem(loss, penalty)
+        problem = ManifoldProblem(loss, penalty)
         rng = np.random.default_rng(self.random_state)
         limit = min(self.max_rank, *loss.observed.shape)
         here, first = problem.at(start), 0.0
@@ -222,7 +222,7 @@ class ARSSM3F(Rival):
         if penalty.alpha and not isinstance(penalty, SquaredFrobenius):
             raise TypeError(f"ARSSM3F needs NoPenalty or SquaredFrobenius, got {penalty!r}")
 
-    def _steps(self, problem: SmoothProblem, here: DescentPoint) -> Iterator[DescentPoint]:
+    def _steps(self, problem: ManifoldProblem, here: DescentPoint) -> Iterator[DescentPoint]:
         """A limited number of conjugate gradient steps."""
         for new in itertools.islice(conjugate_descent(problem, here), self.steps):
             yield new
@@ -231,7 +231,7 @@ class ARSSM3F(Rival):
             here = new
 
     def _grow(
-        self, problem: SmoothProblem, here: DescentPoint, limit: int, rng: np.random.Generator
+        self, problem: ManifoldProblem, here: DescentPoint, limit: int, rng: np.random.Generator
     ) -> tuple[DescentPoint, float]:
         """A place of larger rank along the leading singular vectors of the gradient, and the largest value."""
         x = here.point.x
@@ -271,7 +271,7 @@ class DescentPoint:
 
 
 @dataclass(frozen=True)
-class SmoothProblem:
+class ManifoldProblem:
     """A loss with a sparse gradient and a ridge ``alpha/2 ||X||_F^2``, alpha perhaps zero."""
 
     loss: Any
@@ -296,7 +296,7 @@ class SmoothProblem:
         return -promised / curvature if curvature > 0 else 0.0
 
 
-def conjugate_descent(problem: SmoothProblem, here: DescentPoint) -> Iterator[DescentPoint]:
+def conjugate_descent(problem: ManifoldProblem, here: DescentPoint) -> Iterator[DescentPoint]:
     """Places of ever smaller objective, of the first rank, along a manifold: no linear system is solved."""
     direction = -1.0 * here.slope
     while True:
@@ -310,7 +310,7 @@ def conjugate_descent(problem: SmoothProblem, here: DescentPoint) -> Iterator[De
         here = new
 
 
-def _line_search(problem: SmoothProblem, here: DescentPoint, direction: Tangent) -> DescentPoint | None:
+def _line_search(problem: ManifoldProblem, here: DescentPoint, direction: Tangent) -> DescentPoint | None:
     """The first of ever shorter steps that decreases the objective enough; None where none does."""
     observed, promised = problem.loss.observed, here.slope.inner(direction)
     move = direction.entries(observed.rows, observed.columns)

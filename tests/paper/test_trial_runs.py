@@ -11,7 +11,7 @@ import pytest
 
 from ell12_paper import provenance
 from ell12_paper.rows import FILE, make_row, read_rows, rewrite_rows
-from ell12_paper.run import RunError, Trial, Wish, run
+from ell12_paper.trial_runs import RunError, Trial, Wish, run
 
 LEVELS = Wish(names=["level-curves"])
 PROGRAM = "from ell12_paper.command import main\nif __name__ == '__main__':\n    main()\n"

@@ -65,7 +65,7 @@ class Measurement:
 
 
 @dataclass
-class Outcome:
+class RunCounts:
     """What a run did; a trial that raised has no row."""
 
     total: int
@@ -129,7 +129,7 @@ class Wish:
         return ["ell12-paper", "run", *self.names, *options, *(w for wish in self.only for w in ("--only", wish))]
 
 
-def run(wish: Wish, folder: Path, jobs: int = 1, resume: bool = False, show: Show | None = None) -> Outcome:
+def run(wish: Wish, folder: Path, jobs: int = 1, resume: bool = False, show: Show | None = None) -> RunCounts:
     """Measure every trial that has no row in the folder yet; ``RunError`` if the run cannot start.
 
     ``jobs`` is the number of processes; times are comparable when there are no more than free cores.
@@ -139,7 +139,7 @@ def run(wish: Wish, folder: Path, jobs: int = 1, resume: bool = False, show: Sho
     rows = _rows_to_keep(folder, wish, resume)
     finished = {row["key"] for row in rows}
     missing = [trial for trial in trials if trial.key not in finished]
-    outcome = Outcome(len(trials), len(trials) - len(missing))
+    outcome = RunCounts(len(trials), len(trials) - len(missing))
     if missing:
         provenance.begin(folder, wish.as_json(), len(rows))
         where = provenance.environment()
