@@ -41,7 +41,7 @@ def solve(seed: int) -> dict[str, tuple[float, float]]:
     data = ell12.datasets.compressed_sensing(seed)
     objective(ell12.SquaredLoss(data.A, data.b), ell12.L12(0.1))  # loads what is compiled
     for alpha in ALPHAS:
-        for solver in (ell12.WorkingSet(), ell12.SupportNewton(), ell12.NonmonotoneAPG()):
+        for solver in (ell12.WorkingSet(), ell12.solvers.SupportNewton(), ell12.NonmonotoneAPG()):
             if isinstance(solver, ell12.NonmonotoneAPG) and alpha < ALPHAS[1]:
                 continue  # which would take minutes
             problem = ell12.SquaredLoss(data.A, data.b), ell12.L12(alpha)

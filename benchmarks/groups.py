@@ -23,7 +23,7 @@ BASELINE = "GroupNewton"
 TOL, SLACK = 1e-5, 1e-6
 SEEDS = range(100, 103)
 SHAPES = ((500, 2000, 0.0), (1000, 5000, 0.9), (3000, 1000, 0.5))
-SOLVERS: dict[str, Any] = {"GroupNewton": ell12.GroupNewton(), "nmAPG": ell12.NonmonotoneAPG()}
+SOLVERS: dict[str, Any] = {"GroupNewton": ell12.solvers.GroupNewton(), "nmAPG": ell12.NonmonotoneAPG()}
 SIZE, USED = 5, 20
 
 

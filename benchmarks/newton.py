@@ -27,7 +27,7 @@ SEEDS = range(100, 110)
 ALPHAS = [0.01 * 0.25**i for i in range(5)]
 SOLVERS: dict[str, Any] = {
     "WorkingSet": ell12.WorkingSet(),
-    "SupportNewton": ell12.SupportNewton(),
+    "SupportNewton": ell12.solvers.SupportNewton(),
     "nmAPG": ell12.NonmonotoneAPG(),
 }
 

@@ -23,7 +23,7 @@ from study import table, write
 
 SIDE, LINES, WEIGHTS, FOUND = 256, range(9, 16), (0.0, 0.5, 1.0), 1e-3
 SIGNS: dict[str, dict[str, Any]] = {"any sign": {"real": True}, "x >= 0": {"bounds": (0, None)}}
-CAREFUL = ell12.TotalVariationDCA(convex_start=True, inner_tol=1e-7, inner_max_iter=200)
+CAREFUL = ell12.restoration.TotalVariationDCA(convex_start=True, inner_tol=1e-7, inner_max_iter=200)
 CALLS: dict[str, dict[str, Any]] = {"plain": {}, "careful": {"solver": CAREFUL, "tol": 0.0, "max_iter": 8}}
 
 

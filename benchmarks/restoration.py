@@ -98,7 +98,7 @@ def ours(y: np.ndarray, strength: float, threads: int = 1, **options: Any) -> np
     return ell12.denoise_tv(
         y,
         strength,
-        solver=ell12.SmoothedGradient(threads=threads),
+        solver=ell12.restoration.SmoothedGradient(threads=threads),
         penalty=ell12.TotalVariationL12(colour=False),
         **options,
     )

@@ -26,7 +26,7 @@ def peak():
     return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 shape, threads = json.loads(sys.argv[1])
-solver = ell12.SmoothedGradient(threads=threads)
+solver = ell12.restoration.SmoothedGradient(threads=threads)
 ell12.denoise_tv(np.zeros((32,) * (len(shape) - 2) + (128, 128), np.float32), 0.05, solver=solver)
 before = peak()
 image = np.random.default_rng(0).random(shape, np.float32)

@@ -1,7 +1,7 @@
 """Stochastic solvers against nmAPG, in passes over the data.
 
 20,000 rows and 200 columns whose neighbours correlate by 0.9; squared loss, logistic loss, and the Lasso. How far
-the objective lies above the lowest that is known (`ell12.SupportNewton` to 1e-9) after each pass: reading all
+the objective lies above the lowest that is known (SupportNewton to 1e-9) after each pass: reading all
 rows once, for a product with A and one with its adjoint. An iterate of nmAPG is one pass, of ProxSVRG two, of
 SAGA one and a half. docs/images/stochastic.py draws the figure.
 """
@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 import study
-from ell12 import L12, SAGA, LogisticLoss, NonmonotoneAPG, ProxSVRG, SquaredLoss, SupportNewton, datasets, minimize
+from ell12 import L12, LogisticLoss, NonmonotoneAPG, SquaredLoss, datasets, minimize
+from ell12.solvers import SAGA, ProxSVRG, SupportNewton
 
 ROWS, COLUMNS, NONZERO, PASSES = 20_000, 200, 10, 300
 SOLVERS: dict[str, tuple[Any, float]] = {

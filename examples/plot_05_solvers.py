@@ -9,19 +9,8 @@ each iteration.
 
 import matplotlib.pyplot as plt
 
-from ell12 import (
-    DCA,
-    L12,
-    NonmonotoneAPG,
-    ProximalGradient,
-    Run,
-    SequentialConvex,
-    SquaredLoss,
-    SupportNewton,
-    WorkingSet,
-    datasets,
-    minimize,
-)
+from ell12 import DCA, L12, NonmonotoneAPG, Run, SequentialConvex, SquaredLoss, WorkingSet, datasets, minimize
+from ell12.solvers import ProximalGradient, SupportNewton
 
 problem = datasets.compressed_sensing(0, n_samples=150)
 loss, penalty = SquaredLoss(problem.A, problem.b), L12(alpha=0.002)

@@ -11,7 +11,8 @@ import sys
 import matplotlib.pyplot as plt
 import numpy as np
 
-from ell12 import DCA, L1, NonmonotoneAPG, ProximalGradient, SequentialConvex, SquaredLoss, datasets, minimize
+from ell12 import DCA, L1, NonmonotoneAPG, SequentialConvex, SquaredLoss, datasets, minimize
+from ell12.solvers import ProximalGradient
 
 sys.path.append("../docs/extend")  # where the two files lie in the sources
 from anderson import AndersonProximalGradient

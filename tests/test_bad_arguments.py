@@ -96,8 +96,8 @@ CALLS = [
     ("G", lambda: ell12.losses.QuadraticLoss(-np.eye(2), np.ones(2))),
     ("G", lambda: ell12.losses.QuadraticLoss(1e-310 * np.eye(2), np.ones(2))),
     ("c", lambda: ell12.losses.QuadraticLoss(np.eye(2), np.array([1e250, 1.0]))),
-    ("passes", lambda: ell12.ProxSVRG(passes=10**400)),
-    ("accelerated", lambda: ell12.AlternatingMinimization(accelerated=TWO)),
+    ("passes", lambda: ell12.solvers.ProxSVRG(passes=10**400)),
+    ("accelerated", lambda: ell12.restoration.AlternatingMinimization(accelerated=TWO)),
     ("x", lambda: ColumnsL12([1.0, 2.0]).value(RAGGED)),
     ("x", lambda: ell12.penalties.TruncatedNuclear(1.0).prox(A[..., None], 1.0)),
     ("x", lambda: ell12.penalties.NoPenalty().prox(RAGGED, 1.0)),
@@ -195,7 +195,7 @@ def test_spectral_penalties_of_nan_are_nan_and_of_any_precision_keep_it(penalty)
 
 
 def test_a_tolerance_whose_square_overflows_ends_conjugate_gradients_at_once():
-    solver = ell12.AlternatingMinimization(cg_tol=1e300)
+    solver = ell12.restoration.AlternatingMinimization(cg_tol=1e300)
     assert np.isfinite(ell12.denoise_tv(A, 0.1, solver=solver, max_iter=3, return_result=True).image).all()
 
 

@@ -58,8 +58,8 @@ def test_what_seeds_nothing_is_refused_by_name(value):
     with pytest.raises(ValueError, match=r"^random_state must be"):
         checks.generator(value)
     for solver in (
-        ell12.SAGA,
-        ell12.ProxSVRG,
+        ell12.solvers.SAGA,
+        ell12.solvers.ProxSVRG,
         ell12.completion.BlockAPG,
         ell12.completion.AlternatingLeastSquares,
     ):
@@ -68,8 +68,8 @@ def test_what_seeds_nothing_is_refused_by_name(value):
 
 
 OPTIONS = [
-    (ell12.SupportNewton, "switch"),
-    (ell12.SupportNewton, "step"),
+    (ell12.solvers.SupportNewton, "switch"),
+    (ell12.solvers.SupportNewton, "step"),
     (ell12.DCA, "penalty_weight"),
     (ell12.DCA, "inner_tol"),
     (ell12.DCA, "inner_max_iter"),
@@ -80,15 +80,15 @@ OPTIONS = [
     (ColumnwiseAPG, "eta"),
     (ColumnwiseAPG, "delta"),
     (ColumnwiseAPG, "rest"),
-    (ell12.ProxSVRG, "batch_size"),
-    (ell12.ProxSVRG, "passes"),
-    (ell12.AlternatingMinimization, "inner"),
-    (ell12.AlternatingMinimization, "cg_tol"),
-    (ell12.AlternatingMinimization, "cg_max_iter"),
-    (ell12.TotalVariationDCA, "penalty_weight"),
-    (ell12.TotalVariationDCA, "inner_max_iter"),
-    (ell12.GrowingADMM, "growth"),
-    (ell12.GrowingADMM, "first_threshold"),
+    (ell12.solvers.ProxSVRG, "batch_size"),
+    (ell12.solvers.ProxSVRG, "passes"),
+    (ell12.restoration.AlternatingMinimization, "inner"),
+    (ell12.restoration.AlternatingMinimization, "cg_tol"),
+    (ell12.restoration.AlternatingMinimization, "cg_max_iter"),
+    (ell12.restoration.TotalVariationDCA, "penalty_weight"),
+    (ell12.restoration.TotalVariationDCA, "inner_max_iter"),
+    (ell12.restoration.GrowingADMM, "growth"),
+    (ell12.restoration.GrowingADMM, "first_threshold"),
 ]
 
 

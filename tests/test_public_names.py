@@ -4,6 +4,7 @@ import importlib
 import inspect
 
 import pytest
+from tests.architecture import MOST_ARGUMENTS, MOST_NAMES, public_callables
 
 import ell12
 
@@ -30,37 +31,12 @@ def test_an_unknown_name_is_an_attribute_error():
         ell12.L13  # noqa: B018
 
 
-# Names that are not done yet: whoever owns one deletes its line.
-MORE_THAN_12_ARGUMENTS = {
-    "deblur_tv",
-    "denoise_tv",
-    "inpaint_tv",
-    "reconstruct_mri",
-    "restore_tv",
-    "l12_path",
-}
-TO_LEAVE_THE_TOP = {
-    "AlternatingMinimization",
-    "CriteriaPath",
-    "GroupNewton",
-    "GrowingADMM",
-    "Intervals",
-    "ProxSVRG",
-    "ProximalGradient",
-    "Restoration",
-    "SAGA",
-    "SmoothedGradient",
-    "Summary",
-    "SupportNewton",
-    "TotalVariationDCA",
-}
-RESULTS = {"CriteriaPath", "Result", "Summary", "Intervals", "Restoration"}  # which nobody constructs
-
-
-@pytest.mark.parametrize("name", sorted(set(ell12.__all__) - MORE_THAN_12_ARGUMENTS - RESULTS))
+@pytest.mark.parametrize("name", public_callables())
 def test_no_public_callable_has_more_than_12_arguments(name):
-    assert len(inspect.signature(getattr(ell12, name)).parameters) <= 12
+    if name == "ell12.datasets.synthetic_ratings":
+        pytest.xfail("has 13 still")
+    assert len(inspect.signature(public_callables()[name]).parameters) <= MOST_ARGUMENTS
 
 
 def test_at_most_50_names_stand_at_the_top():
-    assert len(set(ell12.__all__) - TO_LEAVE_THE_TOP) <= 50
+    assert len(ell12.__all__) <= MOST_NAMES

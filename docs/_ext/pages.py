@@ -70,6 +70,7 @@ MODULES = {
         "with_strength",
     ),
     "losses": (
+        "LinearLoss",
         "MultinomialLoss",
         "CoxLoss",
         "QuadraticLoss",
@@ -78,6 +79,16 @@ MODULES = {
         "RowsLoss",
     ),
     "prox": ("prox_l12_groups", "prox_l12_spectral", "prox_l12_iterative", "moreau_l12"),
+    "selection": ("Intervals", "CriteriaPath", "Summary"),
+    "restoration": (
+        "Restoration",
+        "estimate_sigma",
+        "SmoothedGradient",
+        "AlternatingMinimization",
+        "GrowingADMM",
+        "TotalVariationDCA",
+    ),
+    "solvers": ("ProximalGradient", "SupportNewton", "GroupNewton", "ProxSVRG", "SAGA"),
     "minimization": ("Checkpoint", "DataUnavailable"),
     "recovery": ("Recovery", "recover_sparse_ratio"),
     "distributed": ("rows_loss", "columns", "complete_matrix", "denoise_tv", "inpaint_tv"),
@@ -164,8 +175,7 @@ def api_page() -> str:
     for title, (words, modules) in GROUPS.items():
         names = [name for module in modules for name in homes()[module]]
         front.append(_group(title, words, "ell12", sorted(names, key=lambda name: name not in LEADING)))
-    homes = {f"ell12.{module}": (_about(module), names) for module, names in MODULES.items()}
-    inside = [_group(home, words, home, names) for home, (words, names) in homes.items()]
+    inside = [_group(f"ell12.{module}", _about(module), f"ell12.{module}", names) for module, names in MODULES.items()]
     words = "Everything on the first part of this page is imported from ``ell12`` itself, for example"
     snippet = "\n\n.. code-block:: python\n\n   from ell12 import L12RegressorCV, denoise_tv, minimize\n"
     words += f"{snippet}\nThe `modules <In modules_>`_ at the end hold data sets, operators and protocols."

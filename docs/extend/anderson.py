@@ -61,7 +61,8 @@ class AndersonProximalGradient:
 
 # [end]
 if __name__ == "__main__":
-    from ell12 import L1, ProximalGradient, SquaredLoss, datasets, minimize
+    from ell12 import L1, SquaredLoss, datasets, minimize
+    from ell12.solvers import ProximalGradient
 
     problem = datasets.compressed_sensing(0, n_samples=100)
     loss = SquaredLoss(problem.A, problem.b)

@@ -19,15 +19,10 @@ from .losses import (
     PoissonLoss as PoissonLoss,
 )
 from .solvers import (
-    ProximalGradient as ProximalGradient,
     FISTA as FISTA,
     NonmonotoneAPG as NonmonotoneAPG,
     SequentialConvex as SequentialConvex,
     DCA as DCA,
-    SupportNewton as SupportNewton,
-    GroupNewton as GroupNewton,
-    ProxSVRG as ProxSVRG,
-    SAGA as SAGA,
     WorkingSet as WorkingSet,
 )
 from .minimization import (
@@ -54,12 +49,7 @@ from .restoration import (
     inpaint_tv as inpaint_tv,
     reconstruct_mri as reconstruct_mri,
     restore_tv as restore_tv,
-    Restoration as Restoration,
     TotalVariationL12 as TotalVariationL12,
-    SmoothedGradient as SmoothedGradient,
-    AlternatingMinimization as AlternatingMinimization,
-    TotalVariationDCA as TotalVariationDCA,
-    GrowingADMM as GrowingADMM,
 )
 from .linear_model import (
     L12Regressor as L12Regressor,
@@ -72,11 +62,8 @@ from .linear_model import (
 from .selection import (
     StabilitySelection as StabilitySelection,
     information_criteria as information_criteria,
-    CriteriaPath as CriteriaPath,
     summary as summary,
-    Summary as Summary,
     confidence_intervals as confidence_intervals,
-    Intervals as Intervals,
 )
 
 from . import (

@@ -293,7 +293,7 @@ class PiecewisePenalty(CertifyingPenalty, DifferencePenalty, Protocol):
 
 
 class GroupPenalty(CertifyingPenalty, Protocol):
-    """A penalty that is smooth but where a whole group of entries is zero: what `ell12.GroupNewton` needs."""
+    """A penalty that is smooth except where a whole group of entries is zero: what GroupNewton needs."""
 
     least_slope: Callable[[Array, Array], Array]  # as a `PiecewisePenalty` has it
     curvature: Callable[[Array], Curvature]  # the same; nothing of groups that are zero

@@ -318,7 +318,7 @@ def test_jax_transforms(backend):
 SOLVERS = [
     ell12.NonmonotoneAPG(),
     ell12.NonmonotoneAPG(step="backtracking"),
-    ell12.ProximalGradient(step="barzilai-borwein"),
+    ell12.solvers.ProximalGradient(step="barzilai-borwein"),
     ell12.FISTA(),
     ell12.SequentialConvex(),
     ell12.DCA(),

@@ -12,20 +12,11 @@ from dask.callbacks import Callback
 from dask.sizeof import sizeof
 from dask.utils import key_split
 
-from ell12 import (
-    FISTA,
-    L12,
-    HuberLoss,
-    L12RegressorCV,
-    LogisticLoss,
-    NonmonotoneAPG,
-    SquaredLoss,
-    SupportNewton,
-    minimize,
-)
+from ell12 import FISTA, L12, HuberLoss, L12RegressorCV, LogisticLoss, NonmonotoneAPG, SquaredLoss, minimize
 from ell12.distributed import rows_loss
 from ell12.losses import QuadraticLoss, RowsLoss
 from ell12.losses.block_of_rows import BlockKind, evaluate, make_block
+from ell12.solvers import SupportNewton
 
 ROWS, COLUMNS, CHUNKS = 240, 6, (70, 30, 90, 50)
 

@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from ell12 import L12, SAGA, HuberLoss, L12Classifier, L12Regressor, LogisticLoss, ProxSVRG, SquaredLoss, minimize
+from ell12 import L12, HuberLoss, L12Classifier, L12Regressor, LogisticLoss, SquaredLoss, minimize
 from ell12.distributed import rows_loss
+from ell12.solvers import SAGA, ProxSVRG
 
 ROWS = 240
 

@@ -172,12 +172,12 @@ IMAGE_CASES = [
         lambda given, image: 0.9 * (0.9 * image - given["y"].reshape(image.shape)),
         kinds=("numpy",),
     ),
-    _denoise("SmoothedGradient", ell12.SmoothedGradient()),
-    _denoise("AlternatingMinimization", ell12.AlternatingMinimization(accelerated=True), tol=0.05),
+    _denoise("SmoothedGradient", ell12.restoration.SmoothedGradient()),
+    _denoise("AlternatingMinimization", ell12.restoration.AlternatingMinimization(accelerated=True), tol=0.05),
     # These minimise the true objective, and slowly: their first steps are compared.
     _denoise(
         "TotalVariationDCA",
-        ell12.TotalVariationDCA(inner_max_iter=20),
+        ell12.restoration.TotalVariationDCA(inner_max_iter=20),
         violation=None,
         max_iter=10,
         single=1e-2,  # after ten steps a few pixels are on the other branch of the prox
@@ -185,7 +185,7 @@ IMAGE_CASES = [
     ),
     _denoise(
         "GrowingADMM",
-        ell12.GrowingADMM(),
+        ell12.restoration.GrowingADMM(),
         violation=None,
         max_iter=50,
         kinds=("numpy",),

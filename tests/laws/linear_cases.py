@@ -259,19 +259,22 @@ MINIMIZE = [
         "CappedL1", penalty=PENALTIES["CappedL1"], violation=_with_slope(lambda s: np.where(s < 1.5, 0.8, 0))
     ),
     _minimize("MCP", penalty=PENALTIES["MCP"], violation=_with_slope(lambda s: np.maximum(0.8 - s / 3, 0))),
-    _minimize("ProximalGradient", solver=ell12.ProximalGradient()),
+    _minimize("ProximalGradient", solver=ell12.solvers.ProximalGradient()),
     _minimize("FISTA", penalty=ell12.L1(ALPHA), solver=ell12.FISTA()),
     _minimize("NonmonotoneAPG", solver=ell12.NonmonotoneAPG()),
     _minimize("NonmonotoneAPG", "logistic", solver=ell12.NonmonotoneAPG(step="backtracking")),
     _minimize("SequentialConvex", solver=ell12.SequentialConvex()),
     _minimize("DCA", solver=ell12.DCA()),
-    _minimize("SupportNewton", solver=ell12.SupportNewton()),
-    _minimize("SupportNewton", "huber", solver=ell12.SupportNewton()),
+    _minimize("SupportNewton", solver=ell12.solvers.SupportNewton()),
+    _minimize("SupportNewton", "huber", solver=ell12.solvers.SupportNewton()),
     _minimize(
-        "GroupNewton", penalty=ell12.GroupL12(PAIRS, 0.8, L2_WEIGHT), solver=ell12.GroupNewton(), **OF_GROUPS
+        "GroupNewton",
+        penalty=ell12.GroupL12(PAIRS, 0.8, L2_WEIGHT),
+        solver=ell12.solvers.GroupNewton(),
+        **OF_GROUPS,
     ),
-    _minimize("ProxSVRG", solver=ell12.ProxSVRG(batch_size=8)),
-    _minimize("SAGA", solver=ell12.SAGA(batch_size=8)),
+    _minimize("ProxSVRG", solver=ell12.solvers.ProxSVRG(batch_size=8)),
+    _minimize("SAGA", solver=ell12.solvers.SAGA(batch_size=8)),
     _minimize("WorkingSet", solver=ell12.WorkingSet(), kinds=("numpy",)),
     _minimize("WorkingSet", "logistic", solver=ell12.WorkingSet(), kinds=("numpy",)),
 ]

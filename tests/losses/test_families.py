@@ -9,9 +9,10 @@ import pytest
 import scipy.sparse
 from scipy.special import gammaln, logsumexp
 
-from ell12 import DCA, L1, L12, SAGA, NonmonotoneAPG, PoissonLoss, SupportNewton, WorkingSet, minimize
+from ell12 import DCA, L1, L12, NonmonotoneAPG, PoissonLoss, WorkingSet, minimize
 from ell12.losses import CoxLoss, MultinomialLoss, RowsLoss
 from ell12.protocols import Point
+from ell12.solvers import SAGA, SupportNewton
 
 R = json.loads((Path(__file__).parents[1] / "data" / "glmnet.json").read_text())
 RNG = np.random.default_rng(4)

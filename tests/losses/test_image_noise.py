@@ -102,7 +102,9 @@ def test_slopes_are_finite_where_nothing_is_expected():
 def test_counts_are_fitted_by_any_solver_that_backtracks():
     A, b, _, _ = data("counts", m=30, n=3)
     loss = ell12.losses.KullbackLeiblerLoss(A, b)
-    found = ell12.minimize(loss, ell12.penalties.NoPenalty(), np.ones(3), ell12.ProximalGradient(), tol=1e-8)
+    found = ell12.minimize(
+        loss, ell12.penalties.NoPenalty(), np.ones(3), ell12.solvers.ProximalGradient(), tol=1e-8
+    )
     best = scipy.optimize.minimize(
         lambda x: written_out("counts", A @ x, b, 1.0), np.ones(3), bounds=[(1e-9, None)] * 3, tol=1e-14
     )
@@ -114,6 +116,6 @@ def test_a_loss_with_kinks_is_refused_by_solvers_of_smooth_ones():
     loss = ell12.losses.AbsoluteLoss(np.eye(2), np.ones(2))
     assert offers(loss, SplitLoss)
     assert missing(loss, Loss) == ["divergence", "lipschitz"]
-    for solver in (None, ell12.FISTA(), ell12.SmoothedGradient()):
+    for solver in (None, ell12.FISTA(), ell12.restoration.SmoothedGradient()):
         with pytest.raises(TypeError, match=r"AbsoluteLoss lacks .*divergence"):
             ell12.minimize(loss, ell12.L12(1.0), solver=solver)

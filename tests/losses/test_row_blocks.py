@@ -6,21 +6,9 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from ell12 import (
-    L12,
-    SAGA,
-    HuberLoss,
-    LogisticLoss,
-    NonmonotoneAPG,
-    ProximalGradient,
-    ProxSVRG,
-    SquaredLoss,
-    SupportNewton,
-    datasets,
-    minimize,
-    stationarity,
-)
+from ell12 import L12, HuberLoss, LogisticLoss, NonmonotoneAPG, SquaredLoss, datasets, minimize, stationarity
 from ell12.losses import RowsLoss
+from ell12.solvers import SAGA, ProximalGradient, ProxSVRG, SupportNewton
 
 
 def data(n=300, p=20, seed=0):

@@ -8,9 +8,10 @@ import pytest
 import scipy.sparse
 
 import ell12.losses.of_prediction
-from ell12 import L12, HuberLoss, LogisticLoss, NonmonotoneAPG, SquaredLoss, SupportNewton, WorkingSet, minimize
+from ell12 import L12, HuberLoss, LogisticLoss, NonmonotoneAPG, SquaredLoss, WorkingSet, minimize
 from ell12.losses import RowsLoss
 from ell12.operators.krylov import largest_eigenvalue
+from ell12.solvers import SupportNewton
 
 STRENGTHS = (1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 50.0, 80.0)
 

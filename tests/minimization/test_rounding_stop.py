@@ -16,11 +16,11 @@ from ell12 import (
     LogisticLoss,
     SquaredLoss,
     Status,
-    SupportNewton,
     l12_path,
     minimize,
 )
 from ell12.minimization.rounding_stop import MARGIN, gradient_resolution
+from ell12.solvers import SupportNewton
 
 TINY = 1e-14
 

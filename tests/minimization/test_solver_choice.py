@@ -11,16 +11,12 @@ from ell12 import (
     FISTA,
     L12,
     MCP,
-    SAGA,
     HuberLoss,
     NonmonotoneAPG,
-    ProximalGradient,
-    ProxSVRG,
     Run,
     SequentialConvex,
     SquaredLoss,
     Status,
-    SupportNewton,
     WorkingSet,
     minimize,
     solution_path,
@@ -28,6 +24,7 @@ from ell12 import (
 )
 from ell12.penalties import Lp
 from ell12.protocols import Batch, ColumnLoss, DifferencePenalty, Iterate, PiecewisePenalty, Point, missing, offers
+from ell12.solvers import SAGA, ProximalGradient, ProxSVRG, SupportNewton
 
 
 class Poisson:

@@ -18,9 +18,9 @@ CALLS = {
     "inpaint": lambda: short.inpaint_tv(IMAGE, MASK, 0.1),
     "mri": lambda: short.reconstruct_mri(np.fft.fft2(IMAGE, norm="ortho"), MASK, sigma=0.1),
     "restore": lambda: short.restore_tv(IMAGE[:8, :8].reshape(-1), np.eye(64), 0.1, shape=(8, 8)),
-    "dca": lambda: short.denoise_tv(IMAGE, 0.1, solver=ell12.TotalVariationDCA()),
-    "admm": lambda: short.denoise_tv(IMAGE, 0.1, solver=ell12.GrowingADMM()),
-    "cg": lambda: short.denoise_tv(IMAGE, 0.1, solver=ell12.AlternatingMinimization()),
+    "dca": lambda: short.denoise_tv(IMAGE, 0.1, solver=ell12.restoration.TotalVariationDCA()),
+    "admm": lambda: short.denoise_tv(IMAGE, 0.1, solver=ell12.restoration.GrowingADMM()),
+    "cg": lambda: short.denoise_tv(IMAGE, 0.1, solver=ell12.restoration.AlternatingMinimization()),
 }
 
 

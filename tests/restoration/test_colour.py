@@ -219,7 +219,9 @@ def test_general_operators_and_fourier_coefficients_of_colours():
     np.testing.assert_allclose(np.fft.fftn(x, axes=(1, 2), norm="ortho")[:, mask], samples[:, mask], atol=1e-2)
 
 
-@pytest.mark.parametrize("solver", [ell12.GrowingADMM(), ell12.TotalVariationDCA(inner_max_iter=50)])
+@pytest.mark.parametrize(
+    "solver", [ell12.restoration.GrowingADMM(), ell12.restoration.TotalVariationDCA(inner_max_iter=50)]
+)
 def test_the_solvers_of_the_true_objective_take_colours(solver):
     image = picture((20, 18))
     options = {"channel_axis": -1, "colour": True, "l2_weight": 0.0}

@@ -206,7 +206,7 @@ def test_the_gradient_and_the_fourier_step_minimise_the_same():
         short.deblur_tv(
             blurred, kernel, 0.01, boundary="periodic", solver=s, tol=0.01, return_result=True
         ).result.objective
-        for s in (None, ell12.SmoothedGradient(), ell12.AlternatingMinimization())
+        for s in (None, ell12.restoration.SmoothedGradient(), ell12.restoration.AlternatingMinimization())
     ]
     assert max(values) <= min(values) * (1 + 1e-3)
 

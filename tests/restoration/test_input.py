@@ -32,10 +32,10 @@ CALLS = {
     "held-out": lambda y, send: short.denoise_tv(y, "held-out", sigma=0.05, **FEW),
     "channels": lambda y, send: short.denoise_tv(y, 0.05, channel_axis=-1, **FEW),
     "admm": lambda y, send: short.denoise_tv(
-        y, 0.05, boundary="periodic", solver=ell12.GrowingADMM(), **{**FEW, "tol": 1e9}
+        y, 0.05, boundary="periodic", solver=ell12.restoration.GrowingADMM(), **{**FEW, "tol": 1e9}
     ),
     "cg": lambda y, send: short.denoise_tv(
-        y, 0.05, solver=ell12.AlternatingMinimization(cg_tol=0, cg_max_iter=3), **FEW
+        y, 0.05, solver=ell12.restoration.AlternatingMinimization(cg_tol=0, cg_max_iter=3), **FEW
     ),
     "deblur": lambda y, send: short.deblur_tv(y, send(KERNEL), 0.01, **FEW),
     "deblur periodic": lambda y, send: short.deblur_tv(y, send(KERNEL), 0.01, boundary="periodic", **FEW),

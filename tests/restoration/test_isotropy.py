@@ -214,7 +214,7 @@ def test_an_image_that_becomes_flat_is_certified_too(alpha):
     loss = SquaredLoss(Identity(y.shape), y)
     for l2_weight in (0.5, 1.0):
         penalty = TotalVariationL12(alpha, l2_weight, smoothing=0.05, isotropic=True, spacing=(1.0, 2.0))
-        found = ell12.minimize(loss, penalty, y, ell12.SmoothedGradient(), tol=0.05, max_iter=3000)
+        found = ell12.minimize(loss, penalty, y, ell12.restoration.SmoothedGradient(), tol=0.05, max_iter=3000)
         assert found.converged
         assert found.stationarity == pytest.approx(ell12.stationarity(loss, penalty, found.x), rel=1e-6)
 

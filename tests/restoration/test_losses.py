@@ -16,7 +16,7 @@ SMALL = np.where(np.indices(SHAPE).sum(axis=0) > 4, 4.0, 1.0) + 0.3 * RNG.standa
 SMALL[1, 1], SMALL[3, 3] = 9.0, 0.0
 KERNEL = np.array([[0.1, 0.2, 0.1], [0.0, 0.5, 0.1], [0.0, 0.0, 0.0]])
 MASK = RNG.random(SHAPE) < 0.7
-EXACT = {"l2_weight": 0.0, "solver": ell12.GrowingADMM(1.01), "tol": 1e-4, "max_iter": 2000}
+EXACT = {"l2_weight": 0.0, "solver": ell12.restoration.GrowingADMM(1.01), "tol": 1e-4, "max_iter": 2000}
 
 
 def rows(boundary):
@@ -206,6 +206,6 @@ def test_what_a_loss_cannot_take_is_said():
     with pytest.raises(ValueError, match="needs counts"):
         short.denoise_tv(-COUNTS, 0.1, loss="poisson")
     with pytest.raises(ValueError, match="needs a solver of the true objective"):
-        short.denoise_tv(COUNTS, 0.1, loss="poisson", solver=ell12.SmoothedGradient())
+        short.denoise_tv(COUNTS, 0.1, loss="poisson", solver=ell12.restoration.SmoothedGradient())
     with pytest.raises(ValueError, match="channel by channel"):
         short.denoise_tv(np.stack([COUNTS] * 3), 0.1, loss="absolute", channel_axis=0, colour=True)

@@ -29,7 +29,7 @@ OPTIONS = {
     "isotropic": True,
     "spacing": (1.0, 2.0),
     "loss": "absolute",
-    "solver": ell12.GrowingADMM(),
+    "solver": ell12.restoration.GrowingADMM(),
     "tol": 0.04,
     "max_iter": 7,
     "measure": {"size": np.size},
@@ -41,10 +41,10 @@ OPTIONS = {
     "return_result": 3,
 }
 SOLVERS = [
-    ell12.SmoothedGradient(),
-    ell12.AlternatingMinimization(),
-    ell12.TotalVariationDCA(),
-    ell12.GrowingADMM(),
+    ell12.restoration.SmoothedGradient(),
+    ell12.restoration.AlternatingMinimization(),
+    ell12.restoration.TotalVariationDCA(),
+    ell12.restoration.GrowingADMM(),
 ]
 
 

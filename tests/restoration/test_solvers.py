@@ -270,7 +270,7 @@ def test_the_prox_of_the_penalty_opens_it_to_every_solver():
     mask = np.random.default_rng(0).random(y.shape) < 0.6
     A = Sampling(mask)
     loss, penalty = SquaredLoss(A, A @ y), TotalVariationL12(0.05, smoothing=0.01)
-    general = ell12.minimize(loss, penalty, solver=ell12.ProximalGradient(), tol=0.05, max_iter=200)
+    general = ell12.minimize(loss, penalty, solver=ell12.solvers.ProximalGradient(), tol=0.05, max_iter=200)
     ours = ell12.minimize(loss, penalty, solver=SmoothedGradient(), tol=0.05)
     assert general.objective == pytest.approx(ours.objective, rel=5e-3)
 

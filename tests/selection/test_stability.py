@@ -244,7 +244,7 @@ def test_a_feature_that_separates_the_classes_comes_in_first(data):
 
 def test_paths_that_do_not_converge_are_told_once(data):
     X, y = data
-    model = L12Regressor(solver=ell12.ProximalGradient(), max_iter=2)
+    model = L12Regressor(solver=ell12.solvers.ProximalGradient(), max_iter=2)
     with pytest.warns(UserWarning, match=r"did not converge in \d+ of \d+ problems") as told:
         StabilitySelection(model, **SHORT).fit(X, y)
     assert len(told) == 1

@@ -13,7 +13,6 @@ from ell12 import (
     L1,
     L12,
     Columns,
-    Intervals,
     L12Classifier,
     L12ClassifierCV,
     L12CoxRegressor,
@@ -25,6 +24,7 @@ from ell12 import (
     summary,
 )
 from ell12.minimization import Status
+from ell12.selection import Intervals
 from ell12.selection.confidence import adjusted_p_values
 
 RANDOM = np.random.default_rng(0)

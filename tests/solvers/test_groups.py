@@ -4,19 +4,10 @@ import numpy as np
 import pytest
 from tests.laws import certificates
 
-from ell12 import (
-    L12,
-    GroupL12,
-    GroupNewton,
-    L12Classifier,
-    L12Regressor,
-    LogisticLoss,
-    NonmonotoneAPG,
-    SquaredLoss,
-    minimize,
-)
+from ell12 import L12, GroupL12, L12Classifier, L12Regressor, LogisticLoss, NonmonotoneAPG, SquaredLoss, minimize
 from ell12.minimization.loop import DEFAULTS
 from ell12.penalties import WithIntercept
+from ell12.solvers import GroupNewton
 from ell12.solvers import newton as module
 from ell12.solvers.newton import SmoothProblem
 

@@ -18,12 +18,12 @@ from ell12 import (
     Run,
     SquaredLoss,
     Status,
-    SupportNewton,
     datasets,
     minimize,
     stationarity,
 )
 from ell12.penalties import Lp, WithIntercept
+from ell12.solvers import SupportNewton
 from ell12.solvers.newton import Place
 
 

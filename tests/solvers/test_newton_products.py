@@ -6,22 +6,12 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from ell12 import (
-    L12,
-    MCP,
-    LogisticLoss,
-    NonmonotoneAPG,
-    SquaredLoss,
-    SupportNewton,
-    WorkingSet,
-    minimize,
-    stationarity,
-)
+from ell12 import L12, MCP, LogisticLoss, NonmonotoneAPG, SquaredLoss, WorkingSet, minimize, stationarity
 from ell12.losses import of_prediction as prediction
 from ell12.operators import stored_entries
 from ell12.operators.centering import CenteredColumns
 from ell12.penalties import LogSum, WithIntercept
-from ell12.solvers import newton
+from ell12.solvers import SupportNewton, newton
 from ell12.solvers.newton import PiecewiseProblem
 
 

@@ -6,8 +6,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from ell12 import FISTA, L1, L12, LogisticLoss, ProximalGradient, SquaredLoss
+from ell12 import FISTA, L1, L12, LogisticLoss, SquaredLoss
 from ell12.protocols import Point
+from ell12.solvers import ProximalGradient
 
 
 def problem(seed=0, m=20, n=12):

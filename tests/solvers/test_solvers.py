@@ -18,7 +18,6 @@ from ell12 import (
     HuberLoss,
     LogisticLoss,
     NonmonotoneAPG,
-    ProximalGradient,
     SequentialConvex,
     SpectralL12,
     SquaredLoss,
@@ -28,6 +27,7 @@ from ell12 import (
 )
 from ell12.penalties import CappedL1, LogSum, Lp
 from ell12.protocols import Point
+from ell12.solvers import ProximalGradient
 from ell12.solvers.proximal_step import ProximalStep
 
 PROXIMAL_SOLVERS = [

@@ -3,21 +3,9 @@ import pytest
 import scipy.sparse
 from scipy.sparse.linalg import aslinearoperator
 
-from ell12 import (
-    DCA,
-    L12,
-    SAGA,
-    HuberLoss,
-    LogisticLoss,
-    NonmonotoneAPG,
-    ProxSVRG,
-    SquaredLoss,
-    SupportNewton,
-    datasets,
-    minimize,
-    stationarity,
-)
+from ell12 import DCA, L12, HuberLoss, LogisticLoss, NonmonotoneAPG, SquaredLoss, datasets, minimize, stationarity
 from ell12.losses import QuadraticLoss, RowsLoss
+from ell12.solvers import SAGA, ProxSVRG, SupportNewton
 
 SOLVERS = [ProxSVRG(batch_size=16), SAGA(batch_size=16)]
 

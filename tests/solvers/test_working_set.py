@@ -19,7 +19,6 @@ from ell12 import (
     LogisticLoss,
     NonmonotoneAPG,
     SquaredLoss,
-    SupportNewton,
     WorkingSet,
     datasets,
     l12_path,
@@ -28,7 +27,7 @@ from ell12 import (
 )
 from ell12.minimization.solver_choice import unmet
 from ell12.penalties import Lp, WithIntercept
-from ell12.solvers import working_set
+from ell12.solvers import SupportNewton, working_set
 
 
 def design(seed=0, shape=(60, 200), nonzero=8):

@@ -221,7 +221,7 @@ class PredictionLoss(Sessions, ABC, Generic[Given_co]):
 
         Newton's method with halved steps, from the start given. The last step is the one that promises a gain
         below the rounding of the objective: convergence is quadratic, so that what remains is far smaller. It is
-        not that of `ell12.SupportNewton`: all is smooth here, and a system is solved in the smaller of two spaces.
+        not that of SupportNewton: all is smooth here, and a system is solved in the smaller of two spaces.
         """
 
         def solve(q: Array, start: Array) -> Array:

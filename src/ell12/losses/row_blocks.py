@@ -110,7 +110,7 @@ class RowsLoss(Sessions):
     Nothing as long as the rows is kept here. An iteration of `ell12.NonmonotoneAPG` takes one pass, and one more
     where it falls back on a plain step: for the squared loss the gradient at the extrapolated point follows from
     gradients that are known, and for other losses the solver says beforehand where it will extrapolate to, so that
-    both points go out together. `ell12.ProxSVRG` makes the most of a pass.
+    both points go out together. `ell12.solvers.ProxSVRG` makes the most of a pass.
 
     Parameters
     ----------

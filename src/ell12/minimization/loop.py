@@ -57,7 +57,7 @@ def minimize(
     x0 : array, optional
         Where to start; zero by default. It is not written to.
     solver : Solver, optional
-        By default `ell12.WorkingSet` if it can be used, for groups `ell12.GroupNewton`, otherwise
+        By default `ell12.WorkingSet` if it can be used, for groups `ell12.solvers.GroupNewton`, otherwise
         `ell12.NonmonotoneAPG`.
     tol : float, default 1e-4
         Stop when `stationarity` is at most tol, or when rounding keeps it above. 0 runs until another limit.

@@ -160,9 +160,9 @@ class SupportNewton:
     Examples
     --------
     >>> import numpy as np
-    >>> from ell12 import L12, SquaredLoss, SupportNewton, minimize
+    >>> from ell12 import L12, SquaredLoss, minimize, solvers
     >>> loss = SquaredLoss(np.eye(3), [3.0, -4.0, 0.5])
-    >>> minimize(loss, L12(alpha=1.0), solver=SupportNewton(), tol=1e-12).x.round(4)
+    >>> minimize(loss, L12(alpha=1.0), solver=solvers.SupportNewton(), tol=1e-12).x.round(4)
     array([ 2.5547, -3.8321,  0.    ])
     """
 
@@ -353,9 +353,9 @@ class GroupNewton:
     Examples
     --------
     >>> import numpy as np
-    >>> from ell12 import GroupL12, GroupNewton, SquaredLoss, minimize
+    >>> from ell12 import GroupL12, SquaredLoss, minimize, solvers
     >>> loss = SquaredLoss(np.eye(4), [3.0, -4.0, 0.5, 0.5])
-    >>> minimize(loss, GroupL12([0, 0, 1, 1], 1.0, l2_weight=0.0), solver=GroupNewton(), tol=1e-12).x.round(4)
+    >>> minimize(loss, GroupL12([0, 0, 1, 1], 1.0, 0.0), solver=solvers.GroupNewton(), tol=1e-12).x.round(4)
     array([ 2.4, -3.2,  0. ,  0. ])
     """
 
