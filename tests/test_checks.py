@@ -75,8 +75,6 @@ OPTIONS = [
     (ell12.DCA, "inner_max_iter"),
     (ell12.NonmonotoneAPG, "eta"),
     (ell12.NonmonotoneAPG, "delta"),
-    (ell12.NonmonotoneAPG, "prox_tol"),
-    (ell12.NonmonotoneAPG, "prox"),
     (ColumnwiseAPG, "eta"),
     (ColumnwiseAPG, "delta"),
     (ColumnwiseAPG, "rest"),

@@ -175,7 +175,9 @@ def api_page() -> str:
     for title, (words, modules) in GROUPS.items():
         names = [name for module in modules for name in homes()[module]]
         front.append(_group(title, words, "ell12", sorted(names, key=lambda name: name not in LEADING)))
-    inside = [_group(f"ell12.{module}", _about(module), f"ell12.{module}", names) for module, names in MODULES.items()]
+    inside = [
+        _group(f"ell12.{module}", _about(module), f"ell12.{module}", names) for module, names in MODULES.items()
+    ]
     words = "Everything on the first part of this page is imported from ``ell12`` itself, for example"
     snippet = "\n\n.. code-block:: python\n\n   from ell12 import L12RegressorCV, denoise_tv, minimize\n"
     words += f"{snippet}\nThe `modules <In modules_>`_ at the end hold data sets, operators and protocols."
