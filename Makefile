@@ -65,7 +65,7 @@ review: $(VENV)/.dist
 
 docs: $(VENV)/.docs
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m sphinx -W --keep-going --quiet -b html docs docs/_build/html
-	$(BIN)/python docs/_ext/check.py docs/_build/html
+	$(BIN)/python docs/check.py docs/_build/html
 	@echo "open docs/_build/html/index.html"
 
 lint: $(VENV)/.test

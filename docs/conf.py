@@ -8,30 +8,20 @@ from pathlib import Path
 import ell12
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE / "_ext"))
-sys.path += [str(HERE / "extend"), str(HERE / "images")]  # for the gallery: its files, and two shades of figures
+sys.path.append(str(HERE / "extend"))  # for the gallery
 os.environ.setdefault("MPLBACKEND", "Agg")
 warnings.filterwarnings("ignore", message=".*non-interactive.*", category=UserWarning)
-
-from numpydoc.xref import DEFAULT_LINKS  # noqa: E402
-
-from links import INVENTORIES, NAMES  # noqa: E402
-from members import shown_members  # noqa: E402
-from pages import MODULES  # noqa: E402
 
 project = "ell12"
 author = copyright = "The ell12 developers"
 release = version = ell12.__version__
 
 extensions = [
-    "links",
-    "mathml",
     "myst_parser",
     "numpydoc",
-    "pages",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.intersphinx",
+    "sphinx.ext.mathjax",
     "sphinx.ext.viewcode",
     "sphinx_copybutton",
     "sphinx_design",
@@ -46,21 +36,16 @@ myst_enable_extensions = ["dollarmath", "amsmath", "deflist", "colon_fence", "sm
 myst_heading_anchors = 3
 
 autosummary_generate = True
-HOMES = {f"ell12.{module}": names for module, names in MODULES.items()}
-autosummary_context = {"shown": shown_members({"ell12": ell12.__all__} | HOMES)}
+autosummary_ignore_module_all = False  # the public names of a module are those of its __all__
+autosummary_context = {"top": ell12.__all__}
 autodoc_typehints = "none"  # the docstrings say it in words
+autodoc_member_order = "bysource"
 numpydoc_show_class_members = False
-numpydoc_xref_param_type = True
-numpydoc_xref_aliases = NAMES  # words of a type that have a page become links, the others stay words
-numpydoc_xref_ignore = "all"
-DEFAULT_LINKS.clear()  # numpydoc's own, such as that of False, which need Python's inventory
-intersphinx_mapping = INVENTORIES
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 
 html_theme = "furo"
 html_title = "ell12"
-html_math_renderer = "mathml"
 html_static_path = ["_static"]
 html_css_files = ["ell12.css"]
 html_copy_source = False
@@ -80,7 +65,6 @@ sphinx_gallery_conf = {
     "plot_gallery": True,
     "abort_on_example_error": True,
     "download_all_examples": False,
-    "image_scrapers": ("shades.scrape",),
     "backreferences_dir": "generated/backreferences",
     "doc_module": ("ell12",),
     "reference_url": {"ell12": None},

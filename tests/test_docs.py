@@ -3,7 +3,6 @@
 import doctest
 import re
 import runpy
-import sys
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -118,22 +117,10 @@ def test_the_loss_of_the_page_agrees_with_scikit_learn():
         np.testing.assert_allclose(result.x, theirs.coef_, atol=1e-5)
 
 
-def test_every_public_name_is_on_the_api_page(monkeypatch):
-    monkeypatch.syspath_prepend(ROOT / "docs" / "_ext")
-    pages = runpy.run_path(str(ROOT / "docs" / "_ext" / "pages.py"))
-    entries = re.findall(r"^   (\w+)$", pages["api_page"](), flags=re.MULTILINE)
-    assert set(ell12.__all__) <= set(entries)
-    for module, names in pages["MODULES"].items():
-        assert all(hasattr(getattr(ell12, module, None) or sys.modules[f"ell12.{module}"], name) for name in names)
-
-
-def test_every_result_of_a_benchmark_has_a_name_on_the_page_that_lists_them():
-    listed = re.findall(
-        r"^(.+) <generated/benchmarks/(\w+)>$", (ROOT / "docs/benchmarks.md").read_text(), re.MULTILINE
-    )
-    names = [name for _, name in listed]
-    assert sorted(names) == sorted(path.stem for path in (ROOT / "benchmarks" / "results").glob("*.md"))
-    assert all(len(title) < 45 and "," not in title for title, _ in listed)
+def test_every_public_name_is_on_the_api_page():
+    front, _, modules = (ROOT / "docs" / "api.rst").read_text().partition(".. _modules:")
+    assert set(re.findall(r"^   (\w+)$", front, flags=re.MULTILINE)) == set(ell12.__all__)
+    assert set(ell12._modules) - {"backend", "plots"} <= set(re.findall(r"^   (\w+)$", modules, re.MULTILINE))
 
 
 def test_the_snippet_of_the_first_page_runs_when_pasted(capsys):
@@ -142,15 +129,16 @@ def test_the_snippet_of_the_first_page_runs_when_pasted(capsys):
     assert capsys.readouterr().out.startswith("[")
 
 
-def test_every_figure_of_a_page_has_its_twin_for_dark_pages():
+def test_every_figure_of_a_page_exists():
     for page in PAGES:
         images = re.findall(r"^```\{image\} (\S+)$", page.read_text(), flags=re.MULTILINE)
-        light = [Path(image) for image in images if not Path(image).stem.endswith("_dark")]
-        assert sorted(images) == sorted(
-            str(twin) for path in light for twin in (path, path.with_stem(f"{path.stem}_dark"))
-        ), page.name
-        missing = [image for image in images if "gallery" not in image and not (page.parent / image).exists()]
-        assert missing == []
+        assert [image for image in images if "gallery" not in image and not (page.parent / image).exists()] == []
+
+
+def test_every_link_to_a_file_of_the_repository_leads_somewhere():
+    for page in PAGES:
+        links = re.findall(r"\]\((?!https?:|#)([^)#\s]+)", page.read_text())
+        assert [link for link in links if not (page.parent / link).exists()] == [], page.name
 
 
 def test_code_on_a_page_is_no_longer_than_its_box():
@@ -204,3 +192,10 @@ def test_what_a_reader_searches_for_is_in_a_heading(words):
     texts = [page.read_text() for page in PAGES if page.parent.name in ("docs", "guide")]
     headings = [line for text in texts for line in text.splitlines() if re.match(r"#+ |\S.* <generated", line)]
     assert any(words.lower() in heading.lower() for heading in headings)
+
+
+def test_the_check_of_built_pages_finds_raw_markup_and_dead_links(tmp_path):
+    problems = runpy.run_path(str(ROOT / "docs" / "check.py"))["problems"]
+    page = tmp_path / "page.html"
+    page.write_text('<p>{doc}`x`</p><code>``</code><a href="gone.html">x</a><a href="page.html">y</a>')
+    assert list(problems(page)) == ["raw markup '{doc}`'", "a link to gone.html, which does not exist"]

@@ -7,7 +7,7 @@ from pathlib import Path
 import matplotlib
 
 matplotlib.use("svg")
-from shades import save
+matplotlib.rcParams["svg.hashsalt"] = "ell12"  # the same file each time
 
 HERE = Path(__file__).resolve().parent
 PAGE = HERE.parent / "guide" / "tutorial.md"
@@ -18,7 +18,7 @@ def main() -> None:
     text = re.sub(r"^```.*$", "", PAGE.read_text(), flags=re.MULTILINE)
     test = doctest.DocTestParser().get_doctest(text, {}, PAGE.name, str(PAGE), 0)
     doctest.DocTestRunner().run(test, clear_globs=False)
-    save(test.globs["figure"], HERE / "tutorial.svg", metadata={"Date": None})
+    test.globs["figure"].savefig(HERE / "tutorial.svg", metadata={"Date": None})
 
 
 if __name__ == "__main__":
