@@ -1,5 +1,6 @@
-"""The command ``ell12`` as its users meet it: files in, files out, messages and exit codes."""
+"""The command ``ell12``: files in, files out, messages and exit codes; image files keep their bits."""
 
+import io
 import os
 import re
 import signal
@@ -9,24 +10,26 @@ import time
 import warnings
 
 import numpy as np
+import pandas
 import pytest
 
 pytest.importorskip("typer", reason="the command line needs the extra 'cli'")
-pytest.importorskip("PIL", reason="image files need the extra 'images'")
+Image = pytest.importorskip("PIL.Image", reason="image files need the extra 'images'")
+tifffile = pytest.importorskip("tifffile", reason="image files need the extra 'images'")
+cli = pytest.importorskip("ell12.cli")
 
-import pandas
+from ell12 import L12Recommender, __version__, picture_files  # noqa: E402
+from ell12.datasets import synthetic_ratings  # noqa: E402
+from ell12.picture_files import Picture, read_picture, write_picture  # noqa: E402
+from ell12.restoration import deblur_tv, denoise_tv, inpaint_tv  # noqa: E402
 
-from ell12 import L12Recommender, __version__, cli
-from ell12.datasets import synthetic_ratings
-from ell12.picture_files import Picture, read_picture, write_picture
-from ell12.restoration import deblur_tv, denoise_tv, inpaint_tv
-
-COMMANDS = ("denoise", "deblur", "inpaint", "complete", "recommend")
+RANDOM = np.random.default_rng(0)
 
 
 @pytest.fixture
-def call(monkeypatch, capsys):
-    """Run `ell12` with arguments in this process: exit code, output, errors."""
+def call(monkeypatch, capsys, tmp_path):
+    """Run `ell12` with arguments in this process and a folder of its own: exit code, output, errors."""
+    monkeypatch.chdir(tmp_path)
 
     def run(*arguments):
         monkeypatch.setattr(sys, "argv", ["ell12", *map(str, arguments)])
@@ -37,19 +40,34 @@ def call(monkeypatch, capsys):
     return run
 
 
+def pixels(kind, *shape):
+    return RANDOM.integers(0, np.iinfo(kind).max, shape, endpoint=True).astype(kind)
+
+
+def picture(kind, n_channels=1, opacity=False):
+    shape = (12, 15) if n_channels + opacity == 1 else (12, 15, n_channels + opacity)
+    return Picture(pixels(kind, *shape), "YXS"[: len(shape)], opacity)
+
+
 def noisy(kind=np.uint8, seed=0, size=(16, 20)):
     """A rectangle with noise of standard deviation 0.1."""
     values = np.full(size, 0.3)
     values[4:12, 6:15] = 0.7
     values += 0.1 * np.random.default_rng(seed).standard_normal(size)
-    if kind == np.float32:
-        return Picture(values.astype(kind), "YX")
-    return Picture(np.rint(np.clip(values, 0, 1) * np.iinfo(kind).max).astype(kind), "YX")
+    scale = 1 if kind == np.float32 else np.iinfo(kind).max
+    return Picture((np.clip(values, 0, 1) * scale).astype(kind), "YX")
 
 
-def save(path, picture):
-    write_picture(path, picture, picture.values)
+def save(path, given):
+    write_picture(path, given, given.values)
     return path
+
+
+def same(found, expected):
+    kinds = (found.axes, found.has_opacity, found.pixels.dtype)
+    return kinds == (expected.axes, expected.has_opacity, expected.pixels.dtype) and np.array_equal(
+        found.pixels, expected.pixels
+    )
 
 
 @pytest.fixture
@@ -65,31 +83,22 @@ def folder(tmp_path):
 # The command
 
 
-def test_the_help_of_every_command_has_an_example(call):
-    code, out, _ = call("-h")
-    assert code == 0
-    for name in COMMANDS:
-        assert name in out
-        code, text, _ = call(name, "-h")
-        assert code == 0
-        assert f"Example: ell12 {name} " in " ".join(text.split())
+@pytest.mark.parametrize("name", ["denoise", "deblur", "inpaint", "complete", "recommend"])
+def test_the_help_of_every_command_has_an_example(call, name):
+    assert name in call("-h")[1]
+    assert f"Example: ell12 {name} " in " ".join(call(name, "-h")[1].split())
 
 
-def test_version_and_module(call):
+def run(*arguments):
+    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=False)
+
+
+def test_version_module_and_missing_packages(call):
     assert call("--version")[:2] == (0, f"ell12 {__version__}\n")
-    found = subprocess.run(
-        [sys.executable, "-m", "ell12", "--version"], capture_output=True, text=True, check=False
-    )
-    assert found.stdout == f"ell12 {__version__}\n"
-
-
-def test_a_missing_package_is_named_with_the_remedy():
-    code = "import sys; sys.modules['typer'] = None; import ell12.cli"
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert (found.returncode, found.stderr) == (
-        1,
-        "ell12: the command line needs typer: pip install 'ell12[cli]'\n",
-    )
+    assert run("-m", "ell12", "--version").stdout == f"ell12 {__version__}\n"
+    found = run("-c", "import sys; sys.modules['typer'] = None; import ell12.cli")
+    message = "ell12: the command line needs typer: pip install 'ell12[cli]'\n"
+    assert (found.returncode, found.stderr) == (1, message)
 
 
 # Images
@@ -98,11 +107,10 @@ def test_a_missing_package_is_named_with_the_remedy():
 @pytest.mark.parametrize("kind", [np.uint8, np.uint16])
 @pytest.mark.parametrize("suffix", [".png", ".tif", ".npy"])
 def test_the_file_holds_what_the_function_returns(call, tmp_path, kind, suffix):
-    picture = noisy(kind)
-    source = save(tmp_path / "in.png", picture)
-    code, out, error = call("denoise", source, tmp_path / f"out{suffix}")
+    given = noisy(kind)
+    code, out, error = call("denoise", save(tmp_path / "in.png", given), f"out{suffix}")
     assert (code, error) == (0, "")
-    result = denoise_tv(picture.values, return_result=True)
+    result = denoise_tv(given.values, return_result=True)
     assert f"out{suffix}: alpha {result.alpha:.3g}" in out.replace("\n", "")
     found = read_picture(tmp_path / f"out{suffix}").pixels
     assert found.dtype == (np.float32 if suffix == ".npy" else kind)
@@ -110,54 +118,50 @@ def test_the_file_holds_what_the_function_returns(call, tmp_path, kind, suffix):
     np.testing.assert_allclose(found / unit, np.clip(result.image, 0, 1), atol=0.51 / unit if unit > 1 else 1e-6)
 
 
-def test_deblur_divides_the_kernel_by_its_sum(call, tmp_path):
-    picture, psf = noisy(np.float32), np.outer([1.0, 2, 1], [1, 3, 1])
-    np.save(tmp_path / "in.npy", picture.pixels)
-    np.save(tmp_path / "psf.npy", psf)
-    arguments = (tmp_path / "in.npy", tmp_path / "out.npy", "--psf", tmp_path / "psf.npy", "--alpha", "0.01")
-    assert call("deblur", *arguments)[0] == 0
-    expected = deblur_tv(picture.pixels, psf / psf.sum(), 0.01)
-    np.testing.assert_array_equal(np.load(tmp_path / "out.npy"), expected)
-    np.save(tmp_path / "psf.npy", -psf)
-    code, _, error = call("deblur", *arguments, "--force")
-    assert (code, error) == (1, f"ell12: {tmp_path / 'psf.npy'}: a blur must have a positive sum\n")
+def test_deblur_divides_the_kernel_by_its_sum(call):
+    given, psf = noisy(np.float32), np.outer([1.0, 2, 1], [1, 3, 1])
+    np.save("in.npy", given.pixels)
+    np.save("psf.npy", psf)
+    arguments = ("deblur", "in.npy", "out.npy", "--psf", "psf.npy", "--alpha", "0.01")
+    assert call(*arguments)[0] == 0
+    np.testing.assert_array_equal(np.load("out.npy"), deblur_tv(given.pixels, psf / psf.sum(), 0.01))
+    np.save("psf.npy", -psf)
+    assert call(*arguments, "--force") == (1, "", "ell12: psf.npy: a blur must have a positive sum\n")
 
 
 @pytest.mark.parametrize("invert", [False, True])
 def test_inpaint_takes_bright_as_known(call, tmp_path, invert):
-    picture, known = noisy(), np.random.default_rng(1).random((16, 20)) < 0.7
-    save(tmp_path / "in.png", picture)
+    given, known = noisy(), np.random.default_rng(1).random((16, 20)) < 0.7
+    save(tmp_path / "in.png", given)
     save(tmp_path / "mask.png", Picture(np.where(known != invert, 255, 0).astype(np.uint8), "YX"))
-    options = ("--mask", tmp_path / "mask.png", "--alpha", "0.01", *(["--invert"] if invert else []))
-    assert call("inpaint", tmp_path / "in.png", tmp_path / "out.npy", *options)[0] == 0
-    expected = inpaint_tv(picture.values, known, 0.01)
-    np.testing.assert_allclose(np.load(tmp_path / "out.npy"), expected, atol=1e-6)
+    options = ("--mask", "mask.png", "--alpha", "0.01", *(["--invert"] if invert else []))
+    assert call("inpaint", "in.png", "out.npy", *options)[0] == 0
+    np.testing.assert_allclose(np.load("out.npy"), inpaint_tv(given.values, known, 0.01), atol=1e-6)
 
 
-def test_options_reach_the_function(call, tmp_path):
-    source = save(tmp_path / "in.tif", noisy(np.float32))
-    for options, given in [
+@pytest.mark.parametrize(
+    ("options", "given"),
+    [
         (("--alpha", "0.2", "--loss", "absolute"), {"alpha": 0.2, "loss": "absolute"}),
         (("--sigma", "0.05"), {"sigma": 0.05}),
         (("--alpha", "held-out"), {"alpha": "held-out"}),
-    ]:
-        assert call("denoise", source, tmp_path / "out.npy", "--force", *options)[0] == 0
-        expected = denoise_tv(noisy(np.float32).pixels, **given)
-        np.testing.assert_allclose(np.load(tmp_path / "out.npy"), expected, atol=1e-6)
+    ],
+)
+def test_options_reach_the_function(call, tmp_path, options, given):
+    save(tmp_path / "in.tif", noisy(np.float32))
+    assert call("denoise", "in.tif", "out.npy", *options)[0] == 0
+    np.testing.assert_allclose(np.load("out.npy"), denoise_tv(noisy(np.float32).pixels, **given), atol=1e-6)
 
 
 def test_images_along_other_axes_are_restored_one_by_one(call, tmp_path):
-    pages = np.stack([noisy(seed=k).pixels for k in range(2)])
-    picture = Picture(pages, "TYX")
-    source = save(tmp_path / "in.tif", picture)
-    assert "2 images one by one" in call("denoise", source, tmp_path / "out.tif", "--alpha", "0.1")[1]
-    call("denoise", source, tmp_path / "volume.tif", "--alpha", "0.1", "--axes", "zyx")
+    given = Picture(np.stack([noisy(seed=k).pixels for k in range(2)]), "TYX")
+    save(tmp_path / "in.tif", given)
+    assert "2 images one by one" in call("denoise", "in.tif", "out.tif", "--alpha", "0.1")[1]
+    call("denoise", "in.tif", "volume.tif", "--alpha", "0.1", "--axes", "zyx")
     found, volume = (read_picture(tmp_path / name) for name in ("out.tif", "volume.tif"))
     assert (found.axes, volume.axes) == ("TYX", "ZYX")
-    expected = denoise_tv(picture.values[1], 0.1)
-    np.testing.assert_allclose(found.values[1], expected, atol=0.51 / 255)
-    expected = denoise_tv(picture.values, 0.1)
-    np.testing.assert_allclose(volume.values, expected, atol=0.51 / 255)
+    np.testing.assert_allclose(found.values[1], denoise_tv(given.values[1], 0.1), atol=0.51 / 255)
+    np.testing.assert_allclose(volume.values, denoise_tv(given.values, 0.1), atol=0.51 / 255)
 
 
 # Many files
@@ -165,19 +169,18 @@ def test_images_along_other_axes_are_restored_one_by_one(call, tmp_path):
 
 def test_a_folder_is_done_but_for_what_fails(call, folder, tmp_path):
     (folder / "damaged.png").write_bytes(b"no image")
-    code, out, error = call("denoise", folder, tmp_path / "clean", "--alpha", "0.1")
-    assert code == 1
-    assert sorted(os.listdir(tmp_path / "clean")) == ["a.png", "b.tif"]
+    code, out, error = call("denoise", folder, "clean", "--alpha", "0.1")
+    assert (code, error) == (1, "ell12: 1 of 3 images failed\n")
+    assert sorted(os.listdir("clean")) == ["a.png", "b.tif"]
     assert f"ell12: {folder / 'damaged.png'}: " in out
-    assert error == "ell12: 1 of 3 images failed\n"
     assert sorted(os.listdir(folder)) == ["a.png", "b.tif", "damaged.png", "notes.txt"]
 
 
-def test_a_pattern_and_several_files_need_a_folder(call, folder, tmp_path):
-    assert call("denoise", f"{folder}/*.png", tmp_path / "one", "--alpha", "0.1")[0] == 0
-    assert call("denoise", folder / "a.png", folder / "b.tif", tmp_path / "two", "--alpha", "0.1")[0] == 0
-    assert [sorted(os.listdir(tmp_path / name)) for name in ("one", "two")] == [["a.png"], ["a.png", "b.tif"]]
-    code, _, error = call("denoise", folder, tmp_path / "all.png")
+def test_a_pattern_and_several_files_need_a_folder(call, folder):
+    assert call("denoise", f"{folder}/*.png", "one", "--alpha", "0.1")[0] == 0
+    assert call("denoise", folder / "a.png", folder / "b.tif", "two", "--alpha", "0.1")[0] == 0
+    assert [sorted(os.listdir(name)) for name in ("one", "two")] == [["a.png"], ["a.png", "b.tif"]]
+    code, _, error = call("denoise", folder, "all.png")
     assert code == 2
     assert "need a folder" in error
 
@@ -196,7 +199,7 @@ def test_several_images_have_a_bar_on_a_terminal(folder, tmp_path):
         pass
     assert process.wait() == 0
     assert b"\x1b[" in shown
-    assert b"/2" in shown
+    assert b"100%" in shown
 
 
 def test_nothing_is_overwritten_unless_that_is_asked_for(call, folder, tmp_path):
@@ -210,37 +213,56 @@ def test_nothing_is_overwritten_unless_that_is_asked_for(call, folder, tmp_path)
     assert read_picture(target).pixels.shape == (16, 20)
 
 
+def write_ratings(path, ratings):
+    columns = {"user": ratings.users[ratings.rows], "item": ratings.items[ratings.columns]}
+    pandas.DataFrame(columns | {"rating": ratings.values}).to_csv(path, index=False)
+
+
+@pytest.fixture
+def ratings():
+    return synthetic_ratings(0, 60, 40, 500, rank=2, noise=0.3)
+
+
 @pytest.mark.parametrize(
-    ("arguments", "code", "words"),
+    ("command", "code", "words"),
     [
-        (("denoise", "in.png"), 2, "Missing argument"),
-        (("denoise", "in.png", "out.gif"), 2, "unknown suffix"),
-        (("denoise", "none.png", "out.png"), 1, "there is no image none.png"),
-        (("denoise", "in.png", "out.png", "--alpha", "much"), 2, "--alpha must be a number or held-out"),
-        (("denoise", "in.png", "out.png", "--alpha", "-1"), 1, "in.png: alpha"),
-        (("denoise", "large.npy", "out.png"), 1, "large.npy: .*out.png holds values in"),
-        (("denoise", "four.npy", "out.npy"), 1, "four.npy: .*--axes"),
-        (("denoise", "in.npy", "out.npy", "--axes", "CT"), 1, "in.npy: .*--axes"),
-        (("denoise", "in.png", "out.png", "--sigma", "-1"), 2, "--sigma"),
-        (("denoise", "damaged.tif", "out.png"), 1, "damaged.tif: "),
-        (("inpaint", "in.png", "out.png"), 2, "--mask"),
-        (("inpaint", "in.png", "out.png", "--mask", "four.npy"), 1, "four.npy: .*--axes"),
-        (("inpaint", "in.png", "out.png", "--mask", "large.npy"), 1, "in.png: mask"),
-        (("deblur", "in.png", "out.png", "--psf", "none.npy"), 1, "none.npy: No such file"),
+        ("denoise in.png", 2, "Missing argument"),
+        ("denoise in.png out.gif", 2, "unknown suffix"),
+        ("denoise none.png out.png", 1, "there is no image none.png"),
+        ("denoise in.png out.png --alpha much", 2, "--alpha.*'much'"),
+        ("denoise in.png out.png --alpha -1", 1, "in.png: alpha"),
+        ("denoise large.npy out.png", 1, "large.npy: .*out.png holds values in"),
+        ("denoise four.npy out.npy", 1, "four.npy: .*--axes"),
+        ("denoise in.npy out.npy --axes CT", 1, "in.npy: .*--axes"),
+        ("denoise in.png out.png --sigma -1", 2, "--sigma"),
+        ("denoise damaged.tif out.png", 1, "damaged.tif: "),
+        ("inpaint in.png out.png", 2, "--mask"),
+        ("inpaint in.png out.png --mask four.npy", 1, "four.npy: .*--axes"),
+        ("inpaint in.png out.png --mask large.npy", 1, "in.png: mask"),
+        ("deblur in.png out.png --psf none.npy", 1, "none.npy: No such file"),
+        ("complete none.csv pairs.csv out.csv", 1, "none.csv: No such file"),
+        ("complete r.csv none.csv out.csv", 1, "none.csv: No such file"),
+        ("complete damaged.csv pairs.csv out.csv", 1, "damaged.csv: the rating 'x' in row 1"),
+        ("complete r.csv pairs.csv out.npz", 2, "unknown suffix"),
+        ("complete r.csv pairs.csv pairs.csv", 2, "add --force"),
+        ("complete r.csv pairs.csv out.csv --columns who,1,2", 1, "there is no column 'who'"),
+        ("recommend r.csv out.csv -n 0", 2, "-n"),
+        ("recommend r.csv no/folder/out.csv", 1, "no/folder/out.csv: Cannot save"),
     ],
 )
-def test_bad_use_is_one_line_that_names_the_file(call, tmp_path, monkeypatch, arguments, code, words):
-    monkeypatch.chdir(tmp_path)
+def test_bad_use_is_one_line_that_names_the_file(call, tmp_path, ratings, command, code, words):
     save(tmp_path / "in.png", noisy())
-    np.save("in.npy", np.ones((4, 4)))
-    np.save("large.npy", np.arange(40.0).reshape(4, 10))
-    np.save("four.npy", np.ones((2, 2, 4, 4)))
+    for name, shape in (("in", (4, 4)), ("four", (2, 2, 4, 4)), ("large", (4, 10))):
+        np.save(f"{name}.npy", np.arange(np.prod(shape, dtype=float)).reshape(shape))
     (tmp_path / "damaged.tif").write_bytes(b"II*\0 no more")
-    before = sorted(os.listdir(tmp_path))
-    found, out, error = call(*arguments)
-    assert (found, out) == (code, "")
+    write_ratings("r.csv", ratings)
+    (tmp_path / "pairs.csv").write_text("user,item\n0,3\n")
+    (tmp_path / "damaged.csv").write_text("user,item,rating\n0,3,1\n0,4,x\n")
+    before = sorted(os.listdir())
+    found, _, error = call(*command.split())
+    assert found == code
     assert re.search(words, " ".join(error.split()))
-    assert sorted(os.listdir(tmp_path)) == before
+    assert sorted(os.listdir()) == before
 
 
 def test_warnings_name_the_file(call, tmp_path, monkeypatch):
@@ -249,9 +271,8 @@ def test_warnings_name_the_file(call, tmp_path, monkeypatch):
         return denoise_tv(values, 0.1, return_result=True)
 
     monkeypatch.setattr("ell12.restoration.denoise_tv", restored)
-    code, out, _ = call("denoise", save(tmp_path / "in.png", noisy()), tmp_path / "out.png")
-    assert code == 0
-    assert f"ell12: {tmp_path / 'in.png'}: this is odd" in out
+    save(tmp_path / "in.png", noisy())
+    assert "ell12: in.png: this is odd" in call("denoise", "in.png", "out.png")[1]
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
@@ -275,78 +296,155 @@ def test_ctrl_c_ends_the_command_and_leaves_no_half_written_file(tmp_path, name)
 # Ratings
 
 
-def write_ratings(path, ratings, n=None):
-    users, items = ratings.users[ratings.rows[:n]], ratings.items[ratings.columns[:n]]
-    pandas.DataFrame({"user": users, "item": items, "rating": ratings.values[:n]}).to_csv(path, index=False)
-    return path
-
-
-@pytest.fixture
-def ratings():
-    return synthetic_ratings(0, 60, 40, 500, rank=2, noise=0.3)
-
-
 def test_pairs_are_predicted_as_the_recommender_does(call, tmp_path, ratings):
-    source = write_ratings(tmp_path / "ratings.csv", ratings)
-    pairs = tmp_path / "pairs.csv"
-    pairs.write_text("user,item\n0,3\n5,7\n999,3\n")
-    code, out, error = call("complete", source, pairs, tmp_path / "out.csv", "--alpha", "3")
+    write_ratings("ratings.csv", ratings)
+    (tmp_path / "pairs.csv").write_text("user,item\n0,3\n5,7\n999,3\n")
+    code, out, error = call("complete", "ratings.csv", "pairs.csv", "out.csv", "--alpha", "3")
     assert (code, error) == (0, "")
     assert "500 ratings by 60 users of 40 items" in out
     assert "hidden ratings: " in out
-    found = pandas.read_csv(tmp_path / "out.csv")
+    found = pandas.read_csv("out.csv")
     assert list(found.columns) == ["user", "item", "prediction"]
     expected = L12Recommender(3.0, tol=1e-5).fit(ratings).predict([0, 5, 999], [3, 7, 3])
     np.testing.assert_allclose(found["prediction"], expected, atol=0.05)
+    (tmp_path / "pairs.tsv").write_text("3\t0\n7\t5\n")  # no header, and items first
+    assert call("complete", "ratings.csv", "pairs.tsv", "two.csv", "--columns", "1,0,2")[0] == 0
+    assert [line.count(",") for line in (tmp_path / "two.csv").read_text().splitlines()] == [2, 2]
 
 
-def test_pairs_without_header_and_named_columns(call, tmp_path, ratings):
-    source = write_ratings(tmp_path / "ratings.csv", ratings)
-    text = source.read_text().replace("user,item,rating", "who,film,stars")
-    (tmp_path / "named.csv").write_text(text)
-    (tmp_path / "pairs.tsv").write_text("3\t0\n7\t5\n")
-    code, *_ = call(
-        "complete", tmp_path / "named.csv", tmp_path / "pairs.tsv", tmp_path / "out.csv", "--columns", "1,0,2"
-    )
-    assert code == 0
-    assert [line.count(",") for line in (tmp_path / "out.csv").read_text().splitlines()] == [2, 2]
-
-
-def test_the_best_items_of_each_user(call, tmp_path, ratings):
-    source = write_ratings(tmp_path / "ratings.csv", ratings)
-    code, out, _ = call("recommend", source, tmp_path / "out.csv", "-n", "3", "--users", "0, 7,stranger")
-    assert code == 0
-    assert "9 lines" in out
-    found = pandas.read_csv(tmp_path / "out.csv")
+def test_the_best_items_of_each_user(call, ratings):
+    write_ratings("ratings.csv", ratings)
+    assert "9 lines" in call("recommend", "ratings.csv", "out.csv", "-n", "3", "--users", "0, 7,stranger")[1]
+    found = pandas.read_csv("out.csv")
     assert found["user"].tolist() == [*["0"] * 3, *["7"] * 3, *["stranger"] * 3]
-    for _, rows in found.groupby("user"):
-        assert rows["score"].is_monotonic_decreasing
+    assert all(rows["score"].is_monotonic_decreasing for _, rows in found.groupby("user"))
     seen = set(ratings.items[ratings.columns[ratings.rows == 7]])
     assert not seen & set(found["item"][found["user"] == "7"])
 
 
+# Image files
+
+
+@pytest.mark.parametrize("suffix", [".png", ".tif"])
+@pytest.mark.parametrize("kind", [np.uint8, np.uint16])
+@pytest.mark.parametrize("n_channels", [1, 3])
+@pytest.mark.parametrize("opacity", [False, True])
+def test_every_bit_comes_back(tmp_path, suffix, kind, n_channels, opacity):
+    given = picture(kind, n_channels, opacity)
+    assert same(read_picture(save(tmp_path / f"a{suffix}", given)), given)
+
+
 @pytest.mark.parametrize(
-    ("arguments", "code", "words"),
+    ("name", "given"),
     [
-        (("complete", "none.csv", "pairs.csv", "out.csv"), 1, "none.csv: No such file"),
-        (("complete", "r.csv", "none.csv", "out.csv"), 1, "none.csv: No such file"),
-        (("complete", "damaged.csv", "pairs.csv", "out.csv"), 1, "damaged.csv: the rating 'x' in row 1"),
-        (("complete", "r.csv", "pairs.csv", "out.npz"), 2, "unknown suffix"),
-        (("complete", "r.csv", "pairs.csv", "pairs.csv"), 2, "add --force"),
-        (("complete", "r.csv", "pairs.csv", "out.csv", "--columns", "who,1,2"), 1, "there is no column 'who'"),
-        (("recommend", "r.csv", "out.csv", "-n", "0"), 2, "-n"),
-        (("recommend", "r.csv", "no/folder/out.csv"), 1, "no/folder/out.csv: Cannot save"),
+        *[(name, picture(np.uint8, 3)) for name in ("a.bmp", "a.webp", "a.PNG")],
+        *[
+            ("a.tif", Picture(np.array([[-3, 700], [5, 6]], dtype=kind), "YX"))
+            for kind in (np.int16, np.int32, np.float32, np.float64)
+        ],
+        *[
+            (name, Picture(pixels(np.uint16, *(3 if letter == "S" else 4 for letter in axes)), axes))
+            for axes in ("TZYX", "ZYX", "TYXS", "CYX")
+            for name in ("a.tif", "a.ome.tif")
+        ],
     ],
 )
-def test_bad_ratings_are_named_and_nothing_is_written(
-    call, tmp_path, monkeypatch, ratings, arguments, code, words
-):
-    monkeypatch.chdir(tmp_path)
-    write_ratings(tmp_path / "r.csv", ratings)
-    (tmp_path / "pairs.csv").write_text("user,item\n0,3\n")
-    (tmp_path / "damaged.csv").write_text("user,item,rating\n0,3,1\n0,4,x\n")
-    before = sorted(os.listdir(tmp_path))
-    found, _, error = call(*arguments)
-    assert found == code
-    assert words in " ".join(error.split())
-    assert sorted(os.listdir(tmp_path)) == before
+def test_other_formats_numbers_and_stacks_come_back(tmp_path, name, given):
+    assert same(read_picture(save(tmp_path / name, given)), given)
+
+
+def test_jpeg_loses_little(tmp_path):
+    smooth = np.linspace(50, 200, 240).reshape(12, 20).astype(np.uint8)
+    found = read_picture(save(tmp_path / "a.jpg", Picture(smooth, "YX")))
+    assert np.abs(found.pixels - smooth.astype(float)).max() < 4
+
+
+def test_arrays_are_space_unless_axes_are_given(tmp_path):
+    np.save(tmp_path / "a.npy", np.ones((3, 4, 5)))
+    assert read_picture(tmp_path / "a.npy").axes == "ZYX"
+    found = read_picture(tmp_path / "a.npy", "syx")
+    assert (found.axes, found.pixels.shape, found.has_colours) == ("YXS", (4, 5, 3), True)
+
+
+@pytest.mark.parametrize("mode", ["1", "P", "CMYK", "LA", "I;16"])
+def test_modes_of_pillow_become_grey_or_colours(tmp_path, mode):
+    rgb = Image.fromarray(pixels(np.uint8, 12, 15, 3))
+    image = Image.fromarray(pixels(np.uint16, 12, 15)) if mode == "I;16" else rgb.convert(mode)
+    image.save(tmp_path / ("a.jpg" if mode == "CMYK" else "a.png"))
+    found = read_picture(next(tmp_path.iterdir()))
+    assert (found.has_colours, found.has_opacity) == (mode in ("P", "CMYK"), mode == "LA")
+    assert found.pixels.dtype == (np.uint16 if mode == "I;16" else np.uint8)
+
+
+def test_a_photograph_on_its_side_is_turned_and_keeps_its_notes(tmp_path):
+    image, exif = Image.fromarray(pixels(np.uint8, 12, 15)), Image.Exif()
+    exif[274], exif[271] = 6, "maker"
+    image.save(tmp_path / "a.png", exif=exif, icc_profile=b"profile", dpi=(72, 72))
+    given = read_picture(tmp_path / "a.png")
+    np.testing.assert_array_equal(given.pixels, np.rot90(np.asarray(image), -1))
+    with Image.open(save(tmp_path / "b.png", given)) as found:
+        assert found.getexif().get(274, 1) == 1
+        assert (found.getexif()[271], found.info["icc_profile"]) == ("maker", b"profile")
+
+
+def content(function, *arguments, **options):
+    file = io.BytesIO()
+    function(file, *arguments, **options)
+    return file.getvalue()
+
+
+def png(size, **options):
+    return content(Image.fromarray(np.zeros((size, size), np.uint8)).save, "PNG", **options)
+
+
+def tiff(size=4, **options):
+    return content(tifffile.imwrite, np.zeros((size, size), np.uint8), **options)
+
+
+@pytest.mark.parametrize(
+    ("name", "stored", "message"),
+    [
+        ("a.png", b"no image", "cannot identify"),
+        (
+            "a.png",
+            png(4, save_all=True, append_images=[Image.fromarray(np.eye(4, dtype=np.uint8))]),
+            "several frames",
+        ),
+        ("a.png", png(35), "decompression bomb"),
+        ("a.tif", tiff(photometric="miniswhite"), "MINISWHITE, not grey or RGB"),
+        ("a.tif", tiff(extratags=[(274, 3, 1, 6, True)]), "turned or mirrored"),
+        ("a.tif", tiff(400, compression="zlib"), "unpacks to 160,000 bytes"),
+        ("a.npy", b"no array", "pickled"),
+    ],
+)
+def test_what_cannot_be_read_is_an_error(tmp_path, monkeypatch, name, stored, message):
+    monkeypatch.setattr(picture_files, "MOST_BYTES", 1000)
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 1000)
+    (tmp_path / name).write_bytes(stored)
+    with pytest.raises(Exception, match=message):
+        read_picture(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (Picture(np.zeros((3, 4, 5)), "ZYX"), "cannot hold an array of 3x4x5"),
+        (Picture(np.zeros((4, 5, 2)), "YXS"), "cannot hold an array of 4x5x2"),
+        (Picture(np.array([[0.5, 1.5]]), "YX"), r"values in \[0, 1\]"),
+    ],
+)
+def test_what_a_photograph_cannot_hold_is_an_error(tmp_path, given, message):
+    with pytest.raises(ValueError, match=message):
+        picture_files.check_target(tmp_path / "a.png", given)
+
+
+def test_a_file_is_whole_or_what_it_was(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("old")
+    with pytest.raises(RuntimeError), picture_files.replacing(path) as temporary:  # noqa: PT012
+        temporary.write_text("half")
+        raise RuntimeError
+    assert [(p.name, p.read_text()) for p in tmp_path.iterdir()] == [("a.txt", "old")]
+    with picture_files.replacing(path) as temporary:
+        temporary.write_text("new")
+    assert [(p.name, p.read_text()) for p in tmp_path.iterdir()] == [("a.txt", "new")]
