@@ -1,10 +1,10 @@
 """Random hostile calls of the public API: every answer right, or an error that names the argument.
 
-``python benchmarks/fuzz.py`` makes 20,000 calls from a seed in two worker processes, ten seconds each at most, and
-writes ``benchmarks/results/fuzz.md``. ``--call 1234`` repeats one of them here, with its traceback.
+``python benchmarks/fuzz.py`` makes 20,000 calls from a seed in two worker processes, ten seconds each at most,
+and writes ``benchmarks/results/fuzz.md``. ``--call 1234`` repeats one of them here, with its traceback.
 
-The arguments of a call and their good values are read from the signatures, so that new arguments are tried too. One
-or two of them are spoilt. A call ends as one of:
+The arguments of a call and their good values are read from the signatures, so that new arguments are tried too.
+One or two of them are spoilt. A call ends as one of:
 
 - right: an answer without NaN, which the formulas below do not refute;
 - clear: an error that names an argument of the call;

@@ -1,10 +1,11 @@
 """Time to a given stationarity on nonconvex problems, ell12 and its peers side by side.
 
-The problems minimise ``1/2 ||A x - b||^2 + alpha (||x||_1 - ||x||_2)`` (one has the logistic loss); stationarity is
-the largest violation of the first-order condition over alpha. Every method starts from zero. Each point is a run of
-its own: the budget (steps or a tolerance) rises until the run reaches 1e-8 or takes longer than the limit. Times are
-medians over rounds in which the methods take turns; a run of more than 0.3 seconds is timed once. The Lipschitz
-constant is given to the peers that ask for one; our solvers compute it within their time.
+The problems minimise ``1/2 ||A x - b||^2 + alpha (||x||_1 - ||x||_2)`` (one has the logistic loss);
+stationarity is the largest violation of the first-order condition over alpha. Every method starts from zero.
+Each point is a run of its own: the budget (steps or a tolerance) rises until the run reaches 1e-8 or takes
+longer than the limit. Times are medians over rounds in which the methods take turns; a run of more than 0.3
+seconds is timed once. The Lipschitz constant is given to the peers that ask for one; our solvers compute it
+within their time.
 """
 
 from __future__ import annotations
@@ -223,12 +224,10 @@ def pyproximal() -> Method:
     return Method("PyProximal, FISTA", "pyproximal", STEPS, solve, squared)
 
 
-def skglm_fista() -> Method:
+def difference_of_norms() -> Any:
+    """The l1-2 penalty as skglm's compiled code takes it."""
     from numba import float64
-    from skglm.datafits import Quadratic
     from skglm.penalties import L1
-    from skglm.solvers import FISTA
-    from skglm.utils.jit_compilation import compiled_clone
 
     class L1MinusL2(L1):
         """The difference of norms as a penalty of its kind."""
@@ -253,8 +252,18 @@ def skglm_fista() -> Method:
                 return np.sign(w) * above * (1 + t / np.sqrt(square))
             return w * (np.abs(w) == np.max(np.abs(w)))
 
-        def subdiff_distance(self, w, grad, ws):
+        def subdiff_distance(self, w, grad, ws):  # noqa: ARG002
             return np.ones(ws.shape[0], dtype=w.dtype)  # its steps alone end a run
+
+    return L1MinusL2
+
+
+def skglm_fista() -> Method:
+    from skglm.datafits import Quadratic
+    from skglm.solvers import FISTA
+    from skglm.utils.jit_compilation import compiled_clone
+
+    L1MinusL2 = difference_of_norms()
 
     def solve(problem: Problem, steps: int) -> np.ndarray:
         penalty = compiled_clone(L1MinusL2(problem.alpha / problem.A.shape[0]))
