@@ -1,8 +1,6 @@
 """The benchmarks: few scripts, and results that say which command made them, at which commit."""
 
 import ast
-import json
-import re
 import sys
 from pathlib import Path
 
@@ -10,7 +8,6 @@ import pytest
 
 FOLDER = Path(__file__).resolve().parents[1] / "benchmarks"
 SCRIPTS = sorted(FOLDER.glob("*.py"))
-RESULTS = sorted((FOLDER / "results").glob("*.json"))
 MOST_SCRIPTS = 20
 
 
@@ -29,16 +26,6 @@ def test_what_a_script_imports_from_here_exists(path, monkeypatch):
             assert [alias.name for alias in node.names if not hasattr(module, alias.name)] == []
     for name in own & sys.modules.keys():
         monkeypatch.delitem(sys.modules, name)
-
-
-@pytest.mark.parametrize("path", RESULTS, ids=lambda path: path.stem)
-def test_a_result_says_which_command_made_it_at_which_commit(path):
-    result = json.loads(path.read_text(encoding="utf-8"))
-    assert re.fullmatch(r"[0-9a-f]{7,12}\+?", result["commit"])
-    script = re.match(r"python benchmarks/(\w+)\.py", result["command"])
-    assert script
-    assert (FOLDER / f"{script[1]}.py").exists()
-    assert path.with_suffix(".md").read_text(encoding="utf-8").count(result["commit"])
 
 
 def test_the_readme_of_the_benchmarks_names_each_script():
