@@ -109,7 +109,7 @@ def test_minus_the_squared_error_is_the_default_score():
 def test_a_scoring_that_is_none_is_an_error_before_anything_is_solved():
     for wrong, message in (("no such score", "no such score"), (["r2"], "scoring must be the name of a score")):
         with pytest.raises(ValueError, match=message):
-            L12RegressorCV(scoring=wrong, max_iter="not asked").fit(X, Y)
+            L12RegressorCV(scoring=wrong, n_jobs="not asked").fit(X, Y)
 
 
 def test_one_standard_error_is_that_of_the_best_mean():
