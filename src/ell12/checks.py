@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 
 from ell12.backend import (
     all_finite,
@@ -39,6 +40,19 @@ def check_entries(x: Any, name: str) -> None:
     if not all_finite(x):
         raise ValueError(f"{name} holds NaN or infinity; every entry must be finite")
     _check_scale(x, x, name)
+
+
+def check_indices(A: Any, name: str) -> None:
+    """Raise on a sparse matrix with indices out of range: its products would read memory that is not theirs."""
+    if not scipy.sparse.issparse(A):
+        return
+    if A.format in ("csr", "csc"):
+        starts, parts = A.indptr, [(A.indices, A.shape[A.format == "csr"])]
+        whole = starts[0] == 0 and starts[-1] <= A.indices.size and bool((starts[1:] >= starts[:-1]).all())
+    else:
+        whole, parts = True, list(zip(A.coords, A.shape, strict=True)) if A.format == "coo" else []
+    if not whole or any(part.size and not 0 <= part.min() <= part.max() < size for part, size in parts):
+        raise ValueError(f"{name} is a sparse matrix with an index out of range")
 
 
 def convert(x: Any, dtype: Any, name: str) -> Any:
@@ -112,7 +126,7 @@ def check_numbers(*, infinite: bool = False, single: bool = False, **arguments: 
             continue
         if single and np.shape(value) != ():
             raise ValueError(f"{name} must be one number, got shape {tuple(np.shape(value))}")
-        if not is_array_api_obj(value) or isinstance(value, np.ndarray | np.generic):
+        if not is_array_api_obj(value) or isinstance(value, np.ndarray | np.generic | type):
             _check_values(name, value, infinite)
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from ell12.checks import check_indices
 from ell12.protocols import Array, ColumnSource, FarSource, offers
 
 # The files of a sparse matrix in a folder.
@@ -89,6 +90,7 @@ def _sparse_in(folder: Path) -> SparseColumns:
 
 def _canonical(matrix: Any) -> Any:
     """The matrix in CSC format, every entry there once."""
+    check_indices(matrix, "X")
     matrix = matrix.tocsc()
     if not matrix.has_canonical_format:
         matrix = matrix.copy()

@@ -23,7 +23,7 @@ from ell12.backend import (
     refuse_masked,
     scatter,
 )
-from ell12.checks import check_entries
+from ell12.checks import check_entries, check_indices
 from ell12.protocols import Array
 
 
@@ -337,21 +337,10 @@ def _check_shape(shape: tuple[int, ...], name: str) -> None:
 def _as_floating_sparse(A: Any, name: str) -> Any:
     if A.dtype.kind not in "biufc":
         raise TypeError(f"{name} must hold numbers, got dtype {A.dtype}")
-    _check_indices(A, name)
+    check_indices(A, name)
     if A.ndim == 2 and A.format not in ("csr", "csc"):
         A = A.tocsr()
     return A if A.dtype.kind in "fc" else A.astype(np.float64)
-
-
-def _check_indices(A: Any, name: str) -> None:
-    """Raise on indices out of range, which products would follow out of the memory of their vectors."""
-    if A.format in ("csr", "csc"):
-        starts, parts = A.indptr, [(A.indices, A.shape[A.format == "csr"])]
-        whole = starts[0] == 0 and starts[-1] <= A.indices.size and bool((starts[1:] >= starts[:-1]).all())
-    else:
-        whole, parts = True, list(zip(A.coords, A.shape, strict=True)) if A.format == "coo" else []
-    if not whole or any(part.size and not 0 <= part.min() <= part.max() < size for part, size in parts):
-        raise ValueError(f"{name} is a sparse matrix with an index out of range")
 
 
 def stored(A: Any) -> Array:

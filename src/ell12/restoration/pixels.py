@@ -57,6 +57,7 @@ def as_image(image: Any, name: str = "image") -> Array:
     if np.ma.isMaskedArray(image):
         raise TypeError(f"{name} must not be a masked array: fill it, or give its mask to inpaint_tv")
     refuse_far(image, name)
+    refuse_masked(image, name)
     with naming(name):  # such as rows of different lengths
         image = image if is_array(image) else np.asarray(image)
     refuse_gradient(image, name)

@@ -13,7 +13,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from ell12.backend import as_numpy, refuse_masked
-from ell12.checks import check_numbers, naming
+from ell12.checks import check_indices, check_numbers, naming
 from ell12.linear_model.cox_regressor import L12CoxRegressor
 from ell12.linear_model.fit_problem import Data, check_numpy
 from ell12.linear_model.row_fits import check_in_memory
@@ -153,6 +153,7 @@ class PathSelector(Selector):
 
     def take(self, X: Any, y: Any, sample_weight: Any) -> None:
         """Check the data, and find out of all of them what the halves share: the grid, and what varies."""
+        check_indices(X, "X")
         check_in_memory(X, self.model)
         check_numpy(X, "StabilitySelection")
         model, (alphas, eps) = self.model, self.grid
