@@ -15,7 +15,7 @@ from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted, check_random_state, validate_data
 
 from ell12.backend import as_numpy, beside, is_array, is_sparse, refuse_gradient, stored_entries
-from ell12.checks import check_indices, naming
+from ell12.checks import naming
 from ell12.completion.complete import complete_matrix
 from ell12.completion.observed import Observed, read_entries
 from ell12.completion.squared_error import fit_rows
@@ -304,7 +304,6 @@ class L12Imputer(NestedParameters, Uncertain, OneToOneFeatureMixin, TransformerM
                 " fits there, else use ell12.distributed.complete_matrix"
             )
         refuse_gradient(X, "X")
-        check_indices(X, "X")
         if isinstance(X, np.ma.MaskedArray):
             X = np.ma.filled(X.astype(np.result_type(X.dtype, np.float32)), np.nan)
         elif is_sparse(X) and not scipy.sparse.issparse(X):
