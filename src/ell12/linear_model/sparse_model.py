@@ -20,11 +20,9 @@ from ell12.backend import (
     as_numpy,
     indices_like,
     namespace,
-    refuse_gradient,
-    refuse_masked,
     square_fits,
 )
-from ell12.checks import check_entries, check_flags, check_scalars, naming
+from ell12.checks import check_container, check_entries, check_flags, check_scalars, naming
 from ell12.linear_model.fit_problem import (
     CentredData,
     Data,
@@ -123,17 +121,16 @@ class SparseLinearModel(NestedParameters, BaseEstimator, ABC):
             check_columns(self, X)
             return linear_functions(X, self.coef_, self.intercept_)
         check_follows(X, self, method)
-        refuse_masked(X, "X")
+        check_container(X, "X")
         X = validate_data(self, X, accept_sparse=("csr", "csc"), dtype=floating_dtypes(X), reset=False)
         return linear_functions(X, self.coef_, self.intercept_)
 
     def _validate(self, X: Any, y: Any, sample_weight: Any, **checks: Any) -> tuple[Any, Any, Any]:
         """The data as arrays of one kind and precision, checked: X in one pass, and nowhere again."""
         check_in_memory(X, self)
-        X = as_columns(X)
         for name, values in {"X": X, "y": y, "sample_weight": sample_weight}.items():
-            refuse_masked(values, name)
-            refuse_gradient(values, name)
+            check_container(values, name)
+        X = as_columns(X)
         checks |= {"accept_sparse": ("csr", "csc"), "dtype": floating_dtypes(X), "ensure_all_finite": False}
         check_flags(fit_intercept=self.fit_intercept, standardize=self.standardize, warm_start=self.warm_start)
         # Infinities are looked for by a sum, which may overflow.

@@ -17,7 +17,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils.validation import validate_data
 
 from ell12.backend import as_numpy
-from ell12.checks import naming
+from ell12.checks import check_container, naming
 from ell12.linear_model import L12ClassifierCV, L12CoxRegressor, L12Regressor, L12RegressorCV
 from ell12.linear_model.cox_regressor import Cox
 from ell12.linear_model.fit_problem import Data, FitProblem, passes
@@ -229,13 +229,12 @@ def local_model(X: Any, y: Any, model: Any, sample_weight: Any, offset: Any, n_j
     X, y, sample_weight, offset = (
         as_numpy(part) if passes(part) else part for part in (X, y, sample_weight, offset)
     )
+    check_container(X, "X")
     if model is None:
         model = _default_fit(X, y, sample_weight, n_jobs)
     if not isinstance(model, SparseLinearModel):
-        raise TypeError(
-            f"model must be an L12Regressor, L12Classifier or L12CoxRegressor, with or without CV, or None; got"
-            f" {type(model).__name__}"
-        )
+        got = type(model).__name__
+        raise TypeError(f"model must be an L12Regressor, L12Classifier or L12CoxRegressor, or None; got {got}")
     if not hasattr(model, "coef_"):
         model = clone(model).fit(
             X, y, sample_weight=sample_weight, **({} if offset is None else {"offset": offset})
