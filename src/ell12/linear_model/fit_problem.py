@@ -77,26 +77,32 @@ class CentredData:
         if standardize:
             self.scale = self._scale(X, center)
             X = _scaled(X, self.scale)
-        sparse = scipy.sparse.issparse(X)
-        xp = np if sparse else namespace(X)
+        (self._take_sparse if scipy.sparse.issparse(X) else self._take_dense)(X, center, constant)
+        self.means = self.means if self.scale is None else self.means * self.scale
+
+    def _take_sparse(self, X: Any, center: bool, constant: bool) -> None:
+        """A sparse matrix, centred implicitly."""
+        self.means, self.constant = np.zeros(X.shape[1], dtype=X.dtype), float(constant)
+        self.A, empty = X, None
         if center:
             self.means = self._mean(X)
-        else:
-            self.means = np.zeros(X.shape[1], dtype=X.dtype) if sparse else xp.zeros_like(X[0, :])
-        self.A = X
-        if sparse and (center or constant):
-            empty = _constant_columns(self.means, X) if center else None
+            empty = _constant_columns(self.means, X)
+        if center or constant:
             self.A = CenteredColumns(X, self.means, 0.0, empty)
-        elif center:
-            self.means = _exact_where_constant(self.means, X)
-            self.A = X - self.means
-        self.constant = 0.0 if not constant else _typical_entry(self.A, X.shape) if center else 1.0
-        if sparse and constant:
+        if constant:
+            self.constant = _typical_entry(self.A, X.shape) if center else 1.0
             self.A = replace(self.A, constant=self.constant)
-        elif constant:
+
+    def _take_dense(self, X: Any, center: bool, constant: bool) -> None:
+        """An array of any kind."""
+        xp = namespace(X)
+        self.means, self.constant, self.A = xp.zeros_like(X[0, :]), float(constant), X
+        if center:
+            self.means = _exact_where_constant(self._mean(X), X)
+            self.A = X - self.means
+        if constant:
+            self.constant = _typical_entry(self.A, X.shape) if center else 1.0
             self.A = xp.concat([self.A, xp.full_like(X[:, :1], self.constant)], axis=1)
-        if standardize:
-            self.means = self.means * self.scale
 
     def _take_far(self, X: Any, center: bool, constant: bool) -> None:
         """The columns of a source: one read tells their means, their size, and which are constant."""
