@@ -24,6 +24,7 @@ from ell12.backend import (
 )
 from ell12.checks import check_container, check_entries, check_flags, check_scalars, naming
 from ell12.linear_model.fit_problem import (
+    CentredData,
     Data,
     FitProblem,
     check_columns,
@@ -54,10 +55,11 @@ class SparseLinearModel(NestedParameters, BaseEstimator, ABC):
     alpha: float | None = None
     penalty: Any
     fit_intercept: bool
+    standardize: bool = False
     relax: bool = False
     warm_start: bool = False
     tol: float
-    max_iter: int
+    max_iter: int = 10_000
     solver: Any = None
     run: Any = None
 
@@ -98,6 +100,10 @@ class SparseLinearModel(NestedParameters, BaseEstimator, ABC):
     def _problems(self, data: Data) -> list[FitProblem]:
         """The problems that the data make, one for each row of coefficients."""
 
+    def _columns(self, X: Any, sample_weight: Any, **options: bool) -> CentredData:
+        """The columns of X as the solver sees them."""
+        return CentredData(X, sample_weight, standardize=self.standardize, **options)
+
     def _is_single(self, data: Data) -> bool:  # noqa: ARG002
         """Whether y is one target: then coefficients are a vector, and the rest single values."""
         return False
@@ -126,7 +132,7 @@ class SparseLinearModel(NestedParameters, BaseEstimator, ABC):
             check_container(values, name)
         X = as_columns(X)
         checks |= {"accept_sparse": ("csr", "csc"), "dtype": floating_dtypes(X), "ensure_all_finite": False}
-        check_flags(fit_intercept=self.fit_intercept, warm_start=self.warm_start)
+        check_flags(fit_intercept=self.fit_intercept, standardize=self.standardize, warm_start=self.warm_start)
         # Infinities are looked for by a sum, which may overflow.
         with naming("X", "y"), np.errstate(over="ignore", invalid="ignore"):
             X, y = (targets_of_columns if is_far(X) else validate_data)(self, X, y, **checks)
@@ -222,9 +228,14 @@ class SparseLinearModel(NestedParameters, BaseEstimator, ABC):
             for problem, first, last in zip(problems, ends, ends[1:], strict=False)
         ]
 
+    def _check_not_standardized(self) -> None:
+        if self.standardize:
+            raise ValueError("standardize=True needs all rows at once, in memory; scale the columns before")
+
     def _step_through(self, descents: Any, families: list[Any], data: Data) -> None:
         """Take the stochastic steps of a chunk, and keep where they lead."""
         self._check_numbers()
+        self._check_not_standardized()
         if self.relax:
             raise ValueError("relax=True needs all rows at once; stochastic steps over chunks do not have them")
         penalty = self._given_penalty()
