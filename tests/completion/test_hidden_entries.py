@@ -80,7 +80,7 @@ def test_rough_fits_are_near_the_exact_one():
     ((centred, hidden),) = search.tasks["biases"]
     for alpha, (rough, _) in found.tried.items():
         exact = completed(centred, SpectralL12(alpha, 0.5), 4, tol=1e-6, max_iter=1000)
-        assert rough == pytest.approx(hidden.error(exact.x), rel=2e-2)
+        assert rough == pytest.approx(hidden.error(exact.x), rel=5e-2)
 
 
 def test_the_search_ends_in_time():
