@@ -33,8 +33,6 @@ def test_an_unknown_name_is_an_attribute_error():
 
 @pytest.mark.parametrize("name", public_callables())
 def test_no_public_callable_has_more_than_12_arguments(name):
-    if name == "ell12.datasets.synthetic_ratings":
-        pytest.xfail("has 13 still")
     assert len(inspect.signature(public_callables()[name]).parameters) <= MOST_ARGUMENTS
 
 

@@ -260,8 +260,7 @@ def complete(
 
     Example: ell12 complete ratings.csv pairs.csv predicted.csv
     """
-    from ell12.datasets.rating_files import column_ids, read_table
-    from ell12.datasets.ratings import find_columns
+    from ell12.datasets.ratings import column_ids, find_columns, read_table
 
     names = _planned(target, force, columns)
     with _named(pairs):

@@ -43,7 +43,6 @@ def test_entries_are_sorted_and_hold_the_triples():
     assert triples(ratings) == set(zip(users.tolist(), items.tolist(), values.tolist(), strict=True))
     position = ratings.rows.astype(int) * len(ratings.items) + ratings.columns
     assert np.all(np.diff(position) > 0)
-    assert ratings.n_duplicates == 0
 
 
 def test_the_sparse_matrix_stores_zeros_too():
@@ -54,22 +53,10 @@ def test_the_sparse_matrix_stores_zeros_too():
     assert matrix.indices.tolist() == [0, 1, 2]
 
 
-@pytest.mark.parametrize(("rule", "value"), [("last", 5.0), ("first", 2.0), ("mean", 3.0)])
-def test_a_pair_that_occurs_again_follows_the_rule(rule, value):
-    users, items, values = ["a", "b", "a", "a"], [1, 1, 1, 1], [2.0, 9.0, 2.0, 5.0]
-    with pytest.warns(UserWarning, match=r"2 ratings repeat .* the first user a, item 1: "):
-        ratings = Ratings.from_triples(users, items, values, duplicates=rule)
-    assert triples(ratings) == {("a", 1, value), ("b", 1, 9.0)}
-    assert ratings.n_duplicates == 2
-
-
-def test_duplicates_may_be_refused():
-    with pytest.raises(
-        ValueError, match=r"1 rating repeats a \(user, item\) pair, the first user 4, item x; choose"
-    ):
-        Ratings.from_triples([4, 4], ["x", "x"], [1.0, 1.0], duplicates="error")
-    with pytest.raises(ValueError, match="duplicates must be one of last, first, mean, error; got 'any'"):
-        Ratings.from_triples([4], [4], [1.0], duplicates="any")
+def test_of_a_pair_that_occurs_again_the_last_value_counts():
+    with pytest.warns(UserWarning, match=r"2 ratings repeat .* the first user a, item 1"):
+        ratings = Ratings.from_triples(["a", "b", "a", "a"], [1, 1, 1, 1], [2.0, 9.0, 3.0, 5.0])
+    assert triples(ratings) == {("a", 1, 5.0), ("b", 1, 9.0)}
 
 
 @pytest.mark.parametrize(
@@ -136,14 +123,14 @@ def test_activity_follows_the_power_law():
 
 def test_values_have_the_parts_that_were_asked_for():
     def spread(**only):
-        parts = dict.fromkeys(("user_deviation", "item_deviation", "factor_deviation", "noise"), 0.0)
+        parts = {"bias_deviations": (0.0, 0.0), "factor_deviation": 0.0, "noise": 0.0}
         ratings = synthetic_ratings(3, 3000, 2000, 200_000, scale=None, round_to=None, mean=7.0, **parts | only)
         assert ratings.values.mean() == pytest.approx(7.0, abs=0.15)
         return ratings.values.std()
 
     assert spread() == 0
-    for name in ("user_deviation", "item_deviation", "factor_deviation", "noise"):
-        assert spread(**{name: 0.5}) == pytest.approx(0.5, rel=0.1)
+    for part in ({"bias_deviations": (0.3, 0.4)}, {"factor_deviation": 0.5}, {"noise": 0.5}):
+        assert spread(**part) == pytest.approx(0.5, rel=0.1)
 
 
 def test_ratings_are_rounded_and_cut():

@@ -10,8 +10,7 @@ from ell12.datasets.by_seed import (
     radial_lines,
     synthetic_ratings,
 )
-from ell12.datasets.rating_files import load_ratings
-from ell12.datasets.ratings import Ratings
+from ell12.datasets.ratings import Ratings, load_ratings
 
 __all__ = [
     "COMPRESSED_SENSING_SETUPS",

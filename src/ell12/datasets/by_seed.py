@@ -195,10 +195,6 @@ def _coordinates(size: int) -> tuple[Any, Any]:
     return axis[:, None], axis[None, :]
 
 
-# Ratings whose factors are multiplied at a time.
-_CHUNK = 1 << 20
-
-
 def synthetic_ratings(
     seed: int,
     n_users: int = 1000,
@@ -207,8 +203,7 @@ def synthetic_ratings(
     *,
     rank: int = 5,
     mean: float = 3.5,
-    user_deviation: float = 0.4,
-    item_deviation: float = 0.5,
+    bias_deviations: tuple[float, float] = (0.4, 0.5),
     factor_deviation: float = 0.5,
     noise: float = 0.7,
     exponent: float = 0.5,
@@ -225,8 +220,10 @@ def synthetic_ratings(
         Sizes. Every user and every item has a rating where there are enough, no pair has two.
     rank : int, default 5
         Length of the factors p and q.
-    mean, user_deviation, item_deviation, factor_deviation, noise : float, default 3.5, 0.4, 0.5, 0.5 and 0.7
-        The overall mean, and the standard deviations of b, c, the product of the factors and the noise.
+    mean, factor_deviation, noise : float, default 3.5, 0.5 and 0.7
+        The overall mean, and the standard deviations of the product of the factors and of the noise.
+    bias_deviations : pair of floats, default (0.4, 0.5)
+        The standard deviations of b and of c.
     exponent : float, default 0.5
         The k-th most active user, and the k-th most popular item, is drawn with a weight that falls as
         ``k ** -exponent``; below 1.
@@ -254,14 +251,12 @@ def synthetic_ratings(
     random = np.random.default_rng(seed)
     pairs = _pairs(random, n_users, n_items, n_ratings, exponent)
     rows, columns = np.divmod(pairs, n_items)
-    values = mean + (user_deviation * random.standard_normal(n_users))[rows]
-    values += (item_deviation * random.standard_normal(n_items))[columns]
+    values = mean + (bias_deviations[0] * random.standard_normal(n_users))[rows]
+    values += (bias_deviations[1] * random.standard_normal(n_items))[columns]
     if rank:
         spread = np.sqrt(factor_deviation / np.sqrt(rank))
         p, q = (spread * random.standard_normal((n, rank), dtype=np.float32) for n in (n_users, n_items))
-        for start in range(0, n_ratings, _CHUNK):
-            part = slice(start, start + _CHUNK)
-            values[part] += np.einsum("ij,ij->i", p[rows[part]], q[columns[part]])
+        values += np.einsum("ij,ij->i", p[rows], q[columns])
     values += noise * random.standard_normal(n_ratings)
     if round_to is not None:
         values = np.rint(values / round_to) * round_to

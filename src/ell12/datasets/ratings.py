@@ -1,15 +1,22 @@
-"""Ratings: the entries of a matrix of users and items, with ids of any kind."""
+"""Ratings with ids of any kind: from columns, tables, sparse matrices and files."""
 
 from __future__ import annotations
 
+import bz2
+import gzip
+import io
+import lzma
+import os
 import re
 import warnings
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.io import mmread
+from scipy.sparse import csr_array
 
-DUPLICATES = ("last", "first", "mean", "error")
 Columns = tuple[str | int, str | int, str | int]  # names or positions of user, item and value
 
 # Names by which headers call user, item and value, without case, blanks and underscores; the plainest first.
@@ -18,7 +25,8 @@ NAMES = (
     ("item", "itemid", "iid", "movieid", "movie", "bookid", "isbn", "productid", "asin", "artistid", "trackid"),
     ("rating", "value", "score", "stars", "overall", "bookrating", "weight", "plays", "count"),
 )
-MOST_COLUMNS = 4  # of a table without known names: user, item, value and perhaps a time
+SEPARATORS = ("::", "\t", ";", ",", "|", " ")
+_WHOLE = re.compile(r"-?(0|[1-9]\d{0,17})")  # what a number of 64 bits gives back exactly as it was written
 
 
 @dataclass(frozen=True)
@@ -33,8 +41,6 @@ class Ratings:
         The ratings.
     users, items : arrays
         The ids of the rows and of the columns, sorted: int64 where all of them are whole numbers, else strings.
-    n_duplicates : int
-        How many ratings of the source repeated a pair and were merged.
 
     Examples
     --------
@@ -51,20 +57,14 @@ class Ratings:
     values: Any
     users: Any
     items: Any
-    n_duplicates: int = 0
 
     @classmethod
     def from_triples(
-        cls,
-        users: Any,
-        items: Any,
-        values: Any,
-        *,
-        duplicates: str = "last",
-        all_users: Any = None,
-        all_items: Any = None,
+        cls, users: Any, items: Any, values: Any, *, all_users: Any = None, all_items: Any = None
     ) -> Ratings:
         """Ratings from three columns of equal length, such as those of a data frame.
+
+        Of a pair that occurs more than once the last value counts; a warning says how many there were.
 
         Parameters
         ----------
@@ -72,30 +72,21 @@ class Ratings:
             The ids; whole numbers stay numbers, everything else becomes a string.
         values : array
             The ratings; every one must be a finite number.
-        duplicates : {"last", "first", "mean", "error"}, default "last"
-            What a pair that occurs more than once counts with. A warning says how many there were.
         all_users, all_items : arrays, optional
             Ids of every row and column, for those that may have no rating; those that occur by default.
         """
-        if duplicates not in DUPLICATES:
-            raise ValueError(f"duplicates must be one of {', '.join(DUPLICATES)}; got {duplicates!r}")
         values = _as_values(values)
         users, rows = _index("users", as_ids(users), values.size, all_users)
         items, columns = _index("items", as_ids(items), values.size, all_items)
-        key = rows.astype(np.int64) * len(items) + columns
-        order = np.argsort(key, kind="stable")  # repeated pairs keep their order
-        key = key[order]
-        first = np.flatnonzero(np.diff(key, prepend=-1))
-        n_duplicates = key.size - first.size
-        if n_duplicates:
-            pair = np.flatnonzero(np.diff(key) == 0)[0]
-            where = f"user {users[key[pair] // len(items)]!s}, item {items[key[pair] % len(items)]!s}"
-            _tell_of_duplicates(n_duplicates, where, duplicates)
-        merged = _merge(values[order], first, duplicates)
-        kept = key[first]
-        small = np.int32 if max(len(users), len(items)) < 2**31 else np.int64
-        rows, columns = (part.astype(small) for part in np.divmod(kept, max(len(items), 1)))
-        return cls(rows, columns, merged, users, items, n_duplicates)
+        order = np.lexsort((columns, rows))  # repeated pairs keep their order
+        rows, columns = rows[order], columns[order]
+        last = np.append((np.diff(rows) > 0) | (np.diff(columns) > 0), True)
+        if not last.all():
+            k = np.argmin(last)
+            where = f"user {users[rows[k]]!s}, item {items[columns[k]]!s}"
+            words = f"{np.sum(~last)} ratings repeat a (user, item) pair, the first {where}: the last one counts"
+            warnings.warn(words, UserWarning, stacklevel=2)
+        return cls(rows[last], columns[last], values[order][last], users, items)
 
     @classmethod
     def of(cls, data: Any, columns: Columns | None = None) -> Ratings:
@@ -122,9 +113,9 @@ class Ratings:
         if not is_ratings_like(data):
             raise TypeError(f"ratings must be Ratings, a DataFrame or a sparse matrix; got {type(data).__name__}")
         if hasattr(data, "tocoo"):
-            entries = data.tocoo()
-            ids = {"all_users": np.arange(data.shape[0]), "all_items": np.arange(data.shape[1])}
-            return cls.from_triples(entries.row, entries.col, entries.data, duplicates="error", **ids)
+            entries, (m, n) = data.tocoo(), data.shape
+            ids = {"all_users": np.arange(m), "all_items": np.arange(n)}
+            return cls.from_triples(entries.row, entries.col, entries.data, **ids)
         return cls.from_triples(*(data.iloc[:, k].to_numpy() for k in find_columns(data.columns, columns)))
 
     @property
@@ -137,8 +128,6 @@ class Ratings:
 
     def sparse(self) -> Any:
         """The ratings as a scipy.sparse matrix in which what is stored is what was observed, zeros too."""
-        from scipy.sparse import csr_array
-
         starts = np.searchsorted(self.rows, np.arange(len(self.users) + 1))
         return csr_array((self.values, self.columns, starts), shape=self.shape)
 
@@ -168,40 +157,33 @@ def as_ids(ids: Any) -> Any:
     """Ids as an int64 array where all are whole numbers, else as an array of strings."""
     words = isinstance(ids, list | tuple) and any(isinstance(value, str) for value in ids)
     ids = np.array(ids, dtype=object) if words else np.asarray(ids)
-    if ids.dtype.kind in "iu":
+    if ids.dtype.kind in "iuf":
         if ids.dtype.kind == "u" and ids.size and ids.max() > np.iinfo(np.int64).max:
             return ids.astype(str)
+        if ids.dtype.kind == "f" and not np.all((ids == np.rint(ids)) & (np.abs(ids) < 2**53)):
+            raise ValueError("ids must be whole numbers or strings, got numbers with a fraction or NaN")
         return ids.astype(np.int64)
-    if ids.dtype.kind == "f":
-        if np.all(np.isfinite(ids)) and np.all(ids == np.rint(ids)) and np.all(np.abs(ids) < 2**53):
-            return ids.astype(np.int64)
-        raise ValueError("ids must be whole numbers or strings, got numbers with a fraction or NaN")
-    try:
-        missing = any(value is None or value != value for value in ids.tolist())  # noqa: PLR0124 (NaN is not itself)
-    except TypeError:  # of pandas' NA no comparison is true or false
-        missing = True
-    if missing:
+    if any(value is None or type(value).__name__ == "NAType" or value != value for value in ids.flat):  # noqa: PLR0124
         raise ValueError("ids must be whole numbers or strings, got a missing one")
-    return ids if ids.dtype.kind == "U" else np.array([str(value) for value in ids.tolist()])
+    return ids.astype(str)
 
 
 def _as_values(values: Any) -> Any:
+    """The ratings as a vector of float64."""
     if isinstance(values, np.ma.MaskedArray):
         raise TypeError("values must not be a masked array: leave out what is masked")
     values = np.asarray(values)
     if values.dtype.kind in "mM":  # would become counts of seconds or the like
-        raise ValueError(f"ratings must be numbers, got {values.dtype}")
+        raise ValueError(f"values must be numbers, got {values.dtype}")
     try:
-        values = np.asarray(values, dtype=np.float64)
+        values = values.astype(np.float64)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{error} (values must be numbers)") from error
-    if values.ndim != 1:
-        raise ValueError(f"values must be one column, got shape {values.shape}")
+        raise ValueError(f"values must be numbers: {error}") from error
+    if values.ndim != 1 or values.size == 0:
+        raise ValueError(f"values must be one column, and there are no ratings in shape {values.shape}")
     bad = np.flatnonzero(~np.isfinite(values))
     if bad.size:
         raise ValueError(f"every rating must be a finite number, but entry {bad[0]} is {values[bad[0]]}")
-    if values.size == 0:
-        raise ValueError("there are no ratings")
     return values
 
 
@@ -209,16 +191,12 @@ def _index(name: str, ids: Any, size: int, known: Any) -> tuple[Any, Any]:
     """The different ids, sorted, and where each of the column is among them."""
     if ids.shape != (size,):
         raise ValueError(f"{name} must have one id per value ({size}), got shape {ids.shape}")
-    if known is not None:
+    if known is None:
+        known, positions = np.unique(ids, return_inverse=True)
+    else:
         known = np.unique(as_ids(known))
-        return known, _positions(name.removesuffix("s"), known, ids)
-    if ids.dtype.kind == "i":
-        low, high = int(ids.min()), int(ids.max())
-        if high - low < 4 * size + 1000:  # a table of those present is far quicker than sorting
-            present = np.zeros(high - low + 1, dtype=bool)
-            present[ids - low] = True
-            return np.flatnonzero(present) + low, (np.cumsum(present) - 1)[ids - low]
-    return np.unique(ids, return_inverse=True)
+        positions = _positions(name.removesuffix("s"), known, ids)
+    return known, positions.astype(np.int32 if known.size < 2**31 else np.int64)
 
 
 def _positions(name: str, known: Any, ids: Any, unknown: str = "error") -> Any:
@@ -237,56 +215,143 @@ def _positions(name: str, known: Any, ids: Any, unknown: str = "error") -> Any:
     return np.where(is_known, order[found], -1)
 
 
-def _tell_of_duplicates(count: int, where: str, rule: str) -> None:
-    words = f"{count} rating{'s repeat' if count > 1 else ' repeats'} a (user, item) pair, the first {where}"
-    if rule == "error":
-        raise ValueError(f"{words}; choose duplicates='last', 'first' or 'mean' to merge them")
-    taken = "their mean counts" if rule == "mean" else f"the {rule} one counts"
-    warnings.warn(f"{words}: {taken}", UserWarning, stacklevel=3)
-
-
-def _merge(values: Any, first: Any, rule: str) -> Any:
-    """One value per run of equal pairs, which start at ``first``."""
-    if first.size == values.size:
-        return values
-    ends = np.append(first[1:], values.size)
-    if rule == "mean":
-        return np.add.reduceat(values, first) / (ends - first)
-    return values[first] if rule == "first" else values[ends - 1]
-
-
 def find_columns(names: Any, columns: Columns | None = None, kinds: int = 3) -> tuple[int, ...]:
     """The positions of user, item and, if asked for, value among the names of columns."""
     names = [str(name) for name in names]
     if columns is not None:
         if isinstance(columns, str) or len(columns) != 3:
             raise ValueError(f"columns must be three names or positions: user, item and value; got {columns!r}")
-        places = tuple(_place_of(column, names) for column in columns[:kinds])
-        if len(set(places)) < kinds:
-            raise ValueError(f"columns must be different ones, got {columns!r}")
-        return places
+        found = [names.index(name) if name in names else name for name in columns[:kinds]]
+        wrong = [k for k in found if isinstance(k, str | bool) or not 0 <= k < len(names)]
+        if wrong or len(set(found)) < kinds:
+            raise ValueError(f"columns must be three of {', '.join(names)}, or positions; got {columns!r}")
+        return tuple(map(int, found))
     plain = [re.sub(r"[\W_]", "", name).lower() for name in names]
-    found = [next((plain.index(name) for name in known if name in plain), None) for known in NAMES[:kinds]]
-    if None not in found:
-        return tuple(place for place in found if place is not None)
-    if len(names) < kinds:
-        raise ValueError(f"user, item and value are needed, but there are {len(names)} columns")
-    if any(place is not None and place != k for k, place in enumerate(found)) or len(names) > MOST_COLUMNS:
+    known = [next((plain.index(name) for name in likely if name in plain), None) for likely in NAMES[:kinds]]
+    if None in known and (len(names) != kinds or any(k not in (None, place) for place, k in enumerate(known))):
         raise ValueError(f"user, item and value are not known by name among {', '.join(names)}: say columns=")
-    return tuple(range(kinds))
-
-
-def _place_of(column: str | int, names: list[str]) -> int:
-    if isinstance(column, str):
-        if column not in names:
-            raise ValueError(f"there is no column {column!r} among {', '.join(names)}")
-        return names.index(column)
-    if isinstance(column, bool) or not 0 <= column < len(names):
-        raise ValueError(f"there is no column {column}; there are {len(names)}, from 0 on")
-    return int(column)
+    return tuple(place if k is None else k for place, k in enumerate(known))
 
 
 def is_ratings_like(thing: Any) -> bool:
     """Whether it is one of the containers that `Ratings.of` takes, and not a list of ids."""
     is_table = hasattr(thing, "tocoo") or hasattr(thing, "iloc")
     return isinstance(thing, Ratings) or (is_table and len(thing.shape) == 2)
+
+
+# Files
+
+
+def load_ratings(
+    path: str | os.PathLike[str],
+    *,
+    columns: Columns | None = None,
+    separator: str | None = None,
+    header: bool | None = None,
+    encoding: str = "utf-8",
+) -> Ratings:
+    r"""Ratings from a text file (csv, tsv, MovieLens' u.data and ratings.dat), Matrix Market or Parquet.
+
+    Parameters
+    ----------
+    path : path
+        ``.mtx`` is read by SciPy (ids are row and column numbers from 1), ``.parquet`` and text by pandas. Text
+        and ``.mtx`` may be compressed (``.gz``, ``.bz2``; text also ``.xz``).
+    columns : three names or positions from 0, optional
+        Where user, item and value are. By default well-known names of a header say so (user, userId, movie_id,
+        rating, ...), else they are the first three.
+    separator : str, optional
+        By default the first of ``::``, tab, ``;``, ``,``, ``|`` and blank that the first line contains.
+    header : bool, optional
+        By default the first line is a header if none of its fields is a number.
+    encoding : str, default "utf-8"
+        Of the text.
+
+    Returns
+    -------
+    Ratings
+        Ids that are all whole numbers become numbers; others stay strings as in the file. Of a pair that occurs
+        more than once the last value counts.
+
+    Raises
+    ------
+    ValueError
+        For a file that cannot be read, or that unpacks to more than 1000 times its size. It names the file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from ell12.datasets import load_ratings
+    >>> with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
+    ...     _ = file.write("user,item,rating\nalice,7,4.5\nbob,7,3\n")
+    ...     file.flush()
+    ...     ratings = load_ratings(file.name)
+    >>> ratings.shape, ratings.users.tolist(), ratings.items.tolist(), ratings.values.tolist()
+    ((2, 1), ['alice', 'bob'], [7], [4.5, 3.0])
+    """
+    path = Path(path)
+    try:
+        if path.name.lower().endswith((".mtx", ".mtx.gz", ".mtx.bz2")):
+            entries = mmread(path)
+            if not hasattr(entries, "row"):
+                raise ValueError("its matrix is dense; ratings are the entries of a sparse one")
+            return Ratings.from_triples(entries.row + 1, entries.col + 1, entries.data)
+        frame = read_table(path, separator, header, encoding)
+        if columns is None and not isinstance(frame.columns[0], str):  # there is no header
+            columns = (0, 1, 2)
+        user, item, value = (frame.iloc[:, k] for k in find_columns(frame.columns, columns))
+        return Ratings.from_triples(column_ids(user), column_ids(item), value.to_numpy())
+    except (TypeError, ValueError, EOFError, lzma.LZMAError, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:  # from the operating system, not from a reader
+            raise
+        raise ValueError(f"{path}: {error}") from error
+
+
+def read_table(
+    path: Path, separator: str | None = None, header: bool | None = None, encoding: str = "utf-8"
+) -> Any:
+    """A file as a pandas DataFrame; columns of text stay as they are written."""
+    try:
+        import pandas
+    except ImportError as error:
+        raise ImportError(f"{path} is read by pandas: pip install 'ell12[tables]'") from error
+    if path.suffix.lower() in (".parquet", ".pq"):
+        return pandas.read_parquet(path)
+    text = _unpacked(path).decode(encoding).removeprefix("\ufeff")
+    first = text.lstrip().partition("\n")[0]
+    separator = separator or next((mark for mark in SEPARATORS if mark in first), ",")
+    if header is None:
+        header = not any(map(_is_number, first.split(separator)))
+    # Of two equal characters, pandas' fast parser takes one: the columns between them are empty.
+    options = {"sep": separator[0] if separator == "::" else separator, "skipinitialspace": True}
+    options |= {"header": 0 if header else None, "dtype": str, "keep_default_na": False, "index_col": False}
+    frame = pandas.read_csv(io.StringIO(text), **options)
+    return frame.iloc[:, ::2] if separator == "::" else frame
+
+
+def _unpacked(path: Path) -> bytes:
+    """The content of a file that may be compressed, up to a limit on its size."""
+    opener: Any = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}.get(path.suffix.lower(), open)
+    limit = 1000 * path.stat().st_size
+    with opener(path, "rb") as file:
+        content = bytes(file.read(limit + 1))
+    if len(content) > limit:
+        raise ValueError(f"it unpacks to more than {limit:,} bytes")
+    return content
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def column_ids(column: Any) -> Any:
+    """The ids of a column of a file: text that is all whole numbers becomes numbers."""
+    found = column.unique()
+    if "" in found:
+        raise ValueError("an id is missing")
+    is_whole = all(isinstance(value, str) and _WHOLE.fullmatch(value) for value in found)
+    return column.to_numpy(dtype=np.int64) if is_whole else as_ids(column.tolist())
