@@ -16,7 +16,8 @@ data = load_diabetes()
 X, y = StandardScaler().fit_transform(data.data), data.target - data.target.mean()
 
 # %%
-# The same data with the Lasso, a weight of 0.5, and l1-2. Each feature has the same colour in all panels. The larger ``l2_weight`` is, the sooner a coefficient reaches its final size once it has entered.
+# The same data with the Lasso, a weight of 0.5, and l1-2. Each feature has the same colour in all panels.
+# The larger ``l2_weight`` is, the sooner a coefficient reaches its final size once it has entered.
 
 figure, panels = plt.subplots(3, 1, figsize=(8, 8.5), sharex=True, layout="constrained")
 for axes, l2_weight in zip(panels, (0.0, 0.5, 1.0), strict=True):
