@@ -158,7 +158,7 @@ def rivals(penalty: Any) -> list[Any]:
     solvers = [ell12.completion.BlockAPG()]
     baselines, _ = load("ell12_paper.rivals")
     if baselines is not None:
-        solvers += [baselines.MatrixSequentialConvex(), baselines.MatrixDCA()]
+        solvers += [baselines.MatrixDCA()]
         solvers += [baselines.FaNCL()] * isinstance(penalty, ell12.penalties.SpectralLogSum)
     return solvers
 

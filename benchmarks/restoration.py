@@ -32,9 +32,6 @@ from skimage.restoration import denoise_tv_chambolle
 
 import ell12
 import study
-from ell12.backend import compiled_code as compiling
-
-compiling.PATIENCE = 0.0  # what is compiled is measured, as in any process that runs longer
 
 NOISE = 0.05
 EPS = [6e-3, 3e-3, 1e-3, 5e-4, 2e-4, 1e-4]

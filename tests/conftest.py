@@ -162,14 +162,6 @@ def ctrl_c_reaches_tests() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-@pytest.fixture(scope="session", autouse=True)
-def compilers_at_once() -> None:
-    """What is compiled is tested compiled, also where nothing has been compiled before."""
-    from ell12.backend import compiled_code as compiling
-
-    compiling.PATIENCE = 0.0
-
-
 COMPILED_KERNELS: dict[str, ctypes.CDLL] = {}
 # Macros that stand in expressions alone: here variables, so that a source is compiled once for all of them.
 CHOICES = ("WEIGHTED", "NONNEGATIVE", "APART", "NORMS")

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 
 from ell12.backend import (
     all_finite,
@@ -17,6 +18,7 @@ from ell12.backend import (
     is_number,
     max_abs,
     namespace,
+    refuse_gradient,
     refuse_masked,
     square_fits,
 )
@@ -41,6 +43,26 @@ def check_entries(x: Any, name: str) -> None:
     _check_scale(x, x, name)
 
 
+def check_indices(A: Any, name: str) -> None:
+    """Raise on a sparse matrix with indices out of range: its products would read memory that is not theirs."""
+    if not scipy.sparse.issparse(A):
+        return
+    if A.format in ("csr", "csc"):
+        starts, parts = A.indptr, [(A.indices, A.shape[A.format == "csr"])]
+        whole = starts[0] == 0 and starts[-1] <= A.indices.size and bool((starts[1:] >= starts[:-1]).all())
+    else:
+        whole, parts = True, list(zip(A.coords, A.shape, strict=True)) if A.format == "coo" else []
+    if not whole or any(part.size and not 0 <= part.min() <= part.max() < size for part, size in parts):
+        raise ValueError(f"{name} is a sparse matrix with an index out of range")
+
+
+def check_container(x: Any, name: str) -> None:
+    """Raise on masked arrays, classes, tensors that require gradients, and wrong indices of sparse matrices."""
+    refuse_masked(x, name)
+    refuse_gradient(x, name)
+    check_indices(x, name)
+
+
 def convert(x: Any, dtype: Any, name: str) -> Any:
     """``x`` in another precision; an error names the argument if its squares cannot be held there."""
     if x.dtype == dtype:
@@ -55,10 +77,8 @@ def convert(x: Any, dtype: Any, name: str) -> Any:
 def _check_scale(x: Any, converted: Any, name: str) -> None:
     largest, dtype = max_abs(x), str(converted.dtype).rpartition(".")[2]
     if largest > 0:
-        size = "large" if largest > 1 else "small"
-        raise ValueError(
-            f"{name} holds numbers up to {largest:.3g}, too {size} for their squares in {dtype}: rescale it first"
-        )
+        size = f"{largest:.3g}, too {'large' if largest > 1 else 'small'} for their squares in {dtype}"
+        raise ValueError(f"{name} holds numbers up to {size}: rescale it first")
 
 
 @contextmanager
@@ -88,8 +108,7 @@ def as_array(x: Any, name: str) -> Any:
 
 def as_step(step: Any) -> float:
     """The step of a prox as a float, if it is a finite number >= 0."""
-    if not is_finite_number(step) or step < 0:
-        raise ValueError(f"step must be a finite number >= 0, got {step!r}")
+    check_scalars(step=step)
     return float(step)
 
 
@@ -112,7 +131,7 @@ def check_numbers(*, infinite: bool = False, single: bool = False, **arguments: 
             continue
         if single and np.shape(value) != ():
             raise ValueError(f"{name} must be one number, got shape {tuple(np.shape(value))}")
-        if not is_array_api_obj(value) or isinstance(value, np.ndarray | np.generic):
+        if not is_array_api_obj(value) or isinstance(value, np.ndarray | np.generic | type):
             _check_values(name, value, infinite)
 
 
@@ -133,17 +152,8 @@ def check_scalars(*, infinite: bool = False, **arguments: Any) -> None:
     """Raise, with the argument's name, on anything but single real numbers >= 0, finite ones unless so said."""
     for name, value in arguments.items():
         number = value[()] if isinstance(value, np.ndarray) and value.ndim == 0 else value
-        fits = is_finite_number(number) or (infinite and is_number(number) and number == math.inf)
-        if not fits or number < 0:
-            kind = "number" if infinite else "finite number"
-            raise ValueError(f"{name} must be a {kind} >= 0, got {value!r}")
-
-
-def check_l2_weight(l2_weight: Any) -> None:
-    """Raise unless it is a number from 0 to 1: beyond, an entry that stands alone is rewarded."""
-    check_scalars(l2_weight=l2_weight)
-    if l2_weight > 1:
-        raise ValueError(f"l2_weight must be a number from 0 to 1, got {l2_weight!r}")
+        if not (is_finite_number(number) or (infinite and is_number(number) and number == math.inf)) or number < 0:
+            raise ValueError(f"{name} must be a {'' if infinite else 'finite '}number >= 0, got {value!r}")
 
 
 def check_share(share: Any, name: str) -> None:
@@ -159,8 +169,7 @@ def check_weights(weights: Any, shape: tuple[int, ...]) -> None:
     except ValueError:
         fits = False
     if not fits:
-        got = tuple(np.shape(weights))
-        raise ValueError(f"weights of shape {got} do not broadcast to the shape {shape} of what they weigh")
+        raise ValueError(f"weights of shape {np.shape(weights)} do not broadcast to the shape {shape}")
 
 
 def set_numbers(thing: Any, *names: str, positive: str = "") -> None:
@@ -170,26 +179,22 @@ def set_numbers(thing: Any, *names: str, positive: str = "") -> None:
     """
     for name in (*names, positive) if positive else names:
         value = getattr(thing, name)
-        if not is_finite_number(value) or value < 0 or (name == positive and value == 0):
-            sign = ">" if name == positive else ">="
-            raise ValueError(f"{name} must be a finite number {sign} 0, got {value!r}")
+        check_positive(value, name) if name == positive else check_scalars(**{name: value})
         object.__setattr__(thing, name, float(value))
 
 
 def check_positive(value: Any, name: str, *words: str) -> None:
     """Raise, with the argument's name, unless the value is a finite number > 0 or one of the words."""
-    if (is_finite_number(value) and value > 0) or (isinstance(value, str) and value in words):
-        return
-    among = f" or one of {', '.join(words)}" if words else ""
-    raise ValueError(f"{name} must be a finite number > 0{among}; got {value!r}")
+    if not (is_finite_number(value) and value > 0) and not (isinstance(value, str) and value in words):
+        among = f" or one of {', '.join(words)}" if words else ""
+        raise ValueError(f"{name} must be a finite number > 0{among}; got {value!r}")
 
 
 def check_flags(*, optional: bool = False, **arguments: Any) -> None:
     """Raise, with the argument's name, on anything but True and False, or 1 and 0; None may be allowed."""
     for name, value in arguments.items():
         if not (isinstance(value, bool | int | np.bool_ | np.integer) or (optional and value is None)):
-            allowed = "True, False or None" if optional else "True or False"
-            raise ValueError(f"{name} must be {allowed}, got {value!r}")
+            raise ValueError(f"{name} must be True or False{' or None' * optional}, got {value!r}")
 
 
 def check_word(value: Any, name: str, *words: str) -> None:
@@ -198,19 +203,12 @@ def check_word(value: Any, name: str, *words: str) -> None:
         raise ValueError(f"{name} must be {' or '.join(map(repr, words))}, got {value!r}")
 
 
-def check_axis(value: Any, name: str) -> None:
-    """Raise, with the argument's name, unless the value is None or a whole number."""
-    if value is not None and (isinstance(value, bool) or not isinstance(value, int | np.integer)):
-        raise ValueError(f"{name} must be a whole number or None, got {value!r}")
-
-
 def generator(random_state: Any) -> np.random.Generator:
     """The generator of random numbers that ``random_state`` stands for; an error names it."""
     try:
         return np.random.default_rng(random_state)
     except (TypeError, ValueError):
-        message = f"random_state must be a whole number >= 0, a Generator or None, got {random_state!r}"
-        raise ValueError(message) from None
+        raise ValueError(f"random_state must be an integer >= 0, a Generator or None: {random_state!r}") from None
 
 
 def check_counts(*, least: int = 0, most: float = math.inf, optional: bool = True, **arguments: Any) -> None:
@@ -218,5 +216,5 @@ def check_counts(*, least: int = 0, most: float = math.inf, optional: bool = Tru
     for name, value in arguments.items():
         whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
         if not (whole and least <= value <= most) and not (value is None and optional):
-            bounds = f">= {least}" if most == math.inf else f">= {least} and <= {most}"
+            bounds = f">= {least}" + (f" and <= {most}" if most < math.inf else "")
             raise ValueError(f"{name} must be a whole number {bounds}, got {value!r}")

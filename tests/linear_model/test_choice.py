@@ -4,9 +4,12 @@ from functools import partial
 
 import numpy as np
 import pytest
+import sklearn
 from sklearn.base import clone
 from sklearn.metrics import make_scorer, median_absolute_error
-from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold, cross_val_score
+from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, StratifiedKFold, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from ell12 import (
     L1,
@@ -109,7 +112,7 @@ def test_minus_the_squared_error_is_the_default_score():
 def test_a_scoring_that_is_none_is_an_error_before_anything_is_solved():
     for wrong, message in (("no such score", "no such score"), (["r2"], "scoring must be the name of a score")):
         with pytest.raises(ValueError, match=message):
-            L12RegressorCV(scoring=wrong, max_iter="not asked").fit(X, Y)
+            L12RegressorCV(scoring=wrong, n_jobs="not asked").fit(X, Y)
 
 
 def test_one_standard_error_is_that_of_the_best_mean():
@@ -144,3 +147,12 @@ def test_a_list_of_penalties_survives_a_clone_and_a_grid_search():
     assert [penalty.l2_weight for penalty in clone(model).get_params()["penalty"]] == WEIGHTS
     search = GridSearchCV(model, {"penalty": [PENALTIES[::2], MCP(), L1(ridge=0.1)]}, cv=2).fit(X, Y)
     assert search.best_estimator_.penalty_.alpha == search.best_estimator_.alpha_
+
+
+def test_groups_go_through_a_pipeline_as_metadata():
+    groups = np.repeat(np.arange(10), len(Y) // 10 + 1)[: len(Y)]
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = L12RegressorCV(alphas=4, cv=GroupKFold(3))
+        found = make_pipeline(StandardScaler(), model).fit(X, Y, groups=groups)[-1]
+    expected = L12RegressorCV(alphas=4, cv=GroupKFold(3)).fit(StandardScaler().fit_transform(X), Y, groups=groups)
+    assert found.alpha_ == expected.alpha_

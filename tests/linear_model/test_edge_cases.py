@@ -48,7 +48,7 @@ def test_columns_that_are_all_constant_are_not_fitted_by_their_rounding(values, 
     _, y = data()
     weight = np.linspace(0.5, 2, 60) if weighted else None
     X = kind(np.tile(values, (60, 4)) if np.ndim(values) == 0 else np.tile(values, (60, 1)))
-    for model in (L12RegressorCV(alphas=3, max_iter=50), L12ClassifierCV(alphas=3, max_iter=50)):
+    for model in (L12RegressorCV(alphas=3), L12ClassifierCV(alphas=3)):
         model.fit(X, y if "Regressor" in repr(model) else y > 0, weight)
         assert not model.coef_.any()
         assert model.alphas_[0] == 1  # which says that every alpha gives the same

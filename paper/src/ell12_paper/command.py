@@ -54,6 +54,7 @@ def measure(
         outcome = run(wish, out, jobs, resume, show)
     if outcome.interrupted:
         again = [*wish.words(), "--jobs", str(jobs), "--out", str(out), "--resume"]
+        again += ["--images", str(images)] if images else []
         typer.echo(f"Stopped: {outcome.done} of {outcome.total} trials are on disk. To go on: {shlex.join(again)}")
         raise typer.Exit(STOPPED)
     if outcome.done:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tomllib
 from collections.abc import Iterable, Sequence
 from functools import cache
@@ -18,10 +17,10 @@ from ell12_paper.comparisons import MARKS, Claim, tally
 from ell12_paper.figures import figures
 from ell12_paper.judges import Rows
 from ell12_paper.rows import Row, read_rows, write
-from ell12_paper.studies.images import FOLDER
+from ell12_paper.studies.images import LIKELY, STAND_INS
 from ell12_paper.tables import Cell, Table, tables
 from ell12_paper.trial_runs import RunError
-from ell12_paper.trials import published
+from ell12_paper.trials import Trials, published
 from ell12_paper.words import duration
 
 PAGE, TRIALS, TABLES = "index.html", "results.csv", "tables.md"
@@ -69,10 +68,16 @@ def prose(name: str, rows: Rows) -> dict[str, Any]:
     shown = [row["settings"] for row in trials.rows if row["settings"].get("study") != "radial lines"]
     sizes = [settings["size"] for settings in shown if "size" in settings]
     numbers = {key: (trials.seen(key) or ("",))[0] for key in ("n_samples", "problems")}
-    numbers |= {"size": min(sizes, default=""), "repeats": trials.n_repeats, "own": bool(os.environ.get(FOLDER))}
+    numbers |= {"size": min(sizes, default=""), "repeats": trials.n_repeats, "pictures": _pictures(trials)}
     text = _prose()[name]
     found = {key: jinja2.Template(value).render(numbers) for key, value in text.items()}
     return found | {"text": found["text"].strip().split("\n\n")}
+
+
+def _pictures(trials: Trials) -> str:
+    """Whose photographs the rows have: "stand-ins", "likely" to be the paper's, or a user's "own"."""
+    seen = set(trials.seen("image"))
+    return "likely" if seen & set(LIKELY) else "stand-ins" if seen & set(STAND_INS) else "own"
 
 
 def facts_of(rows: Sequence[Row], known: Row | None) -> dict[str, str]:

@@ -18,6 +18,7 @@ from pathlib import Path
 import ell12
 from ell12_paper.rows import FILE as ROWS
 from ell12_paper.rows import Row, write
+from ell12_paper.studies.images import STAND_INS
 
 FILE = "provenance.json"
 
@@ -45,6 +46,11 @@ def read(folder: Path) -> Row | None:
         return found if is_sound and isinstance(files, dict) else None
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
+
+
+def images_of(run: Row) -> tuple[str, ...]:
+    """The names of the photographs of a run."""
+    return tuple(run.get("images") or STAND_INS)
 
 
 def _save(folder: Path, facts: Row) -> None:

@@ -20,6 +20,7 @@ from typing import Any
 
 from ell12_paper import PRESETS, STUDIES, provenance, study
 from ell12_paper.rows import Row, append_row, finite, key_of, make_row, read_rows, rewrite_rows
+from ell12_paper.studies.images import names
 
 # Times compare only where every method has one thread.
 LIBRARIES = ("BLIS", "MKL", "NUMBA", "OMP", "OPENBLAS")
@@ -119,7 +120,12 @@ class Wish:
 
     def as_json(self) -> Row:
         """As the provenance keeps it."""
-        asked = {"experiments": list(self.names), "preset": self.preset, "seed": self.seed}
+        asked = {
+            "experiments": list(self.names),
+            "preset": self.preset,
+            "seed": self.seed,
+            "images": list(names()),
+        }
         return {"command": shlex.join(self.words())} | asked | {"repeats": self.repeats, "only": list(self.only)}
 
     def words(self) -> list[str]:
@@ -165,9 +171,11 @@ def _rows_to_keep(folder: Path, wish: Wish, resume: bool) -> list[Row]:
         raise RunError(f"{folder} holds rows of an earlier run: add --resume to go on, or choose another --out")
     if rows:
         known = provenance.read(folder)
-        earlier = known and {(run["preset"], run["seed"]) for run in known["runs"]}
-        if earlier != {(wish.preset, wish.seed)}:
-            raise RunError(f"{folder} holds rows of another preset or seed: choose another --out")
+        earlier = known and {(run["preset"], run["seed"], provenance.images_of(run)) for run in known["runs"]}
+        if earlier != {(wish.preset, wish.seed, names())}:
+            raise RunError(
+                f"{folder} holds rows of another preset or seed, or of other pictures: choose another --out"
+            )
     if damaged:
         rewrite_rows(folder, rows)
     return rows

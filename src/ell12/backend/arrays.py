@@ -115,7 +115,9 @@ def as_floating(x: Any, name: str, *, sparse: bool = False) -> Array:
 
 
 def refuse_masked(x: Any, name: str) -> None:
-    """Raise on a masked array: what lies under the mask would be used."""
+    """Raise on a masked array, whose masked entries would be used, and on a class in place of an array."""
+    if isinstance(x, type):
+        raise TypeError(f"{name} must be an array, got the class {x.__name__}")
     if isinstance(x, np.ma.MaskedArray):
         raise TypeError(f"{name} must not be a masked array: fill or drop what is masked first")
 

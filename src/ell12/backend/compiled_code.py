@@ -28,40 +28,6 @@ def can_compile() -> bool:
     return not getattr(numba.config, "DISABLE_JIT", 0)
 
 
-# A loop that is not compiled yet is compiled once plain operations took, or would take, this many seconds of this
-# process: about as long as compiling takes. So it never takes more than twice the time of the better choice.
-PATIENCE = 3.0
-_plainly = [0.0]
-
-
-def foresee(seconds: float) -> None:
-    """Say that plain operations will take so long."""
-    _plainly[0] += seconds
-
-
-def pays(seconds: float) -> bool:
-    """Whether compiling a loop pays, if plain operations would take so long once more."""
-    return _plainly[0] + seconds >= PATIENCE
-
-
-def is_compiled(loop: Any, fits: Callable[[Any], bool], values: dict[int, Any]) -> bool:
-    """Whether a compiled loop is there for arguments whose types fit and, at some places, are those of values."""
-    from numba import typeof
-
-    kinds = {place: typeof(value) for place, value in values.items()}
-
-    def is_right(types: Any) -> bool:
-        return fits(types) and all(types[place] == kind for place, kind in kinds.items())
-
-    if any(map(is_right, loop.signatures)):
-        return True
-    try:
-        index = loop._cache._cache_file._load_index()
-    except Exception:  # no cache, a damaged one, or another version of numba: then it is as it always was
-        return True
-    return any(is_right(key[0]) for key in index)
-
-
 def compiled_loop(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     """``numba.njit(cache=True, **options)`` that compiles without a cache where none can be read or written."""
     from numba import njit

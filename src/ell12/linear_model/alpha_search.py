@@ -45,6 +45,7 @@ class AlphaSearch(SparseLinearModel):
     n_jobs: int | None
     alpha_: float
     relaxed_: bool
+    __metadata_request__fit: ClassVar = {"groups": True}  # for a splitter, as scikit-learn's own searches
     _own_scores: ClassVar[tuple[str, ...]] = ()  # words for scoring that scikit-learn does not have
     _weighs_folds = True  # whether rows that a fold leaves out may as well have weight zero
 
@@ -187,7 +188,8 @@ class AlphaSearch(SparseLinearModel):
 
     def _takes_columns(self, X: Any, problems: list[FitProblem], penalty: Any, alphas: Array) -> bool:
         """Whether the folds are solved side by side, as columns of one problem, for a GPU."""
-        plain = type(penalty) in (L1, L12) and isinstance(penalty.positive, bool) and not self.relax
+        plain = type(penalty) in (L1, L12) and isinstance(penalty.positive, bool)
+        plain = plain and not (self.relax or self.standardize)
         known = all(type(problem.loss) in SIDE_BY_SIDE for problem in problems)
         return on_accelerator(X) and plain and known and alphas[-1] > 0
 

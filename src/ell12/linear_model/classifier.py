@@ -17,7 +17,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from ell12.backend import as_numpy, beside, indices_like, is_numpy, namespace, precision, refuse_masked
 from ell12.checks import check_numbers, naming
 from ell12.linear_model.families import CLASSIFICATION, Logistic, family_of
-from ell12.linear_model.fit_problem import CentredData, Data, FitProblem, check_numpy, follow
+from ell12.linear_model.fit_problem import Data, FitProblem, check_numpy, follow
 from ell12.linear_model.row_fits import (
     Descents,
     accuracy,
@@ -57,7 +57,7 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
     class_weight : dict or "balanced", optional
         Weights of classes, by which the weights of their samples are multiplied. "balanced" gives all classes the
         same weight in sum.
-    fit_intercept, relax, warm_start, solver, tol, max_iter, run
+    fit_intercept, standardize, relax, warm_start, solver, tol, max_iter, run
         As in `L12Regressor`.
 
     Attributes
@@ -108,6 +108,7 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
         loss: Any = "logistic",
         class_weight: Any = None,
         fit_intercept: bool = True,
+        standardize: bool = False,
         relax: bool = False,
         warm_start: bool = False,
         solver: Any = None,
@@ -134,6 +135,7 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
         if is_chunked(X):
             if not isinstance(self._family, Logistic):
                 raise ValueError(f"data in chunks needs loss='logistic', got {self.loss!r}")
+            self._check_not_standardized()
             note_features(self, X)
             if self.class_weight is not None:
                 raise ValueError("class_weight needs data in memory: give sample_weight for data in chunks")
@@ -283,7 +285,7 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
         family = self._own_family(len(signs))
         if is_joint(self.penalty):
             raise ValueError(f"{type(self.penalty).__name__} is for several targets of a regression")
-        columns = CentredData(X, sample_weight, center=intercept, constant=intercept)
+        columns = self._columns(X, sample_weight, center=intercept, constant=intercept)
         targets = [(1 + namespace(codes).stack(signs, axis=1)) / 2] if family.joint else signs
         return [columns.problem(family, target, intercept=intercept) for target in targets]
 

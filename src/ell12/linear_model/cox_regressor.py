@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ell12.backend import refuse_masked
 from ell12.checks import check_entries, naming
 from ell12.linear_model.families import Family, NoInformation
-from ell12.linear_model.fit_problem import CentredData, Data, FitProblem, check_numpy, linear_functions
+from ell12.linear_model.fit_problem import Data, FitProblem, check_numpy, linear_functions
 from ell12.linear_model.sparse_model import SparseLinearModel, is_joint, keep_arguments
 from ell12.losses.cox import CoxLoss, RiskSets
 from ell12.operators import dtype_of, is_far
@@ -88,7 +88,7 @@ class L12CoxRegressor(SparseLinearModel):
     ties : {"efron", "breslow"}, default "efron"
         What becomes of events at the same time. With "breslow" a weight of 2 is the same as a sample that is there
         twice; with "efron", which is nearer to the truth, it is not.
-    relax, warm_start, solver, tol, max_iter, run
+    standardize, relax, warm_start, solver, tol, max_iter, run
         As in `L12Regressor`.
 
     Attributes
@@ -133,6 +133,7 @@ class L12CoxRegressor(SparseLinearModel):
         *,
         penalty: Any = L12(l2_weight=0.5),  # noqa: B008
         ties: str = "efron",
+        standardize: bool = False,
         relax: bool = False,
         warm_start: bool = False,
         solver: Any = None,
@@ -231,7 +232,7 @@ class L12CoxRegressor(SparseLinearModel):
         if is_joint(self.penalty):
             raise ValueError(f"{type(self.penalty).__name__} is for several targets of a regression")
         # Centred columns change nothing and make a better-conditioned problem.
-        columns = CentredData(data.X, data.sample_weight, center=True, constant=False)
+        columns = self._columns(data.X, data.sample_weight, center=True, constant=False)
         problem = columns.problem(Cox(self.ties), data.y)
         return [replace(problem, means=0 * columns.means, n_targets=0)]
 

@@ -43,7 +43,7 @@ class L12RegressorCV(AlphaSearch, L12Regressor):
         error of the best, and so selects fewer features; from several penalties the one with the best mean is
         taken. "aic", "bic" and "ebic" need no folds. They take the smallest information criterion along one path
         over all samples; "ebic" selects the fewest features. See the notes.
-    loss, fit_intercept, tol, max_iter
+    loss, fit_intercept, standardize, tol
         As in `L12Regressor`.
     relax : bool or "auto", default False
         As in `L12Regressor`. The refitted coefficients of each fold are scored, so alpha is chosen for them.
@@ -112,9 +112,9 @@ class L12RegressorCV(AlphaSearch, L12Regressor):
         scoring: Any = None,
         selection: str = "min",
         fit_intercept: bool = True,
+        standardize: bool = False,
         relax: bool | str = False,
         tol: float = 1e-4,
-        max_iter: int = 10_000,
         n_jobs: int | None = None,
     ) -> None:
         keep_arguments(self, locals())
@@ -166,7 +166,7 @@ class L12ClassifierCV(AlphaSearch, L12Classifier):
         arrays, whatever X is.
     class_weight : dict or "balanced", optional
         As in `L12Classifier`; found on all samples, and used in the fits, not in the scores.
-    loss, fit_intercept, tol, max_iter
+    loss, fit_intercept, standardize, tol
         As in `L12Classifier`.
 
     Attributes
@@ -209,8 +209,8 @@ class L12ClassifierCV(AlphaSearch, L12Classifier):
         scoring: Any = None,
         selection: str = "min",
         fit_intercept: bool = True,
+        standardize: bool = False,
         tol: float = 1e-4,
-        max_iter: int = 10_000,
         n_jobs: int | None = None,
     ) -> None:
         keep_arguments(self, locals())
@@ -247,7 +247,7 @@ class L12CoxRegressorCV(AlphaSearch, L12CoxRegressor):
         each event left out, after van Houwelingen and others (doi:10.1002/sim.2353). "concordance" is Harrell's
         index, which keeps more features, many of them false. Others are as in scikit-learn; a scorer is given the
         time and the event as two columns.
-    ties, tol, max_iter
+    ties, standardize, tol
         As in `L12CoxRegressor`.
     relax : bool or "auto", default False
         As in `L12RegressorCV`.
@@ -293,9 +293,9 @@ class L12CoxRegressorCV(AlphaSearch, L12CoxRegressor):
         cv: Any = None,
         scoring: Any = None,
         selection: str = "min",
+        standardize: bool = False,
         relax: bool | str = False,
         tol: float = 1e-4,
-        max_iter: int = 10_000,
         n_jobs: int | None = None,
     ) -> None:
         keep_arguments(self, locals())

@@ -54,35 +54,54 @@ class CentredData:
     easier. The squared loss then needs no intercept; others get one as the last entry of x (``constant``).
     A sparse X, and columns out of memory (`ell12.Columns`), are centred implicitly; these are read once for it.
 
+    With ``standardize`` the columns are divided by their standard deviations (without ``center``, by the roots of
+    their mean squares), and coefficients are returned in the units of X.
+
     The intercept's column is not of ones but of the size of the others, so that a fit takes as many steps whatever
     the units of X: beside columns of 1e-8, ones would make steps of a gradient method 1e16 times too short.
     """
 
-    def __init__(self, X: Any, sample_weight: Any, *, center: bool, constant: bool) -> None:
+    def __init__(
+        self, X: Any, sample_weight: Any, *, center: bool, constant: bool, standardize: bool = False
+    ) -> None:
         self.sample_weight = sample_weight
         self.total = float(X.shape[0]) if sample_weight is None else _sum(sample_weight)
         if self.total == 0:
             raise NoInformation("sample_weight sums to zero: no sample is left to fit")
+        self.scale: Any = None
         if is_far(X):
+            if standardize:
+                raise ValueError("standardize=True needs X in memory; scale the columns of the source")
             self._take_far(X, center, constant)
             return
-        sparse = scipy.sparse.issparse(X)
-        xp = np if sparse else namespace(X)
+        if standardize:
+            self.scale = self._scale(X, center)
+            X = _scaled(X, self.scale)
+        (self._take_sparse if scipy.sparse.issparse(X) else self._take_dense)(X, center, constant)
+        self.means = self.means if self.scale is None else self.means * self.scale
+
+    def _take_sparse(self, X: Any, center: bool, constant: bool) -> None:
+        """A sparse matrix, centred implicitly."""
+        self.means, self.constant = np.zeros(X.shape[1], dtype=X.dtype), float(constant)
+        self.A, empty = X, None
         if center:
             self.means = self._mean(X)
-        else:
-            self.means = np.zeros(X.shape[1], dtype=X.dtype) if sparse else xp.zeros_like(X[0, :])
-        self.A = X
-        if sparse and (center or constant):
-            empty = _constant_columns(self.means, X) if center else None
+            empty = _constant_columns(self.means, X)
+        if center or constant:
             self.A = CenteredColumns(X, self.means, 0.0, empty)
-        elif center:
-            self.means = _exact_where_constant(self.means, X)
-            self.A = X - self.means
-        self.constant = 0.0 if not constant else _typical_entry(self.A, X.shape) if center else 1.0
-        if sparse and constant:
+        if constant:
+            self.constant = _typical_entry(self.A, X.shape) if center else 1.0
             self.A = replace(self.A, constant=self.constant)
-        elif constant:
+
+    def _take_dense(self, X: Any, center: bool, constant: bool) -> None:
+        """An array of any kind."""
+        xp = namespace(X)
+        self.means, self.constant, self.A = xp.zeros_like(X[0, :]), float(constant), X
+        if center:
+            self.means = _exact_where_constant(self._mean(X), X)
+            self.A = X - self.means
+        if constant:
+            self.constant = _typical_entry(self.A, X.shape) if center else 1.0
             self.A = xp.concat([self.A, xp.full_like(X[:, :1], self.constant)], axis=1)
 
     def _take_far(self, X: Any, center: bool, constant: bool) -> None:
@@ -105,6 +124,19 @@ class CentredData:
         weight = np.ones(X.shape[0]) if self.sample_weight is None else self.sample_weight
         return (column_sums(X, weight) / self.total).astype(X.dtype)
 
+    def _scale(self, X: Any, center: bool) -> Array:
+        """The root of the mean square of each column, less its mean with ``center``; 1 where that is rounding."""
+        means = self._mean(X)
+        shift = means if center else 0 * means
+        if scipy.sparse.issparse(X):
+            weight = np.ones(X.shape[0]) if self.sample_weight is None else self.sample_weight
+            squares = column_squares(CenteredColumns(X, shift), weight) / self.total
+        else:
+            squares = weighted_mean((X - shift) ** 2, self.sample_weight)
+        xp = namespace(means)
+        scale = xp.astype(xp.sqrt(squares), means.dtype)
+        return xp.where(scale > 8 * precision(means) * xp.abs(means), scale, 1)
+
     def problem(self, family: Any, y: Array, offset: Any = None, *, intercept: bool = False) -> FitProblem:
         """The mean loss of this family on a target, or on several at once."""
         known = 0.0 if offset is None else offset
@@ -112,10 +144,10 @@ class CentredData:
         numbers = {"sample_weight": self.sample_weight, "scale": 1 / self.total}
         if family.joint:
             loss = family.loss(self._classwise(y.shape[1]), y, offset=known + level, **numbers)
-            return FitProblem(loss, self.means, level, self.constant, n_classes=y.shape[1])
+            return FitProblem(loss, self.means, level, self.constant, n_classes=y.shape[1], scale=self.scale)
         loss = family.loss(self.A, y, offset=known + level, **numbers)
         n_targets = 0 if not family.centred or y.ndim == 1 else y.shape[1]
-        return FitProblem(loss, self.means, level, self.constant, n_targets)
+        return FitProblem(loss, self.means, level, self.constant, n_targets, scale=self.scale)
 
     def _classwise(self, classes: int) -> Classwise:
         """The columns once for each class.
@@ -147,6 +179,8 @@ class FitProblem:
         How many columns x has; 0 where it is a vector.
     n_classes : int, default 0
         How many classes a vector x has an entry of for each column of A; 0 where it has one.
+    scale : array of shape (n_features,), optional
+        What the columns were divided by.
     """
 
     loss: Any
@@ -155,6 +189,7 @@ class FitProblem:
     constant: float
     n_targets: int = 0
     n_classes: int = 0
+    scale: Any = None
 
     @property
     def n_rows(self) -> int:
@@ -191,6 +226,7 @@ class FitProblem:
             x = xp.concat([x, 0 * x[:1]])
         rows = xp.reshape(x, (-1, self.n_rows)).T
         coef = rows[:, :-1] if self.constant else rows
+        coef = coef if self.scale is None else coef / self.scale
         level = (self.level + self.constant * rows[:, -1] if self.constant else self.level) - coef @ self.means
         if self.n_classes:  # a constant added to all changes nothing
             level = level - xp.mean(level)
@@ -198,14 +234,22 @@ class FitProblem:
 
     def unknown(self, coef: Array, intercept: Array) -> Array:
         """The x that has these coefficients and intercepts: the inverse of `coefficients`."""
-        rows, xp = coef, namespace(coef)
+        xp = namespace(coef)
+        rows = coef if self.scale is None else coef * self.scale
         if self.constant:
             last = (intercept + coef @ self.means - self.level) / self.constant
-            rows = xp.concat([coef, (last - last[-1] if self.n_classes else last)[:, None]], axis=1)
+            rows = xp.concat([rows, (last - last[-1] if self.n_classes else last)[:, None]], axis=1)
         if self.n_targets:
             return rows.T
         x = xp.reshape(rows.T, (-1,))
         return x[:-1] if self.n_classes and self.constant else x
+
+
+def _scaled(X: Any, scale: Array) -> Any:
+    """The columns divided by their scales."""
+    if not scipy.sparse.issparse(X):
+        return X / scale
+    return (X @ scipy.sparse.diags_array(1 / scale)).asformat(X.format)
 
 
 def _typical_entry(A: Any, shape: tuple[int, ...]) -> float:

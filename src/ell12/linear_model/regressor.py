@@ -12,7 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from ell12.backend import inner, max_abs, namespace, refuse_masked
 from ell12.checks import check_entries, convert, naming
 from ell12.linear_model.families import REGRESSION, Squared, explained_deviance, family_of
-from ell12.linear_model.fit_problem import CentredData, Data, FitProblem, check_numpy, follow
+from ell12.linear_model.fit_problem import Data, FitProblem, check_numpy, follow
 from ell12.linear_model.row_fits import (
     MOST_COLUMNS,
     Chunks,
@@ -54,6 +54,9 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
         loss the logarithm of the mean is linear.
     fit_intercept : bool, default True
         Whether to fit the intercept ``c_0``, which is not penalised.
+    standardize : bool, default False
+        Whether to divide columns by their standard deviations. The penalty then sees the same coefficients in
+        whatever units the columns are; ``coef_`` is in the units of X. X must be in memory.
     relax : bool, default False
         Refit the selected features without a penalty, signs kept, so that nothing is shrunk. Where that has no
         unique finite solution, the penalised coefficients stay, and a ConvergenceWarning says so.
@@ -104,7 +107,7 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
     Notes
     -----
     The problem is not convex for ``l2_weight > 0``. A fit is a stationary point, and ``warm_start`` may lead to
-    another one. Features should have similar scales.
+    another one. Features should have similar scales, or ``standardize=True``.
 
     Examples
     --------
@@ -127,6 +130,7 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
         penalty: Any = L12(),  # noqa: B008
         loss: Any = "squared",
         fit_intercept: bool = True,
+        standardize: bool = False,
         relax: bool = False,
         warm_start: bool = False,
         solver: Any = None,
@@ -155,6 +159,7 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
         self._chunks = None
         if is_chunked(X):
             self._check_squared("data in chunks", offset)
+            self._check_not_standardized()
             note_features(self, X)
             problems = regression_problems(X, y, sample_weight, self.fit_intercept, is_joint(self.penalty))
             self._fit_problems(problems, self._given_penalty(), single=np.ndim(y) == 1)
@@ -189,6 +194,7 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
         if first:
             chunks = Chunks(X.dtype) if X.shape[1] <= MOST_COLUMNS else Descents()
         if isinstance(chunks, Chunks):
+            self._check_not_standardized()
             chunks = chunks.with_rows(X, y, sample_weight)
             problems = chunks.problems(self.fit_intercept, y.ndim == 2 or self._is_joint, self._is_joint)
             self._fit_problems(problems, self._given_penalty(), single=y.ndim == 1)
@@ -319,7 +325,7 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
         if self._is_joint and type(families[0]) is not Squared:
             raise ValueError(f"{type(self.penalty).__name__} needs loss='squared', got {self.loss!r}")
         constant = intercept and not families[0].centred
-        columns = CentredData(data.X, data.sample_weight, center=intercept, constant=constant)
+        columns = self._columns(data.X, data.sample_weight, center=intercept, constant=constant)
         pairs = zip(families, targets, strict=False)  # of a joint problem the first
         return [columns.problem(own, b, data.offset, intercept=intercept) for own, b in pairs]
 

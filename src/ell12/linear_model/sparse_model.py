@@ -20,12 +20,11 @@ from ell12.backend import (
     as_numpy,
     indices_like,
     namespace,
-    refuse_gradient,
-    refuse_masked,
     square_fits,
 )
-from ell12.checks import check_entries, check_flags, check_scalars, naming
+from ell12.checks import check_container, check_entries, check_flags, check_scalars, naming
 from ell12.linear_model.fit_problem import (
+    CentredData,
     Data,
     FitProblem,
     check_columns,
@@ -56,10 +55,11 @@ class SparseLinearModel(NestedParameters, BaseEstimator, ABC):
     alpha: float | None = None
     penalty: Any
     fit_intercept: bool
+    standardize: bool = False
     relax: bool = False
     warm_start: bool = False
     tol: float
-    max_iter: int
+    max_iter: int = 10_000
     solver: Any = None
     run: Any = None
 
@@ -100,6 +100,10 @@ class SparseLinearModel(NestedParameters, BaseEstimator, ABC):
     def _problems(self, data: Data) -> list[FitProblem]:
         """The problems that the data make, one for each row of coefficients."""
 
+    def _columns(self, X: Any, sample_weight: Any, **options: bool) -> CentredData:
+        """The columns of X as the solver sees them."""
+        return CentredData(X, sample_weight, standardize=self.standardize, **options)
+
     def _is_single(self, data: Data) -> bool:  # noqa: ARG002
         """Whether y is one target: then coefficients are a vector, and the rest single values."""
         return False
@@ -117,19 +121,18 @@ class SparseLinearModel(NestedParameters, BaseEstimator, ABC):
             check_columns(self, X)
             return linear_functions(X, self.coef_, self.intercept_)
         check_follows(X, self, method)
-        refuse_masked(X, "X")
+        check_container(X, "X")
         X = validate_data(self, X, accept_sparse=("csr", "csc"), dtype=floating_dtypes(X), reset=False)
         return linear_functions(X, self.coef_, self.intercept_)
 
     def _validate(self, X: Any, y: Any, sample_weight: Any, **checks: Any) -> tuple[Any, Any, Any]:
         """The data as arrays of one kind and precision, checked: X in one pass, and nowhere again."""
         check_in_memory(X, self)
-        X = as_columns(X)
         for name, values in {"X": X, "y": y, "sample_weight": sample_weight}.items():
-            refuse_masked(values, name)
-            refuse_gradient(values, name)
+            check_container(values, name)
+        X = as_columns(X)
         checks |= {"accept_sparse": ("csr", "csc"), "dtype": floating_dtypes(X), "ensure_all_finite": False}
-        check_flags(fit_intercept=self.fit_intercept, warm_start=self.warm_start)
+        check_flags(fit_intercept=self.fit_intercept, standardize=self.standardize, warm_start=self.warm_start)
         # Infinities are looked for by a sum, which may overflow.
         with naming("X", "y"), np.errstate(over="ignore", invalid="ignore"):
             X, y = (targets_of_columns if is_far(X) else validate_data)(self, X, y, **checks)
@@ -225,9 +228,14 @@ class SparseLinearModel(NestedParameters, BaseEstimator, ABC):
             for problem, first, last in zip(problems, ends, ends[1:], strict=False)
         ]
 
+    def _check_not_standardized(self) -> None:
+        if self.standardize:
+            raise ValueError("standardize=True needs all rows at once, in memory; scale the columns before")
+
     def _step_through(self, descents: Any, families: list[Any], data: Data) -> None:
         """Take the stochastic steps of a chunk, and keep where they lead."""
         self._check_numbers()
+        self._check_not_standardized()
         if self.relax:
             raise ValueError("relax=True needs all rows at once; stochastic steps over chunks do not have them")
         penalty = self._given_penalty()

@@ -27,7 +27,7 @@ from ell12.backend import (
     rise_above_tangent,
 )
 from ell12.backend.number_types import Given_co, Plain
-from ell12.checks import check_entries, check_numbers, convert, is_finite_number
+from ell12.checks import check_entries, check_numbers, check_positive, convert
 from ell12.operators import (
     adjoint,
     as_operator,
@@ -125,7 +125,8 @@ class PredictionLoss(Sessions, ABC, Generic[Given_co]):
         self.A = as_operator(as_columns(A))
         self.b = self._as_observations(b)
         self.sample_weight = None if sample_weight is None else self._as_weights(sample_weight)
-        self.scale = as_positive(scale, "scale")
+        check_positive(scale, "scale")
+        self.scale = float(scale)
 
     @classmethod
     def of_checked(
@@ -354,10 +355,3 @@ class PredictionLoss(Sessions, ABC, Generic[Given_co]):
     @abstractmethod
     def column_curvatures(self, point: Point) -> Array:
         """The second derivative in each entry of x alone, the diagonal of the Hessian, or a bound on it."""
-
-
-def as_positive(value: Any, name: str) -> float:
-    """The value as a float if it is a finite number above 0."""
-    if not is_finite_number(value) or value <= 0:
-        raise ValueError(f"{name} must be a finite number > 0, got {value!r}")
-    return float(value)

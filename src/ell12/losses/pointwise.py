@@ -10,8 +10,7 @@ import numpy as np
 
 from ell12.backend import as_floating, inner, like, namespace
 from ell12.backend.number_types import Given_co
-from ell12.checks import check_entries
-from ell12.losses.of_prediction import as_positive
+from ell12.checks import check_entries, check_positive
 from ell12.losses.sum_over_rows import LinearLoss
 from ell12.operators import output_shape
 from ell12.operators.gram import ridge_solver
@@ -160,7 +159,8 @@ class HuberLoss(LinearLoss[Given_co]):
     def __init__(
         self, A: Any, b: Given_co, *, delta: float = 1.35, sample_weight: Any = None, scale: float = 1.0
     ) -> None:
-        self.delta = as_positive(delta, "delta")
+        check_positive(delta, "delta")
+        self.delta = float(delta)
         super().__init__(A, b, sample_weight=sample_weight, scale=scale)
 
     def _pointwise(self, prediction: Array) -> Array:

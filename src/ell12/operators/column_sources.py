@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from ell12.checks import check_container
 from ell12.protocols import Array, ColumnSource, FarSource, offers
 
 # The files of a sparse matrix in a folder.
@@ -27,8 +28,7 @@ def as_source(source: Any) -> Any:
     if isinstance(source, str | os.PathLike):
         path = Path(source)
         return _sparse_in(path) if path.is_dir() else as_source(np.load(path, mmap_mode="r"))
-    if isinstance(source, np.ma.MaskedArray):
-        raise TypeError("a source of columns must not be a masked array: fill it first")
+    check_container(source, "a source of columns")
     if isinstance(source, np.ndarray) and source.ndim == 2:
         return DenseColumns(source)
     if scipy.sparse.issparse(source) and source.ndim == 2:

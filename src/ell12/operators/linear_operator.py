@@ -19,11 +19,9 @@ from ell12.backend import (
     is_numpy,
     is_sparse,
     namespace,
-    refuse_gradient,
-    refuse_masked,
     scatter,
 )
-from ell12.checks import check_entries
+from ell12.checks import check_container, check_entries
 from ell12.protocols import Array
 
 
@@ -42,8 +40,7 @@ def as_operator(A: Any, name: str = "A") -> Any:
     array([[1., 2.],
            [3., 4.]])
     """
-    refuse_masked(A, name)
-    refuse_gradient(A, name)
+    check_container(A, name)
     if hasattr(A, "__dask_graph__"):
         raise TypeError(f"{name} is a Dask {type(A).__name__}: make its loss with ell12.distributed.rows_loss")
     if not _is_matrix(A):
@@ -337,21 +334,9 @@ def _check_shape(shape: tuple[int, ...], name: str) -> None:
 def _as_floating_sparse(A: Any, name: str) -> Any:
     if A.dtype.kind not in "biufc":
         raise TypeError(f"{name} must hold numbers, got dtype {A.dtype}")
-    _check_indices(A, name)
     if A.ndim == 2 and A.format not in ("csr", "csc"):
         A = A.tocsr()
     return A if A.dtype.kind in "fc" else A.astype(np.float64)
-
-
-def _check_indices(A: Any, name: str) -> None:
-    """Raise on indices out of range, which products would follow out of the memory of their vectors."""
-    if A.format in ("csr", "csc"):
-        starts, parts = A.indptr, [(A.indices, A.shape[A.format == "csr"])]
-        whole = starts[0] == 0 and starts[-1] <= A.indices.size and bool((starts[1:] >= starts[:-1]).all())
-    else:
-        whole, parts = True, list(zip(A.coords, A.shape, strict=True)) if A.format == "coo" else []
-    if not whole or any(part.size and not 0 <= part.min() <= part.max() < size for part, size in parts):
-        raise ValueError(f"{name} is a sparse matrix with an index out of range")
 
 
 def stored(A: Any) -> Array:

@@ -12,7 +12,6 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-
 from ell12.backend import is_complex, max_abs, namespace
 from ell12.operators import ArrayOperator, adjoint_product, dtype_of, input_shape, output_shape, product
 from ell12.operators.image_operators import Identity, RealInput, Sampling, Stacked, slice_of

@@ -20,10 +20,9 @@ from ell12.backend import (
     is_numpy,
     max_abs,
     namespace,
-    refuse_gradient,
     refuse_masked,
 )
-from ell12.checks import naming
+from ell12.checks import check_container, naming
 from ell12.operators import sent_like
 from ell12.operators.image_operators import (
     Convolution,
@@ -57,9 +56,9 @@ def as_image(image: Any, name: str = "image") -> Array:
     if np.ma.isMaskedArray(image):
         raise TypeError(f"{name} must not be a masked array: fill it, or give its mask to inpaint_tv")
     refuse_far(image, name)
+    check_container(image, name)
     with naming(name):  # such as rows of different lengths
         image = image if is_array(image) else np.asarray(image)
-    refuse_gradient(image, name)
     image = as_pixels(image, name)
     check_filled(image, name)
     check_values(image, name)

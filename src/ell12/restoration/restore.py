@@ -10,7 +10,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from ell12.backend import as_numpy, is_number, is_numpy, max_abs, namespace, on_accelerator
-from ell12.checks import check_axis, check_flags, check_scalars, check_word, is_finite_number
+from ell12.checks import check_counts, check_flags, check_scalars, check_word, is_finite_number
 from ell12.losses import AbsoluteLoss, KullbackLeiblerLoss, SquaredLoss
 from ell12.minimization import Result, Run, Status, minimize
 from ell12.operators import sent_like
@@ -153,7 +153,7 @@ class Options:
 
     def __post_init__(self) -> None:
         check_word(self.loss, "loss", *LOSSES)
-        check_axis(self.channel_axis, "channel_axis")
+        check_counts(least=-math.inf, channel_axis=self.channel_axis)
         check_flags(return_result=self.return_result)
         if self.sigma is not None and not (is_finite_number(self.sigma) and self.sigma >= 0):
             raise ValueError(f"sigma must be a number >= 0 or None, got {self.sigma!r}")

@@ -12,8 +12,8 @@ import scipy.sparse
 from sklearn.base import clone, is_classifier
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from ell12.backend import as_numpy, refuse_masked
-from ell12.checks import check_numbers, naming
+from ell12.backend import as_numpy
+from ell12.checks import check_container, check_numbers, naming
 from ell12.linear_model.cox_regressor import L12CoxRegressor
 from ell12.linear_model.fit_problem import Data, check_numpy
 from ell12.linear_model.row_fits import check_in_memory
@@ -231,7 +231,7 @@ class FitSelector(Selector):
     def take(self, X: Any, y: Any, sample_weight: Any) -> None:
         """Check the data."""
         for name, values in {"X": X, "y": y, "sample_weight": sample_weight}.items():
-            refuse_masked(values, name)
+            check_container(values, name)
         check_in_memory(X, self.model)
         with naming("X", "y"):
             self.X, self.y = validate_data(self.seen, X, y, accept_sparse=("csr", "csc"), multi_output=True)

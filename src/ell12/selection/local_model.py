@@ -14,11 +14,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 from sklearn.base import clone, is_classifier
-from sklearn.preprocessing import StandardScaler
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import validate_data
 
 from ell12.backend import as_numpy
-from ell12.checks import naming
+from ell12.checks import check_container, naming
 from ell12.linear_model import L12ClassifierCV, L12CoxRegressor, L12Regressor, L12RegressorCV
 from ell12.linear_model.cox_regressor import Cox
 from ell12.linear_model.fit_problem import Data, FitProblem, passes
@@ -230,13 +229,12 @@ def local_model(X: Any, y: Any, model: Any, sample_weight: Any, offset: Any, n_j
     X, y, sample_weight, offset = (
         as_numpy(part) if passes(part) else part for part in (X, y, sample_weight, offset)
     )
+    check_container(X, "X")
     if model is None:
         model = _default_fit(X, y, sample_weight, n_jobs)
     if not isinstance(model, SparseLinearModel):
-        raise TypeError(
-            f"model must be an L12Regressor, L12Classifier or L12CoxRegressor, with or without CV, or None; got"
-            f" {type(model).__name__}"
-        )
+        got = type(model).__name__
+        raise TypeError(f"model must be an L12Regressor, L12Classifier or L12CoxRegressor, or None; got {got}")
     if not hasattr(model, "coef_"):
         model = clone(model).fit(
             X, y, sample_weight=sample_weight, **({} if offset is None else {"offset": offset})
@@ -293,17 +291,8 @@ def _row_loss(model: L12CoxRegressor, data: Data) -> Any:
 
 
 def _default_fit(X: Any, y: Any, sample_weight: Any, n_jobs: int | None) -> Any:
-    """The default model, fitted to columns divided by their standard deviations, in the units of X again."""
-    scaler = StandardScaler(with_mean=False)
-    if sample_weight is not None:
-        with naming("sample_weight"):
-            sample_weight = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
-    with naming("X"):
-        Z = scaler.fit_transform(X, sample_weight=sample_weight)
+    """The default model, of columns divided by their standard deviations."""
     values = np.asarray(y)
     two = values.dtype.kind not in "biuf" or np.unique(values[values == values]).size == 2  # noqa: PLR0124
-    model: Any = (L12ClassifierCV if two else L12RegressorCV)(n_jobs=n_jobs).fit(Z, y, sample_weight=sample_weight)
-    model.coef_ = model.coef_ / scaler.scale_
-    if hasattr(scaler, "feature_names_in_"):
-        model.feature_names_in_ = scaler.feature_names_in_
-    return model
+    model: Any = L12ClassifierCV if two else L12RegressorCV
+    return model(standardize=True, n_jobs=n_jobs).fit(X, y, sample_weight=sample_weight)

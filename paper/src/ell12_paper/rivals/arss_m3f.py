@@ -11,44 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from ell12.backend import norm
 from ell12.completion.low_rank import LowRank, sums_of_products
-from ell12.completion.matrix_apg import SparsePlusLowRank
 from ell12.completion.singular_vectors import leading_svd, random_block
-from ell12.penalties.spectral import Spectral
-from ell12.protocols import Array, Iterate, Point
+from ell12.protocols import Iterate, Point
 from ell12_paper.rivals.common import Rival, sparse_gradient
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class SquaredFrobenius(Spectral):
-    """``alpha/2 ||X||_F^2`` of a matrix, half the sum of its squared singular values.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ell12_paper.rivals.arss_m3f import SquaredFrobenius
-    >>> round(SquaredFrobenius(2.0).value(np.diag([3.0, 4.0])), 12)
-    25.0
-    """
-
-    alpha: float | None = None
-
-    def value_of(self, s: Array) -> float:
-        """The penalty of singular values."""
-        return 0.5 * self.strength * norm(s) ** 2
-
-    def prox_values(self, s: Array, step: float) -> Array:
-        """``s / (1 + alpha step)``."""
-        return s / (1 + self.strength * step)
-
-    def slopes_of(self, s: Array) -> Array:
-        """``alpha s``."""
-        return self.strength * s
-
-    def slope_at_zero(self, rank: int) -> float:  # noqa: ARG002
-        """0: it is smooth."""
-        return 0.0
 
 
 @dataclass(frozen=True)
@@ -163,8 +129,8 @@ class ARSSM3F(Rival):
 
     Notes
     -----
-    Run it with `NoPenalty`, or with `SquaredFrobenius`, the publication's ridge (of weight 0 to 0.02 there). In
-    the last rank the optimality is the norm of the Riemannian gradient and the iterates are marked as capped.
+    Run it with `NoPenalty`; the publication's ridge (of weight 0 to 0.02 there) is left out. In the last rank the
+    optimality is the norm of the Riemannian gradient and the iterates are marked as capped.
     A rule that watches single steps may end a run while
     the rank still grows: leave the end to ``final_steps``.
 
@@ -198,7 +164,7 @@ class ARSSM3F(Rival):
     def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate]:
         """Yield one iterate a step, of growth or of conjugate gradients, and end after the final ones."""
         self.check(loss, penalty)
-        problem = ManifoldProblem(loss, penalty)
+        problem = ManifoldProblem(loss)
         rng = np.random.default_rng(self.random_state)
         limit = min(self.max_rank, *loss.observed.shape)
         here, first = problem.at(start), 0.0
@@ -216,11 +182,6 @@ class ARSSM3F(Rival):
                 break
         for last in itertools.islice(conjugate_descent(problem, here), self.final_steps):
             yield Iterate(last.point, last.value, last.slope.norm(), capped=True)
-
-    def check_penalty(self, penalty: Any) -> None:
-        """Raise unless it is zero or a ridge."""
-        if penalty.alpha and not isinstance(penalty, SquaredFrobenius):
-            raise TypeError(f"ARSSM3F needs NoPenalty or SquaredFrobenius, got {penalty!r}")
 
     def _steps(self, problem: ManifoldProblem, here: DescentPoint) -> Iterator[DescentPoint]:
         """A limited number of conjugate gradient steps."""
@@ -244,7 +205,7 @@ class ARSSM3F(Rival):
         direction = LowRank(U[:, :count], s[:count], V[:, :count])
         square = direction.norm() ** 2  # the direction is a part of the gradient, orthogonal to the rest
         move = direction.entries(problem.loss.observed.rows, problem.loss.observed.columns)
-        step = problem.first_step(-square, move, square)
+        step = problem.first_step(-square, move)
         left = np.concatenate([x.weighted, step * direction.weighted], axis=1)
         right = np.concatenate([x.V, direction.V], axis=1)
         return problem.at(problem.loss.point(LowRank.from_factors(left, right))), float(s[0])
@@ -252,11 +213,11 @@ class ARSSM3F(Rival):
 
 @dataclass(frozen=True)
 class DescentPoint:
-    """A point with its objective and minus its gradient, a sparse matrix less alpha X."""
+    """A point with its objective and minus its gradient, a sparse matrix."""
 
     point: Point
     value: float
-    descent: SparsePlusLowRank
+    descent: Any
 
     @cached_property
     def slope(self) -> Tangent:
@@ -265,34 +226,27 @@ class DescentPoint:
 
     @property
     def gradient_norm(self) -> float:
-        """A bound on the Frobenius norm of the whole gradient."""
-        ridge = sum(abs(factor) * x.norm() for factor, x in self.descent.terms)
-        return float(np.linalg.norm(self.descent.sparse.data)) + ridge
+        """The Frobenius norm of the whole gradient."""
+        return float(np.linalg.norm(self.descent.data))
 
 
 @dataclass(frozen=True)
 class ManifoldProblem:
-    """A loss with a sparse gradient and a ridge ``alpha/2 ||X||_F^2``, alpha perhaps zero."""
+    """A loss with a sparse gradient, on matrices of one rank."""
 
     loss: Any
-    penalty: Any
-
-    def value(self, point: Point) -> float:
-        """The objective."""
-        return self.loss.value(point) + self.penalty.value(point.x)
 
     def at(self, point: Point, value: float | None = None) -> DescentPoint:
         """The place of a point, with its objective if that is known."""
-        gradient = sparse_gradient(self.loss, point.prediction)
-        descent = SparsePlusLowRank(-gradient, [(-self.penalty.alpha, point.x)])
-        return DescentPoint(point, self.value(point) if value is None else value, descent)
+        descent = -sparse_gradient(self.loss, point.prediction)
+        return DescentPoint(point, self.loss.value(point) if value is None else value, descent)
 
-    def first_step(self, promised: float, move: np.ndarray, square: float) -> float:
+    def first_step(self, promised: float, move: np.ndarray) -> float:
         """The step to the minimum of a quadratic bound, exact for least squares.
 
-        ``promised`` is the slope along a direction, ``move`` its observed entries, ``square`` its squared norm.
+        ``promised`` is the slope along a direction, ``move`` its observed entries.
         """
-        curvature = self.loss.lipschitz() * float(np.vdot(move, move)) + self.penalty.alpha * square
+        curvature = self.loss.lipschitz() * float(np.vdot(move, move))
         return -promised / curvature if curvature > 0 else 0.0
 
 
@@ -314,10 +268,10 @@ def _line_search(problem: ManifoldProblem, here: DescentPoint, direction: Tangen
     """The first of ever shorter steps that decreases the objective enough; None where none does."""
     observed, promised = problem.loss.observed, here.slope.inner(direction)
     move = direction.entries(observed.rows, observed.columns)
-    step = problem.first_step(promised, move, direction.inner(direction))
+    step = problem.first_step(promised, move)
     for _ in range(HALVINGS if step > 0 else 0):
         new = problem.loss.point(direction.retract(step))
-        value = problem.value(new)
+        value = problem.loss.value(new)
         if value <= here.value + SUFFICIENT * step * promised:
             return problem.at(new, value)
         step *= 0.5

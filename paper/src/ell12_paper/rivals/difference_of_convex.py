@@ -15,7 +15,7 @@ from ell12.completion.matrix_apg import (
     combined_norm,
     turns_back,
 )
-from ell12.completion.singular_vectors import FullTriplets, WarmBlock
+from ell12.completion.singular_vectors import WarmBlock
 from ell12.completion.squared_error import EntryLoss
 from ell12.penalties import L12
 from ell12.penalties.spectral import SpectralDifference
@@ -60,62 +60,12 @@ class _Numerical:
         return prox_l12_iterative(x, p.strength * step, **options)[0]
 
 
-class _ConvexSteps:
-    """What both methods share; a subclass says which steps it takes."""
-
-    triplets: str
-    random_state: Any
-
-    needs: ClassVar[Needs] = Needs(EntryLoss, SpectralDifference, "factors")
-
-    def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate | None]:
-        """Yield one iterate for each convex problem solved, and None after each step within one."""
-        full = self.triplets == "full"
-        form = DenseForm(loss) if full or loss.observed.suits_dense else FactoredForm(loss)
-        take_step = MatrixSteps(loss, form, FullTriplets() if full else WarmBlock(start.x, rng=self.random_state))
-        for step in self._steps(take_step, form.estimate(start.x), penalty):
-            if step is None:
-                yield None
-                continue
-            # The objective is that of the whole problem, not of a convex one.
-            value = loss.value(step.point.point) + penalty.value_of(step.point.x.s)
-            yield step._replace(objective=value).iterate()
-
-    def _steps(self, take_step: MatrixSteps, x: Estimate, penalty: Any) -> Iterator[MatrixStep | None]:
-        raise NotImplementedError
-
-
 @dataclass(frozen=True)
-class MatrixSequentialConvex(_ConvexSteps):
-    """Sequential convex programming for matrices: the subtracted part is linearised in every step.
-
-    As in `ell12.SequentialConvex` the first step is one with the whole penalty, since the subtracted norm has no
-    slope at zero.
-
-    Parameters
-    ----------
-    triplets : {"block", "full"}, default "block"
-        Singular vectors from a warm block, as in `BlockAPG`, or from a full decomposition each step.
-    random_state : int or Generator, default 0
-        Of the block's first columns; 0 by default, so that runs repeat.
-    """
-
-    triplets: str = "block"
-    random_state: Any = 0
-
-    def _steps(self, take_step: MatrixSteps, x: Estimate, penalty: Any) -> Iterator[MatrixStep | None]:
-        step = take_step(x, penalty)
-        while True:
-            yield step
-            x = step.point
-            step = take_step(x, penalty.convex, penalty.subtracted_gradient(x.x))
-
-
-@dataclass(frozen=True)
-class MatrixDCA(_ConvexSteps):
+class MatrixDCA:
     """The difference-of-convex algorithm for matrices, with FISTA for the convex problems.
 
-    FISTA begins at the last solution and restarts its momentum where it points uphill.
+    FISTA begins at the last solution and restarts its momentum where it points uphill. As in `ell12.DCA` the
+    first step is one with the whole penalty, since the subtracted norm has no slope at zero.
 
     Parameters
     ----------
@@ -123,14 +73,27 @@ class MatrixDCA(_ConvexSteps):
         A convex problem ends when its step is below this fraction of the last change of the linear part.
     inner_max_iter : int, default 200
         Or after this many steps.
-    triplets, random_state
-        As in `MatrixSequentialConvex`.
+    random_state : int or Generator, default 0
+        Of the first columns of the warm block, as in `BlockAPG`; 0 by default, so that runs repeat.
     """
 
     inner_tol: float = 0.1
     inner_max_iter: int = 200
-    triplets: str = "block"
     random_state: Any = 0
+
+    needs: ClassVar[Needs] = Needs(EntryLoss, SpectralDifference, "factors")
+
+    def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate | None]:
+        """Yield one iterate for each convex problem solved, and None after each step within one."""
+        form = DenseForm(loss) if loss.observed.suits_dense else FactoredForm(loss)
+        take_step = MatrixSteps(loss, form, WarmBlock(start.x, rng=self.random_state))
+        for step in self._steps(take_step, form.estimate(start.x), penalty):
+            if step is None:
+                yield None
+                continue
+            # The objective is that of the whole problem, not of a convex one.
+            value = loss.value(step.point.point) + penalty.value_of(step.point.x.s)
+            yield step._replace(objective=value).iterate()
 
     def _steps(self, take_step: MatrixSteps, x: Estimate, penalty: Any) -> Iterator[MatrixStep | None]:
         step = take_step(x, penalty)

@@ -20,15 +20,82 @@ from ell12.solvers.proximal_step import next_t
 from ell12_paper.rivals.common import Rival, sparse_gradient
 
 
-class PenalisedRival(Rival):
-    """A rival that takes a penalty of the singular values, whose vectors come from a power method."""
+def prediction_of(y: list[tuple[float, Point]]) -> np.ndarray:
+    """The observed entries of a combination of points."""
+    return sum(c * point.prediction for c, point in y)
 
-    passes: int
-    spare: int
-    max_rank: int | None
-    random_state: int
 
+def merged_basis(basis: np.ndarray, more: np.ndarray, *, tol: float = 1e-6) -> np.ndarray:
+    """``basis`` and those columns of ``more`` whose squared distance to its span is above tol, orthonormalised.
+
+    The columns of ``basis`` are orthonormal, those of ``more`` of length about 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ell12_paper.rivals.impute import merged_basis
+    >>> e = np.eye(3)
+    >>> merged_basis(e[:, :1], e[:, :2]).shape
+    (3, 2)
+    """
+    if more.shape[1] == 0 or basis.shape[1] == 0:
+        return basis if more.shape[1] == 0 else more
+    rest = more - basis @ (basis.T @ more)
+    rest = rest[:, np.sum(rest * rest, axis=0) > tol]
+    return np.concatenate([basis, orthonormal(rest)], axis=1)[:, : basis.shape[0]] if rest.shape[1] else basis
+
+
+@dataclass(frozen=True)
+class SoftImpute(Rival):
+    """``X <- soft_alpha(X + S(O - X))``: fill in, decompose, shrink the singular values.
+
+    It minimises ``1/2 ||S(X - O)||_F^2 + alpha ||X||_*``; with the prox of another spectral penalty it is the
+    proximal gradient method for that one. The filled-in matrix is sparse plus low-rank and is never formed; its
+    singular vectors come from a power method warm-started by the last step's.
+
+    Parameters
+    ----------
+    passes : int, default 3
+        Passes of the power method in each step.
+    spare : int, default 10
+        Ritz vectors carried beyond the rank.
+    max_rank : int, optional
+        The largest rank.
+    random_state : int, default 0
+        Seed of the first block.
+
+    References
+    ----------
+    Mazumder, Hastie & Tibshirani, Spectral regularization algorithms for learning large incomplete matrices,
+    JMLR 11 (2010) 2287-2322.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ell12 import SpectralL12, minimize
+    >>> from ell12.completion import CompletionLoss
+    >>> from ell12_paper.rivals import SoftImpute
+    >>> loss = CompletionLoss([[1, 1, np.nan], [2, 2, 4], [3, 3, 6]])
+    >>> result = minimize(loss, SpectralL12(0.01, l2_weight=0.0), solver=SoftImpute())
+    >>> round(float(result.x.to_array()[0, 2]), 1)
+    2.0
+    """
+
+    passes: int = 3
+    spare: int = 10
+    max_rank: int | None = None
+    random_state: int = 0
     needs: ClassVar[Needs] = Needs(EntryLoss, Spectral, "factors")
+
+    def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate]:
+        """Yield one iterate a step."""
+        self.check(loss, penalty)
+        rng = np.random.default_rng(self.random_state)
+        point, ritz = start, start.x.V
+        while True:
+            y = [(1.0, point)]
+            point, ritz = self.step(loss, penalty, y, self.next_basis(ritz, point.x.rank, rng))
+            yield self.iterate(loss, penalty, point, y)
 
     def check_penalty(self, penalty: Any) -> None:
         """Any will do."""
@@ -79,85 +146,8 @@ class PenalisedRival(Rival):
         return Iterate(new, value, loss.lipschitz() * moved * off + excess)
 
 
-def prediction_of(y: list[tuple[float, Point]]) -> np.ndarray:
-    """The observed entries of a combination of points."""
-    return sum(c * point.prediction for c, point in y)
-
-
-def merged_basis(basis: np.ndarray, more: np.ndarray, *, tol: float = 1e-6) -> np.ndarray:
-    """``basis`` and those columns of ``more`` whose squared distance to its span is above tol, orthonormalised.
-
-    The columns of ``basis`` are orthonormal, those of ``more`` of length about 1.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ell12_paper.rivals.impute import merged_basis
-    >>> e = np.eye(3)
-    >>> merged_basis(e[:, :1], e[:, :2]).shape
-    (3, 2)
-    """
-    if more.shape[1] == 0 or basis.shape[1] == 0:
-        return basis if more.shape[1] == 0 else more
-    rest = more - basis @ (basis.T @ more)
-    rest = rest[:, np.sum(rest * rest, axis=0) > tol]
-    return np.concatenate([basis, orthonormal(rest)], axis=1)[:, : basis.shape[0]] if rest.shape[1] else basis
-
-
 @dataclass(frozen=True)
-class SoftImpute(PenalisedRival):
-    """``X <- soft_alpha(X + S(O - X))``: fill in, decompose, shrink the singular values.
-
-    It minimises ``1/2 ||S(X - O)||_F^2 + alpha ||X||_*``; with the prox of another spectral penalty it is the
-    proximal gradient method for that one. The filled-in matrix is sparse plus low-rank and is never formed; its
-    singular vectors come from a power method warm-started by the last step's.
-
-    Parameters
-    ----------
-    passes : int, default 3
-        Passes of the power method in each step.
-    spare : int, default 10
-        Ritz vectors carried beyond the rank.
-    max_rank : int, optional
-        The largest rank.
-    random_state : int, default 0
-        Seed of the first block.
-
-    References
-    ----------
-    Mazumder, Hastie & Tibshirani, Spectral regularization algorithms for learning large incomplete matrices,
-    JMLR 11 (2010) 2287-2322.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ell12 import SpectralL12, minimize
-    >>> from ell12.completion import CompletionLoss
-    >>> from ell12_paper.rivals import SoftImpute
-    >>> loss = CompletionLoss([[1, 1, np.nan], [2, 2, 4], [3, 3, 6]])
-    >>> result = minimize(loss, SpectralL12(0.01, l2_weight=0.0), solver=SoftImpute())
-    >>> round(float(result.x.to_array()[0, 2]), 1)
-    2.0
-    """
-
-    passes: int = 3
-    spare: int = 10
-    max_rank: int | None = None
-    random_state: int = 0
-
-    def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate]:
-        """Yield one iterate a step."""
-        self.check(loss, penalty)
-        rng = np.random.default_rng(self.random_state)
-        point, ritz = start, start.x.V
-        while True:
-            y = [(1.0, point)]
-            point, ritz = self.step(loss, penalty, y, self.next_basis(ritz, point.x.rank, rng))
-            yield self.iterate(loss, penalty, point, y)
-
-
-@dataclass(frozen=True)
-class AISImpute(PenalisedRival):
+class AISImpute(SoftImpute):
     """Soft-Impute with momentum, a falling strength and an inexact singular value decomposition.
 
     For ``1/2 ||S(X - O)||_F^2 + alpha ||X||_*``, in step k::
@@ -171,8 +161,6 @@ class AISImpute(PenalisedRival):
 
     Parameters
     ----------
-    decay : float, default 0.85
-        How fast the strength falls to alpha; 0 starts at alpha.
     passes : int, default 10
         The most passes of the power method in each step. It stops when its first vector moves by less than
         ``max(1e-6, 0.95^k)``.
@@ -180,12 +168,13 @@ class AISImpute(PenalisedRival):
         Ritz vectors carried beyond the rank. The published method carries none, and can then miss directions.
     max_rank, random_state
         As in `SoftImpute`.
+    decay : float, default 0.85
+        How fast the strength falls to alpha; 0 starts at alpha.
 
     Notes
     -----
-    The published rule stops when the objective changes by less than a tolerance: give `minimize`
-    ``stop=objective_settled(absolute=1e-3)``. The published code leaves the sparse part of Z out of one of the two
-    products of the power method; here it is in both.
+    The published rule stops when the objective changes by less than a tolerance. The published code leaves
+    the sparse part of Z out of one of the two products of the power method; here it is in both.
 
     References
     ----------
@@ -204,11 +193,9 @@ class AISImpute(PenalisedRival):
     2.0
     """
 
-    decay: float = 0.85
     passes: int = 10
     spare: int = 5
-    max_rank: int | None = None
-    random_state: int = 0
+    decay: float = 0.85
 
     def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate]:
         """Yield one iterate a step."""
@@ -242,7 +229,7 @@ def _largest_strength(loss: Any, rng: np.random.Generator) -> float:
 
 
 @dataclass(frozen=True)
-class FaNCL(PenalisedRival):
+class FaNCL(SoftImpute):
     """``X <- prox(X + S(O - X))`` for a nonconvex spectral penalty such as log-sum, with inexact decompositions.
 
     Run with `SpectralLogSum` it minimises ``1/2 ||S(X - O)||_F^2 + alpha sum_i log(1 + sigma_i / theta)``;
@@ -256,9 +243,8 @@ class FaNCL(PenalisedRival):
 
     Notes
     -----
-    The published rule stops when the relative decrease falls below a tolerance: give `minimize`
-    ``stop=objective_settled(relative=...)``. The published log pairs the loss of one step with the penalty of the
-    next; here both are those of the iterate.
+    The published rule stops when the relative decrease falls below a tolerance. The published log pairs the loss
+    of one step with the penalty of the next; here both are those of the iterate.
 
     References
     ----------
@@ -277,10 +263,7 @@ class FaNCL(PenalisedRival):
     2.0
     """
 
-    passes: int = 3
     spare: int = 5
-    max_rank: int | None = None
-    random_state: int = 0
 
     def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate]:
         """Yield one iterate a step."""

@@ -42,9 +42,7 @@ class LMaFit(Rival):
     Notes
     -----
     Run it with `NoPenalty`. The published rule stops where the residual falls below 1.25e-4 of the data, or the
-    ratio q is within half of that of 1 after five steps: give `minimize`
-    ``stop=objective_settled(relative=1.25e-4, reduced_to=1.25e-4**2, after=5)``, where the objective is the
-    residual's square.
+    ratio q is within half of that of 1 after five steps.
 
     References
     ----------

@@ -36,7 +36,7 @@ class ER1MP(Rival):
     Notes
     -----
     Run it with `NoPenalty`. It never changes a vector once chosen and does not shrink: data should be centred
-    first. The residual never grows; `objective_settled` stops where it stalls.
+    first. The residual never grows.
 
     References
     ----------

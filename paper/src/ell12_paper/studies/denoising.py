@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from ell12.backend import compiled_code as compiling
 from ell12.minimization import Result, Run
 from ell12.restoration import AlternatingMinimization, TotalVariationDCA, TotalVariationL12, denoise_tv
 from ell12_paper.studies import beyond, size_of
@@ -132,7 +131,6 @@ def _at_rule(run: Result, solver: Any, change: float) -> dict[str, Any] | None:
 @cache
 def _warm_up(solver: Any, size: int) -> None:
     """Let the process load and compile, outside any timing, what a solver's first run needs."""
-    compiling.foresee(compiling.PATIENCE)  # loops are compiled here, or which trial waits for it would be chance
     image = np.random.default_rng(0).random((size, size))
     _run(solver, image, 0.1, (2, math.inf), lambda _: 0.0)
 

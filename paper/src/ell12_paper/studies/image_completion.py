@@ -92,7 +92,7 @@ PICTURED = tuple(method for method in IN_TABLE if method not in ("nmAPG(block)",
 
 def trials(preset: str, seed: int) -> list[dict[str, Any]]:
     """The settings of every trial."""
-    size, images = size_of(NAME, preset), _images()
+    size, images = size_of(NAME, preset), names()
     table = product(range(size.n_repeats), images, IN_TABLE)
     found = [_settings(size, seed, "table", image, method, repeat) for repeat, image, method in table]
     for repeat, image, method in product(range(1), images, ALONG_PATH):
@@ -109,11 +109,6 @@ def trials(preset: str, seed: int) -> list[dict[str, Any]]:
         if method not in IN_TABLE:  # the others are in the table without centring
             found.append(_settings(size, seed, "centring", image, method, repeat))
     return found
-
-
-def _images() -> tuple[str, ...]:
-    """The stand-ins in the order of the paper's table, or those of a folder."""
-    return tuple(sorted(names(), key=lambda name: (name == "Sea", name)))
 
 
 def _settings(

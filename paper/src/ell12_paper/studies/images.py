@@ -8,7 +8,9 @@ from pathlib import Path
 import numpy as np
 
 # The paper's names -> photographs that ship with scikit-image.
-STAND_INS = {"Mountain": "camera", "Sea": "moon", "Windows": "brick"}
+STAND_INS = {"Mountain": "camera", "Windows": "brick", "Sea": "moon"}
+# Public photographs that are very likely the paper's own, by the names of their files; they have no licence.
+LIKELY = {"testimage": "Mountain", "re7": "Windows", "re4": "Sea"}
 FOLDER = "ELL12_PAPER_IMAGES"  # the environment's name for a folder of pictures, as `--images` sets it
 SIDE = 512  # pictures of a folder are enlarged or reduced to so many pixels a side, bilinearly
 
@@ -31,21 +33,24 @@ def photograph(name: str, size: int) -> np.ndarray:
 
 
 def shown(name: str) -> str:
-    """What an image is; behind a stand-in, the paper's name of the image it stands for.
+    """What an image is; behind it, the paper's name of the image it stands for or is likely to be.
 
     Examples
     --------
     >>> from ell12_paper.studies.images import shown
-    >>> shown("Sea"), shown("Discs")
-    ('moon (Sea)', 'Discs')
+    >>> shown("Sea"), shown("re4"), shown("Discs")
+    ('moon (Sea)', 're4 (Sea)', 'Discs')
     """
+    if name in LIKELY:
+        return f"{name} ({LIKELY[name]})"
     return f"{STAND_INS[name]} ({name})" if name in STAND_INS else name
 
 
 def _files() -> dict[str, Path]:
     folder = os.environ.get(FOLDER)
     paths = sorted(Path(folder).iterdir()) if folder else []
-    return {path.stem: path for path in paths if path.suffix in SUFFIXES}
+    found = {path.stem: path for path in paths if path.suffix in SUFFIXES}
+    return {name: found[name] for name in (*LIKELY, *found) if name in found}
 
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff")
