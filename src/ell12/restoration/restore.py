@@ -23,12 +23,11 @@ from ell12.penalties import with_strength
 from ell12.protocols import Array, offers
 from ell12.restoration.colour import ColourVariation, along_opponents, as_colours, as_opponents, is_coloured
 from ell12.restoration.pixels import by_numpy, channels_back, value_range
-from ell12.restoration.smoothed_gradient import SmoothedGradient
+from ell12.restoration.smoothed_gradient import ImageSolver, SmoothedGradient
 from ell12.restoration.splitting import AlternatingMinimization, GrowingADMM
 from ell12.restoration.splitting_parts import has_exact_solver
 from ell12.restoration.strength_choice import choose, strength_for_noise
 from ell12.restoration.total_variation import TotalVariationL12
-from ell12.restoration.variation import ImageSolver
 
 # A denoised image is as near to the exact one as its gradient is small. The other problems are less well
 # conditioned, so that a small gradient says less about the image: they are solved to a tenth of that.

@@ -24,7 +24,8 @@ from ell12.restoration.smoothed_gradient import SmoothedGradient
 from ell12.restoration.splitting import GrowingADMM
 from ell12.restoration.stencil import Sweep, cost, envelope_and_gradient, shrunk, units
 from ell12.restoration.stencil_cuda import sweep_on_gpu
-from ell12.restoration.variation import Bounds
+
+Bounds = tuple[float | None, float | None]
 
 # Images of fewer pixels are restored by plain operations, so that they do not load the compiler.
 SWEPT_FROM = 2**10
