@@ -17,11 +17,9 @@ JOBS ?= 2
 test: $(VENV)/.test
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n logical src paper tests README.md
 
-# What a contributor runs while working: the prox, penalties and losses against their oracles, the loop, one estimator,
-# matrices of low rank, the public names and who imports whom. Together under a minute on two cores.
-QUICK := tests/prox tests/penalties --ignore=tests/penalties/test_prox.py --ignore=tests/penalties/test_ridge.py \
-  tests/losses tests/minimization/test_loop.py tests/minimization/test_results.py tests/linear_model/test_choice.py \
-  tests/completion/test_low_rank.py tests/test_layers.py tests/test_public_names.py tests/test_checks.py
+# What a contributor runs while working: proximal operators, penalties and losses against their oracles, the loop, the
+# public names and the imports.
+QUICK := tests/prox tests/penalties tests/losses tests/minimization/test_loop.py tests/test_layers.py tests/test_public_names.py
 
 quick: $(VENV)/.test
 	$(BIN)/ruff check .

@@ -1,376 +1,268 @@
-"""ell12 on a GPU.
+"""ell12 on a GPU: fits beside FISTA in PyTorch, the prox beside a copy, images and ratings beside the processors.
 
-`python benchmarks/gpu.py [FOLDER]` on a machine with PyTorch and a CUDA device (CuPy is measured where it is
-installed) writes gpu.json and gpu.md there, by default into benchmarks/results; `make bench` does not.
-`python benchmarks/gpu.py --try-folds` prints the rows of the cross-validation at a small size, on the processors
-where there is no GPU, and writes nothing; `--try-prox` does the same for those of the prox.
-`python benchmarks/gpu.py --ratings [FOLDER]` measures the rows of the ratings alone and puts them in place of the
-old ones, with their date; `--prox` does so for the prox, `--fits` for the fits and paths of gpu_fits.py, `--dask`
-for a worker of Dask. Limit of an iteration is the time to read A twice, at the speed this device adds up a large
-array. Limit of the prox is a copy of its array, measured beside it.
+`python benchmarks/gpu.py` needs PyTorch with a CUDA device; CuPy is measured where it is installed. Fits are
+Lasso and l1-2 problems of 20,000 x 80,000 single-precision numbers to a stationarity of 1e-4; "passes" counts
+products with all of A or its adjoint. FISTA is written in PyTorch as one would write it, with the Lipschitz
+constant given, with and without restarts; it checks the stationarity every ten steps. The limit of the prox is
+a copy of its array. Times are medians of wall time with the device synchronised.
 """
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import statistics
-import sys
 import time
-from collections.abc import Callable
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 from typing import Any
 
-os.environ["SCIPY_ARRAY_API"] = "1"  # read when SciPy is first imported; the estimators then let tensors pass
+os.environ["SCIPY_ARRAY_API"] = "1"  # read when SciPy is first imported
 
 import numpy as np
-import sklearn
 import torch
-from threadpoolctl import threadpool_limits
 
 import ell12
-import gpu_fits
-from ell12 import L12, NonmonotoneAPG, SquaredLoss, minimize
-from ell12.linear_model.alpha_search import _fold
-from ell12.path.columnwise import ColumnsL12, ColumnwiseAPG
-from gpu_prox import Row, prox_rows, row, seconds
+import study
+from ell12 import L12, LogisticLoss, NonmonotoneAPG, SquaredLoss, minimize, stationarity
+from ell12.losses import of_prediction
 
-SAMPLES, FEATURES, NONZERO = 20_000, 80_000, 200
-PROBLEMS = 50
-RATINGS = 100_000, 10_000, 10_000_000  # users, items, ratings
-RANK, SWEEPS = 10, 20
-FOLDS, ALPHAS = 5, 30
-FITS_SEED = 1  # nothing was chosen on the problem of this seed
+SIZE = (20_000, 80_000, 200)  # rows, columns, nonzeros
+TOL, EVERY, STRENGTHS = 1e-4, 10, 50
+ENTRIES, ROW_LENGTHS = 2**28, (2, 3, 16, 64, 1000, 100_000)
+RATINGS = (100_000, 10_000, 10_000_000)
+Row = dict[str, Any]
 
 
-def bytes_per_second() -> float:
-    """How fast the device reads: the sum of 8 GiB."""
-    x = torch.ones(2**31, device="cuda")
-    return x.numel() * 4 / seconds(x.sum)
-
-
-def problem() -> tuple[Any, Any, Any]:
-    """A Gaussian design and observations of a sparse x, on the device, in single precision."""
-    generator = torch.Generator("cuda").manual_seed(0)
-    A = torch.randn(SAMPLES, FEATURES, device="cuda", generator=generator)
-    A /= math.sqrt(SAMPLES)
-    x = torch.zeros(FEATURES, device="cuda")
-    x[torch.randperm(FEATURES, device="cuda", generator=generator)[:NONZERO]] = 1.0
-    b = A @ x
-    return A, b + 0.05 * torch.randn(SAMPLES, device="cuda", generator=generator), x
-
-
-def iteration(loss: Any, penalty: Any, solver: Any, count: int = 30) -> float:
-    """The median time of an iteration, the first few left out."""
-    start = loss.point(loss.start())
-    loss.lipschitz()
-    iterates = solver.iterates(loss, penalty, start)
-    return seconds(lambda: next(iterates), count)
-
-
-def iteration_rows(A: Any, b: Any, alpha: float, speed: float) -> list[Row]:
-    limit = 2 * 4 * A.numel() / speed
-    one = iteration(SquaredLoss(A, b), L12(alpha), NonmonotoneAPG())
-    rows = [row(f"nmAPG iteration, {SAMPLES} x {FEATURES}, PyTorch", one, limit)]
-    try:
-        import cupy
-
-        loss = SquaredLoss(cupy.asarray(A), cupy.asarray(b))
-        rows.append(row("the same, CuPy", iteration(loss, L12(alpha), NonmonotoneAPG()), limit))
-    except ImportError:
-        pass
-    B = torch.stack([b] * PROBLEMS, dim=1)
-    alphas = alpha * np.geomspace(1, 0.1, PROBLEMS)
-    many = iteration(SquaredLoss(A, B), ColumnsL12(alphas), ColumnwiseAPG(), 10)
-    gain = PROBLEMS * one / many
-    rows.append(
-        row(f"an iteration of {PROBLEMS} problems at once", many, None, f"{gain:.1f} times the throughput")
-    )
-    return rows
-
-
-def fit_rows(A: Any, b: Any, alpha: float) -> list[Row]:
-    """A whole fit from the data on, on the device and on the processors."""
-    rows, objectives = [], []
-    for where, data in (("GPU", (A, b)), ("CPU", (A.cpu().numpy(), b.cpu().numpy()))):
+def seconds(call: Callable[[], Any], repeats: int = 10) -> float:
+    """The median wall time of a call that ends on the device, after two that are not timed."""
+    times = []
+    for _ in range(repeats + 2):
+        torch.cuda.synchronize()
         begin = time.perf_counter()
-        result = minimize(SquaredLoss(*data), L12(alpha), solver=NonmonotoneAPG(), tol=1e-3, max_iter=1000)
-        elapsed = time.perf_counter() - begin
-        objectives.append(result.objective)
-        note = f"{result.status.name}, {result.n_iter} steps, objective {result.objective:.9g}"
-        name = f"whole fit on the {where}" + (f", {os.cpu_count()} cores" if where == "CPU" else "")
-        rows.append(row(name, elapsed, None, note))
-    difference = abs(objectives[0] / objectives[1] - 1)
-    gain = rows[1]["seconds"] / rows[0]["seconds"]
-    rows.append(row("CPU time over GPU time", gain, None, f"objectives differ by {difference:.1e} relative"))
-    return rows
+        call()
+        torch.cuda.synchronize()
+        times.append(time.perf_counter() - begin)
+    return statistics.median(times[2:])
 
 
-def fold_rows(samples: int, features: int, where: str) -> list[Row]:
-    """The search of a cross-validation: the folds as columns of one problem, and one after the other."""
-    generator = np.random.default_rng(0)
-    X = generator.standard_normal((samples, features), dtype=np.float32)
-    coef = np.where(np.arange(features) < 30, 1.0, 0.0).astype(np.float32)
-    y = X @ coef + 2 * generator.standard_normal(samples, dtype=np.float32) + 3
-    kinds: dict[str, Callable[[Any], Any]] = {"PyTorch": lambda x: torch.as_tensor(x, device=where)}
+def row(what: str, value: float, limit: float | None = None, note: str = "") -> Row:
+    """One line; printed at once."""
+    ratio = None if limit is None else value / limit
+    print(f"{what}: {value:.4g} s {'' if ratio is None else f'{ratio:.3g} times the limit'} {note}", flush=True)
+    return {"what": what, "seconds": value, "limit": limit, "ratio": ratio, "note": note}
+
+
+def kinds() -> dict[str, Callable[[Any], Any]]:
+    """What makes arrays of each library out of a tensor on the device."""
     try:
         import cupy
-
-        kinds["CuPy"] = cupy.asarray
     except ImportError:
-        pass
-    rows = []
-    for library, kind in kinds.items():
-        data, lines, scores = (kind(X), kind(y)), [], []
-        for what, together in (("as columns of one problem", True), ("one after the other", False)):
-            _search(data, together)  # and what is compiled or planned once
-            elapsed, values = _search(data, together)
-            scores.append(values)
-            lines.append((f"{FOLDS} folds x {ALPHAS} alphas, {samples} x {features}, {library}, {what}", elapsed))
-        worst = float(np.max(np.abs(scores[0] / scores[1] - 1)))
-        gain = lines[1][1] / lines[0][1]
-        notes = [f"{gain:.1f} times as fast, errors differ by {worst:.1e} relative", ""]
-        rows += [row(*line, None, note) for line, note in zip(lines, notes, strict=True)]
-    return rows
+        return {"PyTorch": lambda x: x}
+    return {"PyTorch": lambda x: x, "CuPy": cupy.asarray}
 
 
-def _search(data: tuple[Any, Any], together: bool) -> tuple[float, Any]:
-    """How long the paths of all folds take, the fit at the alpha chosen left out, and the errors they have."""
-    model = ell12.L12RegressorCV(alphas=ALPHAS, eps=0.03, cv=FOLDS, tol=1e-3)
-    if not together:
-        model.solver = NonmonotoneAPG()
-    X, y, _ = model._validate_regression(*data, None)
-    problems = model._problems(X, y, None)
-    alphas = ell12.path.alpha_grid(model._alpha_max(problems), ALPHAS, model.eps)
-    rows = np.arange(X.shape[0])
-    folds = [(rows[rows % FOLDS != k], rows[rows % FOLDS == k]) for k in range(FOLDS)]
-    begin = time.perf_counter()
-    if together:
-        scores, _ = model._side_by_side(problems, (X, y, None), folds, alphas)
-    else:
-        parts = [_fold(model, X, y, None, alphas, train, test) for train, test in folds]
-        scores = np.stack([part for part, _ in parts], axis=1)
-    return time.perf_counter() - begin, -scores  # the scores are on the host: the device has ended
+# Fits
 
 
-def image_rows() -> list[Row]:
-    """Denoising and completion of large images, on the device and on the processors."""
+def problem(m: int, n: int, nonzero: int) -> tuple[Any, Any, Any]:
+    """A Gaussian design, observations of a sparse x, and their signs, on the device, in single precision."""
+    generator = torch.Generator("cuda").manual_seed(1)
+    A = torch.randn(m, n, device="cuda", generator=generator) / math.sqrt(m)
+    x = torch.zeros(n, device="cuda")
+    x[torch.randperm(n, device="cuda", generator=generator)[:nonzero]] = 1.0
+    b = A @ x
+    noise = torch.randn(m, device="cuda", generator=generator)
+    return A, b + 0.005 * noise, torch.where(b + 0.05 * noise > 0, 1.0, -1.0)
+
+
+def largest_eigenvalue(A: Any) -> float:
+    """Of ``A' A``, by the power iteration, with a margin of one in a hundred."""
+    v = torch.randn(A.shape[1], device=A.device)
+    for _ in range(100):
+        v = A.T @ (A @ (v / v.norm()))
+    return 1.01 * float(v.norm())
+
+
+def fista(A: Any, b: Any, alpha: float, lipschitz: float, *, restart: bool) -> tuple[Any, int]:
+    """The Lasso; each step makes two passes over A, each check of the stationarity one more."""
+    x, p, t, passes = torch.zeros_like(A[0]), torch.zeros_like(b), 1.0, 0
+    y, q = x, p
+    while True:
+        z = y - A.T @ (q - b) / lipschitz
+        new = z.sign() * (z.abs() - alpha / lipschitz).clamp(min=0)
+        product, passes = A @ new, passes + 2
+        if restart and float((y - new) @ (new - x)) > 0:
+            t = 1.0
+        following = (1 + math.sqrt(1 + 4 * t * t)) / 2
+        y, q = (now + (t - 1) / following * (now - old) for now, old in ((new, x), (product, p)))
+        x, p, t = new, product, following
+        if passes % (2 * EVERY) == 0:
+            gradient = A.T @ (p - b)
+            off = (gradient.abs() - alpha).clamp(min=0)
+            violation = torch.where(x != 0, (gradient + alpha * x.sign()).abs(), off).max() / alpha
+            if float(violation) <= TOL:
+                return x, passes + passes // (2 * EVERY)
+
+
+@contextmanager
+def counted(size: int) -> Iterator[list[int]]:
+    """Count the products with all of A, or its adjoint, that losses make."""
+    made, product = [0], of_prediction.product
+
+    def counting(A: Any, x: Any) -> Any:
+        made[0] += math.prod(A.shape) == size
+        return product(A, x)
+
+    of_prediction.product = counting
+    try:
+        yield made
+    finally:
+        of_prediction.product = product
+
+
+def fit_rows() -> Iterator[Row]:
+    """Fits at two strengths, logistic fits and paths."""
+    A, b, labels = problem(*SIZE)
+    lipschitz, largest = largest_eigenvalue(A), float((A.T @ b).abs().max())
+    for share in (0.1, 0.01):
+        alpha, name = share * largest, f"to {TOL:g} at {share:g} of the largest alpha"
+        loss, lasso = SquaredLoss(A, b), L12(alpha, 0.0)
+        for what, restart in (("FISTA in PyTorch, restarted", True), ("FISTA in PyTorch", False)):
+            x, passes = fista(A, b, alpha, lipschitz, restart=restart)
+            value = loss.value(loss.point(x)) + lasso.value(x)
+            note = f"{passes} passes, objective {value:.8g}, stationarity {stationarity(loss, lasso, x):.1e}"
+            call = partial(fista, A, b, alpha, lipschitz, restart=restart)
+            yield row(f"{what} {name}, Lasso", seconds(call, 3), note=note)
+        for library, kind in kinds().items():
+            for weight in (0.0, 1.0):
+                what = f"fit {name}, l2_weight {weight:g}, {library}"
+                yield fit_row(what, SquaredLoss, (kind(A), kind(b)), L12(alpha, weight))
+        yield fit_row(f"fit {name}, l2_weight 0, nmAPG", SquaredLoss, (A, b), lasso, solver=NonmonotoneAPG())
+    steepest = 0.5 * float((A.T @ labels).abs().max())
+    for weight in (0.0, 1.0):
+        penalty = L12(0.3 * steepest, weight)
+        yield fit_row(f"logistic fit at 0.3, l2_weight {weight:g}", LogisticLoss, (A, labels), penalty)
+        call = partial(ell12.l12_path, A, b, alphas=STRENGTHS, eps=0.01, penalty=L12(l2_weight=weight))
+        with counted(A.numel()) as made:
+            path = call()
+        worst = max(result.stationarity for result in path.results)
+        name = f"path of {STRENGTHS} strengths to 0.01, l2_weight {weight:g}"
+        yield row(name, seconds(call, 1), note=f"{made[0]} passes, worst stationarity {worst:.1e}")
+
+
+def fit_row(what: str, kind: Any, data: tuple[Any, Any], penalty: Any, **options: Any) -> Row:
+    def call() -> Any:
+        return minimize(kind(*data), penalty, tol=TOL, **options)
+
+    with counted(math.prod(data[0].shape)) as made:
+        result = call()
+    note = f"{result.status.name}, {made[0]} passes, objective {result.objective:.8g}, "
+    note += f"stationarity {result.stationarity:.1e}, {int((result.x != 0).sum())} nonzero, {result.solver}"
+    return row(what, seconds(call, 1 if options else 5), note=note)
+
+
+# The prox
+
+
+def prox_rows() -> Iterator[Row]:
+    """The prox beside a copy of its array, which reads it and writes it once."""
+    z, w = torch.randn(ENTRIES, device="cuda"), torch.rand(ENTRIES, device="cuda")
+    for library, kind in kinds().items():
+        limit = seconds(z.clone)
+        for what, options in (
+            ("", {}),
+            (", weights", {"weights": kind(w)}),
+            (", non-negative", {"positive": True}),
+        ):
+            call = partial(ell12.prox_l12, kind(z), 1.0, **options)
+            yield row(f"prox, vector of {ENTRIES} floats{what}, {library}", seconds(call), limit)
+        for length in ROW_LENGTHS:
+            rows = kind(z[: ENTRIES // length * length]).reshape(-1, length)
+            t = kind(torch.rand(rows.shape[0], device="cuda") + 0.5)
+            yield row(
+                f"prox, rows of {length}, {library}", seconds(partial(ell12.prox_l12, rows, t, axis=-1)), limit
+            )
+        columns = kind(z).reshape(2**12, -1)
+        call = partial(ell12.prox_l12, columns, kind(torch.ones(columns.shape[1], device="cuda")), axis=0)
+        yield row(f"prox, columns of {2**12}, {library}", seconds(call), limit)
+
+
+# Images and matrices
+
+
+def image_rows() -> Iterator[Row]:
+    """Denoising and completion, on the device and on the processors."""
     generator = np.random.default_rng(0)
-    clean = np.kron(generator.random((64, 64)), np.ones((64, 64))).astype(np.float32)
-    noisy = clean + 0.05 * generator.standard_normal(clean.shape).astype(np.float32)
+    noisy = np.kron(generator.random((64, 64)), np.ones((64, 64))).astype(np.float32)
+    noisy += 0.05 * generator.standard_normal(noisy.shape).astype(np.float32)
     factors = generator.standard_normal((2, 2048, 20)).astype(np.float32)
     matrix, mask = factors[0] @ factors[1].T, generator.random((2048, 2048)) < 0.5
     alpha = 0.02 * float(np.linalg.norm(np.where(mask, matrix, 0), 2))
 
     def denoise(image: Any) -> str:
-        restored = ell12.denoise_tv(image, 0.05, return_result=True)
-        return f"{restored.result.n_iter} steps"
+        return f"{ell12.denoise_tv(image, 0.05, return_result=True).result.n_iter} iterations"
 
     def complete(values: Any, known: Any) -> str:
         result = ell12.complete_matrix(ell12.Observed.from_mask(values, known), alpha)
-        return f"{result.n_iter} steps, rank {result.x.rank}, objective {result.objective:.7g}"
+        return f"{result.n_iter} iterations, rank {result.x.rank}, objective {result.objective:.7g}"
 
-    rows = []
-    for what, call, data in (
-        ("denoise_tv, 4096 x 4096", denoise, (noisy,)),
-        ("complete_matrix, 2048 x 2048, half known", complete, (matrix, mask)),
-    ):
-        for where, kind in (("GPU", lambda x: torch.as_tensor(x, device="cuda")), ("CPU", np.asarray)):
-            arrays = [kind(x) for x in data]
-            note = call(*arrays)  # and what is compiled or planned once
-            rows.append(row(f"{what}, {where}", seconds(partial(call, *arrays), 1), None, note))
-    return rows
+    def place(where: str, x: Any) -> Any:
+        return torch.as_tensor(x, device="cuda") if where == "GPU" else x
 
-
-def rating_rows(size: tuple[int, int, int] = RATINGS) -> list[Row]:
-    """Synthetic ratings, as in completion.py, on the device and on the processors: a sweep, and a whole fit.
-
-    The fit takes biases off and stops at a tolerance of 1e-3; what is compiled or planned once is left out.
-    """
-    from completion import synthetic_ratings
-
-    observed = synthetic_ratings(*size)
-    kinds, rows = _sparse_kinds(observed), []
-    alpha = ell12.complete_matrix(observed, "noise", **_settings(1), max_iter=1).alpha
-    name = f"{size[2]:.0e} ratings, {size[0]} x {size[1]}, rank {RANK}"
-    for where, make, threads in kinds:
-        _fit(make(), alpha, threads, sweeps=2)
-        whole, sweep, result = _fit(make(), alpha, threads, SWEEPS)
-        note = f"{result.n_iter} sweeps, {result.status.name}, objective {result.objective:.9g}"
-        rows.append(row(f"{name}, {where}: a sweep", sweep))
-        rows.append(row(f"the same, {where}: in all", whole, None, note))
-    return rows
+    for where in ("GPU", "CPU"):
+        image, values, known = (place(where, x) for x in (noisy, matrix, mask))
+        call: Callable[[], str] = partial(denoise, image)
+        yield row(f"denoise_tv, 4096 x 4096, {where}", seconds(call, 1), note=call())
+        call = partial(complete, values, known)
+        yield row(f"complete_matrix, 2048 x 2048, half known, {where}", seconds(call, 1), note=call())
 
 
-def _settings(threads: int) -> dict[str, Any]:
-    solver = ell12.completion.AlternatingLeastSquares(RANK, n_threads=threads)
-    choices = {"max_rank": RANK, "l2_weight": 0.5, "center": "biases", "scale": None}
-    return choices | {"solver": solver, "tol": 1e-3}
+def rating_rows() -> Iterator[Row]:
+    """Ten million ratings: twenty sweeps of alternating least squares, from the sparse matrix on."""
+    users, items, count = RATINGS
+    random = np.random.default_rng(0)
+    flat = np.unique(random.integers(0, users * items, count))
+    places = np.stack(np.divmod(flat, items))
+    left, right = random.standard_normal((users, 10)), random.standard_normal((items, 10))
+    values = np.einsum("ij,ij->i", left[places[0]], right[places[1]]) / 3 + random.standard_normal(flat.size)
+    X = torch.sparse_coo_tensor(torch.as_tensor(places), torch.as_tensor(values), (users, items)).to("cuda")
+    options = {"max_rank": 10, "scale": None, "penalty": ell12.SpectralL12(l2_weight=0.5), "max_iter": 20}
+    solver = ell12.completion.AlternatingLeastSquares(10)
 
+    def call() -> Any:
+        return ell12.complete_matrix(X, 50.0, center="biases", solver=solver, **options)
 
-def _sparse_kinds(observed: Any) -> list[tuple[str, Callable[[], Any], int]]:
-    """Names, ratings of a kind, and threads."""
-    places = np.stack([observed.rows, observed.columns]).astype(np.int64)
-
-    def tensor(dtype: Any) -> Any:
-        X = torch.sparse_coo_tensor(torch.as_tensor(places), torch.as_tensor(observed.values), observed.shape)
-        X = X.to("cuda", dtype)
-        return lambda: X
-
-    kinds = [("PyTorch", tensor(torch.float64), 1), ("PyTorch in single precision", tensor(torch.float32), 1)]
-    try:
-        from cupyx.scipy import sparse
-
-        X = sparse.coo_matrix(observed.sparse().tocoo())
-        kinds.append(("CuPy", lambda: X, 1))
-    except ImportError:
-        pass
-    csr = observed.sparse()
-    cores = os.cpu_count() or 1
-    return [*kinds, ("one thread", lambda: csr, 1), (f"{cores} threads", lambda: csr, cores)]
-
-
-def _fit(X: Any, alpha: float, threads: int, sweeps: int) -> tuple[float, float, Any]:
-    """Seconds in all, from the sparse matrix on, those of a sweep, and the completion."""
-    torch.cuda.synchronize()
-    begin = time.perf_counter()
-    with threadpool_limits(threads):  # those of BLAS
-        result = ell12.complete_matrix(X, alpha, **_settings(threads), max_iter=sweeps)
-    torch.cuda.synchronize()
-    elapsed = time.perf_counter() - begin
-    return elapsed, statistics.median(np.diff(result.history["seconds"])[1:] if sweeps > 2 else [0.0]), result
-
-
-def dask_rows(rows: int = 100_000, columns: int = 2000, blocks: int = 4) -> list[Row]:
-    """A pass of the logistic loss over CuPy chunks that a worker of Dask keeps on the GPU."""
-    import dask.array as da
-    from dask.delayed import delayed
-    from distributed import Client, LocalCluster
-
-    from ell12.distributed import rows_loss
-
-    random = np.random.default_rng(9)
-    y = np.sign(random.standard_normal(rows * blocks)).astype(np.float32)
-    x = 0.01 * random.standard_normal(columns).astype(np.float32)
-    one = {
-        "n_workers": 1,
-        "threads_per_worker": 1,
-        "env": {"CUDA_VISIBLE_DEVICES": "0"},
-        "dashboard_address": None,
-    }
-    with LocalCluster(**one) as cluster, Client(cluster):
-        chunks = [delayed(random_chunk)(seed, rows, columns) for seed in range(blocks)]
-        X = da.concatenate([da.from_delayed(chunk, (rows, columns), np.float32) for chunk in chunks])
-        loss = rows_loss(ell12.LogisticLoss, X, y, scale=1 / len(y), persist=True)
-        places = iter(np.linspace(1, 2, 50))
-        value = seconds(lambda: loss.gradient(loss.point(next(places).astype(np.float32) * x)), 9)
-    name = f"a pass of the logistic loss over {rows * blocks} x {columns} floats"
-    return [row(f"{name}, {blocks} chunks of CuPy on Dask's worker", value, None, "one worker, one GPU")]
-
-
-def random_chunk(seed: int, rows: int, columns: int) -> Any:
-    """Gaussian numbers, made on the worker's GPU."""
-    import cupy
-
-    return cupy.random.default_rng(seed).standard_normal((rows, columns), dtype=cupy.float32)
-
-
-def measure_again(folder: Path, part: str) -> None:
-    """Put newly measured rows of a part in place of the old ones, with their date."""
-    result = json.loads((folder / "gpu.json").read_text())
-    date = {"date": datetime.now(UTC).isoformat(timespec="minutes"), "part": part}
-    new = [line | date for line in AGAIN[part]()]
-    places = [place for place, line in enumerate(result["rows"]) if _part(line) == part]
-    first = places[0] if places else len(result["rows"])
-    before, after = (
-        [line for line in lines if _part(line) != part]
-        for lines in (result["rows"][:first], result["rows"][first:])
-    )
-    write(folder, result | {"rows": before + new + after})
-
-
-def _part(line: Row) -> str:
-    """What a line belongs to."""
-    return line.get("part", "fits" if "fits" in line else "")
-
-
-def whole_fits() -> list[Row]:
-    return gpu_fits.fit_rows(SAMPLES, FEATURES, NONZERO, FITS_SEED)
-
-
-# What `--NAME` measures alone.
-AGAIN: dict[str, Callable[[], list[Row]]] = {
-    "prox": prox_rows,
-    "fits": whole_fits,
-    "ratings": rating_rows,
-    "dask": dask_rows,
-}
-
-
-def write(folder: Path, result: dict[str, Any]) -> None:
-    """Both files."""
-    folder.mkdir(exist_ok=True)
-    (folder / "gpu.json").write_text(json.dumps(result, indent=1) + "\n")
-    (folder / "gpu.md").write_text(render(result))
-
-
-def render(result: dict[str, Any]) -> str:
-    """The Markdown page."""
-    lines = [
-        "# ell12 on a GPU",
-        "",
-        f"Measured {result['date']} on {result['device']}: `python benchmarks/gpu.py`.",
-    ]
-    lines += [f"The device reads {result['bytes_per_second'] / 1e12:.2f} TB/s.", ""]
-    lines += ["| what | seconds | limit | times the limit | note |", "| --- | ---: | ---: | ---: | --- |"]
-    for line in result["rows"]:
-        numbers = ["" if line[name] is None else f"{line[name]:.3g}" for name in ("seconds", "limit", "ratio")]
-        date = [f"measured {line['date']}"] if "date" in line else []
-        note = "; ".join(part for part in [line["note"], *date] if part)
-        lines.append("| " + " | ".join([line["what"], *numbers, note]) + " |")
-    return "\n".join(lines) + "\n"
+    result = call()
+    note = f"{result.n_iter} iterations, {result.status.name}, objective {result.objective:.9g}"
+    yield row(f"{flat.size:.1e} ratings, {users} x {items}, rank 10", seconds(call, 1), note=note)
 
 
 def main() -> None:
-    sklearn.set_config(array_api_dispatch=True)
-    if sys.argv[1:] == ["--try-folds"]:
-        fold_rows(400, 300, "cuda" if torch.cuda.is_available() else "cpu")
-        return
-    if sys.argv[1:] == ["--try-prox"]:
-        prox_rows(2**20)
-        return
-    paths = [argument for argument in sys.argv[1:] if not argument.startswith("--")]
-    folder = Path(paths[0]) if paths else Path(__file__).parent / "results"
-    parts = [part for part in AGAIN if f"--{part}" in sys.argv]
-    for part in parts:
-        measure_again(folder, part)
-    if parts:
-        return
-    speed = bytes_per_second()
-    rows = [line | {"part": "prox"} for line in prox_rows()]
-    torch.cuda.empty_cache()
-    A, b, _ = problem()
-    alpha = 0.1 * float((A.T @ b).abs().max())
-    rows += iteration_rows(A, b, alpha, speed)
-    rows += fit_rows(A, b, alpha)
-    del A, b
-    torch.cuda.empty_cache()
-    rows += whole_fits()
-    torch.cuda.empty_cache()
-    rows += fold_rows(10_000, 20_000, "cuda")
-    rows += image_rows()
-    rows += [line | {"part": "ratings"} for line in rating_rows()]
-    result = {
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "device": torch.cuda.get_device_name(),
-        "torch": torch.__version__,
-        "bytes_per_second": speed,
-        "rows": rows,
-    }
-    write(folder, result)
+    rows = []
+    for part in (prox_rows, fit_rows, image_rows, rating_rows):
+        try:
+            rows += list(part())
+        except Exception as error:  # one part that fails leaves the others
+            rows.append(
+                {"what": part.__name__, "seconds": None, "limit": None, "ratio": None, "note": repr(error)[:200]}
+            )
+            print(rows[-1], flush=True)
+        torch.cuda.empty_cache()
+    cells = [
+        [
+            r["what"],
+            *("" if r[name] is None else f"{r[name]:.3g}" for name in ("seconds", "limit", "ratio")),
+            r["note"],
+        ]
+        for r in rows
+    ]
+    where = f"Measured on {torch.cuda.get_device_name(0)}, PyTorch {torch.__version__}."
+    header = ["what", "seconds", "limit", "times the limit", "note"]
+    study.write(
+        "gpu", __doc__ or "", {"size": SIZE, "entries": ENTRIES}, rows, [where, study.table(header, cells)]
+    )
 
 
 if __name__ == "__main__":

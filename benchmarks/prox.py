@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
+import study
 from ell12.prox import prox_l12
-from timing import Row, load, median_seconds, version_of
+from study import Row, load, median_seconds, version_of
 
 BASELINE = "a copy"
 PROBLEMS = [((10**4,), 0.5), ((10**6,), 0.5), ((10**7,), 0.5), ((512, 512, 2), 0.5), ((512, 512, 2), 3.0)]
@@ -115,3 +116,7 @@ def judge(x: np.ndarray, z: np.ndarray, value: float, least: float) -> str:
         "minimum" if abs(excess) <= TOLERANCE[str(z.dtype)] else f"WRONG: {100 * excess:.2g} % above the minimum"
     )
     return note if x.dtype == z.dtype else f"{note}; returns {x.dtype}"
+
+
+if __name__ == "__main__":
+    study.write_rows("prox", __doc__ or "", rows(), BASELINE)

@@ -15,14 +15,15 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, distribution
 from typing import Any
 
 import numpy as np
 
 import ell12
-from real_data import NotHere
-from real_ratings import movielens_100k
-from timing import CLOCK, Row, load, version_of
+import study
+from ell12.datasets import Ratings, load_ratings
+from study import CLOCK, Row, load, version_of
 
 BASELINE = "cmfrec"
 SMALL = os.environ.get("ELL12_SMALL_BENCHMARK") == "1"  # to try the script
@@ -70,6 +71,13 @@ KINDS = (
 )
 
 
+def movielens_100k() -> Ratings:
+    """100,000 ratings, 943 users, 1,682 films (Harper & Konstan, doi:10.1145/2827872), carried by recbole."""
+    path = distribution("recbole").locate_file("recbole/dataset_example/ml-100k/ml-100k.inter")
+    names: Any = ("user_id:token", "item_id:token", "rating:float")
+    return load_ratings(str(path), columns=names, separator="\t")
+
+
 def draw(kind: Kind, seed: int) -> ell12.Observed:
     """Ratings of a kind by seed; popular items are a little better, and some users are noisier than others."""
     if kind.is_real:
@@ -101,7 +109,7 @@ def rows() -> Iterator[Row]:
     for kind in [kind for kind in KINDS if not SMALL or kind.count <= 24_000]:
         try:
             draw(kind, 0)
-        except NotHere as reason:
+        except PackageNotFoundError as reason:
             yield Row(kind.name, "L12Imputer()", version_of("ell12"), note=str(reason))
             continue
         fits = [one_draw(kind, seed) for seed in range(1 if kind.count > LARGE else DRAWS)]
@@ -188,3 +196,7 @@ def command(train: Any) -> Any:
     """What `ell12 complete` fits."""
     model = ell12.L12Recommender().fit(train.sparse())
     return model.predict, f"{model.center_}, {model.penalty_}, rank {model.completion_.x.rank}"
+
+
+if __name__ == "__main__":
+    study.write_rows("ratings", __doc__ or "", rows(), BASELINE)

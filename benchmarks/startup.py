@@ -1,14 +1,9 @@
-"""How long `import ell12` and first fits take, beyond NumPy, SciPy and scikit-learn.
+"""How long `import ell12`, first fits and first paths take in new processes.
 
-Every sample is a new process, which reports the processor time of its own steps; medians, after one process that
-warms the disk's cache and writes Python's. "Beyond" is what follows `import numpy, scipy, sklearn` in the same
-process: ell12's names are loaded in that time, and so is all that the fit needs. "From nothing" is all that a
-script takes, the interpreter's own start included. The fits are squared loss with l1-2: on 100 x 200 of noise, and
-on 500 x 2000, Gaussian columns or such whose neighbours have correlation 0.9, 50 nonzeros, noise of a twentieth,
-at some shares of the largest strength. Each is the median of 15 processes, and beside it stands the median of
-their own imports: where these take longer than usual, so does the rest. A "second fit" is the same one again, in
-the same process; "warm" is the median of nine more, taken in turn with as many whose working sets are solved by
-compiled sweeps alone: that is the multiple there. The kinds of process take turns.
+Every sample is a new process, which reports the processor time of its own steps; medians. "beyond" is what
+follows `import numpy, scipy, sklearn` in the same process: ell12's names are loaded in that time, and so is all
+that the call needs. The data are Gaussian columns with ten nonzeros, and alpha is 0.1 of the largest. A "second
+call" is the same one again in the same process. "nothing compiled before" has an empty cache of compiled code.
 """
 
 from __future__ import annotations
@@ -18,148 +13,85 @@ import os
 import statistics
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
-from typing import Any
 
-from timing import Row, version_of
+import study
+from study import Row
 
 BASELINE = "numpy + scipy + sklearn"
-REPEATS, REPEATS_FIRST, REPEATS_WARM = 7, 15, 3
-SHARES = (0.1, 0.03, 0.01)
-Kind = tuple[str, str, float]  # columns, way, share
-FIT = """
-import numpy as np
-generator = np.random.default_rng(0)
-A, b = generator.standard_normal((100, 200)), generator.standard_normal(100)
-result = ell12.minimize(ell12.SquaredLoss(A, b), ell12.L12(0.1))
-"""
-STEPS = f"""
-import json, time
+REPEATS, REPEATS_COLD = 9, 3
+PROGRAM = """
+import json, sys, time
 times = [time.process_time()]
-import numpy, scipy, sklearn
-times.append(time.process_time())
-import ell12
-times.append(time.process_time())
-ell12.SquaredLoss, ell12.L12, ell12.minimize
-times.append(time.process_time())
-{FIT}
-times.append(time.process_time())
-objective = result.objective
-elapsed = [end - start for start, end in zip(times, times[1:])]
-print(json.dumps([elapsed, float(objective), f"{{result.status.name}} after {{result.n_iter}} iterations"]))
-"""
-FROM_NOTHING = f"""
-import ell12
-{FIT}
-import time
-print(time.process_time())  # since the process began
-"""
-LARGE = """
-import json, statistics, sys, time
-begin = time.process_time()
 import numpy as np, scipy, sklearn
-base = time.process_time() - begin
-columns, way, share = sys.argv[1], sys.argv[2], float(sys.argv[3])
-generator = np.random.default_rng(0)
-n, p = 500, 2000
-A = generator.standard_normal((n, p + 50))
-if columns == "correlated":
-    for k in range(1, p + 50):
-        A[:, k] = 0.9 * A[:, k - 1] + (1 - 0.9**2) ** 0.5 * A[:, k]
-A = np.ascontiguousarray(A[:, 50:]) / n**0.5
-x = np.zeros(p)
-x[generator.choice(p, 50, replace=False)] = generator.standard_normal(50)
-b = A @ x
-b += 0.05 * np.linalg.norm(b) / n**0.5 * generator.standard_normal(n)
-alpha = share * np.abs(A.T @ b).max()
-def fit():
-    if way == "minimize":
-        return ell12.minimize(ell12.SquaredLoss(A, b), ell12.L12(alpha))
-    return ell12.L12Regressor(alpha=alpha / n).fit(A, b).results_[0]
-def seconds():
+times.append(time.process_time())
+call, n, p = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+random = np.random.default_rng(0)
+A = random.standard_normal((n, p))
+b = A[:, :10].sum(axis=1) + random.standard_normal(n)
+alpha = 0.1 * np.abs(A.T @ b).max()
+image = random.standard_normal((128, 128)) * 0.1
+image[32:96, 32:96] += 1
+CALLS = {
+    "minimize": lambda: ell12.minimize(ell12.SquaredLoss(A, b), ell12.L12(alpha)),
+    "L12Regressor": lambda: ell12.L12Regressor(alpha / n).fit(A, b),
+    "l12_path": lambda: ell12.l12_path(A, b),
+    "L12RegressorCV": lambda: ell12.L12RegressorCV().fit(A, b),
+    "L12Classifier": lambda: ell12.L12Classifier().fit(A, b > 0),
+    "denoise_tv": lambda: ell12.denoise_tv(image),
+}
+for _ in range(2):
     begin = time.process_time()
-    fit()
-    return time.process_time() - begin
-begin = time.process_time()
-import ell12
-result = fit()
-first = time.process_time() - begin
+    import ell12
+    if call:
+        CALLS[call]()
+    times.append(time.process_time() - begin)
+print(json.dumps([times[1] - times[0], *times[2:]]))
 """
-FIRST = f"""
-{LARGE}
-second = seconds()
-ending = f"{{result.status.name}} after {{result.n_iter}} iterations, {{np.count_nonzero(result.x)}} nonzeros"
-loaded = ", numba loaded" if "numba" in sys.modules else ""
-print(json.dumps([base, first, second, float(result.objective), ending + loaded]))
-"""
-WARM = f"""
-{LARGE}
-from ell12.solvers import gram_descent
-size = gram_descent.COMPILED_FROM
-warm = {{True: [], False: []}}
-for turn in range(20):
-    compiled = turn % 2 == 0
-    gram_descent.COMPILED_FROM = 0 if compiled else size
-    warm[compiled].append(seconds())
-print(json.dumps([statistics.median(warm[way][1:]) for way in (False, True)]))
-"""
+CASES = [
+    ("", 1, 1),
+    ("minimize", 100, 200),
+    ("L12Regressor", 200, 500),
+    ("L12Regressor", 500, 2000),
+    ("L12Classifier", 200, 500),
+    ("l12_path", 200, 500),
+    ("L12RegressorCV", 200, 500),
+    ("denoise_tv", 1, 10),
+]
 
 
 def rows() -> Iterator[Row]:
-    yield from small_rows()
-    yield from large_rows()
+    ours = study.version_of("ell12")
+    run(*CASES[-1], None)  # the disk's cache
+    for call, n, p in CASES:
+        base, first, second = medians(call, n, p, REPEATS, cold=False)
+        problem = f"{n} x {p}" if call and call != "denoise_tv" else "128 x 128" * bool(call)
+        name = f"ell12.{call}" if call else "import ell12"
+        yield Row(
+            problem, f"{name}, first, beyond", ours, first, first / base, note=f"imports {1e3 * base:.0f} ms"
+        )
+        if call:
+            yield Row(problem, f"{name}, second call", ours, second, second / base)
+    for call, n, p in CASES[-3:]:
+        base, first, _ = medians(call, n, p, REPEATS_COLD, cold=True)
+        yield Row(f"{n} x {p}", f"ell12.{call}, first, nothing compiled before", ours, first, first / base)
 
 
-def small_rows() -> Iterator[Row]:
-    execute(STEPS)
-    steps, whole = [], []
-    for _ in range(REPEATS):
-        times, objective, ending = json.loads(execute(STEPS))
-        steps.append(times)
-        whole.append(float(execute(FROM_NOTHING)))
-    base, bare, names, fit = (
-        statistics.median(total)
-        for total in zip(*((s[0], s[1], s[1] + s[2], sum(s[1:])) for s in steps), strict=True)
-    )
-    ours, everything = version_of("ell12"), statistics.median(whole)
-    lazy = "its names are loaded when first used"
-    yield Row("import", "import numpy, scipy, sklearn", version_of("scikit-learn"), base, 1.0, note="the baseline")
-    yield Row("beyond", "import ell12", ours, bare, bare / base, note=lazy)
-    yield Row("beyond", "and the names for a fit", ours, names, names / base)
-    yield Row("beyond", "and a first fit, 100 x 200", ours, fit, fit / base, objective, ending)
-    yield Row("from nothing", "import ell12, first fit", ours, everything, everything / base, objective, ending)
-
-
-def large_rows() -> Iterator[Row]:
-    """First and second fits of 500 x 2000, and how warm ones compare with compiled sweeps."""
-    kinds = [(c, w, s) for c in ("Gaussian", "correlated") for w in ("minimize", "L12Regressor") for s in SHARES]
-    for kind in kinds[:1] + kinds[len(SHARES) : len(SHARES) + 1]:
-        execute(FIRST, *map(str, kind))
-    firsts, warms = samples_of(FIRST, kinds, REPEATS_FIRST), samples_of(WARM, kinds, REPEATS_WARM)
-    ours = version_of("ell12")
-    for kind in kinds:
-        columns, way, share = kind
-        base, first, second = (statistics.median(sample[k] for sample in firsts[kind]) for k in range(3))
-        leaps, sweeps = (statistics.median(sample[k] for sample in warms[kind]) for k in range(2))
-        objective, ending = firsts[kind][0][3:]
-        problem, imports = f"500 x 2000, {columns}, {share:g}", f"imports {1e3 * base:.0f} ms"
-        note = f"{ending}; {imports}"
-        yield Row(problem, f"{way}, first fit, beyond", ours, first, first / base, objective, note)
-        yield Row(problem, f"{way}, second fit", ours, second, second / base)
-        note = f"compiled sweeps {1e3 * sweeps:.3g} ms; the multiple is of these"
-        yield Row(problem, f"{way}, warm", ours, leaps, leaps / sweeps, note=note)
-
-
-def samples_of(program: str, kinds: list[Kind], repeats: int) -> dict[Kind, list[Any]]:
-    """What a program says of each kind, the kinds taking turns."""
-    found: dict[Kind, list[Any]] = {kind: [] for kind in kinds}
+def medians(call: str, n: int, p: int, repeats: int, *, cold: bool) -> list[float]:
+    """Import time, first and second call."""
+    samples = []
     for _ in range(repeats):
-        for kind, samples in found.items():
-            samples.append(json.loads(execute(program, *map(str, kind))))
-    return found
+        with tempfile.TemporaryDirectory() as folder:
+            samples.append(run(call, n, p, folder if cold else None))
+    return [statistics.median(column) for column in zip(*samples, strict=True)]
 
 
-def execute(program: str, *arguments: str) -> str:
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    command = [sys.executable, "-c", program, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout
+def run(call: str, n: int, p: int, cache: str | None) -> list[float]:
+    environment = dict(os.environ) | ({"NUMBA_CACHE_DIR": cache} if cache else {})
+    command = [sys.executable, "-c", PROGRAM, call, str(n), str(p)]
+    return json.loads(subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout)
+
+
+if __name__ == "__main__":
+    study.write_rows("startup", __doc__ or "", rows(), BASELINE)

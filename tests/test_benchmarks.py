@@ -1,36 +1,33 @@
-"""`make bench` finds in each benchmark what it asks for. Peers are not installed here, so the source is read."""
+"""The benchmarks: few scripts, and results that say which command made them, at which commit."""
 
 import ast
+import sys
 from pathlib import Path
 
 import pytest
 
 FOLDER = Path(__file__).resolve().parents[1] / "benchmarks"
+SCRIPTS = sorted(FOLDER.glob("*.py"))
+MOST_SCRIPTS = 20
 
 
-def names_of(path):
-    """What a module defines, assigns or imports at its top."""
-    for node in ast.parse(path.read_text(encoding="utf-8")).body:
-        if isinstance(node, ast.FunctionDef):
-            yield node.name
-        elif isinstance(node, ast.Assign):
-            yield from (target.id for target in node.targets if isinstance(target, ast.Name))
-        elif isinstance(node, ast.ImportFrom):
-            yield from (alias.name for alias in node.names)
+def test_there_are_few_scripts():
+    assert len(SCRIPTS) <= MOST_SCRIPTS
 
 
-def benchmarks():
-    for node in ast.parse((FOLDER / "run.py").read_text(encoding="utf-8")).body:
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "BENCHMARKS":
-            return ast.literal_eval(node.value)
-    raise AssertionError("run.py names no BENCHMARKS")
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
+def test_what_a_script_imports_from_here_exists(path, monkeypatch):
+    tree, own = ast.parse(path.read_text(encoding="utf-8")), {script.stem for script in SCRIPTS}
+    assert ast.get_docstring(tree)
+    monkeypatch.syspath_prepend(str(FOLDER))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] in {"ell12", *own}:
+            module = __import__(node.module, fromlist=[alias.name for alias in node.names])
+            assert [alias.name for alias in node.names if not hasattr(module, alias.name)] == []
+    for name in own & sys.modules.keys():
+        monkeypatch.delitem(sys.modules, name)
 
 
-@pytest.mark.parametrize("name", benchmarks())
-def test_a_benchmark_has_rows_and_a_baseline(name):
-    assert {"rows", "BASELINE"} <= set(names_of(FOLDER / f"{name}.py"))
-
-
-def test_the_readme_of_the_benchmarks_names_each_of_them():
+def test_the_readme_of_the_benchmarks_names_each_script():
     text = (FOLDER / "README.md").read_text(encoding="utf-8")
-    assert [name for name in benchmarks() if f"[{name}]" not in text] == []
+    assert [path.stem for path in SCRIPTS if f"`{path.stem}.py`" not in text] == []

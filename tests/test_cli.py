@@ -97,7 +97,7 @@ def test_version_module_and_missing_packages(call):
     assert call("--version")[:2] == (0, f"ell12 {__version__}\n")
     assert run("-m", "ell12", "--version").stdout == f"ell12 {__version__}\n"
     found = run("-c", "import sys; sys.modules['typer'] = None; import ell12.cli")
-    message = "ell12: the command line needs typer: pip install 'ell12[cli]'\n"
+    message = "ell12: the command line needs typer (ell12's extra cli)\n"
     assert (found.returncode, found.stderr) == (1, message)
 
 

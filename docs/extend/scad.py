@@ -28,10 +28,10 @@ class SCAD:
     def prox(self, x, step):
         """The best of the minimisers on the three pieces, for each entry."""
         xp = namespace(x)
-        size, pull, bent = xp.abs(x), self.alpha * step, step * self.bend
-        candidates = [xp.clip(size - pull, 0, self.start), xp.clip(size, self.end, None)]
-        if bent < 1:  # the middle piece is convex: its minimiser may lie within
-            candidates.append(xp.clip((size - bent * self.end) / (1 - bent), self.start, self.end))
+        size, threshold, curved = xp.abs(x), self.alpha * step, step * self.concavity
+        candidates = [xp.clip(size - threshold, 0, self.start), xp.clip(size, self.end, None)]
+        if curved < 1:  # the middle piece is convex: its minimiser may lie within
+            candidates.append(xp.clip((size - curved * self.end) / (1 - curved), self.start, self.end))
         costs = xp.stack([0.5 * (u - size) ** 2 + step * self._values(xp, u) for u in candidates])
         best = xp.argmin(costs, axis=0)
         return xp.sign(x) * sum(xp.where(best == k, candidate, 0) for k, candidate in enumerate(candidates))
@@ -47,12 +47,12 @@ class SCAD:
         return self.a * self.start
 
     @property
-    def bend(self):
+    def concavity(self):
         """How fast the slope falls between the two."""
         return self.alpha / (self.end - self.start)
 
     def _values(self, xp, size):
-        middle = self.alpha * size - 0.5 * self.bend * (size - self.start) ** 2
+        middle = self.alpha * size - 0.5 * self.concavity * (size - self.start) ** 2
         constant = xp.full_like(size, 0.5 * self.alpha * (self.start + self.end))
         return xp.where(size <= self.start, self.alpha * size, xp.where(size <= self.end, middle, constant))
 
@@ -69,7 +69,7 @@ class PiecewiseSCAD(SCAD):
     def subtracted_gradient(self, x):
         """The gradient of what is subtracted from it: alpha minus SCAD's slope, with the sign of x."""
         xp = namespace(x)
-        return xp.sign(x) * xp.clip(self.bend * (xp.abs(x) - self.start), 0, self.alpha)
+        return xp.sign(x) * xp.clip(self.concavity * (xp.abs(x) - self.start), 0, self.alpha)
 
     @property
     def is_convex(self):
@@ -101,9 +101,9 @@ class PiecewiseSCAD(SCAD):
         return self
 
     def curvature(self, x):
-        """Minus ``bend`` between the knee and the end, zero elsewhere."""
+        """Minus ``concavity`` between the knee and the end, zero elsewhere."""
         size = np.abs(x)
-        return DiagonalCurvature(np.where((size > self.start) & (size < self.end), -self.bend, 0.0))
+        return DiagonalCurvature(np.where((size > self.start) & (size < self.end), -self.concavity, 0.0))
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ try:
     from rich.console import Console
     from rich.progress import track
 except ImportError as missing:
-    raise SystemExit(f"ell12: the command line needs {missing.name}: pip install 'ell12[cli]'") from None
+    raise SystemExit(f"ell12: the command line needs {missing.name} (ell12's extra cli)") from None
 
 
 class FileError(Exception):
@@ -81,7 +81,7 @@ def _named(path: Path, console: Console | None = None) -> Iterator[None]:
         except Exception as error:  # readers raise what they like on a damaged file
             words = getattr(error, "strerror", None) or str(error) or type(error).__name__
             if isinstance(error, ImportError):
-                words = f"it needs {error.name}: pip install 'ell12[cli]'"
+                words = f"it needs {error.name} (ell12's extra cli)"
             raise FileError(words if words.startswith(str(path)) else f"{path}: {words}") from error
     for text in dict.fromkeys(str(warning.message) for warning in caught):
         _say(console or Console(), f"ell12: {path}: {text}")

@@ -24,7 +24,7 @@ def new_axes() -> Any:
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
-        raise ImportError("plots need matplotlib: pip install 'ell12[plots]'") from error
+        raise ImportError("plots need matplotlib (ell12's extra plots)") from error
     return plt.subplots(layout="constrained")[1]
 
 

@@ -41,7 +41,7 @@ class FarSource(ColumnSource, Protocol):
 
     products: Callable[[Array, Any], tuple[Array, Array]]  # vectors (m, k), least (or (n,)) -> numbers, products
     combine: Callable[[Array], Array]  # x (n, k) -> A x
-    moments: Callable[..., tuple[Array, Array]]  # as those of `ell12.Columns`: weight, means -> means, squares
+    moments: Callable[..., tuple[Array, Array]]  # as those of `ell12.Columns`: weight -> means, sums of squares
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,7 +70,7 @@ def forms(genotypes, tmp_path_factory):
 @pytest.mark.parametrize("persist", [True, False])
 @pytest.mark.parametrize("form", ["int8", "sparse", "delayed", "path", "function", "persisted"])
 def test_products_and_columns_are_those_of_the_matrix(genotypes, forms, form, persist, monkeypatch):
-    monkeypatch.setattr("ell12.operators.out_of_memory.PIECE", ROWS * 7)
+    monkeypatch.setattr("ell12.operators.column_sources.PIECE", ROWS * 7)
     monkeypatch.setattr("ell12.distributed.remote_columns.BLOCK_BYTES", ROWS * 60)
     random, dense = np.random.default_rng(1), genotypes.astype(float)
     X = columns(forms[form], persist=persist)

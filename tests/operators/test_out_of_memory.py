@@ -21,8 +21,8 @@ def genotypes():
 @pytest.fixture
 def small_pieces(monkeypatch):
     """Blocks of 21 columns and pieces of 7, so that small data come in many."""
-    monkeypatch.setattr("ell12.operators.out_of_memory.BLOCK", 40 * 21)
-    monkeypatch.setattr("ell12.operators.out_of_memory.PIECE", 40 * 7)
+    monkeypatch.setattr("ell12.operators.column_sources.BLOCK", 40 * 21)
+    monkeypatch.setattr("ell12.operators.column_sources.PIECE", 40 * 7)
 
 
 class Own:
@@ -184,7 +184,7 @@ def test_the_same_bits_whatever_the_number_of_processors(monkeypatch):
     matrix = np.random.default_rng(0).standard_normal((301, 997))
     found = []
     for count in (1, 7):
-        monkeypatch.setattr("ell12.operators.out_of_memory.processors", lambda count=count: count)
+        monkeypatch.setattr("ell12.operators.column_sources.processors", lambda count=count: count)
         found.append(Columns(matrix).T @ np.linspace(0, 1, 301))
     np.testing.assert_array_equal(*found)
 

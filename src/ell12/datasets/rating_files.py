@@ -95,7 +95,7 @@ def read_table(
     try:
         import pandas
     except ImportError as error:
-        raise ImportError(f"{path} is read by pandas: pip install 'ell12[tables]'") from error
+        raise ImportError(f"{path} is read by pandas (ell12's extra tables)") from error
     if path.suffix.lower() in (".parquet", ".pq"):
         return pandas.read_parquet(path)
     content = _unpacked(path)

@@ -10,7 +10,7 @@ try:
     for library in ("dask.array", "dask.dataframe", "distributed"):
         import_module(library)
 except ImportError as error:
-    raise ImportError("data on Dask need dask and distributed: pip install 'ell12[dask]'") from error
+    raise ImportError("data on Dask need dask and distributed (ell12's extra dask)") from error
 
 from ell12.distributed.dask_rows import rows_loss
 from ell12.distributed.distributed_ratings import complete_matrix

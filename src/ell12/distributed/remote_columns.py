@@ -23,8 +23,8 @@ from ell12.backend import is_mapped, refuse_masked
 from ell12.distributed.dask_rows import KEPT_SHARE, fits, is_held, kept, memory
 from ell12.distributed.executor import Blocks, active_client, compute
 from ell12.losses.block_of_rows import as_matrix, naming_block
-from ell12.operators.column_sources import DenseColumns, moments_of, steep_products
-from ell12.operators.out_of_memory import Columns, as_source
+from ell12.operators.column_sources import ColumnReader, MatrixColumns, as_source
+from ell12.operators.out_of_memory import Columns
 from ell12.protocols import Array, ColumnSource, offers
 
 # A file is cut into blocks of about so many bytes as its source gives them: large beside what a task costs Dask
@@ -147,12 +147,11 @@ class RemoteColumns:
         """``A x`` for x of shape (n, k): each block gets its entries, and the sum is made on the workers."""
         return self.blocks.total("combine", _combine, each=np.split(x, self.firsts[1:-1]))
 
-    def moments(self, weight: Array | None, means: Array | None) -> tuple[Array, Array]:
-        """The means of the columns and the sums of squares about them, or about the means given."""
+    def moments(self, weight: Array | None) -> tuple[Array, Array]:
+        """The means of the columns and the sums of squares about them."""
         self.blocks.passes += 1
-        own = [None] * len(self.blocks.blocks) if means is None else np.split(means, self.firsts[1:-1])
-        found = self.blocks.results("moments", _moments, weight, each=own)
-        return _joined(found)
+        means, squares = zip(*self.blocks.results("moments", _moments, weight), strict=True)
+        return np.concatenate(means), np.concatenate(squares)
 
 
 # From what people have to blocks
@@ -229,19 +228,9 @@ def _blocks(tasks: Sequence[tuple[Callable[..., Delayed], Any]], keep: bool) -> 
 # On a worker
 
 
-@contextmanager
-def _within(name: str) -> Iterator[None]:
-    """Put the name of a block before what went wrong with it, where columns are counted from its first."""
-    with naming_block(name):
-        try:
-            yield
-        except ValueError as error:
-            raise ValueError(str(error).replace(" of X ", " of the block ")) from error
-
-
 @dataclass(eq=False)
 class ColumnBlock:
-    """Some columns on their worker."""
+    """Some columns on their worker, which one thread reads, that of the task."""
 
     name: str
     source: Any
@@ -256,12 +245,17 @@ class ColumnBlock:
     def __setstate__(self, state: dict[str, Any]) -> None:
         """What comes from a disk or another worker may lie at an odd address, where products are slow."""
         self.__dict__ |= state
-        if isinstance(self.source, DenseColumns):
-            self.source = DenseColumns(np.require(self.source.matrix, requirements="A"))
+        if isinstance(getattr(self.source, "matrix", None), np.ndarray):
+            self.source = MatrixColumns(np.require(self.source.matrix, requirements="A"))
 
-    def pieces(self, dtype: Any = None, *, fresh: bool = False) -> Iterator[Any]:
-        """As those of `ell12.Columns`."""
-        return Columns(self.source).pieces(dtype, fresh=fresh)
+    @contextmanager
+    def reader(self) -> Iterator[ColumnReader]:
+        """The columns, counted from the first of the block in what errors say."""
+        with naming_block(self.name):
+            try:
+                yield ColumnReader(self.source, threads=1)
+            except ValueError as error:
+                raise ValueError(str(error).replace(" of X ", " of the block ")) from error
 
 
 @dataclass(frozen=True, eq=False)
@@ -325,53 +319,31 @@ def _block(source: Any, name: str, shape: tuple[int, int] | None, keep: bool) ->
     return ColumnBlock(name, as_source(source))
 
 
-def _joined(found: Sequence[tuple[Array, Array]]) -> tuple[Array, Array]:
-    """What was found for some columns after the other, as of all."""
-    one, other = (np.concatenate(parts) for parts in zip(*found, strict=True))
-    return one, other
-
-
 def _describe(block: ColumnBlock) -> tuple[tuple[int, int], Any]:
     return block.source.shape, block.source.dtype
 
 
 def _describe_file(number: int, open_part: Callable[[], Any]) -> tuple[tuple[int, int], Any]:
     with naming_block(f"part {number} of X"):
-        found = Columns(open_part())  # which checks it
+        found = ColumnReader(open_part())  # which checks it
     return found.shape, found.source.dtype
 
 
 def _take(block: ColumnBlock, columns: Array) -> Any:
-    with _within(block.name):
-        return block.source.take(columns)
+    with block.reader() as reader:
+        return reader.take(columns)
 
 
 def _combine(block: ColumnBlock, x: Array) -> Array:
-    total, first = 0.0, 0
-    with _within(block.name):
-        for piece in block.pieces():
-            total = total + piece @ x[first : first + piece.shape[1]]
-            first += piece.shape[1]
-    return total
+    with block.reader() as reader:
+        return reader.combine(x)
 
 
-def _moments(block: ColumnBlock, means: Array | None, weight: Array | None) -> tuple[Array, Array]:
-    found, first = [], 0
-    with _within(block.name):
-        for piece in block.pieces(np.float64, fresh=True):
-            own = None if means is None else means[first : first + piece.shape[1]]
-            found.append(moments_of(piece, weight, own))
-            first += piece.shape[1]
-    return _joined(found)
+def _moments(block: ColumnBlock, weight: Array | None) -> tuple[Array, Array]:
+    with block.reader() as reader:
+        return reader.moments(weight)
 
 
 def _products(block: ColumnBlock, least: Any, vectors: Array) -> tuple[Array, Array]:
-    """Piece by piece, each still in the cache when it is multiplied, by one thread, that of the task."""
-    found, first = [], 0
-    with _within(block.name):
-        for piece in block.pieces():
-            own = least if np.ndim(least) == 0 else least[first : first + piece.shape[1]]
-            where, products = steep_products(piece, vectors, own)
-            found.append((first + where, products))
-            first += piece.shape[1]
-    return _joined(found)
+    with block.reader() as reader:
+        return reader.products(vectors, least)

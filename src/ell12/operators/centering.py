@@ -179,9 +179,9 @@ def column_squares(A: Any, weight: Array) -> Array:
         return weight @ (A * A)
     total, centred = weight.sum(), isinstance(A, CenteredColumns)
     if is_far(A):
-        inside = A.A.moments(weight, A.means)[1] if centred else A.moments(weight, np.zeros(input_shape(A)))[1]
-        squares = A._without_empty(inside) if centred else inside
-        squares = squares.astype(A.dtype, copy=False)
+        found, squares = (A.A if centred else A).moments(weight)
+        squares = squares + total * (found - A.means if centred else found) ** 2
+        squares = (A._without_empty(squares) if centred else squares).astype(A.dtype, copy=False)
         return np.append(squares, A.constant**2 * total) if centred and A.constant else squares
     if not centred:
         return np.ones(input_shape(A))

@@ -1,7 +1,8 @@
-"""Sources of columns: arrays and sparse matrices, in memory or in files; how they are read, and their moments."""
+"""Sources of columns: arrays and sparse matrices, in memory or in files, and how they are read."""
 
 from __future__ import annotations
 
+import math
 import os
 import secrets
 import shutil
@@ -10,15 +11,24 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import starmap
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 
-from ell12.checks import check_container
+from ell12.backend import all_finite, square_fits
+from ell12.checks import check_container, check_entries
+from ell12.operators.linear_operator import stored
 from ell12.protocols import Array, ColumnSource, FarSource, offers
 
+# A source is asked for blocks of about so many numbers, 32 MB in double precision: few enough for memory, so many
+# that a call of a source written in Python costs little beside its work.
+BLOCK = 2**22
+# Blocks of small numbers are converted and multiplied in pieces of so many numbers, 512 kB in double precision.
+# Of int8, one thread took 0.5 ns an entry for 2^16 and 2^17, and 0.65 for 2^20, which caches no longer hold.
+PIECE = 2**16
 # The files of a sparse matrix in a folder.
 PARTS = ("data", "indices", "indptr", "shape")
 
@@ -30,9 +40,9 @@ def as_source(source: Any) -> Any:
         return _sparse_in(path) if path.is_dir() else as_source(np.load(path, mmap_mode="r"))
     check_container(source, "a source of columns")
     if isinstance(source, np.ndarray) and source.ndim == 2:
-        return DenseColumns(source)
+        return MatrixColumns(source)
     if scipy.sparse.issparse(source) and source.ndim == 2:
-        return SparseColumns(_canonical(source))
+        return MatrixColumns(_canonical(source))
     if hasattr(source, "__dask_graph__"):
         raise TypeError("columns of a dask array: make them with ell12.distributed.columns(X)")
     if offers(source, ColumnSource):
@@ -51,7 +61,7 @@ def save_columns(source: Any, path: str | os.PathLike[str], block: int) -> None:
     source = as_source(source)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
     try:
-        if isinstance(source, SparseColumns):
+        if scipy.sparse.issparse(getattr(source, "matrix", None)):
             _write_sparse(source.matrix, temporary)
         else:
             _write_dense(source, temporary, block)
@@ -78,13 +88,15 @@ def _write_sparse(matrix: Any, folder: Path) -> None:
         np.save(folder / f"{name}.npy", value)
 
 
-def _sparse_in(folder: Path) -> SparseColumns:
+def _sparse_in(folder: Path) -> MatrixColumns:
     """The matrix in a folder, whose arrays are mapped into memory."""
     lacking = [f"{name}.npy" for name in PARTS if not (folder / f"{name}.npy").is_file()]
     if lacking:
         raise FileNotFoundError(f"{folder} is no folder of a sparse matrix: it lacks {', '.join(lacking)}")
-    data, indices, indptr, shape = (np.load(folder / f"{name}.npy", mmap_mode="r") for name in PARTS)
-    return SparseColumns(_Parts(data, indices, np.asarray(indptr), (int(shape[0]), int(shape[1]))))
+    data, indices, indptr, shape = (np.asarray(np.load(folder / f"{name}.npy", mmap_mode="r")) for name in PARTS)
+    matrix = scipy.sparse.csc_array(tuple(shape.tolist()), dtype=data.dtype)
+    matrix.data, matrix.indices, matrix.indptr = data, indices, np.array(indptr)  # which nothing copies or reads
+    return MatrixColumns(matrix)
 
 
 def _canonical(matrix: Any) -> Any:
@@ -97,23 +109,8 @@ def _canonical(matrix: Any) -> Any:
 
 
 @dataclass(frozen=True, eq=False)
-class _Parts:
-    """The arrays of a matrix in CSC format."""
-
-    data: Array
-    indices: Array
-    indptr: Array
-    shape: tuple[int, int]
-
-    @property
-    def dtype(self) -> Any:
-        """That of the entries."""
-        return self.data.dtype
-
-
-@dataclass(frozen=True, eq=False)
-class _OfMatrix:
-    """What all sources over a matrix, in memory or mapped into it, tell of it."""
+class MatrixColumns:
+    """The columns of an array or of a matrix in CSC format, perhaps mapped into memory."""
 
     matrix: Any
 
@@ -127,39 +124,13 @@ class _OfMatrix:
         """That of the entries."""
         return self.matrix.dtype
 
-
-class DenseColumns(_OfMatrix):
-    """The columns of an array, perhaps a memory map."""
-
     def block(self, first: int, last: int) -> Any:
         """A view of neighbours."""
         return self.matrix[:, first:last]
 
     def take(self, columns: Array) -> Any:
         """A copy of some columns: no others are read where columns are in one piece."""
-        return self.matrix.T[columns].T
-
-
-class SparseColumns(_OfMatrix):
-    """The columns of a sparse matrix in CSC format, perhaps of mapped arrays, every entry there once."""
-
-    def block(self, first: int, last: int) -> Any:
-        """Neighbours; their entries are not copied."""
-        start, end = self.matrix.indptr[first], self.matrix.indptr[last]
-        indptr = self.matrix.indptr[first : last + 1] - start
-        return self._made(self.matrix.data[start:end], self.matrix.indices[start:end], indptr)
-
-    def take(self, columns: Array) -> Any:
-        """A copy of some columns."""
-        starts, ends = self.matrix.indptr[columns], self.matrix.indptr[columns + 1]
-        indptr = np.concatenate([[0], np.cumsum(ends - starts)]).astype(self.matrix.indptr.dtype)
-        # The places of all entries: those of a column follow each other.
-        places = np.arange(indptr[-1]) + np.repeat(starts - indptr[:-1], ends - starts)
-        return self._made(self.matrix.data[places], self.matrix.indices[places], indptr)
-
-    def _made(self, data: Array, indices: Array, indptr: Array) -> Any:
-        parts = tuple(np.asarray(part) for part in (data, indices, indptr))
-        return scipy.sparse.csc_array(parts, shape=(self.shape[0], indptr.size - 1), copy=False)
+        return self.matrix[:, columns] if scipy.sparse.issparse(self.matrix) else self.matrix.T[columns].T
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,18 +172,9 @@ class SomeFarRows(SomeRows):
         """As the source's."""
         return self.source.combine(x)[self.rows]
 
-    def moments(self, weight: Array | None, means: Array | None) -> tuple[Array, Array]:
+    def moments(self, weight: Array | None) -> tuple[Array, Array]:
         """As the source's."""
-        weight = np.ones(self.rows.size) if weight is None else weight
-        return self.source.moments(np.bincount(self.rows, weight, self.source.shape[0]), means)
-
-
-def entries_of_column(source: Any) -> float:
-    """How many numbers a column holds, on average; at least 1."""
-    if isinstance(source, SomeRows):
-        return entries_of_column(source.source)
-    m, n = source.shape
-    return max(1.0, source.matrix.data.size / n if isinstance(source, SparseColumns) else m)
+        return self.source.moments(np.bincount(self.rows, weight, self.source.shape[0]))
 
 
 def rows_of_source(source: Any, rows: Array) -> Any:
@@ -227,7 +189,7 @@ def _rows_of(block: Any, rows: Array) -> Any:
 
 
 @contextmanager
-def naming_columns(first: int, last: int) -> Iterator[None]:
+def _naming_columns(first: int, last: int) -> Iterator[None]:
     """Errors of reading say which columns were asked for."""
     try:
         yield
@@ -235,19 +197,126 @@ def naming_columns(first: int, last: int) -> Iterator[None]:
         raise OSError(f"columns {first} to {last} of X could not be read: {error}") from error
 
 
-def in_threads(function: Callable[..., None], arguments: Iterator[tuple[Any, ...]], count: int) -> None:
-    """Call a function with one tuple of arguments after the other, which this thread makes, by many threads."""
+class ColumnReader:
+    """A source that is read a block at a time, by this thread, and multiplied in pieces, by several.
+
+    It answers as a `ell12.protocols.FarSource` does. The order of sums depends on the sizes of blocks and pieces
+    alone: results are the same bits for any number of threads.
+    """
+
+    def __init__(self, source: Any, threads: int | None = None) -> None:
+        self.source, self.threads, self.checked = as_source(source), threads, False
+        self.shape = tuple(map(int, self.source.shape))
+        dtype = np.dtype(self.source.dtype)
+        if dtype.kind not in "biuf":
+            raise TypeError(f"a source of columns must hold real numbers, got dtype {dtype}")
+        if 0 in self.shape:
+            raise ValueError(f"a source of columns is empty: its shape is {self.shape}")
+        self.dtype = np.dtype(np.float32 if dtype.kind == "f" and dtype.itemsize <= 4 else np.float64)
+
+    def products(self, vectors: Array, least: Any) -> tuple[Array, Array]:
+        """The numbers of the columns whose product with some vector reaches least, a number or one each; these."""
+        least = np.broadcast_to(least, self.shape[1:])
+
+        def steep(piece: Any, columns: slice) -> tuple[Array, Array]:
+            products = piece.T @ vectors
+            where = np.flatnonzero(np.abs(products).max(axis=1) >= least[columns])
+            return columns.start + where, products[where]
+
+        return _joined(self.map(steep, np.result_type(self.dtype, vectors.dtype)))
+
+    def combine(self, x: Array) -> Array:
+        """``A x``."""
+        total = np.zeros((self.shape[0], *x.shape[1:]), np.result_type(self.dtype, x.dtype))
+        for part in self.map(lambda piece, columns: piece @ x[columns], self.dtype):
+            total += part
+        return total
+
+    def moments(self, weight: Array | None) -> tuple[Array, Array]:
+        """The means of the columns and the sums of squares about them."""
+        return _joined(self.map(lambda piece, _: _moments(piece, weight), np.float64))
+
+    def map(self, work: Callable[[Any, slice], Any], dtype: Any) -> Iterator[Any]:
+        """``work(piece, columns)`` for all pieces in their order, in this precision."""
+
+        def on_block(first: int, block: Any) -> list[Any]:
+            found = []
+            for columns, piece in self._pieces(first, block, dtype):
+                if not self.checked:
+                    check_columns(piece, range(columns.start, columns.stop))
+                found.append(work(piece, columns))
+            return found
+
+        threads = 1 if math.prod(self.shape) <= PIECE else self.threads or processors()
+        for found in _in_threads(on_block, self._blocks(), threads):
+            yield from found
+        self.checked = True
+
+    def take(self, columns: Array) -> Any:
+        """Some columns in rising order, as the source gives them."""
+        with _naming_columns(*columns[[0, -1]].tolist()):
+            found = self.source.take(columns)
+        self._check_shape(found, columns.size)
+        if not self.checked:
+            check_columns(found, columns)
+        return found
+
+    def _blocks(self) -> Iterator[tuple[int, Any]]:
+        """All columns in blocks, each with the number of its first."""
+        (m, n), matrix = self.shape, getattr(self.source, "matrix", None)
+        per_column = max(1.0, matrix.nnz / n) if scipy.sparse.issparse(matrix) else m
+        size = max(1, int(BLOCK / per_column))
+        for first in range(0, n, size):
+            last = min(first + size, n)
+            with _naming_columns(first, last - 1):
+                block = self.source.block(first, last)
+            self._check_shape(block, last - first)
+            yield first, block
+
+    def _pieces(self, first: int, block: Any, dtype: Any) -> Iterator[tuple[slice, Any]]:
+        """A block in this precision, in pieces if it has another, each with the numbers of its columns."""
+        count = block.shape[1]
+        whole = scipy.sparse.issparse(block) or block.dtype == dtype
+        width = count if whole else max(1, PIECE // self.shape[0])
+        for start in range(0, count, width):
+            stop = min(start + width, count)
+            piece = block if whole else block[:, start:stop]
+            yield slice(first + start, first + stop), piece.astype(dtype, copy=False)
+
+    def _check_shape(self, block: Any, count: int) -> None:
+        wanted = (self.shape[0], count)
+        if tuple(block.shape) != wanted:
+            raise ValueError(f"a source of columns gave a block of shape {tuple(block.shape)}, not {wanted}")
+
+
+def check_columns(piece: Any, columns: Any) -> None:
+    """Raise on entries that cannot be computed with; the error names the column."""
+    if piece.dtype.kind != "f" or square_fits(stored(piece)):
+        return
+    for k, column in enumerate(columns):
+        entries = piece[:, [k]].toarray() if scipy.sparse.issparse(piece) else piece[:, k]
+        if not all_finite(entries) or np.abs(entries).max() > 1:  # a column may be of small numbers
+            check_entries(entries, f"column {column} of X")
+
+
+def _joined(parts: Iterator[tuple[Array, Array]]) -> tuple[Array, Array]:
+    one, other = (np.concatenate(found) for found in zip(*parts, strict=True))
+    return one, other
+
+
+def _in_threads(function: Callable[..., Any], arguments: Iterator[Any], count: int) -> Iterator[Any]:
+    """What a function makes of each tuple of arguments, which this thread makes, in order, by many threads."""
+    if count == 1:
+        yield from starmap(function, arguments)
+        return
     with ThreadPoolExecutor(count) as threads:
         waiting: deque[Any] = deque()
         for each in arguments:
-            if count == 1:
-                function(*each)
-                continue
             waiting.append(threads.submit(function, *each))
             if len(waiting) > count:  # no more are in memory than are worked on, and one
-                waiting.popleft().result()
+                yield waiting.popleft().result()
         for task in waiting:
-            task.result()
+            yield task.result()
 
 
 def processors() -> int:
@@ -255,46 +324,28 @@ def processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def moments_of(piece: Any, weight: Array | None, means: Array | None) -> tuple[Array, Array]:
-    """The means of some columns and the sums of squares about them; the piece is written to where it is dense."""
+def _moments(piece: Any, weight: Array | None) -> tuple[Array, Array]:
+    """The means of some columns and the sums of squares about them; without rounding of a constant column."""
     if scipy.sparse.issparse(piece):
-        return _sparse_moments(piece.tocsc(), weight, means)
-    columns = piece.T
-    m = columns.shape[1]
-    if means is None:
-        means = columns.sum(axis=1) / m if weight is None else columns @ weight / weight.sum()
-        rows = np.arange(m) if weight is None else np.flatnonzero(weight)
-        first = columns[:, rows[0]]
-        close = np.flatnonzero(np.abs(first - means) <= (8 + m) * np.finfo(float).eps * np.abs(first))
-        same = close[(columns[close][:, rows] == first[close, None]).all(axis=1)]
-        means[same] = first[same]
-    columns -= means[:, None]
+        return _sparse_moments(piece.tocsc(), weight)
+    first = piece[0 if weight is None else np.argmax(weight > 0)]
+    columns = piece.T - first[:, None]
+    shifts = columns.mean(axis=1) if weight is None else columns @ weight / weight.sum()
+    columns -= shifts[:, None]
     if weight is not None:
         columns *= np.sqrt(weight)
-    return means, np.einsum("ij,ij->i", columns, columns)
+    return first + shifts, np.einsum("ij,ij->i", columns, columns)
 
 
-def _sparse_moments(piece: Any, weight: Array | None, means: Array | None) -> tuple[Array, Array]:
+def _sparse_moments(piece: Any, weight: Array | None) -> tuple[Array, Array]:
     m, n = piece.shape
     weight = np.ones(m) if weight is None else weight
-    column, entry_weight = np.repeat(np.arange(n), np.diff(piece.indptr)), weight[piece.indices]
-    total, inside = weight.sum(), np.bincount(column, entry_weight, n)
-    if means is None:
-        means = np.bincount(column, entry_weight * piece.data, n) / total
-        full = np.flatnonzero(np.diff(piece.indptr) == m)
-        for j in full:  # few, or the matrix is not sparse
-            entries = piece.data[piece.indptr[j] : piece.indptr[j + 1]]
-            if (entries == entries[0]).all():
-                means[j] = entries[0]
-    squares = np.bincount(column, entry_weight * (piece.data - means[column]) ** 2, n)
-    outside = np.where(
-        np.diff(piece.indptr) == m, 0.0, total - inside
-    )  # of weights that are equal but for rounding
-    return means, squares + np.maximum(outside, 0) * means**2
-
-
-def steep_products(piece: Any, vectors: Array, least: Any) -> tuple[Array, Array]:
-    """The numbers of the columns whose product with some vector reaches least, a number or one each, and these."""
-    products = piece.T @ vectors
-    where = np.flatnonzero(np.abs(products).max(axis=1) >= least)
-    return where, products if where.size == products.shape[0] else products[where]
+    counts, total = np.diff(piece.indptr), weight.sum()
+    column, own = np.repeat(np.arange(n), counts), weight[piece.indices]
+    means = np.bincount(column, own * piece.data, n) / total
+    squares = np.bincount(column, own * (piece.data - means[column]) ** 2, n)
+    squares += np.maximum(total - np.bincount(column, own, n), 0) * means**2
+    full = np.flatnonzero(counts == m)
+    if full.size:
+        means[full], squares[full] = _moments(piece[:, full].toarray(), weight)
+    return means, squares

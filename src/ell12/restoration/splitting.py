@@ -28,9 +28,10 @@ from ell12.restoration.splitting_parts import exact_solver, fit_of, has_exact_so
 class AlternatingMinimization:
     """The paper's alternating minimisation over an image and its differences.
 
-    ``W = prox(D x)``, ``x = (A'A + mu D'D)^-1 (A'y + mu D'W)`` in turn, from ``W = 0`` on (AltMin).
+    ``W = prox(D x)``, ``x = (A'A + mu D'D)^-1 (A'y + mu D'W)`` in turn, from ``W = 0`` on: AltMin of Yao, Kwok &
+    Guo (arXiv:1610.09461, equations 25 to 28 and Proposition IV.3).
 
-    The paper's penalised problem, ``mu = alpha / smoothing``: its ``mu = 100 alpha`` is ``smoothing = 0.01``. One
+    With ``mu = alpha / smoothing`` the paper's ``mu = 100 alpha`` is ``smoothing = 0.01``. One
     round is the step ``x - (A'A + mu D'D)^-1 gradient`` on the smoothed objective, which never raises it, however
     roughly the system is solved.
 

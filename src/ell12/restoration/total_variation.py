@@ -40,7 +40,8 @@ class TotalVariationL12(PenaltyBase):
     With ``isotropic=True`` it is ``alpha (sum_i ||(D x)_i||_2 - l2_weight ||D x||_F)`` for each image.
     With ``smoothing > 0`` each term is replaced by its Moreau envelope,
     ``min_w alpha (||w||_1 - l2_weight ||w||_2) + mu/2 ||w - (D x)_i||^2`` with ``mu = alpha / smoothing``. The sum
-    has the gradient ``mu D'(D x - prox(D x))``: it is the paper's penalised problem with its W eliminated.
+    has the gradient ``mu D'(D x - prox(D x))``. The penalty is equation 23 of Yao, Kwok & Guo (arXiv:1610.09461),
+    the smoothed problem their equation 25 with W eliminated by Proposition IV.3.
 
     Parameters
     ----------

@@ -12,7 +12,7 @@ def data_frame(columns: dict[str, Any]) -> Any:
     try:
         import pandas as pd
     except ImportError as error:
-        raise ImportError("tables need pandas: pip install 'ell12[tables]'") from error
+        raise ImportError("tables need pandas (ell12's extra tables)") from error
     return pd.DataFrame(columns)
 
 
