@@ -1,13 +1,13 @@
-"""Which solutions are proved to be global minima: `python benchmarks/certificates.py [--seconds 20] [--seeds 3]`.
+"""Which solutions are proved to be global minima.
 
 Squared loss with l1-2 on random columns with k nonzero entries and 1 % of noise: Gaussian columns, the paper's
 cosines (one draw per entry), and oversampled cosines (one draw per row, divided by F: neighbours are alike).
-alpha is a part of the largest entry of A'b. Of each problem: whether `certify` proves a relative gap of 1e-6 in so
-many seconds, the boxes it took, and whether the plain call and random restarts are within 1e-6 of the best value
-known.
+alpha is a fraction of the largest entry of A'b. The last problems are the paper's own, `compressed_sensing(0)` of
+500 x 2000 at its five strengths. For each kind: how many are proved to a relative gap of 1e-6, the largest gap
+left, the boxes and the processor seconds of `certify`, how many answers of the plain call and of 200 restarts are
+within 1e-6 of the best value known, and the seconds of the restarts. A row for each problem is in the JSON file.
 
-Writes results/certificates.json, a row per problem, and results/certificates.md, a row per kind. Time is processor
-time. `--brute 5000` compares bounds with all stationary points of as many small problems instead.
+`python benchmarks/certificates.py [small|large|paper|brute ...]` adds what the results lack.
 """
 
 from __future__ import annotations
@@ -16,25 +16,26 @@ import argparse
 import itertools
 import json
 import statistics
-import subprocess
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import ell12
+import study
+from ell12.datasets import compressed_sensing
 from ell12.solvers import Restarts
 
-RESULTS = Path(__file__).parent / "results"
-SIZES = {"gaussian": (64, 256), "paper": (64, 256), "F = 5": (64, 256), "F = 10": (64, 256), "F = 20": (64, 256)}
+MOST_NODES = 3000
 LARGE = (
     ("gaussian", 200, 1000, 20),
     ("paper", 200, 1000, 20),
     ("F = 5", 200, 1000, 10),
-    ("paper", 500, 2000, 100),
+    ("paper", 200, 1000, 50),
 )
+FIELDS = ("kind", "m", "n", "k", "part", "l2_weight", "seed")
+BRUTE = 5000
 
 
 def columns(kind: str, m: int, n: int, random: np.random.Generator) -> np.ndarray:
@@ -49,6 +50,9 @@ def columns(kind: str, m: int, n: int, random: np.random.Generator) -> np.ndarra
 
 
 def problem(kind: str, m: int, n: int, k: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    if kind == "the paper's own":
+        own = compressed_sensing(seed, n_samples=m, n_features=n)
+        return own.A, own.b
     random = np.random.default_rng(seed)
     A, x = columns(kind, m, n, random), np.zeros(n)
     x[random.permutation(n)[:k]] = random.standard_normal(k)
@@ -56,74 +60,68 @@ def problem(kind: str, m: int, n: int, k: int, seed: int) -> tuple[np.ndarray, n
     return A, b + 0.01 * np.linalg.norm(b) / np.sqrt(m) * random.standard_normal(m)
 
 
-def measured(kind: str, m: int, n: int, k: int, part: float, weight: float, seed: int, seconds: float) -> dict:
+def measured(case: tuple, seconds: float) -> dict[str, Any]:
     """One problem, solved by the plain call, by restarts, and with a certificate."""
+    kind, m, n, k, part, weight, seed = case
     A, b = problem(kind, m, n, k, seed)
-    loss, penalty = ell12.SquaredLoss(A, b), ell12.L12(part * np.abs(A.T @ b).max(), weight)
+    alpha = 0.01 * part if kind == "the paper's own" else part * np.abs(A.T @ b).max()
+    loss, penalty = ell12.SquaredLoss(A, b), ell12.L12(alpha, weight)
     plain = ell12.minimize(loss, penalty, tol=1e-7)
     begin = time.process_time()
-    again = ell12.minimize(loss, penalty, solver=Restarts(), tol=1e-7)
+    again = ell12.minimize(loss, penalty, solver=Restarts(), tol=1e-7, run=ell12.Run(max_seconds=seconds))
     restarts = time.process_time() - begin
     begin = time.process_time()
-    found = ell12.certify(loss, penalty, plain.x, max_seconds=seconds)
+    found = ell12.certify(loss, penalty, plain.x, max_seconds=seconds, max_nodes=MOST_NODES)
     spent, best = time.process_time() - begin, min(found.objective, plain.objective, again.objective)
-    return {
-        "kind": kind,
-        "m": m,
-        "n": n,
-        "k": k,
-        "part": part,
-        "l2_weight": weight,
-        "seed": seed,
+    return dict(zip(FIELDS, case, strict=True)) | {
         "proved": found.proved,
-        "gap": found.gap,
+        "gap": float(found.gap),
         "nodes": found.nodes,
+        "reason": found.reason,
         "seconds": spent,
         "restart_seconds": restarts,
-        "plain_above": plain.objective / best - 1,
-        "restarts_above": again.objective / best - 1,
+        "plain_above": float(plain.objective / best - 1),
+        "restarts_above": float(again.objective / best - 1),
     }
 
 
-def cases(seeds: int) -> Iterator[tuple]:
-    for kind, k, part, weight in itertools.product(SIZES, (5, 10), (0.1, 0.03), (1.0, 0.5)):
-        yield from ((kind, *SIZES[kind], k, part, weight, seed) for seed in range(seeds))
-    for kind, m, n, k in LARGE:
-        yield kind, m, n, k, 0.1, 1.0, 0
+def cases(parts: list[str]) -> Iterator[tuple]:
+    if "small" in parts:
+        for kind, seeds, fractions, weights in (
+            ("paper", 9, (0.1, 0.03, 0.01), (1.0, 0.5)),
+            ("gaussian", 2, (0.1, 0.03, 0.01), (1.0, 0.5)),
+            ("F = 5", 2, (0.1, 0.03), (1.0, 0.5)),
+            ("F = 10", 2, (0.1, 0.03), (1.0,)),
+            ("F = 20", 2, (0.1, 0.03), (1.0,)),
+        ):
+            yield from itertools.product((kind,), (64,), (256,), (5, 10), fractions, weights, range(seeds))
+    if "large" in parts:
+        yield from ((*size, 0.1, 1.0, seed) for size in LARGE for seed in range(2))
+    if "paper" in parts:
+        yield from (("the paper's own", 500, 2000, 100, 0.25**i, 1.0, 0) for i in range(5))
 
 
-def page(rows: list[dict], head: str) -> str:
-    """A row per kind of problem."""
-    lines = [
-        head,
-        "",
-        "| problem | proved | median, most boxes | median, most seconds | plain call global | restarts global |",
+def named(row: dict[str, Any]) -> str:
+    name = f"{row['kind']}, {row['m']} x {row['n']}, {row['k']} nonzero"
+    return f"{name}, alpha {0.01 * row['part']:.3g}" if row["m"] == 500 else name
+
+
+def cells(rows: list[dict[str, Any]]) -> list[str]:
+    """A line of the table."""
+    seconds = [row["seconds"] for row in rows]
+    share = [sum(row[field] <= 1e-6 for row in rows) for field in ("plain_above", "restarts_above")]
+    return [
+        named(rows[0]),
+        f"{sum(row['proved'] for row in rows)} of {len(rows)}",
+        f"{100 * max(row['gap'] for row in rows):.2g} %",
+        f"{statistics.median(row['nodes'] for row in rows):g}, {max(row['nodes'] for row in rows)}",
+        f"{statistics.median(seconds):.2f}, {max(seconds):.1f}",
+        *(f"{count} of {len(rows)}" for count in share),
+        f"{statistics.median(row['restart_seconds'] for row in rows):.1f}",
     ]
-    lines.append("| --- | --- | --- | --- | --- | --- |")
-
-    def key(row: dict) -> str:
-        return f"{row['kind']}, {row['m']} x {row['n']}, {row['k']} nonzero, l2_weight {row['l2_weight']:g}"
-
-    for name in dict.fromkeys(map(key, rows)):
-        own = [row for row in rows if key(row) == name]
-        numbers = [[row[field] for row in own] for field in ("nodes", "seconds")]
-        counts = [
-            f"{sum(row[field] <= 1e-6 for row in own)} of {len(own)}"
-            for field in ("plain_above", "restarts_above")
-        ]
-        nodes, spent = numbers
-        cells = [
-            name,
-            f"{sum(row['proved'] for row in own)} of {len(own)}",
-            f"{statistics.median(nodes):g}, {max(nodes)}",
-            f"{statistics.median(spent):.2f}, {max(spent):.1f}",
-            *counts,
-        ]
-        lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines) + "\n"
 
 
-def stationary_values(A: np.ndarray, b: np.ndarray, alpha: float, weight: float) -> Iterator[float]:
+def stationary_values(A: np.ndarray, b: np.ndarray, penalty: Any, weights: np.ndarray) -> Iterator[float]:
     """The objective at every stationary point, support by support and sign by sign, by bisection on the norm."""
     G, q, norms = A.T @ A, A.T @ b, np.geomspace(1e-4, 1e3, 600)
     yield 0.5 * float(b @ b)
@@ -131,59 +129,70 @@ def stationary_values(A: np.ndarray, b: np.ndarray, alpha: float, weight: float)
         for support in map(list, itertools.combinations(range(A.shape[1]), size)):
             values, vectors = np.linalg.eigh(G[np.ix_(support, support)])
             for signs in itertools.product([1.0, -1.0], repeat=size):
-                h = vectors.T @ (q[support] - alpha * np.array(signs))
-                gap = np.linalg.norm(h / (values - alpha * weight / norms[:, None]), axis=1) - norms
+                h = vectors.T @ (q[support] - penalty.alpha * np.array(signs) * weights[support])
+                W = penalty.alpha * penalty.l2_weight
+                gap = np.linalg.norm(h / (values - W / norms[:, None]), axis=1) - norms
                 for k in np.flatnonzero(np.sign(gap[1:]) != np.sign(gap[:-1])):
                     low, high = norms[k], norms[k + 1]
-                    for _ in range(60):
+                    for _ in range(50):
                         middle = np.sqrt(low * high)
-                        there = np.linalg.norm(h / (values - alpha * weight / middle)) - middle
+                        there = np.linalg.norm(h / (values - W / middle)) - middle
                         low, high = (middle, high) if np.sign(there) == np.sign(gap[k]) else (low, middle)
                     x = np.zeros(A.shape[1])
-                    x[support] = vectors @ (h / (values - alpha * weight / low))
-                    yield 0.5 * float(np.sum((A @ x - b) ** 2)) + ell12.L12(alpha, weight).value(x)
+                    x[support] = vectors @ (h / (values - W / low))
+                    yield 0.5 * float(np.sum((A @ x - b) ** 2)) + penalty.value(x)
 
 
 def brute_force(count: int) -> str:
     """Bounds of small problems against all their stationary points."""
-    random, proved, wrong = np.random.default_rng(0), 0, 0
+    random, proved, local, wrong = np.random.default_rng(0), 0, 0, 0
     for _ in range(count):
         m, n = random.integers(1, 7), random.integers(1, 5)
         A, b = random.standard_normal((m, n)), random.standard_normal(m) * random.choice([0.3, 1, 5])
         if n > 1 and random.random() < 0.5:
             A[:, 1] = A[:, 0] + 0.1 * random.standard_normal(m)
-        alpha, weight = random.uniform(0.02, 0.9) * np.abs(A.T @ b).max(), random.choice([0.3, 0.7, 1.0])
-        least = min(stationary_values(A, b, alpha, weight))
-        found = ell12.certify(ell12.SquaredLoss(A, b), ell12.L12(alpha, weight), np.zeros(n))
+        weights = random.uniform(1, 2, n) if random.random() < 0.5 else np.ones(n)
+        alpha, l2_weight = random.uniform(0.02, 0.9) * np.abs(A.T @ b).max(), random.choice([0.3, 0.7, 1.0])
+        loss, penalty = ell12.SquaredLoss(A, b), ell12.L12(alpha, l2_weight, weights=weights)
+        least = min(stationary_values(A, b, penalty, weights))
+        found = ell12.certify(loss, penalty, np.zeros(n))
         proved += found.proved
         wrong += found.lower_bound > least * (1 + 1e-10) + 1e-12
-    return f"{count} problems of up to 6 x 4: {proved} proved, {wrong} bounds above a value found"
+        local += ell12.minimize(loss, penalty, tol=1e-8).objective > least * (1 + 1e-6) + 1e-12
+    return (
+        f"{count} problems of up to 6 x 4, against all their stationary points: {proved} proved, {wrong} bounds "
+        f"above a value found; the plain call ends at another local minimum in {local}"
+    )
+
+
+def store(rows: list[dict[str, Any]], settings: dict[str, Any]) -> None:
+    groups = [[row for row in rows if named(row) == name] for name in dict.fromkeys(map(named, rows))]
+    header = ["problem", "proved", "largest gap", "boxes: median, most", "seconds: median, most"]
+    header += ["plain call global", "restarts global", "seconds of restarts"]
+    small = [row["seconds"] for row in rows if row["kind"] == "paper" and row["n"] == 256]
+    middle = statistics.median(small or [0.0])
+    median = f"Median of the {len(small)} problems of the paper's kind, 64 x 256: {middle:.2f} s."
+    tables = [study.table(header, map(cells, groups)), median]
+    study.write("certificates", __doc__ or "", settings, rows, [*tables, settings.get("brute force", "")])
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--seconds", type=float, default=20.0)
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--brute", type=int, default=0)
+    parser.add_argument("parts", nargs="*", default=["small", "large", "paper", "brute"])
+    parser.add_argument("--seconds", type=float, default=120.0, help="of the clock, for one proof")
     options = parser.parse_args()
-    if options.brute:
-        print(brute_force(options.brute))
-        return
-    rows: list[dict[str, Any]] = []
-    for case in cases(options.seeds):
-        rows.append(measured(*case, options.seconds))
-        print(rows[-1], flush=True)
-    git = ["git", "rev-parse", "--short", "HEAD"]
-    commit = subprocess.run(git, capture_output=True, text=True, cwd=RESULTS, check=True).stdout.strip()
-    (RESULTS / "certificates.json").write_text(
-        json.dumps({"commit": commit, "rows": rows}, indent=1, default=float) + "\n"
-    )
-    head = (
-        "# Which solutions are proved to be global minima\n\n"
-        + (__doc__ or "").split("\n\n")[1]
-        + f"\n\nMeasured at commit {commit}, at most {options.seconds:g} s for a proof, {len(rows)} problems."
-    )
-    (RESULTS / "certificates.md").write_text(page(rows, head))
+    path = study.RESULTS / "certificates.json"
+    known = json.loads(path.read_text()) if path.exists() else {"rows": [], "settings": {}}
+    rows, settings = known["rows"], known["settings"] | {"seconds": options.seconds, "nodes": MOST_NODES}
+    there = {tuple(row[field] for field in FIELDS) for row in rows}
+    for case in cases(options.parts):
+        if case not in there:
+            rows.append(measured(case, options.seconds))
+            print(rows[-1], flush=True)
+            store(rows, settings)
+    if "brute" in options.parts and "brute force" not in settings:
+        settings["brute force"] = brute_force(BRUTE)
+    store(rows, settings)
 
 
 if __name__ == "__main__":

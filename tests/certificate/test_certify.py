@@ -154,20 +154,23 @@ def test_other_problems_are_refused(loss, penalty):
         certify(loss, penalty)
 
 
-def test_the_plain_loops_agree_with_the_compiled_ones():
-    compiled = pytest.importorskip("ell12.certificate.bounds_compiled")
-    from ell12.certificate import bounds
+def test_the_loops_agree_with_plain_numpy():
+    from ell12.certificate import loops
 
     random = np.random.default_rng(6)
-    A, x = random.standard_normal((8, 12)), random.standard_normal((2, 12))
-    G, ends = A.T @ A, (-np.abs(random.standard_normal(12)), np.abs(random.standard_normal(12)))
-    results = []
-    for module in (bounds, compiled):
-        y, c = x[0].copy(), x[1].copy()
-        module.box_descent(G, c, y, *ends, np.full(12, -0.5), np.full(12, 0.7), 5, 0.0)
-        corners = np.stack([*ends, 0 * y])
-        V, chosen = G[:, [2, 5]], np.array([2, 5])
-        reach = module.smallest_reach(V, chosen, corners, np.abs(corners) + 0.1, 0.3, np.array([1.0, 2.0]))
-        results.append((y, c, reach))
-    for one, other in zip(*results, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
+    A, lower, upper = random.standard_normal((8, 12)), -random.random(12), random.random(12)
+    G, q, x = A.T @ A, A.T @ random.standard_normal(8), np.zeros(12)
+    slopes = np.full(12, -0.5), np.full(12, 0.7)
+    loops.compiled(loops.box_descent)(G, q.copy(), x, lower, upper, *slopes, 10**4, 0.0)
+    slope = G @ x - q + np.where(x > 0, 0.7, -0.5)
+    inside = (x > lower) & (x < upper)
+    assert np.abs(slope[inside & (x != 0)]).max(initial=0) < 1e-9
+    assert np.all(slope[x == upper] <= 1e-9)
+    assert np.all(slope[x == lower] >= -1e-9)
+    V, chosen, squares, budget = G[[2, 5]], np.array([2, 5]), np.array([1.0, 2.0]), 0.3
+    corners = np.stack([lower, upper, 0 * x])
+    costs = np.abs(corners) + 0.1
+    for k, reach in enumerate(loops.compiled(loops.smallest_reach)(V, chosen, corners, costs, budget, squares)):
+        factors = np.sqrt(squares[k] / (2 * budget)) * 2.0 ** np.arange(-1, 6)
+        most = [np.delete(np.max(corners * V[k] - a * costs, axis=0), chosen[k]).sum() for a in factors]
+        assert reach == pytest.approx(np.min(most + factors * budget + squares[k] / (2 * factors)))

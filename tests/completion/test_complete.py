@@ -113,15 +113,15 @@ def test_centring_comes_back(center):
     assert np.sqrt(np.mean((full - X)[np.isnan(known)] ** 2)) < 0.5
 
 
-def test_rows_and_columns_of_which_nothing_is_known_have_the_biases_of_the_other_side():
+@pytest.mark.parametrize("center", [None, "mean", "biases"])
+def test_rows_and_columns_of_which_nothing_is_known_have_their_offsets(center):
     known = table()[0]
     known[3], known[:, 4] = np.nan, np.nan
-    result = complete_matrix(known, 0.5, **PLAIN)
-    biases = fit_offsets(Observed.of(known), "biases")
-    expected, full = biases.add_to(np.zeros(known.shape)), result.to_array()
-    np.testing.assert_allclose(full[3], expected[3])
-    np.testing.assert_allclose(full[:, 4], expected[:, 4])
-    np.testing.assert_allclose(result.predict([3, 0, 0], [1, 4, 0]), full[[3, 0, 0], [1, 4, 0]])
+    result = complete_matrix(known, 0.5, center=center, scale=None)
+    expected, full = result.offsets.add_to(np.zeros(known.shape)), result.to_array()
+    np.testing.assert_allclose(full[3], expected[3], atol=1e-12)
+    np.testing.assert_allclose(full[:, 4], expected[:, 4], atol=1e-12)
+    np.testing.assert_allclose(result.predict([3, 0, 0], [1, 4, 0]), full[[3, 0, 0], [1, 4, 0]], atol=1e-12)
 
 
 # Solvers

@@ -6,7 +6,7 @@ import pytest
 from ell12 import LowRank, Observed
 from ell12.completion import CompletionLoss
 from ell12.completion.matrix_apg import DenseForm, FactoredForm, SparsePlusLowRank, combined, combined_norm
-from ell12.completion.observed import DENSE_FROM
+from ell12.completion.observed import TABLE_FROM
 
 FORMS = [DenseForm, FactoredForm]
 
@@ -82,5 +82,5 @@ def test_norms_of_combinations_are_those_of_dense_matrices():
 
 
 def test_the_dense_form_suits_matrices_of_which_much_is_known():
-    assert problem(known=2 * DENSE_FROM)[2].observed.suits_dense
-    assert not problem(known=DENSE_FROM / 2)[2].observed.suits_dense
+    assert problem(known=2 * TABLE_FROM)[2].observed.suits_dense
+    assert not problem(known=TABLE_FROM / 2)[2].observed.suits_dense

@@ -6,6 +6,7 @@ import heapq
 import math
 import time
 from dataclasses import dataclass, field, replace
+from itertools import product, takewhile
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,13 @@ import numpy as np
 from ell12.backend import as_numpy, like
 from ell12.certificate.bounds import Box, convex_bound, dual_value, first_box, local_minimum, random_minima, relax
 from ell12.certificate.standard_form import standard_form
-from ell12.checks import check_numbers
+from ell12.checks import check_numbers, generator
 from ell12.minimization import minimize
 
 STARTS = 30  # random starts before the proof; benchmarks/certificates.py
-ROUNDS_AT_ROOT, ROUNDS, ROUNDS_OF_PROBES = 60, 15, 4  # relaxations of a box at the most
-FEW_NODES, SWEEPS = 200, 6  # after so many nodes sides are probed, so often at the most
+ROUNDS_AT_ROOT, ROUNDS, ROUNDS_OF_PROBES = 60, 15, 2  # relaxations of a box at the most
+FEW_NODES, SWEEPS = 250, 6  # after so many nodes sides are probed, so often at the most
+TOUCHES = "a convex lower bound touches"
 
 
 @dataclass(frozen=True)
@@ -92,9 +94,9 @@ def certify(
     (True, 0.9029, array([ 2.92,  0.58, -1.75]))
     """
     check_numbers(gap=gap, max_seconds=max_seconds)
-    run = _Proof(loss, penalty, gap, max_seconds, math.inf if max_nodes is None else max_nodes)
+    run = _Proof(loss, penalty, gap, max_seconds)
     try:
-        reason = run.prove(x, np.random.default_rng(random_state))
+        reason = run.prove(x, generator(random_state), math.inf if max_nodes is None else max_nodes)
     except KeyboardInterrupt:
         reason = "interrupted"
     return run.certificate(reason)
@@ -103,31 +105,22 @@ def certify(
 class _Proof:
     """One proof: the best point, the bound, and what it has cost."""
 
-    def __init__(self, loss: Any, penalty: Any, gap: float, max_seconds: float, max_nodes: float) -> None:
-        self.loss, self.penalty, self.gap, self.max_nodes = loss, penalty, gap, max_nodes
+    def __init__(self, loss: Any, penalty: Any, gap: float, max_seconds: float) -> None:
+        self.loss, self.penalty, self.gap = loss, penalty, gap
         self.started, self.max_seconds = time.monotonic(), max_seconds
         self.form, self.embed, self.extract = standard_form(loss, penalty)
-        self.left = np.arange(self.form.t.size)  # the entries of the whole form that a better point may use
-        self.x, self.objective = np.zeros(self.left.size), 0.5 * self.form.bb
-        self.whole, self.nodes, self.bound = self.left.size, 0, -math.inf
-
-    @property
-    def tolerance(self) -> float:
-        """By how much the objective may lie above the bound."""
-        return self.gap * abs(self.objective) + 1e-12 * self.form.bb
+        self.x, self.objective = np.zeros(self.form.t.size), 0.5 * self.form.bb
+        self.nodes, self.bound = 0, -math.inf
 
     @property
     def goal(self) -> float:
         """A bound that proves the best point known."""
-        return self.objective - self.tolerance
-
-    def is_late(self) -> bool:
-        """Whether the time is over."""
-        return time.monotonic() - self.started > self.max_seconds
+        return self.objective - self.gap * abs(self.objective) - 1e-12 * self.form.bb
 
     def limit(self, most: float = math.inf) -> str:
         """Which limit is reached, or none."""
-        return "max_seconds is over" if self.is_late() else "max_nodes are used" if self.nodes >= most else ""
+        late = time.monotonic() - self.started > self.max_seconds
+        return "max_seconds is over" if late else "max_nodes are used" if self.nodes >= most else ""
 
     def offer(self, x: np.ndarray) -> None:
         """A point; the best is kept."""
@@ -140,7 +133,11 @@ class _Proof:
         self.bound = max(self.bound, min(bound, self.objective))
         return self.bound >= self.goal
 
-    def prove(self, x: Any, random: np.random.Generator) -> str:
+    def touches(self, entries: np.ndarray) -> bool:
+        """Whether the convex bound over some entries proves the best point."""
+        return self.raise_bound(min(convex_bound(self.form.restricted(entries), self.x[entries]), self.goal))
+
+    def prove(self, x: Any, random: np.random.Generator, max_nodes: float) -> str:
         """Run to the end; why it ended."""
         form = self.form
         given = minimize(self.loss, self.penalty, tol=1e-8).x if x is None else x
@@ -151,63 +148,58 @@ class _Proof:
         if form.W == 0:
             done = self.raise_bound(dual_value(form, self.x, form.t))
             return "convex" if done else "convex, but not solved to the gap"
-        if self.raise_bound(convex_bound(form, self.x)):
-            return "a convex lower bound touches"
-        for point in random_minima(form, random, STARTS):
+        every = np.arange(self.x.size)
+        if self.touches(every):
+            return TOUCHES
+        for point in takewhile(lambda _: not self.limit(), random_minima(form, random, STARTS)):
             self.offer(point)
-            if self.is_late():
-                return self.limit()
-        if self.raise_bound(convex_bound(form, self.x)):
-            return "a convex lower bound touches"
-        most, total = first_box(form, self.goal, self.is_late)
+        if self.touches(every):
+            return TOUCHES
+        most, total = first_box(form, self.goal, self.limit)
         if not math.isfinite(most):
             return self.limit() or "the entries of a minimiser could not be bounded"
-        return self.search(most, float(form.lengths.max() * total))
+        return self.search(most, float(form.lengths.max() * total), max_nodes)
 
-    def search(self, most: float, total: float) -> str:
-        """Branch and bound, the box with the lowest bound first."""
-        form = self.form
+    def search(self, most: float, total: float, max_nodes: float) -> str:
+        """The root, a few nodes, and where these do not do a root of shorter sides."""
         norm = max(float(np.linalg.norm(self.x)), 1e-3 * most)
-        root = Box(np.maximum(form.floor, -most), np.full(form.t.size, most), self.x, norm)
-        self.nodes, whole = 1, relax(form, root, self.goal, total, ROUNDS_AT_ROOT)
-        for limit in (FEW_NODES, self.max_nodes):
-            if whole is None:
+        box = Box(np.maximum(self.form.floor, -most), np.full(self.x.size, most), self.x, norm)
+        self.nodes, root = 1, relax(self.form, box, self.goal, total, ROUNDS_AT_ROOT)
+        for limit in (min(FEW_NODES, max_nodes), max_nodes):
+            if root is None:
                 self.raise_bound(self.goal)
                 return "no box is left"
-            left = np.flatnonzero((whole.lower < 0) | (whole.upper > 0) | (self.x != 0))
-            self.left, self.x = self.left[left], self.x[left]
-            self.form, whole = self.form.restricted(left), whole.restricted(left)
-            if self.raise_bound(min(convex_bound(self.form, self.x), self.goal)):
-                return "a convex lower bound touches"
-            reason = self.split(whole, total, min(limit, self.max_nodes))
-            if self.nodes < limit or self.limit(self.max_nodes):
+            if self.touches(np.union1d(root.used, np.flatnonzero(self.x))):
+                return TOUCHES
+            reason = self.split(root, total, limit)
+            if reason != "max_nodes are used" or limit == max_nodes:
                 return reason
-            whole = self.probed(whole, total)
+            root = self.probed(root, total)
         return reason
 
     def probed(self, box: Box, total: float) -> Box | None:
         """The box without the outer halves of its sides in which no point lies below the goal."""
         for _ in range(SWEEPS):
             size = np.sum(box.upper - box.lower)
-            for i in range(box.x.size):
-                for end, other in ((box.upper, box.lower), (box.lower, box.upper)):
-                    if self.is_late() or end[i] * other[i] > 0 or end[i] == 0:
-                        continue
-                    half = replace(box, lower=box.lower.copy(), upper=box.upper.copy())
-                    inner = half.lower if end is box.upper else half.upper
-                    inner[i] = 0.5 * end[i]
-                    if relax(self.form, half, self.goal, total, ROUNDS_OF_PROBES, inverse=False) is None:
-                        end[i] *= 0.5
+            for i, side in product(range(box.x.size), ("lower", "upper")):
+                end, other = getattr(box, side), "upper" if side == "lower" else "lower"
+                if self.limit() or end[i] == 0 or end[i] * getattr(box, other)[i] > 0:
+                    continue
+                inner = getattr(box, other).copy()
+                inner[i] = 0.5 * end[i]
+                half = replace(box, **{other: inner})
+                if relax(self.form, half, self.goal, total, ROUNDS_OF_PROBES, inverse=False) is None:
+                    end[i] *= 0.5
             smaller = relax(self.form, box, self.goal, total, ROUNDS_AT_ROOT)
-            if smaller is None or np.sum(smaller.upper - smaller.lower) > 0.9 * size or self.is_late():
+            if smaller is None or np.sum(smaller.upper - smaller.lower) > 0.9 * size or self.limit():
                 return smaller
             box = smaller
         return box
 
-    def split(self, whole: Box, total: float, most: float) -> str:
+    def split(self, root: Box, total: float, max_nodes: float) -> str:
         """Branch and bound, the box with the lowest bound first; why it ended."""
-        boxes = [(whole.bound, 0, whole)]
-        while boxes and boxes[0][2].branch >= 0 and not self.limit(most):
+        boxes = [(root.bound, 0, root)]
+        while boxes and boxes[0][2].branch >= 0 and not self.limit(max_nodes):
             self.raise_bound(min(boxes[0][0], self.goal))
             _, _, box = heapq.heappop(boxes)
             if box.bound >= self.goal:
@@ -220,14 +212,12 @@ class _Proof:
                 if child is not None:
                     heapq.heappush(boxes, (child.bound, self.nodes, child))
         self.raise_bound(min(boxes[0][0] if boxes else math.inf, self.goal))
-        return self.limit(most) or "rounding" if boxes else "no box is left"
+        return self.limit(max_nodes) or "rounding" if boxes else "no box is left"
 
     def certificate(self, reason: str) -> Certificate:
         """What is known."""
         difference = self.objective - self.bound
-        gap = difference / abs(self.objective) if self.objective else math.inf if difference else 0.0
-        x = np.zeros(self.whole)
-        x[self.left] = self.x
-        proved, seconds = bool(difference <= 1.01 * self.tolerance), time.monotonic() - self.started
-        known = (self.bound, self.objective, gap, proved)
-        return Certificate(*known, like(self.embed(x), self.loss.start()), self.nodes, seconds, reason)
+        gap = float(difference / abs(self.objective)) if self.objective else math.inf if difference else 0.0
+        proved = bool(difference <= 1.01 * (self.objective - self.goal))
+        x, seconds = like(self.embed(self.x), self.loss.start()), time.monotonic() - self.started
+        return Certificate(self.bound, self.objective, gap, proved, x, self.nodes, seconds, reason)

@@ -13,7 +13,6 @@ from ell12.backend import as_numpy
 from ell12.losses.pointwise import SquaredLoss
 from ell12.operators.linear_operator import to_dense
 from ell12.penalties.l12 import L12
-from ell12.penalties.penalty_base import WithIntercept
 
 EPS = float(np.finfo(float).eps)
 Vector = np.ndarray
@@ -64,52 +63,43 @@ def standard_form(loss: Any, penalty: Any) -> tuple[StandardForm, Map, Map]:
     Entries without a penalty are minimised over. Entries of infinite weight, and all copies of a column but the
     cheapest, are left out.
     """
-    count = penalty.count if isinstance(penalty, WithIntercept) else 0
-    inner = penalty.penalty if count else penalty
-    if not isinstance(loss, SquaredLoss) or not isinstance(inner, L12) or loss.b.ndim != 1:
+    if not isinstance(loss, SquaredLoss) or not isinstance(penalty, L12) or loss.b.ndim != 1:
         raise TypeError(
             f"certify needs a SquaredLoss of one right-hand side and L12 or L1, got {loss!r}, {penalty!r}"
         )
     A, b = _rows(loss)
-    below, above = (as_numpy(part) for part in inner.slopes_at_zero(np.zeros(A.shape[1] - count)))
-    sign = np.where(np.isinf(above) & np.isfinite(below), -1.0, 1.0)  # of columns that may only be negative
-    t, floor = (
-        np.where(sign > 0, above, -below),
-        np.where(np.isinf(np.where(sign > 0, below, above)), 0.0, -np.inf),
-    )
-    free = np.append((t == 0) & (floor < 0), np.ones(count, bool))
-    used = np.flatnonzero(np.isfinite(t) & ~free[: t.size])
-    W, ridge = inner.strength * inner.l2_weight, inner.strength * inner.ridge
-    merged = (
-        _without_copies(A, used, t, floor) if ridge == 0 and np.all(t[used] >= W) else {i: (i, 1.0) for i in used}
-    )
+    below, t = (as_numpy(part) for part in penalty.slopes_at_zero(np.zeros(A.shape[1])))
+    floor = np.where(np.isinf(below), 0.0, -np.inf)
+    free, W, ridge = (t == 0) & (floor < 0), penalty.strength * penalty.l2_weight, penalty.strength * penalty.ridge
+    used = np.flatnonzero(np.isfinite(t) & ~free)
+    merged = {i: (i, 1.0) for i in used}
+    if ridge == 0 and np.all(t[used] >= W):
+        merged = _without_copies(A, used, t, signed=bool(np.all(floor[used] < 0)))
     kept = np.array(sorted({owner for owner, _ in merged.values()}), int)
-    columns, unpenalised = A[:, kept], _dense(A[:, np.flatnonzero(free)])
-    sign, t, floor = sign[kept], t[kept], floor[kept]
+    columns, unpenalised, t, floor = A[:, kept], _dense(A[:, np.flatnonzero(free)]), t[kept], floor[kept]
     U, size, _ = np.linalg.svd(unpenalised, full_matrices=False)
     U = U[:, size > EPS * max(A.shape) * np.max(size, initial=0.0)]
     rest = b - U @ (U.T @ b)
     rest -= U @ (U.T @ rest)
     G, shared = _dense(columns.T @ columns), columns.T @ U
     lengths = np.sqrt(np.diag(G) + ridge)
-    G = (G - shared @ shared.T) * np.outer(sign, sign)
+    G -= shared @ shared.T
     G[np.diag_indices_from(G)] = np.maximum(np.diag(G), EPS * lengths**2) + ridge
 
     def embed(x: Vector) -> Vector:
         full = np.zeros(A.shape[1])
-        full[kept] = sign * x
-        full[free] = np.linalg.lstsq(unpenalised, b - columns @ (sign * x), rcond=None)[0]
+        full[kept] = x
+        full[free] = np.linalg.lstsq(unpenalised, b - columns @ x, rcond=None)[0]
         return full
 
     def extract(full: Vector) -> Vector:
         gathered = np.zeros(A.shape[1])
-        for column, (owner, turn) in merged.items():
-            gathered[owner] += turn * full[column]
-        return np.maximum(sign * gathered[kept], floor)
+        for column, (owner, sign) in merged.items():
+            gathered[owner] += sign * full[column]
+        return np.maximum(gathered[kept], floor)
 
     numbers = {"observed": float(np.linalg.norm(b)), "terms": A.shape[0] + 2 * kept.size + 16}
-    form = StandardForm(G, sign * (columns.T @ rest), float(rest @ rest), t, W, floor, lengths, **numbers)
-    return form, embed, extract
+    return StandardForm(G, columns.T @ rest, float(rest @ rest), t, W, floor, lengths, **numbers), embed, extract
 
 
 def _rows(loss: SquaredLoss) -> tuple[Any, Vector]:
@@ -126,14 +116,14 @@ def _dense(A: Any) -> Vector:
     return A.toarray() if scipy.sparse.issparse(A) else A
 
 
-def _without_copies(A: Any, used: Vector, t: Vector, floor: Vector) -> dict[int, tuple[int, float]]:
-    """For each column that of the same entries up to sign that stands for it: some minimiser uses no other."""
+def _without_copies(A: Any, used: Vector, t: Vector, signed: bool) -> dict[int, tuple[int, float]]:
+    """For each column that of the same entries, up to sign, which stands for it: some minimiser uses no other."""
     first: dict[bytes, tuple[int, float]] = {}
     merged = {}
     for i in used[np.argsort(t[used], kind="stable")]:
         column = _dense(A[:, [i]]).ravel()
         if column.any():  # a column of zeros is never used
-            sign = float(np.sign(column[np.flatnonzero(column)[0]])) if floor.max() < 0 else 1.0
-            owner, turn = first.setdefault((sign * column + 0.0).tobytes(), (int(i), sign))
-            merged[int(i)] = (owner, sign * turn)
+            sign = float(np.sign(column[np.flatnonzero(column)[0]])) if signed else 1.0
+            owner, other = first.setdefault((sign * column + 0.0).tobytes(), (int(i), sign))
+            merged[int(i)] = (owner, sign * other)
     return merged

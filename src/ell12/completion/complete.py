@@ -23,14 +23,12 @@ from ell12.completion.hidden_entries import (
 from ell12.completion.least_squares import default_solver
 from ell12.completion.low_rank import LowRank, as_indices
 from ell12.completion.observed import Observed
-from ell12.completion.offsets import Centred, Offsets, Unseen
+from ell12.completion.offsets import Centred, Offsets
 from ell12.minimization import Result, Run, Status, minimize
 from ell12.minimization.loop import check_limits
 from ell12.path import alpha_grid, falling, grid_size
 from ell12.penalties import Spectral
 from ell12.protocols import Array, Solver, with_alpha
-
-SEARCH_SECONDS = 0.75  # The share of max_seconds that the search may take; the fit of all entries has the rest.
 
 
 @dataclass(frozen=True, repr=False)
@@ -52,7 +50,6 @@ class Completion(Result[LowRank]):
     max_rank: int | None = None
     center: str | None = None
     scale: str | None = None
-    _unseen: Unseen | None = None
 
     def __repr__(self) -> str:
         return f"Completion{super().__repr__().removeprefix('Result').removesuffix(')')}, alpha {self.alpha:.3g})"
@@ -66,8 +63,7 @@ class Completion(Result[LowRank]):
         """The completed matrix at pairs of row and column."""
         (m, n), U = self.x.shape, self.x.U
         rows, columns = as_indices(rows, U, m, "rows"), as_indices(columns, U, n, "columns")
-        values = self.offsets.put_on(self.x.entries(rows, columns), rows, columns)
-        return values if self._unseen is None else self._unseen.entries(values, rows, columns)
+        return self.offsets.put_on(self.x.entries(rows, columns), rows, columns)
 
     def to_array(self) -> Array:
         """The completed matrix, dense; known entries are fitted, not copied.
@@ -75,8 +71,7 @@ class Completion(Result[LowRank]):
         Of columns with units of their own, one without any known entry is NaN, with a warning.
         """
         self.offsets.warn_of_unknown_units()
-        X = self.offsets.add_to(self.x.to_array())
-        return X if self._unseen is None else self._unseen.matrix(X)
+        return self.offsets.add_to(self.x.to_array())
 
 
 def complete_matrix(
@@ -110,8 +105,8 @@ def complete_matrix(
         residual would have.
     penalty : Spectral, optional
         The penalty of the singular values, such as ``SpectralL12(l2_weight=1)`` or ``SpectralLogSum()``.
-        By default `ell12.SpectralL12`, whose l2_weight is chosen among 1 and 0.5 by the hidden entries. Without
-        them it is 0.5 for ratings, that is where less than a quarter of the entries is known, and 1 for tables.
+        By default `ell12.SpectralL12`, with l2_weight 0.5 for ratings, that is where less than a quarter of the
+        entries is known. For tables the hidden entries choose it among 1 and 0.5; without them it is 1.
     max_rank : int, None or {"auto"}, default "auto"
         The largest rank allowed; None is no bound. Where it binds the status is ``RANK_CAPPED``. "auto" is None
         for tables. For ratings it is chosen among 4, 8 and 16 by the hidden entries, and 8 where alpha is given.
@@ -134,7 +129,8 @@ def complete_matrix(
     random_state : int or Generator, default 0
         Of what is hidden and of the first singular vectors.
     run : Run, optional
-        Options of the fit of all known entries. Three quarters of ``max_seconds`` are for the search at most.
+        Options of the fit of all known entries. ``max_seconds`` counts from the beginning of the search, which
+        ends with it.
 
     Returns
     -------
@@ -149,8 +145,8 @@ def complete_matrix(
 
     Notes
     -----
-    A row or a column without any known entry is completed with its offsets alone; where there are none, with the
-    mean and the bias of the other side: no data speak for anything else.
+    A row or a column without any known entry is completed with its offsets alone, which are zero where ``center``
+    is None: no data speak for anything else.
 
     Examples
     --------
@@ -169,7 +165,7 @@ def complete_matrix(
     choice = space.first
     if alpha is None:
         begin = time.monotonic()
-        search = HiddenEntrySearch(observed, solver, random_state, end=begin + SEARCH_SECONDS * run.max_seconds)
+        search = HiddenEntrySearch(observed, solver, random_state, max_iter, begin + run.max_seconds)
         if search.n_hidden:
             best = search.best(space)
             choice, alpha = best.choice, best.alpha * search.growth
@@ -196,7 +192,7 @@ def completed(
     solver = default_solver(centred.loss, penalty, max_rank, random_state) if solver is None else solver
     result = minimize(centred.loss, penalty, x0, solver, **options)
     parts: dict[str, Any] = {part.name: getattr(result, part.name) for part in fields(Result)}
-    parts |= {"max_rank": max_rank, "center": centred.center, "scale": centred.scale, "_unseen": centred.unseen}
+    parts |= {"max_rank": max_rank, "center": centred.center, "scale": centred.scale}
     return Completion(**parts, penalty=penalty, offsets=centred.offsets)
 
 

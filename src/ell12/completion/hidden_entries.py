@@ -1,4 +1,4 @@
-"""How strong the penalty of a matrix to be completed should be: where a path begins, and what noise asks for."""
+"""The strength of a completion: where a path begins, what noise asks for, what hidden entries choose."""
 
 from __future__ import annotations
 
@@ -25,8 +25,7 @@ from ell12.penalties import Spectral, SpectralL12
 from ell12.penalties.spectral import spectral_norm
 from ell12.protocols import Array, with_alpha
 
-POWER_STEPS = 10  # A rank-one fit begins at what this many power steps on the known entries give.
-SWEEPS = 30  # It ends after this many sweeps, whose change of the residual is then far below the noise.
+SWEEPS = 30  # of alternating least squares in a fit of rank one; tests compare it with a general solver to 1e-8
 
 
 def rank_one_fit(observed: Observed) -> LowRank:
@@ -42,7 +41,7 @@ def rank_one_fit(observed: Observed) -> LowRank:
     xp = namespace(observed.values)
     matrix, known = observed.matrix(), observed.matrix(xp.ones_like(observed.values))
     v = like(np.random.default_rng(0).standard_normal(observed.shape[1]), observed.values)
-    v = leading_svd(matrix, v[:, None], passes=POWER_STEPS)[2][:, 0]
+    v = leading_svd(matrix, v[:, None], passes=SWEEPS)[2][:, 0]
     for _ in range(SWEEPS):
         u = _quotient(matrix @ v, known @ (v * v))
         length = norm(u)
@@ -88,12 +87,15 @@ def weight_of(penalty: Any) -> float:
     return float(penalty.l2_weight) if isinstance(penalty, SpectralL12) else 0.0
 
 
-def noise_alpha(observed: Observed, max_rank: int | None = None, l2_weight: float = 1.0) -> float:
+def noise_alpha(
+    observed: Observed, max_rank: int | None = None, l2_weight: float = 1.0, least: float = 0.0
+) -> float:
     """The size that pure noise would have: ``sd (sqrt(N/m) + sqrt(N/n))`` with N entries known of m x n.
 
     That is about the spectral norm of N independent errors of standard deviation sd, anywhere. Here sd is
     what the best matrix of rank one leaves, so that structure counts as noise: a good strength for ratings. A
-    bound on the rank keeps noise out by itself, and half of it is better then, for an l2_weight of 1 or more.
+    bound on the rank keeps noise out by itself, and half of it is better then, for an l2_weight of 1 or more. The
+    noise is taken for at least this share of the entries' size.
 
     Examples
     --------
@@ -104,7 +106,8 @@ def noise_alpha(observed: Observed, max_rank: int | None = None, l2_weight: floa
     """
     loss = CompletionLoss(observed)
     residual = loss.residual(loss.point(rank_one_fit(observed)))
-    return alpha_of_noise(inner(residual, residual), observed, max_rank, l2_weight)
+    square = max(inner(residual, residual), least**2 * inner(observed.values, observed.values))
+    return alpha_of_noise(square, observed, max_rank, l2_weight)
 
 
 def alpha_of_noise(square: float, observed: Any, max_rank: int | None, l2_weight: float) -> float:
@@ -115,18 +118,17 @@ def alpha_of_noise(square: float, observed: Any, max_rank: int | None, l2_weight
     return deviation * size * (1.0 if max_rank is None or l2_weight < 1 else 0.5)
 
 
-HELD_OUT = 0.1  # The share of the known entries that is hidden.
-RATINGS_BELOW = 0.25  # A matrix with a smaller share of known entries is taken for ratings, not for a table.
+HELD_OUT = 0.1  # the share of the known entries that is hidden at a time, here and for intervals
+# A table of which fewer entries than ENOUGH are hidden has SPLITS such parts: with a single one the error is 3 %
+# larger, up to 35 % on tables of 30 rows (benchmarks/results/completion_search).
+ENOUGH, SPLITS = 10_000, 3
 # Columns of a table whose standard deviations differ by more than this factor, beyond two standard errors, are
-# brought to one scale. Of the tables that chose it (benchmarks/tables.py), a photograph just below it is predicted
-# 4 to 5 % better unscaled; above it scaling costs 5 % at most and gains up to 56 %.
+# brought to one scale. Of the tables that chose it (benchmarks/results/tables), a photograph just below it is
+# predicted 4 to 5 % better unscaled; above it scaling costs 5 % at most and gains up to 56 %.
 ONE_UNIT_UP_TO = 3.0
-ENOUGH, SPLITS = 10_000, 3  # Of a table fewer entries than this are hidden this many times.
-REACH = 1e-2  # The least strength that is tried, as a share of the largest.
-RATIO = 1.7  # Between two strengths that are tried.
-SETTLED, MOST_STEPS = 3e-4, 100  # A rough fit ends once the error changed by less than this share, twice in a row.
-# Subtracting nothing must predict better by this factor to be chosen: it ties the answer to where zero is.
-PLAIN_MUST_GAIN = 1.02
+# The tolerance of fits that are only compared: the errors are those of a third of it, in 0.8 of the time.
+ROUGH_TOL = 3e-2
+REACH = 1e-2  # The search goes down to this share of the strength that noise asks for.
 
 
 @dataclass(frozen=True)
@@ -147,7 +149,6 @@ class SearchSpace:
     penalties: Sequence[Spectral]
     ranks: Sequence[Any]  # int, or a single None: no bound
     scale: str | None = None
-    of_ratings: bool = False
 
     @classmethod
     def suited_to(
@@ -155,33 +156,28 @@ class SearchSpace:
     ) -> SearchSpace:
         """What was asked for; for each that is "auto" what suits ratings, or a table.
 
-        Of ratings, biases say most as a rule, and how much of the rest is signal differs widely from set to set.
-        No bound on the rank is needed for tables, in which much is known. A matrix that is of low rank as it is,
-        and no table of measurements, is best left as it is.
+        Tables of measurements are centred by columns; a matrix of low rank is best left as it is. Of ratings
+        biases say most, and the rank is bounded: without a bound, steps would need singular vectors in number.
         """
         check_offsets(center, scale, "auto")
         if not _is_auto(max_rank):
             check_rank(max_rank)
-        are_ratings = is_ratings(observed)
-        shapes = [SpectralL12(l2_weight=weight) for weight in ((0.5, 1.0) if are_ratings else (1.0, 0.5))]
-        own_units = _is_auto(scale) and not are_ratings and has_own_units(observed)
+        is_table = observed.is_table
+        weights, ranks, centers = (
+            ((1.0, 0.5), (None,), ("columns", None)) if is_table else ((0.5,), (8, 4, 16), ("biases",))
+        )
+        own_units = _is_auto(scale) and is_table and has_own_units(observed)
         return cls(
-            (("biases",) if are_ratings else ("columns", None)) if _is_auto(center) else (center,),
-            shapes if penalty is None else [penalty],
-            ((8, 4, 16) if are_ratings else (None,)) if _is_auto(max_rank) else (max_rank,),
+            centers if _is_auto(center) else (center,),
+            [SpectralL12(l2_weight=weight) for weight in weights] if penalty is None else [penalty],
+            ranks if _is_auto(max_rank) else (max_rank,),
             ("columns" if own_units else None) if _is_auto(scale) else scale,
-            are_ratings,
         )
 
     @property
     def first(self) -> HiddenEntryChoice:
         """What is taken where nothing is hidden."""
         return HiddenEntryChoice(self.centers[0], self.scale, self.penalties[0], self.ranks[0])
-
-
-def is_ratings(observed: Observed) -> bool:
-    """Whether so little is known that the entries are taken for ratings, all in one unit."""
-    return observed.fraction < RATINGS_BELOW
 
 
 def has_own_units(observed: Observed) -> bool:
@@ -214,50 +210,38 @@ class HiddenEntries:
         xp, scales = namespace(entries.values), task.offsets.scales
         if scales is not None:  # nothing can be predicted in a column whose unit is not known
             entries = entries.select(as_numpy(~xp.isnan(xp.take(scales, entries.columns, axis=0))))
-        self.count = entries.n_observed
-        self.fixed = 0.0  # the squared error of unseen rows and columns, which no low-rank matrix changes
-        if task.unseen is not None:
-            seen = task.unseen.rows_seen, task.unseen.columns_seen
-            positions = entries.rows, entries.columns
-            both = as_numpy(xp.take(seen[0], positions[0], axis=0) & xp.take(seen[1], positions[1], axis=0))
-            unseen, entries = entries.select(~both), entries.select(both)
-            error = task.unseen.biases.entries(unseen.rows, unseen.columns) - unseen.values
-            error = error if scales is None else error / xp.take(scales, unseen.columns, axis=0)
-            self.fixed = norm(error) ** 2
         self.entries = task.offsets.subtracted_from(entries)
 
     def error(self, x: LowRank) -> float:
         """The root mean square error of a low-rank matrix; in units of the columns' deviations where scaled."""
         entries = self.entries
         error = norm(sums_of_products(x.weighted, x.V, entries.rows, entries.columns) - entries.values)
-        return math.sqrt((error**2 + self.fixed) / max(self.count, 1))
+        return error / math.sqrt(max(entries.n_observed, 1))
 
 
 @dataclass
 class Candidate:
-    """A choice with the strengths that were tried: for each the error, and the matrix of each split."""
+    """A choice, and the strengths that were tried: for each the error, and the matrix of each split."""
 
     choice: HiddenEntryChoice
+    alpha: float  # where the search begins, then the best
+    starts: list[Any]
     tried: dict[float, tuple[float, list[LowRank]]] = field(default_factory=dict, repr=False)
-    alpha: float = math.nan
 
     @property
     def error(self) -> float:
         """The least error."""
-        return min((error for error, _ in self.tried.values()), default=math.inf)
-
-    @property
-    def price(self) -> float:
-        """The error by which it is compared with others."""
-        return self.error * (PLAIN_MUST_GAIN if self.choice.center is None else 1.0)
+        return min(error for error, _ in self.tried.values())
 
     def nearest(self, alpha: float) -> list[Any]:
-        """The matrices of the strength that is nearest."""
+        """The matrices of the strength that is nearest; where to start before there are any."""
+        if not self.tried:
+            return self.starts
         return self.tried[min(self.tried, key=lambda other: abs(math.log(other / alpha)))][1]
 
 
 class HiddenEntrySearch:
-    """Rough fits that are validated on the same hidden entries.
+    """Rough fits that are compared on the same hidden entries.
 
     Parameters
     ----------
@@ -267,82 +251,77 @@ class HiddenEntrySearch:
         Of the rough fits.
     random_state : int or Generator
         Of what is hidden.
+    max_iter : int
+        The most iterations of a fit.
     end : float
         When to try no more, by the monotonic clock.
     """
 
-    def __init__(self, observed: Observed, solver: Any, random_state: Any, end: float = math.inf) -> None:
+    def __init__(
+        self, observed: Observed, solver: Any, random_state: Any, max_iter: int = 1000, end: float = math.inf
+    ) -> None:
         random = generator(random_state)
         first = observed.split(HELD_OUT, random)
         self.n_hidden = first[1].n_observed
-        repeats = 1 if is_ratings(observed) or self.n_hidden >= ENOUGH else SPLITS
+        repeats = SPLITS if observed.is_table and self.n_hidden < ENOUGH else 1
         self.splits = [first, *(observed.split(HELD_OUT, random) for _ in range(repeats - 1))]
-        self.solver, self.random_state, self.end = solver, random_state, end
+        self.solver, self.random_state, self.max_iter, self.end = solver, random_state, max_iter, end
         self.growth = math.sqrt(observed.n_observed / first[0].n_observed)  # as noise grows
         self.tasks: dict[str | None, list[tuple[Centred, HiddenEntries]]] = {}
 
     def best(self, space: SearchSpace) -> Candidate:
-        """The choice and strength that predict best, one thing changed at a time."""
-        best = self.tried(space.first, None)
-        others: dict[str, Sequence[Any]]
-        others = {"penalty": space.penalties, "center": space.centers, "max_rank": space.ranks}
+        """The choice and strength that predict best, one thing changed at a time.
+
+        The centre is chosen first, at the strength that noise asks for.
+        """
+        begun = [self._begun(replace(space.first, center=center)) for center in space.centers]
+        best = self._searched(min(begun, key=lambda candidate: candidate.error))
+        others: dict[str, Sequence[Any]] = {"penalty": space.penalties, "max_rank": space.ranks}
         for name, values in others.items():
             for value in values[1:]:
                 if time.monotonic() < self.end:
                     changed: dict[str, Any] = {name: value}
-                    found = self.tried(replace(best.choice, **changed), best)
-                    best = min(best, found, key=lambda candidate: candidate.price)
+                    other = Candidate(replace(best.choice, **changed), best.alpha, best.nearest(best.alpha))
+                    best = min(best, self._searched(other), key=lambda candidate: candidate.error)
         return best
 
-    def tried(self, choice: HiddenEntryChoice, last: Candidate | None) -> Candidate:
-        """A choice at strengths around the best of the last one."""
-        tasks, found = self._tasks(choice), Candidate(choice)
-        loss, weight = tasks[0][0].loss, weight_of(choice.penalty)
-        most = largest_strength(loss, weight) or 1.0
+    def _begun(self, choice: HiddenEntryChoice) -> Candidate:
+        """A choice at the strength that noise asks for."""
+        tasks = [(Centred.of(train, choice.center, choice.scale), hidden) for train, hidden in self.splits]
+        self.tasks[choice.center] = [(task, HiddenEntries(task, hidden)) for task, hidden in tasks]
         starts: list[Any] = [None] * len(tasks)
-        if last is None or last.choice.center != choice.center:
-            first = noise_alpha(loss.observed, choice.max_rank, weight)
-            if choice.center is None:  # the level of all entries is a matrix of rank one
-                starts = [rank_one_fit(task.loss.observed) for task, _ in tasks]
-        else:
-            first, starts = last.alpha, last.nearest(last.alpha)
-
-        def error(alpha: float) -> float:
-            if found.tried and time.monotonic() > self.end:
-                return math.inf
-            penalty = with_alpha(choice.penalty, alpha)
-            begin = found.nearest(alpha) if found.tried else starts
-            fits = [self._fit(*task, penalty, choice.max_rank, x) for task, x in zip(tasks, begin, strict=True)]
-            mean = math.sqrt(np.mean([one**2 for one, _ in fits]))
-            found.tried[alpha] = mean, [x for _, x in fits]
-            return mean
-
-        limits = {"least": REACH * most, "most": most}
-        found.alpha = best_on_log_grid(
-            error, min(max(first, REACH * most), most), ratio=RATIO, patience=1, **limits
-        )
+        if choice.center is None:  # the level of all entries is a matrix of rank one
+            starts = [rank_one_fit(task.loss.observed) for task, _ in tasks]
+        first = noise_alpha(tasks[0][0].loss.observed, choice.max_rank, weight_of(choice.penalty), REACH)
+        found = Candidate(choice, first or 1.0, starts)
+        self._tried(found, found.alpha)
         return found
 
-    def _fit(
-        self, task: Centred, hidden: HiddenEntries, penalty: Any, max_rank: int | None, x: Any
-    ) -> tuple[float, LowRank]:
-        """A rough fit: it ends when the error on the hidden entries has settled."""
-        loss, last, quiet = task.loss, math.inf, 0
+    def _searched(self, found: Candidate) -> Candidate:
+        """A candidate with the best strength near the one where it begins."""
+        least = REACH * found.alpha
+        found.alpha = best_on_log_grid(lambda alpha: self._tried(found, alpha), found.alpha, least=least)
+        return found
+
+    def _tried(self, found: Candidate, alpha: float) -> float:
+        """The error at a strength; infinite once the time is over."""
+        if alpha not in found.tried:
+            if found.tried and time.monotonic() > self.end:
+                return math.inf
+            penalty, tasks = with_alpha(found.choice.penalty, alpha), self.tasks[found.choice.center]
+            rank, starts = found.choice.max_rank, found.nearest(alpha)
+            fits = [self._fit(task.loss, penalty, rank, x) for (task, _), x in zip(tasks, starts, strict=True)]
+            errors = [hidden.error(x) for (_, hidden), x in zip(tasks, fits, strict=True)]
+            found.tried[alpha] = math.sqrt(np.mean(np.square(errors))), fits
+        return found.tried[alpha][0]
+
+    def _fit(self, loss: CompletionLoss, penalty: Any, max_rank: int | None, x: LowRank | None) -> LowRank:
+        """The matrix where the violation is at most `ROUGH_TOL` by the solver's own estimate."""
         solver = self.solver or default_solver(loss, penalty, max_rank, self.random_state)
         x = loss.start() if x is None else x if max_rank is None else x.truncate(max_rank)
-        for iterate in islice(solver.iterates(loss, penalty, loss.point(x)), MOST_STEPS):
-            if iterate is None:
-                continue
-            x = iterate.point.x
-            error = hidden.error(x)
-            quiet = quiet + 1 if abs(error - last) <= SETTLED * error and iterate.optimality < math.inf else 0
-            last = error
-            if quiet >= 2:
-                break
-        return last, x
-
-    def _tasks(self, choice: HiddenEntryChoice) -> list[tuple[Centred, HiddenEntries]]:
-        if choice.center not in self.tasks:
-            tasks = [(Centred.of(train, choice.center, choice.scale), hidden) for train, hidden in self.splits]
-            self.tasks[choice.center] = [(task, HiddenEntries(task, hidden)) for task, hidden in tasks]
-        return self.tasks[choice.center]
+        for iterate in islice(solver.iterates(loss, penalty, loss.point(x)), self.max_iter):
+            if iterate is not None:
+                x = iterate.point.x
+                if iterate.optimality <= ROUGH_TOL * penalty.alpha:
+                    break
+        return x

@@ -18,6 +18,7 @@ from ell12.backend import as_numpy, beside, is_array, is_sparse, refuse_gradient
 from ell12.checks import naming
 from ell12.completion.complete import complete_matrix
 from ell12.completion.observed import Observed, read_entries
+from ell12.completion.offsets import fit_offsets
 from ell12.completion.squared_error import fit_rows
 from ell12.completion.table_columns import (
     Categories,
@@ -52,9 +53,8 @@ class L12Imputer(NestedParameters, Uncertain, OneToOneFeatureMixin, TransformerM
         entries, and what predicts them best is taken; where nothing can be hidden it is "noise", a guess from the
         known entries alone.
     penalty : Spectral, optional
-        The penalty of the singular values. By default `ell12.SpectralL12`, whose l2_weight is chosen among 1 and
-        0.5 by the hidden entries. Without them it is 0.5 for ratings, less than a quarter of whose entries are
-        known; else 1.
+        The penalty of the singular values. By default `ell12.SpectralL12`, with l2_weight 0.5 for ratings, less
+        than a quarter of whose entries are known; for tables the hidden entries choose it among 1 and 0.5.
     max_rank : int, None or {"auto"}, default "auto"
         The largest rank allowed; None is no bound. "auto" is None for tables. For ratings it is chosen among 4, 8
         and 16 by the hidden entries; it is 8 where alpha is given.
@@ -105,8 +105,8 @@ class L12Imputer(NestedParameters, Uncertain, OneToOneFeatureMixin, TransformerM
     Known entries are kept as they are. Rows given to `transform` are completed by a regression of their known
     entries on the fitted columns V, with the ridge that the penalty's slopes at the fitted singular values make:
     for a row of the training data that is, at a stationary point, the fitted row itself, so that training rows and
-    new rows are treated alike. A row without any known entry, and of ratings a column, is filled with its offsets:
-    the mean, the column's mean, or without centring the mean and the bias of the other side.
+    new rows are treated alike. A row without any known entry is filled with its offsets, or where
+    nothing was subtracted with the means of the columns.
 
     Columns of a pandas DataFrame with an integer or boolean dtype, such as Int64, are filled with whole numbers
     within their range, and keep that dtype where ``set_output(transform="pandas")`` asks for a DataFrame. A column
@@ -174,7 +174,7 @@ class L12Imputer(NestedParameters, Uncertain, OneToOneFeatureMixin, TransformerM
         """
         self._table = Categories.of(X) if is_frame(X) else None
         observed = Observed.of(self._validated(X, reset=True))
-        self.clip_ = Range.of(self.clip, observed)
+        self.clip_ = Range.of(self.clip, observed, observed.is_table)
         self._owners = self._table.owners if self._table else np.arange(observed.shape[1])
         self.empty_columns_ = self._owners[empty_columns(observed)]
         self.incomplete_columns_ = np.unique(self._owners[incomplete_columns(observed)])
@@ -183,12 +183,12 @@ class L12Imputer(NestedParameters, Uncertain, OneToOneFeatureMixin, TransformerM
         with naming("random_state"):
             seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         given = ("alpha", "penalty", "max_rank", "center", "scale", "solver", "tol", "max_iter")
-        self.completion_ = complete_matrix(observed, random_state=seed, **{n: getattr(self, n) for n in given})
-        for name in ("alpha", "penalty", "max_rank", "center", "scale"):
-            setattr(self, f"{name}_", getattr(self.completion_, name))
-        self.n_iter_ = self.completion_.n_iter
+        fit = complete_matrix(observed, random_state=seed, **{name: getattr(self, name) for name in given})
+        keep_fit(self, fit)
+        self.scale_ = fit.scale
+        # What a row of which nothing is known has where nothing was subtracted: zero is no guess.
+        self._level = fit_offsets(observed, "columns", self.scale_).entries(0, np.arange(observed.shape[1]))
         self._keep(observed, seed)
-        self._warn_if_not_converged()
         self._warn_of_empty_columns()
         return self
 
@@ -279,11 +279,10 @@ class L12Imputer(NestedParameters, Uncertain, OneToOneFeatureMixin, TransformerM
 
     def _completed_rows(self, observed: Observed) -> Array:
         """Rows of known entries with every entry predicted; a column of unknown unit is NaN."""
-        fit = self.completion_
-        observed = without_columns(observed, fit.offsets.unknown_units)
-        filled = fit_rows(fit, observed)
-        if fit._unseen is not None:
-            filled = fit._unseen.for_rows(observed).matrix(filled)
+        known = without_columns(observed, self.completion_.offsets.unknown_units)
+        filled = fit_rows(self.completion_, known)
+        if self.center_ is None:
+            filled[np.diff(known.row_starts) == 0] = self._level
         return self.clip_.cut(filled)
 
     def _returned(self, filled: Array, X: Any) -> Array:
@@ -334,15 +333,19 @@ class L12Imputer(NestedParameters, Uncertain, OneToOneFeatureMixin, TransformerM
                 stacklevel=3,
             )
 
-    def _warn_if_not_converged(self) -> None:
-        result = self.completion_
-        if result.status in (Status.CONVERGED, Status.RANK_CAPPED):
-            return
+
+def keep_fit(estimator: Any, result: Any) -> None:
+    """The attributes of a fitted estimator of matrices; a warning where the fit did not converge."""
+    estimator.completion_, estimator.n_iter_ = result, result.n_iter
+    for name in ("alpha", "penalty", "max_rank", "center"):
+        setattr(estimator, f"{name}_", getattr(result, name))
+    if result.status not in (Status.CONVERGED, Status.RANK_CAPPED):
         warnings.warn(
-            f"L12Imputer did not converge: it reached stationarity {result.stationarity:.2g} in {result.n_iter}"
-            f" iterations, tol={self.tol:g} was asked for. {result.status.value} Raise max_iter, tol or alpha.",
+            f"{type(estimator).__name__} did not converge: it reached stationarity {result.stationarity:.2g} in"
+            f" {result.n_iter} iterations, tol={result.tol:g} was asked for. {result.status.value} Raise max_iter,"
+            " tol or alpha.",
             ConvergenceWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
 
 

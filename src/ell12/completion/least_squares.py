@@ -15,13 +15,12 @@ from ell12.completion.gpu_entries import has_segments
 from ell12.completion.low_rank import LowRank
 from ell12.completion.matrix_apg import BlockAPG, FactoredAPG, check_rank
 from ell12.completion.observed import Observed
-from ell12.completion.singular_vectors import SPARE, WarmBlock
+from ell12.completion.singular_vectors import PASSES, SPARE, WarmBlock
 from ell12.completion.squared_error import SweepLoss
 from ell12.penalties import SpectralL12
 from ell12.penalties.spectral import Spectral, thin_norm
 from ell12.protocols import Array, Iterate, Needs, Point
 
-START_PASSES = 3  # Where no start is given, this many passes of subspace iteration on the known entries make one.
 # Sweeps are lengthened by this factor more each time, until one so lengthened raises the objective; then anew.
 # Fits of four kinds of ratings took 188, 103, 287 and 137 sweeps without it, 69, 40, 102 and 52 with it.
 LONGER = 1.2
@@ -165,7 +164,7 @@ def first_guess(observed: Observed, rank: int, rng: Any) -> LowRank:
     block = WarmBlock(LowRank.zeros(observed.shape, like=observed.values), rng=rng)
     block.size = min(rank + SPARE, block.limit)
     matrix = observed.sparse()
-    for _ in range(START_PASSES):
+    for _ in range(PASSES):
         U, s, V = block(matrix)
     rank = count_true(s[:rank] > 0)
     return LowRank.trusted(U[:, :rank], s[:rank] / observed.fraction, V[:, :rank])

@@ -32,7 +32,9 @@ from ell12.checks import check_entries, check_share, convert, generator, naming
 from ell12.completion.gpu_entries import SegmentedMatrix, Segments, has_segments
 from ell12.protocols import Array
 
-DENSE_FROM = 0.25  # The dense form is the faster one where at least this share of the entries is known.
+# A matrix of which at least this share is known is taken for a table: the dense form is the faster one for it, and
+# its columns may have units of their own. Others are taken for ratings, all in one unit.
+TABLE_FROM = 0.25
 DENSE_LIMIT = 2**26  # A dense matrix of more entries than this is not made unasked.
 
 
@@ -151,9 +153,14 @@ class Observed:
         return self.n_observed / max(self.shape[0] * self.shape[1], 1)
 
     @property
+    def is_table(self) -> bool:
+        """Whether so much is known that it is taken for a table, not for ratings."""
+        return self.fraction >= TABLE_FROM
+
+    @property
     def suits_dense(self) -> bool:
         """Whether dense matrices are faster, and small enough to be made unasked."""
-        return self.fraction >= DENSE_FROM and (not is_numpy(self.values) or math.prod(self.shape) <= DENSE_LIMIT)
+        return self.is_table and (not is_numpy(self.values) or math.prod(self.shape) <= DENSE_LIMIT)
 
     @cached_property
     def flat(self) -> Array:

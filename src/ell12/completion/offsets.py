@@ -172,12 +172,6 @@ def _rounding(level: Array) -> Array:
     return 100 * float(namespace(level).finfo(level.dtype).eps) * level
 
 
-def rows_and_columns_seen(observed: Observed) -> tuple[Array, Array]:
-    """Which rows, and which columns, have a known entry."""
-    rows, columns = _Sides(observed).counts
-    return rows > 0, columns > 0
-
-
 def _biases(observed: Observed, sides: _Sides, residual: Array) -> tuple[Array, Array]:
     """Shrunken biases of rows and columns, found in turn."""
     rows = sides.row_means(residual, SHRINKAGE)
@@ -228,34 +222,6 @@ class _Sides:
 
 
 @dataclass(frozen=True, eq=False)
-class Unseen:
-    """What predicts a row or a column of which nothing was known, where nothing was subtracted before.
-
-    A low-rank matrix is zero there, and zero is no guess: the mean and the bias of the other side are.
-    """
-
-    biases: Offsets
-    rows_seen: Array
-    columns_seen: Array
-
-    def entries(self, values: Array, rows: Array, columns: Array) -> Array:
-        """Values at pairs of row and column, those of unseen rows and columns by biases."""
-        xp = namespace(values)
-        seen = xp.take(self.rows_seen, rows, axis=0) & xp.take(self.columns_seen, columns, axis=0)
-        return xp.where(seen, values, self.biases.entries(rows, columns))
-
-    def for_rows(self, observed: Observed) -> Unseen:
-        """The same for other rows, which are seen where they have a known entry."""
-        return Unseen(self.biases.for_rows(observed), rows_and_columns_seen(observed)[0], self.columns_seen)
-
-    def matrix(self, X: Array) -> Array:
-        """A dense matrix, its unseen rows and columns by biases."""
-        xp = namespace(X)
-        seen = self.rows_seen[:, None] & self.columns_seen[None, :]
-        return xp.where(seen, X, self.biases.add_to(xp.zeros_like(X)))
-
-
-@dataclass(frozen=True, eq=False)
 class Centred:
     """Known entries without their offsets: what completions at all strengths, weights and ranks share."""
 
@@ -264,7 +230,6 @@ class Centred:
     scale: str | None
     offsets: Offsets
     loss: CompletionLoss
-    unseen: Unseen | None
 
     @classmethod
     def of(cls, observed: Observed, center: str | None, scale: str | None = None) -> Centred:
@@ -272,7 +237,4 @@ class Centred:
         offsets = fit_offsets(observed, center, scale)
         untouched = center is None and scale is None
         loss = CompletionLoss(observed if untouched else offsets.subtracted_from(observed))
-        unseen = None
-        if center is None:
-            unseen = Unseen(fit_offsets(observed, "biases", scale), *rows_and_columns_seen(observed))
-        return cls(observed, center, scale, offsets, loss, unseen)
+        return cls(observed, center, scale, offsets, loss)

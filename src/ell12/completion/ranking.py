@@ -1,30 +1,24 @@
-"""Ratings as a product of factors: the best columns of each row, and how good an order is."""
+"""Ratings as a product of factors: the best columns of each row, and how good lists are."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from ell12.backend import is_number
-from ell12.completion.hidden_entries import HELD_OUT
-from ell12.completion.low_rank import CHUNK, LowRank, gathered_sums_of_products
+from ell12.completion.hidden_entries import ENOUGH, HELD_OUT
+from ell12.completion.low_rank import CHUNK, gathered_sums_of_products
 from ell12.completion.observed import Observed
-from ell12.completion.offsets import Offsets
-from ell12.completion.singular_vectors import SPARE, leading_svd, random_block
-from ell12.completion.squared_error import regressed_rows
+from ell12.completion.singular_vectors import PASSES, SPARE, leading_svd, random_block
 from ell12.protocols import Array
 
-INTEREST_PASSES = 8  # of subspace iteration
+# The numbers of singular vectors among which hidden ratings choose (benchmarks/results/completion_search).
+INTEREST_RANKS = (1, 2, 4, 8, 16, 32)
 
 
 def best_columns(P: Array, Q: Array, n: int, excluded: Any = None) -> tuple[Array, Array]:
     """The n columns with the largest entries in each row of ``P Q'``, the best first.
-
-    Of equal entries the one of the lower column comes first. Each entry is summed in the same order whatever
-    stands next to it, so that the answer for a row does not depend on the other rows.
 
     Parameters
     ----------
@@ -47,101 +41,57 @@ def best_columns(P: Array, Q: Array, n: int, excluded: Any = None) -> tuple[Arra
     >>> best_columns(np.array([[1.0]]), np.array([[2.0], [5.0], [3.0]]), 2)
     (array([[1, 2]]), array([[5., 3.]]))
     """
-    columns = np.full((len(P), n), -1, dtype=np.int64)
-    entries = np.full((len(P), n), np.nan)
-    size = max(CHUNK // max(len(Q), 1), 1)  # all rows at once would fill the memory
-    rough_P, rough_Q = _directions(P), _directions(Q, together=True)
-    for start in range(0, len(P) if len(Q) else 0, size):
-        part = slice(start, min(start + size, len(P)))
-        rows, chosen = _likely(rough_P[part], rough_Q, n, None if excluded is None else excluded[part])
-        exact = gathered_sums_of_products(P[part], Q, rows, chosen)
-        ranks = ranks_within(rows, exact, chosen)
-        kept = ranks < n
-        columns[part][rows[kept], ranks[kept]] = chosen[kept]
-        entries[part][rows[kept], ranks[kept]] = exact[kept]
+    columns, entries = np.full((len(P), n), -1, dtype=np.int64), np.full((len(P), n), np.nan)
+    kept, size = min(n, len(Q)), max(CHUNK // max(len(Q), 1), 1)  # all rows at once would fill the memory
+    for start in range(0, len(P) if kept else 0, size):
+        part = slice(start, start + size)
+        scores = P[part] @ Q.T
+        if excluded is not None:
+            left_out = excluded[part].tocoo()
+            scores[left_out.row, left_out.col] = -np.inf
+        top = np.sort(np.argpartition(scores, -kept, axis=1)[:, -kept:], axis=1)
+        found = np.take_along_axis(scores, top, axis=1)
+        order = np.argsort(-found, axis=1, kind="stable")
+        top, found = (np.take_along_axis(numbers, order, axis=1) for numbers in (top, found))
+        there = np.isfinite(found)
+        columns[part, :kept], entries[part, :kept] = np.where(there, top, -1), np.where(there, found, np.nan)
     return columns, entries
 
 
-def _directions(F: Array, together: bool = False) -> Array:
-    """Rows of length one, or at most one, in single precision: enough to tell what may be among the best."""
-    lengths = np.linalg.norm(F, axis=1, keepdims=True)
-    lengths = np.max(lengths, initial=0.0) if together else lengths
-    return (F / np.where(lengths > 0, lengths, 1.0)).astype(np.float32)
+def ndcg(lists: Array, gains: Any) -> float:
+    """The normalised discounted cumulative gain of lists, averaged over the rows with a gain.
 
-
-def _likely(P: Array, Q: Array, n: int, excluded: Any) -> tuple[Array, Array]:
-    """Places among which the n largest of each row are for sure, however the product was rounded."""
-    scores = P @ Q.T
-    if excluded is not None:
-        scores[np.repeat(np.arange(len(P)), np.diff(excluded.indptr)), excluded.indices] = -np.inf
-    kept = min(n, len(Q))
-    least = np.partition(scores, -kept, axis=1)[:, -kept]
-    rounding = 4 * (P.shape[1] + 1) * np.finfo(np.float32).eps  # that of a product of vectors of length one
-    least = np.maximum(least - rounding, np.float32(-2))  # below all of them, but not what is left out
-    rows, columns = np.nonzero(scores >= least[:, None])
-    return rows, columns
-
-
-def ranks_within(rows: Array, scores: Array, ties: Array) -> Array:
-    """The position, from 0, of each entry among those of its row by falling score; equal ones by rising ``ties``.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ell12.completion.ranking import ranks_within
-    >>> ranks_within(np.array([0, 0, 1]), np.array([2.0, 3.0, 1.0]), np.array([0, 1, 2]))
-    array([1, 0, 0])
-    """
-    order = np.lexsort((ties, -scores, rows))
-    counts = np.bincount(rows)
-    starts = np.cumsum(counts) - counts
-    ranks = np.empty(rows.size, dtype=np.int64)
-    ranks[order] = np.arange(rows.size) - starts[rows[order]]
-    return ranks
-
-
-def ndcg(rows: Array, gains: Array, ranks: Array, n: int) -> float:
-    """The normalised discounted cumulative gain at n, averaged over the rows with a gain.
-
-    Of a row it is ``sum gain / log2(rank + 2)`` over its entries of the n first ranks (from 0), divided by the
-    same for the ranks that its gains would give. A row all of whose gains are zero has no order that is better
-    than another, and does not count.
+    Of a row it is ``sum gain / log2(rank + 2)`` over its list (ranks from 0), divided by the same for the best
+    list of this length.
 
     Parameters
     ----------
-    rows, gains, ranks : arrays of one length
-        One entry for each known gain, at least 0; a rank of n or more is one that was not reached.
-    n : int
-        How many ranks count.
+    lists : array of shape (m, n)
+        Columns, the best first; -1 is none.
+    gains : CSR array of shape (m, c)
+        At least 0; what is not stored gains nothing.
 
     Examples
     --------
     >>> import numpy as np
+    >>> from scipy.sparse import csr_array
     >>> from ell12.completion.ranking import ndcg
-    >>> rows, gains = np.array([0, 0]), np.array([0.0, 3.0])
-    >>> ndcg(rows, gains, np.array([1, 0]), 10), round(ndcg(rows, gains, np.array([0, 1]), 10), 4)
-    (1.0, 0.6309)
+    >>> round(ndcg(np.array([[0, 1]]), csr_array([[0.0, 3.0]])), 4)
+    0.6309
     """
-    found, ideal = (
-        np.bincount(rows, np.where(positions < n, gains / np.log2(positions + 2.0), 0.0))
-        for positions in (ranks, ranks_within(rows, gains, ranks))
-    )
+    (m, n), c = lists.shape, gains.shape[1]
+    discounts = 1 / np.log2(np.arange(n) + 2)
+    rows = np.repeat(np.arange(m), np.diff(gains.indptr))
+    order = np.lexsort((-gains.data, rows))
+    ranks = np.arange(rows.size) - gains.indptr[rows]  # of the gains in falling order
+    among = ranks < n
+    ideal = np.bincount(rows[among], gains.data[order][among] * discounts[ranks[among]], minlength=m)
+    keys, wanted = rows * c + gains.indices, np.arange(m)[:, None] * c + lists
+    position = np.searchsorted(keys, wanted).clip(max=max(keys.size - 1, 0))
+    hit = (lists >= 0) & (keys[position] == wanted) if keys.size else np.zeros(lists.shape, dtype=bool)
+    found = np.where(hit, gains.data[position] if keys.size else 0.0, 0.0) @ discounts
     counted = ideal > 0
     return float(np.mean(found[counted] / ideal[counted])) if counted.any() else float("nan")
-
-
-def ranks_in_lists(rows: Array, columns: Array, lists: Array, n_columns: int) -> Array:
-    """Where each pair of row and column stands in the list of its row; as far as the list is long if nowhere."""
-    n = lists.shape[1]
-    keys = (np.arange(len(lists), dtype=np.int64)[:, None] * n_columns + lists)[lists >= 0]
-    positions = np.broadcast_to(np.arange(n), lists.shape)[lists >= 0]
-    order = np.argsort(keys)
-    keys, positions = keys[order], positions[order]
-    wanted = rows.astype(np.int64) * n_columns + columns
-    at = np.minimum(np.searchsorted(keys, wanted), max(keys.size - 1, 0))
-    if keys.size == 0:
-        return np.full(rows.size, n)
-    return np.where((columns >= 0) & (keys[at] == wanted), positions[at], n)
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,70 +113,47 @@ class Recommendations:
     scores: Array
 
     @classmethod
-    def of(
-        cls, users: Array, ids: Array, found: tuple[Array, Array], limits: tuple[float, float]
-    ) -> Recommendations:
-        """From positions among ids, and scores that are to be cut."""
-        positions, scores = found
+    def of(cls, users: Array, ids: Array, found: tuple[Array, Array]) -> Recommendations:
+        """From positions among ids, and scores."""
         nobody = np.array("" if ids.dtype.kind == "U" else -1, dtype=ids.dtype)
-        items = np.append(ids, nobody)[positions]  # -1 is the last
-        return cls(users, items, np.clip(scores, *limits))
+        return cls(users, np.append(ids, nobody)[found[0]], found[1])  # -1 is the last
 
     @property
     def counts(self) -> Array:
         """How many items each user has."""
         return np.sum(~np.isnan(self.scores), axis=1)
 
-    def lines(self) -> tuple[Array, Array, Array]:
-        """Users, items and scores as three columns, the best of each user first."""
-        there = ~np.isnan(self.scores)
-        return np.repeat(self.users, self.counts), self.items[there], self.scores[there]
-
     def to_frame(self) -> Any:
-        """The same as a pandas DataFrame."""
+        """The same as a pandas DataFrame with columns user, item and score, the best of each user first."""
         import pandas
 
-        return pandas.DataFrame(dict(zip(("user", "item", "score"), self.lines(), strict=True)))
+        there = ~np.isnan(self.scores)
+        columns = {"user": np.repeat(self.users, self.counts)}
+        return pandas.DataFrame(columns | {"item": self.items[there], "score": self.scores[there]})
 
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """``P Q'`` is the completed matrix; the last row of P and of Q stands for all unknown ids, position -1.
-
-    A user or an item without any rating is unknown: the mean and the bias of the other predict. Beside the
-    low-rank factors there are four columns: offsets of the row, of the column, the column's biases for unknown
-    rows and the row's for strange columns.
-    """
+    """``P Q'`` says how good columns are for rows; the last row of P and of Q stands for all unknown ids, -1."""
 
     P: Array
     Q: Array
 
     @classmethod
-    def of(cls, completion: Any, biases: Offsets, seen: tuple[Array, Array]) -> Scores:
-        """The scores of a fit; ``seen`` says which rows and which columns have ratings."""
-        x, offsets = completion.x, completion.offsets
-        columns_seen = np.append(seen[1], False)[:, None]
-        of_column = np.append(_sized(offsets.columns, x.shape[1]), 0.0)[:, None]
-        bias = biases.mean + np.append(_sized(biases.columns, x.shape[1]), 0.0)[:, None]
-        V = np.vstack([x.V, np.zeros((1, x.rank))])
-        Q = np.hstack([V * columns_seen, columns_seen, of_column * columns_seen, bias, ~columns_seen])
-        return cls(np.vstack([_rows(x.weighted, offsets, biases, seen[0]), _unknown(x.rank)]), Q)
+    def of(cls, offsets: Any, W: Array, V: Array) -> Scores:
+        """The completed matrix ``W V'`` with its offsets, which are all that an unknown id has."""
+        rows, columns = (
+            np.zeros(len(F)) if bias is None else bias for F, bias in ((W, offsets.rows), (V, offsets.columns))
+        )
+        P = np.column_stack([W, offsets.mean + rows, np.ones(len(W))])
+        Q = np.column_stack([V, np.ones(len(V)), columns])
+        nothing = np.zeros(V.shape[1])
+        return cls(np.vstack([P, [*nothing, offsets.mean, 1.0]]), np.vstack([Q, [*nothing, 1.0, 0.0]]))
 
     def pairs(self, rows: Array, columns: Array) -> Array:
         """The entries at pairs of positions."""
         rows, columns = np.where(rows < 0, len(self.P) - 1, rows), np.where(columns < 0, len(self.Q) - 1, columns)
         return gathered_sums_of_products(self.P, self.Q, rows, columns)
-
-    def with_rows(self, completion: Any, biases: Offsets, observed: Observed) -> Scores:
-        """The same for other rows, each from its own known entries, as `L12Imputer.transform` completes rows."""
-        offsets, W, _ = regressed_rows(completion, observed)
-        seen = np.diff(observed.row_starts) > 0
-        P = _rows(W * np.sqrt(completion.x.s), offsets, biases.for_rows(observed), seen)
-        return Scores(np.vstack([P, self.P[-1:]]), self.Q)
-
-
-INTEREST_RANKS = (1, 2, 4, 8, 16, 32)
-MOST_LISTS = 1000  # The users whose lists choose among these.
 
 
 @dataclass(frozen=True, eq=False)
@@ -250,18 +177,15 @@ class Interest:
         """From all ratings, of a rank that hidden ones choose."""
         low, high = float(observed.values.min()), float(observed.values.max())
         train, hidden = observed.split(HELD_OUT, 0)
-        whole = cls(np.zeros((observed.shape[1], 0)), low, high)
-        if train.n_observed == 0 or hidden.n_observed == 0:
-            return replace(whole, V=whole._vectors(observed, 1))
-        V, R = whole._vectors(train, max(INTEREST_RANKS)), whole.matrix(train)
-        users = np.unique(hidden.rows)[:MOST_LISTS]
-        wanted = hidden.sparse(hidden.values - low)[users].tocoo()
-        found = {}
-        for rank in INTEREST_RANKS:
-            lists, _ = best_columns(R[users] @ V[:, :rank], V[:, :rank], 10, R[users])
-            ranks = ranks_in_lists(wanted.row, wanted.col, lists, len(V))
-            found[rank] = np.nan_to_num(ndcg(wanted.row, wanted.data, ranks, 10))
-        return replace(whole, V=whole._vectors(observed, max(found, key=lambda rank: found[rank])))
+        whole, best = cls(np.zeros((observed.shape[1], 0)), low, high), INTEREST_RANKS[0]
+        if train.n_observed and hidden.n_observed:
+            users = np.unique(hidden.rows)[:ENOUGH]
+            V, R = whole._vectors(train, max(INTEREST_RANKS)), whole.matrix(train)[users]
+            gains = hidden.sparse(hidden.values - low)[users]
+            lists = {rank: best_columns(R @ V[:, :rank], V[:, :rank], 10, R)[0] for rank in INTEREST_RANKS}
+            found = {rank: ndcg(columns, gains) for rank, columns in lists.items()}
+            best = max(found, key=lambda rank: np.nan_to_num(found[rank]))
+        return replace(whole, V=whole._vectors(observed, best))
 
     def matrix(self, observed: Observed) -> Any:
         """Ratings as a sparse matrix, the lowest above zero by a quarter of their range."""
@@ -275,37 +199,4 @@ class Interest:
 
     def _vectors(self, observed: Observed, rank: int) -> Array:
         block = random_block(np.random.default_rng(0), observed.shape[1], rank + SPARE, np.float64)
-        return leading_svd(self.matrix(observed), block, passes=INTEREST_PASSES)[2][:, :rank]
-
-
-def _rows(W: Array, offsets: Offsets, biases: Offsets, seen: Array) -> Array:
-    seen = seen[:, None]
-    level, bias = (off.mean + _sized(off.rows, len(W))[:, None] for off in (offsets, biases))
-    return np.hstack([W * seen, level * seen, seen, ~seen, bias * seen])
-
-
-def _unknown(rank: int) -> Array:
-    """The row of an unknown user."""
-    return np.concatenate([np.zeros(rank + 2), [1.0, 0.0]])[None, :]
-
-
-def _sized(numbers: Any, size: int) -> Array:
-    return np.zeros(size) if numbers is None else np.asarray(numbers)
-
-
-def padded(x: LowRank, rows: Array, columns: Array, shape: tuple[int, int]) -> LowRank:
-    """A low-rank matrix whose rows and columns stand at positions of a larger one, zero elsewhere."""
-    U, V = (np.zeros((size, x.rank), dtype=x.dtype) for size in shape)
-    U[rows], V[columns] = x.U, x.V
-    return LowRank(U, x.s, V)
-
-
-def clip_range(clip: Any, values: Array) -> tuple[float, float]:
-    """The range that predictions are cut to."""
-    if clip is None:
-        return -math.inf, math.inf
-    if isinstance(clip, str) and clip == "observed":
-        return float(values.min()), float(values.max())
-    if np.shape(clip) != (2,) or not all(map(is_number, clip)) or not clip[0] < clip[1]:
-        raise ValueError(f"clip must be a pair (low, high), 'observed' or None; got {clip!r}")
-    return float(clip[0]), float(clip[1])
+        return leading_svd(self.matrix(observed), block, passes=PASSES)[2][:, :rank]

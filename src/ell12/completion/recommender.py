@@ -9,37 +9,24 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, check_random_state
 
 from ell12.backend import is_number
 from ell12.checks import check_counts, check_entries, check_flags, check_word, naming
 from ell12.completion.complete import complete_matrix
+from ell12.completion.hidden_entries import ROUGH_TOL
+from ell12.completion.imputer import keep_fit
 from ell12.completion.low_rank import LowRank
 from ell12.completion.observed import Observed
-from ell12.completion.offsets import fit_offsets
-from ell12.completion.ranking import (
-    Interest,
-    Recommendations,
-    Scores,
-    best_columns,
-    clip_range,
-    ndcg,
-    padded,
-    ranks_in_lists,
-    ranks_within,
-)
+from ell12.completion.ranking import Interest, Recommendations, Scores, best_columns, ndcg
+from ell12.completion.squared_error import regressed_rows
+from ell12.completion.table_columns import Range
 from ell12.datasets import Ratings
 from ell12.datasets.ratings import as_ids, is_ratings_like
-from ell12.minimization import Status
 from ell12.nested_parameters import NestedParameters
 from ell12.protocols import Array, with_alpha
 
 RANKINGS = ("interest", "rating")
-CANDIDATES = ("unseen", "rated")
-# Errors on other ratings have settled where a warm fit comes to this stationarity. Of the real hundred thousand,
-# to which 2,000 were added, a tenth of the tol took ten times the sweeps and changed the error by 0.02 %.
-REFIT_TOL = 1e-2
 
 
 class L12Recommender(NestedParameters, BaseEstimator):
@@ -78,7 +65,8 @@ class L12Recommender(NestedParameters, BaseEstimator):
 
     Notes
     -----
-    A user or an item without any rating is predicted by the mean and the bias of the other.
+    A user or an item that the fit does not know is predicted by the mean and the bias of the other, so far as
+    ``center`` has these.
 
     Examples
     --------
@@ -142,7 +130,7 @@ class L12Recommender(NestedParameters, BaseEstimator):
         new_ratings : Ratings, DataFrame or sparse matrix
             Of old or new users and items. Of a pair that was rated before the new value counts.
         tol : float, optional
-            Stop when the stationarity is at most this; 1e-2 by default, or the fit's own ``tol`` if larger.
+            Stop when the stationarity is at most this; 3e-2 by default, or the fit's own ``tol`` if larger.
         """
         check_is_fitted(self)
         old, completion = self.ratings_, self.completion_
@@ -150,9 +138,11 @@ class L12Recommender(NestedParameters, BaseEstimator):
         penalty = completion.penalty
         if not (is_number(self.alpha) or (self.penalty is not None and self.penalty.alpha is not None)):
             penalty = with_alpha(penalty, completion.alpha * math.sqrt(len(merged) / len(old)))
-        x0 = padded(completion.x, merged.rows_of(old.users), merged.columns_of(old.items), merged.shape)
-        chosen = {"max_rank": completion.max_rank, "center": completion.center, "x0": x0}
-        self._complete(merged, penalty=penalty, tol=max(self.tol, REFIT_TOL) if tol is None else tol, **chosen)
+        U, V = (np.zeros((size, completion.x.rank)) for size in merged.shape)
+        U[merged.rows_of(old.users)], V[merged.columns_of(old.items)] = completion.x.U, completion.x.V
+        chosen = {"max_rank": completion.max_rank, "center": completion.center}
+        tol = max(self.tol, ROUGH_TOL) if tol is None else tol
+        self._complete(merged, penalty=penalty, x0=LowRank(U, completion.x.s, V), tol=tol, **chosen)
         return self
 
     def predict(self, users: Any, items: Any) -> Array:
@@ -168,7 +158,7 @@ class L12Recommender(NestedParameters, BaseEstimator):
         with naming("users and items"):
             rows, columns = np.broadcast_arrays(self._rows_of(users, "mark"), self._columns_of(items, "mark"))
         values = self._scores.pairs(rows.ravel(), columns.ravel())
-        return np.clip(values, *self.clip_).reshape(rows.shape)
+        return self.clip_.cut(values).reshape(rows.shape)
 
     def recommend(
         self, users: Any = None, n: int = 10, *, by: str = "interest", exclude_seen: bool = True, items: Any = None
@@ -207,9 +197,9 @@ class L12Recommender(NestedParameters, BaseEstimator):
         if items is not None:
             candidates = np.unique(self._columns_of(items))
             seen = None if seen is None else seen[:, candidates]
-        found = best_columns(scores.P[rows], scores.Q[candidates], n, seen)
-        limits = self.clip_ if by == "rating" else (-math.inf, math.inf)
-        return Recommendations.of(ids, self.items_[candidates], found, limits)
+        positions, found = best_columns(scores.P[rows], scores.Q[candidates], n, seen)
+        found = self.clip_.cut(found) if by == "rating" else found
+        return Recommendations.of(ids, self.items_[candidates], (positions, found))
 
     def similar_items(self, items: Any, n: int = 10) -> Recommendations:
         """The n items most like each of these: by the cosine of their rows of ``V diag(s)``.
@@ -237,11 +227,14 @@ class L12Recommender(NestedParameters, BaseEstimator):
         found = self.predict(ratings.users[ratings.rows], ratings.items[ratings.columns])
         return -float(np.sqrt(np.mean((found - ratings.values) ** 2)))
 
-    def ndcg(self, ratings: Any, n: int = 10, *, by: str | None = None, candidates: str = "unseen") -> float:
+    def ndcg(self, ratings: Any, n: int = 10, *, by: str = "interest") -> float:
         """The normalised discounted cumulative gain at n of other ratings than the fitted ones.
 
-        The gain of an item is its rating above the lowest rating of the fit, so that the answer does not depend on
-        the unit or the zero of ratings. It is averaged over the users with a gain.
+        It is about the lists that `recommend` gives: all items that a user has not rated before are ranked, and
+        one without a rating among ``ratings`` gains nothing. This is what is usually reported; it favours what is
+        often rated. The gain of an item is its rating above the lowest rating of the fit, so that the answer does
+        not depend on the unit or the zero of ratings. It is averaged over the users with a gain. Items that the
+        fit does not know are left out.
 
         Parameters
         ----------
@@ -249,52 +242,33 @@ class L12Recommender(NestedParameters, BaseEstimator):
             Ratings that the fit has not seen.
         n : int, default 10
             How many positions count.
-        by : {"interest", "rating"}, optional
-            As in `recommend`; by default "interest" for unseen candidates and "rating" for rated ones.
-        candidates : {"unseen", "rated"}, default "unseen"
-            "unseen" is about the lists that `recommend` gives: all items that the user has not rated before are
-            ranked, and one without a rating among ``ratings`` gains nothing. This is what is usually reported; it
-            favours what is often rated. "rated" ranks each user's items among ``ratings`` only: how well are they
-            sorted?
+        by : {"interest", "rating"}, default "interest"
+            As in `recommend`.
         """
         check_is_fitted(self)
         check_counts(least=1, optional=False, n=n)
-        if candidates not in CANDIDATES:
-            raise ValueError(f"candidates must be one of {', '.join(map(repr, CANDIDATES))}; got {candidates!r}")
-        by = ("interest" if candidates == "unseen" else "rating") if by is None else by
         check_word(by, "by", *RANKINGS)
         scores, ratings = self._scores_by(by), Ratings.of(ratings, self.columns)
         rows, columns = self._rows_of(ratings.users, "mark"), self._columns_of(ratings.items, "mark")
-        if candidates == "rated":
-            predicted = scores.pairs(rows[ratings.rows], columns[ratings.columns])
-            ranks = ranks_within(ratings.rows, predicted, ratings.columns)
-        else:
-            seen = self._seen(rows)
-            lists, _ = best_columns(scores.P[rows], scores.Q[:-1], n, seen)
-            ranks = ranks_in_lists(ratings.rows, columns[ratings.columns], lists, len(self.items_))
-        return ndcg(ratings.rows, np.maximum(ratings.values - self.lowest_, 0.0), ranks, n)
+        lists, _ = best_columns(scores.P[rows], scores.Q[:-1], n, self._seen(rows))
+        known = columns[ratings.columns] >= 0
+        gains = np.maximum(ratings.values - self.ratings_.values.min(), 0.0)[known]
+        entries = ratings.rows[known], columns[ratings.columns][known]
+        return ndcg(lists, scipy.sparse.csr_array((gains, entries), shape=(len(rows), len(self.items_))))
 
     def _complete(self, ratings: Ratings, **options: Any) -> None:
         """Fit these ratings, and keep what the other methods need."""
         check_entries(ratings.values, "ratings")
-        clip = clip_range(self.clip, ratings.values)
-        observed = Observed(ratings.rows, ratings.columns, ratings.values, ratings.shape)
+        observed = _observed(ratings)
+        clip = Range.of(self.clip, observed, by_column=False)
         with naming("random_state"):
             seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         options |= {"solver": self.solver, "max_iter": self.max_iter, "random_state": seed}
-        self.completion_ = complete_matrix(observed, scale=None, **options)
-        self.ratings_, self.users_, self.items_ = ratings, ratings.users, ratings.items
-        self.biases_, self.clip_, self.lowest_ = fit_offsets(observed, "biases"), clip, float(ratings.values.min())
-        for name in ("alpha", "penalty", "max_rank", "center"):
-            setattr(self, f"{name}_", getattr(self.completion_, name))
-        self.n_iter_ = self.completion_.n_iter
-        seen = [
-            np.bincount(positions, minlength=size) > 0
-            for positions, size in zip((ratings.rows, ratings.columns), ratings.shape, strict=True)
-        ]
-        self._scores = Scores.of(self.completion_, self.biases_, (seen[0], seen[1]))
+        completion = complete_matrix(observed, scale=None, **options)
+        self.ratings_, self.users_, self.items_, self.clip_ = ratings, ratings.users, ratings.items, clip
+        keep_fit(self, completion)
+        self._scores = Scores.of(completion.offsets, completion.x.weighted, completion.x.V)
         self._found: Interest | None = None
-        self._warn_if_not_converged()
 
     def _rows_of(self, users: Any, unknown: str = "error") -> Array:
         with naming("users"):
@@ -328,22 +302,18 @@ class L12Recommender(NestedParameters, BaseEstimator):
         if by == "interest":
             scores = self._interest().scores(observed)
         else:
-            scores = self._scores.with_rows(self.completion_, self.biases_, observed)
-        rows = np.arange(shape[0])
-        return ratings.users, scores, rows, observed.sparse() if exclude_seen else None
+            offsets, W, H = regressed_rows(self.completion_, observed)
+            scores = Scores.of(offsets, W, H)
+        return ratings.users, scores, np.arange(shape[0]), observed.sparse() if exclude_seen else None
 
     def _interest(self) -> Interest:
         """Found at the first call; threads that ask at the same time find the same."""
         if self._found is None:
-            self._found = Interest.of(self._observed())
+            self._found = Interest.of(_observed(self.ratings_))
         return self._found
 
-    def _observed(self) -> Observed:
-        ratings = self.ratings_
-        return Observed(ratings.rows, ratings.columns, ratings.values, ratings.shape)
-
     def _scores_by(self, by: str) -> Scores:
-        return self._scores if by == "rating" else self._interest().scores(self._observed())
+        return self._scores if by == "rating" else self._interest().scores(_observed(self.ratings_))
 
     def _seen(self, rows: Array) -> Any:
         """What the users of these rows have rated, as the pattern of a CSR array; an unknown user nothing."""
@@ -357,15 +327,8 @@ class L12Recommender(NestedParameters, BaseEstimator):
         directions = x.weighted / np.where(lengths > 0, lengths, 1.0)
         ones, starts = np.ones(len(positions)), np.arange(len(positions) + 1)
         itself = scipy.sparse.csr_array((ones, positions, starts), shape=(len(positions), len(ids)))
-        found = best_columns(directions[positions], directions, n, itself)
-        return Recommendations.of(ids[positions], ids, found, (-1.0, 1.0))
+        return Recommendations.of(ids[positions], ids, best_columns(directions[positions], directions, n, itself))
 
-    def _warn_if_not_converged(self) -> None:
-        result = self.completion_
-        if result.status not in (Status.CONVERGED, Status.RANK_CAPPED):
-            warnings.warn(
-                f"L12Recommender did not converge: it reached stationarity {result.stationarity:.2g} in"
-                f" {result.n_iter} iterations, tol={self.tol:g} was asked for. {result.status.value}",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
+
+def _observed(ratings: Ratings) -> Observed:
+    return Observed(ratings.rows, ratings.columns, ratings.values, ratings.shape)

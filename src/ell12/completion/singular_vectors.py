@@ -18,7 +18,7 @@ from ell12.completion.low_rank import LowRank
 from ell12.protocols import Array
 
 SPARE = 10  # A block carries this many vectors beyond those that the prox keeps.
-GROWTH = 1.5  # A block that the prox kept whole grows by this factor.
+PASSES = 8  # of subspace iteration where nothing better is known to start from
 
 
 class FullTriplets:
@@ -66,7 +66,7 @@ class WarmBlock:
         """Carry on with what suits a prox that kept ``count`` triplets."""
         size = self.V.shape[1]
         self.is_full = count >= size and size < self.limit
-        wanted = max(count + SPARE, int(GROWTH * size)) if self.is_full else count + SPARE
+        wanted = (2 * count if self.is_full else count) + SPARE
         self.size = self._size(-(-wanted // 4) * 4)  # few different sizes: a library may compile each anew
         self.V = self.V[:, : min(self.size, size)]
 

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from ell12.backend import is_number
-from ell12.completion.hidden_entries import is_ratings
 from ell12.completion.observed import Observed
 
 
@@ -22,12 +21,12 @@ class Range:
     high: Any = math.inf
 
     @classmethod
-    def of(cls, clip: Any, observed: Observed) -> Range:
-        """The range of the argument ``clip``; "observed" is that of each column of a table, of all ratings."""
+    def of(cls, clip: Any, observed: Observed, by_column: bool) -> Range:
+        """The range of the argument ``clip``; "observed" is that of the known entries, of all or by column."""
         if clip is None:
             return cls()
         if isinstance(clip, str) and clip == "observed":
-            return cls._observed(observed)
+            return cls._observed(observed, by_column)
         n_columns = observed.shape[1]
         if isinstance(clip, str) or not isinstance(clip, Sequence | np.ndarray) or len(clip) != 2:
             raise ValueError(f"clip must be a pair (low, high), 'observed' or None; got {clip!r}")
@@ -37,9 +36,9 @@ class Range:
         return found
 
     @classmethod
-    def _observed(cls, observed: Observed) -> Range:
+    def _observed(cls, observed: Observed, by_column: bool) -> Range:
         values = observed.values
-        if is_ratings(observed):
+        if not by_column:
             return cls(float(values.min()), float(values.max()))
         order, starts = observed.by_column
         seen = np.flatnonzero(np.diff(starts))
@@ -73,7 +72,7 @@ def _bound(bound: Any, n_columns: int) -> Any:
 
 def empty_columns(observed: Observed) -> np.ndarray:
     """The columns of a table of which no entry is known, and so not even the unit; of ratings none."""
-    if is_ratings(observed):
+    if not observed.is_table:
         return np.zeros(0, dtype=np.int64)
     return np.flatnonzero(np.diff(observed.by_column[1]) == 0)
 

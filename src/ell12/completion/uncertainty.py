@@ -15,7 +15,6 @@ import scipy.optimize
 
 from ell12.checks import check_counts, check_share, generator
 from ell12.completion.complete import completed
-from ell12.completion.hidden_entries import is_ratings
 from ell12.completion.low_rank import as_indices
 from ell12.completion.observed import Observed
 from ell12.completion.offsets import Centred, fit_offsets
@@ -96,7 +95,7 @@ class Calibration:
         n_columns, hidden = observed.shape[1], _joined(parts)
         self.column_counts = counts(observed)[1]
         self.units = np.ones(n_columns)
-        if not is_ratings(observed):
+        if observed.is_table:
             self.units = np.asarray(fit_offsets(observed, "columns", "columns").scales, dtype=np.float64)
             self.units = np.where(self.column_counts > 1, self.units, np.nan)  # one entry tells no unit
         in_units = np.abs(hidden.errors) / self.units[hidden.columns]
@@ -331,7 +330,7 @@ def _refitted(model: Any, known: Observed) -> Any:
     """The same imputer fitted to other entries with the choices that were made."""
     other, fit = copy.copy(model), model.completion_
     # Rough fits of ratings err as exact ones do. In tables, where alpha is small, they err less: they must not.
-    rough = is_ratings(model._known)
+    rough = not model._known.is_table
     alpha = fit.alpha * math.sqrt(known.n_observed / model._known.n_observed)
     other.completion_ = completed(
         Centred.of(known, fit.center, fit.scale),
@@ -342,7 +341,7 @@ def _refitted(model: Any, known: Observed) -> Any:
         tol=max(model.tol, ROUGH_TOL) if rough else model.tol,
         max_iter=min(model.max_iter, ROUGH_STEPS) if rough else model.max_iter,
     )
-    other.clip_ = Range.of(model.clip, known)
+    other.clip_ = Range.of(model.clip, known, known.is_table)
     return other
 
 

@@ -20,7 +20,8 @@ from ell12.prox.batching import as_groups, row_norms
 class L12(ModuliL12):
     """The l1-2 penalty of a vector.
 
-    ``alpha (sum_i w_i |x_i| - l2_weight ||x||_2 + ridge/2 ||x||_2^2)``, over all entries of x as one vector.
+    ``alpha (sum_i w_i |x_i| - l2_weight ||x||_2 + ridge/2 ||x||_2^2)``, over all entries of x as one vector: the
+    regulariser of Yao, Kwok & Guo (arXiv:1610.09461, equation 2), whose proximal operator is Proposition III.5.
 
     Parameters
     ----------

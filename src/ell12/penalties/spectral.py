@@ -117,7 +117,8 @@ class SpectralDifference(Spectral, ABC):
 class SpectralL12(SpectralDifference):
     """The l1-2 penalty of the singular values of a matrix.
 
-    ``alpha (||X||_* - l2_weight ||X||_F)``: the sum of the singular values minus their length.
+    ``alpha (||X||_* - l2_weight ||X||_F)``: the sum of the singular values minus their length (Yao, Kwok & Guo,
+    arXiv:1610.09461, equation 21; the proximal operator is Proposition IV.1).
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The closed form of the proximal operator (Yao, Kwok & Guo, section 3.2), unchecked."""
+"""The closed form of the proximal operator (Yao, Kwok & Guo, arXiv:1610.09461, Proposition III.5), unchecked."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def prox_vector(z: Array, t: float, l2_weight: float, weights: Any = None, posit
 
 
 def prox_rows(rows: Array, t: Any, l2_weight: Any, weights: Array | None = None, positive: bool = False) -> Array:
-    """One problem along the last axis; ``t`` is a number, or an array whose last axis has length 1."""
+    """One problem along the last axis (Yao et al., Proposition IV.3); ``t`` may have a last axis of length 1."""
     x = None
     if not is_numpy(rows):
         x = prox_on_gpu(rows, t, l2_weight, weights, positive)
@@ -110,7 +110,7 @@ def prox_groups(z: Array, t: Any, groups: Groups, l2_weight: Any, weights: Any =
 
 
 def prox_spectral(Z: Array, t: Any, l2_weight: Any) -> Array:
-    """The singular values of each matrix as one problem; ``t`` is a number, or has a last axis of length 1."""
+    """The singular values as one problem (Yao et al., Proposition IV.1); ``t`` as in `prox_rows`."""
     xp = namespace(Z)
     finite = xp.all(xp.isfinite(Z), axis=(-2, -1), keepdims=True)
     U, s, Vh = xp.linalg.svd(xp.where(finite, Z, 0), full_matrices=False)
@@ -129,7 +129,7 @@ def prox_iterative(
     tol: float,
     max_iter: int,
 ) -> tuple[Array, int]:
-    """All entries of z as one problem, by steps of soft-thresholding, and the number of steps."""
+    """All entries as one problem, by steps of soft-thresholding (Yao et al., equation 11), and their number."""
     x, n_iter = start, 0
     while n_iter < max_iter:
         length = norm(x)

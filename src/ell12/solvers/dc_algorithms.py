@@ -18,7 +18,8 @@ class DCA:
 
     ``x <- argmin f(x) + convex part(x) - <x, subtracted gradient>``, the inner problem by ADMM.
 
-    Yin, Lou, He & Xin, doi:10.1137/140952363. The loss is factorized once for the whole run. As in
+    Yin, Lou, He & Xin, doi:10.1137/140952363; Yao, Kwok & Guo, arXiv:1610.09461, equation 4. The loss is
+    factorized once for the whole run. As in
     `SequentialConvex` the first step is a proximal one.
 
     Parameters
