@@ -11,19 +11,18 @@ from sklearn.datasets import load_diabetes
 from sklearn.preprocessing import StandardScaler
 
 from ell12 import L12, l12_path
-from ell12.plots import plot_path
 
 data = load_diabetes()
 X, y = StandardScaler().fit_transform(data.data), data.target - data.target.mean()
 
 # %%
-# The same data three times: with the Lasso, half-way, and with l1-2. Each feature has the same colour in all
-# panels. The larger ``l2_weight`` is, the sooner a coefficient reaches its final size once it has entered.
+# The same data with the Lasso, a weight of 0.5, and l1-2. Each feature has the same colour in all panels.
+# The larger ``l2_weight`` is, the sooner a coefficient reaches its final size once it has entered.
 
 figure, panels = plt.subplots(3, 1, figsize=(8, 8.5), sharex=True, layout="constrained")
 for axes, l2_weight in zip(panels, (0.0, 0.5, 1.0), strict=True):
-    alphas, coefs, results = l12_path(X, y, alphas=60, eps=1e-3, penalty=L12(l2_weight=l2_weight))
-    assert all(result.converged for result in results)
-    plot_path(alphas, coefs, names=data.feature_names, n_labels=10, axes=axes)
+    path = l12_path(X, y, alphas=60, eps=1e-3, penalty=L12(l2_weight=l2_weight))
+    assert path.converged
+    path.plot(names=data.feature_names, axes=axes)
     axes.set_title(f"l2_weight = {l2_weight:g}", fontsize="medium")
 plt.show()

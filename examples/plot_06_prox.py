@@ -48,7 +48,7 @@ panels[0].set_ylabel("second entry")
 plt.show()
 
 # %%
-# One entry beside a neighbour of size 2. Alone the entry would not shrink at all. Beside the neighbour it shrinks,
+# One entry next to a neighbour of size 2. Alone the entry would not shrink. Next to the neighbour it shrinks,
 # but less than under the l1 norm.
 
 sizes = np.linspace(0, 4, 200)

@@ -18,7 +18,7 @@ data = np.where(known, image, np.nan)
 
 # %%
 # The plain call, ``complete_matrix(data)``, chooses strength, weight and offsets by itself. Here we set all of
-# them. The mean of the known pixels is taken off first. We compare the errors on the hidden pixels, each penalty
+# them. The mean of the known pixels is subtracted first. We compare the errors on the missing pixels, each penalty
 # with the best of four strengths.
 
 

@@ -24,7 +24,7 @@ def psnr(image):
 
 
 chosen = denoise_tv(noisy, channel_axis=-1, return_result=True)
-print(f"noise {chosen.noise:.3f} was estimated, and the strength {chosen.alpha:.3f} chosen from the image")
+print(f"noise {chosen.sigma:.3f} was estimated, and the strength {chosen.alpha:.3f} chosen from the image")
 
 strengths = 0.04 * 1.3 ** np.arange(7)
 found = {

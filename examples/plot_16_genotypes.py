@@ -54,7 +54,7 @@ class Bed:
 
 
 # %%
-# A small made-up file: 400 samples, 10,000 variants of different frequencies, two percent missing. Ten variants
+# A small simulated file: 400 samples, 10,000 variants of different frequencies, two percent missing. Ten variants
 # matter.
 
 random = np.random.default_rng(0)

@@ -27,7 +27,7 @@ selected = X.columns[model.coef_ != 0]
 print(f"{selected.size} features, {selected.str.startswith('noise').sum()} of them noise")
 
 # %%
-# Information criteria judge the whole path without folds. EBIC takes into account how many models there are to
+# Information criteria score the whole path without folds. EBIC takes into account how many models there are to
 # choose from.
 
 path = information_criteria(X, y)

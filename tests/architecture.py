@@ -28,7 +28,7 @@ ROOMS: dict[str, str] = {
     "backend": "protocols",
     "checks": "backend",
     "nested_parameters": "",
-    "plots": "backend",
+    "plots": "backend checks",
     "operators": "protocols backend checks",
     "prox": "protocols backend checks",
     "penalties": "protocols backend checks operators prox",

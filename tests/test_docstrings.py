@@ -1,17 +1,38 @@
-"""Docstrings hold what a reader needs: examples that can be pasted, and the defaults of parameters."""
+"""Docstrings hold what a reader needs: examples that can be pasted, defaults of parameters, standard terms."""
 
 import ast
 import builtins
 import doctest
 import inspect
+import io
 import re
+import tokenize
 from pathlib import Path
 
 import pytest
 
 import ell12
 
-SOURCES = sorted((Path(__file__).parents[1] / "src" / "ell12").rglob("*.py"))
+ROOT = Path(__file__).parents[1]
+SOURCES = sorted((ROOT / "src" / "ell12").rglob("*.py"))
+# Written by commands, or the history of decisions.
+OTHERS = ("reproduction.md", "results/", "decisions/", "_build/", "generated/", "gallery/")
+PAGES = [
+    ROOT / "README.md",
+    *(
+        page
+        for page in sorted((ROOT / "docs").rglob("*.md"))
+        if not page.relative_to(ROOT / "docs").as_posix().startswith(OTHERS)
+    ),
+]
+# Words that were used here for what has a standard term, with that term.
+DIALECT = {
+    "leap": "Newton step on the support",
+    "crowded": "rank-deficient, more columns than rows",
+    "hopeless": "skip",
+    "stranger": "unseen row or column",
+    "strangers": "unseen rows or columns",
+}
 
 
 def documented(path):
@@ -101,3 +122,32 @@ def test_related_names_exist_and_estimators_have_some():
         "complete_matrix",
     ]
     assert [name for name in wanted if not names[name]] == []
+
+
+def words_of(text):
+    """The words of a text, those inside names such as ``is_crowded`` and ``WorkingSet`` too."""
+    return set(re.findall(r"[a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", text).lower()))
+
+
+def words_of_source(path):
+    """The words of the comments, strings and names of a file, each with its line."""
+    for token in tokenize.generate_tokens(io.StringIO(path.read_text(encoding="utf-8")).readline):
+        if token.type in (tokenize.COMMENT, tokenize.STRING, tokenize.NAME):
+            yield token.start[0], words_of(token.string)
+
+
+def test_the_standard_terms_are_used():
+    found = [
+        f"{path.relative_to(ROOT)}:{line}: {word} -> {DIALECT[word]}"
+        for path in SOURCES
+        for line, words in words_of_source(path)
+        for word in words & DIALECT.keys()
+    ]
+    for page in PAGES:
+        prose = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+        found += [f"{page.name}: {word} -> {DIALECT[word]}" for word in words_of(prose) & DIALECT.keys()]
+    assert found == []
+
+
+def test_words_inside_names_are_found():
+    assert words_of("is_crowded, WorkingSet") == {"is", "crowded", "working", "set"}

@@ -211,7 +211,7 @@ def generator(random_state: Any) -> np.random.Generator:
         raise ValueError(f"random_state must be an integer >= 0, a Generator or None: {random_state!r}") from None
 
 
-def check_counts(*, least: int = 0, most: float = math.inf, optional: bool = True, **arguments: Any) -> None:
+def check_counts(*, least: float = 0, most: float = math.inf, optional: bool = True, **arguments: Any) -> None:
     """Raise, with the argument's name, on anything but whole numbers in these bounds, and None where it may be."""
     for name, value in arguments.items():
         whole = isinstance(value, int | np.integer) and not isinstance(value, bool)

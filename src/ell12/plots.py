@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ell12.backend import as_numpy
+from ell12.checks import check_counts
 
 
 def alpha_axis(axes: Any, alphas: Any) -> None:
@@ -56,12 +58,17 @@ def plot_path(
     axes = new_axes() if axes is None else axes
     order = np.argsort(-np.abs(coefs[:, np.argmin(alphas)]), kind="stable")
     order = order[np.any(coefs[order] != 0, axis=1)]
-    few = coefs.shape[0] <= 10  # then a feature has the same colour in every picture
     for feature in order[n_labels:]:
         axes.plot(alphas, coefs[feature], color="0.8", linewidth=0.8, zorder=1)
-    for place, feature in enumerate(order[:n_labels]):
+    for rank, feature in enumerate(order[:n_labels]):
         label = str(feature if names is None else names[feature])
-        axes.plot(alphas, coefs[feature], color=f"C{feature if few else place}", label=label, linewidth=1.6)
+        axes.plot(
+            alphas,
+            coefs[feature],
+            color=f"C{feature if coefs.shape[0] <= 10 else rank}",
+            label=label,
+            linewidth=1.6,
+        )
     alpha_axis(axes, alphas)
     axes.set_ylabel("coefficient")
     if order[:n_labels].size:
@@ -81,7 +88,8 @@ def plot_cross_validation(model: Any, *, axes: Any = None) -> Any:
     lines = values if several else values[None]
     grids = np.broadcast_to(as_numpy(model.alphas_), lines.shape[:2])
     for k, (alphas, folds) in enumerate(zip(grids, lines, strict=True)):
-        name = repr(model.penalty[k]) if several else _line(model)
+        alone = label if "criterion_path_" in vars(model) else "mean of the folds"
+        name = repr(model.penalty[k]) if several else alone
         _draw_folds(axes, alphas, folds, f"C{k + (k > 0)}", name)  # C1 marks the choice
     means = sign * lines.mean(axis=2)
     where = np.unravel_index(np.nanargmax(means), means.shape)
@@ -108,9 +116,9 @@ def plot_completion_path(path: Any, *, axes: Any = None) -> Any:
         axes.plot(path.alphas[best], path.errors[best], "o", color="C1", label=label)
         axes.legend(fontsize="small", frameon=False)
     axes.set_ylabel("RMSE on the hidden entries")
-    beside = axes.twinx()
-    beside.step(path.alphas, path.ranks, where="mid", color="0.6")
-    beside.set_ylabel("rank", color="0.4")
+    right = axes.twinx()
+    right.step(path.alphas, path.ranks, where="mid", color="0.6")
+    right.set_ylabel("rank", color="0.4")
     alpha_axis(axes, path.alphas)
     return axes
 
@@ -126,25 +134,16 @@ def _draw_folds(axes: Any, alphas: Any, folds: Any, color: str, label: str) -> N
 
 def _curve(model: Any) -> tuple[Any, str, int]:
     """What to draw for each alpha and fold, what to call it, and 1 if more of it is better, else -1."""
-    if hasattr(model, "criterion_path_"):
+    found = vars(model)
+    if "criterion_path_" in found:
         values = as_numpy(model.criterion_path_)
         return np.where(np.isfinite(values), values, np.nan)[..., None], model.selection.upper(), -1
-    if hasattr(model, "mse_path_"):
+    if "mse_path_" in found:
         names = {"squared": "mean squared error", "huber": "twice Huber's loss", "poisson": "Poisson's deviance"}
         return as_numpy(model.mse_path_), names.get(model.loss, "mean deviance"), -1
-    if hasattr(model, "scores_"):
-        scoring = getattr(model, "scoring", None)
-        own = "log-likelihood of an event" if hasattr(model, "ties") else "minus the logistic loss"
-        return as_numpy(model.scores_), own if scoring is None else _name(scoring), 1
-    raise TypeError(f"model must be a fitted L12RegressorCV, L12ClassifierCV or L12CoxRegressorCV, got {model!r}")
-
-
-def _line(model: Any) -> str:
-    return model.selection.upper() if hasattr(model, "criterion_path_") else "mean of the folds"
-
-
-def _name(scoring: Any) -> str:
-    return scoring if isinstance(scoring, str) else "score"
+    own = "log-likelihood of an event" if "ties" in found else "minus the logistic loss"
+    label = own if model.scoring is None else model.scoring if isinstance(model.scoring, str) else "score"
+    return as_numpy(model.scores_), label, 1
 
 
 def plot_criteria(path: Any, *, axes: Any = None) -> Any:
@@ -164,15 +163,11 @@ def plot_criteria(path: Any, *, axes: Any = None) -> Any:
     axes.set_ylabel("criterion")
     if axes.get_lines():
         axes.legend(fontsize="small", frameon=False)
-    beside = axes.twinx()
-    beside.step(alphas, as_numpy(path.n_selected), where="mid", color="0.6", zorder=1)
-    beside.set_ylabel("features selected", color="0.4")
+    right = axes.twinx()
+    right.step(alphas, as_numpy(path.n_selected), where="mid", color="0.6", zorder=1)
+    right.set_ylabel("features selected", color="0.4")
     alpha_axis(axes, alphas)
     return axes
-
-
-# Names of features are cut to this length.
-LONGEST = 24
 
 
 def plot_intervals(intervals: Any, *, n_features: int = 30, axes: Any = None) -> Any:
@@ -181,8 +176,7 @@ def plot_intervals(intervals: Any, *, n_features: int = 30, axes: Any = None) ->
     A circle marks the debiased estimate, a cross the coefficient of the model where it is not zero. Intervals that
     do not hold zero are in colour, others in grey.
     """
-    if n_features < 1:
-        raise ValueError(f"n_features must be at least 1, got {n_features}")
+    check_counts(least=1, optional=False, n_features=n_features)
     known = np.flatnonzero(~np.isnan(intervals.estimate))
     # Of equal p values, as of many that are 0, the larger estimate in units of its error comes first.
     steepness = np.abs(intervals.estimate[known]) / intervals.standard_error[known]
@@ -190,25 +184,18 @@ def plot_intervals(intervals: Any, *, n_features: int = 30, axes: Any = None) ->
     if axes is None:
         axes = new_axes()
         axes.figure.set_figheight(1.2 + 0.25 * max(order.size, 4))
-    places = np.arange(order.size)
-    away = (intervals.lower[order] > 0) | (intervals.upper[order] < 0)
     axes.axvline(0.0, color="0.6", linewidth=0.8, zorder=1)
-    for which, color in ((away, "C0"), (~away, "0.6")):
-        rows = order[which]
-        axes.hlines(
-            places[which], intervals.lower[rows], intervals.upper[rows], color=color, linewidth=1.6, zorder=2
-        )
-        axes.plot(intervals.estimate[rows], places[which], "o", color=color, markersize=4, zorder=3)
-    selected = intervals.coef[order] != 0
-    axes.plot(intervals.coef[order][selected], places[selected], "x", color="C1", markersize=5, zorder=4)
-    axes.set_yticks(places, [_short(intervals.names[k]) for k in order], fontsize="small")
+    for line, k in enumerate(order):
+        color = "C0" if intervals.lower[k] > 0 or intervals.upper[k] < 0 else "0.6"
+        axes.hlines(line, intervals.lower[k], intervals.upper[k], color=color, linewidth=1.6, zorder=2)
+        axes.plot(intervals.estimate[k], line, "o", color=color, markersize=4, zorder=3)
+        if intervals.coef[k] != 0:
+            axes.plot(intervals.coef[k], line, "x", color="C1", markersize=5, zorder=4)
+    names = [textwrap.shorten(intervals.names[k], 24, placeholder="...") for k in order]
+    axes.set_yticks(range(order.size), names, fontsize="small")
     axes.set_ylim(max(order.size, 1) - 0.5, -0.5)
     axes.set_xlabel(f"coefficient, {100 * intervals.level:g} % interval; cross: in the model")
     return axes
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= LONGEST else name[: LONGEST - 3] + "..."
 
 
 def plot_stability(selection: Any, *, n_labels: int = 12, axes: Any = None) -> Any:
@@ -218,41 +205,25 @@ def plot_stability(selection: Any, *, n_labels: int = 12, axes: Any = None) -> A
     Where the estimator has no path, there is a point for each feature, the most frequent one first.
     """
     axes = new_axes() if axes is None else axes
-    names = np.asarray(getattr(selection, "feature_names_in_", [f"x{j}" for j in range(selection.n_features_in_)]))
-    order = np.argsort(-selection.frequencies_, kind="stable")
-    chosen = [int(j) for j in order if selection.get_support()[j]]
-    if hasattr(selection, "path_frequencies_"):
-        _draw_paths(axes, selection, order, chosen, names, n_labels)
+    names = getattr(selection, "feature_names_in_", [f"x{j}" for j in range(selection.n_features_in_)])
+    order = [j for j in np.argsort(-selection.frequencies_, kind="stable") if selection.frequencies_[j] > 0]
+    n_selected = np.count_nonzero(selection.get_support())
+    for k, j in enumerate(order):
+        style = {"color": "0.8"} if k >= n_selected else {"label": str(names[j])} if k < n_labels else {}
+        if hasattr(selection, "path_frequencies_"):
+            axes.plot(selection.alphas_, selection.path_frequencies_[:, j], **style)
+        else:
+            axes.plot(k + 1, selection.frequencies_[j], "o", markersize=5, **style)
+    threshold = selection.threshold_
+    axes.axhline(threshold, color="0.4", linestyle="--", label=f"threshold, {threshold:.3g}", zorder=1)
+    if hasattr(selection, "alphas_"):
+        alpha_axis(axes, selection.alphas_)
     else:
-        _draw_points(axes, selection, order, chosen, names, n_labels)
-    axes.axhline(
-        selection.threshold_, color="0.4", linestyle="--", label=f"threshold, {selection.threshold_:.3g}", zorder=1
-    )
+        axes.set_xlabel("rank of the feature")
     axes.set_ylabel("share of the halves")
     axes.set_ylim(-0.02, 1.02)
     axes.legend(fontsize="small", frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return axes
-
-
-def _draw_paths(axes: Any, selection: Any, order: Any, chosen: list[int], names: Any, n_labels: int) -> None:
-    """A line for each feature that some half has selected."""
-    shares = selection.path_frequencies_
-    for j in order[len(chosen) :]:
-        if selection.frequencies_[j] > 0:
-            axes.plot(selection.alphas_, shares[:, j], color="0.8", linewidth=0.8, zorder=1)
-    for k, j in enumerate(chosen):
-        label = str(names[j]) if k < n_labels else None
-        axes.plot(selection.alphas_, shares[:, j], linewidth=1.6, label=label, zorder=2)
-    alpha_axis(axes, selection.alphas_)
-
-
-def _draw_points(axes: Any, selection: Any, order: Any, chosen: list[int], names: Any, n_labels: int) -> None:
-    """A point for each feature."""
-    ranks, shares = np.arange(1, order.size + 1), selection.frequencies_[order]
-    axes.plot(ranks[len(chosen) :], shares[len(chosen) :], "o", color="0.8", markersize=3)
-    for k, j in enumerate(chosen):
-        axes.plot(ranks[k], shares[k], "o", markersize=5, label=str(names[j]) if k < n_labels else None)
-    axes.set_xlabel("rank of the feature")
 
 
 def plot_run(optimality: list[float], tol: float, axes: Any = None) -> Any:

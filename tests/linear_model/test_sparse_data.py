@@ -52,7 +52,6 @@ def test_a_fit_takes_less_than_half_of_the_data_beyond_them(loss, form, dtype, m
 @pytest.mark.parametrize("loss", MODELS)
 def test_a_fit_looks_rarely_and_the_width_of_indices_changes_no_bit(loss, form, monkeypatch):
     monkeypatch.setattr(gram, "COMPILED_FROM", 0)
-    monkeypatch.setattr(gram, "BY_ROWS_FROM", 1)
     counts, product = Counter(), ell12.losses.of_prediction.product
 
     def counting(A, x):

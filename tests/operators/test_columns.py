@@ -6,7 +6,7 @@ import scipy.sparse
 
 import ell12.operators.gram
 from ell12.operators import select_columns
-from ell12.operators.gram import GATHER_AFTER, ColumnStore
+from ell12.operators.gram import ColumnStore
 
 
 def matrix(seed=0, m=30, n=20):
@@ -120,37 +120,6 @@ def test_products_are_those_of_the_matrix(order, dtype):
         product = store.product(x)
         assert product.dtype == dtype
         np.testing.assert_allclose(product, A @ x, rtol=0, atol=1e-4 if dtype == np.float32 else 1e-12)
-
-
-class Spy(np.ndarray):
-    """A matrix that counts the products with all of it."""
-
-    products = 0
-
-    def __matmul__(self, x):
-        Spy.products += self.shape == (30, 90)
-        return np.asarray(self) @ x
-
-
-def test_the_matrix_is_read_only_when_many_new_columns_come():
-    random = np.random.default_rng(1)
-    Spy.products = 0
-    store = ColumnStore(random.standard_normal((30, 90)).view(Spy))
-    x = sparse_vector(random, 90, 20)
-    used, unused = np.flatnonzero(x), np.flatnonzero(x == 0)
-    for _ in range(50):
-        store.product(2.0 * x)
-        smaller, larger = x.copy(), x.copy()
-        smaller[used[0]] = 0
-        store.product(smaller)
-        larger[unused[0]] = 1.0
-        store.product(larger)
-    assert Spy.products == 0
-    other = x.copy()
-    other[unused[5:7]] = 1.0
-    for _ in range(GATHER_AFTER + 10):
-        store.product(other)
-    assert 0 < Spy.products <= GATHER_AFTER
 
 
 def test_dense_and_zero_vectors():

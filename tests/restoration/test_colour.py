@@ -281,8 +281,8 @@ def test_colours_are_told_where_few_pixels_are_known():
     i, j = np.indices((64, 64))
     one_each = np.stack([(i % 2 == 0) & (j % 2 == 0), (i + j) % 2 == 1, (i % 2 == 1) & (j % 2 == 1)])
     for known in (one_each, np.random.default_rng(0).random(image.shape) < 0.5):
-        assert look_like_colours(filled(np.where(known, image, 0), known, 2), 2, known.mean())
-        assert not look_like_colours(filled(np.where(known, blobs, 0), known, 2), 2, known.mean())
+        assert look_like_colours(filled(np.where(known, image, 0), known, 2), 2)
+        assert not look_like_colours(filled(np.where(known, blobs, 0), known, 2), 2)
         options = {"alpha": 0.05, "channel_axis": 0, "max_iter": 3, "return_result": True}
         found, expected = (short.inpaint_tv(image, known, colour=c, **options).image for c in (None, True))
         np.testing.assert_array_equal(found, expected)

@@ -8,7 +8,7 @@ from tests.restoration import short
 
 import ell12
 from ell12.protocols import missing, offers
-from ell12.restoration.variation import ImageLoss, ImageSolver, SmoothImageLoss, VariationPenalty
+from ell12.restoration.smoothed_gradient import ImageLoss, ImageSolver, SmoothImageLoss, VariationPenalty
 
 MASK = np.eye(8, dtype=bool)
 CALLS = {

@@ -95,7 +95,7 @@ def test_single_precision_gives_what_double_gives_to_single_precision(name, draw
     expected = CALLS[name](*drawn, same, same, return_result=True)
     found = CALLS[name](*drawn, same, single, return_result=True)
     assert found.image.dtype == np.float32
-    assert found.alpha == pytest.approx(expected.alpha, rel=1e-5)
+    assert found.alpha == pytest.approx(expected.alpha, rel=1e-4)
     # Rounding may end a run one iteration sooner.
     assert np.sqrt(np.mean((found.image - expected.image) ** 2)) < 1e-4
 

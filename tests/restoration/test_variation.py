@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ell12 import HuberLoss, SquaredLoss, TotalVariationL12
-from ell12.restoration.variation import check_smoothing, is_plain_square
+from ell12.restoration.smoothed_gradient import check_smoothing, is_plain_square
 
 
 def test_a_plain_square_has_neither_scale_nor_weights():

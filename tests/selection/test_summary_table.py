@@ -152,7 +152,7 @@ def test_print_and_notebook_keep_to_their_width_and_escape_names():
     found = summary(model, wide, names=names, stability=stable(50), intervals=debiased([0, 1, 2]))
     lines = repr(found).splitlines()
     assert max(map(len, lines)) <= 120
-    assert f"... and {np.count_nonzero(model.coef_) - 30} more rows" in lines
+    assert sum("feature with" in line for line in lines) == 30 < np.count_nonzero(model.coef_)
     assert "<b>" not in found._repr_html_()
     assert len(found.table) == np.count_nonzero(model.coef_)
 

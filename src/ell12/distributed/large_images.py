@@ -20,7 +20,7 @@ from ell12.distributed.executor import active_client, compute, reaching
 from ell12.protocols import Array
 from ell12.restoration import TotalVariationL12
 from ell12.restoration.pixels import as_pixels, block_means, start_of
-from ell12.restoration.smoothed_gradient import momentum_for
+from ell12.restoration.smoothed_gradient import Momentum
 
 PIXELS = 2**19  # in a band: each thread has some twenty arrays of its size in memory, 80 MB in double precision
 SAMPLE = 2**20  # pixels in the middle of the image that choose the strength
@@ -124,14 +124,14 @@ def _restored(
     penalty = _penalty_for(start, alpha, penalty, ndim)
     state = start.map_blocks(penalty.project, dtype=start.dtype)
     strongly_convex, bounded = known is None, penalty.bounds is not None
-    momentum = momentum_for(1 + penalty.lipschitz, float(strongly_convex), bounded=bounded, every=STEPS)
+    momentum = Momentum(1 + penalty.lipschitz, float(strongly_convex), plain=bounded, every=STEPS)
     for _ in range(max_iter):
         move = partial(_moved, penalty=penalty, steps=[momentum.next() for _ in range(STEPS)])
         moved = _overlapped(move, STEPS, penalty.boundary == "periodic", ndim, state, data)
         state, square, turn = store.keep(moved[:2], moved[2].sum(), moved[3].sum())
         if penalty.unit * math.sqrt(square / image.size) <= tol * penalty.alpha:
             break
-        momentum.look(turn, square)
+        momentum.check(turn, square)
     else:
         message = f"the image was not restored to tol={tol:g} in max_iter={max_iter} iterations"
         warnings.warn(message, RuntimeWarning, stacklevel=3)

@@ -19,23 +19,3 @@ from ell12.operators.linear_operator import (
     stored_entries,
     to_dense,
 )
-
-__all__ = [
-    "ArrayOperator",
-    "Composition",
-    "Reshaped",
-    "adjoint",
-    "adjoint_product",
-    "as_operator",
-    "dtype_of",
-    "has_columns",
-    "input_shape",
-    "is_far",
-    "output_shape",
-    "product",
-    "select_columns",
-    "sent_like",
-    "stored",
-    "stored_entries",
-    "to_dense",
-]

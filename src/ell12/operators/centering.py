@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse
 
 from ell12.backend import is_array, is_numpy
+from ell12.operators.column_sources import BLOCK
 from ell12.operators.gram import by_rows, weighted_gram
 from ell12.operators.linear_operator import (
     ArrayOperator,
@@ -21,9 +22,6 @@ from ell12.operators.linear_operator import (
     stored_entries,
 )
 from ell12.protocols import Array
-
-# Sums over the columns of a sparse matrix take about this many of its entries at a time: a few tens of MB.
-BLOCK = 2**20
 
 
 @dataclass(frozen=True, eq=False)

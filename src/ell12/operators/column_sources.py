@@ -206,7 +206,8 @@ class ColumnReader:
 
     def __init__(self, source: Any, threads: int | None = None) -> None:
         self.source, self.threads, self.checked = as_source(source), threads, False
-        self.shape = tuple(map(int, self.source.shape))
+        m, n = self.source.shape
+        self.shape = (int(m), int(n))
         dtype = np.dtype(self.source.dtype)
         if dtype.kind not in "biuf":
             raise TypeError(f"a source of columns must hold real numbers, got dtype {dtype}")
@@ -264,7 +265,7 @@ class ColumnReader:
     def _blocks(self) -> Iterator[tuple[int, Any]]:
         """All columns in blocks, each with the number of its first."""
         (m, n), matrix = self.shape, getattr(self.source, "matrix", None)
-        per_column = max(1.0, matrix.nnz / n) if scipy.sparse.issparse(matrix) else m
+        per_column = max(1.0, matrix.nnz / n) if matrix is not None and scipy.sparse.issparse(matrix) else m
         size = max(1, int(BLOCK / per_column))
         for first in range(0, n, size):
             last = min(first + size, n)

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 
 from ell12.backend import as_numpy, device, is_array, is_numpy, join, like, namespace, take
-from ell12.backend.compiled_code import can_compile
+from ell12.backend.compiled_code import can_compile, compiled_loop
 from ell12.operators.linear_operator import adjoint, input_shape, select_columns, to_dense
 from ell12.protocols import Array
 
-# Gathered columns with at least this many entries are kept by rows, since a Gram matrix needs rows: this costs as
-# much as ten products, once. The Gram matrix of fewer entries takes milliseconds, and they stay as they are.
-BY_ROWS_FROM = 2**18
 # Sparse columns of which at least this many pairs of entries meet in a row are multiplied by a compiled loop.
 # SciPy needs 20 milliseconds for as many, the loop a sixth. The size alone decides: the two round differently.
 COMPILED_FROM = 2**21
@@ -41,18 +39,44 @@ def _sparse_gram(A: Any, weight: Any, B: Any) -> Any:
     dtype = np.result_type(A.dtype, weight.dtype, B.dtype)
     if dtype.kind != "f" or _meetings(A, B) < COMPILED_FROM or not can_compile():
         return (adjoint(A) @ B.multiply(weight[:, None]).tocsr()).toarray()
-    from ell12.operators import compiled_gram
-
     rows, out = A.tocsr(), np.zeros((A.shape[1], B.shape[1]), dtype=dtype)
     if B is not A:
         other = B.tocsr()
-        compiled_gram.cross(*_parts(rows), weight, *_parts(other), out)
+        _compiled(_add_cross)(*_parts(rows), weight, *_parts(other), out)
         return out
     diagonal = np.zeros(A.shape[1], dtype=dtype)
-    compiled_gram.own(*_parts(rows), weight, out, diagonal)
+    _compiled(_add_own)(*_parts(rows), weight, out, diagonal)
     out += out.T
     out[np.diag_indices_from(out)] += diagonal
     return out
+
+
+@cache
+def _compiled(loop: Callable[..., None]) -> Callable[..., None]:
+    """A loop over rows, compiled where it is first worth it; a loop over columns would jump for every entry."""
+    return compiled_loop(error_model="numpy", nogil=True)(loop)
+
+
+def _add_own(starts, columns, values, weight, out, diagonal):  # type: ignore[no-untyped-def]
+    """Add what is half of ``A' diag(weight) A`` to out, and its diagonal: out + out' + the diagonal is all of it.
+
+    Every pair of entries of a row is taken once, in whatever order they are, so that an entry may be given twice.
+    """
+    for i in range(starts.size - 1):
+        for p in range(starts[i], starts[i + 1]):
+            factor, into = weight[i] * values[p], out[columns[p]]
+            diagonal[columns[p]] += factor * values[p]
+            for q in range(p + 1, starts[i + 1]):
+                into[columns[q]] += factor * values[q]
+
+
+def _add_cross(starts, columns, values, weight, other_starts, other_columns, other_values, out):  # type: ignore[no-untyped-def]
+    """Add ``A' diag(weight) B`` to out."""
+    for i in range(starts.size - 1):
+        for p in range(starts[i], starts[i + 1]):
+            factor, into = weight[i] * values[p], out[columns[p]]
+            for q in range(other_starts[i], other_starts[i + 1]):
+                into[other_columns[q]] += factor * other_values[q]
 
 
 def _parts(rows: Any) -> tuple[Any, Any, Any]:
@@ -79,10 +103,10 @@ def _numpy_gram(A: Any, weight: Any, B: Any) -> Any:
 
 
 def by_rows(A: Any) -> Any:
-    """Gathered columns in the form in which their Gram matrices are fast: many sparse entries by rows."""
+    """Columns in the form in which their Gram matrices are fast: sparse ones by rows."""
     if hasattr(A, "by_rows"):
         return A.by_rows()
-    return A.tocsr() if scipy.sparse.issparse(A) and A.nnz >= BY_ROWS_FROM else A
+    return A.tocsr() if scipy.sparse.issparse(A) else A
 
 
 def ridge_solver(A: Any, weight: Array, ridge: float) -> Callable[[Array], Array]:
@@ -118,19 +142,11 @@ def shifted_solver(gram: Array, ridge: float) -> Callable[[Array], Array]:
     return lambda r: inverse @ r
 
 
-# A vector is sparse if fewer than one entry in SPARSE is not zero. The copy of its columns is then at most a
-# quarter of A, and a product with it is at least twice as fast as one with A.
-SPARSE = 4
-# New columns are read from A one by one while they are fewer than one in SCATTERED of those kept: scattered ones
-# cost about eight times as much as neighbours, so that such a product stays below twice the best.
-SCATTERED = 16
-# Gathering columns costs one or two products with A. After GATHER_AFTER vectors with many new columns it has paid.
-GATHER_AFTER = 8
+# A vector is sparse if fewer than one entry in SPARSE is not zero: a copy of its columns and a product with that
+# take two thirds of the time of a product with the whole matrix.
+SPARSE = 8
 # A Gram matrix may hold this number of columns that are no longer asked for, beside as many that are: 8 MB.
 UNUSED_COLUMNS = 1024
-# Dense columns that came in more blocks than this are put side by side. Each block costs a call for every product,
-# each joining a copy of all kept columns; the number was not tuned.
-JOINED_BEYOND = 4
 
 
 class ColumnStore:
@@ -162,28 +178,21 @@ class ColumnStore:
 
     def __init__(self, A: Any, most: float = math.inf) -> None:
         self.A, self.most = A, most
-        self._misses = GATHER_AFTER
         self._columns = np.empty(0, dtype=np.int64)
         self._position = np.full(input_shape(A)[0], -1)  # of each column of A among those kept
         self._forget()
 
     def product(self, x: Array) -> Array:
-        """``A x``, from the columns that are kept where these hold nearly all that x needs."""
-        count = int(np.count_nonzero(x))
-        if count * SPARSE >= x.size:
-            return self.A @ x
-        if self._columns.size and self._columns.size <= 2 * count + SPARSE * SCATTERED:
-            values = x[self._columns]
-            if np.count_nonzero(values) == count:
-                return self._product(values)
-        return self._product_with_new_columns(x)
+        """``A x``; of a sparse x from its columns alone."""
+        support = np.flatnonzero(x)
+        return self.A @ x if support.size * SPARSE >= x.size else self.product_within(x[support], support)
 
     def product_within(self, values: Array, columns: Array) -> Array:
         """``A_S values``: the product with a vector, or several, that is zero but for the entries S."""
         where, size = self._position[columns], self._position.size
         if where.size and where.min() >= 0:
             return self._product(_spread(values, where, self._columns.size))
-        if is_array(self.A) and not is_numpy(self.A) and columns.size * SCATTERED >= size:
+        if is_array(self.A) and not is_numpy(self.A) and columns.size * SPARSE >= size:
             return self.A @ self._sent(_spread(values, columns, size))
         return select_columns(self.A, columns) @ self._sent(values)
 
@@ -213,9 +222,8 @@ class ColumnStore:
         self._position[columns] = np.arange(self._columns.size, self._columns.size + columns.size)
         self._columns = np.concatenate([self._columns, columns])
         if not is_numpy(block):
-            self._blocks.append(block)
-            if len(self._blocks) > JOINED_BEYOND and all(map(is_array, self._blocks)):
-                self._blocks = [join(self._blocks, 1)]
+            together = is_array(block) and self._blocks
+            self._blocks = [join([*self._blocks, block], 1)] if together else [*self._blocks, block]
             return block
         before = self._columns.size - columns.size
         if self._room is None:
@@ -234,18 +242,6 @@ class ColumnStore:
             return self._blocks[0] @ values
         ends = np.cumsum([0, *(input_shape(block)[0] for block in self._blocks)])
         return sum(block @ values[ends[k] : ends[k + 1]] for k, block in enumerate(self._blocks))
-
-    def _product_with_new_columns(self, x: Array) -> Array:
-        support = np.flatnonzero(x)
-        self._misses += 1
-        if self._misses > GATHER_AFTER:
-            self._misses = 0
-            self._forget()
-            return self._keep(support) @ x[support]
-        new = support[self._position[support] < 0]
-        if not self._blocks or new.size * SCATTERED > self._columns.size or self._columns.size * SPARSE > x.size:
-            return self.A @ x
-        return self._product(x[self._columns]) + select_columns(self.A, new) @ x[new]
 
     def _sent(self, values: Array) -> Array:
         """NumPy values where A is, unless that is here."""

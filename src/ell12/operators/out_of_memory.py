@@ -10,13 +10,12 @@ import scipy.sparse
 
 from ell12.backend import as_numpy
 from ell12.operators.column_sources import BLOCK, ColumnReader, as_source, rows_of_source, save_columns
+from ell12.operators.gram import SPARSE
 from ell12.operators.linear_operator import ArrayOperator
 from ell12.protocols import Array, ColumnSource, FarSource, offers
 
 # A file is written in blocks of about so many bytes.
 SAVED = 2**28
-# A product with x copies the columns in use where they are fewer than one in SPARSE, else it reads all.
-SPARSE = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,7 +198,7 @@ class Columns(ArrayOperator):
             if (weight == weight[0]).all():
                 factor, weight = float(weight[0]), None
         known, found = self._known.get("moments", (0, None))
-        if found is None or not np.array_equal(known, weight):
+        if found is None or not np.array_equal(known, weight):  # type: ignore[arg-type]
             found = self._all().moments(weight)
             self._known["moments"] = weight, found
         return found[0], factor * found[1]

@@ -10,15 +10,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, ClassVar
 
-import numpy as np
-
-from ell12.backend import count_true, is_complex, max_abs, namespace
+from ell12.backend import is_complex, max_abs, namespace
 from ell12.operators import ArrayOperator, adjoint_product, dtype_of, input_shape, output_shape, product
 from ell12.operators.image_operators import Identity, RealInput, Sampling, Stacked, slice_of
 from ell12.protocols import Array
+from ell12.restoration.pixels import block_means
 from ell12.restoration.total_variation import TotalVariationL12
 
 # Red plus green plus blue, red less blue, and red less twice green plus blue, each of length one.
@@ -30,15 +28,8 @@ AXES = tuple(
 # on five photographs. On five others principal axes gain at most 0.08 dB beside these (benchmarks/colour.py).
 CHROMA = 2.0
 # Channels are taken for colours where products of edges between them exceed this fraction of those within them.
-# Photographs have 0.66 to 0.95, unrelated ones at most 0.03, at any noise. Near 0.5 it makes little difference how
-# they are restored: so it was for channels shifted by a pixel, and for stains of which two in three agree.
+# Photographs have 0.66 to 0.95, unrelated ones at most 0.03, at any noise.
 AGREED = 0.5
-# What lies above this many standard deviations is not chance.
-SURE = 4.0
-# The image is halved at most this often, along axes at least this long. Blocks have whole multiples of eight rows.
-MOST_HALVINGS, SMALLEST = 3, 16
-# So many numbers are looked at together: their products stay in the cache.
-PIXELS_AT_ONCE = 2**16
 
 
 def as_opponents(x: Array) -> Array:
@@ -138,75 +129,35 @@ def _are_equal(images: Array) -> bool:
     return bool(namespace(images).all(images == images[:1, ...]))
 
 
-def is_coloured(x: Array, ndim: int, colour: bool | None, A: Any = None) -> bool:
+def is_coloured(x: Array, ndim: int, colour: bool | None) -> bool:
     """Whether channels along the first axis are restored as colours: as the user says, or as they look."""
     possible = len(x.shape) == ndim + 1 and x.shape[0] == 3 and not is_complex(x)
     if colour and not possible:
         raise ValueError("colour=True needs three real channels along channel_axis")
-    return possible and (look_like_colours(x, ndim, known_part(A)) if colour is None else bool(colour))
+    return possible and (look_like_colours(x, ndim) if colour is None else bool(colour))
 
 
-def known_part(A: Any) -> float:
-    """The part of the pixels that are data; 1 unless there is a mask."""
-    if type(A) is not Sampling:
-        return 1.0
-    return count_true(A.mask) / math.prod(A.mask.shape)
+def look_like_colours(x: Array, ndim: int) -> bool:
+    """Whether edges of the channels along the first axis lie at the same positions and go the same way.
 
-
-def look_like_colours(x: Array, ndim: int, known: float = 1.0) -> bool:
-    """Whether edges of the channels along the first axis lie at the same places and go the same way.
-
-    A difference between two pixels is multiplied by that beside it, across: both see an edge, but each has noise
-    of its own. So the means of such products, within a channel and between two, do not see the noise. Where chance
-    could have made them, the image is halved. It is halved before where only a part of the pixels is known, until
-    about two of them make one: those that were filled in are copies of others.
-    """
-    unit = float(namespace(x).max(x)) - float(namespace(x).min(x))
-    if unit == 0 or ndim == 1:
-        return False
-    sums = partial(edge_sums, ndim=ndim, unit=unit)
-    first = math.ceil(math.log2(2 / known) / ndim) if known < 1 else 0
-    for halvings in range(min(first, MOST_HALVINGS), MOST_HALVINGS + 1):
-        look = partial(sums, halvings=halvings)
-        between, within, square = look(x)
-        if within > SURE * math.sqrt(square):
-            return bool(between > AGREED * within)
-    return False
-
-
-def edge_sums(x: Array, ndim: int, unit: float, halvings: int) -> np.ndarray:
-    """Sums of the products of differences between two channels, within one, and of the latter's squares.
-
-    For equal channels the first two are the same.
+    Of means over blocks, a difference between two neighbours is multiplied by that next to it, across: both see an
+    edge, but each has noise of its own. So the sums of such products, within a channel and between two, do not see
+    the noise.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from ell12.restoration.colour import edge_sums
-    >>> edge = np.stack([np.outer(np.ones(5), np.arange(5.0) > 2)] * 3)
-    >>> edge_sums(edge, 2, 1.0, 0).tolist()
-    [12.0, 12.0, 36.0]
+    >>> from ell12.restoration.colour import look_like_colours
+    >>> edge = np.outer(np.ones(64), np.arange(64) > 30)
+    >>> look_like_colours(np.stack([edge, edge, edge]), 2), look_like_colours(np.stack([edge, edge.T, -edge]), 2)
+    (True, False)
     """
-    for _ in range(halvings):
-        x = halved(x)
-    xp, totals = namespace(x), np.zeros(3)
-    rows = max(1, PIXELS_AT_ONCE * x.shape[1] // math.prod(x.shape))
-    for first in range(0, max(1, x.shape[1] - 1), rows):
-        part = x[:, first : first + rows + 1, ...]
-        for axis in range(1, ndim + 1):
-            across = axis % ndim + 1
-            steps = (slice_of(part, axis, 1, None) - slice_of(part, axis, 0, -1)) / unit
-            here, beside = slice_of(steps, across, 0, -1), slice_of(steps, across, 1, None)
-            within = xp.sum(here * beside, axis=0)
-            between = (xp.sum(here, axis=0) * xp.sum(beside, axis=0) - within) / 2
-            totals += [float(xp.sum(between)), float(xp.sum(within)), float(xp.sum(within * within))]
-    return totals
-
-
-def halved(x: Array) -> Array:
-    """Means of two neighbours along every axis but the first that is long; of an odd number the last is left."""
-    for axis in range(1, len(x.shape)):
-        before, n = (slice(None),) * axis, x.shape[axis]
-        if n >= SMALLEST:
-            x = (x[(*before, slice(0, n - 1, 2), ...)] + x[(*before, slice(1, n, 2), ...)]) / 2
-    return x
+    x, xp, between, within = block_means(x, ndim), namespace(x), 0.0, 0.0
+    for axis in range(1, ndim + 1) if ndim > 1 else ():
+        across = axis % ndim + 1
+        steps = slice_of(x, axis, 1, None) - slice_of(x, axis, 0, -1)
+        one, next_to = slice_of(steps, across, 0, -1), slice_of(steps, across, 1, None)
+        own = float(xp.sum(one * next_to))
+        between += (float(xp.sum(xp.sum(one, axis=0) * xp.sum(next_to, axis=0))) - own) / 2
+        within += own
+    return between > AGREED * within > 0

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Any
 
 import numpy as np  # noqa: F401 -- for the examples
 
 from ell12.backend import is_complex, refuse_masked
 from ell12.minimization import Run
+from ell12.operators import sent_like
 from ell12.operators.image_operators import Identity, Sampling
 from ell12.protocols import Array
 from ell12.restoration.pixels import as_image, channels_first, mask_like, refuse_far, start_of, without_unknown
@@ -81,13 +81,8 @@ def denoise_tv(
     y, ndim = channels_first(as_image(image), channel_axis)
     shapes = (ISOTROPIC, ANISOTROPIC) if options.alpha is None and loss == "squared" else (ANISOTROPIC,)
 
-    def estimate(quiet: bool) -> float:
-        noise = noise_level(y, ndim, quiet=quiet)
-        if noise > 0 or is_complex(y):
-            return noise
-        with suppress(ValueError):  # a picture that is mostly saturated seems flat: the rest may have noise
-            noise = noise_level(y, ndim, live_pixels(y, None), quiet)
-        return noise
+    def estimate() -> float:
+        return noise_level(y, ndim, None if is_complex(y) else sent_like(live_pixels(y, None), y))
 
     A = Identity(tuple(y.shape))
     return ImageProblem(y, A, y, ndim, options, shapes, estimate, base_tol=TOL_DENOISING).restore()
@@ -146,7 +141,7 @@ def inpaint_tv(
     known, _ = channels_first(known, channel_axis)
     A = Sampling(known)
 
-    def estimate(quiet: bool) -> float:
-        return noise_level(y, ndim, known, quiet)
+    def estimate() -> float:
+        return noise_level(y, ndim, known)
 
     return ImageProblem(A @ y, A, start_of(y, known, ndim), ndim, options, estimate=estimate).restore()

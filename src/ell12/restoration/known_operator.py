@@ -101,8 +101,8 @@ def deblur_tv(
     y, ndim = channels_first(as_image(image), channel_axis)
     A = blur(psf, y, ndim, penalty.boundary)
 
-    def estimate(quiet: bool) -> float:
-        return noise_level(y, ndim, quiet=quiet)
+    def estimate() -> float:
+        return noise_level(y, ndim)
 
     return ImageProblem(y, A, y, ndim, options, estimate=estimate, rule=strength_for_deblurring).restore()
 

@@ -23,12 +23,11 @@ from ell12.penalties import with_strength
 from ell12.protocols import Array, offers
 from ell12.restoration.colour import ColourVariation, along_opponents, as_colours, as_opponents, is_coloured
 from ell12.restoration.pixels import by_numpy, channels_back, value_range
-from ell12.restoration.smoothed_gradient import SmoothedGradient
+from ell12.restoration.smoothed_gradient import ImageSolver, SmoothedGradient
 from ell12.restoration.splitting import AlternatingMinimization, GrowingADMM
 from ell12.restoration.splitting_parts import has_exact_solver
 from ell12.restoration.strength_choice import choose, strength_for_noise
 from ell12.restoration.total_variation import TotalVariationL12
-from ell12.restoration.variation import ImageSolver
 
 # A denoised image is as near to the exact one as its gradient is small. The other problems are less well
 # conditioned, so that a small gradient says less about the image: they are solved to a tenth of that.
@@ -193,7 +192,7 @@ class ImageProblem:
     shapes : tuple of TotalVariationL12
         The penalties to choose from, where the caller said none.
     estimate : function, optional
-        ``estimate(quiet)`` is the noise level, where it can be found: of the quietest blocks, or of the whole.
+        ``estimate()`` is the noise level, where it can be found.
     rule : function
         Makes a strength of the noise and of the range of the values.
     base_tol : float
@@ -208,7 +207,7 @@ class ImageProblem:
     ndim: int
     options: Options
     shapes: tuple[TotalVariationL12, ...] = ()
-    estimate: Callable[[bool], float] | None = None
+    estimate: Callable[[], float] | None = None
     rule: Callable[[float, float], float] = strength_for_noise
     base_tol: float = TOL
     scale: float | None = None
@@ -235,14 +234,7 @@ class ImageProblem:
     def sigma(self) -> float | None:
         """The noise, given or estimated; None where it cannot be."""
         given = self.options.sigma
-        return given if given is not None or self.estimate is None else self.estimate(True)
-
-    @property
-    def sigma_at_start(self) -> float:
-        """The noise by which the search for a strength begins: an estimate that texture makes larger."""
-        sigma = self.sigma or 0.0
-        given = self.options.sigma is not None or self.estimate is None
-        return sigma if given else max(sigma, self.estimate(False))  # type: ignore[misc]
+        return given if given is not None or self.estimate is None else self.estimate()
 
     @property
     def first_strength(self) -> float:
@@ -274,7 +266,7 @@ class ImageProblem:
         if twin is not None:  # other libraries take a hundred times as long on a processor
             return self._by_numpy(twin)
         colour = self.shapes[0].colour if self.options.loss == "squared" else False
-        problem = self._along_opponents() if is_coloured(self.pixels, self.ndim, colour, self.A) else self
+        problem = self._along_opponents() if is_coloured(self.pixels, self.ndim, colour) else self
         choice = choose(problem)
         result = problem.minimised(choice.penalty, self.options.run or Run())
         result = replace(result, x=problem._channels(result.x))
@@ -317,11 +309,10 @@ class ImageProblem:
         shape: TotalVariationL12,
         run: Run | None = None,
         tol: float | None = None,
-        n_iter: int | None = None,
     ) -> Result:
         """The problem solved with a penalty that has its strength; Ctrl-C ends a search, which gives no run, too.
 
-        ``tol`` is another tolerance than the caller's; ``n_iter`` asks for just that number of iterations.
+        ``tol`` is another tolerance than the caller's.
         """
         options, loss = self.options, LOSSES[self.options.loss](self.A, self.y)
         penalty = self.penalty(shape)
@@ -335,7 +326,6 @@ class ImageProblem:
         limits: dict[str, Any] = {"tol": asked, "max_iter": options.max_iter, "run": wrapped}
         limits |= {} if run is not None else {"max_iter": min(options.max_iter, MAX_ITER_SEARCH)}
         limits |= {} if tol is None else {"tol": tol}
-        limits |= {} if n_iter is None else {"tol": 0.0, "max_iter": n_iter}
         result = minimize(loss, penalty, penalty.project(start), solver, **limits)
         if run is None and result.status is Status.STOPPED:
             raise KeyboardInterrupt

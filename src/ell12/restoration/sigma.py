@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from statistics import NormalDist
 
 from ell12.backend import as_numpy, is_complex, max_abs, namespace, on_accelerator
 from ell12.operators.image_operators import slice_of
@@ -12,20 +13,14 @@ from ell12.restoration.pixels import as_image, channels_first
 
 # Daubechies' high-pass filter with two vanishing moments: blind to what is locally linear.
 FILTER = (-0.4829629131445341, 0.8365163037378079, -0.2241438680420134, -0.1294095225512604)
-# The median of the absolute value of a standard normal variable.
-NORMAL_MEDIAN = 0.6744897501960817
-# The noise is that of the quietest tenth of blocks of 64 coefficients, as texture seldom fills all of an image:
-# the root mean square of 64 standard normal variables lies below 0.8838507 with a probability of a tenth.
-BLOCK, QUIET, QUIET_SIZE = 64, 0.1, 0.8838507
-# At least this many blocks, or else this many single coefficients, are needed.
-FEWEST = 32
+FEWEST = 32  # values that a median needs
 
 
 def estimate_sigma(image: Array, *, channel_axis: int | None = None) -> float:
     """Estimate the standard deviation of white noise in an image.
 
-    Of the finest diagonal wavelet coefficients, in blocks of 64, the quietest tenth of the blocks decides; of
-    small images the median of their absolute values over 0.6745. Channels are averaged.
+    The median absolute value of the finest diagonal wavelet coefficients over that of a standard normal variable,
+    as in scikit-image. Fine texture makes it larger. Channels are averaged.
 
     Parameters
     ----------
@@ -45,11 +40,8 @@ def estimate_sigma(image: Array, *, channel_axis: int | None = None) -> float:
     return noise_level(*channels_first(as_image(image), channel_axis))
 
 
-def noise_level(image: Array, ndim: int, known: Array | None = None, quiet: bool = True) -> float:
-    """`estimate_sigma` of the last ``ndim`` axes, averaged over the others, from the pixels that are known.
-
-    Unless ``quiet``, the median of all coefficients decides, which texture makes larger.
-    """
+def noise_level(image: Array, ndim: int, known: Array | None = None) -> float:
+    """`estimate_sigma` of the last ``ndim`` axes, averaged over the others, from the pixels that are known."""
     if not on_accelerator(image):  # so that tensors give what NumPy arrays give, to the last bit
         image, known = as_numpy(image), None if known is None else as_numpy(known)
     xp, shape = namespace(image), (-1, *image.shape[len(image.shape) - ndim :])
@@ -58,43 +50,23 @@ def noise_level(image: Array, ndim: int, known: Array | None = None, quiet: bool
     for part in (xp.real(image), xp.imag(image)) if is_complex(image) else (image,):
         images, masks = xp.reshape(part, shape), None if known is None else xp.reshape(known, shape)
         for k in range(images.shape[0]):
-            mask = None if masks is None else masks[k, ...]
-            estimates += _of_one(images[k, ...], mask, rounding, quiet)
+            estimates += _of_one(images[k, ...], None if masks is None else masks[k, ...], rounding)
     if not estimates:
         raise ValueError("too few pixels to estimate the noise: give alpha, or sigma")
     noise = sum(estimates) / len(estimates)
     return noise if noise > rounding else 0.0
 
 
-def _of_one(image: Array, known: Array | None, rounding: float, quiet: bool) -> list[float]:
+def _of_one(image: Array, known: Array | None, rounding: float) -> list[float]:
     """The estimate of one image; none where too few pixels are known."""
     details = _coarse(image, _high_pass)
-    if known is None:
-        if math.prod(details.shape) < FEWEST:
-            return []
-        blocks = _of_quiet_blocks(details, rounding) if quiet else 0.0
-        return [blocks or _by_median(details, rounding)]
-    details = details[_coarse(known, lambda taps: taps[0] & taps[1] & taps[2] & taps[3])]
-    if details.shape[0] >= FEWEST:
+    if known is not None:
+        details = details[_coarse(known, lambda taps: taps[0] & taps[1] & taps[2] & taps[3])]
+    if math.prod(details.shape) >= FEWEST:
         return [_by_median(details, rounding)]
-    steps = _known_differences(image, known)  # no whole window of the filter is known
-    return [_by_median(steps, rounding) / math.sqrt(2)] if steps.shape[0] >= FEWEST else []
-
-
-def _of_quiet_blocks(details: Array, rounding: float) -> float:
-    """The standard deviation in the quietest blocks, of those that are not mostly flat; 0 of few blocks."""
-    xp, shape = namespace(details), tuple(details.shape)
-    side = round(BLOCK ** (1 / len(shape)))
-    counts = [n // side for n in shape]
-    if side ** len(shape) != BLOCK or math.prod(counts) < FEWEST:
-        return 0.0
-    whole = details[tuple(slice(0, side * count) for count in counts)]
-    split = xp.reshape(whole, tuple(n for count in counts for n in (count, side)))
-    within = tuple(range(1, 2 * len(shape), 2))
-    live = xp.mean(xp.astype(xp.abs(split) > rounding, split.dtype), axis=within) >= 0.5
-    sizes = xp.sort(xp.mean(split**2, axis=within)[live])
-    n = sizes.shape[0]
-    return math.sqrt(float(sizes[int(QUIET * n)])) / QUIET_SIZE if n else 0.0
+    # No whole window of the filter is known.
+    steps = _known_differences(image, known) if known is not None else details
+    return [_by_median(steps, rounding) / math.sqrt(2)] if math.prod(steps.shape) >= FEWEST else []
 
 
 def _by_median(values: Array, rounding: float) -> float:
@@ -103,7 +75,8 @@ def _by_median(values: Array, rounding: float) -> float:
     sizes = xp.reshape(xp.abs(values), (-1,))
     live = xp.sort(sizes[sizes > rounding])
     n = live.shape[0]
-    return 0.0 if 2 * n < sizes.shape[0] else float(live[(n - 1) // 2] + live[n // 2]) / 2 / NORMAL_MEDIAN
+    median = float(live[(n - 1) // 2] + live[n // 2]) / 2 if 2 * n >= sizes.shape[0] else 0.0
+    return median / NormalDist().inv_cdf(0.75)
 
 
 def _known_differences(image: Array, known: Array) -> Array:

@@ -1,4 +1,4 @@
-"""The accelerated gradient method on the smoothed total variation, and its step lengths."""
+"""The accelerated gradient method on the smoothed total variation, and what all solvers of images ask for."""
 
 from __future__ import annotations
 
@@ -11,35 +11,65 @@ from typing import Any, ClassVar, Protocol
 from ell12.backend import inner, namespace
 from ell12.operators import sent_like
 from ell12.operators.image_operators import Identity, Sampling
-from ell12.protocols import Array, Iterate, Needs, Point
+from ell12.protocols import Array, DeclaringSolver, Iterate, Loss, Needs, Penalty, Point
 from ell12.restoration.stencil import STEPS
-from ell12.restoration.variation import SmoothImageLoss, VariationPenalty, check_smoothing, is_plain_square
 from ell12.solvers.proximal_step import next_t
 
-# Up to this ratio of the largest curvature to the least, steps are those that suit quadratics best. On drawings,
-# photographs, noise and volumes they saved up to half of the sweeps there; at 240 they began to need more.
-WELL_CONDITIONED = 100
-# After a step that left z, momentum is this fraction of the usual: of 0.5 to 1 the best over seven inpaintings.
-EASED = 0.9
 
+class ImageLoss(Protocol):
+    """A loss of the prediction ``A x`` that tells its operator and its data, such as `AbsoluteLoss`."""
 
-class Momentum(Protocol):
-    """A rule for steps."""
+    A: Any
+    b: Array
 
-    def next(self) -> tuple[float, float, float]:
-        """The next step."""
+    def point(self, x: Array) -> Point:
+        """``x`` with its prediction."""
         ...
 
-    def restart(self) -> None:
-        """Begin again without momentum."""
+    def value(self, point: Point) -> float:
+        """The loss."""
         ...
 
-    def look(self, turn: float, square: float) -> None:
-        """Begin again if the last step went uphill; ``turn`` is ``<g, z - u>`` there, ``square`` is ``<g, g>``."""
+    def gradient(self, point: Point) -> Array:
+        """The gradient, or a subgradient."""
         ...
 
 
-class OptimizedMomentum:
+class SmoothImageLoss(ImageLoss, Loss, Protocol):
+    """The same of a smooth loss, such as `ell12.SquaredLoss`."""
+
+
+class VariationPenalty(Penalty, Protocol):
+    """A penalty on the differences of neighbouring pixels: `ell12.TotalVariationL12` explains what it holds."""
+
+    smoothing: float | None
+
+    def differences(self, x: Array) -> Any:
+        """The operator D for images like x."""
+        ...
+
+
+class ImageSolver(DeclaringSolver, Protocol):
+    """A solver of image restoration, which says whether it minimises the smoothed objective or the true one."""
+
+    smooths: ClassVar[bool]
+
+
+def is_plain_square(loss: Any) -> bool:
+    """Whether the loss is ``1/2 ||A x - b||^2``, with neither scale nor weights."""
+    return loss.is_quadratic and loss.scale == 1 and loss.sample_weight is None
+
+
+def check_smoothing(penalty: Any, smooths: bool, bounded: bool = True) -> None:
+    """Raise unless the penalty is smoothed, or not, as a solver needs it, and the solver takes its bounds."""
+    if bool(penalty.smoothing) != smooths:
+        wanted = "> 0" if smooths else "0"
+        raise ValueError(f"this solver needs a TotalVariationL12 with smoothing {wanted}, got {penalty!r}")
+    if penalty.bounds is not None and not bounded:
+        raise ValueError("this solver takes no bounds; use SmoothedGradient() or GrowingADMM()")
+
+
+class Momentum:
     """The optimized gradient method (Kim & Fessler, 2016) with restart, its momentum capped by the convexity.
 
     With ``x+ = z - g / largest`` it is ``z+ = x+ + beta (x+ - x) + gamma (x+ - z)``, beta being Nesterov's factor.
@@ -54,58 +84,17 @@ class OptimizedMomentum:
         self.size, self.count, self.t = 1 / largest, 0, 1.0
 
     def next(self) -> tuple[float, float, float]:
-        """The next step."""
+        """The next step: the size, the momentum and the size of the step that is left."""
         t, self.t = self.t, next_t(self.t)
         beta, gamma = min((t - 1) / self.t, self.cap), 0.0 if self.plain else min(t / self.t, self.cap)
         self.count += 1
-        if self.every is None:
-            return self.size * (1 + beta + gamma), beta, self.size
-        eased = EASED if self.count % self.every == 1 else 1.0
-        return self.size * (1 + beta + gamma), eased * beta, self.size if self.count % self.every else 0.0
+        leaves_z = self.every is not None and self.count % self.every == 0
+        return self.size * (1 + beta + gamma), beta, 0.0 if leaves_z else self.size
 
-    def restart(self) -> None:
-        """Begin again without momentum."""
-        self.t = 1.0
-
-    def look(self, turn: float, square: float) -> None:
-        """Begin again if the gradient points along the last move, ``x+ - x``."""
+    def check(self, turn: float, square: float) -> None:
+        """Begin again if the gradient points along the last move: ``<g, z - u>`` there, and ``<g, g>``."""
         if turn > self.size * square:
-            self.restart()
-
-
-class ChebyshevMomentum:
-    """The Chebyshev iteration for curvatures between ``least`` and ``largest``, with restart; every step leaves z.
-
-    On a quadratic no other method of gradients reduces the error as far in so many steps.
-    """
-
-    def __init__(self, largest: float, least: float) -> None:
-        self.centre, self.radius = (largest + least) / 2, (largest - least) / 2
-        self.size, self.momentum, self.count = 0.0, 0.0, 0
-
-    def next(self) -> tuple[float, float, float]:
-        """The next step."""
-        self.count += 1
-        before, beta = self.size, (self.radius * self.size / 2) ** 2 * (2 if self.count == 2 else 1)
-        self.size = 1 / self.centre if self.count == 1 else 1 / (self.centre - beta / before)
-        self.momentum = 0.0 if self.count == 1 else beta * self.size / before
-        return self.size, self.momentum, 0.0
-
-    def restart(self) -> None:
-        """Begin again without momentum."""
-        self.count = 0
-
-    def look(self, turn: float, square: float) -> None:
-        """Begin again if the step, ``z+ - z``, went along the gradient."""
-        if self.momentum * turn > self.size * square:
-            self.restart()
-
-
-def momentum_for(largest: float, least: float, *, bounded: bool, every: int) -> Momentum:
-    """The rule for curvatures up to ``largest``; ``least`` is 0 where the problem is not strongly convex."""
-    if largest <= WELL_CONDITIONED * least:
-        return ChebyshevMomentum(largest, least)
-    return OptimizedMomentum(largest, least, plain=bounded, every=every)
+            self.t = 1.0
 
 
 @dataclass(frozen=True)
@@ -115,12 +104,11 @@ class SmoothedGradient:
     ``z+ = z - size gradient(z) + momentum (z - u)``: accelerated, with restart.
 
     The smoothed penalty is a minimum of quadratics of curvature mu, so that a step of one over
-    ``L = ||A||^2 + 4 ndim mu`` never raises the objective. No linear system is solved. Denoising with L up to 100
-    takes the steps of the Chebyshev iteration, u being the z before; everything else those of the optimized
-    gradient method (Kim & Fessler, 2016), of Nesterov's where there are bounds. Momentum begins anew when it leads
-    uphill. An iterate is every fourth point z, whose objective and gradient are computed on the way. Denoising and
-    inpainting of NumPy images takes the four steps in one compiled sweep, on a GPU one kernel a step; everything
-    else, on arrays of any kind, a few passes a step.
+    ``L = ||A||^2 + 4 ndim mu`` never raises the objective. No linear system is solved. The steps are those of the
+    optimized gradient method (Kim & Fessler, 2016), of Nesterov's where there are bounds. Momentum begins anew
+    when it leads uphill. An iterate is every fourth point z, whose objective and gradient are computed on the way.
+    Denoising and inpainting of NumPy images takes the four steps in one compiled sweep, on a GPU one kernel a
+    step; everything else, on arrays of any kind, a few passes a step.
 
     Parameters
     ----------
@@ -141,7 +129,7 @@ class SmoothedGradient:
         if self.threads is not None and (not isinstance(self.threads, int) or self.threads < 1):
             raise ValueError(f"threads must be a whole number >= 1, got {self.threads!r}")
 
-    def iterates(self, loss: Any, penalty: VariationPenalty, start: Point) -> Iterator[Iterate]:
+    def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate]:
         """Yield one iterate for four steps."""
         check_smoothing(penalty, smooths=True)
         if not math.isfinite(loss.lipschitz()):
@@ -149,7 +137,7 @@ class SmoothedGradient:
         lipschitz = loss.lipschitz() + penalty.lipschitz or 1.0
         # The squared distance from an image has curvature one everywhere.
         convexity = 1.0 if is_plain_square(loss) and isinstance(loss.A, Identity) else 0.0
-        momentum = momentum_for(lipschitz, convexity, bounded=penalty.bounds is not None, every=STEPS)
+        momentum = Momentum(lipschitz, convexity, plain=penalty.bounds is not None, every=STEPS)
         pointwise = is_plain_square(loss) and type(loss.A) in (Identity, Sampling)
         sweep = penalty.sweep(start.x, self.threads) if pointwise else None
         if sweep is None:
@@ -159,7 +147,7 @@ class SmoothedGradient:
 
 def descend(
     loss: Any,
-    penalty: VariationPenalty,
+    penalty: Any,
     start: Point,
     direction: Callable[[Array, Array], Array],
     momentum: Momentum | None,
@@ -181,13 +169,11 @@ def descend(
         size, repeated, back = (1.0, 0.0, 0.0) if momentum is None else momentum.next()
         new = penalty.project(z.x - size * away + repeated * (z.x - u))
         if momentum is not None and count % every == 0:
-            momentum.look(inner(gradient, z.x - u), inner(left, away if penalty.bounds is None else left))
+            momentum.check(inner(gradient, z.x - u), inner(left, away if penalty.bounds is None else left))
         z, u = loss.point(new), penalty.project(z.x - back * away) if back else z.x
 
 
-def _swept_iterates(
-    loss: Any, penalty: VariationPenalty, start: Point, momentum: Momentum, sweep: Any
-) -> Iterator[Iterate]:
+def _swept_iterates(loss: Any, penalty: Any, start: Point, momentum: Momentum, sweep: Any) -> Iterator[Iterate]:
     """`descend` by compiled sweeps."""
     y, weight = _data(loss, sweep)
     first = y if weight is None and start.x is loss.b else sweep.laid_out(start.x)
@@ -200,7 +186,7 @@ def _swept_iterates(
         here = loss.point(old[1])
         yield Iterate(here, sums.loss + sums.penalty, size, exact=True)
         del here
-        momentum.look(sums.turn, sums.square)
+        momentum.check(sums.turn, sums.square)
         new = old[0], sweep.new_image()
 
 

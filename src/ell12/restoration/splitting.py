@@ -13,14 +13,15 @@ from ell12.checks import check_counts, check_flags, check_positive, check_word, 
 from ell12.operators import adjoint_product, product
 from ell12.operators.krylov import conjugate_gradients
 from ell12.protocols import Array, Iterate, Needs, Point
-from ell12.restoration.smoothed_gradient import OptimizedMomentum, descend
-from ell12.restoration.splitting_parts import exact_solver, fit_of, has_exact_solver, normal_product
-from ell12.restoration.variation import (
+from ell12.restoration.smoothed_gradient import (
     ImageLoss,
+    Momentum,
     SmoothImageLoss,
     VariationPenalty,
     check_smoothing,
+    descend,
 )
+from ell12.restoration.splitting_parts import exact_solver, fit_of, has_exact_solver, normal_product
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ class AlternatingMinimization:
         set_numbers(self, "cg_tol")
         check_counts(least=1, optional=False, cg_max_iter=self.cg_max_iter)
 
-    def iterates(self, loss: Any, penalty: VariationPenalty, start: Point) -> Iterator[Iterate]:
+    def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate]:
         """Yield one iterate a round."""
         check_smoothing(penalty, smooths=True, bounded=False)
         if loss.scale > 1 or loss.sample_weight is not None:  # then A'A does not bound the curvature
@@ -77,9 +78,9 @@ class AlternatingMinimization:
         # W = 0: the quadratic mu/2 ||D x||^2 in place of the penalty.
         slope = penalty.mu * adjoint_product(D, product(D, start.x))
         first = loss.point(start.x - step(loss.gradient(start) + slope, start.x))
-        return descend(loss, penalty, first, step, OptimizedMomentum() if self.accelerated else None)
+        return descend(loss, penalty, first, step, Momentum() if self.accelerated else None)
 
-    def _step(self, loss: Any, penalty: VariationPenalty, x: Array) -> Callable[[Array, Array], Array]:
+    def _step(self, loss: Any, penalty: Any, x: Array) -> Callable[[Array, Array], Array]:
         """The change of x, ``(A'A + mu D'D)^-1 gradient``."""
         if self.inner == "exact":
             exact = exact_solver(loss.A, penalty, x)
@@ -161,7 +162,7 @@ class TotalVariationDCA:
         set_numbers(self, "inner_tol", "cg_tol", "least_gain")
         check_counts(least=1, optional=False, inner_max_iter=self.inner_max_iter, cg_max_iter=self.cg_max_iter)
 
-    def iterates(self, loss: Any, penalty: VariationPenalty, start: Point) -> Iterator[Iterate | None]:
+    def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate | None]:
         """Yield one iterate per convex problem solved, and None after each step within one."""
         check_smoothing(penalty, smooths=False)
         automatic = 10 * (penalty.alpha or 0.1) / penalty.spread(start.x)
@@ -193,7 +194,7 @@ class TotalVariationDCA:
                 return
             best = min(best, objective)
 
-    def _splitting(self, loss: Any, penalty: VariationPenalty, x: Array) -> _Splitting:
+    def _splitting(self, loss: Any, penalty: Any, x: Array) -> _Splitting:
         return _Splitting(loss, penalty, x, self.cg_tol, self.cg_max_iter, self.inner == "exact")
 
 
@@ -239,7 +240,7 @@ class GrowingADMM:
             raise ValueError(f"growth must be a number > 1, got {self.growth!r}")
         check_counts(least=1, optional=False, cg_max_iter=self.cg_max_iter)
 
-    def iterates(self, loss: Any, penalty: VariationPenalty, start: Point) -> Iterator[Iterate | None]:
+    def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate | None]:
         """Yield one iterate a step, None where the loss is not finite yet."""
         check_smoothing(penalty, smooths=False)
         split = _Splitting(loss, penalty, start.x, self.cg_tol, self.cg_max_iter)
@@ -275,9 +276,7 @@ class _Splitting:
     differences of x are split off with a weight that may grow, so that a step solves normal equations of A and D.
     """
 
-    def __init__(
-        self, loss: Any, penalty: VariationPenalty, x: Array, tol: float, max_iter: int, exact: bool = True
-    ) -> None:
+    def __init__(self, loss: Any, penalty: Any, x: Array, tol: float, max_iter: int, exact: bool = True) -> None:
         self.fit = fit_of(loss, x)
         self.penalty, self.x, self.D = penalty, x, penalty.differences(x)
         self.unit = penalty.spread(x)
@@ -325,7 +324,7 @@ class _Splitting:
 
 
 def _solver(
-    A: Any, penalty: VariationPenalty, x: Array, tol: float, max_iter: int, wanted: bool
+    A: Any, penalty: Any, x: Array, tol: float, max_iter: int, wanted: bool
 ) -> Callable[[Array, Array, float, float], Array]:
     """The map (right, start, weight, shift) -> solution of the normal equations, exact if wanted and possible."""
     if wanted and has_exact_solver(A, penalty) and (penalty.boundary == "periodic" or is_numpy(x)):

@@ -12,7 +12,7 @@ from ell12.backend import is_complex, is_numpy, like, namespace, norm
 from ell12.operators import Composition, adjoint_product, product
 from ell12.operators.image_operators import Convolution, FourierSampling, Identity, RealInput, Sampling, Stacked
 from ell12.protocols import Array, Point, SplitLoss, offers
-from ell12.restoration.variation import VariationPenalty, is_plain_square
+from ell12.restoration.smoothed_gradient import is_plain_square
 
 
 def fit_of(loss: Any, x: Array) -> Any:
@@ -113,7 +113,7 @@ def _parts(A: Any) -> tuple[Any, Any]:
 Solve = Callable[[Array, float, float], Array]  # right-hand side, weight, shift
 
 
-def has_exact_solver(A: Any, penalty: VariationPenalty) -> bool:
+def has_exact_solver(A: Any, penalty: Any) -> bool:
     """Whether one transform makes both A'A and D'D diagonal."""
     A = _single(A)
     return isinstance(A, Identity) or (
@@ -121,7 +121,7 @@ def has_exact_solver(A: Any, penalty: VariationPenalty) -> bool:
     )
 
 
-def exact_solver(A: Any, penalty: VariationPenalty, x: Array) -> Solve:
+def exact_solver(A: Any, penalty: Any, x: Array) -> Solve:
     """The exact solution for images like x, by the Fourier or, at Neumann boundaries, the cosine transform."""
     if not has_exact_solver(A, penalty):
         raise ValueError(
@@ -153,9 +153,7 @@ def exact_solver(A: Any, penalty: VariationPenalty, x: Array) -> Solve:
     return solve
 
 
-def normal_product(
-    A: Any, penalty: VariationPenalty, weight: float, shift: float = 0.0
-) -> Callable[[Array], Array]:
+def normal_product(A: Any, penalty: Any, weight: float, shift: float = 0.0) -> Callable[[Array], Array]:
     """The map ``x -> (A'A + weight D'D + shift I) x``."""
 
     def times(x: Array) -> Array:

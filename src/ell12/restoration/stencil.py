@@ -19,7 +19,6 @@ from ell12.operators.image_operators import FiniteDifference
 from ell12.protocols import Array
 from ell12.prox.batching import row_norms
 from ell12.prox.closed_form import prox_rows
-from ell12.restoration import stencil_compiled
 
 # One sweep takes this many steps of the gradient method. Their rows together still fit in the cache.
 STEPS = 4
@@ -129,6 +128,8 @@ class Sweep:
     """The compiled sweep for NumPy images of one shape and dtype, in bands of rows (planes) that threads share."""
 
     def __init__(self, shape: tuple[int, ...], dtype: Any, penalty: Any, threads: int | None = None) -> None:
+        from ell12.restoration import stencil_compiled  # loads the compiler, which small images do without
+
         self.shape, self.kind, self.dtype = shape, np.dtype(dtype).type, np.dtype(dtype)
         self.space = (1, *shape[-1:]) if penalty.ndim == 1 else shape[len(shape) - penalty.ndim :]
         self.images = math.prod(shape) // math.prod(self.space)

@@ -15,6 +15,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,8 +42,6 @@ SATURATED = 0.005
 # Where no noise is found, blurred and incomplete images get this strength, as a fraction of the range;
 # coefficients that the user calls noise-free keep their values, but for FAITHFUL of it.
 NOISE_FREE, FAITHFUL = 1e-4, 1e-6
-# The runs of a search end at this tol: see `ell12.denoise_tv`.
-TOL_SEARCH = 0.05
 # This part of the data is held out: what is left is restored nearly as well as the whole.
 HELD_OUT = 0.1
 
@@ -80,12 +79,12 @@ def choose(problem: Any) -> Choice:
 def _score_of(problem: Any, sigma: float) -> _Score | None:
     """What estimates the error of restored data; None where nothing can."""
     if _has_pixels(problem.A):
-        return _PixelScore(problem, sigma)
+        return _Score(problem, sigma, *_tiles_of(problem), partial(_of_tiles, problem))
     one = problem.A.A if isinstance(problem.A, Stacked) else problem.A
     shape = tuple(problem.y.shape)[-problem.ndim :]
     if type(one) not in (Convolution, MirroredConvolution) or math.prod(shape) < LEAST_SAMPLE // 4:
         return None
-    return _BlurScore(problem, sigma, one, shape)
+    return _Score(problem, sigma, *_middle_of(problem, one, shape), partial(_of_blurred, problem, one))
 
 
 def _has_pixels(A: Any) -> bool:
@@ -94,16 +93,24 @@ def _has_pixels(A: Any) -> bool:
 
 
 class _Score:
-    """The estimated error of data restored at strengths tried: ``tried`` has a dictionary for each shape."""
+    """The estimated error of data restored at strengths tried: ``tried`` has a dictionary for each shape.
 
-    def __init__(self, problem: Any, sigma: float, data: Array, live: np.ndarray) -> None:
-        self.problem, self.sigma, self.data = problem, sigma, data
+    The data and those with small changes are one problem: solved in the same steps, so that their errors cancel.
+    """
+
+    def __init__(
+        self, problem: Any, sigma: float, data: Array, mask: Array | None, live: np.ndarray, joined: Any
+    ) -> None:
+        self.problem, self.sigma, self.data = problem, sigma, as_numpy(data)
         self.known, self.change = problem.options.sigma is not None, CHANGE * sigma
         self.live = np.broadcast_to(live, tuple(data.shape))
         random, count = np.random.default_rng(0), min(MOST_CHANGES, max(1, LEAST_SAMPLE // math.prod(data.shape)))
         self.signs = [self._random_signs(random, is_complex(data)) for _ in range(count)]
         self.count = float(np.sum(np.abs(self.signs[0]) ** 2))
-        self.changed = [data + self.change * like(signs, data) for signs in self.signs]
+        changed = [data + self.change * like(signs, data) for signs in self.signs]
+        concat, self.axis = namespace(data).concat, -problem.ndim - 1
+        masks = None if mask is None else concat([mask] * (1 + count), axis=self.axis)
+        self.all = joined(concat([data, *changed], axis=self.axis), masks)
         self.tried: list[dict[float, tuple[float, float]]] = [{} for _ in problem.shapes]
 
     def _random_signs(self, random: np.random.Generator, with_imaginary: bool) -> np.ndarray:
@@ -111,49 +118,49 @@ class _Score:
         parts = [2.0 * random.integers(0, 2, self.live.shape) - 1 for _ in range(1 + with_imaginary)]
         return np.where(self.live, parts[0] + 1j * parts[1] if with_imaginary else parts[0], 0.0)
 
-    def best(self, least: float) -> tuple[float, int]:
-        """The strength of the least score, and its shape: the search for a second begins at the first's best."""
-        start, strengths = self.problem.rule(self.problem.sigma_at_start, self.problem.spread), []
+    def choice(self) -> Choice:
+        """The best strength and shape; those of the rule where blurred data have a better score as they are.
+
+        The search for a second shape begins at the strength that is the best for the first.
+        """
+        problem, pixels = self.problem, _has_pixels(self.problem.A)
+        # Where nothing is hidden, weaker strengths are possible.
+        least = problem.spread * (FAITHFUL if not pixels or self.count == self.live.size else NOISE_FREE)
+        start = first = problem.rule(self.sigma, problem.spread)
+        strengths = []
         for number in range(len(self.tried)):
             strengths.append(
                 best_on_log_grid(
-                    lambda alpha, number=number: self.at(alpha, number)[0],  # type: ignore[misc]
-                    min(max(start, least), self.problem.spread),
+                    partial(self.at, number=number),
+                    min(max(start, least), problem.spread),
                     ratio=2.0,
                     least=least,
-                    most=self.problem.spread,
+                    most=problem.spread,
                     patience=1 if number else 3,
                 )
             )
             start = strengths[0]
         scores = [min(tried.values()) for tried in self.tried]
         number = scores.index(min(scores))
-        return strengths[number], number
+        untouched = not pixels and self.of(product(self.all.A, self.all.y)) < scores[number]
+        alpha = first if untouched else strengths[number]
+        sigma = self.sigma if self.known else scores[number][1]
+        return Choice(replace(problem.shapes[number], alpha=alpha), sigma, "SURE" if self.known else "GCV")
 
-    def choice(self) -> Choice:
-        """The best strength and shape."""
-        alpha, number = self.best(self.problem.spread * (FAITHFUL if self.count == self.live.size else NOISE_FREE))
-        return self.chosen(alpha, number)
+    def at(self, alpha: float, number: int) -> float:
+        """The score of a shape at a strength."""
+        penalty = replace(self.all.shapes[number], alpha=alpha)
+        tol, pixels = self.all.options.tol, _has_pixels(self.all.A)
+        if pixels:  # weak strengths leave few degrees of freedom, which errors of the run must not exceed
+            tol *= min(alpha / (4 * self.all.penalty(penalty).smoothing), 1.0) ** 2
+        x = self.all.minimised(penalty, tol=tol).x
+        self.tried[number][alpha] = self.of(x if pixels else product(self.all.A, x))
+        return self.tried[number][alpha][0]
 
-    def chosen(self, alpha: float, number: int) -> Choice:
-        """A strength and a shape as a choice."""
-        sigma = self.sigma if self.known else min(self.tried[number].values())[1]
-        return Choice(replace(self.problem.shapes[number], alpha=alpha), sigma, "SURE" if self.known else "GCV")
-
-    def at(self, alpha: float, number: int) -> tuple[float, float]:
-        """The score at a strength, and the noise that the residual shows."""
-        tried = self.tried[number]
-        if alpha not in tried:
-            tried[alpha] = self.of(*self.predicted(alpha, number))
-        return tried[alpha]
-
-    def predicted(self, alpha: float, number: int) -> list[np.ndarray]:
-        """What the restored image predicts of the data, and that restored from the changed data."""
-        raise NotImplementedError
-
-    def of(self, first: np.ndarray, *others: np.ndarray) -> tuple[float, float]:
+    def of(self, predicted: Array) -> tuple[float, float]:
         """The score of what is predicted from the data, and from those with small changes; the noise shown."""
-        away = np.where(self.live, np.abs(first - as_numpy(self.data)) ** 2, 0.0)
+        first, *others = np.split(as_numpy(predicted), 1 + len(self.signs), axis=self.axis)
+        away = np.where(self.live, np.abs(first - self.data) ** 2, 0.0)
         moved = zip(self.signs, others, strict=True)
         free = sum((np.conj(signs) * (x - first)).real for signs, x in moved) / (self.change * len(others))
         counts, squares, freedom = (self._in_blocks(a) for a in (np.abs(self.signs[0]) ** 2, away, free))
@@ -161,13 +168,11 @@ class _Score:
         noise = math.sqrt(square / (self.count * left)) if left > 0 else self.sigma
         if self.known:
             return (square + 2 * self.sigma**2 * (1 - left) * self.count) / self.count, noise
-        enough = counts >= min(FEWEST, counts.max())
-        own = 1 - freedom[enough] / counts[enough]
         if left <= 0:
             return math.inf, noise
-        return float(
-            np.sum(squares[enough] / np.maximum(own, LEAST_LEFT * left) ** 2) / counts[enough].sum()
-        ), noise
+        enough = counts >= min(FEWEST, counts.max())
+        own = np.maximum(1 - freedom[enough] / counts[enough], LEAST_LEFT * left)
+        return float(np.sum(squares[enough] / own**2) / counts[enough].sum()), noise
 
     def _in_blocks(self, values: np.ndarray) -> np.ndarray:
         """The sums over blocks."""
@@ -180,62 +185,26 @@ class _Score:
         return values
 
 
-class _PixelScore(_Score):
-    """The score of data that are pixels, on a sample of tiles."""
-
-    def __init__(self, problem: Any, sigma: float) -> None:
-        data, self.mask, live = _tiles_of(problem)
-        super().__init__(problem, sigma, data, live)
-        # All in one problem: so they are solved in the same steps, whose errors cancel.
-        joined, axis = namespace(data).concat, -problem.ndim - 1
-        mask = None if self.mask is None else joined([self.mask] * (1 + len(self.changed)), axis=axis)
-        self.all = _of_tiles(problem, joined([data, *self.changed], axis=axis), mask)
-
-    def predicted(self, alpha: float, number: int) -> list[np.ndarray]:
-        """The image restored from the data, and that from the changed data."""
-        penalty = replace(self.all.shapes[number], alpha=alpha)
-        # Weak strengths leave few degrees of freedom, which errors of the run must not exceed.
-        ratio = alpha / (4 * self.all.penalty(penalty).smoothing)
-        x = self.all.minimised(penalty, tol=TOL_SEARCH * min(ratio, 1.0) ** 2).x
-        return np.split(as_numpy(x), 1 + len(self.changed), axis=-self.problem.ndim - 1)
+def _middle_of(problem: Any, one: Any, shape: tuple[int, ...]) -> tuple[Array, None, np.ndarray]:
+    """The middle of a blurred image, as one tile, and its pixels that do not depend on what is cut off."""
+    share = min(1.0, max(SAMPLED, LEAST_SAMPLE / math.prod(shape))) ** (1 / problem.ndim)
+    sides = [min(n, max(math.ceil(share * n), 4 * k)) for n, k in zip(shape, one.kernel.shape, strict=True)]
+    place = tuple(slice((n - m) // 2, (n - m) // 2 + m) for n, m in zip(shape, sides, strict=True))
+    live = live_pixels(problem.pixels, None, problem.opponents)[(..., *place)]
+    for axis, (n, m, k) in enumerate(zip(shape, sides, one.kernel.shape, strict=True)):
+        inside = (np.arange(m) >= k) & (np.arange(m) < m - k) if m < n else np.ones(m, bool)
+        live = live & inside.reshape([-1 if a == axis else 1 for a in range(len(shape))])
+    y = namespace(problem.y).expand_dims(problem.y[(..., *place)], axis=-problem.ndim - 1)
+    return y, None, np.expand_dims(live, -problem.ndim - 1)
 
 
-class _BlurScore(_Score):
-    """The score of a blurred image, on its middle: without the pixels that depend on what is cut off."""
-
-    def __init__(self, problem: Any, sigma: float, one: Any, shape: tuple[int, ...]) -> None:
-        share = min(1.0, max(SAMPLED, LEAST_SAMPLE / math.prod(shape))) ** (1 / problem.ndim)
-        sides = [min(n, max(math.ceil(share * n), 4 * k)) for n, k in zip(shape, one.kernel.shape, strict=True)]
-        place = tuple(slice((n - m) // 2, (n - m) // 2 + m) for n, m in zip(shape, sides, strict=True))
-        y = problem.y[(..., *place)]
-        live: Any = live_pixels(problem.pixels, None, problem.opponents)
-        live = live[(..., *place)]
-        A = problem.A
-        if tuple(sides) != shape:
-            for axis, (n, m, k) in enumerate(zip(shape, sides, one.kernel.shape, strict=True)):
-                inside = (np.arange(m) >= k) & (np.arange(m) < m - k) if m < n else np.ones(m, bool)
-                live = live & inside.reshape([-1 if a == axis else 1 for a in range(len(shape))])
-            A = MirroredConvolution(one.kernel, tuple(sides))
-            A = A if len(y.shape) == problem.ndim else Stacked(A, int(y.shape[0]))
-        super().__init__(problem, sigma, y, live)
-        self.parts = [problem.search(y=data, A=A, start=data) for data in (y, *self.changed)]
-
-    def choice(self) -> Choice:
-        """The best strength; that of the rule where the blurred image itself has a better score."""
-        alpha, number = self.best(self.problem.spread * FAITHFUL)
-        blurred = self.of(*(as_numpy(product(part.A, part.y)) for part in self.parts))
-        if blurred < min(self.tried[number].values()):
-            return self.chosen(self.problem.rule(self.sigma, self.problem.spread), number)
-        return self.chosen(alpha, number)
-
-    def predicted(self, alpha: float, number: int) -> list[np.ndarray]:
-        """What the restored images predict."""
-        penalty = replace(self.parts[0].shapes[number], alpha=alpha)
-        first, *others = self.parts
-        found = [first.minimised(penalty)]
-        # As many iterations for the changed data, so that errors of the runs cancel.
-        found += [part.minimised(penalty, n_iter=found[0].n_iter) for part in others]
-        return [as_numpy(product(first.A, result.x)) for result in found]
+def _of_blurred(problem: Any, one: Any, data: Array, mask: None) -> Any:  # noqa: ARG001
+    """The problem of blurred tiles; parts of an image are continued by their mirror images."""
+    shape = tuple(data.shape)[-problem.ndim :]
+    A = one if shape == tuple(one.input_shape) else MirroredConvolution(one.kernel, shape)
+    for count in reversed(data.shape[: -problem.ndim]):
+        A = Stacked(A, int(count))
+    return problem.search(y=data, A=A, start=data)
 
 
 def _tiles_of(problem: Any) -> tuple[Array, Array | None, np.ndarray]:
@@ -248,7 +217,7 @@ def _tiles_of(problem: Any) -> tuple[Array, Array | None, np.ndarray]:
         return namespace(x).stack([x[(..., *place)] for place in places], axis=-ndim - 1)
 
     known = None if isinstance(A, Identity) else sent_like(A.mask, image)
-    live = live_pixels(problem.pixels, None if known is None else as_numpy(known), problem.opponents)
+    live = live_pixels(problem.pixels, known, problem.opponents)
     return tiles(image), None if known is None else tiles(known), tiles(live)
 
 
@@ -262,10 +231,10 @@ def _of_tiles(problem: Any, data: Array, mask: Array | None) -> Any:
     return problem.search(boundary, y=product(A, data), A=A, start=start_of(data, mask, problem.ndim))
 
 
-def live_pixels(image: Array, known: np.ndarray | None, joined: bool = False) -> np.ndarray:
+def live_pixels(image: Array, known: Array | None, joined: bool = False) -> np.ndarray:
     """Which pixels are known and not saturated, in all channels where these are ``joined``; all if too few are."""
     values = as_numpy(image)
-    known = np.ones(values.shape, bool) if known is None else known
+    known = np.ones(values.shape, bool) if known is None else as_numpy(known)
     live = known.copy()
     if not is_complex(values):
         for extreme in (values[known].min(), values[known].max()):

@@ -22,9 +22,10 @@ from ell12.prox.batching import row_norms
 from ell12.restoration.pixels import value_range
 from ell12.restoration.smoothed_gradient import SmoothedGradient
 from ell12.restoration.splitting import GrowingADMM
-from ell12.restoration.stencil import cost, envelope_and_gradient, shrunk, units
+from ell12.restoration.stencil import Sweep, cost, envelope_and_gradient, shrunk, units
 from ell12.restoration.stencil_cuda import sweep_on_gpu
-from ell12.restoration.variation import Bounds
+
+Bounds = tuple[float | None, float | None]
 
 # Images of fewer pixels are restored by plain operations, so that they do not load the compiler.
 SWEPT_FROM = 2**10
@@ -155,11 +156,7 @@ class TotalVariationL12(PenaltyBase):
             return None
         if not is_numpy(x):
             return sweep_on_gpu(x, self)
-        if x.dtype.char not in "fd" or not can_compile():
-            return None
-        from ell12.restoration.stencil import Sweep
-
-        return Sweep(tuple(x.shape), x.dtype, self, threads)
+        return Sweep(tuple(x.shape), x.dtype, self, threads) if x.dtype.char in "fd" and can_compile() else None
 
     def per_image(self, number: float, x: Array) -> Any:
         """A number times the weight of each image, to be multiplied with the differences of x."""

@@ -13,7 +13,7 @@ from scipy.stats import false_discovery_control, norm, t
 from ell12.checks import check_share, check_word, naming
 from ell12.plots import plot_intervals
 from ell12.protocols import Array
-from ell12.selection.frames import data_frame, html_of, text_of
+from ell12.selection.frames import PRINTED, data_frame
 from ell12.selection.local_model import LocalColumns, LocalModel, local_model
 from ell12.selection.nodewise import LEAST_LENGTH, exact, nodewise, ridge
 
@@ -94,10 +94,10 @@ class Intervals:
         return f"{100 * self.level:g} % confidence intervals, {self.inverse} inverse"
 
     def __repr__(self) -> str:
-        return f"{self._caption}\n{text_of(self.table)}"
+        return f"{self._caption}\n{self.table.to_string(**PRINTED)}"
 
     def _repr_html_(self) -> str:
-        return f"<p>{self._caption}</p>{html_of(self.table)}"
+        return f"<p>{self._caption}</p>{self.table.to_html(**PRINTED)}"
 
 
 def confidence_intervals(

@@ -23,7 +23,7 @@ from ell12.operators.centering import column_squares
 from ell12.path import alpha_grid, falling, grid_size
 from ell12.plots import plot_criteria
 from ell12.protocols import Array, PiecewisePenalty, missing, with_alpha
-from ell12.selection.frames import data_frame, html_of, text_of
+from ell12.selection.frames import PRINTED, data_frame
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -162,11 +162,11 @@ class CriteriaPath:
 
     def __repr__(self) -> str:
         chosen = self._chosen.reset_index()
-        rows = "no strength has a finite criterion" if chosen.empty else text_of(chosen)
+        rows = "no strength has a finite criterion" if chosen.empty else chosen.to_string(**PRINTED)
         return f"{self._caption}\n{rows}"
 
     def _repr_html_(self) -> str:
-        return f"<p>{self._caption}</p>{html_of(self._chosen.reset_index())}"
+        return f"<p>{self._caption}</p>{self._chosen.reset_index().to_html(**PRINTED)}"
 
 
 def information_criteria(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import math
 from typing import Any
 
@@ -30,15 +29,5 @@ def significant(value: float) -> str:
     return f"{value:.0f}" if 1000 <= abs(value) < 1e7 else f"{value:.3g}"
 
 
-def text_of(table: Any, most: int = 30) -> str:
-    """The first rows of a DataFrame as text."""
-    text = table.head(most).to_string(index=False, float_format=significant, na_rep="", max_colwidth=40)
-    rest = len(table) - most
-    return text if rest <= 0 else f"{text}\n... and {rest:,} more rows"
-
-
-def html_of(table: Any, most: int = 30) -> str:
-    """The first rows of a DataFrame for a notebook."""
-    text = table.head(most).to_html(index=False, float_format=significant, na_rep="", border=0)
-    rest = len(table) - most
-    return text if rest <= 0 else f"{text}<p>{html.escape(f'... and {rest:,} more rows')}</p>"
+# How a DataFrame is printed: three significant digits, and pandas' own dots after thirty rows.
+PRINTED = {"index": False, "float_format": significant, "na_rep": "", "max_rows": 30}

@@ -9,22 +9,20 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import is_classifier
-from sklearn.utils.validation import (
-    check_is_fitted,
-)
+from sklearn.utils.validation import check_is_fitted
 
 from ell12.backend import as_numpy
 from ell12.checks import check_word, naming
 from ell12.linear_model.sparse_model import SparseLinearModel
 from ell12.protocols import Array
 from ell12.selection.confidence import Intervals, adjusted_p_values, confidence_intervals
-from ell12.selection.frames import data_frame, html_of, text_of
+from ell12.selection.frames import PRINTED, data_frame
 from ell12.selection.local_model import observed
 from ell12.selection.model_head import deviations, goodness, head_of, title_of
 from ell12.selection.stability import StabilitySelection
 
 # What the columns of the table are called in print; `estimate` is left to the DataFrame.
-PRINTED = {
+HEADINGS = {
     "class": "class",
     "target": "target",
     "feature": "feature",
@@ -66,7 +64,7 @@ class Summary:
             lines += textwrap.wrap(
                 words, 80, initial_indent=f"  {name:{size}}  ", subsequent_indent=" " * (size + 4)
             )
-        rows = "No feature is selected." if self.table.empty else text_of(self._printed)
+        rows = "No feature is selected." if self.table.empty else self._printed.to_string(**PRINTED)
         notes = [line for note in self.notes for line in textwrap.wrap(note, 80)]
         return "\n".join([*lines, "", rows, *([""] if notes else []), *notes])
 
@@ -74,13 +72,13 @@ class Summary:
         head = "".join(
             f"<tr><th>{name}</th><td>{html.escape(words)}</td></tr>" for name, words in self.head.items()
         )
-        rows = "<p>No feature is selected.</p>" if self.table.empty else html_of(self._printed)
+        rows = "<p>No feature is selected.</p>" if self.table.empty else self._printed.to_html(**PRINTED)
         notes = "".join(f"<p><small>{html.escape(note)}</small></p>" for note in self.notes)
         return f"<p>{html.escape(self.title)}</p><table>{head}</table>{rows}{notes}"
 
     @property
     def _printed(self) -> Any:
-        return self.table[[name for name in self.table if name in PRINTED]].rename(columns=PRINTED)
+        return self.table[[name for name in self.table if name in HEADINGS]].rename(columns=HEADINGS)
 
 
 def summary(
