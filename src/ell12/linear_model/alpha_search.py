@@ -200,7 +200,7 @@ class AlphaSearch(SparseLinearModel):
         weight = self._weight_of_samples(data.y, data.sample_weight)
         columns = FoldColumns(problems, folds, weight, bool(self.fit_intercept))
         own = {name: vars(penalty)[name] for name in ("l2_weight", "weights", "positive", "ridge")}
-        limits = {"tol": self.tol, "max_iter": self.max_iter}
+        limits = {"tol": self.tol, "max_iter": 10_000}
         scores, results = [], []
         paths = solve_folds(columns, alphas, own | {"intercept": problems[0].constant != 0}, limits)
         for (_, test), (coefs, intercepts, runs) in zip(folds, paths, strict=True):

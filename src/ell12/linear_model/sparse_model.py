@@ -59,7 +59,7 @@ class SparseLinearModel(NestedParameters, BaseEstimator, ABC):
     relax: bool = False
     warm_start: bool = False
     tol: float
-    max_iter: int = 10_000
+    max_iter: int
     solver: Any = None
     run: Any = None
 
@@ -188,7 +188,7 @@ class SparseLinearModel(NestedParameters, BaseEstimator, ABC):
         """A result for each alpha, warm-started."""
         if problem.is_far and min(alphas) == 0 and problem.means.size > problem.loss.b.shape[0]:
             raise ValueError("alpha must be > 0 for more columns out of memory than samples: at 0 all are in use")
-        options |= {"solver": self.solver, "tol": self.tol, "max_iter": self.max_iter}
+        options |= {name: vars(self)[name] for name in ("solver", "tol", "max_iter") if name in vars(self)}
         return path_results(problem.loss, problem.penalty(penalty), alphas, x0, **options)
 
     def _fit_problems(self, problems: list[FitProblem], penalty: Any, *, single: bool) -> None:
