@@ -378,7 +378,7 @@ def test_shape_parameters_lie_in_their_range():
     for make in (LogSum, CappedL1, MCP, Lp):
         with pytest.raises(ValueError, match=r"^(theta|gamma|p) must"):
             make(1.0, 0)
-    with pytest.raises(ValueError, match="^p must"):
+    with pytest.raises(ValueError, match=r"^p must"):
         Lp(1.0, 1)
 
 
