@@ -50,7 +50,7 @@ def test_products_read_native_numbers(foreign):
 
 def test_a_block_that_was_spilled_is_read_at_even_addresses():
     blocks = pytest.importorskip("ell12.losses.block_of_rows", reason="dask is not installed")
-    block = blocks.make_block(blocks.Kind(SquaredLoss, {}, 3, False), 0, np.ones((4, 3)), np.ones(4), None)
+    block = blocks.make_block(blocks.BlockKind(SquaredLoss, {}, 3, False), 0, np.ones((4, 3)), np.ones(4), None)
     buffers: list[pickle.PickleBuffer] = []
     stored = pickle.dumps(block, protocol=5, buffer_callback=buffers.append)
     moved = [at_an_odd_address(np.frombuffer(buffer.raw(), dtype=np.uint8)).data for buffer in buffers]

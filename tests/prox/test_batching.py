@@ -130,15 +130,3 @@ def test_a_layout_is_its_own_layout_and_checks_shapes():
     groups.check_shape((3,), "x")
     with pytest.raises(ValueError, match=r"groups has 3 entries, which does not fit x of shape \(4,\)"):
         groups.check_shape((4,), "x")
-
-
-@pytest.mark.parametrize("labels", [[0, 2], [-1, 0], [1, 1], [0, 10**15]])
-def test_labels_with_gaps_are_refused(labels):
-    with pytest.raises(ValueError, match="without gaps"):
-        as_groups(labels)
-
-
-@pytest.mark.parametrize("labels", [[0.0, 1.0], [[0, 1]], ["a"]])
-def test_labels_that_are_no_integers_are_refused(labels):
-    with pytest.raises(ValueError, match="one integer per entry"):
-        as_groups(labels)

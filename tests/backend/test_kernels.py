@@ -1,0 +1,152 @@
+"""The source of kernels, the compiler that is found for them, and the norms that one of them sums."""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import ell12
+from ell12.backend import compiled_code as cuda
+from ell12.backend.number_types import difference, l1_and_l2
+
+SHARED = Path(cuda.__file__)
+MODULES = [path.with_suffix(".py") for path in sorted(Path(ell12.__file__).parent.rglob("*.cu"))]
+MODULES.remove(SHARED)
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda path: path.stem)
+def test_a_source_is_its_macros_then_what_all_share_then_its_own(module):
+    text = cuda.source(str(module), {"REAL": "float", "THREADS": 128, "CASE": 3})
+    assert text.splitlines()[:3] == ["#define REAL float", "#define THREADS 128", "#define CASE 3"]
+    shared, own = (path.with_suffix(".cu").read_text() for path in (SHARED, module))
+    assert text.split("\n", 3)[3] == shared + own
+    assert "over_block" in shared
+    names = [line.split("(")[0].split()[-1] for line in own.splitlines() if "__global__" in line]
+    assert names
+    assert all(f'"{name}"' in module.read_text() for name in names)  # of the module of the same name
+
+
+def test_arrays_in_main_memory_and_sources_that_do_not_compile_have_no_kernel():
+    assert cuda.kernel(np.zeros(3), str(MODULES[0]), "any") is None
+    assert cuda._compiled(str(MODULES[0]), "no_such_kernel", False, 0, REAL="float", THREADS=256) is None
+    torch = pytest.importorskip("torch")
+    assert cuda.kernel(torch.zeros(3), str(MODULES[0]), "any") is None
+
+
+def test_a_view_becomes_one_piece(gpu):
+    x = gpu.make_array(np.arange(12.0).reshape(3, 4)).T
+    np.testing.assert_array_equal(gpu.to_numpy(cuda.one_piece(x)), np.arange(12.0).reshape(3, 4).T)
+
+
+class Compiler:
+    """Stands in for NVRTC: it knows some GPUs, and answers with what it was asked for."""
+
+    def __init__(self, *known, fails=False):
+        self.known, self.fails, self.asked, self.open = known, fails, "", 0
+
+    def __getattr__(self, name):
+        return self[name]
+
+    def __getitem__(self, name):
+        return getattr(Compiler, f"_{name.removeprefix('nvrtc')}").__get__(self)
+
+    def _GetNumSupportedArchs(self, count):
+        count._obj.value = len(self.known)
+        return 0
+
+    def _GetSupportedArchs(self, numbers):
+        numbers[:] = self.known
+        return 0
+
+    def _CreateProgram(self, program, text, *_):
+        self.open += 1
+        return 0
+
+    def _DestroyProgram(self, program):
+        self.open -= 1
+        return 0
+
+    def _CompileProgram(self, program, count, options):
+        self.asked = options[0].decode()
+        return 6 if self.fails else 0
+
+    def _size(self, program, size):
+        size._obj.value = 4
+        return 0
+
+    def _GetCUBIN(self, program, code):
+        code.value = b"bin"
+        return 0
+
+    def _GetPTX(self, program, code):
+        code.value = b"ptx"
+        return 0
+
+    _GetCUBINSize = _GetPTXSize = _size
+
+
+def test_a_compiler_makes_code_for_the_gpu_or_for_the_newest_it_knows(monkeypatch):
+    exact, older, broken = Compiler(80, 90, 100), Compiler(75, 86), Compiler(90, fails=True)
+    monkeypatch.setattr(cuda, "libraries", lambda: (broken, exact, older))
+    assert list(cuda.machine_code("source", 90)) == [b"bin\0", b"ptx\0"]
+    assert exact.asked == "--gpu-architecture=sm_90"
+    assert older.asked == "--gpu-architecture=compute_86"
+    assert [compiler.open for compiler in (broken, exact, older)] == [0, 0, 0]
+
+
+@pytest.mark.skipif(cuda.os.name == "nt", reason="names of files are those of Linux")
+def test_compilers_are_found_in_packages_then_in_torch_then_in_an_installation(monkeypatch, tmp_path):
+    wanted = [
+        "nvidia/cu13/lib/libnvrtc.so.13",
+        "nvidia/cuda_nvrtc/lib/libnvrtc.so.12",
+        "torch/lib/libnvrtc.so.12",
+        "cuda/lib64/libnvrtc.so.12.4",
+    ]
+    for name in (*wanted, "nvidia/cu13/lib/libnvrtc.alt.so.13", "cuda/lib64/libcudart.so"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+
+    def find_spec(package):
+        return SimpleNamespace(submodule_search_locations=[str(tmp_path / package)])
+
+    monkeypatch.setattr(cuda.importlib.util, "find_spec", find_spec)
+    monkeypatch.setattr(cuda.ctypes, "CDLL", str)
+    monkeypatch.setenv("CUDA_PATH", str(tmp_path / "cuda"))
+    monkeypatch.delenv("CUDA_HOME", raising=False)
+    found = [name.removeprefix(f"{tmp_path}/") for name in cuda.libraries.__wrapped__()[:4]]
+    assert sorted(found[:2]) == wanted[:2]
+    assert found[2:] == wanted[2:]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_norms_of_every_library_are_those_of_numpy(backend, dtype):
+    if dtype == np.float64 and not backend.float64:
+        pytest.skip("no double precision here")
+    x, y = np.random.default_rng(0).standard_normal((2, 300, 7)).astype(dtype)
+    rounding = 20 * float(np.finfo(dtype).eps)
+    found = l1_and_l2(backend.make_array(x))
+    assert found == pytest.approx((np.abs(x).sum(), np.linalg.norm(x)), rel=rounding)
+    found = difference(backend.make_array(x), backend.make_array(y))
+    assert found == pytest.approx((np.abs(x - y).max(), ((x - y) ** 2).sum()), rel=rounding)
+    unit = 1e30 if dtype == np.float32 else 1e200
+    for scale in (unit, 1 / unit):  # squares out of range
+        x = (scale * np.array([3.0, -4.0])).astype(dtype)
+        assert l1_and_l2(backend.make_array(x)) == pytest.approx((7 * scale, 5 * scale), rel=1e-6)
+
+
+@pytest.mark.usefixtures("kernels_on_cpu")
+def test_the_kernel_of_norms_sums_what_plain_operations_sum(monkeypatch):
+    monkeypatch.setattr("ell12.backend.number_types.MOST_BLOCKS", 8)
+    monkeypatch.setattr("ell12.backend.number_types.is_numpy", lambda _: False)  # the arrays stand in for a GPU's
+    for name in ("norm", "inner", "max_abs"):  # plain operations are not called
+        monkeypatch.setattr(f"ell12.backend.number_types.{name}", None)
+    for size in (1, 7, 8, 9, 100):
+        for dtype in (np.float32, np.float64):
+            x, y = np.random.default_rng(size).standard_normal((2, size)).astype(dtype)
+            rounding = 20 * float(np.finfo(dtype).eps)
+            assert l1_and_l2(x) == pytest.approx((np.abs(x).sum(), np.linalg.norm(x)), rel=rounding)
+            expected = (np.abs(x - y).max(), ((x - y) ** 2).sum())
+            assert difference(x, y) == pytest.approx(expected, rel=rounding)
+    x[3] = np.nan
+    assert np.isnan(difference(x, y)).all()
