@@ -228,7 +228,7 @@ def test_penalties_of_rows_columns_and_groups_on_a_gpu(gpu):
     for penalty in (
         ColumnsL12(np.linspace(0.2, 1.4, 7), 0.8, weights, positive=True, ridge=0.1),
         ColumnsL12(np.linspace(0.2, 1.4, 7)),
-        RowsL12(0.7, 1.0, weights),
+        RowsL12(0.7, 1.0, weights=weights),
         RowsL12(0.7, positive=True),
     ):
         found = gpu.to_numpy(penalty.prox(gpu.make_array(x), 0.9))
