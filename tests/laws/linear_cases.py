@@ -196,7 +196,7 @@ def _minimize(
 
     units = [Unit(("A",), -1, lambda c: {"penalty": in_units(penalty, 1 / c, 1.0)})]
     units += [Unit(("b",), 1, of_b)] if loss != "logistic" else []
-    named = {"A": r"A", "b": r"b"} | ({name: rf"chunk 0: {name}" for name in "Ab"} if streamed else {})
+    named = {"A": r"A", "b": r"b"} | ({name: rf"block 0: {name}" for name in "Ab"} if streamed else {})
     settings = {
         "name": name,
         "data": signs if loss == "logistic" else linear,

@@ -1,6 +1,7 @@
 """Runs: each trial is measured once, rows survive what kills a run, and a damaged row is measured again."""
 
 import json
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -71,6 +72,16 @@ def test_a_killed_run_leaves_rows_and_no_process(tmp_path):
         assert time.monotonic() < limit, "a worker outlives its run"
         time.sleep(0.1)
     assert len(read_rows(tmp_path / "out")[0]) >= 2
+
+
+def test_a_run_ends_its_own_processes_and_no_others(tmp_path):
+    other = multiprocessing.get_context("spawn").Process(target=time.sleep, args=(60,))
+    other.start()
+    run(LEVELS, tmp_path)
+    assert other.is_alive()
+    assert multiprocessing.active_children() == [other]
+    other.kill()
+    other.join()
 
 
 def test_each_trial_is_measured_once_and_a_damaged_row_again(tmp_path):

@@ -188,7 +188,7 @@ def measured(
     begun, total, show = time.monotonic(), n_before + len(trials), show or (lambda *_: None)
     show(n_before, total, None, None)
     os.environ.update(ONE_THREAD)
-    context = multiprocessing.get_context("spawn")
+    context, others = multiprocessing.get_context("spawn"), set(multiprocessing.active_children())
     pool = ProcessPoolExecutor(jobs, context, initializer=_begin, initargs=(os.getpid(),))
     # A process that is started while Ctrl-C is ignored never gets it, or `minimize` would return a shorter run.
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -201,7 +201,7 @@ def measured(
             show(n_before + done, total, futures[future], left)
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
-        for process in multiprocessing.active_children():
+        for process in set(multiprocessing.active_children()) - others:
             process.kill()
 
 
