@@ -7,7 +7,7 @@ import scipy.sparse
 from ell12 import L12Imputer, Observed, Run, SpectralL12, Status, complete_matrix, completion_path
 from ell12.completion import AlternatingLeastSquares, BlockAPG, CompletionLoss, FactoredAPG, FullSVD
 from ell12.completion.hidden_entries import rank_one_fit
-from ell12.completion.least_squares import default_solver
+from ell12.completion.hidden_entries import default_solver
 from ell12.completion.offsets import SHRINKAGE, fit_offsets
 from ell12.datasets import synthetic_ratings
 from ell12.penalties import SpectralLogSum

@@ -23,10 +23,8 @@ from ell12.backend import (
     device,
     in_memory,
     indices_like,
-    is_numpy,
     namespace,
 )
-from ell12.backend.arrays import is_cupy, is_torch
 from ell12.penalties.spectral import DENSE_NORM, lanczos_norm, norm_beyond
 from ell12.protocols import Array
 
@@ -35,11 +33,6 @@ CHUNK = 2**25  # Gathered rows may hold this many numbers at a time: 256 MB in d
 GROWTH = 1.25
 # or to this many entries: fewer take a GPU less time than it takes to tell it what to do.
 FEW = 2**20
-
-
-def has_segments(values: Array) -> bool:
-    """Whether a library does well with many sizes of arrays: NumPy, PyTorch and CuPy; JAX compiles each anew."""
-    return is_numpy(values) or is_torch(values) or is_cupy(values)
 
 
 class Group(NamedTuple):

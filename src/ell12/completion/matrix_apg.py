@@ -10,8 +10,8 @@ from typing import Any, ClassVar, NamedTuple
 
 from ell12.backend import count_true, inner, namespace, norm
 from ell12.checks import generator
-from ell12.completion.gpu_entries import has_segments
 from ell12.completion.low_rank import LowRank
+from ell12.completion.observed import has_segments
 from ell12.completion.singular_vectors import FullTriplets, WarmBlock
 from ell12.completion.squared_error import EntryLoss
 from ell12.penalties.spectral import Spectral

@@ -17,7 +17,6 @@ from ell12.completion.low_rank import LowRank
 from ell12.protocols import Array
 
 SPARE = 10  # A block carries this many vectors beyond those that the prox keeps.
-PASSES = 8  # of subspace iteration where nothing better is known to start from
 
 
 class FullTriplets:

@@ -10,9 +10,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from ell12.backend import as_numpy, beside, in_memory, inner, is_numpy, namespace
-from ell12.completion.gpu_entries import has_segments
 from ell12.completion.low_rank import CHUNK, LowRank, compiled_loops, sums_of_products
-from ell12.completion.observed import Observed
+from ell12.completion.observed import Observed, has_segments
 from ell12.penalties import SpectralL12
 from ell12.protocols import Array, Loss, Point
 

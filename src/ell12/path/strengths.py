@@ -142,6 +142,7 @@ def best_on_log_grid(
     most: float = math.inf,
     reach: float = 1e6,
     patience: int = 2,
+    gain: float = 0.0,
 ) -> float:
     """The strength of the lowest score: a search in both directions on a logarithmic grid, then a parabola.
 
@@ -164,6 +165,8 @@ def best_on_log_grid(
         Nor is one that is smaller or larger than ``first`` by more than this factor.
     patience : int, default 2
         How many steps in a row may bring nothing.
+    gain : float, default 0
+        A score that is not lower by more than this share brings nothing.
 
     Examples
     --------
@@ -186,7 +189,7 @@ def best_on_log_grid(
     for direction in (-1, 1):
         step, failures = direction, 0
         while failures < patience and low <= first * ratio**step <= high:
-            best, failures = (step, 0) if at(step) < at(best) else (best, failures + 1)
+            best, failures = (step, 0) if at(step) < (1 - gain) * at(best) else (best, failures + 1)
             step += direction
         if best != 0:
             break
