@@ -103,8 +103,7 @@ def test_tensors_that_are_no_matrices_of_numbers_are_refused():
 
 @pytest.mark.parametrize("chunk", [2**25, 7])
 def test_products_and_equations_of_rows_of_all_lengths_are_those_of_scipy(library, monkeypatch, chunk):
-    monkeypatch.setattr(segments_module, "CHUNK", chunk)
-    monkeypatch.setattr(segments_module, "FEW", 10)
+    monkeypatch.setattr(segments_module, "AT_ONCE", chunk)
     random = np.random.default_rng(0)
     lengths = np.array([0, 1, 2, 9, 40, 0, 13, 100, 3])
     starts = np.concatenate([[0], np.cumsum(lengths)])

@@ -30,13 +30,12 @@ from ell12.backend import (
 )
 from ell12.backend.arrays import is_cupy, is_torch
 from ell12.checks import check_entries, check_share, convert, generator, naming
-from ell12.completion.gpu_entries import SegmentedMatrix, Segments
+from ell12.completion.gpu_entries import AT_ONCE, SegmentedMatrix, Segments
 from ell12.protocols import Array
 
 # A matrix of which at least this share is known is taken for a table: the dense form is the faster one for it, and
 # its columns may have units of their own. Others are taken for ratings, all in one unit.
 TABLE_FROM = 0.25
-DENSE_LIMIT = 2**26  # A dense matrix of more entries than this is not made unasked.
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,7 +160,7 @@ class Observed:
     @property
     def suits_dense(self) -> bool:
         """Whether dense matrices are faster, and small enough to be made unasked."""
-        return self.is_table and (not is_numpy(self.values) or math.prod(self.shape) <= DENSE_LIMIT)
+        return self.is_table and (not is_numpy(self.values) or math.prod(self.shape) <= AT_ONCE)
 
     @cached_property
     def flat(self) -> Array:

@@ -21,11 +21,6 @@ from ell12.completion.offsets import SHRINKAGE, Centred, fit_offsets
 from ell12.completion.table_columns import Range
 from ell12.protocols import Array, with_alpha
 
-# The belief that the errors of a column are as large as those of others counts as this many hidden entries. On
-# synthetic tables and ratings, smaller numbers gave wider intervals for columns of few entries, and larger ones no
-# narrower intervals (benchmarks/results/intervals).
-BELIEF = 30.0
-
 
 @dataclass(frozen=True, eq=False)
 class HiddenErrors:
@@ -79,8 +74,8 @@ class Calibration:
     """How errors are distributed, by column and by how much is known of the row and of the column.
 
     An error is a size times a score. The size is the unit of the column (in a table the standard deviation of its
-    known entries), times what counts of known entries predict, times a factor of the column. The scores of all
-    columns are taken for draws from one distribution.
+    known entries), times what counts of known entries predict, times a factor of the column, shrunk to one as
+    biases are to zero. The scores of all columns are taken for draws from one distribution.
     """
 
     def __init__(self, observed: Observed, parts: list[HiddenErrors]) -> None:
@@ -98,10 +93,10 @@ class Calibration:
         self.weights = scipy.optimize.nnls(features, in_units)[0] if self.n_hidden else np.ones(3)
         ratios = _ratio(in_units, features @ self.weights)
         numbers = np.bincount(hidden.columns, minlength=n_columns)
-        sums = BELIEF + np.bincount(hidden.columns, ratios, minlength=n_columns)
-        self.factors = sums / (BELIEF + numbers)
+        sums = SHRINKAGE + np.bincount(hidden.columns, ratios, minlength=n_columns)
+        self.factors = sums / (SHRINKAGE + numbers)
         # The factor that an entry is compared with is made without it, as that of a new entry is.
-        without = (sums[hidden.columns] - ratios) / (BELIEF + numbers[hidden.columns] - 1)
+        without = (sums[hidden.columns] - ratios) / (SHRINKAGE + numbers[hidden.columns] - 1)
         self.scores = np.sign(hidden.errors) * _ratio(ratios, without)
 
     def size(self, row_counts: Array, columns: Array) -> Array:
