@@ -200,5 +200,5 @@ class _Transposed:
 
 def _cuts(lengths: np.ndarray) -> list[int]:
     """Where to cut rising lengths into groups, each within a power of two; zeros are in none."""
-    powers = 2 ** np.arange(int(lengths[-1]).bit_length() + 1) if lengths.size else []
+    powers = 2 ** np.arange(int(lengths.max(initial=0)).bit_length() + 1)
     return sorted({int(cut) for cut in np.searchsorted(lengths, [0, *powers], side="right")})
