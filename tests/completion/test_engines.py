@@ -253,6 +253,7 @@ def test_compiled_rows_agree_with_plain_ones(dtype, n_threads, monkeypatch):
 
 def test_many_rows_with_few_entries_are_compiled_too(monkeypatch):
     pytest.importorskip("numba")
+    monkeypatch.setattr(sweeps, "COMPILED_FROM", 2**14)
     monkeypatch.setattr(sweeps, "plainly_solved_rows", None)  # which takes as long for a row without entries
     starts, H, prior = np.minimum(np.arange(5001), 2), np.ones((3, 2)), np.ones((5000, 2))
     found = solve_rows(starts, np.array([0, 2]), np.array([4.0, 5.0]), H, np.array([2.0, 4.0]), prior)

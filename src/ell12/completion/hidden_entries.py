@@ -13,12 +13,12 @@ import numpy as np
 
 from ell12.backend import as_numpy, inner, namespace, norm
 from ell12.checks import check_numbers, generator
-from ell12.completion.least_squares import AlternatingLeastSquares, first_guess
+from ell12.completion.least_squares import AlternatingLeastSquares
 from ell12.completion.low_rank import LowRank, sums_of_products
 from ell12.completion.matrix_apg import BlockAPG, FactoredAPG, check_rank
 from ell12.completion.observed import Observed, has_segments
 from ell12.completion.offsets import Centred, check_offsets, column_deviations
-from ell12.completion.singular_vectors import SPARE
+from ell12.completion.singular_vectors import SPARE, WarmBlock
 from ell12.completion.squared_error import CompletionLoss
 from ell12.path import best_on_log_grid
 from ell12.penalties import Spectral, SpectralL12
@@ -40,7 +40,8 @@ ROUGH_TOL = 3e-2
 def rank_one_fit(observed: Observed, tol: float | None = None) -> LowRank:
     """The matrix of rank one that is nearest to the known entries, by alternating least squares.
 
-    It ends where a sweep explains less than a share ``tol`` more of the squared entries; by default to rounding.
+    It ends where a sweep explains less than a share ``tol`` more of the squared entries; by default half of the
+    digits.
 
     Examples
     --------
@@ -49,18 +50,17 @@ def rank_one_fit(observed: Observed, tol: float | None = None) -> LowRank:
     >>> rank_one_fit(Observed([0, 1], [0, 1], [2.0, 2.0], (2, 2))).rank
     1
     """
-    values, v = observed.values, first_guess(observed, 1, 0).V
-    if v.shape[1] == 0:
-        return LowRank.zeros(observed.shape, like=values)
-    xp, matrix, known = namespace(values), observed.matrix(), observed.matrix(values * 0 + 1)
-    least = (float(xp.finfo(values.dtype).eps) if tol is None else tol) * inner(values, values)
+    values, matrix = observed.values, observed.matrix()
+    xp, known = namespace(values), observed.matrix(values * 0 + 1)
+    v = WarmBlock(LowRank.zeros(observed.shape, like=values), rng=0)(matrix)[2][:, 0]
+    least = (math.sqrt(float(xp.finfo(values.dtype).eps)) if tol is None else tol) * inner(values, values)
     explained, last = 0.0, -math.inf
     while explained - last > least:
         u = _quotient(matrix @ v, known @ (v * v))
         right = matrix.T @ u
         v = _quotient(right, known.T @ (u * u))
         explained, last = inner(v, right), explained
-    return LowRank.from_factors(u, v)
+    return LowRank.from_factors(u[:, None], v[:, None])
 
 
 def _quotient(a: Array, b: Array) -> Array:
