@@ -364,8 +364,16 @@ def with_alpha(penalty: Any, alpha: float) -> Any:
         return replace(penalty, penalty=with_alpha(penalty.wrapped, alpha))  # type: ignore[type-var]
     if not is_dataclass(penalty) or "alpha" not in {field.name for field in fields(penalty) if field.init}:
         name = type(penalty).__name__
-        raise TypeError(f"make {name} a dataclass with a field alpha, so that its strength can be set")
+        raise TypeError(f"penalty: make {name} a dataclass with a field alpha, so that its strength can be set")
     return replace(penalty, alpha=alpha)  # type: ignore[type-var]
+
+
+def check_kind(value: Any, name: str, kind: type, example: str) -> None:
+    """Raise, with the argument's name, unless the value has all that a protocol names."""
+    lacking = missing(value, kind)
+    if isinstance(value, type) or lacking:
+        lack = "a class, not an object of it" if isinstance(value, type) else f"without {', '.join(lacking)}"
+        raise TypeError(f"{name} must be a {kind.__name__} such as {example}, got {value!r}, {lack}")
 
 
 def offers(thing: Any, protocol: type) -> bool:

@@ -24,7 +24,7 @@ from ell12.protocols import (
     Point,
     Solver,
     SplitLoss,
-    missing,
+    check_kind,
     offers,
     session_of,
 )
@@ -88,7 +88,7 @@ def minimize(
     """
     run = Run() if run is None else run
     check_limits(tol, max_iter, run)
-    _check_kinds(loss, penalty, solver)
+    check_problem(loss, penalty, solver)
     session: Any = session_of(loss)
     checkpoint: Any = run.checkpoint
     file = None if checkpoint is None else CheckpointFile(checkpoint)
@@ -128,7 +128,7 @@ def stationarity(loss: Loss, penalty: Penalty, x: Array | Point) -> float:
     >>> stationarity(SquaredLoss(np.eye(2), [3.0, 0.5]), L12(alpha=1.0), np.array([3.0, 0.0]))
     0.0
     """
-    _check_strength(penalty)
+    check_problem(loss, penalty)
     point = x if isinstance(x, Point) else loss.point(as_unknown(loss, x, "x"))
     gradient = loss.gradient(point)
     overflows = is_array(gradient) and not all_finite(gradient)
@@ -351,21 +351,16 @@ def _iterates(solver: Any, loss: Any, penalty: Any, start: Point) -> Iterator[It
     return found
 
 
-def _check_kinds(loss: Any, penalty: Any, solver: Any) -> None:
-    example = {"loss": "SquaredLoss(A, b)", "penalty": "L12(1.0)", "solver": "NonmonotoneAPG()"}
-    kind_of_loss = SplitLoss if offers(loss, SplitLoss) else Loss  # what a solver needs beyond that it says itself
-    for name, value, kind in (
-        ("loss", loss, kind_of_loss),
-        ("penalty", penalty, Penalty),
-        ("solver", solver, Solver),
-    ):
-        if value is None and kind is Solver:
-            continue
-        lacking = missing(value, kind)
-        if isinstance(value, type) or lacking:
-            lack = "a class, not an object of it" if isinstance(value, type) else f"without {', '.join(lacking)}"
-            raise TypeError(f"{name} must be a {kind.__name__} such as {example[name]}, got {value!r}, {lack}")
-    _check_strength(penalty)
+def check_problem(loss: Any, penalty: Any, solver: Any = None) -> None:
+    """Raise unless these are a loss, a penalty with its strength, and a solver or None."""
+    # What a solver needs of a loss beyond that it says itself.
+    check_kind(loss, "loss", SplitLoss if offers(loss, SplitLoss) else Loss, "SquaredLoss(A, b)")
+    check_kind(penalty, "penalty", Penalty, "L12(1.0)")
+    if solver is not None:
+        check_kind(solver, "solver", Solver, "NonmonotoneAPG()")
+    if penalty.alpha is None:
+        name = type(penalty).__name__
+        raise ValueError(f"{penalty!r} has no strength: give {name}(alpha=...)")
 
 
 def check_limits(tol: float, max_iter: int, run: Run) -> None:
@@ -377,9 +372,3 @@ def check_limits(tol: float, max_iter: int, run: Run) -> None:
             raise ValueError(f"{name} must be a number >= 0, got {value!r}")
     if not hasattr(max_iter, "__index__"):
         raise ValueError(f"max_iter must be a whole number, got {max_iter!r}")
-
-
-def _check_strength(penalty: Any) -> None:
-    if penalty.alpha is None:
-        name = type(penalty).__name__
-        raise ValueError(f"{penalty!r} has no strength: give {name}(alpha=...)")

@@ -27,6 +27,7 @@ from ell12.backend import (
 from ell12.checks import check_entries, check_flags, check_scalars, naming
 from ell12.losses import SquaredLoss
 from ell12.minimization import DataUnavailable, Result, Run, Status, minimize
+from ell12.minimization.loop import check_limits
 from ell12.minimization.rounding_stop import admit_rounding, as_unknown, gradient_rounding
 from ell12.minimization.solver_choice import unmet
 from ell12.operators import as_operator, output_shape
@@ -35,7 +36,7 @@ from ell12.path.screened import screened_path
 from ell12.path.strengths import alpha_grid, falling, first_strength, grid_size, one_sparse_fit
 from ell12.penalties import L12
 from ell12.penalties.moduli import ModuliL12
-from ell12.protocols import Array, FarLoss, Solver, offers, session_of, with_alpha
+from ell12.protocols import Array, FarLoss, Loss, Solver, check_kind, offers, session_of, with_alpha
 from ell12.solvers import NonmonotoneAPG, WorkingSet
 from ell12.solvers.working_set import hosted_penalty
 
@@ -261,7 +262,10 @@ def path_results(
     every solution is a `scipy.sparse.csc_array` of one column: many vectors of many entries fill a memory. It ends
     after a solution with more than ``most_entries`` that are not zero.
     """
-    loss, run = session_of(loss), Run() if run is None else run  # one memory for the whole path
+    check_kind(loss, "loss", Loss, "SquaredLoss(A, b)")
+    run = Run() if run is None else run
+    check_limits(tol, max_iter, run)
+    loss = session_of(loss)  # one memory for the whole path
     plain = solver is None and run == Run(verbose=run.verbose)
     results = _leading_results(loss, penalty, alphas, x0, warm_start, tol, max_iter) if plain else []
     if results:  # what is left has more entries than working sets take
