@@ -203,13 +203,6 @@ def check_word(value: Any, name: str, *words: str) -> None:
         raise ValueError(f"{name} must be {' or '.join(map(repr, words))}, got {value!r}")
 
 
-def check_jobs(n_jobs: Any) -> None:
-    """Raise unless it says how many processes or threads to use: a whole number other than 0, or None."""
-    check_counts(least=-math.inf, n_jobs=n_jobs)
-    if n_jobs == 0:
-        raise ValueError("n_jobs must not be 0")
-
-
 def generator(random_state: Any) -> np.random.Generator:
     """The generator of random numbers that ``random_state`` stands for; an error names it."""
     try:

@@ -368,14 +368,6 @@ def with_alpha(penalty: Any, alpha: float) -> Any:
     return replace(penalty, alpha=alpha)  # type: ignore[type-var]
 
 
-def check_kind(value: Any, name: str, kind: type, example: str) -> None:
-    """Raise, with the argument's name, unless the value has all that a protocol names."""
-    lacking = missing(value, kind)
-    if isinstance(value, type) or lacking:
-        lack = "a class, not an object of it" if isinstance(value, type) else f"without {', '.join(lacking)}"
-        raise TypeError(f"{name} must be a {kind.__name__} such as {example}, got {value!r}, {lack}")
-
-
 def offers(thing: Any, protocol: type) -> bool:
     """Whether a loss, a penalty or a solver has all that a protocol names."""
     return not missing(thing, protocol)

@@ -16,7 +16,7 @@ from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
 from ell12.backend import as_numpy, namespace, on_accelerator
-from ell12.checks import check_counts, check_jobs, check_word, naming
+from ell12.checks import check_counts, check_word, naming
 from ell12.linear_model.criteria import CRITERIA, judge
 from ell12.linear_model.families import NoInformation
 from ell12.linear_model.fit_problem import Data, FitProblem, as_vector, follow, passes
@@ -214,7 +214,7 @@ class AlphaSearch(SparseLinearModel):
         if foreign and not on_accelerator(data.X):  # seen as NumPy arrays, which have the faster solver
             data = Data(*(None if part is None else as_numpy(part) for part in data))
             foreign = False
-        check_jobs(self.n_jobs)
+        check_counts(least=-math.inf, n_jobs=self.n_jobs)
         outcomes = Parallel(n_jobs=1 if foreign else self.n_jobs)(
             delayed(_fold)(self, penalty, data, alphas, train, test) for train, test in folds
         )

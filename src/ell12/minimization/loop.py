@@ -12,7 +12,7 @@ from ell12.backend.number_types import Starting, X
 from ell12.minimization.result import DataUnavailable, History, Result, Status
 from ell12.minimization.rounding_stop import Stall, as_unknown, gradient_resolution, starting_point
 from ell12.minimization.run import CheckpointFile, Progress, Run, Saved
-from ell12.minimization.solver_choice import unmet
+from ell12.minimization.solver_choice import check_kind, unmet
 from ell12.protocols import (
     Array,
     CertifyingPenalty,
@@ -24,7 +24,6 @@ from ell12.protocols import (
     Point,
     Solver,
     SplitLoss,
-    check_kind,
     offers,
     session_of,
 )
@@ -86,8 +85,7 @@ def minimize(
     >>> result.x.round(4), result.status.name
     (array([ 2.5547, -3.8321,  0.    ]), 'CONVERGED')
     """
-    run = Run() if run is None else run
-    check_limits(tol, max_iter, run)
+    run = check_limits(tol, max_iter, run)
     check_problem(loss, penalty, solver)
     session: Any = session_of(loss)
     checkpoint: Any = run.checkpoint
@@ -363,8 +361,9 @@ def check_problem(loss: Any, penalty: Any, solver: Any = None) -> None:
         raise ValueError(f"{penalty!r} has no strength: give {name}(alpha=...)")
 
 
-def check_limits(tol: float, max_iter: int, run: Run) -> None:
-    """Raise unless these can limit a run."""
+def check_limits(tol: float, max_iter: int, run: Run | None) -> Run:
+    """The run, a plain one for None; an error unless these can limit it."""
+    run = Run() if run is None else run
     if not isinstance(run, Run):
         raise TypeError(f"run must be a Run such as Run(max_seconds=60), got {run!r}")
     for name, value in (("tol", tol), ("max_iter", max_iter)):
@@ -372,3 +371,4 @@ def check_limits(tol: float, max_iter: int, run: Run) -> None:
             raise ValueError(f"{name} must be a number >= 0, got {value!r}")
     if not hasattr(max_iter, "__index__"):
         raise ValueError(f"max_iter must be a whole number, got {max_iter!r}")
+    return run

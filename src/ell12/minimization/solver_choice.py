@@ -9,6 +9,14 @@ from ell12.backend import is_complex, is_numpy
 from ell12.protocols import Array, DeclaringSolver, Factored, HostedLoss, Needs, missing, offers
 
 
+def check_kind(value: Any, name: str, kind: type, example: str) -> None:
+    """Raise, with the argument's name, unless the value has all that a protocol names."""
+    lacking = missing(value, kind)
+    if isinstance(value, type) or lacking:
+        lack = "a class, not an object of it" if isinstance(value, type) else f"without {', '.join(lacking)}"
+        raise TypeError(f"{name} must be a {kind.__name__} such as {example}, got {value!r}, {lack}")
+
+
 def needs_of(solver: Any) -> Needs:
     """What a solver declares to need; one that declares nothing takes any loss and any penalty."""
     return solver.needs if offers(solver, DeclaringSolver) else Needs(x="anything")

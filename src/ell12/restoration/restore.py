@@ -155,7 +155,7 @@ class Options:
         check_word(self.loss, "loss", *LOSSES)
         check_counts(least=-math.inf, channel_axis=self.channel_axis)
         check_flags(return_result=self.return_result)
-        check_limits(self.tol, self.max_iter, Run() if self.run is None else self.run)
+        check_limits(self.tol, self.max_iter, self.run)
         if self.sigma is not None and not (is_finite_number(self.sigma) and self.sigma >= 0):
             raise ValueError(f"sigma must be a number >= 0 or None, got {self.sigma!r}")
         if self.solver is not None and not offers(self.solver, ImageSolver):

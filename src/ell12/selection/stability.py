@@ -15,7 +15,7 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, check_random_state
 
-from ell12.checks import check_counts, check_jobs, check_positive, check_word, is_finite_number, naming
+from ell12.checks import check_counts, check_positive, check_word, is_finite_number, naming
 from ell12.linear_model import L12Regressor
 from ell12.linear_model.cross_validation import AlphaSearch
 from ell12.linear_model.sparse_model import SparseLinearModel, warn_if_not_converged
@@ -311,7 +311,7 @@ class StabilitySelection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
             Weights, at least 0; see the notes.
         """
         check_counts(least=2, optional=False, n_subsamples=self.n_subsamples)
-        check_jobs(self.n_jobs)
+        check_counts(least=-math.inf, n_jobs=self.n_jobs)
         if self.n_subsamples % 2:
             raise ValueError(f"n_subsamples must be even, for pairs of halves; got {self.n_subsamples}")
         with naming("random_state"):

@@ -9,8 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ell12.checks import check_counts
-from ell12.protocols import ColumnLoss, Iterate, Needs, PiecewisePenalty, Point, Solver, check_kind
+from ell12.protocols import ColumnLoss, Iterate, Needs, PiecewisePenalty, Point
 from ell12.solvers.gram_descent import GramDescent
 from ell12.solvers.working_set import WorkingSet
 
@@ -53,11 +52,6 @@ class Restarts:
     n_starts: int = 200
     random_state: int = 0
     solver: Any = field(default_factory=WorkingSet)
-
-    def __post_init__(self) -> None:
-        check_counts(least=0, optional=False, n_starts=self.n_starts)
-        check_counts(least=0, random_state=self.random_state)
-        check_kind(self.solver, "solver", Solver, "WorkingSet()")
 
     needs: ClassVar[Needs] = Needs(ColumnLoss, PiecewisePenalty, x="real vector, columns at hand")
 
