@@ -375,7 +375,7 @@ def with_alpha(penalty: Any, alpha: float) -> Any:
         return replace(penalty, penalty=with_alpha(penalty.wrapped, alpha))  # type: ignore[type-var]
     if not is_dataclass(penalty) or "alpha" not in {field.name for field in fields(penalty) if field.init}:
         name = type(penalty).__name__
-        raise TypeError(f"make {name} a dataclass with a field alpha, so that its strength can be set")
+        raise TypeError(f"penalty: make {name} a dataclass with a field alpha, so that its strength can be set")
     return replace(penalty, alpha=alpha)  # type: ignore[type-var]
 
 

@@ -144,14 +144,14 @@ def recover_sparse(
     loss = SquaredLoss(A, b).for_run()
     if len(loss.b.shape) != 1:
         raise ValueError(f"b must be a vector, got shape {tuple(loss.b.shape)}: recover its columns one by one")
-    if penalty.alpha is not None:
-        raise ValueError(
-            f"recover_sparse finds the strength itself: give {type(penalty).__name__}() without alpha"
-        )
     lacking = missing(penalty, DifferencePenalty)
     if lacking:
         raise TypeError(
             f"recover_sparse needs a penalty with a convex part; {penalty!r} lacks {', '.join(lacking)}"
+        )
+    if penalty.alpha is not None:
+        raise ValueError(
+            f"recover_sparse finds the strength itself: give {type(penalty).__name__}() without alpha"
         )
     options = {"tol": tol, "max_iter": max_iter, "run": run}
     found = _Search(loss, with_alpha(penalty, 1.0), float(noise), options).recovery()

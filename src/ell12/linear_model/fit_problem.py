@@ -69,6 +69,7 @@ class CentredData:
         if self.total == 0:
             raise NoInformation("sample_weight sums to zero: no sample is left to fit")
         self.scale: Any = None
+        self.means: Any = 0.0
         if is_far(X):
             if standardize:
                 raise ValueError("standardize=True needs X in memory; scale the columns of the source")

@@ -368,7 +368,7 @@ class Stream:
         for number, chunk in enumerate(chunks):
             with naming_block(f"block {number}"):
                 if not isinstance(chunk, tuple | list) or len(chunk) not in (2, 3):
-                    raise TypeError("it must be a pair (A, b) or a triple (A, b, sample_weight)")
+                    raise TypeError("blocks must be pairs (A, b) or triples (A, b, sample_weight)")
                 A, b, weight = chunk if len(chunk) == 3 else (*chunk, None)
                 with naming("b"):
                     is_empty = np.shape(b)[:1] == (0,)

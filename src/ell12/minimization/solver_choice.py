@@ -9,6 +9,14 @@ from ell12.backend import is_complex, is_numpy
 from ell12.protocols import Array, Factored, Loss, missing, offers
 
 
+def check_kind(value: Any, name: str, kind: type, example: str) -> None:
+    """Raise, with the argument's name, unless the value has all that a protocol names."""
+    lacking = missing(value, kind)
+    if isinstance(value, type) or lacking:
+        lack = "a class, not an object of it" if isinstance(value, type) else f"without {', '.join(lacking)}"
+        raise TypeError(f"{name} must be a {kind.__name__} such as {example}, got {value!r}, {lack}")
+
+
 def unmet(solver: Any, loss: Any, penalty: Any, x: Array) -> str:
     """What a solver needs and these do not have, as words for an error; nothing if it can be used."""
     needs, name = solver.needs, type(solver).__name__
