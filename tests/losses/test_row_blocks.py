@@ -127,7 +127,7 @@ def test_a_value_and_a_gradient_are_one_pass():
         passes.append(1)
         return iter(chunks_of(A, b, 100))
 
-    loss = RowsLoss(chunks).session()
+    loss = RowsLoss(chunks).for_run()
     point = loss.point(np.ones(20))
     loss.value(point)
     before = len(passes)

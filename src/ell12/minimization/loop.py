@@ -15,7 +15,6 @@ from ell12.minimization.run import CheckpointFile, Progress, Run, Saved
 from ell12.minimization.solver_choice import check_kind, unmet
 from ell12.protocols import (
     Array,
-    CertifyingPenalty,
     DifferencePenalty,
     Factored,
     Iterate,
@@ -25,10 +24,9 @@ from ell12.protocols import (
     Solver,
     SplitLoss,
     offers,
-    session_of,
 )
 from ell12.solvers import GroupNewton, NonmonotoneAPG, WorkingSet
-from ell12.solvers.proximal_step import BackOff, first_step, known_lipschitz, rise, summed_size
+from ell12.solvers.proximal_step import BackOff, first_step, known_lipschitz, rise
 
 DEFAULTS = (WorkingSet(), GroupNewton(), NonmonotoneAPG())  # the fastest first; what each needs, it says itself
 
@@ -87,7 +85,7 @@ def minimize(
     """
     run = check_limits(tol, max_iter, run)
     check_problem(loss, penalty, solver)
-    session: Any = session_of(loss)
+    session: Any = loss.for_run()  # type: ignore[attr-defined]
     checkpoint: Any = run.checkpoint
     file = None if checkpoint is None else CheckpointFile(checkpoint)
     saved = file.load(session.start()) if file is not None and checkpoint.resume else None
@@ -137,8 +135,9 @@ def certificate(loss: Loss, penalty: Any, point: Point, gradient: Array | None =
     """`stationarity` at a point, without a product if the gradient is known."""
     gradient = loss.gradient(point) if gradient is None else gradient
     unit = penalty.alpha or 1.0
-    if offers(penalty, CertifyingPenalty):
-        return penalty.violation(point.x, gradient) / unit
+    exact = penalty.violation(point.x, gradient)
+    if exact is not None:
+        return exact / unit
     lipschitz = known_lipschitz(loss)
     step = 1 / lipschitz if math.isfinite(lipschitz) else first_step(loss, point)
     if offers(penalty, DifferencePenalty) and max_abs(point.x) > 0:
@@ -163,7 +162,7 @@ def _run(recorder: _Recorder, iterates: Iterator[Iterate | None], tol: float, ma
             if verdict is not None:
                 return verdict
             look.record(False)  # the solver's estimate was too rosy: let it work before paying again
-        state = iterate.optimality, iterate.objective, recorder.value_rounding, iterate.stuck
+        state = iterate.optimality, iterate.objective, recorder.value_rounding, iterate.no_progress
         stalled = tol > 0 and stall.is_long(*state)
         if stalled and recorder.is_at_rounding(iterate):
             return Status.ROUNDING
@@ -204,7 +203,7 @@ class _Recorder:
         self.loss, self.penalty, self.measure, self.file = loss, penalty, dict(run.measure or {}), file
         self.progress, self.methods = Progress(), [("", 0)]
         self.unit = penalty.alpha or 1.0
-        self.constant = summed_size(loss)
+        self.constant = loss.value_scale
         self.rounding = 0.0 if offers(start.x, Factored) else rounding(1.0, start.x)
         objective = loss.value(start) + penalty.value(start.x)
         if not math.isfinite(objective):
@@ -237,7 +236,7 @@ class _Recorder:
             return iterate
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
         self._record(iterate, earlier + wall, self.last("cpu_seconds") + cpu)
-        if iterate.objective < self.best.objective or self.best.lent:
+        if iterate.objective < self.best.objective:
             self.best = iterate
         if iterate.method != self.methods[-1][0]:
             self.methods.append((iterate.method, self.n_iter))

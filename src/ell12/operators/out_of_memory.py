@@ -10,10 +10,17 @@ import scipy.sparse
 
 from ell12.backend import as_numpy
 from ell12.checks import check_numbers, naming
-from ell12.operators.column_sources import BLOCK, ColumnReader, as_source, rows_of_source, save_columns
+from ell12.operators.column_sources import (
+    BLOCK,
+    ColumnReader,
+    RemoteSource,
+    as_source,
+    rows_of_source,
+    save_columns,
+)
 from ell12.operators.gram import SPARSE
 from ell12.operators.linear_operator import ArrayOperator
-from ell12.protocols import Array, ColumnSource, FarSource, offers
+from ell12.protocols import Array, ColumnSource, offers
 
 # A file is written in blocks of about so many bytes.
 SAVED = 2**28
@@ -167,7 +174,7 @@ class Columns(ArrayOperator):
     def _all(self) -> Any:
         """What multiplies with all columns, which is a read."""
         self._read.append(self.input_shape[0])
-        return self.source if offers(self.source, FarSource) else self._reader
+        return self.source if offers(self.source, RemoteSource) else self._reader
 
     def _apply(self, x: Array) -> Array:
         used = np.flatnonzero(x if x.ndim == 1 else x.any(axis=1))

@@ -36,7 +36,7 @@ from ell12.path.screened import screened_path
 from ell12.path.strengths import alpha_grid, falling, first_strength, grid_size, one_sparse_fit
 from ell12.penalties import L12
 from ell12.penalties.moduli import ModuliL12
-from ell12.protocols import Array, FarLoss, Loss, Solver, offers, session_of, with_alpha
+from ell12.protocols import Array, ColumnLoss, Loss, Solver, offers, with_alpha
 from ell12.solvers import NonmonotoneAPG, WorkingSet
 from ell12.solvers.working_set import hosted_penalty
 
@@ -263,7 +263,7 @@ def path_results(
     """
     check_kind(loss, "loss", Loss, "SquaredLoss(A, b)")
     run = check_limits(tol, max_iter, run)
-    loss = session_of(loss)  # one memory for the whole path
+    loss = loss.for_run()  # one memory for the whole path
     plain = solver is None and run == Run(verbose=run.verbose)
     results = _leading_results(loss, penalty, alphas, x0, warm_start, tol, max_iter) if plain else []
     if results:  # what is left has more entries than working sets take
@@ -328,7 +328,7 @@ def _keeping(results: list[Result]) -> Iterator[None]:
 
 def is_sparse_path(loss: Any) -> bool:
     """Whether solutions are given as sparse columns: where columns of A are out of memory, x is long too."""
-    return offers(loss, FarLoss) and loss.is_far and loss.start().ndim == 1
+    return offers(loss, ColumnLoss) and loss.out_of_memory and loss.start().ndim == 1
 
 
 def _side_by_side_columns(results: list[Result]) -> Array:
