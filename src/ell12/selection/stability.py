@@ -24,7 +24,7 @@ from ell12.protocols import Array
 from ell12.selection.half_samples import Entries, FitSelector, PathSelector, Selector, complementary_pairs
 
 # A plain call asks for this threshold and this number: of 0.55 to 0.95, 0.7 found the most true features at the
-# same promise (48 draws of six kinds, benchmarks/stability.py --tune).
+# same promise (48 draws of six kinds, docs/decisions/studies.md).
 THRESHOLD, EXPECTED_FALSE = 0.7, 1.0
 # Settings that keep to a bound exactly must not fail by rounding.
 ROUNDING = 1e-9
