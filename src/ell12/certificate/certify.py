@@ -94,7 +94,7 @@ def certify(
     >>> certificate.proved, round(certificate.objective, 4), certificate.x.round(2)
     (True, 0.9029, array([ 2.92,  0.58, -1.75]))
     """
-    check_numbers(gap=gap, max_seconds=max_seconds)
+    check_numbers(single=True, gap=gap, max_seconds=max_seconds)
     check_counts(max_nodes=max_nodes)
     run = _Proof(loss, penalty, gap, max_seconds)
     try:
