@@ -117,9 +117,10 @@ def test_an_entry_without_penalty_is_minimised_over():
 @pytest.mark.parametrize("ridge", [0.0, 0.3])
 def test_the_lasso_has_its_duality_gap_as_certificate(ridge):
     A, b = coherent(3)
-    certificate = certify(SquaredLoss(A, b), L1(0.05, ridge=ridge))
-    assert certificate.proved
-    assert certificate.nodes == 0
+    for start in (None, np.zeros(60)):
+        certificate = certify(SquaredLoss(A, b), L1(0.05, ridge=ridge), start)
+        assert certificate.proved
+        assert certificate.nodes == 0
 
 
 def test_tall_data_are_proved_without_branching():
@@ -167,7 +168,7 @@ def test_a_certificate_is_one_line():
     [(LogisticLoss(np.eye(2), [0, 1]), L12(1.0)), (SquaredLoss(np.eye(2), np.eye(2)), L12(1.0))],
 )
 def test_other_problems_are_refused(loss, penalty):
-    with pytest.raises(TypeError, match="certify needs a SquaredLoss"):
+    with pytest.raises(TypeError, match="certify needs as loss a SquaredLoss"):
         certify(loss, penalty)
 
 

@@ -11,17 +11,11 @@ from typing import Any
 import numpy as np
 
 from ell12.backend import as_numpy, like
-from ell12.certificate.bounds import (
-    Box,
-    convex_bound,
-    dual_value,
-    first_box,
-    probe,
-    relax,
-)
+from ell12.certificate.bounds import Box, convex_bound, dual_value, first_box, probe, relax
 from ell12.certificate.standard_form import standard_form
-from ell12.checks import check_numbers, generator
+from ell12.checks import check_counts, check_numbers, generator
 from ell12.minimization import Run, Status, minimize
+from ell12.minimization.rounding_stop import as_unknown
 from ell12.solvers import Restarts
 
 STARTS = 30  # random ones before the proof, a tenth of its time at 64 x 256 (benchmarks/results/certificates.md)
@@ -96,9 +90,10 @@ def certify(
     >>> from ell12 import L12, SquaredLoss, certify
     >>> certificate = certify(SquaredLoss(np.eye(3), [3.0, 1.0, -2.0]), L12(alpha=0.5))
     >>> certificate.proved, round(certificate.objective, 4), certificate.x.round(2)
-    (True, 1.0209, array([ 2.92,  0.58, -1.75]))
+    (True, 1.021, array([ 2.92,  0.58, -1.75]))
     """
-    check_numbers(gap=gap, max_seconds=max_seconds)
+    check_numbers(single=True, gap=gap, max_seconds=max_seconds)
+    check_counts(max_nodes=max_nodes)
     run = _Proof(loss, penalty, gap, max_seconds)
     try:
         reason = run.prove(x, generator(random_state), math.inf if max_nodes is None else max_nodes)
@@ -155,10 +150,9 @@ class _Proof:
     def prove(self, x: Any, random: np.random.Generator, max_nodes: float) -> str:
         """Run to the end; why it ended."""
         form = self.form
-        if x is None:
-            self.improve(None)
-        else:
-            self.offer(x)
+        if x is not None:
+            self.offer(as_unknown(self.loss, x, "x"))
+        self.improve(None if x is None else self.x)
         if form.W == 0:
             done = self.raise_bound(dual_value(form, self.x, form.t))
             return "convex" if done else "convex, but not solved to the gap"

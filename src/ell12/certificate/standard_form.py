@@ -100,7 +100,8 @@ def standard_form(loss: Any, penalty: Any) -> tuple[StandardForm, Map, Map]:
     """
     if not isinstance(loss, SquaredLoss) or not isinstance(penalty, L12) or loss.b.ndim != 1:
         raise TypeError(
-            f"certify needs a SquaredLoss of one right-hand side and L12 or L1, got {loss!r}, {penalty!r}"
+            f"certify needs as loss a SquaredLoss of one right-hand side, and as penalty L12 or L1; "
+            f"got {loss!r}, {penalty!r}"
         )
     A, b = _rows(loss)
     below, t = (as_numpy(part) for part in penalty.slopes_at_zero(np.zeros(A.shape[1])))
