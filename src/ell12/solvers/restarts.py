@@ -31,7 +31,7 @@ class Restarts:
     ----------
     n_starts : int, default 200
         How many random points.
-    random_state : int, default 0
+    random_state : int or Generator, default 0
         Their seed.
     solver : Solver, optional
         What runs from the start, and from the best point; `ell12.WorkingSet` by default.
@@ -50,7 +50,7 @@ class Restarts:
     """
 
     n_starts: int = 200
-    random_state: int = 0
+    random_state: Any = 0
     solver: Any = field(default_factory=WorkingSet)
 
     needs: ClassVar[Needs] = Needs(ColumnLoss, PiecewisePenalty, x="real vector, columns at hand")
