@@ -26,13 +26,7 @@ TAKEN = {
     "s": {"array"},
     "blocks": {"ragged"},  # the error names a part of the block
 }
-UNCHECKED = {"DCA-inner", "Restarts-n_starts", "Restarts-random_state", "Restarts-solver"}  # until they run
-PAIRS = [
-    (name, parameter)
-    for name, call in CALLS.items()
-    for parameter in call.parameters
-    if f"{name}-{parameter}" not in UNCHECKED
-]
+PAIRS = [(name, parameter) for name, call in CALLS.items() for parameter in call.parameters]
 
 
 @pytest.mark.parametrize(("name", "parameter"), PAIRS, ids=[f"{name}-{parameter}" for name, parameter in PAIRS])
