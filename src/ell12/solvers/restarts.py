@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ell12.protocols import ColumnLoss, Iterate, Needs, PiecewisePenalty, Point
+from ell12.checks import check_counts, generator
+from ell12.protocols import ColumnLoss, Iterate, Needs, PiecewisePenalty, Point, Solver, missing
 from ell12.solvers.gram_descent import GramDescent
 from ell12.solvers.working_set import WorkingSet
 
@@ -54,6 +55,12 @@ class Restarts:
     solver: Any = field(default_factory=WorkingSet)
 
     needs: ClassVar[Needs] = Needs(ColumnLoss, PiecewisePenalty, x="real vector, columns at hand")
+
+    def __post_init__(self) -> None:
+        check_counts(least=0, most=10**6, optional=False, n_starts=self.n_starts)
+        generator(self.random_state)
+        if missing(self.solver, Solver):
+            raise TypeError(f"solver must be a Solver such as WorkingSet(), got {self.solver!r}")
 
     def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate | None]:
         """Yield None during the runs, so that the loop sees the time; then the iterates from the best point."""
