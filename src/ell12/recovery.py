@@ -19,7 +19,7 @@ from ell12.penalties import L12
 from ell12.protocols import Array, DifferencePenalty, missing, with_alpha
 
 # Without noise the strength falls to this fraction of the largest, far below what is asked of x. A residual of it
-# relative to b, and an entry of x relative to the largest, count as none. The rates of exact recovery are then those
+# relative to b, and an entry of x relative to the largest, count as none. Rates of exact recovery are then those
 # of linear programs (benchmarks/results/recovery.md).
 LOWEST = 1e-6
 # With noise the residual meets it to this accuracy, as the docstring says.
