@@ -46,12 +46,12 @@ from ell12.operators.out_of_memory import as_columns
 from ell12.protocols import Array, ColumnLoss, Point
 
 # Up to FEWEST columns a dense Gram matrix is made, however few numbers a sparse A holds: it takes 4 MB, which is
-# little beside what else a process holds.
+# little compared with what else a process holds.
 FEWEST = 700
 # From SMALL entries of A on, a session keeps the columns that sparse vectors use. A product with fewer takes some
 # 20 microseconds, about as long as finding out which columns are used.
 SMALL = 2**16
-# From so many entries of A on, a product on a GPU takes longer (0.1 ms) than finding out whether x is zero.
+# From this many entries of A on, a product on a GPU takes longer (0.1 ms) than finding out whether x is zero.
 LONG_READ = 2**27
 
 

@@ -22,7 +22,7 @@ from ell12.operators.gram import SPARSE
 from ell12.operators.linear_operator import ArrayOperator
 from ell12.protocols import Array, ColumnSource, offers
 
-# A file is written in blocks of about so many bytes.
+# A file is written in blocks of about this many bytes.
 SAVED = 2**28
 
 

@@ -136,7 +136,7 @@ class _Moving:
         """Which columns have a stationarity of at most tol; looked for now and then.
 
         A look costs a product for the columns in question, and taking some out a copy of the others: it must be
-        worth an eighth of them. Where the lengths of the steps were too rosy, the next look waits longer.
+        worth an eighth of them. Where the lengths of the steps were too optimistic, the next look waits longer.
         """
         ready = np.flatnonzero(self.optimality <= tol)
         if not self.look.is_due() or 8 * ready.size < self.numbers.size:
@@ -215,7 +215,7 @@ def _some(point: Point, which: np.ndarray) -> Point:
 
 
 def _joined(first: Point, second: Point) -> Point:
-    """The columns of one beside those of the other."""
+    """The columns of one next to those of the other."""
     return Point(join([first.x, second.x], 1), join([first.prediction, second.prediction], 1))
 
 

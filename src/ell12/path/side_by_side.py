@@ -64,7 +64,7 @@ def solve_side_by_side(
     return point, results
 
 
-# The losses that are told by their targets and weights alone, so that the folds of one can be its columns.
+# The losses that are known by their targets and weights alone, so that the folds of one can be its columns.
 SIDE_BY_SIDE = (SquaredLoss, LogisticLoss)
 # Columns to solve at once, as long as a fold has strengths to go on with. Warm starts want few strengths at once,
 # matrix products many columns. On an H200, 5 folds x 30 strengths of a regression, 10, 25, 40, 75 and 150 columns
