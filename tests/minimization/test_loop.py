@@ -10,6 +10,7 @@ import pytest
 import ell12
 from ell12 import FISTA, L12, NonmonotoneAPG, Run, SquaredLoss, Status, minimize, stationarity
 from ell12.protocols import Iterate, Penalty, Solver
+from ell12.solvers import ProximalGradient
 
 
 @pytest.fixture
@@ -167,3 +168,17 @@ def test_the_papers_problem_at_full_size(capsys):
     assert result.converged
     assert 0.5 < result.objective < 1.0
     assert problem.relative_error(result.x) < 0.1
+
+
+class Steep(SquaredLoss):
+    """A loss that rises above every tangent without bound, as that of survival times can far from its minimum."""
+
+    def divergence(self, point, base):
+        return math.inf
+
+
+@pytest.mark.parametrize("solver", [NonmonotoneAPG(step="backtracking"), ProximalGradient(step="backtracking")])
+def test_a_step_that_is_halved_to_zero_ends_no_run_in_an_error(solver):
+    result = minimize(Steep(np.eye(3), np.ones(3)), ell12.penalties.CappedL1(0.1), solver=solver, max_iter=2)
+    assert result.status is Status.MAX_ITER
+    assert not result.x.any()
