@@ -24,14 +24,12 @@ from ell12.losses.block_of_rows import (
     row_counts,
 )
 from ell12.losses.moments import moments
-from ell12.losses.of_prediction import Sessions, fact
+from ell12.losses.of_prediction import GRAM_COLUMNS, Sessions, fact
 from ell12.losses.pointwise import SquaredLoss
 from ell12.losses.sum_over_rows import LinearLoss, check_kind
 from ell12.operators.krylov import largest_eigenvalue
 from ell12.protocols import Array, Batch, Loss, Point
 
-# Up to 1000 columns one pass adds up the products of all columns, which costs about as much as a few other passes.
-GRAM_COLUMNS = 1000
 # A run remembers four points: nmAPG works with x, the one before, z and the extrapolated y.
 REMEMBERED = 4
 AGAIN = "every pass must give the same ones again, as a list or a function that begins anew does"
