@@ -309,7 +309,7 @@ def test_what_cannot_be_colours_is_an_error_only_where_it_is_asked_for():
     for y, axis in ((two, 0), (IMAGE * 1j, -1), (IMAGE, None)):
         with pytest.raises(ValueError, match="colour=True needs three real channels along channel_axis"):
             short.denoise_tv(y, 0.1, channel_axis=axis, colour=True)
-    with pytest.raises(ValueError, match="colour must be True, False or None"):
+    with pytest.raises(ValueError, match="colour must be True"):
         short.denoise_tv(IMAGE, 0.1, channel_axis=-1, colour="yes")
 
 

@@ -19,7 +19,7 @@ from ell12 import restoration
 from ell12.distributed.executor import active_client, compute, reaching
 from ell12.protocols import Array
 from ell12.restoration import TotalVariationL12
-from ell12.restoration.pixels import as_pixels, block_means, start_of
+from ell12.restoration.pixels import as_pixels, block_means, filled
 from ell12.restoration.smoothed_gradient import Momentum
 
 PIXELS = 2**19  # in a band: each thread has some twenty arrays of its size in memory, 80 MB in double precision
@@ -215,7 +215,7 @@ def _bands(shape: tuple[int, ...], ndim: int) -> tuple[Any, ...]:
 
 def _filled(data: Array, ndim: int) -> Array:
     """The image with its missing pixels filled from known ones near them, four times."""
-    return np.stack([start_of(data[0], data[1] != 0, ndim)] * 4)
+    return np.stack([filled(data[0], data[1] != 0, ndim)] * 4)
 
 
 def _penalty_for(x: da.Array, alpha: float, penalty: TotalVariationL12 | None, ndim: int) -> TotalVariationL12:

@@ -222,7 +222,7 @@ class Sweep:
         return [np.ascontiguousarray(np.stack([image[:, rows] for image in given[:2]], axis=1))]
 
     def _numbers(self, penalty: Any, weight: float) -> tuple[Any, ...]:
-        """Those of `ell12.restoration.stencil_compiled.pair`."""
+        """Those of `ell12.restoration.stencil_compiled.residuals`."""
         t, l2_weight, spacing = weight * penalty.smoothing, penalty.l2_weight, penalty.relative_spacing
         numbers = (penalty.mu, t, (1 - l2_weight) * t, 1 / t, l2_weight, 0.0, 0.5)
         scales = None if spacing is None else tuple(self.kind(1 / distance) for distance in spacing)
