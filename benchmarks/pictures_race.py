@@ -7,8 +7,8 @@ plain call over all runs it makes.
 
 "Time to an equal gap" is the problem that Chambolle's method solves, isotropic differences without a subtracted
 norm, on one picture. The gap is that of the true objective to a lower bound, the value of the dual problem after
-20,000 accelerated steps, over the bound. Chambolle's steps and our tol are the fewest and the largest that reach the
-gap; the last column is our time as a multiple of Chambolle's. "gap at tol" is what a tol gives.
+20,000 accelerated steps, over the bound. Chambolle's steps and our tol are the fewest and the largest that reach
+the gap; the last column is our time as a multiple of Chambolle's. "gap at tol" is what a tol gives.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ NOISES = ("white 0.02", "white 0.05", "white 0.1", "white 0.2", "8-bit 0.05", "8
 
 @cache
 def picture(name: str) -> np.ndarray:
-    """A grey picture in [0, 1] of 256 x 256 pixels: ellipses on black, a page of text, or one of scikit-image's."""
+    """A grey picture in [0, 1], 256 x 256: ellipses on black, a page of text, or one of scikit-image's."""
     kind, _, number = name.partition(" ")
     if kind == "ellipses":
         return ellipses(int(number))

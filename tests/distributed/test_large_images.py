@@ -100,7 +100,7 @@ def test_the_strength_is_that_of_the_middle(monkeypatch):
     penalty = replace(found.penalty, smoothing=None)
     expected = denoise_tv(chunked(y, 20, 80), found.alpha, penalty=penalty)
     np.testing.assert_array_equal(denoise_tv(chunked(y, 20, 80)), expected)
-    monkeypatch.setattr(large_images, "SAMPLE", 1200)
+    monkeypatch.setattr(large_images, "PIXELS", 1200)
     middle = restoration.denoise_tv(y[15:45, 20:60], return_result=True)
     penalty = replace(middle.penalty, smoothing=None)
     expected = denoise_tv(chunked(y, 20, 80), middle.alpha, penalty=penalty)

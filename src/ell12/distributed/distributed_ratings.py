@@ -26,8 +26,8 @@ from ell12.penalties.spectral import lanczos_norm
 from ell12.protocols import Array, Point
 
 CENTERS = (None, "mean", "biases")
-STRENGTH = 0.7  # The automatic strength, in units of the norm that noise of the size of the entries has.
-AT_ONCE = 2**16  # The equations of this many columns are in memory at a time.
+# The automatic strength, in units of the norm that noise of the size of the entries has.
+STRENGTH = 0.7
 
 
 def complete_matrix(
@@ -316,14 +316,11 @@ def _describe(block: RatingsBlock) -> tuple[Any, ...]:
 
 def _solved_columns(grams: Array, rights: Array, ridge: float, prior: Array) -> Array:
     """Solve ``(G_j + ridge I) h_j = right_j + prior_j`` for each column j, G_j given by its upper triangle."""
-    H, (i, j) = np.empty_like(prior), np.triu_indices(prior.shape[1])
-    for start in range(0, len(prior), AT_ONCE):
-        part = slice(start, start + AT_ONCE)
-        matrices = np.zeros((*prior[part].shape, prior.shape[1]), prior.dtype)
-        matrices[:, i, j] = matrices[:, j, i] = grams[part]
-        matrices += ridge * np.eye(prior.shape[1], dtype=prior.dtype)
-        H[part] = np.linalg.solve(matrices, (rights[part] + prior[part])[:, :, None])[:, :, 0]
-    return H
+    (count, rank), (i, j) = prior.shape, np.triu_indices(prior.shape[1])
+    matrices = np.zeros((count, rank, rank), prior.dtype)
+    matrices[:, i, j] = matrices[:, j, i] = grams
+    matrices += ridge * np.eye(rank, dtype=prior.dtype)
+    return np.linalg.solve(matrices, (rights + prior)[:, :, None])[:, :, 0]
 
 
 def _as_table(ratings: Any, names: tuple[str, str, str]) -> Any:
