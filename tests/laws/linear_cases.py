@@ -19,6 +19,13 @@ ALPHA, L2_WEIGHT, TOL = 2.0, 0.5, 1e-9
 ROWS, COLUMNS = 30, 6
 
 
+SAMPLES = Order({"A": 0, "b": 0, "sample_weight": 0})
+BOTH = (SAMPLES, Order({"A": 1}, 0))  # columns permute the answer
+FIT: dict[str, Any] = {"weights": ("A", "b"), "sparse": ("A",), "arrays": ("A", "b", "sample_weight")}
+AS_X_Y = {"A": "X", "b": "y"}  # what errors call them
+ROUGH: dict[str, Any] = {"single": 1e-3, "loose": {"tol": 1e-4}}
+
+
 def linear(random: np.random.Generator) -> dict[str, Any]:
     """A well-conditioned problem, so that it has one solution; weights are small whole numbers."""
     A = random.standard_normal((ROWS, COLUMNS)) + 2 * np.eye(ROWS, COLUMNS)
@@ -202,7 +209,7 @@ def _minimize(
         "data": signs if loss == "logistic" else linear,
         "solve": solve,
         "units": tuple(units),
-        "orders": (Order({"A": 0, "b": 0, "sample_weight": 0}), Order({"A": 1}, 0)),
+        "orders": BOTH,
         "weights": ("A", "b") if weights and not streamed else (),
         "kinds": ("numpy",) if streamed else ("numpy", "tensor"),
         "sparse": ("A",) if sparse and not streamed else (),
@@ -243,7 +250,7 @@ def _of_groups(data: dict[str, Any], answer: Answer) -> float:
 
 PAIRS = np.array([0, 0, 1, 1, 2, 2])
 # Columns keep their order, which the groups name.
-OF_GROUPS = {"violation": _of_groups, "orders": (Order({"A": 0, "b": 0, "sample_weight": 0}),)}
+OF_GROUPS = {"violation": _of_groups, "orders": (SAMPLES,)}
 MINIMIZE = [
     _minimize("minimize"),
     _minimize("SquaredLoss"),
@@ -327,10 +334,8 @@ def _stationarity() -> Case:
             Unit(("A",), 0, lambda c: {"penalty": in_units(scaled, 1 / c, 1.0)}),
             Unit(("b",), 0, lambda c: {"penalty": in_units(scaled, c, c * c)}),
         ),
-        orders=(Order({"A": 0, "b": 0, "sample_weight": 0}), Order({"A": 1})),
-        weights=("A", "b"),
-        sparse=("A",),
-        arrays=("A", "b"),
+        orders=(SAMPLES, Order({"A": 1})),
+        **FIT | {"arrays": ("A", "b")},
         single=0.0,
     )
 
@@ -372,10 +377,8 @@ def _certificate() -> Case:
         data=linear,
         solve=solve,
         units=(Unit(("A",), -1), Unit(("b",), 1)),
-        orders=(Order({"A": 0, "b": 0, "sample_weight": 0}), Order({"A": 1}, 0)),
-        weights=("A", "b"),
-        sparse=("A",),
-        arrays=("A", "b"),
+        orders=BOTH,
+        **FIT | {"arrays": ("A", "b")},
         refused=(),
     )
 
@@ -417,10 +420,8 @@ def _columnwise() -> Case:
             Unit(("A",), -1, lambda c: {"penalty": in_units(penalty, 1 / c, 1.0)}),
             Unit(("b",), 1, lambda c: {"penalty": in_units(penalty, c, c * c)}),
         ),
-        orders=(Order({"A": 0, "b": 0, "sample_weight": 0}), Order({"A": 1}, 0)),
-        weights=("A", "b"),
-        sparse=("A",),
-        arrays=("A", "b"),
+        orders=BOTH,
+        **FIT | {"arrays": ("A", "b")},
         violation=violation,
         interrupts=True,
         single=3e-4,
@@ -446,12 +447,9 @@ def _solution_path() -> Case:
         name="solution_path",
         data=linear,
         solve=solve,
-        orders=(Order({"A": 0, "b": 0, "sample_weight": 0}), Order({"A": 1}, 0)),
-        weights=("A", "b"),
-        sparse=("A",),
-        arrays=("A", "b", "sample_weight"),
-        single=1e-3,
-        loose={"tol": 1e-4},
+        orders=BOTH,
+        **FIT,
+        **ROUGH,
     )
 
 
@@ -476,14 +474,11 @@ def _path() -> Case:
         data=linear,
         solve=solve,
         units=(Unit(("A",), -1), Unit(("b",), 1)),
-        orders=(Order({"A": 0, "b": 0, "sample_weight": 0}), Order({"A": 1}, 0)),
-        weights=("A", "b"),
-        sparse=("A",),
-        arrays=("A", "b", "sample_weight"),
-        named={"A": "X", "b": "y"},
+        orders=BOTH,
+        **FIT,
+        named=AS_X_Y,
         violation=violation,
-        single=1e-3,
-        loose={"tol": 1e-4},
+        **ROUGH,
     )
 
 
@@ -536,11 +531,10 @@ def _estimator(name: str, **settings: Any) -> Case:
         sparse=("A",),
         frames=("A",),
         arrays=("A", "sample_weight") if classifies else ("A", "b", "sample_weight"),
-        named={"A": "X", "b": "y"},
+        named=AS_X_Y,
         violation=violation,
         interrupts=not chooses,
-        single=1e-3,
-        loose={"tol": 1e-4},
+        **ROUGH,
     )
 
 
@@ -576,11 +570,11 @@ def _intervals(**settings: Any) -> Case:
             Unit(("b",), 1, lambda c: {"alpha": 0.1 * c}),
             Unit(("A",), -1, lambda c: {"alpha": 0.1 * c}),
         ),
-        orders=(Order({"A": 0, "b": 0, "sample_weight": 0}), Order({"A": 1}, 0)),
+        orders=BOTH,
         sparse=("A",),
         frames=("A",),
         arrays=("A", "b", "sample_weight"),
-        named={"A": "X", "b": "y"},
+        named=AS_X_Y,
         single=0,  # intervals are found in double precision
     )
 

@@ -24,7 +24,7 @@ from ell12.restoration.smoothed_gradient import Momentum
 from ell12.restoration.stencil import STEPS
 
 # Pixels in a band, and in the middle of the image that chooses the strength. Each thread has some twenty arrays of
-# the size of a band in memory, 80 MB in double precision (benchmarks/results/image_blocks).
+# the size of a band in memory, 80 MB in double precision (docs/decisions/studies.md).
 PIXELS = 2**19
 
 

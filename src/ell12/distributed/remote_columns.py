@@ -27,7 +27,7 @@ from ell12.operators.out_of_memory import Columns
 from ell12.protocols import Array, ColumnSource, offers
 
 # A file is cut into blocks of about so many bytes as its source gives them: large beside what a task costs Dask
-# (1 ms), small beside a worker's memory (benchmarks/results/dask_columns). It does not depend on the workers, so
+# (1 ms), small beside a worker's memory (docs/decisions/studies.md). It does not depend on the workers, so
 # that the sums are the same with any number of them.
 BLOCK_BYTES = 2**26
 
@@ -54,7 +54,7 @@ def columns(X: Any, *, persist: bool | str = "auto", scale: Any = False, sample_
     Returns
     -------
     Columns
-        Of a `ell12.protocols.FarSource`.
+        Of a `ell12.operators.column_sources.RemoteSource`.
 
     Examples
     --------
@@ -87,7 +87,7 @@ def _source_of(X: Any, persist: bool | str) -> RemoteColumns:
 
 @dataclass(frozen=True, eq=False)
 class RemoteColumns:
-    """Columns on workers: what `ell12.protocols.FarSource` asks for.
+    """Columns on workers: what `ell12.operators.column_sources.RemoteSource` asks for.
 
     Blocks answer in their order, whichever worker is done first: the same bits with any number of workers.
     """
