@@ -37,24 +37,3 @@ def test_a_killed_restoration_is_resumed_to_the_same_image(tmp_path):
     assert again.result.history["seconds"][1] != whole.result.history["seconds"][1]
     assert np.sqrt(np.mean((again.image - whole.image) ** 2)) < 1e-3
     assert again.result.objective == pytest.approx(whole.result.objective, rel=1e-7)
-
-
-@pytest.mark.parametrize("name", ["denoise", "deblur", "inpaint", "mri", "restore"])
-def test_every_restoration_goes_on_from_its_checkpoint(name, tmp_path):
-    image, kernel = noisy(), np.full((3, 3), 1 / 9)
-    mask = np.random.default_rng(1).random(image.shape) < 0.6
-    restore = {
-        "denoise": lambda **options: short.denoise_tv(image, 0.1, **options),
-        "deblur": lambda **options: short.deblur_tv(image, kernel, 0.01, **options),
-        "inpaint": lambda **options: short.inpaint_tv(image, mask, 0.1, **options),
-        "mri": lambda **options: short.reconstruct_mri(np.fft.fft2(image, norm="ortho"), mask, 0.1, **options),
-        "restore": lambda **options: short.restore_tv(
-            image.reshape(-1), np.eye(1600), 0.1, shape=(40, 40), **options
-        ),
-    }[name]
-    options = {"checkpoint": tmp_path / "run.npz", "tol": 0, "return_result": True}
-    first = restore(max_iter=3, **options).result
-    again = restore(max_iter=5, resume=True, **options).result
-    assert again.n_iter == 5
-    assert again.history["objective"][:4] == first.history["objective"]
-    assert again.objective <= first.objective

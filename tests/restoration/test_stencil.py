@@ -13,7 +13,7 @@ from ell12.losses import SquaredLoss
 from ell12.operators.image_operators import FiniteDifference, Identity
 from ell12.prox import moreau_l12
 from ell12.restoration import SmoothedGradient, TotalVariationL12
-from ell12.restoration.stencil import Buffers, Sweep, envelope_and_gradient
+from ell12.restoration.stencil import Sweep, envelope_and_gradient
 from ell12.restoration.stencil_cuda import CudaSweep, sweep_on_gpu
 
 SHAPES = [
@@ -238,28 +238,6 @@ def test_the_sweep_is_for_large_real_arrays_with_up_to_three_axes():
     assert smooth.sweep(large.astype(complex)) is None
     assert TotalVariationL12(0.1, smoothing=0.0).sweep(large) is None
     assert TotalVariationL12(0.1, smoothing=0.01, ndim=4).sweep(large.reshape(16, 16, 16, 16)) is None
-
-
-def test_memory_is_used_again_only_when_nobody_holds_a_view_of_it():
-    buffers = Buffers((4, 4), np.dtype(np.float64))
-    first = buffers.take()
-    address, part = first.__array_interface__["data"][0], first[1:, ::2]
-    del first
-    assert buffers.take().__array_interface__["data"][0] != address
-    del part
-    again = {buffers.take().__array_interface__["data"][0] for _ in range(1)}
-    assert again <= {address} or address in {m.__array_interface__["data"][0] for m in buffers.free}
-
-
-def test_bands_of_several_images_are_swept_by_the_same_compiled_loop():
-    pytest.importorskip("numba")
-    z, y = image((3, 40, 30)), image((3, 40, 30), seed=1)
-    layouts = []
-    for threads in (1, 2):
-        sweep = Sweep(z.shape, np.float64, TotalVariationL12(0.05, smoothing=0.01), threads)
-        sweep.advance((z, z), y, None, STEPS, (np.empty_like(z), np.empty_like(z)))
-        layouts.append({tuple(str(kind) for kind in types) for types in sweep.kernel.signatures})
-    assert layouts[0] == layouts[1]
 
 
 def check_kernel_gradient(shape, ndim, dtype, make_array, to_numpy, **options):
