@@ -7,7 +7,7 @@ plain call over all runs it makes.
 
 "Time to an equal gap" is the problem that Chambolle's method solves, isotropic differences without a subtracted
 norm, on one picture. The gap is that of the true objective to a lower bound, the value of the dual problem after
-20,000 accelerated steps, over the bound. Chambolle's steps and our tol are the fewest and the largest that reach
+8,000 accelerated steps, over the bound. Chambolle's steps and our tol are the fewest and the largest that reach
 the gap; the last column is our time as a multiple of Chambolle's. "gap at tol" is what a tol gives.
 """
 
@@ -104,9 +104,9 @@ def best(restore: Callable[..., Any], clean: np.ndarray, middle: float, penaltie
 
 
 def timed(call: Callable[[], Any]) -> tuple[Any, float]:
-    """What a call gives, and the least processor time of three in seconds."""
-    seconds = []
-    for _ in range(3):
+    """What a call gives, and the least processor time of three, or of one that takes over half a second."""
+    seconds: list[float] = []
+    while len(seconds) < 3 and (not seconds or min(seconds) < 0.5):
         begin = time.process_time()
         found = call()
         seconds.append(time.process_time() - begin)
@@ -143,7 +143,7 @@ def denoising() -> Iterator[dict[str, Any]]:
 
 def deblurring() -> Iterator[dict[str, Any]]:
     psfs = {"Gaussian 1.5": np.outer(*[np.exp(-(np.arange(-5.0, 6) ** 2) / 4.5)] * 2), "motion 9": np.ones((1, 9))}
-    for name in ("coins", "ellipses 0", "page 0", "camera", "ellipses 1", "page 1"):
+    for name in ("coins", "ellipses 0", "camera", "ellipses 1"):
         for kind, psf in psfs.items():
             kernel = psf / psf.sum()
             for sigma in (0.02, 0.005):
@@ -171,7 +171,7 @@ def bound(name: str, alpha: float) -> tuple[Any, float]:
     y = spoiled(picture(name), "white 0.05")
     D = FiniteDifference(y.shape, "neumann", 2)
     v = ahead = np.zeros((*y.shape, 2))
-    for k in range(20_000):
+    for k in range(8000):
         new = ahead + product(D, y - adjoint_product(D, ahead)) / 8
         new /= np.maximum(np.linalg.norm(new, axis=-1, keepdims=True) / alpha, 1)
         v, ahead = new, new + k / (k + 3) * (new - v)
@@ -187,7 +187,7 @@ def gap(x: np.ndarray, name: str, alpha: float) -> float:
 
 def equal_gaps() -> Iterator[dict[str, Any]]:
     """The time to a gap of both methods, and the gap that a tol gives."""
-    for name, alpha in (("coins", 0.05), ("camera", 0.05), ("ellipses 1", 0.1)):
+    for name, alpha in (("coins", 0.05), ("camera", 0.05)):
         y, _ = bound(name, alpha)
         ours = partial(denoise_tv, y, alpha, penalty=PENALTIES[0])
         theirs = partial(restoration.denoise_tv_chambolle, y, weight=alpha, eps=0.0)
