@@ -237,9 +237,9 @@ def tables(rows: list[dict[str, Any]]) -> Iterator[str]:
 def main() -> None:
     parts = {"denoise": denoising, "deblur": deblurring, "inpaint": inpainting, "gap": equal_gaps}
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("parts", nargs="*", default=list(parts), choices=[*parts, []], help="all by default")
+    parser.add_argument("parts", nargs="*", default=[], choices=[*parts, []], help="all by default")
     rows = []
-    for name in parser.parse_args().parts:
+    for name in parser.parse_args().parts or parts:
         for row in parts[name]():
             print(row, flush=True)
             rows.append(row)
