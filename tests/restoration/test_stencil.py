@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
-from scipy.optimize import check_grad, minimize_scalar
+from scipy.optimize import check_grad
 from tests.restoration import short
 
 from ell12.losses import SquaredLoss
@@ -87,22 +87,6 @@ def test_compiled_gradients_know_isotropy_and_spacing(shape, ndim, dtype, option
             np.testing.assert_allclose(found_value, value, rtol=20 * epsilon, atol=20 * epsilon)
 
 
-@pytest.mark.parametrize("count", [1, 4])
-def test_compiled_isotropic_steps_equal_plain_ones(count):
-    pytest.importorskip("numba")
-    z, y, x = (image((2, 7, 5), seed=seed) for seed in (0, 2, 3))
-    for boundary in ("neumann", "periodic"):
-        penalty = TotalVariationL12(
-            0.05, 0.0, smoothing=0.2, ndim=2, boundary=boundary, isotropic=True, spacing=(3.0, 1.0)
-        )
-        expected = plain_steps(z, x, y, 1.0, penalty, STEPS[:count])
-        new = np.empty_like(z), np.empty_like(z)
-        pair, sums = Sweep(z.shape, np.float64, penalty, 2).advance((z, x), y, None, STEPS[:count], new)
-        for found, wanted in zip(pair, expected[:2], strict=True):
-            np.testing.assert_allclose(found, wanted, atol=1e-14)
-        np.testing.assert_allclose(sums, expected[2], rtol=1e-12, atol=1e-13)
-
-
 def twin(x, penalty):
     """The smoothed penalty and its gradient by plain operations."""
     options = (penalty.smoothing, penalty.l2_weight, penalty.isotropic)
@@ -180,14 +164,6 @@ def test_the_envelope_is_the_smallest_value_and_has_the_gradient_it_claims():
         return envelope_and_gradient(v.reshape(5, 6), D, 0.2, 0.5)[1].ravel()
 
     assert check_grad(f, g, smooth) < 1e-5
-
-
-def test_one_difference_is_smoothed_as_huber_does():
-    penalty = TotalVariationL12(2.0, 0.0, smoothing=0.25, ndim=1)
-    for step in (0.1, 0.25, 1.0):
-        x = np.array([0.0, step])
-        found = minimize_scalar(lambda w, h=step: 2 * abs(w) + 4 * (w - h) ** 2, bounds=(-2, 2), method="bounded")
-        assert penalty.value(x) == pytest.approx(found.fun, abs=1e-5)
 
 
 @pytest.mark.parametrize("boundary", ["neumann", "periodic"])

@@ -14,6 +14,7 @@ from ell12.operators import adjoint_product, product
 from ell12.operators.krylov import conjugate_gradients
 from ell12.protocols import Array, Iterate, Needs, Point
 from ell12.restoration.smoothed_gradient import (
+    NEGLIGIBLE,
     SMOOTHED,
     ImageLoss,
     Momentum,
@@ -93,11 +94,6 @@ class AlternatingMinimization:
             return x - conjugate_gradients(times, right, x, tol=self.cg_tol, max_iter=self.cg_max_iter)
 
         return warm_started
-
-
-# With such a loss the run ends at the latest when the threshold is this small, in units of the range. The
-# objective then fell by 2e-6 of itself in 50 steps, and the last of the multipliers go on changing for ever.
-LEAST_THRESHOLD = 1e-4
 
 
 @dataclass(frozen=True)
@@ -258,7 +254,9 @@ class GrowingADMM:
                 # more slightly, have subgradients on both sides, which cancel.
                 average = average / self.growth + (1 - 1 / self.growth) * split.left(rho)
                 yield split.certified(point, objective, average / (1 - self.growth**-count))
-                if split.fit.unit(penalty.alpha) / rho < LEAST_THRESHOLD * split.unit:
+                # The last of the multipliers go on changing for ever: a run ends where the threshold is negligible.
+                # The objective then fell by 2e-6 of itself in 50 steps.
+                if split.fit.unit(penalty.alpha) / rho < NEGLIGIBLE * split.unit:
                     return
             split.scale_multipliers(1 / self.growth)
             rho *= self.growth

@@ -27,6 +27,7 @@ from ell12.path import best_on_log_grid
 from ell12.protocols import Array
 from ell12.restoration.pixels import filled
 from ell12.restoration.sigma import FEWEST
+from ell12.restoration.smoothed_gradient import NEGLIGIBLE
 
 # Strengths are tried on a sample of about this many pixels, in tiles; smaller images are restored with several
 # random changes. Half as many were 0.3 dB worse on average, up to 5 dB (benchmarks/results/pictures_race).
@@ -35,9 +36,9 @@ SAMPLE = 2**15
 TILE = 48**2
 # The data are changed by this fraction of the noise: more than a run's accuracy, less than what changes the edges.
 CHANGE = 0.1
-# Where no noise is found, blurred and incomplete images get this strength, as a fraction of the range;
-# coefficients that the user calls noise-free keep their values, but for FAITHFUL of it.
-NOISE_FREE, FAITHFUL = 1e-4, 1e-6
+# Coefficients that the user calls noise-free keep their values, but for this fraction of the range. Where no noise is
+# found, blurred and incomplete images get the strength NEGLIGIBLE: with a weaker one runs take much longer.
+FAITHFUL = 1e-6
 # This part of the data is held out: what is left is restored nearly as well as the whole.
 HELD_OUT = 0.1
 
@@ -64,7 +65,7 @@ def choose(problem: Any) -> Choice:
     if sigma is None:
         raise ValueError("alpha cannot be chosen without a noise level: give alpha, sigma, or alpha='held-out'")
     if sigma == 0:
-        faithful = 0.0 if isinstance(problem.A, Identity) else NOISE_FREE if problem.estimate else FAITHFUL
+        faithful = 0.0 if isinstance(problem.A, Identity) else NEGLIGIBLE if problem.estimate else FAITHFUL
         return Choice(replace(shape, alpha=faithful * problem.spread), sigma, "sigma 0")
     score = _score_of(problem, sigma)
     if score is None or score.count < FEWEST:
@@ -127,7 +128,7 @@ class _Score:
         """
         problem, pixels = self.problem, _has_pixels(self.problem.A)
         # Where nothing is hidden, weaker strengths are possible.
-        least = problem.spread * (FAITHFUL if not pixels or self.live.all() else NOISE_FREE)
+        least = problem.spread * (FAITHFUL if not pixels or self.live.all() else NEGLIGIBLE)
         first = min(max(problem.rule(self.sigma, problem.spread), least), problem.spread)
 
         def best(kind: int, number: int, start: float) -> float:
