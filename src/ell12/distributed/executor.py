@@ -91,6 +91,8 @@ def _unavailable(reason: str) -> DataUnavailable:
     return DataUnavailable(f"the Dask cluster that holds the data cannot be reached any more: {reason}")
 
 
+# A short x travels with each task, which then stays with its block; a long one goes to each worker once.
+SHORT = 2**16  # bytes
 LARGE_GRAPHS = {"distributed.admin.large-graph-warning-threshold": "1GB"}  # what goes out is no mistake
 FAN_IN = 8  # The results of this number of blocks are added at a time, on a worker.
 
@@ -152,7 +154,8 @@ class Blocks:
     ) -> tuple[str, list[Delayed]]:
         """One task for each of the blocks, and the token in their names."""
         token = uuid.uuid4().hex
-        sent = delayed(arguments, name=f"ell12-x-{token}", traverse=False)  # which goes to each worker once
+        short = sum(getattr(argument, "nbytes", 0) for argument in arguments) <= SHORT
+        sent = arguments if short else delayed(arguments, name=f"ell12-x-{token}", traverse=False)
         call = delayed(_call, pure=False, traverse=False)
         parts = []
         for k, i in enumerate(of):

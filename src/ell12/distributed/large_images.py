@@ -118,7 +118,8 @@ def _restored(
     ndim, store = image.ndim - (channel_axis is not None), _Store()
     data = _data(image, known, channel_axis)
     (data,) = store.keep(data, chunks=_bands(data.shape, ndim))
-    start = data if known is None else _overlapped(partial(_filled, ndim=ndim), STEPS, False, ndim, data)
+    # Bands see the rows of four passes around them: so holes as wide are filled as in the whole image.
+    start = data if known is None else _overlapped(partial(_filled, ndim=ndim), 4 * STEPS, False, ndim, data)
     (start,) = store.keep(start[:1])
     penalty = _penalty_for(start, alpha, penalty, ndim)
     state = start.map_blocks(penalty.project, dtype=start.dtype)
