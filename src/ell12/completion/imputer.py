@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse
+from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
@@ -193,7 +194,12 @@ class L12Imputer(NestedParameters, Uncertain, OneToOneFeatureMixin, TransformerM
         self._warn_of_empty_columns()
         return self
 
-    def transform(self, X: Any) -> Array:
+    if TYPE_CHECKING:  # scikit-learn's has no types
+
+        def fit_transform(self, X: Any, y: Any = None, **options: Any) -> NDArray[Any]:  # noqa: D102
+            ...
+
+    def transform(self, X: Any) -> NDArray[Any]:
         """X with what is missing filled in; each row is completed from its own known entries.
 
         Parameters

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ell12.backend import all_true, inner, is_array, is_number, max_abs
+from ell12.backend import inner, is_number, max_abs
 from ell12.backend.number_types import difference
 from ell12.checks import check_positive
 from ell12.protocols import Array, Iterate, Loss, Penalty, Point
@@ -61,10 +60,6 @@ class Step:
     objective: Any
     square: Any  # of the step's length
     optimality: Any  # the largest entry of the step, over its size
-
-    def where(self, kept: Any, other: Any) -> Any:
-        """Keep it or take the other."""
-        return self if kept else other
 
     def iterate(self) -> Iterate:
         """What a solver yields."""
@@ -126,12 +121,6 @@ class ProximalStep:
             self.step, self.held = 0.5 * self.step, 0
         self.held += 1
         return new
-
-    def of(self, loss: Loss, penalty: Penalty) -> ProximalStep:
-        """The same step, of the same size, for another problem."""
-        other = copy.copy(self)
-        other.loss, other.penalty, other.prox = loss, penalty, lambda x, step, _: penalty.prox(x, step)
-        return other
 
     def measured(self, point: Point, near: Point, ahead: Callable[[Point], None]) -> Step:
         """The step with its objective; ``ahead`` is told of the new point before its value is asked for."""
@@ -239,17 +228,17 @@ def _ignore(*_: Any) -> None:
 
 
 class Nonmonotone:
-    """The state of nmAPG (Li & Lin, NIPS 2015), of one problem or of many whose objectives are an array.
+    """The state of nmAPG (Li & Lin, NIPS 2015), an accelerated proximal gradient method.
 
     An extrapolated step is taken if it lies enough below a running average of the objective. Else a plain proximal
-    step is made too, and the better of the two is kept: of many problems, by each for itself.
+    step is made too, and the better of the two is kept.
 
     Parameters
     ----------
     start : point
         Where to begin; it adds and scales.
-    objective : float or array
-        The objective there, or that of each problem.
+    objective : float
+        The objective there.
     eta : float, default 0.8
         Memory of the running average, between 0 (monotone) and 1.
     delta : float, default 1e-4
@@ -290,9 +279,9 @@ class Nonmonotone:
         step = take_step(y, x, lambda new: announce(extrapolated, new, x, new, *times))
         self.z = z = step.point
         accepted = step.objective <= self.average - self.delta * step.square
-        if not (all_true(accepted) if is_array(accepted) else accepted):
+        if not accepted:
             plain = take_step(x, x, lambda new: announce(extrapolated, new, x, z, *times))
-            step = step.where(accepted | (step.objective <= plain.objective), plain)
+            step = step if step.objective <= plain.objective else plain
         uphill = turns_back is not None and turns_back(step.point, y, x)
         self.x, self.previous, (self.t_previous, self.t) = step.point, x, times
         if uphill:  # as at the start: the next step begins at x

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ell12.checks import check_counts
+from ell12.checks import check_counts, generator
 from ell12.protocols import ColumnLoss, Iterate, Needs, PiecewisePenalty, Point, Solver, missing
 from ell12.solvers.gram_descent import GramDescent
 from ell12.solvers.working_set import WorkingSet
@@ -58,7 +58,7 @@ class Restarts:
 
     def __post_init__(self) -> None:
         check_counts(least=0, most=10**6, optional=False, n_starts=self.n_starts)
-        check_counts(least=0, random_state=self.random_state)
+        generator(self.random_state)
         if missing(self.solver, Solver):
             raise TypeError(f"solver must be a Solver such as WorkingSet(), got {self.solver!r}")
 
