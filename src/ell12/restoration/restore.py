@@ -292,9 +292,9 @@ class ImageProblem:
         return found.image
 
     def _restoration(self) -> Restoration:
-        twin = None if is_numpy(self.start) or on_accelerator(self.start) else by_numpy(self.A)
-        if twin is not None:  # other libraries take a hundred times as long on a processor
-            return self._by_numpy(twin)
+        in_numpy = None if is_numpy(self.start) or on_accelerator(self.start) else by_numpy(self.A)
+        if in_numpy is not None:  # other libraries take a hundred times as long on a processor
+            return self._by_numpy(in_numpy)
         colour = self.shapes[0].colour if self.options.loss == "squared" else False
         problem = self._along_opponents() if is_coloured(self.pixels, self.ndim, colour) else self
         choice = choose(problem)
