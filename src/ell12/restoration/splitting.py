@@ -254,7 +254,7 @@ class GrowingADMM:
                 # more slightly, have subgradients on both sides, which cancel.
                 average = average / self.growth + (1 - 1 / self.growth) * split.left(rho)
                 yield split.certified(point, objective, average / (1 - self.growth**-count))
-                # The last of the multipliers go on changing for ever: a run ends where the threshold is negligible.
+                # The last multipliers go on changing for ever: a run ends where the threshold is negligible.
                 # The objective then fell by 2e-6 of itself in 50 steps.
                 if split.fit.unit(penalty.alpha) / rho < NEGLIGIBLE * split.unit:
                     return

@@ -36,8 +36,8 @@ SAMPLE = 2**15
 TILE = 48**2
 # The data are changed by this fraction of the noise: more than a run's accuracy, less than what changes the edges.
 CHANGE = 0.1
-# Coefficients that the user calls noise-free keep their values, but for this fraction of the range. Where no noise is
-# found, blurred and incomplete images get the strength NEGLIGIBLE: with a weaker one runs take much longer.
+# Coefficients that the user calls noise-free keep their values, but for this fraction of the range. Where no noise
+# is found, blurred and incomplete images get the strength NEGLIGIBLE: with a weaker one runs take much longer.
 FAITHFUL = 1e-6
 # This part of the data is held out: what is left is restored nearly as well as the whole.
 HELD_OUT = 0.1
