@@ -61,6 +61,8 @@ class CentredData:
     the units of X: beside columns of 1e-8, ones would make steps of a gradient method 1e16 times too short.
     """
 
+    means: Any
+
     def __init__(
         self, X: Any, sample_weight: Any, *, center: bool, constant: bool, standardize: bool = False
     ) -> None:
