@@ -216,5 +216,5 @@ def check_counts(*, least: float = 0, most: float = math.inf, optional: bool = T
     for name, value in arguments.items():
         whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
         if not (whole and least <= value <= most) and not (value is None and optional):
-            bounds = f">= {least}" + (f" and <= {most}" if most < math.inf else "")
-            raise ValueError(f"{name} must be a whole number {bounds}, got {value!r}")
+            bounds = (f" >= {least}" if least > -math.inf else "") + (f" and <= {most}" if most < math.inf else "")
+            raise ValueError(f"{name} must be a whole number{bounds}, got {value!r}")

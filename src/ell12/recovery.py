@@ -16,7 +16,7 @@ from ell12.losses import SquaredLoss
 from ell12.minimization import Result, Run, minimize
 from ell12.operators.krylov import conjugate_gradients
 from ell12.penalties import L12
-from ell12.protocols import Array, DifferencePenalty, missing, session_of, with_alpha
+from ell12.protocols import Array, DifferencePenalty, missing, with_alpha
 
 # With noise the strength falls by this factor from one solution to the next, each begun at the last.
 FALL = 4.0
@@ -141,17 +141,17 @@ def recover_sparse(
     check_scalars(infinite=True, tol=tol)
     check_counts(least=1, optional=False, max_iter=max_iter)
     check_flags(return_result=return_result)
-    loss = session_of(SquaredLoss(A, b))
+    loss = SquaredLoss(A, b).for_run()
     if len(loss.b.shape) != 1:
         raise ValueError(f"b must be a vector, got shape {tuple(loss.b.shape)}: recover its columns one by one")
-    if penalty.alpha is not None:
-        raise ValueError(
-            f"recover_sparse finds the strength itself: give {type(penalty).__name__}() without alpha"
-        )
     lacking = missing(penalty, DifferencePenalty)
     if lacking:
         raise TypeError(
             f"recover_sparse needs a penalty with a convex part; {penalty!r} lacks {', '.join(lacking)}"
+        )
+    if penalty.alpha is not None:
+        raise ValueError(
+            f"recover_sparse finds the strength itself: give {type(penalty).__name__}() without alpha"
         )
     options = {"tol": tol, "max_iter": max_iter, "run": run}
     found = _Search(loss, with_alpha(penalty, 1.0), float(noise), options).recovery()

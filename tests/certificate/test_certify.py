@@ -150,7 +150,7 @@ def test_a_certificate_is_one_line():
     [(LogisticLoss(np.eye(2), [0, 1]), L12(1.0)), (SquaredLoss(np.eye(2), np.eye(2)), L12(1.0))],
 )
 def test_other_problems_are_refused(loss, penalty):
-    with pytest.raises(TypeError, match="certify needs a SquaredLoss"):
+    with pytest.raises(TypeError, match="certify needs as loss a SquaredLoss"):
         certify(loss, penalty)
 
 

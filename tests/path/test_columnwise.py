@@ -3,8 +3,7 @@ import pytest
 
 import ell12
 from ell12 import L12, NonmonotoneAPG, SquaredLoss, Status, minimize, stationarity
-from ell12.path.columnwise import ColumnsL12, ColumnwiseAPG, InterceptSquaredLoss
-from ell12.penalties import WithIntercept
+from ell12.path.columnwise import ColumnsL12, ColumnsWithIntercept, ColumnwiseAPG, InterceptSquaredLoss
 
 ALPHAS = np.array([1.0, 0.3, 0.05])
 
@@ -102,7 +101,7 @@ def test_units_are_what_violations_are_measured_by():
     penalty = ColumnsL12([1.0, 1.0], 0.0, units=[1.0, 10.0])
     np.testing.assert_allclose(penalty.stationarities(np.zeros((2, 2)), gradient), [2.0, 0.2])
     assert penalty.violation(np.zeros((2, 2)), gradient) / penalty.alpha == pytest.approx(2.0)
-    alone = WithIntercept(ColumnsL12([1.0, 1.0], 0.0, units=[1.0, 10.0]))
+    alone = ColumnsWithIntercept(ColumnsL12([1.0, 1.0], 0.0, units=[1.0, 10.0]))
     x, gradient = np.zeros((3, 2)), np.vstack([gradient, [[-5.0, 5.0]]])
     np.testing.assert_allclose(alone.stationarities(x, gradient), [5.0, 0.5])
     assert alone.violation(x, gradient) == pytest.approx(5.0)

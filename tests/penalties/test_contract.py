@@ -8,12 +8,10 @@ import numpy as np
 import pytest
 
 from ell12 import L1, L12, MCP, GroupL12, RowsL12
-from ell12.path.columnwise import ColumnsL12
+from ell12.path.columnwise import ColumnsL12, ColumnsWithIntercept
 from ell12.penalties import SCAD, CappedL1, LogSum, Lp, TransformedL1, WithIntercept
 from ell12.protocols import (
-    CertifyingPenalty,
     DifferencePenalty,
-    ParallelPenalty,
     Penalty,
     PiecewisePenalty,
     Wrapper,
@@ -72,21 +70,20 @@ def place(name):
     ("penalty", "protocols"),
     [
         (L12(1.0), (PiecewisePenalty,)),
-        (GroupL12([0, 1], 1.0), (CertifyingPenalty, DifferencePenalty)),
-        (RowsL12(1.0), (CertifyingPenalty, DifferencePenalty)),
-        (ColumnsL12([1.0]), (CertifyingPenalty, DifferencePenalty, ParallelPenalty)),
+        (GroupL12([0, 1], 1.0), (DifferencePenalty,)),
+        (RowsL12(1.0), (DifferencePenalty,)),
+        (ColumnsL12([1.0]), (DifferencePenalty,)),
         (LogSum(1.0), (PiecewisePenalty,)),
-        (CappedL1(1.0), (CertifyingPenalty, DifferencePenalty)),
+        (CappedL1(1.0), (DifferencePenalty,)),
         (MCP(1.0), (PiecewisePenalty,)),
         (Lp(1.0), (Penalty,)),
     ],
     ids=lambda thing: type(thing).__name__,
 )
 def test_penalties_offer_what_they_can_and_an_intercept_takes_nothing_away(penalty, protocols):
-    known = [CertifyingPenalty, DifferencePenalty, PiecewisePenalty]
     for protocol in protocols:
         assert missing(penalty, protocol) == []
-    for protocol in [*known, ParallelPenalty]:
+    for protocol in (DifferencePenalty, PiecewisePenalty):
         assert offers(WithIntercept(penalty), protocol) == offers(penalty, protocol)
     assert isinstance(WithIntercept(penalty), Wrapper)
 
@@ -364,7 +361,7 @@ def test_columns_are_vectors_side_by_side():
 
 
 def test_the_violation_of_columns_with_intercepts_counts_each_in_its_unit():
-    penalty = WithIntercept(ColumnsL12([0.5, 2.0]))
+    penalty = ColumnsWithIntercept(ColumnsL12([0.5, 2.0]))
     gradient = np.array([[0.0, 0.0], [0.0, 0.0], [0.3, -0.4]])
     x = np.zeros((3, 2))
     np.testing.assert_allclose(penalty.stationarities(x, gradient), [0.6, 0.2])

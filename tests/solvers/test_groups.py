@@ -82,8 +82,8 @@ def test_a_run_that_nmapg_ends_soon_is_nmapgs_to_the_last_bit():
 def test_a_group_that_is_not_penalised_and_an_intercept_turn_freely():
     penalty = WithIntercept(GroupL12([0, 0, 1], 1.0, weights=[0.0, 1.0]))
     x, new = np.array([1.0, 1.0, 1.0, 1.0]), np.array([-1.0, -1.0, -1.0, -1.0])
-    assert penalty.turned(x, new).tolist() == [False, False, True, False]
-    assert not penalty.turned(x, x).any()
+    assert penalty.sign_changes(x, new).tolist() == [False, False, True, False]
+    assert not penalty.sign_changes(x, x).any()
 
 
 def test_too_many_columns_in_use_are_left_to_nmapg(monkeypatch):
@@ -96,7 +96,7 @@ def test_too_many_columns_in_use_are_left_to_nmapg(monkeypatch):
 def test_it_is_the_default_for_groups_alone():
     assert isinstance(DEFAULTS[1], GroupNewton)
     A, b = coherent(0)
-    with pytest.raises(TypeError, match=r"GroupNewton needs a penalty .* lacks turned"):
+    with pytest.raises(TypeError, match=r"GroupNewton needs a penalty .* lacks sign_changes"):
         minimize(SquaredLoss(A, b), L12(0.1), solver=GroupNewton())
 
 

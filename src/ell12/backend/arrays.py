@@ -24,7 +24,7 @@ from array_api_compat import (
     is_torch_namespace,
 )
 
-from ell12.protocols import Array
+Array = Any  # any array of the array API standard: NumPy, PyTorch, CuPy, JAX
 
 _NAMESPACES: dict[type, Any] = {np.ndarray: array_api_compat.numpy}  # those found before, by the arrays' type
 # PyTorch's and cuBLAS's inner products count their entries in 32 bits.

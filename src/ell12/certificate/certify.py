@@ -14,8 +14,9 @@ import numpy as np
 from ell12.backend import as_numpy, like
 from ell12.certificate.bounds import Box, convex_bound, dual_value, first_box, local_minimum, random_minima, relax
 from ell12.certificate.standard_form import standard_form
-from ell12.checks import check_numbers, generator
+from ell12.checks import check_counts, check_numbers, generator
 from ell12.minimization import minimize
+from ell12.minimization.rounding_stop import as_unknown
 
 STARTS = 30  # random starts before the proof; benchmarks/certificates.py
 ROUNDS_AT_ROOT, ROUNDS, ROUNDS_OF_PROBES = 60, 15, 2  # relaxations of a box at the most
@@ -94,6 +95,7 @@ def certify(
     (True, 0.9029, array([ 2.92,  0.58, -1.75]))
     """
     check_numbers(gap=gap, max_seconds=max_seconds)
+    check_counts(max_nodes=max_nodes)
     run = _Proof(loss, penalty, gap, max_seconds)
     try:
         reason = run.prove(x, generator(random_state), math.inf if max_nodes is None else max_nodes)
@@ -140,7 +142,7 @@ class _Proof:
     def prove(self, x: Any, random: np.random.Generator, max_nodes: float) -> str:
         """Run to the end; why it ended."""
         form = self.form
-        given = minimize(self.loss, self.penalty, tol=1e-8).x if x is None else x
+        given = minimize(self.loss, self.penalty, tol=1e-8).x if x is None else as_unknown(self.loss, x, "x")
         self.offer(self.extract(as_numpy(given).astype(float)))
         self.offer(local_minimum(form, self.x))
         if np.all(form.t >= form.W):

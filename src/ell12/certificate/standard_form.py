@@ -65,14 +65,15 @@ def standard_form(loss: Any, penalty: Any) -> tuple[StandardForm, Map, Map]:
     """
     if not isinstance(loss, SquaredLoss) or not isinstance(penalty, L12) or loss.b.ndim != 1:
         raise TypeError(
-            f"certify needs a SquaredLoss of one right-hand side and L12 or L1, got {loss!r}, {penalty!r}"
+            f"certify needs as loss a SquaredLoss of one right-hand side, and as penalty L12 or L1; "
+            f"got {loss!r}, {penalty!r}"
         )
     A, b = _rows(loss)
     below, t = (as_numpy(part) for part in penalty.slopes_at_zero(np.zeros(A.shape[1])))
     floor = np.where(np.isinf(below), 0.0, -np.inf)
     free, W, ridge = (t == 0) & (floor < 0), penalty.strength * penalty.l2_weight, penalty.strength * penalty.ridge
     used = np.flatnonzero(np.isfinite(t) & ~free)
-    merged = {i: (i, 1.0) for i in used}
+    merged = {int(i): (int(i), 1.0) for i in used}
     if ridge == 0 and np.all(t[used] >= W):
         merged = _without_copies(A, used, t, signed=bool(np.all(floor[used] < 0)))
     kept = np.array(sorted({owner for owner, _ in merged.values()}), int)

@@ -15,7 +15,7 @@ from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted, check_random_state, validate_data
 
 from ell12.backend import as_numpy, beside, is_array, is_sparse, refuse_gradient, stored_entries
-from ell12.checks import naming
+from ell12.checks import check_flags, naming
 from ell12.completion.complete import complete_matrix
 from ell12.completion.observed import Observed, read_entries
 from ell12.completion.offsets import fit_offsets
@@ -172,6 +172,7 @@ class L12Imputer(NestedParameters, Uncertain, OneToOneFeatureMixin, TransformerM
         y : None, optional
             Ignored.
         """
+        check_flags(keep_empty_features=self.keep_empty_features, add_indicator=self.add_indicator)
         self._table = Categories.of(X) if is_frame(X) else None
         observed = Observed.of(self._validated(X, reset=True))
         self.clip_ = Range.of(self.clip, observed, observed.is_table)

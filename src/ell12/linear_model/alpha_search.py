@@ -224,8 +224,7 @@ class AlphaSearch(SparseLinearModel):
         if foreign and not on_accelerator(data.X):  # seen as NumPy arrays, which have the faster solver
             data = Data(*(None if part is None else as_numpy(part) for part in data))
             foreign = False
-        if self.n_jobs is not None and (not _is_count(self.n_jobs) or self.n_jobs == 0):
-            raise ValueError(f"n_jobs must be a whole number other than 0, or None, got {self.n_jobs!r}")
+        check_counts(least=-math.inf, n_jobs=self.n_jobs)
         outcomes = Parallel(n_jobs=1 if foreign else self.n_jobs)(
             delayed(_fold)(self, penalty, data, alphas, shares, train, test) for train, test in folds
         )

@@ -21,13 +21,13 @@ from ell12.backend import (
     rounding,
 )
 from ell12.minimization.result import Result, Status
-from ell12.protocols import Array, Factored, FactoredLoss, Loss, offers
+from ell12.protocols import Array, Factored, Loss, offers
 
 # After this number of iterations without progress a run asks whether rounding is what stops it.
 STALL_AFTER = 50
-# An iteration in which a solver says that it is stuck counts as so many. Asking costs six products, about as much
-# as an iteration of a solver that says so.
-STUCK = 50
+# An iteration in which a solver reports no progress counts as this many. Asking costs six products, about as much
+# as an iteration of a solver that reports it.
+NO_PROGRESS = 50
 # Solvers stop a little above what the last digits of x do to the gradient: up to this many times that was seen.
 MARGIN = 32
 # Up to this stationarity a run that was asked for no more than rounding allows counts as converged.
@@ -51,14 +51,14 @@ class Stall:
         self.violation = self.objective = math.inf
         self.since, self.patience = 0, STALL_AFTER
 
-    def is_long(self, violation: float, objective: float, rounding: float, stuck: bool = False) -> bool:
+    def is_long(self, violation: float, objective: float, rounding: float, no_progress: bool = False) -> bool:
         """Take note of an iteration; return whether it is time to ask for the reason. Each time waits longer."""
         halved, fell = violation <= 0.5 * self.violation, objective < self.objective - rounding
         if halved or fell:
             self.violation, self.objective = min(violation, self.violation), min(objective, self.objective)
             self.since, self.patience = 0, STALL_AFTER
             return False
-        self.since += STUCK if stuck else 1
+        self.since += NO_PROGRESS if no_progress else 1
         if self.since < self.patience:
             return False
         self.since, self.patience = 0, 2 * self.patience
@@ -120,8 +120,6 @@ def as_unknown(loss: Any, x: Any, name: str) -> Any:
     """``x`` as an unknown of the loss; NumPy arrays keep their precision. An error names the argument."""
     zero = loss.start()
     if offers(zero, Factored):  # the loss, whose unknown is no array, knows what it may be
-        if not offers(loss, FactoredLoss):
-            raise TypeError(f"{name} cannot be given: {type(loss).__name__} has no check_start")
         try:
             return loss.check_start(x)
         except (TypeError, ValueError) as error:

@@ -47,6 +47,8 @@ class Checkpoint:
 
     def __post_init__(self) -> None:
         check_flags(resume=self.resume)
+        if not isinstance(self.path, str | os.PathLike):
+            raise TypeError(f"path of a checkpoint must be that of a file, got {self.path!r}")
         if not is_number(self.seconds) or not 0 <= self.seconds < math.inf:
             raise ValueError(f"seconds of a checkpoint must be a finite number >= 0, got {self.seconds!r}")
 
@@ -89,6 +91,8 @@ class Run:
         check_flags(verbose=self.verbose)
         if not is_number(self.max_seconds) or not self.max_seconds >= 0:
             raise ValueError(f"max_seconds must be a number >= 0, got {self.max_seconds!r}")
+        if self.measure is not None and not isinstance(self.measure, Mapping):
+            raise TypeError(f"measure must be a dict of functions of x, got {self.measure!r}")
         if self.callback is not None and (isinstance(self.callback, type) or not callable(self.callback)):
             raise TypeError(f"callback must be a function of the history, got {self.callback!r}")
         if isinstance(self.checkpoint, str | os.PathLike):

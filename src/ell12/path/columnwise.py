@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -27,10 +27,27 @@ from ell12.checks import set_numbers
 from ell12.losses.of_prediction import fact
 from ell12.losses.sum_over_rows import LinearLoss
 from ell12.penalties.moduli import ModuliL12
-from ell12.protocols import Array, Batch, Iterate, Needs, ParallelLoss, ParallelPenalty, Point
+from ell12.penalties.penalty_base import WithIntercept
+from ell12.protocols import Array, Batch, Iterate, Loss, Needs, Penalty, Point
 from ell12.prox.batching import as_single, row_norms
 from ell12.prox.closed_form import prox_rows
 from ell12.solvers.proximal_step import BackOff, Nonmonotone, ProximalStep, Step
+
+
+class ParallelLoss(Loss, Protocol):
+    """A loss of several right-hand sides, each with a column of ``x`` of its own: for problems side by side."""
+
+    values: Callable[[Point], Array]  # the loss of each column
+    select_problems: Callable[[Any], ParallelLoss]  # a NumPy array of numbers -> the loss of these columns
+
+
+class ParallelPenalty(Penalty, Protocol):
+    """A penalty of many problems, the columns of ``x``, each measured in a unit of its own."""
+
+    values: Callable[[Array], Array]  # x -> the penalty of each column
+    stationarities: Callable[[Array, Array], Array]  # (x, gradient) -> the violation of each column, in its unit
+    sizes: Callable[[Array], Array]  # x -> the largest entry of each column, in its unit
+    select_problems: Callable[[Any], ParallelPenalty]  # a NumPy array of numbers -> the penalty on these columns
 
 
 @dataclass(frozen=True)
@@ -327,6 +344,33 @@ class ColumnsL12(ModuliL12):
 
     def _free_like(self, x: Array) -> Array:
         return super()._free_like(x)[:, None]
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnsWithIntercept(WithIntercept):
+    """`ColumnsL12` without the last row of x, which holds the intercepts: each column has a unit of its own."""
+
+    def violation(self, x: Array, gradient: Array) -> float:
+        """The largest of the `stationarities`, times the smallest unit."""
+        return self.alpha * max_abs(self.stationarities(x, gradient))
+
+    def values(self, x: Array) -> Array:
+        """The penalty of each column."""
+        return self.penalty.values(self._inside(x))
+
+    def stationarities(self, x: Array, gradient: Array) -> Array:
+        """Those of the penalty, or the last entry of each column of the gradient where that is larger."""
+        within = self.penalty.stationarities(self._inside(x), self._inside(gradient))
+        last = self.penalty.sizes(self._last(gradient))
+        return namespace(last).where(last > within, last, within)
+
+    def sizes(self, x: Array) -> Array:
+        """The largest entry of each column, the last included, in its unit."""
+        return self.penalty.sizes(x)
+
+    def select_problems(self, which: Any) -> ColumnsWithIntercept:
+        """The same penalty on some of the columns."""
+        return replace(self, penalty=self.penalty.select_problems(which))
 
 
 def _positive_numbers(values: Any, name: str) -> Array:

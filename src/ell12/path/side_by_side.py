@@ -13,8 +13,7 @@ from ell12.losses import LinearLoss, LogisticLoss, SquaredLoss
 from ell12.minimization import Result, Status, minimize
 from ell12.minimization.rounding_stop import admit_rounding, gradient_rounding
 from ell12.minimization.run import collected
-from ell12.path.columnwise import ColumnsL12, ColumnwiseAPG, InterceptSquaredLoss
-from ell12.penalties import WithIntercept
+from ell12.path.columnwise import ColumnsL12, ColumnsWithIntercept, ColumnwiseAPG, InterceptSquaredLoss
 from ell12.protocols import Array, Point, Wrapper
 
 
@@ -44,7 +43,7 @@ def columns_penalty(
         units=like(units, zero),
         ridge=ridge,
     )
-    return WithIntercept(penalty) if intercept else penalty
+    return ColumnsWithIntercept(penalty) if intercept else penalty
 
 
 def solve_side_by_side(

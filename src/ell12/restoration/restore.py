@@ -13,6 +13,7 @@ from ell12.backend import as_numpy, is_number, is_numpy, max_abs, namespace, on_
 from ell12.checks import check_counts, check_flags, check_scalars, check_word, is_finite_number
 from ell12.losses import AbsoluteLoss, KullbackLeiblerLoss, SquaredLoss
 from ell12.minimization import Result, Run, Status, minimize
+from ell12.minimization.loop import check_limits
 from ell12.operators import sent_like
 from ell12.operators.image_operators import (
     Identity,
@@ -154,6 +155,7 @@ class Options:
         check_word(self.loss, "loss", *LOSSES)
         check_counts(least=-math.inf, channel_axis=self.channel_axis)
         check_flags(return_result=self.return_result)
+        check_limits(self.tol, self.max_iter, self.run)
         if self.sigma is not None and not (is_finite_number(self.sigma) and self.sigma >= 0):
             raise ValueError(f"sigma must be a number >= 0 or None, got {self.sigma!r}")
         if self.solver is not None and not offers(self.solver, ImageSolver):

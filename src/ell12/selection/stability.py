@@ -311,6 +311,7 @@ class StabilitySelection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
             Weights, at least 0; see the notes.
         """
         check_counts(least=2, optional=False, n_subsamples=self.n_subsamples)
+        check_counts(least=-math.inf, n_jobs=self.n_jobs)
         if self.n_subsamples % 2:
             raise ValueError(f"n_subsamples must be even, for pairs of halves; got {self.n_subsamples}")
         with naming("random_state"):

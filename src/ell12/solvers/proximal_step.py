@@ -11,7 +11,7 @@ from typing import Any
 from ell12.backend import all_true, inner, is_array, is_number, max_abs
 from ell12.backend.number_types import difference
 from ell12.checks import check_positive
-from ell12.protocols import Array, CancellingLoss, Iterate, Loss, Penalty, Point, offers
+from ell12.protocols import Array, Iterate, Loss, Penalty, Point
 
 Prox = Callable[[Array, float, Array], Array]
 Tilt = Callable[[Array], Array]
@@ -41,11 +41,6 @@ def known_lipschitz(loss: Loss) -> float:
     """The loss's Lipschitz constant where it is known and finite, 1 where it is zero; else infinity."""
     found: Any = loss.lipschitz()
     return (float(found) or 1.0) if found is not None and math.isfinite(found) else math.inf
-
-
-def summed_size(loss: Loss) -> float:
-    """The size of the terms that a value of the loss sums, beyond the value itself: their rounding is its own."""
-    return abs(loss.constant) if offers(loss, CancellingLoss) else 0.0  # type: ignore[attr-defined]
 
 
 def rise(loss: Loss, penalty: Penalty, new: Point, base: Point, gradient: Array) -> float:
@@ -274,7 +269,7 @@ class Nonmonotone:
     def advance(
         self,
         take_step: TakeStep,
-        foresee: Callable[..., Any] = _ignore,
+        announce: Callable[..., Any] = _ignore,
         turns_back: Callable[[Any, Any, Any], bool] | None = None,
     ) -> Any:
         """One step.
@@ -284,7 +279,7 @@ class Nonmonotone:
         take_step : function
             Of the point to step from, the present x, and a function to be told of the new point before its
             objective is found. It returns a `ell12.solvers.proximal_step.Step` or what behaves like one.
-        foresee : function, default _ignore
+        announce : function, default _ignore
             Told where the next step is likely to begin, as a function and its arguments.
         turns_back : function, optional
             Of the new point, the extrapolated one and x: whether the momentum leads uphill and begins anew
@@ -292,11 +287,11 @@ class Nonmonotone:
         """
         x, y = self.x, extrapolated(self.x, self.previous, self.z, self.t_previous, self.t)
         times = (self.t, next_t(self.t))
-        step = take_step(y, x, lambda new: foresee(extrapolated, new, x, new, *times))
+        step = take_step(y, x, lambda new: announce(extrapolated, new, x, new, *times))
         self.z = z = step.point
         accepted = step.objective <= self.average - self.delta * step.square
         if not (all_true(accepted) if is_array(accepted) else accepted):
-            plain = take_step(x, x, lambda new: foresee(extrapolated, new, x, z, *times))
+            plain = take_step(x, x, lambda new: announce(extrapolated, new, x, z, *times))
             step = step.where(accepted | (step.objective <= plain.objective), plain)
         uphill = turns_back is not None and turns_back(step.point, y, x)
         self.x, self.previous, (self.t_previous, self.t) = step.point, x, times
