@@ -29,8 +29,9 @@ from ell12.penalties import L1, L12
 from ell12.plots import plot_cross_validation
 from ell12.protocols import Array, ColumnLoss, missing, with_alpha
 
-# The shares of a refit that relax="auto" tries; benchmarks/results/real_data.md says how they were chosen.
-REFIT_SHARES = (0.0, 0.5, 1.0)
+# By how many standard errors of the difference a refit must be better than the penalised fit for relax="auto" to take
+# it; benchmarks/results/real_data.md says what 0, 1/4, 1/2, 3/4 and 1 did.
+LEAST_GAIN = 0.5
 
 
 class AlphaSearch(SparseLinearModel):
@@ -78,7 +79,10 @@ class AlphaSearch(SparseLinearModel):
         ]
         scores = np.concatenate([part[0] for part in found])
         warn_if_not_converged(self, [result for part in found for result in part[1]])
-        (chosen, best), self.standard_error_ = choose(_with_information(scores), self.selection)
+        judged = _with_information(scores)
+        if len(shares) > 1 and not _gains(judged, len(shares)):
+            scores, judged, shares = scores[:: len(shares)], judged[:: len(shares)], (0.0,)
+        (chosen, best), self.standard_error_ = choose(judged, self.selection)
         which, share = divmod(chosen, len(shares))
         self.relaxed_, scores = shares[share], scores[share :: len(shares)]
         self.alpha_ = float(grids[which, best])
@@ -112,7 +116,7 @@ class AlphaSearch(SparseLinearModel):
             return (self._refit_share,)
         loss = problems[0].loss
         refits = not (missing(loss, ColumnLoss) or problems[0].n_classes or on_accelerator(loss.b))
-        return REFIT_SHARES if refits and not problems[0].is_far and self.selection not in CRITERIA else (0.0,)
+        return (0.0, 0.5, 1.0) if refits and not problems[0].is_far and self.selection not in CRITERIA else (0.0,)
 
     def _penalties(self) -> list[Any]:
         """The penalties to try, of strength 1."""
@@ -291,6 +295,14 @@ def _with_information(scores: Array) -> Array:
     """The scores of the folds that have some."""
     folds = ~np.isnan(scores).all(axis=(0, 1))
     return scores[..., folds] if folds.any() else scores
+
+
+def _gains(scores: Array, n_shares: int) -> bool:
+    """Whether the best scores are better than the best ones without a refit, beyond chance."""
+    (which, best), _ = choose(scores, "min")
+    (plain, at), _ = choose(scores[::n_shares], "min")
+    gain = scores[which, best] - scores[n_shares * plain, at]
+    return float(gain.mean()) > LEAST_GAIN * float(np.nan_to_num(standard_error(gain)))
 
 
 def choose(scores: Array, selection: str) -> tuple[tuple[int, int], float]:

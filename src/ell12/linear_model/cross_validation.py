@@ -47,9 +47,10 @@ class L12RegressorCV(AlphaSearch, L12Regressor):
         As in `L12Regressor`.
     relax : bool or "auto", default "auto"
         As in `L12Regressor`; True scores the refitted coefficients of each fold. "auto" scores the penalised
-        coefficients, the refitted ones and the mean of both, and takes the best, in about 1.1 times the time: far
-        fewer wrong features where the truth is sparse, and predictions as good where it is not. It is False for an
-        information criterion, on a GPU, and for columns out of memory.
+        coefficients, the refitted ones and the mean of both, and takes the best; a refit must be better by half a
+        standard error of the difference. That takes about 1.1 times the time. It selects far fewer wrong features
+        where the truth is sparse, and predicts as well where it is not. "auto" is False for an information
+        criterion, on a GPU, and for columns out of memory.
     n_jobs : int, optional
         Folds in parallel, by joblib; not on a GPU.
 
