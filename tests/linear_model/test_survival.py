@@ -177,12 +177,6 @@ def test_a_weight_of_two_is_a_sample_that_is_there_twice_after_breslow():
     np.testing.assert_allclose(L12CoxRegressor(0.02, **options).fit(X[rows], YT[rows]).coef_, weighted, atol=1e-7)
 
 
-def test_single_precision_stays():
-    model = L12CoxRegressor(0.02).fit(X.astype(np.float32), YT)
-    assert model.coef_.dtype == np.float32
-    np.testing.assert_allclose(model.coef_, L12CoxRegressor(0.02).fit(X, YT).coef_, atol=2e-3)
-
-
 def test_times_keep_their_precision_beside_samples_in_single_precision():
     y = survival_times(np.c_[1e9 + np.arange(N), EVENTS])
     assert np.unique(y[:, 0]).size == N

@@ -7,11 +7,11 @@ import math
 import warnings
 from abc import abstractmethod
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
-from sklearn.base import is_classifier
+from sklearn.base import is_classifier, is_regressor
 from sklearn.utils.validation import check_is_fitted
 
 from ell12.backend import as_numpy, namespace, on_accelerator
@@ -29,9 +29,17 @@ from ell12.penalties import L1, L12
 from ell12.plots import plot_cross_validation
 from ell12.protocols import Array, ColumnLoss, missing, with_alpha
 
-# By how many standard errors of the difference a refit must be better than the penalised fit for relax="auto" to take
-# it; benchmarks/results/real_data.md says what 0, 1/4, 1/2, 3/4 and 1 did.
+# By how many standard errors of the difference a refit must be better than the penalised fit for relax="auto" to
+# take it; benchmarks/results/real_data.md says what 0, 1/4, 1/2, 3/4 and 1 did.
 LEAST_GAIN = 0.5
+
+
+class Candidate(NamedTuple):
+    """What is fitted to each fold: a penalty at falling strengths, and the shares of its refits."""
+
+    penalty: Any
+    alphas: Array
+    shares: tuple[float, ...]
 
 
 class AlphaSearch(SparseLinearModel):
@@ -58,11 +66,11 @@ class AlphaSearch(SparseLinearModel):
     def _score_path(self, coefs: Array, intercepts: Array, data: Data) -> Array:
         """The score, the higher the better, for each alpha; coefs are (n_alphas, n_problems, n_features)."""
 
-    def _search(self, data: Data, groups: Any = None) -> Array | None:
-        """Choose alpha and penalty, fit with them, and return the scores.
+    def _search(self, data: Data, groups: Any = None) -> Any:
+        """Choose alpha and penalty, fit with them, and keep the scores.
 
         They are (n_alphas, n_folds), or (n_penalties, n_alphas, n_folds) where ``penalty`` is a list. A
-        criterion needs no folds: it is kept with the degrees of freedom, and None is returned.
+        criterion needs no folds: it is kept with the degrees of freedom.
         """
         for name in ("mse_path_", "scores_", "criterion_path_", "df_path_", "relaxed_"):
             self.__dict__.pop(name, None)  # of a fit with another selection or scoring
@@ -74,9 +82,8 @@ class AlphaSearch(SparseLinearModel):
         problems = self._problems(data)
         shares = self._shares(problems)
         grids = np.stack([self._grid(problems, penalty) for penalty in penalties])
-        found = [
-            self._scores(problems, p, data, folds, grid, shares) for p, grid in zip(penalties, grids, strict=True)
-        ]
+        candidates = [Candidate(penalty, grid, shares) for penalty, grid in zip(penalties, grids, strict=True)]
+        found = [self._scores(problems, candidate, data, folds) for candidate in candidates]
         scores = np.concatenate([part[0] for part in found])
         warn_if_not_converged(self, [result for part in found for result in part[1]])
         judged = _with_information(scores)
@@ -97,8 +104,11 @@ class AlphaSearch(SparseLinearModel):
             self.criterion_path_, self.df_path_ = (
                 follow(part if several else part[0], data.X) for part in (values, freedoms)
             )
-            return None
-        return follow(scores if several else scores[0], data.X)
+        elif is_regressor(self) and self.scoring is None:
+            self.mse_path_ = follow(-scores if several else -scores[0], data.X)
+        else:
+            self.scores_ = follow(scores if several else scores[0], data.X)
+        return self
 
     def _check_relax(self) -> None:
         if not (isinstance(self.relax, str) and self.relax == "auto"):
@@ -184,45 +194,43 @@ class AlphaSearch(SparseLinearModel):
         return self._score_path(*path, data.rows(test))
 
     def _scores(
-        self,
-        problems: list[FitProblem],
-        penalty: Any,
-        data: Data,
-        folds: list[Any],
-        alphas: Array,
-        shares: tuple[float, ...],
+        self, problems: list[FitProblem], candidate: Candidate, data: Data, folds: list[Any]
     ) -> tuple[Array, list[Result], Any]:
         """The scores, (n_shares, n_alphas, n_folds), how runs ended, and of a criterion the degrees of freedom."""
         if self.selection in CRITERIA:
+            penalty, alphas, _ = candidate
             runs = [self._path(problem, penalty, alphas) for problem in problems]
             with naming(f"selection={self.selection!r}"):
                 judged = judge(self, problems, penalty, runs, alphas, data.sample_weight)
             ends = [replace(run, x=None, history={}) for path in runs for run in path]
             return -judged.criterion(self.selection)[None, :, None], ends, judged.freedoms.sum(axis=0)
-        plain = type(penalty) in (L1, L12) and isinstance(penalty.positive, bool)
-        plain = plain and not (any(shares) or self.standardize) and alphas[-1] > 0
-        if on_accelerator(data.X) and plain and all(type(p.loss) in SIDE_BY_SIDE for p in problems):
-            return *self._side_by_side(problems, penalty, data, folds, alphas), None
-        return *self._one_by_one(penalty, data, folds, alphas, shares), None
+        if self._takes_columns(data.X, problems, candidate):
+            return *self._side_by_side(problems, candidate, data, folds), None
+        return *self._one_by_one(candidate, data, folds), None
+
+    def _takes_columns(self, X: Any, problems: list[FitProblem], candidate: Candidate) -> bool:
+        """Whether the folds are solved side by side, as columns of one problem, for a GPU."""
+        penalty, alphas, shares = candidate
+        plain = type(penalty) in (L1, L12) and isinstance(penalty.positive, bool) and alphas[-1] > 0
+        plain = plain and not (any(shares) or self.standardize)
+        return on_accelerator(X) and plain and all(type(problem.loss) in SIDE_BY_SIDE for problem in problems)
 
     def _side_by_side(
-        self, problems: list[FitProblem], penalty: Any, data: Data, folds: list[Any], alphas: Array
+        self, problems: list[FitProblem], candidate: Candidate, data: Data, folds: list[Any]
     ) -> tuple[Array, list[Result]]:
         """The scores of each alpha and fold, and how the runs ended: the folds as columns of one problem."""
         weight = self._weight_of_samples(data.y, data.sample_weight)
         columns = FoldColumns(problems, folds, weight, bool(self.fit_intercept))
-        own = {name: vars(penalty)[name] for name in ("l2_weight", "weights", "positive", "ridge")}
+        own = {name: vars(candidate.penalty)[name] for name in ("l2_weight", "weights", "positive", "ridge")}
         limits = {"tol": self.tol, "max_iter": 10_000}
         scores, results = [], []
-        paths = solve_folds(columns, alphas, own | {"intercept": problems[0].constant != 0}, limits)
+        paths = solve_folds(columns, candidate.alphas, own | {"intercept": problems[0].constant != 0}, limits)
         for (_, test), (coefs, intercepts, runs) in zip(folds, paths, strict=True):
             scores.append(self._score_path(coefs, intercepts, data.rows(test)))
             results += [replace(run, x=None, history={}) for run in runs]
         return np.stack(scores, axis=1)[None], results
 
-    def _one_by_one(
-        self, penalty: Any, data: Data, folds: list[Any], alphas: Array, shares: tuple[float, ...]
-    ) -> tuple[Array, list[Result]]:
+    def _one_by_one(self, candidate: Candidate, data: Data, folds: list[Any]) -> tuple[Array, list[Result]]:
         """The same, a warm-started path for each fold after the other, or in processes of their own."""
         foreign = passes(data.X)
         if foreign and not on_accelerator(data.X):  # seen as NumPy arrays, which have the faster solver
@@ -230,28 +238,23 @@ class AlphaSearch(SparseLinearModel):
             foreign = False
         check_counts(least=-math.inf, n_jobs=self.n_jobs)
         outcomes = Parallel(n_jobs=1 if foreign else self.n_jobs)(
-            delayed(_fold)(self, penalty, data, alphas, shares, train, test) for train, test in folds
+            delayed(_fold)(self, candidate, data, train, test) for train, test in folds
         )
         lacking = [str(score) for score, _ in outcomes if isinstance(score, NoInformation)]
         if len(lacking) == len(outcomes):
             raise ValueError(f"no fold can be scored: {lacking[0]}")
         if lacking:
             warnings.warn(f"{len(lacking)} of {len(folds)} folds are left out: {lacking[0]}", stacklevel=6)
-        nothing = np.full((len(shares), len(alphas)), math.nan)
+        nothing = np.full((len(candidate.shares), len(candidate.alphas)), math.nan)
         columns = [nothing if isinstance(score, Exception) else score for score, _ in outcomes]
         return np.stack(columns, axis=2), [result for _, results in outcomes for result in results]
 
 
 def _fold(
-    model: AlphaSearch,
-    penalty: Any,
-    data: Data,
-    alphas: Array,
-    shares: tuple[float, ...],
-    train: Array,
-    test: Array,
+    model: AlphaSearch, candidate: Candidate, data: Data, train: Array, test: Array
 ) -> tuple[Any, list[Result]]:
     """The scores of a path fitted to one part and judged on the other, and how its runs ended."""
+    penalty, alphas, shares = candidate
     try:
         problems = model._fold_problems(data, train)
         runs = [model._path(problem, penalty, alphas) for problem in problems]

@@ -135,12 +135,7 @@ class L12RegressorCV(AlphaSearch, L12Regressor):
         """
         if offset is not None and self.scoring is not None:
             raise ValueError("scoring is not told of an offset; leave it None, for the deviance")
-        scores = self._search(self._observed(X, y, sample_weight, offset), groups)
-        if scores is not None and self.scoring is None:
-            self.mse_path_ = -scores
-        elif scores is not None:
-            self.scores_ = scores
-        return self
+        return self._search(self._observed(X, y, sample_weight, offset), groups)
 
     def _score_path(self, coefs: Array, intercepts: Array, data: Data) -> Array:
         X, y, weight, offset = data
@@ -219,10 +214,7 @@ class L12ClassifierCV(AlphaSearch, L12Classifier):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> L12ClassifierCV:
         """Choose alpha and fit the coefficients; arguments as in `L12RegressorCV.fit`."""
-        scores = self._search(self._observed(X, y, sample_weight), groups)
-        if scores is not None:
-            self.scores_ = scores
-        return self
+        return self._search(self._observed(X, y, sample_weight), groups)
 
     def _score_path(self, coefs: Array, intercepts: Array, data: Data) -> Array:
         if self.scoring is not None:
@@ -305,10 +297,7 @@ class L12CoxRegressorCV(AlphaSearch, L12CoxRegressor):
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> L12CoxRegressorCV:
         """Choose alpha and fit the coefficients; y as in `L12CoxRegressor`, groups as in `L12RegressorCV`."""
         data = self._observed(X, y, sample_weight)
-        scores = self._search(data, groups)
-        if scores is not None:
-            self.scores_ = scores
-        self._keep_baseline(data)
+        self._search(data, groups)._keep_baseline(data)
         return self
 
     def _score_path(self, coefs: Array, intercepts: Array, data: Data) -> Array:
