@@ -34,7 +34,7 @@ from ell12.protocols import Array, ColumnLoss, missing, with_alpha
 LEAST_GAIN = 0.5
 
 
-class Candidate(NamedTuple):
+class PenaltyPath(NamedTuple):
     """What is fitted to each fold: a penalty at falling strengths, and the shares of its refits."""
 
     penalty: Any
@@ -82,8 +82,8 @@ class AlphaSearch(SparseLinearModel):
         problems = self._problems(data)
         shares = self._shares(problems)
         grids = np.stack([self._grid(problems, penalty) for penalty in penalties])
-        candidates = [Candidate(penalty, grid, shares) for penalty, grid in zip(penalties, grids, strict=True)]
-        found = [self._scores(problems, candidate, data, folds) for candidate in candidates]
+        tried = [PenaltyPath(penalty, grid, shares) for penalty, grid in zip(penalties, grids, strict=True)]
+        found = [self._scores(problems, each, data, folds) for each in tried]
         scores = np.concatenate([part[0] for part in found])
         warn_if_not_converged(self, [result for part in found for result in part[1]])
         judged = _with_information(scores)
@@ -194,43 +194,43 @@ class AlphaSearch(SparseLinearModel):
         return self._score_path(*path, data.rows(test))
 
     def _scores(
-        self, problems: list[FitProblem], candidate: Candidate, data: Data, folds: list[Any]
+        self, problems: list[FitProblem], tried: PenaltyPath, data: Data, folds: list[Any]
     ) -> tuple[Array, list[Result], Any]:
         """The scores, (n_shares, n_alphas, n_folds), how runs ended, and of a criterion the degrees of freedom."""
         if self.selection in CRITERIA:
-            penalty, alphas, _ = candidate
+            penalty, alphas, _ = tried
             runs = [self._path(problem, penalty, alphas) for problem in problems]
             with naming(f"selection={self.selection!r}"):
                 judged = judge(self, problems, penalty, runs, alphas, data.sample_weight)
             ends = [replace(run, x=None, history={}) for path in runs for run in path]
             return -judged.criterion(self.selection)[None, :, None], ends, judged.freedoms.sum(axis=0)
-        if self._takes_columns(data.X, problems, candidate):
-            return *self._side_by_side(problems, candidate, data, folds), None
-        return *self._one_by_one(candidate, data, folds), None
+        if self._takes_columns(data.X, problems, tried):
+            return *self._side_by_side(problems, tried, data, folds), None
+        return *self._one_by_one(tried, data, folds), None
 
-    def _takes_columns(self, X: Any, problems: list[FitProblem], candidate: Candidate) -> bool:
+    def _takes_columns(self, X: Any, problems: list[FitProblem], tried: PenaltyPath) -> bool:
         """Whether the folds are solved side by side, as columns of one problem, for a GPU."""
-        penalty, alphas, shares = candidate
+        penalty, alphas, shares = tried
         plain = type(penalty) in (L1, L12) and isinstance(penalty.positive, bool) and alphas[-1] > 0
         plain = plain and not (any(shares) or self.standardize)
         return on_accelerator(X) and plain and all(type(problem.loss) in SIDE_BY_SIDE for problem in problems)
 
     def _side_by_side(
-        self, problems: list[FitProblem], candidate: Candidate, data: Data, folds: list[Any]
+        self, problems: list[FitProblem], tried: PenaltyPath, data: Data, folds: list[Any]
     ) -> tuple[Array, list[Result]]:
         """The scores of each alpha and fold, and how the runs ended: the folds as columns of one problem."""
         weight = self._weight_of_samples(data.y, data.sample_weight)
         columns = FoldColumns(problems, folds, weight, bool(self.fit_intercept))
-        own = {name: vars(candidate.penalty)[name] for name in ("l2_weight", "weights", "positive", "ridge")}
+        own = {name: vars(tried.penalty)[name] for name in ("l2_weight", "weights", "positive", "ridge")}
         limits = {"tol": self.tol, "max_iter": 10_000}
         scores, results = [], []
-        paths = solve_folds(columns, candidate.alphas, own | {"intercept": problems[0].constant != 0}, limits)
+        paths = solve_folds(columns, tried.alphas, own | {"intercept": problems[0].constant != 0}, limits)
         for (_, test), (coefs, intercepts, runs) in zip(folds, paths, strict=True):
             scores.append(self._score_path(coefs, intercepts, data.rows(test)))
             results += [replace(run, x=None, history={}) for run in runs]
         return np.stack(scores, axis=1)[None], results
 
-    def _one_by_one(self, candidate: Candidate, data: Data, folds: list[Any]) -> tuple[Array, list[Result]]:
+    def _one_by_one(self, tried: PenaltyPath, data: Data, folds: list[Any]) -> tuple[Array, list[Result]]:
         """The same, a warm-started path for each fold after the other, or in processes of their own."""
         foreign = passes(data.X)
         if foreign and not on_accelerator(data.X):  # seen as NumPy arrays, which have the faster solver
@@ -238,23 +238,23 @@ class AlphaSearch(SparseLinearModel):
             foreign = False
         check_counts(least=-math.inf, n_jobs=self.n_jobs)
         outcomes = Parallel(n_jobs=1 if foreign else self.n_jobs)(
-            delayed(_fold)(self, candidate, data, train, test) for train, test in folds
+            delayed(_fold)(self, tried, data, train, test) for train, test in folds
         )
         lacking = [str(score) for score, _ in outcomes if isinstance(score, NoInformation)]
         if len(lacking) == len(outcomes):
             raise ValueError(f"no fold can be scored: {lacking[0]}")
         if lacking:
             warnings.warn(f"{len(lacking)} of {len(folds)} folds are left out: {lacking[0]}", stacklevel=6)
-        nothing = np.full((len(candidate.shares), len(candidate.alphas)), math.nan)
+        nothing = np.full((len(tried.shares), len(tried.alphas)), math.nan)
         columns = [nothing if isinstance(score, Exception) else score for score, _ in outcomes]
         return np.stack(columns, axis=2), [result for _, results in outcomes for result in results]
 
 
 def _fold(
-    model: AlphaSearch, candidate: Candidate, data: Data, train: Array, test: Array
+    model: AlphaSearch, tried: PenaltyPath, data: Data, train: Array, test: Array
 ) -> tuple[Any, list[Result]]:
     """The scores of a path fitted to one part and judged on the other, and how its runs ended."""
-    penalty, alphas, shares = candidate
+    penalty, alphas, shares = tried
     try:
         problems = model._fold_problems(data, train)
         runs = [model._path(problem, penalty, alphas) for problem in problems]

@@ -34,7 +34,8 @@ def refit(problem: FitProblem, x: Array, penalty: Any, columns: Array | None = N
         return x
     loss = problem.loss.restrict(columns)
     point = loss.point(take(x, columns, 0))
-    unit = _units(loss, point)
+    diagonal = np.diagonal(_matrix(loss.hessian(point, np.arange(columns.size))))
+    unit = 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1))  # steps in which all second derivatives are 1
     signs = _signs(penalty, columns[: columns.size - problem.n_intercepts])
     if signs is False:
         found = _newton(loss, point, unit)
@@ -43,7 +44,11 @@ def refit(problem: FitProblem, x: Array, penalty: Any, columns: Array | None = N
         enough = math.sqrt(precision(x)) * max_abs(loss.gradient(loss.point(loss.start())))
         kept = WithIntercept(kept, problem.n_intercepts) if problem.n_intercepts else kept
         found = _within_limits(loss, kept, point, unit, enough)
-    return None if found is None else _scattered(found, columns, x)
+    if found is None:
+        return None
+    full = np.zeros(x.shape, dtype=as_numpy(x).dtype)
+    full[columns] = as_numpy(found)
+    return namespace(x).astype(like(full, x), x.dtype, copy=False)
 
 
 def refit_path(problem: FitProblem, solutions: list[Array], penalty: Any, most: float) -> Iterator[Array]:
@@ -117,12 +122,6 @@ def support(problem: FitProblem, x: Array) -> Array:
     return np.flatnonzero(used)
 
 
-def _units(loss: Any, point: Point) -> Array:
-    """The steps in which all second derivatives at a point are 1."""
-    diagonal = np.diagonal(_matrix(loss.hessian(point, np.arange(point.x.shape[0]))))
-    return 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1))
-
-
 def _scaled_hessian(loss: Any, point: Point, unit: Array) -> Array:
     return unit[:, None] * _matrix(loss.hessian(point, np.arange(unit.size))) * unit
 
@@ -138,13 +137,6 @@ def _is_positive(scaled: Array, x: Array) -> bool:
 
 def _matrix(values: Array) -> Array:
     return np.asarray(as_numpy(values), dtype=np.float64)
-
-
-def _scattered(values: Array, columns: Array, x: Array) -> Array:
-    """An array like x with these entries or rows, zero elsewhere."""
-    full = np.zeros(x.shape, dtype=as_numpy(x).dtype)
-    full[columns] = as_numpy(values)
-    return namespace(x).astype(like(full, x), x.dtype, copy=False)
 
 
 def no_refit(problem: FitProblem, x: Array) -> str:
