@@ -432,8 +432,8 @@ def _estimators() -> dict[str, Target]:
             lambda X, **o: imputer(**o).fit_transform(X), gaps, options_of(imputer, random_state=0)
         ),
         "L12Recommender": Target(
-            lambda X, **o: recommender(**o).fit(X).predict([0, 1], [1, 0]),
-            lambda r: {"X": scipy.sparse.csr_array(np.nan_to_num(gaps(r)["X"]))},
+            lambda ratings, **o: recommender(**o).fit(ratings).predict([0, 1], [1, 0]),
+            lambda r: {"ratings": scipy.sparse.csr_array(np.nan_to_num(gaps(r)["X"]))},
             options_of(recommender),
         ),
         "StabilitySelection": Target(

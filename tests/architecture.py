@@ -36,8 +36,8 @@ ROOMS: dict[str, str] = {
     "solvers": "protocols backend checks operators",
     "minimization": "protocols backend checks plots solvers",
     "path": "protocols backend checks plots operators prox losses penalties solvers minimization",
-    "recovery": "protocols backend checks operators losses penalties minimization",
-    "certificate": "protocols backend checks operators losses penalties minimization",
+    "recovery": "protocols backend checks operators losses penalties solvers minimization",
+    "certificate": "protocols backend checks operators losses penalties solvers minimization",
     "datasets": "",
     "picture_files": "",
     "completion": "protocols nested_parameters backend checks operators penalties solvers minimization path "

@@ -129,10 +129,11 @@ def check_numbers(*, infinite: bool = False, single: bool = False, **arguments: 
     for name, value in arguments.items():
         if is_finite_number(value) and value >= 0:
             continue
-        if single and np.shape(value) != ():
-            raise ValueError(f"{name} must be one number, got shape {tuple(np.shape(value))}")
-        if not is_array_api_obj(value) or isinstance(value, np.ndarray | np.generic | type):
-            _check_values(name, value, infinite)
+        with naming(name):  # rows of different lengths have no shape
+            if single and np.shape(value) != ():
+                raise ValueError(f"{name} must be one number, got shape {tuple(np.shape(value))}")
+            if not is_array_api_obj(value) or isinstance(value, np.ndarray | np.generic | type):
+                _check_values(name, value, infinite)
 
 
 def _check_values(name: str, value: Any, infinite: bool) -> None:

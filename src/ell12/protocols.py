@@ -1,7 +1,5 @@
 """The contract on one page: what a loss, a penalty and a solver offer, and the values that flow between them.
 
-A loss and a penalty make a problem; a solver yields iterates; `ell12.minimize` turns them into a result.
-
 A protocol is a set of methods without which some solver cannot work. What only makes a run faster or more exact
 has a default: a class that inherits from the protocol gets it, any other class must write all of them. A solver
 declares in ``needs`` which protocols it uses; `ell12.minimize` compares once, before the first step.
@@ -110,10 +108,7 @@ class Loss(Protocol):
         """The gradient: one product with the adjoint of A."""
 
     def divergence(self, point: Point, base: Point) -> float:
-        """``f(point) - f(base) - <gradient(base), point - base>``.
-
-        The default is this difference, which costs a product; what its rounding may have made counts as 0.
-        """
+        """``f(point) - f(base) - <gradient(base), point - base>``; of a loss that can, without cancellation."""
         linear = inner(self.gradient(base), point.x - base.x)
         return rise_above_tangent(self.value(point), self.value(base), linear, point.x)
 
@@ -180,10 +175,7 @@ class RowLoss(Loss, Protocol):
 
     @abstractmethod
     def batches(self, size: int, random: Any = None) -> Iterator[Batch]:
-        """Losses of about ``size`` rows that sum to this one, in random order if a generator is given.
-
-        Their gradient is a linear map of one number a row: ``gradient_of(slope(point))``.
-        """
+        """Losses of about ``size`` rows that sum to this one, in random order if a generator is given."""
 
 
 class ProximalLoss(Loss, Protocol):

@@ -48,7 +48,7 @@ def test_its_end_is_stationary_by_a_certificate_of_its_own(l2_weight, kind):
     result = minimize(loss, penalty, tol=1e-6, max_iter=1000)
     assert result.converged
     name, observed = ("squared", b) if kind == 0 else ("logistic", np.where(b > 0, 1, -1))
-    gradient = certificates.slope_of(name, A, observed, result.x) / 80
+    gradient = certificates.gradient_of(name, A, observed, result.x) / 80
     x, alpha = result.x, penalty.alpha
     for g in range(20):
         own = g == GROUPS

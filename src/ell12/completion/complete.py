@@ -167,7 +167,7 @@ def complete_matrix(
     choice = space.first
     if alpha is None:
         begin = time.monotonic()
-        search = HiddenEntrySearch(observed, solver, random_state, max_iter, begin + run.max_seconds)
+        search = HiddenEntrySearch(observed, solver, random_state, min(max_iter, 2**31), begin + run.max_seconds)
         if search.n_hidden:
             best = search.best(space)
             choice, alpha = best.choice, best.alpha * search.growth

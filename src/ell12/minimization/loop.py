@@ -11,7 +11,7 @@ from ell12.backend import all_finite, is_array, is_number, max_abs, rounding
 from ell12.backend.number_types import Starting, X
 from ell12.minimization.result import DataUnavailable, History, Result, Status
 from ell12.minimization.rounding_stop import Stall, as_unknown, gradient_resolution, starting_point
-from ell12.minimization.run import CheckpointFile, Progress, Run, Saved
+from ell12.minimization.run import CheckpointFile, Run, Saved
 from ell12.minimization.solver_choice import check_kind, unmet
 from ell12.protocols import (
     Array,
@@ -175,7 +175,7 @@ def _run(recorder: _Recorder, iterates: Iterator[Iterate | None], tol: float, ma
 def _limit(recorder: _Recorder, run: Run) -> Status | None:
     """Whether the caller or the clock ends the run."""
     if run.verbose:
-        recorder.progress.show(recorder.history)
+        recorder.show()
     if run.ends(recorder.history):
         return Status.STOPPED
     return Status.MAX_SECONDS if recorder.last("seconds") >= run.max_seconds else None
@@ -201,7 +201,7 @@ class _Recorder:
         file: CheckpointFile | None = None,
     ) -> None:
         self.loss, self.penalty, self.measure, self.file = loss, penalty, dict(run.measure or {}), file
-        self.progress, self.methods = Progress(), [("", 0)]
+        self.methods = [("", 0)]
         self.unit = penalty.alpha or 1.0
         self.constant = loss.value_scale
         self.rounding = 0.0 if offers(start.x, Factored) else rounding(1.0, start.x)
@@ -243,6 +243,13 @@ class _Recorder:
         if self.file is not None and self.file.due:
             self.save()
         return iterate
+
+    def show(self) -> None:
+        """Print a line of progress, one in a second."""
+        now, before = (int(seconds) for seconds in self.history["seconds"][:-3:-1])
+        if now > before or self.n_iter == 1:
+            numbers = f"objective {self.last('objective'):.6g}, stationarity about {self.last('optimality'):.2g}"
+            print(f"ell12: iteration {self.n_iter}, {numbers}, {self.last('seconds'):.3g} s")
 
     def save(self, *, last: bool = False) -> None:
         """Write the best iterate and the history to the checkpoint, if there is one."""

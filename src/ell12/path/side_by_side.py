@@ -12,7 +12,6 @@ from ell12.backend import as_numpy, like, namespace, take
 from ell12.losses import LinearLoss, LogisticLoss, SquaredLoss
 from ell12.minimization import Result, Status, minimize
 from ell12.minimization.rounding_stop import admit_rounding, gradient_rounding
-from ell12.minimization.run import collected
 from ell12.path.columnwise import ColumnsL12, ColumnsWithIntercept, ColumnwiseAPG, InterceptSquaredLoss
 from ell12.protocols import Array, Point, Wrapper
 
@@ -50,7 +49,7 @@ def solve_side_by_side(
     loss: LinearLoss, penalty: Any, x0: Array | None = None, *, tol: float, **options: Any
 ) -> tuple[Point, list[Result]]:
     """The solutions of all columns, with their predictions, and how each ended; options as in `minimize`."""
-    run = minimize(loss, penalty, x0, ColumnwiseAPG(rest=tol), tol=tol, **collected(options))
+    run = minimize(loss, penalty, x0, ColumnwiseAPG(rest=tol), tol=tol, **options)
     point = loss.point(run.x)
     reached = as_numpy(penalty.stationarities(run.x, loss.gradient(point))).tolist()
     objectives = as_numpy(loss.values(point) + penalty.values(run.x)).tolist()

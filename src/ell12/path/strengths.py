@@ -11,7 +11,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from ell12.backend import as_numpy, beside, max_abs, precision, refuse_masked
-from ell12.checks import check_counts, check_numbers, check_scalars, check_share
+from ell12.checks import check_counts, check_numbers, check_scalars, check_share, naming
 from ell12.minimization import certificate, minimize
 from ell12.minimization.solver_choice import check_kind
 from ell12.penalties import L12, GroupL12, RowsL12, WithIntercept
@@ -197,7 +197,8 @@ def best_on_log_grid(
 def falling(alphas: Any) -> Array:
     """The alphas, checked, from large to small."""
     refuse_masked(alphas, "alphas")
-    alphas = np.asarray(alphas)
+    with naming("alphas"):
+        alphas = np.asarray(alphas)
     check_numbers(alphas=alphas)
     if alphas.ndim != 1 or alphas.size == 0:
         raise ValueError(f"alphas must be a vector of numbers, got shape {alphas.shape}")

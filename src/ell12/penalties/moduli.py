@@ -10,7 +10,7 @@ import numpy as np
 
 from ell12.backend import as_floating, as_numpy, indices_like, is_complex, is_numpy, like, max_abs, namespace, norm
 from ell12.backend.number_types import l1_and_l2
-from ell12.checks import as_array, as_step, check_flags, check_numbers
+from ell12.checks import as_array, as_step, check_flags, check_numbers, naming
 from ell12.penalties.penalty_base import PenaltyBase
 from ell12.protocols import Array
 from ell12.prox.closed_form import prox_vector
@@ -119,7 +119,8 @@ class ModuliL12(PenaltyBase):
 
     def _set_positive(self) -> None:
         """Check which entries must not be negative: True, False or an array of them."""
-        mask: Any = None if isinstance(self.positive, bool) else as_numpy(self.positive)
+        with naming("positive"):
+            mask: Any = None if isinstance(self.positive, bool) else as_numpy(self.positive)
         if mask is None or mask.shape == () or mask.dtype != bool:
             check_flags(positive=self.positive)
             mask = bool(self.positive)
