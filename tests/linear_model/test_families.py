@@ -120,7 +120,8 @@ def test_large_counts_and_small_ones_converge_from_the_rate_of_all():
 
 def test_cross_validation_of_counts_is_judged_by_the_deviance():
     alphas, cv = [0.5, 0.1, 0.02], KFold(4)
-    model = L12RegressorCV(loss="poisson", penalty=L12(l2_weight=0.5), alphas=alphas, cv=cv, tol=1e-8)
+    options = {"loss": "poisson", "alphas": alphas, "cv": cv, "relax": False}
+    model = L12RegressorCV(penalty=L12(l2_weight=0.5), tol=1e-8, **options)
     model.fit(X, COUNTS, sample_weight=WEIGHTS, offset=OFFSET)
     for k, (train, test) in enumerate(cv.split(X)):
         part = L12Regressor(0.1, loss="poisson", penalty=L12(l2_weight=0.5), tol=1e-8)
@@ -129,8 +130,7 @@ def test_cross_validation_of_counts_is_judged_by_the_deviance():
         expected = mean_poisson_deviance(COUNTS[test], found, sample_weight=WEIGHTS[test])
         assert model.mse_path_[1, k] == pytest.approx(expected, rel=1e-4)
     assert model.alpha_ == alphas[int(np.argmin(model.mse_path_.mean(axis=1)))]
-    scored = L12RegressorCV(loss="poisson", alphas=alphas, cv=cv, scoring="neg_mean_poisson_deviance")
-    plain = L12RegressorCV(loss="poisson", alphas=alphas, cv=cv)
+    scored, plain = L12RegressorCV(scoring="neg_mean_poisson_deviance", **options), L12RegressorCV(**options)
     np.testing.assert_allclose(-scored.fit(X, COUNTS).scores_, plain.fit(X, COUNTS).mse_path_, rtol=1e-10)
 
 
