@@ -80,7 +80,7 @@ class AlphaSearch(SparseLinearModel):
         penalties, by_criterion = self._penalties(), self.selection in CRITERIA
         folds = [] if by_criterion else self._folds(data, groups)
         problems = self._problems(data)
-        shares = self._shares(problems)
+        shares = self._refit_shares(problems)
         grids = np.stack([self._grid(problems, penalty) for penalty in penalties])
         tried = [PenaltyPath(penalty, grid, shares) for penalty, grid in zip(penalties, grids, strict=True)]
         found = [self._scores(problems, each, data, folds) for each in tried]
@@ -118,7 +118,7 @@ class AlphaSearch(SparseLinearModel):
     def _refit_share(self) -> float:
         return vars(self).get("relaxed_", 0.0) if self.relax == "auto" else float(self.relax)
 
-    def _shares(self, problems: list[FitProblem]) -> tuple[float, ...]:
+    def _refit_shares(self, problems: list[FitProblem]) -> tuple[float, ...]:
         """The shares of the refit to try: with "auto" several, where folds judge and a refit costs little."""
         if self.relax is True:
             self._check_refit(problems[0])
@@ -263,7 +263,7 @@ def _fold(
         solutions = [[as_vector(run.x) for run in path] for path in runs]
         plain = refits = _coefficients(problems, solutions, used)
         if any(shares):
-            most = data.X.shape[0] / 2 if len(shares) > 1 else math.inf
+            most = problems[0].loss.b.shape[0] / 2 if len(shares) > 1 else math.inf
             pairs = zip(problems, solutions, strict=True)
             refits = _coefficients(problems, [refit_path(p, xs, penalty, most) for p, xs in pairs], used)
         paths = [[mix(*parts, share) for parts in zip(plain, refits, strict=True)] for share in shares]

@@ -34,7 +34,7 @@ from ell12.linear_model.fit_problem import (
     linear_functions,
     targets_of_columns,
 )
-from ell12.linear_model.refit import mix, no_refit, refit
+from ell12.linear_model.refit import mix, no_refit, refit, support
 from ell12.linear_model.row_fits import check_in_memory
 from ell12.minimization import DataUnavailable, Result, Run, Status
 from ell12.nested_parameters import NestedParameters
@@ -252,8 +252,10 @@ class SparseLinearModel(NestedParameters, BaseEstimator, ABC):
         if not self._refit_share:
             return x
         self._check_refit(problem)
-        found = refit(problem, x, penalty)
-        if found is None and warn:
+        columns, auto = support(problem, x), self.relax == "auto"
+        follows_noise = auto and columns.size > problem.loss.b.shape[0] / 2
+        found = None if follows_noise else refit(problem, x, penalty, columns)
+        if found is None and warn and not auto:
             warnings.warn(no_refit(problem, x), ConvergenceWarning, stacklevel=5)
         return x if found is None else mix(x, found, self._refit_share)
 
