@@ -139,16 +139,17 @@ def test_folds_in_parallel_give_the_same(model):
 # In company
 
 
-def test_not_converged_is_a_warning_that_says_what_to_do(monkeypatch):
+def test_not_converged_is_a_warning_that_says_what_to_do():
     X, y, _ = data()
     with pytest.warns(
         ConvergenceWarning, match=r"stationarity .* in 2 iterations, tol=1e-12.* Raise max_iter or tol"
     ):
         model = L12Regressor(0.05, max_iter=2, tol=1e-12).fit(X, y)
     assert not model.results_[0].converged
-    monkeypatch.setattr(L12RegressorCV, "max_iter", 1)
+    search = L12RegressorCV(alphas=4, cv=3, tol=1e-12)
+    search.max_iter = 1
     with pytest.warns(ConvergenceWarning) as caught:
-        L12RegressorCV(alphas=4, cv=3, tol=1e-12).fit(X, y)
+        search.fit(X, y)
     assert "in 12 of 12 problems" in str(caught[0].message)
 
 

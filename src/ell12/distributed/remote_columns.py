@@ -27,12 +27,12 @@ from ell12.operators.column_sources import ColumnReader, MatrixColumns, as_sourc
 from ell12.operators.out_of_memory import Columns
 from ell12.protocols import Array, ColumnSource, offers
 
-# A file is cut into blocks of about so many bytes as its source gives them: large beside what a task costs Dask
-# (1 ms), small beside a worker's memory. A very large one is cut into about MOST_BLOCKS, some seconds a pass.
+# A file is cut into blocks of about this many bytes as its source gives them: much for a task of Dask
+# (1 ms), little for a worker's memory. A very large one is cut into about MOST_BLOCKS, some seconds a pass.
 # Smaller chunks that workers shall keep are put together, but not to fewer than FEWEST_BLOCKS, for many workers.
 # None of it depends on the workers, so that the sums are the same with any number of them.
 BLOCK_BYTES, MOST_BLOCKS, FEWEST_BLOCKS = 2**26, 4096, 16
-# A thread of a worker keeps so many files open from one task to the next: blocks of a file follow each other.
+# A thread of a worker keeps this many files open from one task to the next: blocks of a file follow each other.
 OPEN_FILES = 2
 
 

@@ -134,7 +134,7 @@ class L12RegressorCV(AlphaSearch, L12Regressor):
             For a ``cv`` that keeps groups of samples together, such as `sklearn.model_selection.GroupKFold`.
         """
         if offset is not None and self.scoring is not None:
-            raise ValueError("scoring is not told of an offset; leave it None, for the deviance")
+            raise ValueError("scoring knows no offset; leave it None, for the deviance")
         return self._search(self._observed(X, y, sample_weight, offset), groups)
 
     def _score_path(self, coefs: Array, intercepts: Array, data: Data) -> Array:

@@ -36,7 +36,7 @@ from ell12.operators.image_operators import (
 )
 from ell12.protocols import Array
 
-# The unknown pixels of a start go this part of the way to what averaging neighbours so many times makes of them.
+# The unknown pixels of a start go this part of the way to what this many averages of neighbours make of them.
 EASED, PASSES = 1e-4, 8
 
 

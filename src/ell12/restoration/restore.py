@@ -7,7 +7,9 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, Literal, Protocol, TypedDict, Unpack, overload
+
+from numpy.typing import NDArray
 
 from ell12.backend import as_numpy, is_number, is_numpy, max_abs, namespace, on_accelerator
 from ell12.checks import check_counts, check_flags, check_scalars, check_word, is_finite_number
@@ -81,7 +83,39 @@ SHARED = """penalty : TotalVariationL12, default as in the signature
         The image, of the same kind as the one given."""
 
 
-def documented(tol: float) -> Callable[[Any], Any]:
+class ImageArguments(TypedDict, total=False):
+    """What functions of images may be given by name."""
+
+    image: Any
+    data: Any
+    y: Any
+    A: Any
+    psf: Any
+    mask: Any
+    alpha: float | str | None
+    penalty: TotalVariationL12 | None
+    sigma: float | None
+    loss: str
+    channel_axis: int | None
+    real: bool | None
+    solver: Any
+    tol: float
+    max_iter: int
+    run: Run | None
+
+
+class ImageFunction(Protocol):
+    """What a type checker knows of a function of images: the image, or with ``return_result`` a `Restoration`."""
+
+    @overload
+    def __call__(self, *a: Any, return_result: Literal[True], **b: Unpack[ImageArguments]) -> Restoration: ...
+    @overload
+    def __call__(
+        self, *a: Any, return_result: Literal[False] = False, **b: Unpack[ImageArguments]
+    ) -> NDArray[Any]: ...
+
+
+def documented(tol: float) -> Callable[[Any], ImageFunction]:
     """Put what all functions of images share into a docstring, where it says ``{shared}``."""
 
     def fill(function: Any) -> Any:
@@ -264,9 +298,9 @@ class ImageProblem:
         return found.image
 
     def _restoration(self) -> Restoration:
-        twin = None if is_numpy(self.start) or on_accelerator(self.start) else by_numpy(self.A)
-        if twin is not None:  # other libraries take a hundred times as long on a processor
-            return self._by_numpy(twin)
+        in_numpy = None if is_numpy(self.start) or on_accelerator(self.start) else by_numpy(self.A)
+        if in_numpy is not None:  # other libraries take a hundred times as long on a processor
+            return self._by_numpy(in_numpy)
         colour = self.shapes[0].colour if self.options.loss == "squared" else False
         problem = self._along_opponents() if is_coloured(self.pixels, self.ndim, colour) else self
         choice = choose(problem)

@@ -246,7 +246,7 @@ class GrowingADMM:
         split = _Splitting(loss, penalty, start.x, self.cg_tol, self.cg_max_iter)
         rho = split.fit.unit(penalty.alpha) / (self.first_threshold or split.unit)
         if rho == 0:
-            raise ValueError(f"first_threshold must be smaller beside alpha {penalty.alpha:g}")
+            raise ValueError(f"first_threshold must be smaller compared with alpha {penalty.alpha:g}")
         average = 0 * start.x
         for count in itertools.count(1):
             before = split.x

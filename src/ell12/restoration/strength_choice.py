@@ -27,7 +27,7 @@ from ell12.path import best_on_log_grid
 from ell12.protocols import Array
 from ell12.restoration.pixels import start_of
 
-# A block has about this many pixels, 24 x 24 in two axes, of which at least so many count.
+# A block has about this many pixels, 24 x 24 in two axes, of which at least this many count.
 BLOCK, FEWEST = 576, 64
 # A block has left at least this fraction of the degrees of freedom that the whole has left: where texture uses
 # them up, chance decides about the rest. 0.3 and 0.5 chose worse on half of 183 pictures.
@@ -35,7 +35,7 @@ LEAST_LEFT = 0.4
 # The data are changed by this fraction of the noise: more than a run's accuracy, less than what changes the edges.
 # Of small samples at most this number of changes are averaged.
 CHANGE, MOST_CHANGES = 0.1, 8
-# A sample of tiles holds this part of the pixels, but at least and at most so many.
+# A sample of tiles holds this part of the pixels, within these limits.
 SAMPLED, LEAST_SAMPLE, MOST_SAMPLE = 3 / 16, 2**14, 2**20
 # Values that are the least or the largest of an image in more than this part of its pixels are saturated.
 SATURATED = 0.005
