@@ -130,6 +130,8 @@ class SparseLinearModel(NestedParameters, BaseEstimator, ABC):
         check_in_memory(X, self)
         for name, values in {"X": X, "y": y, "sample_weight": sample_weight}.items():
             check_container(values, name)
+            if isinstance(values, np.ndarray) and values.dtype.kind in "mM":
+                raise TypeError(f"{name} must hold numbers, got {values.dtype}")
         with naming("y"):
             if y is not None and not hasattr(y, "__array_function__") and np.ndim(y) == 0:
                 raise ValueError(f"y must have a value for each row of X, got {y!r}")
