@@ -264,7 +264,8 @@ def _from_sparse(X: Any, name: str) -> Observed:
     shape = tuple(map(int, X.shape))
     if len(shape) != 2:
         raise ValueError(f"{name} must be a matrix, got shape {shape}")
-    rows, columns, values = stored_entries(X, name)
+    with naming(name):
+        rows, columns, values = stored_entries(X, name)
     values = as_real(values, name)
     if not all_finite(values):
         raise ValueError(f"{name} stores NaN or infinity; a stored entry is a known one, so remove it instead")
@@ -316,7 +317,8 @@ def _index(indices: Any, values: Array, name: str) -> Array:
     if isinstance(indices, np.ma.MaskedArray):
         raise TypeError(f"{name} must not be a masked array: drop what is masked first")
     if is_numpy(values) or not is_array(indices) or is_numpy(indices):
-        indices = as_numpy(indices)
+        with naming(name):
+            indices = as_numpy(indices)
         indices = indices if is_numpy(values) else indices_like(indices, values)
     xp = namespace(indices)
     if len(indices.shape) != 1 or (indices.shape[0] and not xp.isdtype(indices.dtype, "integral")):

@@ -100,7 +100,7 @@ class Calibration:
         self.scores = np.sign(hidden.errors) * _ratio(ratios, without)
 
     def size(self, row_counts: Array, columns: Array) -> Array:
-        """The size of errors in rows of so many known entries, at these columns of the fit."""
+        """The size of errors in rows with this number of known entries, at these columns of the fit."""
         constant, by_row, by_column = self.weights
         size = constant + by_row / (row_counts + SHRINKAGE)
         size = size + by_column / (self.column_counts[columns] + SHRINKAGE)

@@ -14,7 +14,7 @@ import scipy.sparse
 from ell12.backend import is_numpy
 from ell12.minimization import Result, Status, minimize
 from ell12.penalties import L1, L12, WithIntercept
-from ell12.protocols import Array, ColumnLoss, FarLoss, Point, PointwiseLoss, missing, offers, with_alpha
+from ell12.protocols import Array, ColumnLoss, Point, missing, with_alpha
 from ell12.solvers.gram_descent import GramDescent, minimise_by_models
 
 # All columns are at hand if they are no more than this, and no more than rows or than ten for each strength: their
@@ -42,7 +42,7 @@ def screened_path(
     most_entries: float = math.inf,
 ) -> ScreenedPath | None:
     """What solves for several strengths at once; None where `ell12.minimize` must solve for each."""
-    # In its first iteration a run looks at the start; a wrong max_iter is told by `ell12.minimize`.
+    # In its first iteration a run looks at the start; a wrong max_iter is named by `ell12.minimize`.
     steps = isinstance(max_iter, int | np.integer) and max_iter >= 2
     if not steps or len(alphas) < 2 or min(alphas) <= 0 or missing(loss, ColumnLoss):
         return None
@@ -62,7 +62,7 @@ class Found:
     gradients: Array
     violations: Array
     violating: Array  # columns that are not at hand
-    told: int = 0  # of how many columns the gradient was found
+    seen: int = 0  # of how many columns the gradient was found
 
 
 class ScreenedPath:
@@ -99,13 +99,14 @@ class ScreenedPath:
         self.size = self.zero.size
         below, above = self._at(1.0).slopes_at_zero(np.zeros(self.size))
         self.below, self.above, self.allowed = below, above, np.isfinite(above)
-        self.is_far = offers(loss, FarLoss) and loss.is_far
-        self.is_gram = loss.is_quadratic and offers(loss, PointwiseLoss)
+        self.is_far = loss.out_of_memory
+        nothing = loss.point(self.zero)
+        self.is_gram = loss.is_quadratic and loss.curvature(nothing) is not None
         self.most, every = min(MOST_COLUMNS, loss.most_columns), np.flatnonzero(self.allowed)
-        rows = math.prod(loss.point(self.zero).prediction.shape)
+        rows = math.prod(nothing.prediction.shape)
         self.has_every = every.size <= min(EVERY, self.most, max(rows, 10 * len(alphas)))
         self.columns = every if self.has_every else every[:0]
-        self.gram, self.lasso, self.told = None, None, self.size
+        self.gram, self.lasso, self.seen = None, None, self.size
         self.restart(float(alphas[0]), start)
 
     def restart(self, strength: float, x: Array) -> None:
@@ -158,7 +159,7 @@ class ScreenedPath:
         if needed.any() or longest >= 2 * self._reach(alphas, reaches, self.columns):
             self._take(steepest)
         return max(
-            1, min(self._reach(alphas, reaches, self.columns), WIDEST // max(1, min(self.size, 16 * self.told)))
+            1, min(self._reach(alphas, reaches, self.columns), WIDEST // max(1, min(self.size, 16 * self.seen)))
         )
 
     def _reaches(self) -> Array:
@@ -272,7 +273,7 @@ class ScreenedPath:
             return Found(x[:, :0], np.empty(0), x[:, :0], np.empty(0), self.columns[:0])
         self.n_full_gradients += 1
         predictions = self.loss.point_within(x, self.columns).prediction
-        values, gradients, told = self._gradients(x, own, predictions, float(alphas[count - 1]))
+        values, gradients, seen = self._gradients(x, own, predictions, float(alphas[count - 1]))
         for k in range(count):
             penalty = self._at(float(alphas[k]))
             slope = penalty.least_slope(x[:, k], gradients[:, k])
@@ -281,19 +282,20 @@ class ScreenedPath:
             )
             violating |= slope != 0
         violating[self.columns] = False
-        return Found(x, values, gradients, violations, np.flatnonzero(violating), told)
+        return Found(x, values, gradients, violations, np.flatnonzero(violating), seen)
 
     def _gradients(self, x: Array, own: list[Array], predictions: Array, alpha: float) -> tuple[Array, Array, int]:
         """The losses, and the gradients in all columns; those too small to matter may be left at zero."""
-        if not offers(self.loss, PointwiseLoss):
-            points = [Point(*pair) for pair in zip(x.T, predictions.T, strict=True)]
-            gradients = np.stack([self.loss.gradient(point) for point in points], axis=1)
-            return np.array([self.loss.value(point) for point in points]), gradients, self.size
         weights = self.above[(self.above > 0) & self.allowed]
         least = (
             FALL * alpha * float(weights.min(initial=math.inf)) if weights.size and x.any(axis=0).all() else 0.0
         )
-        values, where, found = self.loss.look(predictions, least)
+        together = self.loss.gradients(predictions, least)
+        if together is None:
+            points = [Point(*pair) for pair in zip(x.T, predictions.T, strict=True)]
+            gradients = np.stack([self.loss.gradient(point) for point in points], axis=1)
+            return np.array([self.loss.value(point) for point in points]), gradients, self.size
+        values, where, found = together
         if where.size == self.size:
             return values, found, self.size
         gradients = np.zeros((self.size, values.size), dtype=found.dtype)
@@ -303,12 +305,12 @@ class ScreenedPath:
 
     def _learn(self, found: Found, which: int) -> None:
         """Keep the gradient at one of the solutions, by which columns are chosen: one that failed tells more."""
-        self.gradient, self.told, self.violating = found.gradients[:, which], found.told, found.violating
+        self.gradient, self.seen, self.violating = found.gradients[:, which], found.seen, found.violating
 
     def _results(
         self, found: Found, alphas: Array, reached: Array, seconds: tuple[float, float]
     ) -> Iterator[Result]:
-        """Solutions, each as the end of a run of one iteration, of so many seconds (wall and processor)."""
+        """Solutions, each as the end of a run of one iteration, with these seconds (wall and processor)."""
         before = self.objective
         for k, alpha in enumerate(alphas.tolist()):
             x = np.ascontiguousarray(found.x[:, k])
