@@ -28,3 +28,17 @@ def test_a_folder_takes_their_place(tmp_path, monkeypatch):
     np.testing.assert_allclose(enlarged[0, 8:504:16], enlarged[-1, 8:504:16])
     assert np.all(np.diff(enlarged[0]) >= 0)
     assert {settings["image"] for settings in image_completion.trials("quick", 0)} == {"ramp"}
+
+
+def test_rows_hold_no_copy_of_a_picture_without_a_licence(tmp_path, monkeypatch):
+    picture = np.random.default_rng(0).integers(0, 256, (32, 32), dtype=np.uint8)
+    for name in ("testimage", "own"):
+        image.fromarray(picture).save(tmp_path / f"{name}.png")
+    monkeypatch.setenv(images.FOLDER, str(tmp_path))
+    asked = [
+        s for s in image_completion.trials("quick", 0) if (s["study"], s["method"]) == ("table", "AIS-Impute")
+    ]
+    asked = [s | {"max_iter": 2} for s in asked if s["repeat"] == 0]
+    found = {s["image"]: image_completion.measure(s) for s in asked}
+    kept = {name: [results[key] is not None for key in ("clean", "difference")] for name, results in found.items()}
+    assert kept == {"testimage": [False, False], "own": [True, True]}

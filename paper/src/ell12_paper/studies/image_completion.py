@@ -25,7 +25,7 @@ from ell12.minimization import Result, Status, minimize
 from ell12.penalties import NoPenalty, SpectralL12, SpectralLogSum
 from ell12_paper.rivals import ARSSM3F, ER1MP, AISImpute, FaNCL, LMaFit, MatrixDCA, SketchyCGM
 from ell12_paper.studies import size_of
-from ell12_paper.studies.images import names, photograph
+from ell12_paper.studies.images import may_be_shown, names, photograph
 
 NAME = "completion"
 OBSERVED_FRACTION = 0.5
@@ -140,7 +140,8 @@ def measure(settings: dict[str, Any]) -> dict[str, Any]:
     run = Run(callback=lambda history: is_late(history) or (method.end == "change" and has_settled(history)))
     options = {"tol": settings["tol"], "max_iter": settings["max_iter"], "run": run}
     result = minimize(loss, penalty, solver=solver, **options)
-    is_shown = settings["study"] == "table" and settings["repeat"] == 0 and settings["method"] in PICTURED
+    is_first = settings["study"] == "table" and settings["repeat"] == 0 and settings["method"] in PICTURED
+    is_shown = is_first and may_be_shown(settings["image"])
     difference = result.x.to_array() + mean - image
     clean = pack_picture(image, 1.0) if is_shown and settings["method"] == PICTURED[0] else None
     return {
