@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from ell12_paper import STUDIES, claims, image_judges, judges
+from ell12_paper import STUDIES, claims, judges
 from ell12_paper.comparisons import Answer, Claim, Outcome, Reading, faster, lower_at_end, worst
 from ell12_paper.trials import Trials, comparable, differs, geometric_ratio
 
@@ -74,10 +74,3 @@ def test_every_claim_names_a_study_and_every_place_is_of_the_paper():
     assert {claim["study"] for claim in found} <= set(STUDIES)
     assert all(bool(claim["place"]) == (claim["kind"] != "ours") for claim in found)
     assert len({claim["text"] for claim in found}) == len(found)
-
-
-def test_the_phantom_counts_as_found_from_a_number_of_lines_on():
-    found = ((8, 1e-4), (9, 0.1), (10, 1e-4), (11, 1e-5))
-    rows = [{"settings": {"lines": lines}, "results": {"relative_error": error}} for lines, error in found]
-    assert image_judges.fewest_lines(Trials(tuple(rows))) == 10
-    assert image_judges.fewest_lines(Trials(())) is None

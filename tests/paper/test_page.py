@@ -25,7 +25,7 @@ def folder(tmp_path_factory):
     with zipfile.ZipFile(RESULTS / "quick.zip") as archive:
         for name in archive.namelist():
             (found / Path(name).name).write_bytes(archive.read(name))
-    page.report(found)
+    page.report(found, found)
     return found
 
 
@@ -91,7 +91,7 @@ def test_every_trial_is_a_line_of_the_table(folder):
 
 def test_nothing_is_reported_of_nothing(tmp_path):
     with pytest.raises(RunError, match="holds no rows"):
-        page.report(tmp_path)
+        page.report(tmp_path, tmp_path)
 
 
 @pytest.mark.parametrize("preset", ["quick", "paper"])
