@@ -110,7 +110,7 @@ def lower(place: Any, ours: Values, theirs: Values) -> Answer:
     if different is None:
         return Answer(place, Outcome.OPEN, "a single repeat allows no test")
     if not different:
-        return Answer(place, Outcome.OPEN, "the difference is within the spread of the repeats")
+        return Answer(place, Outcome.OPEN, "within the spread")
     return answer(place, sum(ours[repeat] - theirs[repeat] for repeat in shared) < 0)
 
 
@@ -185,11 +185,12 @@ def reading(
     """
     outcomes = {found.outcome for found in answers}
     total = next((o for o in (Outcome.FAILS, Outcome.OPEN) if o in outcomes), Outcome.HOLDS)
-    said = zip((Outcome.HOLDS, Outcome.FAILS), words, strict=True)
-    groups = [(word, [a.place for a in answers if a.outcome is outcome]) for outcome, word in said]
+    named = zip((Outcome.HOLDS, Outcome.FAILS), words, strict=True)
+    groups = [(word, [a.place for a in answers if a.outcome is outcome]) for outcome, word in named]
     for doubt in dict.fromkeys(a.doubt for a in answers if a.outcome is Outcome.OPEN):
         groups.append((f"open ({doubt})", [a.place for a in answers if a.doubt == doubt]))
-    reason = "; ".join(f"{word} {at(found)}" for word, found in groups if found)
+    groups = [(word, found) for word, found in groups if found]
+    reason = "; ".join(f"{word} {at(found)}" if len(groups) > 1 else word for word, found in groups)
     return Reading(name, total, reason[:1].upper() + reason[1:] + ".", numbers, brief, paper)
 
 
@@ -212,10 +213,9 @@ def contest(
     if is_time:
         shown, brief = [time_ratio(*pair) for pair in pairs.values()], Range(known, unit="{} times")
     else:
-        shown = [" against ".join(f"{100 * t.mean(result):.2f}" for t in pair) for pair in pairs.values()]
-        brief = Range([1 / value - 1 for value in known], percent)
+        shown, brief = [percent(1 / value - 1) for value in known], Range([1 / v - 1 for v in known], percent)
     words = ("faster", "slower") if is_time else ("lower", "higher")
-    numbers = f"{'Ratios' if is_time else 'RMSE x 100'} {at(list(pairs))}: {', '.join(shown)}."
+    numbers = f"{'Ratios' if is_time else 'Changes'}: {', '.join(shown)}."
     return reading(name, answers, words, at, numbers, brief, paper)
 
 

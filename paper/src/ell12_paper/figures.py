@@ -123,12 +123,11 @@ def _denoising(rows: Rows) -> Iterator[Figure]:
 
 
 def _differences(study: Trials, part: str) -> Iterator[Figure]:
-    for method in study.methods:
+    for method in (denoising.DCA, denoising.ALTMIN):
         found = [row for i in denoising.SHOWN for row in study.at(method, i).rows if row["results"]["difference"]]
         panels = tuple(image_panel(f"α = {row['settings']['alpha']:.2f}", 1 - _levels(row), True) for row in found)
-        number = "Figure 6" if method in (denoising.DCA, denoising.ALTMIN) else ""
         caption = f"Differences of {method} to the clean image; {denoising.DARKEST:g} or more is black."
-        yield Figure(denoising.NAME, part, f"{method} ({part.lower()})", panels, caption, number, True)
+        yield Figure(denoising.NAME, part, f"{method} ({part.lower()})", panels, caption, "Figure 6", True)
 
 
 def _levels(row: Any) -> Any:

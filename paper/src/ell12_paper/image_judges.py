@@ -111,7 +111,7 @@ def best_penalty(rows: Rows) -> Iterator[by.Reading]:
                 changes.append(ours / min(errors) - 1)
                 said.append(f"{shown(image)} {100 * ours:.2f} against {100 * min(errors):.2f}")
         if answers:
-            numbers = f"RMSE x 100 of l1-2 and log-sum, first repeat: {'; '.join(said)}."
+            numbers = f"RMSE x 100, first repeat: {'; '.join(said)}."
             yield by.reading(name, answers, ("lower", "not lower"), by.on_each, numbers, span(changes, percent))
 
 
@@ -174,8 +174,8 @@ def _pairs_of(rows: Rows) -> Iterator[tuple[str, Trials, str]]:
         for study in strengths(rows):
             own = set(study.where(method=method).seen("i"))
             ended = at_rule(replace(study, columns=tuple(i for i in study.columns if i in own)), rule)
-            solves = "at most 5 CG steps" if method == ALTMIN else "accurate CG"
-            yield f"noise of {study.name} 0.05, {solves}, to {scientific(denoising.RULES[rule])}", ended, method
+            solves = "5 CG steps" if method == ALTMIN else "accurate CG"
+            yield f"{study.name} 0.05, {solves}, to {scientific(denoising.RULES[rule])}", ended, method
 
 
 def as_accurate(rows: Rows) -> Iterator[by.Reading]:

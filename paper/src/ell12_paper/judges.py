@@ -18,7 +18,7 @@ from ell12_paper.rows import Row
 from ell12_paper.studies import compressed_sensing, convergence, dca_variants, level_curves, prox_race, theory
 from ell12_paper.studies.compressed_sensing import EARLY_CHANGE, RHO_ONE
 from ell12_paper.trials import Trials, Values, printed, published
-from ell12_paper.words import Range, listed, percent, scientific, span
+from ell12_paper.words import Range, percent, scientific, span
 
 Rows = Mapping[str, Trials]  # by study
 
@@ -130,7 +130,7 @@ def larger_objective(rows: Rows) -> Iterator[by.Reading]:
         shown = ", ".join("not known" if math.isnan(mean) else percent(mean) for mean in means)
         known = [mean for mean in means if not math.isnan(mean)]
         bound = f"larger by more than {100 * SAME_OBJECTIVE:g} %"
-        numbers = f"Mean excess at i = {listed(GRID)}: {shown}."
+        numbers = f"Mean excess: {shown}."
         brief = Range(known, percent)
         yield by.reading(name, answers, (bound, f"not {bound}"), by.at_i, numbers, brief)
 
@@ -243,7 +243,7 @@ def no_violation(study: str, rows: Rows) -> Iterator[by.Reading]:
     for row in rows[theory.NAME].where(study=study).rows:
         count, worst = row["results"]["violations"], row["results"]["worst"]
         brief = f"{count or 'no'} violation{'s' * (count > 1)} in {row['settings']['problems']} problems"
-        yield by.plain("", not count, f"There is {brief}.", f"Largest excess: {worst:.1g} of ||z||².", brief)
+        yield by.plain("", not count, f"Largest excess: {worst:.1g} of ||z||².", "", brief)
 
 
 def converges(rows: Rows) -> Iterator[by.Reading]:

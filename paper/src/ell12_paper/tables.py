@@ -72,13 +72,10 @@ def _table(spec: Mapping[str, Any], trials: Trials, end: str) -> Table:
     for head, place in sides["rows"].items():
         found = [(column.where(**place), column) for column in columns.values()]
         body.append((head, tuple(cell(*pair) if pair[0].rows else Cell("no rows") for pair in found)))
-    repeats = (
-        f"Mean ± standard deviation over {trials.n_repeats} repeats." if trials.n_repeats > 1 else "One repeat."
-    )
-    note = spec.get("note", "").replace("bold", repeats)
     part = spec.get("part", end.strip(" ()").capitalize())
     heads = (": ".join(spec["rows"]), *columns)
-    return Table(spec["study"], part, spec["title"] + end, heads, tuple(body), note, spec.get("number", ""))
+    title, note, number = spec["title"] + end, spec.get("note", ""), spec.get("number", "")
+    return Table(spec["study"], part, title, heads, tuple(body), note, number)
 
 
 def _places(trials: Trials, settings: list[str]) -> dict[str, Row]:
@@ -99,23 +96,23 @@ def _size(value: Any) -> tuple[float, str]:
 
 def seconds(here: Trials, column: Trials) -> Cell:
     """CPU seconds, as a bound where a run ended at its limit."""
-    return _measured(here, column, "cpu_seconds", "cpu_seconds")
+    return _measured(here, column, "cpu_seconds")
 
 
 def error(here: Trials, column: Trials) -> Cell:
     """RMSE times 100."""
-    return _measured(here, column, "rmse", "rmse_times_100")
+    return _measured(here, column, "rmse")
 
 
-def _measured(here: Trials, column: Trials, result: str, printed_as: str = "") -> Cell:
-    """Mean and deviation, the best in bold; below it what is printed of the same data, and what limited it."""
+def _measured(here: Trials, column: Trials, result: str) -> Cell:
+    """Mean and deviation, the best in bold; below it the error that is printed, and what limited ours."""
     each = {m: column.where(method=m) for m in column.seen("method")}
     finished = {m: t for m, t in each.items() if result != "cpu_seconds" or not t.n_limited}
     best = comparable({m: logarithms(found.values(result)) for m, found in finished.items()})
     (method,), (place,) = here.seen("method"), here.seen("i") or here.seen("image")
     is_papers = isinstance(place, str) or judges.is_papers(here)
-    theirs = printed(printed_as, method, place) if printed_as and is_papers else None
-    lines = (f"[{theirs[0]:.{1 if result == 'cpu_seconds' else 2}f}]",) if theirs else ()
+    theirs = printed("rmse_times_100", method, place) if result == "rmse" and is_papers else None
+    lines = (f"[{theirs[0]:.2f}]",) if theirs else ()
     return Cell(value_words(here, result), (*lines, *limit_words(here)), method in best)
 
 
@@ -148,7 +145,7 @@ def printed_over_ours(here: Trials, _: Trials) -> Cell:
     (method,), (place,) = here.seen("method"), here.seen("i") or here.seen("image")
     theirs = printed("cpu_seconds", method.partition("(rho")[0].partition("(growing")[0], place)
     bound = "≤ " * bool(here.n_limited)
-    return Cell(bound + number(theirs[0] / here.mean("cpu_seconds")) if theirs else "not printed")
+    return Cell(bound + number(theirs[0] / here.mean("cpu_seconds")) if theirs else "–")
 
 
 def along_grid(trials: Trials, method: str, image: str, result: str) -> dict[float, float]:
@@ -167,11 +164,6 @@ def best_on_grid(here: Trials, _: Trials) -> Cell:
     return Cell(f"{100 * errors[at]:.2f}", (f"at {METHODS[method].parameter} {at:g}", *edge))
 
 
-def two_errors(here: Trials, _: Trials) -> Cell:
-    """The error over all pixels and over the missing ones."""
-    return Cell(value_words(here, "rmse"), (f"missing {value_words(here, 'rmse_missing')}",))
-
-
 def times_faster(here: Trials, column: Trials) -> Cell:
     """DCA's time over the method's at the two rules."""
     (method,), dca = here.seen("method"), column.where(method=denoising.DCA)
@@ -186,8 +178,8 @@ RULES = ("loose", "strict")
 
 
 def psnr(here: Trials, _: Trials) -> Cell:
-    """The best PSNR and its strength."""
-    return Cell(f"{here.mean('psnr'):.2f}", (f"α {number(here.mean('alpha'))}",))
+    """The best PSNR."""
+    return Cell(f"{here.mean('psnr'):.2f}")
 
 
 def variant(here: Trials, column: Trials) -> Cell:
@@ -223,8 +215,7 @@ def minima(here: Trials, _: Trials) -> Cell:
 
 
 def step(here: Trials, _: Trials) -> Cell:
-    """The time of a proximal step, and its iterations."""
+    """The time of a proximal step."""
     settings = here.rows[0]["settings"]
-    place = (settings["method"], settings["case"], settings["d"])
-    time, steps = (judges.median(here, *place, result) for result in ("seconds", "n_iter"))
-    return Cell(f"{1e3 * time:.3g} ms", (f"{steps:g} iterations",))
+    time = judges.median(here, settings["method"], settings["case"], settings["d"], "seconds")
+    return Cell(f"{1e3 * time:.3g}")

@@ -50,13 +50,6 @@ def test_a_low_rank_matrix_is_recovered_from_half_its_entries(penalty, solver, b
     assert np.linalg.norm(x.to_array() - truth) < bound * np.linalg.norm(truth)
 
 
-def test_er1mp_is_the_truncated_svd_where_all_is_known():
-    truth = low_rank()
-    U, s, Vt = np.linalg.svd(truth)
-    two = minimize(CompletionLoss(truth), NONE, solver=ER1MP(max_rank=2)).x
-    np.testing.assert_allclose(two.to_array(), (U[:, :2] * s[:2]) @ Vt[:2], atol=0.02 * s[0])
-
-
 @each_rival
 @pytest.mark.parametrize("shape", [(1, 1), (1, 7), (7, 1), (2, 2), (6, 5), (5, 9)])
 @pytest.mark.parametrize("fraction", [1.0, 0.6])

@@ -73,9 +73,3 @@ def test_pictures_keep_the_size_of_the_difference(results):
     expected = np.sqrt(np.mean(difference.reshape(128, 2, 128, 2) ** 2, axis=(1, 3))) / completion.PICTURE_SCALE
     np.testing.assert_allclose(picture, expected, atol=0.5 / 255)
     assert completion.unpack_picture(results["nmAPG"]["difference"]).shape == (48, 48)
-
-
-def test_a_step_taken_back_does_not_count_as_settled():
-    stop = completion._settled(1e-3)
-    assert not stop({"objective": [9.0, 5.0, 3.0, 3.0]})
-    assert stop({"objective": [9.0, 3.0, 2.9999, 2.9999]})

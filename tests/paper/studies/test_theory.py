@@ -1,4 +1,4 @@
-"""The searches for counterexamples find one where there is one, and what is said of methods is measured."""
+"""The searches for counterexamples find one where there is one; what is said of methods and curves is measured."""
 
 import math
 
@@ -7,7 +7,7 @@ import pytest
 
 from ell12_paper import judges
 from ell12_paper.comparisons import Outcome
-from ell12_paper.studies import convergence, prox_race, theory
+from ell12_paper.studies import convergence, level_curves, prox_race, theory
 from ell12_paper.trials import Trials
 
 
@@ -75,3 +75,20 @@ def test_both_proximal_methods_reach_the_minimum(case):
     assert (closed["value"], numerical["value"]) == (minimum, minimum)
     assert (closed["n_iter"], numerical["n_iter"] > 1) == (1, True)
     assert 0 < closed["copy_seconds"] < closed["seconds"] < math.inf
+
+
+def test_level_curves_are_the_penalties_on_the_grid():
+    x, y = np.meshgrid(np.linspace(-1, 1, 81), np.linspace(-1, 1, 81))
+    expected = {
+        "l1": abs(x) + abs(y),
+        "capped l1": np.minimum(abs(x), 0.5) + np.minimum(abs(y), 0.5),
+        "l_p": np.sqrt(abs(x)) + np.sqrt(abs(y)),
+        "log-sum": np.log(1 + abs(x) / 0.1) + np.log(1 + abs(y) / 0.1),
+        "l1-2": abs(x) + abs(y) - np.hypot(x, y),
+    }
+    trials = level_curves.trials("quick", 0)
+    assert [settings["penalty"] for settings in trials] == list(expected)
+    for settings in trials:
+        results = level_curves.measure(settings)
+        np.testing.assert_allclose(results["axis"], x[0], atol=1e-12)
+        np.testing.assert_allclose(results["values"], expected[settings["penalty"]], atol=6e-7)

@@ -23,7 +23,7 @@ ETA = 0.8  # nmAPG's memory
 # neighbouring columns are alike.
 DRAWS = {"one draw per entry": False, "one draw per row": True}
 SOLVERS: dict[str, Any] = {"DCA": DCA(), "SCP": SequentialConvex(), "nmAPG": NonmonotoneAPG(), "the default": None}
-# Repeats of nmAPG's runs and of the searches for global minima; the side of a matrix, its known entries and its rank.
+# Repeats of nmAPG's runs and of the searches for global minima; the side of a matrix, its known entries, its rank.
 SIZES = {"quick": (1, 2, 1000, 50_000, 20), "paper": (3, 20, 4000, 400_000, 20)}
 
 
